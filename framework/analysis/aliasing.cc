@@ -30,8 +30,9 @@ InputOutputPairs PairsOf(const Plan& plan, const Instruction& instruction,
 
 InputOutputPairs InPlacePairs(const Plan& plan, const Instruction& instruction) {
   if (instruction.kind == InstructionKind::kFused) return PlaceFused(plan, instruction).in_place;
-  // A copy changes the layout, and a reorder can't work in place.
-  if (instruction.kind == InstructionKind::kCopy) return {};
+  // A copy changes the layout, and a reorder can't work in place. A loop reads some inputs after it
+  // has written some outputs.
+  if (instruction.kind != InstructionKind::kOp) return {};
   return PairsOf(plan, instruction, instruction.def->in_place);
 }
 

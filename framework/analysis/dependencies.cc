@@ -9,6 +9,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "framework/plan/loop.h"
+
 namespace skiff {
 namespace {
 
@@ -112,6 +114,10 @@ class DependencyFinder {
 }  // namespace
 
 bool ChecksData(const Instruction& instruction) {
+  if (instruction.kind == InstructionKind::kLoop) {
+    return instruction.loop->condition_feed >= 0 ||
+           std::ranges::any_of(instruction.loop->body.instructions, ChecksData);
+  }
   if (instruction.kind != InstructionKind::kOp) return false;
   return std::ranges::any_of(instruction.def->inputs, [&](const SlotDef& slot) {
     return slot.checks_data && instruction.InputIn(slot.name);
@@ -119,6 +125,9 @@ bool ChecksData(const Instruction& instruction) {
 }
 
 bool MustStay(const Instruction& instruction) {
+  if (instruction.kind == InstructionKind::kLoop) {
+    return std::ranges::any_of(instruction.loop->body.instructions, MustStay);
+  }
   return instruction.kind == InstructionKind::kOp &&
          (instruction.def->has_side_effect || !instruction.op->SubBlocks().empty());
 }

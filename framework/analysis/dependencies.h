@@ -8,11 +8,12 @@
 
 namespace skiff {
 
-// Returns whether the instruction may reject the data of one of its inputs (SlotDef::checks_data).
+// Returns whether the instruction may reject the data of one of its inputs (SlotDef::checks_data),
+// or one of a body may, or a loop may run too often.
 bool ChecksData(const Instruction& instruction);
 
-// Returns whether the instruction has a side effect or sub-blocks. It then may not be dropped or
-// run twice, and no instruction may move past it.
+// Returns whether the instruction, or one of its body, has a side effect. It then may not be
+// dropped or run twice, and no instruction may move past it.
 bool MustStay(const Instruction& instruction);
 
 // Returns, for each instruction, those that must stay before it. All orders that respect this

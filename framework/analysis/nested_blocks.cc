@@ -109,6 +109,15 @@ std::string WhyNotNested(const Program& program, const std::vector<int32_t>& pat
   return {};
 }
 
+bool IsCounter(const Block& block, std::string_view name) {
+  const auto has = [&](const std::vector<std::string>& names) {
+    return std::ranges::find(names, name) != names.end();
+  };
+  return std::ranges::any_of(block.ops(), [&](const auto& op) {
+    return op->SubBlocks().empty() && has(op->InputNames()) && has(op->OutputNames());
+  });
+}
+
 std::vector<const Block*> BlocksRunBy(const Block& block, size_t position) {
   SubBlockWalk walk(*block.program());
   walk.Enter(block);

@@ -55,4 +55,8 @@ std::string WhyNotNested(const Program& program, const std::vector<int32_t>& pat
 // ones. Throws Error (kInvalidArgument), naming the op, if one of them can't be run.
 std::vector<const Block*> BlocksRunBy(const Block& block, size_t position);
 
+// Returns whether an op of the block works on the variable in place, such as `increment` on a
+// counter. Ops that run blocks don't count: what they read and write is said of their blocks.
+bool IsCounter(const Block& block, std::string_view name);
+
 }  // namespace skiff

@@ -1,6 +1,9 @@
 #include "framework/analysis/scope_use.h"
 
 #include <algorithm>
+#include <cstddef>
+
+#include "framework/plan/loop.h"
 
 namespace skiff {
 
@@ -12,6 +15,12 @@ bool WritesScopeOf(const Plan& plan, const std::vector<ValueId>& values, size_t 
     // By name: two values of one scope variable share its tensor.
     return in_scope(a) && in_scope(b) && plan[a].name == plan[b].name;
   };
+  // From one half of a loop's body to the other, all iterations run in between.
+  const auto at = [&](size_t i) { return plan.instructions.begin() + static_cast<ptrdiff_t>(i); };
+  if (begin < end && std::any_of(at(begin), at(end), IsLoopBoundary)) {
+    begin = 0;
+    end = plan.instructions.size();
+  }
   for (size_t i = begin; i < end; ++i) {
     for (ValueId output : plan.instructions[i].outputs) {
       const bool hits =

@@ -13,6 +13,7 @@
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
+#include "framework/op/block_rule.h"
 #include "framework/op/op_context.h"
 #include "framework/op/var_meta.h"
 #include "framework/tensor/dims_agree.h"
@@ -105,6 +106,7 @@ class Verifier {
       const Op& op = *block.ops()[i];
       where_ = DescribeOp(op, block.index(), i);
       VisitOp(visible, op);
+      MarkSetInside(op);
       VisitSubBlocks(op);
       for (const std::string& name : op.OutputNames()) {
         const Var* var = visible.Find(name).var;
@@ -113,6 +115,22 @@ class Verifier {
       }
     }
     path_.pop_back();
+  }
+
+  // Marks what an op sets in its block before each iteration.
+  void MarkSetInside(const Op& op) {
+    const OpDef* def = registry_.Find(op.type);
+    const std::vector<int32_t> blocks = op.SubBlocks();
+    if (def == nullptr || def->block == nullptr || blocks.size() != 1) return;
+    if (!WhyNotNested(program_, path_, blocks[0]).empty()) return;
+    VisibleVars visible(*program_.block(blocks[0]));
+    try {
+      for (const std::string& name : SetBeforeIteration(op, *def->block)) {
+        written_.insert(visible.Find(name).var);
+      }
+    } catch (const Error&) {
+      // An attribute of another type, which VisitOp has reported.
+    }
   }
 
   void VisitOp(VisibleVars& visible, const Op& op) {

@@ -13,6 +13,7 @@
 #include "framework/analysis/aliasing.h"
 #include "framework/analysis/contiguous_values.h"
 #include "framework/base/error.h"
+#include "framework/plan/loop.h"
 
 namespace skiff {
 namespace {
@@ -34,6 +35,7 @@ class PlanVerifier {
       }
       where_ += StrCat(" (", instruction.Name(), ")");
       if (instruction.kind == InstructionKind::kFused) CheckMembers(instruction);
+      if (instruction.kind == InstructionKind::kLoop) CheckLinks(instruction);
       if (!CheckCounts(instruction)) continue;
       for (size_t j = 0; j < instruction.inputs.size(); ++j) {
         if (instruction.inputs[j] && instruction.reads_data[j]) Read(instruction.inputs[j]);
@@ -60,8 +62,8 @@ class PlanVerifier {
     if (instruction.kind == InstructionKind::kOp) {
       inputs = InputOrder(*instruction.def, *instruction.op).size();
       outputs = OutputOrder(*instruction.def, *instruction.op).size();
-    } else if (instruction.kind == InstructionKind::kFused) {
-      // CheckMembers checks these.
+    } else if (instruction.kind != InstructionKind::kCopy) {
+      // CheckMembers checks these, CheckLinks those of a loop.
       inputs = instruction.reads_data.size();
       outputs = instruction.outputs.size();
     }
@@ -94,6 +96,31 @@ class PlanVerifier {
     for (ValueId output : fused.outputs) {
       if (!written.contains(output)) Report("has the output ", Name(output), " of no member");
     }
+  }
+
+  // Checks that each link of a loop names an input or output that the instruction has.
+  void CheckLinks(const Instruction& instruction) {
+    const Loop& loop = *instruction.loop;
+    const auto check = [&](int index, const std::vector<ValueId>& values, const char* what) {
+      if (index < static_cast<int>(values.size())) return;
+      Report("links ", what, " ", index, " to its body and has ", values.size());
+    };
+    const auto check_input = [&](int index) { check(index, instruction.inputs, "input"); };
+    const auto check_output = [&](int index) { check(index, instruction.outputs, "output"); };
+    for (const LoopFeed& feed : loop.feeds) {
+      check_input(feed.input);
+      check_output(feed.stack);
+    }
+    for (const LoopFetch& fetch : loop.fetches) {
+      check_input(fetch.input);
+      check_output(fetch.output);
+    }
+    for (const LoopScopeValue& variable : loop.scope_values) {
+      variable.is_output ? check_output(variable.index) : check_input(variable.index);
+    }
+    check_input(loop.condition_input);
+    check_input(loop.count_input);
+    check_output(loop.count_output);
   }
 
   void Read(ValueId value) {

@@ -15,6 +15,7 @@ namespace skiff {
 // - an arena value that is written twice, or a feed that is written;
 // - a value that is read after another took over its storage: a scope variable that was written
 //   since, or a value computed in place;
+// - in a loop, a link to an input or output that it lacks;
 // - in a fused instruction, data that a member reads and nothing provides, or an output that no
 //   member writes;
 // - a fetch that nothing writes, or that something has overwritten;

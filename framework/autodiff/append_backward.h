@@ -15,9 +15,9 @@
 // that wants a gradient. Unwanted gradients are @EMPTY@; ops that would compute nothing else are
 // left out.
 //
-// AppendBackward doesn't differentiate ops that run a block (loops, branches). If a gradient would
-// have to pass through one, it throws Error, whether the op's slots name the variables or the block
-// captures them. Such an op may still compute what needs no gradient, such as a mask from labels.
+// For an op that runs a block (loops, branches: framework/op/block_rule.h), AppendBackward makes a
+// gradient block, and gives the forward block an `assign` for each value that a gradient op reads
+// and the block overwrites. Other ops with blocks have no gradient.
 //
 // Programs are not SSA, so the walk works on definitions: the n-th write of a name. If a gradient
 // op would read a forward value that has been overwritten, AppendBackward throws Error.
@@ -62,7 +62,7 @@ struct BackwardResult {
 //
 // Throws Error if the loss isn't a float variable with one element that an op of the root block
 // writes, if it depends on nothing that wants a gradient, if a name in the options doesn't exist,
-// if an op on the way has no gradient or runs a block (kUnimplemented), and if a value that a
+// if an op on the way has no gradient (kUnimplemented), and if a value that a
 // gradient op reads was overwritten. The program is then unchanged.
 BackwardResult AppendBackward(const OpRegistry& registry, Program* program, std::string_view loss,
                               const BackwardOptions& options = {});

@@ -14,8 +14,10 @@
 
 #include "framework/analysis/nested_blocks.h"
 #include "framework/analysis/op_uses.h"
+#include "framework/autodiff/loop_backward.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
+#include "framework/op/block_rule.h"
 
 namespace skiff {
 namespace {
@@ -55,7 +57,7 @@ const std::string& BackwardNames::Gradient(const std::string& variable) {
   std::string name = GradName(variable);
   // An earlier AppendBackward may have used the name.
   bool taken = false;
-  for (size_t b = 0; b < program_->block_count(); ++b) {
+  for (size_t b = 0; program_ != nullptr && b < program_->block_count(); ++b) {
     taken = taken || program_->block(static_cast<int32_t>(b))->FindLocalVar(name) != nullptr;
   }
   if (taken) name = program_->UniqueName(name);
@@ -78,6 +80,8 @@ BlockBackward::BlockBackward(const OpRegistry& registry, BackwardNames* names, c
   wanted_.resize(forward_.ops().size());
   for (size_t i = 0; i < forward_.ops().size(); ++i) RecordForwardOp(i);
 }
+
+BlockBackward::~BlockBackward() = default;
 
 void BlockBackward::RecordForwardOp(size_t position) {
   const Op& op = *forward_.ops()[position];
@@ -112,10 +116,15 @@ void BlockBackward::RecordOpWithBlocks(size_t position) {
   const bool any_wanted = std::ranges::any_of(
       uses.vars, [&](const VarUse& use) { return use.reads_data && WantsGradient(*use.var); });
   for (const VarUse& use : uses.vars) {
+    if (WantsGradient(*use.var)) wanted_[position].insert(use.var->name);
+  }
+  for (const VarUse& use : uses.vars) {
     if (!use.writes) continue;
     const Var& var = *use.var;
     const bool computed_from_wanted = any_wanted && CanHaveGradient(var) && !excluded_(var);
-    wants_[&var] = given ? leaf_wants_(var) : computed_from_wanted || WantsGradient(var);
+    const bool had_value = definitions_.Before(position, &var) != nullptr;
+    wants_[&var] =
+        given ? leaf_wants_(var) : computed_from_wanted || (had_value && WantsGradient(var));
   }
 }
 
@@ -144,19 +153,34 @@ void BlockBackward::SeedWithOp(const std::string& x, Op op) {
   open_[x].push_back({.op = static_cast<int64_t>(made_.size()) - 1});
 }
 
+void BlockBackward::SeedFromOutside(const std::string& x) {
+  forward_of_[names_->Gradient(x)] = x;
+  open_[x].push_back({.op = -1});
+}
+
+void BlockBackward::SetBody(bool is_loop, std::set<std::string> captured,
+                            std::set<std::string> persistables) {
+  persistables_ = std::move(persistables);
+  is_body_ = true;
+  is_loop_ = is_loop;
+  captured_ = std::move(captured);
+}
+
 void BlockBackward::Differentiate(size_t end) {
   for (size_t position = end; position-- > 0;) DifferentiateOp(position);
   std::vector<std::string> rest;
   for (const auto& [x, contributions] : open_) rest.push_back(x);
-  // The gradients that are still open are those of leaves: parameters and feeds.
+  // The gradients that are still open are those of leaves: parameters, feeds, and what a body finds
+  // when it begins.
   for (const std::string& x : rest) Finish(x);
+  reached_.insert(rest.begin(), rest.end());
 }
 
 void BlockBackward::DifferentiateOp(size_t position) {
   const Op& op = *forward_.ops()[position];
   const NameSet& wanted = wanted_[position];
   if (IsOutsideOfTheFunction(op)) return;
-  if (!op.SubBlocks().empty()) return CheckNoGradientThroughBlocks(position);
+  if (!op.SubBlocks().empty()) return DifferentiateBlockOp(position);
   OutputGradients output_gradients;
   for (const std::string& y : op.OutputNames()) {
     // All readers of this definition of y come later in the program and are done, so its gradient
@@ -178,6 +202,53 @@ void BlockBackward::DifferentiateOp(size_t position) {
   }
 }
 
+void BlockBackward::DifferentiateBlockOp(size_t position) {
+  const Op& op = *forward_.ops()[position];
+  const OpDef* def = registry_.Find(op.type);
+  if (def == nullptr || def->block == nullptr) return CheckNoGradientThroughBlocks(position);
+  OutputGradients output_gradients;
+  std::set<std::string> given;
+  for (const std::string& y : op.Output(SlotsOf(def->block->kind).results)) {
+    if (!open_.contains(y)) continue;
+    output_gradients[y] = Finish(y);
+    given.insert(y);
+  }
+  if (given.empty() || wanted_[position].empty()) return;
+  auto gradient = std::make_unique<BlockGradient>(DifferentiateBlock({.registry = registry_,
+                                                                      .outer = forward_,
+                                                                      .position = position,
+                                                                      .definitions = definitions_,
+                                                                      .wanted = wanted_[position],
+                                                                      .given = given,
+                                                                      .excluded = excluded_}));
+  if (WritesNothing(gradient->op)) return;
+  if (!gradient->added_inputs.arguments.empty()) {
+    added_inputs_.emplace_back(position, gradient->added_inputs);
+  }
+  GradientNames names(op);
+  for (const std::string& x : gradient->added_inputs.arguments) names.inputs[GradName(x)] = x;
+  AddGradientOp(position, names, gradient->op, &output_gradients);
+  const auto made_index = static_cast<int64_t>(made_.size()) - 1;
+  KeepCarriedOutputs(*gradient, made_index);
+  blocks_[made_index] = std::move(gradient);
+}
+
+// A carried variable of which nobody outside wants the gradient still hands it from one iteration
+// to the one before, which Fluid's while_grad does only for outputs that are there.
+void BlockBackward::KeepCarriedOutputs(const BlockGradient& gradient, int64_t made_index) {
+  Op& made = made_[static_cast<size_t>(made_index)];
+  for (SlotArguments& slot : made.outputs) {
+    const std::vector<std::string>& wished = gradient.op.Output(slot.slot);
+    for (size_t i = 0; i < slot.arguments.size(); ++i) {
+      if (slot.arguments[i] != kEmptyVarName || wished[i] == kEmptyVarName) continue;
+      const std::string x = wished[i].substr(0, wished[i].size() - GradName("").size());
+      if (!gradient.carried.contains(x)) continue;
+      slot.arguments[i] = names_->Gradient(x);
+      forward_of_[slot.arguments[i]] = x;
+    }
+  }
+}
+
 void BlockBackward::CheckNoGradientThroughBlocks(size_t position) const {
   for (const VarUse& use : UsesOf(registry_, forward_, position).vars) {
     const bool leads_to_loss =
@@ -185,9 +256,8 @@ void BlockBackward::CheckNoGradientThroughBlocks(size_t position) const {
     SKIFF_ENFORCE(!leads_to_loss, kUnimplemented,
                   DescribeOp(*forward_.ops()[position], forward_.index(), position),
                   ": the gradient of \"", use.var->name,
-                  "\" is needed, but the op runs a block of ops (a loop or a branch), and Skiff "
-                  "doesn't differentiate those yet; mark the variable stop_gradient if that is "
-                  "intended");
+                  "\" is needed, but the op runs a block of ops and its definition doesn't say "
+                  "how; mark the variable stop_gradient if that is intended");
   }
 }
 
@@ -217,7 +287,7 @@ void BlockBackward::ResolveInputs(size_t position, const GradientNames& names, O
     for (std::string& argument : slot.arguments) {
       const auto found = names.outputs.find(argument);
       if (found == names.outputs.end()) {
-        CheckNotOverwritten(position, *gradient_op, slot.slot, argument);
+        argument = NameOfRead(position, *gradient_op, slot.slot, argument);
         continue;
       }
       const std::string& y = found->second;
@@ -229,15 +299,17 @@ void BlockBackward::ResolveInputs(size_t position, const GradientNames& names, O
   }
 }
 
-void BlockBackward::CheckNotOverwritten(size_t position, const Op& gradient_op,
-                                        const std::string& slot, const std::string& name) const {
+// Returns the name by which a gradient op reads a forward value: that of a copy if the block of a
+// loop overwrites the variable. Throws an Error if another block does.
+std::string BlockBackward::NameOfRead(size_t position, const Op& gradient_op,
+                                      const std::string& slot, const std::string& name) {
   const Op& forward = *forward_.ops()[position];
   const bool is_input = Contains(forward.InputNames(), name);
-  if (!is_input && !Contains(forward.OutputNames(), name)) return;
+  if (!is_input && !Contains(forward.OutputNames(), name)) return name;
   const Var* var = VisibleVars(forward_).Find(name).var;
   const OpDef* gradient_def = registry_.Find(gradient_op.type);
   const SlotDef* slot_def = gradient_def == nullptr ? nullptr : gradient_def->FindInput(slot);
-  if (slot_def != nullptr && slot_def->shape_only) return;
+  if (slot_def != nullptr && slot_def->shape_only) return name;
 
   // If an op writes a variable that it reads, the name means two definitions. The slot tells which
   // one.
@@ -245,14 +317,39 @@ void BlockBackward::CheckNotOverwritten(size_t position, const Op& gradient_op,
       !is_input || (Contains(forward.Output(slot), name) && !Contains(forward.Input(slot), name));
   const size_t since = as_output ? position + 1 : position;
   const Definition* definition = definitions_.Before(since, var);
-  if (definition == nullptr) return;
+  if (definition == nullptr) return name;
   const std::optional<size_t> overwriter = definitions_.NextWrite(*definition, since);
-  if (!overwriter) return;
+  // The gradient block of a loop finds a variable of an outer block as it was when the iteration
+  // began.
+  const bool is_as_at_begin = is_loop_ && definition->first < 0 && definition->updates.empty() &&
+                              !IsCounter(forward_, name);
+  const bool is_moved =
+      persistables_.contains(name) || (captured_.contains(name) && !is_as_at_begin);
+  if (is_body_ && (is_moved || (overwriter && !captured_.contains(name)))) {
+    return CopyBefore(since, *var);
+  }
+  if (!overwriter || is_body_) return name;
   Throw(ErrorCode::kFailedPrecondition, DescribeOp(forward, forward_.index(), position),
         ": its gradient op ", gradient_op.type, " reads \"", name, "\" (slot ", slot,
         "), which is overwritten later by ",
         DescribeOp(*forward_.ops()[*overwriter], forward_.index(), *overwriter),
         "; let that op write another variable");
+}
+
+std::string BlockBackward::CopyBefore(size_t position, const Var& var) {
+  const auto known = std::ranges::find_if(copies_, [&](const Copy& copy) {
+    return copy.position == position && copy.from == var.name;
+  });
+  if (known != copies_.end()) return known->to;
+  const auto is_taken = [&](const std::string& name) {
+    return forward_.FindLocalVar(name) != nullptr ||
+           std::ranges::count(copies_, name, &Copy::to) > 0;
+  };
+  int number = 0;
+  std::string to = StrCat(var.name, "@COPY@", number);
+  while (is_taken(to)) to = StrCat(var.name, "@COPY@", ++number);
+  copies_.push_back({.position = position, .from = var.name, .to = to});
+  return to;
 }
 
 std::string BlockBackward::FillZeros(const Op& forward, const std::string& y) {
@@ -282,6 +379,7 @@ void BlockBackward::RecordOutputs(const GradientNames& names, const NameSet& wan
   }
 }
 
+// Requires a contribution of an op.
 std::string& BlockBackward::ArgumentOf(const Contribution& contribution) {
   Op& op = made_[static_cast<size_t>(contribution.op)];
   return op.outputs[contribution.slot].arguments[contribution.argument];
@@ -295,7 +393,7 @@ std::string BlockBackward::Finish(const std::string& x) {
   forward_of_[gradient] = x;
   if (contributions.size() == 1) {
     // A single contribution is the gradient itself and needs no sum.
-    ArgumentOf(contributions[0]) = gradient;
+    if (contributions[0].op >= 0) ArgumentOf(contributions[0]) = gradient;
     return gradient;
   }
   Op sum("sum");
@@ -304,6 +402,10 @@ std::string BlockBackward::Finish(const std::string& x) {
   for (const Contribution& contribution : contributions) {
     // After the last contribution, so that the sum comes before every reader of the gradient.
     last = std::max(last, contribution.op);
+    if (contribution.op < 0) {
+      terms.push_back(gradient);
+      continue;
+    }
     terms.push_back(names_->Contribution(x));
     forward_of_[terms.back()] = x;
     ArgumentOf(contribution) = terms.back();
@@ -350,6 +452,70 @@ void BlockBackward::CreateGradientVars(const Op& op, Block* target) {
   }
 }
 
+void BlockBackward::AppendBlock(BlockGradient* gradient, Op* op, Block* target) {
+  Block* block = target->program()->AppendBlock(target->index());
+  block->forward_block_index = gradient->forward->index();
+  for (const std::string& x : gradient->seeds) {
+    // A branch reads the gradient outside, if that has the name.
+    const bool is_outside = !gradient->is_loop && target->FindVar(GradName(x)) != nullptr;
+    if (is_outside) continue;
+    const Var& forward = *VisibleVars(*gradient->forward).Find(x).var;
+    Var seed{.name = GradName(x)};
+    seed.dtype = forward.dtype;
+    seed.dims = forward.dims;
+    seed.lod_level = forward.lod_level;
+    block->CreateVar(std::move(seed));
+  }
+  gradient->inner->AppendTo(block);
+  for (const std::string& x : gradient->reset) {
+    Op zero("fill_zeros_like");
+    zero.SetInput("X", {GradName(x)}).SetOutput("Out", {GradName(x)});
+    zero.SetAttr(kOpRoleAttr, kRoleBackward);
+    zero.site = op->site;
+    InferOp(registry_, block, block->AppendOp(std::move(zero)));
+  }
+  op->SetAttr("sub_block", BlockIndex{block->index()});
+  // A gradient that is sparse inside is so outside.
+  for (const SlotArguments& slot : op->outputs) {
+    for (const std::string& name : slot.arguments) {
+      const auto forward = forward_of_.find(name);
+      const Var* inner =
+          forward == forward_of_.end() ? nullptr : block->FindLocalVar(GradName(forward->second));
+      if (inner != nullptr) target->GetVar(name)->kind = inner->kind;
+    }
+  }
+}
+
+void BlockBackward::ChangeForwardBlock(Program* program) {
+  Block* forward = program->block(forward_.index());
+  for (const auto& [position, added] : added_inputs_) {
+    Op* op = forward->ops()[position].get();
+    std::vector<std::string> arguments = op->Input(added.slot);
+    for (const std::string& name : added.arguments) arguments.push_back(name);
+    op->SetInput(added.slot, std::move(arguments));
+  }
+  // From the back, so that positions stay right.
+  std::ranges::stable_sort(copies_, std::ranges::greater(), &Copy::position);
+  for (const Copy& copy : copies_) {
+    const Var& var = *VisibleVars(*forward).Find(copy.from).var;
+    Var to{.name = copy.to};
+    to.dtype = var.dtype;
+    to.dims = var.dims;
+    to.lod_level = var.lod_level;
+    forward->CreateVar(std::move(to));
+    Op assign("assign");
+    assign.SetInput("X", {copy.from}).SetOutput("Out", {copy.to});
+    const auto& ops = forward->ops();
+    const Op& next = *ops[std::min(copy.position, ops.size() - 1)];
+    assign.site = next.site;
+    for (const char* attr : {kOpRoleAttr, kOpNamescopeAttr}) {
+      const auto found = next.attrs.find(attr);
+      if (found != next.attrs.end()) assign.SetAttr(attr, found->second);
+    }
+    forward->InsertOp(copy.position, std::move(assign));
+  }
+}
+
 void BlockBackward::RestoreGradientShapes(const Op& op, Block* target) {
   for (const std::string& name : op.OutputNames()) {
     const auto found = forward_of_.find(name);
@@ -363,8 +529,10 @@ void BlockBackward::RestoreGradientShapes(const Op& op, Block* target) {
 }
 
 void BlockBackward::AppendTo(Block* target) {
-  const auto append = [&](Op op) {
+  ChangeForwardBlock(target->program());
+  const auto append = [&](Op op, BlockGradient* block) {
     CreateGradientVars(op, target);
+    if (block != nullptr) AppendBlock(block, &op, target);
     Op* appended = target->AppendOp(std::move(op));
     InferOp(registry_, target, appended);
     // The shape rule may know less than is declared for the forward variable, whose shape the
@@ -377,8 +545,9 @@ void BlockBackward::AppendTo(Block* target) {
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   auto sum = sums_.begin();
   for (size_t i = 0; i < made_.size(); ++i) {
-    append(std::move(made_[i]));
-    for (; sum != sums_.end() && sum->first == i; ++sum) append(std::move(sum->second));
+    const auto block = blocks_.find(static_cast<int64_t>(i));
+    append(std::move(made_[i]), block == blocks_.end() ? nullptr : block->second.get());
+    for (; sum != sums_.end() && sum->first == i; ++sum) append(std::move(sum->second), nullptr);
   }
   made_.clear();
   sums_.clear();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -23,7 +24,8 @@ namespace skiff {
 // The names of gradients, shared by all blocks of one AppendBackward. Must outlive them.
 class BackwardNames {
  public:
-  // Gradients get names that no variable of `program` has.
+  // Gradients get names that no variable of `program` has. Without a program, that of x is x@GRAD:
+  // for gradient blocks, where an op that runs them expects these names.
   explicit BackwardNames(Program* program) : program_(program) {}
 
   // Returns the name of a forward variable's gradient; the same for each call.
@@ -39,6 +41,8 @@ class BackwardNames {
   std::map<std::string, int> contribution_counts_;
 };
 
+struct BlockGradient;
+
 class BlockBackward {
  public:
   using Filter = std::function<bool(const Var&)>;
@@ -48,6 +52,7 @@ class BlockBackward {
   // variable that does. All arguments must outlive this object.
   BlockBackward(const OpRegistry& registry, BackwardNames* names, const Block& forward,
                 Filter leaf_wants, Filter excluded);
+  ~BlockBackward();
 
   // Returns whether the value of `x` at the end of the block wants a gradient.
   bool WantsGradient(const std::string& x) const;
@@ -56,17 +61,27 @@ class BlockBackward {
 
   // Makes the first output of `op` the initial gradient of x.
   void SeedWithOp(const std::string& x, Op op);
+  // Says that the gradient of x exists when the gradient block begins.
+  void SeedFromOutside(const std::string& x);
+  // Says that the block is the body of a loop or a branch. Values that gradient ops read and that
+  // the block overwrites are then copied; `captured` are variables of outer blocks that it writes.
+  // `persistables` are variables of the scope that it writes.
+  void SetBody(bool is_loop, std::set<std::string> captured, std::set<std::string> persistables);
   // Makes the gradient ops of forward ops [0, end), the last op first. Throws Error
   // (kUnimplemented) naming the op if a gradient would have to pass through an op that has no
-  // gradient or that runs a block.
+  // gradient.
   void Differentiate(size_t end);
+  // Returns whether Differentiate has made the gradient of the value that x has when the block
+  // begins.
+  bool Reaches(const std::string& x) const { return reached_.contains(x); }
   // Appends the gradient ops to `target`, checks them by their shape rules, and creates the
-  // variables of gradients there.
+  // variables of gradients there. Creates the gradient blocks of loops, and changes the forward
+  // blocks of loops so that they keep what the gradient ops read.
   void AppendTo(Block* target);
 
  private:
   using NameSet = std::unordered_set<std::string>;
-  // An argument of a gradient op.
+  // An argument of a gradient op; op = -1: a gradient that exists when the gradient block begins.
   struct Contribution {
     int64_t op = 0;
     size_t slot = 0;
@@ -87,6 +102,7 @@ class BlockBackward {
   void RecordForwardOp(size_t position);
   void RecordOpWithBlocks(size_t position);
   void DifferentiateOp(size_t position);
+  void DifferentiateBlockOp(size_t position);
   void CheckNoGradientThroughBlocks(size_t position) const;
   std::vector<Op> GradientOps(const Op& op, const NameSet& wanted);
   void AddGradientOp(size_t position, const GradientNames& names, Op gradient_op,
@@ -94,8 +110,13 @@ class BlockBackward {
   void ResolveInputs(size_t position, const GradientNames& names, Op* gradient_op,
                      OutputGradients* output_gradients);
   void RecordOutputs(const GradientNames& names, const NameSet& wanted, int64_t made_index);
-  void CheckNotOverwritten(size_t position, const Op& gradient_op, const std::string& slot,
-                           const std::string& name) const;
+  std::string NameOfRead(size_t position, const Op& gradient_op, const std::string& slot,
+                         const std::string& name);
+  // Returns a variable of the block with what `var` holds before the op at `position`.
+  std::string CopyBefore(size_t position, const Var& var);
+  void KeepCarriedOutputs(const BlockGradient& gradient, int64_t made_index);
+  void AppendBlock(BlockGradient* gradient, Op* op, Block* target);
+  void ChangeForwardBlock(Program* program);
   std::string FillZeros(const Op& forward, const std::string& y);
   // Adds up the contributions to the gradient of x. Returns the name of the result.
   std::string Finish(const std::string& x);
@@ -114,6 +135,22 @@ class BlockBackward {
   std::vector<NameSet> wanted_;         // by forward op: the inputs that want a gradient
   std::unordered_map<const Var*, bool> wants_;  // of the latest definition of each variable
 
+  // Of the body of a loop or branch.
+  struct Copy {
+    size_t position = 0;  // before this op
+    std::string from;
+    std::string to;
+  };
+  bool is_body_ = false;
+  bool is_loop_ = false;
+  std::set<std::string> captured_;      // variables of outer blocks that the body writes
+  std::set<std::string> persistables_;  // variables of the scope that the body writes
+  std::vector<Copy> copies_;
+  // Inputs that ops with blocks need, by position.
+  std::vector<std::pair<size_t, SlotArguments>> added_inputs_;
+
+  std::unordered_set<std::string> reached_;
+  std::map<int64_t, std::unique_ptr<BlockGradient>> blocks_;  // by gradient op in made_
   std::vector<Op> made_;
   std::vector<std::pair<size_t, Op>> sums_;                  // each belongs after made_[first]
   std::map<std::string, std::vector<Contribution>> open_;    // by forward variable

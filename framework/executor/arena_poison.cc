@@ -6,7 +6,7 @@
 
 namespace skiff {
 
-ArenaPoison::ArenaPoison(const Plan& plan, const BoundValues& values)
+ArenaPoison::ArenaPoison(const Plan& plan, const ValueTensors& values)
     : values_(values), arena_bytes_(plan.planned_bytes), dead_after_(plan.instructions.size()) {
   // From the lives that the planner uses: whatever reads a value after its life, because an
   // analysis or a kernel is wrong, then reads NaN.

@@ -13,7 +13,7 @@ namespace skiff {
 // For a plan on the CPU whose storage is planned. `values` must outlive the poison.
 class ArenaPoison {
  public:
-  ArenaPoison(const Plan& plan, const BoundValues& values);
+  ArenaPoison(const Plan& plan, const ValueTensors& values);
 
   // Poisons the whole arena: before a run.
   void PoisonAll() const { Poison({.offset = 0, .bytes = arena_bytes_}); }
@@ -28,7 +28,7 @@ class ArenaPoison {
 
   void Poison(Range range) const;
 
-  const BoundValues& values_;
+  const ValueTensors& values_;
   int64_t arena_bytes_;
   std::vector<std::vector<Range>> dead_after_;  // by instruction
 };

@@ -8,7 +8,7 @@ namespace skiff {
 
 BoundKernel::BoundKernel(PreparedKernel kernel, const std::vector<int64_t>& workspace_bytes,
                          const Plan& plan, const Instruction& planned, uint64_t op_id,
-                         BoundValues* values, Scope* scope, const RunState* state)
+                         ValueTensors* values, Scope* scope, const RunState* state)
     : kernel_(std::move(kernel)),
       planned_(planned),
       values_(*values),

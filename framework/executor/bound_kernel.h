@@ -29,7 +29,7 @@ class BoundKernel {
   // which those that fit lie; others get memory of their own. Throws an Error (kResourceExhausted)
   // if there is none. All that it is given, but for the kernel, must outlive it.
   BoundKernel(PreparedKernel kernel, const std::vector<int64_t>& workspace_bytes, const Plan& plan,
-              const Instruction& planned, uint64_t op_id, BoundValues* values, Scope* scope,
+              const Instruction& planned, uint64_t op_id, ValueTensors* values, Scope* scope,
               const RunState* state);
 
   const KernelDef* def() const { return kernel_.def; }
@@ -47,7 +47,7 @@ class BoundKernel {
 
   PreparedKernel kernel_;
   const Instruction& planned_;
-  BoundValues& values_;
+  ValueTensors& values_;
   std::vector<int64_t> workspace_bytes_;
   std::vector<std::unique_ptr<Buffer>> own_workspaces_;  // nullptr: in the arena
   KernelContext context_;

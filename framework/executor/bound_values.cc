@@ -13,11 +13,7 @@ namespace skiff {
 // empty tensor that the feed fills later. Kernels keep these pointers, so a step looks up nothing.
 // The tables never grow after this, and entries of the scope have stable addresses.
 BoundValues::BoundValues(const Plan& plan, Scope* scope, std::shared_ptr<SharedArena> arena)
-    : plan_(plan),
-      scope_(*scope),
-      arena_(std::move(arena)),
-      tensors_(plan.values.size()),
-      tensor_of_(plan.values.size(), nullptr) {
+    : ValueTensors(plan.values.size()), plan_(plan), scope_(*scope), arena_(std::move(arena)) {
   arena_->Reserve(plan.planned_bytes);
   memory_ = arena_->memory();
   try {

@@ -16,7 +16,28 @@
 
 namespace skiff {
 
-class BoundValues {
+// The tensors of a plan's values, as its kernels see them.
+class ValueTensors {
+ public:
+  explicit ValueTensors(size_t values) : tensors_(values), tensor_of_(values, nullptr) {}
+  virtual ~ValueTensors() = default;
+  ValueTensors(const ValueTensors&) = delete;
+  ValueTensors& operator=(const ValueTensors&) = delete;
+
+  // Returns the value's tensor, or nullptr if there is no value. The address is stable; the tensor
+  // of a feed has no data until it is fed.
+  Tensor* Of(ValueId value) const { return value ? tensor_of_[value] : nullptr; }
+  // Returns the address of an arena offset.
+  virtual void* InArena(int64_t offset) const = 0;
+  // Notes that a kernel writes the tensor of a scope value in the background.
+  virtual void SetPending(ValueId value, PendingWrites* pending) = 0;
+
+ protected:
+  ValueTable<Tensor> tensors_;     // of values that aren't in the scope
+  ValueTable<Tensor*> tensor_of_;  // in tensors_ or in the scope
+};
+
+class BoundValues final : public ValueTensors {
  public:
   // Reserves room in the arena, and in the scope a tensor for each persistable that the plan writes
   // and the scope lacks; the scope hides these until Reveal. Throws an Error (kResourceExhausted)
@@ -24,15 +45,11 @@ class BoundValues {
   // the plan writes one of them. Plan and scope must outlive it.
   BoundValues(const Plan& plan, Scope* scope, std::shared_ptr<SharedArena> arena);
   // Erases hidden persistables.
-  ~BoundValues();
-  BoundValues(const BoundValues&) = delete;
-  BoundValues& operator=(const BoundValues&) = delete;
+  ~BoundValues() override;
 
-  // Returns the value's tensor, or nullptr if there is no value. The address is stable; the tensor
-  // of a feed has no data until Feed.
-  Tensor* Of(ValueId value) const { return value ? tensor_of_[value] : nullptr; }
-  // Returns the address of an arena offset.
-  void* InArena(int64_t offset) const { return static_cast<char*>(memory_->data()) + offset; }
+  void* InArena(int64_t offset) const override {
+    return static_cast<char*>(memory_->data()) + offset;
+  }
   // Follows the arena to where another plan's needs have moved it. Returns whether it has moved:
   // all addresses in it are others then. Tensors keep their rows.
   bool FollowArena();
@@ -47,8 +64,7 @@ class BoundValues {
   // Hides what the last Reveal has shown, since a later segment of the run has failed.
   void TakeBackReveal();
 
-  // Notes that a kernel writes the tensor of a scope value in the background.
-  void SetPending(ValueId value, PendingWrites* pending);
+  void SetPending(ValueId value, PendingWrites* pending) override;
   // Waits for a kernel that may still be writing the tensor.
   void Await(const Tensor& tensor) const;
 
@@ -66,9 +82,7 @@ class BoundValues {
   ArenaUse arena_;
   std::shared_ptr<Buffer> memory_;  // the arena's, as the tensors know it
   std::vector<Hidden> hidden_;
-  std::vector<Hidden> revealed_;   // by the last Reveal
-  ValueTable<Tensor> tensors_;     // of arena values and feeds
-  ValueTable<Tensor*> tensor_of_;  // in tensors_ or in the scope
+  std::vector<Hidden> revealed_;  // by the last Reveal
   std::map<std::string, const Tensor*> written_;
   std::map<const Tensor*, PendingWrites*> pending_;
 };

@@ -362,12 +362,28 @@ struct CompiledProgram::State {
 
   // A plan that will never run isn't shown to the user's observer.
   Segment MakePlan(const Request& request, const MemoryOptions& memory, bool is_observed = true) {
-    Segment segment = LowerSegment(*registry, *program, place, request.feeds, request.fetches,
-                                   *scope, positions, request.first_op);
     PipelineOptions passes = options.passes;
     if (!is_observed) passes.plan_observer = nullptr;
-    RunPlanPasses({.registry = *registry, .memory = memory, .forced_kernels = options.kernels},
-                  &segment.plan, passes);
+    const PassContext context{
+        .registry = *registry, .memory = memory, .forced_kernels = options.kernels};
+    // The budget is that of the whole plan, and the names are those of its variables.
+    MemoryOptions of_bodies = memory;
+    if (memory.recompute == Recompute::kBudget || memory.recompute == Recompute::kCheckpoints) {
+      of_bodies.recompute = Recompute::kNothing;
+      of_bodies.checkpoints.clear();
+    }
+    of_bodies.skip.clear();
+    const PassContext body_context{
+        .registry = *registry, .memory = of_bodies, .forced_kernels = options.kernels};
+    Segment segment =
+        LowerSegment({.registry = *registry,
+                      .scope = *scope,
+                      .place = place,
+                      .positions = positions,
+                      .body_passes = [&](Plan* body) { RunPlanPasses(body_context, body, passes); },
+                      .max_loop_iterations = options.max_loop_iterations},
+                     *program, request.feeds, request.fetches, request.first_op);
+    RunPlanPasses(context, &segment.plan, passes);
     return segment;
   }
 
@@ -496,6 +512,9 @@ CompiledProgram Executor::Compile(const Program& program, const CompileOptions& 
   CheckMemoryOptions(program, options.memory);
   SKIFF_ENFORCE(options.tuner == nullptr || &options.tuner->registry() == registry_,
                 kInvalidArgument, "option tuner: it was made for another registry");
+  SKIFF_ENFORCE(options.max_loop_iterations >= 1, kInvalidArgument,
+                "option max_loop_iterations = ", options.max_loop_iterations,
+                ": expected at least 1");
   SKIFF_ENFORCE(options.plan_cache_capacity >= 1, kInvalidArgument,
                 "option plan_cache_capacity = 0: expected at least 1");
   // Structure only: most shapes are known once there are feeds, and lowering checks them then.

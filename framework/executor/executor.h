@@ -55,6 +55,9 @@ struct CompileOptions {
   // rows round up to the same capacity: for comparisons. The results are the same bits, unless the
   // rows decide which kernel runs (KernelDef::pays), as those of a convolution may.
   bool exact_rows = false;
+  // How often a `while` may run its block. Once more is an Error (kOutOfRange), since its condition
+  // may never become false.
+  int64_t max_loop_iterations = 10'000'000;
   size_t plan_cache_capacity = 32;  // plans kept, least recently used first to go; 0 is an Error
 };
 

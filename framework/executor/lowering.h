@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -31,6 +32,21 @@ struct Segment {
   bool is_last = true;
 };
 
+// Runs plan passes on the body of a loop: one iteration, its gradient half after the forward half.
+using BodyPasses = std::function<void(Plan* body)>;
+
+// What plans are made with.
+struct LoweringInputs {
+  const OpRegistry& registry;
+  const Scope& scope;
+  Place place;
+  // The places of ops, by id, before the passes; an op that a pass made has the place where it is
+  // now.
+  OpPositions positions = {};
+  BodyPasses body_passes = {};         // empty: none
+  int64_t max_loop_iterations = 1000;  // CompileOptions::max_loop_iterations
+};
+
 // Returns the segment of the root block that begins with op `first_op`. Changes nothing else: a
 // persistable that the program writes and the scope lacks is a scope value all the same, and
 // whoever prepares the plan makes it. The feeds are the user's if first_op is 0, else what the
@@ -40,17 +56,14 @@ struct Segment {
 // it; for a feed whose dtype, LoD level or shape its variable doesn't admit; for a variable that is
 // read before it is written, or that the scope holds in another shape, dtype or place than the
 // program says; for a fetch that nothing writes; and for whatever a shape rule finds. It names op,
-// block, creation site and the op's place in the program. `positions` (by op id) are the places
-// before the passes; an op that a pass made has the place where it is now.
-Segment LowerSegment(const OpRegistry& registry, const Program& program, Place place,
+// block, creation site and the op's place in the program.
+Segment LowerSegment(const LoweringInputs& inputs, const Program& program,
                      const std::vector<std::pair<std::string, TensorMeta>>& feeds,
-                     const std::vector<std::string>& fetches, const Scope& scope,
-                     const OpPositions& positions = {}, size_t first_op = 0);
+                     const std::vector<std::string>& fetches, size_t first_op = 0);
 
 // Returns the plan of a program that is one segment.
-Plan LowerProgram(const OpRegistry& registry, const Program& program, Place place,
+Plan LowerProgram(const LoweringInputs& inputs, const Program& program,
                   const std::vector<std::pair<std::string, TensorMeta>>& feeds,
-                  const std::vector<std::string>& fetches, const Scope& scope,
-                  const OpPositions& positions = {});
+                  const std::vector<std::string>& fetches);
 
 }  // namespace skiff

@@ -10,6 +10,7 @@
 #include "framework/analysis/scope_use.h"
 #include "framework/base/error.h"
 #include "framework/executor/fused_kernel.h"
+#include "framework/executor/loop_kernel.h"
 #include "framework/op/kernel_choice.h"
 #include "framework/tensor/layout_copy.h"
 #include "framework/tuning/kernel_tuner.h"
@@ -39,6 +40,9 @@ class KernelPreparation {
     }
     if (instruction->kind == InstructionKind::kFused) {
       return {.kernel = MakeFusedKernel(selection_.registry, plan_, *instruction)};
+    }
+    if (instruction->kind == InstructionKind::kLoop) {
+      return {.kernel = PrepareLoop(selection_, instruction)};
     }
     PreparedKernel prepared;
     PrepareContext context = ContextOf(plan_, *instruction);
@@ -105,8 +109,16 @@ PreparedKernel PrepareKernel(const KernelSelection& selection, const Plan& plan,
   return KernelPreparation(selection, plan).Prepare(instruction);
 }
 
+uint64_t RandomOpId(const Instruction& instruction, bool trains) {
+  // Startup and main program both count their ops from 0. Without this mark in the id, a parameter
+  // would be initialized with the very random numbers by which an op of the first training step
+  // drops elements.
+  constexpr uint64_t kTraining = uint64_t{1} << 31;
+  return static_cast<uint64_t>(instruction.op->id) | (trains ? kTraining : 0);
+}
+
 void ThrowIn(const Error& error, const Instruction& instruction) {
-  throw error.WithContext(DescribeOp(*instruction.op, 0, instruction.position));
+  throw error.WithContext(DescribeOp(*instruction.op, instruction.block, instruction.position));
 }
 
 }  // namespace skiff

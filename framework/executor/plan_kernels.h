@@ -12,6 +12,7 @@
 namespace skiff {
 
 class KernelTuner;
+class Scope;
 
 // A form that a kernel derives from its inputs, and where it is stored.
 struct DerivedRequest {
@@ -33,16 +34,23 @@ struct KernelSelection {
   const KernelNames& forced;     // PassContext::forced_kernels
   KernelTuner* tuner = nullptr;  // nullptr: KernelByRule
   bool rows_vary = false;        // PrepareContext::rows_vary
+  Scope* scope = nullptr;        // for the bodies of loops
+  bool trains = false;           // whether runs advance the step counter
+  bool poisons = false;          // whether bodies fill their dead memory with NaN
 };
 
 // Chooses and prepares the kernel of each instruction, and sets workspace_bytes of the
-// instructions. Throws an Error that names the op if no kernel takes it, and what kernels throw.
+// instructions. A loop gets a body whose kernels are prepared and whose storage is planned. Throws
+// an Error that names the op if no kernel takes it, and what kernels throw.
 std::vector<PreparedKernel> PrepareKernels(const KernelSelection& selection, Plan* plan);
 
 // Does the same for one instruction, which may be a copy of one of the plan. It takes the shapes of
 // the plan's values as they are now.
 PreparedKernel PrepareKernel(const KernelSelection& selection, const Plan& plan,
                              Instruction* instruction);
+
+// Returns the id by which the instruction's op draws random numbers.
+uint64_t RandomOpId(const Instruction& instruction, bool trains);
 
 // Throws the error with the place of the instruction's op in the user's program.
 [[noreturn]] void ThrowIn(const Error& error, const Instruction& instruction);

@@ -21,7 +21,9 @@ PlanLoDs::PlanLoDs(const Plan& plan) : plan_(plan) {
     // No tensor has it, but its counts must fit.
     if (meta.shape_lod != nullptr) Add(meta.shape_lod);
     // Those of the scope have LoDs of their own.
-    if (meta.lod == nullptr || plan[id].storage != Storage::kArena) continue;
+    const Storage storage = plan[id].storage;
+    const bool is_own = storage == Storage::kArena || storage == Storage::kStack;
+    if (meta.lod == nullptr || !is_own) continue;
     groups_[Add(meta.lod)].values.push_back(id);
   }
   for (Group& group : groups_) *group.lod = RoomForLoD(group.group->offsets);
@@ -72,7 +74,7 @@ bool PlanLoDs::HavePlannedCounts(const RunLoDs& lods) const {
   return true;
 }
 
-void PlanLoDs::Bind(BoundValues* values) const {
+void PlanLoDs::Bind(ValueTensors* values) const {
   for (const Group& group : groups_) {
     for (const ValueId value : group.values) values->Of(value)->ShareLoD(group.lod);
   }

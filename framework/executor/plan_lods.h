@@ -37,7 +37,7 @@ class PlanLoDs {
   bool HavePlannedCounts(const RunLoDs& lods) const;
 
   // Lets the values of each group share one LoD, which Set changes.
-  void Bind(BoundValues* values) const;
+  void Bind(ValueTensors* values) const;
   // Gives the groups these LoDs, and `lods` those that they had.
   void Set(RunLoDs* lods);
   // Return the LoD of a value in this run, and in one with other LoDs; nullptr for a dense one.

@@ -28,6 +28,10 @@ class Inference {
 
  private:
   void Infer(const Instruction& instruction) {
+    if (instruction.kind == InstructionKind::kLoop) {
+      throw Error(ErrorCode::kUnimplemented, "a loop in a plan whose rows vary")
+          .WithContext(DescribeOp(*instruction.op, instruction.block, instruction.position));
+    }
     if (instruction.kind == InstructionKind::kFused) {
       for (const Instruction& member : instruction.members) Infer(member);
     } else if (instruction.kind == InstructionKind::kCopy) {
@@ -181,6 +185,7 @@ PlanRows::PlanRows(const Plan& plan, const PlanLoDs& lods, const CountClasses& c
     derived.push_back(std::move(run));
   }
   capacity_ = probes.counts[0];
+  FindEqualCounts(probes);
   // Where the rows of each group are among the counts.
   std::vector<std::optional<size_t>> rows_of_group;
   size_t place = capacity.size();
@@ -240,6 +245,17 @@ PlanRows::PlanRows(const Plan& plan, const PlanLoDs& lods, const CountClasses& c
           .WithContext(MakerOf(plan, id));
     }
     values_.push_back({.value = id, .form = form->second, .axis = axis});
+  }
+}
+
+void PlanRows::FindEqualCounts(const Probes& probes) {
+  // By the values in all probes: the first count that has them.
+  std::map<std::vector<int64_t>, size_t> first;
+  for (size_t count = 0; count < capacity_.size(); ++count) {
+    std::vector<int64_t> values;
+    for (const std::vector<int64_t>& probe : probes.counts) values.push_back(probe[count]);
+    const auto [found, is_new] = first.emplace(std::move(values), count);
+    if (!is_new) equal_counts_.emplace_back(found->second, count);
   }
 }
 
@@ -307,6 +323,10 @@ bool PlanRows::Find(const RunLoDs& lods, std::vector<int64_t>* counts,
   for (size_t i = 0; i < counts->size(); ++i) {
     if ((*counts)[i] <= 0 || (*counts)[i] > capacity_[i]) return false;
   }
+  const bool are_equal = std::ranges::all_of(equal_counts_, [&](const auto& pair) {
+    return (*counts)[pair.first] == (*counts)[pair.second];
+  });
+  if (!are_equal) return false;
   for (const Form& form : forms_) {
     const std::optional<int64_t> found = Evaluate(form, *counts);
     if (!found || *found <= 0 || *found > form.capacity) return false;

@@ -24,9 +24,9 @@ class PlanRows {
 
   // Sets `rows` to those of each form in a run, whose counts of feeds are given by class. Returns
   // false if the plan doesn't serve the run: it hasn't the capacity; a count or the rows of a value
-  // are 0, which some ops refuse; or the rows of a value aren't certain, since they follow from
-  // several counts in all runs that were tried, which differ in this one. The counts of the LoDs
-  // are appended to `counts`.
+  // are 0, which some ops refuse; or two counts differ that were equal in all runs that were tried,
+  // so that a rule may have taken one for the other, or have found them to fit together. The counts
+  // of the LoDs are appended to `counts`.
   bool Find(const RunLoDs& lods, std::vector<int64_t>* counts, std::vector<int64_t>* rows) const;
 
   // A value whose rows vary.
@@ -59,9 +59,12 @@ class PlanRows {
   static std::optional<Form> MultipleOf(const Probes& probes, const std::vector<int64_t>& rows,
                                         size_t count);
   static std::optional<Form> SumOf(const Probes& probes, const std::vector<int64_t>& rows);
+  void FindEqualCounts(const Probes& probes);
   static std::optional<int64_t> Evaluate(const Form& form, const std::vector<int64_t>& counts);
 
   std::vector<int64_t> capacity_;  // of each count
+  // Pairs of counts that are equal in every probe.
+  std::vector<std::pair<size_t, size_t>> equal_counts_;
   std::vector<Form> forms_;
   // Other forms with the same rows in every probe, each with the place of the one in forms_.
   std::vector<std::pair<size_t, Form>> rivals_;

@@ -12,6 +12,7 @@
 #include "framework/analysis/memory_report.h"
 #include "framework/base/error.h"
 #include "framework/base/steady_seconds.h"
+#include "framework/executor/row_counts.h"
 #include "framework/executor/scope_overlap.h"
 #include "framework/executor/storage.h"
 #include "framework/tensor/replaced_values.h"
@@ -19,11 +20,6 @@
 
 namespace skiff {
 namespace {
-
-// Startup and main program both count their ops from 0. Without this mark in the id, a parameter
-// would be initialized with the very random numbers by which an op of the first training step drops
-// elements.
-constexpr uint64_t kTraining = uint64_t{1} << 31;
 
 // A generation that no scope reaches.
 constexpr uint64_t kNeverCurrent = std::numeric_limits<uint64_t>::max();
@@ -45,11 +41,8 @@ PreparedPlan::PreparedPlan(Segment segment, const Inputs& inputs)
       statistics_(inputs.statistics),
       shapes_(plan_, inputs.counts),
       state_{.device = {plan_.place, nullptr}, .seed = inputs.program->seed} {
-  std::vector<PreparedKernel> kernels = PrepareKernels({.registry = *inputs.registry,
-                                                        .forced = inputs.forced_kernels,
-                                                        .tuner = inputs.tuner,
-                                                        .rows_vary = inputs.rows_vary},
-                                                       &plan_);
+  std::vector<PreparedKernel> kernels =
+      PrepareKernels(Selection(inputs.forced_kernels, inputs.tuner, inputs.rows_vary), &plan_);
   statistics_->kernels += static_cast<int64_t>(kernels.size());
   steps_.resize(kernels.size());
   for (size_t i = 0; i < kernels.size(); ++i) steps_[i].kernel = std::move(kernels[i]);
@@ -95,8 +88,15 @@ void PreparedPlan::FindStepCounter() {
   step_counter_ = counter->data<int64_t>();
 }
 
-uint64_t PreparedPlan::OpId(const Instruction& instruction) const {
-  return static_cast<uint64_t>(instruction.op->id) | (trains_ ? kTraining : 0);
+KernelSelection PreparedPlan::Selection(const KernelNames& forced, KernelTuner* tuner,
+                                        bool rows_vary) const {
+  return {.registry = registry_,
+          .forced = forced,
+          .tuner = tuner,
+          .rows_vary = rows_vary,
+          .scope = &scope_,
+          .trains = trains_,
+          .poisons = poisons_};
 }
 
 void PreparedPlan::BindSteps() {
@@ -147,7 +147,9 @@ void PreparedPlan::MakeFetches() {
     Tensor& fetch = fetches_[i];
     if (fetch.has_data() && fetch.shape() == shape) continue;
     const int64_t bytes = StorageBytes(shape, dtype, planned.meta.layout);
-    if (fetch.has_data() && fetch.buffer()->bytes() >= bytes) {
+    // A copy that the caller has made of a fetch with other rows keeps the values of its run.
+    if (fetch.has_data() && fetch.buffer().use_count() == 1 &&
+        DifferInRowsAlone(fetch.shape(), shape) && fetch.buffer()->bytes() >= bytes) {
       fetch.SetRows(shape[0]);
     } else {
       fetch = Tensor(shape, dtype, Place::Cpu(), planned.meta.layout);
@@ -238,9 +240,7 @@ std::unique_ptr<BoundKernel> PreparedPlan::PrepareForRows(size_t index) {
   KernelNames same;
   const KernelDef* def = steps_[index].planned->def();
   if (def != nullptr) same.emplace(planned.op->type, def->name);
-  PreparedKernel kernel =
-      PrepareKernel({.registry = registry_, .forced = same, .tuner = nullptr, .rows_vary = true},
-                    moment, &instruction);
+  PreparedKernel kernel = PrepareKernel(Selection(same, nullptr, true), moment, &instruction);
   auto bound =
       std::make_unique<BoundKernel>(std::move(kernel), instruction.workspace_bytes, plan_, planned,
                                     OpId(planned), values_.get(), &scope_, &state_);

@@ -105,7 +105,8 @@ class PreparedPlan {
   void MakeFetches();
   // Gives a fetch the LoD of its value.
   void FetchLoD(const Tensor& value, size_t index);
-  uint64_t OpId(const Instruction& instruction) const;
+  uint64_t OpId(const Instruction& instruction) const { return RandomOpId(instruction, trains_); }
+  KernelSelection Selection(const KernelNames& forced, KernelTuner* tuner, bool rows_vary) const;
 
   // Gives an instruction the kernel for the rows of the moment.
   void ChooseKernel(size_t index);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "framework/analysis/dependencies.h"
+#include "framework/plan/loop.h"
 
 namespace skiff {
 namespace {
@@ -37,6 +38,12 @@ bool HasCheckedFor(const Instruction& later, const Instruction& earlier) {
 bool MayRefuseData(const std::vector<Instruction>& instructions, size_t index) {
   const Instruction& instruction = instructions[index];
   if (!ChecksData(instruction)) return false;
+  // The forward half has checked what the gradient half reads.
+  if (instruction.kind == InstructionKind::kLoop && instruction.loop->is_gradient) {
+    return std::ranges::any_of(instruction.loop->body.instructions, [](const Instruction& inner) {
+      return ChecksData(inner) && inner.def->data_checked_by.empty();
+    });
+  }
   return std::none_of(
       instructions.begin(), instructions.begin() + static_cast<ptrdiff_t>(index),
       [&](const Instruction& earlier) { return HasCheckedFor(instruction, earlier); });

@@ -65,9 +65,17 @@ void RunShapes::Set(BoundValues* values) {
   moment_is_current_ = false;
   if (!rows_) return;
   for (const auto& [value, form, axis] : rows_->values()) {
-    // No kernel reads the shape of a tensor that only carries one: rules do, when a plan is made.
-    if (plan_[value].storage != Storage::kArena || axis != 0) continue;
-    values->Of(value)->SetRows(current_rows_[form]);
+    Tensor& tensor = *values->Of(value);
+    if (plan_[value].storage != Storage::kArena || !tensor.has_data()) continue;
+    if (axis == 0) {
+      tensor.SetRows(current_rows_[form]);
+      continue;
+    }
+    // A tensor that only carries a shape: no kernel reads it, but a fetch does, or the rules of a
+    // later segment.
+    Shape shape = tensor.shape();
+    shape[axis] = current_rows_[form];
+    tensor = Tensor(shape, tensor.dtype(), tensor.buffer(), tensor.offset_bytes(), tensor.layout());
   }
 }
 

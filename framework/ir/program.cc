@@ -215,9 +215,20 @@ Var* Block::FindLocalVar(std::string_view name) const {
 }
 
 Var* Block::FindVar(std::string_view name) const {
+  const auto exists = [this](int32_t index) {
+    return index >= 0 && static_cast<size_t>(index) < program_->block_count();
+  };
   // A parent has a lower index than its block (AppendBlock), so this ends.
   for (const Block* block = this; block != nullptr; block = block->parent()) {
     if (Var* var = block->FindLocalVar(name)) return var;
+    // A gradient block sees what its forward block has left. The count ends a chain of forward
+    // blocks that leads back to its start.
+    int32_t forward = block->forward_block_index;
+    for (size_t i = 0; exists(forward) && i < program_->block_count(); ++i) {
+      const Block* seen = program_->block(forward);
+      if (Var* var = seen->FindLocalVar(name)) return var;
+      forward = seen->forward_block_index;
+    }
   }
   return nullptr;
 }

@@ -155,7 +155,8 @@ class Block {
   Var* CreateVar(Var var);
   // Searches this block only. Returns nullptr if there is no such variable.
   Var* FindLocalVar(std::string_view name) const;
-  // Searches this block, then its ancestors. Returns nullptr if there is no such variable.
+  // Searches this block, then its ancestors; of a gradient block also its forward block, which
+  // keeps what it has left. Returns nullptr if there is no such variable.
   Var* FindVar(std::string_view name) const;
   // Like FindVar, but throws Error if there is no such variable.
   Var* GetVar(std::string_view name) const;

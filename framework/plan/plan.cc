@@ -67,7 +67,7 @@ ValueId Instruction::OutputIn(std::string_view slot, size_t i) const {
 
 std::string Instruction::Name() const {
   if (kind == InstructionKind::kCopy) return "copy";
-  if (kind == InstructionKind::kOp) return op->type;
+  if (kind == InstructionKind::kOp || kind == InstructionKind::kLoop) return op->type;
   std::vector<std::string> types;
   for (const Instruction& member : members) types.push_back(member.op->type);
   return StrCat("fused(", Join(types, ","), ")");
@@ -95,6 +95,7 @@ Instruction MakeInstruction(Plan* plan, const OpDef& def, const Instruction& ori
   }
   Instruction made;
   made.def = &def;
+  made.block = origin.block;
   made.position = origin.position;
   FillSlots(*plan, def.type, def.inputs, inputs, &op->inputs, &made.inputs);
   FillSlots(*plan, def.type, def.outputs, outputs, &op->outputs, &made.outputs);

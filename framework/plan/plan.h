@@ -25,6 +25,7 @@ enum class Storage {
   kScope,  // a persistable variable of the scope, in the scope's own storage
   kFeed,   // what the caller feeds: never written
   kMade,   // a tensor that the kernel makes in each run, since its shape depends on data
+  kStack,  // in a loop's body: the part of a stack of the loop's plan that belongs to the iteration
 };
 
 struct PlanValue {
@@ -51,7 +52,10 @@ enum class InstructionKind {
   kOp,
   kCopy,   // one input to one output; their layouts may differ
   kFused,  // several element-wise ops that run together, block by block
+  kLoop,   // runs a body: see loop.h
 };
+
+struct Loop;
 
 // How a fused instruction is cut; see fused_blocks.h.
 struct BlockPartition {
@@ -65,8 +69,10 @@ struct Instruction {
   // The op. For a copy, the op that needs it; for a fused instruction, the last of its ops.
   const Op* op = nullptr;
   const OpDef* def = nullptr;
+  int32_t block = 0;    // of the op
   size_t position = 0;  // of the op in its block
-  // Values by the index of OpContext::InputIndex/OutputIndex; none for @EMPTY@.
+  // Values by the index of OpContext::InputIndex/OutputIndex; none for @EMPTY@. Those of a loop are
+  // what its body needs and what it leaves; Loop says which is which.
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
   // By input: false if the op reads only the shape (SlotDef::shape_only), so that the data may be
@@ -81,6 +87,8 @@ struct Instruction {
   // Values of members that are in neither have no place in the arena.
   std::vector<Instruction> members;
   BlockPartition blocks;
+  // Of a loop. Nobody changes it: who wants another one gives the instruction a new one.
+  std::shared_ptr<const Loop> loop;
 
   // Returns the op's type, "copy", or "fused(type,type,...)".
   std::string Name() const;

@@ -13,6 +13,8 @@
 #include "framework/ir/text_attributes.h"
 #include "framework/ir/text_escape.h"
 #include "framework/ir/text_scanner.h"
+#include "framework/plan/loop.h"
+#include "framework/plan/loop_names.h"
 #include "framework/plan/plan_text.h"
 
 namespace skiff {
@@ -23,15 +25,13 @@ using ParsedSlots = std::vector<std::pair<std::string, std::vector<ValueId>>>;
 
 class PlanParser {
  public:
-  PlanParser(const OpRegistry& registry, std::string_view text)
-      : registry_(registry), scan_(text) {}
+  PlanParser(const OpRegistry& registry, TextScanner* scan) : registry_(registry), scan_(*scan) {}
 
   Plan Parse() {
     scan_.Word("plan");
     ParseSettings();
     scan_.Punctuation('{');
     while (!scan_.TryPunctuation('}')) ParseStatement();
-    if (!scan_.AtEnd()) scan_.ThrowExpected("the end of the text");
     CheckDeclarations();
     for (Instruction& instruction : plan_.instructions) GiveOpToCopy(&instruction);
     return std::move(plan_);
@@ -91,8 +91,9 @@ class PlanParser {
     if (scan_.Peek() == '{') return ParseOp();
     if (scan_.TryWord("copy")) return ParseCopy();
     if (scan_.TryWord("fused")) return ParseFused();
+    if (scan_.TryWord("loop")) return ParseLoop();
     scan_.ThrowExpected(
-        "an instruction ('{', \"copy\" or \"fused\"), \"value\", \"feed\", \"fetch\", "
+        "an instruction ('{', \"copy\", \"fused\" or \"loop\"), \"value\", \"feed\", \"fetch\", "
         "\"contiguous\", \"bytes\" or '}'");
   }
 
@@ -163,8 +164,146 @@ class PlanParser {
     return fused;
   }
 
+  Instruction ParseLoop() {
+    constexpr int kMaxDepth = 64;
+    if (depth_ >= kMaxDepth) scan_.ThrowExpected("fewer loops inside each other");
+    Instruction made;
+    made.kind = InstructionKind::kLoop;
+    const size_t type_position = scan_.position();
+    auto op = std::make_shared<Op>(scan_.Name("an op type"));
+    Located(type_position, [&] { made.def = &registry_.Get(op->type); });
+    made.outputs = ParseWrittenValues();
+    scan_.Word("from");
+    made.inputs = ParseValues();
+    made.reads_data.assign(made.inputs.size(), true);
+    ParseMarks(&made);
+    op->id = TrySetting("id") ? scan_.Number<int64_t>("the id of an op")
+                              : static_cast<int64_t>(made.position);
+    made.op = op.get();
+    plan_.made_ops.push_back(std::move(op));
+    scan_.Punctuation('{');
+    if (scan_.TryWord("unread")) ParseUnread(&made);
+    auto loop = std::make_shared<Loop>();
+    ParseRuns(loop.get());
+    ParseLinks(loop.get());
+    PlanParser body(registry_, &scan_);
+    body.depth_ = depth_ + 1;
+    loop->body = body.Parse();
+    scan_.Punctuation('}');
+    CheckLinks(type_position, made, *loop);
+    made.loop = std::move(loop);
+    return made;
+  }
+
+  void ParseUnread(Instruction* made) {
+    scan_.Punctuation('[');
+    do {
+      const size_t start = scan_.position();
+      const auto input = scan_.Number<uint32_t>("the index of an input");
+      if (input >= made->reads_data.size()) scan_.ThrowAt(start, "the loop has no such input");
+      made->reads_data[input] = false;
+    } while (scan_.TryPunctuation(','));
+    scan_.Punctuation(']');
+  }
+
+  void ParseRuns(Loop* loop) {
+    scan_.Word("runs");
+    loop->iterations = OptionalSetting("iterations");
+    loop->condition_feed = OptionalIndex("condition_feed");
+    loop->condition_input = OptionalIndex("condition_input");
+    loop->count_input = OptionalIndex("count_input");
+    loop->count_output = OptionalIndex("count_output");
+    loop->max_iterations = Setting("max");
+    loop->is_gradient = scan_.TryWord("gradient");
+    loop->descending = scan_.TryWord("descending");
+  }
+
+  void ParseLinks(Loop* loop) {
+    while (true) {
+      if (scan_.TryWord("in")) {
+        LoopFeed& feed = loop->feeds.emplace_back();
+        feed.kind = ParseKind<LoopFeed::Kind>(kFeedKinds);
+        feed.value = ParseBodyValue();
+        feed.input = OptionalIndex("input");
+        feed.stack = OptionalIndex("stack");
+      } else if (scan_.TryWord("out")) {
+        LoopFetch& fetch = loop->fetches.emplace_back();
+        fetch.kind = ParseKind<LoopFetch::Kind>(kFetchKinds);
+        fetch.value = ParseBodyValue();
+        fetch.output = OptionalIndex("output");
+        fetch.input = OptionalIndex("input");
+        fetch.feed = OptionalIndex("feed");
+      } else if (scan_.TryWord("stack")) {
+        LoopStash& stash = loop->stashes.emplace_back();
+        stash.value = ParseBodyValue();
+        stash.index = OptionalIndex("index");
+        stash.shift = scan_.TryWord("next") ? 1 : 0;
+      } else if (scan_.TryWord("variable")) {
+        LoopScopeValue& variable = loop->scope_values.emplace_back();
+        variable.value = ParseBodyValue();
+        variable.index = OptionalIndex("output");
+        variable.is_output = variable.index >= 0;
+        if (!variable.is_output) variable.index = OptionalIndex("input");
+      } else {
+        return;
+      }
+    }
+  }
+
+  template <typename Kind, typename Kinds>
+  Kind ParseKind(const Kinds& kinds) {
+    const size_t start = scan_.position();
+    const std::string_view word = scan_.AnyWord("the kind of a link");
+    const auto found = std::ranges::find(kinds, word, &Kinds::value_type::first);
+    if (found == kinds.end()) scan_.ThrowAt(start, StrCat("there is no link ", Quote(word)));
+    return found->second;
+  }
+
+  // Reads the index of a value of the body.
+  ValueId ParseBodyValue() { return ValueId(scan_.Number<uint32_t>("the index of a value")); }
+
+  int64_t OptionalSetting(std::string_view name) {
+    return TrySetting(name) ? scan_.Number<uint32_t>("a number") : int64_t{-1};
+  }
+  int OptionalIndex(std::string_view name) {
+    return TrySetting(name) ? scan_.Number<int>("an index") : -1;
+  }
+
+  void CheckLinks(size_t position, const Instruction& made, const Loop& loop) {
+    const auto check = [&](bool holds) {
+      if (!holds) scan_.ThrowAt(position, "a link of the loop names what the loop doesn't have");
+    };
+    const auto in = [](int index, size_t size) {
+      return index >= -1 && index < static_cast<int>(size);
+    };
+    const auto has = [&](ValueId value) { return loop.body.values.contains(value); };
+    const size_t inputs = made.inputs.size();
+    const size_t outputs = made.outputs.size();
+    for (const LoopFeed& feed : loop.feeds) {
+      const bool needs_input = feed.kind != LoopFeed::Kind::kCarried;
+      check(has(feed.value) && in(feed.input, inputs) && in(feed.stack, outputs));
+      check(!needs_input || feed.input >= 0);
+    }
+    for (const LoopFetch& fetch : loop.fetches) {
+      const bool is_carried = fetch.kind == LoopFetch::Kind::kCarried;
+      check(has(fetch.value) && in(fetch.output, outputs) && in(fetch.input, inputs));
+      check(in(fetch.feed, loop.feeds.size()) && (fetch.feed >= 0) == is_carried);
+    }
+    for (const LoopStash& stash : loop.stashes) {
+      check(has(stash.value) && stash.index >= 0);
+      check(in(stash.index, loop.is_gradient ? inputs : outputs));
+    }
+    for (const LoopScopeValue& variable : loop.scope_values) {
+      check(has(variable.value) && variable.index >= 0);
+      check(in(variable.index, variable.is_output ? outputs : inputs));
+    }
+    check(in(loop.condition_feed, loop.feeds.size()) && in(loop.condition_input, inputs));
+    check(in(loop.count_input, inputs) && in(loop.count_output, outputs));
+  }
+
   void ParseMarks(Instruction* instruction) {
     if (TrySetting("workspaces")) ParseWorkspaces(instruction);
+    if (TrySetting("block")) instruction->block = scan_.Number<int32_t>("the index of a block");
     instruction->position =
         TrySetting("position") ? scan_.Number<uint32_t>("the position of an op") : next_position_;
     next_position_ = instruction->position + 1;
@@ -318,7 +457,7 @@ class PlanParser {
       value->offset = scan_.Number<int64_t>("an offset in the arena");
       return;
     }
-    std::string name = scan_.Name("\"scope\", \"feed\", \"made\", an offset or a value");
+    std::string name = scan_.Name("\"scope\", \"feed\", \"made\", \"stack\", an offset or a value");
     if (scan_.Peek() == '#') {
       value->alias_of = ParseIndex(start, std::move(name));
     } else if (name == "scope") {
@@ -327,6 +466,8 @@ class PlanParser {
       value->storage = Storage::kFeed;
     } else if (name == "made") {
       value->storage = Storage::kMade;
+    } else if (name == "stack") {
+      value->storage = Storage::kStack;
     } else {
       scan_.ThrowExpected("'#' and the index of a value");
     }
@@ -380,7 +521,7 @@ class PlanParser {
                                           : copy->position - op.position;
     };
     const auto consider = [&](const Instruction& op) {
-      if (op.kind != InstructionKind::kOp) return;
+      if (op.kind != InstructionKind::kOp && op.kind != InstructionKind::kLoop) return;
       if (nearest == nullptr || distance(op) < distance(*nearest)) nearest = &op;
     };
     for (const Instruction& instruction : plan_.instructions) {
@@ -395,7 +536,8 @@ class PlanParser {
   }
 
   const OpRegistry& registry_;
-  TextScanner scan_;
+  TextScanner& scan_;
+  int depth_ = 0;  // of loops around this plan
   Plan plan_;
   ValueTable<Mention> mentions_;
   size_t first_copy_ = 0;  // its position in the text; 0: none
@@ -405,7 +547,10 @@ class PlanParser {
 }  // namespace
 
 Plan ParsePlan(const OpRegistry& registry, std::string_view text) {
-  return PlanParser(registry, text).Parse();
+  TextScanner scan(text);
+  Plan plan = PlanParser(registry, &scan).Parse();
+  if (!scan.AtEnd()) scan.ThrowExpected("the end of the text");
+  return plan;
 }
 
 }  // namespace skiff

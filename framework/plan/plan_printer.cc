@@ -7,6 +7,8 @@
 #include "framework/base/str_cat.h"
 #include "framework/ir/text.h"
 #include "framework/ir/text_escape.h"
+#include "framework/plan/loop.h"
+#include "framework/plan/loop_names.h"
 #include "framework/plan/plan_text.h"
 
 namespace skiff {
@@ -20,6 +22,7 @@ std::string StorageText(const Plan& plan, const PlanValue& value) {
   if (value.storage == Storage::kScope) return " @scope";
   if (value.storage == Storage::kFeed) return " @feed";
   if (value.storage == Storage::kMade) return " @made";
+  if (value.storage == Storage::kStack) return " @stack";
   if (value.alias_of) return " @" + ReferenceText(plan, value.alias_of);
   return value.offset >= 0 ? StrCat(" @", value.offset) : "";
 }
@@ -39,24 +42,28 @@ std::string DeclarationText(const Plan& plan, ValueId id) {
 
 class PlanPrinter {
  public:
-  explicit PlanPrinter(const Plan& plan)
-      : plan_(plan), mentioned_(plan.values.size()), declared_(plan.values.size()) {}
+  explicit PlanPrinter(const Plan& plan, std::string indent = "")
+      : plan_(plan),
+        indent_(std::move(indent)),
+        mentioned_(plan.values.size()),
+        declared_(plan.values.size()) {}
 
   std::string Print() {
-    const std::string instructions = InstructionsText(plan_.instructions, "  ");
-    std::string tail =
-        StrCat("  feed ", ValuesText(plan_.feeds), "\n  fetch ", ValuesText(plan_.fetches), "\n");
+    const std::string inside = indent_ + "  ";
+    const std::string instructions = InstructionsText(plan_.instructions, inside);
+    std::string tail = StrCat(inside, "feed ", ValuesText(plan_.feeds), "\n", inside, "fetch ",
+                              ValuesText(plan_.fetches), "\n");
     for (const ContiguousValues& list : plan_.contiguous) {
-      tail += StrCat("  contiguous alignment=", list.alignment_bytes, " ", ValuesText(list.values),
-                     "\n");
+      tail += StrCat(inside, "contiguous alignment=", list.alignment_bytes, " ",
+                     ValuesText(list.values), "\n");
     }
     if (plan_.unshared_bytes != 0) {
-      tail += StrCat("  bytes max_live=", plan_.max_live_bytes, " planned=", plan_.planned_bytes,
-                     " unshared=", plan_.unshared_bytes, "\n");
+      tail += StrCat(inside, "bytes max_live=", plan_.max_live_bytes,
+                     " planned=", plan_.planned_bytes, " unshared=", plan_.unshared_bytes, "\n");
     }
     return StrCat("plan ", NameText(PlaceName(plan_.place)),
                   " reuse=", ReusePolicyName(plan_.reuse), " {\n", UnwrittenText(), instructions,
-                  tail, "}\n");
+                  tail, indent_, "}\n");
   }
 
  private:
@@ -70,7 +77,7 @@ class PlanPrinter {
     std::string text;
     for (ValueId id : plan_.ids()) {
       if (mentioned_[id] && !declared_[id]) {
-        text += StrCat("  value ", DeclarationText(plan_, id), "\n");
+        text += StrCat(indent_, "  value ", DeclarationText(plan_, id), "\n");
       }
     }
     return text;
@@ -149,6 +156,8 @@ class PlanPrinter {
                       ValuesText(instruction.inputs), MarksText(instruction));
       case InstructionKind::kFused:
         return FusedText(instruction, indent);
+      case InstructionKind::kLoop:
+        return LoopText(instruction, indent);
     }
     return {};
   }
@@ -168,11 +177,55 @@ class PlanPrinter {
     return text + indent + "}";
   }
 
+  std::string LoopText(const Instruction& instruction, const std::string& indent) {
+    const Loop& loop = *instruction.loop;
+    const std::string inside = indent + "  ";
+    const std::string outputs = WrittenTexts(instruction.outputs);
+    std::string text = StrCat("loop ", NameText(instruction.op->type), " ", outputs, " from ",
+                              ValuesText(instruction.inputs), MarksText(instruction), " {\n");
+    std::vector<std::string> unread;
+    for (size_t i = 0; i < instruction.reads_data.size(); ++i) {
+      if (!instruction.reads_data[i]) unread.push_back(StrCat(i));
+    }
+    if (!unread.empty()) text += StrCat(inside, "unread [", Join(unread, ", "), "]\n");
+    text += inside + "runs" + SettingText("iterations", loop.iterations) +
+            SettingText("condition_feed", loop.condition_feed) +
+            SettingText("condition_input", loop.condition_input) +
+            SettingText("count_input", loop.count_input) +
+            SettingText("count_output", loop.count_output) + StrCat(" max=", loop.max_iterations) +
+            (loop.is_gradient ? " gradient" : "") + (loop.descending ? " descending" : "") + "\n";
+    for (const LoopFeed& feed : loop.feeds) {
+      text += StrCat(inside, "in ", NameOf(feed.kind), " ", feed.value.index(),
+                     SettingText("input", feed.input), SettingText("stack", feed.stack), "\n");
+    }
+    for (const LoopFetch& fetch : loop.fetches) {
+      text += StrCat(inside, "out ", NameOf(fetch.kind), " ", fetch.value.index(),
+                     SettingText("output", fetch.output), SettingText("input", fetch.input),
+                     SettingText("feed", fetch.feed), "\n");
+    }
+    for (const LoopStash& stash : loop.stashes) {
+      text += StrCat(inside, "stack ", stash.value.index(), SettingText("index", stash.index),
+                     stash.shift != 0 ? " next" : "", "\n");
+    }
+    for (const LoopScopeValue& variable : loop.scope_values) {
+      text += StrCat(inside, "variable ", variable.value.index(),
+                     SettingText(variable.is_output ? "output" : "input", variable.index), "\n");
+    }
+    return text + inside + PlanPrinter(loop.body, inside).Print() + indent + "}";
+  }
+
+  // Returns " name=N", or nothing for -1.
+  static std::string SettingText(std::string_view name, int64_t value) {
+    return value < 0 ? "" : StrCat(" ", name, "=", value);
+  }
+
   std::string MarksText(const Instruction& instruction) {
     std::string text = WorkspacesText(instruction);
+    if (instruction.block != 0) text += StrCat(" block=", instruction.block);
     if (instruction.position != next_position_) text += StrCat(" position=", instruction.position);
     const auto position = static_cast<int64_t>(instruction.position);
-    const bool has_op = instruction.kind == InstructionKind::kOp;
+    const bool has_op =
+        instruction.kind == InstructionKind::kOp || instruction.kind == InstructionKind::kLoop;
     if (has_op && instruction.op->id != position) text += StrCat(" id=", instruction.op->id);
     next_position_ = instruction.position + 1;
     return text;
@@ -190,6 +243,7 @@ class PlanPrinter {
   }
 
   const Plan& plan_;
+  const std::string indent_;
   ValueTable<bool> mentioned_;
   ValueTable<bool> declared_;
   size_t next_position_ = 0;

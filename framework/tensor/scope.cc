@@ -56,14 +56,14 @@ void Scope::Reveal(std::string_view name) {
 void Scope::Assign(const std::string& name, const Tensor& tensor) {
   const Tensor* held = Find(name);
   const bool fits = held != nullptr && held->has_data() && held->shape() == tensor.shape() &&
-                    held->dtype() == tensor.dtype() && held->layout() == tensor.layout();
+                    held->dtype() == tensor.dtype() && held->layout() == tensor.layout() &&
+                    held->lod() == tensor.lod();  // plans know the LoDs of variables
   if (!fits) {
     Set(name, CopyToCpu(tensor));
     return;
   }
   Tensor* slot = FindMutable(name);
   CopyTensor(tensor, slot);
-  slot->set_lod(tensor.lod());
   // The storage stays, so the generation does, too; but forms derived from the values are out of
   // date.
   ++*Version(name);

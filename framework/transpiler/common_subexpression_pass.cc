@@ -83,6 +83,7 @@ class Merging {
   const PlanValue& ValueOf(ValueId value) const { return plan_[value]; }
 
   bool MayMerge(const Instruction& instruction) const {
+    if (instruction.kind == InstructionKind::kLoop) return false;
     if (instruction.def->random || MustStay(instruction)) return false;
     return std::ranges::all_of(instruction.outputs, [&](ValueId output) {
       return !output || (ValueOf(output).storage == Storage::kArena && !ValueOf(output).alias_of &&

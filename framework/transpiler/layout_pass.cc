@@ -94,6 +94,7 @@ class LayoutAssignment {
     reorder.kind = InstructionKind::kCopy;
     reorder.op = reader.op;
     reorder.def = reader.def;
+    reorder.block = reader.block;
     reorder.position = reader.position;
     reorder.inputs = {value};
     reorder.outputs = {made};

@@ -20,6 +20,7 @@
 #include "framework/analysis/plan_uses.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
+#include "framework/plan/loop.h"
 #include "framework/transpiler/memory_reuse_pass.h"
 #include "framework/transpiler/replay.h"
 
@@ -160,6 +161,7 @@ class Recomputation {
 
   void FindScopeWrites() {
     for (size_t i = 0; i < plan_.instructions.size(); ++i) {
+      if (IsLoopBoundary(At(i))) boundary_ = i;
       for (ValueId output : At(i).outputs) {
         if (!output || ValueOf(output).storage != Storage::kScope) continue;
         scope_writes_[ValueOf(output).name].insert(i);
@@ -230,9 +232,11 @@ class Recomputation {
   // Returns whether the instruction may run twice, as far as that depends on itself.
   bool CanRunAgain(const Cutting& cutting, size_t i) const {
     const Instruction& instruction = At(i);
-    if (instruction.kind == InstructionKind::kFused || fixed_.contains(i)) return false;
+    const bool is_one_op = instruction.kind == InstructionKind::kOp;
+    const bool is_copy = instruction.kind == InstructionKind::kCopy;
+    if ((!is_one_op && !is_copy) || fixed_.contains(i)) return false;
     if (cutting.cheap_only && IsProduct(instruction)) return false;
-    if (instruction.kind == InstructionKind::kCopy) {
+    if (is_copy) {
       return ValueOf(instruction.outputs[0]).storage == Storage::kArena;
     }
     if (MustStay(instruction)) return false;
@@ -265,6 +269,10 @@ class Recomputation {
       if (writes == scope_writes_.end()) return true;
       // Statistics that the instruction itself advances don't influence its other outputs.
       const bool is_state = std::ranges::count(state, input) > 0;
+      // From one half of a loop's body to the other, all iterations run in between.
+      if (i < boundary_ && boundary_ < position) {
+        return is_state && writes->second == std::set<size_t>{i};
+      }
       const auto next = is_state ? writes->second.upper_bound(i) : writes->second.lower_bound(i);
       return next == writes->second.end() || *next >= position;
     });
@@ -419,6 +427,7 @@ class Recomputation {
   const PlanUses uses_;
   size_t backward_ = 0;  // the first instruction of the backward pass
   std::map<std::string, std::set<size_t>> scope_writes_;
+  size_t boundary_ = kNobody;        // between the halves of a loop's body
   std::vector<int64_t> held_bytes_;  // by instruction of the forward pass
   int64_t all_held_bytes_ = 0;
   std::set<Reruns> tried_;

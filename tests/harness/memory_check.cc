@@ -59,9 +59,13 @@ std::optional<std::set<std::string>> ForwardVariables(const Plan& plan) {
   for (const PlanValue& value : plan.values) ++definitions[value.name];
   std::set<std::string> names;
   for (auto it = plan.instructions.begin(); it != backward; ++it) {
+    const std::vector<std::string> written = it->op->OutputNames();
     for (const ValueId output : it->outputs) {
       if (!output) continue;
       const std::string& name = plan[output].name;
+      // The stacks of a loop are no variables of the program.
+      const bool is_loop = it->kind == InstructionKind::kLoop;
+      if (is_loop && std::ranges::find(written, name) == written.end()) continue;
       if (definitions[name] == 1) names.insert(name);
     }
   }

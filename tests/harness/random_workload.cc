@@ -12,14 +12,18 @@
 
 #include "framework/base/error.h"
 #include "framework/builder/activation.h"
+#include "framework/builder/control.h"
+#include "framework/builder/control_flow.h"
 #include "framework/builder/data.h"
 #include "framework/builder/math.h"
+#include "framework/builder/nn.h"
 #include "framework/builder/optimizer/adam.h"
 #include "framework/builder/optimizer/exponential_moving_average.h"
 #include "framework/builder/optimizer/model_average.h"
 #include "framework/builder/optimizer/momentum.h"
 #include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
+#include "framework/builder/static_rnn.h"
 #include "framework/builder/tensor.h"
 #include "framework/ir/op_role.h"
 #include "tests/harness/prepared_op.h"
@@ -83,6 +87,7 @@ class Generator {
       const bool any_shape = Chance(0.4);
       made += any_shape ? AddElementwise(Draw(elementwise_)) : AddCase(Draw(cases_));
       if (Chance(0.15)) AddStateUpdate();
+      if (Chance(0.1)) AddLoop();
     }
     Train();
     AddProbes();
@@ -375,6 +380,85 @@ class Generator {
     InferOp(registry_, main_->root(), main_->root()->AppendOp(std::move(op)));
   }
 
+  // ---- loops and branches
+
+  // Runs a few ops on some value: in a loop over its parts, in a loop that counts, or in a branch.
+  void AddLoop() {
+    const auto source = Pick([&](const Value& value) {
+      // Ragged values don't go from iteration to iteration (docs/loops.md).
+      const bool is_ragged = main_->root()->GetVar(value.name)->lod_level > 0;
+      return value.dtype == dtype_ && value.shape.rank() > 0 && value.shape.element_count() > 0 &&
+             value.shape[0] <= 8 && !is_ragged;
+    });
+    if (!source) return;
+    const bool trained = values_[*source].trained;
+    if (trained) values_[*source].overwritable = false;
+    const Variable x = VariableOf(*source);
+    AddLayer(Chance(0.4)   ? LoopOverParts(x)
+             : Chance(0.6) ? CountingLoop(x, 0)
+                           : Branch(x, 0),
+             trained);
+  }
+
+  Variable LoopOverParts(const Variable& x) {
+    const std::vector<int64_t> part(x.dims().begin() + 1, x.dims().end());
+    const Variable zero = layers::FillConstant(part, dtype_, 0.25);
+    layers::StaticRnn rnn({.reverse = Chance(0.3)});
+    rnn.Body([&] {
+      const Variable before = rnn.Memory(zero);
+      const Variable after = SomeOps(rnn.StepInput(x), before, 0);
+      rnn.UpdateMemory(before, after);
+      rnn.StepOutput(after);
+    });
+    return rnn.Outputs()[0];
+  }
+
+  Variable CountingLoop(const Variable& x, int depth) {
+    const Variable end = layers::FillConstant({1}, DType::kInt64, static_cast<double>(Below(4)));
+    const Variable zero = layers::FillConstant({1}, DType::kInt64, 0.0);
+    // Only loops that aren't inside others have a gradient (docs/loops.md).
+    return layers::WhileLoop(
+        [&](const Variables& v) { return layers::LessThan(v[0], end); },
+        [&](const Variables& v) {
+          return Variables{layers::Increment(layers::Assign(v[0])), SomeOps(x, v[1], depth + 1)};
+        },
+        {zero, x})[1];
+  }
+
+  Variable Branch(const Variable& x, int depth) {
+    const Variable flag = layers::FillConstant({1}, DType::kBool, Chance(0.5) ? 1.0 : 0.0);
+    return layers::Cond(
+        flag, [&] { return Variables{SomeOps(x, x, depth + 1)}; },
+        [&] { return Variables{layers::Tanh(x)}; })[0];
+  }
+
+  // Returns what a few ops make of two values of one shape: numbers that don't grow.
+  Variable SomeOps(const Variable& x, Variable state, int depth) {
+    const int count = 1 + static_cast<int>(Below(4));
+    for (int i = 0; i < count; ++i) {
+      switch (Below(depth < 2 ? 6 : 5)) {
+        case 0:
+          state = layers::Tanh(state);
+          break;
+        case 1:
+          state = layers::Sigmoid(x + state);
+          break;
+        case 2:
+          state = layers::Scale(state, {.scale = -0.75f, .bias = 0.125f});
+          break;
+        case 3:
+          state = layers::Sigmoid(x) * state;
+          break;
+        case 4:
+          state = layers::Dropout(state, 0.25f);
+          break;
+        default:
+          state = Branch(state, depth);
+      }
+    }
+    return layers::Tanh(state);
+  }
+
   // ---- training
 
   bool HasTrainedOutput(const Op& op) const {
@@ -479,6 +563,7 @@ class Generator {
     for (const auto& op : program.root()->ops()) {
       for (const std::string& name : op->OutputNames()) {
         const Var* var = program.root()->GetVar(name);
+        if (var->kind == VarKind::kStepScopes) continue;
         if (options_.smooth && !IsFloat(var->dtype)) continue;
         if (!Contains(names, name)) names.push_back(name);
       }

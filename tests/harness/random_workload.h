@@ -22,11 +22,12 @@ struct RandomWorkloadOptions {
 // Ops and attributes come from the cases, so a new op with a case takes part, except those with
 // selected rows; all gradients are dense. Inputs are feeds, parameters, or results of earlier ops,
 // squashed into the range of the case's values if these are one-sided. Element-wise ops take any
-// shape. Where no gradient op needs the old value, an op may overwrite a variable, including one
-// that it reads or that is in the scope; some scope variables are written but never trained. Most
-// programs are differentiated and trained by some optimizer, some of them in rounds of two steps
-// and with averages of the parameters, and have an evaluation clone that runs between training
-// steps. Each run has different feeds. The fetches differ from run to run, and some are repeated.
+// shape. Some ops are in loops and branches, which may be nested. Where no gradient op needs the
+// old value, an op may overwrite a variable, including one that it reads or that is in the scope;
+// some scope variables are written but never trained. Most programs are differentiated and trained
+// by some optimizer, some of them in rounds of two steps and with averages of the parameters, and
+// have an evaluation clone that runs between training steps. Each run has different feeds. The
+// fetches differ from run to run, and some are repeated.
 Workload RandomWorkload(const OpRegistry& registry, const CaseList& cases, uint64_t seed,
                         const RandomWorkloadOptions& options = {});
 

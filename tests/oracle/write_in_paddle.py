@@ -216,6 +216,70 @@ class CnnTexts(Texts):
                               layers.sequence_pool(conv(4, "sigmoid"), "sum")], axis=1)
 
 
+class Looping:
+    """A cell that a while repeats as often as a feed says, and fully connected layers around it."""
+
+    BATCH, WIDTH, CLASSES, TURNS = 4, 5, 3, 3
+
+    @classmethod
+    def build(cls, dtype):
+        x = paddle.static.data("x", [cls.BATCH, cls.WIDTH], dtype)
+        label = paddle.static.data("label", [cls.BATCH, 1], "int64")
+        logits = paddle.static.nn.fc(cls.compute(paddle.static.nn.fc(x, cls.WIDTH, activation="tanh"), dtype), cls.CLASSES)
+        return paddle.mean(functional.softmax_with_cross_entropy(logits, label)), []
+
+    @classmethod
+    def compute(cls, x, dtype):
+        turns = paddle.static.data("turns", [1], "int64")
+        weight = paddle.create_parameter([cls.WIDTH, cls.WIDTH], dtype)
+        go_on = lambda i, h: i < turns
+        turn = lambda i, h: [i + 1, paddle.tanh(paddle.matmul(h, weight) + 0.5 * x)]
+        return paddle.static.nn.while_loop(go_on, turn, [paddle.full([1], 0, "int64"), x])[1]
+
+    @classmethod
+    def feed(cls, dtype):
+        draw = np.random.RandomState(1)
+        return {"x": draw.uniform(-1, 1, (cls.BATCH, cls.WIDTH)).astype(dtype),
+                "label": draw.randint(0, cls.CLASSES, (cls.BATCH, 1)), **cls.choices()}
+
+    @classmethod
+    def choices(cls):
+        return {"turns": np.array([cls.TURNS])}
+
+
+class Branching(Looping):
+    """One of two branches, each with parameters of its own."""
+
+    FLAG = True
+
+    @classmethod
+    def compute(cls, x, dtype):
+        flag = paddle.static.data("flag", [1], "bool")
+        left = lambda: paddle.tanh(paddle.static.nn.fc(x, cls.WIDTH))
+        right = lambda: functional.sigmoid(paddle.static.nn.fc(x, cls.WIDTH)) * x
+        return paddle.static.nn.cond(flag, left, right)
+
+    @classmethod
+    def choices(cls):
+        return {"flag": np.array([cls.FLAG])}
+
+
+class OtherBranch(Branching):
+    FLAG = False
+
+
+class NestedBranches(Branching):
+    """A branch in a branch."""
+
+    @classmethod
+    def compute(cls, x, dtype):
+        flag = paddle.static.data("flag", [1], "bool")
+        dense = lambda: paddle.static.nn.fc(x, cls.WIDTH)
+        small = paddle.mean(x) < 0.3
+        inner = lambda: paddle.static.nn.cond(small, lambda: paddle.tanh(dense()), lambda: dense() * x)
+        return paddle.static.nn.cond(flag, lambda: inner() + x, lambda: functional.sigmoid(dense()))
+
+
 # ---- optimizers
 
 
@@ -279,12 +343,17 @@ PROGRAMS = {
     "gru_rmsprop": (GruTexts, centered_rmsprop),
     "sequence_conv_adam": (CnnTexts, adam),
     "sequence_conv_rmsprop": (CnnTexts, rmsprop),
+    "while_adam": (Looping, adam),
+    "cond_adam": (Branching, adam),
+    "other_cond_adam": (OtherBranch, adam),
+    "nested_cond_momentum": (NestedBranches, momentum),
 }
 
 
 # Programs that a test keeps, by the name of their folder.
 FIXTURES = {"paddle_encoder": PROGRAMS["encoder_adamw"], "paddle_encoder_dropout": (DropoutEncoder, clipped_adamw),
-            "paddle_lstm": PROGRAMS["lstm_adam"], "paddle_gru": PROGRAMS["gru_rmsprop"]}
+            "paddle_lstm": PROGRAMS["lstm_adam"], "paddle_gru": PROGRAMS["gru_rmsprop"],
+            "paddle_while": PROGRAMS["while_adam"], "paddle_nested_cond": PROGRAMS["nested_cond_momentum"]}
 
 
 def build(dtype, network, make_optimizer):

@@ -20,6 +20,9 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/builder/activation.h"
+#include "framework/builder/control.h"
+#include "framework/builder/control_flow.h"
 #include "framework/builder/data.h"
 #include "framework/builder/loss.h"
 #include "framework/builder/math.h"
@@ -39,6 +42,8 @@
 #include "framework/builder/optimizer/rmsprop.h"
 #include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
+#include "framework/builder/static_rnn.h"
+#include "framework/builder/tensor.h"
 #include "framework/command_line/command_line.h"
 #include "framework/executor/executor.h"
 #include "framework/io/file.h"
@@ -187,6 +192,64 @@ std::vector<Classifier> Optimizers() {
   return all;
 }
 
+// Reads images [batch, 1, 6, 6] row by row, by a layer that is written step by step.
+Variable RowsByStaticRnn(const Variable& image, int64_t classes) {
+  constexpr int64_t kHidden = 7;
+  const Variable rows =
+      layers::Transpose(layers::Reshape(image, {-1, 6, 6}), {1, 0, 2});  // [6, batch, 6]
+  const Variable first = layers::FillConstantBatchSizeLike(rows, {-1, kHidden}, image.dtype(), 0.0,
+                                                           {.input_dim_idx = 1});
+  layers::StaticRnn rnn;
+  rnn.Body([&] {
+    const Variable row = rnn.StepInput(rows);
+    const Variable before = rnn.Memory(first);
+    const Variable state = layers::Tanh(layers::Fc(layers::Concat({row, before}, 1), kHidden));
+    rnn.UpdateMemory(before, state);
+    rnn.StepOutput(state);
+  });
+  const Variable states = rnn.Outputs()[0];
+  return layers::Fc(layers::ReduceMean(states, {.dims = {0}}), classes);
+}
+
+// A cell that a while repeats three times.
+Variable CellInAWhile(const Variable& image, int64_t classes) {
+  const Variable first = layers::Fc(image, 7, {.act = "tanh"});
+  const Variable zero = layers::FillConstant({1}, DType::kInt64, 0.0);
+  const Variable end = layers::FillConstant({1}, DType::kInt64, 3.0);
+  const Variables last =
+      layers::WhileLoop([&](const Variables& v) { return layers::LessThan(v[0], end); },
+                        [&](const Variables& v) {
+                          const Variable next = layers::Tanh(layers::Fc(v[1], 7) + first * 0.5f);
+                          return Variables{layers::Scale(v[0], {.bias = 1.0f}), next};
+                        },
+                        {zero, first});
+  return layers::Fc(last[1], classes);
+}
+
+// One of two branches, by what the images are like.
+Variable OneOfTwoBranches(const Variable& image, int64_t classes) {
+  const Variable hidden = layers::Fc(image, 7, {.act = "tanh"});
+  const Variable limit = layers::FillConstant({1}, image.dtype(), 0.0);
+  const Variable flag =
+      layers::LessThan(limit, layers::Reshape(layers::Mean(layers::Square(image)), {1}));
+  const Variables out = layers::Cond(
+      flag, [&] { return Variables{layers::Tanh(layers::Fc(hidden, 7))}; },
+      [&] { return Variables{layers::Sigmoid(layers::Fc(hidden, 7))}; });
+  return layers::Fc(out[0], classes);
+}
+
+std::vector<Classifier> LoopsAndBranches() {
+  const auto with = [](const std::string& name, auto logits) {
+    Classifier classifier =
+        By<optimizer::Adam>("", optimizer::AdamOptions{.learning_rate = 0.01, .epsilon = 1e-5f});
+    classifier.name = name;
+    classifier.logits = logits;
+    return classifier;
+  };
+  return {with("static_rnn_adam", RowsByStaticRnn), with("while_adam", CellInAWhile),
+          with("cond_adam", OneOfTwoBranches)};
+}
+
 std::vector<Classifier> Classifiers() {
   const std::vector<DType> both = {DType::kFloat64, DType::kFloat32};
   const auto momentum = [](const Variable& loss) { return MinimizeByMomentum(loss, 0.01); };
@@ -207,6 +270,7 @@ std::vector<Classifier> Classifiers() {
       // Schedules always compute in float32.
       {"lenet_schedule", {DType::kFloat32}, {16, 1, 28, 28}, 10, models::LeNet, MinimizeBySchedule},
       {"resnet20_momentum", both, {8, 3, 32, 32}, 10, resnet(20), slow_momentum}};
+  std::ranges::move(LoopsAndBranches(), std::back_inserter(classifiers));
   std::ranges::move(Optimizers(), std::back_inserter(classifiers));
   return classifiers;
 }
@@ -276,17 +340,23 @@ TensorMap InitialValues(const Training& training) {
   return values;
 }
 
+// Returns whether PaddlePaddle gives the outputs of the op no values where a branch isn't taken.
+bool LeavesOutputsUnset(const Op& op) {
+  return op.type == "conditional_block" || op.type == "select_output";
+}
+
 // Returns the variables that ops write, except persistables, selected rows, which PaddlePaddle
-// doesn't fetch, and outputs that only gradient ops read, which each framework stores in its own
-// form.
+// doesn't fetch, results of branches that may not have run, and outputs that only gradient ops
+// read, which each framework stores in its own form.
 std::vector<std::string> ComparedVariables(const Program& program) {
   std::set<std::string> names;
   for (const auto& op : program.root()->ops()) {
+    if (LeavesOutputsUnset(*op)) continue;
     for (const SlotArguments& slot : op->outputs) {
       if (slot.slot == "XShape" || slot.slot == "ReserveSpace") continue;
       for (const std::string& name : slot.arguments) {
         const Var* var = program.root()->FindLocalVar(name);
-        if (var == nullptr || var->persistable || var->kind == VarKind::kSelectedRows) continue;
+        if (var == nullptr || var->persistable || var->kind != VarKind::kLoDTensor) continue;
         names.insert(name);
       }
     }

@@ -38,8 +38,8 @@ class PlaceFusedTest : public ::testing::Test {
     }
     program_ = ParseProgramText("program { block 0 {" + vars + ops + "} }");
     const TensorMeta fed{.shape = {8}};
-    plan_ =
-        LowerProgram(registry_, *program_, Place::Cpu(), {{"x", fed}, {"y", fed}}, outputs, scope_);
+    plan_ = LowerProgram({.registry = registry_, .scope = scope_, .place = Place::Cpu()}, *program_,
+                         {{"x", fed}, {"y", fed}}, outputs);
     Instruction fused = plan_.instructions.back();
     fused.kind = InstructionKind::kFused;
     fused.inputs.clear();

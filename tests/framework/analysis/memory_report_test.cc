@@ -34,7 +34,8 @@ class MemoryReportTest : public ::testing::Test {
     } })");
     program_->root()->ops()[0]->site = {.file = "net.cc", .line = 7};
     const TensorMeta fed{.shape = {2}};
-    plan_ = LowerProgram(registry_, *program_, Place::Cpu(), {{"x", fed}}, {"y"}, scope_);
+    plan_ = LowerProgram({.registry = registry_, .scope = scope_, .place = Place::Cpu()}, *program_,
+                         {{"x", fed}}, {"y"});
     for (const ValueId value : plan_.ids()) {
       if (plan_[value].name == "b") b_ = value;
       if (plan_[value].name == "c") plan_[value].alias_of = b_;

@@ -425,8 +425,7 @@ TEST(AppendBackward, RefusesToDifferentiateAnOpThatRunsABlock) {
       EXPECT_EQ(error.code(), ErrorCode::kUnimplemented);
       EXPECT_THAT(error.what(),
                   HasSubstr("run_block (block 0, op #1): the gradient of \"state\" is needed, but "
-                            "the op runs a block of ops (a loop or a branch), and Skiff doesn't "
-                            "differentiate those yet"));
+                            "the op runs a block of ops and its definition doesn't say how"));
     }
     EXPECT_TRUE(*program == *before);
   };

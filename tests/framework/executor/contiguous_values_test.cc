@@ -70,7 +70,8 @@ class ContiguousValuesTest : public ::testing::Test {
     scope_.Set("wz", Filled(40, 1));
     const std::vector<std::pair<std::string, TensorMeta>> feeds = {
         {"x", {.shape = {3}}}, {"y", {.shape = {5}}}, {"z", {.shape = {40}}}};
-    return LowerProgram(registry_, *program_, Place::Cpu(), feeds, fetches, scope_);
+    return LowerProgram({.registry = registry_, .scope = scope_, .place = Place::Cpu()}, *program_,
+                        feeds, fetches);
   }
 
   Plan LowerStep() { return Lower(kStep, {"s", "r"}); }

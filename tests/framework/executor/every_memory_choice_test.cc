@@ -23,6 +23,7 @@
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/registry.h"
+#include "framework/plan/loop.h"
 #include "tests/harness/all_cases.h"
 #include "tests/harness/memory_check.h"
 #include "tests/harness/random_workload.h"
@@ -421,6 +422,72 @@ bool ReplayOtherStatistics(Plan* plan, size_t i) {
   return true;
 }
 
+// ---- in loops
+
+// Replaces the loop of an instruction by one that `change` has changed. Returns whether it has.
+template <typename Change>
+bool ChangeLoop(Plan* plan, size_t i, const Change& change) {
+  Instruction& instruction = plan->instructions[i];
+  if (instruction.kind != InstructionKind::kLoop) return false;
+  auto loop = std::make_shared<Loop>(*instruction.loop);
+  if (!change(*loop)) return false;
+  instruction.loop = std::move(loop);
+  return true;
+}
+
+// A value that the gradient half reads stays in the scratch memory of the forward half.
+bool DropAStash(Plan* plan, size_t i) {
+  return ChangeLoop(plan, i, [](Loop& loop) {
+    // A stack that grows would have no memory at all.
+    if (loop.condition_feed >= 0) return false;
+    // Not of indices: what is read at them would be anywhere.
+    const auto stash = std::ranges::find_if(loop.stashes, [&](const LoopStash& candidate) {
+      return IsFloat(loop.body[candidate.value].meta.dtype);
+    });
+    if (loop.is_gradient || stash == loop.stashes.end()) return false;
+    loop.body[stash->value].storage = Storage::kArena;
+    loop.stashes.erase(stash);
+    return true;
+  });
+}
+
+// A carried value is in each iteration what it was in the first.
+bool ForgetACarry(Plan* plan, size_t i) {
+  return ChangeLoop(plan, i, [](Loop& loop) {
+    for (LoopFetch& fetch : loop.fetches) {
+      if (fetch.kind != LoopFetch::Kind::kCarried) continue;
+      const LoopFeed& feed = loop.feeds[static_cast<size_t>(fetch.feed)];
+      if (feed.stack >= 0 || loop.body[fetch.value].meta.dtype == DType::kBool) continue;
+      if (loop.condition_feed >= 0) continue;  // it might never end
+      fetch.kind = LoopFetch::Kind::kLast;
+      fetch.feed = -1;
+      return true;
+    }
+    return false;
+  });
+}
+
+// The gradient half takes the parts of the iterations from the other end.
+bool SwapIterations(Plan* plan, size_t i) {
+  return ChangeLoop(plan, i, [](Loop& loop) {
+    if (!loop.is_gradient || loop.iterations < 2) return false;
+    loop.descending = !loop.descending;
+    return true;
+  });
+}
+
+// A sum over the iterations is what the last one adds.
+bool ForgetASum(Plan* plan, size_t i) {
+  return ChangeLoop(plan, i, [](Loop& loop) {
+    for (LoopFetch& fetch : loop.fetches) {
+      if (fetch.kind != LoopFetch::Kind::kSum || fetch.output < 0) continue;
+      fetch.kind = LoopFetch::Kind::kLast;
+      return true;
+    }
+    return false;
+  });
+}
+
 struct Planted {
   std::string name;
   PlantedBug::Break break_plan;
@@ -505,6 +572,10 @@ void RegisterTests() {
       {"write_on_a_view", WriteOnAView, true},
       {"take_for_a_view", TakeForAView, true},
       {"replay_other_statistics", ReplayOtherStatistics},
+      {"drop_a_stash", DropAStash},
+      {"forget_a_carry", ForgetACarry},
+      {"swap_iterations", SwapIterations},
+      {"forget_a_sum", ForgetASum},
   };
   for (const Planted& planted : all) {
     ::testing::RegisterTest(

@@ -44,7 +44,7 @@ class HostStates : public testing::Test {
         "var f float32 [1] persistable var p float64 [1] persistable " +
         ops + " } }");
     try {
-      LowerProgram(registry_, *program, place, {}, {}, scope_);
+      LowerProgram({.registry = registry_, .scope = scope_, .place = place}, *program, {}, {});
     } catch (const Error& error) {
       return error.what();
     }

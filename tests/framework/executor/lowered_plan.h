@@ -31,7 +31,8 @@ class LoweredPlanTest : public ::testing::Test {
     } })");
     scope_.Set("w", Tensor::FromValues<float>({2}, {1, 2}));
     const TensorMeta fed{.shape = {2}};
-    plan_ = LowerProgram(registry_, *program_, Place::Cpu(), {{"x", fed}}, {"y", "a"}, scope_);
+    plan_ = LowerProgram({.registry = registry_, .scope = scope_, .place = Place::Cpu()}, *program_,
+                         {{"x", fed}}, {"y", "a"});
   }
 
   OpRegistry registry_;

@@ -89,7 +89,7 @@ TEST(RaggedAllocation, DerivedLoDsAndRaggedFetchesTakeNoMemory) {
 }
 
 // A caller's copy of a fetch keeps the LoD of its run.
-TEST(RaggedAllocation, CopiesOfAFetchKeepTheirLoD) {
+TEST(RaggedAllocation, CopiesOfAFetchKeepTheirLoDAndValues) {
   Program main, startup;
   const ProgramGuard guard(&main, &startup);
   const Variable x = layers::Data("x", {-1, 2}, DType::kFloat32, {.lod_level = 1});
@@ -99,8 +99,10 @@ TEST(RaggedAllocation, CopiesOfAFetchKeepTheirLoD) {
   BoundProgram bound = program.Bind({{"x", RaggedRows({{2, 3}}, 2)}}, {y.name()});
   bound.Step();
   const Tensor copy = bound.fetch(0);
-  ASSERT_TRUE(bound.Feed({{"x", RaggedRows({{1, 1, 4}}, 2)}}));
+  const std::vector<float> values = copy.ToVector<float>();
+  ASSERT_TRUE(bound.Feed({{"x", RaggedRows({{1, 1, 4}}, 2, /*first=*/7, /*step=*/3)}}));
   bound.Step();
+  EXPECT_EQ(copy.ToVector<float>(), values);
   EXPECT_EQ(copy.lod(), (LoD{{0, 2, 5}}));
   EXPECT_EQ(bound.fetch(0).lod(), (LoD{{0, 1, 2, 6}}));
   EXPECT_EQ(bound.fetch(0).shape(), (Shape{6, 2}));

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/autodiff/append_backward.h"
 #include "framework/base/error.h"
 #include "framework/builder/control.h"
 #include "framework/builder/data.h"
@@ -338,6 +339,32 @@ TEST_F(FeedsThatWereAlike, ValuesWithoutALoDHaveTheRowsOfTheRightOnes) {
                {{3, 1}, {1, 3}, {3, 1}}});
 }
 
+// The first one has the rows of a LoD that has as many as there are sequences, in the first run.
+TEST_F(FeedsThatWereAlike, SumsOfRowsAreThoseOfTheRightOnes) {
+  const Variable w = Ragged("w"), x = Ragged("x"), y = Ragged("y");
+  const Variable expanded = layers::SequenceExpand(x, y);
+  const FetchList fetches = {layers::Concat({layers::SequencePool(w, "SUM"), expanded}).name()};
+  ExpectExact(fetches, {"w", "x", "y"},
+              {{{2, 3}, {1, 1, 1, 1}, {1, 1, 1, 1}}, {{2, 3}, {2, 0, 1, 1}, {2, 0, 1, 1}}});
+}
+
+// LoDs that are derived from feeds that were alike need not fit together in other runs.
+TEST_F(FeedsThatWereAlike, DerivedRowsThatDoNotFitAreAnError) {
+  const Variable x = Ragged("x"), y = Ragged("y"), z = Ragged("z");
+  const Variable joined =
+      layers::Concat({layers::SequenceExpand(x, y), layers::SequenceExpand(x, z)}, 1);
+  CompiledProgram program = executor_.Compile(main_);
+  const auto run = [&](const std::vector<int64_t>& of_x, const std::vector<int64_t>& of_y,
+                       const std::vector<int64_t>& of_z) {
+    return program.Run(
+        {{"x", RaggedRows({of_x}, 1)}, {"y", RaggedRows({of_y}, 1)}, {"z", RaggedRows({of_z}, 1)}},
+        {joined.name()})[0];
+  };
+  EXPECT_EQ(run({10, 10}, {10, 10}, {10, 10}).shape(), (Shape{200, 2}));
+  EXPECT_THROW(run({9, 11}, {9, 11}, {11, 9}), Error);
+  EXPECT_EQ(run({9, 11}, {9, 11}, {9, 11}).shape(), (Shape{202, 2}));
+}
+
 // In the first run, the sequence with rows isn't repeated: a plan for the very rows serves it.
 TEST_F(FeedsThatWereAlike, ARunWithoutRowsDoesNotKeepOthersFromAPlanForACapacity) {
   const Variable x = Ragged("x"), y = Ragged("y");
@@ -420,6 +447,29 @@ TEST(RowCapacityOfOtherShapes, CarriedShapesHaveTheirRowsInAnotherDim) {
     ASSERT_EQ(found[0].shape(), (Shape{rows, 4}));
   }
   EXPECT_EQ(program.cached_plans(), 1u);
+}
+
+// The same where the gradient is in a later segment than the reshape: the shape crosses the border.
+TEST(RowCapacityOfOtherShapes, CarriedShapesCrossTheBorderOfASegment) {
+  Program main, startup;
+  const ProgramGuard guard(&main, &startup);
+  const Variable x =
+      layers::Data("x", {-1, 4}, DType::kFloat32, {.lod_level = 1, .stop_gradient = false});
+  const Variable y = layers::Reshape(layers::Scale(x, {.scale = 2.0f}), {-1, 2});
+  // Only a run can tell how many there are.
+  const Variable positive = layers::WhereIndex(layers::Cast(x, DType::kBool));
+  const Variable none =
+      layers::Scale(layers::ReduceSum(layers::Cast(positive, DType::kFloat32)), {.scale = 0.0f});
+  const Variable loss = layers::ReduceSum(layers::ElementwiseMul(y, y)) + none;
+  AppendBackward(DefaultOpRegistry(), &main, loss.name());
+  Executor executor;
+  CompiledProgram program = executor.Compile(main);
+  for (const int64_t rows : {10, 11, 9}) {
+    const Tensor fed = RaggedRows({{1, rows - 1}}, 4, /*first=*/1, /*step=*/1);
+    const std::vector<Tensor> found = program.Run({{"x", fed}}, {"x@GRAD"});
+    ASSERT_EQ(found[0].shape(), (Shape{rows, 4}));
+    EXPECT_EQ(found[0].values<float>()[5], 8 * fed.values<float>()[5]);
+  }
 }
 
 // A shape in which the rows are another dim than the first.

@@ -57,6 +57,7 @@ TEST(Scope, AdvancesTheGenerationWhenStorageMoves) {
   EXPECT_EQ(scope.Find("w"), nullptr);
 }
 
+// Plans know the LoDs of variables, so that another one makes them stale.
 TEST(Scope, AssignTakesTheLoDAlong) {
   Scope scope;
   Tensor rows = Tensor::FromValues<float>({4}, {1, 2, 3, 4});
@@ -65,7 +66,7 @@ TEST(Scope, AssignTakesTheLoDAlong) {
   const uint64_t generation = scope.generation();
   rows.set_lod({{0, 1, 4}});
   scope.Assign("x", rows);
-  EXPECT_EQ(scope.generation(), generation);
+  EXPECT_GT(scope.generation(), generation);
   EXPECT_EQ(scope.Get("x").lod(), (LoD{{0, 1, 4}}));
 }
 

@@ -133,8 +133,8 @@ class OrderPassTest : public ::testing::Test {
   Plan Lower(const Program& program, const std::vector<std::string>& fetches) {
     Scope scope;
     FillScope(&scope);
-    return LowerProgram(registry_, program, Place::Cpu(), {{"x", TensorMeta{.shape = {kExtent}}}},
-                        fetches, scope);
+    return LowerProgram({.registry = registry_, .scope = scope, .place = Place::Cpu()}, program,
+                        {{"x", TensorMeta{.shape = {kExtent}}}}, fetches);
   }
 
   // Returns the first output of each instruction after the pass.

@@ -1,0 +1,56 @@
+#include "framework/builder/block_call.h"
+
+#include <algorithm>
+
+#include "framework/builder/program_guard.h"
+#include "framework/ir/op_role.h"
+
+namespace skiff {
+namespace {
+
+void AddOnce(const std::string& name, std::vector<std::string>* names) {
+  if (std::ranges::find(*names, name) == names->end()) names->push_back(name);
+}
+
+}  // namespace
+
+BlockUses UsesOutside(const Block& block) {
+  BlockUses uses;
+  std::vector<std::string> made;  // for sure
+  const auto is_outside = [&](const std::string& name) {
+    return name != kEmptyVarName && block.FindLocalVar(name) == nullptr;
+  };
+  for (const auto& op : block.ops()) {
+    for (const std::string& name : op->InputNames()) {
+      const bool is_made_here = std::ranges::find(made, name) != made.end();
+      if (is_outside(name) && !is_made_here) AddOnce(name, &uses.reads);
+    }
+    for (const std::string& name : op->OutputNames()) {
+      if (!is_outside(name)) continue;
+      AddOnce(name, &uses.writes);
+      // A block inside may run zero times and leave what was there.
+      if (op->SubBlocks().empty()) made.push_back(name);
+    }
+  }
+  return uses;
+}
+
+Block* BuildBlock(const std::function<void()>& build) {
+  Block* block = DefaultMainProgram().AppendBlock(CurrentBlock().index());
+  const BlockGuard guard(block);
+  try {
+    build();
+  } catch (...) {
+    block->RemoveOps(0, block->ops().size());
+    throw;
+  }
+  return block;
+}
+
+std::string NewScopes(const LayerCall& call) {
+  const Variable scopes = call.NewOutput();
+  scopes.var().kind = VarKind::kStepScopes;
+  return scopes.name();
+}
+
+}  // namespace skiff

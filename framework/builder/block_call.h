@@ -1,0 +1,27 @@
+// Ops that run a block, on behalf of a layer. For authors of layers.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "framework/builder/layer_call.h"
+#include "framework/ir/program.h"
+
+namespace skiff {
+
+// The variables of outer blocks that a block uses.
+struct BlockUses {
+  std::vector<std::string> reads;  // unless it has written them before for sure
+  std::vector<std::string> writes;
+};
+BlockUses UsesOutside(const Block& block);
+
+// Appends a block to the current one and calls `build` while it is the current block. Returns the
+// block. If `build` throws, the block is emptied.
+Block* BuildBlock(const std::function<void()>& build);
+
+// Returns a new variable of the current block that ties an op with a block to its gradient op.
+std::string NewScopes(const LayerCall& call);
+
+}  // namespace skiff

@@ -1,0 +1,157 @@
+#include "framework/builder/control_flow.h"
+
+#include <algorithm>
+#include <string>
+
+#include "framework/builder/block_call.h"
+#include "framework/builder/control.h"
+#include "framework/builder/layer_call.h"
+#include "framework/builder/program_guard.h"
+#include "framework/builder/tensor.h"
+#include "framework/tensor/dims_agree.h"
+#include "framework/tensor/shape.h"
+
+namespace skiff::layers {
+namespace {
+
+struct Branch {
+  Block* block = nullptr;
+  Variables results;  // copies outside of the block
+};
+
+// Builds the block of a branch.
+Branch BuildBranch(const LayerCall& call, const std::function<Variables()>& build,
+                   const Site& site) {
+  Branch branch;
+  Block* outer = &CurrentBlock();
+  branch.block = BuildBlock([&] {
+    for (const Variable& result : build()) {
+      call.Use(result);
+      Variable copy;
+      {
+        const BlockGuard guard(outer);
+        copy = call.NewOutput();
+      }
+      Var& var = copy.var();
+      var.dtype = result.dtype();
+      var.dims = result.dims();
+      var.lod_level = result.var().lod_level;
+      AssignTo(result, copy, site);
+      branch.results.push_back(copy);
+    }
+  });
+  return branch;
+}
+
+// Appends the op that runs the branch if `condition` is true.
+void AppendBranch(const LayerCall& call, const Variable& condition, const Branch& branch) {
+  const BlockUses uses = UsesOutside(*branch.block);
+  Op op("conditional_block");
+  op.SetInput("Cond", {call.Use(condition)}).SetInput("Input", uses.reads);
+  op.SetOutput("Out", uses.writes).SetOutput("Scope", {NewScopes(call)});
+  op.SetAttr("sub_block", BlockIndex{branch.block->index()}).SetAttr("is_scalar_condition", true);
+  call.Append(std::move(op));
+}
+
+}  // namespace
+
+void AssignTo(const Variable& x, const Variable& to, Site site) {
+  const LayerCall call("assign", "", site);
+  call.Enforce(x.dtype() == to.dtype() && DimsAgree(x.dims(), to.dims()), "\"", x.name(), "\" is ",
+               x.dtype(), " ", Shape(x.dims()), ", \"", to.name(), "\" is ", to.dtype(), " ",
+               Shape(to.dims()), ": expected the same");
+  Op op("assign");
+  op.SetInput("X", {call.Use(x)}).SetOutput("Out", {call.Use(to)});
+  call.Append(std::move(op));
+}
+
+While::While(const Variable& condition, Site site) : condition_(condition), site_(site) {
+  const LayerCall call("while", "", site);
+  call.Use(condition);
+  call.Enforce(condition.dtype() == DType::kBool, "the condition \"", condition.name(), "\" is ",
+               condition.dtype(), ", expected bool");
+}
+
+void While::Body(const std::function<void()>& body) {
+  const LayerCall call("while", "", site_);
+  Block* block = BuildBlock(body);
+  const BlockUses uses = UsesOutside(*block);
+  const std::string& condition = condition_.name();
+  call.Enforce(std::ranges::count(uses.writes, condition) > 0, "the body doesn't assign to \"",
+               condition, "\", so that the loop would never end");
+  Op op("while");
+  op.SetInput("X", uses.reads).SetInput("Condition", {condition});
+  op.SetOutput("Out", uses.writes).SetOutput("StepScopes", {NewScopes(call)});
+  op.SetAttr("sub_block", BlockIndex{block->index()}).SetAttr("is_test", false);
+  call.Append(std::move(op));
+}
+
+Variables WhileLoop(const std::function<Variable(const Variables&)>& condition,
+                    const std::function<Variables(const Variables&)>& body,
+                    const Variables& initial, Site site) {
+  const LayerCall call("while", "", site);
+  call.Enforce(!initial.empty(), "no variables, expected one at least");
+  Variables state;
+  for (const Variable& variable : initial) state.push_back(Assign(variable, site));
+  const Variable goes_on = Assign(condition(state), site);
+  While loop(goes_on, site);
+  loop.Body([&] {
+    const Variables next = body(state);
+    call.Enforce(next.size() == state.size(), "the body returns ", next.size(),
+                 " variables, expected ", state.size());
+    // Copies first: one of them may be a variable that another one becomes.
+    Variables copies;
+    for (const Variable& variable : next) copies.push_back(Assign(variable, site));
+    for (size_t i = 0; i < state.size(); ++i) AssignTo(copies[i], state[i], site);
+    AssignTo(condition(state), goes_on, site);
+  });
+  return state;
+}
+
+Variables Cond(const Variable& condition, const std::function<Variables()>& if_true,
+               const std::function<Variables()>& if_false, Site site) {
+  const LayerCall call("cond", "", site);
+  const Branch from_true = BuildBranch(call, if_true, site);
+  const Branch from_false = BuildBranch(call, if_false, site);
+  const size_t count = from_true.results.size();
+  call.Enforce(count == from_false.results.size(), "the branches return ", count, " and ",
+               from_false.results.size(), " variables, expected as many");
+  AppendBranch(call, condition, from_true);
+  AppendBranch(call, LogicalNot(condition, site), from_false);
+  const Variable mask = Cast(condition, DType::kInt32, site);
+  Variables results;
+  for (size_t i = 0; i < count; ++i) {
+    Op op("select_input");
+    op.SetInput("X", {from_false.results[i].name(), from_true.results[i].name()});
+    op.SetInput("Mask", {mask.name()});
+    results.push_back(call.AppendFor(std::move(op)));
+  }
+  return results;
+}
+
+Variables Case(const std::vector<std::pair<Variable, std::function<Variables()>>>& branches,
+               const std::function<Variables()>& otherwise, Site site) {
+  const LayerCall call("case", "", site);
+  call.Enforce(!branches.empty(), "no branches, expected one at least");
+  std::function<Variables()> rest = otherwise;
+  // From the last one, so that the first becomes the outermost.
+  for (size_t i = branches.size(); i-- > 1;) {
+    rest = [branch = branches[i], rest, site] {
+      return Cond(branch.first, branch.second, rest, site);
+    };
+  }
+  return Cond(branches[0].first, branches[0].second, rest, site);
+}
+
+Variables SwitchCase(const Variable& index,
+                     const std::vector<std::pair<int64_t, std::function<Variables()>>>& branches,
+                     const std::function<Variables()>& otherwise, Site site) {
+  std::vector<std::pair<Variable, std::function<Variables()>>> cases;
+  for (const auto& [number, branch] : branches) {
+    const Variable value = FillConstant({1}, index.dtype(), static_cast<double>(number), site);
+    cases.emplace_back(Equal(index, value, site), branch);
+  }
+  return Case(cases, otherwise, site);
+}
+
+}  // namespace skiff::layers

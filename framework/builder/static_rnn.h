@@ -1,0 +1,76 @@
+// A recurrent layer that you write step by step.
+//
+//   StaticRnn rnn;
+//   rnn.Body([&] {
+//     Variable x = rnn.StepInput(xs);              // xs [time, batch, width]; x [batch, width]
+//     Variable before = rnn.Memory(initial_state);
+//     Variable state = layers::Tanh(layers::Fc(layers::Concat({x, before}, 1), hidden));
+//     rnn.UpdateMemory(before, state);
+//     rnn.StepOutput(state);
+//   });
+//   Variable states = rnn.Outputs()[0];            // [time, batch, hidden]
+//
+// All inputs have as many steps. For ragged inputs: DynamicRnn.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "framework/builder/activation.h"
+#include "framework/builder/layer_call.h"
+#include "framework/builder/variable.h"
+
+namespace skiff::layers {
+
+struct StaticRnnOptions {
+  bool reverse = false;  // from the last step to the first
+  std::string name = {};
+};
+
+class StaticRnn {
+ public:
+  explicit StaticRnn(const StaticRnnOptions& options = {}, Site site = Site::current());
+
+  // Calls `body` once, to build the ops of a step. Throws an Error (kInvalidArgument) if it has
+  // been called before, if there is no StepInput, if a memory has no UpdateMemory, and what `body`
+  // throws; the layer is then not there.
+  void Body(const std::function<void()>& body);
+
+  // The following throw an Error (kInvalidArgument) outside of Body, and in a block inside it.
+
+  // Returns the part of x [time, …] of the step. In the body the name of x means this part.
+  Variable StepInput(const Variable& x);
+  // Returns what UpdateMemory has set in the step before; `initial` in the first one.
+  Variable Memory(const Variable& initial);
+  // Throws an Error (kInvalidArgument) if `memory` isn't one of this layer's, or is updated twice.
+  void UpdateMemory(const Variable& memory, const Variable& next);
+  // Makes x, of the body, an output of the layer.
+  void StepOutput(const Variable& x);
+
+  // Returns the outputs, [time, …] each, in the order of the StepOutput. Throws an Error
+  // (kInvalidArgument) before Body has ended.
+  const std::vector<Variable>& Outputs() const;
+
+ private:
+  struct State {
+    std::string initial;
+    std::string before;
+    std::string after;  // empty until UpdateMemory
+  };
+
+  void EnforceInBody(const char* what) const;
+  void Finish(Block* outer, Block* body);
+
+  StaticRnnOptions options_;
+  LayerCall call_;
+  enum class Phase { kNew, kInBody, kDone } phase_ = Phase::kNew;
+  std::vector<std::string> inputs_;
+  std::vector<State> states_;
+  std::vector<std::string> step_outputs_;
+  std::vector<Variable> outputs_;
+  int64_t steps_ = -1;
+  Block* body_ = nullptr;  // while Body runs
+};
+
+}  // namespace skiff::layers

@@ -1,0 +1,321 @@
+#include "framework/executor/block_lowering.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "framework/analysis/aliasing.h"
+#include "framework/analysis/nested_blocks.h"
+#include "framework/base/error.h"
+#include "framework/executor/loop_lowering.h"
+#include "framework/ir/op_role.h"
+#include "framework/op/host_slots.h"
+#include "framework/op/var_meta.h"
+#include "framework/tensor/dims_agree.h"
+
+namespace skiff {
+namespace {
+
+ValueId FinalValue(ValueId value, const std::vector<Instruction>& copies) {
+  for (const Instruction& copy : copies) {
+    if (copy.inputs[0] == value) return copy.outputs[0];
+  }
+  return value;
+}
+
+}  // namespace
+
+TensorMeta MetaOfHeld(const Tensor& tensor) {
+  return {.shape = tensor.shape(),
+          .dtype = tensor.dtype(),
+          .lod_level = static_cast<int32_t>(tensor.lod().size()),
+          .layout = tensor.layout(),
+          .persistable = true,
+          .lod = tensor.lod().empty()
+                     ? nullptr
+                     : std::make_shared<const LoDGroup>(LoDGroup{.offsets = tensor.lod()})};
+}
+
+BlockLowering::BlockLowering(const LoweringInputs& inputs, const Block& block, Capture capture)
+    : inputs_(inputs), block_(&block), first_block_(&block), capture_(std::move(capture)) {
+  plan_.place = inputs.place;
+}
+
+std::vector<const Block*> BlockLowering::blocks() const {
+  if (gradient_block_ == nullptr) return {first_block_};
+  return {first_block_, gradient_block_};
+}
+
+const Var* BlockLowering::FindVar(const std::string& name) const {
+  // Only a gradient block sees variables of a block that isn't its ancestor.
+  if (block_->forward_block_index < 0) return block_->FindVar(name);
+  return VisibleVars(*block_).Find(name).var;
+}
+
+bool BlockLowering::IsPersistable(const std::string& name) const {
+  const Var* var = FindVar(name);
+  return var != nullptr && var->persistable;
+}
+
+ValueId BlockLowering::AddValue(const std::string& name, const TensorMeta& meta, Storage storage) {
+  return plan_.values.Add({.name = name, .meta = meta, .storage = storage, .alias_of = {}});
+}
+
+void BlockLowering::AddFeed(const std::string& name, ValueId value) {
+  current_[name] = value;
+  unread_feeds_.insert(name);
+}
+
+bool BlockLowering::IsUnknown(const std::string& name) const {
+  const auto found = current_.find(name);
+  return found != current_.end() && unknown_.contains(found->second);
+}
+
+ValueId BlockLowering::Current(const std::string& name) const {
+  const auto found = current_.find(name);
+  return found == current_.end() ? ValueId() : found->second;
+}
+
+ValueId BlockLowering::TryRead(const std::string& name) {
+  if (name == kEmptyVarName) return {};
+  // AddOp refuses an op that overwrites a feed before anything has read it.
+  unread_feeds_.erase(name);
+  const auto it = current_.find(name);
+  if (it != current_.end()) return it->second;
+  const Var* var = FindVar(name);
+  const Tensor* tensor = inputs_.scope.Find(name);
+  if (tensor != nullptr && (var == nullptr || var->persistable || capture_ == nullptr)) {
+    if (var != nullptr) CheckHeld(*var, *tensor);
+    return current_[name] = AddValue(name, MetaOfHeld(*tensor), Storage::kScope);
+  }
+  if (capture_ == nullptr || var == nullptr || block_->FindLocalVar(name) != nullptr) return {};
+  const ValueId captured = capture_(name);
+  if (captured) current_[name] = captured;
+  return captured;
+}
+
+// The value that a read of the name sees now.
+ValueId BlockLowering::Read(const std::string& name) {
+  if (name == kEmptyVarName) return {};
+  const ValueId value = TryRead(name);
+  if (value) return value;
+  const Var* var = FindVar(name);
+  SKIFF_ENFORCE(var != nullptr, kNotFound, "variable \"", name, "\" does not exist");
+  SKIFF_ENFORCE(!var->persistable, kFailedPrecondition, "variable \"", name,
+                "\" is not initialized: run the startup program or load parameters first");
+  Throw(ErrorCode::kFailedPrecondition, "variable \"", name,
+        "\" is read before anything writes it; is a feed missing?");
+}
+
+void BlockLowering::CheckHeld(const Var& var, const Tensor& tensor) const {
+  SKIFF_ENFORCE(tensor.has_data(), kFailedPrecondition, "variable \"", var.name,
+                "\" in the scope has no data, expected a tensor with data");
+  SKIFF_ENFORCE(tensor.layout().is_plain(), kFailedPrecondition, "variable \"", var.name,
+                "\" in the scope has the layout ", tensor.layout(), ", expected the plain layout");
+  const bool fits = var.dtype == tensor.dtype() && DimsAgree(var.dims, tensor.shape().dims());
+  SKIFF_ENFORCE(fits, kInvalidArgument, "variable \"", var.name, "\": the scope holds ",
+                tensor.dtype(), " ", tensor.shape(), ", the program declares ", var.dtype, " [",
+                Join(var.dims, ", "), "]");
+}
+
+// Returns the place of a scope variable's tensor, and for any other value the place on which the
+// program runs.
+Place BlockLowering::PlaceOfValue(ValueId value) const {
+  const PlanValue& found = ValueOf(value);
+  const Tensor* held = found.storage == Storage::kScope ? inputs_.scope.Find(found.name) : nullptr;
+  return held == nullptr ? plan_.place : held->place();
+}
+
+void BlockLowering::CheckPlace(ValueId value, const std::string& slot, Place expected) const {
+  if (!value) return;
+  const Place found = PlaceOfValue(value);
+  const std::string& name = ValueOf(value).name;
+  SKIFF_ENFORCE(found == expected || expected != plan_.place, kFailedPrecondition, "variable \"",
+                name, "\" is on ", found, ", the program runs on ", plan_.place);
+  SKIFF_ENFORCE(found == expected, kFailedPrecondition, slot, " \"", name, "\" is on ", found,
+                ", expected ", expected, ": the op has ", kOnHostAttr,
+                " = true, so that it computes in host memory");
+}
+
+void BlockLowering::AddOp(const Op& op, size_t position) {
+  if (op.type == "feed") return CheckFeeds(op);
+  if (op.type == "fetch") return;
+  const OpDef& def = inputs_.registry.Get(op.type);
+  CheckOp(def, op);
+  if (def.block != nullptr) return LowerLoop(this, op, def, position);
+  Instruction instruction = ReadInputs(op, def, position);
+  // Inputs were read first, so an op that reads and writes one name reads the old value.
+  DefineOutputs(op, def, &instruction);
+  std::vector<Instruction> copies = WriteScopeOutOfPlace(op, def, &instruction);
+  CheckOutputPlaces(op, def, instruction);
+  const std::vector<std::string> names = OutputOrder(def, op);
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == kEmptyVarName) continue;
+    current_[names[i]] = FinalValue(instruction.outputs[i], copies);
+  }
+  plan_.instructions.push_back(std::move(instruction));
+  std::ranges::move(copies, std::back_inserter(plan_.instructions));
+}
+
+// Fluid's programs have ops for feeds and fetches. Here the caller names both, so these ops only
+// tell which feeds a saved program needs.
+void BlockLowering::CheckFeeds(const Op& op) const {
+  for (const std::string& name : op.Output("Out")) {
+    SKIFF_ENFORCE(current_.contains(name), kInvalidArgument, "feed \"", name, "\" is missing");
+  }
+}
+
+// Returns the op's instruction, with inputs and without outputs.
+Instruction BlockLowering::ReadInputs(const Op& op, const OpDef& def, size_t position) {
+  Instruction instruction;
+  instruction.op = &op;
+  instruction.def = &def;
+  instruction.block = block_->index();
+  instruction.position = position;
+  for (const SlotDef& slot : def.inputs) {
+    const Place place = PlaceOfSlot(def, op, slot.name, plan_.place);
+    for (const std::string& name : op.Input(slot.name)) {
+      instruction.inputs.push_back(Read(name));
+      CheckPlace(instruction.inputs.back(), slot.name, place);
+    }
+  }
+  instruction.reads_data = ReadsData(def, op);
+  return instruction;
+}
+
+// Infers the metas of the outputs and makes a value of each.
+void BlockLowering::DefineOutputs(const Op& op, const OpDef& def, Instruction* instruction) {
+  const std::vector<std::string> names = OutputOrder(def, op);
+  std::vector<TensorMeta> outputs;
+  for (const std::string& name : names) {
+    SKIFF_ENFORCE(!unread_feeds_.contains(name), kInvalidArgument, "feed \"", name,
+                  "\": the op computes this variable before anything reads the feed");
+    const Var* var = name == kEmptyVarName ? nullptr : FindVar(name);
+    outputs.push_back(var == nullptr ? TensorMeta{} : MetaOf(*var));
+  }
+  std::vector<TensorMeta> inputs;
+  for (ValueId value : instruction->inputs) {
+    inputs.push_back(value ? plan_[value].meta : TensorMeta{});
+  }
+  OpContext context(op, def, std::move(inputs), std::move(outputs), plan_.place);
+  InferOutputs(&context);
+  for (size_t i = 0; i < names.size(); ++i) {
+    instruction->outputs.push_back(
+        names[i] == kEmptyVarName ? ValueId() : Define(def, names[i], context.outputs()[i]));
+  }
+}
+
+void BlockLowering::CheckOutputPlaces(const Op& op, const OpDef& def,
+                                      const Instruction& instruction) const {
+  size_t output = 0;
+  for (const SlotDef& slot : def.outputs) {
+    const Place place = PlaceOfSlot(def, op, slot.name, plan_.place);
+    for (size_t i = 0; i < op.Output(slot.name).size(); ++i) {
+      CheckPlace(instruction.outputs[output++], slot.name, place);
+    }
+  }
+}
+
+ValueId BlockLowering::Define(const OpDef& def, const std::string& name, const TensorMeta& meta) {
+  const Var* var = FindVar(name);
+  const bool is_persistable = var != nullptr && var->persistable;
+  const bool is_unknown = def.data_dependent_shape &&
+                          (!meta.shape.is_known() || (meta.lod_level > 0 && meta.lod == nullptr));
+  SKIFF_ENFORCE(!is_unknown || capture_ == nullptr, kUnimplemented, "the shape or LoD of \"", name,
+                "\" depends on data inside a loop or branch: expected a known one");
+  if (!meta.shape.is_known() && def.data_dependent_shape) {
+    SKIFF_ENFORCE(!is_persistable, kUnimplemented, "the shape ", meta.shape,
+                  " of the persistable output \"", name,
+                  "\" depends on data: expected a known shape");
+    return *unknown_.insert(AddValue(name, meta, Storage::kMade)).first;
+  }
+  SKIFF_ENFORCE(meta.shape.is_known(), kInvalidArgument, "output \"", name,
+                "\" would have the shape ", meta.shape, ": expected extents of at least 0");
+  if (!is_persistable) {
+    const ValueId value = AddValue(name, meta, Storage::kArena);
+    // The rows are known, but the LoD depends on data.
+    if (is_unknown) unknown_.insert(value);
+    return value;
+  }
+  SKIFF_ENFORCE(!meta.is_selected_rows(), kUnimplemented, "the persistable output \"", name,
+                "\" would be selected rows: expected a dense tensor");
+  // A scope variable has one storage for all its values, so each write must have the shape and
+  // dtype that the scope holds or that the first write of the run gave it.
+  const auto made = created_.find(name);
+  const Tensor* tensor = inputs_.scope.Find(name);
+  if (tensor != nullptr || made != created_.end()) {
+    const Shape& shape = tensor != nullptr ? tensor->shape() : made->second.shape;
+    const DType dtype = tensor != nullptr ? tensor->dtype() : made->second.dtype;
+    SKIFF_ENFORCE(shape == meta.shape && dtype == meta.dtype, kInvalidArgument, def.type,
+                  " would write ", meta.dtype, " ", meta.shape, " to \"", name,
+                  "\", which the scope holds as ", dtype, " ", shape);
+  } else {
+    created_[name] = meta;
+  }
+  return AddValue(name, meta, Storage::kScope);
+}
+
+// An op that reads a scope variable and writes it, but doesn't declare that it works in place on
+// that pair, could read what it has already written. Lets it write to a temporary, and returns
+// the copies to the variable that must follow.
+std::vector<Instruction> BlockLowering::WriteScopeOutOfPlace(const Op& op, const OpDef& def,
+                                                             Instruction* instruction) {
+  std::vector<Instruction> copies;
+  std::unordered_multimap<std::string, size_t> scope_inputs;  // by the variable's name
+  for (size_t j = 0; j < instruction->inputs.size(); ++j) {
+    const ValueId input = instruction->inputs[j];
+    if (!input || ValueOf(input).storage != Storage::kScope) continue;
+    scope_inputs.emplace(ValueOf(input).name, j);
+  }
+  if (scope_inputs.empty()) return copies;
+  const InputOutputPairs pairs = InPlacePairs(plan_, *instruction);
+  const std::set<std::pair<int, int>> in_place(pairs.begin(), pairs.end());
+  for (size_t i = 0; i < instruction->outputs.size(); ++i) {
+    const ValueId output = instruction->outputs[i];
+    if (!output || ValueOf(output).storage != Storage::kScope) continue;
+    const std::string name = ValueOf(output).name;
+    const auto [first, last] = scope_inputs.equal_range(name);
+    const bool conflicts = std::any_of(first, last, [&](const auto& input) {
+      return !in_place.contains({static_cast<int>(input.second), static_cast<int>(i)});
+    });
+    if (!conflicts) continue;
+    TensorMeta meta = ValueOf(output).meta;
+    // The temporary keeps the variable's name, for reports.
+    meta.persistable = false;
+    const ValueId aside = AddValue(name, meta, Storage::kArena);
+    Instruction copy;
+    copy.kind = InstructionKind::kCopy;
+    copy.op = &op;
+    copy.def = &def;
+    copy.block = instruction->block;
+    copy.position = instruction->position;
+    copy.inputs = {aside};
+    copy.outputs = {output};
+    copy.reads_data = {true};
+    instruction->outputs[i] = aside;
+    copies.push_back(std::move(copy));
+  }
+  return copies;
+}
+
+ValueId BlockLowering::Write(const OpDef& def, const std::string& name, const TensorMeta& meta) {
+  return current_[name] = Define(def, name, meta);
+}
+
+ValueId BlockLowering::AppendCopy(const Op& op, const OpDef& def, size_t position, ValueId from) {
+  TensorMeta meta = ValueOf(from).meta;
+  meta.persistable = false;
+  const ValueId to = AddValue(ValueOf(from).name, meta, Storage::kArena);
+  Instruction copy;
+  copy.kind = InstructionKind::kCopy;
+  copy.op = &op;
+  copy.def = &def;
+  copy.block = block_->index();
+  copy.position = position;
+  copy.inputs = {from};
+  copy.outputs = {to};
+  copy.reads_data = {true};
+  Append(std::move(copy));
+  return to;
+}
+
+}  // namespace skiff

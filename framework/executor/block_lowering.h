@@ -1,0 +1,118 @@
+// Lowers the ops of a block: turns names into values. Internal to framework/executor.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "framework/executor/lowering.h"
+#include "framework/ir/program.h"
+#include "framework/op/registry.h"
+#include "framework/plan/plan.h"
+#include "framework/tensor/scope.h"
+
+namespace skiff {
+
+// The gradient half of a loop, prepared when its forward half was lowered.
+struct PreparedGradient {
+  // An output of the instruction, and the variable that it defines.
+  struct Definition {
+    size_t output = 0;
+    std::string name;
+    TensorMeta meta;
+  };
+
+  const Op* op = nullptr;  // the gradient op
+  Instruction instruction = {};
+  std::vector<Definition> defines = {};
+  // Inputs of the instruction that are known only at the gradient op: the variables to read there.
+  std::vector<std::pair<size_t, std::string>> reads = {};
+};
+
+// Walks ops in order and keeps, for each name, the value that a read of it sees now. Each write
+// makes another value. So the plan is in SSA form, and no later analysis has to compare names,
+// except for scope variables, whose storage is shared by all their values.
+class BlockLowering {
+ public:
+  // Finds a variable that the block doesn't define, in the blocks around it. Returns none if there
+  // is no value.
+  using Capture = std::function<ValueId(const std::string& name)>;
+
+  // All arguments must outlive the lowering. `capture` is empty for the root block.
+  BlockLowering(const LoweringInputs& inputs, const Block& block, Capture capture = {});
+
+  const LoweringInputs& inputs() const { return inputs_; }
+  const Block& block() const { return *block_; }
+  Plan& plan() { return plan_; }
+  // Lowers ops of the gradient block from now on. It sees what the forward block has left.
+  void EnterGradientBlock(const Block& block) { block_ = &block; }
+  // Returns the blocks whose ops this lowers, the gradient block, if any, last.
+  std::vector<const Block*> blocks() const;
+  // Adds the gradient block to those of blocks().
+  void SetGradientBlock(const Block* block) { gradient_block_ = block; }
+
+  // Appends the instructions of an op. Throws Errors without the op's place.
+  void AddOp(const Op& op, size_t position);
+
+  // Returns the value that a read of the name sees now. Throws an Error if nothing has written it.
+  ValueId Read(const std::string& name);
+  // Returns the same, or none if there is no value.
+  ValueId TryRead(const std::string& name);
+  // Returns the value that this block has read or written last under the name, or none.
+  ValueId Current(const std::string& name) const;
+  bool IsPersistable(const std::string& name) const;
+  const Var* FindVar(const std::string& name) const;
+  void SetCurrent(const std::string& name, ValueId value) { current_[name] = value; }
+  // Makes the value of a write: in the scope for a persistable, in the arena for others. Reads see
+  // it at once.
+  ValueId Write(const OpDef& def, const std::string& name, const TensorMeta& meta);
+  ValueId AddValue(const std::string& name, const TensorMeta& meta, Storage storage);
+  void Append(Instruction instruction) { plan_.instructions.push_back(std::move(instruction)); }
+  // Appends a copy of the value, for the op, and returns it.
+  ValueId AppendCopy(const Op& op, const OpDef& def, size_t position, ValueId from);
+
+  // Gradient halves by the variable that ties them to their forward op.
+  std::map<std::string, PreparedGradient>& gradients() { return gradients_; }
+
+  // Makes a value of a feed. An op must read it before one writes its variable.
+  void AddFeed(const std::string& name, ValueId value);
+  // Returns whether only a run tells the shape or LoD that a read of the name sees.
+  bool IsUnknown(const std::string& name) const;
+  // What the scope holds must be what the program declares.
+  void CheckHeld(const Var& var, const Tensor& tensor) const;
+
+ private:
+  Place PlaceOfValue(ValueId value) const;
+  void CheckPlace(ValueId value, const std::string& slot, Place expected) const;
+  void CheckFeeds(const Op& op) const;
+  Instruction ReadInputs(const Op& op, const OpDef& def, size_t position);
+  void DefineOutputs(const Op& op, const OpDef& def, Instruction* instruction);
+  void CheckOutputPlaces(const Op& op, const OpDef& def, const Instruction& instruction) const;
+  ValueId Define(const OpDef& def, const std::string& name, const TensorMeta& meta);
+  std::vector<Instruction> WriteScopeOutOfPlace(const Op& op, const OpDef& def,
+                                                Instruction* instruction);
+  const PlanValue& ValueOf(ValueId value) const { return plan_[value]; }
+
+  const LoweringInputs& inputs_;
+  const Block* block_;
+  const Block* const first_block_;
+  const Block* gradient_block_ = nullptr;
+  const Capture capture_;
+  Plan plan_;
+  std::unordered_map<std::string, ValueId> current_;
+  std::unordered_set<std::string> unread_feeds_;
+  std::set<ValueId> unknown_;  // whose shape or LoD only a run tells
+  // The metas of persistables that the program writes and the scope lacks.
+  std::unordered_map<std::string, TensorMeta> created_;
+  std::map<std::string, PreparedGradient> gradients_;
+};
+
+// Returns the meta of a tensor of the scope.
+TensorMeta MetaOfHeld(const Tensor& tensor);
+
+}  // namespace skiff

@@ -1,0 +1,468 @@
+// The body's tensors have stable addresses; an iteration only moves the data pointers of those that
+// lie in stacks. Carried values are copied to their feeds at the end of an iteration, since a fetch
+// may still be read while another feed takes its value.
+#include "framework/executor/loop_kernel.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "framework/base/element_count.h"
+#include "framework/base/error.h"
+#include "framework/base/parallel.h"
+#include "framework/executor/arena_poison.h"
+#include "framework/executor/bound_kernel.h"
+#include "framework/executor/plan_lods.h"
+#include "framework/executor/storage.h"
+#include "framework/plan/loop.h"
+
+namespace skiff {
+namespace {
+
+void CheckSum(const PlanValue& value) {
+  const bool adds = value.meta.is_selected_rows() || value.meta.dtype == DType::kFloat32 ||
+                    value.meta.dtype == DType::kFloat64;
+  SKIFF_ENFORCE(adds, kUnimplemented, "the gradient \"", value.name, "\" of ", value.meta.dtype,
+                " would be added up over the iterations: expected float32 or float64");
+}
+
+template <typename T>
+void AddTo(const Tensor& x, Tensor* sum) {
+  const T* from = x.data<T>();
+  T* to = sum->data<T>();
+  constexpr int64_t kGrain = 16384;
+  ParallelFor(x.element_count(), kGrain, [=](int64_t begin, int64_t end) {
+#pragma omp simd
+    for (int64_t i = begin; i < end; ++i) to[i] += from[i];
+  });
+}
+
+void Zero(Tensor* tensor) {
+  if (tensor->byte_count() > 0) {
+    std::memset(tensor->raw_data(), 0, static_cast<size_t>(tensor->byte_count()));
+  }
+  // Row 0 would be one that has changed.
+  if (tensor->is_selected_rows()) std::ranges::fill(tensor->rows(), -1);
+}
+
+void CopyData(const Tensor& from, void* to) {
+  // A value that a carried one becomes may have been made in its place.
+  if (from.byte_count() > 0 && from.raw_data() != to) {
+    std::memcpy(to, from.raw_data(), static_cast<size_t>(from.byte_count()));
+  }
+}
+
+// Where the carried values lie in the workspace, after the body's arena: by feed, -1 for others.
+struct CarriedPlaces {
+  explicit CarriedPlaces(const Loop& loop)
+      : end(RoundUp(loop.body.planned_bytes, kBufferAlignment)) {
+    for (const LoopFeed& feed : loop.feeds) {
+      const bool has_place = feed.kind == LoopFeed::Kind::kCarried && feed.stack < 0;
+      offsets.push_back(has_place ? end : -1);
+      if (has_place) end += StackSlotBytes(loop.body[feed.value]);
+    }
+  }
+
+  std::vector<int64_t> offsets;
+  int64_t end;
+};
+
+// The tensors of the body.
+class BodyTensors final : public ValueTensors {
+ public:
+  explicit BodyTensors(const Loop& loop) : ValueTensors(loop.body.values.size()), body_(loop.body) {
+    for (const ValueId id : body_.ids()) {
+      const PlanValue& value = body_[id];
+      tensor_of_[id] = &tensors_[id];
+      if (value.storage == Storage::kScope || value.storage == Storage::kMade) continue;
+      const int64_t bytes = StorageBytes(value.meta.shape, value.meta.dtype, value.meta.layout);
+      tensors_[id] =
+          Tensor(value.meta.shape, value.meta.dtype,
+                 std::make_shared<Buffer>(nullptr, bytes, body_.place), 0, value.meta.layout);
+    }
+  }
+
+  // Makes the values of the scope be these of the outer plan, and puts those of the arena into
+  // `memory`.
+  void Place(const Loop& loop, const KernelContext& outer, char* memory) {
+    memory_ = memory;
+    for (const LoopScopeValue& variable : loop.scope_values) {
+      const auto index = static_cast<size_t>(variable.index);
+      tensor_of_[variable.value] = variable.is_output ? outer.outputs[index] : outer.inputs[index];
+    }
+    for (const ValueId id : body_.ids()) {
+      // Stacked values have no place as yet, and those that are read for their shapes never have.
+      const int64_t offset = body_[body_.StorageOf(id)].offset;
+      if (body_[id].storage == Storage::kArena && offset >= 0) tensors_[id].Rebind(memory + offset);
+    }
+  }
+
+  void* InArena(int64_t offset) const override { return memory_ + offset; }
+
+  void SetPending(ValueId value, PendingWrites*) override {
+    Throw(ErrorCode::kUnimplemented, "\"", body_[value].name,
+          "\" would be written in the background of a loop");
+  }
+
+ private:
+  const Plan& body_;
+  char* memory_ = nullptr;
+};
+
+class LoopKernel final : public Kernel {
+ public:
+  LoopKernel(std::shared_ptr<const Loop> loop, std::vector<PreparedKernel> kernels,
+             const KernelSelection& selection)
+      : loop_(std::move(loop)),
+        body_(loop_->body),
+        scope_(selection.scope),
+        trains_(selection.trains),
+        poisons_(selection.poisons),
+        places_(*loop_),
+        tensors_(*loop_),
+        prepared_(std::move(kernels)) {
+    for (const LoopFetch& fetch : loop_->fetches) {
+      if (fetch.kind == LoopFetch::Kind::kSum && fetch.output >= 0) CheckSum(body_[fetch.value]);
+    }
+  }
+
+  void Bind(const KernelContext& context) override {
+    memory_ = static_cast<char*>(context.workspace(0));
+    tensors_.Place(*loop_, context, memory_);
+    PlaceFeeds(context);
+    if (steps_.empty()) {
+      MakeSteps(context);
+    } else {
+      for (Step& step : steps_) step.kernel->FollowArena();
+    }
+    for (Step& step : steps_) step.kernel->Bind();
+  }
+
+  void Run(const KernelContext& context) override {
+    state_.step = *context.step;
+    PlaceFeeds(context);
+    for (Step& step : steps_) {
+      if (step.reads_feed) step.kernel->Bind();
+    }
+    SetLoDs();
+    Start(context);
+    const int64_t known = KnownIterations(context);
+    int64_t t = 0;
+    for (; known >= 0 ? t < known : Continues(); ++t) {
+      SKIFF_ENFORCE(known >= 0 || t < loop_->max_iterations, kOutOfRange, "the condition \"",
+                    ConditionName(), "\" is still true after ", t,
+                    " iterations, the option max_loop_iterations");
+      RunIteration(context, known, t);
+    }
+    Finish(context, t);
+  }
+
+ private:
+  struct Step {
+    std::unique_ptr<BoundKernel> kernel;
+    bool reads_feed = false;  // an argument may be elsewhere in each run
+    bool moves = false;       // an argument is elsewhere in each iteration
+    std::vector<uint64_t*> written_versions;
+  };
+  // A stack that grows, since nobody knows how many slots it needs.
+  struct GrowingStack {
+    std::unique_ptr<Buffer> memory;
+    std::shared_ptr<Buffer> view;
+  };
+
+  // ---- binding
+
+  bool IsStacked(ValueId value) const {
+    return value && body_[body_.StorageOf(value)].storage == Storage::kStack;
+  }
+
+  bool Moves(ValueId value) const {
+    if (!value) return false;
+    if (IsStacked(value) || IsStash(value)) return true;
+    const auto feed = std::ranges::find(loop_->feeds, value, &LoopFeed::value);
+    return feed != loop_->feeds.end() && (feed->kind == LoopFeed::Kind::kPart || feed->stack >= 0);
+  }
+
+  bool IsStash(ValueId value) const {
+    return std::ranges::count(loop_->stashes, value, &LoopStash::value) > 0;
+  }
+
+  void MakeSteps(const KernelContext& context) {
+    state_.device = context.device();
+    std::vector<Step> steps(prepared_.size());
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const Instruction& instruction = body_.instructions[i];
+      steps[i].kernel = std::make_unique<BoundKernel>(
+          std::move(prepared_[i]), instruction.workspace_bytes, body_, instruction,
+          RandomOpId(instruction, trains_), &tensors_, scope_, &state_);
+      for (const ValueId input : instruction.inputs) {
+        steps[i].reads_feed |= input && body_[input].storage == Storage::kFeed;
+        steps[i].moves |= Moves(input);
+      }
+      for (const ValueId output : instruction.outputs) {
+        steps[i].moves |= Moves(output);
+        if (!output || body_[output].storage != Storage::kScope) continue;
+        steps[i].written_versions.push_back(scope_->Version(body_[output].name));
+      }
+    }
+    steps_ = std::move(steps);
+    // Each storage that lies in stacks, with the values in it.
+    for (const LoopStash& stash : loop_->stashes) {
+      for (const ValueId id : body_.ids()) {
+        if (body_.StorageOf(id) == stash.value) stashed_.push_back({id, stash.index, stash.shift});
+      }
+    }
+    if (poisons_) poison_.emplace(body_, tensors_);
+    const bool is_ragged = std::ranges::any_of(
+        loop_->feeds, [&](const LoopFeed& feed) { return body_[feed.value].meta.lod != nullptr; });
+    if (!is_ragged) return;
+    lods_.emplace(body_);
+    lods_->Bind(&tensors_);
+  }
+
+  // Gives the values the LoDs that follow from those of the feeds.
+  void SetLoDs() {
+    if (!lods_) return;
+    feed_lods_.clear();
+    for (const LoopFeed& feed : loop_->feeds) {
+      feed_lods_.push_back(&tensors_.Of(feed.value)->lod());
+    }
+    lods_->Derive(feed_lods_, &next_lods_);
+    lods_->Set(&next_lods_);
+  }
+
+  // Points the feeds at the inputs of the moment.
+  void PlaceFeeds(const KernelContext& context) {
+    for (size_t i = 0; i < loop_->feeds.size(); ++i) {
+      const LoopFeed& feed = loop_->feeds[i];
+      Tensor& tensor = *tensors_.Of(feed.value);
+      if (feed.kind == LoopFeed::Kind::kInvariant) {
+        tensor = context.input(feed.input);
+      } else if (places_.offsets[i] >= 0) {
+        tensor.Rebind(memory_ + places_.offsets[i]);
+      }
+    }
+  }
+
+  // ---- a run
+
+  int64_t KnownIterations(const KernelContext& context) const {
+    if (loop_->iterations >= 0) return loop_->iterations;
+    if (loop_->count_input >= 0) return *context.input(loop_->count_input).data<int64_t>();
+    if (loop_->condition_input >= 0) {
+      return *context.input(loop_->condition_input).data<bool>() ? 1 : 0;
+    }
+    return -1;
+  }
+
+  bool Continues() const {
+    const LoopFeed& condition = loop_->feeds[static_cast<size_t>(loop_->condition_feed)];
+    return *tensors_.Of(condition.value)->data<bool>();
+  }
+
+  const std::string& ConditionName() const {
+    return body_[loop_->feeds[static_cast<size_t>(loop_->condition_feed)].value].name;
+  }
+
+  // Returns the address of a slot of a stack that the loop writes. Makes room for it if the number
+  // of iterations isn't known.
+  char* OutputSlot(const KernelContext& context, int output, int64_t slot, int64_t slot_bytes) {
+    if (CountsBefore()) {
+      return static_cast<char*>(context.output(output).raw_data()) + slot * slot_bytes;
+    }
+    growing_.resize(context.outputs.size());
+    GrowingStack& stack = growing_[static_cast<size_t>(output)];
+    const int64_t held = stack.memory == nullptr ? 0 : stack.memory->bytes();
+    if ((slot + 1) * slot_bytes > held) {
+      constexpr int64_t kFirstSlots = 8;
+      auto memory = std::make_unique<Buffer>(
+          AllocatorOf(body_.place), std::max((slot + 1) * slot_bytes * 2, kFirstSlots * slot_bytes),
+          AllocationOptions{.tag = MemoryTag::kArena});
+      if (held > 0) std::memcpy(memory->data(), stack.memory->data(), static_cast<size_t>(held));
+      stack.memory = std::move(memory);
+      stack.view =
+          std::make_shared<Buffer>(stack.memory->data(), stack.memory->bytes(), body_.place);
+    }
+    return static_cast<char*>(stack.memory->data()) + slot * slot_bytes;
+  }
+
+  // Whether stacks have as many slots as the loop needs.
+  bool CountsBefore() const { return loop_->iterations >= 0 || loop_->condition_input >= 0; }
+
+  void Start(const KernelContext& context) {
+    for (const LoopFeed& feed : loop_->feeds) {
+      if (feed.kind != LoopFeed::Kind::kCarried) continue;
+      Tensor& tensor = *tensors_.Of(feed.value);
+      if (feed.stack >= 0) {
+        tensor.Rebind(OutputSlot(context, feed.stack, 0, StackSlotBytes(body_[feed.value])));
+      }
+      if (feed.input >= 0) {
+        CopyData(context.input(feed.input), tensor.raw_data());
+      } else {
+        Zero(&tensor);
+      }
+    }
+  }
+
+  // Runs the next iteration after `done` ones. `count`: of all, -1 if nobody knows.
+  void RunIteration(const KernelContext& context, int64_t count, int64_t done) {
+    // The part of outer stacks, and the slot of what the halves hand over.
+    const int64_t t = loop_->descending ? count - 1 - done : done;
+    const int64_t slot = loop_->is_gradient ? count - 1 - done : done;
+    state_.seed = SeedOfIteration(*context.seed, slot);
+    MovePointers(context, t, slot);
+    for (Step& step : steps_) {
+      if (step.moves) step.kernel->Bind();
+    }
+    if (poison_) poison_->PoisonAll();
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      try {
+        steps_[i].kernel->Run();
+        for (uint64_t* version : steps_[i].written_versions) ++*version;
+        if (poison_) poison_->PoisonAfter(i);
+      } catch (const Error& error) {
+        const Instruction& instruction = body_.instructions[i];
+        throw error
+            .WithContext(DescribeOp(*instruction.op, instruction.block, instruction.position))
+            .WithContext(StrCat("iteration ", slot));
+      }
+    }
+    EndIteration(context, t, done);
+  }
+
+  // Mixes the number of the iteration into the seed, so that each iteration draws other numbers.
+  // Loops inside mix theirs into the result.
+  static uint64_t SeedOfIteration(uint64_t seed, int64_t t) {
+    // A step of SplitMix64 (Steele, Lea, Flood 2014).
+    uint64_t mixed = seed + (static_cast<uint64_t>(t) + 1) * 0x9E3779B97F4A7C15;
+    mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9;
+    mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EB;
+    return mixed ^ (mixed >> 31);
+  }
+
+  void MovePointers(const KernelContext& context, int64_t t, int64_t slot) {
+    for (const LoopFeed& feed : loop_->feeds) {
+      if (feed.kind != LoopFeed::Kind::kPart) continue;
+      Tensor& part = *tensors_.Of(feed.value);
+      const Tensor& stack = context.input(feed.input);
+      part.Rebind(static_cast<char*>(const_cast<void*>(stack.raw_data())) + t * part.byte_count());
+    }
+    for (const auto& [value, index, shift] : stashed_) {
+      const int64_t slot_bytes = StackSlotBytes(body_[body_.StorageOf(value)]);
+      // The gradient half may overwrite a slot that it has read: nobody else will.
+      char* data = loop_->is_gradient
+                       ? static_cast<char*>(const_cast<void*>(context.input(index).raw_data())) +
+                             (slot + shift) * slot_bytes
+                       : OutputSlot(context, index, slot + shift, slot_bytes);
+      tensors_.Of(value)->Rebind(data);
+    }
+  }
+
+  void EndIteration(const KernelContext& context, int64_t t, int64_t done) {
+    for (const LoopFetch& fetch : loop_->fetches) {
+      const Tensor& value = *tensors_.Of(fetch.value);
+      switch (fetch.kind) {
+        case LoopFetch::Kind::kCarried: {
+          const LoopFeed& feed = loop_->feeds[static_cast<size_t>(fetch.feed)];
+          Tensor& next = *tensors_.Of(feed.value);
+          if (feed.stack >= 0) {
+            next.Rebind(
+                OutputSlot(context, feed.stack, done + 1, StackSlotBytes(body_[feed.value])));
+          }
+          CopyData(value, next.raw_data());
+          break;
+        }
+        case LoopFetch::Kind::kPart:
+          if (fetch.output >= 0) {
+            char* stack = static_cast<char*>(context.output(fetch.output).raw_data());
+            CopyData(value, stack + t * value.byte_count());
+          }
+          break;
+        case LoopFetch::Kind::kLast:
+          if (fetch.output >= 0) CopyData(value, context.output(fetch.output).raw_data());
+          break;
+        case LoopFetch::Kind::kSum:
+          if (fetch.output >= 0) Add(value, done, &context.output(fetch.output));
+          break;
+      }
+    }
+  }
+
+  static void Add(const Tensor& value, int64_t done, Tensor* sum) {
+    if (value.is_selected_rows()) return AppendRows(value, done, sum);
+    // The first one is the sum so far: 0 + x would turn -0 into 0.
+    if (done == 0) return CopyData(value, sum->raw_data());
+    value.dtype() == DType::kFloat64 ? AddTo<double>(value, sum) : AddTo<float>(value, sum);
+  }
+
+  // The sum of selected rows has the rows of all, one after the other.
+  static void AppendRows(const Tensor& value, int64_t done, Tensor* sum) {
+    const int64_t rows = value.shape()[0];
+    const int64_t bytes = value.element_count() * SizeOf(value.dtype());
+    if (bytes > 0) {
+      std::memcpy(static_cast<char*>(sum->raw_data()) + done * bytes, value.raw_data(),
+                  static_cast<size_t>(bytes));
+    }
+    std::ranges::copy(value.rows(), sum->rows().begin() + done * rows);
+  }
+
+  void Finish(const KernelContext& context, int64_t count) {
+    for (const LoopFetch& fetch : loop_->fetches) {
+      if (fetch.output < 0) continue;
+      Tensor& output = context.output(fetch.output);
+      if (fetch.kind == LoopFetch::Kind::kCarried) {
+        const LoopFeed& feed = loop_->feeds[static_cast<size_t>(fetch.feed)];
+        CopyData(*tensors_.Of(feed.value), output.raw_data());
+      } else if (count == 0 && fetch.kind == LoopFetch::Kind::kLast && fetch.input >= 0) {
+        CopyData(context.input(fetch.input), output.raw_data());
+      } else if (count == 0) {
+        Zero(&output);
+      }
+    }
+    if (loop_->count_output >= 0) *context.output(loop_->count_output).data<int64_t>() = count;
+    for (size_t i = 0; i < growing_.size(); ++i) {
+      const GrowingStack& stack = growing_[i];
+      if (stack.view == nullptr) continue;
+      Tensor& output = *context.outputs[i];
+      if (output.buffer() != stack.view) {
+        output = Tensor({stack.view->bytes()}, DType::kUint8, stack.view);
+      }
+    }
+  }
+
+  std::shared_ptr<const Loop> loop_;
+  const Plan& body_;
+  Scope* scope_;
+  const bool trains_;
+  const bool poisons_;
+  const CarriedPlaces places_;
+  BodyTensors tensors_;
+  std::vector<PreparedKernel> prepared_;  // until the first Bind
+  std::vector<Step> steps_;               // by instruction of the body
+  std::vector<LoopStash> stashed_;        // with all values of each storage
+  std::vector<GrowingStack> growing_;     // by output
+  std::optional<ArenaPoison> poison_;
+  std::optional<PlanLoDs> lods_;  // if a feed is ragged
+  std::vector<const LoD*> feed_lods_;
+  RunLoDs next_lods_;
+  RunState state_;
+  char* memory_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> PrepareLoop(const KernelSelection& selection, Instruction* instruction) {
+  auto loop = std::make_shared<Loop>(*instruction->loop);
+  SKIFF_ENFORCE(loop->body.place.is_cpu(), kUnimplemented,
+                "loops and branches run on the CPU only: ", "the program runs on ",
+                loop->body.place);
+  std::vector<PreparedKernel> kernels = PrepareKernels(selection, &loop->body);
+  PlanStorage(&loop->body);
+  instruction->workspace_bytes = {CarriedPlaces(*loop).end};
+  instruction->loop = loop;
+  return std::make_unique<LoopKernel>(std::move(loop), std::move(kernels), selection);
+}
+
+}  // namespace skiff

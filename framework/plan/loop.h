@@ -1,0 +1,93 @@
+// The body of a loop or a branch: the plan of one iteration, and how values enter and leave it.
+//
+// The instruction that runs the body (InstructionKind::kLoop) belongs to another plan, the *outer*
+// one. Its inputs and outputs are values of that plan; the links below name them by their index
+// there. Where a program trains, a loop is two instructions: one runs the forward half of the body,
+// one the gradient half, the last iteration first. Both halves have the same values; what the
+// gradient half reads of the forward half is *stacked*: each iteration has a slot of its own in a
+// stack, which is a value of the outer plan.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "framework/plan/plan.h"
+
+namespace skiff {
+
+// How a value enters the body. It is a feed of the body's plan.
+struct LoopFeed {
+  enum class Kind {
+    kInvariant,  // the input, the same in each iteration
+    kPart,       // the input, a stack, without dim 0: in iteration t its part t
+    kCarried,    // at first the input (zeros if input = -1), then what a fetch left (kCarried)
+  };
+  Kind kind = Kind::kInvariant;
+  ValueId value;  // of the body
+  int input = -1;
+  // Of a carried value that the gradient half reads: the output that stacks it as it is when each
+  // iteration begins, and at last as the loop leaves it. -1: none.
+  int stack = -1;
+};
+
+// How a value leaves the body. It is a fetch of the body's plan, in the arena or a stack.
+struct LoopFetch {
+  enum class Kind {
+    kCarried,  // becomes the value of the feed in the next iteration; the output is the last one
+    kPart,     // in iteration t the part t of the output, which has one more dim, dim 0
+    kLast,     // the output is that of the last iteration; `input` (zeros if -1) if there is none
+    kSum,      // the output is the sum over all iterations, in the order in which they run
+  };
+  Kind kind = Kind::kLast;
+  ValueId value;    // of the body
+  int output = -1;  // -1: nobody outside wants it
+  int input = -1;
+  int feed = -1;  // of kCarried: its index in Loop::feeds
+};
+
+// A value that the forward half makes and the gradient half reads (Storage::kStack). `index` is
+// that of the stack among the outputs of the forward half, the inputs of the gradient half.
+struct LoopStash {
+  ValueId value;
+  int index = -1;
+  // The slot of iteration t is slot t + shift: 1 if the value is what a carried value becomes, and
+  // lies in the stack of that one. The gradient half may overwrite the slot in iteration t: it has
+  // run iteration t + 1, which reads the slot as the carried value, before.
+  int shift = 0;
+};
+
+// A variable of the scope that the body reads or writes; `index` is its value among the inputs or
+// the outputs of the instruction.
+struct LoopScopeValue {
+  ValueId value;
+  bool is_output = false;
+  int index = -1;
+};
+
+struct Loop {
+  Plan body;  // its feeds and fetches are those of the links, in their order
+  std::vector<LoopFeed> feeds;
+  std::vector<LoopFetch> fetches;
+  std::vector<LoopStash> stashes;
+  std::vector<LoopScopeValue> scope_values;
+
+  // How often the body runs; -1: only a run knows, by one of the following.
+  int64_t iterations = -1;
+  int condition_feed = -1;   // it runs as long as this feed, one bool, is true
+  int condition_input = -1;  // it runs once if this input, one bool, is true
+  int count_input = -1;      // this input, one int64, says how often
+  int count_output = -1;     // receives how often it has run
+  // By condition_feed: one more is an Error.
+  int64_t max_iterations = 0;
+  bool is_gradient = false;  // undoes the iterations of the forward half, the last one first
+  bool descending = false;   // runs from the last part of stacks to the first
+};
+
+// Returns whether the instruction stands between the halves of a body while passes run on them as
+// one plan. What is before it runs for all iterations before anything after it does.
+bool IsLoopBoundary(const Instruction& instruction);
+
+// Returns the bytes from one slot of a stack of these values to the next.
+int64_t StackSlotBytes(const PlanValue& value);
+
+}  // namespace skiff

@@ -1,0 +1,27 @@
+// What ops that run a block have in common.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "framework/op/block_rule.h"
+#include "framework/op/op_def.h"
+
+namespace skiff {
+
+// Returns the definition of an op that runs a block, without slots. Its outputs keep the shapes
+// that the program declares: lowering finds out what the block makes of them. No kernel runs it.
+inline OpDef BlockOpDefinition(std::string type, BlockRule rule) {
+  OpDef def;
+  def.type = std::move(type);
+  def.infer = [](OpContext&) {};
+  def.attrs = {{.name = "sub_block",
+                .type = AttrType::kBlock,
+                .doc = rule.is_gradient ? "The gradient block of the forward op's block."
+                                        : "The block to run."}};
+  if (rule.is_gradient) def.no_gradient_reason = "second derivatives are not provided";
+  def.block = std::make_shared<const BlockRule>(rule);
+  return def;
+}
+
+}  // namespace skiff

@@ -1,0 +1,63 @@
+// select_output: Out[Mask] = X; all other outputs are 0.
+//
+// Source: Fluid's select_output, which leaves the others without a value. Its gradient is
+// select_input.
+#include <cstring>
+
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/tensor/kernels/data_movement.h"
+#include "operators/tensor/kernels/selected_tensor.h"
+
+namespace skiff {
+namespace {
+
+std::vector<Op> SelectOutputGradient(const GradContext& context) {
+  Op grad("select_input");
+  grad.SetInput("X", context.OutputGrad("Out")).SetInput("Mask", context.Input("Mask"));
+  grad.SetOutput("Out", context.InputGrad("X"));
+  return {std::move(grad)};
+}
+
+}  // namespace
+
+void RegisterSelectOutput(OpRegistry& registry) {
+  OpDef def;
+  def.type = "select_output";
+  def.doc = "Out[Mask] = X; all other outputs are 0.";
+  def.inputs = {
+      {.name = "X", .doc = "Any tensor."},
+      {.name = "Mask", .doc = "The index of one of the outputs: one int32.", .checks_data = true}};
+  def.outputs = {{.name = "Out", .doc = "X or zeros.", .duplicable = true}};
+  def.infer = [](OpContext& context) {
+    CheckMask(context);
+    for (size_t i = 0; i < context.OutputCount("Out"); ++i) context.SetOutputLike("Out", "X", i);
+  };
+  def.grad = SelectOutputGradient;
+  def.kernel_dtype_slot = "X";
+  registry.Add(std::move(def));
+  AddKernelsForAllDTypes(registry, "select_output", [](PrepareContext& context) {
+    const int x = context.InputIndex("X");
+    const int mask = context.InputIndex("Mask");
+    std::vector<int> outputs;
+    for (size_t i = 0; i < context.OutputCount("Out"); ++i) {
+      outputs.push_back(context.OutputIndex("Out", i));
+    }
+    return MakeRowsKernel([=](const KernelContext& run) {
+      const auto count = static_cast<int64_t>(outputs.size());
+      const int64_t chosen = ChosenIndex("select_output", run.input(mask), count);
+      for (int64_t i = 0; i < count; ++i) {
+        const int index = outputs[static_cast<size_t>(i)];
+        if (index < 0) continue;
+        Tensor& out = run.output(index);
+        if (i == chosen) {
+          CopyWhole(run.input(x), &out);
+        } else if (out.byte_count() > 0) {
+          std::memset(out.raw_data(), 0, static_cast<size_t>(out.byte_count()));
+        }
+      }
+    });
+  });
+}
+
+}  // namespace skiff
