@@ -492,7 +492,8 @@ void Trainer::KeepIfBest(int64_t epoch, double value) {
   progress_.best_epoch = epoch;
   const std::unique_ptr<ReplacedValues> averages = ApplyAverages();
   SaveInferenceModel(ModelDirectory(), program_->model_inputs, program_->model_outputs,
-                     *program_->test, executor_.scope(),
+                     program_->model != nullptr ? *program_->model : *program_->test,
+                     executor_.scope(),
                      // In one file, so that it never holds the weights of two epochs, whenever
                      // writing is cut off.
                      {.files = {.params_filename = kCombinedParamsFile}});

@@ -22,7 +22,9 @@ struct TrainingProgram {
   // The metric that decides which epoch is best, in validation. "loss": the lowest.
   std::string decisive_metric = "loss";
   std::string learning_rate;  // one number; in `main` only
-  // The inputs and outputs of the saved inference model; in `test`.
+  // The program that is saved as the inference model, on the same parameters. nullptr: `test`.
+  std::unique_ptr<Program> model = nullptr;
+  // The inputs and outputs of the saved inference model.
   std::vector<std::string> model_inputs;
   std::vector<std::string> model_outputs;
   // The average that `main` keeps. nullptr: none.

@@ -226,7 +226,8 @@ std::string ShortText(const training::TrainingProgram& program,
 }
 
 void PrintResult(const training::TrainingResult& result, const std::string& output_dir,
-                 const std::vector<std::string>& flags, const TrainableModel& model) {
+                 const std::vector<std::string>& flags, const TrainableModel& model,
+                 const std::string& baselines) {
   std::cout << "weights " << result.weights_hash << "\n";
   if (!result.finished) {
     std::cout << "stopped and saved; go on with:\n  " << WithResume(model, flags) << "\n";
@@ -234,7 +235,8 @@ void PrintResult(const training::TrainingResult& result, const std::string& outp
   }
   const training::Metric& metric = result.decisive_metric;
   std::cout << "best validation " << metric.name << " " << ShortText(metric, result.best_value)
-            << " in epoch " << result.best_epoch << "\n"
+            << " in epoch " << result.best_epoch << (baselines.empty() ? "" : "; " + baselines)
+            << "\n"
             << "written: " << output_dir << "/model ("
             << (FLAGS_model_average == "none" ? "" : "averaged ") << "weights of that epoch), "
             << output_dir << "/learning_curve.svg, " << output_dir << "/training_log.jsonl\n"
@@ -319,7 +321,7 @@ int Train(const std::vector<std::string>& flags, const TrainableModel& model) {
   }
   if (FLAGS_resume) trainer.Resume();
   const training::TrainingResult result = trainer.Run();
-  PrintResult(result, output_dir, flags, model);
+  PrintResult(result, output_dir, flags, model, task.baselines);
   // As a shell reports a process that a signal has ended.
   constexpr int kSignalStatus = 128;
   return result.signal == 0 ? 0 : kSignalStatus + result.signal;

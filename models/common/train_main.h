@@ -35,6 +35,9 @@ struct TrainingTask {
   std::unique_ptr<training::TrainingProgram> program;
   std::map<std::string, std::string> model_files = {};  // TrainerOptions::model_files
   std::vector<std::string> new_parameters = {};         // TrainerOptions::new_parameters
+  // What simple models reach, to be printed beside the best validation value, such as
+  // "bigram 1.84".
+  std::string baselines = {};
   // Settings besides the fixed flags that a training can't be resumed without, by name.
   std::map<std::string, std::string> configuration = {};
 };

@@ -31,7 +31,7 @@ print("weights " + value("weights"))
 """
 
 # With all that draws random numbers: dropout, shuffling, the masks and pairs of sentences of a reader that reads ahead,
-# and ragged batches of texts that are sorted by length in parts and lose words.
+# and ragged batches of texts that are sorted by length in parts and lose words; and with a state that batches carry on.
 TRAININGS = {
     "models/mlp/train": ["--limit_samples=480", "--validation_samples=50", "--batch_size=32", "--hidden_units=16",
                          "--dropout=0.2"],
@@ -39,6 +39,7 @@ TRAININGS = {
                            "--batch_size=16", "--warmup=5"],
     "models/text_classifier/train": ["--network=gru", "--most_tokens=400", "--vocabulary_size=200", "--save_every=25",
                                      "--embedding=8", "--hidden=8", "--word_dropout=0.2"],
+    "models/char_rnn/train": ["--layers=2", "--embedding=8", "--hidden=8", "--steps=300", "--batch_size=16"],
 }
 
 

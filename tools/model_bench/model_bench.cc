@@ -30,7 +30,8 @@ DEFINE_string(
     "mlp, lenet (1x28x28), resnet18, resnet20, resnet32, resnet44, resnet56, resnet110, "
     "vgg11, vgg13, vgg16, vgg19 (3x32x32), resnet34, resnet50, resnet101 (3x224x224) or "
     "ernie_tiny, ernie_mini, ernie_mini_dropout (sequences of 128 tokens) or ernie_20_layers "
-    "(334 parameter tensors, sequences of 32), or one recurrent layer over sequences as long as "
+    "(334 parameter tensors, sequences of 32), char_lstm or char_gru (64 characters), or one "
+    "recurrent layer over sequences as long as "
     "sentences: lstm_512, gru_512, padded_lstm_512 or padded_gru_512");
 DEFINE_string(optimizer, "momentum",
               "momentum with L2 decay, or adam with L2 decay and clipping by the global norm");

@@ -6,6 +6,8 @@
 
 #include "framework/base/error.h"
 #include "framework/io/file.h"
+#include "models/char_rnn/char_rnn.h"
+#include "models/char_rnn/stream_reader.h"
 #include "models/lenet/lenet.h"
 #include "models/mlp/mlp.h"
 #include "models/resnet/resnet.h"
@@ -97,6 +99,27 @@ Model TextModel(const std::string& network) {
           }};
 }
 
+// Character models, with the sizes of their training.
+Model CharModel(const std::string& cell) {
+  return {
+      "char_" + cell, [=](const ModelWorkloadOptions& options) -> Built {
+        using models::StreamReader;
+        const models::CharRnnOptions sizes{.cell = cell, .characters = 65};
+        const int64_t steps =
+            options.length == 0 ? models::StreamReaderOptions().steps : options.length;
+        const int64_t batch = options.batch_size;
+        const Variable ids = layers::Data(StreamReader::kIds, {-1, batch}, DType::kInt64);
+        const Variable label = layers::Data(StreamReader::kLabel, {-1, batch, 1}, DType::kInt64);
+        const Variable carried = layers::Data(StreamReader::kCarried, {1});
+        const Variable loss = models::CharRnnLoss(ids, label, carried, sizes);
+        const Tensor next = GeneratedLabels(steps * batch, sizes.characters, options.seed);
+        return {.loss = loss,
+                .feeds = {{StreamReader::kIds, next.Reshaped({steps, batch})},
+                          {StreamReader::kLabel, next.Reshaped({steps, batch, 1})},
+                          {StreamReader::kCarried, Tensor::FromValues<float>({1}, {1})}}};
+      }};
+}
+
 // Returns one or more models per folder of models/. benchmark_coverage_test
 // (tests/models) fails for a folder without one.
 std::vector<Model> Models() {
@@ -117,6 +140,7 @@ std::vector<Model> Models() {
     }));
   }
   for (const char* network : {"cnn", "gru", "lstm"}) models.push_back(TextModel(network));
+  for (const char* cell : {"lstm", "gru"}) models.push_back(CharModel(cell));
   for (const RecurrentWorkload& recurrent : RecurrentWorkloads()) {
     models.push_back({recurrent.name, [=](const ModelWorkloadOptions& options) -> Built {
                         BuiltRecurrent built = BuildRecurrent(recurrent, options.batch_size,

@@ -27,8 +27,9 @@ struct ModelWorkloadOptions {
 
 // Returns the workload of mlp, lenet (1x28x28), resnet18, 20, 32, 44, 56, 110, vgg11, 13, 16, 19
 // (3x32x32), or resnet34, 50, 101 (3x224x224), on generated images, of ernie_tiny, ernie_mini,
-// ernie_mini_dropout or ernie_20_layers (ernie_workload.h) on generated tokens, or of a recurrent
-// layer (recurrent_workload.h). Throws Error for any other name or optimizer, and for the length of
+// ernie_mini_dropout or ernie_20_layers (ernie_workload.h) on generated tokens, of char_lstm or
+// char_gru (batch_size streams of 64 characters), or of a recurrent layer (recurrent_workload.h).
+// Throws Error for any other name or optimizer, and for the length of
 // images.
 ModelWorkload MakeModelWorkload(const std::string& name, const ModelWorkloadOptions& options,
                                 Executor* executor);

@@ -15,6 +15,7 @@
 #include "framework/executor/executor.h"
 #include "framework/io/checkpoint.h"
 #include "framework/io/file.h"
+#include "framework/io/inference_model.h"
 #include "framework/training/optimization.h"
 #include "framework/training/prefetching_reader.h"
 #include "framework/training/state_text.h"
@@ -183,6 +184,29 @@ TEST_F(TrainerFeedsTest, ResumesAReaderOfAnyState) {
       EXPECT_EQ(result.records[i].validation, whole.records[i].validation);
     }
   }
+}
+
+// Twice what the network gives.
+TEST_F(TrainerFeedsTest, SavesAnotherProgramAsTheModel) {
+  program_.model = std::make_unique<Program>();
+  {
+    Program startup;
+    const ProgramGuard guard(program_.model.get(), &startup);
+    const Variable x = layers::Data("x", {-1, kWidth});
+    program_.model_outputs = {layers::Fc(x, 1) * 2.0};
+  }
+  Make(Options("run")).Run();
+  Executor executor;
+  const InferenceModel model = LoadInferenceModel(directory_ / "run/model", &executor.scope(),
+                                                  {.params_filename = "__params__"});
+  const Tensor x = Tensor::FromValues<float>({1, kWidth}, {1, 1, 1, 1});
+  float sum = 0;
+  for (const char* name : {"fc_0.w_0", "fc_0.b_0"}) {
+    for (const float value : executor.scope().Get(name).ToVector<float>()) sum += value;
+  }
+  EXPECT_NE(sum, 0);
+  EXPECT_FLOAT_EQ(executor.Run(*model.program, {{"x", x}}, model.fetch_names)[0].Item<float>(),
+                  2 * sum);
 }
 
 TEST_F(TrainerFeedsTest, RefusesMetricsThatItCannotReport) {

@@ -1,0 +1,42 @@
+// Writes texts with a trained character model.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "framework/executor/executor.h"
+#include "models/char_rnn/alphabet.h"
+
+namespace skiff::models {
+
+// The file beside a saved model that has its characters.
+inline constexpr const char* kAlphabetFile = "alphabet.txt";
+
+struct WriteOptions {
+  int64_t length = 400;   // characters to write
+  float temperature = 1;  // positive; below 1 the probable characters become more probable
+  int64_t top_k = 0;      // draws from so many most probable characters only; 0: from all
+};
+
+class TextWriter {
+ public:
+  // Loads a model that a training saved (OUTPUT_DIR/model). The seed and the arguments of Write
+  // determine the text. Throws an Error: what LoadInferenceModel, ReadFile and Alphabet::Parse
+  // throw; kInvalidArgument if the model isn't one that writes, or has another number of characters
+  // than the file.
+  TextWriter(const std::string& model_directory, uint64_t seed);
+
+  // Returns what follows the prompt. Throws an Error (kInvalidArgument) for an empty prompt, one
+  // with a character that the model doesn't know, and an option out of range.
+  std::string Write(const std::string& prompt, const WriteOptions& options = {});
+
+ private:
+  Alphabet alphabet_;
+  Executor executor_;
+  std::unique_ptr<Program> program_;
+  std::string written_;
+  std::unique_ptr<CompiledProgram> compiled_;
+};
+
+}  // namespace skiff::models

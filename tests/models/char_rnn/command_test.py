@@ -1,0 +1,108 @@
+"""Runs the programs of models/char_rnn as a user does: trains, resumes, writes texts, makes mistakes."""
+import os
+import random
+import re
+import subprocess
+import tempfile
+import unittest
+
+SMALL = ("--embedding=16", "--hidden=48", "--batch_size=16", "--steps=32")
+# What a word ends with, its first letter tells, which is beyond the reach of trigrams.
+WORDS = ("booom", "cooon", "dooop", "fooor", "gooos", "hooot", "koooz", "looox")
+
+
+def run(name, *arguments):
+    command = [os.path.abspath("models/char_rnn/" + name), *arguments]
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+
+
+class Folder(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = folder.name
+
+    def at(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, text):
+        with open(self.at(name), "w", encoding="utf-8") as stream:
+            stream.write(text)
+        return self.at(name)
+
+    def refused(self, name, *arguments):
+        """The error of a program that has to fail."""
+        result = run(name, *arguments)
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertTrue(result.stderr.startswith("error: "), result.stderr)
+        return result.stderr[len("error: "):].rstrip("\n")
+
+
+class Trained(Folder):
+    """A model that has read a text of a few words in a random order."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        choose = random.Random(3)
+        text = os.path.join(cls.folder, "words.txt")
+        with open(text, "w", encoding="utf-8") as stream:
+            stream.write(" ".join(choose.choice(WORDS) for _ in range(8000)))
+        cls.flags = ("--data=" + text, "--epochs=8", "--output_dir=" + os.path.join(cls.folder, "run"), *SMALL)
+        cls.model = "--model=" + os.path.join(cls.folder, "run/model")
+        result = run("train", *cls.flags)
+        assert result.returncode == 0, result.stderr
+        cls.output = result.stdout
+
+    def test_falls_below_the_baselines(self):
+        found = re.search(r"^best validation loss (\S+) in epoch \d+; bigrams (\S+), trigrams (\S+)$", self.output,
+                          re.MULTILINE)
+        self.assertIsNotNone(found, self.output)
+        loss, bigrams, trigrams = (float(value) for value in found.groups())
+        self.assertLess(trigrams, bigrams)
+        self.assertLess(loss, 0.6 * trigrams)
+
+    def test_writes_words_that_it_has_read(self):
+        result = run("generate", self.model, "--prompt=booom ", "--length=350")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        words = result.stdout.split()[:-1]
+        known = sum(word in WORDS for word in words)
+        self.assertGreater(known, 0.95 * len(words), result.stdout)
+        self.assertEqual(run("generate", self.model, "--prompt=booom ", "--length=350").stdout, result.stdout)
+        self.assertNotEqual(run("generate", self.model, "--prompt=booom ", "--length=350", "--seed=2").stdout,
+                            result.stdout)
+
+    def test_mistakes_in_generate(self):
+        self.assertEqual(self.refused("generate", self.model, "--prompt=boo?"),
+                         'the prompt: character 3, "?", is none of the 18 of the alphabet')
+        self.assertIn("the prompt is empty", self.refused("generate", self.model, "--prompt="))
+        self.assertIn("temperature = 0", self.refused("generate", self.model, "--prompt=a", "--temperature=0"))
+        self.assertIn("no_such_model", self.refused("generate", "--model=" + self.at("no_such_model")))
+
+    def test_another_network_does_not_resume(self):
+        for flag in ("--cell=gru", "--loop=while", "--steps=16", "--hidden=8"):
+            self.assertIn(flag[2:].partition("=")[0], self.refused("train", *self.flags, flag, "--resume"))
+
+
+class Mistakes(Folder):
+    def test_texts_that_give_no_batch(self):
+        empty = self.write("empty.txt", "")
+        self.assertEqual(self.refused("train", "--data=" + empty), empty + ": the text is empty, expected characters")
+        short = self.write("short.txt", "a short text")
+        self.assertEqual(self.refused("train", "--data=" + short),
+                         short + ", training part: a text of 11 characters is too short for batch_size = 32 streams: "
+                         "expected at least 33 characters")
+        self.assertIn("no_such_file", self.refused("train", "--data=" + self.at("no_such_file")))
+
+    def test_flags(self):
+        self.assertIn('cell = "rnn", expected lstm or gru', self.refused("train", "--cell=rnn"))
+        self.assertIn("steps = 0: expected at least 1", self.refused("train", "--steps=0"))
+        for name in ("train", "generate"):
+            output = run(name, "--help").stdout
+            for flag in {"train": ("cell", "data", "steps", "loop"), "generate": ("prompt", "top_k")}[name]:
+                self.assertIn("--" + flag, output)
+
+
+if __name__ == "__main__":
+    unittest.main()
