@@ -63,9 +63,9 @@ class BlockBackward {
   void SeedWithOp(const std::string& x, Op op);
   // Says that the gradient of x exists when the gradient block begins.
   void SeedFromOutside(const std::string& x);
-  // Says that the block is the body of a loop or a branch. Values that gradient ops read and that
-  // the block overwrites are then copied; `captured` are variables of outer blocks that it writes.
-  // `persistables` are variables of the scope that it writes.
+  // Says that the block is the body of a loop or a branch: values that gradient ops read and that
+  // the block overwrites are then copied. It writes `captured`, variables of outer blocks, and
+  // `persistables`, variables of the scope.
   void SetBody(bool is_loop, std::set<std::string> captured, std::set<std::string> persistables);
   // Makes the gradient ops of forward ops [0, end), the last op first. Throws Error
   // (kUnimplemented) naming the op if a gradient would have to pass through an op that has no

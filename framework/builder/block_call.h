@@ -10,9 +10,9 @@
 
 namespace skiff {
 
-// The variables of outer blocks that a block uses.
+// The variables of outer blocks that a block uses, in the order in which its ops name them.
 struct BlockUses {
-  std::vector<std::string> reads;  // unless it has written them before for sure
+  std::vector<std::string> reads;  // as they are when the block begins
   std::vector<std::string> writes;
 };
 BlockUses UsesOutside(const Block& block);

@@ -10,7 +10,7 @@
 //   });
 //   Variable states = rnn.Outputs()[0];            // [time, batch, hidden]
 //
-// All inputs have as many steps. For ragged inputs: DynamicRnn.
+// All inputs are dense and have as many steps.
 #pragma once
 
 #include <functional>
@@ -33,7 +33,8 @@ class StaticRnn {
   explicit StaticRnn(const StaticRnnOptions& options = {}, Site site = Site::current());
 
   // Calls `body` once, to build the ops of a step. Throws an Error (kInvalidArgument) if it has
-  // been called before, if there is no StepInput, if a memory has no UpdateMemory, and what `body`
+  // been called before, if there is no StepInput, if a memory has no UpdateMemory, if the body
+  // assigns to a variable outside that isn't in the scope, and what `body`
   // throws; the layer is then not there.
   void Body(const std::function<void()>& body);
 

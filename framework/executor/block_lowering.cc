@@ -51,11 +51,6 @@ const Var* BlockLowering::FindVar(const std::string& name) const {
   return VisibleVars(*block_).Find(name).var;
 }
 
-bool BlockLowering::IsPersistable(const std::string& name) const {
-  const Var* var = FindVar(name);
-  return var != nullptr && var->persistable;
-}
-
 ValueId BlockLowering::AddValue(const std::string& name, const TensorMeta& meta, Storage storage) {
   return plan_.values.Add({.name = name, .meta = meta, .storage = storage, .alias_of = {}});
 }

@@ -27,7 +27,6 @@ struct PreparedGradient {
     TensorMeta meta;
   };
 
-  const Op* op = nullptr;  // the gradient op
   Instruction instruction = {};
   std::vector<Definition> defines = {};
   // Inputs of the instruction that are known only at the gradient op: the variables to read there.
@@ -51,9 +50,9 @@ class BlockLowering {
   Plan& plan() { return plan_; }
   // Lowers ops of the gradient block from now on. It sees what the forward block has left.
   void EnterGradientBlock(const Block& block) { block_ = &block; }
-  // Returns the blocks whose ops this lowers, the gradient block, if any, last.
+  // Returns the blocks whose ops this lowers: that of the constructor, then the gradient block.
   std::vector<const Block*> blocks() const;
-  // Adds the gradient block to those of blocks().
+  // Announces the gradient block, which EnterGradientBlock will name.
   void SetGradientBlock(const Block* block) { gradient_block_ = block; }
 
   // Appends the instructions of an op. Throws Errors without the op's place.
@@ -65,7 +64,7 @@ class BlockLowering {
   ValueId TryRead(const std::string& name);
   // Returns the value that this block has read or written last under the name, or none.
   ValueId Current(const std::string& name) const;
-  bool IsPersistable(const std::string& name) const;
+  // Returns the variable that the name means in the block, nullptr if there is none.
   const Var* FindVar(const std::string& name) const;
   void SetCurrent(const std::string& name, ValueId value) { current_[name] = value; }
   // Makes the value of a write: in the scope for a persistable, in the arena for others. Reads see
@@ -79,14 +78,14 @@ class BlockLowering {
   // Gradient halves by the variable that ties them to their forward op.
   std::map<std::string, PreparedGradient>& gradients() { return gradients_; }
 
-  // Makes a value of a feed. An op must read it before one writes its variable.
+  // Makes `value`, a feed, what the name means. An op must read it before one writes the variable.
   void AddFeed(const std::string& name, ValueId value);
   // Returns whether only a run tells the shape or LoD that a read of the name sees.
   bool IsUnknown(const std::string& name) const;
-  // What the scope holds must be what the program declares.
-  void CheckHeld(const Var& var, const Tensor& tensor) const;
 
  private:
+  // Throws an Error unless the scope holds what the program declares.
+  void CheckHeld(const Var& var, const Tensor& tensor) const;
   Place PlaceOfValue(ValueId value) const;
   void CheckPlace(ValueId value, const std::string& slot, Place expected) const;
   void CheckFeeds(const Op& op) const;

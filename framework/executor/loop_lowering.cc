@@ -852,7 +852,7 @@ class LoopLowering {
                                    .shift = shifted_.contains(stashes_[i]) ? 1 : 0});
     }
     AddIterations(&half, true);
-    PreparedGradient prepared{.op = gradient_.op, .instruction = half.instruction};
+    PreparedGradient prepared{.instruction = half.instruction};
     prepared.instruction.loop = std::make_shared<const Loop>(half.loop);
     prepared.reads = reads_later_;
     for (size_t i = 0; i < fetches_.size(); ++i) {

@@ -15,8 +15,9 @@ namespace skiff {
 //
 // Throws an Error (kInvalidArgument) if a variable changes its shape or dtype from one iteration to
 // the next, if parts of stacks don't fit together or if a gradient that the op declares isn't made;
-// an Error (kUnimplemented) if a shape inside depends on data; and what lowering throws for the ops
-// of the blocks, with their places.
+// (kFailedPrecondition) if an op between the loop and its gradient writes a variable of the scope
+// that the gradient half reads; (kUnimplemented) for what docs/loops.md lists as its limits; and
+// what lowering throws for the ops of the blocks, with their places.
 void LowerLoop(BlockLowering* outer, const Op& op, const OpDef& def, size_t position);
 
 }  // namespace skiff

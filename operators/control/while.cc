@@ -7,8 +7,7 @@
 // gradient of a variable x is x@GRAD. For each of Out@GRAD, `original_output_grad` names the
 // variable inside that begins as that gradient is outside. If it also is the gradient of one of X,
 // it is handed from one iteration to the one before; each other gradient of X is the sum over the
-// iterations. Source: Fluid's while_grad, but gradients of sparse lookups are allowed where the
-// number of iterations is known.
+// iterations. Source: Fluid's while_grad.
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/control/kernels/block_op.h"
