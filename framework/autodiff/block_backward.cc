@@ -39,6 +39,10 @@ bool Contains(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// Several ops write elements of an array, and each gradient op adds to the elements of the array of
+// gradients: there is one for all definitions, and it needs no sum.
+bool IsArray(const Var& var) { return var.kind == VarKind::kLoDTensorArray; }
+
 bool WritesNothing(const Op& op) { return op.OutputNames().empty(); }
 
 // Fluid has defaults for forward ops only, so in its programs a gradient op states all attributes.
@@ -103,8 +107,9 @@ void BlockBackward::RecordForwardOp(size_t position) {
   for (const std::string& y : op.OutputNames()) {
     const Var* var = forward_.FindVar(y);
     if (var == nullptr) continue;
-    wants_[var] =
-        given ? leaf_wants_(*var) : any_wanted && CanHaveGradient(*var) && !excluded_(*var);
+    const bool wanted_before = IsArray(*var) && WantsGradient(*var);
+    const bool wants = any_wanted && CanHaveGradient(*var) && !excluded_(*var);
+    wants_[var] = given ? leaf_wants_(*var) : wants || wanted_before;
   }
 }
 
@@ -155,6 +160,11 @@ void BlockBackward::SeedWithOp(const std::string& x, Op op) {
 
 void BlockBackward::SeedFromOutside(const std::string& x) {
   forward_of_[names_->Gradient(x)] = x;
+  const Var* var = VisibleVars(forward_).Find(x).var;
+  if (var != nullptr && IsArray(*var)) {
+    open_arrays_.insert(x);
+    return;
+  }
   open_[x].push_back({.op = -1});
 }
 
@@ -174,6 +184,7 @@ void BlockBackward::Differentiate(size_t end) {
   // when it begins.
   for (const std::string& x : rest) Finish(x);
   reached_.insert(rest.begin(), rest.end());
+  reached_.insert(open_arrays_.begin(), open_arrays_.end());
 }
 
 void BlockBackward::DifferentiateOp(size_t position) {
@@ -186,6 +197,7 @@ void BlockBackward::DifferentiateOp(size_t position) {
     // All readers of this definition of y come later in the program and are done, so its gradient
     // is complete. What earlier ops contribute to y from now on belongs to the definition before.
     if (open_.contains(y)) output_gradients[y] = Finish(y);
+    if (open_arrays_.contains(y)) output_gradients[y] = names_->Gradient(y);
   }
   // The op doesn't influence the loss, or no input wants a gradient.
   if (output_gradients.empty() || wanted.empty()) return;
@@ -209,8 +221,13 @@ void BlockBackward::DifferentiateBlockOp(size_t position) {
   OutputGradients output_gradients;
   std::set<std::string> given;
   for (const std::string& y : op.Output(SlotsOf(def->block->kind).results)) {
-    if (!open_.contains(y)) continue;
-    output_gradients[y] = Finish(y);
+    if (open_arrays_.contains(y)) {
+      output_gradients[y] = names_->Gradient(y);
+    } else if (open_.contains(y)) {
+      output_gradients[y] = Finish(y);
+    } else {
+      continue;
+    }
     given.insert(y);
   }
   if (given.empty() || wanted_[position].empty()) return;
@@ -291,6 +308,10 @@ void BlockBackward::ResolveInputs(size_t position, const GradientNames& names, O
         continue;
       }
       const std::string& y = found->second;
+      if (IsArray(*VisibleVars(forward_).Find(y).var)) {
+        argument = names_->Gradient(y);
+        continue;
+      }
       // The loss doesn't depend on this output, so its gradient is 0. The tensor is made once, even
       // if several gradient ops of the op read it.
       if (!output_gradients->contains(y)) (*output_gradients)[y] = FillZeros(forward, y);
@@ -374,6 +395,12 @@ void BlockBackward::RecordOutputs(const GradientNames& names, const NameSet& wan
         arguments[i] = kEmptyVarName;
         continue;
       }
+      if (IsArray(*VisibleVars(forward_).Find(x).var)) {
+        arguments[i] = names_->Gradient(x);
+        forward_of_[arguments[i]] = x;
+        open_arrays_.insert(x);
+        continue;
+      }
       open_[x].push_back({made_index, slot, i});
     }
   }
@@ -443,6 +470,8 @@ void BlockBackward::CreateGradientVars(const Op& op, Block* target) {
       continue;
     }
     const Var& forward = *forward_.GetVar(found->second);
+    // The block of a loop adds to the array outside.
+    if (IsArray(forward) && target->FindVar(name) != nullptr) continue;
     Var gradient{.name = name};
     gradient.kind = forward.kind;
     gradient.dtype = forward.dtype;
@@ -460,11 +489,17 @@ void BlockBackward::AppendBlock(BlockGradient* gradient, Op* op, Block* target) 
     const bool is_outside = !gradient->is_loop && target->FindVar(GradName(x)) != nullptr;
     if (is_outside) continue;
     const Var& forward = *VisibleVars(*gradient->forward).Find(x).var;
+    if (IsArray(forward)) {
+      SKIFF_ENFORCE(names_->Gradient(x) == GradName(x), kUnimplemented, op->type, ": the array \"",
+                    x, "\" has a gradient already: expected one append_backward");
+      if (target->FindVar(GradName(x)) != nullptr) continue;
+    }
     Var seed{.name = GradName(x)};
+    if (IsArray(forward)) seed.kind = forward.kind;
     seed.dtype = forward.dtype;
     seed.dims = forward.dims;
     seed.lod_level = forward.lod_level;
-    block->CreateVar(std::move(seed));
+    (IsArray(forward) ? target : block)->CreateVar(std::move(seed));
   }
   gradient->inner->AppendTo(block);
   for (const std::string& x : gradient->reset) {

@@ -154,6 +154,7 @@ class BlockBackward {
   std::vector<Op> made_;
   std::vector<std::pair<size_t, Op>> sums_;                  // each belongs after made_[first]
   std::map<std::string, std::vector<Contribution>> open_;    // by forward variable
+  std::set<std::string> open_arrays_;                        // arrays that have a gradient
   std::unordered_map<std::string, std::string> forward_of_;  // from gradients to variables
 };
 

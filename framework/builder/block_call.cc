@@ -1,6 +1,7 @@
 #include "framework/builder/block_call.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "framework/builder/program_guard.h"
 #include "framework/ir/op_role.h"
@@ -45,6 +46,18 @@ Block* BuildBlock(const std::function<void()>& build) {
     throw;
   }
   return block;
+}
+
+void AppendWhile(const LayerCall& call, const Variable& condition, const Block& body) {
+  const BlockUses uses = UsesOutside(body);
+  call.Enforce(std::ranges::count(uses.writes, condition.name()) > 0,
+               "the body doesn't assign to \"", condition.name(),
+               "\", so that the loop would never end");
+  Op op("while");
+  op.SetInput("X", uses.reads).SetInput("Condition", {condition.name()});
+  op.SetOutput("Out", uses.writes).SetOutput("StepScopes", {NewScopes(call)});
+  op.SetAttr("sub_block", BlockIndex{body.index()}).SetAttr("is_test", false);
+  call.Append(std::move(op));
 }
 
 std::string NewScopes(const LayerCall& call) {

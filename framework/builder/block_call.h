@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "framework/builder/layer_call.h"
+#include "framework/builder/variable.h"
 #include "framework/ir/program.h"
 
 namespace skiff {
@@ -20,6 +21,10 @@ BlockUses UsesOutside(const Block& block);
 // Appends a block to the current one and calls `build` while it is the current block. Returns the
 // block. If `build` throws, the block is emptied.
 Block* BuildBlock(const std::function<void()>& build);
+
+// Appends the op that runs `body` as long as `condition` is true. Throws an Error
+// (kInvalidArgument) if the body doesn't assign to it.
+void AppendWhile(const LayerCall& call, const Variable& condition, const Block& body);
 
 // Returns a new variable of the current block that ties an op with a block to its gradient op.
 std::string NewScopes(const LayerCall& call);

@@ -74,16 +74,7 @@ While::While(const Variable& condition, Site site) : condition_(condition), site
 
 void While::Body(const std::function<void()>& body) {
   const LayerCall call("while", "", site_);
-  Block* block = BuildBlock(body);
-  const BlockUses uses = UsesOutside(*block);
-  const std::string& condition = condition_.name();
-  call.Enforce(std::ranges::count(uses.writes, condition) > 0, "the body doesn't assign to \"",
-               condition, "\", so that the loop would never end");
-  Op op("while");
-  op.SetInput("X", uses.reads).SetInput("Condition", {condition});
-  op.SetOutput("Out", uses.writes).SetOutput("StepScopes", {NewScopes(call)});
-  op.SetAttr("sub_block", BlockIndex{block->index()}).SetAttr("is_test", false);
-  call.Append(std::move(op));
+  AppendWhile(call, condition_, *BuildBlock(body));
 }
 
 Variables WhileLoop(const std::function<Variable(const Variables&)>& condition,

@@ -7,6 +7,7 @@
 #include "framework/analysis/nested_blocks.h"
 #include "framework/base/error.h"
 #include "framework/executor/loop_lowering.h"
+#include "framework/executor/row_counts.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/host_slots.h"
 #include "framework/op/var_meta.h"
@@ -77,6 +78,9 @@ ValueId BlockLowering::TryRead(const std::string& name) {
   const auto it = current_.find(name);
   if (it != current_.end()) return it->second;
   const Var* var = FindVar(name);
+  if (var != nullptr && var->kind == VarKind::kLoDTensorArray) {
+    return current_[name] = AddArray(name);
+  }
   const Tensor* tensor = inputs_.scope.Find(name);
   if (tensor != nullptr && (var == nullptr || var->persistable || capture_ == nullptr)) {
     if (var != nullptr) CheckHeld(*var, *tensor);
@@ -193,10 +197,60 @@ void BlockLowering::DefineOutputs(const Op& op, const OpDef& def, Instruction* i
   }
   OpContext context(op, def, std::move(inputs), std::move(outputs), plan_.place);
   InferOutputs(&context);
+  const bool sets_rows = def.sets_rows && def.sets_rows(op);
   for (size_t i = 0; i < names.size(); ++i) {
+    TensorMeta& meta = context.mutable_outputs()[i];
+    if (sets_rows && !meta.is_array) DeclareRowsOfRun(&meta);
     instruction->outputs.push_back(
-        names[i] == kEmptyVarName ? ValueId() : Define(def, names[i], context.outputs()[i]));
+        names[i] == kEmptyVarName ? ValueId() : Define(def, names[i], meta));
   }
+}
+
+// In a body, room for all rows is planned (LoopRows). In the root block another segment begins,
+// whose plan knows the rows.
+void BlockLowering::DeclareRowsOfRun(TensorMeta* meta) const {
+  if (capture_ == nullptr) {
+    if (meta->shape.rank() > 0) meta->shape[0] = -1;
+    meta->lod = nullptr;
+  } else if (meta->lod != nullptr) {
+    // It follows from no other.
+    meta->lod = std::make_shared<const LoDGroup>(LoDGroup{.offsets = meta->lod->offsets});
+  }
+}
+
+ValueId BlockLowering::AddArray(const std::string& name) {
+  const auto known = inputs_.arrays->find(name);
+  TensorMeta meta = known != inputs_.arrays->end() ? known->second : MetaOf(*FindVar(name));
+  // Of the declared shape nothing is known but the dtype.
+  if (known == inputs_.arrays->end()) meta.shape = {};
+  return AddValue(name, meta, Storage::kScope);
+}
+
+ValueId BlockLowering::WriteArray(const OpDef& def, const std::string& name,
+                                  const TensorMeta& meta) {
+  auto [known, is_new] = inputs_.arrays->emplace(name, meta);
+  TensorMeta& element = known->second;
+  SKIFF_ENFORCE(element.dtype == meta.dtype && element.lod_level == meta.lod_level &&
+                    element.shape.rank() == meta.shape.rank(),
+                kInvalidArgument, def.type, " would write ", meta.dtype, " ", meta.shape, " with ",
+                meta.lod_level, " LoD levels to the array \"", name, "\", whose elements are ",
+                element.dtype, " ", element.shape, " with ", element.lod_level);
+  for (int axis = 1; axis < meta.shape.rank(); ++axis) {
+    if (element.shape[axis] != meta.shape[axis]) element.shape[axis] = -1;
+  }
+  if (meta.shape.rank() > 0) element.shape[0] = std::max(element.shape[0], meta.shape[0]);
+  if (meta.lod != nullptr && element.lod != nullptr && !is_new) {
+    // The most sequences of each level, and the most rows.
+    std::vector<int64_t> most, counts;
+    AppendCounts(element.lod->offsets, &most);
+    AppendCounts(meta.lod->offsets, &counts);
+    for (size_t i = 0; i < most.size(); ++i) most[i] = std::max(most[i], counts[i]);
+    const LoD wide = WidenLoD(element.lod->offsets, most);
+    if (wide != element.lod->offsets) {
+      element.lod = std::make_shared<const LoDGroup>(LoDGroup{.offsets = wide});
+    }
+  }
+  return AddValue(name, element, Storage::kScope);
 }
 
 void BlockLowering::CheckOutputPlaces(const Op& op, const OpDef& def,
@@ -211,13 +265,15 @@ void BlockLowering::CheckOutputPlaces(const Op& op, const OpDef& def,
 }
 
 ValueId BlockLowering::Define(const OpDef& def, const std::string& name, const TensorMeta& meta) {
+  if (meta.is_array) return WriteArray(def, name, meta);
   const Var* var = FindVar(name);
   const bool is_persistable = var != nullptr && var->persistable;
-  const bool is_unknown = def.data_dependent_shape &&
+  const bool depends_on_data = def.data_dependent_shape || def.sets_rows;
+  const bool is_unknown = depends_on_data &&
                           (!meta.shape.is_known() || (meta.lod_level > 0 && meta.lod == nullptr));
   SKIFF_ENFORCE(!is_unknown || capture_ == nullptr, kUnimplemented, "the shape or LoD of \"", name,
                 "\" depends on data inside a loop or branch: expected a known one");
-  if (!meta.shape.is_known() && def.data_dependent_shape) {
+  if (!meta.shape.is_known() && depends_on_data) {
     SKIFF_ENFORCE(!is_persistable, kUnimplemented, "the shape ", meta.shape,
                   " of the persistable output \"", name,
                   "\" depends on data: expected a known shape");

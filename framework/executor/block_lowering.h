@@ -93,6 +93,11 @@ class BlockLowering {
   void DefineOutputs(const Op& op, const OpDef& def, Instruction* instruction);
   void CheckOutputPlaces(const Op& op, const OpDef& def, const Instruction& instruction) const;
   ValueId Define(const OpDef& def, const std::string& name, const TensorMeta& meta);
+  // Sets what is known of an output whose rows only the kernel knows.
+  void DeclareRowsOfRun(TensorMeta* meta) const;
+  ValueId AddArray(const std::string& name);
+  // Makes the value of an op that writes elements like `meta` to the array.
+  ValueId WriteArray(const OpDef& def, const std::string& name, const TensorMeta& meta);
   std::vector<Instruction> WriteScopeOutOfPlace(const Op& op, const OpDef& def,
                                                 Instruction* instruction);
   const PlanValue& ValueOf(ValueId value) const { return plan_[value]; }

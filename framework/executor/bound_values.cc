@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "framework/executor/scope_overlap.h"
+#include "framework/tensor/tensor_array.h"
 #include "memory/allocator.h"
 
 namespace skiff {
@@ -40,13 +41,19 @@ BoundValues::BoundValues(const Plan& plan, Scope* scope, std::shared_ptr<SharedA
   }
   for (const Instruction& instruction : plan.instructions) {
     for (const ValueId output : instruction.outputs) {
-      if (!output || plan[output].storage != Storage::kScope) continue;
+      if (!output || plan[output].storage != Storage::kScope || plan[output].meta.is_array) continue;
       written_.emplace(plan[output].name, Of(output));
     }
   }
 }
 
 BoundValues::~BoundValues() { EraseHidden(); }
+
+void BoundValues::ClearArrays() const {
+  for (const ValueId id : plan_.ids()) {
+    if (plan_[id].storage == Storage::kScope && plan_[id].meta.is_array) Of(id)->array()->Clear();
+  }
+}
 
 bool BoundValues::FollowArena() {
   arena_->Reserve(plan_.planned_bytes);
@@ -69,6 +76,12 @@ void BoundValues::ReservePersistables() {
     if (value.storage != Storage::kScope || !names.insert(value.name).second) continue;
     // Find hides what another plan has reserved. Reserve replaces that tensor and advances the
     // generation, so that the other plan is no longer current.
+    if (value.meta.is_array) {
+      // All plans share it. Nobody else sees it.
+      if (scope_.FindMutable(value.name) != nullptr) continue;
+      scope_.Reserve(value.name, Tensor::OfArray(std::make_shared<TensorArray>(plan_.place)));
+      continue;
+    }
     if (scope_.Find(value.name) != nullptr) continue;
     Tensor tensor(value.meta.shape, value.meta.dtype, plan_.place);
     hidden_.push_back({value.name, tensor.buffer()});

@@ -56,6 +56,8 @@ class BoundValues final : public ValueTensors {
 
   // The variables of the scope that the plan writes, by name.
   const std::map<std::string, const Tensor*>& written() const { return written_; }
+  // Removes the elements of all arrays, which keep their memory.
+  void ClearArrays() const;
   // Shows the hidden persistables to everybody, since a run has filled them.
   void Reveal();
   // Erases the hidden persistables from the scope. Returns whether there were any: if so, the

@@ -375,13 +375,15 @@ struct CompiledProgram::State {
     of_bodies.skip.clear();
     const PassContext body_context{
         .registry = *registry, .memory = of_bodies, .forced_kernels = options.kernels};
+    if (request.first_op == 0) arrays->clear();
     Segment segment =
         LowerSegment({.registry = *registry,
                       .scope = *scope,
                       .place = place,
                       .positions = positions,
                       .body_passes = [&](Plan* body) { RunPlanPasses(body_context, body, passes); },
-                      .max_loop_iterations = options.max_loop_iterations},
+                      .max_loop_iterations = options.max_loop_iterations,
+                      .arrays = arrays},
                      *program, request.feeds, request.fetches, request.first_op);
     RunPlanPasses(context, &segment.plan, passes);
     return segment;
@@ -406,6 +408,7 @@ struct CompiledProgram::State {
   Place place;
   Scope* scope = nullptr;
   OpPositions positions;  // in the program as the user gave it
+  std::shared_ptr<ArrayMetas> arrays = std::make_shared<ArrayMetas>();
   CompileOptions options;
   bool trains = false;
   std::vector<PassReport> reports;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -14,9 +15,12 @@
 #include "framework/base/parallel.h"
 #include "framework/executor/arena_poison.h"
 #include "framework/executor/bound_kernel.h"
+#include "framework/executor/loop_rows.h"
 #include "framework/executor/plan_lods.h"
+#include "framework/executor/row_kernels.h"
 #include "framework/executor/storage.h"
 #include "framework/plan/loop.h"
+#include "framework/tensor/tensor_array.h"
 
 namespace skiff {
 namespace {
@@ -54,18 +58,32 @@ void CopyData(const Tensor& from, void* to) {
   }
 }
 
-// Where the carried values lie in the workspace, after the body's arena: by feed, -1 for others.
-struct CarriedPlaces {
-  explicit CarriedPlaces(const Loop& loop)
-      : end(RoundUp(loop.body.planned_bytes, kBufferAlignment)) {
+// Where values that outlive an instruction lie in the workspace, after the body's arena.
+struct Places {
+  explicit Places(const Loop& loop) : end(RoundUp(loop.body.planned_bytes, kBufferAlignment)) {
+    const auto add = [&](ValueId value) {
+      const int64_t place = end;
+      end += StackSlotBytes(loop.body[value]);
+      return place;
+    };
     for (const LoopFeed& feed : loop.feeds) {
       const bool has_place = feed.kind == LoopFeed::Kind::kCarried && feed.stack < 0;
-      offsets.push_back(has_place ? end : -1);
-      if (has_place) end += StackSlotBytes(loop.body[feed.value]);
+      carried.push_back(has_place ? add(feed.value) : -1);
+    }
+    for (const Instruction& instruction : loop.body.instructions) {
+      if (!SetsRows(instruction)) continue;
+      for (const ValueId output : instruction.outputs) {
+        const ValueId root = output ? loop.body.StorageOf(output) : ValueId();
+        if (output == root && output && loop.body[root].storage == Storage::kStack) {
+          unsized.emplace(root, add(root));
+        }
+      }
     }
   }
 
-  std::vector<int64_t> offsets;
+  std::vector<int64_t> carried;  // by feed, -1 for others
+  // Stacked values whose kernels set their rows, until these are known.
+  std::map<ValueId, int64_t> unsized;
   int64_t end;
 };
 
@@ -90,6 +108,14 @@ class BodyTensors final : public ValueTensors {
     memory_ = memory;
     for (const LoopScopeValue& variable : loop.scope_values) {
       const auto index = static_cast<size_t>(variable.index);
+      if (variable.index < 0) {
+        Tensor& array = own_arrays_[body_[variable.value].name];
+        if (array.array() == nullptr) {
+          array = Tensor::OfArray(std::make_shared<TensorArray>(body_.place));
+        }
+        tensor_of_[variable.value] = &array;
+        continue;
+      }
       tensor_of_[variable.value] = variable.is_output ? outer.outputs[index] : outer.inputs[index];
     }
     for (const ValueId id : body_.ids()) {
@@ -97,6 +123,10 @@ class BodyTensors final : public ValueTensors {
       const int64_t offset = body_[body_.StorageOf(id)].offset;
       if (body_[id].storage == Storage::kArena && offset >= 0) tensors_[id].Rebind(memory + offset);
     }
+  }
+
+  void ClearOwnArrays() {
+    for (auto& [name, array] : own_arrays_) array.array()->Clear();
   }
 
   void* InArena(int64_t offset) const override { return memory_ + offset; }
@@ -108,15 +138,18 @@ class BodyTensors final : public ValueTensors {
 
  private:
   const Plan& body_;
+  std::map<std::string, Tensor> own_arrays_;
   char* memory_ = nullptr;
 };
 
 class LoopKernel final : public Kernel {
  public:
   LoopKernel(std::shared_ptr<const Loop> loop, std::vector<PreparedKernel> kernels,
-             const KernelSelection& selection)
+             std::unique_ptr<LoopRows> rows, const KernelSelection& selection)
       : loop_(std::move(loop)),
         body_(loop_->body),
+        rows_(std::move(rows)),
+        registry_(selection.registry),
         scope_(selection.scope),
         trains_(selection.trains),
         poisons_(selection.poisons),
@@ -135,7 +168,10 @@ class LoopKernel final : public Kernel {
     if (steps_.empty()) {
       MakeSteps(context);
     } else {
-      for (Step& step : steps_) step.kernel->FollowArena();
+      for (Step& step : steps_) {
+        step.kernel->FollowArena();
+        step.for_rows.ForEach([](BoundKernel& kernel) { kernel.FollowArena(); });
+      }
     }
     for (Step& step : steps_) step.kernel->Bind();
   }
@@ -146,7 +182,7 @@ class LoopKernel final : public Kernel {
     for (Step& step : steps_) {
       if (step.reads_feed) step.kernel->Bind();
     }
-    SetLoDs();
+    rows_ ? rows_->NoteFeeds(context) : SetLoDs();
     Start(context);
     const int64_t known = KnownIterations(context);
     int64_t t = 0;
@@ -159,17 +195,25 @@ class LoopKernel final : public Kernel {
     Finish(context, t);
   }
 
+  // Those of the body are those of the inputs (LoopRows).
+  bool TakesFewerRows() const override { return true; }
+
  private:
   struct Step {
     std::unique_ptr<BoundKernel> kernel;
     bool reads_feed = false;  // an argument may be elsewhere in each run
     bool moves = false;       // an argument is elsewhere in each iteration
+    bool sets_rows = false;
+    bool varies = false;  // the rows of an argument do
+    RowKernels for_rows;  // if `kernel` doesn't take fewer
     std::vector<uint64_t*> written_versions;
   };
-  // A stack that grows, since nobody knows how many slots it needs.
-  struct GrowingStack {
-    std::unique_ptr<Buffer> memory;
-    std::shared_ptr<Buffer> view;
+  // A storage that lies in a stack, and a value in it.
+  struct Stashed {
+    ValueId value;
+    LoopStash stash;
+    bool varies = false;
+    bool is_placed = false;  // in this iteration
   };
 
   // ---- binding
@@ -194,6 +238,8 @@ class LoopKernel final : public Kernel {
     std::vector<Step> steps(prepared_.size());
     for (size_t i = 0; i < steps.size(); ++i) {
       const Instruction& instruction = body_.instructions[i];
+      steps[i].sets_rows = rows_ && SetsRows(instruction);
+      steps[i].varies = rows_ && rows_->Varies(instruction);
       steps[i].kernel = std::make_unique<BoundKernel>(
           std::move(prepared_[i]), instruction.workspace_bytes, body_, instruction,
           RandomOpId(instruction, trains_), &tensors_, scope_, &state_);
@@ -204,6 +250,7 @@ class LoopKernel final : public Kernel {
       for (const ValueId output : instruction.outputs) {
         steps[i].moves |= Moves(output);
         if (!output || body_[output].storage != Storage::kScope) continue;
+        if (body_[output].meta.is_array) continue;
         steps[i].written_versions.push_back(scope_->Version(body_[output].name));
       }
     }
@@ -211,11 +258,13 @@ class LoopKernel final : public Kernel {
     // Each storage that lies in stacks, with the values in it.
     for (const LoopStash& stash : loop_->stashes) {
       for (const ValueId id : body_.ids()) {
-        if (body_.StorageOf(id) == stash.value) stashed_.push_back({id, stash.index, stash.shift});
+        if (body_.StorageOf(id) != stash.value) continue;
+        stashed_.push_back({id, stash, rows_ != nullptr && rows_->Varies(stash.value)});
       }
     }
+    if (rows_) rows_->Bind(&tensors_);
     if (poisons_) poison_.emplace(body_, tensors_);
-    const bool is_ragged = std::ranges::any_of(
+    const bool is_ragged = !rows_ && std::ranges::any_of(
         loop_->feeds, [&](const LoopFeed& feed) { return body_[feed.value].meta.lod != nullptr; });
     if (!is_ragged) return;
     lods_.emplace(body_);
@@ -240,8 +289,8 @@ class LoopKernel final : public Kernel {
       Tensor& tensor = *tensors_.Of(feed.value);
       if (feed.kind == LoopFeed::Kind::kInvariant) {
         tensor = context.input(feed.input);
-      } else if (places_.offsets[i] >= 0) {
-        tensor.Rebind(memory_ + places_.offsets[i]);
+      } else if (places_.carried[i] >= 0) {
+        tensor.Rebind(memory_ + places_.carried[i]);
       }
     }
   }
@@ -272,20 +321,16 @@ class LoopKernel final : public Kernel {
     if (CountsBefore()) {
       return static_cast<char*>(context.output(output).raw_data()) + slot * slot_bytes;
     }
-    growing_.resize(context.outputs.size());
-    GrowingStack& stack = growing_[static_cast<size_t>(output)];
-    const int64_t held = stack.memory == nullptr ? 0 : stack.memory->bytes();
-    if ((slot + 1) * slot_bytes > held) {
-      constexpr int64_t kFirstSlots = 8;
-      auto memory = std::make_unique<Buffer>(
-          AllocatorOf(body_.place), std::max((slot + 1) * slot_bytes * 2, kFirstSlots * slot_bytes),
-          AllocationOptions{.tag = MemoryTag::kArena});
-      if (held > 0) std::memcpy(memory->data(), stack.memory->data(), static_cast<size_t>(held));
-      stack.memory = std::move(memory);
-      stack.view =
-          std::make_shared<Buffer>(stack.memory->data(), stack.memory->bytes(), body_.place);
+    return static_cast<char*>(
+        ArrayOf(context.output(output)).Make(slot, Shape({slot_bytes}), DType::kUint8).raw_data());
+  }
+
+  // Returns the array of an output, which it makes in the first run.
+  TensorArray& ArrayOf(Tensor& output) const {
+    if (output.array() == nullptr) {
+      output = Tensor::OfArray(std::make_shared<TensorArray>(body_.place));
     }
-    return static_cast<char*>(stack.memory->data()) + slot * slot_bytes;
+    return *output.array();
   }
 
   // Whether stacks have as many slots as the loop needs.
@@ -312,14 +357,16 @@ class LoopKernel final : public Kernel {
     const int64_t t = loop_->descending ? count - 1 - done : done;
     const int64_t slot = loop_->is_gradient ? count - 1 - done : done;
     state_.seed = SeedOfIteration(*context.seed, slot);
+    tensors_.ClearOwnArrays();
+    StartRows(context, slot);
     MovePointers(context, t, slot);
     for (Step& step : steps_) {
-      if (step.moves) step.kernel->Bind();
+      if (step.moves && !step.varies) step.kernel->Bind();
     }
     if (poison_) poison_->PoisonAll();
     for (size_t i = 0; i < steps_.size(); ++i) {
       try {
-        steps_[i].kernel->Run();
+        rows_ ? RunWithRows(context, slot, i) : steps_[i].kernel->Run();
         for (uint64_t* version : steps_[i].written_versions) ++*version;
         if (poison_) poison_->PoisonAfter(i);
       } catch (const Error& error) {
@@ -330,6 +377,77 @@ class LoopKernel final : public Kernel {
       }
     }
     EndIteration(context, t, done);
+    if (loop_->history >= 0 && !loop_->is_gradient) {
+      rows_->Save(slot, &ArrayOf(context.output(loop_->history)));
+    }
+  }
+
+  void StartRows(const KernelContext& context, int64_t slot) {
+    for (Stashed& stashed : stashed_) stashed.is_placed = false;
+    if (!rows_) return;
+    rows_->StartIteration();
+    if (loop_->history >= 0 && loop_->is_gradient) {
+      rows_->Restore(slot, *context.input(loop_->history).array());
+    }
+    rows_->Apply();
+  }
+
+  void RunWithRows(const KernelContext& context, int64_t slot, size_t index) {
+    Step& step = steps_[index];
+    BoundKernel* kernel = step.kernel.get();
+    if (step.varies && !kernel->takes_fewer_rows()) {
+      kernel = step.for_rows.Choose(body_.instructions[index], tensors_,
+                                    [&] { return PrepareForRows(index); });
+    }
+    if (step.varies && (step.moves || step.reads_feed)) kernel->Bind();
+    kernel->Run();
+    if (!step.sets_rows || loop_->is_gradient) return;
+    rows_->Note(body_.instructions[index]);
+    KeepUnsized(context, slot, body_.instructions[index]);
+    // Several ops in a row that set rows tell them together.
+    if (index + 1 < steps_.size() && steps_[index + 1].sets_rows) return;
+    rows_->Apply();
+    PlaceStashes(context, slot);
+  }
+
+  std::unique_ptr<BoundKernel> PrepareForRows(size_t index) {
+    const Plan& moment = rows_->BodyOfMoment();
+    const Instruction& planned = body_.instructions[index];
+    Instruction instruction = moment.instructions[index];
+    KernelNames same;
+    const KernelDef* def = steps_[index].kernel->def();
+    if (def != nullptr) same.emplace(planned.op->type, def->name);
+    const KernelSelection selection{.registry = registry_,
+                                    .forced = same,
+                                    .rows_vary = true,
+                                    .scope = scope_,
+                                    .trains = trains_,
+                                    .poisons = poisons_};
+    PreparedKernel kernel = PrepareKernel(selection, moment, &instruction);
+    return std::make_unique<BoundKernel>(std::move(kernel), instruction.workspace_bytes, body_,
+                                         planned, RandomOpId(planned, trains_), &tensors_, scope_,
+                                         &state_);
+  }
+
+  // Moves an output whose rows are known now to its slot.
+  void KeepUnsized(const KernelContext& context, int64_t slot, const Instruction& instruction) {
+    for (const ValueId output : instruction.outputs) {
+      if (!output || !places_.unsized.contains(output) || CountsBefore()) continue;
+      const Tensor& tensor = *tensors_.Of(output);
+      const auto stashed = std::ranges::find(stashed_, output, &Stashed::value);
+      char* data = OutputSlot(context, stashed->stash.index, slot, tensor.byte_count());
+      CopyData(tensor, data);
+      MoveStorage(output, data);
+    }
+  }
+
+  // Points all values of a stacked storage at its slot.
+  void MoveStorage(ValueId root, void* data) {
+    for (Stashed& stashed : stashed_) {
+      if (stashed.stash.value != root) continue;
+      tensors_.Of(stashed.value)->Rebind(data);
+      stashed.is_placed = true;
+    }
   }
 
   // Mixes the number of the iteration into the seed, so that each iteration draws other numbers.
@@ -349,20 +467,49 @@ class LoopKernel final : public Kernel {
       const Tensor& stack = context.input(feed.input);
       part.Rebind(static_cast<char*>(const_cast<void*>(stack.raw_data())) + t * part.byte_count());
     }
-    for (const auto& [value, index, shift] : stashed_) {
-      const int64_t slot_bytes = StackSlotBytes(body_[body_.StorageOf(value)]);
-      // The gradient half may overwrite a slot that it has read: nobody else will.
-      char* data = loop_->is_gradient
-                       ? static_cast<char*>(const_cast<void*>(context.input(index).raw_data())) +
-                             (slot + shift) * slot_bytes
-                       : OutputSlot(context, index, slot + shift, slot_bytes);
-      tensors_.Of(value)->Rebind(data);
+    PlaceStashes(context, slot);
+  }
+
+  // Gives the stacked values slots whose sizes are known by now.
+  void PlaceStashes(const KernelContext& context, int64_t slot) {
+    for (const Stashed& stashed : stashed_) {
+      const ValueId root = stashed.stash.value;
+      if (stashed.value != root || stashed.is_placed) continue;
+      const auto [value, index, shift] = stashed.stash;
+      if (loop_->is_gradient) {
+        // The gradient half may overwrite a slot that it has read: nobody else will.
+        MoveStorage(root, InputSlot(context, index, slot + shift, StackSlotBytes(body_[root])));
+        continue;
+      }
+      const auto unsized = places_.unsized.find(root);
+      if (unsized != places_.unsized.end() && !CountsBefore()) {
+        // Until its kernel has run.
+        for (const Stashed& same : stashed_) {
+          if (same.stash.value == root) {
+            tensors_.Of(same.value)->Rebind(memory_ + unsized->second);
+          }
+        }
+        continue;
+      }
+      const bool is_exact = stashed.varies && !CountsBefore();
+      if (is_exact && !rows_->Knows(root)) continue;
+      const int64_t bytes =
+          is_exact ? tensors_.Of(root)->byte_count() : StackSlotBytes(body_[root]);
+      MoveStorage(root, OutputSlot(context, index, slot + shift, bytes));
     }
+  }
+
+  static char* InputSlot(const KernelContext& context, int input, int64_t slot,
+                         int64_t slot_bytes) {
+    const Tensor& stack = context.input(input);
+    if (stack.array() != nullptr) return static_cast<char*>(stack.array()->At(slot).raw_data());
+    return static_cast<char*>(const_cast<void*>(stack.raw_data())) + slot * slot_bytes;
   }
 
   void EndIteration(const KernelContext& context, int64_t t, int64_t done) {
     for (const LoopFetch& fetch : loop_->fetches) {
       const Tensor& value = *tensors_.Of(fetch.value);
+      if (rows_) CheckRows(context, fetch, value);
       switch (fetch.kind) {
         case LoopFetch::Kind::kCarried: {
           const LoopFeed& feed = loop_->feeds[static_cast<size_t>(fetch.feed)];
@@ -388,6 +535,19 @@ class LoopKernel final : public Kernel {
           break;
       }
     }
+  }
+
+  // A value that an iteration hands on must have the rows of what it becomes.
+  void CheckRows(const KernelContext& context, const LoopFetch& fetch, const Tensor& value) const {
+    if (fetch.kind == LoopFetch::Kind::kPart || value.is_selected_rows()) return;
+    const bool is_carried = fetch.kind == LoopFetch::Kind::kCarried;
+    if (!is_carried && fetch.output < 0) return;
+    const Tensor& next =
+        is_carried ? *tensors_.Of(loop_->feeds[static_cast<size_t>(fetch.feed)].value)
+                   : context.output(fetch.output);
+    SKIFF_ENFORCE(value.shape() == next.shape(), kUnimplemented, "\"", body_[fetch.value].name,
+                  "\" has the shape ", value.shape(), " in an iteration and ", next.shape(),
+                  " in others or outside: expected an array, to whose elements iterations write");
   }
 
   static void Add(const Tensor& value, int64_t done, Tensor* sum) {
@@ -422,27 +582,20 @@ class LoopKernel final : public Kernel {
       }
     }
     if (loop_->count_output >= 0) *context.output(loop_->count_output).data<int64_t>() = count;
-    for (size_t i = 0; i < growing_.size(); ++i) {
-      const GrowingStack& stack = growing_[i];
-      if (stack.view == nullptr) continue;
-      Tensor& output = *context.outputs[i];
-      if (output.buffer() != stack.view) {
-        output = Tensor({stack.view->bytes()}, DType::kUint8, stack.view);
-      }
-    }
   }
 
   std::shared_ptr<const Loop> loop_;
   const Plan& body_;
+  const std::unique_ptr<LoopRows> rows_;  // if rows vary
+  const OpRegistry& registry_;
   Scope* scope_;
   const bool trains_;
   const bool poisons_;
-  const CarriedPlaces places_;
+  const Places places_;
   BodyTensors tensors_;
   std::vector<PreparedKernel> prepared_;  // until the first Bind
   std::vector<Step> steps_;               // by instruction of the body
-  std::vector<LoopStash> stashed_;        // with all values of each storage
-  std::vector<GrowingStack> growing_;     // by output
+  std::vector<Stashed> stashed_;          // all values of each storage
   std::optional<ArenaPoison> poison_;
   std::optional<PlanLoDs> lods_;  // if a feed is ragged
   std::vector<const LoD*> feed_lods_;
@@ -451,6 +604,20 @@ class LoopKernel final : public Kernel {
   char* memory_ = nullptr;
 };
 
+// Returns nullptr if no rows vary.
+std::unique_ptr<LoopRows> RowsOf(const KernelSelection& selection, const Instruction& instruction,
+                                 const Loop& loop) {
+  if (loop.line == nullptr) return nullptr;
+  std::vector<bool> varies;
+  for (const int input : loop.line_inputs) {
+    const ValueId value = input < 0 ? ValueId() : instruction.inputs[static_cast<size_t>(input)];
+    varies.push_back(value && selection.varies && selection.varies(value));
+  }
+  const bool any_varies = std::ranges::count(varies, true) > 0;
+  if (!any_varies && std::ranges::none_of(loop.line->instructions, SetsRows)) return nullptr;
+  return std::make_unique<LoopRows>(loop, varies);
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> PrepareLoop(const KernelSelection& selection, Instruction* instruction) {
@@ -458,11 +625,16 @@ std::unique_ptr<Kernel> PrepareLoop(const KernelSelection& selection, Instructio
   SKIFF_ENFORCE(loop->body.place.is_cpu(), kUnimplemented,
                 "loops and branches run on the CPU only: ", "the program runs on ",
                 loop->body.place);
-  std::vector<PreparedKernel> kernels = PrepareKernels(selection, &loop->body);
+  std::unique_ptr<LoopRows> rows = RowsOf(selection, *instruction, *loop);
+  KernelSelection of_body = selection;
+  of_body.rows_vary = selection.rows_vary || rows != nullptr;
+  of_body.varies = [&](ValueId value) { return rows != nullptr && rows->Varies(value); };
+  std::vector<PreparedKernel> kernels = PrepareKernels(of_body, &loop->body);
   PlanStorage(&loop->body);
-  instruction->workspace_bytes = {CarriedPlaces(*loop).end};
+  instruction->workspace_bytes = {Places(*loop).end};
   instruction->loop = loop;
-  return std::make_unique<LoopKernel>(std::move(loop), std::move(kernels), selection);
+  return std::make_unique<LoopKernel>(std::move(loop), std::move(kernels), std::move(rows),
+                                      selection);
 }
 
 }  // namespace skiff

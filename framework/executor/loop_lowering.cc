@@ -63,9 +63,13 @@ class LoopLowering {
     if (gradient_.op != nullptr) line_.SetGradientBlock(&BlockOf(*gradient_.op));
   }
 
-  void Run() {
+  // Returns false if the body writes larger elements to an array than it has planned to read: then
+  // it must be lowered anew, and nothing has happened.
+  bool Run() {
+    const ArrayMetas arrays = *outer_.inputs().arrays;
     kind_ == Kind::kRecurrent ? AddRecurrentFeeds() : AddWrittenFeeds();
     LowerOps(forward_);
+    if (!AreAsLarge(arrays)) return false;
     kind_ == Kind::kRecurrent ? AddRecurrentFetches() : AddWrittenFetches();
     if (gradient_.op != nullptr) {
       AddBoundary();
@@ -78,6 +82,7 @@ class LoopLowering {
     // Passes may have replaced fetches by equal values.
     for (size_t i = 0; i < fetches_.size(); ++i) fetches_[i].link.value = plan.fetches[i];
     Cut();
+    return true;
   }
 
  private:
@@ -92,6 +97,7 @@ class LoopLowering {
     bool of_gradient = false;
     std::string defines = {};  // the outer variable; empty: none
     TensorMeta outer_meta = {};
+    ValueId like = {};  // the outer value whose gradient it is
   };
   // What one half needs and leaves.
   struct Half {
@@ -134,6 +140,19 @@ class LoopLowering {
         throw error.WithContext(DescribeOp(op, block.index(), i));
       }
     }
+  }
+
+  // Returns whether the elements of arrays are as large as when the body was begun.
+  bool AreAsLarge(const ArrayMetas& before) const {
+    return std::ranges::all_of(before, [&](const auto& array) {
+      const TensorMeta& now = outer_.inputs().arrays->at(array.first);
+      return now.shape == array.second.shape && now.lod == array.second.lod;
+    });
+  }
+
+  bool IsArray(const std::string& name) const {
+    const Var* var = line_.FindVar(name);
+    return var != nullptr && var->kind == VarKind::kLoDTensorArray;
   }
 
   // ---- links
@@ -397,7 +416,8 @@ class LoopLowering {
     SKIFF_ENFORCE(outer.size() == inner.size(), kInvalidArgument, gradient_.op->type, ": has ",
                   outer.size(), " gradients of results and ", inner.size(), " names for them");
     for (size_t i = 0; i < inner.size(); ++i) {
-      if (inner[i] == kEmptyVarName) continue;
+      // Gradient ops find the elements of arrays where they are.
+      if (inner[i] == kEmptyVarName || IsArray(inner[i])) continue;
       AddSeed(LoopFeed::Kind::kCarried, inner[i], ForwardMeta(inner[i]), outer[i]);
     }
     // What else the gradient block changes outside of itself: counters that run backwards.
@@ -416,7 +436,7 @@ class LoopLowering {
     const std::vector<std::string>& captured = gradient_.op->Input(slots_.captured);
     const std::vector<std::string>& outer = gradient_.op->Output(Gradient(slots_.captured));
     for (size_t i = 0; i < std::min(captured.size(), outer.size()); ++i) {
-      if (outer[i] == kEmptyVarName) continue;
+      if (outer[i] == kEmptyVarName || IsArray(captured[i])) continue;
       const std::string name = GradName(captured[i]);
       const auto feed = FindFeed(LoopFeed::Kind::kCarried, name, true);
       const ValueId end = line_.Current(name);
@@ -426,7 +446,7 @@ class LoopLowering {
       if (feed) {
         AddCarriedGradient(*feed, outer[i], end);
       } else {
-        AddSum(outer[i], end);
+        AddSum(outer[i], captured[i], end);
       }
     }
     // Gradients of results that nothing hands on, but that change inside.
@@ -447,8 +467,10 @@ class LoopLowering {
     AddFetch(LoopFetch::Kind::kCarried, outer, end).link.feed = static_cast<int>(feed);
   }
 
-  void AddSum(const std::string& outer, ValueId end) {
+  void AddSum(const std::string& outer, const std::string& of, ValueId end) {
     Fetch& fetch = AddFetch(LoopFetch::Kind::kSum, outer, end);
+    const auto feed = FindFeed(LoopFeed::Kind::kInvariant, of, false);
+    if (feed) fetch.like = feeds_[*feed].outer;
     TensorMeta& meta = fetch.outer_meta;
     if (!meta.is_selected_rows()) return;
     SKIFF_ENFORCE(SlotCount() >= 0, kUnimplemented, op_.type, ": the sparse gradient \"", outer,
@@ -490,18 +512,20 @@ class LoopLowering {
       const std::vector<std::string>& outer = gradient_outputs(slot);
       const std::vector<std::string>& names = op_.Input(slot);
       for (size_t i = 0; i < std::min(names.size(), outer.size()); ++i) {
-        if (outer[i] == kEmptyVarName) continue;
+        if (outer[i] == kEmptyVarName || IsArray(names[i])) continue;
         const ValueId end = line_.Current(GradName(names[i]));
         SKIFF_ENFORCE(end, kInvalidArgument, gradient_.op->type, ": no op of block ",
                       line_.block().index(), " makes \"", GradName(names[i]), "\"");
-        add(outer[i], end);
+        add(outer[i], names[i], end);
       }
     };
-    each("inputs", [&](const std::string& outer, ValueId end) {
+    each("inputs", [&](const std::string& outer, const std::string&, ValueId end) {
       Fetch& fetch = AddFetch(LoopFetch::Kind::kPart, outer, end);
       fetch.outer_meta.shape = WithFirstDim(iterations_, fetch.outer_meta.shape);
     });
-    each("parameters", [&](const std::string& outer, ValueId end) { AddSum(outer, end); });
+    each("parameters", [&](const std::string& outer, const std::string& of, ValueId end) {
+      AddSum(outer, of, end);
+    });
   }
 
   // ---- cutting the line
@@ -511,6 +535,7 @@ class LoopLowering {
 
   void Cut() {
     Plan& plan = line_.plan();
+    if (RowsMayVary()) whole_line_ = std::make_shared<const Plan>(plan);
     const auto boundary = std::ranges::find_if(plan.instructions, IsLoopBoundary);
     SKIFF_ENFORCE(!in_gradient_ || boundary != plan.instructions.end(), kFailedPrecondition,
                   op_.type, ": a pass has dropped the loop_boundary of the body");
@@ -529,6 +554,19 @@ class LoopLowering {
     DefineForward(&forward);
     Emit(forward);
     if (in_gradient_) PrepareGradient(stacks);
+  }
+
+  bool SetsRowsInside() const {
+    return whole_line_ != nullptr && std::ranges::any_of(whole_line_->instructions, SetsRows);
+  }
+
+  // Returns whether rows may differ from run to run or from iteration to iteration.
+  bool RowsMayVary() {
+    const Plan& outer = outer_.plan();
+    bool may_vary = std::ranges::any_of(line_.plan().instructions, SetsRows) ||
+                    std::ranges::any_of(outer.instructions, SetsRows);
+    for (const ValueId id : outer.ids()) may_vary = may_vary || outer[id].meta.lod != nullptr;
+    return may_vary;
   }
 
   // Calls use(value, reads_data) for each value that an instruction has.
@@ -619,7 +657,26 @@ class LoopLowering {
     AddFeeds(&half, instructions);
     AddFetches(&half);
     AddScopeValues(&half, instructions);
+    AddLine(&half);
     return half;
+  }
+
+  void AddLine(Half* half) {
+    half->loop.line = whole_line_;
+    if (whole_line_ == nullptr) return;
+    for (const Feed& feed : feeds_) {
+      const bool is_invariant = feed.link.kind == LoopFeed::Kind::kInvariant && feed.outer;
+      half->loop.line_inputs.push_back(is_invariant ? AddInput(half, feed.outer, false) : -1);
+    }
+    if (gradient_.op == nullptr || !SetsRowsInside()) return;
+    if (half->loop.is_gradient) {
+      half->loop.history = AddInput(half, history_, true);
+      return;
+    }
+    history_ = outer_.AddValue(op_.type + ".rows", {.dtype = DType::kUint8, .is_array = true},
+                               Storage::kMade);
+    half->loop.history = static_cast<int>(half->instruction.outputs.size());
+    half->instruction.outputs.push_back(history_);
   }
 
   void AddFeeds(Half* half, const std::vector<Instruction>& instructions) {
@@ -675,7 +732,10 @@ class LoopLowering {
           if (feed.outer) link.input = AddInput(half, feed.outer, true);
           if (!feed.read_later.empty()) link.input = AddLateInput(half, feed.read_later);
         }
+        link.like = link.feed < 0 ? link.input
+                                  : half->loop.feeds[static_cast<size_t>(link.feed)].input;
       }
+      if (fetch.like && whole_line_ != nullptr) link.like = AddInput(half, fetch.like, false);
       if (!fetch.defines.empty()) {
         link.output = static_cast<int>(half->instruction.outputs.size());
         half->instruction.outputs.emplace_back();
@@ -692,6 +752,7 @@ class LoopLowering {
     std::set<ValueId> seen;
     ForEachInput(instructions, [&](ValueId value, bool) {
       if (plan[value].storage != Storage::kScope || !seen.insert(value).second) return;
+      if (IsOwnArray(value)) return half->loop.scope_values.push_back({.value = value});
       const ValueId outer = outer_.TryRead(plan[value].name);
       if (!outer) return;  // the body makes it before it reads it
       half->loop.scope_values.push_back({.value = value, .index = AddInput(half, outer, true)});
@@ -699,11 +760,24 @@ class LoopLowering {
     for (const Instruction& instruction : instructions) {
       for (const ValueId output : instruction.outputs) {
         if (!output || plan[output].storage != Storage::kScope) continue;
+        if (IsOwnArray(output)) {
+          half->loop.scope_values.push_back({.value = output, .is_output = true});
+          continue;
+        }
         scope_writes_.emplace(plan[output].name, plan[output].meta);
         half->loop.scope_values.push_back(
             {.value = output, .is_output = true, .index = ScopeOutput(half, plan[output].name)});
       }
     }
+  }
+
+  // Returns whether the value is an array that the body declares.
+  bool IsOwnArray(ValueId value) {
+    const PlanValue& found = line_.plan()[value];
+    if (!found.meta.is_array) return false;
+    return std::ranges::any_of(line_.blocks(), [&](const Block* block) {
+      return block->FindLocalVar(found.name) != nullptr;
+    });
   }
 
   int ScopeOutput(Half* half, const std::string& name) {
@@ -758,7 +832,8 @@ class LoopLowering {
       // One slot more: what a carried value is when the loop ends.
       const int64_t slots = SlotCount() < 0 ? -1 : SlotCount() + (is_feed ? 1 : 0);
       TensorMeta meta{.shape = Shape({slots < 0 ? 0 : slots * StackSlotBytes(value)}),
-                      .dtype = DType::kUint8};
+                      .dtype = DType::kUint8,
+                      .is_array = slots < 0};
       stacks.push_back(outer_.AddValue(value.name + "@STACK", meta,
                                        slots < 0 ? Storage::kMade : Storage::kArena));
       const int output = static_cast<int>(forward->instruction.outputs.size());
@@ -884,6 +959,8 @@ class LoopLowering {
   int64_t iterations_ = -1;  // of a recurrent op
   ValueId condition_;        // of a branch
   ValueId count_;
+  std::shared_ptr<const Plan> whole_line_;  // if rows may vary
+  ValueId history_;
   std::vector<std::string> written_;
   std::vector<size_t> rewound_;  // feeds
   std::vector<Feed> feeds_;
@@ -905,6 +982,7 @@ class LoopLowering {
 void CheckScopeIsAsBefore(BlockLowering* outer, const Op& op, const Instruction& instruction) {
   for (const ValueId input : instruction.inputs) {
     if (!input || outer->plan()[input].storage != Storage::kScope) continue;
+    if (outer->plan()[input].meta.is_array) continue;
     const std::string& name = outer->plan()[input].name;
     SKIFF_ENFORCE(outer->Current(name) == input, kFailedPrecondition, op.type, ": reads \"", name,
                   "\", which is overwritten after the loop; let that op write another variable");
@@ -924,6 +1002,12 @@ void EmitGradient(BlockLowering* outer, const Op& op, const OpDef& def, size_t p
   Instruction& instruction = prepared.instruction;
   instruction.position = position;
   CheckScopeIsAsBefore(outer, op, instruction);
+  // Ops in between have added to arrays of gradients.
+  for (ValueId& input : instruction.inputs) {
+    if (!input) continue;
+    const PlanValue& value = outer->plan()[input];
+    if (value.storage == Storage::kScope && value.meta.is_array) input = outer->TryRead(value.name);
+  }
   auto loop = std::make_shared<Loop>(*instruction.loop);
   for (const auto& [input, name] : prepared.reads) {
     const ValueId value = outer->TryRead(name);
@@ -957,7 +1041,12 @@ void EmitGradient(BlockLowering* outer, const Op& op, const OpDef& def, size_t p
 
 void LowerLoop(BlockLowering* outer, const Op& op, const OpDef& def, size_t position) {
   if (def.block->is_gradient) return EmitGradient(outer, op, def, position);
-  LoopLowering(outer, op, def, position).Run();
+  constexpr int kAttempts = 8;
+  for (int i = 0; i < kAttempts; ++i) {
+    if (LoopLowering(outer, op, def, position).Run()) return;
+  }
+  Throw(ErrorCode::kUnimplemented, op.type, ": each iteration would write larger elements to an ",
+        "array than the one before: expected a bound on their rows");
 }
 
 }  // namespace skiff

@@ -59,6 +59,8 @@ class SegmentLowering {
                   "\": the program has no such variable");
     SKIFF_ENFORCE(!var->persistable, kInvalidArgument, "feed \"", name,
                   "\": a persistable variable isn't fed; assign it in the scope");
+    SKIFF_ENFORCE(var->kind != VarKind::kLoDTensorArray, kInvalidArgument, "feed \"", name,
+                  "\": an array of tensors isn't fed; write its elements");
     SKIFF_ENFORCE(var->dtype == meta.dtype, kInvalidArgument, "feed \"", name, "\": dtype ",
                   meta.dtype, " given, ", var->dtype, " expected");
     SKIFF_ENFORCE(DimsAgree(var->dims, meta.shape.dims()), kInvalidArgument, "feed \"", name,
@@ -72,7 +74,13 @@ class SegmentLowering {
   }
 
   // What an earlier segment made, as the program says, or was fed.
-  void AddCarried(const std::string& name, const TensorMeta& meta) {
+  void AddCarried(const std::string& name, TensorMeta meta) {
+    const Var* var = block_.FindVar(name);
+    if (var != nullptr && var->kind == VarKind::kLoDRankTable) {
+      // Its LoD is that of what it ranks.
+      meta.shape_lod = std::exchange(meta.lod, nullptr);
+      meta.lod_level = 0;
+    }
     const ValueId value = block_.AddValue(name, meta, Storage::kFeed);
     block_.SetCurrent(name, value);
     block_.plan().feeds.push_back(value);
@@ -127,6 +135,8 @@ class SegmentLowering {
     SKIFF_ENFORCE(value, kNotFound, "fetch \"", name, "\": ",
                   block_.FindVar(name) == nullptr ? "the program has no such variable"
                                                   : "nothing writes this variable");
+    SKIFF_ENFORCE(!block_.plan()[value].meta.is_array, kInvalidArgument, "fetch \"", name,
+                  "\": an array of tensors, expected a tensor; read its elements");
     return value;
   }
 

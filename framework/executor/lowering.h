@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -35,6 +37,9 @@ struct Segment {
 // Runs plan passes on the body of a loop: one iteration, its gradient half after the forward half.
 using BodyPasses = std::function<void(Plan* body)>;
 
+// What is known of the elements of arrays, by the array's name: see TensorMeta::is_array.
+using ArrayMetas = std::map<std::string, TensorMeta>;
+
 // What plans are made with.
 struct LoweringInputs {
   const OpRegistry& registry;
@@ -45,6 +50,8 @@ struct LoweringInputs {
   OpPositions positions = {};
   BodyPasses body_passes = {};         // empty: none
   int64_t max_loop_iterations = 1000;  // CompileOptions::max_loop_iterations
+  // Lowering adds to it. What an earlier segment has found holds in the next.
+  std::shared_ptr<ArrayMetas> arrays = std::make_shared<ArrayMetas>();
 };
 
 // Returns the segment of the root block that begins with op `first_op`. Changes nothing else: a

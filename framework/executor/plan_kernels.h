@@ -1,6 +1,7 @@
 // The kernels of a plan: which one each instruction runs, prepared once.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -34,6 +35,8 @@ struct KernelSelection {
   const KernelNames& forced;     // PassContext::forced_kernels
   KernelTuner* tuner = nullptr;  // nullptr: KernelByRule
   bool rows_vary = false;        // PrepareContext::rows_vary
+  // Returns whether the rows of a value differ from run to run, for the bodies of loops. Empty: no.
+  std::function<bool(ValueId)> varies = {};
   Scope* scope = nullptr;        // for the bodies of loops
   bool trains = false;           // whether runs advance the step counter
   bool poisons = false;          // whether bodies fill their dead memory with NaN

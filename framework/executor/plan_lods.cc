@@ -4,6 +4,17 @@
 #include <utility>
 
 namespace skiff {
+namespace {
+
+// Keeps the memory of the levels.
+void Forget(size_t levels, LoD* lod) {
+  lod->resize(levels);
+  for (auto& offsets : *lod) offsets.clear();
+}
+
+}  // namespace
+
+bool IsUnknown(const LoD& lod) { return !lod.empty() && lod.front().empty(); }
 
 LoD RoomForLoD(const LoD& like) {
   LoD room(like.size());
@@ -55,11 +66,19 @@ void PlanLoDs::Derive(std::span<const LoD* const> of_feeds, RunLoDs* lods) const
     const Group& group = groups_[i];
     LoD& lod = lods->of_groups[i];
     if (group.feed.has_value()) {
-      lod = *of_feeds[*group.feed];
+      if (of_feeds[*group.feed] == nullptr) {
+        Forget(group.group->offsets.size(), &lod);
+      } else {
+        lod = *of_feeds[*group.feed];
+      }
     } else if (group.group->derive) {
       lods->parents.clear();
       for (const size_t parent : group.parents) lods->parents.push_back(&lods->of_groups[parent]);
-      group.group->derive(lods->parents, &lod);
+      if (std::ranges::any_of(lods->parents, [](const LoD* lod) { return IsUnknown(*lod); })) {
+        Forget(group.group->offsets.size(), &lod);
+      } else {
+        group.group->derive(lods->parents, &lod);
+      }
     } else {
       // Of a variable in the scope, as it was when the plan was made.
       lod = group.group->offsets;

@@ -16,6 +16,9 @@ namespace skiff {
 // Returns a LoD with as many levels as `like`, without offsets, and with room for as many.
 LoD RoomForLoD(const LoD& like);
 
+// Returns whether nobody knows the LoD as yet: it has levels without offsets.
+bool IsUnknown(const LoD& lod);
+
 // The LoDs of one run, by group. An object that is used again takes no memory as long as no LoD has
 // more offsets than before, or than PlanLoDs::Room has left room for.
 struct RunLoDs {
@@ -30,7 +33,8 @@ class PlanLoDs {
   // Returns LoDs with room for those that the plan was made for.
   RunLoDs Room() const;
   // Sets `lods` to what follows from those of the feeds, which are in the order of the plan's; a
-  // dense feed's isn't read. Throws what LoDGroup::Derive throws for LoDs that don't fit together.
+  // dense feed's isn't read. nullptr: the LoD isn't known yet, nor are those that follow from it
+  // (IsUnknown). Throws what LoDGroup::Derive throws for LoDs that don't fit together.
   void Derive(std::span<const LoD* const> of_feeds, RunLoDs* lods) const;
   // Returns whether each LoD has as many sequences and rows as in the run that the plan was made
   // for.

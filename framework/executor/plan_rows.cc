@@ -5,6 +5,7 @@
 #include <set>
 
 #include "framework/base/error.h"
+#include "framework/plan/loop.h"
 
 namespace skiff {
 namespace {
@@ -14,24 +15,26 @@ int64_t RowsOf(const LoD& lod) { return static_cast<int64_t>(lod.back().back());
 // Infers the shapes of a plan for other feeds and their LoDs. Layouts stay those of the plan.
 class Inference {
  public:
-  Inference(const Plan& plan, const FeedMetas& feeds, const PlanLoDs& lods, const RunLoDs& run)
+  // `reached` counts the ops whose rules have agreed so far. nullptr: nobody wants to know.
+  Inference(const Plan& plan, const FeedMetas& feeds, const PlanLoDs& lods, const RunLoDs& run,
+            size_t* reached = nullptr)
       : plan_(plan), metas_(plan.values.size()) {
     for (const ValueId id : plan.ids()) {
       metas_[id] = plan[id].meta;
       if (plan[id].storage == Storage::kArena) AssumeUnmade(id, lods, run);
     }
     for (size_t i = 0; i < feeds.size(); ++i) metas_[plan.feeds[i]] = feeds[i].second;
-    for (const Instruction& instruction : plan.instructions) Infer(instruction);
+    for (const Instruction& instruction : plan.instructions) {
+      Infer(instruction);
+      if (reached != nullptr) ++*reached;
+    }
   }
 
   const TensorMeta& operator[](ValueId value) const { return metas_[value]; }
 
  private:
   void Infer(const Instruction& instruction) {
-    if (instruction.kind == InstructionKind::kLoop) {
-      throw Error(ErrorCode::kUnimplemented, "a loop in a plan whose rows vary")
-          .WithContext(DescribeOp(*instruction.op, instruction.block, instruction.position));
-    }
+    if (instruction.kind == InstructionKind::kLoop) return InferLoop(instruction);
     if (instruction.kind == InstructionKind::kFused) {
       for (const Instruction& member : instruction.members) Infer(member);
     } else if (instruction.kind == InstructionKind::kCopy) {
@@ -42,6 +45,41 @@ class Inference {
       unknown_.erase(instruction.outputs[0]);
     } else {
       InferOp(instruction);
+    }
+  }
+
+  // What a loop leaves has the shapes that it found, or fixed ones.
+  void InferLoop(const Instruction& instruction) {
+    const Loop& loop = *instruction.loop;
+    const auto refuse = [&](const std::string& what) {
+      throw Error(ErrorCode::kUnimplemented, what)
+          .WithContext(DescribeOp(*instruction.op, instruction.block, instruction.position));
+    };
+    const auto varies = [&](ValueId value) {
+      return value && metas_[value].shape != plan_[value].meta.shape;
+    };
+    for (const LoopFeed& feed : loop.feeds) {
+      if (feed.kind == LoopFeed::Kind::kInvariant || feed.input < 0) continue;
+      const ValueId input = instruction.inputs[static_cast<size_t>(feed.input)];
+      if (varies(input)) {
+        refuse(StrCat("the rows of \"", plan_[input].name, "\", which iterations hand on, vary"));
+      }
+    }
+    const bool any_varies = std::ranges::any_of(instruction.inputs, varies);
+    for (const LoopFetch& fetch : loop.fetches) {
+      if (fetch.output < 0) continue;
+      const ValueId output = instruction.outputs[static_cast<size_t>(fetch.output)];
+      if (fetch.like >= 0) {
+        const TensorMeta& like = metas_[instruction.inputs[static_cast<size_t>(fetch.like)]];
+        metas_[output].shape = like.shape;
+        metas_[output].lod = like.lod;
+      } else if (any_varies && (fetch.kind == LoopFetch::Kind::kLast ||
+                                fetch.kind == LoopFetch::Kind::kPart)) {
+        refuse(StrCat("\"", plan_[output].name, "\" may have other rows in each run"));
+      }
+    }
+    for (const ValueId output : instruction.outputs) {
+      if (output) unknown_.erase(output);
     }
   }
 
@@ -106,9 +144,16 @@ std::vector<const LoD*> LoDsOf(const FeedMetas& feeds) {
   return lods;
 }
 
-void AppendCountsOfGroups(const RunLoDs& lods, std::vector<int64_t>* counts) {
-  for (const LoD& lod : lods.of_groups) {
-    if (!lod.empty()) AppendCounts(lod, counts);
+// The counts of a LoD that isn't known yet are -1.
+void AppendCountsOfGroups(const RunLoDs& lods, const std::vector<size_t>& planned,
+                          std::vector<int64_t>* counts) {
+  for (size_t i = 0; i < lods.of_groups.size(); ++i) {
+    const LoD& lod = lods.of_groups[i];
+    if (IsUnknown(lod)) {
+      counts->resize(counts->size() + planned[i], -1);
+    } else if (!lod.empty()) {
+      AppendCounts(lod, counts);
+    }
   }
 }
 
@@ -129,43 +174,48 @@ std::string MakerOf(const Plan& plan, ValueId value) {
 }  // namespace
 
 // Probe 0 is the plan itself. Then, with even LoDs: the same counts, each class with fewer in turn,
-// all with fewer, all with the fewest that the plan serves: a shape rule may clamp. Last, unless an
-// op refuses that, the same counts with LoDs that differ from feed to feed: most counts that only
-// happen to be equal differ there. Find compares the rest in each run.
+// all with fewer, all with the fewest that the plan serves: a shape rule may clamp. A body, whose
+// counts may be small, is tried with more instead of fewer. Last, unless an op refuses that, the
+// same counts with LoDs that differ from feed to feed: most counts that only happen to be equal
+// differ there. Find compares the rest in each run.
 struct PlanRows::Probes {
   std::vector<std::vector<int64_t>> counts;
   size_t classes = 0;
+  int64_t change = -1;  // from probe 1 to those of Other
 
   size_t size() const { return counts.size(); }
-  // The probe in which only this class has fewer than in probe 1.
-  size_t Fewer(size_t index) const { return 2 + index; }
+  // The probe in which only this class has another count than in probe 1.
+  size_t Other(size_t index) const { return 2 + index; }
 };
 
-PlanRows::PlanRows(const Plan& plan, const PlanLoDs& lods, const CountClasses& classes) {
+PlanRows::PlanRows(const Plan& plan, const PlanLoDs& lods, const CountClasses& classes, Kind kind)
+    : kind_(kind) {
   FeedMetas feeds;
   for (const ValueId feed : plan.feeds) feeds.emplace_back(plan[feed].name, plan[feed].meta);
-  const std::vector<int64_t> capacity = classes.Capacity();
+  const bool is_body = kind == Kind::kBody;
+  const std::vector<int64_t> capacity = is_body ? classes.counts() : classes.Capacity();
+  const int64_t change = is_body ? 1 : -1;
   std::vector<FeedMetas> assumed = {feeds, classes.Even(feeds, capacity)};
   std::vector<std::vector<int64_t>> by_class = {capacity, capacity};
   const auto assume = [&](std::vector<int64_t> counts) {
     assumed.push_back(classes.Even(feeds, counts));
     by_class.push_back(std::move(counts));
   };
-  std::vector<int64_t> all_fewer = capacity;
+  std::vector<int64_t> all_other = capacity;
   for (size_t i = 0; i < capacity.size(); ++i) {
-    std::vector<int64_t> fewer = capacity;
-    --fewer[i];
-    all_fewer[i] -= 2 + static_cast<int64_t>(i % 4);
-    assume(std::move(fewer));
+    std::vector<int64_t> other = capacity;
+    other[i] += change;
+    all_other[i] += change * (2 + static_cast<int64_t>(i % 4));
+    assume(std::move(other));
   }
-  assume(std::move(all_fewer));
+  assume(std::move(all_other));
   std::vector<int64_t> fewest;
-  for (const int64_t count : capacity) fewest.push_back(LeastFor(count));
+  for (const int64_t count : capacity) fewest.push_back(is_body ? 1 : LeastFor(count));
   assume(std::move(fewest));
   assumed.push_back(classes.Uneven(feeds, capacity));
   by_class.push_back(capacity);
 
-  Probes probes{.counts = {}, .classes = capacity.size()};
+  Probes probes{.counts = {}, .classes = capacity.size(), .change = change};
   std::vector<Inference> inferred;
   std::vector<RunLoDs> derived;
   for (size_t i = 0; i < assumed.size(); ++i) {
@@ -176,11 +226,18 @@ PlanRows::PlanRows(const Plan& plan, const PlanLoDs& lods, const CountClasses& c
     } catch (const Error& error) {
       // Some ops want feeds with equal LoDs.
       if (i + 1 == assumed.size()) break;
+      // An iteration with the fewest rows may never come.
+      if (is_body && i + 2 == assumed.size()) continue;
       throw Error(ErrorCode::kUnimplemented,
-                  StrCat("no plan for all counts that round up to (", Join(capacity, ", "),
-                         "): an op refuses some of them: ", error.what()));
+                  StrCat("no plan for all counts ", is_body ? "up" : "that round up", " to (",
+                         Join(capacity, ", "), "): an op refuses some of them: ", error.what()));
     }
-    AppendCountsOfGroups(run, &by_class[i]);
+    if (i == 0) {
+      for (const LoD& lod : run.of_groups) {
+        counts_of_groups_.push_back(lod.empty() ? 0 : lod.size() + 1);
+      }
+    }
+    AppendCountsOfGroups(run, counts_of_groups_, &by_class[i]);
     probes.counts.push_back(std::move(by_class[i]));
     derived.push_back(std::move(run));
   }
@@ -219,7 +276,7 @@ PlanRows::PlanRows(const Plan& plan, const PlanLoDs& lods, const CountClasses& c
       varies = varies || !is_known;
       fits = fits && is_known;
     }
-    if (!varies) continue;
+    if (!varies || plan[id].meta.is_array) continue;
     // Their storage has a fixed size, or others know where it lies.
     fits = fits && plan[id].storage != Storage::kScope && !contiguous.contains(id);
     // The rows of a ragged value are those of its own LoD, whatever other counts are equal.
@@ -229,6 +286,11 @@ PlanRows::PlanRows(const Plan& plan, const PlanLoDs& lods, const CountClasses& c
     if (is_new && fits) {
       std::vector<Form> found;
       if (of_group) found = FormsOf(probes, rows, *of_group, *of_group + 1);
+      // Of a rank table, those of the sequences.
+      if (of_group && found.empty()) {
+        const size_t levels = derived[0].of_groups[*group].size();
+        found = FormsOf(probes, rows, *of_group - levels, *of_group);
+      }
       if (found.empty() && !lods.GroupOf(id)) {
         found = FormsOf(probes, rows, 0, probes.counts[0].size());
         if (std::optional<Form> sum = SumOf(probes, rows)) found.push_back(std::move(*sum));
@@ -292,8 +354,7 @@ std::optional<PlanRows::Form> PlanRows::SumOf(const Probes& probes,
                                               const std::vector<int64_t>& rows) {
   Form form{.terms = {}, .constant = rows[1], .divisor = 1, .capacity = rows[0]};
   for (size_t i = 0; i < probes.classes; ++i) {
-    // One less makes so many fewer rows.
-    const int64_t factor = rows[1] - rows[probes.Fewer(i)];
+    const int64_t factor = (rows[probes.Other(i)] - rows[1]) * probes.change;
     if (factor != 0) form.terms.push_back({.count = i, .factor = factor});
     form.constant -= factor * probes.counts[1][i];
   }
@@ -314,27 +375,146 @@ std::vector<PlanRows::Form> PlanRows::FormsOf(const Probes& probes,
   return forms;
 }
 
+bool PlanRows::IsKnown(const Form& form, const std::vector<int64_t>& counts) {
+  return std::ranges::all_of(form.terms,
+                             [&](const Term& term) { return counts[term.count] >= 0; });
+}
+
 bool PlanRows::Find(const RunLoDs& lods, std::vector<int64_t>* counts,
                     std::vector<int64_t>* rows) const {
-  AppendCountsOfGroups(lods, counts);
+  AppendCountsOfGroups(lods, counts_of_groups_, counts);
   rows->clear();
   // A LoD may have another number of levels than the plan's.
   if (counts->size() != capacity_.size()) return false;
+  const int64_t least = kind_ == Kind::kBody ? 0 : 1;
+  const auto fits = [&](int64_t count, int64_t capacity) {
+    return count == -1 || (count >= least && count <= capacity);
+  };
   for (size_t i = 0; i < counts->size(); ++i) {
-    if ((*counts)[i] <= 0 || (*counts)[i] > capacity_[i]) return false;
+    if (!fits((*counts)[i], capacity_[i])) return false;
   }
   const bool are_equal = std::ranges::all_of(equal_counts_, [&](const auto& pair) {
-    return (*counts)[pair.first] == (*counts)[pair.second];
+    const int64_t first = (*counts)[pair.first];
+    const int64_t second = (*counts)[pair.second];
+    return first == second || first < 0 || second < 0;
   });
   if (!are_equal) return false;
   for (const Form& form : forms_) {
+    rows->push_back(-1);
+    if (!IsKnown(form, *counts)) continue;
     const std::optional<int64_t> found = Evaluate(form, *counts);
-    if (!found || *found <= 0 || *found > form.capacity) return false;
-    rows->push_back(*found);
+    if (!found || *found < least || *found > form.capacity) return false;
+    rows->back() = *found;
   }
   return std::ranges::all_of(rivals_, [&](const auto& rival) {
-    return Evaluate(rival.second, *counts) == (*rows)[rival.first];
+    const int64_t found = (*rows)[rival.first];
+    return found < 0 || !IsKnown(rival.second, *counts) ||
+           Evaluate(rival.second, *counts) == found;
   });
+}
+
+namespace {
+
+// Tries which counts may change alone.
+class ClassSearch {
+ public:
+  ClassSearch(const Plan& plan, const PlanLoDs& lods) : plan_(plan), lods_(lods) {
+    for (const ValueId feed : plan.feeds) {
+      const TensorMeta& meta = plan[feed].meta;
+      feeds_.emplace_back(plan[feed].name, meta);
+      std::vector<int64_t> counts;
+      if (meta.lod != nullptr) {
+        AppendCounts(meta.lod->offsets, &counts);
+      } else {
+        counts = {meta.shape[0]};
+      }
+      std::vector<size_t>& classes = classes_.emplace_back();
+      for (const int64_t count : counts) {
+        classes.push_back(counts_.size());
+        class_of_.push_back(counts_.size());
+        counts_.push_back(count);
+      }
+    }
+  }
+
+  CountClasses Run() {
+    for (size_t count = 0; count < counts_.size(); ++count) {
+      while (MergeWithAnother(class_of_[count])) {
+      }
+    }
+    return Result();
+  }
+
+ private:
+  // Merges a class that can't change alone with the one that lets most ops agree. Returns false if
+  // there is nothing to merge.
+  bool MergeWithAnother(size_t changed) {
+    size_t best = changed;
+    size_t most = Reached(changed, changed);
+    if (most == plan_.instructions.size() + 1) return false;
+    for (size_t other = 0; other < counts_.size(); ++other) {
+      if (class_of_[other] != other || other == changed) continue;
+      if (counts_[other] != counts_[changed]) continue;
+      const size_t reached = Reached(changed, other);
+      if (reached <= most) continue;
+      most = reached;
+      best = other;
+    }
+    if (best == changed) return false;
+    const size_t from = std::max(best, changed);
+    for (size_t& of_count : class_of_) {
+      if (of_count == from) of_count = std::min(best, changed);
+    }
+    return true;
+  }
+
+  // Returns how many rules agree if the counts of both classes change: one more than there are
+  // instructions if all do.
+  size_t Reached(size_t first, size_t second) const {
+    std::vector<int64_t> counts = counts_;
+    for (size_t i = 0; i < counts.size(); ++i) {
+      // More than 1, so that a dim that was 1 doesn't fit by chance.
+      if (class_of_[i] == first || class_of_[i] == second) counts[i] += 2;
+    }
+    const CountClasses classes(classes_, counts_);
+    const FeedMetas feeds = classes.Even(feeds_, counts);
+    size_t reached = 0;
+    try {
+      RunLoDs run;
+      lods_.Derive(LoDsOf(feeds), &run);
+      const Inference inference(plan_, feeds, lods_, run, &reached);
+      return reached + 1;
+    } catch (const Error&) {
+      return reached;
+    }
+  }
+
+  CountClasses Result() const {
+    std::vector<int64_t> counts;
+    std::map<size_t, size_t> numbers;
+    std::vector<std::vector<size_t>> classes = classes_;
+    for (auto& of_feed : classes) {
+      for (size_t& count : of_feed) {
+        const auto [number, is_new] = numbers.emplace(class_of_[count], counts.size());
+        if (is_new) counts.push_back(counts_[count]);
+        count = number->second;
+      }
+    }
+    return {std::move(classes), std::move(counts)};
+  }
+
+  const Plan& plan_;
+  const PlanLoDs& lods_;
+  FeedMetas feeds_;
+  std::vector<std::vector<size_t>> classes_;  // by feed: the places of its counts
+  std::vector<int64_t> counts_;
+  std::vector<size_t> class_of_;  // by count: the first count of its class
+};
+
+}  // namespace
+
+CountClasses FindClasses(const Plan& plan, const PlanLoDs& lods) {
+  return ClassSearch(plan, lods).Run();
 }
 
 }  // namespace skiff

@@ -16,17 +16,25 @@ namespace skiff {
 
 class PlanRows {
  public:
+  enum class Kind {
+    kCapacity,  // the plan serves all counts that round up to the capacity of those given
+    kBody,      // it serves the counts given and all smaller ones, 0 included
+  };
   // Finds the forms by inferring the plan's shapes for several counts. Throws an Error
   // (kUnimplemented), which names the op, if there is a shape that has none (another dim than the
   // first varies, or its rows follow from the counts in another way), or if an op refuses counts
-  // that round up to the capacity.
-  PlanRows(const Plan& plan, const PlanLoDs& lods, const CountClasses& classes);
+  // that it should serve.
+  PlanRows(const Plan& plan, const PlanLoDs& lods, const CountClasses& classes,
+           Kind kind = Kind::kCapacity);
 
   // Sets `rows` to those of each form in a run, whose counts of feeds are given by class. Returns
   // false if the plan doesn't serve the run: it hasn't the capacity; a count or the rows of a value
   // are 0, which some ops refuse; or two counts differ that were equal in all runs that were tried,
   // so that a rule may have taken one for the other, or have found them to fit together. The counts
   // of the LoDs are appended to `counts`.
+  //
+  // A count of -1 isn't known yet; neither are the rows, then -1, that depend on it. In a body, 0
+  // is a count like any other.
   bool Find(const RunLoDs& lods, std::vector<int64_t>* counts, std::vector<int64_t>* rows) const;
 
   // A value whose rows vary.
@@ -61,8 +69,11 @@ class PlanRows {
   static std::optional<Form> SumOf(const Probes& probes, const std::vector<int64_t>& rows);
   void FindEqualCounts(const Probes& probes);
   static std::optional<int64_t> Evaluate(const Form& form, const std::vector<int64_t>& counts);
+  static bool IsKnown(const Form& form, const std::vector<int64_t>& counts);
 
+  const Kind kind_;
   std::vector<int64_t> capacity_;  // of each count
+  std::vector<size_t> counts_of_groups_;  // how many counts each LoD has
   // Pairs of counts that are equal in every probe.
   std::vector<std::pair<size_t, size_t>> equal_counts_;
   std::vector<Form> forms_;
@@ -70,5 +81,10 @@ class PlanRows {
   std::vector<std::pair<size_t, Form>> rivals_;
   std::vector<Varying> values_;
 };
+
+// Returns the counts of a plan's feeds, all of which may vary, with as few of them in one class as
+// the plan's ops allow: two counts share one if an op refuses the feeds when only one of them
+// changes.
+CountClasses FindClasses(const Plan& plan, const PlanLoDs& lods);
 
 }  // namespace skiff

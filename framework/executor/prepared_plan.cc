@@ -94,6 +94,7 @@ KernelSelection PreparedPlan::Selection(const KernelNames& forced, KernelTuner* 
           .forced = forced,
           .tuner = tuner,
           .rows_vary = rows_vary,
+          .varies = [this](ValueId value) { return shapes_.Varies(value); },
           .scope = &scope_,
           .trains = trains_,
           .poisons = poisons_};
@@ -112,6 +113,7 @@ void PreparedPlan::BindSteps() {
     });
     for (const ValueId output : instruction.outputs) {
       if (!output || plan_[output].storage != Storage::kScope) continue;
+      if (plan_[output].meta.is_array) continue;
       step.written_versions.push_back(scope_.Version(plan_[output].name));
     }
     // BindFeeds binds these, each time the feeds' addresses change.
@@ -127,10 +129,10 @@ void PreparedPlan::FollowArena() {
   for (Step& step : steps_) {
     step.planned->FollowArena();
     step.planned->Bind();
-    for (auto& [rows, kernel] : step.for_rows) {
-      kernel->FollowArena();
-      kernel->Bind();
-    }
+    step.for_rows.ForEach([](BoundKernel& kernel) {
+      kernel.FollowArena();
+      kernel.Bind();
+    });
   }
 }
 
@@ -204,32 +206,9 @@ bool PreparedPlan::BindFeeds(const FeedList& feeds) {
 }
 
 void PreparedPlan::ChooseKernel(size_t index) {
-  constexpr size_t kKept = 16;
   Step& step = steps_[index];
-  KernelRows rows;
-  const auto add = [&](const std::vector<ValueId>& values) {
-    for (const ValueId id : values) {
-      if (!id) continue;
-      const Tensor& tensor = *values_->Of(id);
-      rows.push_back(tensor.shape().rank() == 0 ? 1 : tensor.shape()[0]);
-      for (const auto& offsets : tensor.lod()) {
-        rows.push_back(static_cast<int64_t>(offsets.size()));
-      }
-    }
-  };
-  add(plan_.instructions[index].inputs);
-  add(plan_.instructions[index].outputs);
-  const auto found =
-      std::ranges::find_if(step.for_rows, [&](const auto& kernel) { return kernel.first == rows; });
-  if (found != step.for_rows.end()) {
-    step.for_rows.splice(step.for_rows.begin(), step.for_rows, found);
-  } else {
-    std::unique_ptr<BoundKernel> kernel = PrepareForRows(index);
-    kernel->Bind();
-    step.for_rows.emplace_front(std::move(rows), std::move(kernel));
-    if (step.for_rows.size() > kKept) step.for_rows.pop_back();
-  }
-  step.current = step.for_rows.front().second.get();
+  step.current = step.for_rows.Choose(plan_.instructions[index], *values_,
+                                      [&] { return PrepareForRows(index); });
 }
 
 std::unique_ptr<BoundKernel> PreparedPlan::PrepareForRows(size_t index) {
@@ -277,6 +256,7 @@ void PreparedPlan::StartRun() {
   if (scope_.has_replaced_values()) CheckReplacedValues();
   FollowArena();
   MakeFetches();
+  if (first_op_ == 0) values_->ClearArrays();
   state_.step = static_cast<uint64_t>(*step_counter_);
   // Before the first kernel: these are the variables that may change before an op refuses its data.
   rollback_->Save();
@@ -382,16 +362,16 @@ PlanStatistics PreparedPlan::statistics() {
   statistics.unshared_bytes = plan_.unshared_bytes;
   for (const Step& step : steps_) {
     statistics.derived_bytes += step.planned->kept_bytes();
-    for (const auto& [rows, kernel] : step.for_rows) {
-      statistics.derived_bytes += kernel->kept_bytes();
-    }
+    step.for_rows.ForEach(
+        [&](const BoundKernel& kernel) { statistics.derived_bytes += kernel.kept_bytes(); });
   }
   statistics.rollback_bytes = rollback_->bytes();
   // From the plan: a variable may have left the scope since.
   // A variable has several values but one storage.
   std::set<std::string_view> seen;
   for (const PlanValue& value : plan_.values) {
-    if (value.storage != Storage::kScope || !seen.insert(value.name).second) continue;
+    if (value.storage != Storage::kScope || value.meta.is_array) continue;
+    if (!seen.insert(value.name).second) continue;
     statistics.persistable_bytes += StorageBytes(value);
   }
   statistics.instructions = static_cast<int64_t>(steps_.size());

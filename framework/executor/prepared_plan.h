@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +14,7 @@
 #include "framework/executor/executor.h"
 #include "framework/executor/lowering.h"
 #include "framework/executor/rollback.h"
+#include "framework/executor/row_kernels.h"
 #include "framework/executor/run_shapes.h"
 #include "framework/executor/shared_arena.h"
 #include "framework/op/registry.h"
@@ -83,16 +83,12 @@ class PreparedPlan {
   bool is_current() const { return scope_.generation() == generation_; }
 
  private:
-  // The rows of a kernel's arguments and the counts of their LoDs.
-  using KernelRows = std::vector<int64_t>;
   // An instruction, ready to run.
   struct Step {
     PreparedKernel kernel;                 // until Allocate
     std::unique_ptr<BoundKernel> planned;  // prepared for the shapes of the plan
     BoundKernel* current = nullptr;        // the one that runs now
-    // Of an instruction with rows that vary and a kernel that doesn't take fewer: the kernels
-    // prepared for other rows, used last first.
-    std::list<std::pair<KernelRows, std::unique_ptr<BoundKernel>>> for_rows;
+    RowKernels for_rows;                   // if its kernel doesn't take fewer
     std::vector<uint64_t*> written_versions;  // of the scope variables that it writes
   };
 

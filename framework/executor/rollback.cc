@@ -60,6 +60,8 @@ Rollback::Rollback(const Plan& plan, const BoundValues& values, bool is_last_seg
   for (size_t i = 0; i < end; ++i) {
     for (const ValueId output : plan.instructions[i].outputs) {
       if (!output || plan[output].storage != Storage::kScope) continue;
+      // A run begins with empty arrays.
+      if (plan[output].meta.is_array) continue;
       const std::string& name = plan[output].name;
       // A variable may be written twice; Save copies it once, before the run.
       if (!saved.insert(name).second) continue;

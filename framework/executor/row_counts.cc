@@ -126,12 +126,11 @@ std::vector<int64_t> CountClasses::Capacity() const {
   return capacity;
 }
 
-bool CountClasses::Gather(size_t feed, const Tensor& tensor, std::vector<int64_t>* counts) const {
+bool CountClasses::Gather(size_t feed, int64_t rows, const LoD& lod,
+                          std::vector<int64_t>* counts) const {
   const std::vector<size_t>& classes = classes_[feed];
-  const LoD& lod = tensor.lod();
   for (size_t i = 0; i < classes.size(); ++i) {
-    const int64_t found =
-        i < lod.size() ? static_cast<int64_t>(lod[i].size()) - 1 : tensor.shape()[0];
+    const int64_t found = i < lod.size() ? static_cast<int64_t>(lod[i].size()) - 1 : rows;
     int64_t& count = (*counts)[classes[i]];
     if (count >= 0 && count != found) return false;
     count = found;

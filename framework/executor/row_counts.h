@@ -45,6 +45,9 @@ class CountClasses {
   CountClasses() = default;
   // Of feeds with the shapes and LoDs of a run. A dense feed counts by dim 0 if `varies` says so.
   CountClasses(const FeedMetas& feeds, const std::vector<bool>& varies);
+  // With these members classes() and counts().
+  CountClasses(std::vector<std::vector<size_t>> classes, std::vector<int64_t> counts)
+      : classes_(std::move(classes)), counts_(std::move(counts)) {}
 
   // By class.
   const std::vector<int64_t>& counts() const { return counts_; }
@@ -61,9 +64,9 @@ class CountClasses {
 
   // Returns whether a feed has counts; otherwise its shape is fixed.
   bool Varies(size_t feed) const { return !classes_[feed].empty(); }
-  // Adds the counts of a feed of another run to `counts`, which is by class and holds -1 for those
+  // Adds the counts of a feed of another run, its rows and those of its LoD, to `counts`, which is by class and holds -1 for those
   // not found yet. Returns false if two counts of a class differ.
-  bool Gather(size_t feed, const Tensor& tensor, std::vector<int64_t>* counts) const;
+  bool Gather(size_t feed, int64_t rows, const LoD& lod, std::vector<int64_t>* counts) const;
 
  private:
   template <typename NewLoD>

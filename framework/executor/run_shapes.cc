@@ -35,7 +35,7 @@ bool RunShapes::ServesShapes(const FeedList& feeds) {
     }
     if (counts_ && counts_->Varies(i)) {
       if (!DifferInRowsAlone(tensor.shape(), planned.meta.shape)) return false;
-      if (!counts_->Gather(i, tensor, &next_counts_)) return false;
+      if (!counts_->Gather(i, tensor.shape()[0], tensor.lod(), &next_counts_)) return false;
     } else if (tensor.shape() != planned.meta.shape) {
       return false;
     }

@@ -33,6 +33,8 @@ class RunShapes {
   void Set(BoundValues* values);
 
   bool varies() const { return rows_.has_value(); }
+  // Returns whether the value may have other rows than in the plan.
+  bool Varies(ValueId value) const { return varying_.contains(value); }
   // Returns whether an argument of the instruction may have other rows than in the plan.
   bool Varies(const Instruction& instruction) const;
   // Returns the plan with the shapes of the moment, which are those of the last Set. Valid until

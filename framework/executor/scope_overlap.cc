@@ -41,7 +41,9 @@ std::vector<Held> HeldVariables(const Plan& plan, Scope& scope) {
   }
   std::vector<Held> held;
   for (const auto& [name, written] : is_written) {
-    const Range range = RangeOf(*scope.FindMutable(name));
+    const Tensor& tensor = *scope.FindMutable(name);
+    if (tensor.array() != nullptr) continue;  // its elements are its own
+    const Range range = RangeOf(tensor);
     // Empty tensors share no byte with any other.
     if (range.begin < range.end) held.push_back({range, name, written});
   }

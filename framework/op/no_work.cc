@@ -33,6 +33,8 @@ bool HasNoWork(const OpContext& context) {
   bool has_output = false;
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i] == kEmptyVarName) continue;
+    // An element without elements of its own is one all the same.
+    if (context.outputs()[i].is_array) return false;
     // Such an op has work even if all inputs are empty: the sum of nothing is 0.
     if (!IsEmpty(context.outputs()[i])) return false;
     has_output = true;

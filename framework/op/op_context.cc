@@ -195,10 +195,11 @@ void OpContext::ThrowAttrType(std::string_view name, AttrType expected) const {
 namespace {
 
 // Throws Error for arguments that no op may have: a shape that no tensor has, or selected rows in a
-// slot that doesn't take them.
+// slot that doesn't take them, or a tensor in place of an array.
 void CheckArguments(const Op& op, const std::vector<SlotDef>& slots, bool is_input,
                     std::span<const TensorMeta> metas) {
   const char* kind = is_input ? "input" : "output";
+  const bool runs_block = !op.SubBlocks().empty();
   size_t index = 0;
   for (const SlotDef& slot : slots) {
     for (const std::string& name : is_input ? op.Input(slot.name) : op.Output(slot.name)) {
@@ -207,6 +208,11 @@ void CheckArguments(const Op& op, const std::vector<SlotDef>& slots, bool is_inp
       SKIFF_ENFORCE(fits, kInvalidArgument, op.type, ": ", kind, " \"", slot.name,
                     "\" would be selected rows, variable \"", name,
                     "\": expected a dense tensor (selected_rows_to_dense makes one)");
+      // A block gets arrays through any slot of the op that runs it.
+      const bool is_as_expected = slot.array == meta.is_array || name == kEmptyVarName || runs_block;
+      SKIFF_ENFORCE(is_as_expected, kInvalidArgument, op.type, ": ", kind, " \"", slot.name,
+                    "\", variable \"", name, "\": expected ",
+                    slot.array ? "an array of tensors" : "a tensor, found an array of tensors");
       try {
         CheckElementLimit(meta.shape.dims());
         if (meta.is_selected_rows()) CheckElementLimit(meta.dense_shape().dims());
@@ -226,8 +232,13 @@ void InferOutputs(OpContext* context) {
   // Inputs are checked before the rule, so that its arithmetic on dims can't overflow, and outputs
   // after it, since a product of legal dims may be too large.
   def.infer(*context);
-  for (TensorMeta& output : context->mutable_outputs()) {
-    if (output.lod_level == 0) output.lod = nullptr;
+  size_t index = 0;
+  for (const SlotDef& slot : def.outputs) {
+    for (size_t i = 0; i < context->OutputCount(slot.name); ++i) {
+      TensorMeta& output = context->mutable_outputs()[index++];
+      if (output.lod_level == 0) output.lod = nullptr;
+      if (def.block == nullptr) output.is_array = slot.array;
+    }
   }
   CheckArguments(context->op(), def.outputs, /*is_input=*/false, context->outputs());
 }

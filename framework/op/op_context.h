@@ -28,6 +28,9 @@ struct TensorMeta {
   // Of a value whose shape depends on more of LoDs than their counts: the counts of this LoD, which
   // no tensor has (OpContext::DependOnLoD).
   std::shared_ptr<const LoDGroup> shape_lod = {};
+  // Of an array (TensorArray). Shape, dtype and LoD level are then those of an element; in a plan,
+  // dim 0 is that of the largest one, and the shape has no dims as long as nothing is written.
+  bool is_array = false;
 
   // For selected rows, `shape` is that of the values: dim 0 is the number of rows held.
   bool is_selected_rows() const { return layout.selected_rows; }

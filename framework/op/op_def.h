@@ -31,6 +31,8 @@ struct SlotDef {
   // Whether the slot takes (or gives) selected rows besides dense tensors. The kernels for them set
   // KernelDef::selected_rows.
   bool selected_rows = false;
+  // Whether the slot takes (or gives) arrays of tensors, and nothing else.
+  bool array = false;
 };
 
 struct AttrDef {
@@ -138,6 +140,9 @@ struct OpDef {
   bool random = false;                // draws numbers
   bool has_side_effect = false;       // must run even if its outputs aren't read
   bool data_dependent_shape = false;  // the output shape depends on input data
+  // Returns whether only a run tells dim 0 and the LoD of the outputs, which lie within the shape
+  // that the rule gives: the kernel sets them in each run (Tensor::SetRows, ShareLoD). Empty: no.
+  std::function<bool(const Op&)> sets_rows;
   // For an op with inputs marked checks_data: another op after which this one rejects nothing,
   // provided that it has the same attributes as the other and the same variables in slots of the
   // same name, input or output. For a gradient op that is the forward op. Empty: none.

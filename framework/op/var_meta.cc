@@ -8,6 +8,7 @@ TensorMeta MetaOf(const Var& var) {
                   .lod_level = var.lod_level,
                   .layout = {},
                   .persistable = var.persistable};
+  meta.is_array = var.kind == VarKind::kLoDTensorArray;
   if (var.kind != VarKind::kSelectedRows || var.dims.empty()) return meta;
   meta.layout = Layout::SelectedRows(var.dims[0]);
   // A program declares the dims of the dense tensor. How many rows are held is known in a plan
@@ -22,6 +23,8 @@ void SetMeta(const TensorMeta& meta, Var* var) {
   var->lod_level = meta.lod_level;
   if (meta.is_selected_rows()) {
     var->kind = VarKind::kSelectedRows;
+  } else if (meta.is_array) {
+    var->kind = VarKind::kLoDTensorArray;
     // Other kinds (arrays, holders) stay what they are.
   } else if (var->kind == VarKind::kSelectedRows) {
     var->kind = VarKind::kLoDTensor;

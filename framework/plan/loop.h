@@ -5,10 +5,12 @@
 // there. Where a program trains, a loop is two instructions: one runs the forward half of the body,
 // one the gradient half, the last iteration first. Both halves have the same values; what the
 // gradient half reads of the forward half is *stacked*: each iteration has a slot of its own in a
-// stack, which is a value of the outer plan.
+// stack, which is a value of the outer plan. If nobody knows the number of slots before a run, the
+// stack is an array (TensorArray) with an element for each slot.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "framework/plan/plan.h"
@@ -43,6 +45,7 @@ struct LoopFetch {
   int output = -1;  // -1: nobody outside wants it
   int input = -1;
   int feed = -1;  // of kCarried: its index in Loop::feeds
+  int like = -1;  // an input with the shape and LoD of the output, whatever the rows of the run
 };
 
 // A value that the forward half makes and the gradient half reads (Storage::kStack). `index` is
@@ -57,7 +60,7 @@ struct LoopStash {
 };
 
 // A variable of the scope that the body reads or writes; `index` is its value among the inputs or
-// the outputs of the instruction.
+// the outputs of the instruction. -1: an array of the body's own, empty when an iteration begins.
 struct LoopScopeValue {
   ValueId value;
   bool is_output = false;
@@ -77,6 +80,14 @@ struct Loop {
   int condition_input = -1;  // it runs once if this input, one bool, is true
   int count_input = -1;      // this input, one int64, says how often
   int count_output = -1;     // receives how often it has run
+  // Where the rows of values differ from iteration to iteration, or may differ from run to run: the
+  // body with both halves, and for each of its feeds the index among the inputs of the instruction
+  // (-1: none), which may be read for its rows only.
+  std::shared_ptr<const Plan> line;
+  std::vector<int> line_inputs;
+  // The output of the forward half, input of the gradient half, that keeps the rows and LoDs that
+  // ops of the body have set (OpDef::sets_rows), by iteration. -1: none.
+  int history = -1;
   // By condition_feed: one more is an Error.
   int64_t max_iterations = 0;
   bool is_gradient = false;  // undoes the iterations of the forward half, the last one first
@@ -86,6 +97,9 @@ struct Loop {
 // Returns whether the instruction stands between the halves of a body while passes run on them as
 // one plan. What is before it runs for all iterations before anything after it does.
 bool IsLoopBoundary(const Instruction& instruction);
+
+// Returns whether the kernel of an instruction sets the rows of its outputs (OpDef::sets_rows).
+bool SetsRows(const Instruction& instruction);
 
 // Returns the bytes from one slot of a stack of these values to the next.
 int64_t StackSlotBytes(const PlanValue& value);

@@ -64,6 +64,12 @@ Tensor Tensor::Borrow(void* data, const Shape& shape, DType dtype, Place place) 
   return Tensor(shape, dtype, std::make_shared<Buffer>(data, bytes, place));
 }
 
+Tensor Tensor::OfArray(std::shared_ptr<TensorArray> array) {
+  Tensor tensor;
+  tensor.array_ = std::move(array);
+  return tensor;
+}
+
 const LoD& Tensor::lod() const {
   static const LoD none;
   return lod_ == nullptr ? none : *lod_;

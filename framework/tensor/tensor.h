@@ -31,6 +31,8 @@ std::vector<uint64_t> OffsetsOf(std::span<const int64_t> lengths);
 // Throws Error unless `lod` is valid for a tensor with `rows` rows.
 void CheckLoD(const LoD& lod, int64_t rows);
 
+class TensorArray;
+
 class Tensor {
  public:
   Tensor() = default;  // no buffer, rank 0
@@ -48,6 +50,12 @@ class Tensor {
   // has elements.
   template <typename T>
   static Tensor FromValues(const Shape& shape, const std::vector<T>& values);
+
+  // Returns a tensor without data that stands for an array: a variable of the kind
+  // VarKind::kLoDTensorArray.
+  static Tensor OfArray(std::shared_ptr<TensorArray> array);
+  // Returns the array, nullptr for any other tensor.
+  TensorArray* array() const { return array_.get(); }
 
   const Shape& shape() const { return shape_; }
   DType dtype() const { return dtype_; }
@@ -138,6 +146,7 @@ class Tensor {
   int64_t offset_bytes_ = 0;
   void* data_ = nullptr;
   std::shared_ptr<const LoD> lod_;
+  std::shared_ptr<TensorArray> array_;
 };
 
 // Returns a CPU copy with the same layout and LoD.

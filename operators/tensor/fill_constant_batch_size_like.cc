@@ -1,9 +1,8 @@
 // fill_constant_batch_size_like: every element of Out is one value; dim `output_dim_idx` of its
 // shape is dim `input_dim_idx` of Input.
 //
-// Source: Fluid's fill_constant_batch_size_like. If Input has LoD and input_dim_idx is 0, Fluid
-// takes the number of sequences instead of the rows. That number isn't part of a shape, so such an
-// Input is an Error here.
+// If Input is ragged and input_dim_idx is 0, it is the number of sequences of the lowest level.
+// Source: Fluid's fill_constant_batch_size_like.
 #include "framework/base/error.h"
 #include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/fill.h"
@@ -20,9 +19,11 @@ void InferFillConstantBatchSizeLike(OpContext& context) {
       NormalizeAxis(context.IntAttr("input_dim_idx"), input.shape.rank(), op + ": input_dim_idx");
   const int to =
       NormalizeAxis(context.IntAttr("output_dim_idx"), shape.rank(), op + ": output_dim_idx");
-  SKIFF_ENFORCE(input.lod_level == 0 || from != 0, kUnimplemented, op,
-                ": Input has LoD and input_dim_idx is 0; expected an Input without LoD");
   shape[to] = input.shape[from];
+  if (input.lod_level > 0 && from == 0) {
+    const LoD* lod = context.InputLoD("Input");
+    shape[to] = lod == nullptr ? -1 : static_cast<int64_t>(lod->back().size()) - 1;
+  }
   for (int axis = 0; axis < shape.rank(); ++axis) {
     SKIFF_ENFORCE(axis == to || shape[axis] >= 0, kInvalidArgument, op, ": shape = [",
                   Join(dims, ", "), "] has a negative dim other than output_dim_idx = ", to);

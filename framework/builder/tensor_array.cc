@@ -1,0 +1,105 @@
+#include "framework/builder/tensor_array.h"
+
+#include <utility>
+
+#include "framework/builder/layer_call.h"
+
+namespace skiff::layers {
+namespace {
+
+Variable NewArray(const LayerCall& call, DType dtype) {
+  const Variable array = call.NewOutput();
+  array.var().kind = VarKind::kLoDTensorArray;
+  array.var().dtype = dtype;
+  return array;
+}
+
+void EnforceArray(const LayerCall& call, const Variable& array) {
+  call.Enforce(array.var().kind == VarKind::kLoDTensorArray, "\"", array.name(), "\" is ",
+               VarKindName(array.var().kind), ", expected an array (CreateArray)");
+}
+
+}  // namespace
+
+Variable CreateArray(DType dtype, Site site) {
+  return NewArray(LayerCall("array", "", site), dtype);
+}
+
+void ArrayWrite(const Variable& x, const Variable& index, const Variable& array, Site site) {
+  const LayerCall call("array_write", "", site);
+  const std::string name = call.Use(array);
+  EnforceArray(call, array);
+  Op op("write_to_array");
+  op.SetInput("X", {call.Use(x)}).SetInput("I", {call.Use(index)}).SetOutput("Out", {name});
+  call.Enforce(x.dtype() == array.dtype(), "\"", x.name(), "\" is ", x.dtype(), ", the array \"",
+               name, "\" has elements of ", array.dtype());
+  call.Append(std::move(op));
+}
+
+Variable ArrayRead(const Variable& array, const Variable& index, Site site) {
+  const LayerCall call("array_read", "", site);
+  EnforceArray(call, array);
+  Op op("read_from_array");
+  op.SetInput("X", {call.Use(array)}).SetInput("I", {call.Use(index)});
+  return call.AppendFor(std::move(op));
+}
+
+Variable ArrayLength(const Variable& array, Site site) {
+  const LayerCall call("array_length", "", site);
+  EnforceArray(call, array);
+  Op op("lod_array_length");
+  op.SetInput("X", {call.Use(array)});
+  return call.AppendFor(std::move(op));
+}
+
+Variable LodRankTable(const Variable& x, Site site) {
+  const LayerCall call("lod_rank_table", "", site);
+  call.Enforce(x.var().lod_level > 0, "\"", x.name(), "\" has no LoD, expected a ragged variable");
+  Op op("lod_rank_table");
+  op.SetInput("X", {call.Use(x)}).SetAttr("level", x.var().lod_level - 1);
+  const Variable table = call.AppendFor(std::move(op));
+  table.var().kind = VarKind::kLoDRankTable;
+  return table;
+}
+
+Variable MaxSequenceLength(const Variable& table, Site site) {
+  const LayerCall call("max_sequence_len", "", site);
+  Op op("max_sequence_len");
+  op.SetInput("RankTable", {call.Use(table)});
+  return call.AppendFor(std::move(op));
+}
+
+Variable LodTensorToArray(const Variable& x, const Variable& table, Site site) {
+  const LayerCall call("lod_tensor_to_array", "", site);
+  const Variable array = NewArray(call, x.dtype());
+  Op op("lod_tensor_to_array");
+  op.SetInput("X", {call.Use(x)}).SetInput("RankTable", {call.Use(table)});
+  op.SetOutput("Out", {array.name()});
+  call.Append(std::move(op));
+  return array;
+}
+
+Variable ArrayToLodTensor(const Variable& array, const Variable& table, Site site) {
+  const LayerCall call("array_to_lod_tensor", "", site);
+  EnforceArray(call, array);
+  Op op("array_to_lod_tensor");
+  op.SetInput("X", {call.Use(array)}).SetInput("RankTable", {call.Use(table)});
+  return call.AppendFor(std::move(op));
+}
+
+Variable ReorderByRank(const Variable& x, const Variable& table, Site site) {
+  const LayerCall call("reorder_lod_tensor_by_rank", "", site);
+  Op op("reorder_lod_tensor_by_rank");
+  op.SetInput("X", {call.Use(x)}).SetInput("RankTable", {call.Use(table)});
+  return call.AppendFor(std::move(op));
+}
+
+Variable ShrinkByRank(const Variable& x, const Variable& table, const Variable& index, Site site) {
+  const LayerCall call("shrink_rnn_memory", "", site);
+  Op op("shrink_rnn_memory");
+  op.SetInput("X", {call.Use(x)}).SetInput("RankTable", {call.Use(table)});
+  op.SetInput("I", {call.Use(index)});
+  return call.AppendFor(std::move(op));
+}
+
+}  // namespace skiff::layers

@@ -1,0 +1,49 @@
+// Arrays of tensors: lists that loops fill and read, element by element. What all layers throw:
+// activation.h.
+//
+// An array is empty when a run begins, and one that the body of a loop makes when an iteration
+// begins. Its elements have one dtype and rank; rows and LoD may differ. Gradients flow through
+// arrays: the gradient of an element is the sum over all that read it.
+#pragma once
+
+#include <cstdint>
+
+#include "framework/base/dtype.h"
+#include "framework/builder/activation.h"
+#include "framework/builder/variable.h"
+
+namespace skiff::layers {
+
+// Returns a new array in the current block.
+Variable CreateArray(DType dtype, Site site = Site::current());
+
+// Makes a copy of x the element `index`, one int64 of at least 0, of the array.
+void ArrayWrite(const Variable& x, const Variable& index, const Variable& array,
+                Site site = Site::current());
+// Returns a copy of element `index`. Throws an Error (kInvalidArgument) if no op before writes to
+// the array. A run throws an Error (kOutOfRange) if the array has no such element.
+Variable ArrayRead(const Variable& array, const Variable& index, Site site = Site::current());
+// Returns the largest index that has an element, plus 1: int64 [1].
+Variable ArrayLength(const Variable& array, Site site = Site::current());
+
+// Arrays of time steps. A rank table lists the sequences of a ragged variable, the longest one
+// first; element t of an array has row t of each sequence that is longer than t, in that order.
+
+// Returns the rank table of x, int64 [sequences, 3]: number, length and first row of each sequence
+// of the lowest LoD level.
+Variable LodRankTable(const Variable& x, Site site = Site::current());
+// Returns the length of the longest sequence, int64 [1].
+Variable MaxSequenceLength(const Variable& table, Site site = Site::current());
+// Returns the time steps of x, whose sequences have the lengths of those in the table.
+Variable LodTensorToArray(const Variable& x, const Variable& table, Site site = Site::current());
+// The inverse. The result has the LoD of the variable that the table ranks.
+Variable ArrayToLodTensor(const Variable& array, const Variable& table,
+                          Site site = Site::current());
+// Returns the sequences of x, or its rows if it isn't ragged, in the order of the table.
+Variable ReorderByRank(const Variable& x, const Variable& table, Site site = Site::current());
+// Returns of x, with a row or a sequence for each sequence in the order of the table, those of the
+// sequences that are longer than `index`, one int64.
+Variable ShrinkByRank(const Variable& x, const Variable& table, const Variable& index,
+                      Site site = Site::current());
+
+}  // namespace skiff::layers

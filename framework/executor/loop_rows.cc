@@ -1,0 +1,157 @@
+#include "framework/executor/loop_rows.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/op/kernel.h"
+
+namespace skiff {
+LoopRows::LoopRows(const Loop& loop, const std::vector<bool>& varies)
+    : body_(loop.body), shapes_(*loop.line) {
+  AddSources(loop, varies);
+  shapes_.feeds.clear();
+  for (const Source& source : sources_) {
+    shapes_.feeds.push_back(source.value);
+    shapes_[source.value].storage = Storage::kFeed;
+  }
+  std::erase_if(shapes_.instructions, SetsRows);
+  lods_.emplace(shapes_);
+  classes_ = FindClasses(shapes_, *lods_);
+  rows_.emplace(shapes_, *lods_, *classes_, PlanRows::Kind::kBody);
+  for (const auto& [value, form, axis] : rows_->values()) form_of_[value] = form;
+  shapes_.instructions.clear();
+  of_sources_.resize(sources_.size());
+  next_lods_ = lods_->Room();
+}
+
+void LoopRows::AddSources(const Loop& loop, const std::vector<bool>& varies) {
+  const Plan& line = *loop.line;
+  for (size_t i = 0; i < line.feeds.size(); ++i) {
+    const bool is_source = varies[i] || line[line.feeds[i]].meta.lod != nullptr;
+    if (is_source) sources_.push_back({.value = line.feeds[i], .input = loop.line_inputs[i]});
+  }
+  for (const Instruction& instruction : line.instructions) {
+    if (!SetsRows(instruction)) continue;
+    for (const ValueId output : instruction.outputs) {
+      const bool has_rows = output && !line[output].meta.is_array && line[output].meta.shape.rank();
+      if (has_rows) sources_.push_back({.value = output});
+    }
+  }
+}
+
+void LoopRows::Bind(ValueTensors* values) {
+  values_ = values;
+  lods_->Bind(values);
+}
+
+bool LoopRows::Varies(const Instruction& instruction) const {
+  const auto varies = [&](ValueId value) { return Varies(value); };
+  return std::ranges::any_of(instruction.inputs, varies) ||
+         std::ranges::any_of(instruction.outputs, varies);
+}
+
+void LoopRows::NoteFeeds(const KernelContext& context) {
+  for (Source& source : sources_) {
+    if (source.input < 0) continue;
+    const Tensor& tensor = context.input(source.input);
+    source.lod = &tensor.lod();
+    const bool has_shape = tensor.shape().rank() > 0;
+    // The data of an input that is read for its rows only may never have been made.
+    source.is_known = has_shape || !source.lod->empty();
+    if (has_shape) {
+      source.rows = tensor.shape()[0];
+    } else if (source.is_known) {
+      source.rows = static_cast<int64_t>(source.lod->back().back());
+    }
+  }
+}
+
+void LoopRows::StartIteration() {
+  for (Source& source : sources_) source.is_known = source.is_known && source.input >= 0;
+}
+
+void LoopRows::Note(const Instruction& instruction) {
+  for (const ValueId output : instruction.outputs) {
+    const auto source = std::ranges::find(sources_, output, &Source::value);
+    if (!output || source == sources_.end()) continue;
+    const Tensor& tensor = *values_->Of(output);
+    source->is_known = true;
+    source->rows = tensor.shape()[0];
+    source->lod = &tensor.lod();
+  }
+}
+
+void LoopRows::Apply() {
+  counts_.assign(classes_->counts().size(), -1);
+  bool fits = true;
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    const Source& source = sources_[i];
+    of_sources_[i] = source.is_known ? source.lod : nullptr;
+    if (source.is_known) {
+      fits = fits && classes_->Gather(i, source.rows, *source.lod, &counts_);
+    }
+  }
+  if (!fits) Refuse();
+  lods_->Derive(of_sources_, &next_lods_);
+  if (!rows_->Find(next_lods_, &counts_, &by_form_)) Refuse();
+  lods_->Set(&next_lods_);
+  for (const auto& [value, form, axis] : rows_->values()) {
+    Tensor& tensor = *values_->Of(value);
+    const Storage storage = body_[value].storage;
+    const bool is_own = storage == Storage::kArena || storage == Storage::kStack;
+    if (is_own && axis == 0 && by_form_[form] >= 0 && tensor.has_data()) {
+      tensor.SetRows(by_form_[form]);
+    }
+  }
+}
+
+void LoopRows::Refuse() const {
+  std::vector<std::string> found;
+  for (const Source& source : sources_) {
+    if (!source.is_known) continue;
+    found.push_back(StrCat("\"", body_[source.value].name, "\" has ", source.rows, ", planned ",
+                           body_[source.value].meta.shape[0]));
+  }
+  Throw(ErrorCode::kInvalidArgument, "the rows of an iteration are more than planned, or differ ",
+        "where the plan has as many: ", Join(found, "; "));
+}
+
+void LoopRows::Save(int64_t iteration, TensorArray* history) const {
+  const auto count = static_cast<int64_t>(sources_.size());
+  for (int64_t i = 0; i < count; ++i) {
+    const Source& source = sources_[static_cast<size_t>(i)];
+    if (source.input >= 0 || !source.is_known) continue;
+    // Without elements: only its rows and LoD count.
+    history->Make(iteration * count + i, Shape({source.rows, 0}), DType::kUint8, *source.lod);
+  }
+}
+
+void LoopRows::Restore(int64_t iteration, const TensorArray& history) {
+  const auto count = static_cast<int64_t>(sources_.size());
+  for (int64_t i = 0; i < count; ++i) {
+    Source& source = sources_[static_cast<size_t>(i)];
+    if (source.input >= 0) continue;
+    const Tensor* saved = history.Find(iteration * count + i);
+    source.is_known = saved != nullptr;
+    if (saved == nullptr) continue;
+    source.rows = saved->shape()[0];
+    source.lod = &saved->lod();
+    values_->Of(source.value)->ShareLoD(saved->shared_lod());
+  }
+}
+
+const Plan& LoopRows::BodyOfMoment() {
+  if (!moment_) moment_ = body_;
+  for (const auto& [value, form, axis] : rows_->values()) {
+    if (by_form_[form] >= 0) (*moment_)[value].meta.shape[axis] = by_form_[form];
+  }
+  for (const ValueId id : body_.ids()) {
+    const LoD* lod = lods_->Of(id);
+    if (lod == nullptr || IsUnknown(*lod)) continue;
+    (*moment_)[id].meta.lod = std::make_shared<const LoDGroup>(LoDGroup{.offsets = *lod});
+  }
+  return *moment_;
+}
+
+}  // namespace skiff

@@ -1,0 +1,83 @@
+// The rows of the values in the body of a loop, where only a run or an iteration tells them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "framework/executor/bound_values.h"
+#include "framework/executor/plan_lods.h"
+#include "framework/executor/plan_rows.h"
+#include "framework/executor/row_counts.h"
+#include "framework/plan/loop.h"
+#include "framework/plan/plan.h"
+#include "framework/tensor/tensor_array.h"
+
+namespace skiff {
+
+// What the rows follow from are *sources*: feeds of the body, and outputs of ops that set rows. All
+// others are affine forms of the counts of the sources.
+class LoopRows {
+ public:
+  // `varies`: by feed of the line, whether its rows may differ from run to run. Throws what PlanRows
+  // throws. The loop must outlive it.
+  LoopRows(const Loop& loop, const std::vector<bool>& varies);
+
+  // Lets the values of each LoD group share one LoD.
+  void Bind(ValueTensors* values);
+
+  // Returns whether the value has other rows or another LoD than planned.
+  bool Varies(ValueId value) const { return form_of_.contains(value); }
+  // Returns whether the last Apply has told the rows of a value that varies.
+  bool Knows(ValueId value) const { return by_form_[form_of_.at(value)] >= 0; }
+  // Returns whether the instruction has a value whose rows vary.
+  bool Varies(const Instruction& instruction) const;
+
+  // Notes the rows and LoDs of the feeds, which are inputs of the loop's instruction.
+  void NoteFeeds(const KernelContext& context);
+  // Forgets what earlier iterations have set.
+  void StartIteration();
+  // Notes what the instruction, which sets rows, has set.
+  void Note(const Instruction& instruction);
+  // Gives all values the rows and LoDs that follow from what has been noted. Throws an Error
+  // (kInvalidArgument) if there are more rows than planned, or if counts differ that must be equal.
+  void Apply();
+
+  // Keep in an array, and restore, what has been noted in an iteration.
+  void Save(int64_t iteration, TensorArray* history) const;
+  void Restore(int64_t iteration, const TensorArray& history);
+
+  // Returns the body with the shapes and LoDs of the moment. Valid until the next call.
+  const Plan& BodyOfMoment();
+
+ private:
+  // A source: a feed if it is an input of the loop, else an output of an op.
+  struct Source {
+    ValueId value;
+    int input = -1;
+    bool is_known = false;
+    int64_t rows = 0;
+    const LoD* lod = nullptr;
+  };
+
+  void AddSources(const Loop& loop, const std::vector<bool>& varies);
+  [[noreturn]] void Refuse() const;
+
+  const Plan& body_;
+  std::vector<Source> sources_;  // those that are feeds first
+  Plan shapes_;                  // the line, with the sources as feeds
+  std::optional<CountClasses> classes_;
+  std::optional<PlanLoDs> lods_;
+  std::optional<PlanRows> rows_;
+  std::map<ValueId, size_t> form_of_;  // of the values that vary
+  ValueTensors* values_ = nullptr;
+  // Of the iteration.
+  std::vector<int64_t> counts_;  // by class, then of the LoDs
+  std::vector<int64_t> by_form_;
+  std::vector<const LoD*> of_sources_;
+  RunLoDs next_lods_;
+  std::optional<Plan> moment_;
+};
+
+}  // namespace skiff

@@ -1,0 +1,84 @@
+#include "framework/tensor/tensor_array.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "framework/base/element_count.h"
+#include "framework/base/error.h"
+
+namespace skiff {
+
+int64_t TensorArray::size() const {
+  const auto last = std::find_if(elements_.rbegin(), elements_.rend(),
+                                 [](const Element& element) { return element.is_present; });
+  return elements_.rend() - last;
+}
+
+const Tensor* TensorArray::Find(int64_t index) const {
+  if (index < 0 || index >= static_cast<int64_t>(elements_.size())) return nullptr;
+  const Element& element = elements_[static_cast<size_t>(index)];
+  return element.is_present ? &element.tensor : nullptr;
+}
+
+const Tensor& TensorArray::At(int64_t index) const {
+  const Tensor* found = Find(index);
+  SKIFF_ENFORCE(found != nullptr, kOutOfRange, "the array has no element ", index, ", it has ",
+                size());
+  return *found;
+}
+
+Tensor& TensorArray::At(int64_t index) {
+  return const_cast<Tensor&>(static_cast<const TensorArray&>(*this).At(index));
+}
+
+Tensor& TensorArray::Make(int64_t index, const Shape& shape, DType dtype, const LoD& lod) {
+  SKIFF_ENFORCE(index >= 0, kInvalidArgument, "element ", index,
+                " of an array, expected an index of at least 0");
+  if (index >= static_cast<int64_t>(elements_.size())) {
+    elements_.resize(static_cast<size_t>(index) + 1);
+  }
+  Element& element = elements_[static_cast<size_t>(index)];
+  const int64_t bytes = ByteCount(shape.element_count(), dtype);
+  const std::shared_ptr<Buffer>& held = element.tensor.buffer();
+  // A copy that somebody has made of the element keeps its values.
+  if (held != nullptr && held->bytes() >= bytes && held.use_count() == 1) {
+    if (element.tensor.shape() != shape || element.tensor.dtype() != dtype) {
+      element.tensor = Tensor(shape, dtype, std::shared_ptr<Buffer>(held));
+    }
+  } else {
+    element.tensor = Tensor(shape, dtype, place_);
+  }
+  element.is_present = true;
+  if (lod.empty()) {
+    element.tensor.ShareLoD(nullptr);
+    return element.tensor;
+  }
+  element.tensor.ShareLoD(nullptr);
+  if (element.lod == nullptr || element.lod.use_count() > 1) element.lod = std::make_shared<LoD>();
+  *element.lod = lod;
+  element.tensor.ShareLoD(element.lod);
+  return element.tensor;
+}
+
+void TensorArray::Write(int64_t index, const Tensor& value) {
+  Tensor& element = Make(index, value.shape(), value.dtype(), value.lod());
+  if (value.element_count() > 0) CopyTensor(value, &element);
+}
+
+void TensorArray::Remove(int64_t index) {
+  if (Find(index) != nullptr) elements_[static_cast<size_t>(index)].is_present = false;
+}
+
+void TensorArray::Clear() {
+  for (Element& element : elements_) element.is_present = false;
+}
+
+int64_t TensorArray::bytes() const {
+  int64_t bytes = 0;
+  for (const Element& element : elements_) {
+    if (element.tensor.has_data()) bytes += element.tensor.buffer()->bytes();
+  }
+  return bytes;
+}
+
+}  // namespace skiff

@@ -1,0 +1,50 @@
+// A list of tensors that grows, such as what the iterations of a loop leave.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "framework/tensor/tensor.h"
+
+namespace skiff {
+
+// The elements may differ in rows and LoD. The array owns their memory and keeps it when elements
+// are removed, so that an array that is filled again and again takes memory only for elements that
+// are larger than before. Not thread-safe.
+class TensorArray {
+ public:
+  explicit TensorArray(Place place = Place::Cpu()) : place_(place) {}
+
+  // Returns the largest index that has an element, plus 1.
+  int64_t size() const;
+  // Returns nullptr if there is no such element. The address is valid until an element is made.
+  const Tensor* Find(int64_t index) const;
+  // Throws an Error (kOutOfRange), which names the index and the size, if there is no such element.
+  const Tensor& At(int64_t index) const;
+  Tensor& At(int64_t index);
+
+  // Replaces element `index` by one with undefined data and a copy of `lod`. Throws an Error
+  // (kInvalidArgument) for a negative index, and one (kResourceExhausted) if there is no memory.
+  Tensor& Make(int64_t index, const Shape& shape, DType dtype, const LoD& lod = {});
+  // Replaces element `index` by a copy of a dense tensor. Throws what Make throws.
+  void Write(int64_t index, const Tensor& value);
+  // Removes an element, if it is there.
+  void Remove(int64_t index);
+  void Clear();
+
+  // Returns the bytes of memory that the array owns.
+  int64_t bytes() const;
+
+ private:
+  struct Element {
+    bool is_present = false;
+    Tensor tensor;
+    std::shared_ptr<LoD> lod;
+  };
+
+  Place place_;
+  std::vector<Element> elements_;
+};
+
+}  // namespace skiff

@@ -1,0 +1,99 @@
+// array_to_lod_tensor: the ragged tensor whose steps are the elements of an array.
+//
+// The inverse of lod_tensor_to_array. Source: Fluid's array_to_lod_tensor. Its gradient is
+// lod_tensor_to_array.
+#include <algorithm>
+
+#include "framework/base/error.h"
+#include "framework/base/parallel.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "framework/tensor/tensor_array.h"
+#include "operators/sequence/kernels/rank_table.h"
+
+namespace skiff {
+namespace {
+
+void Infer(OpContext& context) {
+  const TensorMeta& x = context.Input("X");
+  RankTableSize(context);
+  SKIFF_ENFORCE(x.shape.rank() >= 1, kInvalidArgument,
+                "array_to_lod_tensor: the elements of X have the shape ", x.shape,
+                ", expected rows; does an op write to the array?");
+  const auto& ranked = context.Input("RankTable").shape_lod;
+  const int64_t rows =
+      ranked == nullptr ? -1 : static_cast<int64_t>(ranked->offsets.back().back());
+  context.SetOutput("Out", WithRows(x.shape, rows), x.dtype);
+  const int out = context.OutputIndex("Out");
+  if (out < 0) return;
+  TensorMeta& output = context.mutable_outputs()[static_cast<size_t>(out)];
+  output.lod_level = ranked == nullptr ? 1 : static_cast<int32_t>(ranked->offsets.size());
+  output.lod = ranked;
+}
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  return MakeRowsKernel([x = context.InputIndex("X"), at = context.InputIndex("RankTable"),
+                         out = context.OutputIndex("Out"), width = RowWidth(context, "X"),
+                         may_lack = context.Attr<bool>("may_lack_elements")](
+                            const KernelContext& run) {
+    const RankTable table(run.input(at));
+    const TensorArray& array = *run.input(x).array();
+    T* to = run.output(out).data<T>();
+    const int64_t steps = table.step_count();
+    for (int64_t t = 0; t < steps; ++t) {
+      if (may_lack && array.Find(t) == nullptr) continue;
+      const Shape& shape = array.At(t).shape();
+      const Shape expected = WithRows(run.output(out).shape(), table.RowsAt(t));
+      SKIFF_ENFORCE(shape == expected, kInvalidArgument, "array_to_lod_tensor: element ", t,
+                    " of X has the shape ", shape, ", expected ", expected);
+    }
+    const int64_t grain = SequenceGrain(table.size(), run.output(out).element_count());
+    ParallelFor(table.size(), grain, [&](int64_t begin, int64_t end) {
+      for (int64_t rank = begin; rank < end; ++rank) {
+        const RowRange rows = table.rows(rank);
+        for (int64_t t = 0; t < rows.count(); ++t) {
+          T* row = to + (rows.begin + t) * width;
+          const Tensor* element = array.Find(t);
+          element == nullptr ? std::fill_n(row, width, T(0))
+                             : std::copy_n(element->data<T>() + rank * width, width, row);
+        }
+      }
+    });
+  });
+}
+
+std::vector<Op> Gradient(const GradContext& context) {
+  Op grad("lod_tensor_to_array");
+  grad.SetInput("X", context.OutputGrad("Out"));
+  grad.SetInput("RankTable", context.Input("RankTable"));
+  grad.SetOutput("Out", context.InputGrad("X"));
+  grad.SetAttr("accumulate", true);
+  return {std::move(grad)};
+}
+
+}  // namespace
+
+void RegisterArrayToLodTensor(OpRegistry& registry) {
+  OpDef def;
+  def.type = "array_to_lod_tensor";
+  def.doc = "Puts the steps of sequences together to a ragged tensor.";
+  def.inputs = {{.name = "X",
+                 .doc = "Element t: row t of each sequence that is longer than t, in ranked order.",
+                 .checks_data = true,
+                 .array = true},
+                RankTableSlot()};
+  def.outputs = {{.name = "Out", .doc = "With the LoD of the tensor that the table ranks."}};
+  def.attrs = {{.name = "may_lack_elements",
+                .type = AttrType::kBool,
+                .default_value = false,
+                .doc = "Takes elements that X lacks for zeros, as gradients do."}};
+  def.infer = Infer;
+  def.grad = Gradient;
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+      "array_to_lod_tensor",
+      []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+}
+
+}  // namespace skiff

@@ -1,0 +1,93 @@
+// The rank table of a ragged tensor: its sequences, the longest one first.
+//
+// As a tensor it is int64 [sequences, 3]: the number of the sequence, its length, and its first row.
+// Of sequences of one length, the one with the smaller number comes first. In a plan,
+// TensorMeta::shape_lod is the LoD of the tensor whose lowest level the table ranks.
+//
+// Loops over time run the sequences side by side in this order. Step t has the rows of all
+// sequences that are longer than t, which are the first ones.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/op/op_context.h"
+#include "framework/tensor/tensor.h"
+#include "operators/sequence/kernels/sequence_rows.h"
+
+namespace skiff {
+
+class RankTable {
+ public:
+  // `table` must outlive the object.
+  explicit RankTable(const Tensor& table) : entries_(table.values<int64_t>()) {}
+
+  // Returns the number of sequences.
+  int64_t size() const { return static_cast<int64_t>(entries_.size()) / kColumns; }
+  // Return what the table says of the sequence of this rank.
+  int64_t sequence(int64_t rank) const { return Entry(rank, 0); }
+  int64_t length(int64_t rank) const { return Entry(rank, 1); }
+  // Returns the rows of that sequence in the ragged tensor.
+  RowRange rows(int64_t rank) const {
+    const int64_t begin = Entry(rank, 2);
+    return {begin, begin + length(rank)};
+  }
+
+  // Returns the length of the longest sequence, 0 if there is none.
+  int64_t step_count() const { return size() == 0 ? 0 : length(0); }
+  // Returns how many sequences are longer than `step`.
+  int64_t RowsAt(int64_t step) const {
+    int64_t begin = 0;
+    int64_t end = size();
+    while (begin < end) {
+      const int64_t middle = (begin + end) / 2;
+      length(middle) > step ? begin = middle + 1 : end = middle;
+    }
+    return begin;
+  }
+
+  static constexpr int64_t kColumns = 3;
+
+ private:
+  int64_t Entry(int64_t rank, int64_t column) const {
+    return entries_[static_cast<size_t>(rank * kColumns + column)];
+  }
+
+  std::span<const int64_t> entries_;
+};
+
+// Sets `order` to the numbers of the sequences in the order of their ranks.
+inline void RankSequences(std::span<const uint64_t> offsets, std::vector<int64_t>* order) {
+  order->resize(offsets.size() - 1);
+  std::iota(order->begin(), order->end(), 0);
+  const auto length = [&](int64_t i) {
+    return offsets[static_cast<size_t>(i) + 1] - offsets[static_cast<size_t>(i)];
+  };
+  // Not stable_sort, which takes memory.
+  std::ranges::sort(*order, [&](int64_t a, int64_t b) {
+    return length(a) != length(b) ? length(a) > length(b) : a < b;
+  });
+}
+
+// For shape rules: returns the number of sequences in an input that is a rank table, -1 while a
+// program is built. Throws an Error (kInvalidArgument) if it can't be one.
+inline int64_t RankTableSize(const OpContext& context) {
+  const TensorMeta& table = context.Input("RankTable");
+  const bool fits = table.dtype == DType::kInt64 && table.shape.rank() == 2 &&
+                    table.shape[1] == RankTable::kColumns;
+  SKIFF_ENFORCE(fits, kInvalidArgument, context.op().type, ": RankTable is ", table.dtype, " ",
+                table.shape, ", expected what lod_rank_table makes, int64 [sequences, ",
+                RankTable::kColumns, "]");
+  return table.shape[0];
+}
+
+// Returns the definition of the input.
+inline SlotDef RankTableSlot() {
+  return {.name = "RankTable", .doc = "What lod_rank_table makes of the sequences."};
+}
+
+}  // namespace skiff

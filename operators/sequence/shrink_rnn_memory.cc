@@ -1,0 +1,107 @@
+// shrink_rnn_memory: of X, whose rows are those of sequences in ranked order, the rows of the
+// sequences that are longer than I.
+//
+// Source: Fluid's shrink_rnn_memory. If X is ragged, its sequences take the place of the rows.
+//
+// Gradient: Out@GRAD, and 0 for the rows that Out lacks.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
+#include "operators/sequence/kernels/rank_table.h"
+
+namespace skiff {
+namespace {
+
+void Infer(OpContext& context) {
+  RowWidth(context, "X");
+  RankTableSize(context);
+  CheckOneElement(context, "I");
+  context.SetOutputLike("Out", "X");
+  if (context.Input("X").lod_level == 0) return;
+  OneLevelSequenceCount(context, "X");
+  // At most all of them.
+  context.DeriveLoD("Out", {"X"}, 1,
+                    [](std::span<const LoD* const> parents, LoD* lod) { *lod = *parents[0]; });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  return MakeRowsKernel([x = context.InputIndex("X"), at = context.InputIndex("RankTable"),
+                         i = context.InputIndex("I"), out = context.OutputIndex("Out"),
+                         width = RowWidth(context, "X"),
+                         lod = std::make_shared<LoD>()](const KernelContext& run) {
+    const Tensor& from = run.input(x);
+    Tensor& to = run.output(out);
+    const int64_t step = *run.input(i).data<int64_t>();
+    const int64_t count = RankTable(run.input(at)).RowsAt(step);
+    int64_t rows = count;
+    if (!from.lod().empty()) {
+      const std::vector<uint64_t>& offsets = from.lod().back();
+      SKIFF_ENFORCE(count < static_cast<int64_t>(offsets.size()), kInvalidArgument,
+                    "shrink_rnn_memory: X has ", offsets.size() - 1, " sequences, expected ", count,
+                    " or more at step ", step);
+      lod->resize(1);
+      lod->front().assign(offsets.begin(), offsets.begin() + count + 1);
+      rows = static_cast<int64_t>(offsets[static_cast<size_t>(count)]);
+      to.ShareLoD(lod);
+    }
+    SKIFF_ENFORCE(rows <= from.shape()[0], kInvalidArgument, "shrink_rnn_memory: X has ",
+                  from.shape()[0], " rows, expected ", rows, " or more at step ", step);
+    to.SetRows(rows);
+    const T* begin = from.data<T>();
+    if (begin != to.data<T>()) std::copy_n(begin, rows * width, to.data<T>());
+  });
+}
+
+void InferGrad(OpContext& context) {
+  RowWidth(context, "X");
+  context.SetOutputLike("X@GRAD", "X");
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  return MakeRowsKernel([out_grad = context.InputIndex("Out@GRAD"),
+                         x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
+    const Tensor& from = run.input(out_grad);
+    Tensor& to = run.output(x_grad);
+    const int64_t count = from.element_count();
+    if (from.data<T>() != to.data<T>()) std::copy_n(from.data<T>(), count, to.data<T>());
+    std::fill(to.data<T>() + count, to.data<T>() + to.element_count(), T(0));
+  });
+}
+
+}  // namespace
+
+void RegisterShrinkRnnMemory(OpRegistry& registry) {
+  OpDef def;
+  def.type = "shrink_rnn_memory";
+  def.doc = "The rows of X that belong to sequences longer than I.";
+  def.inputs = {{.name = "X", .doc = "A row, or a sequence, for each sequence in ranked order."},
+                RankTableSlot(),
+                {.name = "I", .doc = "The step: one int64."}};
+  def.outputs = {{.name = "Out", .doc = "The first rows, or sequences, of X."}};
+  def.infer = Infer;
+  def.grad = GradOp("shrink_rnn_memory_grad", {"X", "Out@GRAD"}, {"X@GRAD"});
+  def.in_place = {{"X", "Out"}};
+  def.sets_rows = [](const Op&) { return true; };
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+      "shrink_rnn_memory", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+
+  registry.Add(SequenceGradDef("shrink_rnn_memory",
+                               "Out@GRAD, and 0 for the rows of X that Out lacks.",
+                               {{.name = "X", .doc = "Of shrink_rnn_memory.", .shape_only = true},
+                                {.name = "Out@GRAD", .doc = "The gradient of Out."}},
+                               {{.name = "X@GRAD", .doc = "Like X."}}, InferGrad));
+  registry.AddCpuKernels<float, double>(
+      "shrink_rnn_memory_grad",
+      []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+}
+
+}  // namespace skiff

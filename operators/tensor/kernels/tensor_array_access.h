@@ -1,0 +1,48 @@
+// Elements of arrays, for ops that write and read them.
+#pragma once
+
+#include <cstring>
+
+#include "framework/base/error.h"
+#include "framework/op/op_context.h"
+#include "framework/tensor/tensor_array.h"
+#include "operators/common/input_checks.h"
+
+namespace skiff {
+
+// For shape rules: throws an Error (kInvalidArgument) unless input I is one int64.
+inline void CheckArrayIndex(const OpContext& context) {
+  CheckOneElement(context, "I");
+  const DType dtype = context.Input("I").dtype;
+  SKIFF_ENFORCE(dtype == DType::kInt64, kInvalidArgument, context.op().type, ": I is ", dtype,
+                ", expected int64");
+}
+
+// For shape rules: throws an Error (kInvalidArgument) unless something is known of the elements of
+// an input.
+inline const TensorMeta& ElementMeta(const OpContext& context, std::string_view slot) {
+  const TensorMeta& array = context.Input(slot);
+  SKIFF_ENFORCE(array.shape.rank() > 0, kInvalidArgument, context.op().type, ": nothing is known ",
+                "of the elements of ", slot, ": expected an op that writes to the array before");
+  return array;
+}
+
+// Gives an output dim 0 and the LoD of `like`. It is made anew if it has no memory of its own for
+// them.
+inline void SetRowsLike(const Tensor& like, Tensor* output) {
+  const bool has_room = output->has_data() && output->dtype() == like.dtype() &&
+                        output->shape().rank() == like.shape().rank() &&
+                        output->buffer()->bytes() >= like.byte_count() &&
+                        output->buffer().use_count() == 1;
+  if (!has_room) *output = Tensor(like.shape(), like.dtype(), like.place());
+  if (like.shape().rank() > 0) output->SetRows(like.shape()[0]);
+  output->ShareLoD(like.shared_lod());
+}
+
+inline void CopyBytes(const Tensor& from, void* to) {
+  if (from.byte_count() > 0) {
+    std::memcpy(to, from.raw_data(), static_cast<size_t>(from.byte_count()));
+  }
+}
+
+}  // namespace skiff

@@ -1,0 +1,27 @@
+// lod_array_length: the number of elements of an array.
+//
+// Source: Fluid's lod_array_length.
+#include "framework/op/registry.h"
+#include "framework/tensor/tensor_array.h"
+#include "operators/tensor/kernels/data_movement.h"
+
+namespace skiff {
+
+void RegisterLodArrayLength(OpRegistry& registry) {
+  OpDef def;
+  def.type = "lod_array_length";
+  def.doc = "The largest index that has an element, plus 1.";
+  def.inputs = {{.name = "X", .doc = "The array.", .array = true}};
+  def.outputs = {{.name = "Out", .doc = "int64 [1]."}};
+  def.infer = [](OpContext& context) { context.SetOutput("Out", Shape({1}), DType::kInt64); };
+  def.no_gradient_reason = "the result is an integer";
+  registry.Add(std::move(def));
+  AddKernelsForAllDTypes(registry, "lod_array_length", [](PrepareContext& context) {
+    return MakeRowsKernel([x = context.InputIndex("X"),
+                           out = context.OutputIndex("Out")](const KernelContext& run) {
+      *run.output(out).data<int64_t>() = run.input(x).array()->size();
+    });
+  });
+}
+
+}  // namespace skiff

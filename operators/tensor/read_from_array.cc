@@ -1,0 +1,109 @@
+// read_from_array: Out is element I of X.
+//
+// Source: Fluid's read_from_array. Its gradient is write_to_array. As the gradient of
+// write_to_array it reads an array of gradients: an element that is missing is 0 then.
+#include <cstring>
+
+#include "framework/base/error.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "framework/tensor/tensor_array.h"
+#include "operators/tensor/kernels/data_movement.h"
+#include "operators/tensor/kernels/tensor_array_access.h"
+
+namespace skiff {
+namespace {
+
+bool IsGradient(const Op& op) { return !op.Input("X_W").empty(); }
+
+void Infer(OpContext& context) {
+  CheckArrayIndex(context);
+  if (context.HasInput("X_W")) return context.SetOutputLike("Out", "X_W");
+  const TensorMeta& element = ElementMeta(context, "X");
+  context.SetOutput("Out", element.shape, element.dtype);
+  if (element.lod_level == 0) return;
+  // At most as many sequences and rows as the largest element.
+  context.DeriveLoD("Out", {"X"}, element.lod_level,
+                    [](std::span<const LoD* const> parents, LoD* lod) { *lod = *parents[0]; });
+}
+
+void CheckElement(const Tensor& element, const Tensor& expected, int64_t index) {
+  Shape shape = element.shape();
+  if (shape.rank() == expected.shape().rank() && shape.rank() > 0) shape[0] = expected.shape()[0];
+  SKIFF_ENFORCE(shape == expected.shape() && element.dtype() == expected.dtype(), kInvalidArgument,
+                "read_from_array: element ", index, " is ", element.dtype(), " ", element.shape(),
+                ", expected ", expected.dtype(), " ", expected.shape(), " but for the rows");
+}
+
+// Reads an element that may have other rows in each run.
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  return MakeRowsKernel([x = context.InputIndex("X"), i = context.InputIndex("I"),
+                         out = context.OutputIndex("Out")](const KernelContext& run) {
+    const int64_t index = *run.input(i).data<int64_t>();
+    const Tensor& element = run.input(x).array()->At(index);
+    Tensor& to = run.output(out);
+    if (to.has_data()) CheckElement(element, to, index);
+    SetRowsLike(element, &to);
+    CopyBytes(element, to.raw_data());
+  });
+}
+
+std::unique_ptr<Kernel> PrepareGradient(PrepareContext& context) {
+  return MakeRowsKernel([x = context.InputIndex("X"), i = context.InputIndex("I"),
+                         out = context.OutputIndex("Out"),
+                         takes = context.Attr<bool>("take")](const KernelContext& run) {
+    TensorArray& array = *run.input(x).array();
+    const int64_t index = *run.input(i).data<int64_t>();
+    Tensor& to = run.output(out);
+    const Tensor* element = array.Find(index);
+    if (element == nullptr) {
+      std::memset(to.raw_data(), 0, static_cast<size_t>(to.byte_count()));
+      return;
+    }
+    SKIFF_ENFORCE(element->shape() == to.shape() && element->dtype() == to.dtype(),
+                  kInvalidArgument, "read_from_array: element ", index, " is ", element->dtype(),
+                  " ", element->shape(), ", expected ", to.dtype(), " ", to.shape());
+    CopyBytes(*element, to.raw_data());
+    // What was written at this index before has a gradient of its own.
+    if (takes) array.Remove(index);
+  });
+}
+
+std::vector<Op> Gradient(const GradContext& context) {
+  Op grad("write_to_array");
+  grad.SetInput("X", context.OutputGrad("Out"));
+  grad.SetInput("I", context.Input("I"));
+  grad.SetOutput("Out", context.InputGrad("X"));
+  grad.SetAttr("accumulate", true);
+  return {std::move(grad)};
+}
+
+}  // namespace
+
+void RegisterReadFromArray(OpRegistry& registry) {
+  OpDef def;
+  def.type = "read_from_array";
+  def.doc = "A copy of element I of an array.";
+  def.inputs = {{.name = "X", .doc = "The array.", .array = true},
+                {.name = "I", .doc = "The index: one int64.", .checks_data = true},
+                {.name = "X_W",
+                 .doc = "Of the gradient of write_to_array: what was written. Out is like it, and 0 "
+                        "if X has no such element.",
+                 .dispensable = true,
+                 .shape_only = true}};
+  def.outputs = {{.name = "Out", .doc = "Like the element."}};
+  def.attrs = {{.name = "take",
+                .type = AttrType::kBool,
+                .default_value = false,
+                .doc = "With X_W: removes the element."}};
+  def.infer = Infer;
+  def.grad = Gradient;
+  def.kernel_dtype_slot = "Out";
+  def.sets_rows = [](const Op& op) { return !IsGradient(op); };
+  registry.Add(std::move(def));
+  AddKernelsForAllDTypes(registry, "read_from_array", [](PrepareContext& context) {
+    return IsGradient(context.op()) ? PrepareGradient(context) : Prepare(context);
+  });
+}
+
+}  // namespace skiff

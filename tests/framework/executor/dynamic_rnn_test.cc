@@ -1,0 +1,205 @@
+// DynamicRnn on ragged batches computes what a program computes that treats each sequence by
+// itself, step by step.
+#include "framework/builder/dynamic_rnn.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "framework/builder/control.h"
+#include "framework/builder/data.h"
+#include "framework/builder/math.h"
+#include "framework/builder/nn.h"
+#include "framework/builder/optimizer/sgd.h"
+#include "framework/builder/program_guard.h"
+#include "framework/builder/sequence.h"
+#include "framework/builder/tensor.h"
+#include "framework/executor/executor.h"
+
+namespace skiff {
+namespace {
+
+constexpr int64_t kWidth = 4;
+constexpr int64_t kHidden = 5;
+using Lengths = std::vector<int64_t>;
+
+// Returns numbers in [-1, 1) that look random.
+Tensor Numbers(const Shape& shape, int seed) {
+  std::vector<double> values;
+  uint32_t state = static_cast<uint32_t>(seed) * 2654435761u + 12345u;
+  for (int64_t i = 0; i < shape.element_count(); ++i) {
+    state = state * 1664525u + 1013904223u;
+    values.push_back(static_cast<double>(state >> 8) * 0x1p-23 - 1.0);
+  }
+  return Tensor::FromValues<double>(shape, values);
+}
+
+int64_t RowsOf(const Lengths& lengths) {
+  return std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+}
+
+// What the networks read: a ragged x, a first state for each sequence, and ragged notes.
+struct Batch {
+  Lengths lengths;
+  Lengths note_lengths;
+
+  FeedList Feeds(bool is_ragged) const {
+    Tensor x = Numbers({RowsOf(lengths), kWidth}, 1);
+    Tensor first = Numbers({static_cast<int64_t>(lengths.size()), kHidden}, 2);
+    Tensor notes = Numbers({RowsOf(note_lengths), kHidden}, 3);
+    if (is_ragged) {
+      x.set_lod({OffsetsOf(lengths)});
+      notes.set_lod({OffsetsOf(note_lengths)});
+    }
+    return {{"x", x}, {"first", first}, {"notes", notes}};
+  }
+};
+
+Variable Matrix(const Variable& x, const std::string& name) {
+  return layers::Fc(x, kHidden, {.param_attr = {.name = name}, .bias_attr = std::nullopt});
+}
+
+// One network, written for steps of any kind: what a step is given, and what it leaves.
+struct Kind {
+  bool zero_state = false;  // the first state, else from data
+  bool attends = false;     // to the notes of its sequence
+  bool reads_last_state = true;
+};
+
+// The state after x and the state before, if the step sees `context` [n, hidden], too.
+Variable Cell(const Variable& x, const Variable& before, const Variable* context) {
+  Variable sum = Matrix(x, "u") + Matrix(before, "w");
+  if (context != nullptr) sum = sum + Matrix(*context, "c");
+  return layers::Tanh(sum);
+}
+
+struct Inputs {
+  Variable x, first, notes;
+};
+
+Inputs MakeInputs(bool is_ragged) {
+  const int32_t levels = is_ragged ? 1 : 0;
+  return {
+      layers::Data("x", {-1, kWidth}, DType::kFloat64, {.lod_level = levels}),
+      layers::Data("first", {-1, kHidden}, DType::kFloat64),
+      layers::Data("notes", {-1, kHidden}, DType::kFloat64, {.lod_level = levels}),
+  };
+}
+
+// Attention of states [n, hidden] to notes [rows, hidden] with n sequences.
+Variable Attend(const Variable& state, const Variable& notes) {
+  const Variable repeated = layers::SequenceExpandAs(state, notes);
+  const Variable score = layers::ReduceSum(Matrix(notes, "k") * repeated, {.dims = {1}, .keep_dim = true});
+  const Variable weight = layers::SequenceSoftmax(score);
+  return layers::SequencePool(weight * notes,
+                              "SUM");
+}
+
+Variable WithDynamicRnn(const Kind& kind) {
+  const Inputs in = MakeInputs(true);
+  layers::DynamicRnn rnn;
+  rnn.Body([&] {
+    const Variable x = rnn.StepInput(in.x);
+    const Variable before =
+        kind.zero_state ? rnn.Memory({kHidden}, 0.0f, DType::kFloat64) : rnn.Memory(in.first);
+    Variable context;
+    if (kind.attends) context = Attend(before, rnn.StaticInput(in.notes));
+    const Variable state = Cell(x, before, kind.attends ? &context : nullptr);
+    rnn.UpdateMemory(before, state);
+    rnn.StepOutput(state);
+  });
+  return layers::ReduceSum(layers::Square(rnn.Outputs()[0]));
+}
+
+Variable RowsFrom(const Variable& x, int64_t begin, int64_t end) {
+  return layers::Slice(x, {.axes = {0}, .starts = {begin}, .ends = {end}});
+}
+
+Variable EachByItself(const Kind& kind, const Batch& batch) {
+  const Inputs in = MakeInputs(false);
+  std::vector<Variable> losses;
+  int64_t row = 0;
+  int64_t note = 0;
+  for (size_t i = 0; i < batch.lengths.size(); ++i) {
+    const auto sequence = static_cast<int64_t>(i);
+    Variable state = kind.zero_state ? layers::FillConstant({1, kHidden}, DType::kFloat64, 0.0)
+                                     : RowsFrom(in.first, sequence, sequence + 1);
+    const Variable notes = RowsFrom(in.notes, note, note + batch.note_lengths[i]);
+    note += batch.note_lengths[i];
+    for (int64_t t = 0; t < batch.lengths[i]; ++t, ++row) {
+      Variable context;
+      if (kind.attends) {
+        const Variable score = layers::MatMul(Matrix(notes, "k"), state, {.transpose_y = true});
+        const Variable weight = layers::Softmax(score, 0);
+        context = layers::MatMul(weight, notes, {.transpose_x = true});
+      }
+      state = Cell(RowsFrom(in.x, row, row + 1), state, kind.attends ? &context : nullptr);
+      losses.push_back(layers::ReduceSum(layers::Square(state)));
+    }
+  }
+  return layers::Sum(losses);
+}
+
+// Trains for some steps. Returns the losses and then the parameters.
+std::vector<double> Train(const std::function<Variable()>& build,
+                          const std::vector<FeedList>& batches, CompileOptions options = {}) {
+  Program main, startup;
+  main.seed = startup.seed = 7;
+  Variable loss;
+  {
+    const ProgramGuard guard(&main, &startup);
+    loss = build();
+    optimizer::Sgd({.learning_rate = 0.05}).Minimize(loss);
+  }
+  options.memory.poison_dead_memory = true;
+  Executor executor(Place::Cpu());
+  executor.Run(startup);
+  CompiledProgram step = executor.Compile(main, options);
+  std::vector<double> values;
+  for (const FeedList& feeds : batches) {
+    values.push_back(step.Run(feeds, {loss})[0].Item<double>());
+  }
+  for (const auto& var : main.root()->vars()) {
+    if (!var->is_parameter) continue;
+    for (const double value : executor.scope().Get(var->name).ToVector<double>()) {
+      values.push_back(value);
+    }
+  }
+  return values;
+}
+
+void ExpectNear(const std::vector<double>& found, const std::vector<double>& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-12) << i;
+}
+
+class DynamicRnnTest : public ::testing::TestWithParam<Batch> {
+ protected:
+  void ExpectSame(const Kind& kind) {
+    const Batch& batch = GetParam();
+    const int steps = 3;
+    ExpectNear(Train([&] { return WithDynamicRnn(kind); },
+                     std::vector<FeedList>(steps, batch.Feeds(true))),
+               Train([&] { return EachByItself(kind, batch); },
+                     std::vector<FeedList>(steps, batch.Feeds(false))));
+  }
+};
+
+TEST_P(DynamicRnnTest, TrainsAsEachSequenceByItself) { ExpectSame({}); }
+
+TEST_P(DynamicRnnTest, StartsWithAConstant) { ExpectSame({.zero_state = true}); }
+
+TEST_P(DynamicRnnTest, AttendsToAStaticInput) { ExpectSame({.attends = true}); }
+
+INSTANTIATE_TEST_SUITE_P(Batches, DynamicRnnTest,
+                         ::testing::Values(Batch{{1}, {2}}, Batch{{3, 5, 2}, {2, 1, 3}},
+                                           Batch{{4, 4, 4, 4}, {1, 3, 2, 2}},
+                                           Batch{{1, 0, 3}, {2, 2, 1}},
+                                           Batch{{2, 7, 7, 1, 9, 3}, {3, 1, 4, 1, 5, 2}}));
+
+}  // namespace
+}  // namespace skiff
