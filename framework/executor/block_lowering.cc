@@ -197,13 +197,35 @@ void BlockLowering::DefineOutputs(const Op& op, const OpDef& def, Instruction* i
   }
   OpContext context(op, def, std::move(inputs), std::move(outputs), plan_.place);
   InferOutputs(&context);
-  const bool sets_rows = def.sets_rows && def.sets_rows(op);
+  const bool reads_varying = ReadsVaryingRows(*instruction);
+  // Elements that are all alike have no rows of their own.
+  const bool reads_equal_elements =
+      !reads_varying && std::ranges::any_of(instruction->inputs, [&](ValueId value) {
+        return value && plan_[value].meta.is_array;
+      });
+  const bool sets_rows = def.sets_rows && def.sets_rows(op) && !reads_equal_elements;
+  instruction->sets_rows = sets_rows && capture_ != nullptr;
   for (size_t i = 0; i < names.size(); ++i) {
     TensorMeta& meta = context.mutable_outputs()[i];
     if (sets_rows && !meta.is_array) DeclareRowsOfRun(&meta);
     instruction->outputs.push_back(
         names[i] == kEmptyVarName ? ValueId() : Define(def, names[i], meta));
+    if (!instruction->outputs.back() || !(sets_rows || reads_varying)) continue;
+    varying_.insert(instruction->outputs.back());
+    if (meta.is_array) inputs_.arrays->at(names[i]).rows_vary = true;
   }
+}
+
+bool BlockLowering::RowsVary(ValueId value) const {
+  const PlanValue& found = plan_[value];
+  if (!found.meta.is_array) return found.meta.lod != nullptr || varying_.contains(value);
+  const auto known = inputs_.arrays->find(found.name);
+  return known != inputs_.arrays->end() && known->second.rows_vary;
+}
+
+bool BlockLowering::ReadsVaryingRows(const Instruction& instruction) const {
+  return std::ranges::any_of(instruction.inputs,
+                             [&](ValueId value) { return value && RowsVary(value); });
 }
 
 // In a body, room for all rows is planned (LoopRows). In the root block another segment begins,
@@ -220,16 +242,17 @@ void BlockLowering::DeclareRowsOfRun(TensorMeta* meta) const {
 
 ValueId BlockLowering::AddArray(const std::string& name) {
   const auto known = inputs_.arrays->find(name);
-  TensorMeta meta = known != inputs_.arrays->end() ? known->second : MetaOf(*FindVar(name));
   // Of the declared shape nothing is known but the dtype.
-  if (known == inputs_.arrays->end()) meta.shape = {};
+  TensorMeta meta = MetaOf(*FindVar(name));
+  meta.shape = {};
+  if (known != inputs_.arrays->end()) meta = known->second.element;
   return AddValue(name, meta, Storage::kScope);
 }
 
 ValueId BlockLowering::WriteArray(const OpDef& def, const std::string& name,
                                   const TensorMeta& meta) {
-  auto [known, is_new] = inputs_.arrays->emplace(name, meta);
-  TensorMeta& element = known->second;
+  auto [known, is_new] = inputs_.arrays->emplace(name, ArrayMeta{.element = meta});
+  TensorMeta& element = known->second.element;
   SKIFF_ENFORCE(element.dtype == meta.dtype && element.lod_level == meta.lod_level &&
                     element.shape.rank() == meta.shape.rank(),
                 kInvalidArgument, def.type, " would write ", meta.dtype, " ", meta.shape, " with ",
@@ -238,7 +261,10 @@ ValueId BlockLowering::WriteArray(const OpDef& def, const std::string& name,
   for (int axis = 1; axis < meta.shape.rank(); ++axis) {
     if (element.shape[axis] != meta.shape[axis]) element.shape[axis] = -1;
   }
-  if (meta.shape.rank() > 0) element.shape[0] = std::max(element.shape[0], meta.shape[0]);
+  if (meta.shape.rank() > 0 && element.shape[0] != meta.shape[0]) {
+    known->second.rows_vary = true;
+    element.shape[0] = std::max(element.shape[0], meta.shape[0]);
+  }
   if (meta.lod != nullptr && element.lod != nullptr && !is_new) {
     // The most sequences of each level, and the most rows.
     std::vector<int64_t> most, counts;

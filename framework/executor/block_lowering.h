@@ -98,6 +98,9 @@ class BlockLowering {
   ValueId AddArray(const std::string& name);
   // Makes the value of an op that writes elements like `meta` to the array.
   ValueId WriteArray(const OpDef& def, const std::string& name, const TensorMeta& meta);
+  // Returns whether the rows of a value may differ from run to run or iteration to iteration.
+  bool RowsVary(ValueId value) const;
+  bool ReadsVaryingRows(const Instruction& instruction) const;
   std::vector<Instruction> WriteScopeOutOfPlace(const Op& op, const OpDef& def,
                                                 Instruction* instruction);
   const PlanValue& ValueOf(ValueId value) const { return plan_[value]; }
@@ -111,6 +114,7 @@ class BlockLowering {
   std::unordered_map<std::string, ValueId> current_;
   std::unordered_set<std::string> unread_feeds_;
   std::set<ValueId> unknown_;  // whose shape or LoD only a run tells
+  std::set<ValueId> varying_;  // whose rows may vary
   // The metas of persistables that the program writes and the scope lacks.
   std::unordered_map<std::string, TensorMeta> created_;
   std::map<std::string, PreparedGradient> gradients_;

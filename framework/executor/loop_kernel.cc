@@ -71,7 +71,7 @@ struct Places {
       carried.push_back(has_place ? add(feed.value) : -1);
     }
     for (const Instruction& instruction : loop.body.instructions) {
-      if (!SetsRows(instruction)) continue;
+      if (!instruction.sets_rows) continue;
       for (const ValueId output : instruction.outputs) {
         const ValueId root = output ? loop.body.StorageOf(output) : ValueId();
         if (output == root && output && loop.body[root].storage == Storage::kStack) {
@@ -238,7 +238,7 @@ class LoopKernel final : public Kernel {
     std::vector<Step> steps(prepared_.size());
     for (size_t i = 0; i < steps.size(); ++i) {
       const Instruction& instruction = body_.instructions[i];
-      steps[i].sets_rows = rows_ && SetsRows(instruction);
+      steps[i].sets_rows = rows_ && instruction.sets_rows;
       steps[i].varies = rows_ && rows_->Varies(instruction);
       steps[i].kernel = std::make_unique<BoundKernel>(
           std::move(prepared_[i]), instruction.workspace_bytes, body_, instruction,
@@ -614,7 +614,7 @@ std::unique_ptr<LoopRows> RowsOf(const KernelSelection& selection, const Instruc
     varies.push_back(value && selection.varies && selection.varies(value));
   }
   const bool any_varies = std::ranges::count(varies, true) > 0;
-  if (!any_varies && std::ranges::none_of(loop.line->instructions, SetsRows)) return nullptr;
+  if (!any_varies && std::ranges::none_of(loop.line->instructions, &Instruction::sets_rows)) return nullptr;
   return std::make_unique<LoopRows>(loop, varies);
 }
 

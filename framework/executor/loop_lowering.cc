@@ -63,13 +63,13 @@ class LoopLowering {
     if (gradient_.op != nullptr) line_.SetGradientBlock(&BlockOf(*gradient_.op));
   }
 
-  // Returns false if the body writes larger elements to an array than it has planned to read: then
-  // it must be lowered anew, and nothing has happened.
+  // Returns false if the body writes other elements to an array than it has planned to read, larger
+  // ones for example: then it must be lowered anew, and nothing has happened.
   bool Run() {
     const ArrayMetas arrays = *outer_.inputs().arrays;
     kind_ == Kind::kRecurrent ? AddRecurrentFeeds() : AddWrittenFeeds();
     LowerOps(forward_);
-    if (!AreAsLarge(arrays)) return false;
+    if (!AreAsBefore(arrays)) return false;
     kind_ == Kind::kRecurrent ? AddRecurrentFetches() : AddWrittenFetches();
     if (gradient_.op != nullptr) {
       AddBoundary();
@@ -142,11 +142,13 @@ class LoopLowering {
     }
   }
 
-  // Returns whether the elements of arrays are as large as when the body was begun.
-  bool AreAsLarge(const ArrayMetas& before) const {
+  // Returns whether the elements of arrays are as they were when the body was begun.
+  bool AreAsBefore(const ArrayMetas& before) const {
     return std::ranges::all_of(before, [&](const auto& array) {
-      const TensorMeta& now = outer_.inputs().arrays->at(array.first);
-      return now.shape == array.second.shape && now.lod == array.second.lod;
+      const ArrayMeta& now = outer_.inputs().arrays->at(array.first);
+      const ArrayMeta& then = array.second;
+      return now.element.shape == then.element.shape && now.element.lod == then.element.lod &&
+             now.rows_vary == then.rows_vary;
     });
   }
 
@@ -557,14 +559,14 @@ class LoopLowering {
   }
 
   bool SetsRowsInside() const {
-    return whole_line_ != nullptr && std::ranges::any_of(whole_line_->instructions, SetsRows);
+    return whole_line_ != nullptr && std::ranges::any_of(whole_line_->instructions, &Instruction::sets_rows);
   }
 
   // Returns whether rows may differ from run to run or from iteration to iteration.
   bool RowsMayVary() {
     const Plan& outer = outer_.plan();
-    bool may_vary = std::ranges::any_of(line_.plan().instructions, SetsRows) ||
-                    std::ranges::any_of(outer.instructions, SetsRows);
+    bool may_vary = std::ranges::any_of(line_.plan().instructions, &Instruction::sets_rows) ||
+                    std::ranges::any_of(outer.instructions, &Instruction::sets_rows);
     for (const ValueId id : outer.ids()) may_vary = may_vary || outer[id].meta.lod != nullptr;
     return may_vary;
   }

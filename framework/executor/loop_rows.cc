@@ -15,7 +15,7 @@ LoopRows::LoopRows(const Loop& loop, const std::vector<bool>& varies)
     shapes_.feeds.push_back(source.value);
     shapes_[source.value].storage = Storage::kFeed;
   }
-  std::erase_if(shapes_.instructions, SetsRows);
+  std::erase_if(shapes_.instructions, [](const Instruction& instruction) { return instruction.sets_rows; });
   lods_.emplace(shapes_);
   classes_ = FindClasses(shapes_, *lods_);
   rows_.emplace(shapes_, *lods_, *classes_, PlanRows::Kind::kBody);
@@ -32,7 +32,7 @@ void LoopRows::AddSources(const Loop& loop, const std::vector<bool>& varies) {
     if (is_source) sources_.push_back({.value = line.feeds[i], .input = loop.line_inputs[i]});
   }
   for (const Instruction& instruction : line.instructions) {
-    if (!SetsRows(instruction)) continue;
+    if (!instruction.sets_rows) continue;
     for (const ValueId output : instruction.outputs) {
       const bool has_rows = output && !line[output].meta.is_array && line[output].meta.shape.rank();
       if (has_rows) sources_.push_back({.value = output});
@@ -88,9 +88,9 @@ void LoopRows::Apply() {
   for (size_t i = 0; i < sources_.size(); ++i) {
     const Source& source = sources_[i];
     of_sources_[i] = source.is_known ? source.lod : nullptr;
-    if (source.is_known) {
-      fits = fits && classes_->Gather(i, source.rows, *source.lod, &counts_);
-    }
+    if (!source.is_known) continue;
+    fits = fits && (classes_->Varies(i) ? classes_->Gather(i, source.rows, *source.lod, &counts_)
+                                        : source.rows == body_[source.value].meta.shape[0]);
   }
   if (!fits) Refuse();
   lods_->Derive(of_sources_, &next_lods_);

@@ -37,8 +37,12 @@ struct Segment {
 // Runs plan passes on the body of a loop: one iteration, its gradient half after the forward half.
 using BodyPasses = std::function<void(Plan* body)>;
 
-// What is known of the elements of arrays, by the array's name: see TensorMeta::is_array.
-using ArrayMetas = std::map<std::string, TensorMeta>;
+// What is known of the elements of an array.
+struct ArrayMeta {
+  TensorMeta element;      // see TensorMeta::is_array
+  bool rows_vary = false;  // from element to element, or from run to run
+};
+using ArrayMetas = std::map<std::string, ArrayMeta>;  // by the array's name
 
 // What plans are made with.
 struct LoweringInputs {

@@ -442,6 +442,7 @@ class ClassSearch {
       while (MergeWithAnother(class_of_[count])) {
       }
     }
+    FindFixed();
     return Result();
   }
 
@@ -466,6 +467,15 @@ class ClassSearch {
       if (of_count == from) of_count = std::min(best, changed);
     }
     return true;
+  }
+
+  // Dense feeds whose rows can't change, as they meet fixed ones, don't count.
+  void FindFixed() {
+    for (size_t feed = 0; feed < feeds_.size(); ++feed) {
+      if (feeds_[feed].second.lod != nullptr) continue;
+      const size_t found = class_of_[classes_[feed].back()];
+      if (Reached(found, found) <= plan_.instructions.size()) fixed_.insert(feed);
+    }
   }
 
   // Returns how many rules agree if the counts of both classes change: one more than there are
@@ -493,7 +503,9 @@ class ClassSearch {
     std::vector<int64_t> counts;
     std::map<size_t, size_t> numbers;
     std::vector<std::vector<size_t>> classes = classes_;
-    for (auto& of_feed : classes) {
+    for (size_t feed = 0; feed < classes.size(); ++feed) {
+      auto& of_feed = classes[feed];
+      if (fixed_.contains(feed)) of_feed.clear();
       for (size_t& count : of_feed) {
         const auto [number, is_new] = numbers.emplace(class_of_[count], counts.size());
         if (is_new) counts.push_back(counts_[count]);
@@ -509,6 +521,7 @@ class ClassSearch {
   std::vector<std::vector<size_t>> classes_;  // by feed: the places of its counts
   std::vector<int64_t> counts_;
   std::vector<size_t> class_of_;  // by count: the first count of its class
+  std::set<size_t> fixed_;        // feeds
 };
 
 }  // namespace

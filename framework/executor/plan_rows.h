@@ -84,7 +84,7 @@ class PlanRows {
 
 // Returns the counts of a plan's feeds, all of which may vary, with as few of them in one class as
 // the plan's ops allow: two counts share one if an op refuses the feeds when only one of them
-// changes.
+// changes. A dense feed that can't change at all has no class.
 CountClasses FindClasses(const Plan& plan, const PlanLoDs& lods);
 
 }  // namespace skiff

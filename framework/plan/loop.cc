@@ -14,9 +14,4 @@ int64_t StackSlotBytes(const PlanValue& value) {
                  kBufferAlignment);
 }
 
-bool SetsRows(const Instruction& instruction) {
-  return instruction.kind == InstructionKind::kOp && instruction.def->sets_rows &&
-         instruction.def->sets_rows(*instruction.op);
-}
-
 }  // namespace skiff

@@ -98,9 +98,6 @@ struct Loop {
 // one plan. What is before it runs for all iterations before anything after it does.
 bool IsLoopBoundary(const Instruction& instruction);
 
-// Returns whether the kernel of an instruction sets the rows of its outputs (OpDef::sets_rows).
-bool SetsRows(const Instruction& instruction);
-
 // Returns the bytes from one slot of a stack of these values to the next.
 int64_t StackSlotBytes(const PlanValue& value);
 

@@ -78,6 +78,8 @@ struct Instruction {
   // By input: false if the op reads only the shape (SlotDef::shape_only), so that the data may be
   // gone.
   std::vector<bool> reads_data;
+  // Whether only the kernel knows the rows and LoDs of the outputs (OpDef::sets_rows).
+  bool sets_rows = false;
   // Bytes of each workspace and their offsets in the arena. The bytes are known once the kernel is
   // prepared, for a fused instruction from the start.
   std::vector<int64_t> workspace_bytes;

@@ -86,8 +86,12 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context, int from, int to, bool 
       const int64_t i = table.sequence(rank);
       return is_ragged ? SequenceRows(run.input(x))[i] : RowRange{i, i + 1};
     };
+    const int64_t count = is_ragged ? SequenceRows(run.input(x)).size() : run.output(to).shape()[0];
     begins.assign(1, 0);
     for (int64_t rank = 0; rank < table.size(); ++rank) {
+      SKIFF_ENFORCE(table.sequence(rank) >= 0 && table.sequence(rank) < count, kOutOfRange,
+                    "reorder_lod_tensor_by_rank: the rank table has sequence ",
+                    table.sequence(rank), ", X has ", count);
       begins.push_back(begins.back() + rows_of(rank).count());
     }
     const T* in = run.input(from).data<T>();
@@ -111,7 +115,7 @@ void RegisterReorderLodTensorByRank(OpRegistry& registry) {
   def.type = "reorder_lod_tensor_by_rank";
   def.doc = "The sequences of X, or its rows, in the order of a rank table.";
   def.inputs = {{.name = "X", .doc = "As many sequences as the table, or rows if it has no LoD."},
-                RankTableSlot()};
+                RankTableSlot(/*checks_data=*/true)};
   def.outputs = {{.name = "Out", .doc = "Like X, with the LoD of the new order."}};
   def.infer = Infer;
   def.grad = GradOp("reorder_lod_tensor_by_rank_grad", {"X", "RankTable", "Out@GRAD"}, {"X@GRAD"});
@@ -126,7 +130,7 @@ void RegisterReorderLodTensorByRank(OpRegistry& registry) {
                                {{.name = "X",
                                  .doc = "Of reorder_lod_tensor_by_rank.",
                                  .shape_only = true},
-                                RankTableSlot(),
+                                RankTableSlot(/*checks_data=*/true),
                                 {.name = "Out@GRAD", .doc = "The gradient of Out."}},
                                {{.name = "X@GRAD", .doc = "Like X."}}, InferGrad));
   registry.AddCpuKernels<float, double>(

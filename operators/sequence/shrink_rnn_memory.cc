@@ -35,6 +35,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   return MakeRowsKernel([x = context.InputIndex("X"), at = context.InputIndex("RankTable"),
                          i = context.InputIndex("I"), out = context.OutputIndex("Out"),
                          width = RowWidth(context, "X"),
+                         is_planned = context.Output("Out").shape.is_known(),
                          lod = std::make_shared<LoD>()](const KernelContext& run) {
     const Tensor& from = run.input(x);
     Tensor& to = run.output(out);
@@ -49,11 +50,16 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
       lod->resize(1);
       lod->front().assign(offsets.begin(), offsets.begin() + count + 1);
       rows = static_cast<int64_t>(offsets[static_cast<size_t>(count)]);
-      to.ShareLoD(lod);
+      if (is_planned) to.ShareLoD(lod);
     }
     SKIFF_ENFORCE(rows <= from.shape()[0], kInvalidArgument, "shrink_rnn_memory: X has ",
                   from.shape()[0], " rows, expected ", rows, " or more at step ", step);
-    to.SetRows(rows);
+    if (is_planned) {
+      to.SetRows(rows);
+    } else {
+      to = Tensor(WithRows(from.shape(), rows), from.dtype(), from.place());
+      if (!from.lod().empty()) to.set_lod(*lod);
+    }
     const T* begin = from.data<T>();
     if (begin != to.data<T>()) std::copy_n(begin, rows * width, to.data<T>());
   });

@@ -38,11 +38,17 @@ void CheckElement(const Tensor& element, const Tensor& expected, int64_t index) 
 // Reads an element that may have other rows in each run.
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   return MakeRowsKernel([x = context.InputIndex("X"), i = context.InputIndex("I"),
-                         out = context.OutputIndex("Out")](const KernelContext& run) {
+                         out = context.OutputIndex("Out"),
+                         is_planned = context.Output("Out").shape.is_known()](
+                            const KernelContext& run) {
     const int64_t index = *run.input(i).data<int64_t>();
     const Tensor& element = run.input(x).array()->At(index);
     Tensor& to = run.output(out);
-    if (to.has_data()) CheckElement(element, to, index);
+    if (is_planned) {
+      CheckElement(element, to, index);
+    } else {
+      to = Tensor(element.shape(), element.dtype(), element.place());
+    }
     SetRowsLike(element, &to);
     CopyBytes(element, to.raw_data());
   });

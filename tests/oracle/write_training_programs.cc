@@ -24,6 +24,7 @@
 #include "framework/builder/control.h"
 #include "framework/builder/control_flow.h"
 #include "framework/builder/data.h"
+#include "framework/builder/dynamic_rnn.h"
 #include "framework/builder/loss.h"
 #include "framework/builder/math.h"
 #include "framework/builder/metric.h"
@@ -42,6 +43,7 @@
 #include "framework/builder/optimizer/rmsprop.h"
 #include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
+#include "framework/builder/sequence.h"
 #include "framework/builder/static_rnn.h"
 #include "framework/builder/tensor.h"
 #include "framework/command_line/command_line.h"
@@ -211,6 +213,32 @@ Variable RowsByStaticRnn(const Variable& image, int64_t classes) {
   return layers::Fc(layers::ReduceMean(states, {.dims = {0}}), classes);
 }
 
+// Reads the rows of images [16, 1, 6, 6] as sequences of different lengths, by a layer that is
+// written step by step. What it sees besides the rows starts and stays with its sequence.
+Variable RowsByDynamicRnn(const Variable& image, int64_t classes) {
+  constexpr int64_t kHidden = 7;
+  std::vector<int32_t> offsets = {0};
+  for (const int32_t length : {3, 9, 6, 1, 12, 5, 6, 7, 2, 10, 6, 6, 4, 8, 6, 5}) {
+    offsets.push_back(offsets.back() + length);
+  }
+  const Variable rows = layers::LoDReset(layers::Reshape(image, {-1, 6}), offsets);
+  const Variable first = layers::Fc(image, kHidden, {.act = "tanh"});
+  layers::DynamicRnn rnn;
+  rnn.Body([&] {
+    const Variable row = rnn.StepInput(rows);
+    const Variable seen = rnn.StaticInput(first);
+    const Variable from_first = rnn.Memory(first);
+    const Variable from_zero = rnn.Memory({kHidden}, 0.0f, image.dtype());
+    const Variable one =
+        layers::Tanh(layers::Fc(layers::Concat({row, from_first, seen}, 1), kHidden));
+    const Variable other = layers::Tanh(layers::Fc(layers::Concat({one, from_zero}, 1), kHidden));
+    rnn.UpdateMemory(from_first, one);
+    rnn.UpdateMemory(from_zero, other);
+    rnn.StepOutput(other);
+  });
+  return layers::Fc(layers::SequencePool(rnn.Outputs()[0], "LAST"), classes);
+}
+
 // A cell that a while repeats three times.
 Variable CellInAWhile(const Variable& image, int64_t classes) {
   const Variable first = layers::Fc(image, 7, {.act = "tanh"});
@@ -247,7 +275,7 @@ std::vector<Classifier> LoopsAndBranches() {
     return classifier;
   };
   return {with("static_rnn_adam", RowsByStaticRnn), with("while_adam", CellInAWhile),
-          with("cond_adam", OneOfTwoBranches)};
+          with("cond_adam", OneOfTwoBranches), with("dynamic_rnn_adam", RowsByDynamicRnn)};
 }
 
 std::vector<Classifier> Classifiers() {

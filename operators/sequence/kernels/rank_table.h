@@ -86,8 +86,10 @@ inline int64_t RankTableSize(const OpContext& context) {
 }
 
 // Returns the definition of the input.
-inline SlotDef RankTableSlot() {
-  return {.name = "RankTable", .doc = "What lod_rank_table makes of the sequences."};
+inline SlotDef RankTableSlot(bool checks_data = false) {
+  return {.name = "RankTable",
+          .doc = "What lod_rank_table makes of the sequences.",
+          .checks_data = checks_data};
 }
 
 }  // namespace skiff

@@ -27,14 +27,8 @@ inline const TensorMeta& ElementMeta(const OpContext& context, std::string_view 
   return array;
 }
 
-// Gives an output dim 0 and the LoD of `like`. It is made anew if it has no memory of its own for
-// them.
+// Gives an output dim 0 and the LoD of `like`.
 inline void SetRowsLike(const Tensor& like, Tensor* output) {
-  const bool has_room = output->has_data() && output->dtype() == like.dtype() &&
-                        output->shape().rank() == like.shape().rank() &&
-                        output->buffer()->bytes() >= like.byte_count() &&
-                        output->buffer().use_count() == 1;
-  if (!has_room) *output = Tensor(like.shape(), like.dtype(), like.place());
   if (like.shape().rank() > 0) output->SetRows(like.shape()[0]);
   output->ShareLoD(like.shared_lod());
 }

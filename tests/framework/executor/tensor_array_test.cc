@@ -1,0 +1,245 @@
+// Programs with arrays of tensors.
+#include "framework/builder/tensor_array.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "framework/autodiff/append_backward.h"
+#include "framework/builder/control.h"
+#include "framework/builder/control_flow.h"
+#include "framework/builder/data.h"
+#include "framework/builder/math.h"
+#include "framework/builder/nn.h"
+#include "framework/builder/optimizer/sgd.h"
+#include "framework/builder/program_guard.h"
+#include "framework/builder/tensor.h"
+#include "framework/executor/executor.h"
+#include "framework/op/grad.h"
+#include "tests/harness/error_text.h"
+
+namespace skiff {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Variable Index(int64_t value) { return layers::FillConstant({1}, DType::kInt64, double(value)); }
+
+Variable Input(const std::string& name = "x", int64_t width = 2) {
+  return layers::Data(name, {-1, width}, DType::kFloat64).StopGradient(false);
+}
+
+Tensor Numbers(const std::vector<double>& values) {
+  return Tensor::FromValues<double>({1, static_cast<int64_t>(values.size())}, values);
+}
+
+Variable GradientOf(const Variable& loss, const Variable& x) {
+  AppendBackward(DefaultOpRegistry(), &DefaultMainProgram(), loss.name());
+  return {DefaultMainProgram().root(), GradName(x.name())};
+}
+
+class TensorArrayTest : public ::testing::Test {
+ protected:
+  void Build(const std::function<void()>& build) {
+    const ProgramGuard guard(&main_, &startup_);
+    build();
+  }
+  std::vector<Tensor> Run(const FeedList& feeds, const FetchList& fetches) {
+    CompileOptions options;
+    options.memory.poison_dead_memory = true;
+    options.max_loop_iterations = 100;
+    executor_.Run(startup_);
+    return executor_.Compile(main_, options).Run(feeds, fetches);
+  }
+  // Calls body(i) for i = 0 to before n.
+  static void ForEach(const Variable& n, const std::function<void(const Variable&)>& body) {
+    const Variable i = Index(0);
+    const Variable goes_on = layers::LessThan(i, n);
+    layers::While loop(goes_on);
+    loop.Body([&] {
+      body(i);
+      layers::Increment(i);
+      layers::AssignTo(layers::LessThan(i, n), goes_on);
+    });
+  }
+
+  Program main_;
+  Program startup_;
+  Executor executor_{Place::Cpu()};
+};
+
+TEST_F(TensorArrayTest, ReadsWhatWasWritten) {
+  Variable read, length;
+  Build([&] {
+    const Variable x = Input();
+    const Variable array = layers::CreateArray(DType::kFloat64);
+    layers::ArrayWrite(x, Index(0), array);
+    layers::ArrayWrite(x * 2.0f, Index(3), array);
+    read = layers::ArrayRead(array, Index(3));
+    length = layers::ArrayLength(array);
+  });
+  const auto found = Run({{"x", Numbers({1, 2})}}, {read, length});
+  EXPECT_THAT(found[0].ToVector<double>(), ElementsAre(2, 4));
+  EXPECT_EQ(found[1].Item<int64_t>(), 4);
+}
+
+TEST_F(TensorArrayTest, IsEmptyWhenARunBegins) {
+  Variable length;
+  Build([&] {
+    const Variable n = layers::Data("n", {1}, DType::kInt64);
+    const Variable array = layers::CreateArray(DType::kInt64);
+    ForEach(n, [&](const Variable& i) { layers::ArrayWrite(i, i, array); });
+    length = layers::ArrayLength(array);
+  });
+  CompiledProgram program = executor_.Compile(main_);
+  const auto length_for = [&](int64_t n) {
+    return program.Run({{"n", Tensor::FromValues<int64_t>({1}, {n})}}, {length})[0].Item<int64_t>();
+  };
+  EXPECT_EQ(length_for(5), 5);
+  EXPECT_EQ(length_for(2), 2);
+  EXPECT_EQ(length_for(0), 0);
+  EXPECT_EQ(length_for(5), 5);
+}
+
+TEST_F(TensorArrayTest, IsEmptyWhenAnIterationOfItsBlockBegins) {
+  Variable lengths;
+  Build([&] {
+    const Variable n = Index(3);
+    lengths = layers::Assign(Index(0));
+    ForEach(n, [&](const Variable& i) {
+      const Variable own = layers::CreateArray(DType::kInt64);
+      layers::ArrayWrite(i, Index(0), own);
+      layers::AssignTo(lengths + layers::ArrayLength(own), lengths);
+    });
+  });
+  EXPECT_EQ(Run({}, {lengths})[0].Item<int64_t>(), 3);
+}
+
+// d/dx of the sum of all elements that are read, times their weights.
+TEST_F(TensorArrayTest, AddsUpTheGradientsOfAllWhoReadAnElement) {
+  Variable loss, gradient;
+  Build([&] {
+    const Variable x = Input();
+    const Variable array = layers::CreateArray(DType::kFloat64);
+    layers::ArrayWrite(layers::Square(x), Index(1), array);
+    const Variable once = layers::ArrayRead(array, Index(1)) * 3.0f;
+    const Variable again = layers::ArrayRead(array, Index(1)) * 4.0f;
+    loss = layers::ReduceSum(once) + layers::ReduceSum(again);
+    gradient = GradientOf(loss, x);
+  });
+  const auto found = Run({{"x", Numbers({1, -2})}}, {loss, gradient});
+  EXPECT_EQ(found[0].Item<double>(), 7 * (1 + 4));
+  EXPECT_THAT(found[1].ToVector<double>(), ElementsAre(14 * 1, 14 * -2));
+}
+
+TEST_F(TensorArrayTest, AnOverwrittenElementHasTheGradientOfThoseWhoReadItBefore) {
+  Variable loss, gradient;
+  Build([&] {
+    const Variable x = Input();
+    const Variable array = layers::CreateArray(DType::kFloat64);
+    layers::ArrayWrite(layers::Square(x), Index(0), array);
+    const Variable before = layers::ArrayRead(array, Index(0));
+    layers::ArrayWrite(x * 10.0f, Index(0), array);
+    const Variable after = layers::ArrayRead(array, Index(0));
+    loss = layers::ReduceSum(before) + layers::ReduceSum(after * 2.0f);
+    gradient = GradientOf(loss, x);
+  });
+  const auto found = Run({{"x", Numbers({1, -2})}}, {gradient});
+  EXPECT_THAT(found[0].ToVector<double>(), ElementsAre(2 * 1 + 20, 2 * -2 + 20));
+}
+
+// x[i + 1] = x[i] * x[i], so x[n] = x ^ (2 ^ n); the loss also reads the elements between.
+TEST_F(TensorArrayTest, CarriesGradientsFromElementToElement) {
+  Variable loss, gradient;
+  Build([&] {
+    const Variable x = Input("x", 1);
+    const Variable n = layers::Data("n", {1}, DType::kInt64);
+    const Variable array = layers::CreateArray(DType::kFloat64);
+    layers::ArrayWrite(x, Index(0), array);
+    ForEach(n, [&](const Variable& i) {
+      const Variable element = layers::ArrayRead(array, i);
+      layers::ArrayWrite(layers::Square(element), i + Index(1), array);
+    });
+    loss = layers::ReduceSum(layers::ArrayRead(array, n)) +
+           layers::ReduceSum(layers::ArrayRead(array, Index(0)) * 5.0f);
+    gradient = GradientOf(loss, x);
+  });
+  const auto found = Run({{"x", Numbers({1.1})}, {"n", Tensor::FromValues<int64_t>({1}, {3})}},
+                         {loss, gradient});
+  EXPECT_NEAR(found[0].Item<double>(), std::pow(1.1, 8) + 5 * 1.1, 1e-12);
+  EXPECT_NEAR(found[1].Item<double>(), 8 * std::pow(1.1, 7) + 5, 1e-12);
+}
+
+TEST_F(TensorArrayTest, AnErrorNamesTheIterationAndLeavesTheScopeAsItWas) {
+  Variable loss;
+  Build([&] {
+    const Variable n = layers::Data("n", {1}, DType::kInt64);
+    const Variable w = layers::Fc(Input(), 1, {.param_attr = {.name = "w"}});
+    const Variable array = layers::CreateArray(DType::kFloat64);
+    layers::ArrayWrite(w, Index(0), array);
+    layers::ArrayWrite(w, Index(1), array);
+    const Variable sum = layers::Assign(w);
+    ForEach(n, [&](const Variable& i) {
+      layers::AssignTo(sum + layers::ArrayRead(array, i), sum);
+    });
+    loss = layers::Mean(sum);
+    optimizer::Sgd({.learning_rate = 0.1}).Minimize(loss);
+  });
+  executor_.Run(startup_);
+  CompiledProgram step = executor_.Compile(main_);
+  const auto run = [&](int64_t n) {
+    step.Run({{"x", Numbers({1, 2})}, {"n", Tensor::FromValues<int64_t>({1}, {n})}}, {loss});
+  };
+  run(2);
+  const std::vector<double> before = executor_.scope().Get("w").ToVector<double>();
+  const std::string message = ErrorText(ErrorCode::kOutOfRange, [&] { run(4); });
+  EXPECT_THAT(message, HasSubstr("while (block 0, op #"));
+  EXPECT_THAT(message, HasSubstr("iteration 2: read_from_array (block 1, op #1"));
+  EXPECT_THAT(message, HasSubstr("the array has no element 2, it has 2"));
+  EXPECT_EQ(executor_.scope().Get("w").ToVector<double>(), before);
+  run(2);
+}
+
+TEST_F(TensorArrayTest, RefusesWhatCannotBe) {
+  Variable array, x;
+  Build([&] {
+    x = Input();
+    array = layers::CreateArray(DType::kFloat64);
+    EXPECT_THAT(InvalidArgumentText([&] { layers::ArrayRead(x, Index(0)); }),
+                HasSubstr("\"x\" is lod_tensor, expected an array"));
+    EXPECT_THAT(InvalidArgumentText([&] {
+                  layers::ArrayWrite(layers::Cast(x, DType::kFloat32), Index(0), array);
+                }),
+                HasSubstr("has elements of float64"));
+    EXPECT_THAT(InvalidArgumentText([&] { layers::ReduceSum(array); }),
+                HasSubstr("expected a tensor, found an array of tensors"));
+    layers::ArrayWrite(x, Index(0), array);
+  });
+  EXPECT_THAT(InvalidArgumentText([&] { Run({{"x", Numbers({1, 2})}}, {array}); }),
+              HasSubstr("an array of tensors, expected a tensor; read its elements"));
+}
+
+TEST_F(TensorArrayTest, RefusesElementsThatGrowInEachIteration) {
+  Variable length;
+  Build([&] {
+    const Variable array = layers::CreateArray(DType::kFloat64);
+    layers::ArrayWrite(Input(), Index(0), array);
+    ForEach(Index(3), [&](const Variable& i) {
+      const Variable element = layers::ArrayRead(array, i);
+      layers::ArrayWrite(layers::Concat({element, element}, 0), i + Index(1), array);
+    });
+    length = layers::ArrayLength(array);
+  });
+  EXPECT_THAT(ErrorText(ErrorCode::kUnimplemented,
+                        [&] { Run({{"x", Numbers({1, 2})}}, {length}); }),
+              HasSubstr("each iteration would write larger elements to an array than the one "
+                        "before: expected a bound on their rows"));
+}
+
+}  // namespace
+}  // namespace skiff
