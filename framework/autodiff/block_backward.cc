@@ -470,8 +470,8 @@ void BlockBackward::CreateGradientVars(const Op& op, Block* target) {
       continue;
     }
     const Var& forward = *forward_.GetVar(found->second);
-    // The block of a loop adds to the array outside.
-    if (IsArray(forward) && target->FindVar(name) != nullptr) continue;
+    // A branch adds to the array outside. In a loop, the op ties both arrays.
+    if (IsArray(forward) && !is_loop_ && target->FindVar(name) != nullptr) continue;
     Var gradient{.name = name};
     gradient.kind = forward.kind;
     gradient.dtype = forward.dtype;
@@ -489,17 +489,12 @@ void BlockBackward::AppendBlock(BlockGradient* gradient, Op* op, Block* target) 
     const bool is_outside = !gradient->is_loop && target->FindVar(GradName(x)) != nullptr;
     if (is_outside) continue;
     const Var& forward = *VisibleVars(*gradient->forward).Find(x).var;
-    if (IsArray(forward)) {
-      SKIFF_ENFORCE(names_->Gradient(x) == GradName(x), kUnimplemented, op->type, ": the array \"",
-                    x, "\" has a gradient already: expected one append_backward");
-      if (target->FindVar(GradName(x)) != nullptr) continue;
-    }
     Var seed{.name = GradName(x)};
     if (IsArray(forward)) seed.kind = forward.kind;
     seed.dtype = forward.dtype;
     seed.dims = forward.dims;
     seed.lod_level = forward.lod_level;
-    (IsArray(forward) ? target : block)->CreateVar(std::move(seed));
+    block->CreateVar(std::move(seed));
   }
   gradient->inner->AppendTo(block);
   for (const std::string& x : gradient->reset) {

@@ -212,7 +212,7 @@ void BlockLowering::DefineOutputs(const Op& op, const OpDef& def, Instruction* i
         names[i] == kEmptyVarName ? ValueId() : Define(def, names[i], meta));
     if (!instruction->outputs.back() || !(sets_rows || reads_varying)) continue;
     varying_.insert(instruction->outputs.back());
-    if (meta.is_array) inputs_.arrays->at(names[i]).rows_vary = true;
+    if (meta.is_array) inputs_.arrays->at(ArrayName(names[i])).rows_vary = true;
   }
 }
 
@@ -240,18 +240,30 @@ void BlockLowering::DeclareRowsOfRun(TensorMeta* meta) const {
   }
 }
 
+const std::string& BlockLowering::ArrayName(const std::string& name) const {
+  const auto tied = tied_arrays_.find(name);
+  return tied == tied_arrays_.end() ? name : tied->second;
+}
+
+bool BlockLowering::OwnsArray(const std::string& name) const {
+  const auto declares = [&](const Block* block) { return block->FindLocalVar(name) != nullptr; };
+  const bool is_tied = std::ranges::any_of(
+      tied_arrays_, [&](const auto& tied) { return tied.second == name; });
+  return !is_tied && std::ranges::any_of(blocks(), declares);
+}
+
 ValueId BlockLowering::AddArray(const std::string& name) {
-  const auto known = inputs_.arrays->find(name);
+  const auto known = inputs_.arrays->find(ArrayName(name));
   // Of the declared shape nothing is known but the dtype.
   TensorMeta meta = MetaOf(*FindVar(name));
   meta.shape = {};
   if (known != inputs_.arrays->end()) meta = known->second.element;
-  return AddValue(name, meta, Storage::kScope);
+  return AddValue(ArrayName(name), meta, Storage::kScope);
 }
 
 ValueId BlockLowering::WriteArray(const OpDef& def, const std::string& name,
                                   const TensorMeta& meta) {
-  auto [known, is_new] = inputs_.arrays->emplace(name, ArrayMeta{.element = meta});
+  auto [known, is_new] = inputs_.arrays->emplace(ArrayName(name), ArrayMeta{.element = meta});
   TensorMeta& element = known->second.element;
   SKIFF_ENFORCE(element.dtype == meta.dtype && element.lod_level == meta.lod_level &&
                     element.shape.rank() == meta.shape.rank(),
@@ -276,7 +288,7 @@ ValueId BlockLowering::WriteArray(const OpDef& def, const std::string& name,
       element.lod = std::make_shared<const LoDGroup>(LoDGroup{.offsets = wide});
     }
   }
-  return AddValue(name, element, Storage::kScope);
+  return AddValue(ArrayName(name), element, Storage::kScope);
 }
 
 void BlockLowering::CheckOutputPlaces(const Op& op, const OpDef& def,

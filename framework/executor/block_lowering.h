@@ -52,6 +52,10 @@ class BlockLowering {
   void EnterGradientBlock(const Block& block) { block_ = &block; }
   // Returns the blocks whose ops this lowers: that of the constructor, then the gradient block.
   std::vector<const Block*> blocks() const;
+  // Lets the block's array `name` be the one that is `outer` outside.
+  void TieArray(const std::string& name, const std::string& outer) { tied_arrays_[name] = outer; }
+  // Returns whether the block declares the array, which is no array outside then.
+  bool OwnsArray(const std::string& name) const;
   // Announces the gradient block, which EnterGradientBlock will name.
   void SetGradientBlock(const Block* block) { gradient_block_ = block; }
 
@@ -95,6 +99,8 @@ class BlockLowering {
   ValueId Define(const OpDef& def, const std::string& name, const TensorMeta& meta);
   // Sets what is known of an output whose rows only the kernel knows.
   void DeclareRowsOfRun(TensorMeta* meta) const;
+  // Returns the name of the array outside.
+  const std::string& ArrayName(const std::string& name) const;
   ValueId AddArray(const std::string& name);
   // Makes the value of an op that writes elements like `meta` to the array.
   ValueId WriteArray(const OpDef& def, const std::string& name, const TensorMeta& meta);
@@ -115,6 +121,7 @@ class BlockLowering {
   std::unordered_set<std::string> unread_feeds_;
   std::set<ValueId> unknown_;  // whose shape or LoD only a run tells
   std::set<ValueId> varying_;  // whose rows may vary
+  std::map<std::string, std::string> tied_arrays_;
   // The metas of persistables that the program writes and the scope lacks.
   std::unordered_map<std::string, TensorMeta> created_;
   std::map<std::string, PreparedGradient> gradients_;

@@ -369,9 +369,25 @@ class LoopLowering {
     const Block& block = BlockOf(*gradient_.op);
     ForgetOverwritten();
     line_.EnterGradientBlock(block);
+    TieArrays();
     kind_ == Kind::kRecurrent ? AddRecurrentSeeds() : AddSeeds();
     LowerOps(block);
     kind_ == Kind::kRecurrent ? AddRecurrentGradients() : AddGradients();
+  }
+
+  // The gradient block declares the gradients of arrays outside, and the op says which they are.
+  void TieArrays() {
+    const auto tie = [&](const std::vector<std::string>& inner,
+                         const std::vector<std::string>& outer) {
+      for (size_t i = 0; i < std::min(inner.size(), outer.size()); ++i) {
+        const bool is_given = inner[i] != kEmptyVarName && outer[i] != kEmptyVarName;
+        if (is_given && IsArray(inner[i])) line_.TieArray(inner[i], outer[i]);
+      }
+    };
+    tie(InnerResultGradients(), gradient_.op->Input(Gradient(slots_.results)));
+    std::vector<std::string> inner;
+    for (const std::string& x : gradient_.op->Input(slots_.captured)) inner.push_back(GradName(x));
+    tie(inner, gradient_.op->Output(Gradient(slots_.captured)));
   }
 
   // A gradient block of Fluid's finds a variable that the forward block overwrites as it was when
@@ -754,7 +770,7 @@ class LoopLowering {
     std::set<ValueId> seen;
     ForEachInput(instructions, [&](ValueId value, bool) {
       if (plan[value].storage != Storage::kScope || !seen.insert(value).second) return;
-      if (IsOwnArray(value)) return half->loop.scope_values.push_back({.value = value});
+      if (OwnsArray(value)) return half->loop.scope_values.push_back({.value = value});
       const ValueId outer = outer_.TryRead(plan[value].name);
       if (!outer) return;  // the body makes it before it reads it
       half->loop.scope_values.push_back({.value = value, .index = AddInput(half, outer, true)});
@@ -762,7 +778,7 @@ class LoopLowering {
     for (const Instruction& instruction : instructions) {
       for (const ValueId output : instruction.outputs) {
         if (!output || plan[output].storage != Storage::kScope) continue;
-        if (IsOwnArray(output)) {
+        if (OwnsArray(output)) {
           half->loop.scope_values.push_back({.value = output, .is_output = true});
           continue;
         }
@@ -773,13 +789,9 @@ class LoopLowering {
     }
   }
 
-  // Returns whether the value is an array that the body declares.
-  bool IsOwnArray(ValueId value) {
+  bool OwnsArray(ValueId value) {
     const PlanValue& found = line_.plan()[value];
-    if (!found.meta.is_array) return false;
-    return std::ranges::any_of(line_.blocks(), [&](const Block* block) {
-      return block->FindLocalVar(found.name) != nullptr;
-    });
+    return found.meta.is_array && line_.OwnsArray(found.name);
   }
 
   int ScopeOutput(Half* half, const std::string& name) {

@@ -439,7 +439,7 @@ class ClassSearch {
 
   CountClasses Run() {
     for (size_t count = 0; count < counts_.size(); ++count) {
-      while (MergeWithAnother(class_of_[count])) {
+      while (MergeWithOthers(class_of_[count])) {
       }
     }
     FindFixed();
@@ -447,26 +447,34 @@ class ClassSearch {
   }
 
  private:
-  // Merges a class that can't change alone with the one that lets most ops agree. Returns false if
+  // Merges a class that can't change alone with as few others as let more ops agree. Returns false if
   // there is nothing to merge.
-  bool MergeWithAnother(size_t changed) {
-    size_t best = changed;
-    size_t most = Reached(changed, changed);
-    if (most == plan_.instructions.size() + 1) return false;
+  bool MergeWithOthers(size_t changed) {
+    const size_t before = Reached({changed});
+    if (before > plan_.instructions.size()) return false;
+    std::vector<size_t> others;
     for (size_t other = 0; other < counts_.size(); ++other) {
-      if (class_of_[other] != other || other == changed) continue;
-      if (counts_[other] != counts_[changed]) continue;
-      const size_t reached = Reached(changed, other);
-      if (reached <= most) continue;
-      most = reached;
-      best = other;
+      const bool may_be_tied = class_of_[other] == other && other != changed &&
+                               counts_[other] == counts_[changed];
+      if (may_be_tied) others.push_back(other);
     }
-    if (best == changed) return false;
-    const size_t from = std::max(best, changed);
-    for (size_t& of_count : class_of_) {
-      if (of_count == from) of_count = std::min(best, changed);
+    // One op may want several to be equal.
+    for (size_t size = 1; size <= others.size(); ++size) {
+      std::vector<int> is_chosen(others.size(), 0);
+      std::fill_n(is_chosen.begin(), size, 1);
+      do {
+        std::set<size_t> merged = {changed};
+        for (size_t i = 0; i < others.size(); ++i) {
+          if (is_chosen[i] == 1) merged.insert(others[i]);
+        }
+        if (Reached(merged) <= before) continue;
+        for (size_t& of_count : class_of_) {
+          if (merged.contains(of_count)) of_count = *merged.begin();
+        }
+        return true;
+      } while (std::ranges::prev_permutation(is_chosen).found);
     }
-    return true;
+    return false;
   }
 
   // Dense feeds whose rows can't change, as they meet fixed ones, don't count.
@@ -474,17 +482,17 @@ class ClassSearch {
     for (size_t feed = 0; feed < feeds_.size(); ++feed) {
       if (feeds_[feed].second.lod != nullptr) continue;
       const size_t found = class_of_[classes_[feed].back()];
-      if (Reached(found, found) <= plan_.instructions.size()) fixed_.insert(feed);
+      if (Reached({found}) <= plan_.instructions.size()) fixed_.insert(feed);
     }
   }
 
-  // Returns how many rules agree if the counts of both classes change: one more than there are
+  // Returns how many rules agree if the counts of these classes change: one more than there are
   // instructions if all do.
-  size_t Reached(size_t first, size_t second) const {
+  size_t Reached(const std::set<size_t>& changed) const {
     std::vector<int64_t> counts = counts_;
     for (size_t i = 0; i < counts.size(); ++i) {
       // More than 1, so that a dim that was 1 doesn't fit by chance.
-      if (class_of_[i] == first || class_of_[i] == second) counts[i] += 2;
+      if (changed.contains(class_of_[i])) counts[i] += 2;
     }
     const CountClasses classes(classes_, counts_);
     const FeedMetas feeds = classes.Even(feeds_, counts);

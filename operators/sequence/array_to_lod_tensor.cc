@@ -2,10 +2,13 @@
 //
 // The inverse of lod_tensor_to_array. Source: Fluid's array_to_lod_tensor. Its gradient is
 // lod_tensor_to_array.
+//
+// With the role Backward, X is an array of gradients: elements that it lacks are 0.
 #include <algorithm>
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "framework/ir/op_role.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "framework/tensor/tensor_array.h"
@@ -35,7 +38,7 @@ template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   return MakeRowsKernel([x = context.InputIndex("X"), at = context.InputIndex("RankTable"),
                          out = context.OutputIndex("Out"), width = RowWidth(context, "X"),
-                         may_lack = context.Attr<bool>("may_lack_elements")](
+                         may_lack = (context.op().role() & kRoleBackward) != 0](
                             const KernelContext& run) {
     const RankTable table(run.input(at));
     const TensorArray& array = *run.input(x).array();
@@ -68,7 +71,6 @@ std::vector<Op> Gradient(const GradContext& context) {
   grad.SetInput("X", context.OutputGrad("Out"));
   grad.SetInput("RankTable", context.Input("RankTable"));
   grad.SetOutput("Out", context.InputGrad("X"));
-  grad.SetAttr("accumulate", true);
   return {std::move(grad)};
 }
 
@@ -84,10 +86,6 @@ void RegisterArrayToLodTensor(OpRegistry& registry) {
                  .array = true},
                 RankTableSlot()};
   def.outputs = {{.name = "Out", .doc = "With the LoD of the tensor that the table ranks."}};
-  def.attrs = {{.name = "may_lack_elements",
-                .type = AttrType::kBool,
-                .default_value = false,
-                .doc = "Takes elements that X lacks for zeros, as gradients do."}};
   def.infer = Infer;
   def.grad = Gradient;
   registry.Add(std::move(def));

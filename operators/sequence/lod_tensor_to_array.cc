@@ -2,10 +2,14 @@
 //
 // Element t of Out has row t of each sequence that is longer than t, in the order of the rank
 // table. Source: Fluid's lod_tensor_to_array. Its gradient is array_to_lod_tensor.
+//
+// With the role Backward, Out is an array of gradients, and the op adds to the elements that it
+// has.
 #include <algorithm>
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "framework/ir/op_role.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "framework/tensor/tensor_array.h"
@@ -30,7 +34,7 @@ template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   return MakeRowsKernel([x = context.InputIndex("X"), at = context.InputIndex("RankTable"),
                          out = context.OutputIndex("Out"), width = RowWidth(context, "X"),
-                         adds = context.Attr<bool>("accumulate")](const KernelContext& run) {
+                         adds = (context.op().role() & kRoleBackward) != 0](const KernelContext& run) {
     const RankTable table(run.input(at));
     const T* from = run.input(x).data<T>();
     TensorArray& array = *run.output(out).array();
@@ -70,7 +74,6 @@ std::vector<Op> Gradient(const GradContext& context) {
   grad.SetInput("X", context.OutputGrad("Out"));
   grad.SetInput("RankTable", context.Input("RankTable"));
   grad.SetOutput("Out", context.InputGrad("X"));
-  grad.SetAttr("may_lack_elements", true);
   return {std::move(grad)};
 }
 
@@ -83,10 +86,6 @@ void RegisterLodTensorToArray(OpRegistry& registry) {
   def.inputs = {{.name = "X", .doc = "The rows of the sequences that the table ranks."},
                 RankTableSlot()};
   def.outputs = {{.name = "Out", .doc = "One element for each step.", .array = true}};
-  def.attrs = {{.name = "accumulate",
-                .type = AttrType::kBool,
-                .default_value = false,
-                .doc = "Adds to the elements that Out has, as gradients do."}};
   def.infer = Infer;
   def.grad = Gradient;
   registry.Add(std::move(def));

@@ -1,7 +1,8 @@
 // read_from_array: Out is element I of X.
 //
 // Source: Fluid's read_from_array. Its gradient is write_to_array. As the gradient of
-// write_to_array it reads an array of gradients: an element that is missing is 0 then.
+// write_to_array, with X_W, it reads an array of gradients: an element that is missing is 0, and one
+// that is read is removed.
 #include <cstring>
 
 #include "framework/base/error.h"
@@ -56,8 +57,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 
 std::unique_ptr<Kernel> PrepareGradient(PrepareContext& context) {
   return MakeRowsKernel([x = context.InputIndex("X"), i = context.InputIndex("I"),
-                         out = context.OutputIndex("Out"),
-                         takes = context.Attr<bool>("take")](const KernelContext& run) {
+                         out = context.OutputIndex("Out")](const KernelContext& run) {
     TensorArray& array = *run.input(x).array();
     const int64_t index = *run.input(i).data<int64_t>();
     Tensor& to = run.output(out);
@@ -71,7 +71,7 @@ std::unique_ptr<Kernel> PrepareGradient(PrepareContext& context) {
                   " ", element->shape(), ", expected ", to.dtype(), " ", to.shape());
     CopyBytes(*element, to.raw_data());
     // What was written at this index before has a gradient of its own.
-    if (takes) array.Remove(index);
+    array.Remove(index);
   });
 }
 
@@ -80,7 +80,6 @@ std::vector<Op> Gradient(const GradContext& context) {
   grad.SetInput("X", context.OutputGrad("Out"));
   grad.SetInput("I", context.Input("I"));
   grad.SetOutput("Out", context.InputGrad("X"));
-  grad.SetAttr("accumulate", true);
   return {std::move(grad)};
 }
 
@@ -98,10 +97,6 @@ void RegisterReadFromArray(OpRegistry& registry) {
                  .dispensable = true,
                  .shape_only = true}};
   def.outputs = {{.name = "Out", .doc = "Like the element."}};
-  def.attrs = {{.name = "take",
-                .type = AttrType::kBool,
-                .default_value = false,
-                .doc = "With X_W: removes the element."}};
   def.infer = Infer;
   def.grad = Gradient;
   def.kernel_dtype_slot = "Out";

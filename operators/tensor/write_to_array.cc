@@ -1,7 +1,11 @@
 // write_to_array: element I of Out becomes X.
 //
 // Source: Fluid's write_to_array. Its gradient is read_from_array.
+//
+// With the role Backward, Out is an array of gradients, and the op adds X to the element if Out has
+// it.
 #include "framework/base/error.h"
+#include "framework/ir/op_role.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "framework/tensor/tensor_array.h"
@@ -12,10 +16,7 @@ namespace skiff {
 namespace {
 
 void Infer(OpContext& context) {
-  const TensorMeta& x = context.Input("X");
   CheckArrayIndex(context);
-  SKIFF_ENFORCE(!context.Attr<bool>("accumulate") || IsFloat(x.dtype), kInvalidArgument,
-                "write_to_array: accumulate = true for ", x.dtype, ", expected a float dtype");
   context.SetOutputLike("Out", "X");
 }
 
@@ -37,7 +38,7 @@ void AddTo(const Tensor& x, Tensor* sum) {
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   return MakeRowsKernel([x = context.InputIndex("X"), i = context.InputIndex("I"),
                          out = context.OutputIndex("Out"),
-                         adds = context.Attr<bool>("accumulate")](const KernelContext& run) {
+                         adds = (context.op().role() & kRoleBackward) != 0](const KernelContext& run) {
     const Tensor& from = run.input(x);
     TensorArray& array = *run.output(out).array();
     const int64_t index = *run.input(i).data<int64_t>();
@@ -52,7 +53,6 @@ std::vector<Op> Gradient(const GradContext& context) {
   grad.SetInput("I", context.Input("I"));
   grad.SetInput("X_W", context.Input("X"));
   grad.SetOutput("Out", context.InputGrad("X"));
-  grad.SetAttr("take", true);
   return {std::move(grad)};
 }
 
@@ -65,10 +65,6 @@ void RegisterWriteToArray(OpRegistry& registry) {
   def.inputs = {{.name = "X", .doc = "Any dense tensor."},
                 {.name = "I", .doc = "The index: one int64, at least 0.", .checks_data = true}};
   def.outputs = {{.name = "Out", .doc = "The array, which grows if need be.", .array = true}};
-  def.attrs = {{.name = "accumulate",
-                .type = AttrType::kBool,
-                .default_value = false,
-                .doc = "Adds X to the element if Out has it, as gradients do."}};
   def.infer = Infer;
   def.grad = Gradient;
   registry.Add(std::move(def));

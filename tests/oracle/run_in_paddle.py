@@ -119,7 +119,7 @@ class Check:
         session = self.started()
         theirs = session.run(self.main, self.feed, names)
         block = self.main.global_block()
-        for name, value in sorted(theirs.items()):
+        for name, value in sorted((n, v) for n, v in theirs.items() if n in names):
             dims, dtype = described(block.var(name))
             self.expect(dims_admit(dims, value.shape) and dtype == value.dtype,
                         "%s is %s %s, but the program says %s %s" % (name, value.dtype, list(value.shape), dtype,

@@ -213,12 +213,12 @@ Variable RowsByStaticRnn(const Variable& image, int64_t classes) {
   return layers::Fc(layers::ReduceMean(states, {.dims = {0}}), classes);
 }
 
-// Reads the rows of images [16, 1, 6, 6] as sequences of different lengths, by a layer that is
+// Reads the rows of images [8, 1, 6, 6] as sequences of different lengths, by a layer that is
 // written step by step. What it sees besides the rows starts and stays with its sequence.
 Variable RowsByDynamicRnn(const Variable& image, int64_t classes) {
   constexpr int64_t kHidden = 7;
   std::vector<int32_t> offsets = {0};
-  for (const int32_t length : {3, 9, 6, 1, 12, 5, 6, 7, 2, 10, 6, 6, 4, 8, 6, 5}) {
+  for (const int32_t length : {3, 9, 6, 1, 12, 6, 4, 7}) {
     offsets.push_back(offsets.back() + length);
   }
   const Variable rows = layers::LoDReset(layers::Reshape(image, {-1, 6}), offsets);
@@ -382,6 +382,7 @@ std::vector<std::string> ComparedVariables(const Program& program) {
     if (LeavesOutputsUnset(*op)) continue;
     for (const SlotArguments& slot : op->outputs) {
       if (slot.slot == "XShape" || slot.slot == "ReserveSpace") continue;
+      if (slot.slot == "MaxIndex") continue;
       for (const std::string& name : slot.arguments) {
         const Var* var = program.root()->FindLocalVar(name);
         if (var == nullptr || var->persistable || var->kind != VarKind::kLoDTensor) continue;

@@ -67,7 +67,7 @@ Variable Matrix(const Variable& x, const std::string& name) {
 struct Kind {
   bool zero_state = false;  // the first state, else from data
   bool attends = false;     // to the notes of its sequence
-  bool reads_last_state = true;
+  bool joins = false;       // one op that wants three inputs with as many rows
 };
 
 // The state after x and the state before, if the step sees `context` [n, hidden], too.
@@ -75,6 +75,10 @@ Variable Cell(const Variable& x, const Variable& before, const Variable* context
   Variable sum = Matrix(x, "u") + Matrix(before, "w");
   if (context != nullptr) sum = sum + Matrix(*context, "c");
   return layers::Tanh(sum);
+}
+
+Variable JoiningCell(const Variable& x, const Variable& before, const Variable& first) {
+  return layers::Tanh(Matrix(layers::Concat({x, before, first}, 1), "j"));
 }
 
 struct Inputs {
@@ -108,7 +112,8 @@ Variable WithDynamicRnn(const Kind& kind) {
         kind.zero_state ? rnn.Memory({kHidden}, 0.0f, DType::kFloat64) : rnn.Memory(in.first);
     Variable context;
     if (kind.attends) context = Attend(before, rnn.StaticInput(in.notes));
-    const Variable state = Cell(x, before, kind.attends ? &context : nullptr);
+    const Variable state = kind.joins ? JoiningCell(x, before, rnn.StaticInput(in.first))
+                                      : Cell(x, before, kind.attends ? &context : nullptr);
     rnn.UpdateMemory(before, state);
     rnn.StepOutput(state);
   });
@@ -137,7 +142,9 @@ Variable EachByItself(const Kind& kind, const Batch& batch) {
         const Variable weight = layers::Softmax(score, 0);
         context = layers::MatMul(weight, notes, {.transpose_x = true});
       }
-      state = Cell(RowsFrom(in.x, row, row + 1), state, kind.attends ? &context : nullptr);
+      const Variable x = RowsFrom(in.x, row, row + 1);
+      state = kind.joins ? JoiningCell(x, state, RowsFrom(in.first, sequence, sequence + 1))
+                         : Cell(x, state, kind.attends ? &context : nullptr);
       losses.push_back(layers::ReduceSum(layers::Square(state)));
     }
   }
@@ -194,6 +201,62 @@ TEST_P(DynamicRnnTest, TrainsAsEachSequenceByItself) { ExpectSame({}); }
 TEST_P(DynamicRnnTest, StartsWithAConstant) { ExpectSame({.zero_state = true}); }
 
 TEST_P(DynamicRnnTest, AttendsToAStaticInput) { ExpectSame({.attends = true}); }
+
+TEST_P(DynamicRnnTest, JoinsWhatBelongsToASequence) {
+  ExpectSame({.joins = true});
+  ExpectSame({.zero_state = true, .joins = true});
+}
+
+// One program for batches of different lengths: what a batch has left is gone in the next.
+TEST(DynamicRnn, TrainsOnLongShortAndLongBatches) {
+  const std::vector<Batch> batches = {{{2, 7, 9, 1}, {3, 1, 4, 2}},
+                                      {{1, 2, 2, 1}, {1, 1, 1, 1}},
+                                      {{9, 3, 8, 2}, {2, 4, 3, 1}},
+                                      {{3, 1}, {2, 2}},
+                                      {{2, 7, 9, 1}, {3, 1, 4, 2}}};
+  Program main, startup;
+  main.seed = startup.seed = 7;
+  Variable loss;
+  {
+    const ProgramGuard guard(&main, &startup);
+    loss = WithDynamicRnn({.attends = true});
+    optimizer::Sgd({.learning_rate = 0.05}).Minimize(loss);
+  }
+  Executor executor(Place::Cpu());
+  executor.Run(startup);
+  CompiledProgram step = executor.Compile(main);
+  for (const Batch& batch : batches) {
+    // The same step from the same parameters, each sequence by itself.
+    Program alone, unused;
+    Variable expected;
+    {
+      const ProgramGuard guard(&alone, &unused);
+      expected = EachByItself({.attends = true}, batch);
+    }
+    const double value = executor.Run(alone, batch.Feeds(false), {expected})[0].Item<double>();
+    EXPECT_NEAR(step.Run(batch.Feeds(true), {loss})[0].Item<double>(), value, 1e-12);
+  }
+}
+
+// New lengths whose counts round up to the same capacity need no new plan.
+TEST(DynamicRnn, HasOnePlanForBatchesOfAboutTheSameSize) {
+  Program main, startup;
+  Variable loss;
+  {
+    const ProgramGuard guard(&main, &startup);
+    loss = WithDynamicRnn({.attends = true});
+    optimizer::Sgd({.learning_rate = 0.05}).Minimize(loss);
+  }
+  Executor executor(Place::Cpu());
+  executor.Run(startup);
+  CompiledProgram step = executor.Compile(main);
+  for (const Batch& batch : {Batch{{9, 9, 8, 7, 3}, {9, 9, 8, 7, 4}},
+                             Batch{{1, 12, 10, 8, 6}, {10, 7, 5, 8, 8}},
+                             Batch{{4, 8, 8, 8, 5, 2}, {2, 8, 8, 8, 6, 6}}}) {
+    step.Run(batch.Feeds(true), {loss});
+  }
+  EXPECT_EQ(step.preparation().plans, 1);
+}
 
 INSTANTIATE_TEST_SUITE_P(Batches, DynamicRnnTest,
                          ::testing::Values(Batch{{1}, {2}}, Batch{{3, 5, 2}, {2, 1, 3}},

@@ -28,6 +28,11 @@ void AddReorderLodTensorByRankCases(CaseList& cases) {
                   .outputs = {{"Out", 1}},
                   .gradients = {"X"}};
   });
+  // What the rank table doesn't tell.
+  const std::string reason = "the gradient op only knows how many rows X has";
+  cases.back().accepted_wrong_inputs = {{"X", "other dims", reason},
+                                         {"X", "other dtype", reason},
+                                         {"X", "other rank", reason}};
 }
 
 }  // namespace skiff::harness
