@@ -242,7 +242,7 @@ struct CompiledProgram::State {
         rounded.push_back(StrCat(capacity[i], " for ", counts.counts()[i]));
       }
       Plan plan = MakePlan({.feeds = metas, .fetches = fetches, .first_op = first_op},
-                           options.memory, /*is_observed=*/false)
+                           options.memory, options.memory.recompute, /*is_observed=*/false)
                       .plan;
       PlanStorage(&plan);
       return StrCat("\nplanned for the rows and sequences that these feeds round up to (",
@@ -289,9 +289,10 @@ struct CompiledProgram::State {
     constexpr int kAttempts = 4;
     const int64_t budget = options.memory.budget_bytes;
     int64_t smallest = std::numeric_limits<int64_t>::max();
-    const auto attempt = [&](const MemoryOptions& memory) {
+    const auto attempt = [&](const MemoryOptions& memory,
+                             Recompute in_bodies = Recompute::kNothing) {
       auto prepared =
-          std::make_shared<PreparedPlan>(MakePlan(request, memory), PlanInputs(request));
+          std::make_shared<PreparedPlan>(MakePlan(request, memory, in_bodies), PlanInputs(request));
       smallest = std::min(smallest, prepared->plan().planned_bytes);
       return prepared->plan().planned_bytes <= budget ? prepared : nullptr;
     };
@@ -300,15 +301,23 @@ struct CompiledProgram::State {
     memory.recompute = Recompute::kNothing;
     std::shared_ptr<PreparedPlan> fitting = attempt(memory);
     memory.recompute = Recompute::kBudget;
-    for (int i = 0; i < kAttempts && fitting == nullptr; ++i) {
-      fitting = attempt(memory);
-      memory.budget_bytes = budget - std::max<int64_t>(smallest - budget, 0) * (i + 1);
+    // The pass sees what the iterations of a loop leave, but not how they could leave less.
+    std::vector<Recompute> in_bodies = {Recompute::kNothing};
+    if (program->block_count() > 1) {
+      in_bodies.insert(in_bodies.end(), {Recompute::kCheapOps, Recompute::kLeastMemory});
+    }
+    for (const Recompute bodies : in_bodies) {
+      memory.budget_bytes = budget;
+      for (int i = 0; i < kAttempts && fitting == nullptr; ++i) {
+        fitting = attempt(memory, bodies);
+        memory.budget_bytes = budget - std::max<int64_t>(smallest - budget, 0) * (i + 1);
+      }
     }
     // Last resorts. The smallest plan by live values isn't always the smallest by planned bytes, so
     // both are tried before the Error.
     for (const Recompute last : {Recompute::kLeastMemory, Recompute::kCheapOps}) {
       memory.recompute = last;
-      if (fitting == nullptr) fitting = attempt(memory);
+      if (fitting == nullptr) fitting = attempt(memory, last);
     }
     SKIFF_ENFORCE(fitting != nullptr, kResourceExhausted, "option memory.budget_bytes = ", budget,
                   ": the arena takes at least ", smallest, " bytes, however much is recomputed");
@@ -316,7 +325,8 @@ struct CompiledProgram::State {
   }
 
   std::shared_ptr<PreparedPlan> Prepare(const Request& request, const MemoryOptions& memory) {
-    auto prepared = std::make_shared<PreparedPlan>(MakePlan(request, memory), PlanInputs(request));
+    auto prepared = std::make_shared<PreparedPlan>(MakePlan(request, memory, memory.recompute),
+                                                   PlanInputs(request));
     return Allocated(std::move(prepared), request, memory);
   }
 
@@ -337,7 +347,7 @@ struct CompiledProgram::State {
   std::string LessMemory(const Request& request, const MemoryOptions& memory) noexcept {
     try {
       const auto planned_bytes = [&](const MemoryOptions& other) {
-        Plan plan = MakePlan(request, other, /*is_observed=*/false).plan;
+        Plan plan = MakePlan(request, other, other.recompute, /*is_observed=*/false).plan;
         PlanStorage(&plan);
         return plan.planned_bytes;
       };
@@ -360,32 +370,52 @@ struct CompiledProgram::State {
     }
   }
 
-  // A plan that will never run isn't shown to the user's observer.
-  Segment MakePlan(const Request& request, const MemoryOptions& memory, bool is_observed = true) {
+  // Leaves the named checkpoints that the plan, of the root block or of a body, has values of. If
+  // there are none, nothing is recomputed. A name that no block knows stays in the root's list, for
+  // the pass to report.
+  void KeepCheckpointsOf(const Plan& plan, bool is_root, MemoryOptions* memory) const {
+    if (memory->recompute != Recompute::kCheckpoints) return;
+    std::erase_if(memory->checkpoints, [&](const std::string& name) {
+      for (const ValueId value : plan.ids()) {
+        if (plan[value].name == name) return false;
+      }
+      for (size_t i = 1; i < program->block_count(); ++i) {
+        if (program->block(static_cast<int32_t>(i))->FindLocalVar(name) != nullptr) return true;
+      }
+      return !is_root;
+    });
+    if (memory->checkpoints.empty()) memory->recompute = Recompute::kNothing;
+  }
+
+  // `in_bodies`: what to recompute in the bodies of loops and branches. A plan that will never run
+  // isn't shown to the user's observer.
+  Segment MakePlan(const Request& request, const MemoryOptions& memory, Recompute in_bodies,
+                   bool is_observed = true) {
     PipelineOptions passes = options.passes;
     if (!is_observed) passes.plan_observer = nullptr;
-    const PassContext context{
-        .registry = *registry, .memory = memory, .forced_kernels = options.kernels};
-    // The budget is that of the whole plan, and the names are those of its variables.
-    MemoryOptions of_bodies = memory;
-    if (memory.recompute == Recompute::kBudget || memory.recompute == Recompute::kCheckpoints) {
-      of_bodies.recompute = Recompute::kNothing;
-      of_bodies.checkpoints.clear();
-    }
-    of_bodies.skip.clear();
-    const PassContext body_context{
-        .registry = *registry, .memory = of_bodies, .forced_kernels = options.kernels};
+    const auto run_passes = [&](Plan* plan, bool is_root) {
+      PassContext context{
+          .registry = *registry, .memory = memory, .forced_kernels = options.kernels};
+      if (!is_root) {
+        // The budget is that of the whole plan.
+        context.memory.recompute =
+            in_bodies == Recompute::kBudget ? Recompute::kNothing : in_bodies;
+        context.memory.skip.clear();
+      }
+      KeepCheckpointsOf(*plan, is_root, &context.memory);
+      RunPlanPasses(context, plan, passes);
+    };
     if (request.first_op == 0) arrays->clear();
     Segment segment =
         LowerSegment({.registry = *registry,
                       .scope = *scope,
                       .place = place,
                       .positions = positions,
-                      .body_passes = [&](Plan* body) { RunPlanPasses(body_context, body, passes); },
+                      .body_passes = [&](Plan* body) { run_passes(body, false); },
                       .max_loop_iterations = options.max_loop_iterations,
                       .arrays = arrays},
                      *program, request.feeds, request.fetches, request.first_op);
-    RunPlanPasses(context, &segment.plan, passes);
+    run_passes(&segment.plan, true);
     return segment;
   }
 

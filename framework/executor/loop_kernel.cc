@@ -476,6 +476,13 @@ class LoopKernel final : public Kernel {
       const ValueId root = stashed.stash.value;
       if (stashed.value != root || stashed.is_placed) continue;
       const auto [value, index, shift] = stashed.stash;
+      if (body_[root].storage == Storage::kMade) {
+        // The stack of a loop inside: an array of this iteration's own.
+        TensorArray& arrays = loop_->is_gradient ? *context.input(index).array()
+                                                 : ArrayOf(context.output(index));
+        *tensors_.Of(root) = Tensor::OfArray(arrays.Nested(slot));
+        continue;
+      }
       if (loop_->is_gradient) {
         // The gradient half may overwrite a slot that it has read: nobody else will.
         MoveStorage(root, InputSlot(context, index, slot + shift, StackSlotBytes(body_[root])));
@@ -550,8 +557,10 @@ class LoopKernel final : public Kernel {
                   " in others or outside: expected an array, to whose elements iterations write");
   }
 
-  static void Add(const Tensor& value, int64_t done, Tensor* sum) {
-    if (value.is_selected_rows()) return AppendRows(value, done, sum);
+  void Add(const Tensor& value, int64_t done, Tensor* sum) const {
+    if (value.is_selected_rows()) {
+      return CountsBefore() ? AppendRows(value, done, sum) : ScatterRows(value, done, sum);
+    }
     // The first one is the sum so far: 0 + x would turn -0 into 0.
     if (done == 0) return CopyData(value, sum->raw_data());
     value.dtype() == DType::kFloat64 ? AddTo<double>(value, sum) : AddTo<float>(value, sum);
@@ -566,6 +575,28 @@ class LoopKernel final : public Kernel {
                   static_cast<size_t>(bytes));
     }
     std::ranges::copy(value.rows(), sum->rows().begin() + done * rows);
+  }
+
+  // Each row of the sum has its place, which is unused until an iteration has that row.
+  static void ScatterRows(const Tensor& value, int64_t done, Tensor* sum) {
+    if (done == 0) std::ranges::fill(sum->rows(), -1);
+    value.dtype() == DType::kFloat64 ? ScatterRows<double>(value, sum)
+                                     : ScatterRows<float>(value, sum);
+  }
+
+  template <typename T>
+  static void ScatterRows(const Tensor& value, Tensor* sum) {
+    const int64_t rows = value.shape()[0];
+    const int64_t width = rows == 0 ? 0 : value.element_count() / rows;
+    for (int64_t i = 0; i < rows; ++i) {
+      const int64_t row = value.rows()[static_cast<size_t>(i)];
+      if (row < 0) continue;
+      const T* from = value.data<T>() + i * width;
+      T* to = sum->data<T>() + row * width;
+      int64_t& place = sum->rows()[static_cast<size_t>(row)];
+      for (int64_t k = 0; k < width; ++k) to[k] = place < 0 ? from[k] : to[k] + from[k];
+      place = row;
+    }
   }
 
   void Finish(const KernelContext& context, int64_t count) {

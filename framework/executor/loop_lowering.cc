@@ -491,10 +491,9 @@ class LoopLowering {
     if (feed) fetch.like = feeds_[*feed].outer;
     TensorMeta& meta = fetch.outer_meta;
     if (!meta.is_selected_rows()) return;
-    SKIFF_ENFORCE(SlotCount() >= 0, kUnimplemented, op_.type, ": the sparse gradient \"", outer,
-                  "\" would have rows for an unknown number of iterations: expected a dense one, "
-                  "is_sparse = false");
-    meta.shape[0] *= SlotCount();
+    // The rows of all iterations one after the other; if nobody knows how many, a place for each
+    // row of the dense tensor.
+    meta.shape[0] = SlotCount() < 0 ? meta.height() : meta.shape[0] * SlotCount();
   }
 
   void AddRecurrentSeeds() {
@@ -622,9 +621,6 @@ class LoopLowering {
       const ValueId root = plan.StorageOf(value);
       if (!reads_data || !filled.contains(root) || !seen.insert(root).second) return;
       if (plan[root].storage == Storage::kScope) return;
-      SKIFF_ENFORCE(plan[root].storage != Storage::kMade, kUnimplemented, op_.type,
-                    ": a loop inside whose number of iterations isn't known before a run has no "
-                    "gradient: expected one that counts the parts of its inputs, or is_test");
       stashes_.push_back(root);
     };
     ForEachInput(gradient_instructions_, look);
@@ -843,13 +839,15 @@ class LoopLowering {
       const auto feed = std::ranges::find_if(
           forward->loop.feeds, [&](const LoopFeed& link) { return link.value == root; });
       const bool is_feed = value.storage == Storage::kFeed;
+      // The stack of a loop inside, which is an array itself.
+      const bool is_array = SlotCount() < 0 || value.storage == Storage::kMade;
       // One slot more: what a carried value is when the loop ends.
-      const int64_t slots = SlotCount() < 0 ? -1 : SlotCount() + (is_feed ? 1 : 0);
-      TensorMeta meta{.shape = Shape({slots < 0 ? 0 : slots * StackSlotBytes(value)}),
+      const int64_t slots = SlotCount() + (is_feed ? 1 : 0);
+      TensorMeta meta{.shape = Shape({is_array ? 0 : slots * StackSlotBytes(value)}),
                       .dtype = DType::kUint8,
-                      .is_array = slots < 0};
+                      .is_array = is_array};
       stacks.push_back(outer_.AddValue(value.name + "@STACK", meta,
-                                       slots < 0 ? Storage::kMade : Storage::kArena));
+                                       is_array ? Storage::kMade : Storage::kArena));
       const int output = static_cast<int>(forward->instruction.outputs.size());
       forward->instruction.outputs.push_back(stacks.back());
       if (!is_feed) {

@@ -73,11 +73,19 @@ void TensorArray::Clear() {
   for (Element& element : elements_) element.is_present = false;
 }
 
+const std::shared_ptr<TensorArray>& TensorArray::Nested(int64_t slot) {
+  const auto index = static_cast<size_t>(slot);
+  if (index >= nested_.size()) nested_.resize(index + 1);
+  if (nested_[index] == nullptr) nested_[index] = std::make_shared<TensorArray>(place_);
+  return nested_[index];
+}
+
 int64_t TensorArray::bytes() const {
   int64_t bytes = 0;
   for (const Element& element : elements_) {
     if (element.tensor.has_data()) bytes += element.tensor.buffer()->bytes();
   }
+  for (const auto& array : nested_) bytes += array == nullptr ? 0 : array->bytes();
   return bytes;
 }
 

@@ -33,7 +33,11 @@ class TensorArray {
   void Remove(int64_t index);
   void Clear();
 
-  // Returns the bytes of memory that the array owns.
+  // Returns the array of a slot, which is made if it isn't there. It is no element; removing
+  // elements leaves it as it is.
+  const std::shared_ptr<TensorArray>& Nested(int64_t slot);
+
+  // Returns the bytes of memory that the array and those nested in it own.
   int64_t bytes() const;
 
  private:
@@ -45,6 +49,7 @@ class TensorArray {
 
   Place place_;
   std::vector<Element> elements_;
+  std::vector<std::shared_ptr<TensorArray>> nested_;
 };
 
 }  // namespace skiff

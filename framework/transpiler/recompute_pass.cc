@@ -234,7 +234,7 @@ class Recomputation {
     const Instruction& instruction = At(i);
     const bool is_one_op = instruction.kind == InstructionKind::kOp;
     const bool is_copy = instruction.kind == InstructionKind::kCopy;
-    if ((!is_one_op && !is_copy) || fixed_.contains(i)) return false;
+    if ((!is_one_op && !is_copy) || instruction.sets_rows || fixed_.contains(i)) return false;
     if (cutting.cheap_only && IsProduct(instruction)) return false;
     if (is_copy) {
       return ValueOf(instruction.outputs[0]).storage == Storage::kArena;

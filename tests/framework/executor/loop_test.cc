@@ -1,6 +1,7 @@
 // Loops and branches: the body of a plan computes what the same ops compute one after the other.
 #include "framework/plan/loop.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,6 +18,7 @@
 #include "framework/builder/loss.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
+#include "framework/builder/optimizer/adam.h"
 #include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/static_rnn.h"
@@ -233,6 +235,96 @@ TEST(CondTest, TrainsTheBranchThatRuns) {
   }
 }
 
+// A state that a while changes n times, n known in a run only.
+Variable Repeat(const Variable& x, const Variable& first, const Variable& n) {
+  return layers::WhileLoop([&](const Variables& v) { return layers::LessThan(v[0], n); },
+                           [&](const Variables& v) {
+                             return Variables{layers::Scale(v[0], {.bias = 1.0f}), Cell(x, v[1])};
+                           },
+                           {layers::FillConstant({1}, DType::kInt64, 0.0), first})[1];
+}
+
+Variable RepeatUnrolled(const Variable& x, Variable h, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) h = Cell(x, h);
+  return h;
+}
+
+void ExpectNear(const std::vector<float>& found, const std::vector<float>& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-6f) << i;
+}
+
+// Its gradient reads what each run of it has left, one run for each step of the layer.
+TEST(NestedLoops, AWhileInALayerWrittenStepByStep) {
+  const auto nested = [] {
+    const Variable xs = layers::Data("xs", {3, kBatch, kWidth});
+    const Variable counts = layers::Data("counts", {3, 1}, DType::kInt64);
+    const Variable first = FirstState();
+    layers::StaticRnn rnn;
+    rnn.Body([&] {
+      const Variable x = rnn.StepInput(xs);
+      const Variable n = rnn.StepInput(counts);
+      const Variable before = rnn.Memory(first);
+      const Variable state = Repeat(x, before, n);
+      rnn.UpdateMemory(before, state);
+      rnn.StepOutput(state);
+    });
+    return layers::Mean(layers::Square(rnn.Outputs()[0]));
+  };
+  for (const std::vector<int64_t>& counts : std::vector<std::vector<int64_t>>{{1, 3, 2}, {2, 0, 4}}) {
+    const auto unrolled = [&] {
+      const Variable xs = layers::Data("xs", {3, kBatch, kWidth});
+      layers::Data("counts", {3, 1}, DType::kInt64);
+      const std::vector<Variable> parts = layers::Unstack(xs, 0);
+      Variable state = FirstState();
+      std::vector<Variable> outputs;
+      for (size_t t = 0; t < parts.size(); ++t) {
+        state = RepeatUnrolled(parts[t], state, counts[t]);
+        outputs.push_back(layers::Assign(state));
+      }
+      return layers::Mean(layers::Square(layers::Stack(outputs, 0)));
+    };
+    const FeedList feeds = {{"xs", Numbers({3, kBatch, kWidth}, 4)},
+                            {"counts", Tensor::FromValues<int64_t>({3, 1}, counts)}};
+    ExpectNear(Train(nested, feeds), Train(unrolled, feeds));
+  }
+}
+
+TEST(NestedLoops, AWhileInAWhileAndInABranch) {
+  const auto nested = [](bool in_a_branch) {
+    const Variable x = layers::Data("x", {kBatch, kWidth});
+    const Variable n = layers::Data("n", {1}, DType::kInt64);
+    const Variable zero = layers::FillConstant({1}, DType::kInt64, 0.0);
+    const auto body = [&](const Variables& v) {
+      const Variable next = layers::Scale(v[0], {.bias = 1.0f});
+      return Variables{next, Repeat(x, v[1], next)};
+    };
+    const auto loop = [&] {
+      return layers::WhileLoop([&](const Variables& v) { return layers::LessThan(v[0], n); }, body,
+                               {zero, FirstState()});
+    };
+    if (!in_a_branch) return layers::Mean(layers::Square(loop()[1]));
+    const Variable flag = layers::LessThan(zero, n);
+    const Variables result = layers::Cond(
+        flag, [&] { return Variables{loop()[1]}; }, [&] { return Variables{FirstState()}; });
+    return layers::Mean(layers::Square(result[0]));
+  };
+  const auto unrolled = [](int64_t n) {
+    const Variable x = layers::Data("x", {kBatch, kWidth});
+    layers::Data("n", {1}, DType::kInt64);
+    Variable state = FirstState();
+    for (int64_t i = 1; i <= n; ++i) state = RepeatUnrolled(x, state, i);
+    return layers::Mean(layers::Square(state));
+  };
+  for (const int64_t n : {1, 3}) {
+    const FeedList feeds = {{"x", Numbers({kBatch, kWidth}, 4)},
+                            {"n", Tensor::FromValues<int64_t>({1}, {n})}};
+    const std::vector<float> expected = Train([&] { return unrolled(n); }, feeds);
+    ExpectNear(Train([&] { return nested(false); }, feeds), expected);
+    ExpectNear(Train([&] { return nested(true); }, feeds), expected);
+  }
+}
+
 TEST(NestedLoops, TrainAsTheUnrolledProgram) {
   constexpr int64_t kOuter = 3;
   constexpr int64_t kInner = 2;
@@ -274,11 +366,8 @@ TEST(NestedLoops, TrainAsTheUnrolledProgram) {
     return layers::Mean(layers::Square(layers::Stack(outputs, 0)));
   };
   const FeedList feeds = {{"xs", Numbers({kOuter, kInner, kBatch, kWidth}, 4)}};
-  const std::vector<float> a = Train(nested, feeds);
-  const std::vector<float> b = Train(unrolled, feeds);
-  ASSERT_EQ(a.size(), b.size());
   // The unrolled program adds up the gradients of all steps in one sum, the nested one in two.
-  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-6f) << i;
+  ExpectNear(Train(nested, feeds), Train(unrolled, feeds));
 }
 
 // Returns the gradients of the parameters of a network in float64, and those by central
@@ -546,6 +635,50 @@ TEST(LoopGradients, OfSparseLookups) {
 }
 
 // A variable of the scope that the body writes: a gradient op reads what its iteration has read.
+// In a while nobody knows how many rows there will be: the gradient has a place for each row of the
+// table. Adam in its lazy mode sees which of them the iterations had.
+TEST(LoopGradients, OfSparseLookupsInAWhile) {
+  const auto train = [](bool in_a_while, int64_t n) {
+    Program main, startup;
+    main.seed = startup.seed = 7;
+    Variable loss;
+    {
+      const ProgramGuard guard(&main, &startup);
+      const Variable ids = layers::Data("ids", {5, 2}, DType::kInt64);
+      const auto add = [&](const Variable& t, const Variable& sum) {
+        const Variable id = layers::Reshape(layers::Gather(ids, t), {2});
+        const Variable row = layers::Embedding(
+            id, {.rows = 7, .width = 3, .is_sparse = true, .param_attr = {.name = "table"}});
+        return layers::Tanh(sum * 0.5f + row);
+      };
+      const auto index = [](int64_t i) {
+        return layers::FillConstant({1}, DType::kInt64, static_cast<double>(i));
+      };
+      Variable state = layers::FillConstant({2, 3}, DType::kFloat32, 0.0);
+      if (in_a_while) {
+        const Variable end = index(n);
+        state = layers::WhileLoop(
+            [&](const Variables& v) { return layers::LessThan(v[0], end); },
+            [&](const Variables& v) {
+              return Variables{layers::Scale(v[0], {.bias = 1.0f}), add(v[0], v[1])};
+            },
+            {index(0), state})[1];
+      } else {
+        for (int64_t i = 0; i < n; ++i) state = add(index(i), state);
+      }
+      loss = layers::Mean(layers::Square(state));
+      optimizer::Adam({.learning_rate = 0.1, .lazy_mode = true}).Minimize(loss);
+    }
+    Executor executor(Place::Cpu());
+    executor.Run(startup);
+    CompiledProgram step = executor.Compile(main);
+    const Tensor ids = Tensor::FromValues<int64_t>({5, 2}, {1, 2, 2, 2, 0, 6, 1, 1, 3, 2});
+    for (int i = 0; i < 3; ++i) step.Run({{"ids", ids}}, {loss});
+    return executor.scope().Get("table").ToVector<float>();
+  };
+  for (const int64_t n : {1, 3, 5}) ExpectNear(train(true, n), train(false, n));
+}
+
 TEST(LoopGradients, OfAFactorInTheScopeThatTheBodyWrites) {
   const auto network = [](bool with_loop) {
     return [with_loop] {
@@ -756,6 +889,74 @@ TEST(LoopMemory, OfAForwardLoopDoesNotDependOnItsLength) {
     return bound.statistics().planned_bytes;
   };
   EXPECT_EQ(planned(10), planned(10'000));
+}
+
+// What the iterations leave for the gradient is most of the memory of this step.
+TEST(LoopMemory, ABudgetReachesIntoTheBody) {
+  const FeedList feeds = {{"xs", Numbers({20, kBatch, kWidth}, 1)}};
+  const auto network = [] {
+    const Variable xs = layers::Data("xs", {20, kBatch, kWidth});
+    const Variable first = FirstState();
+    layers::StaticRnn rnn;
+    rnn.Body([&] {
+      const Variable x = rnn.StepInput(xs);
+      const Variable before = rnn.Memory(first);
+      Variable h = Cell(x, before);
+      for (int i = 0; i < 4; ++i) h = layers::Sigmoid(layers::Tanh(h) + before);
+      rnn.UpdateMemory(before, h);
+    rnn.StepOutput(h);
+    });
+    return layers::Mean(layers::Square(rnn.Outputs()[0]));
+  };
+  const auto planned_bytes = [&](const MemoryOptions& memory) {
+    Program main, startup;
+    Variable loss;
+    {
+      const ProgramGuard guard(&main, &startup);
+      loss = network();
+      optimizer::Sgd({.learning_rate = 0.1}).Minimize(loss);
+    }
+    Executor executor(Place::Cpu());
+    executor.Run(startup);
+    return executor.Compile(main, {.memory = memory}).Bind(feeds, {loss}).statistics().planned_bytes;
+  };
+  const int64_t all = planned_bytes({});
+  const int64_t least = planned_bytes({.recompute = Recompute::kLeastMemory});
+  EXPECT_LT(least * 10, all * 9);
+  const int64_t budget = (all + least) / 2;
+  EXPECT_LE(planned_bytes({.recompute = Recompute::kBudget, .budget_bytes = budget}), budget);
+  const CompileOptions within_budget = {
+      .memory = {.recompute = Recompute::kBudget, .budget_bytes = budget}};
+  EXPECT_EQ(Train(network, feeds, 3, within_budget), Train(network, feeds));
+}
+
+// The name is one of the body.
+TEST(LoopMemory, ACheckpointMayBeInTheBody) {
+  const FeedList feeds = {{"xs", Numbers({6, kBatch, kWidth}, 1)}};
+  std::string name;
+  const auto network = [&] {
+    const Variable xs = layers::Data("xs", {6, kBatch, kWidth});
+    const Variable first = FirstState();
+    layers::StaticRnn rnn;
+    rnn.Body([&] {
+      const Variable x = rnn.StepInput(xs);
+      const Variable before = rnn.Memory(first);
+      const Variable kept = layers::Sigmoid(Cell(x, before));
+      name = kept.name();
+      const Variable h = layers::Tanh(layers::Exp(layers::Tanh(kept)));
+      rnn.UpdateMemory(before, h);
+      rnn.StepOutput(h);
+    });
+    return layers::Mean(layers::Square(rnn.Outputs()[0]));
+  };
+  const std::vector<float> expected = Train(network, feeds);
+  CompileOptions options;
+  options.memory.recompute = Recompute::kCheckpoints;
+  options.memory.checkpoints = {name};
+  EXPECT_EQ(Train(network, feeds, 3, options), expected);
+  options.memory.checkpoints = {"nothing"};
+  EXPECT_THAT(ErrorText(ErrorCode::kNotFound, [&] { Train(network, feeds, 3, options); }),
+              ::testing::HasSubstr("the program computes no checkpoint \"nothing\""));
 }
 
 TEST(LoopErrors, NameTheIterationAndLeaveTheScope) {

@@ -1,0 +1,26 @@
+// is_empty: whether X has no elements.
+//
+// Source: Fluid's is_empty.
+#include "framework/op/registry.h"
+#include "operators/tensor/kernels/data_movement.h"
+
+namespace skiff {
+
+void RegisterIsEmpty(OpRegistry& registry) {
+  OpDef def;
+  def.type = "is_empty";
+  def.doc = "Whether X has no elements.";
+  def.inputs = {{.name = "X", .doc = "Any tensor.", .shape_only = true}};
+  def.outputs = {{.name = "Out", .doc = "bool [1]."}};
+  def.infer = [](OpContext& context) { context.SetOutput("Out", Shape({1}), DType::kBool); };
+  def.no_gradient_reason = "the result is a bool";
+  registry.Add(std::move(def));
+  AddKernelsForAllDTypes(registry, "is_empty", [](PrepareContext& context) {
+    return MakeRowsKernel([x = context.InputIndex("X"),
+                           out = context.OutputIndex("Out")](const KernelContext& run) {
+      *run.output(out).data<bool>() = run.input(x).element_count() == 0;
+    });
+  });
+}
+
+}  // namespace skiff

@@ -1,0 +1,190 @@
+// tensor_array_to_tensor: the elements of an array, joined along an axis.
+//
+// Source: Fluid's tensor_array_to_tensor. The elements must be there from 0 on and differ in
+// nothing but their extent at `axis`; with use_stack not even there.
+//
+// Gradient: each element's part of Out@GRAD, which is added to the array X@GRAD.
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "framework/base/element_count.h"
+#include "framework/base/error.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "framework/tensor/tensor_array.h"
+#include "operators/common/input_checks.h"
+#include "operators/tensor/kernels/data_movement.h"
+#include "operators/tensor/kernels/tensor_array_access.h"
+
+namespace skiff {
+namespace {
+
+// How the elements lie in the joined tensor.
+struct Join {
+  Join(const OpContext& context, int rank)
+      : stacks(context.Attr<bool>("use_stack")),
+        axis(NormalizeAxis(context.IntAttr("axis"), rank + (stacks ? 1 : 0),
+                           context.op().type + ": axis")) {}
+
+  // Returns the extent that the element takes at `axis`.
+  int64_t ExtentOf(const Tensor& element) const { return stacks ? 1 : element.shape()[axis]; }
+  // Returns the elements of one run of bytes that lie together, for an extent of 1.
+  int64_t InnerCount(const Shape& element) const {
+    return element.element_count(stacks ? axis : axis + 1, element.rank());
+  }
+
+  bool stacks;
+  int axis;
+};
+
+void CheckElement(const Join& join, const Tensor& first, const Tensor& element, int64_t index) {
+  Shape expected = first.shape();
+  if (!join.stacks && element.shape().rank() == expected.rank()) {
+    expected[join.axis] = element.shape()[join.axis];
+  }
+  SKIFF_ENFORCE(element.shape() == expected && element.dtype() == first.dtype(), kInvalidArgument,
+                "tensor_array_to_tensor: element ", index, " is ", element.dtype(), " ",
+                element.shape(), ", element 0 is ", first.dtype(), " ", first.shape(),
+                join.stacks ? ": expected the same shape" : ": expected the same but at the axis");
+}
+
+void Infer(OpContext& context) {
+  const TensorMeta& element = ElementMeta(context, "X");
+  const Join join(context, element.shape.rank());
+  Shape shape = element.shape;
+  if (join.stacks) {
+    std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
+    dims.insert(dims.begin() + join.axis, -1);
+    shape = Shape(dims);
+  } else {
+    shape[join.axis] = -1;
+  }
+  context.SetOutput("Out", shape, element.dtype);
+  context.SetOutput("OutIndex", Shape({-1}), DType::kInt32);
+}
+
+// Calls copy(part, joined, bytes) for each run of bytes of an element and of the joined tensor.
+template <typename Copy>
+void ForEachRun(const Join& join, const Tensor& element, const Tensor& joined, int64_t offset,
+                const Copy& copy) {
+  const int64_t inner = join.InnerCount(element.shape()) * SizeOf(element.dtype());
+  const int64_t run = join.ExtentOf(element) * inner;
+  const int64_t stride = joined.shape()[join.axis] * inner;
+  const int64_t runs = element.shape().element_count(0, join.axis);
+  for (int64_t i = 0; i < runs; ++i) copy(i * run, i * stride + offset * inner, run);
+}
+
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  return MakeKernel([x = context.InputIndex("X"), out = context.OutputIndex("Out"),
+                     index = context.OutputIndex("OutIndex"),
+                     join = Join(context, context.Input("X").shape.rank())](
+                        const KernelContext& run) {
+    const TensorArray& array = *run.input(x).array();
+    const int64_t count = array.size();
+    SKIFF_ENFORCE(count > 0, kOutOfRange, "tensor_array_to_tensor: X has no elements");
+    const Tensor& first = array.At(0);
+    Tensor extents(Shape({count}), DType::kInt32);
+    int64_t extent = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      CheckElement(join, first, array.At(i), i);
+      extents.data<int32_t>()[i] = static_cast<int32_t>(join.ExtentOf(array.At(i)));
+      extent += join.ExtentOf(array.At(i));
+    }
+    std::vector<int64_t> dims(first.shape().dims().begin(), first.shape().dims().end());
+    if (join.stacks) dims.insert(dims.begin() + join.axis, 0);
+    dims[static_cast<size_t>(join.axis)] = extent;
+    Tensor joined(Shape(dims), first.dtype());
+    int64_t offset = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      const Tensor& element = array.At(i);
+      const auto* from = static_cast<const char*>(element.raw_data());
+      auto* to = static_cast<char*>(joined.raw_data());
+      ForEachRun(join, element, joined, offset, [&](int64_t part, int64_t place, int64_t bytes) {
+        std::memcpy(to + place, from + part, static_cast<size_t>(bytes));
+      });
+      offset += join.ExtentOf(element);
+    }
+    run.output(out) = std::move(joined);
+    if (index >= 0) run.output(index) = std::move(extents);
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  return MakeKernel([x = context.InputIndex("X"), out_grad = context.InputIndex("Out@GRAD"),
+                     x_grad = context.OutputIndex("X@GRAD"),
+                     join = Join(context, context.Input("X").shape.rank())](
+                        const KernelContext& run) {
+    const TensorArray& array = *run.input(x).array();
+    TensorArray& gradients = *run.output(x_grad).array();
+    const Tensor& joined = run.input(out_grad);
+    int64_t offset = 0;
+    for (int64_t i = 0; i < array.size(); ++i) {
+      const Tensor& element = array.At(i);
+      if (gradients.Find(i) == nullptr) {
+        Tensor& made = gradients.Make(i, element.shape(), element.dtype(), element.lod());
+        std::ranges::fill(made.values<T>(), T(0));
+      }
+      T* sum = gradients.At(i).data<T>();
+      const T* from = joined.data<T>();
+      ForEachRun(join, element, joined, offset, [&](int64_t part, int64_t place, int64_t bytes) {
+        const auto at = [](int64_t offset_bytes) {
+          return offset_bytes / static_cast<int64_t>(sizeof(T));
+        };
+        for (int64_t k = 0; k < at(bytes); ++k) sum[at(part) + k] += from[at(place) + k];
+      });
+      offset += join.ExtentOf(element);
+    }
+  });
+}
+
+std::vector<AttrDef> Attributes() {
+  return {{.name = "axis",
+           .type = AttrType::kInt,
+           .default_value = 0,
+           .doc = "Along which the elements are joined; negative from the back."},
+          {.name = "use_stack",
+           .type = AttrType::kBool,
+           .default_value = false,
+           .doc = "Whether `axis` is a new axis, with an extent of 1 for each element."}};
+}
+
+}  // namespace
+
+void RegisterTensorArrayToTensor(OpRegistry& registry) {
+  OpDef def;
+  def.type = "tensor_array_to_tensor";
+  def.doc = "The elements of an array, joined along an axis.";
+  def.inputs = {{.name = "X", .doc = "The array.", .checks_data = true, .array = true}};
+  def.outputs = {{.name = "Out", .doc = "The elements in their order."},
+                 {.name = "OutIndex",
+                  .doc = "int32: the extent of each element at the axis.",
+                  .dispensable = true}};
+  def.attrs = Attributes();
+  def.infer = Infer;
+  def.grad = GradOp("tensor_array_to_tensor_grad", {"X", "Out@GRAD"}, {"X@GRAD"});
+  def.data_dependent_shape = true;
+  registry.Add(std::move(def));
+  AddKernelsForAllDTypes(registry, "tensor_array_to_tensor", Prepare);
+
+  OpDef grad;
+  grad.type = "tensor_array_to_tensor_grad";
+  grad.doc = "Adds each element's part of Out@GRAD to an array of gradients.";
+  grad.inputs = {{.name = "X", .doc = "Of tensor_array_to_tensor.", .array = true},
+                 {.name = "Out@GRAD", .doc = "The gradient of Out."}};
+  grad.outputs = {{.name = "X@GRAD", .doc = "The gradients of the elements.", .array = true}};
+  grad.attrs = Attributes();
+  grad.infer = [](OpContext& context) {
+    const TensorMeta& element = ElementMeta(context, "X");
+    context.SetOutput("X@GRAD", element.shape, element.dtype);
+  };
+  grad.no_gradient_reason = "second derivatives are not provided";
+  registry.Add(std::move(grad));
+  registry.AddCpuKernels<float, double>(
+      "tensor_array_to_tensor_grad",
+      []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+}
+
+}  // namespace skiff
