@@ -254,9 +254,8 @@ bool BlockLowering::OwnsArray(const std::string& name) const {
 
 ValueId BlockLowering::AddArray(const std::string& name) {
   const auto known = inputs_.arrays->find(ArrayName(name));
-  // Of the declared shape nothing is known but the dtype.
   TensorMeta meta = MetaOf(*FindVar(name));
-  meta.shape = {};
+  meta.lod_level = -1;
   if (known != inputs_.arrays->end()) meta = known->second.element;
   return AddValue(ArrayName(name), meta, Storage::kScope);
 }

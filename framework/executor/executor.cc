@@ -376,13 +376,17 @@ struct CompiledProgram::State {
   void KeepCheckpointsOf(const Plan& plan, bool is_root, MemoryOptions* memory) const {
     if (memory->recompute != Recompute::kCheckpoints) return;
     std::erase_if(memory->checkpoints, [&](const std::string& name) {
-      for (const ValueId value : plan.ids()) {
-        if (plan[value].name == name) return false;
-      }
+      bool is_inside = false;
       for (size_t i = 1; i < program->block_count(); ++i) {
-        if (program->block(static_cast<int32_t>(i))->FindLocalVar(name) != nullptr) return true;
+        const Block& block = *program->block(static_cast<int32_t>(i));
+        is_inside = is_inside || block.FindLocalVar(name) != nullptr;
       }
-      return !is_root;
+      if (is_root) return is_inside && program->root()->FindLocalVar(name) == nullptr;
+      bool is_made = false;
+      for (const ValueId value : plan.ids()) {
+        is_made = is_made || (plan[value].name == name && plan[value].storage == Storage::kArena);
+      }
+      return !is_inside || !is_made;
     });
     if (memory->checkpoints.empty()) memory->recompute = Recompute::kNothing;
   }

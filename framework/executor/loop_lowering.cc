@@ -764,9 +764,16 @@ class LoopLowering {
     Plan& plan = line_.plan();
     std::set<std::string> written;
     std::set<ValueId> seen;
+    std::map<std::string, int> late_arrays;
     ForEachInput(instructions, [&](ValueId value, bool) {
       if (plan[value].storage != Storage::kScope || !seen.insert(value).second) return;
       if (OwnsArray(value)) return half->loop.scope_values.push_back({.value = value});
+      if (half->loop.is_gradient && plan[value].meta.is_array) {
+        // An array of gradients isn't there yet, or ops in between add to it.
+        const auto [known, is_new] = late_arrays.emplace(plan[value].name, -1);
+        if (is_new) known->second = AddLateInput(half, plan[value].name);
+        return half->loop.scope_values.push_back({.value = value, .index = known->second});
+      }
       const ValueId outer = outer_.TryRead(plan[value].name);
       if (!outer) return;  // the body makes it before it reads it
       half->loop.scope_values.push_back({.value = value, .index = AddInput(half, outer, true)});
@@ -1014,12 +1021,6 @@ void EmitGradient(BlockLowering* outer, const Op& op, const OpDef& def, size_t p
   Instruction& instruction = prepared.instruction;
   instruction.position = position;
   CheckScopeIsAsBefore(outer, op, instruction);
-  // Ops in between have added to arrays of gradients.
-  for (ValueId& input : instruction.inputs) {
-    if (!input) continue;
-    const PlanValue& value = outer->plan()[input];
-    if (value.storage == Storage::kScope && value.meta.is_array) input = outer->TryRead(value.name);
-  }
   auto loop = std::make_shared<Loop>(*instruction.loop);
   for (const auto& [input, name] : prepared.reads) {
     const ValueId value = outer->TryRead(name);

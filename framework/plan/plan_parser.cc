@@ -233,6 +233,7 @@ class PlanParser {
         fetch.output = OptionalIndex("output");
         fetch.input = OptionalIndex("input");
         fetch.feed = OptionalIndex("feed");
+        fetch.like = OptionalIndex("like");
       } else if (scan_.TryWord("stack")) {
         LoopStash& stash = loop->stashes.emplace_back();
         stash.value = ParseBodyValue();
@@ -241,6 +242,7 @@ class PlanParser {
       } else if (scan_.TryWord("variable")) {
         LoopScopeValue& variable = loop->scope_values.emplace_back();
         variable.value = ParseBodyValue();
+        if (scan_.TryWord("own")) continue;
         variable.index = OptionalIndex("output");
         variable.is_output = variable.index >= 0;
         if (!variable.is_output) variable.index = OptionalIndex("input");
@@ -288,13 +290,16 @@ class PlanParser {
       const bool is_carried = fetch.kind == LoopFetch::Kind::kCarried;
       check(has(fetch.value) && in(fetch.output, outputs) && in(fetch.input, inputs));
       check(in(fetch.feed, loop.feeds.size()) && (fetch.feed >= 0) == is_carried);
+      check(in(fetch.like, inputs));
     }
     for (const LoopStash& stash : loop.stashes) {
       check(has(stash.value) && stash.index >= 0);
       check(in(stash.index, loop.is_gradient ? inputs : outputs));
     }
     for (const LoopScopeValue& variable : loop.scope_values) {
-      check(has(variable.value) && variable.index >= 0);
+      check(has(variable.value));
+      const bool is_own = loop.body[variable.value].meta.is_array && variable.index == -1;
+      check(is_own || variable.index >= 0);
       check(in(variable.index, variable.is_output ? outputs : inputs));
     }
     check(in(loop.condition_feed, loop.feeds.size()) && in(loop.condition_input, inputs));
@@ -302,6 +307,10 @@ class PlanParser {
   }
 
   void ParseMarks(Instruction* instruction) {
+    const size_t start = scan_.position();
+    if (scan_.TryWord("sets_rows")) {
+      scan_.ThrowAt(start, "a text doesn't tell how rows follow from those that an op sets");
+    }
     if (TrySetting("workspaces")) ParseWorkspaces(instruction);
     if (TrySetting("block")) instruction->block = scan_.Number<int32_t>("the index of a block");
     instruction->position =
@@ -445,6 +454,7 @@ class PlanParser {
     if (TrySetting("selected_rows")) {
       layout = Layout::SelectedRows(scan_.Number<int64_t>("the rows of a dense tensor"));
     }
+    value->meta.is_array = scan_.TryWord("array");
     value->is_alone = scan_.TryWord("alone");
     value->is_checkpoint = scan_.TryWord("checkpoint");
   }

@@ -35,6 +35,7 @@ std::string DeclarationText(const Plan& plan, ValueId id) {
   if (value.meta.persistable) text += " persistable";
   if (layout.is_blocked()) text += StrCat(" blocked=", layout.channel_block);
   if (layout.selected_rows) text += StrCat(" selected_rows=", layout.height);
+  if (value.meta.is_array) text += " array";
   if (value.is_alone) text += " alone";
   if (value.is_checkpoint) text += " checkpoint";
   return text + StorageText(plan, value);
@@ -201,7 +202,7 @@ class PlanPrinter {
     for (const LoopFetch& fetch : loop.fetches) {
       text += StrCat(inside, "out ", NameOf(fetch.kind), " ", fetch.value.index(),
                      SettingText("output", fetch.output), SettingText("input", fetch.input),
-                     SettingText("feed", fetch.feed), "\n");
+                     SettingText("feed", fetch.feed), SettingText("like", fetch.like), "\n");
     }
     for (const LoopStash& stash : loop.stashes) {
       text += StrCat(inside, "stack ", stash.value.index(), SettingText("index", stash.index),
@@ -209,7 +210,10 @@ class PlanPrinter {
     }
     for (const LoopScopeValue& variable : loop.scope_values) {
       text += StrCat(inside, "variable ", variable.value.index(),
-                     SettingText(variable.is_output ? "output" : "input", variable.index), "\n");
+                     variable.index < 0
+                         ? " own"
+                         : SettingText(variable.is_output ? "output" : "input", variable.index),
+                     "\n");
     }
     return text + inside + PlanPrinter(loop.body, inside).Print() + indent + "}";
   }
@@ -220,7 +224,8 @@ class PlanPrinter {
   }
 
   std::string MarksText(const Instruction& instruction) {
-    std::string text = WorkspacesText(instruction);
+    std::string text = instruction.sets_rows ? " sets_rows" : "";
+    text += WorkspacesText(instruction);
     if (instruction.block != 0) text += StrCat(" block=", instruction.block);
     if (instruction.position != next_position_) text += StrCat(" position=", instruction.position);
     const auto position = static_cast<int64_t>(instruction.position);

@@ -17,8 +17,8 @@
 //
 // - The plan starts with its place and the policy by which values share memory.
 // - A value is name#index. Where it is declared, these follow: its dtype and shape; whichever apply
-//   of lod=N, persistable, blocked=N, selected_rows=H (of a dense tensor with H rows), alone and
-//   checkpoint; and where it is stored: @scope, @feed, @made, @stack, @ and another value, in that
+//   of lod=N, persistable, blocked=N, selected_rows=H (of a dense tensor with H rows), array, alone
+//   and checkpoint; and where it is stored: @scope, @feed, @made, @stack, @ and another value, in that
 //   one's storage, or @ and a number, at this offset of the arena; nothing while the offset isn't
 //   planned.
 // - A value is declared where an instruction writes it, or else by a line `value …`. Values that
@@ -28,8 +28,7 @@
 //   write for others, what they read of others, the partition into blocks (elements=N row_axis=N
 //   parts=N), and its members.
 // - A loop lists what it leaves for others and needs of them, by which its links go (in, out,
-// stack,
-//   variable: loop.h), and the plan of its body. The values of the body have indices of their own:
+//   stack, variable: loop.h), and the plan of its body. The values of the body have indices of their own:
 //     loop while [n#4 int64 [1] @0] from [i#0, c#1] block=0 {
 //       runs condition_feed=1 max=1000
 //       in carried 0 input=0
@@ -42,7 +41,8 @@
 //   unless it is one more than that of the instruction before; `block=N` unless that is 0; and
 //   `id=N` unless that is the position. A copy is for the op at its position, or for the nearest
 //   one.
-// - Where the program was made (CreationSite) is left out.
+// - Where the program was made (CreationSite) is left out. So are LoDs, and how rows follow from
+//   those that an op of a body sets: parsing throws where the text says that one does (sets_rows).
 #pragma once
 
 #include <string>

@@ -20,9 +20,11 @@ namespace {
 void Infer(OpContext& context) {
   const TensorMeta& x = context.Input("X");
   RankTableSize(context);
+  SKIFF_ENFORCE(x.lod_level >= 0, kInvalidArgument,
+                "array_to_lod_tensor: no op before writes to the array X");
   SKIFF_ENFORCE(x.shape.rank() >= 1, kInvalidArgument,
                 "array_to_lod_tensor: the elements of X have the shape ", x.shape,
-                ", expected rows; does an op write to the array?");
+                ", expected rows");
   const auto& ranked = context.Input("RankTable").shape_lod;
   const int64_t rows =
       ranked == nullptr ? -1 : static_cast<int64_t>(ranked->offsets.back().back());

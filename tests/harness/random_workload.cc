@@ -25,6 +25,7 @@
 #include "framework/builder/program_guard.h"
 #include "framework/builder/static_rnn.h"
 #include "framework/builder/tensor.h"
+#include "framework/builder/tensor_array.h"
 #include "framework/ir/op_role.h"
 #include "tests/harness/prepared_op.h"
 
@@ -394,8 +395,9 @@ class Generator {
     const bool trained = values_[*source].trained;
     if (trained) values_[*source].overwritable = false;
     const Variable x = VariableOf(*source);
-    AddLayer(Chance(0.4)   ? LoopOverParts(x)
-             : Chance(0.6) ? CountingLoop(x, 0)
+    AddLayer(Chance(0.3)   ? LoopOverParts(x)
+             : Chance(0.4) ? CountingLoop(x, 0)
+             : Chance(0.5) ? LoopOverArray(x, 0)
                            : Branch(x, 0),
              trained);
   }
@@ -416,13 +418,38 @@ class Generator {
   Variable CountingLoop(const Variable& x, int depth) {
     const Variable end = layers::FillConstant({1}, DType::kInt64, static_cast<double>(Below(4)));
     const Variable zero = layers::FillConstant({1}, DType::kInt64, 0.0);
-    // Only loops that aren't inside others have a gradient (docs/loops.md).
     return layers::WhileLoop(
         [&](const Variables& v) { return layers::LessThan(v[0], end); },
         [&](const Variables& v) {
           return Variables{layers::Increment(layers::Assign(v[0])), SomeOps(x, v[1], depth + 1)};
         },
         {zero, x})[1];
+  }
+
+  // Each iteration makes an element of an array of an earlier one. Elements may be overwritten, and
+  // others than the last are read, too.
+  Variable LoopOverArray(const Variable& x, int depth) {
+    const auto index = [](size_t value) {
+      return layers::FillConstant({1}, DType::kInt64, static_cast<double>(value));
+    };
+    const size_t count = Below(4);
+    const Variable end = index(count);
+    const Variable array = layers::CreateArray(dtype_);
+    layers::ArrayWrite(x, index(0), array);
+    const bool overwrites = Chance(0.3);
+    layers::WhileLoop([&](const Variables& v) { return layers::LessThan(v[0], end); },
+                      [&](const Variables& v) {
+                        const Variable before = layers::ArrayRead(array, v[0]);
+                        const Variable next = layers::Increment(layers::Assign(v[0]));
+                        const Variable after = SomeOps(x, before, depth + 1);
+                        if (overwrites) layers::ArrayWrite(layers::Tanh(after), next, array);
+                        layers::ArrayWrite(after, next, array);
+                        return Variables{next};
+                      },
+                      {index(0)});
+    const Variable last = layers::ArrayRead(array, end);
+    if (Chance(0.5)) return last;
+    return layers::Tanh(last + layers::ArrayRead(array, index(Below(count + 1))));
   }
 
   Variable Branch(const Variable& x, int depth) {
@@ -436,7 +463,7 @@ class Generator {
   Variable SomeOps(const Variable& x, Variable state, int depth) {
     const int count = 1 + static_cast<int>(Below(4));
     for (int i = 0; i < count; ++i) {
-      switch (Below(depth < 2 ? 6 : 5)) {
+      switch (Below(depth < 2 ? 8 : 5)) {
         case 0:
           state = layers::Tanh(state);
           break;
@@ -451,6 +478,12 @@ class Generator {
           break;
         case 4:
           state = layers::Dropout(state, 0.25f);
+          break;
+        case 5:
+          state = CountingLoop(state, depth);
+          break;
+        case 6:
+          state = LoopOverArray(state, depth);
           break;
         default:
           state = Branch(state, depth);
@@ -521,7 +554,8 @@ class Generator {
     Block* root = main_->root();
     std::vector<Var> sources;
     for (const auto& var : root->vars()) {
-      const bool read = var->is_parameter || var->name.ends_with(kGradSuffix);
+      const bool read = (var->is_parameter || var->name.ends_with(kGradSuffix)) &&
+                        var->kind != VarKind::kLoDTensorArray;
       if (read && var->dtype == dtype_) sources.push_back(*var);
     }
     const auto& ops = root->ops();
@@ -563,7 +597,7 @@ class Generator {
     for (const auto& op : program.root()->ops()) {
       for (const std::string& name : op->OutputNames()) {
         const Var* var = program.root()->GetVar(name);
-        if (var->kind == VarKind::kStepScopes) continue;
+        if (var->kind == VarKind::kStepScopes || var->kind == VarKind::kLoDTensorArray) continue;
         if (options_.smooth && !IsFloat(var->dtype)) continue;
         if (!Contains(names, name)) names.push_back(name);
       }

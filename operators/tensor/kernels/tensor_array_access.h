@@ -18,12 +18,12 @@ inline void CheckArrayIndex(const OpContext& context) {
                 ", expected int64");
 }
 
-// For shape rules: throws an Error (kInvalidArgument) unless something is known of the elements of
-// an input.
+// For shape rules: returns what is known of the elements of an input. Throws an Error
+// (kInvalidArgument) in a plan if nothing has written any.
 inline const TensorMeta& ElementMeta(const OpContext& context, std::string_view slot) {
   const TensorMeta& array = context.Input(slot);
-  SKIFF_ENFORCE(array.shape.rank() > 0, kInvalidArgument, context.op().type, ": nothing is known ",
-                "of the elements of ", slot, ": expected an op that writes to the array before");
+  SKIFF_ENFORCE(array.lod_level >= 0, kInvalidArgument, context.op().type, ": no op before writes ",
+                "to the array ", slot);
   return array;
 }
 

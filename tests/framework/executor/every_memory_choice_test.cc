@@ -102,10 +102,12 @@ class Coverage {
 };
 
 // Nothing for the few programs whose ops refuse the data that comes to them.
-std::optional<std::vector<RunTrace>> Expected(const Workload& workload) {
+std::optional<std::vector<RunTrace>> Expected(const Workload& workload,
+                                              std::string* refusal = nullptr) {
   try {
     return RunWorkload(workload, NoReuse().options);
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (refusal != nullptr) *refusal = error.what();
     return std::nullopt;
   }
 }
@@ -170,13 +172,14 @@ class RandomProgramsTest : public ::testing::Test {
     int64_t plans_reordered = 0;
     int64_t plans_with_replays = 0;
     int64_t plans_that_share = 0;
-    int64_t refused = 0;
+    std::vector<std::string> refused;
     const uint64_t end = std::min(first_ + kProgramsATest, FLAGS_first_program + FLAGS_programs);
     for (uint64_t number = first_; number < end; ++number) {
       const Workload workload = Draw(number);
-      const auto expected = Expected(workload);
+      std::string refusal;
+      const auto expected = Expected(workload, &refusal);
       if (!expected) {
-        ++refused;
+        refused.push_back(StrCat("program ", number, ": ", refusal));
         continue;
       }
       coverage.Count(workload);
@@ -209,7 +212,7 @@ class RandomProgramsTest : public ::testing::Test {
     }
     EXPECT_GT(plans_reordered, 0);
     EXPECT_GT(plans_that_share, 0);
-    EXPECT_LE(refused, 2);
+    EXPECT_LE(refused.size(), 2u) << Join(refused, "\n");
   }
 
  private:
