@@ -46,6 +46,7 @@ Tensor& TensorArray::Make(int64_t index, const Shape& shape, DType dtype, const 
       element.tensor = Tensor(shape, dtype, std::shared_ptr<Buffer>(held));
     }
   } else {
+    const MemoryTagScope tag(MemoryTag::kArena);
     element.tensor = Tensor(shape, dtype, place_);
   }
   element.is_present = true;
