@@ -55,6 +55,95 @@ void AppendBranch(const LayerCall& call, const Variable& condition, const Branch
 
 }  // namespace
 
+void Switch::Case(const Variable& condition, const std::function<void()>& body) {
+  const LayerCall call("switch", "", site_);
+  call.Enforce(!has_default_, "a case after the default");
+  const Variable first =
+      none_before_.defined() ? LogicalAnd(none_before_, condition, site_) : condition;
+  Add(first, body);
+  const Variable fails = LogicalNot(condition, site_);
+  none_before_ = none_before_.defined() ? LogicalAnd(none_before_, fails, site_) : fails;
+}
+
+void Switch::Default(const std::function<void()>& body) {
+  const LayerCall call("switch", "", site_);
+  call.Enforce(!has_default_, "a second default");
+  call.Enforce(none_before_.defined(), "a default without a case before it");
+  has_default_ = true;
+  Add(none_before_, body);
+}
+
+void Switch::Add(const Variable& condition, const std::function<void()>& body) {
+  const LayerCall call("switch", "", site_);
+  AppendBranch(call, condition, {.block = BuildBlock(body), .results = {}});
+}
+
+IfElse::IfElse(const Variable& mask, Site site)
+    : mask_(mask), site_(site), outer_(&CurrentBlock()) {
+  const LayerCall call("if_else", "", site);
+  call.Use(mask);
+  call.Enforce(mask.dtype() == DType::kBool, "the mask \"", mask.name(), "\" is ", mask.dtype(),
+               ", expected bool");
+}
+
+void IfElse::IfTrue(const std::function<Variables()>& body) { Build(true, body); }
+void IfElse::IfFalse(const std::function<Variables()>& body) { Build(false, body); }
+
+Variable IfElse::Input(const Variable& x) {
+  const LayerCall call("if_else", "", site_);
+  call.Enforce(building_ >= 0, "Input is called outside of IfTrue and IfFalse");
+  call.Use(x);
+  for (const Rows& rows : inputs_) {
+    if (rows.of.name() == x.name()) return rows.parts[building_];
+  }
+  const BlockGuard guard(outer_);
+  Rows rows{.of = x, .parts = {call.NewOutput(), call.NewOutput()}};
+  Op op("split_lod_tensor");
+  op.SetInput("X", {call.Use(x)}).SetInput("Mask", {mask_.name()});
+  op.SetOutput("OutTrue", {rows.parts[1].name()}).SetOutput("OutFalse", {rows.parts[0].name()});
+  call.Append(std::move(op));
+  inputs_.push_back(rows);
+  return rows.parts[building_];
+}
+
+void IfElse::Build(bool value, const std::function<Variables()>& body) {
+  const LayerCall call("if_else", "", site_);
+  call.Enforce(!is_built_[value], value ? "IfTrue" : "IfFalse", " is called twice");
+  building_ = value ? 1 : 0;
+  const Branch branch = BuildBranch(call, body, site_);
+  building_ = -1;
+  is_built_[value] = true;
+  results_[value] = branch.results;
+  const BlockUses uses = UsesOutside(*branch.block);
+  // It runs if it has rows.
+  std::vector<std::string> rows;
+  for (const Rows& input : inputs_) {
+    const std::string& name = input.parts[value].name();
+    if (std::ranges::count(uses.reads, name) > 0) rows.push_back(name);
+  }
+  call.Enforce(!rows.empty(), value ? "IfTrue" : "IfFalse", " has no Input");
+  Op op("conditional_block");
+  op.SetInput("Cond", rows).SetInput("Input", uses.reads);
+  op.SetOutput("Out", uses.writes).SetOutput("Scope", {NewScopes(call)});
+  op.SetAttr("sub_block", BlockIndex{branch.block->index()}).SetAttr("is_scalar_condition", false);
+  call.Append(std::move(op));
+}
+
+Variables IfElse::Outputs() {
+  const LayerCall call("if_else", "", site_);
+  call.Enforce(is_built_[0] && is_built_[1], "Outputs is called before IfTrue and IfFalse");
+  call.Enforce(results_[0].size() == results_[1].size(), "IfTrue returns ", results_[1].size(),
+               " variables, IfFalse ", results_[0].size(), ": expected as many");
+  Variables merged;
+  for (size_t i = 0; i < results_[0].size(); ++i) {
+    Op op("merge_lod_tensor");
+    op.SetInput("X", {mask_.name()}).SetInput("Mask", {mask_.name()});
+    op.SetInput("InTrue", {results_[1][i].name()}).SetInput("InFalse", {results_[0][i].name()});
+    merged.push_back(call.AppendFor(std::move(op)));
+  }
+  return merged;
+}
+
 void AssignTo(const Variable& x, const Variable& to, Site site) {
   const LayerCall call("assign", "", site);
   call.Enforce(x.dtype() == to.dtype() && DimsAgree(x.dims(), to.dims()), "\"", x.name(), "\" is ",

@@ -49,6 +49,66 @@ Variables SwitchCase(const Variable& index,
                      const std::vector<std::pair<int64_t, std::function<Variables()>>>& branches,
                      const std::function<Variables()>& otherwise, Site site = Site::current());
 
+// One of several blocks that assign to variables outside (AssignTo): that of the first case whose
+// condition, one bool, is true, else the default.
+//
+//   Switch choose;
+//   choose.Case(layers::LessThan(step, warmup), [&] { layers::AssignTo(slow, rate); });
+//   choose.Default([&] { layers::AssignTo(fast, rate); });
+class Switch {
+ public:
+  explicit Switch(Site site = Site::current()) : site_(site) {}
+  // Throw an Error (kInvalidArgument) after Default, and what `body` throws. Default needs a case
+  // before it.
+  void Case(const Variable& condition, const std::function<void()>& body);
+  void Default(const std::function<void()>& body);
+
+ private:
+  void Add(const Variable& condition, const std::function<void()>& body);
+
+  Site site_;
+  Variable none_before_;  // whether no case so far is true
+  bool has_default_ = false;
+};
+
+// Two blocks for the rows of a batch: one works on the rows for which a mask, bool [rows, 1], is
+// true, the other on the rest.
+//
+//   IfElse by_row(mask);
+//   by_row.IfTrue([&] { return Variables{layers::Tanh(by_row.Input(x))}; });
+//   by_row.IfFalse([&] { return Variables{by_row.Input(x) * 0.5f}; });
+//   Variable y = by_row.Outputs()[0];  // [rows, …]
+class IfElse {
+ public:
+  explicit IfElse(const Variable& mask, Site site = Site::current());
+  // Each must be called once. `body` returns variables with a row for each of its rows. Throws an
+  // Error (kInvalidArgument) if it is called twice, and what `body` throws.
+  void IfTrue(const std::function<Variables()>& body);
+  void IfFalse(const std::function<Variables()>& body);
+  // Returns the rows of x, which has as many as the mask, that the block works on. Throws an Error
+  // (kInvalidArgument) outside of the two blocks.
+  Variable Input(const Variable& x);
+  // Returns the results of both blocks, row by row. Throws an Error (kInvalidArgument) unless both
+  // have been built and return as many.
+  Variables Outputs();
+
+ private:
+  struct Rows {
+    Variable of;        // the variable that was split
+    Variable parts[2];  // those where the mask is false, and true
+  };
+
+  void Build(bool value, const std::function<Variables()>& body);
+
+  Variable mask_;
+  Site site_;
+  Block* outer_ = nullptr;
+  int building_ = -1;  // 0 or 1: the block that is being built
+  std::vector<Rows> inputs_;
+  Variables results_[2];
+  bool is_built_[2] = {false, false};
+};
+
 // A loop as Fluid's programs have it: the body assigns to variables outside (AssignTo), among them
 // the condition. A variable that is made as a constant, such as a first state, is marked
 // stop_gradient: undo that (StopGradient(false)) if a gradient is to flow through it.

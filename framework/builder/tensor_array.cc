@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "framework/builder/layer_call.h"
+#include "framework/builder/tensor.h"
+#include "framework/tensor/shape.h"
 
 namespace skiff::layers {
 namespace {
@@ -50,6 +52,29 @@ Variable ArrayLength(const Variable& array, Site site) {
   Op op("lod_array_length");
   op.SetInput("X", {call.Use(array)});
   return call.AppendFor(std::move(op));
+}
+
+Variable ArrayToTensor(const Variable& array, const ArrayToTensorOptions& options, Site site) {
+  const LayerCall call("tensor_array_to_tensor", "", site);
+  EnforceArray(call, array);
+  Op op("tensor_array_to_tensor");
+  op.SetInput("X", {call.Use(array)}).SetOutput("OutIndex", {call.NewOutput().name()});
+  op.SetAttr("axis", options.axis).SetAttr("use_stack", options.stack);
+  return call.AppendFor(std::move(op));
+}
+
+Variable TensorToArray(const Variable& x, Site site) {
+  const LayerCall call("tensor_to_array", "", site);
+  call.Use(x);
+  call.Enforce(!x.dims().empty() && x.dims()[0] >= 0, "\"", x.name(), "\" is ", Shape(x.dims()),
+               ", expected a known number of parts");
+  const Variable array = NewArray(call, x.dtype());
+  const std::vector<Variable> parts = Unstack(x, 0, site);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    ArrayWrite(parts[i], FillConstant({1}, DType::kInt64, static_cast<double>(i), site), array,
+               site);
+  }
+  return array;
 }
 
 Variable LodRankTable(const Variable& x, Site site) {

@@ -26,6 +26,18 @@ Variable ArrayRead(const Variable& array, const Variable& index, Site site = Sit
 // Returns the largest index that has an element, plus 1: int64 [1].
 Variable ArrayLength(const Variable& array, Site site = Site::current());
 
+struct ArrayToTensorOptions {
+  int64_t axis = 0;    // negative from the back
+  bool stack = false;  // along a new axis
+};
+// Returns all elements, joined along the axis. They must be there from 0 on, and differ in nothing
+// but their extent at the axis. The ops that follow are planned when the number of elements is
+// known; no gradient flows from there into a loop that has written the array.
+Variable ArrayToTensor(const Variable& array, const ArrayToTensorOptions& options = {},
+                       Site site = Site::current());
+// Returns an array of the parts of x along dim 0, which must be known.
+Variable TensorToArray(const Variable& x, Site site = Site::current());
+
 // Arrays of time steps. A rank table lists the sequences of a ragged variable, the longest one
 // first; element t of an array has row t of each sequence that is longer than t, in that order.
 

@@ -208,6 +208,7 @@ void BlockLowering::DefineOutputs(const Op& op, const OpDef& def, Instruction* i
   for (size_t i = 0; i < names.size(); ++i) {
     TensorMeta& meta = context.mutable_outputs()[i];
     if (sets_rows && !meta.is_array) DeclareRowsOfRun(&meta);
+    if (def.data_dependent_shape && (op.role() & kRoleBackward) != 0) TakeForwardRows(names[i], &meta);
     instruction->outputs.push_back(
         names[i] == kEmptyVarName ? ValueId() : Define(def, names[i], meta));
     if (!instruction->outputs.back() || !(sets_rows || reads_varying)) continue;
@@ -238,6 +239,17 @@ void BlockLowering::DeclareRowsOfRun(TensorMeta* meta) const {
     // It follows from no other.
     meta->lod = std::make_shared<const LoDGroup>(LoDGroup{.offsets = meta->lod->offsets});
   }
+}
+
+// A gradient has the shape of its forward variable, which is known by then. So it needs no segment
+// of its own, in which the forward half of a branch would be missing.
+void BlockLowering::TakeForwardRows(const std::string& gradient, TensorMeta* meta) {
+  const size_t suffix = gradient.find(kGradSuffix);
+  const ValueId forward =
+      suffix == std::string::npos ? ValueId() : Current(gradient.substr(0, suffix));
+  if (!forward || meta->shape.rank() == 0 || meta->shape[0] >= 0) return;
+  const Shape& known = plan_[forward].meta.shape;
+  if (known.is_known() && known.rank() == meta->shape.rank()) meta->shape[0] = known[0];
 }
 
 const std::string& BlockLowering::ArrayName(const std::string& name) const {

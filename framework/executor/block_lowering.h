@@ -97,6 +97,8 @@ class BlockLowering {
   void DefineOutputs(const Op& op, const OpDef& def, Instruction* instruction);
   void CheckOutputPlaces(const Op& op, const OpDef& def, const Instruction& instruction) const;
   ValueId Define(const OpDef& def, const std::string& name, const TensorMeta& meta);
+  // Gives a gradient whose rows depend on data those of its forward variable.
+  void TakeForwardRows(const std::string& gradient, TensorMeta* meta);
   // Sets what is known of an output whose rows only the kernel knows.
   void DeclareRowsOfRun(TensorMeta* meta) const;
   // Returns the name of the array outside.

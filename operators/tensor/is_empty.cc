@@ -10,7 +10,7 @@ void RegisterIsEmpty(OpRegistry& registry) {
   OpDef def;
   def.type = "is_empty";
   def.doc = "Whether X has no elements.";
-  def.inputs = {{.name = "X", .doc = "Any tensor.", .shape_only = true}};
+  def.inputs = {{.name = "X", .doc = "Any tensor."}};
   def.outputs = {{.name = "Out", .doc = "bool [1]."}};
   def.infer = [](OpContext& context) { context.SetOutput("Out", Shape({1}), DType::kBool); };
   def.no_gradient_reason = "the result is a bool";

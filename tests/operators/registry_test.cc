@@ -30,6 +30,8 @@ const std::map<std::string, std::string> kWithoutCase = {
     {"write_to_array", "arrays: tests/framework/executor/tensor_array_test.cc"},
     {"read_from_array", "arrays: tensor_array_test.cc"},
     {"lod_array_length", "arrays: tensor_array_test.cc"},
+    {"tensor_array_to_tensor", "arrays: tensor_array_test.cc"},
+    {"tensor_array_to_tensor_grad", "arrays: tensor_array_test.cc"},
     {"lod_tensor_to_array", "arrays: tests/framework/executor/dynamic_rnn_test.cc"},
     {"array_to_lod_tensor", "arrays: dynamic_rnn_test.cc"},
     {"shrink_rnn_memory", "its rows are known in a run only: dynamic_rnn_test.cc"},

@@ -235,6 +235,68 @@ TEST(CondTest, TrainsTheBranchThatRuns) {
   }
 }
 
+void ExpectNear(const std::vector<float>& found, const std::vector<float>& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-6f) << i;
+}
+
+TEST(SwitchTest, RunsTheFirstCaseThatHolds) {
+  const auto choose = [](float x) {
+    Program main, startup;
+    Variable result;
+    {
+      const ProgramGuard guard(&main, &startup);
+      const auto value = [](double number) {
+        return layers::FillConstant({1}, DType::kFloat32, number);
+      };
+      const Variable input = layers::Data("x", {1});
+      result = layers::Assign(value(0));
+      layers::Switch choice;
+      choice.Case(layers::LessThan(input, value(1)), [&] { layers::AssignTo(value(10), result); });
+      choice.Case(layers::LessThan(input, value(2)), [&] { layers::AssignTo(value(20), result); });
+      choice.Default([&] { layers::AssignTo(input * 100.0f, result); });
+      EXPECT_THAT(InvalidArgumentText([&] { choice.Default([] {}); }),
+                  ::testing::HasSubstr("a second default"));
+    }
+    Executor executor(Place::Cpu());
+    return executor.Run(main, {{"x", Tensor::FromValues<float>({1}, {x})}}, {result})[0].Item<float>();
+  };
+  EXPECT_EQ(choose(0), 10);
+  EXPECT_EQ(choose(1), 20);
+  EXPECT_EQ(choose(3), 300);
+}
+
+// Two layers for the rows of a batch, trained as if each row chose one of the results of both.
+TEST(IfElseTest, TrainsEachBlockOnItsRows) {
+  const auto layer = [](const Variable& x, const std::string& name) {
+    return layers::Tanh(layers::Fc(x, 3, {.param_attr = {.name = name}}));
+  };
+  const auto by_rows = [&] {
+    const Variable x = layers::Data("x", {4, 2});
+    const Variable mask = layers::Data("mask", {4, 1}, DType::kBool);
+    const Variable hidden = layers::Fc(x, 2, {.param_attr = {.name = "h"}});
+    layers::IfElse choice(mask);
+    choice.IfTrue([&] { return Variables{layer(choice.Input(hidden), "a")}; });
+    choice.IfFalse([&] { return Variables{layer(choice.Input(hidden), "b")}; });
+    return layers::Mean(layers::Square(choice.Outputs()[0]));
+  };
+  const auto by_where = [&] {
+    const Variable x = layers::Data("x", {4, 2});
+    const Variable mask = layers::Data("mask", {4, 1}, DType::kBool);
+    const Variable hidden = layers::Fc(x, 2, {.param_attr = {.name = "h"}});
+    const Variable chosen = layers::Cast(mask, DType::kFloat32);
+    const Variable a = layer(hidden, "a");
+    const Variable b = layer(hidden, "b");
+    return layers::Mean(layers::Square(a * chosen + b * (chosen * -1.0f + 1.0f)));
+  };
+  for (const std::vector<bool>& mask : std::vector<std::vector<bool>>{
+           {true, false, false, true}, {true, true, true, true}, {false, false, false, false}}) {
+    const FeedList feeds = {{"x", Numbers({4, 2}, 3)},
+                            {"mask", Tensor::FromValues<bool>({4, 1}, mask)}};
+    ExpectNear(Train(by_rows, feeds), Train(by_where, feeds));
+  }
+}
+
 // A state that a while changes n times, n known in a run only.
 Variable Repeat(const Variable& x, const Variable& first, const Variable& n) {
   return layers::WhileLoop([&](const Variables& v) { return layers::LessThan(v[0], n); },
@@ -247,11 +309,6 @@ Variable Repeat(const Variable& x, const Variable& first, const Variable& n) {
 Variable RepeatUnrolled(const Variable& x, Variable h, int64_t n) {
   for (int64_t i = 0; i < n; ++i) h = Cell(x, h);
   return h;
-}
-
-void ExpectNear(const std::vector<float>& found, const std::vector<float>& expected) {
-  ASSERT_EQ(found.size(), expected.size());
-  for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-6f) << i;
 }
 
 // Its gradient reads what each run of it has left, one run for each step of the layer.

@@ -175,6 +175,40 @@ TEST_F(TensorArrayTest, CarriesGradientsFromElementToElement) {
   EXPECT_NEAR(found[1].Item<double>(), 8 * std::pow(1.1, 7) + 5, 1e-12);
 }
 
+TEST_F(TensorArrayTest, JoinsElements) {
+  Variable joined, stacked, side_by_side, gradient;
+  Build([&] {
+    const Variable x = Input();
+    const Variable array = layers::CreateArray(DType::kFloat64);
+    layers::ArrayWrite(x, Index(0), array);
+    layers::ArrayWrite(layers::Square(x), Index(1), array);
+    joined = layers::ArrayToTensor(array);
+    side_by_side = layers::ArrayToTensor(array, {.axis = 1});
+    stacked = layers::ArrayToTensor(array, {.axis = -1, .stack = true});
+    const Variable weights =
+        layers::AssignValue({1, 2, 2}, std::vector<double>{1, 2, 3, 4});
+    gradient = GradientOf(layers::ReduceSum(stacked * weights), x);
+  });
+  const auto found = Run({{"x", Numbers({5, 7})}}, {joined, side_by_side, stacked, gradient});
+  EXPECT_EQ(found[0].shape(), Shape({2, 2}));
+  EXPECT_THAT(found[0].ToVector<double>(), ElementsAre(5, 7, 25, 49));
+  EXPECT_EQ(found[1].shape(), Shape({1, 4}));
+  EXPECT_THAT(found[1].ToVector<double>(), ElementsAre(5, 7, 25, 49));
+  EXPECT_EQ(found[2].shape(), Shape({1, 2, 2}));
+  EXPECT_THAT(found[2].ToVector<double>(), ElementsAre(5, 25, 7, 49));
+  EXPECT_THAT(found[3].ToVector<double>(), ElementsAre(1 + 2 * 2 * 5, 3 + 4 * 2 * 7));
+}
+
+TEST_F(TensorArrayTest, IsMadeOfTheParts) {
+  Variable last;
+  Build([&] {
+    const Variable x = layers::Data("x", {3, 2}, DType::kFloat64);
+    last = layers::ArrayRead(layers::TensorToArray(x), Index(2));
+  });
+  const Tensor x = Tensor::FromValues<double>({3, 2}, {1, 2, 3, 4, 5, 6});
+  EXPECT_THAT(Run({{"x", x}}, {last})[0].ToVector<double>(), ElementsAre(5, 6));
+}
+
 TEST_F(TensorArrayTest, AnErrorNamesTheIterationAndLeavesTheScopeAsItWas) {
   Variable loss;
   Build([&] {
