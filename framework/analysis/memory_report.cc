@@ -12,6 +12,7 @@
 #include "framework/base/error.h"
 #include "framework/base/number_text.h"
 #include "framework/ir/op_role.h"
+#include "framework/plan/loop.h"
 
 namespace skiff {
 namespace {
@@ -55,6 +56,9 @@ MemoryReport ReportMemory(const Plan& plan) {
   for (size_t i = 0; i < plan.instructions.size(); ++i) {
     const Instruction& instruction = plan.instructions[i];
     report.op_names.push_back(instruction.Name());
+    if (instruction.kind == InstructionKind::kLoop) {
+      report.loops.push_back({.instruction = i, .body = ReportMemory(instruction.loop->body)});
+    }
     for (const ValueId output : instruction.outputs) {
       if (!output) continue;
       const PlanValue& value = plan[output];
@@ -98,6 +102,11 @@ std::string DescribePeak(const MemoryReport& report, size_t blocks) {
     text += StrCat("\n  ", DescribeBlock(live[i]));
   }
   if (live.size() > blocks) text += StrCat("\n  and ", live.size() - blocks, " smaller ones");
+  for (const LoopMemory& loop : report.loops) {
+    if (loop.instruction != report.peak) continue;
+    text += StrCat("\nin the body of ", report.op_names[report.peak], ", ",
+                   DescribePeak(loop.body, blocks));
+  }
   return text;
 }
 

@@ -22,6 +22,8 @@ struct PlannedBuffer {
   int32_t last = 0;
 };
 
+struct LoopMemory;
+
 struct MemoryReport {
   int64_t max_live_bytes = 0;
   int64_t planned_bytes = 0;
@@ -30,9 +32,17 @@ struct MemoryReport {
   std::vector<int64_t> live_bytes;    // by instruction
   std::vector<std::string> op_names;  // by instruction
   std::vector<PlannedBuffer> blocks;  // in the order in which they are first written
+  std::vector<LoopMemory> loops;
 
   // Returns the blocks that are live at the peak, the largest first.
   std::vector<PlannedBuffer> BlocksAtPeak() const;
+};
+
+// The body of a loop or a branch. Its arena is a workspace of the instruction, once for all
+// iterations.
+struct LoopMemory {
+  size_t instruction = 0;
+  MemoryReport body;
 };
 
 // Returns a report on the plan. Offsets are -1 until storage is planned.
@@ -45,7 +55,7 @@ std::string MebibytesText(int64_t bytes);
 // (models/resnet/resnet.cc:88)".
 std::string DescribeBlock(const PlannedBuffer& block);
 // Returns the instruction at the peak and up to `blocks` of the largest blocks live there, one per
-// line.
+// line. If it is a loop, the same for its body follows.
 std::string DescribePeak(const MemoryReport& report, size_t blocks);
 
 }  // namespace skiff

@@ -22,7 +22,7 @@
 
 DEFINE_string(model, "resnet20",
               "mlp, lenet, resnet18, 20, 32, 34, 44, 50, 56, 101, 110, vgg11, 13, 16, 19, "
-              "ernie_tiny, ernie_mini, ernie_mini_dropout or ernie_20_layers");
+              "ernie_tiny, ernie_mini, ernie_mini_dropout, ernie_20_layers, char_lstm or char_gru");
 DEFINE_int64(batch_size, 64, "images per step");
 DEFINE_bool(inference, false, "plan the forward pass with the loss instead of a training step");
 DEFINE_int32(top, 10, "how many of the largest tensors at the peak to list");
@@ -126,6 +126,36 @@ void PrintTop(const PolicyFigures& figures) {
   }
 }
 
+// Prints what fills the bodies of loops and branches, each planned once for all its iterations.
+void PrintLoops(const MemoryReport& report, const std::string& indent) {
+  for (const LoopMemory& loop : report.loops) {
+    const MemoryReport& body = loop.body;
+    std::printf("%sbody of instruction %zu (%s): %.2f MiB planned, %.2f live at most, %.2f unshared\n",
+                indent.c_str(), loop.instruction, report.op_names[loop.instruction].c_str(),
+                static_cast<double>(body.planned_bytes) / kMegabyte,
+                static_cast<double>(body.max_live_bytes) / kMegabyte,
+                static_cast<double>(body.unshared_bytes) / kMegabyte);
+    for (const PlannedBuffer& block : TopBlocks(body)) {
+      std::printf("%s  %s\n", indent.c_str(), DescribeBlock(block).c_str());
+    }
+    PrintLoops(body, indent + "  ");
+  }
+}
+
+nlohmann::ordered_json LoopsJson(const MemoryReport& report) {
+  nlohmann::ordered_json loops = nlohmann::ordered_json::array();
+  for (const LoopMemory& loop : report.loops) {
+    loops.push_back({{"instruction", loop.instruction},
+                     {"op", report.op_names[loop.instruction]},
+                     {"max_live_bytes", loop.body.max_live_bytes},
+                     {"planned_bytes", loop.body.planned_bytes},
+                     {"unshared_bytes", loop.body.unshared_bytes},
+                     {"live_bytes", loop.body.live_bytes},
+                     {"loops", LoopsJson(loop.body)}});
+  }
+  return loops;
+}
+
 nlohmann::ordered_json Json(const std::vector<PolicyFigures>& all) {
   nlohmann::ordered_json policies = nlohmann::ordered_json::array();
   for (const PolicyFigures& figures : all) {
@@ -147,6 +177,7 @@ nlohmann::ordered_json Json(const std::vector<PolicyFigures>& all) {
                         {"ratio", figures.ratio()},
                         {"saving", Saving(figures)},
                         {"live_bytes", figures.report.live_bytes},
+                        {"loops", LoopsJson(figures.report)},
                         {"top", top}});
   }
   return {{"model", FLAGS_model},
@@ -180,6 +211,8 @@ int Run() {
   }
   PrintTable(all);
   PrintTop(all.back());
+  if (!all.back().report.loops.empty()) std::printf("\n");
+  PrintLoops(all.back().report, "");
   return 0;
 }
 

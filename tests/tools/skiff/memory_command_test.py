@@ -40,6 +40,16 @@ class MemoryCommand(unittest.TestCase):
         for better, worse in zip(POLICIES[1:], POLICIES):
             self.assertLessEqual(by_policy[better]["planned_bytes"], by_policy[worse]["planned_bytes"])
 
+    def test_shows_the_bodies_of_loops(self):
+        figures = self.figures("--model=char_lstm", "--batch_size=2", "--policy=arena")
+        loops = figures["policies"][0]["loops"]
+        self.assertEqual([loop["op"] for loop in loops], ["recurrent", "recurrent_grad"])
+        for loop in loops:
+            self.assertEqual(max(loop["live_bytes"]), loop["max_live_bytes"])
+            self.assertLess(loop["planned_bytes"], figures["policies"][0]["planned_bytes"])
+        result = run("--model=char_lstm", "--batch_size=2", "--policy=arena")
+        self.assertRegex(result.stdout, r"body of instruction \d+ \(recurrent\): [\d.]+ MiB planned")
+
     def test_prints_a_table_and_the_largest_tensors(self):
         result = run("--model=lenet", "--batch_size=4", "--top=2")
         self.assertEqual(result.returncode, 0, result.stderr)
