@@ -153,7 +153,7 @@ class Verifier {
       if (var == nullptr) {
         Report("input \"", name, "\" has no variable");
       } else if (!structure_only_ && !var->persistable && !written_.contains(var) &&
-                 !feeds_.contains(var)) {
+                 !feeds_.contains(var) && var->kind != VarKind::kLoDTensorArray) {
         Report("input \"", name, "\" is read before anything writes it");
         messages_.back().read_early = var;
       }

@@ -115,6 +115,8 @@ BackwardResult AppendBackward(const OpRegistry& registry, Program* program, std:
   // A feed wants a gradient if nothing excludes it. A parameter must, in addition, be one that is
   // trained.
   const auto leaf_wants = [&](const Var& var) {
+    // An array is empty until an op writes it.
+    if (var.kind == VarKind::kLoDTensorArray) return false;
     return !excluded(var) && (!var.is_parameter || trained(var));
   };
 

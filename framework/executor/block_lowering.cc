@@ -178,6 +178,12 @@ Instruction BlockLowering::ReadInputs(const Op& op, const OpDef& def, size_t pos
     }
   }
   instruction.reads_data = ReadsData(def, op);
+  // The op that sets the rows must have run, even if only these are read. The gradient half knows
+  // all rows when an iteration begins.
+  if (capture_ == nullptr || block_ != first_block_) return instruction;
+  for (size_t i = 0; i < instruction.inputs.size(); ++i) {
+    if (varying_.contains(instruction.inputs[i])) instruction.reads_data[i] = true;
+  }
   return instruction;
 }
 

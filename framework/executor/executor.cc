@@ -138,6 +138,8 @@ struct CompiledProgram::State {
     std::erase_if(plans, [](const CachedPlan& plan) { return !plan.prepared->is_current(); });
     const auto found = std::ranges::find_if(plans, [&](const CachedPlan& plan) {
       return plan.prepared->first_op() == first_op && plan.fetches == fetches &&
+             (first_op == 0 ||
+              AreAlike(plan.prepared->arrays_before(), before->arrays_after())) &&
              plan.prepared->BindFeeds(feeds);
     });
     if (found != plans.end()) {
@@ -189,6 +191,7 @@ struct CompiledProgram::State {
       while (!plan->is_last_segment()) {
         const FeedList carried = plan->TakeCarried();
         done.push_back(plan);
+        before = plan.get();
         plan = PlanFor(carried, fetches, plan->next_op());
         run_one(*plan);
       }
@@ -409,7 +412,8 @@ struct CompiledProgram::State {
       KeepCheckpointsOf(*plan, is_root, &context.memory);
       RunPlanPasses(context, plan, passes);
     };
-    if (request.first_op == 0) arrays->clear();
+    auto arrays = std::make_shared<ArrayMetas>();
+    if (request.first_op > 0) *arrays = before->arrays_after();
     Segment segment =
         LowerSegment({.registry = *registry,
                       .scope = *scope,
@@ -442,7 +446,7 @@ struct CompiledProgram::State {
   Place place;
   Scope* scope = nullptr;
   OpPositions positions;  // in the program as the user gave it
-  std::shared_ptr<ArrayMetas> arrays = std::make_shared<ArrayMetas>();
+  const PreparedPlan* before = nullptr;  // the segment before the one to plan
   CompileOptions options;
   bool trains = false;
   std::vector<PassReport> reports;

@@ -25,7 +25,11 @@ class SegmentLowering {
       first_op == 0 ? AddFeed(name, meta) : AddCarried(name, meta);
     }
     const auto& ops = block_.block().ops();
-    Segment segment{.plan = {}, .first_op = first_op, .next_op = first_op, .fetches = fetches};
+    Segment segment{.plan = {},
+                    .first_op = first_op,
+                    .next_op = first_op,
+                    .fetches = fetches,
+                    .arrays_before = *inputs_.arrays};
     for (; segment.next_op < ops.size(); ++segment.next_op) {
       const Op& op = *ops[segment.next_op];
       if (ReadsUnknownShape(op, segment.next_op)) break;
@@ -49,6 +53,7 @@ class SegmentLowering {
       block_.plan().fetches.push_back(Fetched(name));
     }
     segment.plan = std::move(block_.plan());
+    segment.arrays_after = *inputs_.arrays;
     return segment;
   }
 
@@ -145,6 +150,19 @@ class SegmentLowering {
 };
 
 }  // namespace
+
+bool AreAlike(const ArrayMetas& a, const ArrayMetas& b) {
+  return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
+    const TensorMeta& first = x.second.element;
+    const TensorMeta& second = y.second.element;
+    const bool have_equal_lods =
+        first.lod == second.lod || (first.lod != nullptr && second.lod != nullptr &&
+                                    first.lod->offsets == second.lod->offsets);
+    return x.first == y.first && x.second.rows_vary == y.second.rows_vary && have_equal_lods &&
+           first.shape == second.shape && first.dtype == second.dtype &&
+           first.lod_level == second.lod_level;
+  });
+}
 
 Segment LowerSegment(const LoweringInputs& inputs, const Program& program,
                      const std::vector<std::pair<std::string, TensorMeta>>& feeds,

@@ -21,6 +21,15 @@ namespace skiff {
 // Op id -> place among the ops of the root block.
 using OpPositions = std::unordered_map<int64_t, size_t>;
 
+// What is known of the elements of an array.
+struct ArrayMeta {
+  TensorMeta element;      // see TensorMeta::is_array
+  bool rows_vary = false;  // from element to element, or from run to run
+};
+using ArrayMetas = std::map<std::string, ArrayMeta>;  // by the array's name
+// Returns whether plans for these elements are the same.
+bool AreAlike(const ArrayMetas& a, const ArrayMetas& b);
+
 // A part of a program whose shapes are all known when it begins: the ops from `first_op` up to
 // `next_op`. A segment ends before the first op that reads a value whose shape or LoD depends on
 // data, so most programs are one segment.
@@ -32,17 +41,13 @@ struct Segment {
   // feeds of the next segment. Of the last segment: the user's fetches.
   std::vector<std::string> fetches;
   bool is_last = true;
+  // The arrays when it begins and when it ends.
+  ArrayMetas arrays_before = {};
+  ArrayMetas arrays_after = {};
 };
 
 // Runs plan passes on the body of a loop: one iteration, its gradient half after the forward half.
 using BodyPasses = std::function<void(Plan* body)>;
-
-// What is known of the elements of an array.
-struct ArrayMeta {
-  TensorMeta element;      // see TensorMeta::is_array
-  bool rows_vary = false;  // from element to element, or from run to run
-};
-using ArrayMetas = std::map<std::string, ArrayMeta>;  // by the array's name
 
 // What plans are made with.
 struct LoweringInputs {
@@ -54,7 +59,7 @@ struct LoweringInputs {
   OpPositions positions = {};
   BodyPasses body_passes = {};         // empty: none
   int64_t max_loop_iterations = 1000;  // CompileOptions::max_loop_iterations
-  // Lowering adds to it. What an earlier segment has found holds in the next.
+  // When the segment begins; lowering adds to it.
   std::shared_ptr<ArrayMetas> arrays = std::make_shared<ArrayMetas>();
 };
 

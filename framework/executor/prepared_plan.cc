@@ -16,6 +16,7 @@
 #include "framework/executor/scope_overlap.h"
 #include "framework/executor/storage.h"
 #include "framework/tensor/replaced_values.h"
+#include "framework/tensor/tensor_array.h"
 #include "memory/out_of_memory_error.h"
 
 namespace skiff {
@@ -32,6 +33,8 @@ PreparedPlan::PreparedPlan(Segment segment, const Inputs& inputs)
       next_op_(segment.next_op),
       is_last_segment_(segment.is_last),
       fetched_names_(std::move(segment.fetches)),
+      arrays_before_(std::move(segment.arrays_before)),
+      arrays_after_(std::move(segment.arrays_after)),
       program_(inputs.program),
       registry_(*inputs.registry),
       scope_(*inputs.scope),
@@ -256,12 +259,24 @@ void PreparedPlan::StartRun() {
   if (scope_.has_replaced_values()) CheckReplacedValues();
   FollowArena();
   MakeFetches();
-  if (first_op_ == 0) values_->ClearArrays();
+  if (first_op_ == 0) ClearArrays();
   state_.step = static_cast<uint64_t>(*step_counter_);
   // Before the first kernel: these are the variables that may change before an op refuses its data.
   rollback_->Save();
   // A value that is read before it is written then shows, too, not only one that is read too late.
   if (poison_) poison_->PoisonAll();
+}
+
+void PreparedPlan::ClearArrays() {
+  if (is_last_segment_) return values_->ClearArrays();
+  // Those of later segments, too.
+  for (size_t i = 0; i < program_->block_count(); ++i) {
+    for (const auto& var : program_->block(static_cast<int32_t>(i))->vars()) {
+      if (var->kind != VarKind::kLoDTensorArray) continue;
+      Tensor* tensor = scope_.FindMutable(var->name);
+      if (tensor != nullptr && tensor->array() != nullptr) tensor->array()->Clear();
+    }
+  }
 }
 
 void PreparedPlan::Undo() {

@@ -73,6 +73,9 @@ class PreparedPlan {
   bool is_last_segment() const { return is_last_segment_; }
   size_t first_op() const { return first_op_; }
   size_t next_op() const { return next_op_; }
+  // The arrays as they are when it begins and when it ends.
+  const ArrayMetas& arrays_before() const { return arrays_before_; }
+  const ArrayMetas& arrays_after() const { return arrays_after_; }
   // Gives the fetches to the caller, as the feeds of the next segment.
   FeedList TakeCarried();
   // Puts the scope back to what it was before the last run, since a later segment has failed.
@@ -117,12 +120,16 @@ class PreparedPlan {
   void FinishRun();
   // Puts the scope back to what it was before the run.
   void Undo();
+  // Empties the arrays of the program: before its first segment.
+  void ClearArrays();
 
   Plan plan_;
   const size_t first_op_;
   const size_t next_op_;
   const bool is_last_segment_;
   const std::vector<std::string> fetched_names_;
+  const ArrayMetas arrays_before_;
+  const ArrayMetas arrays_after_;
   std::shared_ptr<const Program> program_;
   const OpRegistry& registry_;
   Scope& scope_;

@@ -307,10 +307,7 @@ class PlanParser {
   }
 
   void ParseMarks(Instruction* instruction) {
-    const size_t start = scan_.position();
-    if (scan_.TryWord("sets_rows")) {
-      scan_.ThrowAt(start, "a text doesn't tell how rows follow from those that an op sets");
-    }
+    instruction->sets_rows = scan_.TryWord("sets_rows");
     if (TrySetting("workspaces")) ParseWorkspaces(instruction);
     if (TrySetting("block")) instruction->block = scan_.Number<int32_t>("the index of a block");
     instruction->position =

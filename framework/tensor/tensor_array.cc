@@ -9,15 +9,17 @@
 namespace skiff {
 
 int64_t TensorArray::size() const {
-  const auto last = std::find_if(elements_.rbegin(), elements_.rend(),
-                                 [](const Element& element) { return element.is_present; });
+  const auto last =
+      std::find_if(elements_.rbegin(), elements_.rend(), [](const auto& element) {
+        return element != nullptr && element->is_present;
+      });
   return elements_.rend() - last;
 }
 
 const Tensor* TensorArray::Find(int64_t index) const {
   if (index < 0 || index >= static_cast<int64_t>(elements_.size())) return nullptr;
-  const Element& element = elements_[static_cast<size_t>(index)];
-  return element.is_present ? &element.tensor : nullptr;
+  const auto& element = elements_[static_cast<size_t>(index)];
+  return element != nullptr && element->is_present ? &element->tensor : nullptr;
 }
 
 const Tensor& TensorArray::At(int64_t index) const {
@@ -32,12 +34,13 @@ Tensor& TensorArray::At(int64_t index) {
 }
 
 Tensor& TensorArray::Make(int64_t index, const Shape& shape, DType dtype, const LoD& lod) {
-  SKIFF_ENFORCE(index >= 0, kInvalidArgument, "element ", index,
-                " of an array, expected an index of at least 0");
-  if (index >= static_cast<int64_t>(elements_.size())) {
-    elements_.resize(static_cast<size_t>(index) + 1);
-  }
-  Element& element = elements_[static_cast<size_t>(index)];
+  constexpr int64_t kMostElements = int64_t{1} << 24;
+  SKIFF_ENFORCE(index >= 0 && index < kMostElements, kInvalidArgument, "element ", index,
+                " of an array, expected an index of at least 0 and less than ", kMostElements);
+  const auto at = static_cast<size_t>(index);
+  if (at >= elements_.size()) elements_.resize(at + 1);
+  if (elements_[at] == nullptr) elements_[at] = std::make_unique<Element>();
+  Element& element = *elements_[at];
   const int64_t bytes = ByteCount(shape.element_count(), dtype);
   const std::shared_ptr<Buffer>& held = element.tensor.buffer();
   // A copy that somebody has made of the element keeps its values.
@@ -50,11 +53,8 @@ Tensor& TensorArray::Make(int64_t index, const Shape& shape, DType dtype, const 
     element.tensor = Tensor(shape, dtype, place_);
   }
   element.is_present = true;
-  if (lod.empty()) {
-    element.tensor.ShareLoD(nullptr);
-    return element.tensor;
-  }
   element.tensor.ShareLoD(nullptr);
+  if (lod.empty()) return element.tensor;
   if (element.lod == nullptr || element.lod.use_count() > 1) element.lod = std::make_shared<LoD>();
   *element.lod = lod;
   element.tensor.ShareLoD(element.lod);
@@ -67,11 +67,13 @@ void TensorArray::Write(int64_t index, const Tensor& value) {
 }
 
 void TensorArray::Remove(int64_t index) {
-  if (Find(index) != nullptr) elements_[static_cast<size_t>(index)].is_present = false;
+  if (Find(index) != nullptr) elements_[static_cast<size_t>(index)]->is_present = false;
 }
 
 void TensorArray::Clear() {
-  for (Element& element : elements_) element.is_present = false;
+  for (const auto& element : elements_) {
+    if (element != nullptr) element->is_present = false;
+  }
 }
 
 const std::shared_ptr<TensorArray>& TensorArray::Nested(int64_t slot) {
@@ -83,8 +85,9 @@ const std::shared_ptr<TensorArray>& TensorArray::Nested(int64_t slot) {
 
 int64_t TensorArray::bytes() const {
   int64_t bytes = 0;
-  for (const Element& element : elements_) {
-    if (element.tensor.has_data()) bytes += element.tensor.buffer()->bytes();
+  for (const auto& element : elements_) {
+    const bool has_memory = element != nullptr && element->tensor.has_data();
+    if (has_memory) bytes += element->tensor.buffer()->bytes();
   }
   for (const auto& array : nested_) bytes += array == nullptr ? 0 : array->bytes();
   return bytes;

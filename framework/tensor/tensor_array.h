@@ -18,14 +18,15 @@ class TensorArray {
 
   // Returns the largest index that has an element, plus 1.
   int64_t size() const;
-  // Returns nullptr if there is no such element. The address is valid until an element is made.
+  // Returns nullptr if there is no such element. The address is valid as long as the array.
   const Tensor* Find(int64_t index) const;
   // Throws an Error (kOutOfRange), which names the index and the size, if there is no such element.
   const Tensor& At(int64_t index) const;
   Tensor& At(int64_t index);
 
   // Replaces element `index` by one with undefined data and a copy of `lod`. Throws an Error
-  // (kInvalidArgument) for a negative index, and one (kResourceExhausted) if there is no memory.
+  // (kInvalidArgument) for a negative index and for one of 2^24 and more, and an Error
+  // (kResourceExhausted) if there is no memory.
   Tensor& Make(int64_t index, const Shape& shape, DType dtype, const LoD& lod = {});
   // Replaces element `index` by a copy of a dense tensor. Throws what Make throws.
   void Write(int64_t index, const Tensor& value);
@@ -48,7 +49,7 @@ class TensorArray {
   };
 
   Place place_;
-  std::vector<Element> elements_;
+  std::vector<std::unique_ptr<Element>> elements_;  // nullptr: never made
   std::vector<std::shared_ptr<TensorArray>> nested_;
 };
 

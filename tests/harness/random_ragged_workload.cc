@@ -10,6 +10,7 @@
 
 #include "framework/builder/activation.h"
 #include "framework/builder/data.h"
+#include "framework/builder/dynamic_rnn.h"
 #include "framework/builder/initializer.h"
 #include "framework/builder/layer_call.h"
 #include "framework/builder/loss.h"
@@ -177,7 +178,8 @@ class RaggedGenerator {
         &RaggedGenerator::AddExpand,    &RaggedGenerator::AddState,
         &RaggedGenerator::AddJoin,      &RaggedGenerator::AddRepeats,
         &RaggedGenerator::AddScatter,   &RaggedGenerator::AddLstmp,
-        &RaggedGenerator::AddOnPooled};
+        &RaggedGenerator::AddOnPooled,  &RaggedGenerator::AddLoop,
+        &RaggedGenerator::AddLoop};
     (this->*kLayers[Below(std::ssize(kLayers))])();
   }
 
@@ -329,6 +331,44 @@ class RaggedGenerator {
     Op op("sequence_expand_as");
     op.SetInput("X", {call.Use(pooled_.back())}).SetInput("Y", {call.Use(y)});
     AddRows(call.AppendFor(std::move(op)), group);
+  }
+
+  // A recurrent layer that is written step by step, with one or two inputs and memories. It may look
+  // at all rows of other sequences, and at a row for each sequence.
+  void AddLoop() {
+    const auto [x, group, read] = PickRows();
+    Variable other;
+    for (Rows& rows : rows_) {
+      if (rows.group != group || !Chance(0.3)) continue;
+      rows.read = true;
+      other = rows.variable;
+    }
+    Variable pooled;
+    if (!pooled_.empty() && Chance(0.5)) pooled = pooled_.back();
+    Variable notes;
+    if (Chance(0.4)) notes = PickRows().variable;
+    const int64_t size = Width();
+    layers::DynamicRnn rnn;
+    rnn.Body([&, &x = x] {
+      std::vector<Variable> seen = {rnn.StepInput(x)};
+      if (other.defined()) seen.push_back(rnn.StepInput(other));
+      if (pooled.defined()) seen.push_back(rnn.StaticInput(pooled));
+      const Variable before = pooled.defined() && Chance(0.5)
+                                  ? rnn.Memory(pooled)
+                                  : rnn.Memory({size}, 0.25f);
+      seen.push_back(before);
+      if (notes.defined()) {
+        const Variable rows = rnn.StaticInput(notes);
+        const Variable query = layers::SequenceExpandAs(layers::Fc(before, rows.dims()[1]), rows);
+        seen.push_back(layers::SequencePool(rows * layers::Sigmoid(query), "SUM"));
+      }
+      const Variable joined = layers::Fc(layers::Concat(seen, 1), before.dims()[1], {.act = "tanh"});
+      const Variable state = Chance(0.3) ? layers::Dropout(joined, 0.2f) : joined;
+      rnn.UpdateMemory(before, state);
+      rnn.StepOutput(state);
+      if (Chance(0.3)) rnn.StepOutput(layers::Fc(state, 3, {.act = "sigmoid"}));
+    });
+    for (const Variable& output : rnn.Outputs()) AddRows(output, group);
   }
 
   // state = state + the largest value of each column: a variable of the scope that depends on all

@@ -60,7 +60,8 @@ TEST(RandomRagged, DrawsEverySequenceOpAndItsGradient) {
     // The images are fed, and nobody wants their gradient.
     EXPECT_EQ(drawn.contains(type + "_grad"), type != "im2sequence") << type;
   }
-  for (const std::string type : {"sequence_enumerate", "sequence_erase", "sequence_mask"}) {
+  for (const std::string type : {"sequence_enumerate", "sequence_erase", "sequence_mask", "while",
+                                 "while_grad", "lod_tensor_to_array", "array_to_lod_tensor"}) {
     EXPECT_TRUE(drawn.contains(type)) << type;
   }
 }

@@ -62,7 +62,10 @@ TEST(TensorArray, NamesAnElementThatItLacks) {
   array.Write(1, Row({1}));
   EXPECT_EQ(ErrorText([&] { array.At(3); }), "the array has no element 3, it has 2");
   EXPECT_EQ(ErrorText([&] { array.Make(-1, {1}, DType::kFloat32); }),
-            "element -1 of an array, expected an index of at least 0");
+            "element -1 of an array, expected an index of at least 0 and less than 16777216");
+  EXPECT_EQ(InvalidArgumentText([&] { array.Make(int64_t{1} << 40, {1}, DType::kFloat32); }),
+            "element 1099511627776 of an array, expected an index of at least 0 and less than "
+            "16777216");
 }
 
 }  // namespace
