@@ -1,0 +1,31 @@
+// Parallel text: sentences and their translations.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace skiff::models {
+
+struct TextPair {
+  std::string source;
+  std::string target;
+};
+
+// Reads two files, plain or compressed with gzip, whose lines with the same number belong together.
+// Throws an Error: kNotFound, kIo and kDataLoss as text::ReadTextFile; kDataLoss if they have
+// different numbers of lines, if only one line of a pair is empty, and if there is no pair. Pairs
+// of empty lines are left out.
+std::vector<TextPair> ReadParallelText(const std::string& source_path,
+                                       const std::string& target_path);
+
+// Reads a table, plain or compressed with gzip, with a sentence in the first column of each line
+// and its translation in the second; tabs separate columns. Throws likewise, and an Error
+// (kDataLoss) with path and line for a line without a tab.
+std::vector<TextPair> ReadPairTable(const std::string& path);
+
+// Returns dates, as people write them, with their form in ISO 8601: {"the 3rd of May, 1998",
+// "1998-05-03"}. Each seed has its own; no two sources are equal.
+std::vector<TextPair> GenerateDates(int64_t count, uint64_t seed);
+
+}  // namespace skiff::models

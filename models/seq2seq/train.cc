@@ -1,0 +1,80 @@
+// Trains a translation model. `train --help` lists the flags.
+
+#include <gflags/gflags.h>
+
+#include <memory>
+
+#include "framework/base/str_cat.h"
+#include "models/common/train_main.h"
+#include "models/seq2seq/seq2seq.h"
+#include "models/seq2seq/translation_data.h"
+
+DEFINE_string(data, "dates",
+              "dates (generated: dates written in many ways, and their form in ISO 8601); a file "
+              "with a sentence and its translation on each line, separated by a tab; or two files, "
+              "SOURCE,TARGET, with a sentence on each line. Files may be compressed with gzip.");
+DEFINE_string(validation, "", "Pairs to validate on, as --data; empty: a share of --data.");
+DEFINE_double(held_back, 0.1, "The share of --data to validate on, without --validation: its end.");
+DEFINE_string(tokens, "characters", "What a token is: characters or words.");
+DEFINE_int64(vocabulary_size, 8000, "At most so many tokens on each side.");
+DEFINE_int64(least_count, 1, "A token of the vocabulary is there at least so often.");
+DEFINE_int64(longest, 100, "Pairs with more tokens on a side are left out.");
+DEFINE_int64(most_tokens, 4096, "Of both sides of a batch, which then has fewer pairs.");
+DEFINE_int64(embedding, 64, "Width of the vectors of tokens.");
+DEFINE_int64(hidden, 128, "Width of the state of the decoder and of each direction of the encoder.");
+DEFINE_double(dropout, 0, "Of the vectors of tokens, and of what a token is chosen by.");
+
+namespace {
+
+skiff::models::TrainingTask MakeTask(const skiff::models::TaskOptions& task_options) {
+  const auto data = std::make_shared<const skiff::models::TranslationData>(
+      skiff::models::TranslationDataOptions{.data = FLAGS_data,
+                                            .validation = FLAGS_validation,
+                                            .held_back = FLAGS_held_back,
+                                            .tokens = FLAGS_tokens,
+                                            .vocabulary_size = FLAGS_vocabulary_size,
+                                            .least_count = FLAGS_least_count,
+                                            .longest = FLAGS_longest,
+                                            .batch_size = task_options.batch_size,
+                                            .most_tokens = FLAGS_most_tokens,
+                                            .seed = task_options.seed});
+  skiff::models::TrainingTask task{
+      .title = skiff::StrCat("Translation (gru ", FLAGS_hidden, ", attention) of ", FLAGS_data),
+      .extent = data->extent(),
+      .samples = "pairs",
+      .data = data,
+      .train = data->TrainReader(),
+      .validation = data->ValidationReader(),
+      .program = nullptr,
+      .model_files = {{skiff::models::kSourceVocabularyFile, data->source().Text()},
+                      {skiff::models::kTargetVocabularyFile, data->target().Text()}}};
+  skiff::training::OptimizationOptions optimization = task_options.optimization;
+  optimization.total_steps = task_options.epochs * task.train->batches_in_epoch();
+  task.program = std::make_unique<skiff::training::TrainingProgram>(
+      skiff::models::BuildSeq2Seq({.source_tokens = data->source().size(),
+                                   .target_tokens = data->target().size(),
+                                   .embedding = FLAGS_embedding,
+                                   .hidden = FLAGS_hidden,
+                                   .dropout = static_cast<float>(FLAGS_dropout)},
+                                  optimization, task_options.seed));
+  return task;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return skiff::models::TrainMain(
+      argc, argv,
+      {.name = "seq2seq",
+       .summary = "Trains an encoder and a decoder with attention to translate, without padding.",
+       .flag_defaults = {{"optimizer", "adam"},
+                         {"learning_rate", "2e-3"},
+                         {"weight_decay", "0"},
+                         {"clip_norm", "1"},
+                         {"batch_size", "32"},
+                         {"epochs", "6"}},
+       .fixed_flags = {"data", "dropout", "embedding", "held_back", "hidden", "least_count",
+                       "longest", "most_tokens", "tokens", "validation", "vocabulary_size"},
+       .make_task = MakeTask,
+       .try_next = {"--hidden=256", "--data=SOURCE,TARGET --tokens=words"}});
+}

@@ -1,0 +1,89 @@
+#include "models/seq2seq/translation_data.h"
+
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/training/prefetching_reader.h"
+#include "models/common/text/hold_back.h"
+
+namespace skiff::models {
+namespace {
+
+constexpr int64_t kGeneratedPairs = 8000;
+
+std::vector<TextPair> HeldBack(const TranslationDataOptions& options,
+                               std::vector<TextPair>* pairs) {
+  if (!options.validation.empty()) return ReadPairs(options.validation, options.seed + 1);
+  return text::HoldBackLast(pairs, options.held_back, options.data);
+}
+
+TokenVocabulary VocabularyOf(const TranslationDataOptions& options,
+                             const std::vector<TextPair>& pairs, std::string TextPair::*side) {
+  std::vector<std::string> texts;
+  for (const TextPair& pair : pairs) texts.push_back(pair.*side);
+  return TokenVocabulary::Of(texts, ParseTokenKind(options.tokens), options.vocabulary_size,
+                             options.least_count);
+}
+
+std::unique_ptr<training::Reader> MakeReader(const TokenPairs* pairs,
+                                             const training::LengthBatchOptions& options) {
+  return std::make_unique<training::PrefetchingReader>(
+      std::make_unique<PairReader>(pairs, options));
+}
+
+}  // namespace
+
+std::vector<TextPair> ReadPairs(const std::string& data, uint64_t seed) {
+  if (data == kGeneratedDates) return GenerateDates(kGeneratedPairs, seed);
+  const size_t comma = data.find(',');
+  if (comma == std::string::npos) return ReadPairTable(data);
+  return ReadParallelText(data.substr(0, comma), data.substr(comma + 1));
+}
+
+TranslationData::TranslationData(const TranslationDataOptions& options)
+    : options_(options),
+      pairs_(ReadPairs(options.data, options.seed)),
+      source_(TokenVocabulary::Of({}, TokenKind::kWord, 4, 1)),
+      target_(source_) {
+  held_back_ = HeldBack(options, &pairs_);
+  source_ = VocabularyOf(options, pairs_, &TextPair::source);
+  target_ = VocabularyOf(options, pairs_, &TextPair::target);
+  const auto encode = [&](const std::vector<TextPair>& pairs, TokenPairs* encoded) {
+    for (const TextPair& pair : pairs) {
+      std::vector<int64_t> source = source_.Encode(pair.source);
+      std::vector<int64_t> target = target_.Encode(pair.target);
+      const bool fits = !source.empty() && !target.empty() &&
+                        std::max(std::ssize(source), std::ssize(target)) <= options.longest;
+      if (!fits) {
+        ++left_out_;
+        continue;
+      }
+      encoded->sources.push_back(std::move(source));
+      encoded->targets.push_back(std::move(target));
+    }
+  };
+  encode(pairs_, &train_);
+  encode(held_back_, &validation_);
+  SKIFF_ENFORCE(!train_.sources.empty() && !validation_.sources.empty(), kInvalidArgument,
+                options.data, ": all pairs have more than ", options.longest, " tokens or none");
+}
+
+std::string TranslationData::extent() const {
+  return StrCat(train_.sources.size(), " to train, ", validation_.sources.size(), " to validate",
+                left_out_ == 0 ? "" : StrCat(" (", left_out_, " are too long)"), ", ",
+                source_.size(), " and ", target_.size(), " tokens");
+}
+
+std::unique_ptr<training::Reader> TranslationData::TrainReader() const {
+  return MakeReader(&train_, {.batch_size = options_.batch_size,
+                              .most_tokens = options_.most_tokens,
+                              .shuffle = true,
+                              .seed = options_.seed});
+}
+
+std::unique_ptr<training::Reader> TranslationData::ValidationReader() const {
+  return MakeReader(&validation_,
+                    {.batch_size = options_.batch_size, .most_tokens = options_.most_tokens});
+}
+
+}  // namespace skiff::models

@@ -1,0 +1,66 @@
+// What a translation model is trained on: pairs of texts, of which some are held back to validate
+// on.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/training/reader.h"
+#include "models/seq2seq/pair_reader.h"
+#include "models/seq2seq/parallel_text.h"
+#include "models/seq2seq/token_vocabulary.h"
+
+namespace skiff::models {
+
+// The name of the data that needs no file.
+inline constexpr const char* kGeneratedDates = "dates";
+// The files beside a saved model that have its vocabularies.
+inline constexpr const char* kSourceVocabularyFile = "source_vocabulary.txt";
+inline constexpr const char* kTargetVocabularyFile = "target_vocabulary.txt";
+
+struct TranslationDataOptions {
+  // dates, a table of pairs (ReadPairTable), or two files with a comma between (ReadParallelText)
+  std::string data = kGeneratedDates;
+  // Pairs to validate on, given as `data` is; empty: the last of `data`, a share of held_back.
+  std::string validation;
+  double held_back = 0.1;
+  std::string tokens = "characters";  // ParseTokenKind
+  int64_t vocabulary_size = 8000;     // of each side, at most
+  int64_t least_count = 1;            // of a token of the vocabularies in the training pairs
+  int64_t longest = 100;              // pairs with more tokens on a side aren't trained on
+  int64_t batch_size = 32;
+  int64_t most_tokens = 4096;
+  uint64_t seed = 1;
+};
+
+class TranslationData {
+ public:
+  // Throws an Error: kInvalidArgument if there is nothing to train on, and what ReadPairTable,
+  // ReadParallelText, HoldBackLast, TokenVocabulary::Of and PairReader throw.
+  explicit TranslationData(const TranslationDataOptions& options);
+
+  const TokenVocabulary& source() const { return source_; }
+  const TokenVocabulary& target() const { return target_; }
+  // In a few words, such as "900 to train, 100 to validate".
+  std::string extent() const;
+  // Readers of PairReader's feeds. They read what this object owns.
+  std::unique_ptr<training::Reader> TrainReader() const;
+  std::unique_ptr<training::Reader> ValidationReader() const;
+
+ private:
+  TranslationDataOptions options_;
+  std::vector<TextPair> held_back_;
+  std::vector<TextPair> pairs_;
+  TokenVocabulary source_;
+  TokenVocabulary target_;
+  TokenPairs train_;
+  TokenPairs validation_;
+  size_t left_out_ = 0;
+};
+
+// Returns the pairs that `data` names. Throws what the functions that read them throw.
+std::vector<TextPair> ReadPairs(const std::string& data, uint64_t seed);
+
+}  // namespace skiff::models

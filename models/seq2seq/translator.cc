@@ -1,0 +1,87 @@
+#include "models/seq2seq/translator.h"
+
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/io/file.h"
+#include "framework/io/inference_model.h"
+#include "models/seq2seq/pair_reader.h"
+#include "models/seq2seq/seq2seq.h"
+#include "models/seq2seq/translation_data.h"
+
+namespace skiff::models {
+namespace {
+
+TokenVocabulary ReadVocabulary(const std::string& directory, const char* file) {
+  const std::string path = JoinPath(directory, file);
+  return TokenVocabulary::Parse(ReadFile(path), path);
+}
+
+void CheckTable(const Program& program, const char* name, const TokenVocabulary& vocabulary,
+                const std::string& directory) {
+  const Var* table = program.root()->FindVar(name);
+  const int64_t rows = table == nullptr || table->dims.empty() ? 0 : table->dims[0];
+  SKIFF_ENFORCE(rows == vocabulary.size(), kInvalidArgument, directory, ": the model's \"", name,
+                "\" has ", rows, " tokens, the vocabulary has ", vocabulary.size());
+}
+
+}  // namespace
+
+Translator::Translator(const std::string& model_directory)
+    : source_(ReadVocabulary(model_directory, kSourceVocabularyFile)),
+      target_(ReadVocabulary(model_directory, kTargetVocabularyFile)) {
+  InferenceModel model = LoadInferenceModel(model_directory, &executor_.scope(),
+                                            {.params_filename = kCombinedParamsFile});
+  const std::vector<std::string> feeds = {PairReader::kSource, kRoom};
+  SKIFF_ENFORCE(model.feed_names == feeds && model.fetch_names.size() == 2, kInvalidArgument,
+                model_directory, ": a model of ", Join(model.feed_names, ", "),
+                ": expected one that translates, which reads ", Join(feeds, ", "));
+  CheckTable(*model.program, kSourceTable, source_, model_directory);
+  CheckTable(*model.program, kTargetTable, target_, model_directory);
+  program_ = std::move(model.program);
+  fetches_ = model.fetch_names;
+  compiled_ = std::make_unique<CompiledProgram>(executor_.Compile(*program_));
+}
+
+std::vector<Translation> Translator::Translate(const std::vector<std::string>& texts,
+                                               int64_t most_tokens) {
+  SKIFF_ENFORCE(most_tokens >= 1, kInvalidArgument, "most_tokens = ", most_tokens,
+                ": expected at least 1");
+  std::vector<Translation> translations(texts.size());
+  std::vector<std::vector<int64_t>> sources;
+  std::vector<size_t> places;  // of the texts that have tokens
+  for (size_t i = 0; i < texts.size(); ++i) {
+    std::vector<int64_t> ids = source_.Encode(texts[i]);
+    if (ids.empty()) continue;
+    for (const int64_t id : ids) translations[i].source_tokens.push_back(source_.token(id));
+    sources.push_back(std::move(ids));
+    places.push_back(i);
+  }
+  if (sources.empty()) return translations;
+  const Tensor room({most_tokens}, DType::kInt64);
+  const std::vector<Tensor> found =
+      compiled_->Run({{PairReader::kSource, RaggedIds(sources)}, {kRoom, room}}, fetches_);
+  const int64_t steps = found[0].shape()[0];
+  const auto count = static_cast<int64_t>(sources.size());
+  const auto* tokens = found[0].data<int64_t>();
+  const auto* weights = found[1].data<float>();
+  const int64_t source_tokens = found[1].shape()[1];
+  int64_t first = 0;  // of the sentence, among the source tokens
+  for (int64_t i = 0; i < count; ++i) {
+    Translation& translation = translations[places[static_cast<size_t>(i)]];
+    const auto length = static_cast<int64_t>(sources[static_cast<size_t>(i)].size());
+    std::vector<int64_t> ids;
+    for (int64_t t = 0; t < steps; ++t) {
+      ids.push_back(tokens[t * count + i]);
+      const float* row = weights + t * source_tokens + first;
+      translation.attention.emplace_back(row, row + length);
+      translation.target_tokens.push_back(target_.token(ids.back()));
+      if (ids.back() == TokenVocabulary::kEnd) break;
+    }
+    translation.text = target_.Decode(ids);
+    first += length;
+  }
+  return translations;
+}
+
+}  // namespace skiff::models
