@@ -9,6 +9,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "framework/ir/op_role.h"
 #include "framework/plan/loop.h"
 
 namespace skiff {
@@ -124,12 +125,20 @@ bool ChecksData(const Instruction& instruction) {
   });
 }
 
+// An array of gradients isn't as before when the gradient of a write has read it: read_from_array.cc.
+bool TakesElements(const Instruction& instruction) {
+  const auto is_array = [](const SlotDef& slot) { return slot.array; };
+  return (instruction.op->role() & kRoleBackward) != 0 &&
+         std::ranges::any_of(instruction.def->inputs, is_array);
+}
+
 bool MustStay(const Instruction& instruction) {
   if (instruction.kind == InstructionKind::kLoop) {
     return std::ranges::any_of(instruction.loop->body.instructions, MustStay);
   }
   return instruction.kind == InstructionKind::kOp &&
-         (instruction.def->has_side_effect || !instruction.op->SubBlocks().empty());
+         (instruction.def->has_side_effect || !instruction.op->SubBlocks().empty() ||
+          TakesElements(instruction));
 }
 
 std::vector<std::vector<size_t>> Dependencies(const Plan& plan) {

@@ -200,7 +200,8 @@ void BlockBackward::DifferentiateOp(size_t position) {
     if (open_arrays_.contains(y)) output_gradients[y] = names_->Gradient(y);
   }
   // The op doesn't influence the loss, or no input wants a gradient.
-  if (output_gradients.empty() || wanted.empty()) return;
+  if (output_gradients.empty()) return;
+  if (wanted.empty()) return ForgetElement(position, &output_gradients);
   const OpDef& def = registry_.Get(op.type);
   SKIFF_ENFORCE(def.grad != nullptr, kUnimplemented, DescribeOp(op, forward_.index(), position),
                 ": the gradient of \"", output_gradients.begin()->first,
@@ -211,6 +212,32 @@ void BlockBackward::DifferentiateOp(size_t position) {
     // All its outputs are unwanted.
     if (WritesNothing(gradient_op)) continue;
     AddGradientOp(position, names, std::move(gradient_op), &output_gradients);
+  }
+}
+
+// An element of an array that becomes something that wants no gradient: those who read it mustn't
+// count for what was there before. So its gradient is taken all the same.
+void BlockBackward::ForgetElement(size_t position, OutputGradients* output_gradients) {
+  const Op& op = *forward_.ops()[position];
+  for (const std::string& y : op.OutputNames()) {
+    const Var* array = VisibleVars(forward_).Find(y).var;
+    const bool may_overwrite = open_arrays_.contains(y) &&
+                               (is_loop_ || definitions_.Before(position, array) != nullptr);
+    if (!may_overwrite) continue;
+    NameSet all;
+    for (const std::string& x : op.InputNames()) all.insert(x);
+    const GradientNames names(op);
+    for (Op& gradient_op : GradientOps(op, all)) {
+      ResolveInputs(position, names, &gradient_op, output_gradients);
+      for (SlotArguments& slot : gradient_op.outputs) {
+        for (std::string& argument : slot.arguments) {
+          const std::string x = names.inputs.at(argument);
+          argument = names_->Contribution(x);
+          forward_of_[argument] = x;
+        }
+      }
+      Make(std::move(gradient_op), op);
+    }
   }
 }
 

@@ -102,6 +102,7 @@ class BlockBackward {
   void RecordForwardOp(size_t position);
   void RecordOpWithBlocks(size_t position);
   void DifferentiateOp(size_t position);
+  void ForgetElement(size_t position, OutputGradients* output_gradients);
   void DifferentiateBlockOp(size_t position);
   void CheckNoGradientThroughBlocks(size_t position) const;
   std::vector<Op> GradientOps(const Op& op, const NameSet& wanted);

@@ -60,9 +60,11 @@ void Switch::Case(const Variable& condition, const std::function<void()>& body) 
   call.Enforce(!has_default_, "a case after the default");
   const Variable first =
       none_before_.defined() ? LogicalAnd(none_before_, condition, site_) : condition;
-  Add(first, body);
+  // Before the block, which may assign to the condition.
   const Variable fails = LogicalNot(condition, site_);
-  none_before_ = none_before_.defined() ? LogicalAnd(none_before_, fails, site_) : fails;
+  const Variable none = none_before_.defined() ? LogicalAnd(none_before_, fails, site_) : fails;
+  Add(first, body);
+  none_before_ = none;
 }
 
 void Switch::Default(const std::function<void()>& body) {
@@ -110,10 +112,14 @@ void IfElse::Build(bool value, const std::function<Variables()>& body) {
   const LayerCall call("if_else", "", site_);
   call.Enforce(!is_built_[value], value ? "IfTrue" : "IfFalse", " is called twice");
   building_ = value ? 1 : 0;
-  const Branch branch = BuildBranch(call, body, site_);
+  Branch branch;
+  try {
+    branch = BuildBranch(call, body, site_);
+  } catch (...) {
+    building_ = -1;
+    throw;
+  }
   building_ = -1;
-  is_built_[value] = true;
-  results_[value] = branch.results;
   const BlockUses uses = UsesOutside(*branch.block);
   // It runs if it has rows.
   std::vector<std::string> rows;
@@ -127,6 +133,8 @@ void IfElse::Build(bool value, const std::function<Variables()>& body) {
   op.SetOutput("Out", uses.writes).SetOutput("Scope", {NewScopes(call)});
   op.SetAttr("sub_block", BlockIndex{branch.block->index()}).SetAttr("is_scalar_condition", false);
   call.Append(std::move(op));
+  results_[value] = branch.results;
+  is_built_[value] = true;
 }
 
 Variables IfElse::Outputs() {

@@ -8,7 +8,8 @@
 //
 // The functions are called once, while the program is built: they append the ops of a block. A
 // block sees the variables around it; what it makes is gone when it ends, but for its results.
-// Gradients flow through all of these.
+// Gradients flow through all of these. An IfElse, whose rows depend on data, must be the last of them
+// in a program that is trained: what runs before it has no gradient of its own (docs/loops.md).
 #pragma once
 
 #include <functional>
@@ -82,7 +83,9 @@ class IfElse {
  public:
   explicit IfElse(const Variable& mask, Site site = Site::current());
   // Each must be called once. `body` returns variables with a row for each of its rows. Throws an
-  // Error (kInvalidArgument) if it is called twice, and what `body` throws.
+  // Error (kInvalidArgument) if it is called twice or has no Input, and what `body` throws; it is
+  // then as if it hadn't been called. A batch may have no rows for one of the blocks: ops that
+  // refuse tensors without rows, such as ReduceMax over them, throw then.
   void IfTrue(const std::function<Variables()>& body);
   void IfFalse(const std::function<Variables()>& body);
   // Returns the rows of x, which has as many as the mask, that the block works on. Throws an Error

@@ -20,12 +20,23 @@ void DynamicRnn::Body(const std::function<void()>& body) {
   call_.Enforce(phase_ == Phase::kNew, "it has a body already");
   phase_ = Phase::kInBody;
   outer_ = &CurrentBlock();
-  const Block* block = BuildBlock([&] {
-    body_ = &CurrentBlock();
-    body();
-    call_.Enforce(table_.defined(), "the body has no StepInput");
-    FinishStep();
-  });
+  const size_t first_op = outer_->ops().size();
+  const Block* block = nullptr;
+  try {
+    block = BuildBlock([&] {
+      body_ = &CurrentBlock();
+      body();
+      call_.Enforce(table_.defined(), "the body has no StepInput");
+      FinishStep();
+    });
+  } catch (...) {
+    outer_->RemoveOps(first_op, outer_->ops().size());
+    phase_ = Phase::kNew;
+    table_ = Variable();
+    states_.clear();
+    output_arrays_.clear();
+    throw;
+  }
   AppendWhile(call_, condition_, *block);
   for (const Variable& array : output_arrays_) {
     outputs_.push_back(ArrayToLodTensor(array, table_, site_));

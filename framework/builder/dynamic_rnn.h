@@ -32,7 +32,8 @@ class DynamicRnn {
 
   // Calls `body` once, to build the ops of a step. Throws an Error (kInvalidArgument) if it has
   // been called before, if there is no StepInput, if a memory has no UpdateMemory, and what `body`
-  // throws.
+  // throws; the layer is then not there. A run throws one if the sequences of two step inputs have
+  // different lengths.
   void Body(const std::function<void()>& body);
 
   // The following throw an Error (kInvalidArgument) outside of Body, and in a block inside it. All

@@ -21,6 +21,13 @@ void EnforceArray(const LayerCall& call, const Variable& array) {
                VarKindName(array.var().kind), ", expected an array (CreateArray)");
 }
 
+std::string UseTable(const LayerCall& call, const Variable& table) {
+  const std::string name = call.Use(table);
+  call.Enforce(table.var().kind == VarKind::kLoDRankTable, "\"", name, "\" is ",
+               VarKindName(table.var().kind), ", expected a rank table (LodRankTable)");
+  return name;
+}
+
 }  // namespace
 
 Variable CreateArray(DType dtype, Site site) {
@@ -90,7 +97,7 @@ Variable LodRankTable(const Variable& x, Site site) {
 Variable MaxSequenceLength(const Variable& table, Site site) {
   const LayerCall call("max_sequence_len", "", site);
   Op op("max_sequence_len");
-  op.SetInput("RankTable", {call.Use(table)});
+  op.SetInput("RankTable", {UseTable(call, table)});
   return call.AppendFor(std::move(op));
 }
 
@@ -98,7 +105,7 @@ Variable LodTensorToArray(const Variable& x, const Variable& table, Site site) {
   const LayerCall call("lod_tensor_to_array", "", site);
   const Variable array = NewArray(call, x.dtype());
   Op op("lod_tensor_to_array");
-  op.SetInput("X", {call.Use(x)}).SetInput("RankTable", {call.Use(table)});
+  op.SetInput("X", {call.Use(x)}).SetInput("RankTable", {UseTable(call, table)});
   op.SetOutput("Out", {array.name()});
   call.Append(std::move(op));
   return array;
@@ -108,21 +115,21 @@ Variable ArrayToLodTensor(const Variable& array, const Variable& table, Site sit
   const LayerCall call("array_to_lod_tensor", "", site);
   EnforceArray(call, array);
   Op op("array_to_lod_tensor");
-  op.SetInput("X", {call.Use(array)}).SetInput("RankTable", {call.Use(table)});
+  op.SetInput("X", {call.Use(array)}).SetInput("RankTable", {UseTable(call, table)});
   return call.AppendFor(std::move(op));
 }
 
 Variable ReorderByRank(const Variable& x, const Variable& table, Site site) {
   const LayerCall call("reorder_lod_tensor_by_rank", "", site);
   Op op("reorder_lod_tensor_by_rank");
-  op.SetInput("X", {call.Use(x)}).SetInput("RankTable", {call.Use(table)});
+  op.SetInput("X", {call.Use(x)}).SetInput("RankTable", {UseTable(call, table)});
   return call.AppendFor(std::move(op));
 }
 
 Variable ShrinkByRank(const Variable& x, const Variable& table, const Variable& index, Site site) {
   const LayerCall call("shrink_rnn_memory", "", site);
   Op op("shrink_rnn_memory");
-  op.SetInput("X", {call.Use(x)}).SetInput("RankTable", {call.Use(table)});
+  op.SetInput("X", {call.Use(x)}).SetInput("RankTable", {UseTable(call, table)});
   op.SetInput("I", {call.Use(index)});
   return call.AppendFor(std::move(op));
 }

@@ -38,7 +38,8 @@ Variable ArrayToTensor(const Variable& array, const ArrayToTensorOptions& option
 // Returns an array of the parts of x along dim 0, which must be known.
 Variable TensorToArray(const Variable& x, Site site = Site::current());
 
-// Arrays of time steps. A rank table lists the sequences of a ragged variable, the longest one
+// Arrays of time steps. What takes a table throws an Error (kInvalidArgument) for another variable.
+// A rank table lists the sequences of a ragged variable, the longest one
 // first; element t of an array has row t of each sequence that is longer than t, in that order.
 
 // Returns the rank table of x, int64 [sequences, 3]: number, length and first row of each sequence

@@ -76,9 +76,13 @@ ValueId BlockLowering::TryRead(const std::string& name) {
   // AddOp refuses an op that overwrites a feed before anything has read it.
   unread_feeds_.erase(name);
   const auto it = current_.find(name);
-  if (it != current_.end()) return it->second;
+  if (it != current_.end()) {
+    if (plan_[it->second].meta.is_array) NoteArrayRead(name);
+    return it->second;
+  }
   const Var* var = FindVar(name);
   if (var != nullptr && var->kind == VarKind::kLoDTensorArray) {
+    NoteArrayRead(name);
     return current_[name] = AddArray(name);
   }
   const Tensor* tensor = inputs_.scope.Find(name);
@@ -204,7 +208,7 @@ void BlockLowering::DefineOutputs(const Op& op, const OpDef& def, Instruction* i
   OpContext context(op, def, std::move(inputs), std::move(outputs), plan_.place);
   InferOutputs(&context);
   const bool reads_varying = ReadsVaryingRows(*instruction);
-  // Elements that are all alike have no rows of their own.
+  // Elements that are all alike have the rows that the plan says, and the op sets none.
   const bool reads_equal_elements =
       !reads_varying && std::ranges::any_of(instruction->inputs, [&](ValueId value) {
         return value && plan_[value].meta.is_array;
@@ -276,6 +280,21 @@ ValueId BlockLowering::AddArray(const std::string& name) {
   meta.lod_level = -1;
   if (known != inputs_.arrays->end()) meta = known->second.element;
   return AddValue(ArrayName(name), meta, Storage::kScope);
+}
+
+void BlockLowering::NoteArrayRead(const std::string& name) {
+  const auto known = inputs_.arrays->find(ArrayName(name));
+  std::optional<ArrayMeta> read;
+  if (known != inputs_.arrays->end()) read = known->second;
+  array_reads_.emplace(ArrayName(name), std::move(read));
+}
+
+bool BlockLowering::ArraysAreAsRead() const {
+  return std::ranges::all_of(array_reads_, [&](const auto& read) {
+    const auto now = inputs_.arrays->find(read.first);
+    if (now == inputs_.arrays->end() || !read.second) return now == inputs_.arrays->end();
+    return AreAlike(now->second, *read.second);
+  });
 }
 
 ValueId BlockLowering::WriteArray(const OpDef& def, const std::string& name,

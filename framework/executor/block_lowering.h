@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -54,6 +55,12 @@ class BlockLowering {
   std::vector<const Block*> blocks() const;
   // Lets the block's array `name` be the one that is `outer` outside.
   void TieArray(const std::string& name, const std::string& outer) { tied_arrays_[name] = outer; }
+  // Returns whether the rows of a value, or of the elements of an array, may differ from run to run
+  // or from iteration to iteration.
+  bool RowsVary(ValueId value) const;
+  void MarkVarying(ValueId value) { varying_.insert(value); }
+  // Returns whether the elements of all arrays are as they were when the block read them first.
+  bool ArraysAreAsRead() const;
   // Returns whether the block declares the array, which is no array outside then.
   bool OwnsArray(const std::string& name) const;
   // Announces the gradient block, which EnterGradientBlock will name.
@@ -104,10 +111,9 @@ class BlockLowering {
   // Returns the name of the array outside.
   const std::string& ArrayName(const std::string& name) const;
   ValueId AddArray(const std::string& name);
+  void NoteArrayRead(const std::string& name);
   // Makes the value of an op that writes elements like `meta` to the array.
   ValueId WriteArray(const OpDef& def, const std::string& name, const TensorMeta& meta);
-  // Returns whether the rows of a value may differ from run to run or iteration to iteration.
-  bool RowsVary(ValueId value) const;
   bool ReadsVaryingRows(const Instruction& instruction) const;
   std::vector<Instruction> WriteScopeOutOfPlace(const Op& op, const OpDef& def,
                                                 Instruction* instruction);
@@ -124,6 +130,7 @@ class BlockLowering {
   std::set<ValueId> unknown_;  // whose shape or LoD only a run tells
   std::set<ValueId> varying_;  // whose rows may vary
   std::map<std::string, std::string> tied_arrays_;
+  std::map<std::string, std::optional<ArrayMeta>> array_reads_;  // nothing: nobody has written it
   // The metas of persistables that the program writes and the scope lacks.
   std::unordered_map<std::string, TensorMeta> created_;
   std::map<std::string, PreparedGradient> gradients_;

@@ -4,6 +4,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "framework/base/error.h"
 #include "framework/executor/scope_overlap.h"
 #include "framework/tensor/tensor_array.h"
 #include "memory/allocator.h"
@@ -78,7 +79,11 @@ void BoundValues::ReservePersistables() {
     // generation, so that the other plan is no longer current.
     if (value.meta.is_array) {
       // All plans share it. Nobody else sees it.
-      if (scope_.FindMutable(value.name) != nullptr) continue;
+      const Tensor* known = scope_.FindMutable(value.name);
+      SKIFF_ENFORCE(known == nullptr || known->array() != nullptr, kFailedPrecondition,
+                    "the scope holds a tensor named \"", value.name,
+                    "\", which is an array of the program: expected another name");
+      if (known != nullptr) continue;
       scope_.Reserve(value.name, Tensor::OfArray(std::make_shared<TensorArray>(plan_.place)));
       continue;
     }

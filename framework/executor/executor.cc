@@ -156,7 +156,7 @@ struct CompiledProgram::State {
   std::shared_ptr<PreparedPlan> MakePlanFor(const FeedList& feeds, const FetchList& fetches,
                                             size_t first_op = 0) {
     const double start = SteadySeconds();
-    const FeedMetas metas = MetasOf(feeds);
+    const FeedMetas metas = MetasOfFeeds(feeds);
     // What an earlier segment made has as many rows as its data say.
     const bool rows_vary = HasRaggedFeed(metas) || first_op > 0;
     const CountClasses counts = rows_vary ? CountsOf(metas) : CountClasses();
@@ -254,6 +254,18 @@ struct CompiledProgram::State {
     } catch (...) {
       return {};
     }
+  }
+
+  // A rank table, which an earlier segment has made, has the LoD of what it ranks.
+  FeedMetas MetasOfFeeds(const FeedList& feeds) const {
+    FeedMetas metas = MetasOf(feeds);
+    for (auto& [name, meta] : metas) {
+      const Var* var = program->root()->FindVar(name);
+      if (var == nullptr || var->kind != VarKind::kLoDRankTable) continue;
+      meta.shape_lod = std::exchange(meta.lod, nullptr);
+      meta.lod_level = 0;
+    }
+    return metas;
   }
 
   CountClasses CountsOf(const FeedMetas& metas) const {
@@ -421,6 +433,7 @@ struct CompiledProgram::State {
                       .positions = positions,
                       .body_passes = [&](Plan* body) { run_passes(body, false); },
                       .max_loop_iterations = options.max_loop_iterations,
+                      .rows_vary = request.rows_vary,
                       .arrays = arrays},
                      *program, request.feeds, request.fetches, request.first_op);
     run_passes(&segment.plan, true);

@@ -170,7 +170,10 @@ class LoopKernel final : public Kernel {
     } else {
       for (Step& step : steps_) {
         step.kernel->FollowArena();
-        step.for_rows.ForEach([](BoundKernel& kernel) { kernel.FollowArena(); });
+        step.for_rows.ForEach([](BoundKernel& kernel) {
+          kernel.FollowArena();
+          kernel.Bind();
+        });
       }
     }
     for (Step& step : steps_) step.kernel->Bind();
@@ -183,6 +186,8 @@ class LoopKernel final : public Kernel {
       if (step.reads_feed) step.kernel->Bind();
     }
     rows_ ? rows_->NoteFeeds(context) : SetLoDs();
+    // Whoever fed them may want to have them back.
+    const FeedRelease release{*loop_, tensors_};
     Start(context);
     const int64_t known = KnownIterations(context);
     int64_t t = 0;
@@ -199,6 +204,15 @@ class LoopKernel final : public Kernel {
   bool TakesFewerRows() const override { return true; }
 
  private:
+  struct FeedRelease {
+    ~FeedRelease() {
+      for (const LoopFeed& feed : loop.feeds) {
+        if (feed.kind == LoopFeed::Kind::kInvariant) *tensors.Of(feed.value) = Tensor();
+      }
+    }
+    const Loop& loop;
+    const BodyTensors& tensors;
+  };
   struct Step {
     std::unique_ptr<BoundKernel> kernel;
     bool reads_feed = false;  // an argument may be elsewhere in each run
@@ -265,7 +279,8 @@ class LoopKernel final : public Kernel {
     if (rows_) rows_->Bind(&tensors_);
     if (poisons_) poison_.emplace(body_, tensors_);
     const bool is_ragged = !rows_ && std::ranges::any_of(
-        loop_->feeds, [&](const LoopFeed& feed) { return body_[feed.value].meta.lod != nullptr; });
+        loop_->feeds,
+        [&](const LoopFeed& feed) { return CountedLoD(body_[feed.value].meta) != nullptr; });
     if (!is_ragged) return;
     lods_.emplace(body_);
     lods_->Bind(&tensors_);

@@ -10,6 +10,7 @@
 #include "framework/analysis/nested_blocks.h"
 #include "framework/analysis/op_uses.h"
 #include "framework/base/error.h"
+#include "framework/executor/row_counts.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/block_rule.h"
 #include "framework/op/grad.h"
@@ -66,10 +67,9 @@ class LoopLowering {
   // Returns false if the body writes other elements to an array than it has planned to read, larger
   // ones for example: then it must be lowered anew, and nothing has happened.
   bool Run() {
-    const ArrayMetas arrays = *outer_.inputs().arrays;
     kind_ == Kind::kRecurrent ? AddRecurrentFeeds() : AddWrittenFeeds();
     LowerOps(forward_);
-    if (!AreAsBefore(arrays)) return false;
+    if (!line_.ArraysAreAsRead()) return false;
     kind_ == Kind::kRecurrent ? AddRecurrentFetches() : AddWrittenFetches();
     if (gradient_.op != nullptr) {
       AddBoundary();
@@ -142,16 +142,6 @@ class LoopLowering {
     }
   }
 
-  // Returns whether the elements of arrays are as they were when the body was begun.
-  bool AreAsBefore(const ArrayMetas& before) const {
-    return std::ranges::all_of(before, [&](const auto& array) {
-      const ArrayMeta& now = outer_.inputs().arrays->at(array.first);
-      const ArrayMeta& then = array.second;
-      return now.element.shape == then.element.shape && now.element.lod == then.element.lod &&
-             now.rows_vary == then.rows_vary;
-    });
-  }
-
   bool IsArray(const std::string& name) const {
     const Var* var = line_.FindVar(name);
     return var != nullptr && var->kind == VarKind::kLoDTensorArray;
@@ -172,6 +162,7 @@ class LoopLowering {
               .of_gradient = in_gradient_,
               .outer = outer};
     line_.SetCurrent(name, feed.link.value);
+    if (outer && outer_.RowsVary(outer)) line_.MarkVarying(feed.link.value);
     feeds_.push_back(std::move(feed));
     return feeds_.size() - 1;
   }
@@ -580,7 +571,7 @@ class LoopLowering {
   // Returns whether rows may differ from run to run or from iteration to iteration.
   bool RowsMayVary() {
     const Plan& outer = outer_.plan();
-    bool may_vary = std::ranges::any_of(line_.plan().instructions, &Instruction::sets_rows) ||
+    bool may_vary = outer_.inputs().rows_vary || std::ranges::any_of(line_.plan().instructions, &Instruction::sets_rows) ||
                     std::ranges::any_of(outer.instructions, &Instruction::sets_rows);
     for (const ValueId id : outer.ids()) may_vary = may_vary || outer[id].meta.lod != nullptr;
     return may_vary;
@@ -706,7 +697,7 @@ class LoopLowering {
       // Carried values of the other half are stashes here.
       if (feed.of_gradient != of_gradient && (feed.of_gradient || is_carried)) continue;
       // The LoDs of all other values follow from those of the feeds.
-      const bool has_lod = line_.plan()[feed.link.value].meta.lod != nullptr;
+      const bool has_lod = CountedLoD(MetaOf(feed.link.value)) != nullptr;
       const bool is_stacked = !of_gradient && std::ranges::count(stashes_, feed.link.value) > 0;
       const bool is_used = uses.contains(feed.link.value) || is_condition || is_stacked || has_lod;
       if (!is_used) continue;
@@ -917,8 +908,9 @@ class LoopLowering {
     }
     for (size_t i = 0; i < fetches_.size(); ++i) {
       if (fetches_[i].of_gradient || fetch_indices_[i] < 0) continue;
-      forward->instruction.outputs[static_cast<size_t>(fetch_indices_[i])] =
-          outer_.Write(def_, fetches_[i].defines, fetches_[i].outer_meta);
+      const ValueId result = outer_.Write(def_, fetches_[i].defines, fetches_[i].outer_meta);
+      if (line_.RowsVary(fetches_[i].link.value)) outer_.MarkVarying(result);
+      forward->instruction.outputs[static_cast<size_t>(fetch_indices_[i])] = result;
     }
     DefineScopeValues(forward);
   }

@@ -28,7 +28,7 @@ LoopRows::LoopRows(const Loop& loop, const std::vector<bool>& varies)
 void LoopRows::AddSources(const Loop& loop, const std::vector<bool>& varies) {
   const Plan& line = *loop.line;
   for (size_t i = 0; i < line.feeds.size(); ++i) {
-    const bool is_source = varies[i] || line[line.feeds[i]].meta.lod != nullptr;
+    const bool is_source = varies[i] || CountedLoD(line[line.feeds[i]].meta) != nullptr;
     if (is_source) sources_.push_back({.value = line.feeds[i], .input = loop.line_inputs[i]});
   }
   for (const Instruction& instruction : line.instructions) {

@@ -76,19 +76,15 @@ class SegmentLowering {
     const ValueId value = block_.AddValue(name, meta, Storage::kFeed);
     block_.AddFeed(name, value);
     block_.plan().feeds.push_back(value);
+    if (inputs_.rows_vary && !var->dims.empty() && var->dims[0] < 0) block_.MarkVarying(value);
   }
 
   // What an earlier segment made, as the program says, or was fed.
-  void AddCarried(const std::string& name, TensorMeta meta) {
-    const Var* var = block_.FindVar(name);
-    if (var != nullptr && var->kind == VarKind::kLoDRankTable) {
-      // Its LoD is that of what it ranks.
-      meta.shape_lod = std::exchange(meta.lod, nullptr);
-      meta.lod_level = 0;
-    }
+  void AddCarried(const std::string& name, const TensorMeta& meta) {
     const ValueId value = block_.AddValue(name, meta, Storage::kFeed);
     block_.SetCurrent(name, value);
     block_.plan().feeds.push_back(value);
+    if (inputs_.rows_vary) block_.MarkVarying(value);
   }
 
   bool ReadsUnknownShape(const Op& op, size_t position) const {
@@ -151,16 +147,18 @@ class SegmentLowering {
 
 }  // namespace
 
+bool AreAlike(const ArrayMeta& a, const ArrayMeta& b) {
+  const TensorMeta& x = a.element;
+  const TensorMeta& y = b.element;
+  const bool have_equal_lods =
+      x.lod == y.lod || (x.lod != nullptr && y.lod != nullptr && x.lod->offsets == y.lod->offsets);
+  return a.rows_vary == b.rows_vary && have_equal_lods && x.shape == y.shape &&
+         x.dtype == y.dtype && x.lod_level == y.lod_level;
+}
+
 bool AreAlike(const ArrayMetas& a, const ArrayMetas& b) {
   return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
-    const TensorMeta& first = x.second.element;
-    const TensorMeta& second = y.second.element;
-    const bool have_equal_lods =
-        first.lod == second.lod || (first.lod != nullptr && second.lod != nullptr &&
-                                    first.lod->offsets == second.lod->offsets);
-    return x.first == y.first && x.second.rows_vary == y.second.rows_vary && have_equal_lods &&
-           first.shape == second.shape && first.dtype == second.dtype &&
-           first.lod_level == second.lod_level;
+    return x.first == y.first && AreAlike(x.second, y.second);
   });
 }
 

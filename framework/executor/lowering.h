@@ -27,7 +27,8 @@ struct ArrayMeta {
   bool rows_vary = false;  // from element to element, or from run to run
 };
 using ArrayMetas = std::map<std::string, ArrayMeta>;  // by the array's name
-// Returns whether plans for these elements are the same.
+// Return whether plans for these elements are the same.
+bool AreAlike(const ArrayMeta& a, const ArrayMeta& b);
 bool AreAlike(const ArrayMetas& a, const ArrayMetas& b);
 
 // A part of a program whose shapes are all known when it begins: the ops from `first_op` up to
@@ -59,6 +60,8 @@ struct LoweringInputs {
   OpPositions positions = {};
   BodyPasses body_passes = {};         // empty: none
   int64_t max_loop_iterations = 1000;  // CompileOptions::max_loop_iterations
+  // Whether runs have other rows than the metas of feeds say.
+  bool rows_vary = false;
   // When the segment begins; lowering adds to it.
   std::shared_ptr<ArrayMetas> arrays = std::make_shared<ArrayMetas>();
 };

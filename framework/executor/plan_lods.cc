@@ -24,8 +24,10 @@ LoD RoomForLoD(const LoD& like) {
 
 PlanLoDs::PlanLoDs(const Plan& plan) : plan_(plan) {
   for (size_t i = 0; i < plan.feeds.size(); ++i) {
-    const PlanValue& value = plan[plan.feeds[i]];
-    if (value.meta.lod != nullptr) groups_[Add(value.meta.lod)].feed = i;
+    const TensorMeta& meta = plan[plan.feeds[i]].meta;
+    // The tensor of a rank table has the LoD of what it ranks.
+    const auto& group = meta.lod != nullptr ? meta.lod : meta.shape_lod;
+    if (group != nullptr) groups_[Add(group)].feed = i;
   }
   for (const ValueId id : plan.ids()) {
     const TensorMeta& meta = plan[id].meta;

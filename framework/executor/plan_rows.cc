@@ -12,6 +12,15 @@ namespace {
 
 int64_t RowsOf(const LoD& lod) { return static_cast<int64_t>(lod.back().back()); }
 
+std::vector<const LoD*> LoDsOf(const FeedMetas& feeds) {
+  std::vector<const LoD*> lods;
+  for (const auto& [name, meta] : feeds) {
+    const LoDGroup* lod = CountedLoD(meta);
+    lods.push_back(lod == nullptr ? nullptr : &lod->offsets);
+  }
+  return lods;
+}
+
 // Infers the shapes of a plan for other feeds and their LoDs. Layouts stay those of the plan.
 class Inference {
  public:
@@ -66,6 +75,7 @@ class Inference {
       }
     }
     const bool any_varies = std::ranges::any_of(instruction.inputs, varies);
+    std::optional<Inference> inside;
     for (const LoopFetch& fetch : loop.fetches) {
       if (fetch.output < 0) continue;
       const ValueId output = instruction.outputs[static_cast<size_t>(fetch.output)];
@@ -73,6 +83,11 @@ class Inference {
         const TensorMeta& like = metas_[instruction.inputs[static_cast<size_t>(fetch.like)]];
         metas_[output].shape = like.shape;
         metas_[output].lod = like.lod;
+      } else if (any_varies && fetch.kind == LoopFetch::Kind::kLast && loop.line != nullptr) {
+        if (!inside) inside.emplace(InsideOf(instruction));
+        const TensorMeta& result = (*inside)[fetch.value];
+        metas_[output].shape = result.shape;
+        metas_[output].lod = result.lod;
       } else if (any_varies && (fetch.kind == LoopFetch::Kind::kLast ||
                                 fetch.kind == LoopFetch::Kind::kPart)) {
         refuse(StrCat("\"", plan_[output].name, "\" may have other rows in each run"));
@@ -81,6 +96,24 @@ class Inference {
     for (const ValueId output : instruction.outputs) {
       if (output) unknown_.erase(output);
     }
+  }
+
+  // Infers the shapes in a body whose feeds have the shapes of the moment.
+  Inference InsideOf(const Instruction& instruction) const {
+    const Loop& loop = *instruction.loop;
+    FeedMetas feeds;
+    for (size_t i = 0; i < loop.line->feeds.size(); ++i) {
+      const PlanValue& feed = (*loop.line)[loop.line->feeds[i]];
+      const int input = loop.line_inputs[i];
+      const bool is_given = input >= 0 && instruction.inputs[static_cast<size_t>(input)];
+      feeds.emplace_back(feed.name, is_given
+                                        ? metas_[instruction.inputs[static_cast<size_t>(input)]]
+                                        : feed.meta);
+    }
+    const PlanLoDs lods(*loop.line);
+    RunLoDs run;
+    lods.Derive(LoDsOf(feeds), &run);
+    return Inference(*loop.line, feeds, lods, run);
   }
 
   // Sets what is known of a value before it is made. An op that needs only its shape or LoD may run
@@ -105,7 +138,7 @@ class Inference {
       if (unknown_.contains(input)) {
         throw Error(ErrorCode::kUnimplemented,
                     StrCat("reads the rows of \"", plan_[input].name, "\" before an op makes it"))
-            .WithContext(DescribeOp(*instruction.op, 0, instruction.position));
+            .WithContext(DescribeOp(*instruction.op, instruction.block, instruction.position));
       }
       inputs.push_back(input ? metas_[input] : TensorMeta{});
     }
@@ -119,7 +152,7 @@ class Inference {
     try {
       InferOutputs(&context);
     } catch (const Error& error) {
-      throw error.WithContext(DescribeOp(*instruction.op, 0, instruction.position));
+      throw error.WithContext(DescribeOp(*instruction.op, instruction.block, instruction.position));
     }
     for (size_t i = 0; i < instruction.outputs.size(); ++i) {
       const ValueId output = instruction.outputs[i];
@@ -135,14 +168,6 @@ class Inference {
   ValueTable<TensorMeta> metas_;
   std::set<ValueId> unknown_;  // not made yet, without a LoD
 };
-
-std::vector<const LoD*> LoDsOf(const FeedMetas& feeds) {
-  std::vector<const LoD*> lods;
-  for (const auto& [name, meta] : feeds) {
-    lods.push_back(meta.lod == nullptr ? nullptr : &meta.lod->offsets);
-  }
-  return lods;
-}
 
 // The counts of a LoD that isn't known yet are -1.
 void AppendCountsOfGroups(const RunLoDs& lods, const std::vector<size_t>& planned,
@@ -163,9 +188,9 @@ std::string MakerOf(const Plan& plan, ValueId value) {
     return std::ranges::find(instruction.outputs, value) != instruction.outputs.end();
   };
   for (const Instruction& instruction : plan.instructions) {
-    if (makes(instruction)) return DescribeOp(*instruction.op, 0, instruction.position);
+    if (makes(instruction)) return DescribeOp(*instruction.op, instruction.block, instruction.position);
     for (const Instruction& member : instruction.members) {
-      if (makes(member)) return DescribeOp(*member.op, 0, member.position);
+      if (makes(member)) return DescribeOp(*member.op, member.block, member.position);
     }
   }
   return "";
@@ -423,8 +448,8 @@ class ClassSearch {
       const TensorMeta& meta = plan[feed].meta;
       feeds_.emplace_back(plan[feed].name, meta);
       std::vector<int64_t> counts;
-      if (meta.lod != nullptr) {
-        AppendCounts(meta.lod->offsets, &counts);
+      if (const LoDGroup* lod = CountedLoD(meta)) {
+        AppendCounts(lod->offsets, &counts);
       } else {
         counts = {meta.shape[0]};
       }
@@ -447,8 +472,8 @@ class ClassSearch {
   }
 
  private:
-  // Merges a class that can't change alone with as few others as let more ops agree. Returns false if
-  // there is nothing to merge.
+  // Merges a class that can't change alone with others, such that more ops agree and none of them can
+  // be left out. Returns false if there is nothing to merge.
   bool MergeWithOthers(size_t changed) {
     const size_t before = Reached({changed});
     if (before > plan_.instructions.size()) return false;
@@ -458,29 +483,32 @@ class ClassSearch {
                                counts_[other] == counts_[changed];
       if (may_be_tied) others.push_back(other);
     }
-    // One op may want several to be equal.
-    for (size_t size = 1; size <= others.size(); ++size) {
-      std::vector<int> is_chosen(others.size(), 0);
-      std::fill_n(is_chosen.begin(), size, 1);
-      do {
-        std::set<size_t> merged = {changed};
-        for (size_t i = 0; i < others.size(); ++i) {
-          if (is_chosen[i] == 1) merged.insert(others[i]);
-        }
-        if (Reached(merged) <= before) continue;
-        for (size_t& of_count : class_of_) {
-          if (merged.contains(of_count)) of_count = *merged.begin();
-        }
-        return true;
-      } while (std::ranges::prev_permutation(is_chosen).found);
+    const auto helps = [&](const std::set<size_t>& merged) { return Reached(merged) > before; };
+    std::set<size_t> merged = {changed};
+    for (const size_t other : others) {
+      if (!helps({changed, other})) continue;
+      merged.insert(other);
+      break;
     }
-    return false;
+    if (merged.size() == 1) {
+      // One op may want several to be equal: all but those that it doesn't want.
+      merged.insert(others.begin(), others.end());
+      if (!helps(merged)) return false;
+      for (const size_t other : others) {
+        merged.erase(other);
+        if (!helps(merged)) merged.insert(other);
+      }
+    }
+    for (size_t& of_count : class_of_) {
+      if (merged.contains(of_count)) of_count = *merged.begin();
+    }
+    return true;
   }
 
   // Dense feeds whose rows can't change, as they meet fixed ones, don't count.
   void FindFixed() {
     for (size_t feed = 0; feed < feeds_.size(); ++feed) {
-      if (feeds_[feed].second.lod != nullptr) continue;
+      if (CountedLoD(feeds_[feed].second) != nullptr) continue;
       const size_t found = class_of_[classes_[feed].back()];
       if (Reached({found}) <= plan_.instructions.size()) fixed_.insert(feed);
     }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "framework/analysis/dependencies.h"
+#include "framework/ir/op_role.h"
 #include "framework/plan/loop.h"
 
 namespace skiff {
@@ -34,14 +35,24 @@ bool HasCheckedFor(const Instruction& later, const Instruction& earlier) {
          });
 }
 
+// Returns whether the instruction works on gradients of arrays. It refuses no index that the forward
+// op has accepted.
+bool IsGradientOfArrays(const Instruction& instruction) {
+  if (instruction.kind != InstructionKind::kOp) return false;
+  const auto is_array = [](const SlotDef& slot) { return slot.array; };
+  return (instruction.op->role() & kRoleBackward) != 0 &&
+         (std::ranges::any_of(instruction.def->inputs, is_array) ||
+          std::ranges::any_of(instruction.def->outputs, is_array));
+}
+
 // Returns whether the instruction may fail because of its data, which no earlier one has checked.
 bool MayRefuseData(const std::vector<Instruction>& instructions, size_t index) {
   const Instruction& instruction = instructions[index];
-  if (!ChecksData(instruction)) return false;
+  if (!ChecksData(instruction) || IsGradientOfArrays(instruction)) return false;
   // The forward half has checked what the gradient half reads.
   if (instruction.kind == InstructionKind::kLoop && instruction.loop->is_gradient) {
     return std::ranges::any_of(instruction.loop->body.instructions, [](const Instruction& inner) {
-      return ChecksData(inner) && inner.def->data_checked_by.empty();
+      return ChecksData(inner) && inner.def->data_checked_by.empty() && !IsGradientOfArrays(inner);
     });
   }
   return std::none_of(

@@ -32,6 +32,10 @@ int64_t CapacityFor(int64_t count) {
   return std::max<int64_t>(count + step - 1, step) / step * step;
 }
 
+const LoDGroup* CountedLoD(const TensorMeta& meta) {
+  return meta.lod != nullptr ? meta.lod.get() : meta.shape_lod.get();
+}
+
 int64_t LeastFor(int64_t capacity) {
   int64_t least = capacity;
   while (least > 1 && CapacityFor(least - 1) == capacity) --least;
@@ -106,8 +110,8 @@ CountClasses::CountClasses(const FeedMetas& feeds, const std::vector<bool>& vari
   for (size_t i = 0; i < feeds.size(); ++i) {
     const TensorMeta& meta = feeds[i].second;
     std::vector<int64_t> counts;
-    if (meta.lod != nullptr) {
-      AppendCounts(meta.lod->offsets, &counts);
+    if (const LoDGroup* lod = CountedLoD(meta)) {
+      AppendCounts(lod->offsets, &counts);
     } else if (varies[i]) {
       counts = {meta.shape[0]};
     }
@@ -130,7 +134,8 @@ bool CountClasses::Gather(size_t feed, int64_t rows, const LoD& lod,
                           std::vector<int64_t>* counts) const {
   const std::vector<size_t>& classes = classes_[feed];
   for (size_t i = 0; i < classes.size(); ++i) {
-    const int64_t found = i < lod.size() ? static_cast<int64_t>(lod[i].size()) - 1 : rows;
+    const int64_t last = lod.empty() ? rows : static_cast<int64_t>(lod.back().back());
+    const int64_t found = i < lod.size() ? static_cast<int64_t>(lod[i].size()) - 1 : last;
     int64_t& count = (*counts)[classes[i]];
     if (count >= 0 && count != found) return false;
     count = found;
@@ -147,10 +152,14 @@ FeedMetas CountClasses::WithCounts(const FeedMetas& feeds, const std::vector<int
     if (classes_[i].empty()) continue;
     std::vector<int64_t> of_feed;
     for (const size_t index : classes_[i]) of_feed.push_back(counts[index]);
-    meta.shape[0] = of_feed.back();
-    if (meta.lod == nullptr) continue;
-    meta.lod = std::make_shared<const LoDGroup>(
-        LoDGroup{.offsets = new_lod(i, meta.lod->offsets, of_feed)});
+    const LoDGroup* lod = CountedLoD(meta);
+    // A rank table has a row for each sequence.
+    meta.shape[0] = lod == nullptr || meta.lod != nullptr ? of_feed.back()
+                                                          : of_feed[of_feed.size() - 2];
+    if (lod == nullptr) continue;
+    auto& changed_lod = meta.lod != nullptr ? meta.lod : meta.shape_lod;
+    changed_lod = std::make_shared<const LoDGroup>(
+        LoDGroup{.offsets = new_lod(i, lod->offsets, of_feed)});
   }
   return changed;
 }

@@ -16,6 +16,10 @@ namespace skiff {
 
 using FeedMetas = std::vector<std::pair<std::string, TensorMeta>>;
 
+// Returns the LoD whose counts a feed has: its own or, of a rank table, that of what it ranks.
+// nullptr: none.
+const LoDGroup* CountedLoD(const TensorMeta& meta);
+
 // Returns the smallest capacity that holds `count`: a multiple of 8, at most a quarter more from 32
 // on.
 int64_t CapacityFor(int64_t count);
@@ -64,7 +68,7 @@ class CountClasses {
 
   // Returns whether a feed has counts; otherwise its shape is fixed.
   bool Varies(size_t feed) const { return !classes_[feed].empty(); }
-  // Adds the counts of a feed of another run, its rows and those of its LoD, to `counts`, which is by class and holds -1 for those
+  // Adds the counts of a feed of another run, those of the tensor's LoD or else its rows, to `counts`, which is by class and holds -1 for those
   // not found yet. Returns false if two counts of a class differ.
   bool Gather(size_t feed, int64_t rows, const LoD& lod, std::vector<int64_t>* counts) const;
 

@@ -29,8 +29,10 @@ bool RunShapes::ServesShapes(const FeedList& feeds) {
   for (size_t i = 0; i < feeds.size(); ++i) {
     const auto& [name, tensor] = feeds[i];
     const PlanValue& planned = plan_[plan_.feeds[i]];
+    const LoDGroup* lod = CountedLoD(planned.meta);
+    const size_t levels = lod == nullptr ? 0 : lod->offsets.size();
     if (name != planned.name || tensor.dtype() != planned.meta.dtype ||
-        static_cast<int32_t>(tensor.lod().size()) != planned.meta.lod_level) {
+        tensor.lod().size() != levels) {
       return false;
     }
     if (counts_ && counts_->Varies(i)) {

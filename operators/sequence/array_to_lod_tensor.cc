@@ -19,7 +19,7 @@ namespace {
 
 void Infer(OpContext& context) {
   const TensorMeta& x = context.Input("X");
-  RankTableSize(context);
+  OwnRankTableSize(context);
   SKIFF_ENFORCE(x.lod_level >= 0, kInvalidArgument,
                 "array_to_lod_tensor: no op before writes to the array X");
   SKIFF_ENFORCE(x.shape.rank() >= 1, kInvalidArgument,

@@ -21,7 +21,7 @@ namespace {
 void Infer(OpContext& context) {
   const TensorMeta& x = context.Input("X");
   RowWidth(context, "X");
-  const int64_t sequences = RankTableSize(context);
+  const int64_t sequences = OwnRankTableSize(context);
   if (const auto& ranked = context.Input("RankTable").shape_lod) {
     const auto rows = static_cast<int64_t>(ranked->offsets.back().back());
     SKIFF_ENFORCE(x.shape[0] == rows, kInvalidArgument, "lod_tensor_to_array: X has ", x.shape[0],
@@ -36,6 +36,11 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
                          out = context.OutputIndex("Out"), width = RowWidth(context, "X"),
                          adds = (context.op().role() & kRoleBackward) != 0](const KernelContext& run) {
     const RankTable table(run.input(at));
+    // Those of a gradient are what its forward tensor had.
+    const LoD& lod = run.input(x).lod();
+    SKIFF_ENFORCE(adds || lod.empty() || lod.back() == run.input(at).lod().back(), kInvalidArgument,
+                  "lod_tensor_to_array: the sequences of X have other lengths than those of the ",
+                  "rank table");
     const T* from = run.input(x).data<T>();
     TensorArray& array = *run.output(out).array();
     const int64_t steps = table.step_count();
@@ -83,7 +88,9 @@ void RegisterLodTensorToArray(OpRegistry& registry) {
   OpDef def;
   def.type = "lod_tensor_to_array";
   def.doc = "Cuts a ragged tensor into the steps of its sequences, side by side in ranked order.";
-  def.inputs = {{.name = "X", .doc = "The rows of the sequences that the table ranks."},
+  def.inputs = {{.name = "X",
+                 .doc = "The rows of the sequences that the table ranks.",
+                 .checks_data = true},
                 RankTableSlot()};
   def.outputs = {{.name = "Out", .doc = "One element for each step.", .array = true}};
   def.infer = Infer;

@@ -3,6 +3,7 @@
 // Source: Fluid's read_from_array. Its gradient is write_to_array. As the gradient of
 // write_to_array, with X_W, it reads an array of gradients: an element that is missing is 0, and one
 // that is read is removed.
+#include <algorithm>
 #include <cstring>
 
 #include "framework/base/error.h"
@@ -28,25 +29,26 @@ void Infer(OpContext& context) {
                     [](std::span<const LoD* const> parents, LoD* lod) { *lod = *parents[0]; });
 }
 
-void CheckElement(const Tensor& element, const Tensor& expected, int64_t index) {
+// There is room for the planned rows, and for fewer.
+void CheckElement(const Tensor& element, const Shape& planned, DType dtype, int64_t index) {
   Shape shape = element.shape();
-  if (shape.rank() == expected.shape().rank() && shape.rank() > 0) shape[0] = expected.shape()[0];
-  SKIFF_ENFORCE(shape == expected.shape() && element.dtype() == expected.dtype(), kInvalidArgument,
+  const bool has_rows = shape.rank() == planned.rank() && shape.rank() > 0;
+  if (has_rows) shape[0] = std::max(shape[0], planned[0]);
+  SKIFF_ENFORCE(shape == planned && element.dtype() == dtype, kInvalidArgument,
                 "read_from_array: element ", index, " is ", element.dtype(), " ", element.shape(),
-                ", expected ", expected.dtype(), " ", expected.shape(), " but for the rows");
+                ", expected ", dtype, " ", planned, " or fewer rows");
 }
 
 // Reads an element that may have other rows in each run.
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   return MakeRowsKernel([x = context.InputIndex("X"), i = context.InputIndex("I"),
                          out = context.OutputIndex("Out"),
-                         is_planned = context.Output("Out").shape.is_known()](
-                            const KernelContext& run) {
+                         planned = context.Output("Out").shape](const KernelContext& run) {
     const int64_t index = *run.input(i).data<int64_t>();
     const Tensor& element = run.input(x).array()->At(index);
     Tensor& to = run.output(out);
-    if (is_planned) {
-      CheckElement(element, to, index);
+    if (planned.is_known()) {
+      CheckElement(element, planned, to.dtype(), index);
     } else {
       to = Tensor(element.shape(), element.dtype(), element.place());
     }

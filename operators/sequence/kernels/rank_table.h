@@ -85,6 +85,15 @@ inline int64_t RankTableSize(const OpContext& context) {
   return table.shape[0];
 }
 
+// Does the same for an op that goes by the rows of the sequences: throws in a plan, too, if the table
+// isn't one of a tensor of the plan, whose numbers may be any.
+inline int64_t OwnRankTableSize(const OpContext& context) {
+  const int64_t size = RankTableSize(context);
+  SKIFF_ENFORCE(size < 0 || context.Input("RankTable").shape_lod != nullptr, kInvalidArgument,
+                context.op().type, ": RankTable isn't what lod_rank_table makes of a tensor");
+  return size;
+}
+
 // Returns the definition of the input.
 inline SlotDef RankTableSlot(bool checks_data = false) {
   return {.name = "RankTable",
