@@ -669,9 +669,17 @@ class LoopLowering {
   void AddLine(Half* half) {
     half->loop.line = whole_line_;
     if (whole_line_ == nullptr) return;
-    for (const Feed& feed : feeds_) {
-      const bool is_invariant = feed.link.kind == LoopFeed::Kind::kInvariant && feed.outer;
-      half->loop.line_inputs.push_back(is_invariant ? AddInput(half, feed.outer, false) : -1);
+    for (size_t i = 0; i < feeds_.size(); ++i) {
+      const Feed& feed = feeds_[i];
+      int input = -1;
+      if (feed.outer) {
+        input = AddInput(half, feed.outer, false);
+      } else if (feed_indices_[i] >= 0) {
+        input = half->loop.feeds[static_cast<size_t>(feed_indices_[i])].input;
+      } else if (feed.of_gradient) {
+        input = Loop::kOnlyTheOtherHalfKnows;
+      }
+      half->loop.line_inputs.push_back(input);
     }
     if (gradient_.op == nullptr || !SetsRowsInside()) return;
     if (half->loop.is_gradient) {

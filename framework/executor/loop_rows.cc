@@ -20,6 +20,9 @@ LoopRows::LoopRows(const Loop& loop, const std::vector<bool>& varies)
   classes_ = FindClasses(shapes_, *lods_);
   rows_.emplace(shapes_, *lods_, *classes_, PlanRows::Kind::kBody);
   for (const auto& [value, form, axis] : rows_->values()) form_of_[value] = form;
+  for (const LoopFeed& feed : loop.feeds) {
+    if (feed.kind == LoopFeed::Kind::kCarried) carried_.insert(feed.value);
+  }
   shapes_.instructions.clear();
   of_sources_.resize(sources_.size());
   next_lods_ = lods_->Room();
@@ -28,8 +31,12 @@ LoopRows::LoopRows(const Loop& loop, const std::vector<bool>& varies)
 void LoopRows::AddSources(const Loop& loop, const std::vector<bool>& varies) {
   const Plan& line = *loop.line;
   for (size_t i = 0; i < line.feeds.size(); ++i) {
-    const bool is_source = varies[i] || CountedLoD(line[line.feeds[i]].meta) != nullptr;
-    if (is_source) sources_.push_back({.value = line.feeds[i], .input = loop.line_inputs[i]});
+    const TensorMeta& meta = line[line.feeds[i]].meta;
+    const bool is_of_other_half =
+        loop.line_inputs[i] == Loop::kOnlyTheOtherHalfKnows && meta.shape.rank() > 0;
+    if (!varies[i] && CountedLoD(meta) == nullptr && !is_of_other_half) continue;
+    sources_.push_back(
+        {.value = line.feeds[i], .input = loop.line_inputs[i], .is_feed = true});
   }
   for (const Instruction& instruction : line.instructions) {
     if (!instruction.sets_rows) continue;
@@ -53,7 +60,7 @@ bool LoopRows::Varies(const Instruction& instruction) const {
 
 void LoopRows::NoteFeeds(const KernelContext& context) {
   for (Source& source : sources_) {
-    if (source.input < 0) continue;
+    if (source.input < 0 || context.inputs[static_cast<size_t>(source.input)] == nullptr) continue;
     const Tensor& tensor = context.input(source.input);
     source.lod = &tensor.lod();
     const bool has_shape = tensor.shape().rank() > 0;
@@ -68,7 +75,7 @@ void LoopRows::NoteFeeds(const KernelContext& context) {
 }
 
 void LoopRows::StartIteration() {
-  for (Source& source : sources_) source.is_known = source.is_known && source.input >= 0;
+  for (Source& source : sources_) source.is_known = source.is_known && source.is_feed;
 }
 
 void LoopRows::Note(const Instruction& instruction) {
@@ -99,7 +106,8 @@ void LoopRows::Apply() {
   for (const auto& [value, form, axis] : rows_->values()) {
     Tensor& tensor = *values_->Of(value);
     const Storage storage = body_[value].storage;
-    const bool is_own = storage == Storage::kArena || storage == Storage::kStack;
+    const bool is_own = storage == Storage::kArena || storage == Storage::kStack ||
+                        carried_.contains(value);
     if (is_own && axis == 0 && by_form_[form] >= 0 && tensor.has_data()) {
       tensor.SetRows(by_form_[form]);
     }
@@ -121,7 +129,7 @@ void LoopRows::Save(int64_t iteration, TensorArray* history) const {
   const auto count = static_cast<int64_t>(sources_.size());
   for (int64_t i = 0; i < count; ++i) {
     const Source& source = sources_[static_cast<size_t>(i)];
-    if (source.input >= 0 || !source.is_known) continue;
+    if (source.is_feed || !source.is_known) continue;
     // Without elements: only its rows and LoD count.
     history->Make(iteration * count + i, Shape({source.rows, 0}), DType::kUint8, *source.lod);
   }
@@ -131,7 +139,7 @@ void LoopRows::Restore(int64_t iteration, const TensorArray& history) {
   const auto count = static_cast<int64_t>(sources_.size());
   for (int64_t i = 0; i < count; ++i) {
     Source& source = sources_[static_cast<size_t>(i)];
-    if (source.input >= 0) continue;
+    if (source.is_feed) continue;
     const Tensor* saved = history.Find(iteration * count + i);
     source.is_known = saved != nullptr;
     if (saved == nullptr) continue;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "framework/executor/bound_values.h"
@@ -52,10 +53,11 @@ class LoopRows {
   const Plan& BodyOfMoment();
 
  private:
-  // A source: a feed if it is an input of the loop, else an output of an op.
+  // A feed, whose rows are those of an input of the loop, or an output of an op.
   struct Source {
     ValueId value;
     int input = -1;
+    bool is_feed = false;
     bool is_known = false;
     int64_t rows = 0;
     const LoD* lod = nullptr;
@@ -71,6 +73,7 @@ class LoopRows {
   std::optional<PlanLoDs> lods_;
   std::optional<PlanRows> rows_;
   std::map<ValueId, size_t> form_of_;  // of the values that vary
+  std::set<ValueId> carried_;          // feeds that the body has memory for
   ValueTensors* values_ = nullptr;
   // Of the iteration.
   std::vector<int64_t> counts_;  // by class, then of the LoDs

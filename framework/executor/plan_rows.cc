@@ -68,7 +68,9 @@ class Inference {
       return value && metas_[value].shape != plan_[value].meta.shape;
     };
     for (const LoopFeed& feed : loop.feeds) {
-      if (feed.kind == LoopFeed::Kind::kInvariant || feed.input < 0) continue;
+      // What is handed on keeps its rows, which LoopRows knows.
+      const bool keeps_rows = feed.kind == LoopFeed::Kind::kCarried && loop.line != nullptr;
+      if (feed.kind == LoopFeed::Kind::kInvariant || keeps_rows || feed.input < 0) continue;
       const ValueId input = instruction.inputs[static_cast<size_t>(feed.input)];
       if (varies(input)) {
         refuse(StrCat("the rows of \"", plan_[input].name, "\", which iterations hand on, vary"));
@@ -83,7 +85,8 @@ class Inference {
         const TensorMeta& like = metas_[instruction.inputs[static_cast<size_t>(fetch.like)]];
         metas_[output].shape = like.shape;
         metas_[output].lod = like.lod;
-      } else if (any_varies && fetch.kind == LoopFetch::Kind::kLast && loop.line != nullptr) {
+      } else if (any_varies && fetch.kind == LoopFetch::Kind::kLast && loop.line != nullptr &&
+                 !loop.is_gradient) {
         if (!inside) inside.emplace(InsideOf(instruction));
         const TensorMeta& result = (*inside)[fetch.value];
         metas_[output].shape = result.shape;
@@ -98,22 +101,20 @@ class Inference {
     }
   }
 
-  // Infers the shapes in a body whose feeds have the shapes of the moment.
+  // Infers the shapes in a forward half whose feeds have the shapes of the moment.
   Inference InsideOf(const Instruction& instruction) const {
     const Loop& loop = *instruction.loop;
     FeedMetas feeds;
-    for (size_t i = 0; i < loop.line->feeds.size(); ++i) {
-      const PlanValue& feed = (*loop.line)[loop.line->feeds[i]];
-      const int input = loop.line_inputs[i];
-      const bool is_given = input >= 0 && instruction.inputs[static_cast<size_t>(input)];
-      feeds.emplace_back(feed.name, is_given
-                                        ? metas_[instruction.inputs[static_cast<size_t>(input)]]
-                                        : feed.meta);
+    for (const LoopFeed& feed : loop.feeds) {
+      const PlanValue& value = loop.body[feed.value];
+      feeds.emplace_back(value.name, feed.input < 0
+                                         ? value.meta
+                                         : metas_[instruction.inputs[static_cast<size_t>(feed.input)]]);
     }
-    const PlanLoDs lods(*loop.line);
+    const PlanLoDs lods(loop.body);
     RunLoDs run;
     lods.Derive(LoDsOf(feeds), &run);
-    return Inference(*loop.line, feeds, lods, run);
+    return Inference(loop.body, feeds, lods, run);
   }
 
   // Sets what is known of a value before it is made. An op that needs only its shape or LoD may run

@@ -81,8 +81,10 @@ struct Loop {
   int count_input = -1;      // this input, one int64, says how often
   int count_output = -1;     // receives how often it has run
   // Where the rows of values differ from iteration to iteration, or may differ from run to run: the
-  // body with both halves, and for each of its feeds the index among the inputs of the instruction
-  // (-1: none), which may be read for its rows only.
+  // body with both halves, and for each of its feeds the index among the inputs of the instruction,
+  // which may be read for its rows only. -1: there is none, so its rows are the planned ones;
+  // kOnlyTheOtherHalfKnows: it is a feed of the other half.
+  static constexpr int kOnlyTheOtherHalfKnows = -2;
   std::shared_ptr<const Plan> line;
   std::vector<int> line_inputs;
   // The output of the forward half, input of the gradient half, that keeps the rows and LoDs that

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "framework/builder/control.h"
+#include "framework/builder/control_flow.h"
 #include "framework/builder/data.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
@@ -18,7 +19,9 @@
 #include "framework/builder/program_guard.h"
 #include "framework/builder/sequence.h"
 #include "framework/builder/tensor.h"
+#include "framework/builder/tensor_array.h"
 #include "framework/executor/executor.h"
+#include "tests/harness/error_text.h"
 
 namespace skiff {
 namespace {
@@ -68,6 +71,7 @@ struct Kind {
   bool zero_state = false;  // the first state, else from data
   bool attends = false;     // to the notes of its sequence
   bool joins = false;       // one op that wants three inputs with as many rows
+  bool branches = false;    // the step is in a branch that is taken
 };
 
 // The state after x and the state before, if the step sees `context` [n, hidden], too.
@@ -112,8 +116,20 @@ Variable WithDynamicRnn(const Kind& kind) {
         kind.zero_state ? rnn.Memory({kHidden}, 0.0f, DType::kFloat64) : rnn.Memory(in.first);
     Variable context;
     if (kind.attends) context = Attend(before, rnn.StaticInput(in.notes));
-    const Variable state = kind.joins ? JoiningCell(x, before, rnn.StaticInput(in.first))
-                                      : Cell(x, before, kind.attends ? &context : nullptr);
+    Variable first;
+    if (kind.joins) first = rnn.StaticInput(in.first);
+    const auto step = [&] {
+      return kind.joins ? JoiningCell(x, before, first)
+                        : Cell(x, before, kind.attends ? &context : nullptr);
+    };
+    Variable state;
+    if (kind.branches) {
+      const Variable flag = layers::FillConstant({1}, DType::kBool, 1.0);
+      state = layers::Cond(flag, [&] { return Variables{step()}; },
+                           [&] { return Variables{before * 0.5f}; })[0];
+    } else {
+      state = step();
+    }
     rnn.UpdateMemory(before, state);
     rnn.StepOutput(state);
   });
@@ -202,6 +218,11 @@ TEST_P(DynamicRnnTest, StartsWithAConstant) { ExpectSame({.zero_state = true}); 
 
 TEST_P(DynamicRnnTest, AttendsToAStaticInput) { ExpectSame({.attends = true}); }
 
+TEST_P(DynamicRnnTest, MayHaveBranches) {
+  ExpectSame({.branches = true});
+  ExpectSame({.joins = true, .branches = true});
+}
+
 TEST_P(DynamicRnnTest, JoinsWhatBelongsToASequence) {
   ExpectSame({.joins = true});
   ExpectSame({.zero_state = true, .joins = true});
@@ -235,6 +256,60 @@ TEST(DynamicRnn, TrainsOnLongShortAndLongBatches) {
     }
     const double value = executor.Run(alone, batch.Feeds(false), {expected})[0].Item<double>();
     EXPECT_NEAR(step.Run(batch.Feeds(true), {loss})[0].Item<double>(), value, 1e-12);
+  }
+}
+
+TEST(DynamicRnn, RefusesStepInputsOfDifferentLengths) {
+  Program main, startup;
+  Variable sum;
+  {
+    const ProgramGuard guard(&main, &startup);
+    const Variable x = layers::Data("x", {-1, 2}, DType::kFloat64, {.lod_level = 1});
+    const Variable y = layers::Data("y", {-1, 2}, DType::kFloat64, {.lod_level = 1});
+    layers::DynamicRnn rnn;
+    rnn.Body([&] { rnn.StepOutput(rnn.StepInput(x) + rnn.StepInput(y)); });
+    sum = layers::ReduceSum(rnn.Outputs()[0]);
+  }
+  Tensor x = Numbers({3, 2}, 1);
+  Tensor y = Numbers({3, 2}, 2);
+  x.set_lod({{0, 1, 3}});
+  y.set_lod({{0, 2, 3}});
+  Executor executor(Place::Cpu());
+  EXPECT_NE(InvalidArgumentText([&] { executor.Run(main, {{"x", x}, {"y", y}}, {sum}); })
+                .find("have other lengths than those of the rank table"),
+            std::string::npos);
+}
+
+// A body that puts the steps of sequences together: the table has the LoD of the run.
+TEST(DynamicRnn, ARankTableInTheBodyOfALoop) {
+  Program main, startup;
+  Variable sum;
+  {
+    const ProgramGuard guard(&main, &startup);
+    const Variable x = layers::Data("x", {-1, 1}, DType::kFloat64, {.lod_level = 1});
+    const Variable table = layers::LodRankTable(x);
+    const Variable steps = layers::LodTensorToArray(x, table);
+    const Variable one = layers::FillConstant({1}, DType::kInt64, 1);
+    sum = layers::WhileLoop(
+        [&](const Variables& v) { return layers::LessThan(v[0], one); },
+        [&](const Variables& v) {
+          const Variable largest =
+              layers::SequencePool(layers::ArrayToLodTensor(steps, table), "MAX");
+          return Variables{layers::Increment(layers::Assign(v[0])),
+                           layers::Reshape(layers::ReduceSum(largest), {1})};
+        },
+        {layers::FillConstant({1}, DType::kInt64, 0),
+         layers::FillConstant({1}, DType::kFloat64, 0)})[1];
+  }
+  Executor executor(Place::Cpu());
+  for (const bool exact_rows : {false, true}) {
+    CompiledProgram program = executor.Compile(main, {.exact_rows = exact_rows});
+    for (const auto& [lengths, expected] :
+         {std::pair(Lengths{1, 2, 3}, 0.0 + 2 + 5), std::pair(Lengths{3, 2, 1}, 2.0 + 4 + 5)}) {
+      Tensor x = Tensor::FromValues<double>({6, 1}, {0, 1, 2, 3, 4, 5});
+      x.set_lod({OffsetsOf(lengths)});
+      EXPECT_EQ(program.Run({{"x", x}}, {sum})[0].Item<double>(), expected);
+    }
   }
 }
 

@@ -266,6 +266,27 @@ TEST(SwitchTest, RunsTheFirstCaseThatHolds) {
   EXPECT_EQ(choose(3), 300);
 }
 
+TEST(SwitchTest, AsksItsConditionsBeforeABlockChangesThem) {
+  Program main, startup;
+  Variable result;
+  {
+    const ProgramGuard guard(&main, &startup);
+    const auto value = [](double number) {
+      return layers::FillConstant({1}, DType::kFloat32, number);
+    };
+    const Variable flag = layers::Assign(layers::FillConstant({1}, DType::kBool, 1.0));
+    result = layers::Assign(value(0));
+    layers::Switch choice;
+    choice.Case(flag, [&] {
+      layers::AssignTo(layers::FillConstant({1}, DType::kBool, 0.0), flag);
+      layers::AssignTo(value(1), result);
+    });
+    choice.Default([&] { layers::AssignTo(value(2), result); });
+  }
+  Executor executor(Place::Cpu());
+  EXPECT_EQ(executor.Run(main, {}, {result})[0].Item<float>(), 1);
+}
+
 // Two layers for the rows of a batch, trained as if each row chose one of the results of both.
 TEST(IfElseTest, TrainsEachBlockOnItsRows) {
   const auto layer = [](const Variable& x, const std::string& name) {

@@ -17,6 +17,7 @@
 #include "framework/builder/nn.h"
 #include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
+#include "framework/builder/sequence.h"
 #include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
 #include "framework/op/grad.h"
@@ -153,6 +154,82 @@ TEST_F(TensorArrayTest, AnOverwrittenElementHasTheGradientOfThoseWhoReadItBefore
   EXPECT_THAT(found[0].ToVector<double>(), ElementsAre(2 * 1 + 20, 2 * -2 + 20));
 }
 
+// b wants no gradient in the second program. What else is fetched mustn't matter.
+TEST_F(TensorArrayTest, AnElementThatIsOverwrittenHasNoGradientOfLaterReaders) {
+  for (const bool wants : {true, false}) {
+    Program program;
+    Variable loss, gradient;
+    {
+      const ProgramGuard guard(&program, &startup_);
+      const Variable x = Input();
+      const Variable b = Input("b").StopGradient(!wants);
+      const Variable array = layers::CreateArray(DType::kFloat64);
+      layers::ArrayWrite(x * 1.0f, Index(0), array);
+      const Variable before = layers::ArrayRead(array, Index(0));
+      layers::ArrayWrite(b * 1.0f, Index(0), array);
+      const Variable after = layers::ArrayRead(array, Index(0));
+      loss = layers::ReduceSum(before) + layers::ReduceSum(after * 10.0f);
+      gradient = GradientOf(loss, x);
+    }
+    const FeedList feeds = {{"x", Numbers({1, -2})}, {"b", Numbers({3, 4})}};
+    FetchList fetches = {gradient};
+    EXPECT_THAT(executor_.Run(program, feeds, fetches)[0].ToVector<double>(), ElementsAre(1, 1));
+    if (wants) fetches.push_back("b@GRAD");
+    EXPECT_THAT(executor_.Run(program, feeds, fetches)[0].ToVector<double>(), ElementsAre(1, 1));
+  }
+}
+
+// The body reads an array before it writes larger elements to it.
+TEST_F(TensorArrayTest, HasRoomForElementsThatAreWrittenLater) {
+  Variable sum;
+  Build([&] {
+    const Variable small = layers::FillConstant({2, 4}, DType::kFloat64, 1);
+    const Variable large = layers::FillConstant({60, 4}, DType::kFloat64, 1);
+    const Variable array = layers::CreateArray(DType::kFloat64);
+    const Variable at = layers::Assign(Index(0));
+    sum = layers::Assign(layers::FillConstant({1}, DType::kFloat64, 0));
+    ForEach(Index(2), [&](const Variable&) {
+      layers::ArrayWrite(small, Index(0), array);
+      const Variable read = layers::ArrayRead(array, at) * 1.0f;
+      layers::AssignTo(sum + layers::Reshape(layers::ReduceSum(read), {1}), sum);
+      layers::ArrayWrite(large, Index(1), array);
+      layers::AssignTo(Index(1), at);
+    });
+  });
+  EXPECT_EQ(Run({}, {sum})[0].Item<double>(), 8 + 240);
+}
+
+// One plan serves runs with other rows, and the array has those of the run: written inside a loop,
+// read behind it and in another one.
+TEST_F(TensorArrayTest, HasTheRowsOfTheRun) {
+  Variable behind, inside;
+  Build([&] {
+    const Variable x = layers::Data("x", {-1, 1}, DType::kFloat64, {.lod_level = 1});
+    const Variable pooled = layers::SequencePool(x, "SUM");
+    const Variable array = layers::CreateArray(DType::kFloat64);
+    ForEach(Index(2), [&](const Variable& i) { layers::ArrayWrite(pooled * 2.0f, i, array); });
+    inside = layers::Assign(layers::FillConstant({1}, DType::kFloat64, 0));
+    ForEach(Index(2), [&](const Variable& i) {
+      const Variable element = layers::ArrayRead(array, i) * 1.0f;
+      layers::AssignTo(inside + layers::Reshape(layers::ReduceSum(element), {1}), inside);
+    });
+    behind = layers::ArrayRead(array, Index(0)) * 1.0f;
+  });
+  CompiledProgram program = executor_.Compile(main_);
+  for (const std::vector<int64_t>& lengths :
+       std::vector<std::vector<int64_t>>{{1, 1, 1, 1, 1, 1, 1, 1}, {2, 1, 3}}) {
+    int64_t rows = 0;
+    for (const int64_t length : lengths) rows += length;
+    Tensor x = Tensor::FromValues<double>({rows, 1}, std::vector<double>(static_cast<size_t>(rows), 1));
+    x.set_lod({OffsetsOf(lengths)});
+    const auto found = program.Run({{"x", x}}, {behind, inside});
+    std::vector<double> twice;
+    for (const int64_t length : lengths) twice.push_back(2.0 * static_cast<double>(length));
+    EXPECT_EQ(found[0].ToVector<double>(), twice);
+    EXPECT_EQ(found[1].Item<double>(), static_cast<double>(4 * rows));
+  }
+}
+
 // x[i + 1] = x[i] * x[i], so x[n] = x ^ (2 ^ n); the loss also reads the elements between.
 TEST_F(TensorArrayTest, CarriesGradientsFromElementToElement) {
   Variable loss, gradient;
@@ -256,6 +333,19 @@ TEST_F(TensorArrayTest, RefusesWhatCannotBe) {
   });
   EXPECT_THAT(InvalidArgumentText([&] { Run({{"x", Numbers({1, 2})}}, {array}); }),
               HasSubstr("an array of tensors, expected a tensor; read its elements"));
+}
+
+TEST_F(TensorArrayTest, RefusesATensorOfItsNameInTheScope) {
+  Variable length;
+  Build([&] {
+    const Variable array = layers::CreateArray(DType::kFloat64);
+    layers::ArrayWrite(Input(), Index(0), array);
+    length = layers::ArrayLength(array);
+    executor_.scope().Set(array.name(), Numbers({1}));
+  });
+  EXPECT_THAT(ErrorText(ErrorCode::kFailedPrecondition,
+                        [&] { Run({{"x", Numbers({1, 2})}}, {length}); }),
+              HasSubstr("which is an array of the program: expected another name"));
 }
 
 TEST_F(TensorArrayTest, RefusesElementsThatGrowInEachIteration) {
