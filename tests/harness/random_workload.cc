@@ -408,7 +408,9 @@ class Generator {
     layers::StaticRnn rnn({.reverse = Chance(0.3)});
     rnn.Body([&] {
       const Variable before = rnn.Memory(zero);
-      const Variable after = SomeOps(rnn.StepInput(x), before, 0);
+      const Variable part = rnn.StepInput(x);
+      // The result must depend on x.
+      const Variable after = SomeOps(part, layers::Sigmoid(part + before), 0);
       rnn.UpdateMemory(before, after);
       rnn.StepOutput(after);
     });
@@ -506,7 +508,11 @@ class Generator {
     std::set<std::string> read;
     for (const auto& op : main_->root()->ops()) {
       if (!HasTrainedOutput(*op)) continue;
-      for (const std::string& name : op->InputNames()) read.insert(name);
+      // What a loop leaves is there when it begins, too.
+      const std::vector<std::string> written = op->OutputNames();
+      for (const std::string& name : op->InputNames()) {
+        if (!Contains(written, name)) read.insert(name);
+      }
     }
     return read;
   }
