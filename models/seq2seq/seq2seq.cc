@@ -151,6 +151,12 @@ Variable TeacherForced(const Network& network, const Variable& source, const Var
 
 }  // namespace
 
+Variable Seq2SeqLoss(const Variable& source, const Variable& given, const Variable& label,
+                     const Seq2SeqOptions& options) {
+  return layers::Mean(layers::SoftmaxWithCrossEntropy(
+      TeacherForced(Network(options), source, given), label));
+}
+
 std::unique_ptr<Program> BuildTranslator(const Seq2SeqOptions& options,
                                          TranslatorOutputs* outputs) {
   auto program = std::make_unique<Program>();

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "framework/builder/variable.h"
 #include "framework/training/optimization.h"
 #include "framework/training/training_program.h"
 
@@ -22,6 +23,12 @@ struct Seq2SeqOptions {
   int64_t hidden = 128;  // of the decoder, and of each direction of the encoder
   float dropout = 0.0f;  // of embeddings and of what a token is chosen by
 };
+
+// Appends the network to the default programs and returns its mean loss per token in nats. The
+// inputs are what a PairReader feeds. Throws an Error (kInvalidArgument) for a size below 1 and a
+// dropout outside [0, 1).
+Variable Seq2SeqLoss(const Variable& source, const Variable& given, const Variable& label,
+                     const Seq2SeqOptions& options);
 
 // The tables of the tokens' vectors, [tokens, embedding].
 inline constexpr const char* kSourceTable = "source.table";

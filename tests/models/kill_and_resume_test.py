@@ -39,6 +39,7 @@ TRAININGS = {
                            "--batch_size=16", "--warmup=5"],
     "models/text_classifier/train": ["--network=gru", "--most_tokens=400", "--vocabulary_size=200", "--save_every=25",
                                      "--embedding=8", "--hidden=8", "--word_dropout=0.2"],
+    "models/seq2seq/train": ["--embedding=8", "--hidden=8", "--batch_size=64", "--dropout=0.1"],
     "models/char_rnn/train": ["--layers=2", "--embedding=8", "--hidden=8", "--steps=300", "--batch_size=16"],
 }
 

@@ -11,6 +11,8 @@
 #include "models/lenet/lenet.h"
 #include "models/mlp/mlp.h"
 #include "models/resnet/resnet.h"
+#include "models/seq2seq/pair_reader.h"
+#include "models/seq2seq/seq2seq.h"
 #include "models/text_classifier/text_classifier.h"
 #include "models/vgg/vgg.h"
 #include "tools/model_workload/ernie_workload.h"
@@ -120,6 +122,23 @@ Model CharModel(const std::string& cell) {
       }};
 }
 
+// Translation of sentences of about 15 words, or of `length`, by vocabularies of 8,000.
+Built BuildTranslation(const ModelWorkloadOptions& options) {
+  using models::PairReader;
+  const models::Seq2SeqOptions sizes{
+      .source_tokens = 8000, .target_tokens = 8000, .embedding = 256, .hidden = 256};
+  const int64_t length = options.length == 0 ? 15 : options.length;
+  const Variable source = layers::Data(PairReader::kSource, {-1}, DType::kInt64, {.lod_level = 1});
+  const Variable given = layers::Data(PairReader::kGiven, {-1}, DType::kInt64, {.lod_level = 1});
+  const Variable label = layers::Data(PairReader::kLabel, {-1, 1}, DType::kInt64);
+  const Tensor ids = GeneratedSequences(options.batch_size, length, 8000, options.seed);
+  Tensor next = ids.Reshaped({ids.shape()[0], 1});
+  return {.loss = models::Seq2SeqLoss(source, given, label, sizes),
+          .feeds = {{PairReader::kSource, ids},
+                    {PairReader::kGiven, ids},
+                    {PairReader::kLabel, std::move(next)}}};
+}
+
 // Returns one or more models per folder of models/. benchmark_coverage_test
 // (tests/models) fails for a folder without one.
 std::vector<Model> Models() {
@@ -141,6 +160,7 @@ std::vector<Model> Models() {
   }
   for (const char* network : {"cnn", "gru", "lstm"}) models.push_back(TextModel(network));
   for (const char* cell : {"lstm", "gru"}) models.push_back(CharModel(cell));
+  models.push_back({"seq2seq", BuildTranslation});
   for (const RecurrentWorkload& recurrent : RecurrentWorkloads()) {
     models.push_back({recurrent.name, [=](const ModelWorkloadOptions& options) -> Built {
                         BuiltRecurrent built = BuildRecurrent(recurrent, options.batch_size,
