@@ -125,7 +125,8 @@ bool ChecksData(const Instruction& instruction) {
   });
 }
 
-// An array of gradients isn't as before when the gradient of a write has read it: read_from_array.cc.
+// An array of gradients isn't as before when the gradient of a write has read it:
+// read_from_array.cc.
 bool TakesElements(const Instruction& instruction) {
   const auto is_array = [](const SlotDef& slot) { return slot.array; };
   return (instruction.op->role() & kRoleBackward) != 0 &&

@@ -221,8 +221,8 @@ void BlockBackward::ForgetElement(size_t position, OutputGradients* output_gradi
   const Op& op = *forward_.ops()[position];
   for (const std::string& y : op.OutputNames()) {
     const Var* array = VisibleVars(forward_).Find(y).var;
-    const bool may_overwrite = open_arrays_.contains(y) &&
-                               (is_loop_ || definitions_.Before(position, array) != nullptr);
+    const bool may_overwrite =
+        open_arrays_.contains(y) && (is_loop_ || definitions_.Before(position, array) != nullptr);
     if (!may_overwrite) continue;
     NameSet all;
     for (const std::string& x : op.InputNames()) all.insert(x);

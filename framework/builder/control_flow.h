@@ -8,8 +8,9 @@
 //
 // The functions are called once, while the program is built: they append the ops of a block. A
 // block sees the variables around it; what it makes is gone when it ends, but for its results.
-// Gradients flow through all of these. An IfElse, whose rows depend on data, must be the last of them
-// in a program that is trained: what runs before it has no gradient of its own (docs/loops.md).
+// Gradients flow through all of these. An IfElse, whose rows depend on data, must be the last of
+// them in a program that is trained: what runs before it has no gradient of its own
+// (docs/loops.md).
 #pragma once
 
 #include <functional>

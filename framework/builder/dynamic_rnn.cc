@@ -51,7 +51,8 @@ void DynamicRnn::EnforceInBody(const char* what) const {
 
 void DynamicRnn::EnforceHasSteps(const char* what) const {
   EnforceInBody(what);
-  call_.Enforce(table_.defined(), what, " comes before the first StepInput, which says how many "
+  call_.Enforce(table_.defined(), what,
+                " comes before the first StepInput, which says how many "
                 "steps there are");
 }
 

@@ -20,8 +20,8 @@ Variable CreateArray(DType dtype, Site site = Site::current());
 // Makes a copy of x the element `index`, one int64 of at least 0, of the array.
 void ArrayWrite(const Variable& x, const Variable& index, const Variable& array,
                 Site site = Site::current());
-// Returns a copy of element `index`. A run throws an Error (kInvalidArgument) if no op before writes
-// to the array, and one (kOutOfRange) if the array has no such element.
+// Returns a copy of element `index`. A run throws an Error (kInvalidArgument) if no op before
+// writes to the array, and one (kOutOfRange) if the array has no such element.
 Variable ArrayRead(const Variable& array, const Variable& index, Site site = Site::current());
 // Returns the largest index that has an element, plus 1: int64 [1].
 Variable ArrayLength(const Variable& array, Site site = Site::current());

@@ -218,9 +218,10 @@ void BlockLowering::DefineOutputs(const Op& op, const OpDef& def, Instruction* i
   for (size_t i = 0; i < names.size(); ++i) {
     TensorMeta& meta = context.mutable_outputs()[i];
     if (sets_rows && !meta.is_array) DeclareRowsOfRun(&meta);
-    if (def.data_dependent_shape && (op.role() & kRoleBackward) != 0) TakeForwardRows(names[i], &meta);
-    instruction->outputs.push_back(
-        names[i] == kEmptyVarName ? ValueId() : Define(def, names[i], meta));
+    if (def.data_dependent_shape && (op.role() & kRoleBackward) != 0)
+      TakeForwardRows(names[i], &meta);
+    instruction->outputs.push_back(names[i] == kEmptyVarName ? ValueId()
+                                                             : Define(def, names[i], meta));
     if (!instruction->outputs.back() || !(sets_rows || reads_varying)) continue;
     varying_.insert(instruction->outputs.back());
     if (meta.is_array) inputs_.arrays->at(ArrayName(names[i])).rows_vary = true;
@@ -269,8 +270,8 @@ const std::string& BlockLowering::ArrayName(const std::string& name) const {
 
 bool BlockLowering::OwnsArray(const std::string& name) const {
   const auto declares = [&](const Block* block) { return block->FindLocalVar(name) != nullptr; };
-  const bool is_tied = std::ranges::any_of(
-      tied_arrays_, [&](const auto& tied) { return tied.second == name; });
+  const bool is_tied =
+      std::ranges::any_of(tied_arrays_, [&](const auto& tied) { return tied.second == name; });
   return !is_tied && std::ranges::any_of(blocks(), declares);
 }
 
@@ -343,8 +344,8 @@ ValueId BlockLowering::Define(const OpDef& def, const std::string& name, const T
   const Var* var = FindVar(name);
   const bool is_persistable = var != nullptr && var->persistable;
   const bool depends_on_data = def.data_dependent_shape || def.sets_rows;
-  const bool is_unknown = depends_on_data &&
-                          (!meta.shape.is_known() || (meta.lod_level > 0 && meta.lod == nullptr));
+  const bool is_unknown =
+      depends_on_data && (!meta.shape.is_known() || (meta.lod_level > 0 && meta.lod == nullptr));
   SKIFF_ENFORCE(!is_unknown || capture_ == nullptr, kUnimplemented, "the shape or LoD of \"", name,
                 "\" depends on data inside a loop or branch: expected a known one");
   if (!meta.shape.is_known() && depends_on_data) {

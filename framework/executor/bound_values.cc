@@ -42,7 +42,8 @@ BoundValues::BoundValues(const Plan& plan, Scope* scope, std::shared_ptr<SharedA
   }
   for (const Instruction& instruction : plan.instructions) {
     for (const ValueId output : instruction.outputs) {
-      if (!output || plan[output].storage != Storage::kScope || plan[output].meta.is_array) continue;
+      if (!output || plan[output].storage != Storage::kScope || plan[output].meta.is_array)
+        continue;
       written_.emplace(plan[output].name, Of(output));
     }
   }

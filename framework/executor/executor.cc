@@ -138,8 +138,7 @@ struct CompiledProgram::State {
     std::erase_if(plans, [](const CachedPlan& plan) { return !plan.prepared->is_current(); });
     const auto found = std::ranges::find_if(plans, [&](const CachedPlan& plan) {
       return plan.prepared->first_op() == first_op && plan.fetches == fetches &&
-             (first_op == 0 ||
-              AreAlike(plan.prepared->arrays_before(), before->arrays_after())) &&
+             (first_op == 0 || AreAlike(plan.prepared->arrays_before(), before->arrays_after())) &&
              plan.prepared->BindFeeds(feeds);
     });
     if (found != plans.end()) {
@@ -426,16 +425,15 @@ struct CompiledProgram::State {
     };
     auto arrays = std::make_shared<ArrayMetas>();
     if (request.first_op > 0) *arrays = before->arrays_after();
-    Segment segment =
-        LowerSegment({.registry = *registry,
-                      .scope = *scope,
-                      .place = place,
-                      .positions = positions,
-                      .body_passes = [&](Plan* body) { run_passes(body, false); },
-                      .max_loop_iterations = options.max_loop_iterations,
-                      .rows_vary = request.rows_vary,
-                      .arrays = arrays},
-                     *program, request.feeds, request.fetches, request.first_op);
+    Segment segment = LowerSegment({.registry = *registry,
+                                    .scope = *scope,
+                                    .place = place,
+                                    .positions = positions,
+                                    .body_passes = [&](Plan* body) { run_passes(body, false); },
+                                    .max_loop_iterations = options.max_loop_iterations,
+                                    .rows_vary = request.rows_vary,
+                                    .arrays = arrays},
+                                   *program, request.feeds, request.fetches, request.first_op);
     run_passes(&segment.plan, true);
     return segment;
   }
@@ -458,7 +456,7 @@ struct CompiledProgram::State {
   std::shared_ptr<Program> program;
   Place place;
   Scope* scope = nullptr;
-  OpPositions positions;  // in the program as the user gave it
+  OpPositions positions;                 // in the program as the user gave it
   const PreparedPlan* before = nullptr;  // the segment before the one to plan
   CompileOptions options;
   bool trains = false;

@@ -278,9 +278,9 @@ class LoopKernel final : public Kernel {
     }
     if (rows_) rows_->Bind(&tensors_);
     if (poisons_) poison_.emplace(body_, tensors_);
-    const bool is_ragged = !rows_ && std::ranges::any_of(
-        loop_->feeds,
-        [&](const LoopFeed& feed) { return CountedLoD(body_[feed.value].meta) != nullptr; });
+    const bool is_ragged = !rows_ && std::ranges::any_of(loop_->feeds, [&](const LoopFeed& feed) {
+      return CountedLoD(body_[feed.value].meta) != nullptr;
+    });
     if (!is_ragged) return;
     lods_.emplace(body_);
     lods_->Bind(&tensors_);
@@ -493,8 +493,8 @@ class LoopKernel final : public Kernel {
       const auto [value, index, shift] = stashed.stash;
       if (body_[root].storage == Storage::kMade) {
         // The stack of a loop inside: an array of this iteration's own.
-        TensorArray& arrays = loop_->is_gradient ? *context.input(index).array()
-                                                 : ArrayOf(context.output(index));
+        TensorArray& arrays =
+            loop_->is_gradient ? *context.input(index).array() : ArrayOf(context.output(index));
         *tensors_.Of(root) = Tensor::OfArray(arrays.Nested(slot));
         continue;
       }
@@ -564,9 +564,9 @@ class LoopKernel final : public Kernel {
     if (fetch.kind == LoopFetch::Kind::kPart || value.is_selected_rows()) return;
     const bool is_carried = fetch.kind == LoopFetch::Kind::kCarried;
     if (!is_carried && fetch.output < 0) return;
-    const Tensor& next =
-        is_carried ? *tensors_.Of(loop_->feeds[static_cast<size_t>(fetch.feed)].value)
-                   : context.output(fetch.output);
+    const Tensor& next = is_carried
+                             ? *tensors_.Of(loop_->feeds[static_cast<size_t>(fetch.feed)].value)
+                             : context.output(fetch.output);
     SKIFF_ENFORCE(value.shape() == next.shape(), kUnimplemented, "\"", body_[fetch.value].name,
                   "\" has the shape ", value.shape(), " in an iteration and ", next.shape(),
                   " in others or outside: expected an array, to whose elements iterations write");
@@ -660,7 +660,8 @@ std::unique_ptr<LoopRows> RowsOf(const KernelSelection& selection, const Instruc
     varies.push_back(value && selection.varies && selection.varies(value));
   }
   const bool any_varies = std::ranges::count(varies, true) > 0;
-  if (!any_varies && std::ranges::none_of(loop.line->instructions, &Instruction::sets_rows)) return nullptr;
+  if (!any_varies && std::ranges::none_of(loop.line->instructions, &Instruction::sets_rows))
+    return nullptr;
   return std::make_unique<LoopRows>(loop, varies);
 }
 

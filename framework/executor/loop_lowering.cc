@@ -565,13 +565,15 @@ class LoopLowering {
   }
 
   bool SetsRowsInside() const {
-    return whole_line_ != nullptr && std::ranges::any_of(whole_line_->instructions, &Instruction::sets_rows);
+    return whole_line_ != nullptr &&
+           std::ranges::any_of(whole_line_->instructions, &Instruction::sets_rows);
   }
 
   // Returns whether rows may differ from run to run or from iteration to iteration.
   bool RowsMayVary() {
     const Plan& outer = outer_.plan();
-    bool may_vary = outer_.inputs().rows_vary || std::ranges::any_of(line_.plan().instructions, &Instruction::sets_rows) ||
+    bool may_vary = outer_.inputs().rows_vary ||
+                    std::ranges::any_of(line_.plan().instructions, &Instruction::sets_rows) ||
                     std::ranges::any_of(outer.instructions, &Instruction::sets_rows);
     for (const ValueId id : outer.ids()) may_vary = may_vary || outer[id].meta.lod != nullptr;
     return may_vary;
@@ -745,8 +747,8 @@ class LoopLowering {
           if (feed.outer) link.input = AddInput(half, feed.outer, true);
           if (!feed.read_later.empty()) link.input = AddLateInput(half, feed.read_later);
         }
-        link.like = link.feed < 0 ? link.input
-                                  : half->loop.feeds[static_cast<size_t>(link.feed)].input;
+        link.like =
+            link.feed < 0 ? link.input : half->loop.feeds[static_cast<size_t>(link.feed)].input;
       }
       if (fetch.like && whole_line_ != nullptr) link.like = AddInput(half, fetch.like, false);
       if (!fetch.defines.empty()) {

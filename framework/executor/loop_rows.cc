@@ -15,7 +15,8 @@ LoopRows::LoopRows(const Loop& loop, const std::vector<bool>& varies)
     shapes_.feeds.push_back(source.value);
     shapes_[source.value].storage = Storage::kFeed;
   }
-  std::erase_if(shapes_.instructions, [](const Instruction& instruction) { return instruction.sets_rows; });
+  std::erase_if(shapes_.instructions,
+                [](const Instruction& instruction) { return instruction.sets_rows; });
   lods_.emplace(shapes_);
   classes_ = FindClasses(shapes_, *lods_);
   rows_.emplace(shapes_, *lods_, *classes_, PlanRows::Kind::kBody);
@@ -35,8 +36,7 @@ void LoopRows::AddSources(const Loop& loop, const std::vector<bool>& varies) {
     const bool is_of_other_half =
         loop.line_inputs[i] == Loop::kOnlyTheOtherHalfKnows && meta.shape.rank() > 0;
     if (!varies[i] && CountedLoD(meta) == nullptr && !is_of_other_half) continue;
-    sources_.push_back(
-        {.value = line.feeds[i], .input = loop.line_inputs[i], .is_feed = true});
+    sources_.push_back({.value = line.feeds[i], .input = loop.line_inputs[i], .is_feed = true});
   }
   for (const Instruction& instruction : line.instructions) {
     if (!instruction.sets_rows) continue;
@@ -106,8 +106,8 @@ void LoopRows::Apply() {
   for (const auto& [value, form, axis] : rows_->values()) {
     Tensor& tensor = *values_->Of(value);
     const Storage storage = body_[value].storage;
-    const bool is_own = storage == Storage::kArena || storage == Storage::kStack ||
-                        carried_.contains(value);
+    const bool is_own =
+        storage == Storage::kArena || storage == Storage::kStack || carried_.contains(value);
     if (is_own && axis == 0 && by_form_[form] >= 0 && tensor.has_data()) {
       tensor.SetRows(by_form_[form]);
     }

@@ -21,8 +21,8 @@ namespace skiff {
 // others are affine forms of the counts of the sources.
 class LoopRows {
  public:
-  // `varies`: by feed of the line, whether its rows may differ from run to run. Throws what PlanRows
-  // throws. The loop must outlive it.
+  // `varies`: by feed of the line, whether its rows may differ from run to run. Throws what
+  // PlanRows throws. The loop must outlive it.
   LoopRows(const Loop& loop, const std::vector<bool>& varies);
 
   // Lets the values of each LoD group share one LoD.

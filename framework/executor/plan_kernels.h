@@ -37,9 +37,9 @@ struct KernelSelection {
   bool rows_vary = false;        // PrepareContext::rows_vary
   // Returns whether the rows of a value differ from run to run, for the bodies of loops. Empty: no.
   std::function<bool(ValueId)> varies = {};
-  Scope* scope = nullptr;        // for the bodies of loops
-  bool trains = false;           // whether runs advance the step counter
-  bool poisons = false;          // whether bodies fill their dead memory with NaN
+  Scope* scope = nullptr;  // for the bodies of loops
+  bool trains = false;     // whether runs advance the step counter
+  bool poisons = false;    // whether bodies fill their dead memory with NaN
 };
 
 // Chooses and prepares the kernel of each instruction, and sets workspace_bytes of the

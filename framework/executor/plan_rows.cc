@@ -91,8 +91,8 @@ class Inference {
         const TensorMeta& result = (*inside)[fetch.value];
         metas_[output].shape = result.shape;
         metas_[output].lod = result.lod;
-      } else if (any_varies && (fetch.kind == LoopFetch::Kind::kLast ||
-                                fetch.kind == LoopFetch::Kind::kPart)) {
+      } else if (any_varies &&
+                 (fetch.kind == LoopFetch::Kind::kLast || fetch.kind == LoopFetch::Kind::kPart)) {
         refuse(StrCat("\"", plan_[output].name, "\" may have other rows in each run"));
       }
     }
@@ -107,9 +107,9 @@ class Inference {
     FeedMetas feeds;
     for (const LoopFeed& feed : loop.feeds) {
       const PlanValue& value = loop.body[feed.value];
-      feeds.emplace_back(value.name, feed.input < 0
-                                         ? value.meta
-                                         : metas_[instruction.inputs[static_cast<size_t>(feed.input)]]);
+      feeds.emplace_back(
+          value.name, feed.input < 0 ? value.meta
+                                     : metas_[instruction.inputs[static_cast<size_t>(feed.input)]]);
     }
     const PlanLoDs lods(loop.body);
     RunLoDs run;
@@ -189,7 +189,8 @@ std::string MakerOf(const Plan& plan, ValueId value) {
     return std::ranges::find(instruction.outputs, value) != instruction.outputs.end();
   };
   for (const Instruction& instruction : plan.instructions) {
-    if (makes(instruction)) return DescribeOp(*instruction.op, instruction.block, instruction.position);
+    if (makes(instruction))
+      return DescribeOp(*instruction.op, instruction.block, instruction.position);
     for (const Instruction& member : instruction.members) {
       if (makes(member)) return DescribeOp(*member.op, member.block, member.position);
     }
@@ -402,8 +403,7 @@ std::vector<PlanRows::Form> PlanRows::FormsOf(const Probes& probes,
 }
 
 bool PlanRows::IsKnown(const Form& form, const std::vector<int64_t>& counts) {
-  return std::ranges::all_of(form.terms,
-                             [&](const Term& term) { return counts[term.count] >= 0; });
+  return std::ranges::all_of(form.terms, [&](const Term& term) { return counts[term.count] >= 0; });
 }
 
 bool PlanRows::Find(const RunLoDs& lods, std::vector<int64_t>* counts,
@@ -434,8 +434,7 @@ bool PlanRows::Find(const RunLoDs& lods, std::vector<int64_t>* counts,
   }
   return std::ranges::all_of(rivals_, [&](const auto& rival) {
     const int64_t found = (*rows)[rival.first];
-    return found < 0 || !IsKnown(rival.second, *counts) ||
-           Evaluate(rival.second, *counts) == found;
+    return found < 0 || !IsKnown(rival.second, *counts) || Evaluate(rival.second, *counts) == found;
   });
 }
 
@@ -473,15 +472,15 @@ class ClassSearch {
   }
 
  private:
-  // Merges a class that can't change alone with others, such that more ops agree and none of them can
-  // be left out. Returns false if there is nothing to merge.
+  // Merges a class that can't change alone with others, such that more ops agree and none of them
+  // can be left out. Returns false if there is nothing to merge.
   bool MergeWithOthers(size_t changed) {
     const size_t before = Reached({changed});
     if (before > plan_.instructions.size()) return false;
     std::vector<size_t> others;
     for (size_t other = 0; other < counts_.size(); ++other) {
-      const bool may_be_tied = class_of_[other] == other && other != changed &&
-                               counts_[other] == counts_[changed];
+      const bool may_be_tied =
+          class_of_[other] == other && other != changed && counts_[other] == counts_[changed];
       if (may_be_tied) others.push_back(other);
     }
     const auto helps = [&](const std::set<size_t>& merged) { return Reached(merged) > before; };

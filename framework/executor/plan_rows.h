@@ -72,7 +72,7 @@ class PlanRows {
   static bool IsKnown(const Form& form, const std::vector<int64_t>& counts);
 
   const Kind kind_;
-  std::vector<int64_t> capacity_;  // of each count
+  std::vector<int64_t> capacity_;         // of each count
   std::vector<size_t> counts_of_groups_;  // how many counts each LoD has
   // Pairs of counts that are equal in every probe.
   std::vector<std::pair<size_t, size_t>> equal_counts_;

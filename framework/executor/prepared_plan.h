@@ -88,10 +88,10 @@ class PreparedPlan {
  private:
   // An instruction, ready to run.
   struct Step {
-    PreparedKernel kernel;                 // until Allocate
-    std::unique_ptr<BoundKernel> planned;  // prepared for the shapes of the plan
-    BoundKernel* current = nullptr;        // the one that runs now
-    RowKernels for_rows;                   // if its kernel doesn't take fewer
+    PreparedKernel kernel;                    // until Allocate
+    std::unique_ptr<BoundKernel> planned;     // prepared for the shapes of the plan
+    BoundKernel* current = nullptr;           // the one that runs now
+    RowKernels for_rows;                      // if its kernel doesn't take fewer
     std::vector<uint64_t*> written_versions;  // of the scope variables that it writes
   };
 

@@ -35,8 +35,8 @@ bool HasCheckedFor(const Instruction& later, const Instruction& earlier) {
          });
 }
 
-// Returns whether the instruction works on gradients of arrays. It refuses no index that the forward
-// op has accepted.
+// Returns whether the instruction works on gradients of arrays. It refuses no index that the
+// forward op has accepted.
 bool IsGradientOfArrays(const Instruction& instruction) {
   if (instruction.kind != InstructionKind::kOp) return false;
   const auto is_array = [](const SlotDef& slot) { return slot.array; };

@@ -154,12 +154,12 @@ FeedMetas CountClasses::WithCounts(const FeedMetas& feeds, const std::vector<int
     for (const size_t index : classes_[i]) of_feed.push_back(counts[index]);
     const LoDGroup* lod = CountedLoD(meta);
     // A rank table has a row for each sequence.
-    meta.shape[0] = lod == nullptr || meta.lod != nullptr ? of_feed.back()
-                                                          : of_feed[of_feed.size() - 2];
+    meta.shape[0] =
+        lod == nullptr || meta.lod != nullptr ? of_feed.back() : of_feed[of_feed.size() - 2];
     if (lod == nullptr) continue;
     auto& changed_lod = meta.lod != nullptr ? meta.lod : meta.shape_lod;
-    changed_lod = std::make_shared<const LoDGroup>(
-        LoDGroup{.offsets = new_lod(i, lod->offsets, of_feed)});
+    changed_lod =
+        std::make_shared<const LoDGroup>(LoDGroup{.offsets = new_lod(i, lod->offsets, of_feed)});
   }
   return changed;
 }

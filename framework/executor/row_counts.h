@@ -68,8 +68,9 @@ class CountClasses {
 
   // Returns whether a feed has counts; otherwise its shape is fixed.
   bool Varies(size_t feed) const { return !classes_[feed].empty(); }
-  // Adds the counts of a feed of another run, those of the tensor's LoD or else its rows, to `counts`, which is by class and holds -1 for those
-  // not found yet. Returns false if two counts of a class differ.
+  // Adds the counts of a feed of another run, those of the tensor's LoD or else its rows, to
+  // `counts`, which is by class and holds -1 for those not found yet. Returns false if two counts
+  // of a class differ.
   bool Gather(size_t feed, int64_t rows, const LoD& lod, std::vector<int64_t>* counts) const;
 
  private:

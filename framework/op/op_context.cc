@@ -209,7 +209,8 @@ void CheckArguments(const Op& op, const std::vector<SlotDef>& slots, bool is_inp
                     "\" would be selected rows, variable \"", name,
                     "\": expected a dense tensor (selected_rows_to_dense makes one)");
       // A block gets arrays through any slot of the op that runs it.
-      const bool is_as_expected = slot.array == meta.is_array || name == kEmptyVarName || runs_block;
+      const bool is_as_expected =
+          slot.array == meta.is_array || name == kEmptyVarName || runs_block;
       SKIFF_ENFORCE(is_as_expected, kInvalidArgument, op.type, ": ", kind, " \"", slot.name,
                     "\", variable \"", name, "\": expected ",
                     slot.array ? "an array of tensors" : "a tensor, found an array of tensors");

@@ -18,9 +18,9 @@
 // - The plan starts with its place and the policy by which values share memory.
 // - A value is name#index. Where it is declared, these follow: its dtype and shape; whichever apply
 //   of lod=N, persistable, blocked=N, selected_rows=H (of a dense tensor with H rows), array, alone
-//   and checkpoint; and where it is stored: @scope, @feed, @made, @stack, @ and another value, in that
-//   one's storage, or @ and a number, at this offset of the arena; nothing while the offset isn't
-//   planned.
+//   and checkpoint; and where it is stored: @scope, @feed, @made, @stack, @ and another value, in
+//   that one's storage, or @ and a number, at this offset of the arena; nothing while the offset
+//   isn't planned.
 // - A value is declared where an instruction writes it, or else by a line `value …`. Values that
 //   nothing mentions aren't printed.
 // - An op is written as in a program (framework/ir/text.h), with values for names; `none` stands
@@ -28,7 +28,8 @@
 //   write for others, what they read of others, the partition into blocks (elements=N row_axis=N
 //   parts=N), and its members.
 // - A loop lists what it leaves for others and needs of them, by which its links go (in, out,
-//   stack, variable: loop.h), and the plan of its body. The values of the body have indices of their own:
+//   stack, variable: loop.h), and the plan of its body. The values of the body have indices of
+//   their own:
 //     loop while [n#4 int64 [1] @0] from [i#0, c#1] block=0 {
 //       runs condition_feed=1 max=1000
 //       in carried 0 input=0

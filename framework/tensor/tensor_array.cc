@@ -9,10 +9,9 @@
 namespace skiff {
 
 int64_t TensorArray::size() const {
-  const auto last =
-      std::find_if(elements_.rbegin(), elements_.rend(), [](const auto& element) {
-        return element != nullptr && element->is_present;
-      });
+  const auto last = std::find_if(elements_.rbegin(), elements_.rend(), [](const auto& element) {
+    return element != nullptr && element->is_present;
+  });
   return elements_.rend() - last;
 }
 

@@ -24,8 +24,8 @@ class PairReader final : public training::BatchListReader {
   static constexpr const char* kLabel = "label";
 
   // Begins at the start of epoch 0. The pairs outlive the reader. Throws an Error
-  // (kInvalidArgument) for an option out of range, no pairs, an empty list, and different numbers of
-  // sources and targets.
+  // (kInvalidArgument) for an option out of range, no pairs, an empty list, and different numbers
+  // of sources and targets.
   PairReader(const TokenPairs* pairs, const training::LengthBatchOptions& options);
 
  private:

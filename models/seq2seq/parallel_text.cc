@@ -37,7 +37,11 @@ std::string TwoDigits(int64_t number) { return StrCat(number < 10 ? "0" : "", nu
 std::string Ordinal(int64_t number) {
   const bool is_teen = number / 10 == 1;
   const int64_t last = number % 10;
-  const char* suffix = is_teen ? "th" : last == 1 ? "st" : last == 2 ? "nd" : last == 3 ? "rd" : "th";
+  const char* suffix = is_teen     ? "th"
+                       : last == 1 ? "st"
+                       : last == 2 ? "nd"
+                       : last == 3 ? "rd"
+                                   : "th";
   return StrCat(number, suffix);
 }
 
@@ -123,8 +127,8 @@ std::vector<TextPair> GenerateDates(int64_t count, uint64_t seed) {
     const Date date = {1900 + draws.Below(150), 1 + draws.Below(12), 1 + draws.Below(28)};
     std::string source = Written(date, &draws);
     if (!known.insert(source).second) continue;
-    pairs.push_back({std::move(source), StrCat(date.year, "-", TwoDigits(date.month), "-",
-                                               TwoDigits(date.day))});
+    pairs.push_back({std::move(source),
+                     StrCat(date.year, "-", TwoDigits(date.month), "-", TwoDigits(date.day))});
   }
   return pairs;
 }

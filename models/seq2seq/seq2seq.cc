@@ -54,12 +54,11 @@ class Network {
     std::vector<Variable> directions;
     for (const bool is_reverse : {false, true}) {
       const std::string name = is_reverse ? "encoder.backward" : "encoder.forward";
-      directions.push_back(layers::DynamicGru(
-          Product(words, 3 * options_.hidden, name + ".in"),
-          {.size = options_.hidden,
-           .is_reverse = is_reverse,
-           .param_attr = {.name = name + ".w"},
-           .bias_attr = ParamAttr{.name = name + ".b"}}));
+      directions.push_back(layers::DynamicGru(Product(words, 3 * options_.hidden, name + ".in"),
+                                              {.size = options_.hidden,
+                                               .is_reverse = is_reverse,
+                                               .param_attr = {.name = name + ".w"},
+                                               .bias_attr = ParamAttr{.name = name + ".b"}}));
     }
     const Variable states = layers::Concat(directions, 1);
     return {.states = states, .keys = Product(states, options_.hidden, "attention.keys")};
@@ -93,9 +92,9 @@ class Network {
   Variable Step(const Variable& word, const Variable& context, const Variable& before) const {
     const Variable gates =
         Product(layers::Concat({word, context}, 1), 3 * options_.hidden, "decoder.in");
-    return layers::GruUnit(gates, before,
-                           {.param_attr = {.name = "decoder.w"},
-                            .bias_attr = ParamAttr{.name = "decoder.b"}});
+    return layers::GruUnit(
+        gates, before,
+        {.param_attr = {.name = "decoder.w"}, .bias_attr = ParamAttr{.name = "decoder.b"}});
   }
 
   // The scores of all tokens, [n, target_tokens].
@@ -115,12 +114,12 @@ class Network {
     return layers::Dropout(x, options_.dropout, {.implementation = "upscale_in_train"});
   }
   static Variable Product(const Variable& x, int64_t size, const std::string& name) {
-    return layers::Fc(x, size,
-                      {.param_attr = {.name = name + ".w"}, .bias_attr = std::nullopt});
+    return layers::Fc(x, size, {.param_attr = {.name = name + ".w"}, .bias_attr = std::nullopt});
   }
   static Variable Linear(const Variable& x, int64_t size, const std::string& name) {
-    return layers::Fc(x, size, {.param_attr = {.name = name + ".w"},
-                                .bias_attr = ParamAttr{.name = name + ".b"}});
+    return layers::Fc(
+        x, size,
+        {.param_attr = {.name = name + ".w"}, .bias_attr = ParamAttr{.name = name + ".b"}});
   }
 
   const Seq2SeqOptions options_;
@@ -153,8 +152,8 @@ Variable TeacherForced(const Network& network, const Variable& source, const Var
 
 Variable Seq2SeqLoss(const Variable& source, const Variable& given, const Variable& label,
                      const Seq2SeqOptions& options) {
-  return layers::Mean(layers::SoftmaxWithCrossEntropy(
-      TeacherForced(Network(options), source, given), label));
+  return layers::Mean(
+      layers::SoftmaxWithCrossEntropy(TeacherForced(Network(options), source, given), label));
 }
 
 std::unique_ptr<Program> BuildTranslator(const Seq2SeqOptions& options,
@@ -165,26 +164,24 @@ std::unique_ptr<Program> BuildTranslator(const Seq2SeqOptions& options,
   Seq2SeqOptions without_dropout = options;
   without_dropout.dropout = 0;
   const Network network(without_dropout);
-  const Variable source =
-      layers::Data(PairReader::kSource, {-1}, DType::kInt64, {.lod_level = 1});
-  const Variable room = layers::Data(kRoom, {-1}, DType::kInt64);
-  const Variable most = layers::Cast(
-      layers::Slice(layers::ShapeOf(room), {.axes = {0}, .starts = {0}, .ends = {1}}),
-      DType::kInt64);
+  const Variable source = layers::Data(PairReader::kSource, {-1}, DType::kInt64, {.lod_level = 1});
+  const Variable room = layers::Data(kTranslationRoom, {-1}, DType::kInt64);
+  const Variable most =
+      layers::Cast(layers::Slice(layers::ShapeOf(room), {.axes = {0}, .starts = {0}, .ends = {1}}),
+                   DType::kInt64);
   const Encoded encoded = network.Encode(source);
   const Variable first = network.FirstState(encoded);
   const Variable begin = layers::FillConstantBatchSizeLike(
       first, {-1, 1}, DType::kInt64, static_cast<double>(TokenVocabulary::kBegin));
-  const Variable end = layers::FillConstant({1}, DType::kInt64,
-                                            static_cast<double>(TokenVocabulary::kEnd));
-  const Variable none_ended =
-      layers::FillConstantBatchSizeLike(first, {-1, 1}, DType::kInt64, 0.0);
+  const Variable end =
+      layers::FillConstant({1}, DType::kInt64, static_cast<double>(TokenVocabulary::kEnd));
+  const Variable none_ended = layers::FillConstantBatchSizeLike(first, {-1, 1}, DType::kInt64, 0.0);
   const Variable tokens = layers::CreateArray(DType::kInt64);
   const Variable weights = layers::CreateArray(DType::kFloat32);
   layers::WhileLoop(
       [&](const Variables& v) {
-        const Variable all_ended = layers::Cast(layers::ReduceMin(v[3], {.keep_dim = true}),
-                                                DType::kBool);
+        const Variable all_ended =
+            layers::Cast(layers::ReduceMin(v[3], {.keep_dim = true}), DType::kBool);
         return layers::LogicalAnd(layers::LessThan(v[0], most),
                                   layers::LogicalNot(layers::Reshape(all_ended, {1})));
       },
@@ -215,8 +212,7 @@ training::TrainingProgram BuildSeq2Seq(const Seq2SeqOptions& options,
   program.startup = std::make_unique<Program>();
   program.main->seed = program.startup->seed = seed;
   const ProgramGuard guard(program.main.get(), program.startup.get());
-  const Variable source =
-      layers::Data(PairReader::kSource, {-1}, DType::kInt64, {.lod_level = 1});
+  const Variable source = layers::Data(PairReader::kSource, {-1}, DType::kInt64, {.lod_level = 1});
   const Variable given = layers::Data(PairReader::kGiven, {-1}, DType::kInt64, {.lod_level = 1});
   const Variable label = layers::Data(PairReader::kLabel, {-1, 1}, DType::kInt64);
   const Variable scores = TeacherForced(Network(options), source, given);
@@ -228,7 +224,7 @@ training::TrainingProgram BuildSeq2Seq(const Seq2SeqOptions& options,
                       .percent = true,
                       .larger_is_better = true}};
   program.test = program.main->CloneForTest();
-  program.model_inputs = {PairReader::kSource, kRoom};
+  program.model_inputs = {PairReader::kSource, kTranslationRoom};
   TranslatorOutputs outputs;
   program.model = BuildTranslator(options, &outputs);
   program.model_outputs = {outputs.tokens, outputs.weights};

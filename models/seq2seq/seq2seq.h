@@ -36,7 +36,7 @@ inline constexpr const char* kTargetTable = "target.table";
 
 // What the translator reads besides PairReader::kSource: [n], int64, whose extent is the most
 // tokens of a translation.
-inline constexpr const char* kRoom = "room";
+inline constexpr const char* kTranslationRoom = "room";
 
 struct TranslatorOutputs {
   std::string tokens;   // [steps, sentences], int64: after kEnd anything may follow

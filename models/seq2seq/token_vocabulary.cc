@@ -50,9 +50,9 @@ TokenVocabulary::TokenVocabulary(TokenKind kind, std::vector<std::string> tokens
 
 TokenVocabulary TokenVocabulary::Of(std::span<const std::string> texts, TokenKind kind,
                                     int64_t size, int64_t least_count) {
-  SKIFF_ENFORCE(size > std::ssize(kMarks) && least_count >= 1, kInvalidArgument,
-                "a vocabulary of ", size, " tokens that are there ", least_count,
-                " times: expected at least ", kMarks.size() + 1, " and 1");
+  SKIFF_ENFORCE(size > std::ssize(kMarks) && least_count >= 1, kInvalidArgument, "a vocabulary of ",
+                size, " tokens that are there ", least_count, " times: expected at least ",
+                kMarks.size() + 1, " and 1");
   std::unordered_map<std::string, int64_t> counts;
   for (const std::string& text : texts) {
     ForEachToken(text, kind, [&](const std::string& token) { ++counts[token]; });
@@ -74,10 +74,10 @@ TokenVocabulary TokenVocabulary::Of(std::span<const std::string> texts, TokenKin
 
 TokenVocabulary TokenVocabulary::Parse(std::string_view text, const std::string& source) {
   const std::vector<std::string_view> lines = text::LinesOf(text);
-  SKIFF_ENFORCE(lines.size() > kMarks.size() &&
-                    std::equal(kMarks.begin(), kMarks.end(), lines.begin() + 1),
-                kDataLoss, source, ": expected what a token is, then ", Join(kMarks, ", "),
-                " and the other tokens, each on a line");
+  SKIFF_ENFORCE(
+      lines.size() > kMarks.size() && std::equal(kMarks.begin(), kMarks.end(), lines.begin() + 1),
+      kDataLoss, source, ": expected what a token is, then ", Join(kMarks, ", "),
+      " and the other tokens, each on a line");
   TokenKind kind = TokenKind::kWord;
   try {
     kind = ParseTokenKind(lines[0]);

@@ -41,8 +41,8 @@ class TokenVocabulary {
 
   // Returns the ids of the tokens of a text.
   std::vector<int64_t> Encode(std::string_view text) const;
-  // Returns the text of ids up to kEnd; words are separated by blanks. Throws an Error (kOutOfRange)
-  // for an id outside [0, size()).
+  // Returns the text of ids up to kEnd; words are separated by blanks. Throws an Error
+  // (kOutOfRange) for an id outside [0, size()).
   std::string Decode(std::span<const int64_t> ids) const;
   const std::string& token(int64_t id) const { return tokens_.at(static_cast<size_t>(id)); }
 

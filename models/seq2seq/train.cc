@@ -21,7 +21,8 @@ DEFINE_int64(least_count, 1, "A token of the vocabulary is there at least so oft
 DEFINE_int64(longest, 100, "Pairs with more tokens on a side are left out.");
 DEFINE_int64(most_tokens, 4096, "Of both sides of a batch, which then has fewer pairs.");
 DEFINE_int64(embedding, 64, "Width of the vectors of tokens.");
-DEFINE_int64(hidden, 128, "Width of the state of the decoder and of each direction of the encoder.");
+DEFINE_int64(hidden, 128,
+             "Width of the state of the decoder and of each direction of the encoder.");
 DEFINE_double(dropout, 0, "Of the vectors of tokens, and of what a token is chosen by.");
 
 namespace {

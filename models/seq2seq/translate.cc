@@ -91,9 +91,8 @@ int Translate() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return skiff::CommandMain(
-      argc, argv,
-      {.usage = "translate --text=\"the 3rd of May, 1998\" [flags]",
-       .summary = "Translates texts, each token by the most probable one.",
-       .run = Translate});
+  return skiff::CommandMain(argc, argv,
+                            {.usage = "translate --text=\"the 3rd of May, 1998\" [flags]",
+                             .summary = "Translates texts, each token by the most probable one.",
+                             .run = Translate});
 }

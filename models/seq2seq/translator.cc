@@ -32,7 +32,7 @@ Translator::Translator(const std::string& model_directory)
       target_(ReadVocabulary(model_directory, kTargetVocabularyFile)) {
   InferenceModel model = LoadInferenceModel(model_directory, &executor_.scope(),
                                             {.params_filename = kCombinedParamsFile});
-  const std::vector<std::string> feeds = {PairReader::kSource, kRoom};
+  const std::vector<std::string> feeds = {PairReader::kSource, kTranslationRoom};
   SKIFF_ENFORCE(model.feed_names == feeds && model.fetch_names.size() == 2, kInvalidArgument,
                 model_directory, ": a model of ", Join(model.feed_names, ", "),
                 ": expected one that translates, which reads ", Join(feeds, ", "));
@@ -59,8 +59,8 @@ std::vector<Translation> Translator::Translate(const std::vector<std::string>& t
   }
   if (sources.empty()) return translations;
   const Tensor room({most_tokens}, DType::kInt64);
-  const std::vector<Tensor> found =
-      compiled_->Run({{PairReader::kSource, RaggedIds(sources)}, {kRoom, room}}, fetches_);
+  const std::vector<Tensor> found = compiled_->Run(
+      {{PairReader::kSource, RaggedIds(sources)}, {kTranslationRoom, room}}, fetches_);
   const int64_t steps = found[0].shape()[0];
   const auto count = static_cast<int64_t>(sources.size());
   const auto* tokens = found[0].data<int64_t>();

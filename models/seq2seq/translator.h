@@ -24,8 +24,8 @@ struct Translation {
 class Translator {
  public:
   // Loads a model that a training saved, with its vocabularies. Throws an Error: kNotFound, kIo and
-  // kDataLoss for files that are missing or broken; kInvalidArgument if it isn't a translation model
-  // or has other vocabularies.
+  // kDataLoss for files that are missing or broken; kInvalidArgument if it isn't a translation
+  // model or has other vocabularies.
   explicit Translator(const std::string& model_directory);
 
   // Translates texts, at least one, together. A translation has at most `most_tokens` tokens. That

@@ -26,8 +26,7 @@ void Infer(OpContext& context) {
                 "array_to_lod_tensor: the elements of X have the shape ", x.shape,
                 ", expected rows");
   const auto& ranked = context.Input("RankTable").shape_lod;
-  const int64_t rows =
-      ranked == nullptr ? -1 : static_cast<int64_t>(ranked->offsets.back().back());
+  const int64_t rows = ranked == nullptr ? -1 : static_cast<int64_t>(ranked->offsets.back().back());
   context.SetOutput("Out", WithRows(x.shape, rows), x.dtype);
   const int out = context.OutputIndex("Out");
   if (out < 0) return;
@@ -38,34 +37,34 @@ void Infer(OpContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  return MakeRowsKernel([x = context.InputIndex("X"), at = context.InputIndex("RankTable"),
-                         out = context.OutputIndex("Out"), width = RowWidth(context, "X"),
-                         may_lack = (context.op().role() & kRoleBackward) != 0](
-                            const KernelContext& run) {
-    const RankTable table(run.input(at));
-    const TensorArray& array = *run.input(x).array();
-    T* to = run.output(out).data<T>();
-    const int64_t steps = table.step_count();
-    for (int64_t t = 0; t < steps; ++t) {
-      if (may_lack && array.Find(t) == nullptr) continue;
-      const Shape& shape = array.At(t).shape();
-      const Shape expected = WithRows(run.output(out).shape(), table.RowsAt(t));
-      SKIFF_ENFORCE(shape == expected, kInvalidArgument, "array_to_lod_tensor: element ", t,
-                    " of X has the shape ", shape, ", expected ", expected);
-    }
-    const int64_t grain = SequenceGrain(table.size(), run.output(out).element_count());
-    ParallelFor(table.size(), grain, [&](int64_t begin, int64_t end) {
-      for (int64_t rank = begin; rank < end; ++rank) {
-        const RowRange rows = table.rows(rank);
-        for (int64_t t = 0; t < rows.count(); ++t) {
-          T* row = to + (rows.begin + t) * width;
-          const Tensor* element = array.Find(t);
-          element == nullptr ? std::fill_n(row, width, T(0))
-                             : std::copy_n(element->data<T>() + rank * width, width, row);
+  return MakeRowsKernel(
+      [x = context.InputIndex("X"), at = context.InputIndex("RankTable"),
+       out = context.OutputIndex("Out"), width = RowWidth(context, "X"),
+       may_lack = (context.op().role() & kRoleBackward) != 0](const KernelContext& run) {
+        const RankTable table(run.input(at));
+        const TensorArray& array = *run.input(x).array();
+        T* to = run.output(out).data<T>();
+        const int64_t steps = table.step_count();
+        for (int64_t t = 0; t < steps; ++t) {
+          if (may_lack && array.Find(t) == nullptr) continue;
+          const Shape& shape = array.At(t).shape();
+          const Shape expected = WithRows(run.output(out).shape(), table.RowsAt(t));
+          SKIFF_ENFORCE(shape == expected, kInvalidArgument, "array_to_lod_tensor: element ", t,
+                        " of X has the shape ", shape, ", expected ", expected);
         }
-      }
-    });
-  });
+        const int64_t grain = SequenceGrain(table.size(), run.output(out).element_count());
+        ParallelFor(table.size(), grain, [&](int64_t begin, int64_t end) {
+          for (int64_t rank = begin; rank < end; ++rank) {
+            const RowRange rows = table.rows(rank);
+            for (int64_t t = 0; t < rows.count(); ++t) {
+              T* row = to + (rows.begin + t) * width;
+              const Tensor* element = array.Find(t);
+              element == nullptr ? std::fill_n(row, width, T(0))
+                                 : std::copy_n(element->data<T>() + rank * width, width, row);
+            }
+          }
+        });
+      });
 }
 
 std::vector<Op> Gradient(const GradContext& context) {

@@ -20,7 +20,8 @@ void Infer(OpContext& context) {
                 " of an input with ", levels, " LoD levels: expected the lowest one, ", levels - 1);
   context.SetOutput("Out", Shape({sequences, RankTable::kColumns}), DType::kInt64);
   const int out = context.OutputIndex("Out");
-  if (out >= 0) context.mutable_outputs()[static_cast<size_t>(out)].shape_lod = context.Input("X").lod;
+  if (out >= 0)
+    context.mutable_outputs()[static_cast<size_t>(out)].shape_lod = context.Input("X").lod;
 }
 
 }  // namespace

@@ -34,7 +34,8 @@ template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   return MakeRowsKernel([x = context.InputIndex("X"), at = context.InputIndex("RankTable"),
                          out = context.OutputIndex("Out"), width = RowWidth(context, "X"),
-                         adds = (context.op().role() & kRoleBackward) != 0](const KernelContext& run) {
+                         adds =
+                             (context.op().role() & kRoleBackward) != 0](const KernelContext& run) {
     const RankTable table(run.input(at));
     // Those of a gradient are what its forward tensor had.
     const LoD& lod = run.input(x).lod();
@@ -88,10 +89,9 @@ void RegisterLodTensorToArray(OpRegistry& registry) {
   OpDef def;
   def.type = "lod_tensor_to_array";
   def.doc = "Cuts a ragged tensor into the steps of its sequences, side by side in ranked order.";
-  def.inputs = {{.name = "X",
-                 .doc = "The rows of the sequences that the table ranks.",
-                 .checks_data = true},
-                RankTableSlot()};
+  def.inputs = {
+      {.name = "X", .doc = "The rows of the sequences that the table ranks.", .checks_data = true},
+      RankTableSlot()};
   def.outputs = {{.name = "Out", .doc = "One element for each step.", .array = true}};
   def.infer = Infer;
   def.grad = Gradient;

@@ -124,8 +124,7 @@ void RegisterReorderLodTensorByRank(OpRegistry& registry) {
   OpDef grad;
   grad.type = "reorder_lod_tensor_by_rank_grad";
   grad.doc = "Sequences, or rows, in the order of a rank table, in their order before.";
-  grad.inputs = {{.name = "X", .doc = "The gradient of Out."},
-                 RankTableSlot(/*checks_data=*/true)};
+  grad.inputs = {{.name = "X", .doc = "The gradient of Out."}, RankTableSlot(/*checks_data=*/true)};
   grad.outputs = {{.name = "Out", .doc = "The gradient of X."}};
   grad.infer = [](OpContext& context) { Infer(context, true); };
   grad.no_gradient_reason = "second derivatives are not provided";

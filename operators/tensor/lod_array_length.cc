@@ -17,10 +17,10 @@ void RegisterLodArrayLength(OpRegistry& registry) {
   def.no_gradient_reason = "the result is an integer";
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "lod_array_length", [](PrepareContext& context) {
-    return MakeRowsKernel([x = context.InputIndex("X"),
-                           out = context.OutputIndex("Out")](const KernelContext& run) {
-      *run.output(out).data<int64_t>() = run.input(x).array()->size();
-    });
+    return MakeRowsKernel(
+        [x = context.InputIndex("X"), out = context.OutputIndex("Out")](const KernelContext& run) {
+          *run.output(out).data<int64_t>() = run.input(x).array()->size();
+        });
   });
 }
 

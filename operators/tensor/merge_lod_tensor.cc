@@ -35,9 +35,9 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
     for (const bool value : {true, false}) {
       const int64_t rows = run.input(value ? in_true : in_false).shape()[0];
       const int64_t chosen = CountRows(run.input(mask), value);
-      SKIFF_ENFORCE(rows == chosen, kInvalidArgument, "merge_lod_tensor: ",
-                    value ? "InTrue" : "InFalse", " has ", rows, " rows, the mask chooses ",
-                    chosen);
+      SKIFF_ENFORCE(rows == chosen, kInvalidArgument,
+                    "merge_lod_tensor: ", value ? "InTrue" : "InFalse", " has ", rows,
+                    " rows, the mask chooses ", chosen);
     }
     const int64_t bytes = RowBytes(run.output(out));
     auto* to = static_cast<char*>(run.output(out).raw_data());

@@ -1,8 +1,8 @@
 // read_from_array: Out is element I of X.
 //
 // Source: Fluid's read_from_array. Its gradient is write_to_array. As the gradient of
-// write_to_array, with X_W, it reads an array of gradients: an element that is missing is 0, and one
-// that is read is removed.
+// write_to_array, with X_W, it reads an array of gradients: an element that is missing is 0, and
+// one that is read is removed.
 #include <algorithm>
 #include <cstring>
 
@@ -91,13 +91,14 @@ void RegisterReadFromArray(OpRegistry& registry) {
   OpDef def;
   def.type = "read_from_array";
   def.doc = "A copy of element I of an array.";
-  def.inputs = {{.name = "X", .doc = "The array.", .array = true},
-                {.name = "I", .doc = "The index: one int64.", .checks_data = true},
-                {.name = "X_W",
-                 .doc = "Of the gradient of write_to_array: what was written. Out is like it, and 0 "
-                        "if X has no such element.",
-                 .dispensable = true,
-                 .shape_only = true}};
+  def.inputs = {
+      {.name = "X", .doc = "The array.", .array = true},
+      {.name = "I", .doc = "The index: one int64.", .checks_data = true},
+      {.name = "X_W",
+       .doc = "Of the gradient of write_to_array: what was written. Out is like it, and 0 "
+              "if X has no such element.",
+       .dispensable = true,
+       .shape_only = true}};
   def.outputs = {{.name = "Out", .doc = "Like the element."}};
   def.infer = Infer;
   def.grad = Gradient;

@@ -79,8 +79,8 @@ void ForEachRun(const Join& join, const Tensor& element, const Tensor& joined, i
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   return MakeKernel([x = context.InputIndex("X"), out = context.OutputIndex("Out"),
                      index = context.OutputIndex("OutIndex"),
-                     join = Join(context, context.Input("X").shape.rank())](
-                        const KernelContext& run) {
+                     join =
+                         Join(context, context.Input("X").shape.rank())](const KernelContext& run) {
     const TensorArray& array = *run.input(x).array();
     const int64_t count = array.size();
     SKIFF_ENFORCE(count > 0, kOutOfRange, "tensor_array_to_tensor: X has no elements");
@@ -115,8 +115,8 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   return MakeKernel([x = context.InputIndex("X"), out_grad = context.InputIndex("Out@GRAD"),
                      x_grad = context.OutputIndex("X@GRAD"),
-                     join = Join(context, context.Input("X").shape.rank())](
-                        const KernelContext& run) {
+                     join =
+                         Join(context, context.Input("X").shape.rank())](const KernelContext& run) {
     const TensorArray& array = *run.input(x).array();
     TensorArray& gradients = *run.output(x_grad).array();
     const Tensor& joined = run.input(out_grad);

@@ -36,15 +36,15 @@ void AddTo(const Tensor& x, Tensor* sum) {
 }
 
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  return MakeRowsKernel([x = context.InputIndex("X"), i = context.InputIndex("I"),
-                         out = context.OutputIndex("Out"),
-                         adds = (context.op().role() & kRoleBackward) != 0](const KernelContext& run) {
-    const Tensor& from = run.input(x);
-    TensorArray& array = *run.output(out).array();
-    const int64_t index = *run.input(i).data<int64_t>();
-    if (adds && array.Find(index) != nullptr) return AddTo(from, &array.At(index));
-    CopyBytes(from, array.Make(index, from.shape(), from.dtype(), from.lod()).raw_data());
-  });
+  return MakeRowsKernel(
+      [x = context.InputIndex("X"), i = context.InputIndex("I"), out = context.OutputIndex("Out"),
+       adds = (context.op().role() & kRoleBackward) != 0](const KernelContext& run) {
+        const Tensor& from = run.input(x);
+        TensorArray& array = *run.output(out).array();
+        const int64_t index = *run.input(i).data<int64_t>();
+        if (adds && array.Find(index) != nullptr) return AddTo(from, &array.At(index));
+        CopyBytes(from, array.Make(index, from.shape(), from.dtype(), from.lod()).raw_data());
+      });
 }
 
 std::vector<Op> Gradient(const GradContext& context) {

@@ -333,8 +333,8 @@ class RaggedGenerator {
     AddRows(call.AppendFor(std::move(op)), group);
   }
 
-  // A recurrent layer that is written step by step, with one or two inputs and memories. It may look
-  // at all rows of other sequences, and at a row for each sequence.
+  // A recurrent layer that is written step by step, with one or two inputs and memories. It may
+  // look at all rows of other sequences, and at a row for each sequence.
   void AddLoop() {
     const auto [x, group, read] = PickRows();
     Variable other;
@@ -353,16 +353,16 @@ class RaggedGenerator {
       std::vector<Variable> seen = {rnn.StepInput(x)};
       if (other.defined()) seen.push_back(rnn.StepInput(other));
       if (pooled.defined()) seen.push_back(rnn.StaticInput(pooled));
-      const Variable before = pooled.defined() && Chance(0.5)
-                                  ? rnn.Memory(pooled)
-                                  : rnn.Memory({size}, 0.25f);
+      const Variable before =
+          pooled.defined() && Chance(0.5) ? rnn.Memory(pooled) : rnn.Memory({size}, 0.25f);
       seen.push_back(before);
       if (notes.defined()) {
         const Variable rows = rnn.StaticInput(notes);
         const Variable query = layers::SequenceExpandAs(layers::Fc(before, rows.dims()[1]), rows);
         seen.push_back(layers::SequencePool(rows * layers::Sigmoid(query), "SUM"));
       }
-      const Variable joined = layers::Fc(layers::Concat(seen, 1), before.dims()[1], {.act = "tanh"});
+      const Variable joined =
+          layers::Fc(layers::Concat(seen, 1), before.dims()[1], {.act = "tanh"});
       const Variable state = Chance(0.3) ? layers::Dropout(joined, 0.2f) : joined;
       rnn.UpdateMemory(before, state);
       rnn.StepOutput(state);

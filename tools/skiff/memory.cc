@@ -130,11 +130,12 @@ void PrintTop(const PolicyFigures& figures) {
 void PrintLoops(const MemoryReport& report, const std::string& indent) {
   for (const LoopMemory& loop : report.loops) {
     const MemoryReport& body = loop.body;
-    std::printf("%sbody of instruction %zu (%s): %.2f MiB planned, %.2f live at most, %.2f unshared\n",
-                indent.c_str(), loop.instruction, report.op_names[loop.instruction].c_str(),
-                static_cast<double>(body.planned_bytes) / kMegabyte,
-                static_cast<double>(body.max_live_bytes) / kMegabyte,
-                static_cast<double>(body.unshared_bytes) / kMegabyte);
+    std::printf(
+        "%sbody of instruction %zu (%s): %.2f MiB planned, %.2f live at most, %.2f unshared\n",
+        indent.c_str(), loop.instruction, report.op_names[loop.instruction].c_str(),
+        static_cast<double>(body.planned_bytes) / kMegabyte,
+        static_cast<double>(body.max_live_bytes) / kMegabyte,
+        static_cast<double>(body.unshared_bytes) / kMegabyte);
     for (const PlannedBuffer& block : TopBlocks(body)) {
       std::printf("%s  %s\n", indent.c_str(), DescribeBlock(block).c_str());
     }

@@ -1,7 +1,7 @@
 // The rank table of a ragged tensor: its sequences, the longest one first.
 //
-// As a tensor it is int64 [sequences, 3]: the number of the sequence, its length, and its first row.
-// Of sequences of one length, the one with the smaller number comes first. In a plan,
+// As a tensor it is int64 [sequences, 3]: the number of the sequence, its length, and its first
+// row. Of sequences of one length, the one with the smaller number comes first. In a plan,
 // TensorMeta::shape_lod is the LoD of the tensor whose lowest level the table ranks.
 //
 // Loops over time run the sequences side by side in this order. Step t has the rows of all
@@ -85,8 +85,8 @@ inline int64_t RankTableSize(const OpContext& context) {
   return table.shape[0];
 }
 
-// Does the same for an op that goes by the rows of the sequences: throws in a plan, too, if the table
-// isn't one of a tensor of the plan, whose numbers may be any.
+// Does the same for an op that goes by the rows of the sequences: throws in a plan, too, if the
+// table isn't one of a tensor of the plan, whose numbers may be any.
 inline int64_t OwnRankTableSize(const OpContext& context) {
   const int64_t size = RankTableSize(context);
   SKIFF_ENFORCE(size < 0 || context.Input("RankTable").shape_lod != nullptr, kInvalidArgument,

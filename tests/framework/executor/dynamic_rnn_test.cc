@@ -101,10 +101,10 @@ Inputs MakeInputs(bool is_ragged) {
 // Attention of states [n, hidden] to notes [rows, hidden] with n sequences.
 Variable Attend(const Variable& state, const Variable& notes) {
   const Variable repeated = layers::SequenceExpandAs(state, notes);
-  const Variable score = layers::ReduceSum(Matrix(notes, "k") * repeated, {.dims = {1}, .keep_dim = true});
+  const Variable score =
+      layers::ReduceSum(Matrix(notes, "k") * repeated, {.dims = {1}, .keep_dim = true});
   const Variable weight = layers::SequenceSoftmax(score);
-  return layers::SequencePool(weight * notes,
-                              "SUM");
+  return layers::SequencePool(weight * notes, "SUM");
 }
 
 Variable WithDynamicRnn(const Kind& kind) {
@@ -125,8 +125,8 @@ Variable WithDynamicRnn(const Kind& kind) {
     Variable state;
     if (kind.branches) {
       const Variable flag = layers::FillConstant({1}, DType::kBool, 1.0);
-      state = layers::Cond(flag, [&] { return Variables{step()}; },
-                           [&] { return Variables{before * 0.5f}; })[0];
+      state = layers::Cond(
+          flag, [&] { return Variables{step()}; }, [&] { return Variables{before * 0.5f}; })[0];
     } else {
       state = step();
     }
@@ -275,8 +275,9 @@ TEST(DynamicRnn, RefusesStepInputsOfDifferentLengths) {
   x.set_lod({{0, 1, 3}});
   y.set_lod({{0, 2, 3}});
   Executor executor(Place::Cpu());
-  EXPECT_NE(InvalidArgumentText([&] { executor.Run(main, {{"x", x}, {"y", y}}, {sum}); })
-                .find("have other lengths than those of the rank table"),
+  EXPECT_NE(InvalidArgumentText([&] {
+              executor.Run(main, {{"x", x}, {"y", y}}, {sum});
+            }).find("have other lengths than those of the rank table"),
             std::string::npos);
 }
 
@@ -290,16 +291,15 @@ TEST(DynamicRnn, ARankTableInTheBodyOfALoop) {
     const Variable table = layers::LodRankTable(x);
     const Variable steps = layers::LodTensorToArray(x, table);
     const Variable one = layers::FillConstant({1}, DType::kInt64, 1);
-    sum = layers::WhileLoop(
-        [&](const Variables& v) { return layers::LessThan(v[0], one); },
-        [&](const Variables& v) {
-          const Variable largest =
-              layers::SequencePool(layers::ArrayToLodTensor(steps, table), "MAX");
-          return Variables{layers::Increment(layers::Assign(v[0])),
-                           layers::Reshape(layers::ReduceSum(largest), {1})};
-        },
-        {layers::FillConstant({1}, DType::kInt64, 0),
-         layers::FillConstant({1}, DType::kFloat64, 0)})[1];
+    sum = layers::WhileLoop([&](const Variables& v) { return layers::LessThan(v[0], one); },
+                            [&](const Variables& v) {
+                              const Variable largest = layers::SequencePool(
+                                  layers::ArrayToLodTensor(steps, table), "MAX");
+                              return Variables{layers::Increment(layers::Assign(v[0])),
+                                               layers::Reshape(layers::ReduceSum(largest), {1})};
+                            },
+                            {layers::FillConstant({1}, DType::kInt64, 0),
+                             layers::FillConstant({1}, DType::kFloat64, 0)})[1];
   }
   Executor executor(Place::Cpu());
   for (const bool exact_rows : {false, true}) {
@@ -325,9 +325,9 @@ TEST(DynamicRnn, HasOnePlanForBatchesOfAboutTheSameSize) {
   Executor executor(Place::Cpu());
   executor.Run(startup);
   CompiledProgram step = executor.Compile(main);
-  for (const Batch& batch : {Batch{{9, 9, 8, 7, 3}, {9, 9, 8, 7, 4}},
-                             Batch{{1, 12, 10, 8, 6}, {10, 7, 5, 8, 8}},
-                             Batch{{4, 8, 8, 8, 5, 2}, {2, 8, 8, 8, 6, 6}}}) {
+  for (const Batch& batch :
+       {Batch{{9, 9, 8, 7, 3}, {9, 9, 8, 7, 4}}, Batch{{1, 12, 10, 8, 6}, {10, 7, 5, 8, 8}},
+        Batch{{4, 8, 8, 8, 5, 2}, {2, 8, 8, 8, 6, 6}}}) {
     step.Run(batch.Feeds(true), {loss});
   }
   EXPECT_EQ(step.preparation().plans, 1);

@@ -259,7 +259,8 @@ TEST(SwitchTest, RunsTheFirstCaseThatHolds) {
                   ::testing::HasSubstr("a second default"));
     }
     Executor executor(Place::Cpu());
-    return executor.Run(main, {{"x", Tensor::FromValues<float>({1}, {x})}}, {result})[0].Item<float>();
+    return executor.Run(main, {{"x", Tensor::FromValues<float>({1}, {x})}}, {result})[0]
+        .Item<float>();
   };
   EXPECT_EQ(choose(0), 10);
   EXPECT_EQ(choose(1), 20);
@@ -349,7 +350,8 @@ TEST(NestedLoops, AWhileInALayerWrittenStepByStep) {
     });
     return layers::Mean(layers::Square(rnn.Outputs()[0]));
   };
-  for (const std::vector<int64_t>& counts : std::vector<std::vector<int64_t>>{{1, 3, 2}, {2, 0, 4}}) {
+  for (const std::vector<int64_t>& counts :
+       std::vector<std::vector<int64_t>>{{1, 3, 2}, {2, 0, 4}}) {
     const auto unrolled = [&] {
       const Variable xs = layers::Data("xs", {3, kBatch, kWidth});
       layers::Data("counts", {3, 1}, DType::kInt64);
@@ -982,7 +984,7 @@ TEST(LoopMemory, ABudgetReachesIntoTheBody) {
       Variable h = Cell(x, before);
       for (int i = 0; i < 4; ++i) h = layers::Sigmoid(layers::Tanh(h) + before);
       rnn.UpdateMemory(before, h);
-    rnn.StepOutput(h);
+      rnn.StepOutput(h);
     });
     return layers::Mean(layers::Square(rnn.Outputs()[0]));
   };
@@ -996,7 +998,10 @@ TEST(LoopMemory, ABudgetReachesIntoTheBody) {
     }
     Executor executor(Place::Cpu());
     executor.Run(startup);
-    return executor.Compile(main, {.memory = memory}).Bind(feeds, {loss}).statistics().planned_bytes;
+    return executor.Compile(main, {.memory = memory})
+        .Bind(feeds, {loss})
+        .statistics()
+        .planned_bytes;
   };
   const int64_t all = planned_bytes({});
   const int64_t least = planned_bytes({.recompute = Recompute::kLeastMemory});

@@ -47,8 +47,7 @@ Variable TranslationLoss() {
   decoder.Body([&] {
     const Variable word = decoder.StepInput(target);
     const Variable before = decoder.Memory(context);
-    const Variable state =
-        layers::Fc(layers::Concat({word, before}, 1), kHidden, {.act = "tanh"});
+    const Variable state = layers::Fc(layers::Concat({word, before}, 1), kHidden, {.act = "tanh"});
     decoder.UpdateMemory(before, state);
     decoder.StepOutput(layers::Fc(state, kWords, {.act = "softmax"}));
   });
@@ -66,11 +65,11 @@ Tensor Sentences(const std::vector<int64_t>& lengths) {
 
 // Bytes of one training step.
 struct Bytes {
-  int64_t unshared = 0;    // a buffer for each value, in each iteration
-  int64_t by_reuse = 0;    // values share memory, but each iteration has its own
-  int64_t held = 0;        // what the step really takes: the arena, and what iterations leave
-  int64_t planned = 0;     // the arena
-  int64_t bound = 0;       // the most bytes that are live in it
+  int64_t unshared = 0;  // a buffer for each value, in each iteration
+  int64_t by_reuse = 0;  // values share memory, but each iteration has its own
+  int64_t held = 0;      // what the step really takes: the arena, and what iterations leave
+  int64_t planned = 0;   // the arena
+  int64_t bound = 0;     // the most bytes that are live in it
 };
 
 Bytes Measure(ReusePolicy policy) {

@@ -220,7 +220,8 @@ TEST_F(TensorArrayTest, HasTheRowsOfTheRun) {
        std::vector<std::vector<int64_t>>{{1, 1, 1, 1, 1, 1, 1, 1}, {2, 1, 3}}) {
     int64_t rows = 0;
     for (const int64_t length : lengths) rows += length;
-    Tensor x = Tensor::FromValues<double>({rows, 1}, std::vector<double>(static_cast<size_t>(rows), 1));
+    Tensor x =
+        Tensor::FromValues<double>({rows, 1}, std::vector<double>(static_cast<size_t>(rows), 1));
     x.set_lod({OffsetsOf(lengths)});
     const auto found = program.Run({{"x", x}}, {behind, inside});
     std::vector<double> twice;
@@ -246,8 +247,8 @@ TEST_F(TensorArrayTest, CarriesGradientsFromElementToElement) {
            layers::ReduceSum(layers::ArrayRead(array, Index(0)) * 5.0f);
     gradient = GradientOf(loss, x);
   });
-  const auto found = Run({{"x", Numbers({1.1})}, {"n", Tensor::FromValues<int64_t>({1}, {3})}},
-                         {loss, gradient});
+  const auto found =
+      Run({{"x", Numbers({1.1})}, {"n", Tensor::FromValues<int64_t>({1}, {3})}}, {loss, gradient});
   EXPECT_NEAR(found[0].Item<double>(), std::pow(1.1, 8) + 5 * 1.1, 1e-12);
   EXPECT_NEAR(found[1].Item<double>(), 8 * std::pow(1.1, 7) + 5, 1e-12);
 }
@@ -262,8 +263,7 @@ TEST_F(TensorArrayTest, JoinsElements) {
     joined = layers::ArrayToTensor(array);
     side_by_side = layers::ArrayToTensor(array, {.axis = 1});
     stacked = layers::ArrayToTensor(array, {.axis = -1, .stack = true});
-    const Variable weights =
-        layers::AssignValue({1, 2, 2}, std::vector<double>{1, 2, 3, 4});
+    const Variable weights = layers::AssignValue({1, 2, 2}, std::vector<double>{1, 2, 3, 4});
     gradient = GradientOf(layers::ReduceSum(stacked * weights), x);
   });
   const auto found = Run({{"x", Numbers({5, 7})}}, {joined, side_by_side, stacked, gradient});
@@ -295,9 +295,8 @@ TEST_F(TensorArrayTest, AnErrorNamesTheIterationAndLeavesTheScopeAsItWas) {
     layers::ArrayWrite(w, Index(0), array);
     layers::ArrayWrite(w, Index(1), array);
     const Variable sum = layers::Assign(w);
-    ForEach(n, [&](const Variable& i) {
-      layers::AssignTo(sum + layers::ArrayRead(array, i), sum);
-    });
+    ForEach(n,
+            [&](const Variable& i) { layers::AssignTo(sum + layers::ArrayRead(array, i), sum); });
     loss = layers::Mean(sum);
     optimizer::Sgd({.learning_rate = 0.1}).Minimize(loss);
   });
@@ -323,15 +322,16 @@ TEST_F(TensorArrayTest, RefusesWhatCannotBe) {
     array = layers::CreateArray(DType::kFloat64);
     EXPECT_THAT(InvalidArgumentText([&] { layers::ArrayRead(x, Index(0)); }),
                 HasSubstr("\"x\" is lod_tensor, expected an array"));
-    EXPECT_THAT(InvalidArgumentText([&] {
-                  layers::ArrayWrite(layers::Cast(x, DType::kFloat32), Index(0), array);
-                }),
+    EXPECT_THAT(InvalidArgumentText(
+                    [&] { layers::ArrayWrite(layers::Cast(x, DType::kFloat32), Index(0), array); }),
                 HasSubstr("has elements of float64"));
     EXPECT_THAT(InvalidArgumentText([&] { layers::ReduceSum(array); }),
                 HasSubstr("expected a tensor, found an array of tensors"));
     layers::ArrayWrite(x, Index(0), array);
   });
-  EXPECT_THAT(InvalidArgumentText([&] { Run({{"x", Numbers({1, 2})}}, {array}); }),
+  EXPECT_THAT(InvalidArgumentText([&] {
+                Run({{"x", Numbers({1, 2})}}, {array});
+              }),
               HasSubstr("an array of tensors, expected a tensor; read its elements"));
 }
 
@@ -344,7 +344,9 @@ TEST_F(TensorArrayTest, RefusesATensorOfItsNameInTheScope) {
     executor_.scope().Set(array.name(), Numbers({1}));
   });
   EXPECT_THAT(ErrorText(ErrorCode::kFailedPrecondition,
-                        [&] { Run({{"x", Numbers({1, 2})}}, {length}); }),
+                        [&] {
+                          Run({{"x", Numbers({1, 2})}}, {length});
+                        }),
               HasSubstr("which is an array of the program: expected another name"));
 }
 
@@ -360,7 +362,9 @@ TEST_F(TensorArrayTest, RefusesElementsThatGrowInEachIteration) {
     length = layers::ArrayLength(array);
   });
   EXPECT_THAT(ErrorText(ErrorCode::kUnimplemented,
-                        [&] { Run({{"x", Numbers({1, 2})}}, {length}); }),
+                        [&] {
+                          Run({{"x", Numbers({1, 2})}}, {length});
+                        }),
               HasSubstr("each iteration would write larger elements to an array than the one "
                         "before: expected a bound on their rows"));
 }

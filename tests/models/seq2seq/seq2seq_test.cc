@@ -82,8 +82,8 @@ TEST(Seq2Seq, RefusesSizesThatCannotBe) {
 class TranslatorTest : public ::testing::Test {
  protected:
   TranslatorTest() {
-    const std::vector<TextPair> texts = {
-        {"ab", "ba"}, {"cd", "dc"}, {"abc", "cba"}, {"d", "d"}, {"dab", "bad"}, {"ca", "ac"}};
+    const std::vector<TextPair> texts = {{"ab", "ba"}, {"cd", "dc"},   {"abc", "cba"},
+                                         {"d", "d"},   {"dab", "bad"}, {"ca", "ac"}};
     std::vector<std::string> sides[2];
     for (const TextPair& text : texts) {
       sides[0].push_back(text.source);
@@ -98,12 +98,11 @@ class TranslatorTest : public ::testing::Test {
     training::OptimizationOptions optimization;
     optimization.optimizer = "adam";
     optimization.learning_rate = 0.02;
-    const training::TrainingProgram program =
-        BuildSeq2Seq({.source_tokens = source.size(),
-                      .target_tokens = target.size(),
-                      .embedding = 8,
-                      .hidden = 16},
-                     optimization, 1);
+    const training::TrainingProgram program = BuildSeq2Seq({.source_tokens = source.size(),
+                                                            .target_tokens = target.size(),
+                                                            .embedding = 8,
+                                                            .hidden = 16},
+                                                           optimization, 1);
     Executor executor;
     executor.Run(*program.startup);
     CompiledProgram step = executor.Compile(*program.main);
@@ -113,9 +112,9 @@ class TranslatorTest : public ::testing::Test {
       reader.StartEpoch(epoch);
       while (reader.Next(&batch)) step.Run(batch.feeds, {program.loss});
     }
-    SaveInferenceModel(directory_.path(), *program.model, program.model_inputs,
-                       program.model_outputs, executor.scope(),
-                       {.params_filename = kCombinedParamsFile});
+    SaveInferenceModel(directory_.path(), program.model_inputs, program.model_outputs,
+                       *program.model, executor.scope(),
+                       {.files = {.params_filename = kCombinedParamsFile}});
     AtomicWriteFile(JoinPath(directory_.path(), kSourceVocabularyFile), source.Text());
     AtomicWriteFile(JoinPath(directory_.path(), kTargetVocabularyFile), target.Text());
   }

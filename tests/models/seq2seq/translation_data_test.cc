@@ -123,7 +123,7 @@ TEST(TranslationData, LeavesOutWhatIsTooLong) {
   const std::string path = JoinPath(directory.path(), "pairs");
   AtomicWriteFile(path, "ab\tba\nabcdef\tx\nc\tc\nd\td\n");
   const TranslationData data({.data = path, .held_back = 0.25, .longest = 3});
-  EXPECT_EQ(data.extent(), "2 to train, 1 to validate (1 are too long), 9 and 6 tokens");
+  EXPECT_EQ(data.extent(), "2 to train, 1 to validate (1 are too long), 9 and 7 tokens");
 }
 
 }  // namespace

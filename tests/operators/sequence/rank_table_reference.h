@@ -14,8 +14,8 @@ inline Array RankTableOf(const std::vector<int64_t>& lengths) {
   std::vector<std::vector<double>> entries;
   int64_t begin = 0;
   for (size_t i = 0; i < lengths.size(); ++i) {
-    entries.push_back({static_cast<double>(i), static_cast<double>(lengths[i]),
-                       static_cast<double>(begin)});
+    entries.push_back(
+        {static_cast<double>(i), static_cast<double>(lengths[i]), static_cast<double>(begin)});
     begin += lengths[i];
   }
   std::stable_sort(entries.begin(), entries.end(),

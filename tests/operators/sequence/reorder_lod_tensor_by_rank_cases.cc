@@ -19,20 +19,19 @@ Arrays Reference(const Arrays& inputs) {
 void AddReorderLodTensorByRankCases(CaseList& cases) {
   AddCasesOfLengths(cases, "", [](const Lengths& lengths) {
     const auto sequences = static_cast<int64_t>(lengths.each.size());
-    return OpCase{.name = "",
-                  .type = "reorder_lod_tensor_by_rank",
-                  .inputs = {{"X", {Uniform({sequences, 3}, 1)}},
-                             {"RankTable", {RankTableOf(lengths.each)}}},
-                  .attrs = {},
-                  .reference = Reference,
-                  .outputs = {{"Out", 1}},
-                  .gradients = {"X"}};
+    return OpCase{
+        .name = "",
+        .type = "reorder_lod_tensor_by_rank",
+        .inputs = {{"X", {Uniform({sequences, 3}, 1)}}, {"RankTable", {RankTableOf(lengths.each)}}},
+        .attrs = {},
+        .reference = Reference,
+        .outputs = {{"Out", 1}},
+        .gradients = {"X"}};
   });
   // What the rank table doesn't tell.
   const std::string reason = "the gradient op only knows how many rows X has";
-  cases.back().accepted_wrong_inputs = {{"X", "other dims", reason},
-                                         {"X", "other dtype", reason},
-                                         {"X", "other rank", reason}};
+  cases.back().accepted_wrong_inputs = {
+      {"X", "other dims", reason}, {"X", "other dtype", reason}, {"X", "other rank", reason}};
 }
 
 }  // namespace skiff::harness

@@ -13,7 +13,9 @@ void AddMergeLodTensorCases(CaseList& cases) {
                               {"InTrue", {RowsWhere(merged, mask, true)}},
                               {"InFalse", {RowsWhere(merged, mask, false)}}},
                    .reference =
-                       [merged](const Arrays&) { return Arrays{{"Out", {merged}}}; },
+                       [merged](const Arrays&) {
+                         return Arrays{{"Out", {merged}}};
+                       },
                    .outputs = {{"Out", 1}}};
     op_case.unchecked_gradient = "rows that depend on data: IfElse in loop_test.cc";
     cases.push_back(std::move(op_case));
