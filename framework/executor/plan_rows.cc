@@ -463,8 +463,17 @@ class ClassSearch {
   }
 
   CountClasses Run() {
-    for (size_t count = 0; count < counts_.size(); ++count) {
-      while (MergeWithOthers(class_of_[count])) {
+    // Pairs first: a group is found by leaving out one class after the other, and two that an op
+    // wants to be equal can only be left out together.
+    bool is_any = true;
+    while (is_any) {
+      for (size_t count = 0; count < counts_.size(); ++count) {
+        while (IsStuck(count) && MergeWithOne(count)) {
+        }
+      }
+      is_any = false;
+      for (size_t count = 0; count < counts_.size() && !is_any; ++count) {
+        is_any = IsStuck(count) && MergeWithSeveral(count);
       }
     }
     FindFixed();
@@ -472,37 +481,57 @@ class ClassSearch {
   }
 
  private:
-  // Merges a class that can't change alone with others, such that more ops agree and none of them
-  // can be left out. Returns false if there is nothing to merge.
-  bool MergeWithOthers(size_t changed) {
-    const size_t before = Reached({changed});
-    if (before > plan_.instructions.size()) return false;
+  // Returns whether this count stands for a class that can't change alone.
+  bool IsStuck(size_t count) const {
+    return class_of_[count] == count && !Agrees(Reached({count}));
+  }
+
+  bool Agrees(size_t reached) const { return reached > plan_.instructions.size(); }
+
+  // Returns the classes that one may be tied to.
+  std::vector<size_t> OthersThan(size_t changed) const {
     std::vector<size_t> others;
     for (size_t other = 0; other < counts_.size(); ++other) {
       const bool may_be_tied =
           class_of_[other] == other && other != changed && counts_[other] == counts_[changed];
       if (may_be_tied) others.push_back(other);
     }
+    return others;
+  }
+
+  // Merges a class that can't change alone with another, such that more ops agree. Returns false if
+  // there is none.
+  bool MergeWithOne(size_t changed) {
+    const size_t before = Reached({changed});
+    for (const size_t other : OthersThan(changed)) {
+      if (Reached({changed, other}) <= before) continue;
+      Merge({changed, other});
+      return true;
+    }
+    return false;
+  }
+
+  // Merges a class that can't change alone with several, such that more ops agree and none of them
+  // can be left out: one op may want them all to be equal. Returns false if there are none.
+  bool MergeWithSeveral(size_t changed) {
+    const size_t before = Reached({changed});
     const auto helps = [&](const std::set<size_t>& merged) { return Reached(merged) > before; };
-    std::set<size_t> merged = {changed};
+    const std::vector<size_t> others = OthersThan(changed);
+    std::set<size_t> merged(others.begin(), others.end());
+    merged.insert(changed);
+    if (!helps(merged)) return false;
     for (const size_t other : others) {
-      if (!helps({changed, other})) continue;
-      merged.insert(other);
-      break;
+      merged.erase(other);
+      if (!helps(merged)) merged.insert(other);
     }
-    if (merged.size() == 1) {
-      // One op may want several to be equal: all but those that it doesn't want.
-      merged.insert(others.begin(), others.end());
-      if (!helps(merged)) return false;
-      for (const size_t other : others) {
-        merged.erase(other);
-        if (!helps(merged)) merged.insert(other);
-      }
-    }
+    Merge(merged);
+    return true;
+  }
+
+  void Merge(const std::set<size_t>& merged) {
     for (size_t& of_count : class_of_) {
       if (merged.contains(of_count)) of_count = *merged.begin();
     }
-    return true;
   }
 
   // Dense feeds whose rows can't change, as they meet fixed ones, don't count.
@@ -510,7 +539,7 @@ class ClassSearch {
     for (size_t feed = 0; feed < feeds_.size(); ++feed) {
       if (CountedLoD(feeds_[feed].second) != nullptr) continue;
       const size_t found = class_of_[classes_[feed].back()];
-      if (Reached({found}) <= plan_.instructions.size()) fixed_.insert(feed);
+      if (!Agrees(Reached({found}))) fixed_.insert(feed);
     }
   }
 
