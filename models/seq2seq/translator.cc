@@ -6,8 +6,8 @@
 #include "framework/io/file.h"
 #include "framework/io/inference_model.h"
 #include "models/seq2seq/pair_reader.h"
-#include "models/seq2seq/seq2seq.h"
 #include "models/seq2seq/translation_data.h"
+#include "models/seq2seq/translator_program.h"
 
 namespace skiff::models {
 namespace {
