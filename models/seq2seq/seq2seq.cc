@@ -40,8 +40,7 @@ Variable TeacherForced(const Seq2SeqNetwork& network, const Variable& source,
 // vocabulary, which needs no smoothed labels in memory.
 Variable Smoothed(const Variable& loss, const Variable& scores, float label_smoothing) {
   if (label_smoothing == 0) return loss;
-  return (1 - label_smoothing) * loss -
-         label_smoothing * layers::Mean(layers::LogSoftmax(scores));
+  return (1 - label_smoothing) * loss - label_smoothing * layers::Mean(layers::LogSoftmax(scores));
 }
 
 }  // namespace
