@@ -114,6 +114,7 @@ int Translate() {
     texts = {FLAGS_text};
   } else {
     for (std::string line; std::getline(std::cin, line);) {
+      if (line.ends_with('\r')) line.pop_back();
       texts.push_back(line);
       if (std::ssize(texts) == FLAGS_batch_size) TranslateBatch(&translator, &texts, &drawn);
     }
