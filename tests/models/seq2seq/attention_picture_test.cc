@@ -57,6 +57,7 @@ TEST(DrawAttention, PutsTablesBelowEachOther) {
   const size_t begin = one.find("height=\"") + 8;
   const std::string height = one.substr(begin, one.find('"', begin) - begin);
   EXPECT_THAT(three, HasSubstr("translate(0 " + height + ")"));
+  EXPECT_GT(std::stod(height), 2 * 20);  // of two rows
 }
 
 }  // namespace

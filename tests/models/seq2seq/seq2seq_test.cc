@@ -144,6 +144,118 @@ TEST(Seq2SeqNetwork, HasNoTableOfScoresIfTheyAreTied) {
   EXPECT_THAT(ParametersOf(options), Not(Contains("scores.w")));
 }
 
+// One step on two sentences; what it found, by sentence.
+struct FoundStep {
+  std::vector<float> state;                          // [2, 5]
+  std::vector<float> context;                        // [2, 5]
+  std::vector<float> weights;                        // of 2 and 3 tokens
+  std::vector<float> states;                         // [5, 5]
+  std::vector<float> keys;                           // [5, 5]
+  std::vector<float> attention_v, query_w, query_b;  // parameters, of bahdanau
+};
+
+FoundStep RunStep(const std::string& attention) {
+  Seq2SeqOptions options = Small();
+  options.attention = attention;
+  options.bidirectional = false;
+  Program program, startup;
+  program.seed = startup.seed = 1;
+  FetchList fetches;
+  {
+    const ProgramGuard guard(&program, &startup);
+    const Seq2SeqNetwork network(options);
+    const Encoded encoded =
+        network.Encode(layers::Data("source", {-1}, DType::kInt64, {.lod_level = 1}));
+    const Variables before = network.FirstState(encoded);
+    const Decoded decoded =
+        network.Step(network.Embed(layers::Data("word", {-1}, DType::kInt64)), before, encoded);
+    // Bahdanau's scores are by the state before.
+    const Variable& state = attention == "luong" ? decoded.state[0] : before[0];
+    fetches = {state.name(), decoded.outputs[1].name(), decoded.weights.name(),
+               encoded.states.name(), encoded.keys.name()};
+  }
+  Executor executor;
+  executor.Run(startup);
+  const std::vector<Tensor> found =
+      executor.Run(program,
+                   {{"source", RaggedIds({{3, 4}, {5, 6, 7}})},
+                    {"word", Tensor::FromValues<int64_t>({2}, std::vector<int64_t>{3, 4})}},
+                   fetches);
+  FoundStep step{.state = found[0].ToVector<float>(),
+                 .context = found[1].ToVector<float>(),
+                 .weights = found[2].ToVector<float>(),
+                 .states = found[3].ToVector<float>(),
+                 .keys = found[4].ToVector<float>()};
+  if (attention == "bahdanau") {
+    step.attention_v = executor.scope().Get("attention.v.w").ToVector<float>();
+    step.query_w = executor.scope().Get("attention.query.w").ToVector<float>();
+    step.query_b = executor.scope().Get("attention.query.b").ToVector<float>();
+  }
+  return step;
+}
+
+// Checks weights and context of a step against score(sentence, token).
+void ExpectAttention(const FoundStep& step, const std::function<double(size_t, size_t)>& score) {
+  constexpr size_t kWidth = 5;
+  const size_t begins[] = {0, 2, 5};
+  for (size_t sentence = 0; sentence < 2; ++sentence) {
+    double sum = 0;
+    std::vector<double> context(kWidth);
+    for (size_t token = begins[sentence]; token < begins[sentence + 1]; ++token) {
+      sum += std::exp(score(sentence, token));
+    }
+    for (size_t token = begins[sentence]; token < begins[sentence + 1]; ++token) {
+      const double weight = std::exp(score(sentence, token)) / sum;
+      EXPECT_NEAR(step.weights[token], weight, 1e-6);
+      for (size_t i = 0; i < kWidth; ++i) context[i] += weight * step.states[token * kWidth + i];
+    }
+    for (size_t i = 0; i < kWidth; ++i) {
+      EXPECT_NEAR(step.context[sentence * kWidth + i], context[i], 1e-6);
+    }
+  }
+}
+
+TEST(Seq2SeqNetwork, LuongsScoresAreProductsOfStateAndKeys) {
+  const FoundStep step = RunStep("luong");
+  ExpectAttention(step, [&](size_t sentence, size_t token) {
+    double score = 0;
+    for (size_t i = 0; i < 5; ++i) score += step.state[5 * sentence + i] * step.keys[5 * token + i];
+    return score;
+  });
+}
+
+TEST(Seq2SeqNetwork, BahdanausScoresAreThoseOfALayerWithTanh) {
+  const FoundStep step = RunStep("bahdanau");
+  ExpectAttention(step, [&](size_t sentence, size_t token) {
+    double score = 0;
+    for (size_t i = 0; i < 5; ++i) {
+      double sum = step.query_b[i] + step.keys[5 * token + i];
+      for (size_t j = 0; j < 5; ++j) sum += step.state[5 * sentence + j] * step.query_w[5 * j + i];
+      score += step.attention_v[i] * std::tanh(sum);
+    }
+    return score;
+  });
+}
+
+TEST(Seq2SeqNetwork, FedInputIsWhatATokenWasChosenBy) {
+  Seq2SeqOptions options = Small();
+  options.attention = "luong";
+  options.input_feeding = true;
+  Program program, startup;
+  const ProgramGuard guard(&program, &startup);
+  const Seq2SeqNetwork network(options);
+  const Encoded encoded =
+      network.Encode(layers::Data("source", {-1}, DType::kInt64, {.lod_level = 1}));
+  const Variables before = network.FirstState(encoded);
+  const Variable word = network.Embed(layers::Data("word", {-1}, DType::kInt64));
+  const Decoded decoded = network.Step(word, before, encoded);
+  ASSERT_THAT(decoded.state, SizeIs(2));
+  ASSERT_THAT(decoded.outputs, SizeIs(1));
+  EXPECT_EQ(decoded.state[1].name(), decoded.outputs[0].name());
+  // Word and fed input, to the gates.
+  EXPECT_EQ(program.root()->FindVar("decoder.in.w")->dims, (std::vector<int64_t>{4 + 4, 3 * 5}));
+}
+
 // The loss that is trained is the cross-entropy to labels of which a share is uniform; validation
 // has the labels as they are.
 TEST(Seq2SeqNetwork, SmoothsLabelsInTrainingOnly) {
