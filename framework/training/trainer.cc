@@ -188,6 +188,10 @@ std::string Trainer::CheckpointDirectory() const {
 
 std::string Trainer::ModelDirectory() const { return JoinPath(options_.output_dir, "model"); }
 
+std::string Trainer::UnaveragedModelDirectory() const {
+  return JoinPath(options_.output_dir, "unaveraged_model");
+}
+
 std::string Trainer::LogPath() const { return JoinPath(options_.output_dir, "training_log.jsonl"); }
 
 void Trainer::RefuseToOverwriteTraining() const {
@@ -287,7 +291,8 @@ TrainingResult Trainer::Run() {
   if (!is_continuation_) RefuseToOverwriteTraining();
   is_continuation_ = true;
   // Under the lock: no other training's temporary files are in use.
-  for (const std::string& directory : {options_.output_dir, ModelDirectory()}) {
+  for (const std::string& directory :
+       {options_.output_dir, ModelDirectory(), UnaveragedModelDirectory()}) {
     RemoveTempFiles(directory);
   }
   // Drops the lines of epochs that this run will train again.
@@ -490,15 +495,20 @@ void Trainer::KeepIfBest(int64_t epoch, double value) {
   if (!is_first && !is_better) return;
   progress_.best_value = value;
   progress_.best_epoch = epoch;
+  if (average_) SaveModel(UnaveragedModelDirectory());
   const std::unique_ptr<ReplacedValues> averages = ApplyAverages();
-  SaveInferenceModel(ModelDirectory(), program_->model_inputs, program_->model_outputs,
+  SaveModel(ModelDirectory());
+}
+
+void Trainer::SaveModel(const std::string& directory) const {
+  SaveInferenceModel(directory, program_->model_inputs, program_->model_outputs,
                      program_->model != nullptr ? *program_->model : *program_->test,
                      executor_.scope(),
                      // In one file, so that it never holds the weights of two epochs, whenever
                      // writing is cut off.
                      {.files = {.params_filename = kCombinedParamsFile}});
   for (const auto& [name, text] : options_.model_files) {
-    AtomicWriteFile(JoinPath(ModelDirectory(), name), text);
+    AtomicWriteFile(JoinPath(directory, name), text);
   }
 }
 

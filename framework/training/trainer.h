@@ -8,6 +8,7 @@
 //   model/               the weights of the best epoch, as an inference model; if the program
 //                        averages weights, the averaged ones, which then also decide which epoch is
 //                        best
+//   unaveraged_model/    then, the weights themselves of the same epoch
 //   training_log.jsonl   one line an epoch
 //   learning_curve.svg   drawn again after each epoch
 //   .lock                held while a training writes there (framework/io/file_lock.h)
@@ -145,6 +146,7 @@ class Trainer {
   bool StoppedEarly() const;
   std::string CheckpointDirectory() const;
   std::string ModelDirectory() const;
+  std::string UnaveragedModelDirectory() const;
   std::string LogPath() const;
   void RefuseToOverwriteTraining() const;
   std::unique_ptr<FileLock> NewLock() const;
@@ -164,6 +166,8 @@ class Trainer {
   void TrainBatch(const Batch& batch);
   void EndEpoch(TrainingLog* log);
   void KeepIfBest(int64_t epoch, double value);
+  // Saves the weights as they are now, with the files beside them.
+  void SaveModel(const std::string& directory) const;
   void Report(const TrainingRecord& record) const;
   void ReportPlans() const;
   void Save();

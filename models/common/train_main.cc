@@ -238,7 +238,10 @@ void PrintResult(const training::TrainingResult& result, const std::string& outp
             << " in epoch " << result.best_epoch << (baselines.empty() ? "" : "; " + baselines)
             << "\n"
             << "written: " << output_dir << "/model ("
-            << (FLAGS_model_average == "none" ? "" : "averaged ") << "weights of that epoch), "
+            << (FLAGS_model_average == "none"
+                    ? "weights of that epoch), "
+                    : "averaged weights of that epoch; unaveraged_model has the weights "
+                      "themselves), ")
             << output_dir << "/learning_curve.svg, " << output_dir << "/training_log.jsonl\n"
             << Examples("try next:", model);
 }

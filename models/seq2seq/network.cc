@@ -2,10 +2,11 @@
 
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "framework/base/error.h"
 #include "framework/builder/activation.h"
+#include "framework/builder/data.h"
+#include "framework/builder/initializer.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
 #include "framework/builder/sequence.h"
@@ -14,14 +15,28 @@
 namespace skiff::models {
 namespace {
 
+void CheckName(const char* option, const std::string& name, const std::string& one,
+               const std::string& other) {
+  SKIFF_ENFORCE(name == one || name == other, kInvalidArgument, "seq2seq: ", option, " = \"", name,
+                "\", expected ", one, " or ", other);
+}
+
 void Check(const Seq2SeqOptions& options) {
   for (const auto& [name, size] : {std::pair("source_tokens", options.source_tokens),
                                    {"target_tokens", options.target_tokens},
                                    {"embedding", options.embedding},
-                                   {"hidden", options.hidden}}) {
+                                   {"hidden", options.hidden},
+                                   {"layers", options.layers}}) {
     SKIFF_ENFORCE(size >= 1, kInvalidArgument, "seq2seq: ", name, " = ", size,
                   ", expected at least 1");
   }
+  CheckName("cell", options.cell, "gru", "lstm");
+  CheckName("attention", options.attention, "bahdanau", "luong");
+  SKIFF_ENFORCE(!options.input_feeding || options.attention == "luong", kInvalidArgument,
+                "seq2seq: input_feeding with attention = ", options.attention,
+                ", expected attention = luong");
+  SKIFF_ENFORCE(options.label_smoothing >= 0 && options.label_smoothing < 1, kInvalidArgument,
+                "seq2seq: label_smoothing = ", options.label_smoothing, ", expected one in [0, 1)");
 }
 
 Variable Product(const Variable& x, int64_t size, const std::string& name) {
@@ -33,6 +48,10 @@ Variable Linear(const Variable& x, int64_t size, const std::string& name) {
       x, size, {.param_attr = {.name = name + ".w"}, .bias_attr = ParamAttr{.name = name + ".b"}});
 }
 
+Variable SideBySide(const Variables& parts) {
+  return parts.size() == 1 ? parts[0] : layers::Concat(parts, 1);
+}
+
 }  // namespace
 
 Seq2SeqNetwork::Seq2SeqNetwork(const Seq2SeqOptions& options) : options_(options) {
@@ -40,54 +59,128 @@ Seq2SeqNetwork::Seq2SeqNetwork(const Seq2SeqOptions& options) : options_(options
 }
 
 Encoded Seq2SeqNetwork::Encode(const Variable& ids) const {
-  const Variable words = Dropped(Table(ids, options_.source_tokens, kSourceTable));
-  std::vector<Variable> directions;
-  for (const bool is_reverse : {false, true}) {
-    const std::string name = is_reverse ? "encoder.backward" : "encoder.forward";
-    directions.push_back(layers::DynamicGru(Product(words, 3 * options_.hidden, name + ".in"),
-                                            {.size = options_.hidden,
-                                             .is_reverse = is_reverse,
-                                             .param_attr = {.name = name + ".w"},
-                                             .bias_attr = ParamAttr{.name = name + ".b"}}));
+  Variable states = Table(ids, options_.source_tokens, kSourceTable);
+  for (int64_t layer = 1; layer <= options_.layers; ++layer) {
+    // The first layer's parameters have no number, as in models from before there were more.
+    const std::string name = layer == 1 ? "encoder" : StrCat("encoder", layer);
+    const Variable x = Dropped(states);
+    Variables directions = {EncodeDirection(x, false, name + ".forward")};
+    if (options_.bidirectional) {
+      directions.push_back(EncodeDirection(x, true, name + ".backward"));
+    }
+    states = SideBySide(directions);
   }
-  const Variable states = layers::Concat(directions, 1);
   return {.states = states, .keys = Product(states, options_.hidden, "attention.keys")};
 }
 
-Variable Seq2SeqNetwork::FirstState(const Encoded& encoded) const {
-  const Variable first = layers::SequencePool(encoded.states, "FIRST");
-  const Variable backward = layers::Slice(
-      first, {.axes = {1}, .starts = {options_.hidden}, .ends = {2 * options_.hidden}});
-  return layers::Tanh(Linear(backward, options_.hidden, "decoder.first"));
+Variable Seq2SeqNetwork::EncodeDirection(const Variable& x, bool is_reverse,
+                                         const std::string& name) const {
+  const Variable gates = Product(x, (is_lstm() ? 4 : 3) * options_.hidden, name + ".in");
+  if (is_lstm()) {
+    return layers::DynamicLstm(gates, {.size = options_.hidden,
+                                       .use_peepholes = false,
+                                       .is_reverse = is_reverse,
+                                       .param_attr = {.name = name + ".w"},
+                                       .bias_attr = {.name = name + ".b"}})
+        .hidden;
+  }
+  return layers::DynamicGru(gates, {.size = options_.hidden,
+                                    .is_reverse = is_reverse,
+                                    .param_attr = {.name = name + ".w"},
+                                    .bias_attr = ParamAttr{.name = name + ".b"}});
+}
+
+Variables Seq2SeqNetwork::FirstState(const Encoded& encoded) const {
+  Variable all_read;
+  if (options_.bidirectional) {
+    const Variable first = layers::SequencePool(encoded.states, "FIRST");
+    all_read = layers::Slice(
+        first, {.axes = {1}, .starts = {options_.hidden}, .ends = {2 * options_.hidden}});
+  } else {
+    all_read = layers::SequencePool(encoded.states, "LAST");
+  }
+  Variables state = {layers::Tanh(Linear(all_read, options_.hidden, "decoder.first"))};
+  if (is_lstm()) state.push_back(Linear(all_read, options_.hidden, "decoder.first_cell"));
+  if (options_.input_feeding) {
+    state.push_back(layers::FillConstantBatchSizeLike(all_read, {-1, options_.embedding},
+                                                      DType::kFloat32, 0.0));
+  }
+  return state;
 }
 
 Variable Seq2SeqNetwork::Embed(const Variable& ids) const {
   return Dropped(Table(ids, options_.target_tokens, kTargetTable));
 }
 
-Attended Seq2SeqNetwork::Attend(const Variable& state, const Encoded& encoded) const {
-  const Variable query = Linear(state, options_.hidden, "attention.query");
-  const Variable mixed = layers::Tanh(layers::SequenceExpandAs(query, encoded.keys) + encoded.keys);
-  const Variable weights = layers::SequenceSoftmax(Product(mixed, 1, "attention.v"));
+Decoded Seq2SeqNetwork::Step(const Variable& word, const Variables& before,
+                             const Encoded& encoded) const {
+  if (!is_luong()) {
+    const Attended attended = Attend(before[0], encoded);
+    const Variables state = Cell(SideBySide({word, attended.context}), before);
+    return {.state = state, .outputs = {state[0], attended.context}, .weights = attended.weights};
+  }
+  Variables read = {word};
+  if (options_.input_feeding) read.push_back(before.back());
+  Variables state = Cell(SideBySide(read), before);
+  const Attended attended = Attend(state[0], encoded);
+  Variables outputs = {state[0], attended.context};
+  if (options_.input_feeding) {
+    outputs = {Readout(outputs)};
+    state.push_back(outputs[0]);
+  }
+  return {.state = state, .outputs = outputs, .weights = attended.weights};
+}
+
+Seq2SeqNetwork::Attended Seq2SeqNetwork::Attend(const Variable& state,
+                                                const Encoded& encoded) const {
+  Variable scores;
+  if (is_luong()) {
+    scores = layers::ReduceSum(layers::SequenceExpandAs(state, encoded.keys) * encoded.keys,
+                               {.dims = {1}, .keep_dim = true});
+  } else {
+    const Variable query = Linear(state, options_.hidden, "attention.query");
+    const Variable mixed =
+        layers::Tanh(layers::SequenceExpandAs(query, encoded.keys) + encoded.keys);
+    scores = Product(mixed, 1, "attention.v");
+  }
+  const Variable weights = layers::SequenceSoftmax(scores);
   return {.context = layers::SequencePool(
               layers::ElementwiseMul(encoded.states, weights, {.axis = 0}), "SUM"),
           .weights = weights};
 }
 
-Variable Seq2SeqNetwork::Step(const Variable& word, const Variable& context,
-                              const Variable& before) const {
-  const Variable gates =
-      Product(layers::Concat({word, context}, 1), 3 * options_.hidden, "decoder.in");
-  return layers::GruUnit(
-      gates, before,
-      {.param_attr = {.name = "decoder.w"}, .bias_attr = ParamAttr{.name = "decoder.b"}});
+Variables Seq2SeqNetwork::Cell(const Variable& x, const Variables& before) const {
+  const ParamAttr weights = {.name = "decoder.w"};
+  const ParamAttr bias = {.name = "decoder.b"};
+  if (is_lstm()) {
+    // A gate that is open at first lets gradients pass (Jozefowicz, Zaremba, Sutskever 2015).
+    const layers::LstmStates after = layers::LstmUnit(
+        x, before[0], before[1], {.forget_bias = 1.0f, .param_attr = weights, .bias_attr = bias});
+    return {after.hidden, after.cell};
+  }
+  return {layers::GruUnit(Product(x, 3 * options_.hidden, "decoder.in"), before[0],
+                          {.param_attr = weights, .bias_attr = bias})};
 }
 
-Variable Seq2SeqNetwork::Scores(const Variable& state, const Variable& context,
-                                const Variable& word) const {
-  const Variable readout = layers::Tanh(
-      Linear(layers::Concat({state, context, word}, 1), options_.embedding, "readout"));
-  return Linear(Dropped(readout), options_.target_tokens, "scores");
+Variable Seq2SeqNetwork::Scores(const Variables& outputs, const Variable& word) const {
+  Variable readout = outputs[0];
+  if (!options_.input_feeding) {
+    Variables parts = outputs;
+    if (!is_luong()) parts.push_back(word);
+    readout = Readout(parts);
+  }
+  readout = Dropped(readout);
+  if (!options_.tied_embeddings) return Linear(readout, options_.target_tokens, "scores");
+  const Variable table = layers::CreateParameter({options_.target_tokens, options_.embedding},
+                                                 DType::kFloat32, {.name = kTargetTable});
+  const Variable bias =
+      layers::CreateParameter({options_.target_tokens}, DType::kFloat32,
+                              {.name = "scores.b", .initializer = initializer::Constant(0.0f)});
+  return layers::MatMul(readout, table, {.transpose_y = true}) + bias;
+}
+
+Variable Seq2SeqNetwork::Readout(const Variables& parts) const {
+  return layers::Tanh(Linear(SideBySide(parts), options_.embedding, "readout"));
 }
 
 Variable Seq2SeqNetwork::Table(const Variable& ids, int64_t rows, const char* name) const {

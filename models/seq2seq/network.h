@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "framework/builder/control_flow.h"
 #include "framework/builder/variable.h"
 
 namespace skiff::models {
@@ -12,8 +13,19 @@ struct Seq2SeqOptions {
   int64_t source_tokens = 0;  // sizes of the vocabularies; must be set
   int64_t target_tokens = 0;
   int64_t embedding = 64;
-  int64_t hidden = 128;  // of the decoder, and of each direction of the encoder
-  float dropout = 0.0f;  // of embeddings and of what a token is chosen by
+  int64_t hidden = 128;       // of the decoder, and of each direction of the encoder
+  std::string cell = "gru";   // or lstm
+  int64_t layers = 1;         // of the encoder
+  bool bidirectional = true;  // a layer of the encoder also reads from the end to the start
+  // bahdanau   Bahdanau, Cho, Bengio 2015: a score v · tanh(query + key), by the state before the
+  //            step
+  // luong      Luong, Pham, Manning 2015: a score state · key ("general"), by the state after it
+  std::string attention = "bahdanau";
+  bool input_feeding = false;    // of luong: a step reads what the one before chose its token by
+  bool tied_embeddings = false;  // scores by the products with the vectors of the target's tokens
+  float dropout = 0.0f;          // of embeddings and of what a token is chosen by
+  // Of the training alone: the share of each label's probability that all tokens get alike.
+  float label_smoothing = 0.0f;
 };
 
 // The tables of the tokens' vectors, [tokens, embedding].
@@ -22,42 +34,54 @@ inline constexpr const char* kTargetTable = "target.table";
 
 // What the decoder looks at, a row for each source token.
 struct Encoded {
-  Variable states;  // [tokens, 2 * hidden], ragged
+  Variable states;  // [tokens, hidden], or twice as wide from two directions; ragged
   Variable keys;    // [tokens, hidden], ragged: the states' part of the attention scores
 };
 
-struct Attended {
-  Variable context;  // [n, 2 * hidden]
-  Variable weights;  // [tokens], ragged
+struct Decoded {
+  Variables state;    // for the next step, [n, …] each
+  Variables outputs;  // for Scores, [n, …] each
+  Variable weights;   // [tokens], ragged: how much the step looked at each
 };
 
 // All parameters have names, so that the programs that use the network share them.
 class Seq2SeqNetwork {
  public:
-  // Throws an Error (kInvalidArgument) for a size below 1. The layers throw one for a dropout
-  // outside [0, 1).
+  // Throws an Error (kInvalidArgument) for a size below 1, another cell or attention, input_feeding
+  // without luong, and a label_smoothing outside [0, 1). The layers throw one for a dropout outside
+  // [0, 1).
   explicit Seq2SeqNetwork(const Seq2SeqOptions& options);
 
   Encoded Encode(const Variable& ids) const;
 
-  // Returns the state before the first step, [sentences, hidden]: from the backward direction at
-  // the first token, which has read all.
-  Variable FirstState(const Encoded& encoded) const;
+  // Returns the state before the first step, [sentences, …] each: from the last layer of the
+  // encoder, where it has read all.
+  Variables FirstState(const Encoded& encoded) const;
 
   // Returns the vectors of tokens of the target, [n, embedding].
   Variable Embed(const Variable& ids) const;
 
-  // The additive attention of Bahdanau et al., section A.1.2: a softmax, over the tokens of each
-  // sentence, of v · tanh(query + key).
-  Attended Attend(const Variable& state, const Encoded& encoded) const;
+  // Looks at the source and reads a word. The state is that of the step before.
+  Decoded Step(const Variable& word, const Variables& before, const Encoded& encoded) const;
 
-  // Returns the state after `before`, [n, hidden].
-  Variable Step(const Variable& word, const Variable& context, const Variable& before) const;
-
-  // Returns the scores of all tokens, [n, target_tokens].
-  Variable Scores(const Variable& state, const Variable& context, const Variable& word) const;
+  // Returns the scores of all tokens, [n, target_tokens]. One call may serve many steps.
+  Variable Scores(const Variables& outputs, const Variable& word) const;
 
  private:
+  struct Attended {
+    Variable context;  // [n, the width of the encoder's states]
+    Variable weights;
+  };
+
+  bool is_lstm() const { return options_.cell == "lstm"; }
+  bool is_luong() const { return options_.attention == "luong"; }
+  // The states of one direction of a layer.
+  Variable EncodeDirection(const Variable& x, bool is_reverse, const std::string& name) const;
+  Attended Attend(const Variable& state, const Encoded& encoded) const;
+  // Returns the cell's state after `before`.
+  Variables Cell(const Variable& x, const Variables& before) const;
+  // Returns what a token is chosen by, [n, embedding].
+  Variable Readout(const Variables& parts) const;
   Variable Table(const Variable& ids, int64_t rows, const char* name) const;
   Variable Dropped(const Variable& x) const;
 

@@ -1,5 +1,6 @@
 #include "models/seq2seq/parallel_text.h"
 
+#include <algorithm>
 #include <array>
 #include <set>
 #include <string_view>
@@ -9,17 +10,23 @@
 #include "framework/tensor/philox.h"
 #include "models/common/text/random_draws.h"
 #include "models/common/text/text_lines.h"
+#include "models/common/text/unicode.h"
 
 namespace skiff::models {
 namespace {
 
+bool IsBlank(std::string_view text) {
+  return std::ranges::all_of(text::DecodeUtf8(text), text::IsWhiteSpace);
+}
+
 // Keeps pairs with a text on both sides.
 void Add(std::string_view source, std::string_view target, const std::string& place,
          std::vector<TextPair>* pairs) {
-  SKIFF_ENFORCE(source.empty() == target.empty(), kDataLoss, place, ": ",
-                source.empty() ? "no source for the target \"" : "no target for the source \"",
-                source.empty() ? target : source, "\"");
-  if (!source.empty()) pairs->push_back({std::string(source), std::string(target)});
+  const bool has_source = !IsBlank(source);
+  SKIFF_ENFORCE(has_source == !IsBlank(target), kDataLoss, place, ": ",
+                has_source ? "no target for the source \"" : "no source for the target \"",
+                has_source ? source : target, "\"");
+  if (has_source) pairs->push_back({std::string(source), std::string(target)});
 }
 
 constexpr std::array<std::string_view, 12> kMonths = {
@@ -108,7 +115,7 @@ std::vector<TextPair> ReadPairTable(const std::string& path) {
   int64_t number = 0;
   for (const std::string_view line : text::LinesOf(table)) {
     const std::string place = StrCat(path, ", line ", ++number);
-    if (line.empty()) continue;
+    if (IsBlank(line)) continue;
     const size_t tab = line.find('\t');
     SKIFF_ENFORCE(tab != std::string_view::npos, kDataLoss, place, ": no tab in \"", line,
                   "\", expected a sentence and its translation");

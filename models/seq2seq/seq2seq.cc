@@ -18,30 +18,38 @@ namespace {
 Variable TeacherForced(const Seq2SeqNetwork& network, const Variable& source,
                        const Variable& given) {
   const Encoded encoded = network.Encode(source);
-  const Variable first = network.FirstState(encoded);
+  const Variables first = network.FirstState(encoded);
   const Variable words = network.Embed(given);
   layers::DynamicRnn decoder;
   decoder.Body([&] {
     const Variable word = decoder.StepInput(words);
-    const Variable before = decoder.Memory(first);
+    Variables before;
+    for (const Variable& state : first) before.push_back(decoder.Memory(state));
     const Encoded seen = {.states = decoder.StaticInput(encoded.states),
                           .keys = decoder.StaticInput(encoded.keys)};
-    const Attended attended = network.Attend(before, seen);
-    const Variable state = network.Step(word, attended.context, before);
-    decoder.UpdateMemory(before, state);
-    decoder.StepOutput(state);
-    decoder.StepOutput(attended.context);
+    const Decoded decoded = network.Step(word, before, seen);
+    for (size_t i = 0; i < before.size(); ++i) decoder.UpdateMemory(before[i], decoded.state[i]);
+    for (const Variable& output : decoded.outputs) decoder.StepOutput(output);
   });
   // Nothing waits for the scores, so one product makes those of all steps.
-  return network.Scores(decoder.Outputs()[0], decoder.Outputs()[1], words);
+  return network.Scores(decoder.Outputs(), words);
+}
+
+// Returns the mean over tokens of the cross-entropy to labels that are smoothed: share e is
+// uniform. That is (1 - e) · loss - e · the mean of log(probability) over all tokens of the
+// vocabulary, which needs no smoothed labels in memory.
+Variable Smoothed(const Variable& loss, const Variable& scores, float label_smoothing) {
+  if (label_smoothing == 0) return loss;
+  return (1 - label_smoothing) * loss - label_smoothing * layers::Mean(layers::LogSoftmax(scores));
 }
 
 }  // namespace
 
 Variable Seq2SeqLoss(const Variable& source, const Variable& given, const Variable& label,
                      const Seq2SeqOptions& options) {
-  return layers::Mean(layers::SoftmaxWithCrossEntropy(
-      TeacherForced(Seq2SeqNetwork(options), source, given), label));
+  const Variable scores = TeacherForced(Seq2SeqNetwork(options), source, given);
+  const Variable loss = layers::Mean(layers::SoftmaxWithCrossEntropy(scores, label));
+  return Smoothed(loss, scores, options.label_smoothing);
 }
 
 training::TrainingProgram BuildSeq2Seq(const Seq2SeqOptions& options,
@@ -69,7 +77,8 @@ training::TrainingProgram BuildSeq2Seq(const Seq2SeqOptions& options,
   TranslatorOutputs outputs;
   program.model = BuildTranslator(options, &outputs);
   program.model_outputs = {outputs.tokens, outputs.weights};
-  training::Optimization trained = training::Optimize(loss, optimization);
+  training::Optimization trained =
+      training::Optimize(Smoothed(loss, scores, options.label_smoothing), optimization);
   program.learning_rate = trained.learning_rate.name();
   program.average = std::move(trained.average);
   return program;

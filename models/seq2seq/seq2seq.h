@@ -1,6 +1,7 @@
-// Translation with attention: an encoder of gated recurrent units in both directions, and a decoder
-// that looks at all of its states in each step (Bahdanau, Cho, Bengio, "Neural Machine Translation
-// by Jointly Learning to Align and Translate", 2015).
+// Translation with attention: a recurrent encoder, and a decoder that looks at all of its states in
+// each step (Bahdanau, Cho, Bengio, "Neural Machine Translation by Jointly Learning to Align and
+// Translate", 2015; Luong, Pham, Manning, "Effective Approaches to Attention-based Neural Machine
+// Translation", 2015, with global attention).
 //
 // The decoder's step is written with ordinary layers. In training DynamicRnn repeats it, for each
 // sentence as often as its translation has words; the translator repeats it in a while.
@@ -16,15 +17,15 @@
 
 namespace skiff::models {
 
-// Appends the network to the default programs and returns its mean loss per token in nats. The
-// inputs are what a PairReader feeds. Throws an Error (kInvalidArgument) for a size below 1 and a
-// dropout outside [0, 1).
+// Appends the network to the default programs and returns the loss that is trained: the mean per
+// token in nats, to the smoothed labels. The inputs are what a PairReader feeds. Throws what
+// Seq2SeqNetwork and its layers throw.
 Variable Seq2SeqLoss(const Variable& source, const Variable& given, const Variable& label,
                      const Seq2SeqOptions& options);
 
 // The feeds are those of PairReader. The metric that decides is the loss, the mean over the
-// targets' tokens in nats. The saved model is the translator. Throws what BuildTranslator and
-// Optimize throw.
+// targets' tokens in nats, to the labels as they are. The saved model is the translator. Throws
+// what BuildTranslator and Optimize throw.
 training::TrainingProgram BuildSeq2Seq(const Seq2SeqOptions& options,
                                        const training::OptimizationOptions& optimization,
                                        uint64_t seed);

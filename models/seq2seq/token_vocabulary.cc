@@ -12,35 +12,36 @@ namespace {
 
 const std::vector<std::string> kMarks = {"<s>", "</s>", "<unk>"};
 
-// Calls use(token) for each token of a text.
-template <typename Use>
-void ForEachToken(std::string_view text, TokenKind kind, const Use& use) {
-  const std::u32string characters = text::DecodeUtf8(text);
-  std::u32string word;
-  for (const char32_t character : characters) {
-    if (kind == TokenKind::kCharacter) {
-      use(text::EncodeUtf8(std::u32string(1, character)));
-    } else if (!text::IsWhiteSpace(character)) {
-      word.push_back(character);
-    } else if (!word.empty()) {
-      use(text::EncodeUtf8(word));
-      word.clear();
-    }
-  }
-  if (!word.empty()) use(text::EncodeUtf8(word));
-}
+}  // namespace
 
 std::string_view NameOf(TokenKind kind) {
   return kind == TokenKind::kWord ? "words" : "characters";
 }
-
-}  // namespace
 
 TokenKind ParseTokenKind(std::string_view name) {
   for (const TokenKind kind : {TokenKind::kWord, TokenKind::kCharacter}) {
     if (name == NameOf(kind)) return kind;
   }
   Throw(ErrorCode::kInvalidArgument, "tokens \"", name, "\": expected words or characters");
+}
+
+std::vector<std::string> TokensOf(std::string_view text, TokenKind kind) {
+  std::vector<std::string> tokens;
+  std::u32string word;
+  const auto end_word = [&] {
+    if (!word.empty()) tokens.push_back(text::EncodeUtf8(word));
+    word.clear();
+  };
+  for (const char32_t character : text::DecodeUtf8(text)) {
+    if (kind == TokenKind::kWord && text::IsWhiteSpace(character)) {
+      end_word();
+      continue;
+    }
+    word.push_back(character);
+    if (kind == TokenKind::kCharacter) end_word();
+  }
+  end_word();
+  return tokens;
 }
 
 TokenVocabulary::TokenVocabulary(TokenKind kind, std::vector<std::string> tokens)
@@ -55,7 +56,7 @@ TokenVocabulary TokenVocabulary::Of(std::span<const std::string> texts, TokenKin
                 kMarks.size() + 1, " and 1");
   std::unordered_map<std::string, int64_t> counts;
   for (const std::string& text : texts) {
-    ForEachToken(text, kind, [&](const std::string& token) { ++counts[token]; });
+    for (const std::string& token : TokensOf(text, kind)) ++counts[token];
   }
   // A mark stands for itself alone.
   for (const std::string& mark : kMarks) counts.erase(mark);
@@ -98,11 +99,11 @@ std::string TokenVocabulary::Text() const {
 
 std::vector<int64_t> TokenVocabulary::Encode(std::string_view text) const {
   std::vector<int64_t> ids;
-  ForEachToken(text, kind_, [&](const std::string& token) {
+  for (const std::string& token : TokensOf(text, kind_)) {
     const auto found = ids_.find(token);
     const bool is_known = found != ids_.end() && found->second > kUnknown;
     ids.push_back(is_known ? found->second : kUnknown);
-  });
+  }
   return ids;
 }
 

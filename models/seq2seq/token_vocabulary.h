@@ -18,6 +18,10 @@ enum class TokenKind {
 // Returns kWord for "words", kCharacter for "characters". Throws an Error (kInvalidArgument) for
 // another name.
 TokenKind ParseTokenKind(std::string_view name);
+// Returns "words" or "characters".
+std::string_view NameOf(TokenKind kind);
+// Returns the tokens of a text in UTF-8. Malformed bytes become U+FFFD.
+std::vector<std::string> TokensOf(std::string_view text, TokenKind kind);
 
 // Constant, so many threads may use it.
 class TokenVocabulary {

@@ -23,6 +23,18 @@ DEFINE_int64(most_tokens, 4096, "Of both sides of a batch, which then has fewer 
 DEFINE_int64(embedding, 64, "Width of the vectors of tokens.");
 DEFINE_int64(hidden, 128,
              "Width of the state of the decoder and of each direction of the encoder.");
+DEFINE_string(cell, "gru", "gru or lstm.");
+DEFINE_int64(layers, 1, "Of the encoder.");
+DEFINE_bool(bidirectional, true, "Each layer of the encoder also reads from the end to the start.");
+DEFINE_string(attention, "bahdanau",
+              "bahdanau (additive, by the state before a step) or luong (a product, by the state "
+              "after it).");
+DEFINE_bool(input_feeding, false,
+            "With --attention=luong: a step also reads what the one before chose its token by.");
+DEFINE_bool(tied_embeddings, false,
+            "The table of the target's tokens also gives the scores of the tokens.");
+DEFINE_double(label_smoothing, 0,
+              "The share of each label that all tokens get alike, in training only; below 1.");
 DEFINE_double(dropout, 0, "Of the vectors of tokens, and of what a token is chosen by.");
 
 namespace {
@@ -40,7 +52,8 @@ skiff::models::TrainingTask MakeTask(const skiff::models::TaskOptions& task_opti
                                             .most_tokens = FLAGS_most_tokens,
                                             .seed = task_options.seed});
   skiff::models::TrainingTask task{
-      .title = skiff::StrCat("Translation (gru ", FLAGS_hidden, ", attention) of ", FLAGS_data),
+      .title = skiff::StrCat("Translation (", FLAGS_cell, " ", FLAGS_hidden, ", attention of ",
+                             FLAGS_attention, ") of ", FLAGS_data),
       .extent = data->extent(),
       .samples = "pairs",
       .data = data,
@@ -56,7 +69,14 @@ skiff::models::TrainingTask MakeTask(const skiff::models::TaskOptions& task_opti
                                    .target_tokens = data->target().size(),
                                    .embedding = FLAGS_embedding,
                                    .hidden = FLAGS_hidden,
-                                   .dropout = static_cast<float>(FLAGS_dropout)},
+                                   .cell = FLAGS_cell,
+                                   .layers = FLAGS_layers,
+                                   .bidirectional = FLAGS_bidirectional,
+                                   .attention = FLAGS_attention,
+                                   .input_feeding = FLAGS_input_feeding,
+                                   .tied_embeddings = FLAGS_tied_embeddings,
+                                   .dropout = static_cast<float>(FLAGS_dropout),
+                                   .label_smoothing = static_cast<float>(FLAGS_label_smoothing)},
                                   optimization, task_options.seed));
   return task;
 }
@@ -74,8 +94,10 @@ int main(int argc, char** argv) {
                          {"clip_norm", "1"},
                          {"batch_size", "32"},
                          {"epochs", "6"}},
-       .fixed_flags = {"data", "dropout", "embedding", "held_back", "hidden", "least_count",
-                       "longest", "most_tokens", "tokens", "validation", "vocabulary_size"},
+       .fixed_flags = {"attention", "bidirectional", "cell", "data", "dropout", "embedding",
+                       "held_back", "hidden", "input_feeding", "label_smoothing", "layers",
+                       "least_count", "longest", "most_tokens", "tied_embeddings", "tokens",
+                       "validation", "vocabulary_size"},
        .make_task = MakeTask,
-       .try_next = {"--hidden=256", "--data=SOURCE,TARGET --tokens=words"}});
+       .try_next = {"--attention=luong --input_feeding", "--data=SOURCE,TARGET --tokens=words"}});
 }

@@ -5,11 +5,15 @@
 #include <algorithm>
 #include <iostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/base/error.h"
 #include "framework/base/number_text.h"
 #include "framework/command_line/command_line.h"
+#include "framework/io/file.h"
+#include "models/seq2seq/attention_picture.h"
+#include "models/seq2seq/bleu.h"
 #include "models/seq2seq/translation_data.h"
 #include "models/seq2seq/translator.h"
 
@@ -17,11 +21,13 @@ DEFINE_string(model, "seq2seq_run/model", "Directory of a model that a training 
 DEFINE_string(text, "", "The text; empty: each line of standard input is one.");
 DEFINE_int64(most_tokens, 100, "A translation ends after so many tokens at the latest.");
 DEFINE_int64(batch_size, 64, "Texts that are translated together.");
-DEFINE_bool(attention, false,
-            "Show for each token of the translation at which tokens of the text it looked most.");
+DEFINE_string(attention, "",
+              "Show where the tokens of the translation came from: text (for each, at which token "
+              "of the source it looked most) or a file to draw it in, which ends in .svg.");
 DEFINE_string(evaluate, "",
-              "Pairs to translate instead, as --data of train; prints the share of translations "
-              "that are exactly as given.");
+              "Pairs to translate instead, as --data of train; prints how many translations are "
+              "exactly as given, and their corpus BLEU, smoothed as by sacrebleu, of the tokens of "
+              "the model: words or characters.");
 DEFINE_uint64(seed, 1000001, "Of the dates that --evaluate=dates generates.");
 
 namespace {
@@ -40,51 +46,83 @@ void PrintAttention(const Translation& translation) {
   }
 }
 
-void TranslateBatch(Translator* translator, std::vector<std::string>* texts) {
+bool IsPicture(const std::string& attention) { return attention.ends_with(".svg"); }
+
+// Adds to `drawn` what is to be drawn.
+void TranslateBatch(Translator* translator, std::vector<std::string>* texts,
+                    std::vector<Translation>* drawn) {
   if (texts->empty()) return;
-  for (const Translation& translation : translator->Translate(*texts, FLAGS_most_tokens)) {
+  for (Translation& translation : translator->Translate(*texts, FLAGS_most_tokens)) {
     std::cout << translation.text << "\n";
-    if (FLAGS_attention) PrintAttention(translation);
+    if (FLAGS_attention == "text") PrintAttention(translation);
+    if (IsPicture(FLAGS_attention)) drawn->push_back(std::move(translation));
   }
   texts->clear();
+}
+
+void PrintBleu(const skiff::models::Bleu& bleu, skiff::models::TokenKind kind) {
+  std::vector<std::string> precisions;
+  for (const double precision : bleu.precisions) {
+    precisions.push_back(skiff::FormatFixed(precision, 1));
+  }
+  std::cout << "BLEU " << skiff::FormatFixed(bleu.score, 2) << " of " << skiff::models::NameOf(kind)
+            << " (precisions " << skiff::Join(precisions, "/") << ", brevity penalty "
+            << skiff::FormatFixed(bleu.brevity_penalty, 3) << ", " << bleu.tokens << " tokens, "
+            << bleu.expected_tokens << " expected)\n";
 }
 
 int Evaluate(Translator* translator) {
   const std::vector<skiff::models::TextPair> pairs =
       skiff::models::ReadPairs(FLAGS_evaluate, FLAGS_seed);
   size_t exact = 0;
+  const skiff::models::TokenKind kind = translator->target_kind();
+  std::vector<std::vector<std::string>> translations, expected;
   for (size_t first = 0; first < pairs.size(); first += static_cast<size_t>(FLAGS_batch_size)) {
     const size_t end = std::min(pairs.size(), first + static_cast<size_t>(FLAGS_batch_size));
     std::vector<std::string> texts;
     for (size_t i = first; i < end; ++i) texts.push_back(pairs[i].source);
     const std::vector<Translation> found = translator->Translate(texts, FLAGS_most_tokens);
     for (size_t i = first; i < end; ++i) {
-      exact += found[i - first].text == pairs[i].target ? 1 : 0;
+      const std::string& text = found[i - first].text;
+      exact += text == pairs[i].target ? 1 : 0;
+      translations.push_back(skiff::models::TokensOf(text, kind));
+      expected.push_back(skiff::models::TokensOf(pairs[i].target, kind));
     }
   }
   std::cout << exact << " of " << pairs.size() << " translations are exactly as given ("
             << skiff::FormatFixed(
                    100 * static_cast<double>(exact) / static_cast<double>(pairs.size()), 2)
             << " %)\n";
+  PrintBleu(skiff::models::CorpusBleu(translations, expected), kind);
   return 0;
 }
 
 int Translate() {
   SKIFF_ENFORCE(FLAGS_batch_size >= 1, kInvalidArgument, "--batch_size=", FLAGS_batch_size,
                 ": expected at least 1");
+  SKIFF_ENFORCE(FLAGS_attention.empty() || FLAGS_attention == "text" || IsPicture(FLAGS_attention),
+                kInvalidArgument, "--attention=", FLAGS_attention,
+                ": expected text, or a file whose name ends in .svg");
+  SKIFF_ENFORCE(FLAGS_attention.empty() || FLAGS_evaluate.empty(), kInvalidArgument,
+                "--attention=", FLAGS_attention, " with --evaluate=", FLAGS_evaluate,
+                ": expected one of them");
   Translator translator(FLAGS_model);
   if (!FLAGS_evaluate.empty()) return Evaluate(&translator);
+  std::vector<Translation> drawn;
   std::vector<std::string> texts;
   if (!FLAGS_text.empty()) {
     texts = {FLAGS_text};
-    TranslateBatch(&translator, &texts);
-    return 0;
+  } else {
+    for (std::string line; std::getline(std::cin, line);) {
+      if (line.ends_with('\r')) line.pop_back();
+      texts.push_back(line);
+      if (std::ssize(texts) == FLAGS_batch_size) TranslateBatch(&translator, &texts, &drawn);
+    }
   }
-  for (std::string line; std::getline(std::cin, line);) {
-    texts.push_back(line);
-    if (std::ssize(texts) == FLAGS_batch_size) TranslateBatch(&translator, &texts);
+  TranslateBatch(&translator, &texts, &drawn);
+  if (IsPicture(FLAGS_attention)) {
+    skiff::AtomicWriteFile(FLAGS_attention, skiff::models::DrawAttention(drawn));
   }
-  TranslateBatch(&translator, &texts);
   return 0;
 }
 

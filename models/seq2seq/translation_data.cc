@@ -52,9 +52,7 @@ TranslationData::TranslationData(const TranslationDataOptions& options)
     for (const TextPair& pair : pairs) {
       std::vector<int64_t> source = source_.Encode(pair.source);
       std::vector<int64_t> target = target_.Encode(pair.target);
-      const bool fits = !source.empty() && !target.empty() &&
-                        std::max(std::ssize(source), std::ssize(target)) <= options.longest;
-      if (!fits) {
+      if (std::max(std::ssize(source), std::ssize(target)) > options.longest) {
         ++left_out_;
         continue;
       }
@@ -65,7 +63,8 @@ TranslationData::TranslationData(const TranslationDataOptions& options)
   encode(pairs_, &train_);
   encode(held_back_, &validation_);
   SKIFF_ENFORCE(!train_.sources.empty() && !validation_.sources.empty(), kInvalidArgument,
-                options.data, ": all pairs have more than ", options.longest, " tokens or none");
+                options.data, ": all pairs to train or to validate on have more than ",
+                options.longest, " tokens");
 }
 
 std::string TranslationData::extent() const {

@@ -28,6 +28,9 @@ class Translator {
   // model or has other vocabularies.
   explicit Translator(const std::string& model_directory);
 
+  // What a token of a translation is.
+  TokenKind target_kind() const { return target_.kind(); }
+
   // Translates texts, at least one, together. A translation has at most `most_tokens` tokens. That
   // of a text without tokens is empty. Throws an Error (kInvalidArgument) for most_tokens below 1.
   std::vector<Translation> Translate(const std::vector<std::string>& texts, int64_t most_tokens);

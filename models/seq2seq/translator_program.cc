@@ -26,7 +26,8 @@ std::unique_ptr<Program> BuildTranslator(const Seq2SeqOptions& options,
       layers::Cast(layers::Slice(layers::ShapeOf(room), {.axes = {0}, .starts = {0}, .ends = {1}}),
                    DType::kInt64);
   const Encoded encoded = network.Encode(source);
-  const Variable first = network.FirstState(encoded);
+  const Variables first_state = network.FirstState(encoded);
+  const Variable& first = first_state[0];
   const Variable begin = layers::FillConstantBatchSizeLike(
       first, {-1, 1}, DType::kInt64, static_cast<double>(TokenVocabulary::kBegin));
   const Variable end =
@@ -34,26 +35,29 @@ std::unique_ptr<Program> BuildTranslator(const Seq2SeqOptions& options,
   const Variable none_ended = layers::FillConstantBatchSizeLike(first, {-1, 1}, DType::kInt64, 0.0);
   const Variable tokens = layers::CreateArray(DType::kInt64);
   const Variable weights = layers::CreateArray(DType::kFloat32);
+  Variables initial = {layers::FillConstant({1}, DType::kInt64, 0), begin, none_ended};
+  initial.insert(initial.end(), first_state.begin(), first_state.end());
   layers::WhileLoop(
       [&](const Variables& v) {
         const Variable all_ended =
-            layers::Cast(layers::ReduceMin(v[3], {.keep_dim = true}), DType::kBool);
+            layers::Cast(layers::ReduceMin(v[2], {.keep_dim = true}), DType::kBool);
         return layers::LogicalAnd(layers::LessThan(v[0], most),
                                   layers::LogicalNot(layers::Reshape(all_ended, {1})));
       },
       [&](const Variables& v) {
         const Variable word = network.Embed(layers::Reshape(v[1], {-1}));
-        const Attended attended = network.Attend(v[2], encoded);
-        const Variable state = network.Step(word, attended.context, v[2]);
-        const Variable scores = network.Scores(state, attended.context, word);
+        const Decoded decoded = network.Step(word, {v.begin() + 3, v.end()}, encoded);
+        const Variable scores = network.Scores(decoded.outputs, word);
         const Variable token = layers::TopK(scores, 1).indices;
         layers::ArrayWrite(layers::Reshape(token, {-1}), v[0], tokens);
-        layers::ArrayWrite(layers::Reshape(attended.weights, {-1}), v[0], weights);
+        layers::ArrayWrite(layers::Reshape(decoded.weights, {-1}), v[0], weights);
         const Variable ends = layers::Cast(layers::Equal(token, end), DType::kInt64);
-        return Variables{layers::Increment(layers::Assign(v[0])), token, state,
-                         layers::ElementwiseMax(v[3], ends)};
+        Variables next = {layers::Increment(layers::Assign(v[0])), token,
+                          layers::ElementwiseMax(v[2], ends)};
+        next.insert(next.end(), decoded.state.begin(), decoded.state.end());
+        return next;
       },
-      {layers::FillConstant({1}, DType::kInt64, 0), begin, first, none_ended});
+      initial);
   outputs->tokens = layers::ArrayToTensor(tokens, {.axis = 0, .stack = true}).name();
   outputs->weights = layers::ArrayToTensor(weights, {.axis = 0, .stack = true}).name();
   return program;

@@ -19,8 +19,7 @@ struct TranslatorOutputs {
 };
 
 // Returns a program that translates, taking the most probable token in each step, until all
-// sentences have ended or n tokens are written. Throws an Error (kInvalidArgument) for a size below
-// 1 and a dropout outside [0, 1).
+// sentences have ended or n tokens are written. Throws what Seq2SeqNetwork throws.
 std::unique_ptr<Program> BuildTranslator(const Seq2SeqOptions& options, TranslatorOutputs* outputs);
 
 }  // namespace skiff::models

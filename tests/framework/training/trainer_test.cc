@@ -14,6 +14,7 @@
 #include "framework/builder/tensor.h"
 #include "framework/io/file.h"
 #include "framework/io/file_lock.h"
+#include "framework/io/inference_model.h"
 #include "framework/io/parameters.h"
 #include "framework/io/weights_hash.h"
 #include "models/common/classifier_program.h"
@@ -559,9 +560,20 @@ TEST_F(TrainerTest, AveragesAreReportedSavedAsTheModelAndResumed) {
         EXPECT_EQ(result.records[i].averaged.at("loss"), whole.records[i].averaged.at("loss"));
       }
     }
-    for (const char* file : {"/model/__params__", "/model/__model__"}) {
+    for (const char* file : {"/model/__params__", "/model/__model__",
+                             "/unaveraged_model/__params__", "/unaveraged_model/__model__"}) {
       EXPECT_EQ(BytesOf(options.output_dir + file), BytesOf(whole_options.output_dir + file));
     }
+    // The same training up to that epoch, without averages.
+    TrainerOptions up_to_best = Options(name + "_up_to_best");
+    up_to_best.epochs = whole.best_epoch;
+    Executor executor;
+    const InferenceModel unaveraged =
+        LoadInferenceModel(options.output_dir + "/unaveraged_model", &executor.scope(),
+                           {.params_filename = kCombinedParamsFile});
+    EXPECT_EQ(WeightsHash(executor.scope(), PersistableNames(*unaveraged.program)),
+              Make(up_to_best).Run().weights_hash);
+    EXPECT_FALSE(std::filesystem::exists(Options(name + "_raw").output_dir + "/unaveraged_model"));
     EXPECT_NE(BytesOf(options.output_dir + "/model/__params__"),
               BytesOf(Options(name + "_raw").output_dir + "/model/__params__"));
     Trainer evaluator = make(options);

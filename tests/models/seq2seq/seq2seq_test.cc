@@ -3,14 +3,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "framework/builder/data.h"
+#include "framework/builder/program_guard.h"
 #include "framework/executor/executor.h"
 #include "framework/io/file.h"
 #include "framework/io/inference_model.h"
+#include "framework/io/parameters.h"
 #include "models/seq2seq/pair_reader.h"
 #include "models/seq2seq/translation_data.h"
 #include "models/seq2seq/translator.h"
@@ -22,10 +28,12 @@
 namespace skiff::models {
 namespace {
 
+using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 using Sequences = std::vector<std::vector<int64_t>>;
@@ -43,8 +51,49 @@ FeedList Feeds(const Sequences& sources, const Sequences& targets) {
   return batch.feeds;
 }
 
-TEST(Seq2Seq, GivesTheSameWithEveryPass) {
-  training::TrainingProgram program = BuildSeq2Seq(Small(), {}, 1);
+struct Variant {
+  std::string name;
+  void (*set)(Seq2SeqOptions*);
+};
+
+// Each option by itself, and many together.
+const Variant kVariants[] = {
+    {"Default", [](Seq2SeqOptions*) {}},
+    {"Lstm", [](Seq2SeqOptions* o) { o->cell = "lstm"; }},
+    {"Layers", [](Seq2SeqOptions* o) { o->layers = 2; }},
+    {"OneDirection", [](Seq2SeqOptions* o) { o->bidirectional = false; }},
+    {"Luong", [](Seq2SeqOptions* o) { o->attention = "luong"; }},
+    {"InputFeeding",
+     [](Seq2SeqOptions* o) {
+       o->attention = "luong";
+       o->input_feeding = true;
+     }},
+    {"Tied", [](Seq2SeqOptions* o) { o->tied_embeddings = true; }},
+    {"Smoothed", [](Seq2SeqOptions* o) { o->label_smoothing = 0.1f; }},
+    {"Many",
+     [](Seq2SeqOptions* o) {
+       o->cell = "lstm";
+       o->layers = 2;
+       o->bidirectional = false;
+       o->attention = "luong";
+       o->input_feeding = true;
+       o->tied_embeddings = true;
+       o->label_smoothing = 0.1f;
+     }},
+};
+
+std::string NameOf(const ::testing::TestParamInfo<Variant>& info) { return info.param.name; }
+
+class Seq2Seq : public ::testing::TestWithParam<Variant> {
+ protected:
+  Seq2Seq() { GetParam().set(&options_); }
+
+  Seq2SeqOptions options_ = Small();
+};
+INSTANTIATE_TEST_SUITE_P(Variants, Seq2Seq, ::testing::ValuesIn(kVariants), NameOf);
+
+TEST_P(Seq2Seq, GivesTheSameWithEveryPass) {
+  training::TrainingProgram program = BuildSeq2Seq(options_, {}, 1);
   harness::Workload workload{.name = "seq2seq"};
   const FetchList fetches = {program.loss, std::string(kSourceTable) + "@GRAD"};
   workload.startup = std::move(program.startup);
@@ -57,8 +106,8 @@ TEST(Seq2Seq, GivesTheSameWithEveryPass) {
 }
 
 // A pair has the same loss beside others, shorter and longer ones, as by itself.
-TEST(Seq2Seq, PairsOfOneBatchDoNotMix) {
-  const training::TrainingProgram program = BuildSeq2Seq(Small(), {}, 1);
+TEST_P(Seq2Seq, PairsOfOneBatchDoNotMix) {
+  const training::TrainingProgram program = BuildSeq2Seq(options_, {}, 1);
   Executor executor;
   executor.Run(*program.startup);
   const auto loss = [&](const Sequences& sources, const Sequences& targets) {
@@ -71,60 +120,140 @@ TEST(Seq2Seq, PairsOfOneBatchDoNotMix) {
   EXPECT_NEAR(loss({{6}, {3, 4, 5}}, {{5, 6, 7, 3}, {3, 4}}), (3 * first + 5 * second) / 8, 1e-6);
 }
 
-TEST(Seq2Seq, RefusesSizesThatCannotBe) {
+std::vector<std::string> ParametersOf(const Seq2SeqOptions& options) {
+  const training::TrainingProgram program = BuildSeq2Seq(options, {}, 1);
+  std::vector<std::string> names = PersistableNames(*program.test);
+  std::ranges::sort(names);
+  return names;
+}
+
+// Else a model that was trained before would not load.
+TEST(Seq2SeqNetwork, KeepsTheNamesOfParameters) {
+  EXPECT_THAT(
+      ParametersOf(Small()),
+      ElementsAre("attention.keys.w", "attention.query.b", "attention.query.w", "attention.v.w",
+                  "decoder.b", "decoder.first.b", "decoder.first.w", "decoder.in.w", "decoder.w",
+                  "encoder.backward.b", "encoder.backward.in.w", "encoder.backward.w",
+                  "encoder.forward.b", "encoder.forward.in.w", "encoder.forward.w", "readout.b",
+                  "readout.w", "scores.b", "scores.w", "source.table", "target.table"));
+}
+
+TEST(Seq2SeqNetwork, HasNoTableOfScoresIfTheyAreTied) {
   Seq2SeqOptions options = Small();
-  options.hidden = 0;
-  EXPECT_THAT(InvalidArgumentText([&] { BuildSeq2Seq(options, {}, 1); }),
+  options.tied_embeddings = true;
+  EXPECT_THAT(ParametersOf(options), Not(Contains("scores.w")));
+}
+
+// The loss that is trained is the cross-entropy to labels of which a share is uniform; validation
+// has the labels as they are.
+TEST(Seq2SeqNetwork, SmoothsLabelsInTrainingOnly) {
+  constexpr float kSmoothing = 0.3f;
+  const FeedList feeds = Feeds({{3, 4, 5}, {6}}, {{3, 4}, {5, 6, 7}});
+  Seq2SeqOptions options = Small();
+  options.label_smoothing = kSmoothing;
+  const training::TrainingProgram built = BuildSeq2Seq(options, {}, 1);
+  Program program, startup;
+  std::string trained;
+  {
+    const ProgramGuard guard(&program, &startup);
+    trained = Seq2SeqLoss(layers::Data(PairReader::kSource, {-1}, DType::kInt64, {.lod_level = 1}),
+                          layers::Data(PairReader::kGiven, {-1}, DType::kInt64, {.lod_level = 1}),
+                          layers::Data(PairReader::kLabel, {-1, 1}, DType::kInt64), options)
+                  .name();
+  }
+  std::string scores_name;
+  for (const auto& op : program.root()->ops()) {
+    if (op->type == "softmax_with_cross_entropy") scores_name = op->Input("Logits")[0];
+  }
+  Executor executor;
+  executor.Run(*built.startup);
+  const std::vector<Tensor> found = executor.Run(program, feeds, {trained, scores_name});
+  const std::vector<float> scores = found[1].ToVector<float>();
+  const std::vector<int64_t> labels = {3, 4, 1, 5, 6, 7, 1};
+  const auto classes = static_cast<size_t>(options.target_tokens);
+  double plain = 0, smoothed = 0;
+  for (size_t row = 0; row < labels.size(); ++row) {
+    const float* x = &scores[row * classes];
+    double sum = 0;
+    for (size_t c = 0; c < classes; ++c) sum += std::exp(x[c]);
+    for (size_t c = 0; c < classes; ++c) {
+      const double loss = std::log(sum) - x[c];
+      const double is_label = static_cast<int64_t>(c) == labels[row] ? 1 : 0;
+      plain += is_label * loss;
+      smoothed += ((1 - kSmoothing) * is_label + kSmoothing / static_cast<double>(classes)) * loss;
+    }
+  }
+  const auto count = static_cast<double>(labels.size());
+  EXPECT_NEAR(found[0].Item<float>(), smoothed / count, 1e-5);
+  EXPECT_NEAR(executor.Run(*built.test, feeds, {built.loss})[0].Item<float>(), plain / count, 1e-5);
+  EXPECT_GT(std::abs(smoothed - plain), 1e-3);
+}
+
+TEST(Seq2SeqNetwork, RefusesOptionsThatCannotBe) {
+  const auto refused = [](const std::function<void(Seq2SeqOptions*)>& set) {
+    Seq2SeqOptions options = Small();
+    set(&options);
+    return InvalidArgumentText([&] { BuildSeq2Seq(options, {}, 1); });
+  };
+  EXPECT_THAT(refused([](auto* o) { o->hidden = 0; }),
               HasSubstr("hidden = 0, expected at least 1"));
+  EXPECT_THAT(refused([](auto* o) { o->layers = 0; }),
+              HasSubstr("layers = 0, expected at least 1"));
+  EXPECT_THAT(refused([](auto* o) { o->cell = "rnn"; }),
+              HasSubstr("cell = \"rnn\", expected gru or lstm"));
+  EXPECT_THAT(refused([](auto* o) { o->attention = "dot"; }),
+              HasSubstr("attention = \"dot\", expected bahdanau or luong"));
+  EXPECT_THAT(refused([](auto* o) { o->input_feeding = true; }),
+              HasSubstr("input_feeding with attention = bahdanau, expected attention = luong"));
+  EXPECT_THAT(refused([](auto* o) { o->label_smoothing = 1; }),
+              HasSubstr("label_smoothing = 1, expected one in [0, 1)"));
 }
 
 // Trains on a few words that are turned around, and saves the model.
-class TranslatorTest : public ::testing::Test {
- protected:
-  TranslatorTest() {
-    const std::vector<TextPair> texts = {{"ab", "ba"}, {"cd", "dc"},   {"abc", "cba"},
-                                         {"d", "d"},   {"dab", "bad"}, {"ca", "ac"}};
-    std::vector<std::string> sides[2];
-    for (const TextPair& text : texts) {
-      sides[0].push_back(text.source);
-      sides[1].push_back(text.target);
-    }
-    const auto source = TokenVocabulary::Of(sides[0], TokenKind::kCharacter, 100, 1);
-    const auto target = TokenVocabulary::Of(sides[1], TokenKind::kCharacter, 100, 1);
-    for (const TextPair& text : texts) {
-      pairs_.sources.push_back(source.Encode(text.source));
-      pairs_.targets.push_back(target.Encode(text.target));
-    }
-    training::OptimizationOptions optimization;
-    optimization.optimizer = "adam";
-    optimization.learning_rate = 0.02;
-    const training::TrainingProgram program = BuildSeq2Seq({.source_tokens = source.size(),
-                                                            .target_tokens = target.size(),
-                                                            .embedding = 8,
-                                                            .hidden = 16},
-                                                           optimization, 1);
-    Executor executor;
-    executor.Run(*program.startup);
-    CompiledProgram step = executor.Compile(*program.main);
-    PairReader reader(&pairs_, {.batch_size = 3, .shuffle = true});
-    training::Batch batch;
-    for (int epoch = 0; epoch < 150; ++epoch) {
-      reader.StartEpoch(epoch);
-      while (reader.Next(&batch)) step.Run(batch.feeds, {program.loss});
-    }
-    SaveInferenceModel(directory_.path(), program.model_inputs, program.model_outputs,
-                       *program.model, executor.scope(),
-                       {.files = {.params_filename = kCombinedParamsFile}});
-    AtomicWriteFile(JoinPath(directory_.path(), kSourceVocabularyFile), source.Text());
-    AtomicWriteFile(JoinPath(directory_.path(), kTargetVocabularyFile), target.Text());
+void SaveTrained(const Variant& variant, const std::string& directory) {
+  const std::vector<TextPair> texts = {{"ab", "ba"}, {"cd", "dc"},   {"abc", "cba"},
+                                       {"d", "d"},   {"dab", "bad"}, {"ca", "ac"}};
+  std::vector<std::string> sides[2];
+  for (const TextPair& text : texts) {
+    sides[0].push_back(text.source);
+    sides[1].push_back(text.target);
   }
+  const auto source = TokenVocabulary::Of(sides[0], TokenKind::kCharacter, 100, 1);
+  const auto target = TokenVocabulary::Of(sides[1], TokenKind::kCharacter, 100, 1);
+  TokenPairs pairs;
+  for (const TextPair& text : texts) {
+    pairs.sources.push_back(source.Encode(text.source));
+    pairs.targets.push_back(target.Encode(text.target));
+  }
+  training::OptimizationOptions optimization;
+  optimization.optimizer = "adam";
+  optimization.learning_rate = 0.02;
+  Seq2SeqOptions options = {
+      .source_tokens = source.size(), .target_tokens = target.size(), .embedding = 8, .hidden = 16};
+  variant.set(&options);
+  const training::TrainingProgram program = BuildSeq2Seq(options, optimization, 1);
+  Executor executor;
+  executor.Run(*program.startup);
+  CompiledProgram step = executor.Compile(*program.main);
+  PairReader reader(&pairs, {.batch_size = 3, .shuffle = true});
+  training::Batch batch;
+  for (int epoch = 0; epoch < 150; ++epoch) {
+    reader.StartEpoch(epoch);
+    while (reader.Next(&batch)) step.Run(batch.feeds, {program.loss});
+  }
+  SaveInferenceModel(directory, program.model_inputs, program.model_outputs, *program.model,
+                     executor.scope(), {.files = {.params_filename = kCombinedParamsFile}});
+  AtomicWriteFile(JoinPath(directory, kSourceVocabularyFile), source.Text());
+  AtomicWriteFile(JoinPath(directory, kTargetVocabularyFile), target.Text());
+}
 
-  TempDirectory directory_;
-  TokenPairs pairs_;
-};
+class TranslatorOfVariant : public ::testing::TestWithParam<Variant> {};
+INSTANTIATE_TEST_SUITE_P(Variants, TranslatorOfVariant, ::testing::ValuesIn(kVariants), NameOf);
 
-TEST_F(TranslatorTest, TranslatesTextsOfAllLengthsTogether) {
-  Translator translator(directory_.path());
+TEST_P(TranslatorOfVariant, TranslatesTextsOfAllLengthsTogether) {
+  const TempDirectory directory;
+  SaveTrained(GetParam(), directory.path());
+  Translator translator(directory.path());
   const std::vector<Translation> found = translator.Translate({"ab", "", "dab", "d"}, 20);
   ASSERT_THAT(found, SizeIs(4));
   EXPECT_EQ(found[0].text, "ba");
@@ -136,6 +265,13 @@ TEST_F(TranslatorTest, TranslatesTextsOfAllLengthsTogether) {
     EXPECT_EQ(translator.Translate({text}, 20)[0].text, std::string(text.rbegin(), text.rend()));
   }
 }
+
+class TranslatorTest : public ::testing::Test {
+ protected:
+  TranslatorTest() { SaveTrained(kVariants[0], directory_.path()); }
+
+  TempDirectory directory_;
+};
 
 TEST_F(TranslatorTest, SaysWhatEachTokenLookedAt) {
   const Translation translation = Translator(directory_.path()).Translate({"dab"}, 20)[0];

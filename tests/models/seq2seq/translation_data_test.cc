@@ -16,6 +16,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
 using ::testing::SizeIs;
 
@@ -43,12 +44,27 @@ TEST_F(ParallelTextTest, ReadsATable) {
   EXPECT_EQ(pairs[0].target, "b");
 }
 
+TEST_F(ParallelTextTest, LeavesOutBlankLines) {
+  EXPECT_THAT(ReadPairTable(Write("t", "\na\tb\n \t \n  \nc\td\r\n")), SizeIs(2));
+  EXPECT_THAT(ReadParallelText(Write("a", "a\n \nb\n"), Write("b", "c\n\nd\n")), SizeIs(2));
+}
+
 TEST_F(ParallelTextTest, NamesWhatDoesNotFit) {
   const std::string two = Write("two", "a\nb\n");
   EXPECT_THAT(ErrorText(ErrorCode::kDataLoss, [&] { ReadParallelText(two, Write("one", "a\n")); }),
               MatchesRegex(".*two has 2 lines and .*one has 1: expected as many"));
   EXPECT_THAT(ErrorText(ErrorCode::kDataLoss, [&] { ReadParallelText(two, Write("x", "a\n\n")); }),
               HasSubstr("line 2: no target for the source \"b\""));
+  EXPECT_THAT(
+      ErrorText(ErrorCode::kDataLoss, [&] { ReadParallelText(Write("y", "\xC2\xA0\nc"), two); }),
+      HasSubstr("line 1: no source for the target \"a\""));
+  EXPECT_THAT(ErrorText(ErrorCode::kDataLoss, [&] { ReadParallelText(two, Write("nothing", "")); }),
+              HasSubstr("two has 2 lines and "));
+  EXPECT_THAT(ErrorText(ErrorCode::kNotFound, [&] { ReadParallelText(two, two + "no"); }),
+              HasSubstr("twono"));
+  EXPECT_THAT(
+      ErrorText(ErrorCode::kDataLoss, [&] { ReadPairTable(Write("side", "a\tb\n \tc\n")); }),
+      HasSubstr("side, line 2: no source for the target \"c\""));
   EXPECT_THAT(ErrorText(ErrorCode::kDataLoss, [&] { ReadPairTable(two); }),
               HasSubstr("line 1: no tab in \"a\""));
   EXPECT_THAT(ErrorText(ErrorCode::kDataLoss, [&] { ReadPairTable(Write("empty", "\n")); }),
@@ -82,6 +98,27 @@ TEST(TokenVocabulary, CutsTextsIntoCharacters) {
   const auto vocabulary = TokenVocabulary::Of(texts, TokenKind::kCharacter, 9, 1);
   EXPECT_EQ(vocabulary.size(), 6);
   EXPECT_EQ(vocabulary.Decode(vocabulary.Encode("ña a")), "ña a");
+}
+
+// Each malformed sequence is one character, U+FFFD.
+TEST(TokenVocabulary, TakesTextsThatAreNotUtf8) {
+  const std::vector<std::string> texts = {"a\xFF \xC3("};
+  EXPECT_EQ(TokenVocabulary::Of(texts, TokenKind::kWord, 9, 1).Text(),
+            "words\n<s>\n</s>\n<unk>\na\xEF\xBF\xBD\n\xEF\xBF\xBD(\n");
+  const auto vocabulary =
+      TokenVocabulary::Of(std::vector<std::string>{"a"}, TokenKind::kCharacter, 9, 1);
+  EXPECT_THAT(vocabulary.Encode("\xFE"
+                                "a"),
+              ElementsAre(TokenVocabulary::kUnknown, 3));
+}
+
+TEST(TokensOf, CutsAtAllWhiteSpace) {
+  EXPECT_THAT(TokensOf(" a\tb\xE3\x80\x80"
+                       "c ",
+                       TokenKind::kWord),
+              ElementsAre("a", "b", "c"));
+  EXPECT_THAT(TokensOf("a ñ", TokenKind::kCharacter), ElementsAre("a", " ", "ñ"));
+  EXPECT_THAT(TokensOf("  ", TokenKind::kWord), IsEmpty());
 }
 
 TEST(TokenVocabulary, ReadsItsTextBack) {
@@ -124,6 +161,9 @@ TEST(TranslationData, LeavesOutWhatIsTooLong) {
   AtomicWriteFile(path, "ab\tba\nabcdef\tx\nc\tc\nd\td\n");
   const TranslationData data({.data = path, .held_back = 0.25, .longest = 3});
   EXPECT_EQ(data.extent(), "2 to train, 1 to validate (1 are too long), 9 and 7 tokens");
+  AtomicWriteFile(path, StrCat(std::string(1 << 20, 'a'), "\tb\nc\td\n"));
+  EXPECT_THAT(InvalidArgumentText([&] { TranslationData({.data = path, .held_back = 0.5}); }),
+              HasSubstr("all pairs to train or to validate on have more than 100 tokens"));
 }
 
 }  // namespace

@@ -1,0 +1,176 @@
+"""Runs the programs of models/seq2seq as a user does: trains, resumes, translates, makes mistakes."""
+import gzip
+import os
+import random
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+from xml.etree import ElementTree
+
+QUICK = ("--threads=1", "--tokens=words", "--embedding=16", "--hidden=32", "--batch_size=16", "--learning_rate=5e-3")
+WORDS = {"der": "the", "ein": "a", "Hund": "dog", "Katze": "cat", "Vogel": "bird", "sieht": "sees", "jagt": "hunts",
+         "groß": "big", "klein": "small", "und": "and"}
+
+
+def run(name, *arguments, text=None):
+    command = [os.path.abspath("models/seq2seq/" + name), *arguments]
+    return subprocess.run(command, input=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+
+
+class Folder(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = folder.name
+
+    @classmethod
+    def at(cls, name):
+        return os.path.join(cls.folder, name)
+
+    @classmethod
+    def write(cls, name, text):
+        with (gzip.open if name.endswith(".gz") else open)(cls.at(name), "wt", encoding="utf-8") as stream:
+            stream.write(text)
+        return cls.at(name)
+
+    def done(self, name, *arguments, text=None):
+        """The output of a program that has to succeed."""
+        result = run(name, *arguments, text=text)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stderr, b"")
+        return result.stdout.decode()
+
+    def refused(self, name, *arguments):
+        """The error of a program that has to fail."""
+        result = run(name, *arguments)
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertTrue(result.stderr.startswith(b"error: "), result.stderr)
+        return result.stderr.decode()[len("error: "):].rstrip("\n")
+
+
+class Trained(Folder):
+    """A model that translates word by word, trained with averaged weights."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        choose = random.Random(3)
+        sources = [choose.choices(list(WORDS), k=choose.randint(1, 7)) for _ in range(900)]
+        cls.lines = [(" ".join(words), " ".join(WORDS[word] for word in words)) for words in sources]
+        cls.table = cls.write("pairs.tsv.gz", "".join(source + "\t" + target + "\n" for source, target in cls.lines))
+        cls.flags = ("--data=" + cls.table, "--epochs=7", "--model_average=ema", "--ema_decay=0.9",
+                     "--output_dir=" + cls.at("run"), *QUICK)
+        cls.model = "--model=" + cls.at("run/model")
+        result = run("train", *cls.flags)
+        assert result.returncode == 0, result.stderr
+
+    def test_evaluates_with_and_without_averages(self):
+        for model in (self.model, "--model=" + self.at("run/unaveraged_model")):
+            output = self.done("translate", model, "--evaluate=" + self.table)
+            found = re.fullmatch(r"(\d+) of 900 translations are exactly as given \(\d+\.\d\d %\)\n"
+                                 r"BLEU (\d+\.\d\d) of words \(precisions [\d./]+, brevity penalty [01]\.\d{3}, \d+ tokens, "
+                                 r"\d+ expected\)\n", output)
+            self.assertIsNotNone(found, output)
+            self.assertGreater(int(found[1]), 850)
+            self.assertGreater(float(found[2]), 95)
+
+    def test_evaluates_what_is_wrong(self):
+        # Half of the references have another word, so half of the unigrams don't fit.
+        table = self.write("wrong.tsv", "".join("%s\tx%s\n" % (word, word) for word in WORDS) + "".join(
+            "%s\t%s\n" % pair for pair in WORDS.items()))
+        self.assertIn("10 of 20 translations are exactly as given (50.00 %)\nBLEU 0.00 of words (precisions 50.0/0.0/0.0/0.0, "
+                      "brevity penalty 1.000, 20 tokens, 20 expected)\n",
+                      self.done("translate", self.model, "--evaluate=" + table))
+
+    def test_draws_the_attention(self):
+        picture = self.at("attention.svg")
+        self.assertEqual(self.done("translate", self.model, "--attention=" + picture, "--batch_size=2",
+                                   text="der Hund\n\nein <b> & Vogel\n".encode()).splitlines()[:2], ["the dog", ""])
+        svg = "{http://www.w3.org/2000/svg}"
+        tables = ElementTree.parse(picture).getroot().findall(svg + "g")
+        self.assertEqual(len(tables), 2)
+        labels = [element.text for element in tables[0].findall(svg + "text")]
+        self.assertEqual(labels, ["the dog", "der", "Hund", "the", "dog", "</s>"])
+        weights = [float(cell.get("fill-opacity")) for cell in tables[0].iter(svg + "rect")]
+        self.assertEqual(len(weights), 6)
+        self.assertGreater(weights[0], weights[1])
+        self.assertGreater(weights[3], weights[2])
+
+    def test_prints_the_attention(self):
+        self.assertRegex(self.done("translate", self.model, "--attention=text", "--text=der Hund"),
+                         r'\Athe dog\n  the  from token 0, "der" \(\d+ %\)\n  dog  from token 1, "Hund" \(\d+ %\)\n'
+                         r'  </s>  from token ')
+
+    def test_translates_whatever_it_is_given(self):
+        # Blank lines, what isn't UTF-8, unknown words, a very long line, and one without an end.
+        output = self.done("translate", self.model, "--most_tokens=20",
+                           text=b"Hund\n\n \t\n\xff\xfe\nquux\n" + b"der Hund " * 2000 + b"\r\nKatze").split("\n")
+        self.assertEqual(len(output), 8)
+        self.assertEqual([output[i] for i in (0, 1, 2, 6, 7)], ["dog", "", "", "cat", ""])
+        self.assertEqual(self.done("translate", self.model, text=b""), "")
+
+    def test_another_network_does_not_resume(self):
+        for flag in ("--cell=lstm", "--layers=2", "--bidirectional=false", "--attention=luong", "--tied_embeddings",
+                     "--label_smoothing=0.1", "--hidden=8"):
+            self.assertIn("the checkpoint was made with " + flag[2:].partition("=")[0],
+                          self.refused("train", *self.flags, flag, "--resume"))
+
+    def test_files_of_another_model(self):
+        other = self.at("other_model")
+        shutil.copytree(self.at("run/model"), other)
+        self.addCleanup(shutil.rmtree, other)
+        vocabulary = os.path.join(other, "source_vocabulary.txt")
+        self.write(vocabulary, "words\n<s>\n</s>\n<unk>\nder\n")
+        self.assertIn('the model\'s "source.table" has 13 tokens, the vocabulary has 4',
+                      self.refused("translate", "--model=" + other, "--text=a"))
+        os.remove(vocabulary)
+        self.assertIn(vocabulary, self.refused("translate", "--model=" + other, "--text=a"))
+
+    def test_mistakes_in_translate(self):
+        self.assertEqual(self.refused("translate", self.model, "--text=a", "--attention=picture.png"),
+                         "--attention=picture.png: expected text, or a file whose name ends in .svg")
+        self.assertEqual(self.refused("translate", self.model, "--evaluate=" + self.table, "--attention=text"),
+                         "--attention=text with --evaluate=" + self.table + ": expected one of them")
+        self.assertIn("no_such_model", self.refused("translate", "--model=" + self.at("no_such_model")))
+        self.assertIn("--batch_size=0", self.refused("translate", self.model, "--batch_size=0"))
+
+
+class Data(Folder):
+    def test_two_compressed_files(self):
+        sides = [self.write(name + ".gz", " \n".join(words) + "\n") for name, words in
+                 (("source", WORDS), ("target", WORDS.values()))]
+        self.assertIn("9 to train, 1 to validate, 12 and 12 tokens",
+                      self.done("train", "--data=" + ",".join(sides), "--epochs=1", "--output_dir=" + self.at("run"), *QUICK))
+
+    def test_files_that_do_not_fit(self):
+        two = self.write("two", "a\nb\n")
+        three = self.write("three", "a\nb\nc\n")
+        self.assertEqual(self.refused("train", "--data=%s,%s" % (two, three)),
+                         "%s has 2 lines and %s has 3: expected as many" % (two, three))
+        blank = self.write("blank", "a\n \n")
+        self.assertEqual(self.refused("train", "--data=%s,%s" % (two, blank)),
+                         '%s and %s, line 2: no target for the source "b"' % (two, blank))
+        self.assertIn("there is no sentence", self.refused("train", "--data=" + self.write("empty", "\n\n")))
+        self.assertIn("no_such_file", self.refused("train", "--data=" + self.at("no_such_file")))
+        with open(self.at("cut.gz"), "wb") as stream:
+            stream.write(gzip.compress(b"a\tb\n" * 1000)[:-12])
+        self.assertIn("cut.gz", self.refused("train", "--data=" + self.at("cut.gz")))
+
+
+class Flags(Folder):
+    def test_options_that_do_not_fit(self):
+        for flags, message in (
+                ("--cell=rnn", 'cell = "rnn", expected gru or lstm'),
+                ("--attention=dot", 'attention = "dot", expected bahdanau or luong'),
+                ("--input_feeding", "input_feeding with attention = bahdanau, expected attention = luong"),
+                ("--layers=0", "layers = 0, expected at least 1"),
+                ("--label_smoothing=1", "label_smoothing = 1, expected one in [0, 1)"),
+                ("--tokens=pieces", 'tokens "pieces": expected words or characters')):
+            self.assertIn(message, self.refused("train", flags))
+
+
+if __name__ == "__main__":
+    unittest.main()
