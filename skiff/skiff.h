@@ -7,6 +7,7 @@
 #include "framework/base/place.h"
 #include "framework/builder/activation.h"
 #include "framework/builder/attention.h"
+#include "framework/builder/beam_search.h"
 #include "framework/builder/control.h"
 #include "framework/builder/control_flow.h"
 #include "framework/builder/data.h"

@@ -7,13 +7,24 @@
 namespace skiff::layers {
 namespace {
 
+Variable Finish(const LayerCall& call, Op op) {
+  const Variable out = call.AppendFor(std::move(op));
+  out.StopGradient();
+  return out;
+}
+
+Variable Predicate(const char* type, const Variable& x, const Site& site) {
+  const LayerCall call(type, "", site);
+  Op op(type);
+  op.SetInput("X", {call.Use(x)});
+  return Finish(call, std::move(op));
+}
+
 Variable Predicate(const char* type, const Variable& x, const Variable& y, const Site& site) {
   const LayerCall call(type, "", site);
   Op op(type);
   op.SetInput("X", {call.Use(x)}).SetInput("Y", {call.Use(y)});
-  const Variable out = call.AppendFor(std::move(op));
-  out.StopGradient();
-  return out;
+  return Finish(call, std::move(op));
 }
 
 }  // namespace
@@ -46,14 +57,9 @@ Variable LogicalXor(const Variable& x, const Variable& y, Site site) {
   return Predicate("logical_xor", x, y, site);
 }
 
-Variable LogicalNot(const Variable& x, Site site) {
-  const LayerCall call("logical_not", "", site);
-  Op op("logical_not");
-  op.SetInput("X", {call.Use(x)});
-  const Variable out = call.AppendFor(std::move(op));
-  out.StopGradient();
-  return out;
-}
+Variable LogicalNot(const Variable& x, Site site) { return Predicate("logical_not", x, site); }
+
+Variable IsEmpty(const Variable& x, Site site) { return Predicate("is_empty", x, site); }
 
 Variable Increment(const Variable& x, float step, Site site) {
   const LayerCall call("increment", "", site);

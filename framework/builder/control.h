@@ -23,6 +23,9 @@ Variable LogicalOr(const Variable& x, const Variable& y, Site site = Site::curre
 Variable LogicalXor(const Variable& x, const Variable& y, Site site = Site::current());
 Variable LogicalNot(const Variable& x, Site site = Site::current());
 
+// Returns whether x has no elements: bool [1].
+Variable IsEmpty(const Variable& x, Site site = Site::current());
+
 // Adds `step` to x, which must have one element, in place, and returns x itself.
 Variable Increment(const Variable& x, float step = 1.0f, Site site = Site::current());
 

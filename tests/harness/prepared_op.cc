@@ -90,6 +90,13 @@ std::vector<TensorMeta> InferOutputMetas(const OpDef& def, const Op& op,
     SKIFF_ENFORCE(names[i] == kEmptyVarName || !(shape == Shape{kNotInferred}), kFailedPrecondition,
                   op.type, ": the shape rule does not set output \"", names[i], "\"");
   }
+  // As in the root block of a program.
+  if (def.sets_rows && def.sets_rows(op)) {
+    for (TensorMeta& meta : context.mutable_outputs()) {
+      if (meta.shape.rank() > 0) meta.shape[0] = -1;
+      meta.lod = nullptr;
+    }
+  }
   return {context.outputs().begin(), context.outputs().end()};
 }
 

@@ -368,6 +368,34 @@ TEST(ProgramOfPaddlePaddle, TrainsWithTheLossesOfPaddlePaddle) {
   }
 }
 
+// tests/oracle/write_beam_search.py wrote it: the beam search of Fluid's documentation, whose while
+// keeps states, ids and scores in arrays. In the fixture hypotheses end at different steps, and one
+// source is through before the others.
+TEST(ProgramOfPaddlePaddle, FindsTheHypothesesOfPaddlePaddle) {
+  const std::string folder = "tests/tools/run_program/paddle_beam_search/";
+  const TensorMap expected = ReadNpz(folder + "found.npz");
+  const std::string ids = "beam_search_decode_SentenceIds_0";
+  const std::string scores = "beam_search_decode_SentenceScores_0";
+  const TempDirectory out;
+  RunProgramFile({.program = folder + "main.pb",
+                  .startup = "",
+                  .params = folder + "params.npz",
+                  .feed = folder + "feed.npz",
+                  .fetch = {ids, scores},
+                  .save_params = "",
+                  .out = out / "out.npz"});
+  const TensorMap found = ReadNpz(out / "out.npz");
+  ASSERT_GT(expected.at(ids).element_count(), 0);
+  EXPECT_THAT(found.at(ids).values<int64_t>(),
+              ::testing::ElementsAreArray(expected.at(ids).values<int64_t>()));
+  EXPECT_THAT(
+      found.at(scores).values<float>(),
+      ::testing::Pointwise(::testing::FloatNear(1e-4f), expected.at(scores).values<float>()));
+  for (const std::string& name : {ids, scores}) {
+    EXPECT_EQ(found.at(name).lod(), expected.at(name).lod()) << name;
+  }
+}
+
 // tests/oracle/write_old_dialects.py wrote them: lookup_table on columns of ids, sequence_conv,
 // sequence_pool, mul, cross_entropy2; means of shape [1]; in 1.6, adam without Beta1PowOut.
 TEST(ProgramOfPaddlePaddle, MayBeInTheDialectOfAnOldVersion) {
