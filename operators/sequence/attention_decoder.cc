@@ -1,0 +1,1040 @@
+// attention_decoder: a recurrent decoder with attention over the rows of each sequence, whose words
+// are all known before (teacher forcing). In each step, with the state h' of the step before:
+//
+//   q       = h' · QueryWeight + QueryBias; without QueryWeight h'
+//   context = attention of q over the tokens of the sentence (kernels/attention.h)
+//   h       = the step of a cell with the input g = Input + context · ContextWeight (+ Bias)
+//
+// Cell gru is that of gru_unit (kernels/gru_cell.h), lstm that of lstm_unit, with the same weights
+// and the same order of gates. Additive scores are those of Bahdanau, Cho, Bengio 2015 (A.1.2), dot
+// those of Luong, Pham, Manning 2015 ("general": the keys are the encoder's states times a matrix).
+// Source: none, Fluid writes the steps with a DynamicRNN. Input is the product of the words with
+// their weights: nothing waits for it, so one product outside makes it for all steps.
+//
+//   AttentionWeights   of each sequence a matrix, with a number for each of its rows and each token
+//                      of its sentence
+//   BatchGate          the activated gates of each row, in batch order (kernels/time_steps.h)
+//   BatchQuery         q of each row, in batch order
+//   BatchCellPreAct    tanh(Cell) of each row, in batch order
+//
+// The sequences run side by side: each product of a time step is of all sequences that have a row
+// in it. Gradient: the same from the last step to the first. tanh(q + key) is computed again, since
+// there is one for each pair of a row and a token. The gradients of weights are products over all
+// rows at the end.
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "framework/base/element_count.h"
+#include "framework/base/error.h"
+#include "framework/base/parallel.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
+#include "operators/sequence/kernels/attention.h"
+#include "operators/sequence/kernels/gru_cell.h"
+#include "operators/sequence/kernels/gru_weights.h"
+#include "operators/sequence/kernels/lstm_cell.h"
+#include "operators/sequence/kernels/recurrent_weight.h"
+#include "operators/sequence/kernels/row_sums.h"
+#include "operators/sequence/kernels/rows_product.h"
+#include "operators/sequence/kernels/time_steps.h"
+
+namespace skiff {
+namespace {
+
+bool IsLstm(const OpContext& context) { return context.Attr<std::string>("cell") == "lstm"; }
+
+struct Sizes {
+  int64_t hidden = 0;     // H
+  int64_t gates = 0;      // 3H or 4H
+  int64_t width = 0;      // E
+  int64_t key_width = 0;  // A
+};
+
+Sizes SizesOf(const OpContext& context) {
+  const Shape& weight = context.Input("Weight").shape;
+  SKIFF_ENFORCE(weight.rank() == 2, kInvalidArgument, context.op().type, ": Weight is ", weight,
+                ", expected a matrix");
+  const int64_t hidden = weight[0];
+  return {.hidden = hidden,
+          .gates = hidden < 0 ? -1 : MultiplyCounts(hidden, IsLstm(context) ? 4 : 3),
+          .width = RowWidth(context, "Encoded"),
+          .key_width = RowWidth(context, "Keys")};
+}
+
+int64_t SentenceCount(const OpContext& context) {
+  return MergeDims(SequenceCount(context, "Input"), SequenceCount(context, "Encoded"),
+                   context.op().type + ": the sequences of Input and of Encoded");
+}
+
+// Checks that a slot is there if and only if the choice of an attribute needs it.
+void CheckPresence(const OpContext& context, const char* slot, const char* attribute,
+                   const char* value) {
+  const bool is_needed = context.Attr<std::string>(attribute) == value;
+  SKIFF_ENFORCE(context.HasInput(slot) == is_needed, kInvalidArgument, context.op().type, ": ",
+                slot, " is ", is_needed ? "absent" : "there", " and ", attribute, " is \"",
+                context.Attr<std::string>(attribute), "\", expected it with \"", value,
+                "\" and nothing else");
+}
+
+// Checks the arguments that the op and its gradient have in common.
+void CheckArguments(const OpContext& context) {
+  const Sizes sizes = SizesOf(context);
+  const DType dtype = context.Input("Input").dtype;
+  const int64_t sentences = SentenceCount(context);
+  const int64_t tokens = context.Input("Encoded").shape[0];
+  CheckInputLike(context, "Input", {-1, sizes.gates}, dtype);
+  CheckInputLike(context, "Encoded", {tokens, sizes.width}, dtype);
+  CheckInputLike(context, "Keys", {tokens, sizes.key_width}, dtype);
+  CheckInputLike(context, "Weight", {sizes.hidden, sizes.gates}, dtype);
+  CheckInputLike(context, "ContextWeight", {sizes.width, sizes.gates}, dtype);
+  if (context.HasInput("Bias")) CheckInputLike(context, "Bias", {1, sizes.gates}, dtype);
+  if (context.HasInput("H0")) CheckInputLike(context, "H0", {sentences, sizes.hidden}, dtype);
+  if (context.HasInput("C0")) {
+    SKIFF_ENFORCE(IsLstm(context), kInvalidArgument, context.op().type,
+                  ": C0 is there and cell is \"gru\", which has no cell, expected it absent");
+    CheckInputLike(context, "C0", {sentences, sizes.hidden}, dtype);
+  }
+  if (context.HasInput("QueryWeight")) {
+    CheckInputLike(context, "QueryWeight", {sizes.hidden, sizes.key_width}, dtype);
+  } else {
+    CheckInputLike(context, "Keys", {tokens, sizes.hidden}, dtype);
+  }
+  if (context.HasInput("QueryBias")) CheckInputLike(context, "QueryBias", {sizes.key_width}, dtype);
+  CheckPresence(context, "ScoreWeight", "score", "additive");
+  if (context.HasInput("ScoreWeight"))
+    CheckInputLike(context, "ScoreWeight", {sizes.key_width, 1}, dtype);
+}
+
+// Writes the LoD of AttentionWeights, given those of Input and Encoded.
+void WeightsLoD(const std::string& op, std::span<const LoD* const> parents, LoD* lod) {
+  const SequenceRows targets(parents[0]->back());
+  const SequenceRows sources(parents[1]->back());
+  SKIFF_ENFORCE(targets.size() == sources.size(), kInvalidArgument, op, ": Input has ",
+                targets.size(), " sequences, expected ", sources.size(), ", as many as Encoded");
+  lod->resize(1);
+  std::vector<uint64_t>& offsets = lod->front();
+  offsets.assign(1, 0);
+  for (int64_t i = 0; i < targets.size(); ++i) {
+    offsets.push_back(offsets.back() +
+                      static_cast<uint64_t>(targets[i].count() * sources[i].count()));
+  }
+}
+
+// Returns the numbers of AttentionWeights, -1 while a program is built.
+int64_t WeightCount(const OpContext& context) {
+  const LoD* targets = context.InputLoD("Input");
+  const LoD* sources = context.InputLoD("Encoded");
+  if (targets == nullptr || sources == nullptr) return -1;
+  const LoD* parents[] = {targets, sources};
+  LoD lod;
+  WeightsLoD(context.op().type, parents, &lod);
+  return static_cast<int64_t>(lod.front().back());
+}
+
+void Infer(OpContext& context) {
+  CheckArguments(context);
+  const Sizes sizes = SizesOf(context);
+  const TensorMeta& input = context.Input("Input");
+  const int64_t rows = input.shape[0];
+  const auto set_rows = [&](const char* slot, int64_t width) {
+    context.SetOutput(slot, {rows, width}, input.dtype);
+  };
+  set_rows("Hidden", sizes.hidden);
+  set_rows("Context", sizes.width);
+  set_rows("Cell", sizes.hidden);
+  for (const char* slot : {"Hidden", "Context", "Cell"}) context.ShareLoD(slot, "Input");
+  set_rows("BatchGate", sizes.gates);
+  set_rows("BatchQuery", sizes.key_width);
+  set_rows("BatchCellPreAct", sizes.hidden);
+  context.SetOutput("AttentionWeights", {WeightCount(context)}, input.dtype);
+  context.DeriveLoD("AttentionWeights", {"Input", "Encoded"}, 1,
+                    [op = context.op().type](std::span<const LoD* const> parents, LoD* lod) {
+                      WeightsLoD(op, parents, lod);
+                    });
+}
+
+void InferGrad(OpContext& context) {
+  CheckArguments(context);
+  const Sizes sizes = SizesOf(context);
+  const TensorMeta& input = context.Input("Input");
+  const auto check_rows = [&](const char* slot, int64_t width) {
+    if (context.HasInput(slot)) CheckInputLike(context, slot, {input.shape[0], width}, input.dtype);
+  };
+  for (const char* slot : {"Hidden", "Cell", "BatchCellPreAct", "Hidden@GRAD", "Cell@GRAD"})
+    check_rows(slot, sizes.hidden);
+  for (const char* slot : {"Context", "Context@GRAD"}) check_rows(slot, sizes.width);
+  check_rows("BatchGate", sizes.gates);
+  check_rows("BatchQuery", sizes.key_width);
+  for (const char* slot : {"AttentionWeights", "AttentionWeights@GRAD"}) {
+    if (context.HasInput(slot)) CheckInputLike(context, slot, {WeightCount(context)}, input.dtype);
+  }
+  for (const char* slot : {"Cell", "BatchCellPreAct"}) CheckPresence(context, slot, "cell", "lstm");
+  for (const std::string slot : {"Input", "Encoded", "Keys", "H0", "C0", "Weight", "ContextWeight",
+                                 "Bias", "QueryWeight", "QueryBias", "ScoreWeight"}) {
+    if (context.HasInput(slot)) context.SetOutputLike(slot + "@GRAD", slot);
+  }
+}
+
+double Flop(const OpContext& context) {
+  double weights = 0;
+  for (const char* slot : {"Weight", "ContextWeight", "QueryWeight"}) {
+    if (!context.HasInput(slot)) continue;
+    const Shape& weight = context.Input(slot).shape;
+    weights += static_cast<double>(weight[0]) * static_cast<double>(weight[1]);
+  }
+  return 2.0 * static_cast<double>(context.Input("Input").shape[0]) * weights;
+}
+
+// Returns the distance of rows of a matrix that a step multiplies. If it were a power of two, the
+// product would find the rows in the same few sets of the first-level cache.
+int64_t Padded(int64_t width) { return width + 16; }
+
+template <typename T>
+T* Data(const KernelContext& run, int workspace) {
+  return static_cast<T*>(run.workspace(workspace));
+}
+// Return nullptr for an absent argument.
+template <typename T>
+const T* InputOrNull(const KernelContext& run, int input) {
+  return input < 0 ? nullptr : run.input(input).template data<T>();
+}
+template <typename T>
+T* OutputOrNull(const KernelContext& run, int output) {
+  return output < 0 ? nullptr : run.output(output).template data<T>();
+}
+
+template <typename T>
+void AddTo(T* to, const T* from, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) to[i] += from[i];
+}
+
+// The rows of a time step. Arrays with a row for each sequence of the step begin with the longest.
+struct StepOfRows {
+  const TimeSteps& steps;
+  const TimeSteps::Step& step;
+
+  int64_t Row(int64_t j) const { return steps.Row(j, step.time); }
+  // Calls body(j) for each sequence, on several threads; `numbers` are computed for one.
+  template <typename Body>
+  void ForEach(int64_t numbers, const Body& body) const {
+    ParallelFor(step.count, RecurrentGrain(numbers), [&](int64_t begin, int64_t end) {
+      for (int64_t j = begin; j < end; ++j) body(j);
+    });
+  }
+};
+
+// The states of all rows, to find those before a row.
+template <typename T>
+struct StateRows {
+  const T* rows;
+  const T* initial;
+  const T* zeros;
+  int64_t width;
+
+  const T* Before(const StepOfRows& step, int64_t j) const {
+    return step.steps.StateBefore(j, step.step.time, rows, initial, zeros, width);
+  }
+};
+
+// A step of the cell, after the attention.
+template <typename T>
+struct CellStep {
+  const T* input;  // of all rows
+  T* hidden;       // of all rows
+  T* states;       // before the step, then after it; Padded
+  T* gates;        // the product of the contexts, then activated
+};
+
+template <typename T>
+struct CellGradient {
+  StateRows<T> before;
+  const T* hidden;  // the gradient from the outside, of all rows
+  const T* gates;   // activated
+  T* next;          // the gradient of the states, from later steps; then of those before
+  T* step_gates;    // on return the gradient of g; Padded
+  T* all_gates;     // the same for all rows
+};
+
+template <typename T>
+class GruDecoderCell {
+ public:
+  GruDecoderCell(PrepareContext& context, const Sizes& sizes, int64_t sentences, bool is_gradient)
+      : size_(sizes.hidden),
+        weights_(context, size_, is_gradient),
+        bias_(context.InputIndex("Bias")),
+        weight_rows_(
+            is_gradient && context.HasOutput("Weight@GRAD") ? context.Input("Input").shape[0] : 0),
+        reset_(RequestNumbers<T>(context, sentences, Padded(size_))),
+        reset_rows_(RequestNumbers<T>(context, weight_rows_, size_)) {}
+
+  void Begin(const KernelContext& run, const StateRows<T>&) {
+    cell_ = {.size = size_,
+             .gate = RecurrentActivation::kSigmoid,
+             .candidate = RecurrentActivation::kTanh,
+             .bias = InputOrNull<T>(run, bias_)};
+  }
+
+  void Forward(const KernelContext& run, const StepOfRows& rows, const CellStep<T>& step) const {
+    const int64_t count = rows.step.count;
+    const int64_t stride = Padded(size_);
+    T* reset = Data<T>(run, reset_);
+    weights_.gates.Multiply(run, step.states, count, stride, true, step.gates, 3 * size_);
+    rows.ForEach(3 * size_, [&](int64_t j) {
+      GruReset(cell_, step.input + rows.Row(j) * 3 * size_, step.states + j * stride,
+               step.gates + j * 3 * size_, reset + j * stride);
+    });
+    weights_.candidate.Multiply(run, reset, count, stride, true, step.gates + 2 * size_, 3 * size_);
+    rows.ForEach(3 * size_, [&](int64_t j) {
+      T* hidden = step.hidden + rows.Row(j) * size_;
+      GruForward(cell_, step.input + rows.Row(j) * 3 * size_, step.states + j * stride,
+                 step.gates + j * 3 * size_, hidden);
+      std::copy_n(hidden, size_, step.states + j * stride);
+    });
+  }
+
+  void BeginBackward(const KernelContext&) {}
+  void Backward(const KernelContext& run, const StepOfRows& rows, const CellGradient<T>& gradient) {
+    const int64_t stride = Padded(3 * size_);
+    T* reset_grad = Data<T>(run, reset_);
+    const auto gradient_of = [&](int64_t j) {
+      return GruStepGradient<T>{.hidden = gradient.hidden + rows.Row(j) * size_,
+                                .before = gradient.next + j * size_,
+                                .gates = gradient.step_gates + j * stride};
+    };
+    rows.ForEach(3 * size_, [&](int64_t j) {
+      GruBackward(cell_, gradient.before.Before(rows, j), gradient.gates + j * 3 * size_,
+                  gradient_of(j));
+    });
+    weights_.candidate.Multiply(run, gradient.step_gates + 2 * size_, rows.step.count, stride,
+                                false, reset_grad, size_);
+    rows.ForEach(3 * size_, [&](int64_t j) {
+      const int64_t row = rows.Row(j);
+      const T* before = gradient.before.Before(rows, j);
+      const T* gates = gradient.gates + j * 3 * size_;
+      GruResetBackward(cell_, before, gates, reset_grad + j * size_, gradient_of(j));
+      std::copy_n(gradient.step_gates + j * stride, 3 * size_,
+                  gradient.all_gates + row * 3 * size_);
+      if (weight_rows_ == 0) return;
+      T* reset = Data<T>(run, reset_rows_) + row * size_;
+      for (int64_t i = 0; i < size_; ++i) reset[i] = gates[size_ + i] * before[i];
+    });
+    weights_.gates.Multiply(run, gradient.step_gates, rows.step.count, stride, true, gradient.next,
+                            size_);
+  }
+  void EndBackward(const KernelContext&, const TimeSteps&) const {}
+
+  // Sets the gradient of Weight. `product` holds the gradient of g of all rows.
+  void WeightGradient(const KernelContext& run, const RowsProduct<T>& product,
+                      const MatrixRows<T>& before, const T* all_gates, int64_t rows, T* to) const {
+    product.WithColumns(2 * size_).Multiply(run, before, size_, rows, to);
+    const RowsProduct<T> candidate = product.WithColumns(size_);
+    candidate.Pack(run, {.first = all_gates + 2 * size_, .stride = 3 * size_}, rows);
+    candidate.Multiply(run, {.first = Data<T>(run, reset_rows_), .stride = size_}, size_, rows,
+                       to + 2 * size_ * size_);
+  }
+
+ private:
+  int64_t size_;
+  GruWeights<T> weights_;
+  GruCell<T> cell_ = {};
+  int bias_;
+  int64_t weight_rows_;  // that the gradient of Weight is summed over, if it is wanted
+  // Workspaces.
+  int reset_;       // the reset states, or their gradient
+  int reset_rows_;  // the reset states of all rows
+};
+
+template <typename T>
+class LstmDecoderCell {
+ public:
+  LstmDecoderCell(PrepareContext& context, const Sizes& sizes, int64_t sentences, bool is_gradient)
+      : size_(sizes.hidden),
+        weight_(context, context.InputIndex("Weight"), {0, size_, 4 * size_}, is_gradient),
+        bias_(context.InputIndex("Bias")),
+        c0_(context.InputIndex("C0")),
+        cell_in_(is_gradient ? context.InputIndex("Cell") : -1),
+        cell_out_(is_gradient ? -1 : context.OutputIndex("Cell")),
+        activated_in_(is_gradient ? context.InputIndex("BatchCellPreAct") : -1),
+        activated_out_(is_gradient ? -1 : context.OutputIndex("BatchCellPreAct")),
+        cell_grad_(is_gradient ? context.InputIndex("Cell@GRAD") : -1),
+        c0_grad_(is_gradient ? context.OutputIndex("C0@GRAD") : -1),
+        no_bias_(RequestNumbers<T>(context, bias_ < 0 ? 1 : 0, 4 * size_)),
+        cells_(RequestNumbers<T>(context, Room(context, !is_gradient && cell_out_ < 0), size_)),
+        activated_(RequestNumbers<T>(context, sentences, size_)),
+        next_cell_(RequestNumbers<T>(context, is_gradient ? sentences : 0, size_)),
+        sentences_(sentences) {}
+
+  void Begin(const KernelContext& run, const StateRows<T>& states) {
+    cell_ = {.size = size_,
+             .gate = RecurrentActivation::kSigmoid,
+             .cell = RecurrentActivation::kTanh,
+             .candidate = RecurrentActivation::kTanh,
+             .order = {.candidate = 3, .input = 0, .forget = 1, .output = 2},
+             .bias = InputOrNull<T>(run, bias_)};
+    if (bias_ < 0) {
+      std::fill_n(Data<T>(run, no_bias_), 4 * size_, T{0});
+      cell_.bias = Data<T>(run, no_bias_);
+    }
+    before_ = {.rows = CellRows(run),
+               .initial = InputOrNull<T>(run, c0_),
+               .zeros = states.zeros,
+               .width = size_};
+  }
+
+  void Forward(const KernelContext& run, const StepOfRows& rows, const CellStep<T>& step) const {
+    weight_.Multiply(run, step.states, rows.step.count, Padded(size_), true, step.gates, 4 * size_);
+    T* cells = cell_out_ < 0 ? Data<T>(run, cells_) : run.output(cell_out_).template data<T>();
+    T* activated = StepRows<T>(run, activated_out_, activated_, rows.step, size_);
+    rows.ForEach(4 * size_, [&](int64_t j) {
+      const int64_t row = rows.Row(j);
+      LstmForward(cell_, step.input + row * 4 * size_,
+                  {.cell_before = before_.Before(rows, j),
+                   .gates = step.gates + j * 4 * size_,
+                   .cell = cells + row * size_,
+                   .activated_cell = activated + j * size_},
+                  step.hidden + row * size_);
+      std::copy_n(step.hidden + row * size_, size_, step.states + j * Padded(size_));
+    });
+  }
+
+  void BeginBackward(const KernelContext& run) {
+    std::fill_n(Data<T>(run, next_cell_), sentences_ * size_, T{0});
+  }
+  void Backward(const KernelContext& run, const StepOfRows& rows, const CellGradient<T>& gradient) {
+    const int64_t stride = Padded(4 * size_);
+    const T* cells = CellRows(run);
+    const T* activated = InputOrNull<T>(run, activated_in_) + rows.step.first * size_;
+    const T* cell_grad = InputOrNull<T>(run, cell_grad_);
+    T* next_cell = Data<T>(run, next_cell_);
+    rows.ForEach(4 * size_, [&](int64_t j) {
+      const int64_t row = rows.Row(j);
+      T* gates = gradient.step_gates + j * stride;
+      LstmBackward(
+          cell_,
+          LstmStep<const T>{.cell_before = before_.Before(rows, j),
+                            .gates = gradient.gates + j * 4 * size_,
+                            .cell = cells + row * size_,
+                            .activated_cell = activated + j * size_},
+          LstmStepGradient<T>{.hidden = gradient.hidden + row * size_,
+                              .cell = cell_grad == nullptr ? nullptr : cell_grad + row * size_,
+                              .next_hidden = gradient.next + j * size_,
+                              .next_cell = next_cell + j * size_,
+                              .gates = gates});
+      std::copy_n(gates, 4 * size_, gradient.all_gates + row * 4 * size_);
+    });
+    weight_.Multiply(run, gradient.step_gates, rows.step.count, stride, false, gradient.next,
+                     size_);
+  }
+  void EndBackward(const KernelContext& run, const TimeSteps& steps) const {
+    if (c0_grad_ < 0) return;
+    steps.FromLongestFirst<T>(Data<T>(run, next_cell_), size_,
+                              run.output(c0_grad_).template data<T>());
+  }
+
+  void WeightGradient(const KernelContext& run, const RowsProduct<T>& product,
+                      const MatrixRows<T>& before, const T*, int64_t rows, T* to) const {
+    product.Multiply(run, before, size_, rows, to);
+  }
+
+ private:
+  static int64_t Room(const OpContext& context, bool is_needed) {
+    return is_needed ? context.Input("Input").shape[0] : 0;
+  }
+
+  // Returns the cells of all rows.
+  const T* CellRows(const KernelContext& run) const {
+    if (cell_in_ >= 0) return run.input(cell_in_).template data<T>();
+    return cell_out_ < 0 ? Data<T>(run, cells_) : run.output(cell_out_).template data<T>();
+  }
+
+  int64_t size_;
+  RecurrentWeight<T> weight_;
+  LstmCell<T> cell_ = {};
+  StateRows<T> before_ = {};
+  int bias_;
+  int c0_;
+  int cell_in_;
+  int cell_out_;
+  int activated_in_;
+  int activated_out_;
+  int cell_grad_;
+  int c0_grad_;
+  // Workspaces.
+  int no_bias_;
+  int cells_;
+  int activated_;
+  int next_cell_;
+  int64_t sentences_;  // at most
+};
+
+// What the kernels of the op and of its gradient have in common. Cell is one of the classes above.
+template <typename T, typename Cell>
+class DecoderKernel : public Kernel {
+ public:
+  bool TakesFewerRows() const override { return true; }
+
+ protected:
+  DecoderKernel(PrepareContext& context, bool is_gradient)
+      : sizes_(SizesOf(context)),
+        max_rows_(context.Input("Input").shape[0]),
+        max_tokens_(context.Input("Encoded").shape[0]),
+        max_sentences_(SentenceCount(context)),
+        cell_(context, sizes_, max_sentences_, is_gradient),
+        context_weight_(context, context.InputIndex("ContextWeight"),
+                        {0, sizes_.width, sizes_.gates}, is_gradient),
+        input_(context.InputIndex("Input")),
+        encoded_(context.InputIndex("Encoded")),
+        keys_(context.InputIndex("Keys")),
+        h0_(context.InputIndex("H0")),
+        score_weight_(context.InputIndex("ScoreWeight")),
+        order_(RequestNumbers<int64_t>(context, max_sentences_, 1)),
+        first_weights_(RequestNumbers<int64_t>(context, max_sentences_, 1)),
+        zeros_(RequestNumbers<T>(context, 1, sizes_.hidden)) {
+    if (context.HasInput("QueryWeight")) {
+      query_weight_.emplace(context, context.InputIndex("QueryWeight"),
+                            WeightPart{0, sizes_.hidden, sizes_.key_width}, is_gradient);
+    }
+  }
+
+  TimeSteps Steps(const KernelContext& run) const {
+    return TimeSteps(SequenceRows(run.input(input_)), false, Data<int64_t>(run, order_));
+  }
+  StateRows<T> States(const KernelContext& run, const T* hidden) const {
+    T* zeros = Data<T>(run, zeros_);
+    std::fill_n(zeros, sizes_.hidden, T{0});
+    return {.rows = hidden,
+            .initial = InputOrNull<T>(run, h0_),
+            .zeros = zeros,
+            .width = sizes_.hidden};
+  }
+
+  // What sequence j sees in each step.
+  AttendedTokens<T> Seen(const KernelContext& run, const TimeSteps& steps, int64_t j) const {
+    const RowRange tokens = SequenceRows(run.input(encoded_))[steps.Index(j)];
+    return {.tokens = tokens.count(),
+            .width = sizes_.width,
+            .key_width = sizes_.key_width,
+            .encoded = run.input(encoded_).template data<T>() + tokens.begin * sizes_.width,
+            .keys = run.input(keys_).template data<T>() + tokens.begin * sizes_.key_width,
+            .score_weight = InputOrNull<T>(run, score_weight_)};
+  }
+  int64_t FirstToken(const KernelContext& run, const TimeSteps& steps, int64_t j) const {
+    return SequenceRows(run.input(encoded_))[steps.Index(j)].begin;
+  }
+  // The numbers of a step of a sentence of average length.
+  int64_t AttentionWork(const KernelContext& run) const {
+    const Tensor& encoded = run.input(encoded_);
+    const int64_t sentences = std::max<int64_t>(1, SequenceRows(encoded).size());
+    return (sizes_.width + sizes_.key_width) * (encoded.shape()[0] / sentences + 1);
+  }
+
+  // Finds where in AttentionWeights each sentence begins.
+  void FindWeights(const KernelContext& run) const {
+    const SequenceRows targets(run.input(input_));
+    const SequenceRows sources(run.input(encoded_));
+    int64_t* first = Data<int64_t>(run, first_weights_);
+    int64_t position = 0;
+    for (int64_t i = 0; i < targets.size(); ++i) {
+      first[i] = position;
+      position += targets[i].count() * sources[i].count();
+    }
+  }
+  // Returns where in AttentionWeights a row of a sentence with so many tokens begins.
+  int64_t WeightsOf(const KernelContext& run, const StepOfRows& rows, int64_t j,
+                    int64_t tokens) const {
+    return Data<int64_t>(run, first_weights_)[rows.steps.Index(j)] + rows.step.time * tokens;
+  }
+
+  Sizes sizes_;
+  int64_t max_rows_;
+  int64_t max_tokens_;
+  int64_t max_sentences_;
+  Cell cell_;
+  std::optional<RecurrentWeight<T>> query_weight_;
+  RecurrentWeight<T> context_weight_;
+  int input_;
+  int encoded_;
+  int keys_;
+  int h0_;
+  int score_weight_;
+  // Workspaces.
+  int order_;
+  int first_weights_;
+  int zeros_;
+};
+
+template <typename T, typename Cell>
+class ForwardKernel final : public DecoderKernel<T, Cell> {
+ public:
+  explicit ForwardKernel(PrepareContext& context)
+      : DecoderKernel<T, Cell>(context, /*is_gradient=*/false),
+        query_bias_(context.InputIndex("QueryBias")),
+        hidden_(context.OutputIndex("Hidden")),
+        context_(context.OutputIndex("Context")),
+        weights_(context.OutputIndex("AttentionWeights")),
+        batch_gate_(context.OutputIndex("BatchGate")),
+        batch_query_(context.OutputIndex("BatchQuery")),
+        states_(RequestNumbers<T>(context, max_sentences_, Padded(sizes_.hidden))),
+        contexts_(RequestNumbers<T>(context, max_sentences_, Padded(sizes_.width))),
+        gates_(RequestNumbers<T>(context, batch_gate_ < 0 ? max_sentences_ : 0, sizes_.gates)),
+        queries_(
+            RequestNumbers<T>(context, batch_query_ < 0 ? max_sentences_ : 0, sizes_.key_width)),
+        step_weights_(RequestNumbers<T>(context, weights_ < 0 ? this->max_tokens_ : 0, 1)) {}
+
+  void Run(const KernelContext& run) override {
+    const TimeSteps steps = this->Steps(run);
+    T* hidden = run.output(hidden_).template data<T>();
+    const StateRows<T> before = this->States(run, hidden);
+    this->cell_.Begin(run, before);
+    this->FindWeights(run);
+    T* states = Data<T>(run, states_);
+    const int64_t stride = Padded(sizes_.hidden);
+    steps.ForEach([&](const TimeSteps::Step& step) {
+      const StepOfRows rows{steps, step};
+      if (step.time == 0) {
+        for (int64_t j = 0; j < step.count; ++j)
+          std::copy_n(before.Before(rows, j), sizes_.hidden, states + j * stride);
+      }
+      T* gates = StepRows<T>(run, batch_gate_, gates_, step, sizes_.gates);
+      AttendAll(run, rows, states);
+      this->context_weight_.Multiply(run, Data<T>(run, contexts_), step.count, Padded(sizes_.width),
+                                     false, gates, sizes_.gates);
+      this->cell_.Forward(run, rows,
+                          {.input = run.input(this->input_).template data<T>(),
+                           .hidden = hidden,
+                           .states = states,
+                           .gates = gates});
+    });
+  }
+
+ private:
+  // Computes the contexts of the rows, given the states before.
+  void AttendAll(const KernelContext& run, const StepOfRows& rows, const T* states) const {
+    const int64_t stride = Padded(sizes_.hidden);
+    const int64_t key_width = sizes_.key_width;
+    T* queries = StepRows<T>(run, batch_query_, queries_, rows.step, key_width);
+    if (this->query_weight_) {
+      this->query_weight_->Multiply(run, states, rows.step.count, stride, false, queries,
+                                    key_width);
+    }
+    const T* bias = InputOrNull<T>(run, query_bias_);
+    T* contexts = Data<T>(run, contexts_);
+    rows.ForEach(this->AttentionWork(run), [&](int64_t j) {
+      T* query = queries + j * key_width;
+      if (!this->query_weight_) std::copy_n(states + j * stride, key_width, query);
+      if (bias != nullptr) AddTo(query, bias, key_width);
+      const AttendedTokens<T> seen = this->Seen(run, rows.steps, j);
+      T* weights = weights_ < 0 ? Data<T>(run, step_weights_) + this->FirstToken(run, rows.steps, j)
+                                : run.output(weights_).template data<T>() +
+                                      this->WeightsOf(run, rows, j, seen.tokens);
+      T* context = contexts + j * Padded(sizes_.width);
+      Attend(seen, query, weights, context);
+      if (context_ < 0) return;
+      std::copy_n(context, sizes_.width,
+                  run.output(context_).template data<T>() + rows.Row(j) * sizes_.width);
+    });
+  }
+
+  using DecoderKernel<T, Cell>::sizes_;
+  using DecoderKernel<T, Cell>::max_sentences_;
+  int query_bias_;
+  int hidden_;
+  int context_;
+  int weights_;
+  int batch_gate_;
+  int batch_query_;
+  // Workspaces.
+  int states_;
+  int contexts_;
+  int gates_;
+  int queries_;
+  int step_weights_;
+};
+
+template <typename T, typename Cell>
+class GradKernel final : public DecoderKernel<T, Cell> {
+ public:
+  explicit GradKernel(PrepareContext& context)
+      : DecoderKernel<T, Cell>(context, /*is_gradient=*/true),
+        hidden_(context.InputIndex("Hidden")),
+        context_(context.InputIndex("Context")),
+        weights_(context.InputIndex("AttentionWeights")),
+        batch_gate_(context.InputIndex("BatchGate")),
+        batch_query_(context.InputIndex("BatchQuery")),
+        hidden_grad_(context.InputIndex("Hidden@GRAD")),
+        context_grad_(context.InputIndex("Context@GRAD")),
+        weights_grad_(context.InputIndex("AttentionWeights@GRAD")),
+        input_grad_(context.OutputIndex("Input@GRAD")),
+        encoded_grad_(context.OutputIndex("Encoded@GRAD")),
+        keys_grad_(context.OutputIndex("Keys@GRAD")),
+        h0_grad_(context.OutputIndex("H0@GRAD")),
+        weight_grad_(context.OutputIndex("Weight@GRAD")),
+        context_weight_grad_(context.OutputIndex("ContextWeight@GRAD")),
+        bias_grad_(context.OutputIndex("Bias@GRAD")),
+        query_weight_grad_(context.OutputIndex("QueryWeight@GRAD")),
+        query_bias_grad_(context.OutputIndex("QueryBias@GRAD")),
+        score_weight_grad_(context.OutputIndex("ScoreWeight@GRAD")),
+        product_(context, max_rows_, std::max({sizes_.gates, sizes_.width, sizes_.key_width})),
+        next_(RequestNumbers<T>(context, max_sentences_, sizes_.hidden)),
+        step_gates_(RequestNumbers<T>(context, max_sentences_, Padded(sizes_.gates))),
+        step_contexts_(RequestNumbers<T>(context, max_sentences_, sizes_.width)),
+        step_queries_(RequestNumbers<T>(context, max_sentences_, Padded(sizes_.key_width))),
+        step_scores_(RequestNumbers<T>(context, this->max_tokens_, 1)),
+        score_weights_(RequestNumbers<T>(context, score_weight_grad_ < 0 ? 0 : max_sentences_,
+                                         sizes_.key_width)),
+        all_gates_(RequestNumbers<T>(context, input_grad_ < 0 ? max_rows_ : 0, sizes_.gates)),
+        all_contexts_(RequestNumbers<T>(context, encoded_grad_ < 0 ? 0 : max_rows_, sizes_.width)),
+        all_queries_(RequestNumbers<T>(context, max_rows_, sizes_.key_width)),
+        before_pointers_(context.RequestWorkspace(
+            MultiplyCounts(max_rows_, static_cast<int64_t>(sizeof(const T*))))) {}
+
+  void Run(const KernelContext& run) override {
+    const TimeSteps steps = this->Steps(run);
+    const StateRows<T> before = this->States(run, run.input(hidden_).template data<T>());
+    this->cell_.Begin(run, before);
+    this->cell_.BeginBackward(run);
+    this->FindWeights(run);
+    const int64_t sentences = SequenceRows(run.input(this->input_)).size();
+    std::fill_n(Data<T>(run, next_), sentences * sizes_.hidden, T{0});
+    if (score_weight_grad_ >= 0)
+      std::fill_n(Data<T>(run, score_weights_), sentences * sizes_.key_width, T{0});
+    if (keys_grad_ >= 0) {
+      Tensor& keys = run.output(keys_grad_);
+      std::fill_n(keys.data<T>(), keys.element_count(), T{0});
+    }
+    steps.ForEachBackwards([&](const TimeSteps::Step& step) {
+      const StepOfRows rows{steps, step};
+      this->cell_.Backward(
+          run, rows,
+          {.before = before,
+           .hidden = run.input(hidden_grad_).template data<T>(),
+           .gates = run.input(batch_gate_).template data<T>() + step.first * sizes_.gates,
+           .next = Data<T>(run, next_),
+           .step_gates = Data<T>(run, step_gates_),
+           .all_gates = AllGates(run)});
+      this->context_weight_.Multiply(run, Data<T>(run, step_gates_), step.count,
+                                     Padded(sizes_.gates), false, Data<T>(run, step_contexts_),
+                                     sizes_.width);
+      AttendAllBackward(run, rows);
+    });
+    if (h0_grad_ >= 0) {
+      steps.FromLongestFirst<T>(Data<T>(run, next_), sizes_.hidden,
+                                run.output(h0_grad_).template data<T>());
+    }
+    this->cell_.EndBackward(run, steps);
+    WriteWeightGradients(run, before);
+    if (encoded_grad_ >= 0) WriteEncodedGradient(run);
+  }
+
+ private:
+  // The gradient of g of all rows.
+  T* AllGates(const KernelContext& run) const {
+    return input_grad_ < 0 ? Data<T>(run, all_gates_) : run.output(input_grad_).template data<T>();
+  }
+
+  // Given the gradient of the contexts without that from the outside, adds the gradient of the
+  // states before.
+  void AttendAllBackward(const KernelContext& run, const StepOfRows& rows) const {
+    const int64_t key_width = sizes_.key_width;
+    const int64_t stride = Padded(key_width);
+    const T* context_grad = InputOrNull<T>(run, context_grad_);
+    T* queries = Data<T>(run, step_queries_);
+    T* next = Data<T>(run, next_);
+    rows.ForEach(this->AttentionWork(run), [&](int64_t j) {
+      const int64_t row = rows.Row(j);
+      T* context = Data<T>(run, step_contexts_) + j * sizes_.width;
+      if (context_grad != nullptr) AddTo(context, context_grad + row * sizes_.width, sizes_.width);
+      AttendBackward(this->Seen(run, rows.steps, j),
+                     run.input(batch_query_).template data<T>() + (rows.step.first + j) * key_width,
+                     Weights(run, rows, j, weights_),
+                     AttentionOf(run, rows, j, context, queries + j * stride));
+      if (encoded_grad_ >= 0) {
+        std::copy_n(context, sizes_.width, Data<T>(run, all_contexts_) + row * sizes_.width);
+      }
+      std::copy_n(queries + j * stride, key_width, Data<T>(run, all_queries_) + row * key_width);
+      if (!this->query_weight_) AddTo(next + j * key_width, queries + j * stride, key_width);
+    });
+    if (!this->query_weight_) return;
+    this->query_weight_->Multiply(run, queries, rows.step.count, stride, true, next, sizes_.hidden);
+  }
+
+  // Returns the numbers of row j in an input like AttentionWeights, nullptr if it is absent.
+  const T* Weights(const KernelContext& run, const StepOfRows& rows, int64_t j, int input) const {
+    if (input < 0) return nullptr;
+    const int64_t tokens = SequenceRows(run.input(this->encoded_))[rows.steps.Index(j)].count();
+    return run.input(input).template data<T>() + this->WeightsOf(run, rows, j, tokens);
+  }
+
+  AttentionGradient<T> AttentionOf(const KernelContext& run, const StepOfRows& rows, int64_t j,
+                                   const T* context, T* query) const {
+    const int64_t first_token = this->FirstToken(run, rows.steps, j);
+    T* keys = OutputOrNull<T>(run, keys_grad_);
+    return {.context = context,
+            .weights = Weights(run, rows, j, weights_grad_),
+            .scores = Data<T>(run, step_scores_) + first_token,
+            .query = query,
+            .keys = keys == nullptr ? nullptr : keys + first_token * sizes_.key_width,
+            .score_weight = score_weight_grad_ < 0
+                                ? nullptr
+                                : Data<T>(run, score_weights_) + j * sizes_.key_width};
+  }
+
+  void WriteWeightGradients(const KernelContext& run, const StateRows<T>& before) const {
+    const SequenceRows targets(run.input(this->input_));
+    const int64_t rows = run.input(hidden_).shape()[0];
+    const MatrixRows<T> before_rows = BeforeRows(run, targets, before);
+    const MatrixRows<T> contexts{.first = run.input(context_).template data<T>(),
+                                 .stride = sizes_.width};
+    const T* gates = AllGates(run);
+    const T* queries = Data<T>(run, all_queries_);
+    const RowsProduct<T> gates_product = product_.WithColumns(sizes_.gates);
+    gates_product.Pack(run, {.first = gates, .stride = sizes_.gates}, rows);
+    if (context_weight_grad_ >= 0) {
+      gates_product.Multiply(run, contexts, sizes_.width, rows,
+                             run.output(context_weight_grad_).template data<T>());
+    }
+    if (weight_grad_ >= 0) {
+      this->cell_.WeightGradient(run, gates_product, before_rows, gates, rows,
+                                 run.output(weight_grad_).template data<T>());
+    }
+    if (query_weight_grad_ >= 0) {
+      const RowsProduct<T> query_product = product_.WithColumns(sizes_.key_width);
+      query_product.Pack(run, {.first = queries, .stride = sizes_.key_width}, rows);
+      query_product.Multiply(run, before_rows, sizes_.hidden, rows,
+                             run.output(query_weight_grad_).template data<T>());
+    }
+    WriteSum(run, bias_grad_, gates, rows, sizes_.gates);
+    WriteSum(run, query_bias_grad_, queries, rows, sizes_.key_width);
+    WriteSum(run, score_weight_grad_, Data<T>(run, score_weights_), targets.size(),
+             sizes_.key_width);
+  }
+
+  // Returns the states before all rows.
+  MatrixRows<T> BeforeRows(const KernelContext& run, const SequenceRows& targets,
+                           const StateRows<T>& before) const {
+    const int64_t size = sizes_.hidden;
+    const T** pointers = Data<const T*>(run, before_pointers_);
+    for (int64_t i = 0; i < targets.size(); ++i) {
+      const RowRange rows = targets[i];
+      for (int64_t row = rows.begin; row < rows.end; ++row) {
+        pointers[row] = row > rows.begin            ? before.rows + (row - 1) * size
+                        : before.initial != nullptr ? before.initial + i * size
+                                                    : before.zeros;
+      }
+    }
+    return {.each = pointers};
+  }
+
+  void WriteSum(const KernelContext& run, int output, const T* matrix, int64_t rows,
+                int64_t columns) const {
+    if (output >= 0) SumRows(matrix, rows, columns, columns, run.output(output).template data<T>());
+  }
+
+  // Of each sentence, the product of its weights, [rows, tokens], and the gradients of its
+  // contexts.
+  void WriteEncodedGradient(const KernelContext& run) const {
+    const SequenceRows targets(run.input(this->input_));
+    const SequenceRows sources(run.input(this->encoded_));
+    const RowsProduct<T> product = product_.WithColumns(sizes_.width);
+    const T* weights = run.input(weights_).template data<T>();
+    T* to = run.output(encoded_grad_).template data<T>();
+    for (int64_t i = 0; i < targets.size(); ++i) {
+      const int64_t rows = targets[i].count();
+      const int64_t tokens = sources[i].count();
+      product.Pack(run,
+                   {.first = Data<T>(run, all_contexts_) + targets[i].begin * sizes_.width,
+                    .stride = sizes_.width},
+                   rows);
+      product.Multiply(
+          run, {.first = weights + Data<int64_t>(run, this->first_weights_)[i], .stride = tokens},
+          tokens, rows, to + sources[i].begin * sizes_.width);
+    }
+  }
+
+  using DecoderKernel<T, Cell>::sizes_;
+  using DecoderKernel<T, Cell>::max_rows_;
+  using DecoderKernel<T, Cell>::max_sentences_;
+  int hidden_;
+  int context_;
+  int weights_;
+  int batch_gate_;
+  int batch_query_;
+  int hidden_grad_;
+  int context_grad_;
+  int weights_grad_;
+  int input_grad_;
+  int encoded_grad_;
+  int keys_grad_;
+  int h0_grad_;
+  int weight_grad_;
+  int context_weight_grad_;
+  int bias_grad_;
+  int query_weight_grad_;
+  int query_bias_grad_;
+  int score_weight_grad_;
+  RowsProduct<T> product_;
+  // Workspaces. Of the rows of a step:
+  int next_;  // the gradient of the states, from later steps
+  int step_gates_;
+  int step_contexts_;
+  int step_queries_;
+  int step_scores_;
+  int score_weights_;  // the gradient of ScoreWeight by sequence
+  // Of all rows:
+  int all_gates_;
+  int all_contexts_;
+  int all_queries_;
+  int before_pointers_;
+};
+
+// Returns a kernel of the class template for the cell that the attribute names.
+template <typename T, template <typename, typename> class KernelOf>
+std::unique_ptr<Kernel> PrepareFor(PrepareContext& context) {
+  if (IsLstm(context)) return std::make_unique<KernelOf<T, LstmDecoderCell<T>>>(context);
+  return std::make_unique<KernelOf<T, GruDecoderCell<T>>>(context);
+}
+
+std::vector<AttrDef> Attributes() {
+  return {ChoiceAttr("cell", "gru", {"gru", "lstm"}, "The cell: that of gru_unit or lstm_unit."),
+          ChoiceAttr("score", "additive", {"additive", "dot"},
+                     "v · tanh(query + key), or query · key.")};
+}
+
+void AddGrad(OpRegistry& registry) {
+  OpDef def;
+  def.type = "attention_decoder_grad";
+  def.doc = "The gradients of the decoder with attention.";
+  const auto of_forward = [](const char* name, bool dispensable = false, bool shape_only = false) {
+    return SlotDef{.name = name,
+                   .doc = "Of attention_decoder.",
+                   .dispensable = dispensable,
+                   .shape_only = shape_only};
+  };
+  def.inputs = {of_forward("Input", false, true),
+                of_forward("Encoded"),
+                of_forward("Keys"),
+                of_forward("H0", true),
+                of_forward("C0", true),
+                of_forward("Weight"),
+                of_forward("ContextWeight"),
+                of_forward("Bias", true),
+                of_forward("QueryWeight", true),
+                of_forward("QueryBias", true, true),
+                of_forward("ScoreWeight", true),
+                of_forward("Hidden"),
+                of_forward("Context"),
+                of_forward("Cell", true),
+                of_forward("AttentionWeights"),
+                of_forward("BatchGate"),
+                of_forward("BatchQuery"),
+                of_forward("BatchCellPreAct", true),
+                {.name = "Hidden@GRAD", .doc = "The gradient of Hidden."},
+                {.name = "Context@GRAD", .doc = "The gradient of Context.", .dispensable = true},
+                {.name = "Cell@GRAD", .doc = "The gradient of Cell.", .dispensable = true},
+                {.name = "AttentionWeights@GRAD",
+                 .doc = "The gradient of AttentionWeights.",
+                 .dispensable = true}};
+  for (const char* slot : {"Input", "Encoded", "Keys", "H0", "C0", "Weight", "ContextWeight",
+                           "Bias", "QueryWeight", "QueryBias", "ScoreWeight"}) {
+    def.outputs.push_back(
+        {.name = GradName(slot), .doc = StrCat("Like ", slot, "."), .dispensable = true});
+  }
+  def.attrs = Attributes();
+  def.infer = InferGrad;
+  def.no_gradient_reason = "second derivatives are not provided";
+  def.kernel_dtype_slot = "Hidden@GRAD";
+  def.flop = GradFlop(Flop, {"Input@GRAD", "Weight@GRAD"});
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float, double>(
+      "attention_decoder_grad",
+      []<typename T>(PrepareContext& context) { return PrepareFor<T, GradKernel>(context); });
+}
+
+}  // namespace
+
+void RegisterAttentionDecoder(OpRegistry& registry) {
+  OpDef def;
+  def.type = "attention_decoder";
+  def.doc = "A recurrent decoder with attention over the rows of each sequence.";
+  def.inputs = {
+      {.name = "Input",
+       .doc = "Ragged, [rows, gates]: the words times their weights. gates: 3H of gru, for u, r "
+              "and c; 4H of lstm, for i, f, o and c~."},
+      {.name = "Encoded",
+       .doc = "Ragged, [tokens, E]: what the decoder looks at. As many sequences as Input."},
+      {.name = "Keys", .doc = "[tokens, A]: what each token is found by."},
+      {.name = "H0",
+       .doc = "[sequences, H]: the hidden state at the start; 0 if absent.",
+       .dispensable = true},
+      {.name = "C0",
+       .doc = "[sequences, H]: the cell of lstm at the start; 0 if absent.",
+       .dispensable = true},
+      {.name = "Weight", .doc = "[H, gates]: of the hidden state. Of gru as the op gru has it."},
+      {.name = "ContextWeight", .doc = "[E, gates]: of the context."},
+      {.name = "Bias", .doc = "[1, gates]; 0 if absent.", .dispensable = true},
+      {.name = "QueryWeight",
+       .doc = "[H, A]: makes the query of the hidden state; if absent, that is the query, and A is "
+              "H.",
+       .dispensable = true},
+      {.name = "QueryBias", .doc = "[A]; 0 if absent.", .dispensable = true},
+      {.name = "ScoreWeight", .doc = "[A, 1]: v of additive scores.", .dispensable = true}};
+  def.outputs = {
+      {.name = "Hidden", .doc = "[rows, H], ragged like Input."},
+      {.name = "Context", .doc = "[rows, E], ragged like Input.", .dispensable = true},
+      {.name = "Cell", .doc = "[rows, H], ragged like Input. Of lstm.", .dispensable = true},
+      {.name = "AttentionWeights",
+       .doc = "[pairs]: for each sequence a matrix, [its rows, the tokens of its sentence].",
+       .dispensable = true},
+      {.name = "BatchGate",
+       .doc = "[rows, gates]: the activated gates, in batch order.",
+       .dispensable = true,
+       .intermediate = true},
+      {.name = "BatchQuery",
+       .doc = "[rows, A]: the queries, in batch order.",
+       .dispensable = true,
+       .intermediate = true},
+      {.name = "BatchCellPreAct",
+       .doc = "[rows, H]: tanh of Cell, in batch order. Of lstm.",
+       .dispensable = true,
+       .intermediate = true}};
+  def.attrs = Attributes();
+  def.infer = Infer;
+  def.grad = GradOp("attention_decoder_grad",
+                    {"Input",
+                     "Encoded",
+                     "Keys",
+                     "H0",
+                     "C0",
+                     "Weight",
+                     "ContextWeight",
+                     "Bias",
+                     "QueryWeight",
+                     "QueryBias",
+                     "ScoreWeight",
+                     "Hidden",
+                     "Context",
+                     "Cell",
+                     "AttentionWeights",
+                     "BatchGate",
+                     "BatchQuery",
+                     "BatchCellPreAct",
+                     "Hidden@GRAD",
+                     "Context@GRAD",
+                     "Cell@GRAD",
+                     "AttentionWeights@GRAD"},
+                    {"Input@GRAD", "Encoded@GRAD", "Keys@GRAD", "H0@GRAD", "C0@GRAD", "Weight@GRAD",
+                     "ContextWeight@GRAD", "Bias@GRAD", "QueryWeight@GRAD", "QueryBias@GRAD",
+                     "ScoreWeight@GRAD"});
+  def.flop = Flop;
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float, double>(
+      "attention_decoder",
+      []<typename T>(PrepareContext& context) { return PrepareFor<T, ForwardKernel>(context); });
+  AddGrad(registry);
+}
+
+}  // namespace skiff

@@ -1,0 +1,45 @@
+// Attention of a decoder over the tokens of one sentence.
+//
+//   score_s = v · tanh(q + k_s), additive, or q · k_s      q: the query; k_s: the key of token s
+//   w       = softmax of the scores
+//   context = Σ w_s e_s                                    e_s: the encoder's state at token s
+#pragma once
+
+#include <cstdint>
+
+namespace skiff {
+
+// What one row of a decoder sees.
+template <typename T>
+struct AttendedTokens {
+  int64_t tokens = 0;
+  int64_t width = 0;                // E
+  int64_t key_width = 0;            // A
+  const T* encoded = nullptr;       // [tokens, E]
+  const T* keys = nullptr;          // [tokens, A]
+  const T* score_weight = nullptr;  // [A], v of additive scores; nullptr: products
+};
+
+// Compute the weights [tokens] and the context [E], zeros if there are no tokens.
+void Attend(const AttendedTokens<float>& seen, const float* query, float* weights, float* context);
+void Attend(const AttendedTokens<double>& seen, const double* query, double* weights,
+            double* context);
+
+template <typename T>
+struct AttentionGradient {
+  const T* context;  // [E], from the outside
+  const T* weights;  // [tokens], from the outside, or nullptr
+  T* scores;         // [tokens], set
+  T* query;          // [A], set
+  T* keys;           // [tokens, A], added to; or nullptr
+  T* score_weight;   // [A], added to; or nullptr. Of additive scores.
+};
+
+// Compute the gradient of all but the encoder's states, which is Σ w_s · gradient.context, summed
+// over the rows that see them.
+void AttendBackward(const AttendedTokens<float>& seen, const float* query, const float* weights,
+                    const AttentionGradient<float>& gradient);
+void AttendBackward(const AttendedTokens<double>& seen, const double* query, const double* weights,
+                    const AttentionGradient<double>& gradient);
+
+}  // namespace skiff
