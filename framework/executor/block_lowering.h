@@ -19,21 +19,6 @@
 
 namespace skiff {
 
-// The gradient half of a loop, prepared when its forward half was lowered.
-struct PreparedGradient {
-  // An output of the instruction, and the variable that it defines.
-  struct Definition {
-    size_t output = 0;
-    std::string name;
-    TensorMeta meta;
-  };
-
-  Instruction instruction = {};
-  std::vector<Definition> defines = {};
-  // Inputs of the instruction that are known only at the gradient op: the variables to read there.
-  std::vector<std::pair<size_t, std::string>> reads = {};
-};
-
 // Walks ops in order and keeps, for each name, the value that a read of it sees now. Each write
 // makes another value. So the plan is in SSA form, and no later analysis has to compare names,
 // except for scope variables, whose storage is shared by all their values.
@@ -49,6 +34,7 @@ class BlockLowering {
   const LoweringInputs& inputs() const { return inputs_; }
   const Block& block() const { return *block_; }
   Plan& plan() { return plan_; }
+  const Plan& plan() const { return plan_; }
   // Lowers ops of the gradient block from now on. It sees what the forward block has left.
   void EnterGradientBlock(const Block& block) { block_ = &block; }
   // Returns the blocks whose ops this lowers: that of the constructor, then the gradient block.
@@ -86,8 +72,8 @@ class BlockLowering {
   // Appends a copy of the value, for the op, and returns it.
   ValueId AppendCopy(const Op& op, const OpDef& def, size_t position, ValueId from);
 
-  // Gradient halves by the variable that ties them to their forward op.
-  std::map<std::string, PreparedGradient>& gradients() { return gradients_; }
+  // Gradient halves whose op hasn't come yet.
+  PreparedGradients& gradients() { return gradients_; }
 
   // Makes `value`, a feed, what the name means. An op must read it before one writes the variable.
   void AddFeed(const std::string& name, ValueId value);
@@ -133,7 +119,7 @@ class BlockLowering {
   std::map<std::string, std::optional<ArrayMeta>> array_reads_;  // nothing: nobody has written it
   // The metas of persistables that the program writes and the scope lacks.
   std::unordered_map<std::string, TensorMeta> created_;
-  std::map<std::string, PreparedGradient> gradients_;
+  PreparedGradients gradients_;
 };
 
 // Returns the meta of a tensor of the scope.

@@ -50,7 +50,8 @@ FeedMetas MetasOf(const FeedList& feeds) {
                                         .lod_level = static_cast<int32_t>(tensor.lod().size()),
                                         .layout = tensor.layout(),
                                         .persistable = false,
-                                        .lod = GroupOf(tensor)});
+                                        .lod = GroupOf(tensor),
+                                        .is_array = tensor.array() != nullptr});
   }
   return metas;
 }
@@ -138,8 +139,7 @@ struct CompiledProgram::State {
     std::erase_if(plans, [](const CachedPlan& plan) { return !plan.prepared->is_current(); });
     const auto found = std::ranges::find_if(plans, [&](const CachedPlan& plan) {
       return plan.prepared->first_op() == first_op && plan.fetches == fetches &&
-             (first_op == 0 || AreAlike(plan.prepared->arrays_before(), before->arrays_after())) &&
-             plan.prepared->BindFeeds(feeds);
+             (first_op == 0 || Follows(*plan.prepared)) && plan.prepared->BindFeeds(feeds);
     });
     if (found != plans.end()) {
       // The list is in the order of use, so that the plan at the back is the one to evict.
@@ -149,6 +149,12 @@ struct CompiledProgram::State {
     plans.push_front({fetches, MakePlanFor(feeds, fetches, first_op)});
     while (plans.size() > options.plan_cache_capacity) plans.pop_back();
     return plans.front().prepared;
+  }
+
+  // Returns whether the plan, of a later segment, begins with what the one before has left.
+  bool Follows(const PreparedPlan& plan) const {
+    return AreAlike(plan.arrays_before(), before->arrays_after()) &&
+           AreAlike(plan.gradients_before(), before->gradients_after());
   }
 
   // Makes a plan and binds it to the feeds.
@@ -424,7 +430,11 @@ struct CompiledProgram::State {
       RunPlanPasses(context, plan, passes);
     };
     auto arrays = std::make_shared<ArrayMetas>();
-    if (request.first_op > 0) *arrays = before->arrays_after();
+    PreparedGradients gradients;
+    if (request.first_op > 0) {
+      *arrays = before->arrays_after();
+      gradients = before->gradients_after();
+    }
     Segment segment = LowerSegment({.registry = *registry,
                                     .scope = *scope,
                                     .place = place,
@@ -432,8 +442,14 @@ struct CompiledProgram::State {
                                     .body_passes = [&](Plan* body) { run_passes(body, false); },
                                     .max_loop_iterations = options.max_loop_iterations,
                                     .rows_vary = request.rows_vary,
-                                    .arrays = arrays},
+                                    .arrays = arrays,
+                                    .gradients = gradients},
                                    *program, request.feeds, request.fetches, request.first_op);
+    // The gradient half of a loop knows the rows of the run by its plan alone, if it is in another
+    // segment.
+    const bool is_cut = !segment.gradients_before.empty() || !segment.gradients_after.empty();
+    SKIFF_ENFORCE(!is_cut || request.counts == nullptr, kUnimplemented,
+                  "a loop and its gradient in two segments: expected exact rows");
     run_passes(&segment.plan, true);
     return segment;
   }

@@ -998,31 +998,18 @@ class LoopLowering {
   std::map<std::pair<bool, std::string>, int> scope_outputs_;  // by half and name
 };
 
-// The gradient half finds in the scope what the forward half has found there, unless an op in
-// between has written it.
-void CheckScopeIsAsBefore(BlockLowering* outer, const Op& op, const Instruction& instruction) {
-  for (const ValueId input : instruction.inputs) {
-    if (!input || outer->plan()[input].storage != Storage::kScope) continue;
-    if (outer->plan()[input].meta.is_array) continue;
-    const std::string& name = outer->plan()[input].name;
-    SKIFF_ENFORCE(outer->Current(name) == input, kFailedPrecondition, op.type, ": reads \"", name,
-                  "\", which is overwritten after the loop; let that op write another variable");
-  }
-}
-
 // Emits the gradient half that was prepared with its forward op.
 void EmitGradient(BlockLowering* outer, const Op& op, const OpDef& def, size_t position) {
   const std::string* scopes = First(op.Input(SlotsOf(def.block->kind).scopes));
   const auto found =
       scopes == nullptr ? outer->gradients().end() : outer->gradients().find(*scopes);
   SKIFF_ENFORCE(found != outer->gradients().end(), kUnimplemented, op.type,
-                ": its forward op hasn't run in this part of the program: expected it in the same "
-                "block, without an op in between whose results' shapes depend on data");
+                ": expected its forward op before it in the same block");
   PreparedGradient prepared = std::move(found->second);
   outer->gradients().erase(found);
   Instruction& instruction = prepared.instruction;
   instruction.position = position;
-  CheckScopeIsAsBefore(outer, op, instruction);
+  CheckScopeIsAsBefore(*outer, instruction);
   auto loop = std::make_shared<Loop>(*instruction.loop);
   for (const auto& [input, name] : prepared.reads) {
     const ValueId value = outer->TryRead(name);
@@ -1062,6 +1049,17 @@ void LowerLoop(BlockLowering* outer, const Op& op, const OpDef& def, size_t posi
   }
   Throw(ErrorCode::kUnimplemented, op.type, ": each iteration would write larger elements to an ",
         "array than the one before: expected a bound on their rows");
+}
+
+void CheckScopeIsAsBefore(const BlockLowering& outer, const Instruction& gradient) {
+  const Plan& plan = outer.plan();
+  for (const ValueId input : gradient.inputs) {
+    if (!input || plan[input].storage != Storage::kScope || plan[input].meta.is_array) continue;
+    const std::string& name = plan[input].name;
+    SKIFF_ENFORCE(outer.Current(name) == input, kFailedPrecondition, gradient.op->type,
+                  ": reads \"", name,
+                  "\", which is overwritten after the loop; let that op write another variable");
+  }
 }
 
 }  // namespace skiff

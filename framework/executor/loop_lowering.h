@@ -20,4 +20,9 @@ namespace skiff {
 // what lowering throws for the ops of the blocks, with their places.
 void LowerLoop(BlockLowering* outer, const Op& op, const OpDef& def, size_t position);
 
+// Throws an Error (kFailedPrecondition) if an op between a loop and its gradient half, which is an
+// instruction of `outer` or will be one, has written a variable of the scope that the gradient half
+// reads: it must find there what the forward half has found.
+void CheckScopeIsAsBefore(const BlockLowering& outer, const Instruction& gradient);
+
 }  // namespace skiff

@@ -7,6 +7,7 @@
 #include "framework/analysis/op_uses.h"
 #include "framework/base/error.h"
 #include "framework/executor/block_lowering.h"
+#include "framework/executor/loop_lowering.h"
 #include "framework/tensor/dims_agree.h"
 
 namespace skiff {
@@ -29,7 +30,9 @@ class SegmentLowering {
                     .first_op = first_op,
                     .next_op = first_op,
                     .fetches = fetches,
-                    .arrays_before = *inputs_.arrays};
+                    .arrays_before = *inputs_.arrays,
+                    .gradients_before = inputs_.gradients};
+    TakeGradients();
     for (; segment.next_op < ops.size(); ++segment.next_op) {
       const Op& op = *ops[segment.next_op];
       if (ReadsUnknownShape(op, segment.next_op)) break;
@@ -52,6 +55,7 @@ class SegmentLowering {
     for (const std::string& name : segment.fetches) {
       block_.plan().fetches.push_back(Fetched(name));
     }
+    LeaveGradients(&segment);
     segment.plan = std::move(block_.plan());
     segment.arrays_after = *inputs_.arrays;
     return segment;
@@ -121,6 +125,44 @@ class SegmentLowering {
     return carried;
   }
 
+  void TakeGradients() {
+    for (auto [scopes, gradient] : inputs_.gradients) {
+      for (size_t i = 0; i < gradient.input_names.size(); ++i) {
+        const std::string& name = gradient.input_names[i];
+        if (!name.empty()) gradient.instruction.inputs[i] = block_.Read(name);
+      }
+      block_.gradients().emplace(scopes, std::move(gradient));
+    }
+  }
+
+  // Fetches what the gradient halves read whose ops are in later segments.
+  void LeaveGradients(Segment* segment) {
+    Plan& plan = block_.plan();
+    std::map<ValueId, std::string> names;
+    for (size_t i = 0; i < plan.fetches.size(); ++i) {
+      names.emplace(plan.fetches[i], segment->fetches[i]);
+    }
+    for (auto& [scopes, gradient] : block_.gradients()) {
+      CheckScopeIsAsBefore(block_, gradient.instruction);
+      const std::vector<ValueId>& inputs = gradient.instruction.inputs;
+      gradient.input_names.assign(inputs.size(), "");
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        if (!inputs[i]) continue;
+        if (plan[inputs[i]].storage == Storage::kScope) {
+          gradient.input_names[i] = plan[inputs[i]].name;
+          continue;
+        }
+        // No variable has such a name.
+        const auto [known, is_new] = names.emplace(inputs[i], StrCat(scopes, "/", i));
+        gradient.input_names[i] = known->second;
+        if (!is_new) continue;
+        segment->fetches.push_back(known->second);
+        plan.fetches.push_back(inputs[i]);
+      }
+    }
+    segment->gradients_after = block_.gradients();
+  }
+
   bool IsWrittenFrom(size_t first_op, const std::string& name) const {
     const auto& ops = block_.block().ops();
     return std::any_of(ops.begin() + static_cast<ptrdiff_t>(first_op), ops.end(),
@@ -159,6 +201,13 @@ bool AreAlike(const ArrayMeta& a, const ArrayMeta& b) {
 bool AreAlike(const ArrayMetas& a, const ArrayMetas& b) {
   return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
     return x.first == y.first && AreAlike(x.second, y.second);
+  });
+}
+
+bool AreAlike(const PreparedGradients& a, const PreparedGradients& b) {
+  return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
+    return x.first == y.first && x.second.instruction.loop == y.second.instruction.loop &&
+           x.second.input_names == y.second.input_names;
   });
 }
 

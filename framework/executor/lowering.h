@@ -31,6 +31,28 @@ using ArrayMetas = std::map<std::string, ArrayMeta>;  // by the array's name
 bool AreAlike(const ArrayMeta& a, const ArrayMeta& b);
 bool AreAlike(const ArrayMetas& a, const ArrayMetas& b);
 
+// The gradient half of a loop, prepared when its forward half was lowered.
+struct PreparedGradient {
+  // An output of the instruction, and the variable that it defines.
+  struct Definition {
+    size_t output = 0;
+    std::string name;
+    TensorMeta meta;
+  };
+
+  Instruction instruction = {};
+  std::vector<Definition> defines = {};
+  // Inputs of the instruction that are known only at the gradient op: the variables to read there.
+  std::vector<std::pair<size_t, std::string>> reads = {};
+  // If a later segment has the gradient op, the names under which it finds the inputs. Empty: none,
+  // or one of `reads`.
+  std::vector<std::string> input_names = {};
+};
+// By the variable that ties a gradient op to its forward op.
+using PreparedGradients = std::map<std::string, PreparedGradient>;
+// Returns whether plans with these are the same.
+bool AreAlike(const PreparedGradients& a, const PreparedGradients& b);
+
 // A part of a program whose shapes are all known when it begins: the ops from `first_op` up to
 // `next_op`. A segment ends before the first op that reads a value whose shape or LoD depends on
 // data, so most programs are one segment.
@@ -38,13 +60,16 @@ struct Segment {
   Plan plan;
   size_t first_op = 0;
   size_t next_op = 0;
-  // The variables that later segments read or that the user fetches: the plan's fetches, and the
-  // feeds of the next segment. Of the last segment: the user's fetches.
+  // The variables that later segments read or that the user fetches, and inputs of gradients_after:
+  // the plan's fetches, and the feeds of the next segment. Of the last segment: the user's fetches.
   std::vector<std::string> fetches;
   bool is_last = true;
   // The arrays when it begins and when it ends.
   ArrayMetas arrays_before = {};
   ArrayMetas arrays_after = {};
+  // The gradient halves that earlier segments have left to this one, and this one to later ones.
+  PreparedGradients gradients_before = {};
+  PreparedGradients gradients_after = {};
 };
 
 // Runs plan passes on the body of a loop: one iteration, its gradient half after the forward half.
@@ -64,6 +89,8 @@ struct LoweringInputs {
   bool rows_vary = false;
   // When the segment begins; lowering adds to it.
   std::shared_ptr<ArrayMetas> arrays = std::make_shared<ArrayMetas>();
+  // Segment::gradients_before.
+  PreparedGradients gradients = {};
 };
 
 // Returns the segment of the root block that begins with op `first_op`. Changes nothing else: a

@@ -35,6 +35,8 @@ PreparedPlan::PreparedPlan(Segment segment, const Inputs& inputs)
       fetched_names_(std::move(segment.fetches)),
       arrays_before_(std::move(segment.arrays_before)),
       arrays_after_(std::move(segment.arrays_after)),
+      gradients_before_(std::move(segment.gradients_before)),
+      gradients_after_(std::move(segment.gradients_after)),
       program_(inputs.program),
       registry_(*inputs.registry),
       scope_(*inputs.scope),

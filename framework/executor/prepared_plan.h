@@ -76,6 +76,9 @@ class PreparedPlan {
   // The arrays as they are when it begins and when it ends.
   const ArrayMetas& arrays_before() const { return arrays_before_; }
   const ArrayMetas& arrays_after() const { return arrays_after_; }
+  // Those of the Segment.
+  const PreparedGradients& gradients_before() const { return gradients_before_; }
+  const PreparedGradients& gradients_after() const { return gradients_after_; }
   // Gives the fetches to the caller, as the feeds of the next segment.
   FeedList TakeCarried();
   // Puts the scope back to what it was before the last run, since a later segment has failed.
@@ -130,6 +133,8 @@ class PreparedPlan {
   const std::vector<std::string> fetched_names_;
   const ArrayMetas arrays_before_;
   const ArrayMetas arrays_after_;
+  const PreparedGradients gradients_before_;
+  const PreparedGradients gradients_after_;
   std::shared_ptr<const Program> program_;
   const OpRegistry& registry_;
   Scope& scope_;
