@@ -105,7 +105,12 @@ class BodyTensors final : public ValueTensors {
     for (const ValueId id : body_.ids()) {
       const PlanValue& value = body_[id];
       tensor_of_[id] = &tensors_[id];
-      if (value.storage == Storage::kScope || value.storage == Storage::kMade) continue;
+      if (value.storage == Storage::kScope) continue;
+      if (value.storage == Storage::kMade) {
+        // The stack of a loop inside. If the gradient reads it, each iteration has one of its own.
+        tensors_[id] = Tensor::OfArray(std::make_shared<TensorArray>(body_.place));
+        continue;
+      }
       const int64_t bytes = StorageBytes(value.meta.shape, value.meta.dtype, value.meta.layout);
       tensors_[id] =
           Tensor(value.meta.shape, value.meta.dtype,
@@ -362,15 +367,7 @@ class LoopKernel final : public Kernel {
       return static_cast<char*>(context.output(output).raw_data()) + slot * slot_bytes;
     }
     return static_cast<char*>(
-        ArrayOf(context.output(output)).Make(slot, Shape({slot_bytes}), DType::kUint8).raw_data());
-  }
-
-  // Returns the array of an output, which it makes in the first run.
-  TensorArray& ArrayOf(Tensor& output) const {
-    if (output.array() == nullptr) {
-      output = Tensor::OfArray(std::make_shared<TensorArray>(body_.place));
-    }
-    return *output.array();
+        context.output(output).array()->Make(slot, Shape({slot_bytes}), DType::kUint8).raw_data());
   }
 
   // Whether stacks have as many slots as the loop needs.
@@ -426,7 +423,7 @@ class LoopKernel final : public Kernel {
     }
     EndIteration(context, t, done);
     if (loop_->history >= 0 && !loop_->is_gradient) {
-      rows_->Save(slot, &ArrayOf(context.output(loop_->history)));
+      rows_->Save(slot, context.output(loop_->history).array());
     }
   }
 
@@ -593,7 +590,7 @@ class LoopKernel final : public Kernel {
       if (body_[root].storage == Storage::kMade) {
         // The stack of a loop inside: an array of this iteration's own.
         TensorArray& arrays =
-            loop_->is_gradient ? *context.input(index).array() : ArrayOf(context.output(index));
+            *(loop_->is_gradient ? context.input(index) : context.output(index)).array();
         *tensors_.Of(root) = Tensor::OfArray(arrays.Nested(slot));
         continue;
       }
