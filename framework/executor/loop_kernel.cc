@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -83,10 +84,7 @@ struct Places {
     for (size_t i = 0; i < loop.body.instructions.size(); ++i) {
       if (loop.body.instructions[i].batching == Batching::kNone) continue;
       batches.emplace(i, end);
-      const BatchLayout layout(loop, i);
-      for (size_t k = 0; k < layout.values.size(); ++k) {
-        end += RoundUp(layout.BytesOf(loop.body, k), kBufferAlignment);
-      }
+      end += BatchLayout(loop, i).Bytes(loop.body);
     }
   }
 
@@ -195,7 +193,8 @@ class LoopKernel final : public Kernel {
     for (Step& step : steps_) {
       if (step.kernel) step.kernel->Bind();
     }
-    for (const auto& [index, place] : places_.batches) steps_[index].batch->Bind(memory_ + place);
+    for (const auto& [index, place] : places_.batches)
+      steps_[index].batch->rows->Bind(memory_ + place);
   }
 
   void Run(const KernelContext& context) override {
@@ -205,7 +204,7 @@ class LoopKernel final : public Kernel {
       if (step.reads_feed && step.kernel) step.kernel->Bind();
     }
     for (const auto& [index, place] : places_.batches) {
-      if (steps_[index].reads_feed) steps_[index].batch->Bind(memory_ + place);
+      if (steps_[index].reads_feed) steps_[index].batch->rows->Bind(memory_ + place);
     }
     rows_ ? rows_->NoteFeeds(context) : SetLoDs();
     // Whoever fed them may want to have them back.
@@ -235,12 +234,23 @@ class LoopKernel final : public Kernel {
     const Loop& loop;
     const BodyTensors& tensors;
   };
+  // An instruction with a batching.
+  struct Batch {
+    std::unique_ptr<LoopBatch> rows;
+    // Before: where the rows of later iterations are, in the parts of a stack or in the elements of
+    // an array from that of the index on.
+    const LoopFeed* part = nullptr;
+    ValueId array = {};
+    ValueId index = {};
+    // After: the sums that leave the loop, and how many have been added up in this run.
+    std::vector<const LoopFetch*> sums = {};
+    int64_t added = 0;
+  };
   struct Step {
     std::unique_ptr<BoundKernel> kernel;
-    std::unique_ptr<LoopBatch> batch;  // instead, if the instruction has a batching
-    int64_t sums = 0;                  // that have been added up in this run
-    bool reads_feed = false;           // an argument may be elsewhere in each run
-    bool moves = false;                // an argument is elsewhere in each iteration
+    std::optional<Batch> batch;  // instead
+    bool reads_feed = false;     // an argument may be elsewhere in each run
+    bool moves = false;          // an argument is elsewhere in each iteration
     bool sets_rows = false;
     bool varies = false;  // the rows of an argument do
     RowKernels for_rows;  // if `kernel` doesn't take fewer
@@ -271,6 +281,32 @@ class LoopKernel final : public Kernel {
     return std::ranges::count(loop_->stashes, value, &LoopStash::value) > 0;
   }
 
+  Batch MakeBatch(size_t i, uint64_t op_id) {
+    const Instruction& instruction = body_.instructions[i];
+    Batch batch{.rows = std::make_unique<LoopBatch>(*loop_, i, std::move(prepared_[i]), op_id,
+                                                    &tensors_, scope_, &state_)};
+    if (instruction.batching == Batching::kAfter) {
+      for (const LoopFetch& fetch : loop_->fetches) {
+        if (std::ranges::count(instruction.outputs, fetch.value) == 0) continue;
+        batch.sums.push_back(&fetch);
+        summed_after_.insert(&fetch);
+      }
+      return batch;
+    }
+    const ValueId rows = instruction.InputIn(instruction.def->rows->inputs.front());
+    const auto feed = std::ranges::find(loop_->feeds, rows, &LoopFeed::value);
+    if (feed != loop_->feeds.end()) {
+      batch.part = &*feed;
+      return batch;
+    }
+    const Instruction& read = *std::ranges::find_if(
+        body_.instructions,
+        [&](const Instruction& other) { return std::ranges::count(other.outputs, rows) > 0; });
+    batch.array = read.InputIn("X");
+    batch.index = read.InputIn("I");
+    return batch;
+  }
+
   void MakeSteps(const KernelContext& context) {
     state_.device = context.device();
     std::vector<Step> steps(prepared_.size());
@@ -284,8 +320,7 @@ class LoopKernel final : public Kernel {
             std::make_unique<BoundKernel>(std::move(prepared_[i]), instruction.workspace_bytes,
                                           body_, instruction, op_id, &tensors_, scope_, &state_);
       } else {
-        steps[i].batch = std::make_unique<LoopBatch>(*loop_, i, std::move(prepared_[i]), op_id,
-                                                     &tensors_, scope_, &state_);
+        steps[i].batch = MakeBatch(i, op_id);
       }
       for (const ValueId input : instruction.inputs) {
         steps[i].reads_feed |= input && body_[input].storage == Storage::kFeed;
@@ -375,8 +410,10 @@ class LoopKernel final : public Kernel {
 
   void Start(const KernelContext& context) {
     for (const auto& [index, place] : places_.batches) {
-      steps_[index].batch->Clear();
-      steps_[index].sums = 0;
+      Batch& batch = *steps_[index].batch;
+      batch.rows->Clear();
+      batch.added = 0;
+      if (poison_) batch.rows->Poison();
     }
     for (const LoopFeed& feed : loop_->feeds) {
       if (feed.kind != LoopFeed::Kind::kCarried) continue;
@@ -408,7 +445,7 @@ class LoopKernel final : public Kernel {
     for (size_t i = 0; i < steps_.size(); ++i) {
       try {
         if (steps_[i].batch) {
-          RunBatch(context, count, done, i);
+          RunBatch(context, count, done, &*steps_[i].batch);
         } else {
           rows_ ? RunWithRows(context, slot, i) : steps_[i].kernel->Run();
         }
@@ -429,68 +466,48 @@ class LoopKernel final : public Kernel {
 
   // ---- batches
 
-  void RunBatch(const KernelContext& context, int64_t count, int64_t done, size_t index) {
-    LoopBatch& batch = *steps_[index].batch;
-    const Instruction& instruction = body_.instructions[index];
-    if (instruction.batching == Batching::kAfter) {
-      if (batch.Collect()) return;
-      AddSums(context, index);
-      batch.Collect();
+  void RunBatch(const KernelContext& context, int64_t count, int64_t done, Batch* batch) {
+    LoopBatch& rows = *batch->rows;
+    if (!batch->sums.empty()) {
+      if (rows.Collect()) return;
+      AddSums(context, batch);
+      rows.Collect();
       return;
     }
-    if (batch.rows_left() == 0) {
-      batch.Clear();
-      const RowRule& rule = *instruction.def->rows;
-      FillBatch(context, count, done, instruction.InputIn(rule.inputs.front()), &batch);
-      batch.Run();
+    if (rows.rows_left() == 0) {
+      rows.Clear();
+      FillBatch(context, count, done, batch);
+      rows.Run();
     }
-    batch.Deal();
+    rows.Deal();
   }
 
-  // Gives a batch the rows of `value` in this iteration and in as many later ones as there is room
-  // for.
-  void FillBatch(const KernelContext& context, int64_t count, int64_t done, ValueId value,
-                 LoopBatch* batch) const {
-    const auto feed = std::ranges::find(loop_->feeds, value, &LoopFeed::value);
-    if (feed != loop_->feeds.end()) {
-      const Tensor& part = *tensors_.Of(value);
-      const auto* stack = static_cast<const char*>(context.input(feed->input).raw_data());
+  // Gives a batch the rows of this iteration and of as many later ones as fit.
+  void FillBatch(const KernelContext& context, int64_t count, int64_t done, Batch* batch) const {
+    if (batch->part != nullptr) {
+      const int64_t rows = tensors_.Of(batch->part->value)->shape()[0];
       for (int64_t i = done; i < count; ++i) {
         const int64_t t = loop_->descending ? count - 1 - i : i;
-        if (!batch->Append(stack + t * part.byte_count(), part.shape()[0])) return;
+        if (!batch->rows->Append(PartOf(context, *batch->part, t), rows)) return;
       }
       return;
     }
-    const auto writes = [&](const Instruction& instruction) {
-      return std::ranges::count(instruction.outputs, value) > 0;
-    };
-    const Instruction& read = *std::ranges::find_if(body_.instructions, writes);
-    const TensorArray& array = *tensors_.Of(read.InputIn("X"))->array();
-    const int64_t first = *tensors_.Of(read.InputIn("I"))->data<int64_t>();
-    for (int64_t i = first;; ++i) {
+    const TensorArray& array = *tensors_.Of(batch->array)->array();
+    for (int64_t i = *tensors_.Of(batch->index)->data<int64_t>();; ++i) {
       const Tensor* element = array.Find(i);
-      if (element == nullptr || !batch->Append(element->raw_data(), element->shape()[0])) return;
+      const bool is_there = element != nullptr;
+      if (!is_there || !batch->rows->Append(element->raw_data(), element->shape()[0])) return;
     }
   }
 
   // Adds what the rows of a batch sum up to to the results of the loop.
-  void AddSums(const KernelContext& context, size_t index) {
-    Step& step = steps_[index];
-    step.batch->Run();
-    for (const LoopFetch& fetch : loop_->fetches) {
-      if (std::ranges::count(body_.instructions[index].outputs, fetch.value) == 0) continue;
-      Add(*tensors_.Of(fetch.value), step.sums, &context.output(fetch.output));
+  void AddSums(const KernelContext& context, Batch* batch) {
+    batch->rows->Run();
+    for (const LoopFetch* fetch : batch->sums) {
+      Add(*tensors_.Of(fetch->value), batch->added, &context.output(fetch->output));
     }
-    ++step.sums;
-    step.batch->Clear();
-  }
-
-  bool IsSummedAfter(ValueId value) const {
-    return std::ranges::any_of(places_.batches, [&](const auto& batch) {
-      const Instruction& instruction = body_.instructions[batch.first];
-      return instruction.batching == Batching::kAfter &&
-             std::ranges::count(instruction.outputs, value) > 0;
-    });
+    ++batch->added;
+    batch->rows->Clear();
   }
 
   void StartRows(const KernelContext& context, int64_t slot) {
@@ -571,12 +588,16 @@ class LoopKernel final : public Kernel {
     return mixed ^ (mixed >> 31);
   }
 
+  // Returns the address of part t of the stack that a feed hands out.
+  char* PartOf(const KernelContext& context, const LoopFeed& feed, int64_t t) const {
+    const void* stack = context.input(feed.input).raw_data();
+    return static_cast<char*>(const_cast<void*>(stack)) + t * tensors_.Of(feed.value)->byte_count();
+  }
+
   void MovePointers(const KernelContext& context, int64_t t, int64_t slot) {
     for (const LoopFeed& feed : loop_->feeds) {
       if (feed.kind != LoopFeed::Kind::kPart) continue;
-      Tensor& part = *tensors_.Of(feed.value);
-      const Tensor& stack = context.input(feed.input);
-      part.Rebind(static_cast<char*>(const_cast<void*>(stack.raw_data())) + t * part.byte_count());
+      tensors_.Of(feed.value)->Rebind(PartOf(context, feed, t));
     }
     PlaceStashes(context, slot);
   }
@@ -649,7 +670,7 @@ class LoopKernel final : public Kernel {
           if (fetch.output >= 0) CopyData(value, context.output(fetch.output).raw_data());
           break;
         case LoopFetch::Kind::kSum:
-          if (fetch.output >= 0 && !IsSummedAfter(fetch.value)) {
+          if (fetch.output >= 0 && !summed_after_.contains(&fetch)) {
             Add(value, done, &context.output(fetch.output));
           }
           break;
@@ -714,12 +735,10 @@ class LoopKernel final : public Kernel {
 
   void Finish(const KernelContext& context, int64_t count) {
     for (const auto& [index, place] : places_.batches) {
-      const bool is_after = body_.instructions[index].batching == Batching::kAfter;
-      const bool has_rows = steps_[index].batch->rows() > 0;
-      // If no iteration had any, the sum is of none.
-      if (is_after && (has_rows || (steps_[index].sums == 0 && count > 0))) {
-        AddSums(context, index);
-      }
+      Batch& batch = *steps_[index].batch;
+      // If no iteration had any rows, the sum is of none.
+      const bool is_due = batch.rows->rows() > 0 || (batch.added == 0 && count > 0);
+      if (!batch.sums.empty() && is_due) AddSums(context, &batch);
     }
     for (const LoopFetch& fetch : loop_->fetches) {
       if (fetch.output < 0) continue;
@@ -748,6 +767,7 @@ class LoopKernel final : public Kernel {
   std::vector<PreparedKernel> prepared_;  // until the first Bind
   std::vector<Step> steps_;               // by instruction of the body
   std::vector<Stashed> stashed_;          // all values of each storage
+  std::set<const LoopFetch*> summed_after_;
   std::optional<ArenaPoison> poison_;
   std::optional<PlanLoDs> lods_;  // if a feed is ragged
   std::vector<const LoD*> feed_lods_;

@@ -1245,11 +1245,30 @@ TEST(BatchOverTime, MultipliesInputsBeforeAndSumsGradientsAfterTheIterations) {
                                                        "mul_grad of w after"));
 }
 
-// A batch has up to 512 rows, those of 170 iterations here.
+// A branch runs once, so there are no other rows to wait for.
+TEST(BatchOverTime, LeavesBranchesAlone) {
+  int64_t changes = 0;
+  CompileOptions options;
+  options.passes.plan_observer = [&](const PassReport& report, const Plan&) {
+    if (report.pass == "batch_over_time") changes += report.changes;
+  };
+  const auto build = [] {
+    const Variable x = layers::Data("x", {kBatch, 64});
+    const Variable flag = layers::Data("flag", {1}, DType::kBool);
+    const Variables out = layers::Cond(
+        flag, [&] { return Variables{layers::Fc(x, 64)}; }, [&] { return Variables{x * 2.0f}; });
+    return layers::Mean(layers::Square(out[0]));
+  };
+  Train(build, {{"x", Numbers({kBatch, 64}, 1)}, {"flag", Tensor::FromValues<bool>({1}, {true})}},
+        1, options);
+  EXPECT_EQ(changes, 0);
+}
+
+// A batch has up to 32 rows here, twice as many as the weights, those of 10 iterations.
 TEST(BatchOverTime, ComputesWhatTheIterationsComputeOneByOne) {
   CompileOptions one_by_one;
   one_by_one.passes.skip = {"batch_over_time"};
-  for (const int64_t steps : {1, 4, 30, 170, 171, 400}) {
+  for (const int64_t steps : {1, 2, 4, 10, 11, 30, 171}) {
     const FeedList feeds = {{"xs", Numbers({steps, kBatch, 16}, 1)}};
     for (const bool reverse : {false, true}) {
       const auto build = [&] { return WideStaticRnn(steps, reverse); };
