@@ -1,7 +1,6 @@
 #include "models/seq2seq/translator_program.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <vector>
 
@@ -56,12 +55,10 @@ struct Decoder {
   const Variables first_state;
 };
 
-// Returns whether there is room for a token, and a row of `ended` is 0.
-Variable GoesOn(const Variable& step, const Variable& most, const Variable& ended) {
-  const Variable all_ended =
-      layers::Cast(layers::ReduceMin(ended, {.keep_dim = true}), DType::kBool);
-  return layers::LogicalAnd(layers::LessThan(step, most),
-                            layers::LogicalNot(layers::Reshape(all_ended, {1})));
+// Returns whether there is room for a token, and an element of `open` is 1.
+Variable GoesOn(const Variable& step, const Variable& most, const Variable& open) {
+  const Variable one_is_open = layers::Cast(layers::ReduceMax(open), DType::kBool);
+  return layers::LogicalAnd(layers::LessThan(step, most), layers::Reshape(one_is_open, {1}));
 }
 
 Variable Next(const Variable& step) { return layers::Increment(layers::Assign(step)); }
@@ -81,11 +78,11 @@ std::unique_ptr<Program> BuildTranslator(const Seq2SeqOptions& options,
   const Decoder decoder(options);
   const Variable begin =
       decoder.ForEachSentence(1, DType::kInt64, static_cast<double>(TokenVocabulary::kBegin));
-  const Variable none_ended = decoder.ForEachSentence(1, DType::kInt64, 0.0);
+  const Variable all_open = decoder.ForEachSentence(1, DType::kInt64, 1.0);
   const Variable end = Int64(TokenVocabulary::kEnd);
   const Variable tokens = layers::CreateArray(DType::kInt64);
   const Variable weights = layers::CreateArray(DType::kFloat32);
-  Variables initial = {Int64(0), begin, none_ended};
+  Variables initial = {Int64(0), begin, all_open};
   initial.insert(initial.end(), decoder.first_state.begin(), decoder.first_state.end());
   layers::WhileLoop([&](const Variables& v) { return GoesOn(v[0], decoder.most, v[2]); },
                     [&](const Variables& v) {
@@ -96,8 +93,9 @@ std::unique_ptr<Program> BuildTranslator(const Seq2SeqOptions& options,
                       const Variable token = layers::TopK(scores, 1).indices;
                       layers::ArrayWrite(layers::Reshape(token, {-1}), v[0], tokens);
                       layers::ArrayWrite(layers::Reshape(decoded.weights, {-1}), v[0], weights);
-                      const Variable ends = layers::Cast(layers::Equal(token, end), DType::kInt64);
-                      Variables next = {Next(v[0]), token, layers::ElementwiseMax(v[2], ends)};
+                      const Variable goes_on =
+                          layers::Cast(layers::NotEqual(token, end), DType::kInt64);
+                      Variables next = {Next(v[0]), token, layers::ElementwiseMin(v[2], goes_on)};
                       next.insert(next.end(), decoded.state.begin(), decoded.state.end());
                       return next;
                     },
@@ -156,13 +154,13 @@ class Beam {
 struct Hypotheses {
   Variable token;   // the last one, int64
   Variable score;   // log(probability)
-  Variable ended;   // 1 or 0
+  Variable open;    // 1; 0 after the end
   Variable length;  // tokens, the end included
   Variables state;
 
   // Return what goes from step to step, and the opposite.
   Variables WithStep(const Variable& step) const {
-    Variables all = {step, token, score, ended, length};
+    Variables all = {step, token, score, open, length};
     all.insert(all.end(), state.begin(), state.end());
     return all;
   }
@@ -178,8 +176,8 @@ Variable FirstAndOthers(int64_t count, float first, float others) {
   return layers::AssignValue({1, count}, row);
 }
 
-// Hypothesis 0 of a sentence is empty, and the others don't exist. They count as ended, so nothing
-// but they themselves continues them.
+// Hypothesis 0 of a sentence is empty, and the others don't exist. They aren't open, so nothing but
+// they themselves continues them.
 Hypotheses FirstHypotheses(const Decoder& decoder, const Beam& beam) {
   const auto column = [](const Variable& x) { return layers::Reshape(x, {-1, 1}); };
   const auto rows = [&](float first, float others) {
@@ -190,7 +188,7 @@ Hypotheses FirstHypotheses(const Decoder& decoder, const Beam& beam) {
       .token = column(decoder.ForEachSentence(beam.width(), DType::kInt64,
                                               static_cast<double>(TokenVocabulary::kBegin))),
       .score = rows(0, kNever),
-      .ended = rows(0, 1),
+      .open = rows(1, 0),
       .length = rows(0, 0),
       .state = {}};
   for (const Variable& state : decoder.first_state) first.state.push_back(beam.Repeat(state));
@@ -208,6 +206,20 @@ Variable Ranked(const Beam& beam, const Variable& score, const Variable& length)
   return layers::Where(exists, score / penalty, score);
 }
 
+// Returns, for each hypothesis, 1 if it may become the best one of its sentence, or stay it: if it
+// is open, and would be the best one with the most tokens, all of them certain.
+Variable MayWin(const Beam& beam, const Hypotheses& hypotheses, const Variable& most) {
+  const auto by_sentence = [&](const Variable& x) {
+    return layers::Reshape(x, {-1, beam.width()});
+  };
+  const Variable now = by_sentence(Ranked(beam, hypotheses.score, hypotheses.length));
+  const Variable best = layers::Slice(now, {.axes = {1}, .starts = {0}, .ends = {1}});
+  const Variable in_the_end =
+      by_sentence(Ranked(beam, hypotheses.score, layers::Cast(most, DType::kFloat32)));
+  return layers::Cast(layers::GreaterEqual(in_the_end, best), DType::kFloat32) *
+         by_sentence(hypotheses.open);
+}
+
 struct Selection {
   Hypotheses hypotheses;
   Variable parents;  // [rows], int64: the row that each continues
@@ -221,12 +233,12 @@ Selection Select(const Beam& beam, const Hypotheses& before, const Variables& st
   const int64_t count = std::min(beam.width(), next.dims()[1]);
   const layers::TopKResult best = layers::TopK(next, count);
   // After its end a hypothesis continues with kEnd alone, which is certain.
-  const Variable is_open = layers::Scale(before.ended, {.scale = -1, .bias = 1});
+  const Variable ended = layers::Scale(before.open, {.scale = -1, .bias = 1});
   const Variable score =
-      before.score + (best.values * is_open + before.ended * FirstAndOthers(count, 0, kNever));
+      before.score + (best.values * before.open + ended * FirstAndOthers(count, 0, kNever));
   const Variable end = Int64(TokenVocabulary::kEnd);
-  const Variable token = (best.indices - end) * layers::Cast(is_open, DType::kInt64) + end;
-  const Variable length = before.length + is_open;
+  const Variable token = (best.indices - end) * layers::Cast(before.open, DType::kInt64) + end;
+  const Variable length = before.length + before.open;
 
   const Variable ranked = layers::Reshape(Ranked(beam, score, length), {-1, beam.width() * count});
   const Variable chosen = layers::TopK(ranked, beam.width()).indices;
@@ -238,12 +250,11 @@ Selection Select(const Beam& beam, const Hypotheses& before, const Variables& st
   };
   Hypotheses after = {.token = of_candidates(token),
                       .score = of_candidates(score),
-                      .ended = {},
+                      .open = {},
                       .length = layers::Gather(length, parents),
                       .state = {}};
-  after.ended =
-      layers::ElementwiseMax(layers::Gather(before.ended, parents),
-                             layers::Cast(layers::Equal(after.token, end), DType::kFloat32));
+  after.open = layers::Gather(before.open, parents) *
+               layers::Cast(layers::NotEqual(after.token, end), DType::kFloat32);
   for (const Variable& state : states) after.state.push_back(layers::Gather(state, parents));
   return {.hypotheses = after, .parents = parents};
 }
@@ -281,9 +292,9 @@ Path FollowBack(const Path& steps, const Variable& last_rows) {
 void CheckBeam(const BeamOptions& options) {
   SKIFF_ENFORCE(options.width >= 1, kInvalidArgument, "beam search: width = ", options.width,
                 ", expected at least 1");
-  SKIFF_ENFORCE(options.length_penalty >= 0 && std::isfinite(options.length_penalty),
+  SKIFF_ENFORCE(options.length_penalty >= 0 && options.length_penalty <= kLargestLengthPenalty,
                 kInvalidArgument, "beam search: length_penalty = ", options.length_penalty,
-                ", expected a number of at least 0");
+                ", expected a number from 0 to ", kLargestLengthPenalty);
 }
 
 std::unique_ptr<Program> BuildBeamTranslator(const Seq2SeqOptions& options,
@@ -298,7 +309,9 @@ std::unique_ptr<Program> BuildBeamTranslator(const Seq2SeqOptions& options,
   const Path steps;
   const Variable weights = layers::CreateArray(DType::kFloat32);
   const Hypotheses found = Hypotheses::Of(layers::WhileLoop(
-      [&](const Variables& v) { return GoesOn(v[0], decoder.most, Hypotheses::Of(v).ended); },
+      [&](const Variables& v) {
+        return GoesOn(v[0], decoder.most, MayWin(beam, Hypotheses::Of(v), decoder.most));
+      },
       [&](const Variables& v) {
         const Hypotheses before = Hypotheses::Of(v);
         const Variable word = decoder.network.Embed(layers::Reshape(before.token, {-1}));

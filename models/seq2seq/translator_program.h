@@ -24,6 +24,9 @@ struct TranslatorOutputs {
 // Seq2SeqNetwork refuses.
 std::unique_ptr<Program> BuildTranslator(const Seq2SeqOptions& options, TranslatorOutputs* outputs);
 
+// Useful ones are below 2, and with much larger ones the scores would all be 0.
+inline constexpr float kLargestLengthPenalty = 10;
+
 struct BeamOptions {
   int64_t width = 4;  // hypotheses of a sentence
   // Hypotheses are ranked by log(probability) / ((5 + tokens) / 6)^length_penalty (Wu et al. 2016,
@@ -47,14 +50,16 @@ struct BeamTranslatorOutputs {
 // Scores of hypotheses that don't exist, where there are fewer than `width`, are below this number.
 inline constexpr float kNoHypothesis = -1e25f;
 
-// Throws an Error (kInvalidArgument) for a width below 1, and a length_penalty that is negative or
-// no number.
+// Throws an Error (kInvalidArgument) for a width below 1, and a length_penalty that isn't in [0,
+// kLargestLengthPenalty].
 void CheckBeam(const BeamOptions& options);
 
-// Returns a program that translates by a beam search, until all hypotheses of all sentences have
-// ended or n tokens are written. One that has ended carries on with kEnd alone and keeps its score.
-// Throws what CheckBeam throws, and an Error (kInvalidArgument) for options that Seq2SeqNetwork
-// refuses.
+// Returns a program that translates by a beam search, until n tokens are written or the best
+// hypotheses of all sentences have ended and will stay the best ones: whatever the others, some of
+// them still open, go on with, their log(probability) can't rise. So the best hypothesis of a
+// sentence doesn't depend on the rest of the batch; how far its other ones have come does. One that
+// has ended carries on with kEnd alone and keeps its score. Throws what CheckBeam throws, and an
+// Error (kInvalidArgument) for options that Seq2SeqNetwork refuses.
 std::unique_ptr<Program> BuildBeamTranslator(const Seq2SeqOptions& options, const BeamOptions& beam,
                                              BeamTranslatorOutputs* outputs);
 

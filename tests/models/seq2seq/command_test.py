@@ -156,7 +156,7 @@ class Trained(Folder):
                          "--attention=text with --evaluate=" + self.table + ": expected one of them")
         self.assertIn("no_such_model", self.refused("translate", "--model=" + self.at("no_such_model")))
         self.assertIn("beam search: width = 0, expected at least 1", self.refused("translate", self.model, "--beam=0"))
-        self.assertIn("length_penalty = -1, expected a number of at least 0",
+        self.assertIn("length_penalty = -1, expected a number from 0 to 10",
                       self.refused("translate", self.model, "--beam=2", "--length_penalty=-1"))
         self.assertEqual(self.refused("translate", self.model, "--length_penalty=0.6"),
                          "--length_penalty=0.6 with --beam=1: expected a --beam of at least 2")

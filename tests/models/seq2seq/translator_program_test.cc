@@ -170,11 +170,12 @@ std::vector<Hypothesis> AllTranslations(Network* network, const Ids& source, siz
   return all;
 }
 
-// Returns the hypotheses of a beam search, the best one first.
-std::vector<Hypothesis> SearchByHand(Network* network, const Ids& source, const BeamOptions& beam) {
+// Returns the hypotheses of a beam search after so many steps, the best one first.
+std::vector<Hypothesis> SearchByHand(Network* network, const Ids& source, const BeamOptions& beam,
+                                     int64_t steps) {
   const auto rank = [&](const Hypothesis& h) { return Rank(h, double{beam.length_penalty}); };
   std::vector<Hypothesis> kept = {{}};
-  for (int64_t step = 0; step < kMost; ++step) {
+  for (int64_t step = 0; step < steps; ++step) {
     std::vector<Hypothesis> candidates;
     for (const Hypothesis& hypothesis : kept) {
       if (hypothesis.has_ended()) {
@@ -325,7 +326,9 @@ TEST_P(BeamTranslatorOfVariant, FindsWhatASearchByHandFinds) {
     const auto found = translator.Translate(kSentences, kMost);
     for (size_t s = 0; s < kSentences.size(); ++s) {
       SCOPED_TRACE(StrCat("sentence ", s));
-      ExpectSame(found[s], SearchByHand(&network_, kSentences[s], beam));
+      ExpectSame(found[s], SearchByHand(&network_, kSentences[s], beam, translator.steps()));
+      // It may have stopped early, but not too early.
+      ExpectSame({found[s][0]}, {SearchByHand(&network_, kSentences[s], beam, kMost)[0]});
       for (const Hypothesis& hypothesis : found[s]) {
         ended_early += hypothesis.tokens.size() < size_t{kMost} ? 1 : 0;
         open += hypothesis.has_ended() ? 0 : 1;
@@ -336,19 +339,23 @@ TEST_P(BeamTranslatorOfVariant, FindsWhatASearchByHandFinds) {
   EXPECT_GT(open, 0);
 }
 
-// The rows of a batch are those of its sentences, and plans for other batches serve it.
+// One plan serves sentences by themselves and batches in any order.
 TEST_P(BeamTranslatorOfVariant, SentencesOfOneBatchDoNotMix) {
-  BeamTranslator translator(&network_, {.width = 3, .length_penalty = 0.7f});
-  std::vector<std::vector<Hypothesis>> one_by_one;
-  for (const Ids& sentence : kSentences) {
-    one_by_one.push_back(translator.Translate({sentence}, kMost)[0]);
-  }
-  const auto together = translator.Translate(kSentences, kMost);
-  const auto reversed = translator.Translate({kSentences[2], kSentences[1], kSentences[0]}, kMost);
-  for (size_t s = 0; s < kSentences.size(); ++s) {
-    SCOPED_TRACE(StrCat("sentence ", s));
-    ExpectSame(together[s], one_by_one[s]);
-    ExpectSame(reversed[2 - s], one_by_one[s]);
+  const Sequences reversed = {kSentences.rbegin(), kSentences.rend()};
+  for (const bool ends : {true, false}) {
+    SCOPED_TRACE(ends ? "translations end" : "no translation ends");
+    if (!ends) network_.AddToScoreOfEnd(-30);
+    BeamTranslator translator(&network_, {.width = 3, .length_penalty = 0.7f});
+    const auto together = translator.Translate(kSentences, kMost);
+    const auto back = translator.Translate(reversed, kMost);
+    for (size_t s = 0; s < kSentences.size(); ++s) {
+      SCOPED_TRACE(StrCat("sentence ", s));
+      std::vector<Hypothesis> alone = translator.Translate({kSentences[s]}, kMost)[0];
+      ExpectSame(back[kSentences.size() - 1 - s], together[s]);
+      // By itself a sentence may stop earlier.
+      ExpectSame({together[s][0]}, {alone[0]});
+      if (!ends) ExpectSame(together[s], alone);
+    }
   }
 }
 
@@ -368,12 +375,13 @@ TEST(BeamTranslatorTest, RanksAllTranslationsIfTheBeamHoldsThem) {
     Order(&expected, double{length_penalty});
     BeamTranslator translator(&network, {.width = 40, .length_penalty = length_penalty});
     ExpectSame(translator.Translate({sentence}, 3)[0], expected);
+    EXPECT_EQ(translator.steps(), 3);
   }
 }
 
 TEST(BeamTranslatorTest, ALargePenaltyPrefersLongTranslations) {
   Network network(Tiny());
-  BeamTranslator translator(&network, {.width = 40, .length_penalty = 20});
+  BeamTranslator translator(&network, {.width = 40, .length_penalty = kLargestLengthPenalty});
   const auto found = translator.Translate({kSentences[0]}, 3)[0];
   ASSERT_THAT(found, SizeIs(40));
   EXPECT_THAT(found.front().tokens, SizeIs(3));
@@ -383,7 +391,7 @@ TEST(BeamTranslatorTest, ALargePenaltyPrefersLongTranslations) {
 // What doesn't exist must not come to life, however large the penalty is.
 TEST(BeamTranslatorTest, HasNoMoreHypothesesThanThereAre) {
   Network network(Tiny());
-  for (const float length_penalty : {0.0f, 1.0f, 50.0f, 1e4f}) {
+  for (const float length_penalty : {0.0f, 1.0f, kLargestLengthPenalty}) {
     SCOPED_TRACE(StrCat("length_penalty ", length_penalty));
     BeamTranslator translator(&network, {.width = 45, .length_penalty = length_penalty});
     EXPECT_THAT(translator.Translate({kSentences[0]}, 1)[0], SizeIs(4));
@@ -407,18 +415,42 @@ TEST(BeamTranslatorTest, StopsAtTheMostTokens) {
   }
 }
 
-// In each step the best hypothesis ends, and others go on. Those that have ended stay in the beam.
-TEST(BeamTranslatorTest, StopsWhenAllHypothesesHaveEnded) {
+// The others are open, but can't become better than it any more.
+TEST(BeamTranslatorTest, StopsWhenTheBestHypothesisHasEnded) {
   Network network(Small());
   network.AddToScoreOfEnd(30);
-  BeamTranslator translator(&network, {.width = 3});
+  BeamTranslator translator(&network, {.width = 3, .length_penalty = 1});
   for (const std::vector<Hypothesis>& hypotheses : translator.Translate(kSentences, 100)) {
     ASSERT_THAT(hypotheses, SizeIs(3));
     EXPECT_THAT(hypotheses[0].tokens, ElementsAre(kEnd));
-    EXPECT_THAT(hypotheses[1].tokens, ElementsAre(::testing::Ne(kEnd), kEnd));
-    EXPECT_THAT(hypotheses[2].tokens, ElementsAre(::testing::Ne(kEnd), kEnd));
+    EXPECT_THAT(hypotheses[1].tokens, ElementsAre(::testing::Ne(kEnd)));
+    EXPECT_THAT(hypotheses[2].tokens, ElementsAre(::testing::Ne(kEnd)));
   }
-  EXPECT_EQ(translator.steps(), 2);
+  EXPECT_EQ(translator.steps(), 1);
+}
+
+// An ended hypothesis isn't the best one before no open one can overtake it.
+TEST(BeamTranslatorTest, GoesOnWhileALongerTranslationMayBeBetter) {
+  Network network(Small());
+  network.AddToScoreOfEnd(1.25f);
+  struct Found {
+    size_t tokens;
+    int64_t steps;
+  };
+  const auto search = [&](float length_penalty) -> Found {
+    BeamTranslator translator(&network, {.width = 3, .length_penalty = length_penalty});
+    const Hypothesis best = translator.Translate({kSentences[0]}, 30)[0][0];
+    return {best.tokens.size(), translator.steps()};
+  };
+  const Found most_probable = search(0);
+  EXPECT_EQ(most_probable.tokens, 1u);
+  EXPECT_EQ(most_probable.steps, 1);
+  const Found not_overtaken = search(1);
+  EXPECT_EQ(not_overtaken.tokens, 1u);
+  EXPECT_EQ(not_overtaken.steps, 3);
+  const Found overtaken = search(2);
+  EXPECT_EQ(overtaken.tokens, 3u);
+  EXPECT_EQ(overtaken.steps, 3);
 }
 
 TEST(BeamTranslatorTest, RefusesOptionsThatCannotBe) {
@@ -428,11 +460,11 @@ TEST(BeamTranslatorTest, RefusesOptionsThatCannotBe) {
   };
   EXPECT_THAT(refused({.width = 0}), HasSubstr("width = 0, expected at least 1"));
   EXPECT_THAT(refused({.width = -2}), HasSubstr("width = -2, expected at least 1"));
-  for (const float penalty :
-       {-0.5f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+  for (const float penalty : {-0.5f, 10.5f, std::numeric_limits<float>::infinity(),
+                              std::numeric_limits<float>::quiet_NaN()}) {
     EXPECT_THAT(
         refused({.width = 2, .length_penalty = penalty}),
-        HasSubstr(StrCat("length_penalty = ", penalty, ", expected a number of at least 0")));
+        HasSubstr(StrCat("length_penalty = ", penalty, ", expected a number from 0 to 10")));
   }
   Seq2SeqOptions network = Small();
   network.cell = "rnn";
@@ -444,7 +476,7 @@ TEST(BeamTranslatorTest, RefusesOptionsThatCannotBe) {
 // beam_search_decode: hypotheses are rows of ragged variables, as many as there are.
 class FluidSearch {
  public:
-  FluidSearch(Network* network, int64_t width) : network_(network) {
+  FluidSearch(Network* network, int64_t width, int64_t steps) : network_(network) {
     Program startup;
     const ProgramGuard guard(&program_, &startup);
     const layers::BeamSearchOptions options = {.beam_size = width, .end_id = kEnd};
@@ -452,7 +484,7 @@ class FluidSearch {
     const Encoded encoded =
         layers_of.Encode(layers::Data(PairReader::kSource, {-1}, DType::kInt64, {.lod_level = 1}));
     const Variable step = layers::FillConstant({1}, DType::kInt64, 0);
-    const Variable most = layers::FillConstant({1}, DType::kInt64, double{kMost});
+    const Variable most = layers::FillConstant({1}, DType::kInt64, static_cast<double>(steps));
     const Variable ids = layers::CreateArray(DType::kInt64);
     const Variable scores = layers::CreateArray(DType::kFloat32);
     layers::ArrayWrite(layers::Data("ids", {-1, 1}, DType::kInt64, {.lod_level = 2}), step, ids);
@@ -536,8 +568,9 @@ class FluidSearch {
 TEST_P(BeamTranslatorOfVariant, FindsTheHypothesesOfTheOpsBeamSearch) {
   for (const int64_t width : {1, 2, 4, 9}) {
     SCOPED_TRACE(StrCat("width ", width));
-    const auto expected = FluidSearch(&network_, width).Translate(kSentences);
-    const auto found = BeamTranslator(&network_, {.width = width}).Translate(kSentences, kMost);
+    BeamTranslator translator(&network_, {.width = width});
+    const auto found = translator.Translate(kSentences, kMost);
+    const auto expected = FluidSearch(&network_, width, translator.steps()).Translate(kSentences);
     for (size_t s = 0; s < kSentences.size(); ++s) {
       ASSERT_EQ(found[s].size(), expected[s].size());
       for (size_t i = 0; i < found[s].size(); ++i) {
