@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <map>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -30,6 +30,7 @@
 #include "models/seq2seq/seq2seq.h"
 #include "models/seq2seq/token_vocabulary.h"
 #include "tests/harness/error_text.h"
+#include "tests/models/seq2seq/unrolled_decoder.h"
 #include "tests/models/seq2seq/variants.h"
 
 namespace skiff::models {
@@ -71,7 +72,6 @@ class Network {
       // Else all tokens would be about as probable.
       for (float& value : executor_.scope().FindMutable(name)->values<float>()) value *= 3;
     }
-    BuildUnrolled();
   }
 
   const Seq2SeqOptions& options() const { return options_; }
@@ -80,37 +80,12 @@ class Network {
   // Makes the end more probable, or less.
   void AddToScoreOfEnd(float score) {
     executor_.scope().FindMutable("scores.b")->values<float>()[kEnd] += score;
-    by_hand_.clear();
-  }
-
-  // What the network says of the token after the first ones of a translation.
-  struct Step {
-    std::vector<double> log_probabilities;
-    std::vector<float> attention;
-  };
-  const Step& After(const Ids& source, const Ids& tokens) {
-    Step& step = by_hand_[{source, tokens}];
-    if (!step.log_probabilities.empty()) return step;
-    FeedList feeds = {{PairReader::kSource, RaggedIds({source})}};
-    for (size_t t = 0; t < size_t{kMost}; ++t) {
-      int64_t word = TokenVocabulary::kBegin;
-      if (t > 0 && t <= tokens.size()) word = tokens[t - 1];
-      feeds.push_back({StrCat("word", t), Tensor::FromValues<int64_t>({1}, Ids{word})});
-    }
-    const std::vector<Tensor> found =
-        executor_.Run(unrolled_, feeds, {scores_[tokens.size()], weights_[tokens.size()]});
-    double sum = 0;
-    for (const float score : found[0].values<float>()) sum += std::exp(double{score});
-    for (const float score : found[0].values<float>()) {
-      step.log_probabilities.push_back(score - std::log(sum));
-    }
-    step.attention = found[1].ToVector<float>();
-    return step;
+    decoder_.Forget();
   }
 
   // Returns the hypothesis with another token behind it.
   Hypothesis Continued(const Ids& source, const Hypothesis& hypothesis, int64_t token) {
-    const Step& step = After(source, hypothesis.tokens);
+    const UnrolledDecoder::Step& step = decoder_.After(source, hypothesis.tokens);
     Hypothesis longer = hypothesis;
     longer.tokens.push_back(token);
     longer.score += step.log_probabilities[static_cast<size_t>(token)];
@@ -119,28 +94,9 @@ class Network {
   }
 
  private:
-  // One step after the other, without a loop.
-  void BuildUnrolled() {
-    Program startup;
-    const ProgramGuard guard(&unrolled_, &startup);
-    const Seq2SeqNetwork network(options_);
-    const Encoded encoded =
-        network.Encode(layers::Data(PairReader::kSource, {-1}, DType::kInt64, {.lod_level = 1}));
-    Variables state = network.FirstState(encoded);
-    for (int64_t t = 0; t < kMost; ++t) {
-      const Variable word = network.Embed(layers::Data(StrCat("word", t), {-1}, DType::kInt64));
-      const Decoded decoded = network.Step(word, state, encoded);
-      scores_.push_back(network.Scores(decoded.outputs, word).name());
-      weights_.push_back(decoded.weights.name());
-      state = decoded.state;
-    }
-  }
-
   Seq2SeqOptions options_;
   Executor executor_{Place::Cpu()};
-  Program unrolled_;
-  std::vector<std::string> scores_, weights_;
-  std::map<std::pair<Ids, Ids>, Step> by_hand_;
+  UnrolledDecoder decoder_{&executor_, options_, kMost};
 };
 
 double Rank(const Hypothesis& hypothesis, double length_penalty) {

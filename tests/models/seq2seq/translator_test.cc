@@ -10,12 +10,14 @@
 #include "framework/executor/executor.h"
 #include "framework/io/file.h"
 #include "framework/io/inference_model.h"
+#include "framework/io/parameters.h"
 #include "models/seq2seq/network_file.h"
 #include "models/seq2seq/pair_reader.h"
 #include "models/seq2seq/seq2seq.h"
 #include "models/seq2seq/translation_data.h"
 #include "tests/harness/error_text.h"
 #include "tests/harness/temp_directory.h"
+#include "tests/models/seq2seq/unrolled_decoder.h"
 #include "tests/models/seq2seq/variants.h"
 
 namespace skiff::models {
@@ -23,12 +25,16 @@ namespace {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::FloatNear;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Pointwise;
 using ::testing::SizeIs;
 
-// Trains on a few words that are turned around, and saves the model.
-void SaveTrained(const Variant& variant, const std::string& directory) {
+// Trains on a few words that are turned around, multiplies all parameters by a number, and saves
+// the model.
+void SaveTrained(const Variant& variant, const std::string& directory, int epochs = 150,
+                 float factor = 1) {
   const std::vector<TextPair> texts = {{"ab", "ba"}, {"cd", "dc"},   {"abc", "cba"},
                                        {"d", "d"},   {"dab", "bad"}, {"ca", "ac"}};
   std::vector<std::string> sides[2];
@@ -55,9 +61,12 @@ void SaveTrained(const Variant& variant, const std::string& directory) {
   CompiledProgram step = executor.Compile(*program.main);
   PairReader reader(&pairs, {.batch_size = 3, .shuffle = true});
   training::Batch batch;
-  for (int epoch = 0; epoch < 150; ++epoch) {
+  for (int epoch = 0; epoch < epochs; ++epoch) {
     reader.StartEpoch(epoch);
     while (reader.Next(&batch)) step.Run(batch.feeds, {program.loss});
+  }
+  for (const std::string& name : PersistableNames(*program.test)) {
+    for (float& value : executor.scope().FindMutable(name)->values<float>()) value *= factor;
   }
   SaveInferenceModel(directory, program.model_inputs, program.model_outputs, *program.model,
                      executor.scope(), {.files = {.params_filename = kCombinedParamsFile}});
@@ -112,9 +121,41 @@ TEST_F(TranslatorTest, SaysWhatEachTokenLookedAt) {
   EXPECT_EQ(of_beam.target_tokens, greedy.target_tokens);
   ASSERT_THAT(of_beam.attention, SizeIs(4));
   for (size_t t = 0; t < 4; ++t) {
-    EXPECT_THAT(of_beam.attention[t],
-                ::testing::Pointwise(::testing::FloatNear(1e-5f), greedy.attention[t]));
+    EXPECT_THAT(of_beam.attention[t], Pointwise(FloatNear(1e-5f), greedy.attention[t]));
   }
+}
+
+// What a network without any training finds often continues hypotheses that weren't the best.
+TEST(TranslatorWithoutTraining, TheAttentionIsThatOfTheChosenHypothesis) {
+  const TempDirectory directory;
+  SaveTrained(kVariants[0], directory.path(), 0, 4);
+  const std::string network = JoinPath(directory.path(), kNetworkFile);
+  const std::string vocabulary = JoinPath(directory.path(), kTargetVocabularyFile);
+  const auto target = TokenVocabulary::Parse(BytesOf(vocabulary), vocabulary);
+  const std::string source_path = JoinPath(directory.path(), kSourceVocabularyFile);
+  const auto source = TokenVocabulary::Parse(BytesOf(source_path), source_path);
+  Executor executor;
+  LoadInferenceModel(directory.path(), &executor.scope(), {.params_filename = kCombinedParamsFile});
+  UnrolledDecoder decoder(&executor, ParseNetwork(BytesOf(network), network), 10);
+  const std::vector<std::string> texts = {"ab", "cd", "abc", "d", "dab", "ca", "bcd", "dcab"};
+  const std::vector<Translation> greedy = Translator(directory.path()).Translate(texts, 10);
+  const std::vector<Translation> found =
+      Translator(directory.path(), {.width = 4, .length_penalty = 1}).Translate(texts, 10);
+  int others = 0;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    SCOPED_TRACE(texts[i]);
+    others += found[i].text == greedy[i].text ? 0 : 1;
+    std::vector<int64_t> tokens;
+    ASSERT_EQ(found[i].attention.size(), found[i].target_tokens.size());
+    for (size_t t = 0; t < found[i].attention.size(); ++t) {
+      EXPECT_THAT(
+          found[i].attention[t],
+          Pointwise(FloatNear(1e-5f), decoder.After(source.Encode(texts[i]), tokens).attention));
+      tokens.push_back(0);
+      while (target.token(tokens.back()) != found[i].target_tokens[t]) ++tokens.back();
+    }
+  }
+  EXPECT_GT(others, 0);
 }
 
 TEST_F(TranslatorTest, TranslatesTextsWithoutTokensToNothing) {
