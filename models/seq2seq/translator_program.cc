@@ -137,7 +137,8 @@ class Beam {
   Variable Repeat(const Variable& x) const { return layers::SequenceExpand(x, hypotheses_); }
 
  private:
-  // Returns [rows, 1], whose sequences are the sentences.
+  // Returns [rows, 1], whose sequences are the sentences. Nothing is fed that has such a LoD; that
+  // of the windows of images, here of one number each, follows from their number.
   static Variable HypothesesOf(const Decoder& decoder, int64_t width) {
     const Variable image =
         layers::Reshape(decoder.ForEachSentence(width, DType::kFloat32, 0.0), {-1, 1, 1, width});
