@@ -35,6 +35,10 @@ DEFINE_bool(tied_embeddings, false,
             "The table of the target's tokens also gives the scores of the tokens.");
 DEFINE_double(label_smoothing, 0,
               "The share of each label that all tokens get alike, in training only; below 1.");
+DEFINE_string(
+    decoder, "attention_decoder",
+    "How the decoder is trained: attention_decoder, one op for all steps, or dynamic_rnn, a "
+    "loop of ordinary layers, which --input_feeding always takes. The model is the same.");
 DEFINE_double(dropout, 0, "Of the vectors of tokens, and of what a token is chosen by.");
 
 namespace {
@@ -76,7 +80,8 @@ skiff::models::TrainingTask MakeTask(const skiff::models::TaskOptions& task_opti
                                    .input_feeding = FLAGS_input_feeding,
                                    .tied_embeddings = FLAGS_tied_embeddings,
                                    .dropout = static_cast<float>(FLAGS_dropout),
-                                   .label_smoothing = static_cast<float>(FLAGS_label_smoothing)},
+                                   .label_smoothing = static_cast<float>(FLAGS_label_smoothing),
+                                   .decoder = FLAGS_decoder},
                                   optimization, task_options.seed));
   return task;
 }
@@ -95,9 +100,9 @@ int main(int argc, char** argv) {
                          {"batch_size", "32"},
                          {"epochs", "6"}},
        .fixed_flags = {"attention", "bidirectional", "cell", "data", "dropout", "embedding",
-                       "held_back", "hidden", "input_feeding", "label_smoothing", "layers",
-                       "least_count", "longest", "most_tokens", "tied_embeddings", "tokens",
-                       "validation", "vocabulary_size"},
+                       "held_back", "hidden", "input_feeding", "label_smoothing",
+                       "layers", "least_count", "longest", "most_tokens", "tied_embeddings",
+                       "tokens", "validation", "vocabulary_size"},
        .make_task = MakeTask,
        .try_next = {"--attention=luong --input_feeding", "--data=SOURCE,TARGET --tokens=words"}});
 }

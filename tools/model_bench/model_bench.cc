@@ -32,9 +32,14 @@ DEFINE_string(
     "ernie_tiny, ernie_mini, ernie_mini_dropout (sequences of 128 tokens) or ernie_20_layers "
     "(334 parameter tensors, sequences of 32), char_lstm or char_gru (64 characters), or one "
     "recurrent layer over sequences as long as "
-    "sentences: lstm_512, gru_512, padded_lstm_512 or padded_gru_512");
+    "sentences: lstm_512, gru_512, padded_lstm_512 or padded_gru_512, or a translation model with "
+    "sentences of 30 tokens: seq2seq_gru_bahdanau or seq2seq_lstm_luong");
 DEFINE_string(optimizer, "momentum",
-              "momentum with L2 decay, or adam with L2 decay and clipping by the global norm");
+              "momentum with L2 decay, adam with L2 decay and clipping by the global norm, or "
+              "plain_adam with clipping alone");
+DEFINE_string(decoder, "attention_decoder",
+              "how seq2seq_gru_bahdanau and seq2seq_lstm_luong run their decoder: "
+              "attention_decoder, one op, or dynamic_rnn, a loop of layers");
 DEFINE_string(place, "cpu", "where to run; only cpu, since times and memory are measured there");
 DEFINE_bool(inference, false,
             "time the forward pass as in evaluation, with the loss, instead of training steps");
@@ -189,7 +194,8 @@ ModelWorkload WorkloadFromFlags(Executor* executor) {
                                      .length = FLAGS_length,
                                      .seed = static_cast<uint64_t>(FLAGS_seed),
                                      .trains = !FLAGS_inference,
-                                     .optimizer = FLAGS_optimizer};
+                                     .optimizer = FLAGS_optimizer,
+                                     .decoder = FLAGS_decoder};
   return FLAGS_saved_model.empty() ? MakeModelWorkload(FLAGS_model, options, executor)
                                    : LoadModelWorkload(FLAGS_saved_model, options, executor);
 }
@@ -244,6 +250,7 @@ nlohmann::json JsonOf(const Figures& figures) {
           {"threads", omp_get_max_threads()},
           {"steps", FLAGS_steps},
           {"optimizer", Trains() ? FLAGS_optimizer : ""},
+          {"decoder", FLAGS_decoder},
           {"seed", FLAGS_seed},
           {"kernels", FLAGS_kernels},
           {"passes", FLAGS_passes},
