@@ -100,9 +100,9 @@ int main(int argc, char** argv) {
                          {"batch_size", "32"},
                          {"epochs", "6"}},
        .fixed_flags = {"attention", "bidirectional", "cell", "data", "dropout", "embedding",
-                       "held_back", "hidden", "input_feeding", "label_smoothing",
-                       "layers", "least_count", "longest", "most_tokens", "tied_embeddings",
-                       "tokens", "validation", "vocabulary_size"},
+                       "held_back", "hidden", "input_feeding", "label_smoothing", "layers",
+                       "least_count", "longest", "most_tokens", "tied_embeddings", "tokens",
+                       "validation", "vocabulary_size"},
        .make_task = MakeTask,
        .try_next = {"--attention=luong --input_feeding", "--data=SOURCE,TARGET --tokens=words"}});
 }
