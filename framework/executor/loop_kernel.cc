@@ -15,6 +15,7 @@
 #include "framework/base/parallel.h"
 #include "framework/executor/arena_poison.h"
 #include "framework/executor/bound_kernel.h"
+#include "framework/executor/loop_batch.h"
 #include "framework/executor/loop_rows.h"
 #include "framework/executor/plan_lods.h"
 #include "framework/executor/row_kernels.h"
@@ -79,11 +80,21 @@ struct Places {
         }
       }
     }
+    for (size_t i = 0; i < loop.body.instructions.size(); ++i) {
+      if (loop.body.instructions[i].batching == Batching::kNone) continue;
+      batches.emplace(i, end);
+      const BatchLayout layout(loop, i);
+      for (size_t k = 0; k < layout.values.size(); ++k) {
+        end += RoundUp(layout.BytesOf(loop.body, k), kBufferAlignment);
+      }
+    }
   }
 
   std::vector<int64_t> carried;  // by feed, -1 for others
   // Stacked values whose kernels set their rows, until these are known.
   std::map<ValueId, int64_t> unsized;
+  // The rows of batched instructions.
+  std::map<size_t, int64_t> batches;
   int64_t end;
 };
 
@@ -169,21 +180,27 @@ class LoopKernel final : public Kernel {
       MakeSteps(context);
     } else {
       for (Step& step : steps_) {
-        step.kernel->FollowArena();
+        if (step.kernel) step.kernel->FollowArena();
         step.for_rows.ForEach([](BoundKernel& kernel) {
           kernel.FollowArena();
           kernel.Bind();
         });
       }
     }
-    for (Step& step : steps_) step.kernel->Bind();
+    for (Step& step : steps_) {
+      if (step.kernel) step.kernel->Bind();
+    }
+    for (const auto& [index, place] : places_.batches) steps_[index].batch->Bind(memory_ + place);
   }
 
   void Run(const KernelContext& context) override {
     state_.step = *context.step;
     PlaceFeeds(context);
     for (Step& step : steps_) {
-      if (step.reads_feed) step.kernel->Bind();
+      if (step.reads_feed && step.kernel) step.kernel->Bind();
+    }
+    for (const auto& [index, place] : places_.batches) {
+      if (steps_[index].reads_feed) steps_[index].batch->Bind(memory_ + place);
     }
     rows_ ? rows_->NoteFeeds(context) : SetLoDs();
     // Whoever fed them may want to have them back.
@@ -215,8 +232,10 @@ class LoopKernel final : public Kernel {
   };
   struct Step {
     std::unique_ptr<BoundKernel> kernel;
-    bool reads_feed = false;  // an argument may be elsewhere in each run
-    bool moves = false;       // an argument is elsewhere in each iteration
+    std::unique_ptr<LoopBatch> batch;  // instead, if the instruction has a batching
+    int64_t sums = 0;                  // that have been added up in this run
+    bool reads_feed = false;           // an argument may be elsewhere in each run
+    bool moves = false;                // an argument is elsewhere in each iteration
     bool sets_rows = false;
     bool varies = false;  // the rows of an argument do
     RowKernels for_rows;  // if `kernel` doesn't take fewer
@@ -254,9 +273,15 @@ class LoopKernel final : public Kernel {
       const Instruction& instruction = body_.instructions[i];
       steps[i].sets_rows = rows_ && instruction.sets_rows;
       steps[i].varies = rows_ && rows_->Varies(instruction);
-      steps[i].kernel = std::make_unique<BoundKernel>(
-          std::move(prepared_[i]), instruction.workspace_bytes, body_, instruction,
-          RandomOpId(instruction, trains_), &tensors_, scope_, &state_);
+      const uint64_t op_id = RandomOpId(instruction, trains_);
+      if (instruction.batching == Batching::kNone) {
+        steps[i].kernel =
+            std::make_unique<BoundKernel>(std::move(prepared_[i]), instruction.workspace_bytes,
+                                          body_, instruction, op_id, &tensors_, scope_, &state_);
+      } else {
+        steps[i].batch = std::make_unique<LoopBatch>(*loop_, i, std::move(prepared_[i]), op_id,
+                                                     &tensors_, scope_, &state_);
+      }
       for (const ValueId input : instruction.inputs) {
         steps[i].reads_feed |= input && body_[input].storage == Storage::kFeed;
         steps[i].moves |= Moves(input);
@@ -352,6 +377,10 @@ class LoopKernel final : public Kernel {
   bool CountsBefore() const { return loop_->iterations >= 0 || loop_->condition_input >= 0; }
 
   void Start(const KernelContext& context) {
+    for (const auto& [index, place] : places_.batches) {
+      steps_[index].batch->Clear();
+      steps_[index].sums = 0;
+    }
     for (const LoopFeed& feed : loop_->feeds) {
       if (feed.kind != LoopFeed::Kind::kCarried) continue;
       Tensor& tensor = *tensors_.Of(feed.value);
@@ -376,12 +405,16 @@ class LoopKernel final : public Kernel {
     StartRows(context, slot);
     MovePointers(context, t, slot);
     for (Step& step : steps_) {
-      if (step.moves && !step.varies) step.kernel->Bind();
+      if (step.moves && !step.varies && step.kernel) step.kernel->Bind();
     }
     if (poison_) poison_->PoisonAll();
     for (size_t i = 0; i < steps_.size(); ++i) {
       try {
-        rows_ ? RunWithRows(context, slot, i) : steps_[i].kernel->Run();
+        if (steps_[i].batch) {
+          RunBatch(context, count, done, i);
+        } else {
+          rows_ ? RunWithRows(context, slot, i) : steps_[i].kernel->Run();
+        }
         for (uint64_t* version : steps_[i].written_versions) ++*version;
         if (poison_) poison_->PoisonAfter(i);
       } catch (const Error& error) {
@@ -395,6 +428,72 @@ class LoopKernel final : public Kernel {
     if (loop_->history >= 0 && !loop_->is_gradient) {
       rows_->Save(slot, &ArrayOf(context.output(loop_->history)));
     }
+  }
+
+  // ---- batches
+
+  void RunBatch(const KernelContext& context, int64_t count, int64_t done, size_t index) {
+    LoopBatch& batch = *steps_[index].batch;
+    const Instruction& instruction = body_.instructions[index];
+    if (instruction.batching == Batching::kAfter) {
+      if (batch.Collect()) return;
+      AddSums(context, index);
+      batch.Collect();
+      return;
+    }
+    if (batch.rows_left() == 0) {
+      batch.Clear();
+      const RowRule& rule = *instruction.def->rows;
+      FillBatch(context, count, done, instruction.InputIn(rule.inputs.front()), &batch);
+      batch.Run();
+    }
+    batch.Deal();
+  }
+
+  // Gives a batch the rows of `value` in this iteration and in as many later ones as there is room
+  // for.
+  void FillBatch(const KernelContext& context, int64_t count, int64_t done, ValueId value,
+                 LoopBatch* batch) const {
+    const auto feed = std::ranges::find(loop_->feeds, value, &LoopFeed::value);
+    if (feed != loop_->feeds.end()) {
+      const Tensor& part = *tensors_.Of(value);
+      const auto* stack = static_cast<const char*>(context.input(feed->input).raw_data());
+      for (int64_t i = done; i < count; ++i) {
+        const int64_t t = loop_->descending ? count - 1 - i : i;
+        if (!batch->Append(stack + t * part.byte_count(), part.shape()[0])) return;
+      }
+      return;
+    }
+    const auto writes = [&](const Instruction& instruction) {
+      return std::ranges::count(instruction.outputs, value) > 0;
+    };
+    const Instruction& read = *std::ranges::find_if(body_.instructions, writes);
+    const TensorArray& array = *tensors_.Of(read.InputIn("X"))->array();
+    const int64_t first = *tensors_.Of(read.InputIn("I"))->data<int64_t>();
+    for (int64_t i = first;; ++i) {
+      const Tensor* element = array.Find(i);
+      if (element == nullptr || !batch->Append(element->raw_data(), element->shape()[0])) return;
+    }
+  }
+
+  // Adds what the rows of a batch sum up to to the results of the loop.
+  void AddSums(const KernelContext& context, size_t index) {
+    Step& step = steps_[index];
+    step.batch->Run();
+    for (const LoopFetch& fetch : loop_->fetches) {
+      if (std::ranges::count(body_.instructions[index].outputs, fetch.value) == 0) continue;
+      Add(*tensors_.Of(fetch.value), step.sums, &context.output(fetch.output));
+    }
+    ++step.sums;
+    step.batch->Clear();
+  }
+
+  bool IsSummedAfter(ValueId value) const {
+    return std::ranges::any_of(places_.batches, [&](const auto& batch) {
+      const Instruction& instruction = body_.instructions[batch.first];
+      return instruction.batching == Batching::kAfter &&
+             std::ranges::count(instruction.outputs, value) > 0;
+    });
   }
 
   void StartRows(const KernelContext& context, int64_t slot) {
@@ -553,7 +652,9 @@ class LoopKernel final : public Kernel {
           if (fetch.output >= 0) CopyData(value, context.output(fetch.output).raw_data());
           break;
         case LoopFetch::Kind::kSum:
-          if (fetch.output >= 0) Add(value, done, &context.output(fetch.output));
+          if (fetch.output >= 0 && !IsSummedAfter(fetch.value)) {
+            Add(value, done, &context.output(fetch.output));
+          }
           break;
       }
     }
@@ -615,6 +716,14 @@ class LoopKernel final : public Kernel {
   }
 
   void Finish(const KernelContext& context, int64_t count) {
+    for (const auto& [index, place] : places_.batches) {
+      const bool is_after = body_.instructions[index].batching == Batching::kAfter;
+      const bool has_rows = steps_[index].batch->rows() > 0;
+      // If no iteration had any, the sum is of none.
+      if (is_after && (has_rows || (steps_[index].sums == 0 && count > 0))) {
+        AddSums(context, index);
+      }
+    }
     for (const LoopFetch& fetch : loop_->fetches) {
       if (fetch.output < 0) continue;
       Tensor& output = context.output(fetch.output);
@@ -677,6 +786,16 @@ std::unique_ptr<Kernel> PrepareLoop(const KernelSelection& selection, Instructio
   of_body.rows_vary = selection.rows_vary || rows != nullptr;
   of_body.varies = [&](ValueId value) { return rows != nullptr && rows->Varies(value); };
   std::vector<PreparedKernel> kernels = PrepareKernels(of_body, &loop->body);
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    Batching& batching = loop->body.instructions[i].batching;
+    if (batching == Batching::kNone) continue;
+    std::optional<PreparedKernel> kernel = PrepareBatch(of_body, i, loop.get());
+    if (kernel) {
+      kernels[i] = std::move(*kernel);
+    } else {
+      batching = Batching::kNone;
+    }
+  }
   PlanStorage(&loop->body);
   instruction->workspace_bytes = {Places(*loop).end};
   instruction->loop = loop;

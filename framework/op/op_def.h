@@ -92,6 +92,19 @@ struct UpdateRule {
   std::vector<Power> powers;
 };
 
+// What an op does row by row, a row being an index of dim 0. It reads the inputs that aren't listed
+// here whole for each row.
+struct RowRule {
+  std::vector<std::string> inputs;   // all of the same rows
+  std::vector<std::string> outputs;  // row i depends on row i of `inputs` alone
+  std::vector<std::string> sums;     // outputs that add up a term for each row, whatever the order
+  // Another op that computes `sums` alone. It takes variables of this op, inputs and outputs, in
+  // slots of the same names, and has a RowRule itself. Empty: this op, without its other outputs.
+  std::string sums_by;
+  // Returns whether the rule holds for the op with these shapes and attributes. Empty: always.
+  std::function<bool(const OpContext&)> applies;
+};
+
 struct OpDef {
   std::string type;
   // The formula and its source, for documentation and messages.
@@ -125,6 +138,8 @@ struct OpDef {
   // Another op that recomputes some outputs of this one with the same bits and less work. It takes
   // variables of this op, inputs and outputs, in slots of the same names. Empty: none.
   std::string replayed_by;
+  // Set if the op treats rows one by one, so that a loop may run it on the rows of many iterations.
+  std::optional<RowRule> rows;
   // Set if the op updates parameters or their averages.
   std::optional<UpdateRule> update;
   // Set if the op runs a block (loops and branches): how values enter and leave it.

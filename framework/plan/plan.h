@@ -55,6 +55,14 @@ enum class InstructionKind {
   kLoop,   // runs a body: see loop.h
 };
 
+// How an instruction in the body of a loop, whose op has a RowRule, runs on the rows of several
+// iterations at once.
+enum class Batching {
+  kNone,    // it doesn't
+  kBefore,  // before the first of these iterations: what it reads is known then
+  kAfter,   // after the last one: its outputs are sums over the rows, which the body doesn't read
+};
+
 struct Loop;
 
 // How a fused instruction is cut; see fused_blocks.h.
@@ -80,6 +88,7 @@ struct Instruction {
   std::vector<bool> reads_data;
   // Whether only the kernel knows the rows and LoDs of the outputs (OpDef::sets_rows).
   bool sets_rows = false;
+  Batching batching = Batching::kNone;
   // Bytes of each workspace and their offsets in the arena. The bytes are known once the kernel is
   // prepared, for a fused instruction from the start.
   std::vector<int64_t> workspace_bytes;

@@ -225,6 +225,9 @@ class PlanPrinter {
 
   std::string MarksText(const Instruction& instruction) {
     std::string text = instruction.sets_rows ? " sets_rows" : "";
+    if (instruction.batching != Batching::kNone) {
+      text += instruction.batching == Batching::kBefore ? " before" : " after";
+    }
     text += WorkspacesText(instruction);
     if (instruction.block != 0) text += StrCat(" block=", instruction.block);
     if (instruction.position != next_position_) text += StrCat(" position=", instruction.position);

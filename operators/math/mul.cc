@@ -153,6 +153,8 @@ std::vector<AttrDef> Attributes() {
            .expected = "at least 1"}};
 }
 
+bool HasRowsAlone(const OpContext& context) { return context.IntAttr("x_num_col_dims") == 1; }
+
 double ProductFlop(const OpContext& context) {
   const Sizes sizes = SizesOf(context);
   // A multiplication and an addition for each term of each sum. In float64, since the count may
@@ -173,7 +175,8 @@ void RegisterMul(OpRegistry& registry) {
                 .attrs = Attributes(),
                 .infer = Infer,
                 .grad = GradOp("mul_grad", {"X", "Y", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"}),
-                .flop = ProductFlop});
+                .flop = ProductFlop,
+                .rows = RowRule{.inputs = {"X"}, .outputs = {"Out"}, .applies = HasRowsAlone}});
   registry.Add({.type = "mul_grad",
                 .doc = "The gradient of mul: dX = dOut * Y', dY = X' * dOut.",
                 .inputs = {{.name = "X", .doc = "The left factor."},
@@ -184,7 +187,11 @@ void RegisterMul(OpRegistry& registry) {
                 .attrs = Attributes(),
                 .infer = InferGrad,
                 .no_gradient_reason = "second derivatives are not provided",
-                .flop = GradFlop(ProductFlop, {"X@GRAD", "Y@GRAD"})});
+                .flop = GradFlop(ProductFlop, {"X@GRAD", "Y@GRAD"}),
+                .rows = RowRule{.inputs = {"X", "Out@GRAD"},
+                                .outputs = {"X@GRAD"},
+                                .sums = {"Y@GRAD"},
+                                .applies = HasRowsAlone}});
   registry.AddCpuKernels<float, double>("mul", []<typename T>(PrepareContext& context) {
     return PrepareProduct<T>(context, ProductOf(context));
   });

@@ -213,6 +213,10 @@ void AddGrad(OpRegistry& registry) {
   def.no_gradient_reason = "second derivatives are not provided";
   def.kernel_dtype_slot = "Hidden@GRAD";
   def.flop = GradFlop(Flop, {"Input@GRAD", "Weight@GRAD"});
+  def.rows = RowRule{.inputs = {"HiddenPrev", "Gate", "ResetHiddenPrev", "Hidden@GRAD"},
+                     .outputs = {"Input@GRAD", "HiddenPrev@GRAD"},
+                     .sums = {"Weight@GRAD", "Bias@GRAD"},
+                     .sums_by = "gru_unit_weight_grad"};
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(
       "gru_unit_grad", []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });

@@ -7,6 +7,7 @@
 #include <random>
 #include <ranges>
 #include <set>
+#include <source_location>
 #include <tuple>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "framework/builder/control.h"
 #include "framework/builder/control_flow.h"
 #include "framework/builder/data.h"
+#include "framework/builder/layer_call.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
 #include "framework/builder/optimizer/adam.h"
@@ -394,6 +396,7 @@ class Generator {
     if (!source) return;
     const bool trained = values_[*source].trained;
     if (trained) values_[*source].overwritable = false;
+    has_lookups_ = trained && Chance(0.5);
     const Variable x = VariableOf(*source);
     AddLayer(Chance(0.3)   ? LoopOverParts(x)
              : Chance(0.4) ? CountingLoop(x, 0)
@@ -465,7 +468,7 @@ class Generator {
   Variable SomeOps(const Variable& x, Variable state, int depth) {
     const int count = 1 + static_cast<int>(Below(4));
     for (int i = 0; i < count; ++i) {
-      switch (Below(depth < 2 ? 8 : 5)) {
+      switch (Below(depth < 2 ? 9 : 6)) {
         case 0:
           state = layers::Tanh(state);
           break;
@@ -482,9 +485,12 @@ class Generator {
           state = layers::Dropout(state, 0.25f);
           break;
         case 5:
-          state = CountingLoop(state, depth);
+          if (has_lookups_) state = layers::Tanh(state + Lookup(state.dims().back()));
           break;
         case 6:
+          state = CountingLoop(state, depth);
+          break;
+        case 7:
           state = LoopOverArray(state, depth);
           break;
         default:
@@ -492,6 +498,20 @@ class Generator {
       }
     }
     return layers::Tanh(state);
+  }
+
+  // Returns a row [width] of a table, a new parameter. Its gradient may be sparse.
+  Variable Lookup(int64_t width) {
+    const std::string table = StrCat("table_", workload_.initial.size());
+    workload_.initial[table] = ToTensor(Uniform({3, width}, random_()), dtype_);
+    Var var{.name = table, .dtype = dtype_, .dims = {3, width}};
+    var.persistable = var.is_parameter = true;
+    main_->root()->CreateVar(std::move(var));
+    const Variable id = layers::FillConstant({1}, DType::kInt64, static_cast<double>(Below(3)));
+    const LayerCall call("lookup_table_v2", "", std::source_location::current());
+    Op op("lookup_table_v2");
+    op.SetInput("W", {table}).SetInput("Ids", {id.name()}).SetAttr("is_sparse", Chance(0.7));
+    return layers::Reshape(call.AppendFor(std::move(op)), {width});
   }
 
   // ---- training
@@ -561,7 +581,7 @@ class Generator {
     std::vector<Var> sources;
     for (const auto& var : root->vars()) {
       const bool read = (var->is_parameter || var->name.ends_with(kGradSuffix)) &&
-                        var->kind != VarKind::kLoDTensorArray;
+                        var->kind == VarKind::kLoDTensor;
       if (read && var->dtype == dtype_) sources.push_back(*var);
     }
     const auto& ops = root->ops();
@@ -656,6 +676,7 @@ class Generator {
   std::shared_ptr<Program> startup_;
   std::vector<Value> values_;
   std::vector<Feed> feeds_;
+  bool has_lookups_ = false;  // the loop that is being made
   Workload workload_;
 };
 

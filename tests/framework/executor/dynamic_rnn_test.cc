@@ -313,6 +313,44 @@ TEST(DynamicRnn, ARankTableInTheBodyOfALoop) {
   }
 }
 
+// With more weights than rows in an iteration.
+Variable WithWideGru() {
+  constexpr int64_t kWide = 24;
+  const Variable x = layers::Data("x", {-1, kWidth}, DType::kFloat64, {.lod_level = 1});
+  const Variable wide = layers::Fc(x, 2 * kWide, {.param_attr = {.name = "wide"}});
+  layers::DynamicRnn rnn;
+  rnn.Body([&] {
+    const Variable step = rnn.StepInput(wide);
+    const Variable before = rnn.Memory({kWide}, 0.5f, DType::kFloat64);
+    const Variable gates =
+        layers::Fc(step, 3 * kWide, {.param_attr = {.name = "gates"}, .bias_attr = std::nullopt});
+    const Variable state = layers::GruUnit(
+        gates, before, {.param_attr = {.name = "state"}, .bias_attr = ParamAttr{.name = "bias"}});
+    rnn.UpdateMemory(before, state);
+    rnn.StepOutput(state);
+  });
+  return layers::ReduceSum(layers::Square(rnn.Outputs()[0]));
+}
+
+// Weights meet the rows of many iterations at once, however many each has (batch_over_time).
+TEST(DynamicRnn, MultipliesTheRowsOfManyIterations) {
+  CompileOptions one_by_one;
+  one_by_one.passes.skip = {"batch_over_time"};
+  std::vector<FeedList> batches;
+  for (const Lengths& lengths :
+       {Lengths{3, 5, 2}, Lengths{1}, Lengths{1, 0, 3}, Lengths{200, 350, 7, 41}, Lengths{2, 2}}) {
+    batches.push_back({{"x", Batch{lengths, lengths}.Feeds(true)[0].second}});
+  }
+  CompileOptions together;
+  int64_t most = 0;
+  together.passes.plan_observer = [&](const PassReport& report, const Plan&) {
+    if (report.pass == "batch_over_time") most = std::max(most, report.changes);
+  };
+  ExpectNear(Train(WithWideGru, batches, together), Train(WithWideGru, batches, one_by_one));
+  // The inputs' product before; the gradients of its weights and of those of the state after.
+  EXPECT_EQ(most, 3);
+}
+
 // New lengths whose counts round up to the same capacity need no new plan.
 TEST(DynamicRnn, HasOnePlanForBatchesOfAboutTheSameSize) {
   Program main, startup;

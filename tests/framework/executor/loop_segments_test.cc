@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/builder/control.h"
 #include "framework/builder/control_flow.h"
 #include "framework/builder/data.h"
 #include "framework/builder/dynamic_rnn.h"
@@ -52,7 +53,10 @@ Variable Choose(const Variable& x, const Variable& mask, const std::string& name
 // The same in one segment.
 Variable ChooseByProducts(const Variable& x, const Variable& mask, const std::string& name) {
   const Variable chosen = layers::Cast(mask, DType::kFloat64);
-  return Layer(x, name + "a") * chosen + Layer(x, name + "b") * (1.0f - chosen);
+  // In this order, which decides about the first values of parameters.
+  const Variable a = Layer(x, name + "a");
+  const Variable b = Layer(x, name + "b");
+  return a * chosen + b * (1.0f - chosen);
 }
 
 using Choice = std::function<Variable(const Variable&, const Variable&, const std::string&)>;

@@ -1198,6 +1198,68 @@ TEST(LoopErrors, AConditionThatNeverChanges) {
   EXPECT_NE(text.find("max_loop_iterations"), std::string::npos) << text;
 }
 
+// ---- products for many iterations at once
+
+// h = tanh(x U + h W), with more weights than rows in an iteration.
+Variable WideStaticRnn(int64_t steps, bool reverse) {
+  constexpr int64_t kWide = 16;
+  const Variable xs = layers::Data("xs", {steps, kBatch, kWide});
+  layers::StaticRnn rnn({.reverse = reverse});
+  const Variable first = layers::FillConstant({kBatch, kWide}, DType::kFloat32, 0.0);
+  rnn.Body([&] {
+    const Variable x = rnn.StepInput(xs);
+    const Variable before = rnn.Memory(first);
+    const auto product = [&](const Variable& of, const char* name) {
+      return layers::Fc(of, kWide, {.param_attr = {.name = name}, .bias_attr = std::nullopt});
+    };
+    const Variable h = layers::Tanh(product(x, "u") + product(before, "w"));
+    rnn.UpdateMemory(before, h);
+    rnn.StepOutput(h);
+  });
+  return layers::Mean(layers::Square(rnn.Outputs()[0]));
+}
+
+TEST(BatchOverTime, MultipliesInputsBeforeAndSumsGradientsAfterTheIterations) {
+  Network network;
+  {
+    const ProgramGuard guard(&network.main, &network.startup);
+    network.loss = WideStaticRnn(4, false);
+    AppendBackward(DefaultOpRegistry(), &network.main, network.loss.name());
+  }
+  Executor executor(Place::Cpu());
+  executor.Run(network.startup);
+  const BoundProgram bound =
+      executor.Compile(network.main)
+          .Bind({{"xs", Numbers({4, kBatch, 16}, 1)}}, {network.loss, "w@GRAD", "u@GRAD"});
+  std::vector<std::string> batched;
+  for (const Instruction& instruction : bound.plan().instructions) {
+    if (instruction.kind != InstructionKind::kLoop) continue;
+    for (const Instruction& inside : instruction.loop->body.instructions) {
+      if (inside.batching == Batching::kNone) continue;
+      const bool is_before = inside.batching == Batching::kBefore;
+      batched.push_back(StrCat(inside.op->type, " of ", inside.op->Input("Y").front(),
+                               is_before ? " before" : " after"));
+    }
+  }
+  EXPECT_THAT(batched, ::testing::UnorderedElementsAre("mul of u before", "mul_grad of u after",
+                                                       "mul_grad of w after"));
+}
+
+// A batch has up to 512 rows, those of 170 iterations here.
+TEST(BatchOverTime, ComputesWhatTheIterationsComputeOneByOne) {
+  CompileOptions one_by_one;
+  one_by_one.passes.skip = {"batch_over_time"};
+  for (const int64_t steps : {1, 4, 30, 170, 171, 400}) {
+    const FeedList feeds = {{"xs", Numbers({steps, kBatch, 16}, 1)}};
+    for (const bool reverse : {false, true}) {
+      const auto build = [&] { return WideStaticRnn(steps, reverse); };
+      EXPECT_THAT(Train(build, feeds), ::testing::Pointwise(::testing::FloatNear(1e-5f),
+                                                            Train(build, feeds, 3, one_by_one)))
+          << steps << " steps";
+    }
+  }
+}
+
 TEST(LoopPlan, PrintsAndParses) {
   Network network;
   {

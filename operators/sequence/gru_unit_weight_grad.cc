@@ -1,0 +1,89 @@
+// gru_unit_weight_grad: the gradients of Weight and Bias of gru_unit from those of Input.
+//
+// With G the gradient of Input, [rows, 3H], whose columns belong to u, r and c:
+//
+//   dWeight  HiddenPrev' · G[:, u and r], and after it ResetHiddenPrev' · G[:, c]
+//   dBias    the sum of the rows of G
+//
+// The pass batch_over_time makes it: these sums over rows can wait until the rows of many time
+// steps are there.
+#include <string>
+#include <utility>
+
+#include "framework/base/element_count.h"
+#include "framework/base/error.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
+#include "operators/common/reduce.h"
+#include "operators/sequence/kernels/gru_weights.h"
+
+namespace skiff {
+namespace {
+
+void Infer(OpContext& context) {
+  const TensorMeta& before = context.Input("HiddenPrev");
+  SKIFF_ENFORCE(before.shape.rank() == 2, kInvalidArgument, context.op().type, ": HiddenPrev is ",
+                before.shape, ", expected a matrix");
+  const int64_t size = before.shape[1];
+  const int64_t gates = size < 0 ? -1 : MultiplyCounts(size, 3);
+  CheckInputLike(context, "ResetHiddenPrev", before.shape, before.dtype);
+  CheckInputLike(context, "Input@GRAD", {before.shape[0], gates}, before.dtype);
+  CheckInputLike(context, "Weight", {size, gates}, before.dtype);
+  context.SetOutputLike("Weight@GRAD", "Weight");
+  context.SetOutput("Bias@GRAD", {1, gates}, before.dtype);
+}
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  const Shape& before = context.Input("HiddenPrev").shape;
+  const int weight_grad = context.OutputIndex("Weight@GRAD");
+  return MakeRowsKernel([weight_gradient = GruWeightGradient<T>(context, before[1],
+                                                                weight_grad < 0 ? 0 : before[0]),
+                         size = before[1], hidden_prev = context.InputIndex("HiddenPrev"),
+                         reset_hidden = context.InputIndex("ResetHiddenPrev"),
+                         input_grad = context.InputIndex("Input@GRAD"), weight_grad,
+                         bias_grad = context.OutputIndex("Bias@GRAD")](const KernelContext& run) {
+    const int64_t rows = run.input(hidden_prev).shape()[0];
+    const T* gates = run.input(input_grad).data<T>();
+    if (weight_grad >= 0) {
+      weight_gradient.Run(run, rows, run.input(hidden_prev).data<T>(),
+                          run.input(reset_hidden).data<T>(), gates,
+                          run.output(weight_grad).data<T>());
+    }
+    if (bias_grad >= 0) {
+      AxisReduction({rows, 3 * size}, {true, false}).Sum(gates, run.output(bias_grad).data<T>());
+    }
+  });
+}
+
+double Flop(const OpContext& context) {
+  const Shape& weight = context.Input("Weight").shape;
+  return 2.0 * static_cast<double>(context.Input("HiddenPrev").shape[0]) *
+         static_cast<double>(weight[0]) * static_cast<double>(weight[1]);
+}
+
+}  // namespace
+
+void RegisterGruUnitWeightGrad(OpRegistry& registry) {
+  OpDef def;
+  def.type = "gru_unit_weight_grad";
+  def.doc = "The gradients of Weight and Bias of gru_unit, from what the other gradients leave.";
+  def.inputs = {{.name = "HiddenPrev", .doc = "[rows, H], of gru_unit."},
+                {.name = "ResetHiddenPrev", .doc = "[rows, H], of gru_unit."},
+                {.name = "Input@GRAD", .doc = "[rows, 3H]: the gradient of Input."},
+                {.name = "Weight", .doc = "[H, 3H], of gru_unit.", .shape_only = true}};
+  def.outputs = {{.name = "Weight@GRAD", .doc = "Like Weight.", .dispensable = true},
+                 {.name = "Bias@GRAD", .doc = "[1, 3H].", .dispensable = true}};
+  def.infer = Infer;
+  def.no_gradient_reason = "it is part of the backward pass only";
+  def.flop = Flop;
+  def.rows = RowRule{.inputs = {"HiddenPrev", "ResetHiddenPrev", "Input@GRAD"},
+                     .sums = {"Weight@GRAD", "Bias@GRAD"}};
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float, double>(
+      "gru_unit_weight_grad",
+      []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+}
+
+}  // namespace skiff
