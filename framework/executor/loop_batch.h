@@ -41,6 +41,7 @@ class LoopBatch {
   // one after the other (BatchLayout::BytesOf, each rounded up to kBufferAlignment).
   void Bind(char* memory);
 
+  const KernelDef* def() const { return kernel_.def(); }
   // The rows that are there, and how many of them are left to deal.
   int64_t rows() const { return filled_; }
   int64_t rows_left() const { return filled_ - dealt_; }

@@ -3,6 +3,8 @@
 // A run measures the machine's FMA peak first, then builds the model, warms up with 3 steps, times
 // --steps more, and compares the work of a step (its FLOP, counted from shapes) with the peak. The
 // split by op comes last, from a step of its own, because timing every instruction slows it down.
+// It has the ops of loops, too: "while > mul" is a mul in the body of a while, in all iterations,
+// and "while" what else the loop does.
 #include <gflags/gflags.h>
 #include <omp.h>
 
@@ -132,7 +134,10 @@ void PrintSplit(double peak_flops, BoundProgram* bound) {
     const InstructionTime& time = times[i];
     SplitRow& row = by_kernel[time.kernel.empty() ? time.type : time.type + " " + time.kernel];
     row.seconds += time.seconds;
-    row.flop += CountFlop(bound->plan(), bound->plan().instructions[i]);
+    // The ops of loops come behind, and have their FLOP in that of the loop.
+    const std::vector<Instruction>& instructions = bound->plan().instructions;
+    if (i < instructions.size() && instructions[i].kind != InstructionKind::kLoop)
+      row.flop += CountFlop(bound->plan(), instructions[i]);
     ++row.count;
     total += time.seconds;
   }
