@@ -7,9 +7,10 @@
 Needs PyTorch. The models are seq2seq_gru_bahdanau and seq2seq_lstm_luong of model_bench: a recurrent encoder, a decoder
 that attends to its states before each step, the scores of 8,000 tokens, Adam with clipping by the global norm. PyTorch's
 is written with nn.GRU or nn.LSTM, nn.GRUCell or nn.LSTMCell and torch.bmm; it runs eagerly and through torch.compile,
-with fused Adam. Skiff runs its decoder as one op and as a loop of layers. Columns are milliseconds a step and the peak
-memory in megabytes above what the process holds before it makes the model, each the least of the rounds; PyTorch's
-memory when it compiles includes the compiler's. Each side runs in a process of its own.
+with fused Adam. Skiff runs its decoder as one op and as a loop of layers. Columns are milliseconds a step, those of
+processor time, and the peak memory in megabytes above what the process holds before it makes the model, each the least
+of the rounds; PyTorch's memory when it compiles includes the compiler's. On a machine that others use, look at the
+processor time on one thread; threads also spend it waiting. Each side runs in a process of its own.
 """
 
 import argparse
@@ -97,7 +98,7 @@ def torch_step(torch, model, form, options):
 
 
 def time_torch(model, form, options):
-    """Prints {"step_ms", "model_rss_mb"}."""
+    """Prints {"step_ms", "step_cpu_ms", "model_rss_mb"}."""
     import torch  # after the number of threads is set
 
     torch.set_num_threads(options.threads)
@@ -107,12 +108,14 @@ def time_torch(model, form, options):
     for _ in range(3):
         step()
     times = []
+    cpu = time.process_time()
     for _ in range(options.steps):
         start = time.perf_counter()
         step()
         times.append(time.perf_counter() - start)
-    print(json.dumps({"step_ms": 1e3 * statistics.median(times), "model_rss_mb": peak_megabytes() - before,
-                      "version": torch.__version__}))
+    print(json.dumps({"step_ms": 1e3 * statistics.median(times),
+                      "step_cpu_ms": 1e3 * (time.process_time() - cpu) / options.steps,
+                      "model_rss_mb": peak_megabytes() - before}))
 
 
 def run_torch(model, form, options):
@@ -141,13 +144,12 @@ def compare(model, options):
     for _ in range(options.rounds):
         for form, runs in figures.items():
             runs.append((run_torch if form in TORCH_FORMS else run_skiff)(model, form, options))
-    least = {form: [min(run[name] for run in runs) for name in ("step_ms", "model_rss_mb")]
+    least = {form: [min(run[name] for run in runs) for name in ("step_ms", "step_cpu_ms", "model_rss_mb")]
              for form, runs in figures.items()}
-    fused = least.get(SKIFF_FORMS[0], [float("nan")] * 2)
-    for form, (milliseconds, megabytes) in least.items():
-        print("%-20s  %-18s %9.1f %9.2f %9.0f %9.2f   %s" %
-              (model, form, milliseconds, milliseconds / fused[0], megabytes, megabytes / fused[1],
-               " ".join("%.1f" % run["step_ms"] for run in figures[form])), flush=True)
+    fused = least.get(SKIFF_FORMS[0], [float("nan")] * 3)
+    for form, values in least.items():
+        print("%-20s  %-18s %s" % (model, form, " ".join("%9.1f %9.2f" % (value, value / of_op)
+                                                         for value, of_op in zip(values, fused))), flush=True)
 
 
 def main():
@@ -174,7 +176,7 @@ def main():
         return
     print("%d threads, %d sentences of %d tokens; milliseconds a step, megabytes above the start" %
           (options.threads, options.batch_size, options.length))
-    print("%-20s  %-18s %9s %9s %9s %9s   %s" % ("", "", "ms", "of the op", "MB", "of the op", "ms of each round"))
+    print("%-40s %s" % ("", " ".join("%9s %9s" % (name, "of the op") for name in ("ms", "CPU ms", "MB"))))
     for model in MODELS:
         if options.model in ("", model):
             compare(model, options)
