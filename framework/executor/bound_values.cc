@@ -33,6 +33,7 @@ BoundValues::BoundValues(const Plan& plan, Scope* scope, std::shared_ptr<SharedA
             Tensor(value.meta.shape, value.meta.dtype, memory_, offset, value.meta.layout);
       }
     }
+    BindStacks();
     // Last, since it needs every variable of the plan in the scope.
     CheckScopeOverlap(plan, *scope);
     // The destructor doesn't run for a constructor that throws.
@@ -70,6 +71,19 @@ bool BoundValues::FollowArena() {
     tensor.ShareLoD(std::move(lod));
   }
   return true;
+}
+
+// The position tells the stacks of one segment from those of another.
+void BoundValues::BindStacks() {
+  for (const Instruction& instruction : plan_.instructions) {
+    if (instruction.kind != InstructionKind::kLoop) continue;
+    for (size_t i = 0; i < instruction.outputs.size(); ++i) {
+      const ValueId output = instruction.outputs[i];
+      if (!output || plan_[output].storage != Storage::kMade) continue;
+      const std::string name = StrCat(instruction.position, "/", i);
+      tensors_[output] = Tensor::OfArray(arena_->Array(name));
+    }
+  }
 }
 
 void BoundValues::ReservePersistables() {

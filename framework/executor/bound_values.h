@@ -78,6 +78,8 @@ class BoundValues final : public ValueTensors {
   };
 
   void ReservePersistables();
+  // Lets loops stack to arrays that all plans share.
+  void BindStacks();
 
   const Plan& plan_;
   Scope& scope_;

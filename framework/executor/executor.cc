@@ -166,8 +166,11 @@ struct CompiledProgram::State {
     const bool rows_vary = HasRaggedFeed(metas) || first_op > 0;
     const CountClasses counts = rows_vary ? CountsOf(metas) : CountClasses();
     // Some ops refuse tensors without rows, and they do so when their kernels are prepared.
+    // The gradient half of a loop in an earlier segment is there, for the very rows.
+    const bool is_exact =
+        options.exact_rows || (first_op > 0 && !before->gradients_after().empty());
     const bool wants_capacity =
-        rows_vary && !options.exact_rows && std::ranges::count(counts.counts(), 0) == 0;
+        rows_vary && !is_exact && std::ranges::count(counts.counts(), 0) == 0;
     std::shared_ptr<PreparedPlan> prepared =
         wants_capacity ? PlanForCapacity(feeds, metas, fetches, first_op, counts) : nullptr;
     if (prepared == nullptr) {
@@ -445,11 +448,8 @@ struct CompiledProgram::State {
                                     .arrays = arrays,
                                     .gradients = gradients},
                                    *program, request.feeds, request.fetches, request.first_op);
-    // The gradient half of a loop knows the rows of the run by its plan alone, if it is in another
-    // segment.
-    const bool is_cut = !segment.gradients_before.empty() || !segment.gradients_after.empty();
-    SKIFF_ENFORCE(!is_cut || request.counts == nullptr, kUnimplemented,
-                  "a loop and its gradient in two segments: expected exact rows");
+    SKIFF_ENFORCE(request.counts == nullptr || segment.gradients_after.empty(), kUnimplemented,
+                  "the gradient of a loop is in a later segment: expected exact rows");
     run_passes(&segment.plan, true);
     return segment;
   }

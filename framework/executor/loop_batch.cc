@@ -6,48 +6,49 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
+#include "framework/plan/row_batch.h"
 #include "memory/allocator.h"
 
 namespace skiff {
-namespace {
-
-// Enough for a product with them to run at full speed.
-constexpr int64_t kBatchRows = 512;
-
-}  // namespace
-
 BatchLayout::BatchLayout(const Loop& loop, size_t index) {
   const Instruction& instruction = loop.body.instructions[index];
   const RowRule& rule = *instruction.def->rows;
-  const auto add = [&](const std::vector<std::string>& slots, const std::vector<SlotDef>& defs,
-                       bool are_inputs) {
-    for (const std::string& slot : slots) {
-      const auto def = std::ranges::find(defs, slot, &SlotDef::name);
-      if (def == defs.end()) continue;
-      const ValueId value = are_inputs ? instruction.InputIn(slot) : instruction.OutputIn(slot);
-      if (value && std::ranges::count(values, value) == 0) values.push_back(value);
-    }
+  const auto add = [&](ValueId value) {
+    if (value && std::ranges::count(values, value) == 0) values.push_back(value);
   };
-  add(rule.inputs, instruction.def->inputs, true);
-  add(rule.outputs, instruction.def->outputs, false);
-  const int64_t rows = std::max<int64_t>(1, loop.body[values.front()].meta.shape[0]);
-  capacity = rows * std::max<int64_t>(1, (kBatchRows + rows - 1) / rows);
-  if (loop.iterations >= 0)
-    capacity = std::min(capacity, rows * std::max<int64_t>(1, loop.iterations));
+  for (const std::string& slot : rule.inputs) add(instruction.InputIn(slot));
+  for (const std::string& slot : rule.outputs) {
+    if (instruction.def->FindOutput(slot) != nullptr) add(instruction.OutputIn(slot));
+  }
+  limit = MostBatchRows(loop.body, instruction);
+  const int64_t rows = loop.body[values.front()].meta.shape[0];
+  capacity = std::max<int64_t>(1, std::max(rows, limit));
+  if (loop.iterations > 0)
+    capacity = std::min(capacity, std::max<int64_t>(1, rows * loop.iterations));
 }
 
-int64_t BatchLayout::BytesOf(const Plan& body, size_t i) const {
-  const TensorMeta& meta = body[values[i]].meta;
-  Shape shape = meta.shape;
-  shape[0] = capacity;
-  return StorageBytes(shape, meta.dtype, meta.layout);
+TensorMeta BatchLayout::MetaOf(const Plan& body, size_t i) const {
+  TensorMeta meta = body[values[i]].meta;
+  meta.shape[0] = capacity;
+  return meta;
+}
+
+int64_t BatchLayout::Bytes(const Plan& body) const {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const TensorMeta meta = MetaOf(body, i);
+    bytes += RoundUp(StorageBytes(meta.shape, meta.dtype, meta.layout), kBufferAlignment);
+  }
+  return bytes;
 }
 
 std::optional<PreparedKernel> PrepareBatch(const KernelSelection& selection, size_t index,
                                            Loop* loop) {
   const BatchLayout layout(*loop, index);
   Plan wide = loop->body;
-  for (const ValueId value : layout.values) wide[value].meta.shape[0] = layout.capacity;
+  for (size_t i = 0; i < layout.values.size(); ++i) {
+    wide[layout.values[i]].meta = layout.MetaOf(wide, i);
+  }
   KernelSelection of_batch = selection;
   of_batch.rows_vary = true;
   Instruction instruction = loop->body.instructions[index];
@@ -62,12 +63,10 @@ LoopBatch::Values::Values(const Plan& body, const BatchLayout& layout, ValueTens
   for (const ValueId id : body.ids()) tensor_of_[id] = outer->Of(id);
   for (size_t i = 0; i < layout.values.size(); ++i) {
     const ValueId id = layout.values[i];
-    const TensorMeta& meta = body[id].meta;
-    Shape shape = meta.shape;
-    shape[0] = layout.capacity;
+    const TensorMeta meta = layout.MetaOf(body, i);
+    const int64_t bytes = StorageBytes(meta.shape, meta.dtype, meta.layout);
     tensors_[id] =
-        Tensor(shape, meta.dtype,
-               std::make_shared<Buffer>(nullptr, layout.BytesOf(body, i), body.place), 0);
+        Tensor(meta.shape, meta.dtype, std::make_shared<Buffer>(nullptr, bytes, body.place), 0);
     tensor_of_[id] = &tensors_[id];
   }
 }
@@ -81,42 +80,50 @@ LoopBatch::LoopBatch(const Loop& loop, size_t index, PreparedKernel kernel, uint
       kernel_(std::move(kernel), body_.instructions[index].workspace_bytes, body_,
               body_.instructions[index], op_id, &values_, scope, state) {
   for (size_t i = 0; i < layout_.values.size(); ++i) {
-    row_bytes_.push_back(layout_.BytesOf(body_, i) / layout_.capacity);
+    row_bytes_.push_back(values_.Of(layout_.values[i])->byte_count() / layout_.capacity);
   }
 }
 
 void LoopBatch::Bind(char* memory) {
+  memory_ = memory;
   for (size_t i = 0; i < layout_.values.size(); ++i) {
     values_.Of(layout_.values[i])->Rebind(memory);
-    memory += RoundUp(layout_.BytesOf(body_, i), kBufferAlignment);
+    memory += RoundUp(row_bytes_[i] * layout_.capacity, kBufferAlignment);
   }
   kernel_.FollowArena();
   kernel_.Bind();
 }
 
-bool LoopBatch::AppendTo(size_t i, const void* data, int64_t rows, int64_t* filled) {
-  if (*filled + rows > layout_.capacity) return false;
-  const int64_t row_bytes = row_bytes_[i];
-  if (rows * row_bytes > 0) {
-    std::memcpy(static_cast<char*>(values_.Of(layout_.values[i])->raw_data()) + *filled * row_bytes,
-                data, static_cast<size_t>(rows * row_bytes));
-  }
-  *filled += rows;
+void LoopBatch::Poison() {
+  constexpr int kNaN = 0xff;
+  std::memset(memory_, kNaN, static_cast<size_t>(layout_.Bytes(body_)));
+}
+
+void LoopBatch::Copy(size_t i, const void* data, int64_t rows) {
+  const int64_t bytes = rows * row_bytes_[i];
+  if (bytes == 0) return;
+  auto* to = static_cast<char*>(values_.Of(layout_.values[i])->raw_data());
+  std::memcpy(to + filled_ * row_bytes_[i], data, static_cast<size_t>(bytes));
+}
+
+bool LoopBatch::Append(const void* data, int64_t rows) {
+  if (!Fits(rows)) return false;
+  Copy(0, data, rows);
+  filled_ += rows;
   return true;
 }
 
 bool LoopBatch::Collect() {
   const int64_t rows = tensors_.Of(layout_.values.front())->shape()[0];
-  int64_t filled = filled_;
+  if (!Fits(rows)) return false;
   for (size_t i = 0; i < layout_.values.size(); ++i) {
     const Tensor& tensor = *tensors_.Of(layout_.values[i]);
     SKIFF_ENFORCE(tensor.shape()[0] == rows, kInvalidArgument, "\"", body_[layout_.values[i]].name,
                   "\" has ", tensor.shape()[0], " rows, \"", body_[layout_.values.front()].name,
                   "\" has ", rows, ": expected as many");
-    filled = filled_;
-    if (!AppendTo(i, tensor.raw_data(), rows, &filled)) return false;
+    Copy(i, tensor.raw_data(), rows);
   }
-  filled_ = filled;
+  filled_ += rows;
   return true;
 }
 

@@ -14,15 +14,18 @@
 
 namespace skiff {
 
-// How many rows run together, and whose they are.
+// Which rows run together, and the memory for them.
 struct BatchLayout {
   // `index`: of an instruction of the body with a batching.
   BatchLayout(const Loop& loop, size_t index);
 
-  int64_t capacity = 0;         // rows, at least those of one iteration
+  int64_t limit = 0;            // the most rows of several iterations
+  int64_t capacity = 0;         // the most rows at all: an iteration may have more than the limit
   std::vector<ValueId> values;  // of the body: the row inputs, then the row outputs
-  // Returns the bytes for the rows of values[i].
-  int64_t BytesOf(const Plan& body, size_t i) const;
+  // Returns the meta of the rows of values[i].
+  TensorMeta MetaOf(const Plan& body, size_t i) const;
+  // Returns the bytes of the memory for all of them, each from a multiple of kBufferAlignment.
+  int64_t Bytes(const Plan& body) const;
 };
 
 // Prepares the kernel of the instruction for as many rows as its batch may have, and sets its
@@ -37,19 +40,24 @@ class LoopBatch {
   LoopBatch(const Loop& loop, size_t index, PreparedKernel kernel, uint64_t op_id,
             ValueTensors* tensors, Scope* scope, const RunState* state);
 
-  // Must follow when memory has moved. `memory` has room for the rows of each value of the layout,
-  // one after the other (BatchLayout::BytesOf, each rounded up to kBufferAlignment).
+  // Must come before the first run, and again when memory or what the kernel reads has moved.
+  // `memory` has the layout's bytes.
   void Bind(char* memory);
+  // Fills the memory with NaN, so that a row that nobody has given shows.
+  void Poison();
 
   const KernelDef* def() const { return kernel_.def(); }
-  // The rows that are there, and how many of them are left to deal.
-  int64_t rows() const { return filled_; }
-  int64_t rows_left() const { return filled_ - dealt_; }
+  // Forgets all rows.
   void Clear() { filled_ = dealt_ = 0; }
-  // Adds rows of the instruction's only row input. Returns false if there is no room for them.
-  bool Append(const void* data, int64_t rows) { return AppendTo(0, data, rows, &filled_); }
-  // Adds those that the iteration has of all row inputs. Returns false if there is no room for
-  // them.
+  int64_t rows() const { return filled_; }
+  // The rows of the output that no iteration has taken yet.
+  int64_t rows_left() const { return filled_ - dealt_; }
+
+  // Adds rows of the instruction's only row input. Returns false, and adds nothing, if they are
+  // more than fit.
+  bool Append(const void* data, int64_t rows);
+  // Adds those that the iteration has of all row inputs. Returns false, and adds nothing, if they
+  // are more than fit.
   bool Collect();
   // Runs the kernel on the rows.
   void Run();
@@ -70,14 +78,16 @@ class LoopBatch {
     ValueTensors& outer_;
   };
 
-  // Adds rows of layout_.values[i] and moves *filled.
-  bool AppendTo(size_t i, const void* data, int64_t rows, int64_t* filled);
+  bool Fits(int64_t rows) const { return filled_ == 0 || filled_ + rows <= layout_.limit; }
+  // Copies rows behind those of layout_.values[i] that are there.
+  void Copy(size_t i, const void* data, int64_t rows);
 
   const Plan& body_;
   const BatchLayout layout_;
   ValueTensors& tensors_;
   Values values_;
   BoundKernel kernel_;
+  char* memory_ = nullptr;
   std::vector<int64_t> row_bytes_;  // by value of the layout
   int64_t filled_ = 0;              // rows
   int64_t dealt_ = 0;               // of the filled ones

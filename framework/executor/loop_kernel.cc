@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -85,10 +86,7 @@ struct Places {
     for (size_t i = 0; i < loop.body.instructions.size(); ++i) {
       if (loop.body.instructions[i].batching == Batching::kNone) continue;
       batches.emplace(i, end);
-      const BatchLayout layout(loop, i);
-      for (size_t k = 0; k < layout.values.size(); ++k) {
-        end += RoundUp(layout.BytesOf(loop.body, k), kBufferAlignment);
-      }
+      end += BatchLayout(loop, i).Bytes(loop.body);
     }
   }
 
@@ -107,7 +105,12 @@ class BodyTensors final : public ValueTensors {
     for (const ValueId id : body_.ids()) {
       const PlanValue& value = body_[id];
       tensor_of_[id] = &tensors_[id];
-      if (value.storage == Storage::kScope || value.storage == Storage::kMade) continue;
+      if (value.storage == Storage::kScope) continue;
+      if (value.storage == Storage::kMade) {
+        // The stack of a loop inside. If the gradient reads it, each iteration has one of its own.
+        tensors_[id] = Tensor::OfArray(std::make_shared<TensorArray>(body_.place));
+        continue;
+      }
       const int64_t bytes = StorageBytes(value.meta.shape, value.meta.dtype, value.meta.layout);
       tensors_[id] =
           Tensor(value.meta.shape, value.meta.dtype,
@@ -192,7 +195,8 @@ class LoopKernel final : public Kernel, public TimedBody {
     for (Step& step : steps_) {
       if (step.kernel) step.kernel->Bind();
     }
-    for (const auto& [index, place] : places_.batches) steps_[index].batch->Bind(memory_ + place);
+    for (const auto& [index, place] : places_.batches)
+      steps_[index].batch->rows->Bind(memory_ + place);
   }
 
   void Run(const KernelContext& context) override {
@@ -202,7 +206,7 @@ class LoopKernel final : public Kernel, public TimedBody {
       if (step.reads_feed && step.kernel) step.kernel->Bind();
     }
     for (const auto& [index, place] : places_.batches) {
-      if (steps_[index].reads_feed) steps_[index].batch->Bind(memory_ + place);
+      if (steps_[index].reads_feed) steps_[index].batch->rows->Bind(memory_ + place);
     }
     rows_ ? rows_->NoteFeeds(context) : SetLoDs();
     // Whoever fed them may want to have them back.
@@ -236,7 +240,7 @@ class LoopKernel final : public Kernel, public TimedBody {
     std::vector<InstructionTime> of_bodies;
     for (size_t i = 0; i < steps_.size(); ++i) {
       const Step& step = steps_[i];
-      const KernelDef* def = step.kernel ? step.kernel->def() : step.batch->def();
+      const KernelDef* def = step.kernel ? step.kernel->def() : step.batch->rows->def();
       times.push_back(TimeOf(body_, body_.instructions[i], def, step.seconds));
       if (step.kernel) StopBodyTiming(step.kernel->kernel(), &times.back(), &of_bodies);
     }
@@ -254,12 +258,23 @@ class LoopKernel final : public Kernel, public TimedBody {
     const Loop& loop;
     const BodyTensors& tensors;
   };
+  // An instruction with a batching.
+  struct Batch {
+    std::unique_ptr<LoopBatch> rows;
+    // Before: where the rows of later iterations are, in the parts of a stack or in the elements of
+    // an array from that of the index on.
+    const LoopFeed* part = nullptr;
+    ValueId array = {};
+    ValueId index = {};
+    // After: the sums that leave the loop, and how many have been added up in this run.
+    std::vector<const LoopFetch*> sums = {};
+    int64_t added = 0;
+  };
   struct Step {
     std::unique_ptr<BoundKernel> kernel;
-    std::unique_ptr<LoopBatch> batch;  // instead, if the instruction has a batching
-    int64_t sums = 0;                  // that have been added up in this run
-    bool reads_feed = false;           // an argument may be elsewhere in each run
-    bool moves = false;                // an argument is elsewhere in each iteration
+    std::optional<Batch> batch;  // instead
+    bool reads_feed = false;     // an argument may be elsewhere in each run
+    bool moves = false;          // an argument is elsewhere in each iteration
     bool sets_rows = false;
     bool varies = false;  // the rows of an argument do
     RowKernels for_rows;  // if `kernel` doesn't take fewer
@@ -291,6 +306,32 @@ class LoopKernel final : public Kernel, public TimedBody {
     return std::ranges::count(loop_->stashes, value, &LoopStash::value) > 0;
   }
 
+  Batch MakeBatch(size_t i, uint64_t op_id) {
+    const Instruction& instruction = body_.instructions[i];
+    Batch batch{.rows = std::make_unique<LoopBatch>(*loop_, i, std::move(prepared_[i]), op_id,
+                                                    &tensors_, scope_, &state_)};
+    if (instruction.batching == Batching::kAfter) {
+      for (const LoopFetch& fetch : loop_->fetches) {
+        if (std::ranges::count(instruction.outputs, fetch.value) == 0) continue;
+        batch.sums.push_back(&fetch);
+        summed_after_.insert(&fetch);
+      }
+      return batch;
+    }
+    const ValueId rows = instruction.InputIn(instruction.def->rows->inputs.front());
+    const auto feed = std::ranges::find(loop_->feeds, rows, &LoopFeed::value);
+    if (feed != loop_->feeds.end()) {
+      batch.part = &*feed;
+      return batch;
+    }
+    const Instruction& read = *std::ranges::find_if(
+        body_.instructions,
+        [&](const Instruction& other) { return std::ranges::count(other.outputs, rows) > 0; });
+    batch.array = read.InputIn("X");
+    batch.index = read.InputIn("I");
+    return batch;
+  }
+
   void MakeSteps(const KernelContext& context) {
     state_.device = context.device();
     std::vector<Step> steps(prepared_.size());
@@ -304,8 +345,7 @@ class LoopKernel final : public Kernel, public TimedBody {
             std::make_unique<BoundKernel>(std::move(prepared_[i]), instruction.workspace_bytes,
                                           body_, instruction, op_id, &tensors_, scope_, &state_);
       } else {
-        steps[i].batch = std::make_unique<LoopBatch>(*loop_, i, std::move(prepared_[i]), op_id,
-                                                     &tensors_, scope_, &state_);
+        steps[i].batch = MakeBatch(i, op_id);
       }
       for (const ValueId input : instruction.inputs) {
         steps[i].reads_feed |= input && body_[input].storage == Storage::kFeed;
@@ -387,15 +427,7 @@ class LoopKernel final : public Kernel, public TimedBody {
       return static_cast<char*>(context.output(output).raw_data()) + slot * slot_bytes;
     }
     return static_cast<char*>(
-        ArrayOf(context.output(output)).Make(slot, Shape({slot_bytes}), DType::kUint8).raw_data());
-  }
-
-  // Returns the array of an output, which it makes in the first run.
-  TensorArray& ArrayOf(Tensor& output) const {
-    if (output.array() == nullptr) {
-      output = Tensor::OfArray(std::make_shared<TensorArray>(body_.place));
-    }
-    return *output.array();
+        context.output(output).array()->Make(slot, Shape({slot_bytes}), DType::kUint8).raw_data());
   }
 
   // Whether stacks have as many slots as the loop needs.
@@ -403,8 +435,10 @@ class LoopKernel final : public Kernel, public TimedBody {
 
   void Start(const KernelContext& context) {
     for (const auto& [index, place] : places_.batches) {
-      steps_[index].batch->Clear();
-      steps_[index].sums = 0;
+      Batch& batch = *steps_[index].batch;
+      batch.rows->Clear();
+      batch.added = 0;
+      if (poison_) batch.rows->Poison();
     }
     for (const LoopFeed& feed : loop_->feeds) {
       if (feed.kind != LoopFeed::Kind::kCarried) continue;
@@ -437,7 +471,7 @@ class LoopKernel final : public Kernel, public TimedBody {
       try {
         const double start = is_timed_ ? SteadySeconds() : 0;
         if (steps_[i].batch) {
-          RunBatch(context, count, done, i);
+          RunBatch(context, count, done, &*steps_[i].batch);
         } else {
           rows_ ? RunWithRows(context, slot, i) : steps_[i].kernel->Run();
         }
@@ -453,74 +487,54 @@ class LoopKernel final : public Kernel, public TimedBody {
     }
     EndIteration(context, t, done);
     if (loop_->history >= 0 && !loop_->is_gradient) {
-      rows_->Save(slot, &ArrayOf(context.output(loop_->history)));
+      rows_->Save(slot, context.output(loop_->history).array());
     }
   }
 
   // ---- batches
 
-  void RunBatch(const KernelContext& context, int64_t count, int64_t done, size_t index) {
-    LoopBatch& batch = *steps_[index].batch;
-    const Instruction& instruction = body_.instructions[index];
-    if (instruction.batching == Batching::kAfter) {
-      if (batch.Collect()) return;
-      AddSums(context, index);
-      batch.Collect();
+  void RunBatch(const KernelContext& context, int64_t count, int64_t done, Batch* batch) {
+    LoopBatch& rows = *batch->rows;
+    if (!batch->sums.empty()) {
+      if (rows.Collect()) return;
+      AddSums(context, batch);
+      rows.Collect();
       return;
     }
-    if (batch.rows_left() == 0) {
-      batch.Clear();
-      const RowRule& rule = *instruction.def->rows;
-      FillBatch(context, count, done, instruction.InputIn(rule.inputs.front()), &batch);
-      batch.Run();
+    if (rows.rows_left() == 0) {
+      rows.Clear();
+      FillBatch(context, count, done, batch);
+      rows.Run();
     }
-    batch.Deal();
+    rows.Deal();
   }
 
-  // Gives a batch the rows of `value` in this iteration and in as many later ones as there is room
-  // for.
-  void FillBatch(const KernelContext& context, int64_t count, int64_t done, ValueId value,
-                 LoopBatch* batch) const {
-    const auto feed = std::ranges::find(loop_->feeds, value, &LoopFeed::value);
-    if (feed != loop_->feeds.end()) {
-      const Tensor& part = *tensors_.Of(value);
-      const auto* stack = static_cast<const char*>(context.input(feed->input).raw_data());
+  // Gives a batch the rows of this iteration and of as many later ones as fit.
+  void FillBatch(const KernelContext& context, int64_t count, int64_t done, Batch* batch) const {
+    if (batch->part != nullptr) {
+      const int64_t rows = tensors_.Of(batch->part->value)->shape()[0];
       for (int64_t i = done; i < count; ++i) {
         const int64_t t = loop_->descending ? count - 1 - i : i;
-        if (!batch->Append(stack + t * part.byte_count(), part.shape()[0])) return;
+        if (!batch->rows->Append(PartOf(context, *batch->part, t), rows)) return;
       }
       return;
     }
-    const auto writes = [&](const Instruction& instruction) {
-      return std::ranges::count(instruction.outputs, value) > 0;
-    };
-    const Instruction& read = *std::ranges::find_if(body_.instructions, writes);
-    const TensorArray& array = *tensors_.Of(read.InputIn("X"))->array();
-    const int64_t first = *tensors_.Of(read.InputIn("I"))->data<int64_t>();
-    for (int64_t i = first;; ++i) {
+    const TensorArray& array = *tensors_.Of(batch->array)->array();
+    for (int64_t i = *tensors_.Of(batch->index)->data<int64_t>();; ++i) {
       const Tensor* element = array.Find(i);
-      if (element == nullptr || !batch->Append(element->raw_data(), element->shape()[0])) return;
+      const bool is_there = element != nullptr;
+      if (!is_there || !batch->rows->Append(element->raw_data(), element->shape()[0])) return;
     }
   }
 
   // Adds what the rows of a batch sum up to to the results of the loop.
-  void AddSums(const KernelContext& context, size_t index) {
-    Step& step = steps_[index];
-    step.batch->Run();
-    for (const LoopFetch& fetch : loop_->fetches) {
-      if (std::ranges::count(body_.instructions[index].outputs, fetch.value) == 0) continue;
-      Add(*tensors_.Of(fetch.value), step.sums, &context.output(fetch.output));
+  void AddSums(const KernelContext& context, Batch* batch) {
+    batch->rows->Run();
+    for (const LoopFetch* fetch : batch->sums) {
+      Add(*tensors_.Of(fetch->value), batch->added, &context.output(fetch->output));
     }
-    ++step.sums;
-    step.batch->Clear();
-  }
-
-  bool IsSummedAfter(ValueId value) const {
-    return std::ranges::any_of(places_.batches, [&](const auto& batch) {
-      const Instruction& instruction = body_.instructions[batch.first];
-      return instruction.batching == Batching::kAfter &&
-             std::ranges::count(instruction.outputs, value) > 0;
-    });
+    ++batch->added;
+    batch->rows->Clear();
   }
 
   void StartRows(const KernelContext& context, int64_t slot) {
@@ -601,12 +615,16 @@ class LoopKernel final : public Kernel, public TimedBody {
     return mixed ^ (mixed >> 31);
   }
 
+  // Returns the address of part t of the stack that a feed hands out.
+  char* PartOf(const KernelContext& context, const LoopFeed& feed, int64_t t) const {
+    const void* stack = context.input(feed.input).raw_data();
+    return static_cast<char*>(const_cast<void*>(stack)) + t * tensors_.Of(feed.value)->byte_count();
+  }
+
   void MovePointers(const KernelContext& context, int64_t t, int64_t slot) {
     for (const LoopFeed& feed : loop_->feeds) {
       if (feed.kind != LoopFeed::Kind::kPart) continue;
-      Tensor& part = *tensors_.Of(feed.value);
-      const Tensor& stack = context.input(feed.input);
-      part.Rebind(static_cast<char*>(const_cast<void*>(stack.raw_data())) + t * part.byte_count());
+      tensors_.Of(feed.value)->Rebind(PartOf(context, feed, t));
     }
     PlaceStashes(context, slot);
   }
@@ -620,7 +638,7 @@ class LoopKernel final : public Kernel, public TimedBody {
       if (body_[root].storage == Storage::kMade) {
         // The stack of a loop inside: an array of this iteration's own.
         TensorArray& arrays =
-            loop_->is_gradient ? *context.input(index).array() : ArrayOf(context.output(index));
+            *(loop_->is_gradient ? context.input(index) : context.output(index)).array();
         *tensors_.Of(root) = Tensor::OfArray(arrays.Nested(slot));
         continue;
       }
@@ -679,7 +697,7 @@ class LoopKernel final : public Kernel, public TimedBody {
           if (fetch.output >= 0) CopyData(value, context.output(fetch.output).raw_data());
           break;
         case LoopFetch::Kind::kSum:
-          if (fetch.output >= 0 && !IsSummedAfter(fetch.value)) {
+          if (fetch.output >= 0 && !summed_after_.contains(&fetch)) {
             Add(value, done, &context.output(fetch.output));
           }
           break;
@@ -744,14 +762,13 @@ class LoopKernel final : public Kernel, public TimedBody {
 
   void Finish(const KernelContext& context, int64_t count) {
     for (const auto& [index, place] : places_.batches) {
-      const bool is_after = body_.instructions[index].batching == Batching::kAfter;
-      const bool has_rows = steps_[index].batch->rows() > 0;
-      // If no iteration had any, the sum is of none.
-      if (is_after && (has_rows || (steps_[index].sums == 0 && count > 0))) {
-        const double start = is_timed_ ? SteadySeconds() : 0;
-        AddSums(context, index);
-        if (is_timed_) steps_[index].seconds += SteadySeconds() - start;
-      }
+      Batch& batch = *steps_[index].batch;
+      // If no iteration had any rows, the sum is of none.
+      const bool is_due = batch.rows->rows() > 0 || (batch.added == 0 && count > 0);
+      if (batch.sums.empty() || !is_due) continue;
+      const double start = is_timed_ ? SteadySeconds() : 0;
+      AddSums(context, &batch);
+      if (is_timed_) steps_[index].seconds += SteadySeconds() - start;
     }
     for (const LoopFetch& fetch : loop_->fetches) {
       if (fetch.output < 0) continue;
@@ -781,6 +798,7 @@ class LoopKernel final : public Kernel, public TimedBody {
   std::vector<Step> steps_;               // by instruction of the body
   bool is_timed_ = false;
   std::vector<Stashed> stashed_;  // all values of each storage
+  std::set<const LoopFetch*> summed_after_;
   std::optional<ArenaPoison> poison_;
   std::optional<PlanLoDs> lods_;  // if a feed is ragged
   std::vector<const LoD*> feed_lods_;

@@ -1033,6 +1033,15 @@ void EmitGradient(BlockLowering* outer, const Op& op, const OpDef& def, size_t p
     if (fetch.input >= 0 && !instruction.inputs[static_cast<size_t>(fetch.input)]) fetch.input = -1;
   }
   instruction.loop = std::move(loop);
+  // The LoDs of an earlier segment aren't those of this one.
+  for (const LoopFetch& fetch : instruction.loop->fetches) {
+    const auto definition = std::ranges::find(prepared.defines, static_cast<size_t>(fetch.output),
+                                              &PreparedGradient::Definition::output);
+    if (definition == prepared.defines.end() || definition->meta.lod == nullptr) continue;
+    const ValueId like =
+        fetch.like < 0 ? ValueId() : instruction.inputs[static_cast<size_t>(fetch.like)];
+    if (like) definition->meta.lod = outer->plan()[like].meta.lod;
+  }
   for (const PreparedGradient::Definition& definition : prepared.defines) {
     instruction.outputs[definition.output] = outer->Write(def, definition.name, definition.meta);
   }

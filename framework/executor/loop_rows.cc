@@ -24,6 +24,8 @@ LoopRows::LoopRows(const Loop& loop, const std::vector<bool>& varies)
   for (const LoopFeed& feed : loop.feeds) {
     if (feed.kind == LoopFeed::Kind::kCarried) carried_.insert(feed.value);
   }
+  // In the gradient half, those of the forward half.
+  for (const LoopStash& stash : loop.stashes) carried_.insert(stash.value);
   shapes_.instructions.clear();
   of_sources_.resize(sources_.size());
   next_lods_ = lods_->Room();

@@ -55,7 +55,7 @@ class SegmentLowering {
     for (const std::string& name : segment.fetches) {
       block_.plan().fetches.push_back(Fetched(name));
     }
-    LeaveGradients(&segment);
+    if (!segment.is_last) LeaveGradients(&segment);
     segment.plan = std::move(block_.plan());
     segment.arrays_after = *inputs_.arrays;
     return segment;
@@ -152,8 +152,7 @@ class SegmentLowering {
           gradient.input_names[i] = plan[inputs[i]].name;
           continue;
         }
-        // No variable has such a name.
-        const auto [known, is_new] = names.emplace(inputs[i], StrCat(scopes, "/", i));
+        const auto [known, is_new] = names.emplace(inputs[i], CarriedName(inputs[i], scopes, i));
         gradient.input_names[i] = known->second;
         if (!is_new) continue;
         segment->fetches.push_back(known->second);
@@ -161,6 +160,14 @@ class SegmentLowering {
       }
     }
     segment->gradients_after = block_.gradients();
+  }
+
+  // Returns a name that no variable has, for an input of the gradient half that `scopes` ties to
+  // its forward op.
+  std::string CarriedName(ValueId value, const std::string& scopes, size_t input) const {
+    std::string name = StrCat(block_.plan()[value].name, "/", scopes, "/", input);
+    while (block_.FindVar(name) != nullptr) name += "/";
+    return name;
   }
 
   bool IsWrittenFrom(size_t first_op, const std::string& name) const {

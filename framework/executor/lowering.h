@@ -50,7 +50,7 @@ struct PreparedGradient {
 };
 // By the variable that ties a gradient op to its forward op.
 using PreparedGradients = std::map<std::string, PreparedGradient>;
-// Returns whether plans with these are the same.
+// Returns whether a plan that is made for one serves the other.
 bool AreAlike(const PreparedGradients& a, const PreparedGradients& b);
 
 // A part of a program whose shapes are all known when it begins: the ops from `first_op` up to

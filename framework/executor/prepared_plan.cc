@@ -27,6 +27,12 @@ namespace {
 // A generation that no scope reaches.
 constexpr uint64_t kNeverCurrent = std::numeric_limits<uint64_t>::max();
 
+// Returns whether a fetch is the value itself and no copy of it. The stacks of loops, which later
+// segments read, are arrays.
+bool IsShared(const PlanValue& value) {
+  return value.storage == Storage::kMade || value.meta.is_array;
+}
+
 }  // namespace
 
 PreparedPlan::PreparedPlan(Segment segment, const Inputs& inputs)
@@ -148,7 +154,7 @@ void PreparedPlan::MakeFetches() {
   fetched_lods_.resize(plan_.fetches.size());
   for (size_t i = 0; i < fetches_.size(); ++i) {
     const PlanValue& planned = plan_[plan_.fetches[i]];
-    if (planned.storage == Storage::kMade) continue;
+    if (IsShared(planned)) continue;
     const Tensor& value = *values_->Of(plan_.fetches[i]);
     // A feed has no tensor before the first run.
     const Shape& shape = value.has_data() ? value.shape() : planned.meta.shape;
@@ -338,7 +344,7 @@ std::vector<InstructionTime> PreparedPlan::TimedRun() {
 void PreparedPlan::FinishRun() {
   for (size_t i = 0; i < fetches_.size(); ++i) {
     Tensor& value = *values_->Of(plan_.fetches[i]);
-    if (plan_[plan_.fetches[i]].storage == Storage::kMade) {
+    if (IsShared(plan_[plan_.fetches[i]])) {
       fetches_[i] = value;
       continue;
     }

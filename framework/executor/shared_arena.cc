@@ -13,6 +13,12 @@ void SharedArena::Reserve(int64_t bytes) {
   view_ = std::make_shared<Buffer>(owned_->data(), owned_->bytes(), place_);
 }
 
+const std::shared_ptr<TensorArray>& SharedArena::Array(const std::string& name) {
+  std::shared_ptr<TensorArray>& array = arrays_[name];
+  if (array == nullptr) array = std::make_shared<TensorArray>(place_);
+  return array;
+}
+
 void SharedArena::Release() {
   owned_.reset();
   view_ = std::make_shared<Buffer>(nullptr, 0, place_);
@@ -23,7 +29,9 @@ ArenaUse::ArenaUse(std::shared_ptr<SharedArena> arena) : arena_(std::move(arena)
 }
 
 ArenaUse::~ArenaUse() {
-  if (--arena_->uses_ == 0) arena_->Release();
+  if (--arena_->uses_ > 0) return;
+  arena_->Release();
+  arena_->arrays_.clear();
 }
 
 }  // namespace skiff

@@ -38,9 +38,8 @@
 //       …
 //       plan cpu reuse=arena { … }
 //     }
-// - After an instruction of a body that runs on the rows of many iterations at once follows
-// `before`
-//   or `after` (Batching).
+// - After an instruction of a body that runs on the rows of many iterations at once, follows
+//   `before` or `after` (Batching).
 // - After an instruction follow its workspaces, as in `workspaces=[64 @128, 32]`; `position=N`
 //   unless it is one more than that of the instruction before; `block=N` unless that is 0; and
 //   `id=N` unless that is the position. A copy is for the op at its position, or for the nearest

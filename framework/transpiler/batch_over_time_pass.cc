@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "framework/analysis/plan_uses.h"
 #include "framework/base/error.h"
 #include "framework/plan/loop.h"
+#include "framework/plan/row_batch.h"
 
 namespace skiff {
 namespace {
@@ -50,15 +52,17 @@ class BodyBatches {
     const PlanUses uses(body_);
     std::vector<Instruction> instructions;
     for (size_t i = 0; i < body_.instructions.size(); ++i) {
-      Instruction instruction = body_.instructions[i];
-      if (IsKnownBefore(uses, instruction)) {
-        instruction.batching = Batching::kBefore;
+      const Instruction& instruction = body_.instructions[i];
+      std::optional<Split> split = SplitSums(uses, i);
+      if (!split) {
+        instructions.push_back(instruction);
+        if (!IsKnownBefore(uses, instruction)) continue;
+        instructions.back().batching = Batching::kBefore;
         ++changes;
+        continue;
       }
-      Instruction after = MakeAfter(uses, i, &instruction);
-      if (instruction.op != nullptr) instructions.push_back(std::move(instruction));
-      if (after.op == nullptr) continue;
-      instructions.push_back(std::move(after));
+      if (split->rest) instructions.push_back(std::move(*split->rest));
+      instructions.push_back(std::move(split->sums));
       ++changes;
     }
     body_.instructions = std::move(instructions);
@@ -66,14 +70,18 @@ class BodyBatches {
   }
 
  private:
+  // An instruction as two: the sums that run after the iterations, and what is left, if anything.
+  struct Split {
+    std::optional<Instruction> rest;
+    Instruction sums;
+  };
+
   bool HasRule(const Instruction& instruction) const {
     if (instruction.kind != InstructionKind::kOp || !instruction.def->rows) return false;
     if (!context_.ForcedKernel(instruction.op->type).empty()) return false;
     const RowRule& rule = *instruction.def->rows;
     return !rule.applies || rule.applies(ContextOf(body_, instruction));
   }
-
-  int64_t BytesOf(ValueId value) const { return value ? StorageBytes(body_[value]) : 0; }
 
   // Returns whether the value is a plain tensor, whose rows mean nothing but themselves.
   bool IsPlain(ValueId value) const {
@@ -90,25 +98,38 @@ class BodyBatches {
   // ---- before
 
   bool IsKnownBefore(const PlanUses& uses, const Instruction& instruction) const {
-    if (loop_.condition_input >= 0 || !HasRule(instruction)) return false;
-    const RowRule& rule = *instruction.def->rows;
-    if (!rule.sums.empty() || instruction.outputs.size() != 1) return false;
-    const ValueId output = instruction.outputs[0];
-    if (!output || !IsPlain(output)) return false;
-    int64_t rows_bytes = BytesOf(output);
-    int64_t shared_bytes = 0;
-    int row_inputs = 0;
+    if (!HasRule(instruction) || !instruction.def->rows->sums.empty()) return false;
+    if (instruction.outputs.size() != 1 || !instruction.outputs[0]) return false;
+    if (!IsPlain(instruction.outputs[0]) || !Pays(instruction)) return false;
+    const std::vector<ValueId> rows = RowInputs(instruction);
+    return rows.size() == 1 && IsPlain(rows[0]) && IsPart(uses, rows[0]) &&
+           ReadsTheSameInAll(instruction);
+  }
+
+  std::vector<ValueId> RowInputs(const Instruction& instruction) const {
+    std::vector<ValueId> rows;
     for (const auto& [slot, value] : In(instruction, instruction.def->inputs)) {
-      if (!value) continue;
-      if (!Has(rule.inputs, slot)) {
-        if (!IsTheSameInAll(value)) return false;
-        shared_bytes += BytesOf(value);
-        continue;
-      }
-      if (++row_inputs > 1 || !IsPlain(value) || !IsPart(uses, value)) return false;
-      rows_bytes += BytesOf(value);
+      if (value && Has(instruction.def->rows->inputs, slot)) rows.push_back(value);
     }
-    return row_inputs == 1 && rows_bytes <= shared_bytes;
+    return rows;
+  }
+
+  // Returns whether what the op reads beside rows is the same in all iterations.
+  bool ReadsTheSameInAll(const Instruction& instruction) const {
+    return std::ranges::all_of(In(instruction, instruction.def->inputs), [&](const auto& input) {
+      const auto& [slot, value] = input;
+      return !value || Has(instruction.def->rows->inputs, slot) || IsTheSameInAll(value);
+    });
+  }
+
+  // Returns whether the rows of two iterations fit into a batch. Where the rows vary, that of an
+  // ordinary iteration, whatever is planned (MostBatchRows says why).
+  bool Pays(const Instruction& instruction) const {
+    constexpr int64_t kOrdinaryRows = 16;
+    const std::vector<ValueId> rows = RowInputs(instruction);
+    if (rows.empty() || !IsPlain(rows[0])) return false;
+    const int64_t count = loop_.line != nullptr ? kOrdinaryRows : body_[rows[0]].meta.shape[0];
+    return 2 * count <= MostBatchRows(body_, instruction);
   }
 
   bool IsTheSameInAll(ValueId value) const {
@@ -151,35 +172,44 @@ class BodyBatches {
 
   // ---- after
 
-  // Returns an instruction that computes those sums of `instruction` that only leave the loop, and
-  // leaves the other outputs to `instruction`. Without an op: nothing to do. If no outputs are
-  // left, `instruction` has no op afterwards.
-  Instruction MakeAfter(const PlanUses& uses, size_t index, Instruction* instruction) {
-    if (!HasRule(*instruction)) return {};
-    const RowRule& rule = *instruction->def->rows;
+  // Takes from the instruction those sums that only leave the loop.
+  std::optional<Split> SplitSums(const PlanUses& uses, size_t index) {
+    const Instruction& instruction = body_.instructions[index];
+    if (!HasRule(instruction)) return std::nullopt;
+    const RowRule& rule = *instruction.def->rows;
     SlotValues sums;
     SlotValues others;
-    for (const auto& [slot, value] : In(*instruction, instruction->def->outputs)) {
+    for (const auto& [slot, value] : In(instruction, instruction.def->outputs)) {
       if (!value) continue;
       const bool is_sum = Has(rule.sums, slot) && OnlyLeaves(uses, value, index);
       (is_sum ? sums : others).emplace_back(slot, value);
     }
-    if (sums.empty()) return {};
+    if (sums.empty()) return std::nullopt;
     const OpDef& def =
-        rule.sums_by.empty() ? *instruction->def : context_.registry.Get(rule.sums_by);
-    const SlotValues inputs = In(*instruction, def.inputs);
-    if (!Pays(def, inputs, sums)) return {};
-    Instruction after =
-        MakeInstruction(&body_, def, *instruction, instruction->op->attrs, inputs, sums);
-    after.batching = Batching::kAfter;
-    if (others.empty()) {
-      *instruction = {};
-    } else {
-      *instruction =
-          MakeInstruction(&body_, *instruction->def, *instruction, instruction->op->attrs,
-                          In(*instruction, instruction->def->inputs), others);
+        rule.sums_by.empty() ? *instruction.def : context_.registry.Get(rule.sums_by);
+    const SlotValues inputs = In(instruction, def.inputs);
+    if (!HasInputs(def, inputs)) return std::nullopt;
+    const AttributeMap& attrs = instruction.op->attrs;
+    Split split{.rest = {}, .sums = MakeInstruction(&body_, def, instruction, attrs, inputs, sums)};
+    split.sums.batching = Batching::kAfter;
+    const bool are_rows_plain =
+        std::ranges::all_of(RowInputs(split.sums), [&](ValueId value) { return IsPlain(value); });
+    if (!HasRule(split.sums) || !are_rows_plain || !Pays(split.sums) ||
+        !ReadsTheSameInAll(split.sums)) {
+      return std::nullopt;
     }
-    return after;
+    if (!others.empty()) {
+      split.rest = MakeInstruction(&body_, *instruction.def, instruction, attrs,
+                                   In(instruction, instruction.def->inputs), others);
+    }
+    return split;
+  }
+
+  static bool HasInputs(const OpDef& def, const SlotValues& inputs) {
+    return std::ranges::all_of(def.inputs, [&](const SlotDef& slot) {
+      const auto given = std::ranges::find(inputs, slot.name, &SlotValues::value_type::first);
+      return slot.dispensable || (given != inputs.end() && given->second);
+    });
   }
 
   bool OnlyLeaves(const PlanUses& uses, ValueId value, size_t writer) const {
@@ -196,24 +226,6 @@ class BodyBatches {
                                [&](size_t reader) { return reader >= body_.instructions.size(); });
   }
 
-  bool Pays(const OpDef& def, const SlotValues& inputs, const SlotValues& sums) const {
-    int64_t rows_bytes = 0;
-    int64_t sums_bytes = 0;
-    for (const SlotDef& slot : def.inputs) {
-      const auto given = std::ranges::find(inputs, slot.name, &SlotValues::value_type::first);
-      const bool is_given = given != inputs.end() && given->second;
-      if (!is_given) {
-        if (!slot.dispensable) return false;
-        continue;
-      }
-      if (!Has(def.rows->inputs, slot.name)) continue;
-      if (!IsPlain(given->second)) return false;
-      rows_bytes += BytesOf(given->second);
-    }
-    for (const auto& [slot, value] : sums) sums_bytes += BytesOf(value);
-    return rows_bytes <= sums_bytes;
-  }
-
   const PassContext& context_;
   const Loop& loop_;
   Plan& body_;
@@ -226,6 +238,9 @@ PassReport BatchOverTimePass::Apply(const PassContext& context, Plan* plan) cons
   PassReport report;
   for (Instruction& instruction : plan->instructions) {
     if (instruction.kind != InstructionKind::kLoop) continue;
+    // Branches, and loops of which only one iteration is there, have no other rows to wait for.
+    if (instruction.loop->condition_input >= 0) continue;
+    if (instruction.loop->iterations == 0 || instruction.loop->iterations == 1) continue;
     auto loop = std::make_shared<Loop>(*instruction.loop);
     const int64_t changes = BodyBatches(context, loop.get()).Apply();
     if (changes > 0) instruction.loop = std::move(loop);

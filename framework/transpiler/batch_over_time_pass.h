@@ -1,18 +1,20 @@
 // Lets ops in the body of a loop run on the rows of many iterations at once (Batching): a product
 // with the rows of many is much faster than many with the rows of one.
 //
-//   before: an op of rows that are known when the loop begins, with weights that stay the same
+//   before: an op whose rows are known when the loop begins, with weights that stay the same
 //     while { word = words[i]; gates = word · W + state · U; … }
-//     the rows of the next iterations are multiplied with W together
+//     word · W is computed for the words of many iterations at once.
 //
 //   after: an op whose results are sums over rows that the body doesn't read, such as the gradients
-//   of weights. If it gives rows as well, it is split in two
-//     while { dX, dW = mul_grad(X, W, dOut); … }  →  while { dX = …; dW = mul_grad(X, W, dOut)
-//     after } X and dOut of many iterations are kept, and multiplied together
+//   of weights. If it gives rows as well, it is split in two.
+//     while { dX, dW = mul_grad(X, W, dOut); … }
+//     Each iteration computes its dX, and keeps its X and dOut. dW is computed from those of many
+//     iterations at once.
 //
 // The ops are those with a RowRule. It leaves alone what doesn't pay: an op whose rows in an
 // iteration have more bytes than its weights. Sums add up in another order, and products of more
-// rows may, too.
+// rows may, too. The memory of the rows is a workspace of the loop, for each op at most twice that
+// of its weights.
 //
 // `changes`: instructions that run batched.
 #pragma once

@@ -676,7 +676,7 @@ class Generator {
   std::shared_ptr<Program> startup_;
   std::vector<Value> values_;
   std::vector<Feed> feeds_;
-  bool has_lookups_ = false;  // the loop that is being made
+  bool has_lookups_ = false;  // whether the loop that is being made looks up rows
   Workload workload_;
 };
 

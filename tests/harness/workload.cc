@@ -163,6 +163,10 @@ RunTrace WorkloadRunner::Next(const NamedTensors* start) {
   RunTrace trace;
   trace.before = state_;
   trace.fetches = programs_[run.program].Run(run.feeds, run.fetches);
+  for (Tensor& fetch : trace.fetches) {
+    // Without the undefined values of unused rows.
+    if (fetch.is_selected_rows()) fetch = ToPlain(fetch);
+  }
   trace.after = state_ = Snapshot(executor_.scope(), trace.before);
   return trace;
 }

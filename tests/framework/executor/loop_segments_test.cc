@@ -115,6 +115,24 @@ const std::vector<FeedList>& Batches() {
   return kBatches;
 }
 
+// x after n layers.
+Variable Repeated(const Variable& x, const Variable& n) {
+  return layers::WhileLoop(
+      [&](const Variables& v) { return layers::LessThan(v[0], n); },
+      [&](const Variables& v) {
+        return Variables{layers::Scale(v[0], {.bias = 1.0f}), Layer(v[1] + x, "w")};
+      },
+      {layers::FillConstant({1}, DType::kInt64, 0.0), layers::Assign(x)})[1];
+}
+
+std::vector<FeedList> WithCounts(std::vector<FeedList> batches,
+                                 const std::vector<int64_t>& counts) {
+  for (size_t i = 0; i < batches.size(); ++i) {
+    batches[i].emplace_back("n", Tensor::FromValues<int64_t>({1}, {counts[i]}));
+  }
+  return batches;
+}
+
 TEST(LoopSegments, TwoChoices) {
   ExpectSame(
       [](const Choice& choose) {
@@ -148,20 +166,52 @@ TEST(LoopSegments, AChoiceBehindAWhile) {
     const Variable mask = MaskOf();
     MaskOf("mask2");
     const Variable n = layers::Data("n", {1}, DType::kInt64);
-    const Variable state = layers::WhileLoop(
-        [&](const Variables& v) { return layers::LessThan(v[0], n); },
-        [&](const Variables& v) {
-          return Variables{layers::Scale(v[0], {.bias = 1.0f}), Layer(v[1] + x, "w")};
-        },
-        {layers::FillConstant({1}, DType::kInt64, 0.0), layers::Assign(x)})[1];
-    return LossOf(choose(state, mask, "f") + x);
+    return LossOf(choose(Repeated(x, n), mask, "f") + x);
   };
-  std::vector<FeedList> batches;
-  for (const int64_t n : {3, 1, 0, 5}) {
-    batches.push_back(Batches()[batches.size()]);
-    batches.back().emplace_back("n", Tensor::FromValues<int64_t>({1}, {n}));
+  ExpectSame(network, WithCounts(Batches(), {3, 1, 0, 5}));
+}
+
+// The gradient of what all iterations read is ragged as that is, whatever the batch before was.
+TEST(LoopSegments, ARaggedGradient) {
+  Program main, startup;
+  Variable inverted, loss;
+  {
+    const ProgramGuard guard(&main, &startup);
+    const Variable x = layers::Data("x", {-1, kWidth}, DType::kFloat64, {.lod_level = 1});
+    const Variable mask = MaskOf();
+    inverted = layers::SequenceReverse(Layer(x, "h"));
+    const Variable two = layers::FillConstant({1}, DType::kInt64, 2.0);
+    const Variable state = layers::WhileLoop(
+        [&](const Variables& v) { return layers::LessThan(v[0], two); },
+        [&](const Variables& v) {
+          return Variables{layers::Scale(v[0], {.bias = 1.0f}),
+                           Layer(v[1] + layers::SequencePool(inverted, "LAST"), "w")};
+        },
+        {layers::FillConstant({1}, DType::kInt64, 0.0), layers::SequencePool(x, "SUM")})[1];
+    loss = LossOf(Choose(state, mask, "f"));
+    optimizer::Sgd({.learning_rate = 0.1}).Minimize(loss);
   }
-  ExpectSame(network, batches);
+  Executor executor;
+  executor.Run(startup);
+  CompiledProgram step = executor.Compile(main);
+  for (const std::vector<int64_t>& lengths :
+       std::vector<std::vector<int64_t>>{{3, 1, 2}, {1, 4, 1}}) {
+    Tensor x = Numbers({6, kWidth}, 1);
+    x.set_lod({OffsetsOf(lengths)});
+    const FeedList feeds = {{"x", x}, {"mask", Mask({true, false, true})}};
+    EXPECT_EQ(step.Run(feeds, {inverted.name() + "@GRAD"})[0].lod(), x.lod());
+  }
+}
+
+TEST(LoopSegments, TwoChoicesBehindAWhile) {
+  const Network network = [](const Choice& choose) {
+    const Variable x = Rows();
+    const Variable first = MaskOf();
+    const Variable second = MaskOf("mask2");
+    const Variable n = layers::Data("n", {1}, DType::kInt64);
+    return LossOf(choose(choose(Repeated(x, n), first, "f"), second, "s") + x);
+  };
+  ExpectSame(network, WithCounts(Batches(), {3, 1, 0, 5}));
 }
 
 TEST(LoopSegments, AChoiceBehindAStaticRnn) {

@@ -125,5 +125,36 @@ TEST(RecurrentMemory, IsThatOfOneIterationAndOfWhatTheGradientReads) {
   EXPECT_LE(static_cast<double>(arena.held), 0.2 * static_cast<double>(none.unshared));
 }
 
+// Plans for batches of other sizes run one at a time, so they stack to the same memory.
+TEST(RecurrentMemory, OfManyBatchesIsThatOfTheLargest) {
+  Program main, startup;
+  Variable loss;
+  {
+    const ProgramGuard guard(&main, &startup);
+    loss = TranslationLoss();
+    optimizer::Adagrad({.learning_rate = 0.1}).Minimize(loss);
+  }
+  Executor executor(Place::Cpu());
+  executor.Run(startup);
+  CompiledProgram step = executor.Compile(main);
+  const auto arena_bytes = [] {
+    return AllocatorOf(Place::Cpu()).statistics().of(MemoryTag::kArena).live_bytes;
+  };
+  const auto run = [&](int64_t sentences, int64_t length) {
+    const std::vector<int64_t> lengths(static_cast<size_t>(sentences), length);
+    step.Run({{"source", Sentences(lengths)},
+              {"target", Sentences(lengths)},
+              {"next", Sentences(lengths)}},
+             {loss});
+  };
+  const int64_t before = arena_bytes();
+  run(8, 24);
+  const int64_t of_largest = arena_bytes() - before;
+  for (const int64_t length : {3, 6, 12, 17, 20, 24}) run(8, length);
+  run(3, 24);
+  EXPECT_GE(step.preparation().plans, 5);
+  EXPECT_EQ(arena_bytes() - before, of_largest);
+}
+
 }  // namespace
 }  // namespace skiff
