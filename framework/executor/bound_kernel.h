@@ -33,6 +33,7 @@ class BoundKernel {
               const RunState* state);
 
   const KernelDef* def() const { return kernel_.def; }
+  Kernel* kernel() const { return kernel_.kernel.get(); }
   bool takes_fewer_rows() const { return kernel_.kernel->TakesFewerRows(); }
   int64_t kept_bytes() const { return derived_ ? derived_->kept_bytes() : 0; }
 

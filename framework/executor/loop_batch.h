@@ -46,6 +46,7 @@ class LoopBatch {
   // Fills the memory with NaN, so that a row that nobody has given shows.
   void Poison();
 
+  const KernelDef* def() const { return kernel_.def(); }
   // Forgets all rows.
   void Clear() { filled_ = dealt_ = 0; }
   int64_t rows() const { return filled_; }

@@ -14,6 +14,7 @@
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "framework/base/steady_seconds.h"
 #include "framework/executor/arena_poison.h"
 #include "framework/executor/bound_kernel.h"
 #include "framework/executor/loop_batch.h"
@@ -21,6 +22,7 @@
 #include "framework/executor/plan_lods.h"
 #include "framework/executor/row_kernels.h"
 #include "framework/executor/storage.h"
+#include "framework/executor/timed_body.h"
 #include "framework/plan/loop.h"
 #include "framework/tensor/tensor_array.h"
 
@@ -156,7 +158,7 @@ class BodyTensors final : public ValueTensors {
   char* memory_ = nullptr;
 };
 
-class LoopKernel final : public Kernel {
+class LoopKernel final : public Kernel, public TimedBody {
  public:
   LoopKernel(std::shared_ptr<const Loop> loop, std::vector<PreparedKernel> kernels,
              std::unique_ptr<LoopRows> rows, const KernelSelection& selection)
@@ -224,6 +226,28 @@ class LoopKernel final : public Kernel {
   // Those of the body are those of the inputs (LoopRows).
   bool TakesFewerRows() const override { return true; }
 
+  void StartTiming() override {
+    is_timed_ = true;
+    for (Step& step : steps_) {
+      step.seconds = 0;
+      if (step.kernel) StartBodyTiming(step.kernel->kernel());
+    }
+  }
+
+  std::vector<InstructionTime> StopTiming() override {
+    is_timed_ = false;
+    std::vector<InstructionTime> times;
+    std::vector<InstructionTime> of_bodies;
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      const Step& step = steps_[i];
+      const KernelDef* def = step.kernel ? step.kernel->def() : step.batch->rows->def();
+      times.push_back(TimeOf(body_, body_.instructions[i], def, step.seconds));
+      if (step.kernel) StopBodyTiming(step.kernel->kernel(), &times.back(), &of_bodies);
+    }
+    times.insert(times.end(), of_bodies.begin(), of_bodies.end());
+    return times;
+  }
+
  private:
   struct FeedRelease {
     ~FeedRelease() {
@@ -255,6 +279,7 @@ class LoopKernel final : public Kernel {
     bool varies = false;  // the rows of an argument do
     RowKernels for_rows;  // if `kernel` doesn't take fewer
     std::vector<uint64_t*> written_versions;
+    double seconds = 0;  // since StartTiming
   };
   // A storage that lies in a stack, and a value in it.
   struct Stashed {
@@ -444,11 +469,13 @@ class LoopKernel final : public Kernel {
     if (poison_) poison_->PoisonAll();
     for (size_t i = 0; i < steps_.size(); ++i) {
       try {
+        const double start = is_timed_ ? SteadySeconds() : 0;
         if (steps_[i].batch) {
           RunBatch(context, count, done, &*steps_[i].batch);
         } else {
           rows_ ? RunWithRows(context, slot, i) : steps_[i].kernel->Run();
         }
+        if (is_timed_) steps_[i].seconds += SteadySeconds() - start;
         for (uint64_t* version : steps_[i].written_versions) ++*version;
         if (poison_) poison_->PoisonAfter(i);
       } catch (const Error& error) {
@@ -738,7 +765,10 @@ class LoopKernel final : public Kernel {
       Batch& batch = *steps_[index].batch;
       // If no iteration had any rows, the sum is of none.
       const bool is_due = batch.rows->rows() > 0 || (batch.added == 0 && count > 0);
-      if (!batch.sums.empty() && is_due) AddSums(context, &batch);
+      if (batch.sums.empty() || !is_due) continue;
+      const double start = is_timed_ ? SteadySeconds() : 0;
+      AddSums(context, &batch);
+      if (is_timed_) steps_[index].seconds += SteadySeconds() - start;
     }
     for (const LoopFetch& fetch : loop_->fetches) {
       if (fetch.output < 0) continue;
@@ -766,7 +796,8 @@ class LoopKernel final : public Kernel {
   BodyTensors tensors_;
   std::vector<PreparedKernel> prepared_;  // until the first Bind
   std::vector<Step> steps_;               // by instruction of the body
-  std::vector<Stashed> stashed_;          // all values of each storage
+  bool is_timed_ = false;
+  std::vector<Stashed> stashed_;  // all values of each storage
   std::set<const LoopFetch*> summed_after_;
   std::optional<ArenaPoison> poison_;
   std::optional<PlanLoDs> lods_;  // if a feed is ragged

@@ -5,6 +5,7 @@
 #include "framework/executor/prepared_plan.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <set>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "framework/executor/row_counts.h"
 #include "framework/executor/scope_overlap.h"
 #include "framework/executor/storage.h"
+#include "framework/executor/timed_body.h"
 #include "framework/tensor/replaced_values.h"
 #include "framework/tensor/tensor_array.h"
 #include "memory/out_of_memory_error.h"
@@ -324,20 +326,18 @@ void PreparedPlan::Run() {
 
 std::vector<InstructionTime> PreparedPlan::TimedRun() {
   std::vector<InstructionTime> times;
+  std::vector<InstructionTime> of_bodies;
   RunSteps([&](size_t i) {
-    const Instruction& instruction = plan_.instructions[i];
+    BoundKernel& kernel = *steps_[i].current;
+    StartBodyTiming(kernel.kernel());
     const double start = SteadySeconds();
     RunStep(steps_[i]);
-    InstructionTime time;
-    time.seconds = SteadySeconds() - start;
-    time.type = instruction.Name();
-    const KernelDef* def = steps_[i].current->def();
-    time.kernel = def == nullptr ? "" : def->name;
-    const auto output = std::ranges::find_if(
-        instruction.outputs, [](ValueId value) { return static_cast<bool>(value); });
-    if (output != instruction.outputs.end()) time.output = plan_[*output].name;
-    times.push_back(std::move(time));
+    const double seconds = SteadySeconds() - start;
+    times.push_back(TimeOf(plan_, plan_.instructions[i], kernel.def(), seconds));
+    StopBodyTiming(kernel.kernel(), &times.back(), &of_bodies);
   });
+  times.insert(times.end(), std::make_move_iterator(of_bodies.begin()),
+               std::make_move_iterator(of_bodies.end()));
   return times;
 }
 

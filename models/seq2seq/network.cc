@@ -5,7 +5,9 @@
 
 #include "framework/base/error.h"
 #include "framework/builder/activation.h"
+#include "framework/builder/attention_decoder.h"
 #include "framework/builder/data.h"
+#include "framework/builder/dynamic_rnn.h"
 #include "framework/builder/initializer.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
@@ -14,6 +16,16 @@
 
 namespace skiff::models {
 namespace {
+
+// The names of parameters that a step and the op for all steps share.
+constexpr const char* kQuery = "attention.query";
+constexpr const char* kScore = "attention.v";
+constexpr const char* kCellInput = "decoder.in";  // of a gated unit
+constexpr const char* kCellWeight = "decoder.w";
+constexpr const char* kCellBias = "decoder.b";
+// Of an LSTM. A gate that is open at first lets gradients pass (Jozefowicz, Zaremba, Sutskever
+// 2015).
+constexpr float kForgetBias = 1.0f;
 
 void CheckName(const char* option, const std::string& name, const std::string& one,
                const std::string& other) {
@@ -32,6 +44,7 @@ void Check(const Seq2SeqOptions& options) {
   }
   CheckName("cell", options.cell, "gru", "lstm");
   CheckName("attention", options.attention, "bahdanau", "luong");
+  CheckName("decoder", options.decoder, "attention_decoder", "dynamic_rnn");
   SKIFF_ENFORCE(!options.input_feeding || options.attention == "luong", kInvalidArgument,
                 "seq2seq: input_feeding with attention = ", options.attention,
                 ", expected attention = luong");
@@ -138,10 +151,10 @@ Seq2SeqNetwork::Attended Seq2SeqNetwork::Attend(const Variable& state,
     scores = layers::ReduceSum(layers::SequenceExpandAs(state, encoded.keys) * encoded.keys,
                                {.dims = {1}, .keep_dim = true});
   } else {
-    const Variable query = Linear(state, options_.hidden, "attention.query");
+    const Variable query = Linear(state, options_.hidden, kQuery);
     const Variable mixed =
         layers::Tanh(layers::SequenceExpandAs(query, encoded.keys) + encoded.keys);
-    scores = Product(mixed, 1, "attention.v");
+    scores = Product(mixed, 1, kScore);
   }
   const Variable weights = layers::SequenceSoftmax(scores);
   return {.context = layers::SequencePool(
@@ -150,16 +163,65 @@ Seq2SeqNetwork::Attended Seq2SeqNetwork::Attend(const Variable& state,
 }
 
 Variables Seq2SeqNetwork::Cell(const Variable& x, const Variables& before) const {
-  const ParamAttr weights = {.name = "decoder.w"};
-  const ParamAttr bias = {.name = "decoder.b"};
+  const ParamAttr weights = {.name = kCellWeight};
+  const ParamAttr bias = {.name = kCellBias};
   if (is_lstm()) {
-    // A gate that is open at first lets gradients pass (Jozefowicz, Zaremba, Sutskever 2015).
-    const layers::LstmStates after = layers::LstmUnit(
-        x, before[0], before[1], {.forget_bias = 1.0f, .param_attr = weights, .bias_attr = bias});
+    const layers::LstmStates after =
+        layers::LstmUnit(x, before[0], before[1],
+                         {.forget_bias = kForgetBias, .param_attr = weights, .bias_attr = bias});
     return {after.hidden, after.cell};
   }
-  return {layers::GruUnit(Product(x, 3 * options_.hidden, "decoder.in"), before[0],
+  return {layers::GruUnit(Product(x, 3 * options_.hidden, kCellInput), before[0],
                           {.param_attr = weights, .bias_attr = bias})};
+}
+
+Variables Seq2SeqNetwork::Steps(const Variable& words, const Variables& first,
+                                const Encoded& encoded) const {
+  const bool is_op = options_.decoder == "attention_decoder" && !options_.input_feeding;
+  return is_op ? StepsByOp(words, first, encoded) : StepsByLayers(words, first, encoded);
+}
+
+Variables Seq2SeqNetwork::StepsByOp(const Variable& words, const Variables& first,
+                                    const Encoded& encoded) const {
+  layers::AttentionDecoderOptions options = {
+      .size = options_.hidden,
+      .cell = options_.cell,
+      .score = is_luong() ? "dot" : "additive",
+      .attends = is_luong() ? "after" : "before",
+      .initial_hidden = first[0],
+      .param_attr = {.name = is_lstm() ? kCellWeight : StrCat(kCellInput, ".w")},
+      .hidden_attr = {.name = kCellWeight},
+      .bias_attr = ParamAttr{.name = kCellBias},
+      .query_attr = std::nullopt,
+      .query_bias_attr = std::nullopt,
+      .score_attr = {.name = StrCat(kScore, ".w")}};
+  if (is_lstm()) {
+    options.initial_cell = first[1];
+    options.forget_bias = kForgetBias;
+  }
+  if (!is_luong()) {
+    options.query_attr = ParamAttr{.name = StrCat(kQuery, ".w")};
+    options.query_bias_attr = ParamAttr{.name = StrCat(kQuery, ".b")};
+  }
+  const layers::AttentionDecoderStates states =
+      layers::AttentionDecoder(words, encoded.states, encoded.keys, options);
+  return {states.hidden, states.context};
+}
+
+Variables Seq2SeqNetwork::StepsByLayers(const Variable& words, const Variables& first,
+                                        const Encoded& encoded) const {
+  layers::DynamicRnn decoder;
+  decoder.Body([&] {
+    const Variable word = decoder.StepInput(words);
+    Variables before;
+    for (const Variable& state : first) before.push_back(decoder.Memory(state));
+    const Encoded seen = {.states = decoder.StaticInput(encoded.states),
+                          .keys = decoder.StaticInput(encoded.keys)};
+    const Decoded decoded = Step(word, before, seen);
+    for (size_t i = 0; i < before.size(); ++i) decoder.UpdateMemory(before[i], decoded.state[i]);
+    for (const Variable& output : decoded.outputs) decoder.StepOutput(output);
+  });
+  return decoder.Outputs();
 }
 
 Variable Seq2SeqNetwork::Scores(const Variables& outputs, const Variable& word) const {

@@ -26,6 +26,12 @@ struct Seq2SeqOptions {
   float dropout = 0.0f;          // of embeddings and of what a token is chosen by
   // Of the training alone: the share of each label's probability that all tokens get alike.
   float label_smoothing = 0.0f;
+  // Of the training alone: how the decoder runs. Both have the same parameters, so a model that was
+  // trained with one can be trained on with the other.
+  // attention_decoder   one op for all steps, layers::AttentionDecoder; faster
+  // dynamic_rnn         a loop of ordinary layers; input_feeding always takes it, since the op has
+  //                     no readout in its steps
+  std::string decoder = "attention_decoder";
 };
 
 // The tables of the tokens' vectors, [tokens, embedding].
@@ -47,9 +53,9 @@ struct Decoded {
 // All parameters have names, so that the programs that use the network share them.
 class Seq2SeqNetwork {
  public:
-  // Throws an Error (kInvalidArgument) for a size below 1, another cell or attention, input_feeding
-  // without luong, and a label_smoothing outside [0, 1). The layers throw one for a dropout outside
-  // [0, 1).
+  // Throws an Error (kInvalidArgument) for a size below 1, another cell, attention or decoder,
+  // input_feeding without luong, and a label_smoothing outside [0, 1). The layers throw one for a
+  // dropout outside [0, 1).
   explicit Seq2SeqNetwork(const Seq2SeqOptions& options);
 
   Encoded Encode(const Variable& ids) const;
@@ -63,6 +69,10 @@ class Seq2SeqNetwork {
 
   // Looks at the source and reads a word. The state is that of the step before.
   Decoded Step(const Variable& word, const Variables& before, const Encoded& encoded) const;
+
+  // Does all steps on `words`, [rows, embedding] and ragged, from the state `first`. Returns the
+  // outputs for Scores, [rows, …] each.
+  Variables Steps(const Variable& words, const Variables& first, const Encoded& encoded) const;
 
   // Returns the scores of all tokens, [n, target_tokens]. One call may serve many steps.
   Variable Scores(const Variables& outputs, const Variable& word) const;
@@ -78,6 +88,9 @@ class Seq2SeqNetwork {
   // The states of one direction of a layer.
   Variable EncodeDirection(const Variable& x, bool is_reverse, const std::string& name) const;
   Attended Attend(const Variable& state, const Encoded& encoded) const;
+  Variables StepsByOp(const Variable& words, const Variables& first, const Encoded& encoded) const;
+  Variables StepsByLayers(const Variable& words, const Variables& first,
+                          const Encoded& encoded) const;
   // Returns the cell's state after `before`.
   Variables Cell(const Variable& x, const Variables& before) const;
   // Returns what a token is chosen by, [n, embedding].

@@ -12,7 +12,7 @@ template <typename Options, typename Visit>
 void VisitOptions(Options& options, const Visit& visit) {
   // An option that is missing here doesn't compile.
   auto& [source_tokens, target_tokens, embedding, hidden, cell, layers, bidirectional, attention,
-         input_feeding, tied_embeddings, dropout, label_smoothing] = options;
+         input_feeding, tied_embeddings, dropout, label_smoothing, decoder] = options;
   visit("source_tokens", source_tokens);
   visit("target_tokens", target_tokens);
   visit("embedding", embedding);
@@ -25,6 +25,7 @@ void VisitOptions(Options& options, const Visit& visit) {
   visit("tied_embeddings", tied_embeddings);
   visit("dropout", dropout);
   visit("label_smoothing", label_smoothing);
+  visit("decoder", decoder);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "framework/builder/data.h"
-#include "framework/builder/dynamic_rnn.h"
 #include "framework/builder/loss.h"
 #include "framework/builder/math.h"
 #include "framework/builder/metric.h"
@@ -20,19 +19,8 @@ Variable TeacherForced(const Seq2SeqNetwork& network, const Variable& source,
   const Encoded encoded = network.Encode(source);
   const Variables first = network.FirstState(encoded);
   const Variable words = network.Embed(given);
-  layers::DynamicRnn decoder;
-  decoder.Body([&] {
-    const Variable word = decoder.StepInput(words);
-    Variables before;
-    for (const Variable& state : first) before.push_back(decoder.Memory(state));
-    const Encoded seen = {.states = decoder.StaticInput(encoded.states),
-                          .keys = decoder.StaticInput(encoded.keys)};
-    const Decoded decoded = network.Step(word, before, seen);
-    for (size_t i = 0; i < before.size(); ++i) decoder.UpdateMemory(before[i], decoded.state[i]);
-    for (const Variable& output : decoded.outputs) decoder.StepOutput(output);
-  });
   // Nothing waits for the scores, so one product makes those of all steps.
-  return network.Scores(decoder.Outputs(), words);
+  return network.Scores(network.Steps(words, first, encoded), words);
 }
 
 // Returns the mean over tokens of the cross-entropy to labels that are smoothed: share e is

@@ -3,8 +3,9 @@
 // Translate", 2015; Luong, Pham, Manning, "Effective Approaches to Attention-based Neural Machine
 // Translation", 2015, with global attention).
 //
-// The decoder's step is written with ordinary layers. In training DynamicRnn repeats it, for each
-// sentence as often as its translation has words; the translator repeats it in a while.
+// The decoder's step is written with ordinary layers, which the translator repeats in a while. In
+// training, where all words are known before, one op does all steps, or DynamicRnn repeats the
+// layers, for each sentence as often as its translation has words.
 #pragma once
 
 #include <cstdint>

@@ -36,6 +36,10 @@ DEFINE_bool(tied_embeddings, false,
             "The table of the target's tokens also gives the scores of the tokens.");
 DEFINE_double(label_smoothing, 0,
               "The share of each label that all tokens get alike, in training only; below 1.");
+DEFINE_string(
+    decoder, "attention_decoder",
+    "How the decoder is trained: attention_decoder, one op for all steps, or dynamic_rnn, a "
+    "loop of ordinary layers, which --input_feeding always takes. The model is the same.");
 DEFINE_double(dropout, 0, "Of the vectors of tokens, and of what a token is chosen by.");
 
 namespace {
@@ -64,7 +68,8 @@ skiff::models::TrainingTask MakeTask(const skiff::models::TaskOptions& task_opti
       .input_feeding = FLAGS_input_feeding,
       .tied_embeddings = FLAGS_tied_embeddings,
       .dropout = static_cast<float>(FLAGS_dropout),
-      .label_smoothing = static_cast<float>(FLAGS_label_smoothing)};
+      .label_smoothing = static_cast<float>(FLAGS_label_smoothing),
+      .decoder = FLAGS_decoder};
   skiff::models::TrainingTask task{
       .title = skiff::StrCat("Translation (", FLAGS_cell, " ", FLAGS_hidden, ", attention of ",
                              FLAGS_attention, ") of ", FLAGS_data),

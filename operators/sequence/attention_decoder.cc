@@ -5,11 +5,14 @@
 //   context = attention of q over the tokens of the sentence (kernels/attention.h)
 //   h       = the step of a cell with the input g = Input + context · ContextWeight (+ Bias)
 //
-// Cell gru is that of gru_unit (kernels/gru_cell.h), lstm that of lstm_unit, with the same weights
-// and the same order of gates. Additive scores are those of Bahdanau, Cho, Bengio 2015 (A.1.2), dot
-// those of Luong, Pham, Manning 2015 ("general": the keys are the encoder's states times a matrix).
-// Source: none, Fluid writes the steps with a DynamicRNN. Input is the product of the words with
-// their weights: nothing waits for it, so one product outside makes it for all steps.
+// That is with attends = "before". With "after", the step has no context and comes first, g = Input
+// (+ Bias), and q is made of h, so that the context is there for what follows the decoder.
+//
+// Cell gru is that of gru_unit (kernels/gru_cell.h), lstm that of lstm_unit, with the same weights,
+// order of gates and forget_bias. Additive scores are those of Bahdanau, Cho, Bengio 2015 (A.1.2),
+// dot those of Luong, Pham, Manning 2015 ("general": the keys are the encoder's states times a
+// matrix). Source: none, Fluid writes the steps with a DynamicRNN. Input is the product of the
+// words with their weights: nothing waits for it, so one product outside makes it for all steps.
 //
 //   AttentionWeights   of each sequence a matrix, with a number for each of its rows and each token
 //                      of its sentence
@@ -46,6 +49,10 @@ namespace skiff {
 namespace {
 
 bool IsLstm(const OpContext& context) { return context.Attr<std::string>("cell") == "lstm"; }
+// The state before a step makes its query, and the step has the context.
+bool AttendsBefore(const OpContext& context) {
+  return context.Attr<std::string>("attends") == "before";
+}
 
 struct Sizes {
   int64_t hidden = 0;     // H
@@ -90,7 +97,12 @@ void CheckArguments(const OpContext& context) {
   CheckInputLike(context, "Encoded", {tokens, sizes.width}, dtype);
   CheckInputLike(context, "Keys", {tokens, sizes.key_width}, dtype);
   CheckInputLike(context, "Weight", {sizes.hidden, sizes.gates}, dtype);
-  CheckInputLike(context, "ContextWeight", {sizes.width, sizes.gates}, dtype);
+  CheckPresence(context, "ContextWeight", "attends", "before");
+  if (context.HasInput("ContextWeight"))
+    CheckInputLike(context, "ContextWeight", {sizes.width, sizes.gates}, dtype);
+  const float forget_bias = context.Attr<float>("forget_bias");
+  SKIFF_ENFORCE(forget_bias == 0 || IsLstm(context), kInvalidArgument, context.op().type,
+                ": forget_bias is ", forget_bias, " and cell is \"gru\", expected 0");
   if (context.HasInput("Bias")) CheckInputLike(context, "Bias", {1, sizes.gates}, dtype);
   if (context.HasInput("H0")) CheckInputLike(context, "H0", {sentences, sizes.hidden}, dtype);
   if (context.HasInput("C0")) {
@@ -246,7 +258,8 @@ struct CellStep {
   const T* input;  // of all rows
   T* hidden;       // of all rows
   T* states;       // before the step, then after it; Padded
-  T* gates;        // the product of the contexts, then activated
+  T* gates;        // the product of the contexts, if there is one; then activated
+  bool has_product;
 };
 
 template <typename T>
@@ -282,12 +295,14 @@ class GruDecoderCell {
     const int64_t count = rows.step.count;
     const int64_t stride = Padded(size_);
     T* reset = Data<T>(run, reset_);
-    weights_.gates.Multiply(run, step.states, count, stride, true, step.gates, 3 * size_);
+    weights_.gates.Multiply(run, step.states, count, stride, step.has_product, step.gates,
+                            3 * size_);
     rows.ForEach(3 * size_, [&](int64_t j) {
       GruReset(cell_, step.input + rows.Row(j) * 3 * size_, step.states + j * stride,
                step.gates + j * 3 * size_, reset + j * stride);
     });
-    weights_.candidate.Multiply(run, reset, count, stride, true, step.gates + 2 * size_, 3 * size_);
+    weights_.candidate.Multiply(run, reset, count, stride, step.has_product, step.gates + 2 * size_,
+                                3 * size_);
     rows.ForEach(3 * size_, [&](int64_t j) {
       T* hidden = step.hidden + rows.Row(j) * size_;
       GruForward(cell_, step.input + rows.Row(j) * 3 * size_, step.states + j * stride,
@@ -362,7 +377,8 @@ class LstmDecoderCell {
         activated_out_(is_gradient ? -1 : context.OutputIndex("BatchCellPreAct")),
         cell_grad_(is_gradient ? context.InputIndex("Cell@GRAD") : -1),
         c0_grad_(is_gradient ? context.OutputIndex("C0@GRAD") : -1),
-        no_bias_(RequestNumbers<T>(context, bias_ < 0 ? 1 : 0, 4 * size_)),
+        forget_bias_(context.Attr<float>("forget_bias")),
+        full_bias_(RequestNumbers<T>(context, bias_ < 0 || forget_bias_ != 0 ? 1 : 0, 4 * size_)),
         cells_(RequestNumbers<T>(context, Room(context, !is_gradient && cell_out_ < 0), size_)),
         activated_(RequestNumbers<T>(context, sentences, size_)),
         next_cell_(RequestNumbers<T>(context, is_gradient ? sentences : 0, size_)),
@@ -375,9 +391,15 @@ class LstmDecoderCell {
              .candidate = RecurrentActivation::kTanh,
              .order = {.candidate = 3, .input = 0, .forget = 1, .output = 2},
              .bias = InputOrNull<T>(run, bias_)};
-    if (bias_ < 0) {
-      std::fill_n(Data<T>(run, no_bias_), 4 * size_, T{0});
-      cell_.bias = Data<T>(run, no_bias_);
+    if (bias_ < 0 || forget_bias_ != 0) {
+      T* bias = Data<T>(run, full_bias_);
+      if (bias_ < 0) {
+        std::fill_n(bias, 4 * size_, T{0});
+      } else {
+        std::copy_n(cell_.bias, 4 * size_, bias);
+      }
+      for (int64_t i = 0; i < size_; ++i) bias[cell_.order.forget * size_ + i] += forget_bias_;
+      cell_.bias = bias;
     }
     before_ = {.rows = CellRows(run),
                .initial = InputOrNull<T>(run, c0_),
@@ -386,7 +408,8 @@ class LstmDecoderCell {
   }
 
   void Forward(const KernelContext& run, const StepOfRows& rows, const CellStep<T>& step) const {
-    weight_.Multiply(run, step.states, rows.step.count, Padded(size_), true, step.gates, 4 * size_);
+    weight_.Multiply(run, step.states, rows.step.count, Padded(size_), step.has_product, step.gates,
+                     4 * size_);
     T* cells = cell_out_ < 0 ? Data<T>(run, cells_) : run.output(cell_out_).template data<T>();
     T* activated = StepRows<T>(run, activated_out_, activated_, rows.step, size_);
     rows.ForEach(4 * size_, [&](int64_t j) {
@@ -463,8 +486,9 @@ class LstmDecoderCell {
   int activated_out_;
   int cell_grad_;
   int c0_grad_;
+  T forget_bias_;
   // Workspaces.
-  int no_bias_;
+  int full_bias_;  // with that of the forget gate
   int cells_;
   int activated_;
   int next_cell_;
@@ -484,8 +508,6 @@ class DecoderKernel : public Kernel {
         max_tokens_(context.Input("Encoded").shape[0]),
         max_sentences_(SentenceCount(context)),
         cell_(context, sizes_, max_sentences_, is_gradient),
-        context_weight_(context, context.InputIndex("ContextWeight"),
-                        {0, sizes_.width, sizes_.gates}, is_gradient),
         input_(context.InputIndex("Input")),
         encoded_(context.InputIndex("Encoded")),
         keys_(context.InputIndex("Keys")),
@@ -494,6 +516,10 @@ class DecoderKernel : public Kernel {
         order_(RequestNumbers<int64_t>(context, max_sentences_, 1)),
         first_weights_(RequestNumbers<int64_t>(context, max_sentences_, 1)),
         zeros_(RequestNumbers<T>(context, 1, sizes_.hidden)) {
+    if (AttendsBefore(context)) {
+      context_weight_.emplace(context, context.InputIndex("ContextWeight"),
+                              WeightPart{0, sizes_.width, sizes_.gates}, is_gradient);
+    }
     if (context.HasInput("QueryWeight")) {
       query_weight_.emplace(context, context.InputIndex("QueryWeight"),
                             WeightPart{0, sizes_.hidden, sizes_.key_width}, is_gradient);
@@ -555,7 +581,7 @@ class DecoderKernel : public Kernel {
   int64_t max_sentences_;
   Cell cell_;
   std::optional<RecurrentWeight<T>> query_weight_;
-  RecurrentWeight<T> context_weight_;
+  std::optional<RecurrentWeight<T>> context_weight_;  // if the attention comes before the step
   int input_;
   int encoded_;
   int keys_;
@@ -600,19 +626,23 @@ class ForwardKernel final : public DecoderKernel<T, Cell> {
           std::copy_n(before.Before(rows, j), sizes_.hidden, states + j * stride);
       }
       T* gates = StepRows<T>(run, batch_gate_, gates_, step, sizes_.gates);
-      AttendAll(run, rows, states);
-      this->context_weight_.Multiply(run, Data<T>(run, contexts_), step.count, Padded(sizes_.width),
-                                     false, gates, sizes_.gates);
+      if (this->context_weight_) {
+        AttendAll(run, rows, states);
+        this->context_weight_->Multiply(run, Data<T>(run, contexts_), step.count,
+                                        Padded(sizes_.width), false, gates, sizes_.gates);
+      }
       this->cell_.Forward(run, rows,
                           {.input = run.input(this->input_).template data<T>(),
                            .hidden = hidden,
                            .states = states,
-                           .gates = gates});
+                           .gates = gates,
+                           .has_product = this->context_weight_.has_value()});
+      if (!this->context_weight_) AttendAll(run, rows, states);
     });
   }
 
  private:
-  // Computes the contexts of the rows, given the states before.
+  // Computes the contexts of the rows, given the states.
   void AttendAll(const KernelContext& run, const StepOfRows& rows, const T* states) const {
     const int64_t stride = Padded(sizes_.hidden);
     const int64_t key_width = sizes_.key_width;
@@ -708,6 +738,10 @@ class GradKernel final : public DecoderKernel<T, Cell> {
     }
     steps.ForEachBackwards([&](const TimeSteps::Step& step) {
       const StepOfRows rows{steps, step};
+      if (!this->context_weight_) {
+        std::fill_n(Data<T>(run, step_contexts_), step.count * sizes_.width, T{0});
+        AttendAllBackward(run, rows);
+      }
       this->cell_.Backward(
           run, rows,
           {.before = before,
@@ -716,9 +750,10 @@ class GradKernel final : public DecoderKernel<T, Cell> {
            .next = Data<T>(run, next_),
            .step_gates = Data<T>(run, step_gates_),
            .all_gates = AllGates(run)});
-      this->context_weight_.Multiply(run, Data<T>(run, step_gates_), step.count,
-                                     Padded(sizes_.gates), false, Data<T>(run, step_contexts_),
-                                     sizes_.width);
+      if (!this->context_weight_) return;
+      this->context_weight_->Multiply(run, Data<T>(run, step_gates_), step.count,
+                                      Padded(sizes_.gates), false, Data<T>(run, step_contexts_),
+                                      sizes_.width);
       AttendAllBackward(run, rows);
     });
     if (h0_grad_ >= 0) {
@@ -737,7 +772,7 @@ class GradKernel final : public DecoderKernel<T, Cell> {
   }
 
   // Given the gradient of the contexts without that from the outside, adds the gradient of the
-  // states before.
+  // states that the queries are made of.
   void AttendAllBackward(const KernelContext& run, const StepOfRows& rows) const {
     const int64_t key_width = sizes_.key_width;
     const int64_t stride = Padded(key_width);
@@ -804,8 +839,9 @@ class GradKernel final : public DecoderKernel<T, Cell> {
     if (query_weight_grad_ >= 0) {
       const RowsProduct<T> query_product = product_.WithColumns(sizes_.key_width);
       query_product.Pack(run, {.first = queries, .stride = sizes_.key_width}, rows);
-      query_product.Multiply(run, before_rows, sizes_.hidden, rows,
-                             run.output(query_weight_grad_).template data<T>());
+      const MatrixRows<T> after_rows{.first = before.rows, .stride = sizes_.hidden};
+      query_product.Multiply(run, this->context_weight_ ? before_rows : after_rows, sizes_.hidden,
+                             rows, run.output(query_weight_grad_).template data<T>());
     }
     WriteSum(run, bias_grad_, gates, rows, sizes_.gates);
     WriteSum(run, query_bias_grad_, queries, rows, sizes_.key_width);
@@ -901,7 +937,14 @@ std::unique_ptr<Kernel> PrepareFor(PrepareContext& context) {
 std::vector<AttrDef> Attributes() {
   return {ChoiceAttr("cell", "gru", {"gru", "lstm"}, "The cell: that of gru_unit or lstm_unit."),
           ChoiceAttr("score", "additive", {"additive", "dot"},
-                     "v · tanh(query + key), or query · key.")};
+                     "v · tanh(query + key), or query · key."),
+          ChoiceAttr("attends", "before", {"before", "after"},
+                     "Which state makes the query of a step. That before it: the step has the "
+                     "context. That after it: only what follows has it."),
+          {.name = "forget_bias",
+           .type = AttrType::kFloat,
+           .default_value = 0.0f,
+           .doc = "Is added to f of lstm, before its sigmoid."}};
 }
 
 void AddGrad(OpRegistry& registry) {
@@ -920,7 +963,7 @@ void AddGrad(OpRegistry& registry) {
                 of_forward("H0", true),
                 of_forward("C0", true),
                 of_forward("Weight"),
-                of_forward("ContextWeight"),
+                of_forward("ContextWeight", true),
                 of_forward("Bias", true),
                 of_forward("QueryWeight", true),
                 of_forward("QueryBias", true, true),
@@ -974,7 +1017,9 @@ void RegisterAttentionDecoder(OpRegistry& registry) {
        .doc = "[sequences, H]: the cell of lstm at the start; 0 if absent.",
        .dispensable = true},
       {.name = "Weight", .doc = "[H, gates]: of the hidden state. Of gru as the op gru has it."},
-      {.name = "ContextWeight", .doc = "[E, gates]: of the context."},
+      {.name = "ContextWeight",
+       .doc = "[E, gates]: of the context; with attends = before.",
+       .dispensable = true},
       {.name = "Bias", .doc = "[1, gates]; 0 if absent.", .dispensable = true},
       {.name = "QueryWeight",
        .doc = "[H, A]: makes the query of the hidden state; if absent, that is the query, and A is "

@@ -3,11 +3,14 @@
 // A run measures the machine's FMA peak first, then builds the model, warms up with 3 steps, times
 // --steps more, and compares the work of a step (its FLOP, counted from shapes) with the peak. The
 // split by op comes last, from a step of its own, because timing every instruction slows it down.
+// It has the ops of loops, too: "while > mul" is a mul in the body of a while, in all iterations,
+// and "while" what else the loop does.
 #include <gflags/gflags.h>
 #include <omp.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
 #include <functional>
 #include <map>
 #include <memory>
@@ -32,9 +35,14 @@ DEFINE_string(
     "ernie_tiny, ernie_mini, ernie_mini_dropout (sequences of 128 tokens) or ernie_20_layers "
     "(334 parameter tensors, sequences of 32), char_lstm or char_gru (64 characters), or one "
     "recurrent layer over sequences as long as "
-    "sentences: lstm_512, gru_512, padded_lstm_512 or padded_gru_512");
+    "sentences: lstm_512, gru_512, padded_lstm_512 or padded_gru_512, or a translation model with "
+    "sentences of 30 tokens: seq2seq_gru_bahdanau or seq2seq_lstm_luong");
 DEFINE_string(optimizer, "momentum",
-              "momentum with L2 decay, or adam with L2 decay and clipping by the global norm");
+              "momentum with L2 decay, adam with L2 decay and clipping by the global norm, or "
+              "plain_adam with clipping alone");
+DEFINE_string(decoder, "attention_decoder",
+              "how seq2seq_gru_bahdanau and seq2seq_lstm_luong run their decoder: "
+              "attention_decoder, one op, or dynamic_rnn, a loop of layers");
 DEFINE_string(place, "cpu", "where to run; only cpu, since times and memory are measured there");
 DEFINE_bool(inference, false,
             "time the forward pass as in evaluation, with the loss, instead of training steps");
@@ -127,7 +135,10 @@ void PrintSplit(double peak_flops, BoundProgram* bound) {
     const InstructionTime& time = times[i];
     SplitRow& row = by_kernel[time.kernel.empty() ? time.type : time.type + " " + time.kernel];
     row.seconds += time.seconds;
-    row.flop += CountFlop(bound->plan(), bound->plan().instructions[i]);
+    // The ops of loops come behind, and have their FLOP in that of the loop.
+    const std::vector<Instruction>& instructions = bound->plan().instructions;
+    if (i < instructions.size() && instructions[i].kind != InstructionKind::kLoop)
+      row.flop += CountFlop(bound->plan(), instructions[i]);
     ++row.count;
     total += time.seconds;
   }
@@ -153,6 +164,9 @@ struct Figures {
   double rss_before_mb = 0;  // before the model was built
   double peak_rss_mb = 0;
   Percentiles step_ms;
+  // The mean processor time of a step, of all threads. On one thread, it hardly depends on what
+  // else the machine does; more threads may wait for each other in it.
+  double step_cpu_ms = 0;
   double flop = 0;  // of one step
   PlanStatistics plan;
   // Parameters, optimizer states, derived forms, the arena, feeds and fetches.
@@ -189,7 +203,8 @@ ModelWorkload WorkloadFromFlags(Executor* executor) {
                                      .length = FLAGS_length,
                                      .seed = static_cast<uint64_t>(FLAGS_seed),
                                      .trains = !FLAGS_inference,
-                                     .optimizer = FLAGS_optimizer};
+                                     .optimizer = FLAGS_optimizer,
+                                     .decoder = FLAGS_decoder};
   return FLAGS_saved_model.empty() ? MakeModelWorkload(FLAGS_model, options, executor)
                                    : LoadModelWorkload(FLAGS_saved_model, options, executor);
 }
@@ -201,7 +216,10 @@ void TimeSteps(BoundProgram* bound, Figures* figures) {
   figures->first_value = bound->fetch(0).data<float>()[0];
   for (int i = 0; i < 2; ++i) bound->Step();
   std::vector<double> ms;
+  const std::clock_t start = std::clock();
   for (int32_t i = 0; i < FLAGS_steps; ++i) ms.push_back(SecondsOf([&] { bound->Step(); }) * 1e3);
+  figures->step_cpu_ms =
+      1e3 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC / FLAGS_steps;
   figures->last_value = bound->fetch(0).data<float>()[0];
   figures->step_ms = PercentilesOf(ms);
   figures->plan = bound->statistics();
@@ -244,12 +262,14 @@ nlohmann::json JsonOf(const Figures& figures) {
           {"threads", omp_get_max_threads()},
           {"steps", FLAGS_steps},
           {"optimizer", Trains() ? FLAGS_optimizer : ""},
+          {"decoder", FLAGS_decoder},
           {"seed", FLAGS_seed},
           {"kernels", FLAGS_kernels},
           {"passes", FLAGS_passes},
           {"step_ms", figures.step_ms.median},
           {"step_ms_p10", figures.step_ms.p10},
           {"step_ms_p90", figures.step_ms.p90},
+          {"step_cpu_ms", figures.step_cpu_ms},
           {"samples_per_s", figures.samples_per_s()},
           {"flop_per_step", figures.flop},
           {"fma_peak_flops", figures.peak_flops},

@@ -17,6 +17,7 @@
 #include "models/vgg/vgg.h"
 #include "tools/model_workload/ernie_workload.h"
 #include "tools/model_workload/recurrent_workload.h"
+#include "tools/model_workload/seq2seq_workload.h"
 
 namespace skiff {
 namespace {
@@ -161,6 +162,14 @@ std::vector<Model> Models() {
   for (const char* network : {"cnn", "gru", "lstm"}) models.push_back(TextModel(network));
   for (const char* cell : {"lstm", "gru"}) models.push_back(CharModel(cell));
   models.push_back({"seq2seq", BuildTranslation});
+  for (const Seq2SeqWorkload& seq2seq : Seq2SeqWorkloads()) {
+    models.push_back({seq2seq.name, [=](const ModelWorkloadOptions& options) -> Built {
+                        BuiltSeq2Seq built =
+                            BuildSeq2SeqWorkload(seq2seq, options.decoder, options.batch_size,
+                                                 options.length, options.seed);
+                        return {.loss = built.loss, .feeds = std::move(built.feeds)};
+                      }});
+  }
   for (const RecurrentWorkload& recurrent : RecurrentWorkloads()) {
     models.push_back({recurrent.name, [=](const ModelWorkloadOptions& options) -> Built {
                         BuiltRecurrent built = BuildRecurrent(recurrent, options.batch_size,
@@ -195,8 +204,12 @@ void Minimize(const Variable& loss, const std::string& optimizer) {
         .Minimize(loss);
     return;
   }
+  if (optimizer == "plain_adam") {
+    optimizer::Adam({.learning_rate = 1e-3, .clip = ClipByGlobalNorm(5.0f)}).Minimize(loss);
+    return;
+  }
   SKIFF_ENFORCE(optimizer == "adam", kInvalidArgument, "optimizer \"", optimizer,
-                "\": expected momentum or adam");
+                "\": expected momentum, adam or plain_adam");
   optimizer::Adam({.learning_rate = 1e-4, .clip = ClipByGlobalNorm(1.0f), .regularization = decay})
       .Minimize(loss);
 }

@@ -21,16 +21,18 @@ struct ModelWorkloadOptions {
   int64_t length = 0;  // tokens of a sequence; 0: those of the model
   uint64_t seed = 1;   // of initial values and generated samples
   bool trains = true;  // false: the forward pass with the loss
-  // "momentum" with L2 decay, or "adam", with L2 decay and clipping by the global norm.
+  // "momentum" with L2 decay, "adam" with L2 decay and clipping by the global norm, or "plain_adam"
+  // with clipping alone.
   std::string optimizer = "momentum";
+  std::string decoder = "attention_decoder";  // of the models of seq2seq_workload.h
 };
 
 // Returns the workload of mlp, lenet (1x28x28), resnet18, 20, 32, 44, 56, 110, vgg11, 13, 16, 19
 // (3x32x32), or resnet34, 50, 101 (3x224x224), on generated images, of ernie_tiny, ernie_mini,
 // ernie_mini_dropout or ernie_20_layers (ernie_workload.h) on generated tokens, of char_lstm or
-// char_gru (batch_size streams of 64 characters), or of a recurrent layer (recurrent_workload.h).
-// Throws Error for any other name or optimizer, and for the length of
-// images.
+// char_gru (batch_size streams of 64 characters), of a recurrent layer (recurrent_workload.h), or
+// of a translation model (seq2seq_workload.h). Throws Error for any other name or optimizer, and
+// for the length of images.
 ModelWorkload MakeModelWorkload(const std::string& name, const ModelWorkloadOptions& options,
                                 Executor* executor);
 

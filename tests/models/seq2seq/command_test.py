@@ -138,6 +138,18 @@ class Trained(Folder):
             self.assertIn("the checkpoint was made with " + flag[2:].partition("=")[0],
                           self.refused("train", *self.flags, flag, "--resume"))
 
+    def test_resumes_with_the_other_decoder(self):
+        other = self.at("other_run")
+        shutil.copytree(self.at("run"), other)
+        self.addCleanup(shutil.rmtree, other)
+        checkpoints = os.path.join(other, "checkpoints")
+        shutil.rmtree(os.path.join(checkpoints, max(os.listdir(checkpoints))))
+        output = self.done("train", *self.flags, "--output_dir=" + other, "--decoder=dynamic_rnn", "--resume")
+        losses = [float(loss) for loss in re.findall(r"epoch \d/7  loss ([\d.]+) ", output)]
+        self.assertTrue(losses, output)
+        # That of a model which was trained before.
+        self.assertLess(losses[0], 0.5)
+
     def test_files_of_another_model(self):
         other = self.at("other_model")
         shutil.copytree(self.at("run/model"), other)
@@ -191,6 +203,7 @@ class Flags(Folder):
                 ("--cell=rnn", 'cell = "rnn", expected gru or lstm'),
                 ("--attention=dot", 'attention = "dot", expected bahdanau or luong'),
                 ("--input_feeding", "input_feeding with attention = bahdanau, expected attention = luong"),
+                ("--decoder=rnn", 'decoder = "rnn", expected attention_decoder or dynamic_rnn'),
                 ("--layers=0", "layers = 0, expected at least 1"),
                 ("--label_smoothing=1", "label_smoothing = 1, expected one in [0, 1)"),
                 ("--tokens=pieces", 'tokens "pieces": expected words or characters')):

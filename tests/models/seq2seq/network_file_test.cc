@@ -24,7 +24,8 @@ TEST(NetworkFile, HoldsEveryOption) {
                                   .input_feeding = true,
                                   .tied_embeddings = true,
                                   .dropout = 0.5f,
-                                  .label_smoothing = 0.25f};
+                                  .label_smoothing = 0.25f,
+                                  .decoder = "dynamic_rnn"};
   const std::string text = NetworkText(options);
   EXPECT_EQ(text, R"({
   "source_tokens": 11,
@@ -38,7 +39,8 @@ TEST(NetworkFile, HoldsEveryOption) {
   "input_feeding": true,
   "tied_embeddings": true,
   "dropout": 0.5,
-  "label_smoothing": 0.25
+  "label_smoothing": 0.25,
+  "decoder": "dynamic_rnn"
 }
 )");
   EXPECT_EQ(NetworkText(ParseNetwork(text, "network.json")), text);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,8 +17,10 @@
 #include "framework/executor/executor.h"
 #include "framework/io/parameters.h"
 #include "models/seq2seq/pair_reader.h"
+#include "tests/harness/array_tensor.h"
 #include "tests/harness/error_text.h"
 #include "tests/harness/pass_check.h"
+#include "tests/harness/tolerance.h"
 #include "tests/harness/workload.h"
 #include "tests/models/seq2seq/variants.h"
 
@@ -80,6 +83,63 @@ TEST_P(Seq2Seq, PairsOfOneBatchDoNotMix) {
   const float second = loss({{6}}, {{5, 6, 7, 3}});
   EXPECT_NEAR(loss({{3, 4, 5}, {6}}, {{3, 4}, {5, 6, 7, 3}}), (3 * first + 5 * second) / 8, 1e-6);
   EXPECT_NEAR(loss({{6}, {3, 4, 5}}, {{5, 6, 7, 3}, {3, 4}}), (3 * first + 5 * second) / 8, 1e-6);
+}
+
+// The training by one op and that by a loop of layers, of options with either decoder.
+struct BothDecoders {
+  explicit BothDecoders(Seq2SeqOptions options) {
+    options.decoder = "attention_decoder";
+    op = BuildSeq2Seq(options, {}, 1);
+    options.decoder = "dynamic_rnn";
+    loop = BuildSeq2Seq(options, {}, 1);
+  }
+
+  training::TrainingProgram op;
+  training::TrainingProgram loop;
+};
+
+// So a saved model, or a checkpoint, of one is good for the other.
+TEST_P(Seq2Seq, HasTheSameStateWithEitherDecoder) {
+  const BothDecoders both(options_);
+  const auto dims = [](const training::TrainingProgram& program) {
+    std::map<std::string, std::vector<int64_t>> dims;
+    for (const std::string& name : PersistableNames(*program.main))
+      dims[name] = program.main->root()->FindVar(name)->dims;
+    return dims;
+  };
+  EXPECT_EQ(dims(both.op), dims(both.loop));
+}
+
+// In a batch in which one sentence has no tokens, which a PairReader would refuse.
+TEST_P(Seq2Seq, HasTheSameLossAndGradientsWithEitherDecoder) {
+  const BothDecoders both(options_);
+  FeedList feeds = Feeds({{3, 4, 5}, {6}, {7}, {7, 8, 3, 4}}, {{3, 4}, {5, 6, 7, 3}, {4, 5}, {4}});
+  for (auto& [name, tensor] : feeds) {
+    if (name == PairReader::kSource) tensor = RaggedIds({{3, 4, 5}, {6}, {}, {7, 8, 3, 4}});
+  }
+  std::vector<std::string> parameters;
+  for (const auto& var : both.op.main->root()->vars()) {
+    if (var->is_parameter) parameters.push_back(var->name);
+  }
+  Executor executor;
+  executor.Run(*both.op.startup);
+  std::map<std::string, Tensor> start;
+  for (const std::string& name : PersistableNames(*both.op.main))
+    start[name] = CopyToCpu(executor.scope().Get(name));
+  const auto step = [&](const training::TrainingProgram& program) {
+    for (const auto& [name, value] : start) executor.scope().Set(name, CopyToCpu(value));
+    FetchList fetches = {program.loss};
+    for (const std::string& name : parameters) fetches.push_back(name + "@GRAD");
+    return executor.Run(*program.main, feeds, fetches);
+  };
+  const std::vector<Tensor> found = step(both.op);
+  const std::vector<Tensor> expected = step(both.loop);
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(harness::FirstDifference(harness::ToArray(found[i]), harness::ToArray(expected[i]),
+                                       harness::Tolerances::kFloat32Gradient),
+              "")
+        << (i == 0 ? "loss" : parameters[i - 1]);
+  }
 }
 
 std::vector<std::string> ParametersOf(const Seq2SeqOptions& options) {
@@ -277,6 +337,8 @@ TEST(Seq2SeqNetwork, RefusesOptionsThatCannotBe) {
               HasSubstr("cell = \"rnn\", expected gru or lstm"));
   EXPECT_THAT(refused([](auto* o) { o->attention = "dot"; }),
               HasSubstr("attention = \"dot\", expected bahdanau or luong"));
+  EXPECT_THAT(refused([](auto* o) { o->decoder = "rnn"; }),
+              HasSubstr("decoder = \"rnn\", expected attention_decoder or dynamic_rnn"));
   EXPECT_THAT(refused([](auto* o) { o->input_feeding = true; }),
               HasSubstr("input_feeding with attention = bahdanau, expected attention = luong"));
   EXPECT_THAT(refused([](auto* o) { o->label_smoothing = 1; }),

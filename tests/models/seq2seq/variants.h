@@ -27,6 +27,7 @@ inline const Variant kVariants[] = {
        o->input_feeding = true;
      }},
     {"Tied", [](Seq2SeqOptions* o) { o->tied_embeddings = true; }},
+    {"Loop", [](Seq2SeqOptions* o) { o->decoder = "dynamic_rnn"; }},
     {"Smoothed", [](Seq2SeqOptions* o) { o->label_smoothing = 0.1f; }},
     {"Many",
      [](Seq2SeqOptions* o) {

@@ -10,6 +10,8 @@ namespace {
 struct Decoder {
   std::string cell = "gru";
   std::string score = "additive";
+  std::string attends = "before";
+  double forget_bias = 0;
   bool has_bias = true;
   bool has_start = true;
   bool has_query_weight = true;
@@ -79,9 +81,11 @@ Numbers GruStep(const Array& weight, const Numbers& h, Numbers* g) {
 }
 
 // The same, which also updates the cell.
-Numbers LstmStep(const Array& weight, const Numbers& h, Numbers* cell, Numbers* g) {
+Numbers LstmStep(const Array& weight, double forget_bias, const Numbers& h, Numbers* cell,
+                 Numbers* g) {
   const size_t size = h.size();
   AddTo(g, Times(h, weight, 0, 4 * size, 0, 4 * size));
+  for (size_t i = size; i < 2 * size; ++i) (*g)[i] += forget_bias;
   for (size_t i = 0; i < 4 * size; ++i)
     (*g)[i] = Activated(i < 3 * size ? "sigmoid" : "tanh", (*g)[i]);
   Numbers next(size);
@@ -95,9 +99,9 @@ Numbers LstmStep(const Array& weight, const Numbers& h, Numbers* cell, Numbers* 
 Arrays Reference(const Decoder& decoder, const Arrays& inputs) {
   const Array& input = inputs.at("Input")[0];
   const Array& weight = inputs.at("Weight")[0];
-  const Array& context_weight = inputs.at("ContextWeight")[0];
+  const bool attends_before = decoder.attends == "before";
   const auto size = static_cast<size_t>(weight.shape[0]);
-  const auto width = static_cast<size_t>(context_weight.shape[0]);
+  const auto width = static_cast<size_t>(inputs.at("Encoded")[0].shape[1]);
   const auto gates = static_cast<size_t>(weight.shape[1]);
   const auto key_width = static_cast<size_t>(inputs.at("Keys")[0].shape[1]);
   const std::vector<uint64_t>& tokens = inputs.at("Encoded")[0].lod.back();
@@ -112,16 +116,25 @@ Arrays Reference(const Decoder& decoder, const Arrays& inputs) {
       h = RowOf(inputs, "H0", visit.sequence, size);
       c = RowOf(inputs, "C0", visit.sequence, size);
     }
-    Numbers query = h;
-    if (decoder.has_query_weight)
-      query = Times(h, inputs.at("QueryWeight")[0], 0, key_width, 0, key_width);
-    AddTo(&query, RowOf(inputs, "QueryBias", 0, key_width));
-    const Attention attention =
-        Attend(decoder.score, inputs, query, tokens[visit.sequence], tokens[visit.sequence + 1]);
+    Numbers query;
+    Attention attention;
+    const auto attend = [&] {
+      query = h;
+      if (decoder.has_query_weight)
+        query = Times(h, inputs.at("QueryWeight")[0], 0, key_width, 0, key_width);
+      AddTo(&query, RowOf(inputs, "QueryBias", 0, key_width));
+      attention =
+          Attend(decoder.score, inputs, query, tokens[visit.sequence], tokens[visit.sequence + 1]);
+    };
     Numbers g = RowOf(inputs, "Input", visit.row, gates);
     AddTo(&g, RowOf(inputs, "Bias", 0, gates));
-    AddTo(&g, Times(attention.context, context_weight, 0, gates, 0, gates));
-    h = decoder.cell == "lstm" ? LstmStep(weight, h, &c, &g) : GruStep(weight, h, &g);
+    if (attends_before) {
+      attend();
+      AddTo(&g, Times(attention.context, inputs.at("ContextWeight")[0], 0, gates, 0, gates));
+    }
+    h = decoder.cell == "lstm" ? LstmStep(weight, decoder.forget_bias, h, &c, &g)
+                               : GruStep(weight, h, &g);
+    if (!attends_before) attend();
     SetRow(&hidden, visit.row, h);
     SetRow(&contexts, visit.row, attention.context);
     SetRow(&batch_gates, visit.batch_row, g);
@@ -168,7 +181,8 @@ OpCase Case(const std::string& name, const Decoder& decoder, const Sizes& sizes,
   add("Encoded", Ragged(Uniform({source_rows, sizes.width}, 2), tokens));
   add("Keys", Ragged(Uniform({source_rows, sizes.key_width}, 3), tokens));
   add("Weight", Uniform({hidden, gates}, 4, -0.5, 0.5));
-  add("ContextWeight", Uniform({sizes.width, gates}, 5, -0.5, 0.5));
+  if (decoder.attends == "before")
+    add("ContextWeight", Uniform({sizes.width, gates}, 5, -0.5, 0.5));
   if (decoder.has_bias) add("Bias", Uniform({1, gates}, 6));
   if (decoder.has_start) add("H0", Uniform({sequences, hidden}, 7));
   if (decoder.has_start && is_lstm) add("C0", Uniform({sequences, hidden}, 8));
@@ -176,7 +190,10 @@ OpCase Case(const std::string& name, const Decoder& decoder, const Sizes& sizes,
     add("QueryWeight", Uniform({hidden, sizes.key_width}, 9, -0.5, 0.5));
   if (decoder.has_query_bias) add("QueryBias", Uniform({sizes.key_width}, 10));
   if (decoder.score == "additive") add("ScoreWeight", Uniform({sizes.key_width, 1}, 11));
-  op_case.attrs = {{"cell", decoder.cell}, {"score", decoder.score}};
+  op_case.attrs = {{"cell", decoder.cell},
+                   {"score", decoder.score},
+                   {"attends", decoder.attends},
+                   {"forget_bias", static_cast<float>(decoder.forget_bias)}};
   op_case.reference = [decoder](const Arrays& inputs) { return Reference(decoder, inputs); };
   op_case.outputs = {
       {"Hidden", 1}, {"Context", 1}, {"AttentionWeights", 1}, {"BatchGate", 1}, {"BatchQuery", 1}};
@@ -206,6 +223,11 @@ void AddAttentionDecoderCases(CaseList& cases) {
       Decoder bare = decoder;
       bare.has_bias = bare.has_start = bare.has_query_weight = bare.has_query_bias = false;
       add("_bare", bare, {.hidden = 3, .width = 2, .key_width = 3}, words, tokens);
+      Decoder after = decoder;
+      after.attends = "after";
+      add("_after", after, small, words, tokens);
+      bare.attends = "after";
+      add("_after_bare", bare, {.hidden = 3, .width = 2, .key_width = 3}, {0, 2, 3}, {2, 0, 4});
       add("_one_row_each", decoder, small, {1, 1, 1}, {1, 1, 1});
       add("_equal", decoder, small, {2, 2, 2}, {3, 3, 3});
       add("_empty_sequences", decoder, small, {0, 2, 0, 1, 3}, {2, 0, 0, 3, 1});
@@ -216,6 +238,11 @@ void AddAttentionDecoderCases(CaseList& cases) {
       add("_wide", decoder, {.hidden = 19, .width = 83, .key_width = 101},
           std::vector<int64_t>(20, 2), std::vector<int64_t>(20, 3));
     }
+  }
+  for (const bool has_bias : {false, true}) {
+    cases.push_back(Case(has_bias ? "forget_bias_and_bias" : "forget_bias",
+                         {.cell = "lstm", .forget_bias = 1.5, .has_bias = has_bias}, small, words,
+                         tokens));
   }
   cases.push_back(Case("unequal", {}, small, {1, 60, 9}, {40, 2, 7}));
   for (const auto& [cell, score] : {std::pair("gru", "additive"), {"lstm", "dot"}}) {

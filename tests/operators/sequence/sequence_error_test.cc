@@ -176,6 +176,34 @@ TEST_F(SequenceErrors, SliceWantsRowsThatTheSequencesHave) {
        slice(Column({0, 0}), Column({1}), "Length is int64 [1, 1]")});
 }
 
+TEST_F(SequenceErrors, AttentionDecoderWantsWhatItsAttributesNeed) {
+  const Arrays all = {{"Input", {Sequences({2, 1}, 6)}},
+                      {"Encoded", {Sequences({1, 3}, 4)}},
+                      {"Keys", {Rows(4)}},
+                      {"Weight", {Rows(2, 6)}},
+                      {"ContextWeight", {Rows(4, 6)}},
+                      {"ScoreWeight", {Rows(2, 1)}}};
+  const auto decoder = [&](const std::string& slot, std::vector<Array> arrays, AttributeMap attrs,
+                           const std::string& message) {
+    Arrays inputs = all;
+    inputs.erase(slot);
+    if (!arrays.empty()) inputs[slot] = std::move(arrays);
+    return Refused{"attention_decoder", std::move(inputs), std::move(attrs), message};
+  };
+  ExpectRefused(
+      {decoder("ScoreWeight", {}, {}, "ScoreWeight is absent and score is \"additive\", expected"),
+       decoder("", {}, {{"score", "dot"}}, "ScoreWeight is there and score is \"dot\", expected"),
+       decoder("ContextWeight", {}, {}, "ContextWeight is absent and attends is \"before\""),
+       decoder("", {}, {{"attends", "after"}}, "ContextWeight is there and attends is \"after\""),
+       decoder("", {}, {{"forget_bias", 1.0f}}, "forget_bias is 1 and cell is \"gru\", expected 0"),
+       decoder("C0", {Rows(2)}, {}, "C0 is there and cell is \"gru\""),
+       decoder("H0", {Rows(3)}, {}, "H0 is float32 [3, 2], expected float32 [2, 2]"),
+       decoder("Keys", {Rows(4, 3)}, {}, "Keys is float32 [4, 3], expected float32 [4, 2]"),
+       decoder("Input", {Sequences({2, 1}, 8)}, {}, "Input is float32 [3, 8], expected"),
+       decoder("Input", {Sequences({1, 1, 1}, 6)}, {}, "3 and 2 differ"),
+       decoder("Weight", {Vector({1}, DType::kFloat32)}, {}, "Weight is [1], expected a matrix")});
+}
+
 TEST_F(SequenceErrors, EraseWantsAColumnOfIds) {
   const Array wide = Ragged(Integers({3, 2}, 1, 0, 9), {1, 2});
   const AttributeMap tokens = {{"tokens", std::vector<int32_t>{1}}};

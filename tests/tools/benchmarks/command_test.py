@@ -1,5 +1,6 @@
 """Tests what the benchmarks do with their arguments, and where they write."""
 import json
+import math
 import os
 import re
 import subprocess
@@ -207,6 +208,27 @@ class Command(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         # 0.306 GFLOP forward; twice that backward, without the gradient of the image.
         self.assertRegex(result.stdout, r"\n0\.9[12] GFLOP a step")
+
+    def test_runs_translation_models_with_either_decoder(self):
+        for model in ("seq2seq_gru_bahdanau", "seq2seq_lstm_luong"):
+            losses = []
+            for decoder in ("attention_decoder", "dynamic_rnn"):
+                with self.subTest(model, decoder=decoder):
+                    result = run("model_bench", "--model=" + model, "--decoder=" + decoder, "--optimizer=plain_adam",
+                                 "--batch_size=2", "--length=3", "--steps=1", "--threads=1")
+                    self.assertEqual(result.returncode, 0, result.stderr)
+                    losses.append([float(loss) for loss in
+                                   re.search(r"; loss (\S+) -> (\S+); weights", result.stdout).groups()])
+                    # The ops of a loop are there, too.
+                    self.assertEqual(" while > mul plain\n" in result.stdout, decoder == "dynamic_rnn")
+                    self.assertEqual(" attention_decoder plain\n" in result.stdout, decoder == "attention_decoder")
+            # A mean over vocabularies of 8,000; the initial values differ, since those of an op depend on its place.
+            for first, last in losses:
+                self.assertAlmostEqual(first, math.log(8000), delta=0.1)
+                self.assertLess(last, first)
+        result = run("model_bench", "--model=seq2seq_gru_bahdanau", "--decoder=rnn")
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.stderr, 'error: decoder = "rnn", expected attention_decoder or dynamic_rnn\n')
 
     def test_forces_kernels(self):
         def model_bench(kernels):
