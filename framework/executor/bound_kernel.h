@@ -40,6 +40,11 @@ class BoundKernel {
   // Must follow when the address of an argument has changed, or that of the arena.
   void Bind() { kernel_.kernel->Bind(context_); }
   void FollowArena();
+  // Must come before the first iteration of each run of a loop, for a kernel of its body: the
+  // loop's forms lie at `memory` (DerivedForms::PlaceInLoop).
+  void StartLoop(char* memory) {
+    if (derived_) derived_->PlaceInLoop(memory, &context_);
+  }
 
   void Run();
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "framework/base/element_count.h"
+
 namespace skiff {
 
 DerivedForms::DerivedForms(const Plan& plan, const Instruction& instruction,
@@ -14,6 +16,8 @@ DerivedForms::DerivedForms(const Plan& plan, const Instruction& instruction,
     // instruction. A form that is kept must have storage of its own.
     if (request.workspace >= 0) {
       form.data = context->workspace(request.workspace);
+    } else if (request.is_of_loop) {
+      form.loop_bytes = request.form.bytes;
     } else {
       form.storage = std::make_unique<Buffer>(AllocatorOf(plan.place), request.form.bytes,
                                               AllocationOptions{.tag = MemoryTag::kDerivedForm});
@@ -32,9 +36,28 @@ DerivedForms::DerivedForms(const Plan& plan, const Instruction& instruction,
 void DerivedForms::FollowWorkspaces(KernelContext* context) {
   for (size_t i = 0; i < forms_.size(); ++i) {
     Form& form = forms_[i];
-    if (form.storage != nullptr) continue;
+    if (form.workspace < 0) continue;
     form.data = context->workspace(form.workspace);
     context->derived_forms[i] = form.data;
+  }
+}
+
+int64_t DerivedForms::BytesOfLoop(const std::vector<DerivedRequest>& requests) {
+  int64_t bytes = 0;
+  for (const DerivedRequest& request : requests) {
+    if (request.is_of_loop) bytes += RoundUp(request.form.bytes, kBufferAlignment);
+  }
+  return bytes;
+}
+
+void DerivedForms::PlaceInLoop(char* memory, KernelContext* context) {
+  for (size_t i = 0; i < forms_.size(); ++i) {
+    Form& form = forms_[i];
+    if (form.loop_bytes == 0) continue;
+    form.data = memory;
+    form.is_made = false;
+    context->derived_forms[i] = memory;
+    memory += RoundUp(form.loop_bytes, kBufferAlignment);
   }
 }
 
@@ -43,7 +66,7 @@ void DerivedForms::Refresh(const KernelContext& context) {
     uint64_t version = 0;
     // Versions only grow, so their sum is equal only if each of them is.
     for (const uint64_t* source : form.source_versions) version += *source;
-    if (form.storage != nullptr && form.is_made && form.version == version) continue;
+    if (form.workspace < 0 && form.is_made && form.version == version) continue;
     form.refresh(context, form.data);
     form.is_made = true;
     form.version = version;

@@ -17,7 +17,8 @@ namespace skiff {
 
 // The derived forms of one instruction. A form whose inputs may change in every run is a workspace
 // of the instruction and made in every run. Any other form has storage of its own and is made when
-// a variable that it comes from has changed.
+// a variable that it comes from has changed; one of a loop lies in the loop's workspace and is made
+// in each run of the loop.
 class DerivedForms {
  public:
   // Takes the storage of forms that are kept, and adds all forms to `context`, which must have its
@@ -28,6 +29,11 @@ class DerivedForms {
 
   // Takes the workspaces from `context` again, since they have moved, and updates it.
   void FollowWorkspaces(KernelContext* context);
+  // Returns the bytes of the forms of a loop.
+  static int64_t BytesOfLoop(const std::vector<DerivedRequest>& requests);
+  // Puts the forms of a loop at `memory`, which has so many bytes, and updates `context`. They are
+  // made when they are needed next.
+  void PlaceInLoop(char* memory, KernelContext* context);
 
   // Makes the forms that aren't up to date. `context` is that of the constructor.
   void Refresh(const KernelContext& context);
@@ -41,8 +47,9 @@ class DerivedForms {
     uint64_t version = 0;  // sum of theirs when it was made: versions only grow
     bool is_made = false;
     std::function<void(const KernelContext&, void*)> refresh;
-    int workspace = -1;               // -1: in `storage`
-    std::unique_ptr<Buffer> storage;  // nullptr: in a workspace
+    int workspace = -1;               // -1: in `storage`, or of a loop
+    std::unique_ptr<Buffer> storage;  // nullptr: in a workspace, or of a loop
+    int64_t loop_bytes = 0;           // of a form of a loop
     void* data = nullptr;
   };
 

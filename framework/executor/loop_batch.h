@@ -43,6 +43,8 @@ class LoopBatch {
   // Must come before the first run, and again when memory or what the kernel reads has moved.
   // `memory` has the layout's bytes.
   void Bind(char* memory);
+  // BoundKernel::StartLoop.
+  void StartLoop(char* memory) { kernel_.StartLoop(memory); }
   // Fills the memory with NaN, so that a row that nobody has given shows.
   void Poison();
 

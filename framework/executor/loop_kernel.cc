@@ -64,7 +64,8 @@ void CopyData(const Tensor& from, void* to) {
 
 // Where values that outlive an instruction lie in the workspace, after the body's arena.
 struct Places {
-  explicit Places(const Loop& loop) : end(RoundUp(loop.body.planned_bytes, kBufferAlignment)) {
+  Places(const Loop& loop, const std::vector<PreparedKernel>& kernels)
+      : end(RoundUp(loop.body.planned_bytes, kBufferAlignment)) {
     const auto add = [&](ValueId value) {
       const int64_t place = end;
       end += StackSlotBytes(loop.body[value]);
@@ -88,6 +89,10 @@ struct Places {
       batches.emplace(i, end);
       end += BatchLayout(loop, i).Bytes(loop.body);
     }
+    for (const PreparedKernel& kernel : kernels) {
+      forms.push_back(end);
+      end += DerivedForms::BytesOfLoop(kernel.derived);
+    }
   }
 
   std::vector<int64_t> carried;  // by feed, -1 for others
@@ -95,6 +100,7 @@ struct Places {
   std::map<ValueId, int64_t> unsized;
   // The rows of batched instructions.
   std::map<size_t, int64_t> batches;
+  std::vector<int64_t> forms;  // of the loop, by instruction
   int64_t end;
 };
 
@@ -169,7 +175,7 @@ class LoopKernel final : public Kernel, public TimedBody {
         scope_(selection.scope),
         trains_(selection.trains),
         poisons_(selection.poisons),
-        places_(*loop_),
+        places_(*loop_, kernels),
         tensors_(*loop_),
         prepared_(std::move(kernels)) {
     for (const LoopFetch& fetch : loop_->fetches) {
@@ -192,6 +198,7 @@ class LoopKernel final : public Kernel, public TimedBody {
         });
       }
     }
+    StartForms();
     for (Step& step : steps_) {
       if (step.kernel) step.kernel->Bind();
     }
@@ -208,6 +215,7 @@ class LoopKernel final : public Kernel, public TimedBody {
     for (const auto& [index, place] : places_.batches) {
       if (steps_[index].reads_feed) steps_[index].batch->rows->Bind(memory_ + place);
     }
+    StartForms();
     rows_ ? rows_->NoteFeeds(context) : SetLoDs();
     // Whoever fed them may want to have them back.
     const FeedRelease release{*loop_, tensors_};
@@ -290,6 +298,15 @@ class LoopKernel final : public Kernel, public TimedBody {
   };
 
   // ---- binding
+
+  // Has the forms of this run made when they are needed first.
+  void StartForms() {
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      char* const forms = memory_ + places_.forms[i];
+      steps_[i].batch ? steps_[i].batch->rows->StartLoop(forms)
+                      : steps_[i].kernel->StartLoop(forms);
+    }
+  }
 
   bool IsStacked(ValueId value) const {
     return value && body_[body_.StorageOf(value)].storage == Storage::kStack;
@@ -831,6 +848,7 @@ std::unique_ptr<Kernel> PrepareLoop(const KernelSelection& selection, Instructio
                 loop->body.place);
   std::unique_ptr<LoopRows> rows = RowsOf(selection, *instruction, *loop);
   KernelSelection of_body = selection;
+  of_body.is_body = true;
   of_body.rows_vary = selection.rows_vary || rows != nullptr;
   of_body.varies = [&](ValueId value) { return rows != nullptr && rows->Varies(value); };
   std::vector<PreparedKernel> kernels = PrepareKernels(of_body, &loop->body);
@@ -844,8 +862,14 @@ std::unique_ptr<Kernel> PrepareLoop(const KernelSelection& selection, Instructio
       batching = Batching::kNone;
     }
   }
+  // Forms that are kept from run to run would take memory in each plan for a batch of another size.
+  for (PreparedKernel& kernel : kernels) {
+    for (DerivedRequest& request : kernel.derived) {
+      request.is_of_loop = request.workspace < 0;
+    }
+  }
   PlanStorage(&loop->body);
-  instruction->workspace_bytes = {Places(*loop).end};
+  instruction->workspace_bytes = {Places(*loop, kernels).end};
   instruction->loop = loop;
   return std::make_unique<LoopKernel>(std::move(loop), std::move(kernels), std::move(rows),
                                       selection);

@@ -47,6 +47,7 @@ class KernelPreparation {
     PreparedKernel prepared;
     PrepareContext context = ContextOf(plan_, *instruction);
     context.set_rows_vary(selection_.rows_vary);
+    if (selection_.is_body) context.set_constant_inputs(constant_.Of(*instruction));
     prepared.def = &Choose(*instruction, context);
     // prepare() makes the requests for workspaces and forms that the next lines read.
     prepared.kernel = prepared.def->prepare(context);

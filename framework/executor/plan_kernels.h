@@ -21,6 +21,9 @@ struct DerivedRequest {
   // The index of the workspace that holds the form, which is then made in each run; -1 if it is
   // kept from run to run, since its inputs stay the same.
   int workspace = -1;
+  // Of the body of a loop: whether it is instead made once in each run of the loop, and kept in the
+  // loop's workspace.
+  bool is_of_loop = false;
 };
 
 struct PreparedKernel {
@@ -37,6 +40,7 @@ struct KernelSelection {
   bool rows_vary = false;        // PrepareContext::rows_vary
   // Returns whether the rows of a value differ from run to run, for the bodies of loops. Empty: no.
   std::function<bool(ValueId)> varies = {};
+  bool is_body = false;    // whether the plan is the body of a loop
   Scope* scope = nullptr;  // for the bodies of loops
   bool trains = false;     // whether runs advance the step counter
   bool poisons = false;    // whether bodies fill their dead memory with NaN

@@ -103,6 +103,14 @@ class PrepareContext : public OpContext {
   bool rows_vary() const { return rows_vary_; }
   void set_rows_vary(bool rows_vary) { rows_vary_ = rows_vary; }
 
+  // Returns whether the op runs in a loop whose iterations all find the same data in the input, so
+  // that a derived form of it is made only once for all of them.
+  bool IsConstant(int input) const {
+    const auto index = static_cast<size_t>(input);
+    return index < constant_inputs_.size() && constant_inputs_[index];
+  }
+  void set_constant_inputs(std::vector<bool> constant) { constant_inputs_ = std::move(constant); }
+
   // Requests scratch memory for each Run, 64-byte aligned. Returns its index for
   // KernelContext::workspace.
   int RequestWorkspace(int64_t bytes) {
@@ -110,9 +118,9 @@ class PrepareContext : public OpContext {
     return static_cast<int>(workspace_bytes_.size()) - 1;
   }
   // Requests a derived form. Returns its index for KernelContext::derived. The plan keeps the form
-  // across runs and refreshes it after one of its inputs has changed. If an input isn't
-  // persistable, or the plan writes it, every run refreshes the form, which then lives only while
-  // the kernel runs.
+  // across runs, and refreshes it after one of its inputs has changed; a loop keeps it across its
+  // iterations. If an input isn't persistable, or the plan writes it, every run refreshes the form,
+  // which then lives only while the kernel runs.
   int RequestDerivedForm(DerivedForm form) {
     derived_forms_.push_back(std::move(form));
     return static_cast<int>(derived_forms_.size()) - 1;
@@ -122,6 +130,7 @@ class PrepareContext : public OpContext {
 
  private:
   bool rows_vary_ = false;
+  std::vector<bool> constant_inputs_;
   std::vector<int64_t> workspace_bytes_;
   std::vector<DerivedForm> derived_forms_;
 };

@@ -232,31 +232,62 @@ bool IsSlowInOnednn(const PlannedProduct& product) {
 // Of a block of B.
 constexpr int64_t kBlockColumns = 512;
 
-// Multiplies two matrices. C is overwritten or added to.
-template <typename T>
-void MultiplyBlocks(const GemmSpec& spec, bool adds, const T* a, const T* b, T* c, T* packed) {
+// Calls visit(block, column, p, offset) for each block of B, in the order in which they are
+// multiplied: its place in B, and where it is among the numbers of all that are packed.
+template <typename T, typename Visit>
+void ForEachBlock(const GemmSpec& spec, const Visit& visit) {
   constexpr int64_t kDepth = PackedProduct<T>::kDepth;
-  const int64_t b_row = spec.trans_b ? 1 : spec.ldb;
-  const int64_t b_column = spec.trans_b ? spec.ldb : 1;
+  int64_t offset = 0;
   for (int64_t column = 0; column < spec.n; column += kBlockColumns) {
     for (int64_t p = 0; p < spec.k; p += kDepth) {
       const PackedProduct<T> block(std::min(kDepth, spec.k - p),
                                    std::min(kBlockColumns, spec.n - column));
-      block.Pack(b + p * b_row + column * b_column, b_row, b_column, packed);
-      if (spec.alpha != 1) {
-        for (size_t i = 0; i < static_cast<size_t>(block.bytes()) / sizeof(T); ++i)
-          packed[i] *= static_cast<T>(spec.alpha);
-      }
-      T* to = c + column;
-      if (spec.trans_a) {
-        block.MultiplyTransposed({.first = a + p * spec.lda, .stride = spec.lda}, spec.m, packed,
-                                 adds || p > 0, to, spec.ldc);
-      } else {
-        block.Multiply({.first = a + p, .stride = spec.lda}, spec.m, packed, adds || p > 0, to,
-                       spec.ldc);
-      }
+      visit(block, column, p, offset);
+      offset += block.bytes() / static_cast<int64_t>(sizeof(T));
     }
   }
+}
+
+template <typename T>
+void PackBlock(const GemmSpec& spec, const PackedProduct<T>& block, int64_t column, int64_t p,
+               const T* b, T* packed) {
+  const int64_t b_row = spec.trans_b ? 1 : spec.ldb;
+  const int64_t b_column = spec.trans_b ? spec.ldb : 1;
+  block.Pack(b + p * b_row + column * b_column, b_row, b_column, packed);
+  if (spec.alpha == 1) return;
+  for (size_t i = 0; i < static_cast<size_t>(block.bytes()) / sizeof(T); ++i) {
+    packed[i] *= static_cast<T>(spec.alpha);
+  }
+}
+
+// Returns the bytes of all blocks of B.
+template <typename T>
+int64_t PackedBytes(const GemmSpec& spec) {
+  int64_t bytes = 0;
+  ForEachBlock<T>(spec, [&](const PackedProduct<T>& block, int64_t, int64_t, int64_t) {
+    bytes += block.bytes();
+  });
+  return bytes;
+}
+
+// Multiplies two matrices. C is overwritten or added to. B is `all_packed` or, if that is nullptr,
+// `b`, which is packed block by block.
+template <typename T>
+void MultiplyBlocks(const GemmSpec& spec, bool adds, const T* a, const T* b, const T* all_packed,
+                    T* c, T* packed) {
+  ForEachBlock<T>(spec,
+                  [&](const PackedProduct<T>& block, int64_t column, int64_t p, int64_t offset) {
+                    if (all_packed == nullptr) PackBlock(spec, block, column, p, b, packed);
+                    const T* of_block = all_packed == nullptr ? packed : all_packed + offset;
+                    T* to = c + column;
+                    if (spec.trans_a) {
+                      block.MultiplyTransposed({.first = a + p * spec.lda, .stride = spec.lda},
+                                               spec.m, of_block, adds || p > 0, to, spec.ldc);
+                    } else {
+                      block.Multiply({.first = a + p, .stride = spec.lda}, spec.m, of_block,
+                                     adds || p > 0, to, spec.ldc);
+                    }
+                  });
 }
 
 }  // namespace
@@ -296,7 +327,7 @@ bool IsOneProduct(const GemmSpec& spec) {
 template <typename T>
 class Gemm<T>::Product {
  public:
-  Product(const GemmSpec& spec, PrepareContext& context, int prepacked_b)
+  Product(const GemmSpec& spec, PrepareContext& context, int prepacked_b, int constant_b)
       : spec_(spec), prepared_(SimplifyGemm(spec)) {
     SKIFF_ENFORCE(prepacked_b < 0 || (std::is_same_v<T, float> && IsOneProduct(spec)),
                   kInvalidArgument,
@@ -310,12 +341,17 @@ class Gemm<T>::Product {
         return;
       }
     }
+    takes_other_sizes_ = true;
+    if (constant_b >= 0 && context.IsConstant(constant_b) && IsOneProduct(spec)) {
+      all_packed_ = PackAll(constant_b, context);
+      return;
+    }
     packed_columns_ = std::min(kBlockColumns, spec.n);
     packed_ = context.RequestWorkspace(
         PackedProduct<T>(PackedProduct<T>::kDepth, packed_columns_).bytes());
   }
 
-  bool takes_other_sizes() const { return packed_ >= 0; }
+  bool takes_other_sizes() const { return takes_other_sizes_; }
 
   void Run(const KernelContext& context, const T* a, const T* b, T* c) {
     RunPlanned(context, prepared_, a, b, c);
@@ -325,13 +361,30 @@ class Gemm<T>::Product {
     if (spec == spec_) return Run(context, a, b, c);
     const PlannedProduct product(SimplifyGemm(spec));
     SKIFF_ENFORCE(product.is_empty() || !product.has_terms() ||
-                      (packed_ >= 0 && std::min(kBlockColumns, spec.n) <= packed_columns_),
+                      (packed_ >= 0 && std::min(kBlockColumns, spec.n) <= packed_columns_) ||
+                      (all_packed_ >= 0 && spec.n == spec_.n && spec.k == spec_.k),
                   kFailedPrecondition, "gemm: prepared for n = ", spec_.n,
-                  packed_ >= 0 ? " at most" : " and no other sizes", ", runs with n = ", spec.n);
+                  packed_ >= 0 ? " at most" : " and no other sizes", ", runs with n = ", spec.n,
+                  " and k = ", spec.k);
     RunPlanned(context, product, a, b, c);
   }
 
  private:
+  // Requests the derived form of all blocks of B, one matrix. Returns its index.
+  int PackAll(int input, PrepareContext& context) const {
+    const GemmSpec spec = prepared_.spec;
+    return context.RequestDerivedForm(
+        {.inputs = {input},
+         .bytes = PackedBytes<T>(spec),
+         .refresh = [spec, input](const KernelContext& run, void* packed) {
+           const T* b = run.input(input).data<T>();
+           ForEachBlock<T>(
+               spec, [&](const PackedProduct<T>& block, int64_t column, int64_t p, int64_t offset) {
+                 PackBlock(spec, block, column, p, b, static_cast<T*>(packed) + offset);
+               });
+         }});
+  }
+
   void RunPlanned(const KernelContext& context, const PlannedProduct& product, const T* a,
                   const T* b, T* c) {
     if (product.is_empty()) return;
@@ -352,8 +405,10 @@ class Gemm<T>::Product {
     if (beta != 0 && beta != 1) ScaleMatrices(product, c);
     for (int64_t i = 0; i < product.kept_count; ++i) {
       const Offsets at = BatchOffsets(product.kept, i);
-      MultiplyBlocks(product.spec, beta != 0, a + at.a, b + at.b, c + at.c,
-                     static_cast<T*>(context.workspace(packed_)));
+      MultiplyBlocks<T>(
+          product.spec, beta != 0, a + at.a, b + at.b,
+          all_packed_ < 0 ? nullptr : static_cast<const T*>(context.derived(all_packed_)), c + at.c,
+          packed_ < 0 ? nullptr : static_cast<T*>(context.workspace(packed_)));
     }
   }
 
@@ -362,14 +417,16 @@ class Gemm<T>::Product {
   // oneDNN's.
   std::optional<MatmulPrimitive> first_;
   std::optional<MatmulPrimitive> next_;  // adds to C
-  // PackedProduct's workspace, and the columns of B that it has room for.
+  bool takes_other_sizes_ = false;       // PackedProduct
+  int all_packed_ = -1;                  // the derived form of B, or -1:
+  // The workspace for a block of B, and the columns that it has room for.
   int packed_ = -1;
   int64_t packed_columns_ = 0;
 };
 
 template <typename T>
-Gemm<T>::Gemm(const GemmSpec& spec, PrepareContext& context, int prepacked_b)
-    : product_(std::make_unique<Product>(spec, context, prepacked_b)) {}
+Gemm<T>::Gemm(const GemmSpec& spec, PrepareContext& context, int prepacked_b, int constant_b)
+    : product_(std::make_unique<Product>(spec, context, prepacked_b, constant_b)) {}
 template <typename T>
 Gemm<T>::~Gemm() = default;
 template <typename T>
@@ -403,7 +460,7 @@ std::unique_ptr<Kernel> PrepareProduct(PrepareContext& context, const ProductOfS
   const int y = context.InputIndex("Y");
   const int out = context.OutputIndex("Out");
   Gemm<T> gemm(product_of(context.Input("X").shape, context.Input("Y").shape), context,
-               prepacks_y ? y : -1);
+               prepacks_y ? y : -1, y);
   if (!gemm.takes_other_sizes()) {
     return MakeKernel([=, gemm = std::move(gemm)](const KernelContext& run) {
       gemm.Run(run, run.input(x).data<T>(), run.input(y).data<T>(), run.output(out).data<T>());

@@ -96,7 +96,11 @@ class Gemm {
   // B in the layout that suits oneDNN best, or B itself if that is its own layout. The plan
   // recomputes the form when the input changes. Throws Error unless T is float and
   // IsOneProduct(spec). With -1, Run reads B as it is.
-  Gemm(const GemmSpec& spec, PrepareContext& context, int prepacked_b = -1);
+  //
+  // `constant_b` is the index of the input that is B, or -1. Where the rows vary and that input is
+  // constant (PrepareContext::IsConstant), Run reads a derived form of one matrix B, as
+  // PackedProduct packs it; then products of other sizes differ in m alone.
+  Gemm(const GemmSpec& spec, PrepareContext& context, int prepacked_b = -1, int constant_b = -1);
   ~Gemm();
   Gemm(Gemm&&) noexcept;
   Gemm& operator=(Gemm&&) noexcept;

@@ -121,7 +121,9 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   std::optional<Gemm<T>> to_x;
   std::optional<Gemm<T>> to_y;
   // A product that nobody reads isn't computed.
-  if (dx >= 0) to_x.emplace(GradientOfX(sizes), context);
+  if (dx >= 0) {
+    to_x.emplace(GradientOfX(sizes), context, /*prepacked_b=*/-1, context.InputIndex("Y"));
+  }
   if (dy >= 0) to_y.emplace(GradientOfY(sizes), context);
   return MakeRowsKernel([=, x_rows = sizes.x_rows, y_rows = sizes.y_rows, to_x = std::move(to_x),
                          to_y = std::move(to_y)](const KernelContext& run) {
