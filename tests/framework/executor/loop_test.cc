@@ -1198,5 +1198,21 @@ TEST(LoopErrors, AConditionThatNeverChanges) {
   EXPECT_NE(text.find("max_loop_iterations"), std::string::npos) << text;
 }
 
+TEST(LoopPlan, PrintsAndParses) {
+  Network network;
+  {
+    const ProgramGuard guard(&network.main, &network.startup);
+    network.loss = WithStaticRnn(4);
+    AppendBackward(DefaultOpRegistry(), &network.main, network.loss.name());
+  }
+  Executor executor(Place::Cpu());
+  executor.Run(network.startup);
+  const BoundProgram bound =
+      executor.Compile(network.main)
+          .Bind({{"xs", Numbers({4, kBatch, kWidth}, 1)}}, {network.loss, "w@GRAD"});
+  const std::string text = PrintPlan(bound.plan());
+  EXPECT_EQ(PrintPlan(ParsePlan(DefaultOpRegistry(), text)), text);
+}
+
 }  // namespace
 }  // namespace skiff

@@ -1,6 +1,4 @@
 // Ops of loops that run on the rows of many iterations compute what they compute one by one.
-#include "framework/transpiler/batch_over_time_pass.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,6 +18,7 @@
 #include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
 #include "framework/plan/loop.h"
+#include "framework/transpiler/batch_over_time_pass.h"
 
 namespace skiff {
 namespace {
@@ -147,22 +146,6 @@ TEST(BatchOverTimePass, ComputesWhatTheIterationsComputeOneByOne) {
           << steps << " steps";
     }
   }
-}
-
-TEST(LoopPlan, PrintsAndParses) {
-  Network network;
-  {
-    const ProgramGuard guard(&network.main, &network.startup);
-    network.loss = WithStaticRnn(4);
-    AppendBackward(DefaultOpRegistry(), &network.main, network.loss.name());
-  }
-  Executor executor(Place::Cpu());
-  executor.Run(network.startup);
-  const BoundProgram bound =
-      executor.Compile(network.main)
-          .Bind({{"xs", Numbers({4, kBatch, kWidth}, 1)}}, {network.loss, "w@GRAD"});
-  const std::string text = PrintPlan(bound.plan());
-  EXPECT_EQ(PrintPlan(ParsePlan(DefaultOpRegistry(), text)), text);
 }
 
 }  // namespace
