@@ -1,5 +1,6 @@
 #include "models/seq2seq/network.h"
 
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -234,7 +235,7 @@ Variable Seq2SeqNetwork::Scores(const Variables& outputs, const Variable& word) 
   readout = Dropped(readout);
   if (!options_.tied_embeddings) return Linear(readout, options_.target_tokens, "scores");
   const Variable table = layers::CreateParameter({options_.target_tokens, options_.embedding},
-                                                 DType::kFloat32, {.name = kTargetTable});
+                                                 DType::kFloat32, TableAttr(kTargetTable));
   const Variable bias =
       layers::CreateParameter({options_.target_tokens}, DType::kFloat32,
                               {.name = "scores.b", .initializer = initializer::Constant(0.0f)});
@@ -245,9 +246,17 @@ Variable Seq2SeqNetwork::Readout(const Variables& parts) const {
   return layers::Tanh(Linear(SideBySide(parts), options_.embedding, "readout"));
 }
 
+ParamAttr Seq2SeqNetwork::TableAttr(const char* name) const {
+  const auto width = static_cast<float>(options_.embedding);
+  const float stddev = GivesScores(name) ? 1 / std::sqrt(width) : 1;
+  return {.name = name, .initializer = initializer::Normal({.stddev = stddev})};
+}
+
 Variable Seq2SeqNetwork::Table(const Variable& ids, int64_t rows, const char* name) const {
-  return layers::Embedding(
-      ids, {.rows = rows, .width = options_.embedding, .param_attr = {.name = name}});
+  const Variable vectors = layers::Embedding(
+      ids, {.rows = rows, .width = options_.embedding, .param_attr = TableAttr(name)});
+  if (!GivesScores(name)) return vectors;
+  return vectors * std::sqrt(static_cast<double>(options_.embedding));
 }
 
 Variable Seq2SeqNetwork::Dropped(const Variable& x) const {

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "framework/builder/control_flow.h"
+#include "framework/builder/param_attr.h"
 #include "framework/builder/variable.h"
 
 namespace skiff::models {
@@ -95,6 +97,16 @@ class Seq2SeqNetwork {
   Variables Cell(const Variable& x, const Variables& before) const;
   // Returns what a token is chosen by, [n, embedding].
   Variable Readout(const Variables& parts) const;
+  bool GivesScores(std::string_view table) const {
+    return options_.tied_embeddings && table == kTargetTable;
+  }
+  // Vectors begin with a variance of 1, as those of PyTorch's nn.Embedding. Xavier's deviation,
+  // sqrt(2 / (rows + width)), is meant for products with a matrix of all rows; a lookup reads one
+  // of them, and tokens whose vectors are all almost 0 can't be told apart for many epochs.
+  // A table that gives the scores, too, has the deviation embedding^-0.5, so that these begin with
+  // a variance of 1 at most; its vectors are multiplied by embedding^0.5 where they are looked up
+  // (Vaswani et al., "Attention Is All You Need", 2017, 3.4).
+  ParamAttr TableAttr(const char* name) const;
   Variable Table(const Variable& ids, int64_t rows, const char* name) const;
   Variable Dropped(const Variable& x) const;
 

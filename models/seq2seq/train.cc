@@ -101,7 +101,7 @@ int main(int argc, char** argv) {
                          {"weight_decay", "0"},
                          {"clip_norm", "1"},
                          {"batch_size", "32"},
-                         {"epochs", "6"}},
+                         {"epochs", "3"}},
        .fixed_flags = {"attention", "bidirectional", "cell", "data", "dropout", "embedding",
                        "held_back", "hidden", "input_feeding", "label_smoothing", "layers",
                        "least_count", "longest", "most_tokens", "tied_embeddings", "tokens",

@@ -166,6 +166,75 @@ TEST(Seq2SeqNetwork, HasNoTableOfScoresIfTheyAreTied) {
   EXPECT_THAT(ParametersOf(options), Not(Contains("scores.w")));
 }
 
+double DeviationOf(const std::vector<float>& values) {
+  double sum = 0, squares = 0;
+  for (const float value : values) {
+    sum += value;
+    squares += value * value;
+  }
+  const auto count = static_cast<double>(values.size());
+  return std::sqrt(squares / count - sum / count * (sum / count));
+}
+
+// The deviations with which the training begins: of both tables, of the vectors that the decoder
+// reads, and of the scores.
+struct FirstDeviations {
+  double source_table, target_table, words, scores;
+};
+
+FirstDeviations FirstDeviationsOf(const Seq2SeqOptions& options) {
+  Program program, startup;
+  program.seed = startup.seed = 1;
+  FetchList fetches;
+  {
+    const ProgramGuard guard(&program, &startup);
+    const Seq2SeqNetwork network(options);
+    const Encoded encoded =
+        network.Encode(layers::Data("source", {-1}, DType::kInt64, {.lod_level = 1}));
+    const Variable word = network.Embed(layers::Data("word", {-1}, DType::kInt64));
+    const Decoded decoded = network.Step(word, network.FirstState(encoded), encoded);
+    fetches = {word.name(), network.Scores(decoded.outputs, word).name()};
+  }
+  Executor executor;
+  executor.Run(startup);
+  const std::vector<Tensor> found =
+      executor.Run(program,
+                   {{"source", RaggedIds({{3, 4}, {5, 6, 7}})},
+                    {"word", Tensor::FromValues<int64_t>({2}, std::vector<int64_t>{3, 4})}},
+                   fetches);
+  const auto table = [&](const char* name) {
+    return DeviationOf(executor.scope().Get(name).ToVector<float>());
+  };
+  return {.source_table = table(kSourceTable),
+          .target_table = table(kTargetTable),
+          .words = DeviationOf(found[0].ToVector<float>()),
+          .scores = DeviationOf(found[1].ToVector<float>())};
+}
+
+// Xavier's values, of deviation 0.03 here, need many epochs to grow.
+TEST(Seq2SeqNetwork, VectorsOfTokensBeginWithAVarianceOf1) {
+  const Seq2SeqOptions options = {
+      .source_tokens = 2000, .target_tokens = 3000, .embedding = 256, .hidden = 5};
+  const FirstDeviations found = FirstDeviationsOf(options);
+  EXPECT_NEAR(found.source_table, 1, 0.01);
+  EXPECT_NEAR(found.target_table, 1, 0.01);
+  EXPECT_NEAR(found.words, 1, 0.1);
+}
+
+// With the vectors of the test above, scores would have a deviation of many units.
+TEST(Seq2SeqNetwork, ATableThatGivesTheScoresBeginsSmaller) {
+  const Seq2SeqOptions options = {.source_tokens = 2000,
+                                  .target_tokens = 3000,
+                                  .embedding = 256,
+                                  .hidden = 5,
+                                  .tied_embeddings = true};
+  const FirstDeviations found = FirstDeviationsOf(options);
+  EXPECT_NEAR(found.source_table, 1, 0.01);
+  EXPECT_NEAR(found.target_table, 1.0 / 16, 0.001);
+  EXPECT_NEAR(found.words, 1, 0.1);
+  EXPECT_LT(found.scores, 1);
+}
+
 // One step on two sentences; what it found, by sentence.
 struct FoundStep {
   std::vector<float> state;                          // [2, 5]
@@ -259,7 +328,7 @@ TEST(Seq2SeqNetwork, BahdanausScoresAreThoseOfALayerWithTanh) {
   });
 }
 
-TEST(Seq2SeqNetwork, FedInputIsWhatATokenWasChosenBy) {
+TEST(Seq2SeqNetwork, AStepReadsWhatTheOneBeforeChoseItsTokenBy) {
   Seq2SeqOptions options = Small();
   options.attention = "luong";
   options.input_feeding = true;
@@ -268,14 +337,28 @@ TEST(Seq2SeqNetwork, FedInputIsWhatATokenWasChosenBy) {
   const Seq2SeqNetwork network(options);
   const Encoded encoded =
       network.Encode(layers::Data("source", {-1}, DType::kInt64, {.lod_level = 1}));
-  const Variables before = network.FirstState(encoded);
+  Variables before = network.FirstState(encoded);
+  ASSERT_THAT(before, SizeIs(2));
+  before[1] = layers::Data("fed", {-1, 4});
   const Variable word = network.Embed(layers::Data("word", {-1}, DType::kInt64));
   const Decoded decoded = network.Step(word, before, encoded);
   ASSERT_THAT(decoded.state, SizeIs(2));
   ASSERT_THAT(decoded.outputs, SizeIs(1));
   EXPECT_EQ(decoded.state[1].name(), decoded.outputs[0].name());
-  // Word and fed input, to the gates.
-  EXPECT_EQ(program.root()->FindVar("decoder.in.w")->dims, (std::vector<int64_t>{4 + 4, 3 * 5}));
+  // It is made of the new state and the context.
+  EXPECT_EQ(program.root()->FindVar("readout.w")->dims, (std::vector<int64_t>{5 + 2 * 5, 4}));
+  Executor executor;
+  executor.Run(startup);
+  const auto state_after = [&](const std::vector<float>& fed) {
+    return executor
+        .Run(program,
+             {{"source", RaggedIds({{3, 4}})},
+              {"word", Tensor::FromValues<int64_t>({1}, std::vector<int64_t>{3})},
+              {"fed", Tensor::FromValues<float>({1, 4}, fed)}},
+             {decoded.state[0].name()})[0]
+        .ToVector<float>();
+  };
+  EXPECT_NE(state_after({0, 0, 0, 0}), state_after({0, 0, 0, 1}));
 }
 
 // The loss that is trained is the cross-entropy to labels of which a share is uniform; validation
