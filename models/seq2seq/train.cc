@@ -6,6 +6,7 @@
 
 #include "framework/base/str_cat.h"
 #include "models/common/train_main.h"
+#include "models/seq2seq/network_file.h"
 #include "models/seq2seq/seq2seq.h"
 #include "models/seq2seq/translation_data.h"
 
@@ -51,6 +52,19 @@ skiff::models::TrainingTask MakeTask(const skiff::models::TaskOptions& task_opti
                                             .batch_size = task_options.batch_size,
                                             .most_tokens = FLAGS_most_tokens,
                                             .seed = task_options.seed});
+  const skiff::models::Seq2SeqOptions network{
+      .source_tokens = data->source().size(),
+      .target_tokens = data->target().size(),
+      .embedding = FLAGS_embedding,
+      .hidden = FLAGS_hidden,
+      .cell = FLAGS_cell,
+      .layers = FLAGS_layers,
+      .bidirectional = FLAGS_bidirectional,
+      .attention = FLAGS_attention,
+      .input_feeding = FLAGS_input_feeding,
+      .tied_embeddings = FLAGS_tied_embeddings,
+      .dropout = static_cast<float>(FLAGS_dropout),
+      .label_smoothing = static_cast<float>(FLAGS_label_smoothing)};
   skiff::models::TrainingTask task{
       .title = skiff::StrCat("Translation (", FLAGS_cell, " ", FLAGS_hidden, ", attention of ",
                              FLAGS_attention, ") of ", FLAGS_data),
@@ -61,23 +75,12 @@ skiff::models::TrainingTask MakeTask(const skiff::models::TaskOptions& task_opti
       .validation = data->ValidationReader(),
       .program = nullptr,
       .model_files = {{skiff::models::kSourceVocabularyFile, data->source().Text()},
-                      {skiff::models::kTargetVocabularyFile, data->target().Text()}}};
+                      {skiff::models::kTargetVocabularyFile, data->target().Text()},
+                      {skiff::models::kNetworkFile, skiff::models::NetworkText(network)}}};
   skiff::training::OptimizationOptions optimization = task_options.optimization;
   optimization.total_steps = task_options.epochs * task.train->batches_in_epoch();
   task.program = std::make_unique<skiff::training::TrainingProgram>(
-      skiff::models::BuildSeq2Seq({.source_tokens = data->source().size(),
-                                   .target_tokens = data->target().size(),
-                                   .embedding = FLAGS_embedding,
-                                   .hidden = FLAGS_hidden,
-                                   .cell = FLAGS_cell,
-                                   .layers = FLAGS_layers,
-                                   .bidirectional = FLAGS_bidirectional,
-                                   .attention = FLAGS_attention,
-                                   .input_feeding = FLAGS_input_feeding,
-                                   .tied_embeddings = FLAGS_tied_embeddings,
-                                   .dropout = static_cast<float>(FLAGS_dropout),
-                                   .label_smoothing = static_cast<float>(FLAGS_label_smoothing)},
-                                  optimization, task_options.seed));
+      skiff::models::BuildSeq2Seq(network, optimization, task_options.seed));
   return task;
 }
 

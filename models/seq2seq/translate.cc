@@ -21,6 +21,12 @@ DEFINE_string(model, "seq2seq_run/model", "Directory of a model that a training 
 DEFINE_string(text, "", "The text; empty: each line of standard input is one.");
 DEFINE_int64(most_tokens, 100, "A translation ends after so many tokens at the latest.");
 DEFINE_int64(batch_size, 64, "Texts that are translated together.");
+DEFINE_int64(beam, 1,
+             "Hypotheses of each text; the best one is printed. 1: each token is the most "
+             "probable one.");
+DEFINE_double(length_penalty, 0,
+              "Of a beam of 2 or more: ranks hypotheses by log(probability) / ((5 + tokens) / "
+              "6)^length_penalty, so that a larger one makes translations longer.");
 DEFINE_string(attention, "",
               "Show where the tokens of the translation came from: text (for each, at which token "
               "of the source it looked most) or a file to draw it in, which ends in .svg.");
@@ -106,7 +112,11 @@ int Translate() {
   SKIFF_ENFORCE(FLAGS_attention.empty() || FLAGS_evaluate.empty(), kInvalidArgument,
                 "--attention=", FLAGS_attention, " with --evaluate=", FLAGS_evaluate,
                 ": expected one of them");
-  Translator translator(FLAGS_model);
+  SKIFF_ENFORCE(FLAGS_length_penalty == 0 || FLAGS_beam != 1, kInvalidArgument,
+                "--length_penalty=", FLAGS_length_penalty,
+                " with --beam=1: expected a --beam of at least 2");
+  Translator translator(FLAGS_model, {.width = FLAGS_beam,
+                                      .length_penalty = static_cast<float>(FLAGS_length_penalty)});
   if (!FLAGS_evaluate.empty()) return Evaluate(&translator);
   std::vector<Translation> drawn;
   std::vector<std::string> texts;
@@ -131,6 +141,6 @@ int Translate() {
 int main(int argc, char** argv) {
   return skiff::CommandMain(argc, argv,
                             {.usage = "translate --text=\"the 3rd of May, 1998\" [flags]",
-                             .summary = "Translates texts, each token by the most probable one.",
+                             .summary = "Translates texts with a trained model.",
                              .run = Translate});
 }

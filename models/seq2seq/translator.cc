@@ -5,9 +5,10 @@
 #include "framework/base/error.h"
 #include "framework/io/file.h"
 #include "framework/io/inference_model.h"
+#include "framework/io/parameters.h"
+#include "models/seq2seq/network_file.h"
 #include "models/seq2seq/pair_reader.h"
 #include "models/seq2seq/translation_data.h"
-#include "models/seq2seq/translator_program.h"
 
 namespace skiff::models {
 namespace {
@@ -25,9 +26,22 @@ void CheckTable(const Program& program, const char* name, const TokenVocabulary&
                 "\" has ", rows, " tokens, the vocabulary has ", vocabulary.size());
 }
 
+// Throws an Error (kInvalidArgument) unless the scope has all parameters of the network that a file
+// describes.
+void CheckParameters(const Program& network, const Scope& scope, const std::string& path) {
+  for (const std::string& name : PersistableNames(network)) {
+    const Shape expected(network.root()->FindVar(name)->dims);
+    const Tensor* found = scope.Find(name);
+    SKIFF_ENFORCE(found != nullptr, kInvalidArgument, path, ": the network has a parameter \"",
+                  name, "\", the model beside it has none");
+    SKIFF_ENFORCE(found->shape() == expected, kInvalidArgument, path, ": the network's \"", name,
+                  "\" has the shape ", expected, ", that of the model beside it ", found->shape());
+  }
+}
+
 }  // namespace
 
-Translator::Translator(const std::string& model_directory)
+Translator::Translator(const std::string& model_directory, const BeamOptions& beam)
     : source_(ReadVocabulary(model_directory, kSourceVocabularyFile)),
       target_(ReadVocabulary(model_directory, kTargetVocabularyFile)) {
   InferenceModel model = LoadInferenceModel(model_directory, &executor_.scope(),
@@ -40,7 +54,20 @@ Translator::Translator(const std::string& model_directory)
   CheckTable(*model.program, kTargetTable, target_, model_directory);
   program_ = std::move(model.program);
   fetches_ = model.fetch_names;
+  CheckBeam(beam);
+  if (beam.width > 1) UseBeam(model_directory, beam);
   compiled_ = std::make_unique<CompiledProgram>(executor_.Compile(*program_));
+}
+
+void Translator::UseBeam(const std::string& model_directory, const BeamOptions& beam) {
+  const std::string path = JoinPath(model_directory, kNetworkFile);
+  SKIFF_ENFORCE(PathExists(path), kNotFound, path, ": no such file, but a beam of ", beam.width,
+                " needs it (models that earlier versions trained don't have it)");
+  BeamTranslatorOutputs outputs;
+  program_ = BuildBeamTranslator(ParseNetwork(ReadFile(path), path), beam, &outputs);
+  CheckParameters(*program_, executor_.scope(), path);
+  beam_width_ = beam.width;
+  fetches_ = {outputs.tokens, outputs.weights, outputs.parents};
 }
 
 std::vector<Translation> Translator::Translate(const std::vector<std::string>& texts,
@@ -62,18 +89,20 @@ std::vector<Translation> Translator::Translate(const std::vector<std::string>& t
   const std::vector<Tensor> found = compiled_->Run(
       {{PairReader::kSource, RaggedIds(sources)}, {kTranslationRoom, room}}, fetches_);
   const int64_t steps = found[0].shape()[0];
-  const auto count = static_cast<int64_t>(sources.size());
   const auto* tokens = found[0].data<int64_t>();
   const auto* weights = found[1].data<float>();
-  const int64_t source_tokens = found[1].shape()[1];
+  const int64_t* parents = beam_width_ > 1 ? found[2].data<int64_t>() : nullptr;
+  const int64_t rows = std::ssize(sources) * beam_width_;
   int64_t first = 0;  // of the sentence, among the source tokens
-  for (int64_t i = 0; i < count; ++i) {
+  for (int64_t i = 0; i < std::ssize(sources); ++i) {
     Translation& translation = translations[places[static_cast<size_t>(i)]];
-    const auto length = static_cast<int64_t>(sources[static_cast<size_t>(i)].size());
+    const int64_t length = std::ssize(sources[static_cast<size_t>(i)]);
     std::vector<int64_t> ids;
+    const int64_t best = i * beam_width_;
     for (int64_t t = 0; t < steps; ++t) {
-      ids.push_back(tokens[t * count + i]);
-      const float* row = weights + t * source_tokens + first;
+      ids.push_back(tokens[t * rows + best]);
+      const int64_t parent = parents == nullptr ? 0 : parents[t * rows + best] - best;
+      const float* row = weights + t * found[1].shape()[1] + first * beam_width_ + parent * length;
       translation.attention.emplace_back(row, row + length);
       translation.target_tokens.push_back(target_.token(ids.back()));
       if (ids.back() == TokenVocabulary::kEnd) break;

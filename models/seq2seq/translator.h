@@ -9,6 +9,7 @@
 #include "framework/executor/executor.h"
 #include "framework/ir/program.h"
 #include "models/seq2seq/token_vocabulary.h"
+#include "models/seq2seq/translator_program.h"
 
 namespace skiff::models {
 
@@ -23,25 +24,31 @@ struct Translation {
 
 class Translator {
  public:
-  // Loads a model that a training saved, with its vocabularies. Throws an Error: kNotFound, kIo and
-  // kDataLoss for files that are missing or broken; kInvalidArgument if it isn't a translation
-  // model or has other vocabularies.
-  explicit Translator(const std::string& model_directory);
+  // Loads a model that a training saved, with its vocabularies. With a beam of one hypothesis it
+  // takes the most probable token in each step, as the saved program does; a wider beam makes
+  // another program of the network's file (network_file.h), with the same parameters. Throws an
+  // Error: kNotFound, kIo and kDataLoss for files that are missing or broken; kInvalidArgument if
+  // it isn't a translation model or has other vocabularies, and what BuildBeamTranslator throws.
+  explicit Translator(const std::string& model_directory, const BeamOptions& beam = {.width = 1});
 
   // What a token of a translation is.
   TokenKind target_kind() const { return target_.kind(); }
 
-  // Translates texts, at least one, together. A translation has at most `most_tokens` tokens. That
-  // of a text without tokens is empty. Throws an Error (kInvalidArgument) for most_tokens below 1.
+  // Translates texts, at least one, together. A translation has at most `most_tokens` tokens; it is
+  // the best of the beam. That of a text without tokens is empty. Throws an Error
+  // (kInvalidArgument) for most_tokens below 1.
   std::vector<Translation> Translate(const std::vector<std::string>& texts, int64_t most_tokens);
 
  private:
+  void UseBeam(const std::string& model_directory, const BeamOptions& beam);
+
   Executor executor_{Place::Cpu()};
   TokenVocabulary source_;
   TokenVocabulary target_;
   std::unique_ptr<Program> program_;
   std::unique_ptr<CompiledProgram> compiled_;
-  std::vector<std::string> fetches_;
+  int64_t beam_width_ = 1;
+  std::vector<std::string> fetches_;  // tokens and weights; of a wider beam also parents
 };
 
 }  // namespace skiff::models

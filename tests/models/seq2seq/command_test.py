@@ -112,6 +112,26 @@ class Trained(Folder):
         self.assertEqual([output[i] for i in (0, 1, 2, 6, 7)], ["dog", "", "", "cat", ""])
         self.assertEqual(self.done("translate", self.model, text=b""), "")
 
+    def test_translates_with_a_beam(self):
+        beam = ("--beam=5", "--length_penalty=0.6")
+        self.assertEqual(self.done("translate", self.model, *beam, text=b"der Hund\n\nein Vogel jagt und sieht\nKatze\n"),
+                         "the dog\n\na bird hunts and sees\ncat\n")
+        self.assertRegex(self.done("translate", self.model, *beam, "--text=der Hund", "--attention=text"),
+                         r'\Athe dog\n  the  from token 0, "der" \(\d+ %\)\n  dog  from token 1, "Hund" \(\d+ %\)\n')
+        exact = re.match(r"(\d+) of 900 ", self.done("translate", self.model, *beam, "--evaluate=" + self.table))
+        self.assertGreater(int(exact[1]), 850)
+
+    def test_a_beam_of_a_model_from_before_there_were_beams(self):
+        old = self.at("old_model")
+        shutil.copytree(self.at("run/model"), old)
+        self.addCleanup(shutil.rmtree, old)
+        network = os.path.join(old, "network.json")
+        os.remove(network)
+        self.assertEqual(self.done("translate", "--model=" + old, "--text=der Hund"), "the dog\n")
+        self.assertEqual(self.refused("translate", "--model=" + old, "--text=der Hund", "--beam=2"),
+                         network + ": no such file, but a beam of 2 needs it (models that earlier versions trained don't "
+                         "have it)")
+
     def test_another_network_does_not_resume(self):
         for flag in ("--cell=lstm", "--layers=2", "--bidirectional=false", "--attention=luong", "--tied_embeddings",
                      "--label_smoothing=0.1", "--hidden=8"):
@@ -135,6 +155,11 @@ class Trained(Folder):
         self.assertEqual(self.refused("translate", self.model, "--evaluate=" + self.table, "--attention=text"),
                          "--attention=text with --evaluate=" + self.table + ": expected one of them")
         self.assertIn("no_such_model", self.refused("translate", "--model=" + self.at("no_such_model")))
+        self.assertIn("beam search: width = 0, expected at least 1", self.refused("translate", self.model, "--beam=0"))
+        self.assertIn("length_penalty = -1, expected a number from 0 to 10",
+                      self.refused("translate", self.model, "--beam=2", "--length_penalty=-1"))
+        self.assertEqual(self.refused("translate", self.model, "--length_penalty=0.6"),
+                         "--length_penalty=0.6 with --beam=1: expected a --beam of at least 2")
         self.assertIn("--batch_size=0", self.refused("translate", self.model, "--batch_size=0"))
 
 

@@ -14,22 +14,17 @@
 #include "framework/builder/data.h"
 #include "framework/builder/program_guard.h"
 #include "framework/executor/executor.h"
-#include "framework/io/file.h"
-#include "framework/io/inference_model.h"
 #include "framework/io/parameters.h"
 #include "models/seq2seq/pair_reader.h"
-#include "models/seq2seq/translation_data.h"
-#include "models/seq2seq/translator.h"
 #include "tests/harness/error_text.h"
 #include "tests/harness/pass_check.h"
-#include "tests/harness/temp_directory.h"
 #include "tests/harness/workload.h"
+#include "tests/models/seq2seq/variants.h"
 
 namespace skiff::models {
 namespace {
 
 using ::testing::Contains;
-using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -51,46 +46,13 @@ FeedList Feeds(const Sequences& sources, const Sequences& targets) {
   return batch.feeds;
 }
 
-struct Variant {
-  std::string name;
-  void (*set)(Seq2SeqOptions*);
-};
-
-// Each option by itself, and many together.
-const Variant kVariants[] = {
-    {"Default", [](Seq2SeqOptions*) {}},
-    {"Lstm", [](Seq2SeqOptions* o) { o->cell = "lstm"; }},
-    {"Layers", [](Seq2SeqOptions* o) { o->layers = 2; }},
-    {"OneDirection", [](Seq2SeqOptions* o) { o->bidirectional = false; }},
-    {"Luong", [](Seq2SeqOptions* o) { o->attention = "luong"; }},
-    {"InputFeeding",
-     [](Seq2SeqOptions* o) {
-       o->attention = "luong";
-       o->input_feeding = true;
-     }},
-    {"Tied", [](Seq2SeqOptions* o) { o->tied_embeddings = true; }},
-    {"Smoothed", [](Seq2SeqOptions* o) { o->label_smoothing = 0.1f; }},
-    {"Many",
-     [](Seq2SeqOptions* o) {
-       o->cell = "lstm";
-       o->layers = 2;
-       o->bidirectional = false;
-       o->attention = "luong";
-       o->input_feeding = true;
-       o->tied_embeddings = true;
-       o->label_smoothing = 0.1f;
-     }},
-};
-
-std::string NameOf(const ::testing::TestParamInfo<Variant>& info) { return info.param.name; }
-
 class Seq2Seq : public ::testing::TestWithParam<Variant> {
  protected:
   Seq2Seq() { GetParam().set(&options_); }
 
   Seq2SeqOptions options_ = Small();
 };
-INSTANTIATE_TEST_SUITE_P(Variants, Seq2Seq, ::testing::ValuesIn(kVariants), NameOf);
+INSTANTIATE_TEST_SUITE_P(Variants, Seq2Seq, ::testing::ValuesIn(kVariants), NameOfVariant);
 
 TEST_P(Seq2Seq, GivesTheSameWithEveryPass) {
   training::TrainingProgram program = BuildSeq2Seq(options_, {}, 1);
@@ -402,96 +364,6 @@ TEST(Seq2SeqNetwork, RefusesOptionsThatCannotBe) {
               HasSubstr("input_feeding with attention = bahdanau, expected attention = luong"));
   EXPECT_THAT(refused([](auto* o) { o->label_smoothing = 1; }),
               HasSubstr("label_smoothing = 1, expected one in [0, 1)"));
-}
-
-// Trains on a few words that are turned around, and saves the model.
-void SaveTrained(const Variant& variant, const std::string& directory) {
-  const std::vector<TextPair> texts = {{"ab", "ba"}, {"cd", "dc"},   {"abc", "cba"},
-                                       {"d", "d"},   {"dab", "bad"}, {"ca", "ac"}};
-  std::vector<std::string> sides[2];
-  for (const TextPair& text : texts) {
-    sides[0].push_back(text.source);
-    sides[1].push_back(text.target);
-  }
-  const auto source = TokenVocabulary::Of(sides[0], TokenKind::kCharacter, 100, 1);
-  const auto target = TokenVocabulary::Of(sides[1], TokenKind::kCharacter, 100, 1);
-  TokenPairs pairs;
-  for (const TextPair& text : texts) {
-    pairs.sources.push_back(source.Encode(text.source));
-    pairs.targets.push_back(target.Encode(text.target));
-  }
-  training::OptimizationOptions optimization;
-  optimization.optimizer = "adam";
-  optimization.learning_rate = 0.02;
-  Seq2SeqOptions options = {
-      .source_tokens = source.size(), .target_tokens = target.size(), .embedding = 8, .hidden = 16};
-  variant.set(&options);
-  const training::TrainingProgram program = BuildSeq2Seq(options, optimization, 1);
-  Executor executor;
-  executor.Run(*program.startup);
-  CompiledProgram step = executor.Compile(*program.main);
-  PairReader reader(&pairs, {.batch_size = 3, .shuffle = true});
-  training::Batch batch;
-  for (int epoch = 0; epoch < 150; ++epoch) {
-    reader.StartEpoch(epoch);
-    while (reader.Next(&batch)) step.Run(batch.feeds, {program.loss});
-  }
-  SaveInferenceModel(directory, program.model_inputs, program.model_outputs, *program.model,
-                     executor.scope(), {.files = {.params_filename = kCombinedParamsFile}});
-  AtomicWriteFile(JoinPath(directory, kSourceVocabularyFile), source.Text());
-  AtomicWriteFile(JoinPath(directory, kTargetVocabularyFile), target.Text());
-}
-
-class TranslatorOfVariant : public ::testing::TestWithParam<Variant> {};
-INSTANTIATE_TEST_SUITE_P(Variants, TranslatorOfVariant, ::testing::ValuesIn(kVariants), NameOf);
-
-TEST_P(TranslatorOfVariant, TranslatesTextsOfAllLengthsTogether) {
-  const TempDirectory directory;
-  SaveTrained(GetParam(), directory.path());
-  Translator translator(directory.path());
-  const std::vector<Translation> found = translator.Translate({"ab", "", "dab", "d"}, 20);
-  ASSERT_THAT(found, SizeIs(4));
-  EXPECT_EQ(found[0].text, "ba");
-  EXPECT_EQ(found[1].text, "");
-  EXPECT_EQ(found[2].text, "bad");
-  EXPECT_EQ(found[3].text, "d");
-  // One after the other, they are the same.
-  for (const std::string text : {"ab", "dab", "d"}) {
-    EXPECT_EQ(translator.Translate({text}, 20)[0].text, std::string(text.rbegin(), text.rend()));
-  }
-}
-
-class TranslatorTest : public ::testing::Test {
- protected:
-  TranslatorTest() { SaveTrained(kVariants[0], directory_.path()); }
-
-  TempDirectory directory_;
-};
-
-TEST_F(TranslatorTest, SaysWhatEachTokenLookedAt) {
-  const Translation translation = Translator(directory_.path()).Translate({"dab"}, 20)[0];
-  EXPECT_THAT(translation.source_tokens, ElementsAre("d", "a", "b"));
-  EXPECT_THAT(translation.target_tokens, ElementsAre("b", "a", "d", "</s>"));
-  ASSERT_THAT(translation.attention, SizeIs(4));
-  for (const std::vector<float>& weights : translation.attention) {
-    ASSERT_THAT(weights, SizeIs(3));
-    EXPECT_THAT(weights, Each(::testing::Ge(0.0f)));
-    EXPECT_NEAR(weights[0] + weights[1] + weights[2], 1, 1e-5);
-  }
-}
-
-TEST_F(TranslatorTest, EndsATranslationThatIsTooLong) {
-  Translator translator(directory_.path());
-  EXPECT_EQ(translator.Translate({"dab"}, 2)[0].text, "ba");
-  EXPECT_THAT(InvalidArgumentText([&] { translator.Translate({"a"}, 0); }),
-              HasSubstr("most_tokens = 0"));
-}
-
-TEST_F(TranslatorTest, RefusesAVocabularyOfAnotherModel) {
-  AtomicWriteFile(JoinPath(directory_.path(), kTargetVocabularyFile),
-                  "characters\n<s>\n</s>\n<unk>\nx\n");
-  EXPECT_THAT(InvalidArgumentText([&] { Translator translator(directory_.path()); }),
-              HasSubstr("the model's \"target.table\" has 7 tokens, the vocabulary has 4"));
 }
 
 }  // namespace

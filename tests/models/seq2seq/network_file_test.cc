@@ -1,0 +1,83 @@
+#include "models/seq2seq/network_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/harness/error_text.h"
+
+namespace skiff::models {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(NetworkFile, HoldsEveryOption) {
+  const Seq2SeqOptions options = {.source_tokens = 11,
+                                  .target_tokens = 12,
+                                  .embedding = 13,
+                                  .hidden = 14,
+                                  .cell = "lstm",
+                                  .layers = 2,
+                                  .bidirectional = false,
+                                  .attention = "luong",
+                                  .input_feeding = true,
+                                  .tied_embeddings = true,
+                                  .dropout = 0.5f,
+                                  .label_smoothing = 0.25f};
+  const std::string text = NetworkText(options);
+  EXPECT_EQ(text, R"({
+  "source_tokens": 11,
+  "target_tokens": 12,
+  "embedding": 13,
+  "hidden": 14,
+  "cell": "lstm",
+  "layers": 2,
+  "bidirectional": false,
+  "attention": "luong",
+  "input_feeding": true,
+  "tied_embeddings": true,
+  "dropout": 0.5,
+  "label_smoothing": 0.25
+}
+)");
+  EXPECT_EQ(NetworkText(ParseNetwork(text, "network.json")), text);
+}
+
+TEST(NetworkFile, GivesBackTheNumbersToTheLastBit) {
+  const Seq2SeqOptions found =
+      ParseNetwork(NetworkText({.hidden = int64_t{1} << 40, .dropout = 0.1f}), "network.json");
+  EXPECT_EQ(found.hidden, int64_t{1} << 40);
+  EXPECT_EQ(found.dropout, 0.1f);
+}
+
+// So a file from before an option was there can be read.
+TEST(NetworkFile, MissingOptionsHaveTheirDefaults) {
+  const Seq2SeqOptions found = ParseNetwork(R"({"hidden": 7, "dropout": 0})", "network.json");
+  EXPECT_EQ(found.hidden, 7);
+  EXPECT_EQ(NetworkText(found), NetworkText({.hidden = 7}));
+}
+
+TEST(NetworkFile, RefusesWhatIsNoNetwork) {
+  const auto refused = [](const std::string& text) {
+    const std::string error = InvalidArgumentText([&] { ParseNetwork(text, "some.json"); });
+    EXPECT_THAT(error, HasSubstr("some.json: "));
+    return error;
+  };
+  for (const std::string text : {"", "{", "[1]", "7", R"({"hidden": 7} x)"}) {
+    EXPECT_THAT(refused(text), HasSubstr("expected a JSON object"));
+  }
+  EXPECT_THAT(refused(R"({"hidden": "7"})"),
+              HasSubstr(R"("hidden" is "7", expected one like 128)"));
+  EXPECT_THAT(refused(R"({"hidden": 7.5})"), HasSubstr("\"hidden\" is 7.5, expected one like 128"));
+  EXPECT_THAT(refused(R"({"hidden": null})"), HasSubstr("\"hidden\" is null"));
+  EXPECT_THAT(refused(R"({"cell": true})"),
+              HasSubstr(R"("cell" is true, expected one like "gru")"));
+  EXPECT_THAT(refused(R"({"bidirectional": 1})"),
+              HasSubstr("\"bidirectional\" is 1, expected one like true"));
+  EXPECT_THAT(refused(R"({"hidden": 7, "width": 3})"),
+              HasSubstr("\"width\" is no option of the network"));
+}
+
+}  // namespace
+}  // namespace skiff::models
