@@ -102,7 +102,7 @@ class Seq2SeqNetwork {
   }
   // Vectors begin with a variance of 1, as those of PyTorch's nn.Embedding. Xavier's deviation,
   // sqrt(2 / (rows + width)), is meant for products with a matrix of all rows; a lookup reads one
-  // of them, and tokens whose vectors are all almost 0 can't be told apart for many epochs.
+  // of them, and with vectors that are almost 0 a training learns slowly (docs/seq2seq.md).
   // A table that gives the scores, too, has the deviation embedding^-0.5, so that these begin with
   // a variance of 1 at most; its vectors are multiplied by embedding^0.5 where they are looked up
   // (Vaswani et al., "Attention Is All You Need", 2017, 3.4).

@@ -387,26 +387,28 @@ TEST(BeamTranslatorTest, StopsWhenTheBestHypothesisHasEnded) {
 
 // An ended hypothesis isn't the best one before no open one can overtake it.
 TEST(BeamTranslatorTest, GoesOnWhileALongerTranslationMayBeBetter) {
-  Network network(Small());
-  network.AddToScoreOfEnd(1.25f);
   struct Found {
     size_t tokens;
     int64_t steps;
   };
-  const auto search = [&](float length_penalty) -> Found {
+  const auto search = [](float added_to_end, float length_penalty) -> Found {
+    Network network(Small());
+    network.AddToScoreOfEnd(added_to_end);
     BeamTranslator translator(&network, {.width = 3, .length_penalty = length_penalty});
     const Hypothesis best = translator.Translate({kSentences[0]}, 30)[0][0];
     return {best.tokens.size(), translator.steps()};
   };
-  const Found most_probable = search(0);
+  const Found most_probable = search(3.5f, 0);
   EXPECT_EQ(most_probable.tokens, 1u);
   EXPECT_EQ(most_probable.steps, 1);
-  const Found not_overtaken = search(1);
+  const Found not_overtaken = search(3.5f, 1);
   EXPECT_EQ(not_overtaken.tokens, 1u);
   EXPECT_EQ(not_overtaken.steps, 3);
-  const Found overtaken = search(2);
-  EXPECT_EQ(overtaken.tokens, 3u);
-  EXPECT_EQ(overtaken.steps, 3);
+  // Where the end is less probable, a penalty lets a longer translation overtake it.
+  EXPECT_EQ(search(2, 0).tokens, 1u);
+  const Found overtaken = search(2, 1);
+  EXPECT_EQ(overtaken.tokens, 2u);
+  EXPECT_LT(overtaken.steps, 30);
 }
 
 TEST(BeamTranslatorTest, RefusesOptionsThatCannotBe) {
