@@ -62,14 +62,19 @@ void Expected(const GemmSpec& spec, const T* a, const T* b, T* c) {
 template <typename T>
 class GemmTest : public testing::Test {
  protected:
-  // Prepared for the product, and for another one with as many columns.
+  // Prepared for the product, for another one with as many columns, and for one with other rows
+  // whose B stays the same.
   void Check(const GemmSpec& spec) {
-    CheckPreparedFor(spec, /*rows_vary=*/false, spec);
-    CheckPreparedFor({.m = 2, .n = spec.n, .k = 2}, /*rows_vary=*/true, spec);
+    CheckPreparedFor(spec, /*rows_vary=*/false, /*constant_b=*/false, spec);
+    CheckPreparedFor({.m = 2, .n = spec.n, .k = 2}, /*rows_vary=*/true, /*constant_b=*/false, spec);
+    GemmSpec fewer_rows = spec;
+    if (spec.batch.empty() && !spec.trans_a) fewer_rows.m = 1;
+    CheckPreparedFor(fewer_rows, /*rows_vary=*/true, /*constant_b=*/true, spec);
   }
 
  private:
-  void CheckPreparedFor(const GemmSpec& prepared, bool rows_vary, const GemmSpec& spec) {
+  void CheckPreparedFor(const GemmSpec& prepared, bool rows_vary, bool constant_b,
+                        const GemmSpec& spec) {
     const std::vector<T> a = Numbers<T>(kNumbers, 1);
     const std::vector<T> b = Numbers<T>(kNumbers, 2);
     std::vector<T> c = Numbers<T>(kNumbers, 3);
@@ -78,14 +83,23 @@ class GemmTest : public testing::Test {
     if (spec.beta == 0) PoisonWritten(spec, &c);
     PrepareContext context(op_, def_, {}, {});
     context.set_rows_vary(rows_vary);
-    const Gemm<T> gemm(prepared, context);
+    context.set_constant_inputs({constant_b});
+    const Gemm<T> gemm(prepared, context, /*prepacked_b=*/-1, constant_b ? 0 : -1);
     EXPECT_TRUE(gemm.takes_other_sizes() || !rows_vary);
+    EXPECT_EQ(context.derived_forms().size(), constant_b && IsOneProduct(prepared) ? 1u : 0u);
     std::vector<std::vector<char>> memory;
-    KernelContext run;
-    for (const int64_t bytes : context.workspace_bytes()) {
+    const auto room = [&](int64_t bytes) -> void* {
       memory.emplace_back(static_cast<size_t>(bytes) + 64);
       auto address = reinterpret_cast<uintptr_t>(memory.back().data());
-      run.workspaces.push_back(reinterpret_cast<void*>((address + 63) / 64 * 64));
+      return reinterpret_cast<void*>((address + 63) / 64 * 64);
+    };
+    KernelContext run;
+    for (const int64_t bytes : context.workspace_bytes()) run.workspaces.push_back(room(bytes));
+    Tensor input = Tensor::FromValues<T>({static_cast<int64_t>(b.size())}, b);
+    run.inputs = {&input};
+    for (const DerivedForm& form : context.derived_forms()) {
+      run.derived_forms.push_back(room(form.bytes));
+      form.refresh(run, run.derived_forms.back());
     }
     gemm.Run(run, spec, a.data(), b.data(), c.data());
     EXPECT_EQ(c, expected);
