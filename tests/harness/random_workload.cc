@@ -485,7 +485,9 @@ class Generator {
           state = layers::Dropout(state, 0.25f);
           break;
         case 5:
-          if (has_lookups_) state = layers::Tanh(state + Lookup(state.dims().back()));
+          if (has_lookups_ && !state.dims().empty()) {
+            state = layers::Tanh(state + Lookup(state.dims().back()));
+          }
           break;
         case 6:
           state = CountingLoop(state, depth);
