@@ -41,6 +41,18 @@ void LookAtPlans(const Workload& workload, const CompileOptions& options,
   }
 }
 
+// Returns whether a run needs more than one plan.
+bool HasSegments(const Workload& workload) {
+  Executor executor(Place::Cpu());
+  for (const auto& [name, tensor] : workload.initial) executor.scope().Assign(name, tensor);
+  if (workload.startup != nullptr) executor.Run(*workload.startup);
+  return std::ranges::any_of(workload.runs, [&](const WorkloadRun& run) {
+    CompiledProgram program = executor.Compile(*workload.programs[run.program]);
+    program.Run(run.feeds, run.fetches);
+    return program.preparation().plans > 1;
+  });
+}
+
 // Returns the largest arena of all runs.
 int64_t PlannedBytes(const Workload& workload, Recompute recompute) {
   int64_t most = 0;
@@ -153,7 +165,8 @@ std::optional<MemoryChoice> CheckpointChoice(const Workload& workload, uint64_t 
   return choice;
 }
 
-MemoryChoice BudgetChoice(const Workload& workload, uint64_t seed) {
+std::optional<MemoryChoice> BudgetChoice(const Workload& workload, uint64_t seed) {
+  if (HasSegments(workload)) return std::nullopt;
   const int64_t least = PlannedBytes(workload, Recompute::kLeastMemory);
   const int64_t kept = PlannedBytes(workload, Recompute::kNothing);
   MemoryChoice choice = Choose("arena_budget", ReusePolicy::kArena, Recompute::kBudget);

@@ -35,8 +35,9 @@ MemoryChoice SkippingChoice(const Workload& workload);
 // if there are no such variables.
 std::optional<MemoryChoice> CheckpointChoice(const Workload& workload, uint64_t seed);
 // Recomputes for a budget between the least that all runs can do with and what they take without
-// recomputing. A run that fetches much leaves little to recompute.
-MemoryChoice BudgetChoice(const Workload& workload, uint64_t seed);
+// recomputing. A run that fetches much leaves little to recompute. Returns nullopt if a run has
+// several segments: nobody can look at the plans of later ones.
+std::optional<MemoryChoice> BudgetChoice(const Workload& workload, uint64_t seed);
 
 // Runs the workload with the choice and compares each run with `without_reuse`, the trace of
 // NoReuse(). Returns one message per difference (see workload.h), and one for an Error.

@@ -141,9 +141,10 @@ std::vector<Trial> TrialsOf(const Workload& workload, uint64_t number) {
   std::vector<Trial> trials;
   for (MemoryChoice& choice : MemoryChoices()) trials.push_back({workload, std::move(choice)});
   const auto checkpoints = number % 3 == 0 ? CheckpointChoice(workload, number) : std::nullopt;
-  if (number % 3 == 1) {
-    const Workload silent = WithoutFetches(workload);
-    trials.push_back({silent, BudgetChoice(silent, number)});
+  const Workload silent = WithoutFetches(workload);
+  const auto budget = number % 3 == 1 ? BudgetChoice(silent, number) : std::nullopt;
+  if (budget) {
+    trials.push_back({silent, *budget});
   } else {
     trials.push_back({workload, checkpoints ? *checkpoints : SkippingChoice(workload)});
   }

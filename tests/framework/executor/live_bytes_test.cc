@@ -49,7 +49,7 @@ std::vector<MemoryChoice> ChoicesFor(const Workload& workload) {
   std::vector<MemoryChoice> choices = harness::MemoryChoices();
   choices.push_back(harness::NoReuse());
   choices.push_back(SkippingChoice(workload));
-  choices.push_back(BudgetChoice(workload, 1));
+  choices.push_back(*BudgetChoice(workload, 1));
   if (auto checkpoints = CheckpointChoice(workload, 1)) choices.push_back(*std::move(checkpoints));
   return choices;
 }
