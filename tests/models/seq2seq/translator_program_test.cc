@@ -391,23 +391,27 @@ TEST(BeamTranslatorTest, GoesOnWhileALongerTranslationMayBeBetter) {
     size_t tokens;
     int64_t steps;
   };
-  const auto search = [](float added_to_end, float length_penalty) -> Found {
+  const auto search = [](size_t sentence, float added_to_end, float length_penalty) -> Found {
     Network network(Small());
     network.AddToScoreOfEnd(added_to_end);
     BeamTranslator translator(&network, {.width = 3, .length_penalty = length_penalty});
-    const Hypothesis best = translator.Translate({kSentences[0]}, 30)[0][0];
+    const Hypothesis best = translator.Translate({kSentences[sentence]}, 30)[0][0];
     return {best.tokens.size(), translator.steps()};
   };
   // The more probable the end is, the fewer translations overtake the one that ends at once.
   bool goes_on_in_vain = false;
   bool is_overtaken = false;
-  for (float added = 1; added <= 6; added += 0.25f) {
-    const Found most_probable = search(added, 0);
-    const Found best = search(added, 1);
-    EXPECT_GE(best.tokens, most_probable.tokens) << added;
-    if (most_probable.tokens != 1) continue;
-    goes_on_in_vain |= best.tokens == 1 && best.steps > most_probable.steps && best.steps < 30;
-    is_overtaken |= best.tokens > 1 && best.steps < 30;
+  for (size_t sentence = 0; sentence < kSentences.size(); ++sentence) {
+    for (float added = 1; added <= 6; added += 0.5f) {
+      const Found most_probable = search(sentence, added, 0);
+      if (most_probable.tokens != 1) continue;
+      for (const float length_penalty : {0.3f, 1.0f}) {
+        const Found best = search(sentence, added, length_penalty);
+        EXPECT_GE(best.steps, most_probable.steps) << added;
+        goes_on_in_vain |= best.tokens == 1 && best.steps > most_probable.steps && best.steps < 30;
+        is_overtaken |= best.tokens > 1 && best.steps < 30;
+      }
+    }
   }
   EXPECT_TRUE(goes_on_in_vain);
   EXPECT_TRUE(is_overtaken);
