@@ -34,6 +34,7 @@ const std::map<std::string, std::string> kWithoutCase = {
     {"tensor_array_to_tensor_grad", "arrays: tensor_array_test.cc"},
     {"lod_tensor_to_array", "arrays: tests/framework/executor/dynamic_rnn_test.cc"},
     {"array_to_lod_tensor", "arrays: dynamic_rnn_test.cc"},
+    {"beam_search_decode", "arrays: tests/framework/executor/beam_search_test.cc"},
     {"shrink_rnn_memory", "its rows are known in a run only: dynamic_rnn_test.cc"},
     {"shrink_rnn_memory_grad", "dynamic_rnn_test.cc"},
 };
