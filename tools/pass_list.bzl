@@ -48,6 +48,7 @@ def pass_tests(name, pipelines, exclude = []):
             ] + ([
                 ":bound_network",
                 "//framework/builder",
+                "//tests/harness:sgd_training",
             ] if on_network else ["//tests/framework/executor:tiny_ops"]),
         )
     skiff_py_test(

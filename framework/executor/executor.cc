@@ -230,6 +230,11 @@ struct CompiledProgram::State {
                                .first_op = first_op,
                                .counts = &counts,
                                .rows_vary = true});
+      // The gradient half of a loop in a later segment is there for the very rows.
+      if (!prepared->gradients_after().empty()) {
+        exact_plans.insert(key);
+        return nullptr;
+      }
       return prepared->BindFeeds(feeds) ? prepared : nullptr;
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kResourceExhausted) {
@@ -448,8 +453,6 @@ struct CompiledProgram::State {
                                     .arrays = arrays,
                                     .gradients = gradients},
                                    *program, request.feeds, request.fetches, request.first_op);
-    SKIFF_ENFORCE(request.counts == nullptr || segment.gradients_after.empty(), kUnimplemented,
-                  "the gradient of a loop is in a later segment: expected exact rows");
     run_passes(&segment.plan, true);
     return segment;
   }

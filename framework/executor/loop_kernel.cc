@@ -344,8 +344,8 @@ class LoopKernel final : public Kernel, public TimedBody {
     const Instruction& read = *std::ranges::find_if(
         body_.instructions,
         [&](const Instruction& other) { return std::ranges::count(other.outputs, rows) > 0; });
-    batch.array = read.InputIn("X");
-    batch.index = read.InputIn("I");
+    batch.array = read.InputIn(read.def->element->array);
+    batch.index = read.InputIn(read.def->element->index);
     return batch;
   }
 

@@ -97,12 +97,20 @@ struct UpdateRule {
 struct RowRule {
   std::vector<std::string> inputs;   // all of the same rows
   std::vector<std::string> outputs;  // row i depends on row i of `inputs` alone
-  std::vector<std::string> sums;     // outputs that add up a term for each row, whatever the order
+  std::vector<std::string> sums;     // outputs that add up a term for each row, in any order
   // Another op that computes `sums` alone. It takes variables of this op, inputs and outputs, in
   // slots of the same names, and has a RowRule itself. Empty: this op, without its other outputs.
   std::string sums_by;
   // Returns whether the rule holds for the op with these shapes and attributes. Empty: always.
   std::function<bool(const OpContext&)> applies;
+};
+
+// An op whose output is a copy of an element of an array.
+struct ElementRule {
+  std::string array;  // the slots
+  std::string index;
+  // Returns whether the op does only that. Empty: always.
+  std::function<bool(const Op&)> applies;
 };
 
 struct OpDef {
@@ -140,6 +148,9 @@ struct OpDef {
   std::string replayed_by;
   // Set if the op treats rows one by one, so that a loop may run it on the rows of many iterations.
   std::optional<RowRule> rows;
+  std::optional<ElementRule> element;
+  // Returns the number that the op adds to its only input. Empty: it does something else.
+  std::function<double(const Op&)> counts_by;
   // Set if the op updates parameters or their averages.
   std::optional<UpdateRule> update;
   // Set if the op runs a block (loops and branches): how values enter and leave it.

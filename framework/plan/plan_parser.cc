@@ -308,8 +308,11 @@ class PlanParser {
 
   void ParseMarks(Instruction* instruction) {
     instruction->sets_rows = scan_.TryWord("sets_rows");
-    if (scan_.TryWord("before")) instruction->batching = Batching::kBefore;
-    if (scan_.TryWord("after")) instruction->batching = Batching::kAfter;
+    if (scan_.TryWord("before")) {
+      instruction->batching = Batching::kBefore;
+    } else if (scan_.TryWord("after")) {
+      instruction->batching = Batching::kAfter;
+    }
     if (TrySetting("workspaces")) ParseWorkspaces(instruction);
     if (TrySetting("block")) instruction->block = scan_.Number<int32_t>("the index of a block");
     instruction->position =

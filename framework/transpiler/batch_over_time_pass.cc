@@ -146,16 +146,18 @@ class BodyBatches {
     const size_t writer = uses.WriterOf(value);
     if (loop_.is_gradient || writer == PlanUses::kNobody) return false;
     const Instruction& read = body_.instructions[writer];
-    if (read.kind != InstructionKind::kOp || read.op->type != "read_from_array") return false;
-    const ValueId array = read.InputIn("X");
+    if (read.kind != InstructionKind::kOp || !read.def->element) return false;
+    const ElementRule& rule = *read.def->element;
+    if (rule.applies && !rule.applies(*read.op)) return false;
+    const ValueId array = read.InputIn(rule.array);
     const bool is_outside = std::ranges::any_of(loop_.scope_values, [&](const LoopScopeValue& of) {
       return of.value == array && of.index >= 0 && !of.is_output;
     });
-    return is_outside && !read.InputIn("X_W") && !written_.contains(body_[array].name) &&
-           IsCounter(uses, read.InputIn("I"));
+    return is_outside && !written_.contains(body_[array].name) &&
+           IsCounter(uses, read.InputIn(rule.index));
   }
 
-  // Returns whether the value is a carried one that each iteration increments by 1.
+  // Returns whether the value is a carried one to which each iteration adds 1.
   bool IsCounter(const PlanUses& uses, ValueId value) const {
     for (const LoopFetch& fetch : loop_.fetches) {
       if (fetch.kind != LoopFetch::Kind::kCarried) continue;
@@ -163,8 +165,8 @@ class BodyBatches {
       if (writer == PlanUses::kNobody) continue;
       const Instruction& step = body_.instructions[writer];
       const ValueId feed = loop_.feeds[static_cast<size_t>(fetch.feed)].value;
-      if (step.kind != InstructionKind::kOp || step.op->type != "increment") continue;
-      if (step.InputIn("X") != feed || step.op->Attr<float>("step", 1.0f) != 1.0f) continue;
+      if (step.kind != InstructionKind::kOp || !step.def->counts_by) continue;
+      if (step.inputs[0] != feed || step.def->counts_by(*step.op) != 1) continue;
       if (value == feed || value == fetch.value) return true;
     }
     return false;

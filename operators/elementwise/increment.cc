@@ -51,6 +51,7 @@ void RegisterIncrement(OpRegistry& registry) {
   def.grad = IncrementGradient;
   def.in_place = {{"X", "Out"}};
   def.elementwise = true;
+  def.counts_by = [](const Op& op) { return double{op.Attr<float>("step", 1.0f)}; };
   registry.Add(std::move(def));
   AddIncrementKernel<float>(registry);
   AddIncrementKernel<double>(registry);

@@ -104,6 +104,8 @@ void RegisterReadFromArray(OpRegistry& registry) {
   def.grad = Gradient;
   def.kernel_dtype_slot = "Out";
   def.sets_rows = [](const Op& op) { return !IsGradient(op); };
+  def.element = ElementRule{
+      .array = "X", .index = "I", .applies = [](const Op& op) { return !IsGradient(op); }};
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "read_from_array", [](PrepareContext& context) {
     return IsGradient(context.op()) ? PrepareGradient(context) : Prepare(context);

@@ -23,6 +23,7 @@
 #include "framework/builder/tensor_array.h"
 #include "framework/executor/executor.h"
 #include "tests/harness/error_text.h"
+#include "tests/harness/sgd_training.h"
 
 namespace skiff {
 namespace {
@@ -31,15 +32,8 @@ constexpr int64_t kWidth = 4;
 constexpr int64_t kHidden = 5;
 using Lengths = std::vector<int64_t>;
 
-// Returns numbers in [-1, 1) that look random.
 Tensor Numbers(const Shape& shape, int seed) {
-  std::vector<double> values;
-  uint32_t state = static_cast<uint32_t>(seed) * 2654435761u + 12345u;
-  for (int64_t i = 0; i < shape.element_count(); ++i) {
-    state = state * 1664525u + 1013904223u;
-    values.push_back(static_cast<double>(state >> 8) * 0x1p-23 - 1.0);
-  }
-  return Tensor::FromValues<double>(shape, values);
+  return harness::SmallNumbers(shape, seed, DType::kFloat64);
 }
 
 int64_t RowsOf(const Lengths& lengths) {
@@ -168,32 +162,10 @@ Variable EachByItself(const Kind& kind, const Batch& batch) {
   return layers::Sum(losses);
 }
 
-// Trains for some steps. Returns the losses and then the parameters.
 std::vector<double> Train(const std::function<Variable()>& build,
-                          const std::vector<FeedList>& batches, CompileOptions options = {}) {
-  Program main, startup;
-  main.seed = startup.seed = 7;
-  Variable loss;
-  {
-    const ProgramGuard guard(&main, &startup);
-    loss = build();
-    optimizer::Sgd({.learning_rate = 0.05}).Minimize(loss);
-  }
-  options.memory.poison_dead_memory = true;
-  Executor executor(Place::Cpu());
-  executor.Run(startup);
-  CompiledProgram step = executor.Compile(main, options);
-  std::vector<double> values;
-  for (const FeedList& feeds : batches) {
-    values.push_back(step.Run(feeds, {loss})[0].Item<double>());
-  }
-  for (const auto& var : main.root()->vars()) {
-    if (!var->is_parameter) continue;
-    for (const double value : executor.scope().Get(var->name).ToVector<double>()) {
-      values.push_back(value);
-    }
-  }
-  return values;
+                          const std::vector<FeedList>& batches,
+                          const CompileOptions& options = {}) {
+  return harness::TrainBySgd(build, batches, options, /*learning_rate=*/0.05);
 }
 
 void ExpectNear(const std::vector<double>& found, const std::vector<double>& expected) {

@@ -19,6 +19,7 @@
 #include "framework/builder/tensor.h"
 #include "framework/builder/tensor_array.h"
 #include "framework/executor/executor.h"
+#include "tests/harness/sgd_training.h"
 
 namespace skiff {
 namespace {
@@ -26,11 +27,7 @@ namespace {
 constexpr int64_t kWidth = 3;
 
 Tensor Numbers(const Shape& shape, int seed) {
-  std::vector<double> values;
-  for (int64_t i = 0; i < shape.element_count(); ++i) {
-    values.push_back(static_cast<double>((i * 37 + seed * 11) % 19) / 10 - 0.9);
-  }
-  return Tensor::FromValues<double>(shape, values);
+  return harness::SmallNumbers(shape, seed, DType::kFloat64);
 }
 
 Tensor Mask(const std::vector<bool>& rows) {
@@ -59,39 +56,14 @@ Variable ChooseByProducts(const Variable& x, const Variable& mask, const std::st
   return a * chosen + b * (1.0f - chosen);
 }
 
+using harness::TrainBySgd;
 using Choice = std::function<Variable(const Variable&, const Variable&, const std::string&)>;
 using Network = std::function<Variable(const Choice&)>;
 
-// Trains a step on each batch. Returns the losses and then the parameters.
-std::vector<double> Train(const std::function<Variable()>& build,
-                          const std::vector<FeedList>& batches) {
-  Program main, startup;
-  main.seed = startup.seed = 7;
-  Variable loss;
-  {
-    const ProgramGuard guard(&main, &startup);
-    loss = build();
-    optimizer::Sgd({.learning_rate = 0.1}).Minimize(loss);
-  }
-  Executor executor;
-  executor.Run(startup);
-  CompiledProgram step = executor.Compile(main, {.memory = {.poison_dead_memory = true}});
-  std::vector<double> values;
-  for (const FeedList& feeds : batches) {
-    values.push_back(step.Run(feeds, {loss})[0].Item<double>());
-  }
-  for (const auto& var : main.root()->vars()) {
-    if (!var->is_parameter) continue;
-    for (const double value : executor.scope().Get(var->name).ToVector<double>()) {
-      values.push_back(value);
-    }
-  }
-  return values;
-}
-
 void ExpectSame(const Network& network, const std::vector<FeedList>& batches) {
-  const std::vector<double> found = Train([&] { return network(Choose); }, batches);
-  const std::vector<double> expected = Train([&] { return network(ChooseByProducts); }, batches);
+  const std::vector<double> found = TrainBySgd([&] { return network(Choose); }, batches);
+  const std::vector<double> expected =
+      TrainBySgd([&] { return network(ChooseByProducts); }, batches);
   ASSERT_EQ(found.size(), expected.size());
   for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-12) << i;
 }
@@ -284,8 +256,8 @@ TEST(LoopSegments, AnArrayThatBecomesATensor) {
     return LossOf(layers::ArrayToTensor(states, {.axis = 0, .stack = true}));
   };
   const std::vector<FeedList> batches(3, {{"x", Numbers({2, kWidth}, 4)}});
-  const std::vector<double> found = Train([&] { return network(true); }, batches);
-  const std::vector<double> expected = Train([&] { return network(false); }, batches);
+  const std::vector<double> found = TrainBySgd([&] { return network(true); }, batches);
+  const std::vector<double> expected = TrainBySgd([&] { return network(false); }, batches);
   ASSERT_EQ(found.size(), expected.size());
   for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-12) << i;
 }

@@ -26,22 +26,14 @@
 #include "framework/executor/executor.h"
 #include "framework/plan/plan_text.h"
 #include "tests/harness/error_text.h"
+#include "tests/harness/sgd_training.h"
 
 namespace skiff {
 namespace {
 
 using layers::Site;
 
-// Returns numbers in [-1, 1) that look random.
-Tensor Numbers(const Shape& shape, int seed) {
-  std::vector<float> values;
-  uint32_t state = static_cast<uint32_t>(seed) * 2654435761u + 12345u;
-  for (int64_t i = 0; i < shape.element_count(); ++i) {
-    state = state * 1664525u + 1013904223u;
-    values.push_back(static_cast<float>(state >> 8) * 0x1p-23f - 1.0f);
-  }
-  return Tensor::FromValues<float>(shape, values);
-}
+Tensor Numbers(const Shape& shape, int seed) { return harness::SmallNumbers(shape, seed); }
 
 struct Network {
   Program main;
@@ -49,31 +41,11 @@ struct Network {
   Variable loss;
 };
 
-// Builds a network with parameters that SGD trains, and runs `steps` steps on these feeds. Returns
-// the losses and then all parameters, as bits.
-std::vector<float> Train(const std::function<Variable()>& build, const FeedList& feeds,
-                         int steps = 3, CompileOptions options = {}) {
-  Network network;
-  network.main.seed = network.startup.seed = 7;
-  {
-    const ProgramGuard guard(&network.main, &network.startup);
-    network.loss = build();
-    optimizer::Sgd({.learning_rate = 0.1}).Minimize(network.loss);
-  }
-  options.memory.poison_dead_memory = true;
-  Executor executor(Place::Cpu());
-  executor.Run(network.startup);
-  CompiledProgram step = executor.Compile(network.main, options);
-  std::vector<float> values;
-  for (int i = 0; i < steps; ++i) {
-    values.push_back(step.Run(feeds, {network.loss})[0].Item<float>());
-  }
-  for (const auto& var : network.main.root()->vars()) {
-    if (!var->is_parameter) continue;
-    const std::vector<float> of_parameter = executor.scope().Get(var->name).ToVector<float>();
-    values.insert(values.end(), of_parameter.begin(), of_parameter.end());
-  }
-  return values;
+// The same feeds in each step.
+std::vector<double> Train(const std::function<Variable()>& build, const FeedList& feeds,
+                          int steps = 3, const CompileOptions& options = {}) {
+  return harness::TrainBySgd(build, std::vector<FeedList>(static_cast<size_t>(steps), feeds),
+                             options);
 }
 
 constexpr int64_t kBatch = 3;
@@ -174,7 +146,7 @@ TEST_P(WhileTest, TrainsAsTheUnrolledProgram) {
   const int64_t steps = GetParam();
   const FeedList feeds = {{"x", Numbers({kBatch, kWidth}, 2)},
                           {"n", Tensor::FromValues<int64_t>({1}, {steps})}};
-  const std::vector<float> expected = Train([&] { return CellsInARow(steps); }, feeds);
+  const std::vector<double> expected = Train([&] { return CellsInARow(steps); }, feeds);
   EXPECT_EQ(Train(WithWhile, feeds), expected);
   EXPECT_EQ(Train(WithWhileLoop, feeds), expected);
 }
@@ -184,7 +156,7 @@ INSTANTIATE_TEST_SUITE_P(Counts, WhileTest, ::testing::Values(1, 4, 30));
 TEST(WhileWithoutIterations, LeavesEverythingAsItWas) {
   const FeedList feeds = {{"x", Numbers({kBatch, kWidth}, 2)},
                           {"n", Tensor::FromValues<int64_t>({1}, {0})}};
-  const std::vector<float> values = Train(WithWhile, feeds);
+  const std::vector<double> values = Train(WithWhile, feeds);
   EXPECT_EQ(values[0], 0.0f);
   EXPECT_EQ(values[0], values[2]);  // the parameters' gradients are 0
 }
@@ -235,7 +207,7 @@ TEST(CondTest, TrainsTheBranchThatRuns) {
   }
 }
 
-void ExpectNear(const std::vector<float>& found, const std::vector<float>& expected) {
+void ExpectNear(const std::vector<double>& found, const std::vector<double>& expected) {
   ASSERT_EQ(found.size(), expected.size());
   for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-6f) << i;
 }
@@ -399,7 +371,7 @@ TEST(NestedLoops, AWhileInAWhileAndInABranch) {
   for (const int64_t n : {1, 3}) {
     const FeedList feeds = {{"x", Numbers({kBatch, kWidth}, 4)},
                             {"n", Tensor::FromValues<int64_t>({1}, {n})}};
-    const std::vector<float> expected = Train([&] { return unrolled(n); }, feeds);
+    const std::vector<double> expected = Train([&] { return unrolled(n); }, feeds);
     ExpectNear(Train([&] { return nested(false); }, feeds), expected);
     ExpectNear(Train([&] { return nested(true); }, feeds), expected);
   }
@@ -708,8 +680,8 @@ TEST(LoopGradients, OfSparseLookups) {
   };
   const FeedList feeds = {
       {"ids", Tensor::FromValues<int64_t>({5, 2, 1}, {1, 2, 2, 2, 0, 6, 1, 1, 3, 2})}};
-  const std::vector<float> sparse = Train(network(true), feeds);
-  const std::vector<float> dense = Train(network(false), feeds);
+  const std::vector<double> sparse = Train(network(true), feeds);
+  const std::vector<double> dense = Train(network(false), feeds);
   ASSERT_EQ(sparse.size(), dense.size());
   for (size_t i = 0; i < dense.size(); ++i) EXPECT_NEAR(sparse[i], dense[i], 1e-6f) << i;
 }
@@ -948,7 +920,7 @@ TEST(LoopDropout, DiffersFromIterationToIteration) {
 
   const auto loss = [&] { return layers::Mean(layers::Square(network())); };
   const FeedList feeds = {{"xs", Numbers({6, 1, 64}, 8)}};
-  const std::vector<float> kept = Train(loss, feeds);
+  const std::vector<double> kept = Train(loss, feeds);
   for (const Recompute recompute : {Recompute::kCheapOps, Recompute::kLeastMemory}) {
     EXPECT_EQ(Train(loss, feeds, 3, {.memory = {.recompute = recompute}}), kept);
   }
@@ -1032,7 +1004,7 @@ TEST(LoopMemory, ACheckpointMayBeInTheBody) {
     });
     return layers::Mean(layers::Square(rnn.Outputs()[0]));
   };
-  const std::vector<float> expected = Train(network, feeds);
+  const std::vector<double> expected = Train(network, feeds);
   CompileOptions options;
   options.memory.recompute = Recompute::kCheckpoints;
   options.memory.checkpoints = {name};
