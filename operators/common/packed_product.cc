@@ -55,7 +55,12 @@ void MultiplyRows(const Sliver<T>& sliver, const T* left, const T* right, int64_
   const T* a = sliver.first;
   hn::Vec<TagOf<T>> sums[kRows][2];
 #pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = hn::Zero(d);
+  for (int r = 0; r < kRows; ++r) {
+    // A large C isn't in the cache. Its rows are pages apart, so the hardware doesn't expect them.
+    __builtin_prefetch(c + r * c_stride, /*write=*/1);
+    __builtin_prefetch(c + r * c_stride + kLanes, /*write=*/1);
+    sums[r][0] = sums[r][1] = hn::Zero(d);
+  }
   for (int64_t p = 0; p < depth; ++p, left += kStep, right += kStep, a += sliver.column_stride) {
     const auto left_vector = hn::LoadU(d, left);
     const auto right_vector = hn::LoadU(d, right);
@@ -101,6 +106,14 @@ void ForEachGroup(int64_t rows, const Body& body) {
   }
 }
 
+// Asks for numbers [begin, end) in the second-level cache.
+template <typename T>
+void PrefetchRange(const T* numbers, int64_t begin, int64_t end) {
+  constexpr int64_t kLine = 64 / sizeof(T);
+  for (int64_t i = begin / kLine * kLine; i < end; i += kLine)
+    __builtin_prefetch(numbers + i, /*write=*/0, /*locality=*/2);
+}
+
 // Multiplies with rows [p, p + depth) of the panels. `sliver_of(row, count)` returns these columns
 // of rows of A.
 template <typename T, typename SliverOf>
@@ -111,8 +124,15 @@ void MultiplyPanels(const ProductPart<T>& part, int64_t p, const SliverOf& slive
   const auto at = [&](int64_t column) {
     return part.panels + column / kWidth * kWidth * part.depth + column % kWidth + p * kWidth;
   };
-  for (int64_t column = 0; column < part.columns; column += 2 * kLanesOf<T>) {
+  constexpr int64_t kPair = 2 * kLanesOf<T>;
+  for (int64_t column = 0; column < part.columns; column += kPair) {
     ForEachGroup<T>(part.rows, [&](int64_t row, int64_t count) {
+      // Of many rows, each group asks for its share of the next two vectors of columns.
+      const int64_t end = part.copies_rows ? std::min(part.columns, column + 2 * kPair) : 0;
+      for (int64_t next = column + kPair; next < end; next += kWidth) {
+        PrefetchRange(at(next), depth * kWidth * row / part.rows,
+                      depth * kWidth * (row + count) / part.rows);
+      }
       kKernels[static_cast<size_t>(count - 1)](
           sliver_of(row, count), at(column), at(column + kLanesOf<T>), depth, part.add || p > 0,
           part.columns - column, part.c + row * part.c_stride + column, part.c_stride);
@@ -320,7 +340,7 @@ void PackedProduct<T>::Pack(const MatrixRows<T>& b, T* packed) const {
 template <typename T>
 void PackedProduct<T>::Multiply(const MatrixRows<T>& a, int64_t rows, const T* packed, bool add,
                                 T* c, int64_t c_stride) const {
-  const bool copies_rows = rows > kBlockRows || a.each != nullptr;
+  const bool copies_rows = rows > kFewRows || a.each != nullptr;
   MultiplyAll<T>({a, false}, {0, rows, copies_rows, packed, depth_, columns_, add, c, c_stride},
                  pairs_);
 }

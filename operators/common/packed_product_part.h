@@ -9,7 +9,9 @@ namespace skiff {
 
 // The most rows of a block of A, a multiple of the rows whose sums fit into registers. kDepth
 // columns of them stay in the second-level cache.
-inline constexpr int64_t kBlockRows = 84;
+inline constexpr int64_t kBlockRows = 168;
+// The most rows of A that are read where they are.
+inline constexpr int64_t kFewRows = 84;
 
 // A matrix A, whose element (row, p) is rows[row][p] or, if `is_transposed`, rows[p][row].
 template <typename T>
