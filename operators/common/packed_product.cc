@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <type_traits>
 #include <utility>
 
 #include "framework/base/element_count.h"
@@ -19,6 +21,7 @@
 #define HWY_TARGET_INCLUDE "operators/common/packed_product.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "operators/common/transpose_lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff {
@@ -34,6 +37,9 @@ constexpr int64_t kLanesOf = static_cast<int64_t>(hn::MaxLanes(TagOf<T>()));
 // 32 registers: 28 sums, 2 vectors of B, a number of A. 16 registers: 12 sums.
 template <typename T>
 constexpr int64_t kMaxRows = kLanesOf<T> * sizeof(T) == 64 ? 14 : 6;
+
+// The numbers behind the copy of a block that may be overwritten.
+constexpr int64_t kSlack = kLanes;
 
 // Some rows of A for a loop over columns.
 template <typename T>
@@ -140,19 +146,49 @@ void MultiplyPanels(const ProductPart<T>& part, int64_t p, const SliverOf& slive
   }
 }
 
+// Copies kCount numbers in vectors, the last two of which may overlap.
+template <int kCount, typename T>
+HWY_INLINE void CopyFew(const T* from, T* to) {
+  const hn::CappedTag<T, std::bit_floor(static_cast<size_t>(kCount))> d;
+  constexpr int kStep = static_cast<int>(hn::MaxLanes(d));
+  for (int i = 0; i + kStep <= kCount; i += kStep) hn::StoreU(hn::LoadU(d, from + i), d, to + i);
+  constexpr int kLast = kCount - kStep;
+  if constexpr (kCount % kStep != 0) hn::StoreU(hn::LoadU(d, from + kLast), d, to + kLast);
+}
+
+// Copies the first of `depth` columns of kRows rows, as many as squares in registers hold. Returns
+// their number. Each column is stored as a vector, whose rest the next column overwrites; up to
+// kLanes numbers behind the last one are overwritten as well.
+template <int kRows>
+int64_t CopySquares(const float* const* from, int64_t depth, float* to) {
+  const FloatTag d;
+  int64_t q = 0;
+  for (; q + kLanes <= depth; q += kLanes) {
+    FloatVector square[kLanes];
+    for (int64_t r = 0; r < kLanes; ++r)
+      square[r] = r < kRows ? hn::LoadU(d, from[r] + q) : hn::Zero(d);
+    TransposeLanes(square);
+    for (int64_t i = 0; i < kLanes; ++i) hn::StoreU(square[i], d, to + (q + i) * kRows);
+  }
+  return q;
+}
+
 // Copies columns [p, p + depth) of kRows rows of A, from `first_row` on, by columns. The number of
-// rows is a template argument so that a column is copied in few instructions.
+// rows is a template argument so that a column is copied in few instructions. Up to kSlack numbers
+// behind the copy are overwritten.
 template <typename T, int kRows>
 void CopyRows(const LeftMatrix<T>& a, int64_t first_row, int64_t p, int64_t depth, T* to) {
   if (a.is_transposed) {
-    for (int64_t q = 0; q < depth; ++q, to += kRows)
-      std::copy_n(a.rows[p + q] + first_row, kRows, to);
+    for (int64_t q = 0; q < depth; ++q) CopyFew<kRows>(a.rows[p + q] + first_row, to + q * kRows);
     return;
   }
   const T* from[kRows];
   for (int64_t r = 0; r < kRows; ++r) from[r] = a.rows[first_row + r] + p;
-  for (int64_t q = 0; q < depth; ++q, to += kRows) {
-    for (int64_t r = 0; r < kRows; ++r) to[r] = from[r][q];
+  int64_t q = 0;
+  if constexpr (std::is_same_v<T, float> && kRows <= kLanes)
+    q = CopySquares<kRows>(from, depth, to);
+  for (; q < depth; ++q) {
+    for (int64_t r = 0; r < kRows; ++r) to[q * kRows + r] = from[r][q];
   }
 }
 
@@ -164,9 +200,10 @@ constexpr std::array<CopyKernel<T>, sizeof...(kIndex)> CopyKernels(std::index_se
   return {CopyRows<T, static_cast<int>(kIndex) + 1>...};
 }
 
-// Copies columns [p, p + depth) of a block of A, group after group. Of a transposed A, it takes a
-// few rows of memory at a time: a cache has only a few lines for addresses that are a power of two
-// apart, and a group reads a part of a line.
+// Copies columns [p, p + depth) of a block of A, group after group. What a group overwrites behind
+// its copy is that of later groups. Of a transposed A, it takes a few rows of memory at a time: a
+// cache has only a few lines for addresses that are a power of two apart, and a group reads a part
+// of a line.
 template <typename T>
 void CopyBlock(const LeftMatrix<T>& a, int64_t first_row, int64_t rows, int64_t p, int64_t depth,
                T* copy) {
@@ -183,7 +220,7 @@ void CopyBlock(const LeftMatrix<T>& a, int64_t first_row, int64_t rows, int64_t 
 // Without rows of B the sums are zero.
 template <typename T>
 void MultiplyPart(const LeftMatrix<T>& a, const ProductPart<T>& part) {
-  HWY_ALIGN T copy[kBlockRows * PackedProduct<T>::kDepth];
+  HWY_ALIGN T copy[kBlockRows * PackedProduct<T>::kDepth + kSlack];
   int64_t p = 0;
   do {
     if (part.copies_rows) {

@@ -51,6 +51,27 @@ HWY_INLINE V ExpOfNegative(D d, V x) {
   return hn::IfThenZeroElse(hn::Lt(x, lowest), hn::Mul(p, power));
 }
 
+// tanh(x) for float32, in about half the instructions of hn::Tanh: exact to six units in the last
+// place. NaN stays NaN. Up to 9.011, x · p(x²) / q(x²) has a relative error of 2.1e-8 before
+// rounding; p and q were fitted in linear problems with the weights of Sanathanan and Koerner
+// (1963) and of Lawson (1961). Beyond, the nearest float32 is 1.
+template <class D, class V>
+HWY_INLINE V QuickTanh(D d, V x) {
+  const V u = hn::Mul(x, x);
+  const V one = hn::Set(d, 1.0f);
+  V p = hn::MulAdd(hn::Set(d, 1.33351792e-8f), u, hn::Set(d, 2.05950892e-5f));
+  p = hn::MulAdd(p, u, hn::Set(d, 3.49474000e-3f));
+  p = hn::MulAdd(p, u, hn::Set(d, 1.33803114e-1f));
+  p = hn::MulAdd(p, u, one);
+  V q = hn::MulAdd(hn::Set(d, 7.76860588e-7f), u, hn::Set(d, 3.28424649e-4f));
+  q = hn::MulAdd(q, u, hn::Set(d, 2.58737579e-2f));
+  q = hn::MulAdd(q, u, hn::Set(d, 4.67136264e-1f));
+  q = hn::MulAdd(q, u, one);
+  const V ratio = hn::Div(hn::Mul(x, p), q);
+  const auto is_one = hn::Or(hn::Gt(hn::Abs(x), hn::Set(d, 9.011f)), hn::Gt(hn::Abs(ratio), one));
+  return hn::IfThenElse(is_one, hn::CopySign(one, x), ratio);
+}
+
 // Highway's Log requires finite numbers above 0.
 template <class D, class V>
 HWY_INLINE V LogOf(D d, V x) {

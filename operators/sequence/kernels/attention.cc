@@ -1,11 +1,13 @@
 #include "operators/sequence/kernels/attention.h"
 
+#include <algorithm>
+#include <cmath>
 #include <type_traits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/sequence/kernels/attention.cc"
 #include "hwy/foreach_target.h"
-#include "operators/sequence/kernels/recurrent_activation-inl.h"
+#include "operators/common/simd_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff {
@@ -23,7 +25,7 @@ HWY_INLINE V TanhEach(D d, V x) {
   if constexpr (std::is_same_v<hn::TFromD<D>, double>) {
     return hn::Set(d, std::tanh(hn::GetLane(x)));
   } else {
-    return TanhOf()(d, x);
+    return QuickTanh(d, x);
   }
 }
 
