@@ -1,7 +1,9 @@
 // Times training steps of a model, or inference, and shows where time and memory go.
 //
 // A run measures the machine's FMA peak first, then builds the model, warms up with 3 steps, times
-// --steps more, and compares the work of a step (its FLOP, counted from shapes) with the peak. The
+// --steps more, and compares the work of a step (its FLOP, counted from shapes) with the peak. With
+// --pairs, steps take one batch after the other; all of them warm up, so all plans are there, and
+// the figures of a plan are those of the largest. The
 // split by op comes last, from a step of its own, because timing every instruction slows it down.
 // It has the ops of loops, too: "while > mul" is a mul in the body of a while, in all iterations,
 // and "while" what else the loop does.
@@ -15,6 +17,8 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <sstream>
 
 #include "framework/command_line/argument_text.h"
 #include "framework/command_line/command_line.h"
@@ -53,6 +57,10 @@ DEFINE_string(
 DEFINE_int32(batch_size, 64, "samples per step: images, or sequences of tokens");
 DEFINE_int64(length, 0,
              "tokens of a sequence; 0: as many as --model says (only for models of text)");
+DEFINE_string(pairs, "",
+              "with seq2seq_gru_bahdanau and seq2seq_lstm_luong: file with the numbers of tokens "
+              "of a sentence and of its translation on each line. --batch_size lines are a batch, "
+              "and steps take one batch after the other; empty: sentences of --length");
 DEFINE_int32(threads, 0, "threads inside ops; 0: OMP_NUM_THREADS decides");
 DEFINE_int32(steps, 10, "timed steps, after 3 untimed ones");
 DEFINE_string(kernels, "",
@@ -164,11 +172,13 @@ struct Figures {
   double rss_before_mb = 0;  // before the model was built
   double peak_rss_mb = 0;
   Percentiles step_ms;
+  double mean_step_ms = 0;
   // The mean processor time of a step, of all threads. On one thread, it hardly depends on what
   // else the machine does; more threads may wait for each other in it.
   double step_cpu_ms = 0;
   double flop = 0;  // of one step
-  PlanStatistics plan;
+  size_t batches = 1;
+  PlanStatistics plan;  // the largest
   // Parameters, optimizer states, derived forms, the arena, feeds and fetches.
   AllocatorStatistics allocated;
   // The loss, or the first number that a saved model returns, in the first and in the last step.
@@ -178,7 +188,9 @@ struct Figures {
 
   double flops() const { return flop / (step_ms.median * 1e-3); }
   double peak_share() const { return flops() / peak_flops; }
-  double samples_per_s() const { return FLAGS_batch_size / (step_ms.median * 1e-3); }
+  double samples_per_s() const {
+    return FLAGS_batch_size / ((batches == 1 ? step_ms.median : mean_step_ms) * 1e-3);
+  }
   double model_rss_mb() const { return peak_rss_mb - rss_before_mb; }
 };
 
@@ -198,32 +210,67 @@ void CheckFlags() {
                 ": expected cpu, whose steps, memory and FMA peak this benchmark measures");
 }
 
+std::vector<PairLengths> PairsFromFlags() {
+  std::vector<PairLengths> pairs;
+  if (FLAGS_pairs.empty()) return pairs;
+  SKIFF_ENFORCE(FLAGS_length == 0, kInvalidArgument, "--pairs=", FLAGS_pairs,
+                " --length=", FLAGS_length, ": expected one of the two");
+  std::istringstream lines(ReadFile(FLAGS_pairs));
+  std::string line;
+  while (std::getline(lines, line)) {
+    std::istringstream numbers(line);
+    PairLengths pair;
+    std::string rest;
+    SKIFF_ENFORCE(numbers >> pair.source >> pair.target && !(numbers >> rest), kInvalidArgument,
+                  FLAGS_pairs, ":", pairs.size() + 1, ": found \"", line,
+                  "\", expected two numbers of tokens");
+    pairs.push_back(pair);
+  }
+  return pairs;
+}
+
 ModelWorkload WorkloadFromFlags(Executor* executor) {
   const ModelWorkloadOptions options{.batch_size = FLAGS_batch_size,
                                      .length = FLAGS_length,
                                      .seed = static_cast<uint64_t>(FLAGS_seed),
                                      .trains = !FLAGS_inference,
                                      .optimizer = FLAGS_optimizer,
-                                     .decoder = FLAGS_decoder};
+                                     .decoder = FLAGS_decoder,
+                                     .pairs = PairsFromFlags()};
   return FLAGS_saved_model.empty() ? MakeModelWorkload(FLAGS_model, options, executor)
                                    : LoadModelWorkload(FLAGS_saved_model, options, executor);
 }
 
-// Runs the steps and fills in the figures that depend on them.
-void TimeSteps(BoundProgram* bound, Figures* figures) {
+// Runs the steps and fills in the figures that depend on them. Returns the last batch's program.
+BoundProgram TimeSteps(const ModelWorkload& workload, CompiledProgram* compiled, Figures* figures) {
+  const std::vector<FeedList>& batches = workload.batches;
+  BoundProgram bound = compiled->Bind(batches[0], {workload.fetch});
+  size_t next = 0;
+  const auto step = [&] {
+    const FeedList& batch = batches[next];
+    next = (next + 1) % batches.size();
+    if (batches.size() > 1 && !bound.Feed(batch)) bound = compiled->Bind(batch, {workload.fetch});
+    bound.Step();
+  };
   // Steps that aren't timed: the first ones touch their memory for the first time.
-  bound->Step();
-  figures->first_value = bound->fetch(0).data<float>()[0];
-  for (int i = 0; i < 2; ++i) bound->Step();
+  for (size_t i = 0; i < std::max<size_t>(3, batches.size()); ++i) {
+    step();
+    if (i == 0) figures->first_value = bound.fetch(0).data<float>()[0];
+    if (bound.statistics().planned_bytes > figures->plan.planned_bytes)
+      figures->plan = bound.statistics();
+  }
   std::vector<double> ms;
   const std::clock_t start = std::clock();
-  for (int32_t i = 0; i < FLAGS_steps; ++i) ms.push_back(SecondsOf([&] { bound->Step(); }) * 1e3);
+  for (int32_t i = 0; i < FLAGS_steps; ++i) ms.push_back(SecondsOf(step) * 1e3);
   figures->step_cpu_ms =
       1e3 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC / FLAGS_steps;
-  figures->last_value = bound->fetch(0).data<float>()[0];
+  figures->last_value = bound.fetch(0).data<float>()[0];
   figures->step_ms = PercentilesOf(ms);
-  figures->plan = bound->statistics();
-  figures->flop = CountFlop(bound->plan());
+  figures->mean_step_ms = std::accumulate(ms.begin(), ms.end(), 0.0) / FLAGS_steps;
+  figures->batches = batches.size();
+  // A plan for a capacity has more FLOP than its batches.
+  if (batches.size() == 1) figures->flop = CountFlop(bound.plan());
+  return bound;
 }
 
 void PrintFigures(const Figures& figures) {
@@ -233,9 +280,14 @@ void PrintFigures(const Figures& figures) {
   std::printf("%s, batch %d, %d threads: %.2f ms a step (p10 %.2f, p90 %.2f), %.1f samples/s\n",
               figures.name.c_str(), FLAGS_batch_size, omp_get_max_threads(), step_ms.median,
               step_ms.p10, step_ms.p90, figures.samples_per_s());
-  std::printf("%.2f GFLOP a step, %.1f GFLOP/s, %.1f%% of the measured FMA peak of %.0f GFLOP/s\n",
-              figures.flop * 1e-9, figures.flops() * 1e-9, 100 * figures.peak_share(),
-              figures.peak_flops * 1e-9);
+  if (figures.batches == 1) {
+    std::printf(
+        "%.2f GFLOP a step, %.1f GFLOP/s, %.1f%% of the measured FMA peak of %.0f GFLOP/s\n",
+        figures.flop * 1e-9, figures.flops() * 1e-9, 100 * figures.peak_share(),
+        figures.peak_flops * 1e-9);
+  } else {
+    std::printf("%zu batches, %.2f ms a step on average\n", figures.batches, figures.mean_step_ms);
+  }
   std::printf(
       "memory: %.1f MB max live, %.1f planned, %.1f without reuse; %.1f reserved with the "
       "parameters, %.1f at the peak; RSS %.1f MB before the model, %.1f at its peak: %.1f more\n",
@@ -266,7 +318,10 @@ nlohmann::json JsonOf(const Figures& figures) {
           {"seed", FLAGS_seed},
           {"kernels", FLAGS_kernels},
           {"passes", FLAGS_passes},
+          {"pairs", FLAGS_pairs},
+          {"batches", figures.batches},
           {"step_ms", figures.step_ms.median},
+          {"step_ms_mean", figures.mean_step_ms},
           {"step_ms_p10", figures.step_ms.p10},
           {"step_ms_p90", figures.step_ms.p90},
           {"step_cpu_ms", figures.step_cpu_ms},
@@ -305,8 +360,7 @@ int Main() {
   const ModelWorkload workload = WorkloadFromFlags(&executor);
   const CompileOptions options = OptionsFromFlags();
   CompiledProgram compiled = executor.Compile(*workload.program, options);
-  BoundProgram bound = compiled.Bind(workload.feeds, {workload.fetch});
-  TimeSteps(&bound, &figures);
+  BoundProgram bound = TimeSteps(workload, &compiled, &figures);
   // Before the hash, which takes memory of its own.
   figures.allocated = AllocatorOf(place).statistics();
   figures.peak_rss_mb = PeakRssMegabytes();

@@ -11,11 +11,18 @@ with fused Adam. Skiff runs its decoder as one op and as a loop of layers. Colum
 processor time, and the peak memory in megabytes above what the process holds before it makes the model, each the least
 of the rounds; PyTorch's memory when it compiles includes the compiler's. On a machine that others use, look at the
 processor time on one thread; threads also spend it waiting. Each side runs in a process of its own.
+
+--sentences=SOURCE,TARGET takes the lengths of real sentences, words between white space: batches of about the same
+length, as trainings make them, of which --batches are timed. PyTorch packs the sequences of its encoder, and its
+decoder masks what the longest sentence of a batch has more. Its step then is the mean of all batches, and so is
+Skiff's, after an untimed round on both sides. It compiles with dynamic shapes.
 """
 
 import argparse
+import gzip
 import json
 import os
+import random
 import resource
 import statistics
 import subprocess
@@ -57,10 +64,23 @@ def torch_network(torch, model):
             self.score = nn.Linear(WIDTH, 1, bias=False)
             self.scores = nn.Linear(WIDTH, TOKENS)
 
-        def forward(self, source, given):
-            encoded = self.encoder(self.source_table(source))[0].transpose(0, 1)
-            keys, words = self.keys(encoded), self.target_table(given)
-            state, states = encoded[:, -1], []
+        def encode(self, source, lengths):
+            """Returns all states [batch, time, width], the last ones, and what must not be looked at."""
+            words = self.source_table(source)
+            if lengths is None:
+                encoded = self.encoder(words)[0].transpose(0, 1)
+                return encoded, encoded[:, -1], None
+            packed = nn.utils.rnn.pack_padded_sequence(words, lengths, enforce_sorted=False)
+            encoded = nn.utils.rnn.pad_packed_sequence(self.encoder(packed)[0])[0].transpose(0, 1)
+            last = encoded[torch.arange(len(lengths)), lengths - 1]
+            return encoded, last, torch.arange(encoded.shape[1]) >= lengths.unsqueeze(1)
+
+        def forward(self, source, given, lengths=None, chosen=None):
+            encoded, state, hidden = self.encode(source, lengths)
+            return self.decode(encoded, state, hidden, given, chosen)
+
+        def decode(self, encoded, state, hidden, given, chosen):
+            keys, words, states = self.keys(encoded), self.target_table(given), []
             cell = torch.zeros_like(state)
             for word in words:
                 query = self.query(state)
@@ -68,6 +88,8 @@ def torch_network(torch, model):
                     scores = self.score(torch.tanh(keys + query.unsqueeze(1))).squeeze(2)
                 else:
                     scores = torch.bmm(keys, query.unsqueeze(2)).squeeze(2)
+                if hidden is not None:
+                    scores = scores.masked_fill(hidden, float("-inf"))
                 context = torch.bmm(torch.softmax(scores, 1).unsqueeze(1), encoded).squeeze(1)
                 x = torch.cat([word, context], 1)
                 if is_lstm:
@@ -75,22 +97,62 @@ def torch_network(torch, model):
                 else:
                     state = self.cell(x, state)
                 states.append(state)
-            return self.scores(torch.stack(states).flatten(0, 1))
+            states = torch.stack(states).flatten(0, 1)
+            return self.scores(states if chosen is None else states[chosen])
 
     return Network()
 
 
-def torch_step(torch, model, form, options):
-    """Returns a function that runs a training step."""
+def lengths_of_batches(options):
+    """Returns the lengths of source and target of each pair, batch after batch."""
+    sides = []
+    for path in options.sentences.split(","):
+        with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8") as f:
+            sides.append([len(line.split()) for line in f])
+    pairs = [pair for pair in zip(*sides) if all(pair)]
+    random.Random(1).shuffle(pairs)
+    part, batches = 16 * options.batch_size, []
+    for first in range(0, len(pairs) - part + 1, part):
+        pool = sorted(pairs[first:first + part], key=sum)
+        batches += [pool[i:i + options.batch_size] for i in range(0, part, options.batch_size)]
+    random.Random(2).shuffle(batches)
+    return batches[:options.batches]
+
+
+def torch_batches(torch, options):
+    """Returns the arguments of the network for each batch, and the labels."""
+    if not options.sentences:
+        source, given, label = (torch.randint(0, TOKENS, (options.length, options.batch_size)) for _ in range(3))
+        return [((source, given), label.flatten())]
+    batches = []
+    for pairs in lengths_of_batches(options):
+        sources, targets = (torch.tensor(side) for side in zip(*pairs))
+        source = torch.randint(0, TOKENS, (int(sources.max()), len(pairs)))
+        given = torch.randint(0, TOKENS, (int(targets.max()), len(pairs)))
+        chosen = (torch.arange(len(given)).unsqueeze(1) < targets).flatten().nonzero().squeeze(1)
+        batches.append(((source, given, sources, chosen), torch.randint(0, TOKENS, (len(chosen),))))
+    return batches
+
+
+def torch_step(torch, model, form, batches):
+    """Returns a function that runs a training step with batch i."""
     network = torch_network(torch, model)
     parameters = list(network.parameters())
     optimizer = torch.optim.Adam(parameters, lr=1e-3, fused=True)
-    run = torch.compile(network) if form == "compiled" else network
-    source, given, label = (torch.randint(0, TOKENS, (options.length, options.batch_size)) for _ in range(3))
+    run = network
+    if form == "compiled":
+        if len(batches) == 1:
+            run = torch.compile(network)
+        else:
+            # A loop over steps would be compiled for each length.
+            torch._dynamo.config.cache_size_limit = 256
+            run = network
+            run.decode = torch.compile(network.decode, dynamic=True)
 
-    def step():
+    def step(i):
+        arguments, labels = batches[i % len(batches)]
         optimizer.zero_grad(set_to_none=True)
-        torch.nn.functional.cross_entropy(run(source, given), label.flatten()).backward()
+        torch.nn.functional.cross_entropy(run(*arguments), labels).backward()
         torch.nn.utils.clip_grad_norm_(parameters, 5.0, foreach=True)
         optimizer.step()
 
@@ -104,24 +166,27 @@ def time_torch(model, form, options):
     torch.set_num_threads(options.threads)
     torch.mm(torch.rand(512, 512), torch.rand(512, 512))  # what the first product makes, any model has
     before = resident_megabytes()
-    step = torch_step(torch, model, form, options)
-    for _ in range(3):
-        step()
+    batches = torch_batches(torch, options)
+    step = torch_step(torch, model, form, batches)
+    for i in range(max(3, len(batches))):
+        step(i)
     times = []
     cpu = time.process_time()
-    for _ in range(options.steps):
+    steps = len(batches) if len(batches) > 1 else options.steps
+    for i in range(steps):
         start = time.perf_counter()
-        step()
+        step(i)
         times.append(time.perf_counter() - start)
-    print(json.dumps({"step_ms": 1e3 * statistics.median(times),
-                      "step_cpu_ms": 1e3 * (time.process_time() - cpu) / options.steps,
+    print(json.dumps({"step_ms": 1e3 * (statistics.median if len(batches) == 1 else statistics.mean)(times),
+                      "step_cpu_ms": 1e3 * (time.process_time() - cpu) / steps,
                       "model_rss_mb": peak_megabytes() - before}))
 
 
 def run_torch(model, form, options):
     command = [sys.executable, __file__, options.model_bench, "--torch", "--model=" + model, "--forms=" + form,
                "--batch_size=%d" % options.batch_size, "--length=%d" % options.length,
-               "--threads=%d" % options.threads, "--steps=%d" % options.steps]
+               "--threads=%d" % options.threads, "--steps=%d" % options.steps, "--sentences=" + options.sentences,
+               "--batches=%d" % options.batches]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True,
                                      env={**os.environ, **MALLOC}).stdout)
 
@@ -130,12 +195,21 @@ def run_skiff(model, form, options):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "figures.json")
         command = [options.model_bench, "--model=" + model, "--decoder=" + form, "--optimizer=plain_adam",
-                   "--batch_size=%d" % options.batch_size, "--length=%d" % options.length, "--nosplit",
-                   "--threads=%d" % options.threads, "--steps=%d" % options.steps, "--passes=" + options.passes,
-                   "--json=" + path]
+                   "--batch_size=%d" % options.batch_size, "--nosplit", "--threads=%d" % options.threads,
+                   "--passes=" + options.passes, "--json=" + path]
+        if options.sentences:
+            batches = lengths_of_batches(options)
+            pairs = os.path.join(folder, "pairs.txt")
+            with open(pairs, "w", encoding="utf-8") as f:
+                f.writelines("%d %d\n" % pair for batch in batches for pair in batch)
+            command += ["--pairs=" + pairs, "--steps=%d" % len(batches)]
+        else:
+            command += ["--length=%d" % options.length, "--steps=%d" % options.steps]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         with open(path, encoding="utf-8") as f:
-            return json.load(f)
+            figures = json.load(f)
+        figures["step_ms"] = figures["step_ms_mean" if options.sentences else "step_ms"]
+        return figures
 
 
 def compare(model, options):
@@ -160,6 +234,9 @@ def main():
                         help="with commas between them (default %(default)s)")
     parser.add_argument("--batch_size", type=int, default=32)
     parser.add_argument("--length", type=int, default=30, help="tokens of a sentence on each side (default 30)")
+    parser.add_argument("--sentences", default="", metavar="SOURCE,TARGET",
+                        help="two files (.gz too) with a sentence a line, whose lengths the batches have")
+    parser.add_argument("--batches", type=int, default=32, help="with --sentences: that are timed (default 32)")
     parser.add_argument("--threads", type=int, default=1, help="of all (default 1)")
     parser.add_argument("--steps", type=int, default=20, help="timed ones of a run (default 20)")
     parser.add_argument("--rounds", type=int, default=3, help="in turn (default 3)")
@@ -174,8 +251,9 @@ def main():
     if options.torch:
         time_torch(options.model, options.forms[0], options)
         return
-    print("%d threads, %d sentences of %d tokens; milliseconds a step, megabytes above the start" %
-          (options.threads, options.batch_size, options.length))
+    tokens = "as many tokens as those of " + options.sentences if options.sentences else "%d tokens" % options.length
+    print("%d threads, %d sentences of %s; milliseconds a step, megabytes above the start" %
+          (options.threads, options.batch_size, tokens))
     print("%-40s %s" % ("", " ".join("%9s %9s" % (name, "of the op") for name in ("ms", "CPU ms", "MB"))))
     for model in MODELS:
         if options.model in ("", model):

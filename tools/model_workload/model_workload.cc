@@ -1,5 +1,6 @@
 #include "tools/model_workload/model_workload.h"
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -26,6 +27,7 @@ namespace {
 struct Built {
   Variable loss;
   FeedList feeds;
+  std::vector<FeedList> more_batches = {};
 };
 
 struct Model {
@@ -140,6 +142,19 @@ Built BuildTranslation(const ModelWorkloadOptions& options) {
                     {PairReader::kLabel, std::move(next)}}};
 }
 
+Built BuildTranslationOf(const Seq2SeqWorkload& workload, const ModelWorkloadOptions& options) {
+  std::vector<PairLengths> pairs = options.pairs;
+  if (pairs.empty()) {
+    const int64_t length = options.length == 0 ? 30 : options.length;
+    pairs.assign(static_cast<size_t>(options.batch_size), {length, length});
+  }
+  BuiltSeq2Seq built =
+      BuildSeq2SeqWorkload(workload, options.decoder, options.batch_size, pairs, options.seed);
+  FeedList first = std::move(built.batches.front());
+  built.batches.erase(built.batches.begin());
+  return {.loss = built.loss, .feeds = std::move(first), .more_batches = std::move(built.batches)};
+}
+
 // Returns one or more models per folder of models/. benchmark_coverage_test
 // (tests/models) fails for a folder without one.
 std::vector<Model> Models() {
@@ -163,11 +178,8 @@ std::vector<Model> Models() {
   for (const char* cell : {"lstm", "gru"}) models.push_back(CharModel(cell));
   models.push_back({"seq2seq", BuildTranslation});
   for (const Seq2SeqWorkload& seq2seq : Seq2SeqWorkloads()) {
-    models.push_back({seq2seq.name, [=](const ModelWorkloadOptions& options) -> Built {
-                        BuiltSeq2Seq built =
-                            BuildSeq2SeqWorkload(seq2seq, options.decoder, options.batch_size,
-                                                 options.length, options.seed);
-                        return {.loss = built.loss, .feeds = std::move(built.feeds)};
+    models.push_back({seq2seq.name, [=](const ModelWorkloadOptions& options) {
+                        return BuildTranslationOf(seq2seq, options);
                       }});
   }
   for (const RecurrentWorkload& recurrent : RecurrentWorkloads()) {
@@ -219,14 +231,19 @@ void Minimize(const Variable& loss, const std::string& optimizer) {
 ModelWorkload MakeModelWorkload(const std::string& name, const ModelWorkloadOptions& options,
                                 Executor* executor) {
   const Model model = ModelOf(name);
-  ModelWorkload workload{.program = std::make_unique<Program>(), .feeds = {}, .fetch = {}};
+  SKIFF_ENFORCE(options.pairs.empty() ||
+                    std::ranges::count(Seq2SeqWorkloads(), name, &Seq2SeqWorkload::name) > 0,
+                kInvalidArgument, "pairs of sentences with ", name,
+                ", expected seq2seq_gru_bahdanau or seq2seq_lstm_luong");
+  ModelWorkload workload{.program = std::make_unique<Program>(), .batches = {}, .fetch = {}};
   Program startup;
   workload.program->seed = startup.seed = options.seed;
   {
     ProgramGuard guard(workload.program.get(), &startup);
     Built built = model.build(options);
     workload.fetch = built.loss.name();
-    workload.feeds = std::move(built.feeds);
+    workload.batches = std::move(built.more_batches);
+    workload.batches.insert(workload.batches.begin(), std::move(built.feeds));
     if (options.trains) Minimize(built.loss, options.optimizer);
   }
   // Dropout and batch normalisation compute something else in inference.
@@ -244,7 +261,7 @@ ModelWorkload LoadModelWorkload(const std::string& directory, const ModelWorkloa
   }
   InferenceModel model = LoadInferenceModel(directory, &executor->scope(), files);
   ModelWorkload workload{
-      .program = std::move(model.program), .feeds = {}, .fetch = model.fetch_names.at(0)};
+      .program = std::move(model.program), .batches = {{}}, .fetch = model.fetch_names.at(0)};
   for (const std::string& name : model.feed_names) {
     const Var& feed = *workload.program->root()->FindVar(name);
     Shape shape(feed.dims);
@@ -252,7 +269,7 @@ ModelWorkload LoadModelWorkload(const std::string& directory, const ModelWorkloa
     SKIFF_ENFORCE(feed.dtype == DType::kFloat32 && shape.is_known(), kUnimplemented, directory,
                   ": feed \"", name, "\" is ", feed.dtype, " of shape ", Shape(feed.dims),
                   ", expected float32 and no unknown extents but the first");
-    workload.feeds.emplace_back(name, GeneratedImages(shape, options.seed));
+    workload.batches[0].emplace_back(name, GeneratedImages(shape, options.seed));
   }
   return workload;
 }

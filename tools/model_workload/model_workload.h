@@ -4,15 +4,17 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "skiff/skiff.h"
+#include "tools/model_workload/seq2seq_workload.h"
 
 namespace skiff {
 
 // A program whose parameters are in the executor's scope, with its feeds and its fetch.
 struct ModelWorkload {
   std::unique_ptr<Program> program;
-  FeedList feeds;
+  std::vector<FeedList> batches;  // at least one
   std::string fetch;
 };
 
@@ -24,15 +26,18 @@ struct ModelWorkloadOptions {
   // "momentum" with L2 decay, "adam" with L2 decay and clipping by the global norm, or "plain_adam"
   // with clipping alone.
   std::string optimizer = "momentum";
-  std::string decoder = "attention_decoder";  // of the models of seq2seq_workload.h
+  // Of the models of seq2seq_workload.h: how they decode, and the lengths of all pairs, batch_size
+  // of them in a batch; none: one batch of sentences of `length` tokens.
+  std::string decoder = "attention_decoder";
+  std::vector<PairLengths> pairs = {};
 };
 
 // Returns the workload of mlp, lenet (1x28x28), resnet18, 20, 32, 44, 56, 110, vgg11, 13, 16, 19
 // (3x32x32), or resnet34, 50, 101 (3x224x224), on generated images, of ernie_tiny, ernie_mini,
 // ernie_mini_dropout or ernie_20_layers (ernie_workload.h) on generated tokens, of char_lstm or
 // char_gru (batch_size streams of 64 characters), of a recurrent layer (recurrent_workload.h), or
-// of a translation model (seq2seq_workload.h). Throws Error for any other name or optimizer, and
-// for the length of images.
+// of a translation model (seq2seq_workload.h). Throws Error for any other name or optimizer, for
+// the length of images, and for pairs of another model.
 ModelWorkload MakeModelWorkload(const std::string& name, const ModelWorkloadOptions& options,
                                 Executor* executor);
 

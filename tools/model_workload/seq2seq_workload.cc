@@ -1,6 +1,8 @@
 #include "tools/model_workload/seq2seq_workload.h"
 
 #include <optional>
+#include <span>
+#include <utility>
 
 namespace skiff {
 namespace {
@@ -85,13 +87,28 @@ Variable DecodeByLayers(const Seq2SeqWorkload& workload, const Variable& words,
   return decoder.Outputs()[0];
 }
 
-Tensor RandomTokens(int64_t sequences, int64_t length, uint64_t seed) {
-  Tensor ids({sequences * length}, DType::kInt64);
+Tensor RandomTokens(const std::vector<int64_t>& lengths, uint64_t seed) {
+  const LoD lod = {OffsetsOf(lengths)};
+  Tensor ids({static_cast<int64_t>(lod[0].back())}, DType::kInt64);
   const Philox philox({seed, 0, 0});
   for (int64_t i = 0; i < ids.element_count(); ++i)
     ids.data<int64_t>()[i] = philox.At(static_cast<uint64_t>(i))[0] % kTokens;
-  ids.set_lod({OffsetsOf(std::vector<int64_t>(static_cast<size_t>(sequences), length))});
+  ids.set_lod(lod);
   return ids;
+}
+
+FeedList Batch(std::span<const PairLengths> pairs, uint64_t seed) {
+  std::vector<int64_t> sources, targets;
+  for (const PairLengths& pair : pairs) {
+    SKIFF_ENFORCE(pair.source > 0 && pair.target > 0, kInvalidArgument, "a pair of ", pair.source,
+                  " and ", pair.target, " tokens, expected at least 1 on each side");
+    sources.push_back(pair.source);
+    targets.push_back(pair.target);
+  }
+  const Tensor next = RandomTokens(targets, seed + 2);
+  return {{"source", RandomTokens(sources, seed)},
+          {"given", RandomTokens(targets, seed + 1)},
+          {"label", next.Reshaped({next.element_count(), 1})}};
 }
 
 }  // namespace
@@ -104,9 +121,13 @@ const std::vector<Seq2SeqWorkload>& Seq2SeqWorkloads() {
 }
 
 BuiltSeq2Seq BuildSeq2SeqWorkload(const Seq2SeqWorkload& workload, const std::string& decoder,
-                                  int64_t batch_size, int64_t length, uint64_t seed) {
+                                  int64_t batch_size, const std::vector<PairLengths>& pairs,
+                                  uint64_t seed) {
   SKIFF_ENFORCE(decoder == "attention_decoder" || decoder == "dynamic_rnn", kInvalidArgument,
                 "decoder = \"", decoder, "\", expected attention_decoder or dynamic_rnn");
+  const auto size = static_cast<size_t>(batch_size);
+  SKIFF_ENFORCE(pairs.size() >= size, kInvalidArgument, pairs.size(),
+                " pairs of sentences, expected at least a batch of ", batch_size);
   const Variable source = layers::Data("source", {-1}, DType::kInt64, {.lod_level = 1});
   const Variable given = layers::Data("given", {-1}, DType::kInt64, {.lod_level = 1});
   const Variable label = layers::Data("label", {-1, 1}, DType::kInt64);
@@ -117,12 +138,11 @@ BuiltSeq2Seq BuildSeq2SeqWorkload(const Seq2SeqWorkload& workload, const std::st
   const Variable states = decoder == "dynamic_rnn"
                               ? DecodeByLayers(workload, words, encoded, keys, first)
                               : DecodeByOp(workload, words, encoded, keys, first);
-  const int64_t tokens = length == 0 ? 30 : length;
-  const Tensor next = RandomTokens(batch_size, tokens, seed + 2);
+  std::vector<FeedList> batches;
+  for (size_t i = 0; i + size <= pairs.size(); i += size)
+    batches.push_back(Batch(std::span(pairs).subspan(i, size), seed));
   return {.loss = layers::Mean(layers::SoftmaxWithCrossEntropy(layers::Fc(states, kTokens), label)),
-          .feeds = {{"source", RandomTokens(batch_size, tokens, seed)},
-                    {"given", RandomTokens(batch_size, tokens, seed + 1)},
-                    {"label", next.Reshaped({next.element_count(), 1})}}};
+          .batches = std::move(batches)};
 }
 
 }  // namespace skiff

@@ -67,7 +67,7 @@ PolicyFigures Measure(ReusePolicy policy, const ModelWorkload& workload, Executo
   // Otherwise the arena of the last policy, which is cached, would be reused without being counted.
   allocator.ReleaseCached();
   const int64_t before = allocator.statistics().reserved_bytes;
-  const BoundProgram bound = compiled.Bind(workload.feeds, {workload.fetch});
+  const BoundProgram bound = compiled.Bind(workload.batches.front(), {workload.fetch});
   return {.policy = policy,
           .statistics = bound.statistics(),
           .reserved_bytes = allocator.statistics().reserved_bytes - before,

@@ -59,6 +59,33 @@ class Command(unittest.TestCase):
         self.assertTrue(any(re.match(r" +[\d.]+ +[\d.]+% +[\d.]+% +\d+  mul ", row) for row in rows), rows)
         self.assertTrue(any(re.match(r" +[\d.]+ +[\d.]+% +\d+  .*momentum", row) for row in rows), rows)
 
+    def test_takes_batches_of_pairs_in_turn(self):
+        def figures_of(lines, *arguments):
+            with tempfile.TemporaryDirectory() as folder:
+                with open(os.path.join(folder, "pairs.txt"), "w", encoding="utf-8") as stream:
+                    stream.write(lines)
+                result = run("model_bench", "--model=seq2seq_gru_bahdanau", "--batch_size=2", "--steps=1", "--threads=1",
+                             "--nosplit", "--pairs=pairs.txt", "--json=figures.json", *arguments,
+                             BUILD_WORKING_DIRECTORY=folder)
+                if result.returncode != 0:
+                    return result.stderr
+                with open(os.path.join(folder, "figures.json"), encoding="utf-8") as stream:
+                    return json.load(stream)
+
+        long, short = "40 30\n38 31\n", "2 3\n1 2\n"
+        both, alone = figures_of(short + long + "5 5\n"), figures_of(long)
+        self.assertEqual((both["batches"], alone["batches"]), (2, 1))
+        # The memory is that of the largest batch, wherever it comes.
+        self.assertEqual(both["planned_bytes"], alone["planned_bytes"])
+        for lines, expected in (("1 2 3\n", 'pairs.txt:1: found "1 2 3", expected two numbers of tokens'),
+                                (long + "7\n", 'pairs.txt:3: found "7", expected two numbers of tokens'),
+                                ("4 5\n", "1 pairs of sentences, expected at least a batch of 2"),
+                                ("4 0\n1 1\n", "a pair of 4 and 0 tokens, expected at least 1 on each side")):
+            with self.subTest(lines):
+                self.assertIn(expected, figures_of(lines))
+        self.assertIn("expected one of the two", figures_of(long, "--length=3"))
+        self.assertIn("pairs of sentences with mlp", figures_of(long, "--model=mlp"))
+
     def test_refuses_sizes_out_of_range(self):
         for flag in ("--batch_size=0", "--steps=0", "--threads=-1"):
             with self.subTest(flag):
