@@ -1,7 +1,8 @@
 """CUDA in Bazel: if_cuda(), cuda_library(), cuda_link().
 
 if_cuda(a, b) is a under --config=cuda, else b. cuda_library compiles .cu files
-with nvcc for the archs of --//tools/cuda:archs that the toolkit supports.
+with nvcc for the archs of --//tools/cuda:archs that the toolkit supports or,
+under --config=cuda_emulated, with the host's compiler for the CPU.
 cuda_link passes on the linker inputs of its deps, but none of their headers or
 defines. Host code depends on CUDA only through it, so that its objects are the
 same with and without CUDA: only .cu files and links differ.
@@ -17,6 +18,16 @@ def _flag_impl(ctx):
 
 bool_flag = rule(implementation = _flag_impl, build_setting = config.bool(flag = True))
 string_flag = rule(implementation = _flag_impl, build_setting = config.string(flag = True))
+
+def _link_only_impl(ctx):
+    linking = cc_common.merge_cc_infos(cc_infos = [d[CcInfo] for d in ctx.attr.deps]).linking_context
+    return [CcInfo(linking_context = linking)]
+
+# The linker inputs of `deps`, without their headers.
+link_only = rule(
+    implementation = _link_only_impl,
+    attrs = {"deps": attr.label_list(providers = [CcInfo])},
+)
 
 def if_cuda(if_true, if_false = []):
     return select({
@@ -51,6 +62,40 @@ def _supported(archs):
         kept.append("compute_" + kept[-1].partition("_")[2])
     return kept
 
+def _nvcc_flags(mode, archs):
+    flags = ["-std=c++20", "--expt-relaxed-constexpr", "--extended-lambda"]
+    flags += [_gencode(a) for a in _supported(archs)]
+    if mode == "opt":
+        return flags + ["-O3", "-DNDEBUG", "-lineinfo"]
+    if mode == "dbg":
+        return flags + ["-O0", "-g", "-lineinfo"]
+    return flags + ["-O1"]
+
+# nvcc's options -> the host compiler's.
+_EMULATED_COPTS = {"-fmad=false": "-ffp-contract=off"}
+
+# Every access to memory in a kernel is checked (tools/cuda/emulation/checks.cc) unless another
+# sanitizer does it.
+_MEMORY_CHECKS = [
+    "-fsanitize=kernel-address",
+    "--param=asan-stack=0",
+    "--param=asan-globals=0",
+    "--param=asan-instrumentation-with-call-threshold=0",
+    "-fsanitize=alignment",
+]
+
+def _emulation_flags(mode, host_copts, nvcc_copts):
+    flags = ["-std=c++20", "-fPIC", "-w"]
+    # As written: two accesses made one would have another alignment.
+    flags += ["-fno-tree-vectorize", "-fno-store-merging"]
+    flags += ["-O0", "-g"] if mode == "dbg" else ["-O2"]
+    if mode == "opt":
+        flags.append("-DNDEBUG")
+    flags += [o for o in host_copts if not o.startswith("-O")]
+    if not [o for o in host_copts if o.startswith("-fsanitize=")]:
+        flags += _MEMORY_CHECKS
+    return flags + [_EMULATED_COPTS[o] for o in nvcc_copts if o in _EMULATED_COPTS]
+
 def _cuda_library_impl(ctx):
     cc_toolchain = find_cpp_toolchain(ctx)
     features = cc_common.configure_features(
@@ -72,35 +117,36 @@ def _cuda_library_impl(ctx):
         defines = depset(ctx.attr.defines),
     )
 
-    # CUDA's own headers: nvcc finds them by itself.
-    headers = [h for h in dep_ctx.headers.to_list() if not h.path.startswith("external/local_config_cuda/")]
-
-    flags = ctx.actions.args()
-    flags.add("-ccbin", host_cc)
-    flags.add("-std=c++20")
-    flags.add_all(["--expt-relaxed-constexpr", "--extended-lambda"])
-    flags.add_all([_gencode(a) for a in _supported(ctx.attr._archs[FlagInfo].value.split(","))])
-    if mode == "opt":
-        flags.add_all(["-O3", "-DNDEBUG", "-lineinfo"])
-    elif mode == "dbg":
-        flags.add_all(["-O0", "-g", "-lineinfo"])
+    is_emulated = ctx.attr._emulated[FlagInfo].value
+    all_headers = ctx.files.hdrs + dep_ctx.headers.to_list()
+    system_includes = dep_ctx.system_includes.to_list()
+    if is_emulated:
+        all_headers += ctx.files._emulation_headers
     else:
-        flags.add_all(["-O1"])
-    for opt in ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts:
-        # The host compiler's options of the command line. -std is nvcc's, and
-        # warnings would be about the code that nvcc generates.
-        if not opt.startswith("-std=") and not opt.startswith("-W"):
-            flags.add("-Xcompiler", opt)
-    flags.add("-Xcompiler", "-fPIC")
+        # CUDA's own headers: nvcc finds them by itself.
+        all_headers = [h for h in all_headers if not h.path.startswith("external/local_config_cuda/")]
+        system_includes = [d for d in system_includes if "external/local_config_cuda" not in d]
+
+    # The options of the command line. -std is the compiler's own, and warnings would be about the
+    # code that nvcc generates.
+    host_copts = [
+        opt
+        for opt in ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts
+        if not opt.startswith("-std=") and not opt.startswith("-W")
+    ]
+    flags = ctx.actions.args()
+    if is_emulated:
+        flags.add_all(_emulation_flags(mode, host_copts, ctx.attr.copts))
+    else:
+        flags.add("-ccbin", host_cc)
+        flags.add_all(_nvcc_flags(mode, ctx.attr._archs[FlagInfo].value.split(",")))
+        flags.add_all(host_copts + ["-fPIC"], before_each = "-Xcompiler")
     flags.add_all(depset(transitive = [dep_ctx.defines, own_ctx.defines]), before_each = "-D")
     flags.add_all(ctx.attr.local_defines, before_each = "-D")
     flags.add_all(depset(transitive = [dep_ctx.quote_includes, dep_ctx.includes]), before_each = "-I")
-    flags.add_all([
-        d
-        for d in dep_ctx.system_includes.to_list()
-        if not d.startswith("external/local_config_cuda") and "/external/local_config_cuda" not in d
-    ], before_each = "-isystem")
-    flags.add_all(ctx.attr.copts)
+    flags.add_all(system_includes, before_each = "-isystem")
+    if not is_emulated:
+        flags.add_all(ctx.attr.copts)
 
     objects = []
     for src in ctx.files.srcs:
@@ -108,17 +154,22 @@ def _cuda_library_impl(ctx):
         if path.startswith(ctx.label.package + "/"):
             path = path[len(ctx.label.package) + 1:]
         stem = "_objs/%s/%s" % (ctx.label.name, path[:-len(src.extension) - 1])
+        if is_emulated:
+            stem += ".emulated"
         obj = ctx.actions.declare_file(stem + ".pic.o")
         unused = ctx.actions.declare_file(stem + ".unused_inputs")
         inputs = ctx.actions.declare_file(stem + ".inputs")
-        all_headers = ctx.files.hdrs + headers
         ctx.actions.write(inputs, "".join([h.path + "\n" for h in all_headers]))
         own = ctx.actions.args()
-        own.add_all([NVCC, src, obj, inputs, unused])
+        own.add_all([host_cc, ctx.file._rewrite] if is_emulated else [NVCC])
+        own.add_all([src, obj, inputs, unused])
         ctx.actions.run(
-            executable = ctx.file._driver,
+            executable = ctx.file._emulation_driver if is_emulated else ctx.file._driver,
             arguments = [own, flags],
-            inputs = depset([src, inputs] + all_headers, transitive = [cc_toolchain.all_files]),
+            inputs = depset(
+                [src, inputs] + all_headers + ([ctx.file._rewrite] if is_emulated else []),
+                transitive = [cc_toolchain.all_files],
+            ),
             outputs = [obj, unused],
             unused_inputs_list = unused,
             # CUDA_VERSION: another toolkit is another action.
@@ -166,6 +217,16 @@ _cuda_library = rule(
         "alwayslink": attr.bool(),
         "_archs": attr.label(default = "//tools/cuda:archs"),
         "_driver": attr.label(default = "//tools/cuda:nvcc_driver.sh", allow_single_file = True),
+        "_emulated": attr.label(default = "//tools/cuda:emulated"),
+        "_emulation_driver": attr.label(
+            default = "//tools/cuda/emulation:compile.sh",
+            allow_single_file = True,
+        ),
+        "_emulation_headers": attr.label(default = "//tools/cuda/emulation:device_headers"),
+        "_rewrite": attr.label(
+            default = "//tools/cuda/emulation:rewrite.py",
+            allow_single_file = True,
+        ),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
     },
     fragments = ["cpp"],
@@ -181,18 +242,9 @@ def cuda_library(name, deps = [], **kwargs):
         **kwargs
     )
 
-def _cuda_link_impl(ctx):
-    linking = cc_common.merge_cc_infos(cc_infos = [d[CcInfo] for d in ctx.attr.deps]).linking_context
-    return [CcInfo(linking_context = linking)]
-
-_cuda_link = rule(
-    implementation = _cuda_link_impl,
-    attrs = {"deps": attr.label_list(providers = [CcInfo])},
-)
-
 def cuda_link(name, **kwargs):
     """The linker inputs of `deps`, without their headers; without --config=cuda it is skipped by //..."""
-    _cuda_link(
+    link_only(
         name = name,
         target_compatible_with = if_cuda([], ["//tools/cuda:unavailable"]),
         **kwargs

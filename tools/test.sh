@@ -5,7 +5,9 @@
 # config is named.
 # Without: all tests, and then the foundations once more with assertions and
 # sanitizers. `tools/test.sh --config=check` runs all tests that way.
-# CUDA is compiled and linked wherever nvcc is found, with a GPU or without.
+# CUDA is compiled and linked wherever nvcc is found, with a GPU or without. There,
+# the tests without arguments also run CUDA's kernels on the CPU, with threads in
+# several orders (tools/cuda/emulation/README.md).
 # SKIFF_CACHE: folder of the build cache (default ~/.cache/skiff-bazel).
 # BAZEL: the bazel to call.
 set -euo pipefail
@@ -36,6 +38,17 @@ else
 fi
 if [[ "$*" != *--config=* ]]; then suites+=(--config=opt); fi
 suites+=("$@")
-if (($# == 0)); then suites+=(--then --config=check "${flags[@]}" "${foundations[@]}"); fi
+if (($# == 0)); then
+  suites+=(--then --config=check "${flags[@]}" "${foundations[@]}")
+  if has_nvcc; then
+    emulated=("${flags[@]}" --config=opt --config=cuda_emulated --build_tests_only //tests/...)
+    suites+=(--then "${emulated[@]}" --test_tag_filters=cuda,cuda_emulated)
+    # Lists of many numbers take long, and have nothing that shorter cases don't have.
+    for seed in 2 3; do
+      suites+=(--then "${emulated[@]}" --test_tag_filters=cuda --test_filter=-*list*:*threads*
+        "--test_env=SKIFF_CUDA_EMULATION=seed=$seed")
+    done
+  fi
+fi
 echo "== 3. tests (tools/run_tests.py ${suites[*]})"
 exec /usr/bin/python3 tools/run_tests.py "${suites[@]}" </dev/null

@@ -2,13 +2,15 @@
 //
 // Kernels of its own keep it up to date; they carry the entries among their arguments. So the CPU
 // waits for nothing, holds nothing for the device to read, and may change entries at any time. A
-// run in which no entry has changed launches none.
+// run in which no entry has changed launches none. A captured graph has a table of its own, since
+// it keeps its tensors, whatever later runs have.
 #pragma once
 
 #include <cuda_runtime.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -52,15 +54,14 @@ class CudaTable {
       buffer_.RecordUse(stream);
       stream_ = stream;
     }
-    // Captured work runs when the graph is launched, each time again.
-    const bool happens = !IsCaptured(stream);
+    if (IsCaptured(stream)) return TableOfGraph(entries);
     CudaTableBatch<Entry> batch;
     for (size_t i = 0; i < entries.size(); ++i) {
       if (stored_[i] == entries[i]) continue;
       batch.indices[batch.count] = static_cast<int32_t>(i);
       batch.entries[batch.count] = entries[i];
       ++batch.count;
-      if (happens) stored_[i] = entries[i];
+      stored_[i] = entries[i];
       if (static_cast<size_t>(batch.count) == batch.kCapacity) Launch(&batch, stream);
     }
     if (batch.count > 0) Launch(&batch, stream);
@@ -68,6 +69,31 @@ class CudaTable {
   }
 
  private:
+  // Lets the thread allocate and copy while it captures.
+  class RelaxedCapture {
+   public:
+    RelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+    ~RelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+    RelaxedCapture(const RelaxedCapture&) = delete;
+    RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+   private:
+    cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+  };
+
+  // Returns a table that is written now, and never again.
+  const Entry* TableOfGraph(const std::vector<Entry>& entries) {
+    const RelaxedCapture relaxed;
+    const auto bytes = static_cast<int64_t>(entries.size() * sizeof(Entry));
+    Buffer& table = *tables_of_graphs_.emplace_back(
+        std::make_unique<Buffer>(AllocatorOf(buffer_.place()), bytes));
+    const cudaError_t error = cudaMemcpy(table.data(), entries.data(), static_cast<size_t>(bytes),
+                                         cudaMemcpyHostToDevice);
+    SKIFF_ENFORCE(error == cudaSuccess, kIo,
+                  "table of a list of tensors: for a graph: ", cudaGetErrorString(error));
+    return static_cast<const Entry*>(table.data());
+  }
+
   static bool IsCaptured(cudaStream_t stream) {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     const cudaError_t error = cudaStreamIsCapturing(stream, &status);
@@ -86,6 +112,7 @@ class CudaTable {
 
   std::vector<std::optional<Entry>> stored_;
   Buffer buffer_;
+  std::vector<std::unique_ptr<Buffer>> tables_of_graphs_;
   cudaStream_t stream_ = nullptr;
 };
 

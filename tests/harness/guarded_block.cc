@@ -9,8 +9,11 @@ constexpr int64_t kGuardBytes = 256;
 // Not-a-number both as one double and as two floats.
 constexpr uint64_t kGuardPattern = 0x7FF8DEAD7FC0BEEF;
 
-unsigned char GuardByte(int64_t position) {
-  return static_cast<unsigned char>(kGuardPattern >> (position % 8 * 8));
+// Differs from block to block, so that a copy from guard to guard shows.
+unsigned char GuardByte(int64_t position, const Buffer& buffer) {
+  const uint64_t address = reinterpret_cast<uintptr_t>(buffer.data()) >> 8 & 0xFF;
+  const uint64_t pattern = kGuardPattern ^ (address << 32 | address);
+  return static_cast<unsigned char>(pattern >> (position % 8 * 8));
 }
 
 // Returns the bytes as a tensor, so that they can be copied between places.
@@ -24,7 +27,7 @@ GuardedBlock::GuardedBlock(int64_t bytes, Place place)
     : bytes_(bytes),
       buffer_(std::make_shared<Buffer>(AllocatorOf(place), bytes + 2 * kGuardBytes)) {
   Tensor guards({buffer_->bytes()}, DType::kUint8);
-  for (int64_t i = 0; i < buffer_->bytes(); ++i) guards.data<uint8_t>()[i] = GuardByte(i);
+  for (int64_t i = 0; i < buffer_->bytes(); ++i) guards.data<uint8_t>()[i] = GuardByte(i, *buffer_);
   Tensor all = BytesOf(buffer_, 0, buffer_->bytes());
   CopyTensor(guards, &all);
 }
@@ -41,9 +44,9 @@ void GuardedBlock::Fill(unsigned char byte) {
 }
 
 bool GuardedBlock::guards_are_intact() const {
-  const auto is_guard = [](const Tensor& bytes, int64_t begin) {
+  const auto is_guard = [&](const Tensor& bytes, int64_t begin) {
     for (int64_t i = 0; i < kGuardBytes; ++i) {
-      if (bytes.data<uint8_t>()[i] != GuardByte(begin + i)) return false;
+      if (bytes.data<uint8_t>()[i] != GuardByte(begin + i, *buffer_)) return false;
     }
     return true;
   };

@@ -359,6 +359,21 @@ TEST_F(UpdateOnCuda, AGraphDoesWhatRunsDo) {
   });
 }
 
+// A graph updates the tensors that it was captured with, whatever later runs update.
+TEST_F(UpdateOnCuda, AGraphKeepsItsTensors) {
+  ForEachKind([&](const std::string& type, Precision precision) {
+    PlacedUpdate captured(registry_, type, ParametersOf({5}), precision);
+    captured.Run();
+    cudaGraph_t graph = captured.Capture();
+    captured.Move();
+    captured.Run();
+    const std::vector<std::vector<double>> moved = captured.Values();
+    captured.Launch(graph, 1);
+    EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+    EXPECT_EQ(captured.Values(), moved) << type;
+  });
+}
+
 // Their steps cross every boundary of a window, most often those of one parameter at a time.
 TEST_F(UpdateOnCuda, AveragesHaveTheBitsOfTheCpu) {
   constexpr int kSteps = 24;

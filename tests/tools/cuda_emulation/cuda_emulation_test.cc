@@ -1,0 +1,120 @@
+// What CUDA on the CPU finds in kernels. Only under --config=cuda_emulated.
+#include <cuda_runtime.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "tests/tools/cuda_emulation/faults.h"
+
+namespace skiff::cuda_emulation {
+namespace {
+
+using ::testing::ExitedWithCode;
+using ::testing::HasSubstr;
+
+// In a process of its own, as every failure makes the process fail.
+#define EXPECT_FAULT(NAME, TEXT)                                        \
+  EXPECT_EXIT(                                                          \
+      {                                                                 \
+        std::vector<float> out;                                         \
+        std::fprintf(stderr, "told: %s", RunFault(NAME, &out).c_str()); \
+        std::exit(0);                                                   \
+      },                                                                \
+      ExitedWithCode(1), HasSubstr(TEXT))
+
+class CudaEmulation : public ::testing::Test {
+ protected:
+  // Fork alone would leave the streams' threads behind.
+  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+
+TEST_F(CudaEmulation, RunsKernels) {
+  const std::vector<float> sums = SumsOfBlock();
+  EXPECT_EQ(sums[0], 255 * 256 / 2);
+  EXPECT_EQ(sums[1], 255 * 256 / 2);
+  EXPECT_EQ(sums[2], 8);
+}
+
+TEST_F(CudaEmulation, FillsSharedMemoryWithNan) {
+  std::vector<float> out;
+  EXPECT_EQ(RunFault("ReadsUnwritten", &out), "");
+  EXPECT_TRUE(std::isnan(out[255 - 7]));
+  EXPECT_EQ(out[0], 1);
+}
+
+TEST_F(CudaEmulation, ToldFailuresNameKernelBlockAndThread) {
+  EXPECT_FAULT("ReadsBehind", "told: kernel Reads, block (0, 0, 0), thread (255, 0, 0): reads 4");
+}
+
+TEST_F(CudaEmulation, FindsBarriersThatNotAllReach) {
+  EXPECT_FAULT("EndsBeforeBarrier", ", but thread (100, 0, 0) has ended");
+  EXPECT_FAULT("HasTwoBarriers", "of other code");
+}
+
+TEST_F(CudaEmulation, FindsMissingLanes) {
+  EXPECT_FAULT("LeavesShuffle", "for mask ffffffff, but thread (5, 0, 0) has ended");
+  EXPECT_FAULT("ForgetsItself", "its mask ffff lacks the lane itself");
+}
+
+TEST_F(CudaEmulation, FindsWhatLeavesSharedMemory) {
+  EXPECT_FAULT("LeavesSharedArray",
+               "1024 bytes behind the beginning of the shared variable values");
+  EXPECT_FAULT("LeavesDynamicShared", "of dynamic shared memory");
+}
+
+TEST_F(CudaEmulation, FindsRaces) {
+  EXPECT_FAULT("ForgetsBarrier", "there since the last barrier");
+  EXPECT_FAULT("WritesEachBlock", "another block has written there");
+}
+
+TEST_F(CudaEmulation, FindsAddressesThatAreNotTheDevices) {
+  EXPECT_FAULT("ReadsHost", "the host's or nobody's");
+  EXPECT_FAULT("ReadsNull", "the host's or nobody's");
+  EXPECT_FAULT("ReadsFreed", "no memory of the device is allocated there");
+  EXPECT_FAULT("ReadsMisaligned", "expected a multiple of 16");
+}
+
+TEST_F(CudaEmulation, RefusesImpossibleShapes) {
+  std::vector<float> out;
+  EXPECT_EQ(RunFault("HasNoBlocks", &out), "invalid configuration argument");
+  EXPECT_EQ(RunFault("HasTooManyThreads", &out), "invalid configuration argument");
+}
+
+TEST_F(CudaEmulation, HidesTheDevicesMemoryFromTheHost) {
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 4096), cudaSuccess);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_DEATH(*static_cast<volatile char*>(memory) = 1, "the host touches address");
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+}
+
+TEST_F(CudaEmulation, RefusesCopiesThatLeaveAnAllocation) {
+  void* memory = nullptr;
+  char host[32] = {};
+  ASSERT_EQ(cudaMalloc(&memory, 16), cudaSuccess);
+  EXPECT_EQ(cudaMemcpy(memory, host, 32, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemcpy(host, memory, 16, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemcpy(memory, host, 16, cudaMemcpyDefault), cudaSuccess);
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+}
+
+// What the host does without waiting happens first.
+TEST_F(CudaEmulation, WorkIsLate) {
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  bool has_run = false;
+  const auto run = [](void* flag) { *static_cast<bool*>(flag) = true; };
+  ASSERT_EQ(cudaLaunchHostFunc(stream, run, &has_run), cudaSuccess);
+  EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_TRUE(has_run);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
+}  // namespace
+}  // namespace skiff::cuda_emulation

@@ -1,0 +1,154 @@
+#include <cuda_runtime.h>
+
+#include <functional>
+#include <map>
+
+#include "tests/tools/cuda_emulation/faults.h"
+
+namespace skiff::cuda_emulation {
+namespace {
+
+constexpr int kThreads = 256;
+
+__global__ void Sums(float* out) {
+  __shared__ float of_warps[kThreads / 32];
+  __shared__ int total;
+  if (threadIdx.x == 0) total = 0;
+  float sum = static_cast<float>(threadIdx.x);
+  const int reduced = __reduce_add_sync(0xFFFFFFFF, static_cast<int>(threadIdx.x));
+  for (int distance = 16; distance > 0; distance /= 2) {
+    sum += __shfl_down_sync(0xFFFFFFFF, sum, distance);
+  }
+  if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = sum;
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) atomicAdd(&total, reduced);
+  if (threadIdx.x == 0) {
+    for (int warp = 1; warp < kThreads / 32; ++warp) sum += of_warps[warp];
+    out[0] = sum;
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    out[1] = static_cast<float>(total);
+    out[2] = static_cast<float>(__popc(0xFF00));
+  }
+}
+
+__global__ void ReadsUnwritten(float* out) {
+  __shared__ float values[kThreads];
+  if (threadIdx.x != 7) values[threadIdx.x] = 1;
+  __syncthreads();
+  out[threadIdx.x] = values[kThreads - 1 - threadIdx.x];
+}
+
+__global__ void EndsBeforeBarrier(float* out) {
+  if (threadIdx.x >= 100) return;
+  __syncthreads();
+  out[threadIdx.x] = 1;
+}
+
+__global__ void HasTwoBarriers(float* out) {
+  if (threadIdx.x < 100) {
+    __syncthreads();
+    out[threadIdx.x] = 1;
+  } else {
+    __syncthreads();
+  }
+}
+
+__global__ void LeavesShuffle(float* out) {
+  float value = 1;
+  if (threadIdx.x % 32 != 5) value = __shfl_xor_sync(0xFFFFFFFF, value, 1);
+  out[threadIdx.x] = value;
+}
+
+__global__ void ForgetsItself(float* out) { out[threadIdx.x] = __shfl_sync(0x0000FFFF, 1.0f, 0); }
+
+__global__ void LeavesSharedArray(float* out) {
+  __shared__ float values[kThreads];
+  values[threadIdx.x + 1] = 1;
+  __syncthreads();
+  out[threadIdx.x] = values[threadIdx.x];
+}
+
+__global__ void LeavesDynamicShared(float* out) {
+  extern __shared__ float values[];
+  values[threadIdx.x] = 1;
+  out[threadIdx.x] = values[threadIdx.x];
+}
+
+__global__ void ForgetsBarrier(float* out) {
+  __shared__ float values[kThreads];
+  values[threadIdx.x] = 1;
+  out[threadIdx.x] = values[kThreads - 1 - threadIdx.x];
+}
+
+__global__ void Reads(const float* from, float* out) { out[threadIdx.x] = from[threadIdx.x]; }
+
+__global__ void ReadsPacks(const float* from, float* out) {
+  out[threadIdx.x] = reinterpret_cast<const float4*>(from)->x;
+}
+
+__global__ void WritesEachBlock(float* out) { out[threadIdx.x] = static_cast<float>(blockIdx.x); }
+
+class DeviceArray {
+ public:
+  DeviceArray() {
+    cudaMalloc(&data_, kThreads * sizeof(float));
+    cudaMemset(data_, 0, kThreads * sizeof(float));
+  }
+  ~DeviceArray() { cudaFree(data_); }
+  DeviceArray(const DeviceArray&) = delete;
+  DeviceArray& operator=(const DeviceArray&) = delete;
+  float* data() const { return data_; }
+  std::vector<float> ToHost() const {
+    std::vector<float> values(kThreads);
+    cudaMemcpy(values.data(), data_, kThreads * sizeof(float), cudaMemcpyDeviceToHost);
+    return values;
+  }
+
+ private:
+  float* data_ = nullptr;
+};
+
+}  // namespace
+
+std::string RunFault(const std::string& name, std::vector<float>* out) {
+  const DeviceArray result;
+  const DeviceArray input;
+  float* to = result.data();
+  float* freed = nullptr;
+  cudaMalloc(&freed, kThreads * sizeof(float));
+  cudaFree(freed);
+  const std::vector<float> host(kThreads);
+  const std::map<std::string, std::function<void()>> launches = {
+      {"ReadsUnwritten", [&] { ReadsUnwritten<<<1, kThreads>>>(to); }},
+      {"EndsBeforeBarrier", [&] { EndsBeforeBarrier<<<1, kThreads>>>(to); }},
+      {"HasTwoBarriers", [&] { HasTwoBarriers<<<1, kThreads>>>(to); }},
+      {"LeavesShuffle", [&] { LeavesShuffle<<<1, kThreads>>>(to); }},
+      {"ForgetsItself", [&] { ForgetsItself<<<1, kThreads>>>(to); }},
+      {"LeavesSharedArray", [&] { LeavesSharedArray<<<1, kThreads>>>(to); }},
+      {"LeavesDynamicShared", [&] { LeavesDynamicShared<<<1, kThreads, 1000>>>(to); }},
+      {"ForgetsBarrier", [&] { ForgetsBarrier<<<1, kThreads>>>(to); }},
+      {"WritesEachBlock", [&] { WritesEachBlock<<<2, kThreads>>>(to); }},
+      {"ReadsHost", [&] { Reads<<<1, kThreads>>>(host.data(), to); }},
+      {"ReadsNull", [&] { Reads<<<1, kThreads>>>(nullptr, to); }},
+      {"ReadsFreed", [&] { Reads<<<1, kThreads>>>(freed, to); }},
+      {"ReadsBehind", [&] { Reads<<<1, kThreads>>>(input.data() + 1, to); }},
+      {"ReadsMisaligned", [&] { ReadsPacks<<<1, 1>>>(input.data() + 1, to); }},
+      {"HasNoBlocks", [&] { Reads<<<0, kThreads>>>(input.data(), to); }},
+      {"HasTooManyThreads", [&] { Reads<<<1, 1025>>>(input.data(), to); }},
+  };
+  launches.at(name)();
+  cudaError_t status = cudaGetLastError();
+  if (status == cudaSuccess) status = cudaDeviceSynchronize();
+  *out = result.ToHost();
+  return status == cudaSuccess ? "" : cudaGetErrorString(status);
+}
+
+std::vector<float> SumsOfBlock() {
+  const DeviceArray result;
+  Sums<<<1, kThreads>>>(result.data());
+  return result.ToHost();
+}
+
+}  // namespace skiff::cuda_emulation

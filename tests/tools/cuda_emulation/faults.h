@@ -1,0 +1,15 @@
+// Kernels that do what no kernel may.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace skiff::cuda_emulation {
+
+// Launches a kernel, and copies what it has written; the error's text if there was one.
+std::string RunFault(const std::string& name, std::vector<float>* out);
+
+// What is right: the sum of 0, 1, … 255 by warps, by atomics, and by reduced warps.
+std::vector<float> SumsOfBlock();
+
+}  // namespace skiff::cuda_emulation

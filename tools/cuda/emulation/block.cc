@@ -1,0 +1,412 @@
+#include "tools/cuda/emulation/block.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <numeric>
+#include <sstream>
+
+#include "tools/cuda/emulation/device.h"
+#include "tools/cuda/emulation/failures.h"
+#include "tools/cuda/emulation/memory.h"
+#include "tools/cuda/emulation/options.h"
+
+constinit thread_local uint3 threadIdx{};
+constinit thread_local uint3 blockIdx{};
+constinit thread_local dim3 blockDim{};
+constinit thread_local dim3 gridDim{};
+
+namespace skiff::cuda_emulation {
+namespace {
+
+constexpr size_t kMaxSharedBytes = size_t{227} << 10;
+// Behind each shared variable, so that an index that is a bit too large finds nothing.
+constexpr size_t kSharedGap = 128;
+
+thread_local Block* running_block = nullptr;
+
+std::string Text(uint3 index) {
+  std::ostringstream text;
+  text << "(" << index.x << ", " << index.y << ", " << index.z << ")";
+  return text.str();
+}
+
+uint3 ThreadIndex(int thread, dim3 block) {
+  const auto linear = static_cast<unsigned>(thread);
+  return {linear % block.x, linear / block.x % block.y, linear / block.x / block.y};
+}
+
+std::string Text(Where where) {
+  std::ostringstream text;
+  text << where.file_name() << ":" << where.line() << ":" << where.column();
+  return text.str();
+}
+
+bool IsSame(Where a, Where b) {
+  return a.line() == b.line() && a.column() == b.column() &&
+         std::strcmp(a.file_name(), b.file_name()) == 0;
+}
+
+bool IsIn(const void* address, size_t bytes, const void* from, size_t count) {
+  const auto begin = reinterpret_cast<uintptr_t>(address);
+  const auto first = reinterpret_cast<uintptr_t>(from);
+  return begin >= first && begin + bytes <= first + count;
+}
+
+class OpenMemory {
+ public:
+  OpenMemory() { DeviceMemory::Get().Open(); }
+  ~OpenMemory() { DeviceMemory::Get().Close(); }
+};
+
+uint64_t Mixed(uint64_t value) {
+  value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9;
+  value = (value ^ value >> 27) * 0x94D049BB133111EB;
+  return value ^ value >> 31;
+}
+
+}  // namespace
+
+Block* Block::Running() { return running_block; }
+
+uint64_t Block::Random() { return Mixed(random_ += 0x9E3779B97F4A7C15); }
+
+void Block::Shuffle(std::vector<int>* threads) {
+  if (!is_shuffled_) return;
+  for (size_t i = threads->size(); i > 1; --i)
+    std::swap((*threads)[i - 1], (*threads)[Random() % i]);
+}
+
+bool Block::Run(const KernelCall& call, uint3 index, uint64_t seed) {
+  call_ = &call;
+  is_shuffled_ = seed != 0;
+  random_ = seed;
+  has_failed_ = false;
+  const dim3 size = call.shape.block;
+  const size_t count = size_t{size.x} * size.y * size.z;
+  threads_.assign(count, {});
+  order_.resize(count);
+  std::iota(order_.begin(), order_.end(), 0);
+  Shuffle(&order_);
+  begun_ = ended_ = at_barrier_ = 0;
+  ready_.clear();
+  variables_.clear();
+  warp_epochs_.assign((count + kLanes - 1) / kLanes, 0);
+  races_.BeginBlock();
+  if (shared_ == nullptr) shared_ = std::make_unique<unsigned char[]>(kMaxSharedBytes);
+  shared_bytes_ = call.shape.shared_bytes;
+  // Not-a-number, until somebody writes.
+  std::memset(shared_.get(), 0xFF, shared_bytes_);
+  blockIdx = index;
+  blockDim = size;
+  gridDim = call.shape.grid;
+  running_block = this;
+  Schedule();
+  running_block = nullptr;
+  return !has_failed_;
+}
+
+void Block::Schedule() {
+  while (!has_failed_) {
+    const bool may_begin = begun_ < threads_.size();
+    if (!ready_.empty() && !(may_begin && is_shuffled_ && Random() % 2 == 0)) {
+      const int thread = ready_.back();
+      ready_.pop_back();
+      Resume(thread);
+    } else if (may_begin) {
+      if (free_fibers_.empty()) {
+        free_fibers_.push_back(&fibers_.emplace_back());
+        free_fibers_.back()->Start(FiberMain);
+      }
+      fiber_ = free_fibers_.back();
+      free_fibers_.pop_back();
+      scheduler_.SwitchTo(fiber_);
+    } else if (ended_ == threads_.size()) {
+      return;
+    } else if (at_barrier_ == threads_.size()) {
+      ReleaseBarrier();
+    } else {
+      Report(WhyStuck());
+    }
+  }
+  // What its threads were at is forgotten.
+  free_fibers_.clear();
+  for (Fiber& fiber : fibers_) {
+    fiber.Start(FiberMain);
+    free_fibers_.push_back(&fiber);
+  }
+}
+
+void Block::FiberMain() {
+  Fiber::Arrive();
+  running_block->RunThreads();
+}
+
+// Begins threads until one of them waits, which is then what the stack is for.
+void Block::RunThreads() {
+  Fiber* const fiber = fiber_;
+  for (;;) {
+    while (begun_ < threads_.size()) {
+      const int thread = order_[begun_++];
+      Begin(thread);
+      threads_[static_cast<size_t>(thread)].fiber = fiber;
+      call_->Run();
+      threads_[static_cast<size_t>(running_)].state = State::kEnded;
+      ++ended_;
+    }
+    free_fibers_.push_back(fiber);
+    fiber->SwitchTo(&scheduler_);
+  }
+}
+
+void Block::Begin(int thread) {
+  running_ = thread;
+  threadIdx = ThreadIndex(thread, call_->shape.block);
+  threads_[static_cast<size_t>(thread)].state = State::kReady;
+}
+
+void Block::Resume(int thread) {
+  Begin(thread);
+  fiber_ = threads_[static_cast<size_t>(thread)].fiber;
+  scheduler_.SwitchTo(fiber_);
+}
+
+void Block::Wait() { fiber_->SwitchTo(&scheduler_); }
+
+void Block::SyncThreads(Where where) {
+  Thread& thread = threads_[static_cast<size_t>(running_)];
+  thread.state = State::kAtBarrier;
+  thread.where = where;
+  ++at_barrier_;
+  Wait();
+}
+
+void Block::ReleaseBarrier() {
+  const Where where = threads_.front().where;
+  for (size_t i = 0; i < threads_.size(); ++i) {
+    const Where other = threads_[i].where;
+    if (!IsSame(where, other)) {
+      Report(Describe(0) + ", but " + Describe(static_cast<int>(i)) + " of other code");
+      return;
+    }
+  }
+  races_.PassBarrier();
+  at_barrier_ = 0;
+  ready_ = order_;
+  std::reverse(ready_.begin(), ready_.end());
+  Shuffle(&ready_);
+}
+
+void Block::Exchange(unsigned mask, const char* function, const void* value, size_t bytes, int lane,
+                     void* result, Where where) {
+  Thread& thread = threads_[static_cast<size_t>(running_)];
+  if (bytes > kValueBytes) Fail(std::string(function) + ": a value of more than 8 bytes");
+  thread.where = where;
+  if ((mask >> LaneId() & 1) == 0) {
+    std::ostringstream text;
+    text << function << " at " << Text(where) << ": its mask " << std::hex << mask
+         << " lacks the lane itself";
+    Fail(text.str());
+  }
+  thread.function = function;
+  thread.mask = mask;
+  thread.lane = lane;
+  thread.result = result;
+  std::memcpy(thread.value, value, bytes);
+  thread.state = State::kInWarp;
+  const int first = running_ - static_cast<int>(LaneId());
+  for (unsigned i = 0; i < kLanes; ++i) {
+    if ((mask >> i & 1) == 0 || IsComplete(first + static_cast<int>(i), mask, function)) continue;
+    Wait();
+    return;
+  }
+  // What a shuffle gives is ordered, but not memory.
+  if (std::strcmp(function, "__syncwarp") == 0) ++warp_epochs_[static_cast<size_t>(first) / kLanes];
+  Deliver(first, mask, bytes);
+}
+
+bool Block::IsComplete(int thread, unsigned mask, const char* function) const {
+  if (thread >= static_cast<int>(threads_.size())) return false;
+  const Thread& other = threads_[static_cast<size_t>(thread)];
+  return other.state == State::kInWarp && other.mask == mask &&
+         std::strcmp(other.function, function) == 0;
+}
+
+void Block::Deliver(int first_of_warp, unsigned mask, size_t bytes) {
+  const auto give = [&](unsigned lane, unsigned char* to) {
+    std::memset(to, 0xFF, bytes);
+    if ((mask >> lane & 1) == 0) return;
+    std::memcpy(to, threads_[static_cast<size_t>(first_of_warp) + lane].value, bytes);
+  };
+  std::vector<int> woken;
+  for (unsigned i = 0; i < kLanes; ++i) {
+    if ((mask >> i & 1) == 0) continue;
+    const int index = first_of_warp + static_cast<int>(i);
+    Thread& thread = threads_[static_cast<size_t>(index)];
+    auto* result = static_cast<unsigned char*>(thread.result);
+    if (thread.lane >= 0) {
+      give(static_cast<unsigned>(thread.lane) % kLanes, result);
+    } else {
+      for (unsigned lane = 0; lane < kLanes; ++lane) give(lane, result + lane * bytes);
+    }
+    thread.state = State::kReady;
+    if (index != running_) woken.push_back(index);
+  }
+  std::reverse(woken.begin(), woken.end());
+  Shuffle(&woken);
+  ready_.insert(ready_.end(), woken.begin(), woken.end());
+}
+
+void* Block::Shared(const void* key, size_t bytes, const char* name) {
+  for (const SharedVariable& variable : variables_) {
+    if (variable.key == key) return shared_.get() + variable.begin;
+  }
+  const size_t begin = (shared_bytes_ + kSharedGap + kSharedGap - 1) / kSharedGap * kSharedGap;
+  if (begin + bytes + kSharedGap > kMaxSharedBytes) {
+    Fail(std::string("there is no shared memory left for ") + name);
+  }
+  variables_.push_back({key, name, begin, bytes});
+  std::memset(shared_.get() + shared_bytes_, 0xFF, begin + bytes + kSharedGap - shared_bytes_);
+  shared_bytes_ = begin + bytes;
+  return shared_.get() + begin;
+}
+
+bool Block::IsThreadsOwn(const void* address, size_t bytes) const {
+  return fiber_->Holds(address, bytes) ||
+         IsIn(address, bytes, call_->arguments.get(), call_->argument_bytes);
+}
+
+bool Block::IsShared(const void* address, size_t bytes) const {
+  if (IsIn(address, bytes, shared_.get(), call_->shape.shared_bytes)) return true;
+  return std::ranges::any_of(variables_, [&](const SharedVariable& variable) {
+    return IsIn(address, bytes, shared_.get() + variable.begin, variable.bytes);
+  });
+}
+
+std::string Block::Access(const void* address, size_t bytes, bool is_write, bool is_shared) {
+  if (!TheOptions().finds_races) return {};
+  return races_.Access(address, bytes, is_write, is_shared,
+                       {running_, warp_epochs_[static_cast<size_t>(running_) / kLanes]});
+}
+
+std::string Block::SharedNear(const void* address) const {
+  const auto at = reinterpret_cast<uintptr_t>(address);
+  const auto begin = reinterpret_cast<uintptr_t>(shared_.get());
+  if (at < begin || at >= begin + kMaxSharedBytes) return {};
+  std::ostringstream text;
+  const size_t offset = at - begin;
+  const SharedVariable* nearest = nullptr;
+  for (const SharedVariable& variable : variables_) {
+    if (nearest == nullptr || variable.begin <= offset) nearest = &variable;
+  }
+  if (nearest == nullptr) {
+    text << offset << " bytes into the " << call_->shape.shared_bytes
+         << " of dynamic shared memory";
+  } else {
+    text << static_cast<int64_t>(offset) - static_cast<int64_t>(nearest->begin)
+         << " bytes behind the beginning of the shared variable " << nearest->name << ", which has "
+         << nearest->bytes;
+  }
+  return text.str();
+}
+
+void Block::Report(const std::string& what) {
+  has_failed_ = true;
+  std::ostringstream text;
+  text << "kernel " << call_->name << ", block " << Text(blockIdx) << ", " << what
+       << " (launched by " << call_->where.function_name() << ")";
+  ReportFailure(text.str());
+}
+
+void Block::Fail(const std::string& what) {
+  Report("thread " + Text(threadIdx) + ": " + what);
+  Wait();
+  Die("a thread that failed went on");
+}
+
+std::string Block::Describe(int thread) const {
+  const Thread& described = threads_[static_cast<size_t>(thread)];
+  std::ostringstream text;
+  text << "thread " << Text(ThreadIndex(thread, call_->shape.block));
+  if (described.state == State::kEnded) {
+    text << " has ended";
+  } else if (described.state == State::kAtBarrier) {
+    text << " waits in __syncthreads at " << Text(described.where);
+  } else {
+    text << " waits in " << described.function << " at " << Text(described.where) << " for mask "
+         << std::hex << described.mask;
+  }
+  return text.str();
+}
+
+// Nobody can go on: tells of one that waits, and of one that it waits for.
+std::string Block::WhyStuck() const {
+  std::ostringstream text;
+  const int count = static_cast<int>(threads_.size());
+  for (int i = 0; i < count; ++i) {
+    const Thread& thread = threads_[static_cast<size_t>(i)];
+    if (thread.state != State::kInWarp) continue;
+    const int first = i - i % static_cast<int>(kLanes);
+    for (int lane = 0; lane < static_cast<int>(kLanes); ++lane) {
+      const bool is_asked = (thread.mask >> lane & 1) != 0;
+      if (!is_asked || IsComplete(first + lane, thread.mask, thread.function)) continue;
+      text << Describe(i) << ", but "
+           << (first + lane < count ? Describe(first + lane)
+                                    : "the block has no thread of one of these lanes");
+      return text.str();
+    }
+  }
+  for (int i = 0; i < count; ++i) {
+    if (threads_[static_cast<size_t>(i)].state != State::kAtBarrier) continue;
+    for (int k = 0; k < count; ++k) {
+      if (threads_[static_cast<size_t>(k)].state == State::kAtBarrier) continue;
+      text << Describe(i) << ", but " << Describe(k);
+      return text.str();
+    }
+  }
+  return text.str();
+}
+
+void RunLaunch(const KernelCall& call) {
+  // One for each thread of the CPU that runs kernels, with its stacks.
+  thread_local Block block;
+  const dim3 grid = call.shape.grid;
+  const uint64_t count = uint64_t{grid.x} * grid.y * grid.z;
+  static std::atomic<uint64_t> launches = 0;
+  const uint64_t seed = TheOptions().seed;
+  const uint64_t of_launch = seed == 0 ? 0 : Mixed(seed * 1000003 + ++launches);
+  // Blocks come in any order: backwards, or from one in the middle on.
+  const uint64_t first = seed == 0 ? 0 : of_launch % count;
+  block.races().BeginLaunch();
+  const OpenMemory open;
+  for (uint64_t i = 0; i < count; ++i) {
+    const uint64_t linear = of_launch % 2 == 0 ? (first + i) % count : (first + count - i) % count;
+    const uint3 index = {static_cast<unsigned>(linear % grid.x),
+                         static_cast<unsigned>(linear / grid.x % grid.y),
+                         static_cast<unsigned>(linear / grid.x / grid.y)};
+    if (!block.Run(call, index, seed == 0 ? 0 : Mixed(of_launch + i) | 1)) return;
+  }
+}
+
+// ---- what device.h declares
+
+void* SharedVariable(const void* key, size_t bytes, const char* name) {
+  return Block::Running()->Shared(key, bytes, name);
+}
+
+void* DynamicSharedMemory() { return Block::Running()->DynamicShared(); }
+
+void SyncThreads(Where where) { Block::Running()->SyncThreads(where); }
+
+void Exchange(unsigned mask, const char* function, const void* value, size_t bytes, int lane,
+              void* result, Where where) {
+  Block::Running()->Exchange(mask, function, value, bytes, lane, result, where);
+}
+
+void SetAtomic(bool is_atomic) { Block::Running()->races().SetAtomic(is_atomic); }
+
+void PassFence() { Block::Running()->races().PassFence(); }
+
+unsigned LaneId() { return Block::Running()->LaneId(); }
+
+}  // namespace skiff::cuda_emulation

@@ -1,0 +1,114 @@
+// The threads of a block, each on a stack of its own: one runs until it waits for others.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tools/cuda/emulation/fiber.h"
+#include "tools/cuda/emulation/launch.h"
+#include "tools/cuda/emulation/races.h"
+
+namespace skiff::cuda_emulation {
+
+// Runs all blocks of a launch. What a thread does wrong is reported, and ends the launch.
+void RunLaunch(const KernelCall& call);
+
+class Block {
+ public:
+  // The one whose threads the calling thread of the CPU runs; nullptr outside of kernels.
+  static Block* Running();
+
+  // False if a thread failed.
+  bool Run(const KernelCall& call, uint3 index, uint64_t seed);
+
+  // By its threads.
+  void SyncThreads(Where where);
+  void Exchange(unsigned mask, const char* function, const void* value, size_t bytes, int lane,
+                void* result, Where where);
+  void* Shared(const void* key, size_t bytes, const char* name);
+  void* DynamicShared() const { return shared_.get(); }
+  unsigned LaneId() const { return static_cast<unsigned>(running_) % kLanes; }
+  // Reports what the running thread did, which runs no more, as all of the launch.
+  [[noreturn]] void Fail(const std::string& what);
+  // Of the running thread's stack, and of the launch's arguments.
+  bool IsThreadsOwn(const void* address, size_t bytes) const;
+  bool IsShared(const void* address, size_t bytes) const;
+  // What lies nearest in shared memory, for messages; empty if it isn't shared memory.
+  std::string SharedNear(const void* address) const;
+  // By the running thread to memory that others see; empty, or what is wrong with it.
+  std::string Access(const void* address, size_t bytes, bool is_write, bool is_shared);
+  RaceDetector& races() { return races_; }
+
+ private:
+  static constexpr unsigned kLanes = 32;
+  static constexpr size_t kValueBytes = 8;
+
+  enum class State : uint8_t { kUnstarted, kReady, kAtBarrier, kInWarp, kEnded };
+
+  struct Thread {
+    State state = State::kUnstarted;
+    Fiber* fiber = nullptr;
+    Where where;
+    // In a warp's exchange.
+    const char* function = nullptr;
+    unsigned mask = 0;
+    int lane = 0;
+    void* result = nullptr;
+    unsigned char value[kValueBytes];
+  };
+
+  struct SharedVariable {
+    const void* key;
+    const char* name;
+    size_t begin;
+    size_t bytes;
+  };
+
+  static void FiberMain();
+  void RunThreads();
+
+  void Begin(int thread);
+  void Wait();
+  void Resume(int thread);
+  void Schedule();
+  void ReleaseBarrier();
+  bool IsComplete(int thread, unsigned mask, const char* function) const;
+  void Deliver(int first_of_warp, unsigned mask, size_t bytes);
+  // Of the block as a whole.
+  void Report(const std::string& what);
+  std::string WhyStuck() const;
+  std::string Describe(int thread) const;
+  void Shuffle(std::vector<int>* threads);
+  uint64_t Random();
+
+  const KernelCall* call_ = nullptr;
+  uint64_t random_ = 0;
+  bool is_shuffled_ = false;
+  bool has_failed_ = false;
+  std::vector<Thread> threads_;
+  int running_ = 0;
+  std::vector<int> order_;  // of beginning
+  size_t begun_ = 0;
+  size_t ended_ = 0;
+  size_t at_barrier_ = 0;
+  std::vector<int> ready_;  // the last one goes first
+  RaceDetector races_;
+  std::vector<unsigned> warp_epochs_;  // how often each has passed __syncwarp
+
+  Fiber scheduler_;
+  std::deque<Fiber> fibers_;
+  std::vector<Fiber*> free_fibers_;  // at the end of RunThreads, or not started
+  Fiber* fiber_ = nullptr;           // that runs
+
+  std::unique_ptr<unsigned char[]> shared_;
+  size_t shared_bytes_ = 0;
+  std::vector<SharedVariable> variables_;
+};
+
+}  // namespace skiff::cuda_emulation

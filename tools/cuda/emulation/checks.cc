@@ -1,0 +1,76 @@
+// What g++ calls before each access to memory in a .cu file: -fsanitize=kernel-address leaves to
+// the program where its shadow lies, here in the records of the blocks and of the device's memory.
+// And -fsanitize=alignment.
+#include <cstddef>
+#include <cstdint>
+#include <sstream>
+
+#include "tools/cuda/emulation/block.h"
+#include "tools/cuda/emulation/failures.h"
+#include "tools/cuda/emulation/memory.h"
+
+namespace skiff::cuda_emulation {
+namespace {
+
+void Check(const void* address, size_t bytes, bool is_write) {
+  Block* block = Block::Running();
+  // The host's part of the file; what it must not touch it can't.
+  if (block == nullptr || block->IsThreadsOwn(address, bytes)) return;
+  DeviceMemory& memory = DeviceMemory::Get();
+  const bool is_global = memory.IsOfDevice(address);
+  std::string fault;
+  if (is_global ? memory.Holds(address, bytes) : block->IsShared(address, bytes)) {
+    fault = block->Access(address, bytes, is_write, !is_global);
+    if (fault.empty()) return;
+  } else if (is_global) {
+    fault = "no memory of the device is allocated there";
+  } else {
+    fault = block->SharedNear(address);
+    if (fault.empty()) fault = "not the device's memory, but the host's or nobody's";
+  }
+  std::ostringstream text;
+  text << (is_write ? "writes " : "reads ") << bytes << " bytes at " << address << ": " << fault;
+  block->Fail(text.str());
+}
+
+}  // namespace
+}  // namespace skiff::cuda_emulation
+
+using skiff::cuda_emulation::Check;
+
+extern "C" {
+
+#define SKIFF_EMULATED_CHECK(BYTES)                                              \
+  void __asan_load##BYTES##_noabort(const void* at) { Check(at, BYTES, false); } \
+  void __asan_store##BYTES##_noabort(const void* at) { Check(at, BYTES, true); }
+SKIFF_EMULATED_CHECK(1)
+SKIFF_EMULATED_CHECK(2)
+SKIFF_EMULATED_CHECK(4)
+SKIFF_EMULATED_CHECK(8)
+SKIFF_EMULATED_CHECK(16)
+#undef SKIFF_EMULATED_CHECK
+
+void __asan_loadN_noabort(const void* at, size_t bytes) { Check(at, bytes, false); }
+void __asan_storeN_noabort(const void* at, size_t bytes) { Check(at, bytes, true); }
+void __asan_handle_no_return() {}
+
+// What g++ says of a pointer of which a type is expected.
+struct TypeMismatch {
+  const char* file;
+  uint32_t line;
+  uint32_t column;
+  const void* type;
+  unsigned char log_alignment;
+  unsigned char kind;
+};
+
+void __ubsan_handle_type_mismatch_v1(const TypeMismatch* data, const void* at) {
+  skiff::cuda_emulation::Block* block = skiff::cuda_emulation::Block::Running();
+  if (block == nullptr) return;
+  std::ostringstream text;
+  text << data->file << ":" << data->line << ": an access at " << at << ", expected a multiple of "
+       << (1U << data->log_alignment);
+  block->Fail(text.str());
+}
+
+}  // extern "C"

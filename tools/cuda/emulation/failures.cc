@@ -1,0 +1,90 @@
+#include "tools/cuda/emulation/failures.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <utility>
+
+#include "tools/cuda/emulation/options.h"
+
+namespace skiff::cuda_emulation {
+namespace {
+
+struct Failures {
+  std::mutex mutex;
+  int count = 0;
+  std::string untold;
+};
+
+// Never destroyed: kernels may run until the very end.
+Failures& TheFailures() {
+  static auto& failures = *new Failures;
+  return failures;
+}
+
+void FailAtExit() {
+  std::fprintf(stderr, "CUDA emulation: %d failures (SKIFF_CUDA_EMULATION=seed=%llu)\n",
+               TheFailures().count, static_cast<unsigned long long>(TheOptions().seed));
+  std::fflush(nullptr);
+  _exit(1);
+}
+
+Options ReadOptions() {
+  Options options;
+  const char* text = std::getenv("SKIFF_CUDA_EMULATION");
+  std::string rest = text == nullptr ? "" : text;
+  while (!rest.empty()) {
+    const size_t comma = rest.find(',');
+    const std::string option = rest.substr(0, comma);
+    rest = comma == std::string::npos ? "" : rest.substr(comma + 1);
+    const size_t equals = option.find('=');
+    const std::string name = option.substr(0, equals);
+    const uint64_t value =
+        equals == std::string::npos ? 1 : std::strtoull(option.c_str() + equals + 1, nullptr, 10);
+    if (name == "seed") {
+      options.seed = value;
+    } else if (name == "late_us") {
+      options.late_us = static_cast<int64_t>(value);
+    } else if (name == "hides_memory") {
+      options.hides_memory = value != 0;
+    } else if (name == "finds_races") {
+      options.finds_races = value != 0;
+    } else if (name == "memory_bytes") {
+      options.memory_bytes = value;
+    } else {
+      Die("$SKIFF_CUDA_EMULATION: \"" + name +
+          "\": expected seed, late_us, hides_memory, finds_races or memory_bytes");
+    }
+  }
+  return options;
+}
+
+}  // namespace
+
+const Options& TheOptions() {
+  static const Options options = ReadOptions();
+  return options;
+}
+
+void ReportFailure(const std::string& what) {
+  Failures& failures = TheFailures();
+  const std::lock_guard lock(failures.mutex);
+  std::fprintf(stderr, "CUDA emulation: %s\n", what.c_str());
+  if (failures.count++ == 0) std::atexit(FailAtExit);
+  if (failures.untold.empty()) failures.untold = what;
+}
+
+std::string TakeFailure() {
+  Failures& failures = TheFailures();
+  const std::lock_guard lock(failures.mutex);
+  return std::exchange(failures.untold, {});
+}
+
+void Die(const std::string& what) {
+  std::fprintf(stderr, "CUDA emulation: %s\n", what.c_str());
+  std::abort();
+}
+
+}  // namespace skiff::cuda_emulation

@@ -1,0 +1,52 @@
+// Stacks that take turns on one thread of the CPU.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#if !defined(__x86_64__) || defined(SKIFF_CUDA_EMULATION_UCONTEXT)
+#define SKIFF_FIBER_UCONTEXT 1
+#include <ucontext.h>
+#endif
+
+namespace skiff::cuda_emulation {
+
+// One side of a switch: a stack of its own, or the thread's.
+class Fiber {
+ public:
+  Fiber() = default;  // what runs now
+  ~Fiber();
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+
+  // `main` begins with the next switch to the fiber, whatever it was at. It never returns.
+  void Start(void (*main)());
+
+  // Goes on with `to`, until somebody switches back. `is_last`: nobody will.
+  void SwitchTo(Fiber* to, bool is_last = false);
+
+  // First thing on a new stack.
+  static void Arrive();
+
+  bool Holds(const void* address, size_t bytes) const {
+    const auto begin = reinterpret_cast<uintptr_t>(address);
+    const auto stack = reinterpret_cast<uintptr_t>(stack_);
+    return begin >= stack && begin + bytes <= stack + kStackBytes && stack_ != nullptr;
+  }
+
+ private:
+  static constexpr size_t kStackBytes = size_t{256} << 10;
+
+  char* stack_ = nullptr;  // nullptr: the thread's
+#ifdef SKIFF_FIBER_UCONTEXT
+  ucontext_t context_;
+#else
+  void* top_ = nullptr;
+#endif
+  // For AddressSanitizer.
+  void* fake_stack_ = nullptr;
+  const void* bottom_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+}  // namespace skiff::cuda_emulation

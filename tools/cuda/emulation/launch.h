@@ -1,0 +1,40 @@
+// A kernel that waits in a stream to be run on the CPU.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <memory>
+#include <source_location>
+
+namespace skiff::cuda_emulation {
+
+using Where = std::source_location;
+
+// What stands between <<< and >>>.
+struct LaunchShape {
+  LaunchShape(dim3 grid_size, dim3 block_size, size_t dynamic_shared_bytes = 0,
+              cudaStream_t given_to = nullptr)
+      : grid(grid_size), block(block_size), shared_bytes(dynamic_shared_bytes), stream(given_to) {}
+
+  dim3 grid;
+  dim3 block;
+  size_t shared_bytes;
+  cudaStream_t stream;
+};
+
+struct KernelCall {
+  void Run() const { run(arguments.get()); }
+
+  const char* name;
+  LaunchShape shape;
+  void (*run)(const void* arguments);  // one thread
+  std::shared_ptr<const void> arguments;
+  size_t argument_bytes;
+  Where where;
+};
+
+// Gives it to its stream. A shape that no device has is the thread's last error.
+void GiveToStream(const KernelCall& call);
+
+}  // namespace skiff::cuda_emulation

@@ -1,0 +1,251 @@
+#include "tools/cuda/emulation/memory.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <sstream>
+
+#include "tools/cuda/emulation/block.h"
+#include "tools/cuda/emulation/failures.h"
+#include "tools/cuda/emulation/options.h"
+
+namespace skiff::cuda_emulation {
+namespace {
+
+// Between any two ranges, so that what leaves one finds nothing.
+constexpr size_t kGap = size_t{2} << 20;
+constexpr size_t kPage = 4096;
+
+// How often ranges have changed: what threads remember of them is no longer so.
+std::atomic<uint64_t> changes = 1;
+
+struct Known {
+  uint64_t changes = 0;
+  uintptr_t begin = 0;
+  uintptr_t end = 0;
+};
+constexpr size_t kKnown = 4;
+constinit thread_local std::array<Known, kKnown> knowns;
+constinit thread_local size_t oldest_known = 0;
+
+struct sigaction outer_action;
+
+// The stack on which a thread learns of an address that isn't there.
+void GiveSignalStack() {
+  constexpr size_t kBytes = size_t{64} << 10;
+  thread_local std::unique_ptr<char[]> stack;
+  if (stack != nullptr) return;
+  stack = std::make_unique<char[]>(kBytes);
+  stack_t signal_stack{};
+  signal_stack.ss_sp = stack.get();
+  signal_stack.ss_size = kBytes;
+  sigaltstack(&signal_stack, nullptr);
+}
+
+void OnBadAddress(int signal, siginfo_t* info, void* context) {
+  std::ostringstream text;
+  text << "touches address " << info->si_addr;
+  if (Block* block = Block::Running(); block != nullptr) {
+    block->Fail(text.str() + ", where there is no memory");
+  }
+  DeviceMemory& memory = DeviceMemory::Get();
+  if (memory.IsOfDevice(info->si_addr)) Die("the host " + text.str() + " of the device");
+  if (memory.IsForCopies(info->si_addr)) Die("a copy " + text.str() + ", where memory was");
+  sigaction(SIGSEGV, &outer_action, nullptr);
+  if (outer_action.sa_sigaction != nullptr) outer_action.sa_sigaction(signal, info, context);
+}
+
+}  // namespace
+
+DeviceMemory& DeviceMemory::Get() {
+  static auto& memory = *new DeviceMemory;
+  return memory;
+}
+
+DeviceMemory::DeviceMemory() {
+  void* addresses = mmap(nullptr, 2 * kAddressBytes, PROT_NONE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (addresses == MAP_FAILED) Die("no addresses for the device's memory");
+  begin_ = reinterpret_cast<uintptr_t>(addresses);
+  begin_ = (begin_ + kGap - 1) / kGap * kGap;
+  reserved_ = kGap;
+  struct sigaction action {};
+  action.sa_sigaction = OnBadAddress;
+  // A kernel's thread never returns from it.
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  sigaction(SIGSEGV, &action, &outer_action);
+}
+
+template <class Visit>
+void DeviceMemory::ForEachStretch(const Visit& visit) const {
+  uintptr_t begin = 0;
+  uintptr_t end = 0;
+  for (const auto& [address, range] : ranges_) {
+    if (!range.is_allowed) continue;
+    if (address != end) {
+      if (end > begin) visit(begin, end - begin);
+      begin = address;
+    }
+    end = address + range.bytes;
+  }
+  if (end > begin) visit(begin, end - begin);
+}
+
+bool DeviceMemory::Holds(const void* address, size_t bytes) {
+  const auto begin = reinterpret_cast<uintptr_t>(address);
+  const uint64_t now = changes.load(std::memory_order_acquire);
+  for (const Known& known : knowns) {
+    if (known.changes == now && begin >= known.begin && begin + bytes <= known.end) return true;
+  }
+  const std::lock_guard lock(mutex_);
+  bool holds = false;
+  ForEachStretch([&](uintptr_t first, size_t count) {
+    if (begin < first || begin + bytes > first + count) return;
+    knowns[oldest_known++ % kKnown] = {changes.load(), first, first + count};
+    holds = true;
+  });
+  return holds;
+}
+
+void* DeviceMemory::Reserve(size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const size_t with_gap = (bytes + kGap - 1) / kGap * kGap + kGap;
+  if (with_gap > kAddressBytes - kGap - reserved_) return nullptr;
+  reserved_ += with_gap;
+  return reinterpret_cast<void*>(begin_ + reserved_ - with_gap);
+}
+
+void DeviceMemory::Release(void* begin, size_t bytes) { Unmap(begin, bytes); }
+
+bool DeviceMemory::Take(size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (bytes > total_bytes() - taken_) return false;
+  taken_ += bytes;
+  return true;
+}
+
+void DeviceMemory::GiveBack(size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  taken_ -= bytes;
+}
+
+size_t DeviceMemory::total_bytes() const { return TheOptions().memory_bytes; }
+
+size_t DeviceMemory::free_bytes() {
+  const std::lock_guard lock(mutex_);
+  return total_bytes() - taken_;
+}
+
+void DeviceMemory::AddRange(uintptr_t begin, const Range& range) {
+  ranges_[begin] = range;
+  ++changes;
+}
+
+void DeviceMemory::Fill(void* begin, size_t bytes) {
+  const int file = memfd_create("device", MFD_CLOEXEC);
+  char* always = static_cast<char*>(begin) + kAddressBytes;
+  if (file < 0 || ftruncate(file, static_cast<off_t>(bytes)) != 0 ||
+      mmap(begin, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED ||
+      mmap(always, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED) {
+    Die("no memory for the device's");
+  }
+  close(file);
+}
+
+bool DeviceMemory::Map(void* begin, size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto address = reinterpret_cast<uintptr_t>(begin);
+  const auto behind = ranges_.lower_bound(address + bytes);
+  if (behind != ranges_.begin()) {
+    const auto before = std::prev(behind);
+    if (before->first + before->second.bytes > address) return false;
+  }
+  Fill(begin, bytes);
+  AddRange(address, {.bytes = bytes, .is_allowed = false, .is_allocated = false});
+  return true;
+}
+
+bool DeviceMemory::Unmap(void* begin, size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto address = reinterpret_cast<uintptr_t>(begin);
+  const auto first = ranges_.lower_bound(address);
+  const auto behind = ranges_.lower_bound(address + bytes);
+  size_t unmapped = 0;
+  for (auto at = first; at != behind; ++at) unmapped += at->second.bytes;
+  ranges_.erase(first, behind);
+  ++changes;
+  // Memory goes, addresses stay.
+  for (char* mapping : {static_cast<char*>(begin), static_cast<char*>(begin) + kAddressBytes}) {
+    mmap(mapping, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  }
+  return unmapped == bytes;
+}
+
+bool DeviceMemory::Allow(void* begin, size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto address = reinterpret_cast<uintptr_t>(begin);
+  size_t allowed = 0;
+  for (auto at = ranges_.lower_bound(address); at != ranges_.end() && at->first < address + bytes;
+       ++at) {
+    at->second.is_allowed = true;
+    allowed += at->second.bytes;
+  }
+  ++changes;
+  if (open_ > 0 || !TheOptions().hides_memory) {
+    mprotect(begin, bytes, PROT_READ | PROT_WRITE);
+  }
+  return allowed == bytes;
+}
+
+void* DeviceMemory::Allocate(size_t bytes) {
+  const size_t pages = (bytes + kPage - 1) / kPage * kPage;
+  if (!Take(pages)) return nullptr;
+  void* begin = Reserve(pages);
+  if (begin == nullptr) {
+    GiveBack(pages);
+    return nullptr;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    Fill(begin, bytes);
+    AddRange(reinterpret_cast<uintptr_t>(begin),
+             {.bytes = bytes, .is_allowed = true, .is_allocated = true});
+  }
+  Allow(begin, bytes);
+  return begin;
+}
+
+bool DeviceMemory::Free(void* begin) {
+  size_t bytes = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = ranges_.find(reinterpret_cast<uintptr_t>(begin));
+    if (found == ranges_.end() || !found->second.is_allocated) return false;
+    bytes = found->second.bytes;
+  }
+  Unmap(begin, bytes);
+  GiveBack((bytes + kPage - 1) / kPage * kPage);
+  return true;
+}
+
+void DeviceMemory::Open() {
+  GiveSignalStack();
+  const std::lock_guard lock(mutex_);
+  if (open_++ > 0 || !TheOptions().hides_memory) return;
+  ForEachStretch([](uintptr_t begin, size_t bytes) {
+    mprotect(reinterpret_cast<void*>(begin), bytes, PROT_READ | PROT_WRITE);
+  });
+}
+
+void DeviceMemory::Close() {
+  const std::lock_guard lock(mutex_);
+  if (--open_ > 0 || !TheOptions().hides_memory) return;
+  ForEachStretch([](uintptr_t begin, size_t bytes) {
+    mprotect(reinterpret_cast<void*>(begin), bytes, PROT_NONE);
+  });
+}
+
+}  // namespace skiff::cuda_emulation

@@ -1,0 +1,80 @@
+// The device's memory: addresses of its own, which are never given twice, so that what was freed is
+// nobody's. It is mapped twice: where the host may touch it, only copies know.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+namespace skiff::cuda_emulation {
+
+class DeviceMemory {
+ public:
+  // Never destroyed.
+  static DeviceMemory& Get();
+
+  // Whether an address is the device's, used or not.
+  bool IsOfDevice(const void* address) const {
+    return reinterpret_cast<uintptr_t>(address) - begin_ < kAddressBytes;
+  }
+  // Whether it is one that Always gives.
+  bool IsForCopies(const void* address) const {
+    return reinterpret_cast<uintptr_t>(address) - begin_ - kAddressBytes < kAddressBytes;
+  }
+  // Whether kernels may touch all of the bytes.
+  bool Holds(const void* address, size_t bytes);
+
+  // Addresses without memory; nullptr: there are no more.
+  void* Reserve(size_t bytes);
+  void Release(void* begin, size_t bytes);
+  // Bytes of the device's memory; false: so much isn't free.
+  bool Take(size_t bytes);
+  void GiveBack(size_t bytes);
+  size_t free_bytes();
+  size_t total_bytes() const;
+  // Memory behind reserved addresses. False: there is some, or, of the others, there is none.
+  bool Map(void* begin, size_t bytes);
+  bool Unmap(void* begin, size_t bytes);
+  bool Allow(void* begin, size_t bytes);
+
+  // What cudaMalloc does; nullptr: so much isn't free.
+  void* Allocate(size_t bytes);
+  // False: it is no beginning of what was allocated.
+  bool Free(void* begin);
+
+  // For copies: where memory of the device can always be touched; host memory is where it is.
+  void* Always(const void* address) const {
+    return static_cast<char*>(const_cast<void*>(address)) +
+           (IsOfDevice(address) ? kAddressBytes : 0);
+  }
+  // While a kernel runs: the host may touch it, too.
+  void Open();
+  void Close();
+
+ private:
+  static constexpr size_t kAddressBytes = size_t{32} << 40;
+
+  struct Range {
+    size_t bytes;
+    bool is_allowed;
+    bool is_allocated;  // by Allocate
+  };
+
+  DeviceMemory();
+  // Puts memory behind addresses.
+  static void Fill(void* begin, size_t bytes);
+  // Of each stretch of allowed ranges without a gap.
+  template <class Visit>
+  void ForEachStretch(const Visit& visit) const;
+  void AddRange(uintptr_t begin, const Range& range);
+
+  uintptr_t begin_ = 0;
+  std::mutex mutex_;
+  size_t reserved_ = 0;  // addresses from begin_ on
+  size_t taken_ = 0;     // bytes of memory
+  std::map<uintptr_t, Range> ranges_;
+  int open_ = 0;
+};
+
+}  // namespace skiff::cuda_emulation

@@ -1,0 +1,24 @@
+// $SKIFF_CUDA_EMULATION: what changes between runs to find what happens to work, as in
+// "seed=7,late_us=0".
+#pragma once
+
+#include <cstdint>
+
+namespace skiff::cuda_emulation {
+
+struct Options {
+  // Of the order in which blocks, and threads between barriers, run. 0: as they are numbered.
+  uint64_t seed = 1;
+  // Work begins so long after it was given to its stream, if nobody waits for anything: what the
+  // host does without waiting happens first.
+  int64_t late_us = 1000;
+  // Device memory can't be touched by the host while no work runs.
+  bool hides_memory = true;
+  bool finds_races = true;
+  // Bytes of the device's memory.
+  uint64_t memory_bytes = uint64_t{8} << 30;
+};
+
+const Options& TheOptions();
+
+}  // namespace skiff::cuda_emulation
