@@ -4,9 +4,13 @@
 #   tools/cuda_test.sh pack FOLDER   builds every test with the tag "cuda", and op_bench, and puts
 #                                    them into FOLDER, with the libraries that they need and a copy
 #                                    of this script. Needs nvcc, but no GPU. BAZEL: the bazel to call.
-#   FOLDER/cuda_test.sh run          runs the tests there. Needs a GPU and its driver, nothing else.
+#   FOLDER/cuda_test.sh run [--sanitizer=TOOL]
+#                                    runs the tests there. Needs a GPU and its driver, nothing else.
 #                                    The last line is "N passed, N failed, N skipped". A skipped
-#                                    test fails the run: it wasn't tested.
+#                                    test fails the run: it wasn't tested. TOOL, one of memcheck,
+#                                    racecheck, initcheck and synccheck, runs them under
+#                                    compute-sanitizer, which must be on PATH; what it finds fails
+#                                    the test.
 #   FOLDER/cuda_test.sh bench [FLAG…]
 #                                    times every op with a CUDA kernel on the cases of real size;
 #                                    the flags are op_bench's: --op=adam --json.
@@ -53,13 +57,21 @@ pack() {
   echo "packed: $folder ($(du -sh "$folder" | cut -f1))"
 }
 
+# run [TOOL]
 run() {
-  local folder passed=0 failed=0 skipped=0 test log status
+  local folder passed=0 failed=0 skipped=0 test log status under=()
   folder=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
+  if [[ -n "${1:-}" ]]; then
+    command -v compute-sanitizer >/dev/null || {
+      echo "error: --sanitizer=$1: compute-sanitizer is not on PATH; it comes with the CUDA toolkit" >&2
+      exit 1
+    }
+    under=(compute-sanitizer --tool "$1" --error-exitcode 1)
+  fi
   log=$(mktemp)
   for test in "$folder"/tests/*; do
     status=0
-    LD_LIBRARY_PATH=$folder/lib "$test" >"$log" 2>&1 || status=$?
+    LD_LIBRARY_PATH=$folder/lib "${under[@]}" "$test" >"$log" 2>&1 || status=$?
     local test_passed test_failed test_skipped
     test_passed=$(grep -c '^\[       OK \] .*ms)$' "$log" || true)
     test_failed=$(grep -c '^\[  FAILED  \] .*ms)$' "$log" || true)
@@ -87,7 +99,11 @@ bench() {
 
 case "${1:-}" in
   pack) [[ $# == 2 ]] || usage; pack "$2" ;;
-  run) [[ $# == 1 ]] || usage; run ;;
+  run)
+    [[ $# == 1 || ($# == 2 && $2 =~ ^--sanitizer=(memcheck|racecheck|initcheck|synccheck)$) ]] || usage
+    tool=${2:-}
+    run "${tool#--sanitizer=}"
+    ;;
   bench) shift; bench "$@" ;;
   all) [[ $# == 1 ]] || usage; run && bench ;;
   *) usage ;;

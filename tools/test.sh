@@ -42,7 +42,7 @@ if (($# == 0)); then
   suites+=(--then --config=check "${flags[@]}" "${foundations[@]}")
   if has_nvcc; then
     emulated=("${flags[@]}" --config=opt --config=cuda_emulated --build_tests_only //tests/...)
-    suites+=(--then "${emulated[@]}" --test_tag_filters=cuda,cuda_emulated)
+    suites+=(--then "${emulated[@]}" "--test_tag_filters=cuda,cuda_emulated")
     # Lists of many numbers take long, and have nothing that shorter cases don't have.
     for seed in 2 3; do
       suites+=(--then "${emulated[@]}" --test_tag_filters=cuda --test_filter=-*list*:*threads*

@@ -13,8 +13,11 @@ SUMMARY = "[  FAILED  ] 1 test, listed below:\n[  FAILED  ] cuda_relu.b\n[  SKIP
 
 
 class Run(unittest.TestCase):
-    def run_packed(self, tests):
-        """(exit status, last line) for {name: (what it prints, its exit status)}."""
+    def run_packed(self, tests, *arguments, sanitizer=None):
+        """(exit status, last line) for {name: (what it prints, its exit status)}.
+
+        sanitizer: the text of a compute-sanitizer that is on PATH.
+        """
         with tempfile.TemporaryDirectory() as folder:
             shutil.copy("tools/cuda_test.sh", folder)
             os.mkdir(os.path.join(folder, "tests"))
@@ -23,8 +26,14 @@ class Run(unittest.TestCase):
                 with open(path, "w", encoding="utf-8") as stream:
                     stream.write(f"#!/bin/bash\ncat <<'END'\n{text}END\nexit {status}\n")
                 os.chmod(path, stat.S_IRWXU)
-            done = subprocess.run([os.path.join(folder, "cuda_test.sh"), "run"], stdout=subprocess.PIPE, text=True,
-                                  check=False)
+            if sanitizer is not None:
+                path = os.path.join(folder, "compute-sanitizer")
+                with open(path, "w", encoding="utf-8") as stream:
+                    stream.write(sanitizer)
+                os.chmod(path, stat.S_IRWXU)
+            done = subprocess.run([os.path.join(folder, "cuda_test.sh"), "run", *arguments], stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True, check=False,
+                                  env={"PATH": folder + ":/usr/bin:/bin"})
             return done.returncode, done.stdout.splitlines()[-1]
 
     def test_passes_if_all_have_passed(self):
@@ -40,6 +49,18 @@ class Run(unittest.TestCase):
 
     def test_a_crash_is_a_failure(self):
         self.assertEqual(self.run_packed({"a": (PASSED, 139)}), (1, "1 passed, 1 failed, 0 skipped"))
+
+    def test_what_the_sanitizer_finds_is_a_failure(self):
+        tool = '#!/bin/bash\n[[ "$1 $2 $3 $4" == "--tool racecheck --error-exitcode 1" ]] || exit 2\n"$5"\nexit '
+        for status, expected in ((0, (0, "1 passed, 0 failed, 0 skipped")), (1, (1, "1 passed, 1 failed, 0 skipped"))):
+            self.assertEqual(self.run_packed({"a": (PASSED, 0)}, "--sanitizer=racecheck", sanitizer=f"{tool}{status}\n"),
+                             expected)
+
+    def test_says_what_the_sanitizer_needs(self):
+        status, line = self.run_packed({"a": (PASSED, 0)}, "--sanitizer=memcheck")
+        self.assertEqual(status, 1)
+        self.assertIn("compute-sanitizer is not on PATH", line)
+        self.assertEqual(self.run_packed({"a": (PASSED, 0)}, "--sanitizer=racecheque")[0], 2)
 
     def test_a_program_without_tests_is_a_failure(self):
         self.assertEqual(self.run_packed({"a": ("", 0)}), (1, "0 passed, 1 failed, 0 skipped"))
