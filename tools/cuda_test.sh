@@ -5,7 +5,7 @@
 #                                    them into FOLDER, with the libraries that they need and a copy
 #                                    of this script. Needs nvcc, but no GPU. BAZEL: the bazel to call.
 #   FOLDER/cuda_test.sh run [--sanitizer=TOOL]
-#                                    runs the tests there. Needs a GPU and its driver, nothing else.
+#                                    runs the tests there. Needs a GPU and its driver.
 #                                    The last line is "N passed, N failed, N skipped". A skipped
 #                                    test fails the run: it wasn't tested. TOOL, one of memcheck,
 #                                    racecheck, initcheck and synccheck, runs them under

@@ -230,18 +230,13 @@ struct CompiledProgram::State {
                                .first_op = first_op,
                                .counts = &counts,
                                .rows_vary = true});
-      // The gradient half of a loop in a later segment is there for the very rows.
-      if (!prepared->gradients_after().empty()) {
-        exact_plans.insert(key);
-        return nullptr;
-      }
       return prepared->BindFeeds(feeds) ? prepared : nullptr;
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kResourceExhausted) {
         throw Error(error.code(), error.what() + CapacityText(counts, metas, fetches, first_op));
       }
-      // PlanRows: it will be no different for other runs with this capacity. What else is wrong may
-      // be so for these feeds alone, so that later runs mustn't depend on it.
+      // PlanRows, MakePlan: it will be no different for other runs with this capacity. What else is
+      // wrong may be so for these feeds alone, so that later runs mustn't depend on it.
       if (error.code() == ErrorCode::kUnimplemented) exact_plans.insert(key);
       return nullptr;
     }
@@ -453,6 +448,9 @@ struct CompiledProgram::State {
                                     .arrays = arrays,
                                     .gradients = gradients},
                                    *program, request.feeds, request.fetches, request.first_op);
+    // Before passes and kernels, which a plan that can't be would ask for memory.
+    SKIFF_ENFORCE(request.counts == nullptr || segment.gradients_after.empty(), kUnimplemented,
+                  "the gradient of a loop is in a later segment: expected exact rows");
     run_passes(&segment.plan, true);
     return segment;
   }

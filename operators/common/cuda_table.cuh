@@ -3,7 +3,8 @@
 // Kernels of its own keep it up to date; they carry the entries among their arguments. So the CPU
 // waits for nothing, holds nothing for the device to read, and may change entries at any time. A
 // run in which no entry has changed launches none. A captured graph has a table of its own, since
-// it keeps its tensors, whatever later runs have.
+// it keeps its tensors, whatever later runs have. That table lasts as long as the object: the graph
+// must not be launched afterwards.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -54,7 +55,7 @@ class CudaTable {
       buffer_.RecordUse(stream);
       stream_ = stream;
     }
-    if (IsCaptured(stream)) return TableOfGraph(entries);
+    if (IsCaptured(stream)) return TableOfGraph(entries, stream);
     CudaTableBatch<Entry> batch;
     for (size_t i = 0; i < entries.size(); ++i) {
       if (stored_[i] == entries[i]) continue;
@@ -81,14 +82,24 @@ class CudaTable {
     cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
   };
 
-  // Returns a table that is written now, and never again.
-  const Entry* TableOfGraph(const std::vector<Entry>& entries) {
+  // Returns a table that is written now, and never again, for a graph that is launched on `stream`.
+  const Entry* TableOfGraph(const std::vector<Entry>& entries, cudaStream_t stream) {
     const RelaxedCapture relaxed;
     const auto bytes = static_cast<int64_t>(entries.size() * sizeof(Entry));
     Buffer& table = *tables_of_graphs_.emplace_back(
         std::make_unique<Buffer>(AllocatorOf(buffer_.place()), bytes));
-    const cudaError_t error = cudaMemcpy(table.data(), entries.data(), static_cast<size_t>(bytes),
-                                         cudaMemcpyHostToDevice);
+    table.RecordUse(stream);
+    // On a stream of its own: cudaMemcpy would use the null stream, which a capture may forbid, and
+    // may return before memory that isn't page-locked has arrived.
+    cudaStream_t copies = nullptr;
+    cudaError_t error = cudaStreamCreateWithFlags(&copies, cudaStreamNonBlocking);
+    if (error == cudaSuccess) {
+      error = cudaMemcpyAsync(table.data(), entries.data(), static_cast<size_t>(bytes),
+                              cudaMemcpyHostToDevice, copies);
+      const cudaError_t of_wait = cudaStreamSynchronize(copies);
+      if (error == cudaSuccess) error = of_wait;
+      cudaStreamDestroy(copies);
+    }
     SKIFF_ENFORCE(error == cudaSuccess, kIo,
                   "table of a list of tensors: for a graph: ", cudaGetErrorString(error));
     return static_cast<const Entry*>(table.data());

@@ -9,7 +9,7 @@ constexpr int64_t kGuardBytes = 256;
 // Not-a-number both as one double and as two floats.
 constexpr uint64_t kGuardPattern = 0x7FF8DEAD7FC0BEEF;
 
-// Differs from block to block, so that a copy from guard to guard shows.
+// Differs from one block to most others, so that a copy from guard to guard shows.
 unsigned char GuardByte(int64_t position, const Buffer& buffer) {
   const uint64_t address = reinterpret_cast<uintptr_t>(buffer.data()) >> 8 & 0xFF;
   const uint64_t pattern = kGuardPattern ^ (address << 32 | address);

@@ -3,8 +3,8 @@
 // A run measures the machine's FMA peak first, then builds the model, warms up with 3 steps, times
 // --steps more, and compares the work of a step (its FLOP, counted from shapes) with the peak. With
 // --pairs, steps take one batch after the other; all of them warm up, so all plans are there, and
-// the figures of a plan are those of the largest. The
-// split by op comes last, from a step of its own, because timing every instruction slows it down.
+// the figures of a plan are those of the largest. The split by op comes last, from a step of its
+// own, because timing every instruction slows it down.
 // It has the ops of loops, too: "while > mul" is a mul in the body of a while, in all iterations,
 // and "while" what else the loop does.
 #include <gflags/gflags.h>
@@ -62,7 +62,7 @@ DEFINE_string(pairs, "",
               "of a sentence and of its translation on each line. --batch_size lines are a batch, "
               "and steps take one batch after the other; empty: sentences of --length");
 DEFINE_int32(threads, 0, "threads inside ops; 0: OMP_NUM_THREADS decides");
-DEFINE_int32(steps, 10, "timed steps, after 3 untimed ones");
+DEFINE_int32(steps, 10, "timed steps, after 3 untimed ones or one for each batch of --pairs");
 DEFINE_string(kernels, "",
               "kernels to force, a comma-separated list of op=kernel, such as "
               "conv2d=onednn,conv2d_grad=onednn");
@@ -201,10 +201,11 @@ void CheckFlags() {
                 ": expected at least 1 sample, 1 step and 0 threads (0: OMP_NUM_THREADS decides)");
   SKIFF_ENFORCE(
       FLAGS_saved_model.empty() || (gflags::GetCommandLineFlagInfoOrDie("model").is_default &&
-                                    !FLAGS_inference && FLAGS_length == 0),
+                                    !FLAGS_inference && FLAGS_length == 0 && FLAGS_pairs.empty()),
       kInvalidArgument, "--saved_model=", FLAGS_saved_model, " with --model=", FLAGS_model,
       FLAGS_inference ? " --inference" : "",
       FLAGS_length == 0 ? "" : StrCat(" --length=", FLAGS_length),
+      FLAGS_pairs.empty() ? "" : StrCat(" --pairs=", FLAGS_pairs),
       ": expected it alone; a saved model is timed in inference");
   SKIFF_ENFORCE(Place::FromName(FLAGS_place).is_cpu(), kUnimplemented, "--place=", FLAGS_place,
                 ": expected cpu, whose steps, memory and FMA peak this benchmark measures");
@@ -306,6 +307,9 @@ void PrintFigures(const Figures& figures) {
 
 nlohmann::json JsonOf(const Figures& figures) {
   const PlanStatistics& plan = figures.plan;
+  const auto of_one_batch = [&](double value) {
+    return figures.batches == 1 ? nlohmann::json(value) : nlohmann::json();
+  };
   return {{"model", figures.name},
           {"place", FLAGS_place},
           {"inference", !Trains()},
@@ -326,9 +330,9 @@ nlohmann::json JsonOf(const Figures& figures) {
           {"step_ms_p90", figures.step_ms.p90},
           {"step_cpu_ms", figures.step_cpu_ms},
           {"samples_per_s", figures.samples_per_s()},
-          {"flop_per_step", figures.flop},
+          {"flop_per_step", of_one_batch(figures.flop)},
           {"fma_peak_flops", figures.peak_flops},
-          {"fma_peak_share", figures.peak_share()},
+          {"fma_peak_share", of_one_batch(figures.peak_share())},
           {"max_live_bytes", plan.max_live_bytes},
           {"planned_bytes", plan.planned_bytes},
           {"unshared_bytes", plan.unshared_bytes},

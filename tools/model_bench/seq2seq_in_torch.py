@@ -15,7 +15,7 @@ processor time on one thread; threads also spend it waiting. Each side runs in a
 --sentences=SOURCE,TARGET takes the lengths of real sentences, words between white space: batches of about the same
 length, as trainings make them, of which --batches are timed. PyTorch packs the sequences of its encoder, and its
 decoder masks what the longest sentence of a batch has more. Its step then is the mean of all batches, and so is
-Skiff's, after an untimed round on both sides. It compiles with dynamic shapes.
+Skiff's, after an untimed round on both sides. PyTorch compiles only its decoder, again for each number of tokens.
 """
 
 import argparse
@@ -119,6 +119,11 @@ def lengths_of_batches(options):
     return batches[:options.batches]
 
 
+def write_pairs(path, batches):
+    with open(path, "w", encoding="utf-8") as f:
+        f.writelines("%d %d\n" % pair for batch in batches for pair in batch)
+
+
 def torch_batches(torch, options):
     """Returns the arguments of the network for each batch, and the labels."""
     if not options.sentences:
@@ -134,20 +139,19 @@ def torch_batches(torch, options):
     return batches
 
 
-def torch_step(torch, model, form, batches):
+def torch_step(torch, model, form, batches, options):
     """Returns a function that runs a training step with batch i."""
     network = torch_network(torch, model)
     parameters = list(network.parameters())
     optimizer = torch.optim.Adam(parameters, lr=1e-3, fused=True)
     run = network
     if form == "compiled":
-        if len(batches) == 1:
+        if not options.sentences:
             run = torch.compile(network)
         else:
-            # A loop over steps would be compiled for each length.
+            # The decoder is compiled for each number of tokens; packed sequences are not for the compiler.
             torch._dynamo.config.cache_size_limit = 256
-            run = network
-            run.decode = torch.compile(network.decode, dynamic=True)
+            network.decode = torch.compile(network.decode, dynamic=True)
 
     def step(i):
         arguments, labels = batches[i % len(batches)]
@@ -167,17 +171,17 @@ def time_torch(model, form, options):
     torch.mm(torch.rand(512, 512), torch.rand(512, 512))  # what the first product makes, any model has
     before = resident_megabytes()
     batches = torch_batches(torch, options)
-    step = torch_step(torch, model, form, batches)
+    step = torch_step(torch, model, form, batches, options)
     for i in range(max(3, len(batches))):
         step(i)
     times = []
     cpu = time.process_time()
-    steps = len(batches) if len(batches) > 1 else options.steps
+    steps = len(batches) if options.sentences else options.steps
     for i in range(steps):
         start = time.perf_counter()
         step(i)
         times.append(time.perf_counter() - start)
-    print(json.dumps({"step_ms": 1e3 * (statistics.median if len(batches) == 1 else statistics.mean)(times),
+    print(json.dumps({"step_ms": 1e3 * (statistics.mean if options.sentences else statistics.median)(times),
                       "step_cpu_ms": 1e3 * (time.process_time() - cpu) / steps,
                       "model_rss_mb": peak_megabytes() - before}))
 
@@ -200,8 +204,7 @@ def run_skiff(model, form, options):
         if options.sentences:
             batches = lengths_of_batches(options)
             pairs = os.path.join(folder, "pairs.txt")
-            with open(pairs, "w", encoding="utf-8") as f:
-                f.writelines("%d %d\n" % pair for batch in batches for pair in batch)
+            write_pairs(pairs, batches)
             command += ["--pairs=" + pairs, "--steps=%d" % len(batches)]
         else:
             command += ["--length=%d" % options.length, "--steps=%d" % options.steps]
@@ -237,6 +240,8 @@ def main():
     parser.add_argument("--sentences", default="", metavar="SOURCE,TARGET",
                         help="two files (.gz too) with a sentence a line, whose lengths the batches have")
     parser.add_argument("--batches", type=int, default=32, help="with --sentences: that are timed (default 32)")
+    parser.add_argument("--write_pairs", default="", metavar="FILE",
+                        help="with --sentences: write their numbers of tokens there, for --pairs of model_bench, and end")
     parser.add_argument("--threads", type=int, default=1, help="of all (default 1)")
     parser.add_argument("--steps", type=int, default=20, help="timed ones of a run (default 20)")
     parser.add_argument("--rounds", type=int, default=3, help="in turn (default 3)")
@@ -247,6 +252,14 @@ def main():
     for form in options.forms:
         if form not in SKIFF_FORMS + TORCH_FORMS:
             parser.error("--forms: found %s, expected some of %s" % (form, ", ".join(SKIFF_FORMS + TORCH_FORMS)))
+    if options.sentences:
+        batches = lengths_of_batches(options)
+        if not batches:
+            parser.error("--sentences=%s: found fewer than %d pairs, expected at least 16 batches" %
+                         (options.sentences, 16 * options.batch_size))
+        if options.write_pairs:
+            write_pairs(options.write_pairs, batches)
+            return
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
     if options.torch:
         time_torch(options.model, options.forms[0], options)

@@ -192,6 +192,14 @@ class PlacedUpdate {
     for (Tensor& tensor : tensors_) tensor = OnDevice(CopyToCpu(tensor));
   }
 
+  // Returns the values of the inputs that Move has left behind.
+  std::vector<std::vector<double>> ValuesLeftBehind() const {
+    stream_.Wait();
+    std::vector<std::vector<double>> values;
+    for (const Tensor& tensor : left_behind_) values.push_back(ToArray(CopyToCpu(tensor)).values);
+    return values;
+  }
+
   // Returns the values of all parameters and states, one vector per tensor.
   std::vector<std::vector<double>> Values() const {
     stream_.Wait();
@@ -368,9 +376,11 @@ TEST_F(UpdateOnCuda, AGraphKeepsItsTensors) {
     captured.Move();
     captured.Run();
     const std::vector<std::vector<double>> moved = captured.Values();
+    const std::vector<std::vector<double>> left_behind = captured.ValuesLeftBehind();
     captured.Launch(graph, 1);
     EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
     EXPECT_EQ(captured.Values(), moved) << type;
+    EXPECT_NE(captured.ValuesLeftBehind(), left_behind) << type;
   });
 }
 

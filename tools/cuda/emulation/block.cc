@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <numeric>
 #include <sstream>
@@ -19,7 +20,9 @@ constinit thread_local dim3 gridDim{};
 namespace skiff::cuda_emulation {
 namespace {
 
-constexpr size_t kMaxSharedBytes = size_t{227} << 10;
+// What a kernel may have without asking for more. Of the emulation's memory, gaps take a part, too.
+constexpr size_t kMostSharedBytes = size_t{48} << 10;
+constexpr size_t kSharedMemoryBytes = size_t{227} << 10;
 // Behind each shared variable, so that an index that is a bit too large finds nothing.
 constexpr size_t kSharedGap = 128;
 
@@ -93,7 +96,9 @@ bool Block::Run(const KernelCall& call, uint3 index, uint64_t seed) {
   variables_.clear();
   warp_epochs_.assign((count + kLanes - 1) / kLanes, 0);
   races_.BeginBlock();
-  if (shared_ == nullptr) shared_ = std::make_unique<unsigned char[]>(kMaxSharedBytes);
+  if (shared_ == nullptr) {
+    shared_.reset(static_cast<unsigned char*>(std::aligned_alloc(kSharedGap, kSharedMemoryBytes)));
+  }
   shared_bytes_ = call.shape.shared_bytes;
   // Not-a-number, until somebody writes.
   std::memset(shared_.get(), 0xFF, shared_bytes_);
@@ -262,8 +267,13 @@ void* Block::Shared(const void* key, size_t bytes, const char* name) {
     if (variable.key == key) return shared_.get() + variable.begin;
   }
   const size_t begin = (shared_bytes_ + kSharedGap + kSharedGap - 1) / kSharedGap * kSharedGap;
-  if (begin + bytes + kSharedGap > kMaxSharedBytes) {
-    Fail(std::string("there is no shared memory left for ") + name);
+  size_t wanted = call_->shape.shared_bytes + bytes;
+  for (const SharedVariable& variable : variables_) wanted += variable.bytes;
+  if (wanted > kMostSharedBytes || begin + bytes + kSharedGap > kSharedMemoryBytes) {
+    std::ostringstream text;
+    text << name << " makes it " << wanted << " bytes of shared memory, expected at most "
+         << kMostSharedBytes;
+    Fail(text.str());
   }
   variables_.push_back({key, name, begin, bytes});
   std::memset(shared_.get() + shared_bytes_, 0xFF, begin + bytes + kSharedGap - shared_bytes_);
@@ -292,7 +302,7 @@ std::string Block::Access(const void* address, size_t bytes, bool is_write, bool
 std::string Block::SharedNear(const void* address) const {
   const auto at = reinterpret_cast<uintptr_t>(address);
   const auto begin = reinterpret_cast<uintptr_t>(shared_.get());
-  if (at < begin || at >= begin + kMaxSharedBytes) return {};
+  if (at < begin || at >= begin + kSharedMemoryBytes) return {};
   std::ostringstream text;
   const size_t offset = at - begin;
   const SharedVariable* nearest = nullptr;

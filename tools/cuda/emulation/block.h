@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <deque>
 #include <memory>
 #include <string>
@@ -106,7 +107,10 @@ class Block {
   std::vector<Fiber*> free_fibers_;  // at the end of RunThreads, or not started
   Fiber* fiber_ = nullptr;           // that runs
 
-  std::unique_ptr<unsigned char[]> shared_;
+  struct Free {
+    void operator()(unsigned char* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<unsigned char[], Free> shared_;
   size_t shared_bytes_ = 0;
   std::vector<SharedVariable> variables_;
 };

@@ -81,11 +81,11 @@ void Fiber::Start(void (*main)()) {
 #endif
 }
 
-void Fiber::SwitchTo(Fiber* to, [[maybe_unused]] bool is_last) {
+void Fiber::SwitchTo(Fiber* to) {
   arriving = to;
   leaving = this;
 #ifdef __SANITIZE_ADDRESS__
-  __sanitizer_start_switch_fiber(is_last ? nullptr : &fake_stack_, to->bottom_, to->bytes_);
+  __sanitizer_start_switch_fiber(&fake_stack_, to->bottom_, to->bytes_);
 #endif
 #ifdef SKIFF_FIBER_UCONTEXT
   swapcontext(&context_, &to->context_);

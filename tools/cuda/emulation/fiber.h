@@ -22,8 +22,8 @@ class Fiber {
   // `main` begins with the next switch to the fiber, whatever it was at. It never returns.
   void Start(void (*main)());
 
-  // Goes on with `to`, until somebody switches back. `is_last`: nobody will.
-  void SwitchTo(Fiber* to, bool is_last = false);
+  // Goes on with `to`, until somebody switches back.
+  void SwitchTo(Fiber* to);
 
   // First thing on a new stack.
   static void Arrive();

@@ -19,6 +19,7 @@ class RaceDetector {
   void BeginBlock() {
     first_of_block_ = ++interval_;
     has_fence_ = false;
+    is_atomic_ = false;  // a thread may have failed in an atomic access
   }
   void PassBarrier() { ++interval_; }
   // The block publishes, and reads what others have published, by atomics.

@@ -21,9 +21,9 @@ namespace {
 
 thread_local cudaError_t last_error = cudaSuccess;
 
-// Of the failure told last, for cudaGetErrorString.
+// Of the failure that the thread was told last, for cudaGetErrorString.
 std::string& FailureText() {
-  static auto& text = *new std::string("kernel failed");
+  thread_local std::string text = "kernel failed";
   return text;
 }
 

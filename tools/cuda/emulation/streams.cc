@@ -285,6 +285,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   const std::lock_guard lock(TheDevice().mutex);
   stream = Found(stream);
   if (event->capture != nullptr) {
+    if (!TheDevice().captures.contains(event->capture)) return cudaErrorCapturedEvent;
     // The stream's work goes into the same graph from now on.
     if (stream->capture != nullptr && stream->capture != event->capture) {
       return cudaErrorStreamCaptureMerge;
