@@ -72,6 +72,19 @@ TEST_F(CudaEmulation, FindsRaces) {
   EXPECT_FAULT("WritesEachBlock", "another block has written there");
 }
 
+TEST_F(CudaEmulation, AcceptsWhatIsOrdered) {
+  std::vector<float> out;
+  EXPECT_EQ(RunFault("PassesThroughWarp", &out), "");
+  EXPECT_EQ(out[6], 7);
+  EXPECT_EQ(RunFault("LastBlockAdds", &out), "");
+  EXPECT_EQ(out[0], 7);
+  EXPECT_EQ(out[1 + 7], 0 + 1 + 2 + 3 + 4 + 5 + 6);
+}
+
+TEST_F(CudaEmulation, RefusesMoreSharedMemoryThanAKernelHas) {
+  EXPECT_FAULT("TakesTooMuchShared", "50000 bytes of shared memory, expected at most 49152");
+}
+
 TEST_F(CudaEmulation, FindsAddressesThatAreNotTheDevices) {
   EXPECT_FAULT("ReadsHost", "the host's or nobody's");
   EXPECT_FAULT("ReadsNull", "the host's or nobody's");
@@ -101,6 +114,44 @@ TEST_F(CudaEmulation, RefusesCopiesThatLeaveAnAllocation) {
   EXPECT_EQ(cudaMemcpy(host, memory, 16, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
   EXPECT_EQ(cudaMemcpy(memory, host, 16, cudaMemcpyDefault), cudaSuccess);
   EXPECT_EQ(cudaFree(memory), cudaSuccess);
+}
+
+TEST_F(CudaEmulation, RefusesCallsInHostFunctions) {
+  cudaError_t error = cudaSuccess;
+  const auto allocate = [](void* result) {
+    void* memory = nullptr;
+    *static_cast<cudaError_t*>(result) = cudaMalloc(&memory, 16);
+  };
+  ASSERT_EQ(cudaLaunchHostFunc(nullptr, allocate, &error), cudaSuccess);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(error, cudaErrorNotPermitted);
+}
+
+TEST_F(CudaEmulation, ACaptureIsBrokenByCallsThatItForbids) {
+  cudaStream_t stream = nullptr;
+  cudaGraph_t graph = nullptr;
+  void* memory = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  EXPECT_EQ(cudaMalloc(&memory, 16), cudaErrorStreamCaptureUnsupported);
+  EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+  EXPECT_EQ(graph, nullptr);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
+TEST_F(CudaEmulation, AnEventOfACaptureMeansNothingAfterwards) {
+  cudaStream_t stream = nullptr;
+  cudaEvent_t event = nullptr;
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  ASSERT_EQ(cudaEventCreate(&event), cudaSuccess);
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  ASSERT_EQ(cudaEventRecord(event, stream), cudaSuccess);
+  ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  EXPECT_EQ(cudaStreamWaitEvent(stream, event, 0), cudaErrorCapturedEvent);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }
 
 // What the host does without waiting happens first.

@@ -90,6 +90,36 @@ __global__ void ReadsPacks(const float* from, float* out) {
 
 __global__ void WritesEachBlock(float* out) { out[threadIdx.x] = static_cast<float>(blockIdx.x); }
 
+// Right: a warp's lanes pass values to each other through memory.
+__global__ void PassesThroughWarp(float* out) {
+  __shared__ float values[kThreads];
+  values[threadIdx.x] = static_cast<float>(threadIdx.x);
+  __syncwarp();
+  out[threadIdx.x] = values[threadIdx.x ^ 1];
+}
+
+// Right: the block that is last reads what the others have written.
+__global__ void LastBlockAdds(float* out) {
+  __shared__ bool is_last;
+  if (threadIdx.x == 0) {
+    out[1 + blockIdx.x] = static_cast<float>(blockIdx.x);
+    __threadfence();
+    is_last = atomicAdd(out, 1.0f) == static_cast<float>(gridDim.x - 1);
+  }
+  __syncthreads();
+  if (!is_last || threadIdx.x != 0) return;
+  float sum = 0;
+  for (unsigned block = 0; block < gridDim.x; ++block) sum += out[1 + block];
+  out[1 + gridDim.x] = sum;
+}
+
+__global__ void TakesTooMuchShared(float* out) {
+  __shared__ float values[10000];
+  extern __shared__ float more[];
+  values[threadIdx.x] = more[0] = 1;
+  out[threadIdx.x] = values[threadIdx.x];
+}
+
 class DeviceArray {
  public:
   DeviceArray() {
@@ -128,6 +158,9 @@ std::string RunFault(const std::string& name, std::vector<float>* out) {
       {"ForgetsItself", [&] { ForgetsItself<<<1, kThreads>>>(to); }},
       {"LeavesSharedArray", [&] { LeavesSharedArray<<<1, kThreads>>>(to); }},
       {"LeavesDynamicShared", [&] { LeavesDynamicShared<<<1, kThreads, 1000>>>(to); }},
+      {"PassesThroughWarp", [&] { PassesThroughWarp<<<1, kThreads>>>(to); }},
+      {"LastBlockAdds", [&] { LastBlockAdds<<<7, kThreads>>>(to); }},
+      {"TakesTooMuchShared", [&] { TakesTooMuchShared<<<1, kThreads, 10000>>>(to); }},
       {"ForgetsBarrier", [&] { ForgetsBarrier<<<1, kThreads>>>(to); }},
       {"WritesEachBlock", [&] { WritesEachBlock<<<2, kThreads>>>(to); }},
       {"ReadsHost", [&] { Reads<<<1, kThreads>>>(host.data(), to); }},

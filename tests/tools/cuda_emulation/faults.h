@@ -1,4 +1,4 @@
-// Kernels that do what no kernel may.
+// Kernels that do what no kernel may, and some that look as if they did.
 #pragma once
 
 #include <string>
