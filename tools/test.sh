@@ -43,7 +43,7 @@ if (($# == 0)); then
   if has_nvcc; then
     emulated=("${flags[@]}" --config=opt --config=cuda_emulated --build_tests_only //tests/...)
     suites+=(--then "${emulated[@]}" "--test_tag_filters=cuda,cuda_emulated")
-    # Lists of many numbers take long, and have nothing that shorter cases don't have.
+    # Without the cases that take long: update_cuda_test has shorter lists.
     for seed in 2 3; do
       suites+=(--then "${emulated[@]}" --test_tag_filters=cuda --test_filter=-*list*:*threads*
         "--test_env=SKIFF_CUDA_EMULATION=seed=$seed")

@@ -60,7 +60,8 @@ DEFINE_int64(length, 0,
 DEFINE_string(pairs, "",
               "with seq2seq_gru_bahdanau and seq2seq_lstm_luong: file with the numbers of tokens "
               "of a sentence and of its translation on each line. --batch_size lines are a batch, "
-              "and steps take one batch after the other; empty: sentences of --length");
+              "and steps take one batch after the other; lines that don't fill a batch are left "
+              "out. Empty: sentences of --length");
 DEFINE_int32(threads, 0, "threads inside ops; 0: OMP_NUM_THREADS decides");
 DEFINE_int32(steps, 10, "timed steps, after 3 untimed ones or one for each batch of --pairs");
 DEFINE_string(kernels, "",
@@ -227,6 +228,8 @@ std::vector<PairLengths> PairsFromFlags() {
                   "\", expected two numbers of tokens");
     pairs.push_back(pair);
   }
+  SKIFF_ENFORCE(!pairs.empty(), kInvalidArgument, FLAGS_pairs,
+                ": found no line, expected a pair on each");
   return pairs;
 }
 

@@ -104,11 +104,20 @@ def torch_network(torch, model):
 
 
 def lengths_of_batches(options):
-    """Returns the lengths of source and target of each pair, batch after batch."""
+    """Returns the lengths of source and target of each pair, batch after batch. Pairs with an empty side are left out.
+
+    Raises ValueError unless --sentences names two files with equally many lines.
+    """
+    paths = options.sentences.split(",")
+    if len(paths) != 2:
+        raise ValueError("--sentences=%s: found %d files, expected two" % (options.sentences, len(paths)))
     sides = []
-    for path in options.sentences.split(","):
+    for path in paths:
         with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8") as f:
             sides.append([len(line.split()) for line in f])
+    if len(sides[0]) != len(sides[1]):
+        raise ValueError("--sentences=%s: found %d and %d lines, expected equally many" %
+                         (options.sentences, len(sides[0]), len(sides[1])))
     pairs = [pair for pair in zip(*sides) if all(pair)]
     random.Random(1).shuffle(pairs)
     part, batches = 16 * options.batch_size, []
@@ -252,8 +261,13 @@ def main():
     for form in options.forms:
         if form not in SKIFF_FORMS + TORCH_FORMS:
             parser.error("--forms: found %s, expected some of %s" % (form, ", ".join(SKIFF_FORMS + TORCH_FORMS)))
+    if options.write_pairs and not options.sentences:
+        parser.error("--write_pairs=%s: expected --sentences as well" % options.write_pairs)
     if options.sentences:
-        batches = lengths_of_batches(options)
+        try:
+            batches = lengths_of_batches(options)
+        except (OSError, ValueError) as error:
+            parser.error(str(error))
         if not batches:
             parser.error("--sentences=%s: found fewer than %d pairs, expected at least 16 batches" %
                          (options.sentences, 16 * options.batch_size))

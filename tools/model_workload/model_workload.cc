@@ -23,11 +23,10 @@
 namespace skiff {
 namespace {
 
-// The loss of a network, appended to the default programs, and its feeds.
+// The loss of a network, appended to the default programs, and the feeds of each batch.
 struct Built {
   Variable loss;
-  FeedList feeds;
-  std::vector<FeedList> more_batches = {};
+  std::vector<FeedList> batches;
 };
 
 struct Model {
@@ -68,9 +67,10 @@ Model Classifier(const std::string& name, const Shape& image,
             const Variable label = layers::Data("label", {-1, 1}, DType::kInt64);
             dims[0] = options.batch_size;
             return {.loss = layers::Mean(layers::SoftmaxWithCrossEntropy(logits, label)),
-                    .feeds = {{"image", GeneratedImages(Shape(dims), options.seed)},
-                              {"label", GeneratedLabels(options.batch_size, logits.dims().back(),
-                                                        options.seed)}}};
+                    .batches = {
+                        FeedList{{"image", GeneratedImages(Shape(dims), options.seed)},
+                                 {"label", GeneratedLabels(options.batch_size, logits.dims().back(),
+                                                           options.seed)}}}};
           }};
 }
 
@@ -96,11 +96,12 @@ Model TextModel(const std::string& network) {
             const Variable label = layers::Data("label", {-1, 1}, DType::kInt64);
             const Variable scores = models::TextClassifier(ids, sizes);
             const int64_t length = options.length == 0 ? 32 : options.length;
-            return {.loss = layers::Mean(layers::SoftmaxWithCrossEntropy(scores, label)),
-                    .feeds = {{"ids", GeneratedSequences(options.batch_size, length,
-                                                         sizes.vocabulary, options.seed)},
-                              {"label",
-                               GeneratedLabels(options.batch_size, sizes.classes, options.seed)}}};
+            return {
+                .loss = layers::Mean(layers::SoftmaxWithCrossEntropy(scores, label)),
+                .batches = {FeedList{
+                    {"ids", GeneratedSequences(options.batch_size, length, sizes.vocabulary,
+                                               options.seed)},
+                    {"label", GeneratedLabels(options.batch_size, sizes.classes, options.seed)}}}};
           }};
 }
 
@@ -118,10 +119,11 @@ Model CharModel(const std::string& cell) {
         const Variable carried = layers::Data(StreamReader::kCarried, {1});
         const Variable loss = models::CharRnnLoss(ids, label, carried, sizes);
         const Tensor next = GeneratedLabels(steps * batch, sizes.characters, options.seed);
-        return {.loss = loss,
-                .feeds = {{StreamReader::kIds, next.Reshaped({steps, batch})},
-                          {StreamReader::kLabel, next.Reshaped({steps, batch, 1})},
-                          {StreamReader::kCarried, Tensor::FromValues<float>({1}, {1})}}};
+        return {
+            .loss = loss,
+            .batches = {FeedList{{StreamReader::kIds, next.Reshaped({steps, batch})},
+                                 {StreamReader::kLabel, next.Reshaped({steps, batch, 1})},
+                                 {StreamReader::kCarried, Tensor::FromValues<float>({1}, {1})}}}};
       }};
 }
 
@@ -137,12 +139,12 @@ Built BuildTranslation(const ModelWorkloadOptions& options) {
   const Tensor ids = GeneratedSequences(options.batch_size, length, 8000, options.seed);
   Tensor next = ids.Reshaped({ids.shape()[0], 1});
   return {.loss = models::Seq2SeqLoss(source, given, label, sizes),
-          .feeds = {{PairReader::kSource, ids},
-                    {PairReader::kGiven, ids},
-                    {PairReader::kLabel, std::move(next)}}};
+          .batches = {FeedList{{PairReader::kSource, ids},
+                               {PairReader::kGiven, ids},
+                               {PairReader::kLabel, std::move(next)}}}};
 }
 
-Built BuildTranslationOf(const Seq2SeqWorkload& workload, const ModelWorkloadOptions& options) {
+Built BuildSeq2Seq(const Seq2SeqWorkload& workload, const ModelWorkloadOptions& options) {
   std::vector<PairLengths> pairs = options.pairs;
   if (pairs.empty()) {
     const int64_t length = options.length == 0 ? 30 : options.length;
@@ -150,9 +152,7 @@ Built BuildTranslationOf(const Seq2SeqWorkload& workload, const ModelWorkloadOpt
   }
   BuiltSeq2Seq built =
       BuildSeq2SeqWorkload(workload, options.decoder, options.batch_size, pairs, options.seed);
-  FeedList first = std::move(built.batches.front());
-  built.batches.erase(built.batches.begin());
-  return {.loss = built.loss, .feeds = std::move(first), .more_batches = std::move(built.batches)};
+  return {.loss = built.loss, .batches = std::move(built.batches)};
 }
 
 // Returns one or more models per folder of models/. benchmark_coverage_test
@@ -179,14 +179,14 @@ std::vector<Model> Models() {
   models.push_back({"seq2seq", BuildTranslation});
   for (const Seq2SeqWorkload& seq2seq : Seq2SeqWorkloads()) {
     models.push_back({seq2seq.name, [=](const ModelWorkloadOptions& options) {
-                        return BuildTranslationOf(seq2seq, options);
+                        return BuildSeq2Seq(seq2seq, options);
                       }});
   }
   for (const RecurrentWorkload& recurrent : RecurrentWorkloads()) {
     models.push_back({recurrent.name, [=](const ModelWorkloadOptions& options) -> Built {
                         BuiltRecurrent built = BuildRecurrent(recurrent, options.batch_size,
                                                               options.length, options.seed);
-                        return {.loss = built.loss, .feeds = std::move(built.feeds)};
+                        return {.loss = built.loss, .batches = {std::move(built.feeds)}};
                       }});
   }
   for (const ErnieWorkload& ernie : ErnieWorkloads()) {
@@ -194,7 +194,7 @@ std::vector<Model> Models() {
                         ErnieWorkload workload = ernie;
                         if (options.length != 0) workload.length = options.length;
                         BuiltErnie built = BuildErnie(workload, options.batch_size, options.seed);
-                        return {.loss = built.loss, .feeds = std::move(built.feeds)};
+                        return {.loss = built.loss, .batches = {std::move(built.feeds)}};
                       }});
   }
   return models;
@@ -242,8 +242,7 @@ ModelWorkload MakeModelWorkload(const std::string& name, const ModelWorkloadOpti
     ProgramGuard guard(workload.program.get(), &startup);
     Built built = model.build(options);
     workload.fetch = built.loss.name();
-    workload.batches = std::move(built.more_batches);
-    workload.batches.insert(workload.batches.begin(), std::move(built.feeds));
+    workload.batches = std::move(built.batches);
     if (options.trains) Minimize(built.loss, options.optimizer);
   }
   // Dropout and batch normalisation compute something else in inference.

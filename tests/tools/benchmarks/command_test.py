@@ -79,6 +79,7 @@ class Command(unittest.TestCase):
         self.assertEqual(both["planned_bytes"], alone["planned_bytes"])
         for lines, expected in (("1 2 3\n", 'pairs.txt:1: found "1 2 3", expected two numbers of tokens'),
                                 (long + "7\n", 'pairs.txt:3: found "7", expected two numbers of tokens'),
+                                ("", "pairs.txt: found no line, expected a pair on each"),
                                 ("4 5\n", "1 pairs of sentences, expected at least a batch of 2"),
                                 ("4 0\n1 1\n", "a pair of 4 and 0 tokens, expected at least 1 on each side")):
             with self.subTest(lines):

@@ -41,8 +41,11 @@ Options ReadOptions() {
     rest = comma == std::string::npos ? "" : rest.substr(comma + 1);
     const size_t equals = option.find('=');
     const std::string name = option.substr(0, equals);
-    const uint64_t value =
-        equals == std::string::npos ? 1 : std::strtoull(option.c_str() + equals + 1, nullptr, 10);
+    const std::string number = equals == std::string::npos ? "" : option.substr(equals + 1);
+    if (number.empty() || number.find_first_not_of("0123456789") != std::string::npos) {
+      Die("$SKIFF_CUDA_EMULATION: \"" + option + "\": expected a name, = and a number");
+    }
+    const uint64_t value = std::strtoull(number.c_str(), nullptr, 10);
     if (name == "seed") {
       options.seed = value;
     } else if (name == "late_us") {
