@@ -40,6 +40,17 @@ TEST_F(CudaEmulation, RunsKernels) {
   EXPECT_EQ(sums[2], 8);
 }
 
+TEST_F(CudaEmulation, RefusesOptionsThatItDoesNotKnow) {
+  const auto allocate_with = [](const char* options) {
+    setenv("SKIFF_CUDA_EMULATION", options, 1);
+    void* memory = nullptr;
+    cudaMalloc(&memory, 16);
+  };
+  EXPECT_DEATH(allocate_with("seed=some"), "\"seed=some\": expected a name, = and a number");
+  EXPECT_DEATH(allocate_with("late_us=0,seed"), "\"seed\": expected a name, = and a number");
+  EXPECT_DEATH(allocate_with("seeds=2"), "\"seeds\": expected seed, late_us, ");
+}
+
 TEST_F(CudaEmulation, FillsSharedMemoryWithNan) {
   std::vector<float> out;
   EXPECT_EQ(RunFault("ReadsUnwritten", &out), "");
