@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "framework/base/error.h"
+#include "framework/op/data_fault.h"
 #include "framework/op/op_context.h"
 #include "framework/tensor/device_context.h"
 #include "framework/tensor/philox.h"
@@ -41,6 +43,9 @@ class KernelContext {
   const uint64_t* seed = nullptr;
   const uint64_t* step = nullptr;
   uint64_t op_id = 0;
+  // On a device, in its memory: where the kernel notes the first element that it refuses
+  // (DataFaultWord). Holds kNoDataFault before each run.
+  uint64_t* fault = nullptr;
 };
 
 class Kernel {
@@ -49,7 +54,14 @@ class Kernel {
   // Called before the first Run, and again before a Run if the address of an argument or workspace
   // has changed. It must not read the data at these addresses.
   virtual void Bind(const KernelContext&) {}
+  // A kernel that refuses data throws an Error. On a device it can't: it notes the first element
+  // that it refuses, computes anything for it, and the executor calls ThrowFault later.
   virtual void Run(const KernelContext& context) = 0;
+  // Throws the Error for an element that Run, on a device, has refused.
+  [[noreturn]] virtual void ThrowFault(const DataFault& fault) const {
+    Throw(ErrorCode::kOutOfRange, "the value ", fault.value, " at position ", fault.position,
+          " was refused");
+  }
   // Returns whether Run takes the rows (dim 0) of the arguments from their tensors, so that a
   // kernel prepared for many rows also runs on fewer, in the workspaces of the many. Otherwise the
   // executor prepares another kernel for other rows.

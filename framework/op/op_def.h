@@ -165,6 +165,9 @@ struct OpDef {
   bool elementwise = false;
   bool random = false;                // draws numbers
   bool has_side_effect = false;       // must run even if its outputs aren't read
+  // Whether the op works on the host, whatever place the program has: it prints, or its outputs are
+  // for the host.
+  bool is_on_host = false;
   bool data_dependent_shape = false;  // the output shape depends on input data
   // Returns whether only a run tells dim 0 and the LoD of the outputs, which lie within the shape
   // that the rule gives: the kernel sets them in each run (Tensor::SetRows, ShareLoD). Empty: no.

@@ -27,6 +27,11 @@ inline cudaStream_t StreamOf(const KernelContext& run) {
   return static_cast<cudaStream_t>(run.device().stream);
 }
 
+// Notes that element `position`, which has this value, is refused (KernelContext::fault).
+__device__ inline void NoteFault(uint64_t* fault, int64_t position, int64_t value) {
+  atomicMin(reinterpret_cast<unsigned long long*>(fault), DataFaultWord(position, value));
+}
+
 // Throws Error, starting with `what`, if the last launch failed.
 inline void CheckLaunch(const char* what) {
   const cudaError_t status = cudaGetLastError();

@@ -79,6 +79,7 @@ void CheckDType(const OpRegistry& registry, const OpCase& op_case, const Op& op,
   PreparedOp prepared(registry, op, inputs, {.place = options.place});
   prepared.Load(inputs, 0xFF);
   prepared.Run();
+  prepared.Wait();
   ++report->runs;
   op_case.check(rounded, OutputArrays(op_case, prepared.Outputs()));
 }

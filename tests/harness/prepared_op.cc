@@ -135,6 +135,10 @@ PreparedOp::PreparedOp(const OpRegistry& registry, const Op& op, const NamedTens
     derived_.push_back(NewBlock(form.bytes));
     context_.derived_forms.push_back(derived_.back()->data());
   }
+  if (!device_.place.is_cpu()) {
+    fault_ = NewBlock(sizeof(uint64_t));
+    context_.fault = static_cast<uint64_t*>(fault_->data());
+  }
   context_.device_context = &device_;
   context_.seed = &seed_;
   context_.step = &step_;
@@ -232,6 +236,7 @@ void PreparedOp::LoadFewerRows(const NamedTensors& inputs, unsigned char poison)
 
 void PreparedOp::Load(const NamedTensors& inputs, unsigned char poison) {
   poison_ = poison;
+  if (fault_ != nullptr) fault_->Fill(0xFF);
   for (Argument& output : outputs_) {
     if (output.dynamic) {
       output.tensor = Tensor();
@@ -277,7 +282,11 @@ void PreparedOp::TakeInputAway(const std::string& name) {
 void PreparedOp::Run() { kernel_->Run(context_); }
 
 void PreparedOp::Wait() const {
-  if (!device_.place.is_cpu()) WaitForStream(device_.stream);
+  if (fault_ == nullptr) return;
+  WaitForStream(device_.stream);
+  uint64_t word = kNoDataFault;
+  CopyBytes(&word, Place::Cpu(), context_.fault, device_.place, sizeof(word));
+  if (word != kNoDataFault) kernel_->ThrowFault(DataFaultOf(word));
 }
 
 NamedTensors PreparedOp::Outputs() const {
@@ -320,6 +329,7 @@ std::vector<std::string> PreparedOp::Faults() const {
   for (size_t i = 0; i < workspaces_.size(); ++i) {
     check_guards(*workspaces_[i], StrCat("workspace ", i));
   }
+  if (fault_ != nullptr) check_guards(*fault_, "the fault");
   for (size_t i = 0; i < derived_.size(); ++i) {
     check_guards(*derived_[i], StrCat("derived form ", i));
   }

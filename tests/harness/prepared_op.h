@@ -67,7 +67,8 @@ class PreparedOp {
   void TakeInputAway(const std::string& name);
   // Runs the kernel. On a device, only issues it.
   void Run();
-  // Waits until what was issued is done.
+  // Waits until what was issued is done. Throws the kernel's Error for data that it refused on a
+  // device.
   void Wait() const;
   // Returns plain copies of the outputs.
   NamedTensors Outputs() const;
@@ -107,6 +108,7 @@ class PreparedOp {
   std::deque<Argument> outputs_;
   std::vector<GuardedBlock*> workspaces_;
   std::vector<GuardedBlock*> derived_;
+  GuardedBlock* fault_ = nullptr;  // on a device: KernelContext::fault
   std::vector<DerivedForm> derived_forms_;
   unsigned char poison_ = 0;  // of the last Load
   std::unique_ptr<Kernel> kernel_;
