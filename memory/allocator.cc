@@ -3,6 +3,7 @@
 #include "framework/base/error.h"
 #include "memory/cpu_allocator.h"
 #include "memory/cuda_allocator.h"
+#include "memory/device.h"
 
 namespace skiff {
 
@@ -11,7 +12,7 @@ Allocator& AllocatorOf(Place place) {
     SKIFF_ENFORCE(place.index == 0, kInvalidArgument, "there is no place cpu:", place.index);
     return CpuAllocator();
   }
-  return CudaAllocatorOf(place.index);
+  return DeviceOf(place).allocator();
 }
 
 Allocator& PinnedAllocator() { return CudaPinnedAllocator(); }

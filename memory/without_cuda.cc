@@ -1,7 +1,7 @@
-// Replaces cuda_allocator.cc and cuda_copy.cc in a build without CUDA: every function throws.
+// Replaces cuda_allocator.cc and cuda_device.cc in a build without CUDA: every function throws.
 #include "framework/base/error.h"
 #include "memory/cuda_allocator.h"
-#include "memory/cuda_copy.h"
+#include "memory/cuda_device.h"
 
 namespace skiff {
 
@@ -13,13 +13,8 @@ Allocator& CudaPinnedAllocator() {
   Throw(ErrorCode::kFailedPrecondition, "pinned memory: built without CUDA");
 }
 
-void CopyBytes(void*, Place to_place, const void*, Place from_place, size_t) {
-  Throw(ErrorCode::kFailedPrecondition, "copy from ", from_place, " to ", to_place,
-        ": built without CUDA");
-}
-
-void WaitForStream(void*) {
-  Throw(ErrorCode::kFailedPrecondition, "wait for a stream: built without CUDA");
+Device& CudaDeviceOf(int32_t index) {
+  Throw(ErrorCode::kFailedPrecondition, "place ", Place::Cuda(index), ": built without CUDA");
 }
 
 }  // namespace skiff

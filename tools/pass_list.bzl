@@ -42,6 +42,7 @@ def pass_tests(name, pipelines, exclude = []):
             deps = [
                 "//framework/executor",
                 "//framework/transpiler",
+                "//tests/harness:emulated_device",
                 "//tests/harness:error_text",
                 "//tests/harness:temp_directory",
                 "//tests/harness:thread_count",

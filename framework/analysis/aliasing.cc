@@ -45,7 +45,7 @@ bool MayShareStorage(const PlanValue& a, const PlanValue& b) {
   const auto is_free = [](const PlanValue& value) {
     return value.storage == Storage::kArena && !value.is_alone;
   };
-  return StorageBytes(a) == StorageBytes(b) && a.meta.dtype == b.meta.dtype &&
+  return a.place == b.place && StorageBytes(a) == StorageBytes(b) && a.meta.dtype == b.meta.dtype &&
          a.meta.layout == b.meta.layout && is_free(a) && is_free(b);
 }
 

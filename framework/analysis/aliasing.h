@@ -18,7 +18,7 @@ InputOutputPairs InPlacePairs(const Plan& plan, const Instruction& instruction);
 // reads the input, as long as nothing writes there.
 InputOutputPairs ViewPairs(const Plan& plan, const Instruction& instruction);
 
-// Returns whether two values may share storage at all: both are in the arena, have equal bytes,
+// Returns whether two values may share storage at all: both are in one arena, have equal bytes,
 // dtype and layout, and neither is_alone.
 bool MayShareStorage(const PlanValue& a, const PlanValue& b);
 

@@ -45,6 +45,7 @@ std::vector<int64_t> LiveBytes(const Plan& plan) {
   for (const ValueId value : plan.ids()) {
     const Life& life = lives[value];
     if (plan[value].storage != Storage::kArena || life.first < 0) continue;
+    if (plan[value].place != plan.place) continue;
     bytes[static_cast<size_t>(life.first)] += StorageBytes(plan[value]);
     bytes[static_cast<size_t>(life.last) + 1] -= StorageBytes(plan[value]);
   }
@@ -52,6 +53,7 @@ std::vector<int64_t> LiveBytes(const Plan& plan) {
   bytes.resize(plan.instructions.size());
   std::partial_sum(bytes.begin(), bytes.end(), bytes.begin());
   for (size_t i = 0; i < bytes.size(); ++i) {
+    if (plan.instructions[i].place != plan.place) continue;
     const std::vector<int64_t>& workspaces = plan.instructions[i].workspace_bytes;
     bytes[i] = std::accumulate(workspaces.begin(), workspaces.end(), bytes[i]);
   }

@@ -65,6 +65,7 @@ MemoryReport ReportMemory(const Plan& plan) {
       const Life& life = lives[output];
       // An alias takes no memory of its own; its root is in the report.
       if (value.storage != Storage::kArena || value.alias_of) continue;
+      if (value.place != plan.place) continue;
       PlannedBuffer block = BlockWrittenBy(instruction);
       block.variable = value.name;
       block.bytes = StorageBytes(value);
@@ -73,7 +74,8 @@ MemoryReport ReportMemory(const Plan& plan) {
       block.last = life.last;
       report.blocks.push_back(std::move(block));
     }
-    for (size_t j = 0; j < instruction.workspace_bytes.size(); ++j) {
+    const bool is_here = instruction.place == plan.place;
+    for (size_t j = 0; is_here && j < instruction.workspace_bytes.size(); ++j) {
       PlannedBuffer block = BlockWrittenBy(instruction);
       block.bytes = instruction.workspace_bytes[j];
       if (j < instruction.workspace_offsets.size()) block.offset = instruction.workspace_offsets[j];

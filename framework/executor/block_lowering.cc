@@ -9,7 +9,6 @@
 #include "framework/executor/loop_lowering.h"
 #include "framework/executor/row_counts.h"
 #include "framework/ir/op_role.h"
-#include "framework/op/host_slots.h"
 #include "framework/op/var_meta.h"
 #include "framework/tensor/dims_agree.h"
 
@@ -53,7 +52,24 @@ const Var* BlockLowering::FindVar(const std::string& name) const {
 }
 
 ValueId BlockLowering::AddValue(const std::string& name, const TensorMeta& meta, Storage storage) {
-  return plan_.values.Add({.name = name, .meta = meta, .storage = storage, .alias_of = {}});
+  return plan_.values.Add({.name = name,
+                           .meta = meta,
+                           .storage = storage,
+                           .place = PlaceOfValue(name, meta, storage),
+                           .alias_of = {}});
+}
+
+// Returns the place of a value. The placement pass moves those in the arena to where their writers
+// run.
+Place BlockLowering::PlaceOfValue(const std::string& name, const TensorMeta& meta,
+                                  Storage storage) const {
+  const bool is_of_host =
+      meta.is_array || storage == Storage::kFeed || storage == Storage::kMade;
+  if (is_of_host) return Place::Cpu();
+  // A body sees what the plan around it makes of the scope.
+  if (storage != Storage::kScope || capture_ != nullptr) return plan_.place;
+  const Tensor* held = inputs_.scope.Find(name);
+  return held == nullptr ? plan_.place : held->place();
 }
 
 void BlockLowering::AddFeed(const std::string& name, ValueId value) {
@@ -120,25 +136,6 @@ void BlockLowering::CheckHeld(const Var& var, const Tensor& tensor) const {
                 Join(var.dims, ", "), "]");
 }
 
-// Returns the place of a scope variable's tensor, and for any other value the place on which the
-// program runs.
-Place BlockLowering::PlaceOfValue(ValueId value) const {
-  const PlanValue& found = ValueOf(value);
-  const Tensor* held = found.storage == Storage::kScope ? inputs_.scope.Find(found.name) : nullptr;
-  return held == nullptr ? plan_.place : held->place();
-}
-
-void BlockLowering::CheckPlace(ValueId value, const std::string& slot, Place expected) const {
-  if (!value) return;
-  const Place found = PlaceOfValue(value);
-  const std::string& name = ValueOf(value).name;
-  SKIFF_ENFORCE(found == expected || expected != plan_.place, kFailedPrecondition, "variable \"",
-                name, "\" is on ", found, ", the program runs on ", plan_.place);
-  SKIFF_ENFORCE(found == expected, kFailedPrecondition, slot, " \"", name, "\" is on ", found,
-                ", expected ", expected, ": the op has ", kOnHostAttr,
-                " = true, so that it computes in host memory");
-}
-
 void BlockLowering::AddOp(const Op& op, size_t position) {
   if (op.type == "feed") return CheckFeeds(op);
   if (op.type == "fetch") return;
@@ -149,7 +146,6 @@ void BlockLowering::AddOp(const Op& op, size_t position) {
   // Inputs were read first, so an op that reads and writes one name reads the old value.
   DefineOutputs(op, def, &instruction);
   std::vector<Instruction> copies = WriteScopeOutOfPlace(op, def, &instruction);
-  CheckOutputPlaces(op, def, instruction);
   const std::vector<std::string> names = OutputOrder(def, op);
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i] == kEmptyVarName) continue;
@@ -174,12 +170,9 @@ Instruction BlockLowering::ReadInputs(const Op& op, const OpDef& def, size_t pos
   instruction.def = &def;
   instruction.block = block_->index();
   instruction.position = position;
+  instruction.place = plan_.place;
   for (const SlotDef& slot : def.inputs) {
-    const Place place = PlaceOfSlot(def, op, slot.name, plan_.place);
-    for (const std::string& name : op.Input(slot.name)) {
-      instruction.inputs.push_back(Read(name));
-      CheckPlace(instruction.inputs.back(), slot.name, place);
-    }
+    for (const std::string& name : op.Input(slot.name)) instruction.inputs.push_back(Read(name));
   }
   instruction.reads_data = ReadsData(def, op);
   // The op that sets the rows must have run, even if only these are read. The gradient half knows
@@ -328,17 +321,6 @@ ValueId BlockLowering::WriteArray(const OpDef& def, const std::string& name,
   return AddValue(ArrayName(name), element, Storage::kScope);
 }
 
-void BlockLowering::CheckOutputPlaces(const Op& op, const OpDef& def,
-                                      const Instruction& instruction) const {
-  size_t output = 0;
-  for (const SlotDef& slot : def.outputs) {
-    const Place place = PlaceOfSlot(def, op, slot.name, plan_.place);
-    for (size_t i = 0; i < op.Output(slot.name).size(); ++i) {
-      CheckPlace(instruction.outputs[output++], slot.name, place);
-    }
-  }
-}
-
 ValueId BlockLowering::Define(const OpDef& def, const std::string& name, const TensorMeta& meta) {
   if (meta.is_array) return WriteArray(def, name, meta);
   const Var* var = FindVar(name);
@@ -414,6 +396,7 @@ std::vector<Instruction> BlockLowering::WriteScopeOutOfPlace(const Op& op, const
     copy.def = &def;
     copy.block = instruction->block;
     copy.position = instruction->position;
+    copy.place = plan_.place;
     copy.inputs = {aside};
     copy.outputs = {output};
     copy.reads_data = {true};
@@ -437,6 +420,7 @@ ValueId BlockLowering::AppendCopy(const Op& op, const OpDef& def, size_t positio
   copy.def = &def;
   copy.block = block_->index();
   copy.position = position;
+  copy.place = plan_.place;
   copy.inputs = {from};
   copy.outputs = {to};
   copy.reads_data = {true};

@@ -83,12 +83,10 @@ class BlockLowering {
  private:
   // Throws an Error unless the scope holds what the program declares.
   void CheckHeld(const Var& var, const Tensor& tensor) const;
-  Place PlaceOfValue(ValueId value) const;
-  void CheckPlace(ValueId value, const std::string& slot, Place expected) const;
+  Place PlaceOfValue(const std::string& name, const TensorMeta& meta, Storage storage) const;
   void CheckFeeds(const Op& op) const;
   Instruction ReadInputs(const Op& op, const OpDef& def, size_t position);
   void DefineOutputs(const Op& op, const OpDef& def, Instruction* instruction);
-  void CheckOutputPlaces(const Op& op, const OpDef& def, const Instruction& instruction) const;
   ValueId Define(const OpDef& def, const std::string& name, const TensorMeta& meta);
   // Gives a gradient whose rows depend on data those of its forward variable.
   void TakeForwardRows(const std::string& gradient, TensorMeta* meta);

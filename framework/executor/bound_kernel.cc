@@ -27,11 +27,11 @@ BoundKernel::BoundKernel(PreparedKernel kernel, const std::vector<int64_t>& work
         i < planned.workspace_bytes.size() && workspace_bytes_[i] <= planned.workspace_bytes[i];
     own_workspaces_.push_back(
         fits ? nullptr
-             : std::make_unique<Buffer>(AllocatorOf(plan.place), workspace_bytes_[i],
+             : std::make_unique<Buffer>(AllocatorOf(planned.place), workspace_bytes_[i],
                                         AllocationOptions{.tag = MemoryTag::kArena}));
   }
   PlaceWorkspaces();
-  context_.device_context = &state->device;
+  context_.device_context = planned.place.is_cpu() ? &state->host : &state->device;
   context_.seed = &state->seed;
   context_.step = &state->step;
   context_.op_id = op_id;
@@ -43,7 +43,7 @@ void BoundKernel::PlaceWorkspaces() {
   context_.workspaces.clear();
   for (size_t i = 0; i < workspace_bytes_.size(); ++i) {
     context_.workspaces.push_back(own_workspaces_[i] == nullptr
-                                      ? values_.InArena(planned_.workspace_offsets[i])
+                                      ? values_.InArena(planned_.place, planned_.workspace_offsets[i])
                                       : own_workspaces_[i]->data());
   }
 }

@@ -18,7 +18,8 @@ namespace skiff {
 
 // What all kernels of a run read.
 struct RunState {
-  DeviceContext device;
+  DeviceContext device;  // of the program's place
+  DeviceContext host;
   uint64_t seed = 0;
   uint64_t step = 0;
 };
@@ -37,6 +38,8 @@ class BoundKernel {
   bool takes_fewer_rows() const { return kernel_.kernel->TakesFewerRows(); }
   int64_t kept_bytes() const { return derived_ ? derived_->kept_bytes() : 0; }
 
+  // Tells the kernel where to note data that it refuses (KernelContext::fault).
+  void SetFault(uint64_t* word) { context_.fault = word; }
   // Must follow when the address of an argument has changed, or that of the arena.
   void Bind() { kernel_.kernel->Bind(context_); }
   void FollowArena();

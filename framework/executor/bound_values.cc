@@ -16,8 +16,7 @@ namespace skiff {
 // The tables never grow after this, and entries of the scope have stable addresses.
 BoundValues::BoundValues(const Plan& plan, Scope* scope, std::shared_ptr<SharedArena> arena)
     : ValueTensors(plan.values.size()), plan_(plan), scope_(*scope), arena_(std::move(arena)) {
-  arena_->Reserve(plan.planned_bytes);
-  memory_ = arena_->memory();
+  ReserveArenas();
   try {
     // First, since FindMutable below must find the reserved tensors, too.
     ReservePersistables();
@@ -30,7 +29,8 @@ BoundValues::BoundValues(const Plan& plan, Scope* scope, std::shared_ptr<SharedA
         const int64_t offset = plan[plan.StorageOf(id)].offset;
         if (offset < 0) continue;  // nothing writes it any more
         tensors_[id] =
-            Tensor(value.meta.shape, value.meta.dtype, memory_, offset, value.meta.layout);
+            Tensor(value.meta.shape, value.meta.dtype, MemoryOf(value.place), offset,
+                   value.meta.layout);
       }
     }
     BindStacks();
@@ -58,16 +58,26 @@ void BoundValues::ClearArrays() const {
   }
 }
 
+bool BoundValues::ReserveArenas() {
+  arena_->Reserve(plan_.place, plan_.planned_bytes);
+  arena_->Reserve(Place::Cpu(), plan_.host_planned_bytes);
+  const std::shared_ptr<Buffer>& memory = arena_->memory(plan_.place);
+  const std::shared_ptr<Buffer>& host_memory = arena_->memory(Place::Cpu());
+  if (memory_ == memory && host_memory_ == host_memory) return false;
+  memory_ = memory;
+  host_memory_ = host_memory;
+  return true;
+}
+
 bool BoundValues::FollowArena() {
-  arena_->Reserve(plan_.planned_bytes);
-  if (memory_ == arena_->memory()) return false;
-  memory_ = arena_->memory();
+  if (!ReserveArenas()) return false;
   for (const ValueId id : plan_.ids()) {
     Tensor& tensor = tensors_[id];
     if (plan_[id].storage != Storage::kArena || !tensor.has_data()) continue;
     std::shared_ptr<const LoD> lod = tensor.shared_lod();
     tensor =
-        Tensor(tensor.shape(), tensor.dtype(), memory_, tensor.offset_bytes(), tensor.layout());
+        Tensor(tensor.shape(), tensor.dtype(), MemoryOf(plan_[id].place), tensor.offset_bytes(),
+               tensor.layout());
     tensor.ShareLoD(std::move(lod));
   }
   return true;
@@ -99,11 +109,11 @@ void BoundValues::ReservePersistables() {
                     "the scope holds a tensor named \"", value.name,
                     "\", which is an array of the program: expected another name");
       if (known != nullptr) continue;
-      scope_.Reserve(value.name, Tensor::OfArray(std::make_shared<TensorArray>(plan_.place)));
+      scope_.Reserve(value.name, Tensor::OfArray(std::make_shared<TensorArray>(Place::Cpu())));
       continue;
     }
     if (scope_.Find(value.name) != nullptr) continue;
-    Tensor tensor(value.meta.shape, value.meta.dtype, plan_.place);
+    Tensor tensor(value.meta.shape, value.meta.dtype, value.place);
     hidden_.push_back({value.name, tensor.buffer()});
     scope_.Reserve(value.name, std::move(tensor));
   }

@@ -27,8 +27,8 @@ class ValueTensors {
   // Returns the value's tensor, or nullptr if there is no value. The address is stable; the tensor
   // of a feed has no data until it is fed.
   Tensor* Of(ValueId value) const { return value ? tensor_of_[value] : nullptr; }
-  // Returns the address of an arena offset.
-  virtual void* InArena(int64_t offset) const = 0;
+  // Returns the address of an offset in the arena of a place.
+  virtual void* InArena(Place place, int64_t offset) const = 0;
   // Notes that a kernel writes the tensor of a scope value in the background.
   virtual void SetPending(ValueId value, PendingWrites* pending) = 0;
 
@@ -47,10 +47,10 @@ class BoundValues final : public ValueTensors {
   // Erases hidden persistables.
   ~BoundValues() override;
 
-  void* InArena(int64_t offset) const override {
-    return static_cast<char*>(memory_->data()) + offset;
+  void* InArena(Place place, int64_t offset) const override {
+    return static_cast<char*>(MemoryOf(place)->data()) + offset;
   }
-  // Follows the arena to where another plan's needs have moved it. Returns whether it has moved:
+  // Follows the arenas to where another plan's needs have moved them. Returns whether one has moved:
   // all addresses in it are others then. Tensors keep their rows.
   bool FollowArena();
 
@@ -77,6 +77,11 @@ class BoundValues final : public ValueTensors {
     std::shared_ptr<Buffer> buffer;
   };
 
+  const std::shared_ptr<Buffer>& MemoryOf(Place place) const {
+    return place.is_cpu() ? host_memory_ : memory_;
+  }
+  // Makes the arenas large enough. Returns whether one has moved.
+  bool ReserveArenas();
   void ReservePersistables();
   // Lets loops stack to arrays that all plans share.
   void BindStacks();
@@ -84,7 +89,9 @@ class BoundValues final : public ValueTensors {
   const Plan& plan_;
   Scope& scope_;
   ArenaUse arena_;
-  std::shared_ptr<Buffer> memory_;  // the arena's, as the tensors know it
+  // The arenas', as the tensors know them. On the CPU there is only one.
+  std::shared_ptr<Buffer> memory_;
+  std::shared_ptr<Buffer> host_memory_;
   std::vector<Hidden> hidden_;
   std::vector<Hidden> revealed_;  // by the last Reveal
   std::map<std::string, const Tensor*> written_;

@@ -19,7 +19,7 @@ DerivedForms::DerivedForms(const Plan& plan, const Instruction& instruction,
     } else if (request.is_of_loop) {
       form.loop_bytes = request.form.bytes;
     } else {
-      form.storage = std::make_unique<Buffer>(AllocatorOf(plan.place), request.form.bytes,
+      form.storage = std::make_unique<Buffer>(AllocatorOf(instruction.place), request.form.bytes,
                                               AllocationOptions{.tag = MemoryTag::kDerivedForm});
       form.data = form.storage->data();
       for (const int input : request.form.inputs) {

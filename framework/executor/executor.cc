@@ -19,6 +19,7 @@
 #include "framework/executor/flat_scope.h"
 #include "framework/executor/lowering.h"
 #include "framework/executor/prepared_plan.h"
+#include "framework/executor/scope_places.h"
 #include "framework/executor/storage.h"
 #include "framework/ir/op_role.h"
 
@@ -31,14 +32,14 @@ std::shared_ptr<const LoDGroup> GroupOf(const Tensor& feed) {
   return std::make_shared<const LoDGroup>(LoDGroup{.offsets = feed.lod()});
 }
 
-void CheckFeeds(const FeedList& feeds, Place place) {
+void CheckFeeds(const FeedList& feeds) {
   for (const auto& [name, tensor] : feeds) {
     SKIFF_ENFORCE(tensor.has_data(), kInvalidArgument, "feed \"", name,
                   "\": the tensor has no data");
     SKIFF_ENFORCE(tensor.layout().is_plain(), kInvalidArgument, "feed \"", name, "\": layout ",
                   tensor.layout(), " given, plain expected");
-    SKIFF_ENFORCE(tensor.place() == place, kInvalidArgument, "feed \"", name,
-                  "\": the tensor is on ", tensor.place(), ", the program runs on ", place);
+    SKIFF_ENFORCE(tensor.place().is_cpu(), kInvalidArgument, "feed \"", name,
+                  "\": the tensor is on ", tensor.place(), ", expected one on the CPU");
   }
 }
 
@@ -133,7 +134,7 @@ struct CompiledProgram::State {
   // scope's storage has moved since.
   std::shared_ptr<PreparedPlan> PlanFor(const FeedList& feeds, const FetchList& fetches,
                                         size_t first_op = 0) {
-    Flatten();
+    ArrangeScope();
     // A stale plan can never become current again, but it holds memory. So it goes before another
     // one is made.
     std::erase_if(plans, [](const CachedPlan& plan) { return !plan.prepared->is_current(); });
@@ -289,14 +290,16 @@ struct CompiledProgram::State {
     return std::ranges::any_of(feeds, [](const auto& feed) { return feed.second.lod != nullptr; });
   }
 
-  // Does nothing unless the scope's storage has moved or it has other variables. Must come before a
-  // plan is made: moving tensors advances the scope's generation, which would make that plan stale
-  // at once.
-  void Flatten() {
+  // Moves variables of the scope to the places and flat buffers where the program wants them. Does
+  // nothing unless the scope's storage has moved or it has other variables. Must come before a plan
+  // is made: moving tensors advances the scope's generation, which would make that plan stale at
+  // once.
+  void ArrangeScope() {
     const auto state_of_scope = [this] { return std::pair(scope->generation(), scope->size()); };
-    if (state_of_scope() == flattened) return;
+    if (state_of_scope() == arranged) return;
+    MoveToPlaces(*registry, *program, place, scope);
     flat_scope.Flatten(*registry, *program, options.memory.flat_alignment_bytes, scope);
-    flattened = state_of_scope();
+    arranged = state_of_scope();
   }
 
   std::shared_ptr<PreparedPlan> Prepare(const Request& request) {
@@ -461,6 +464,7 @@ struct CompiledProgram::State {
             .scope = scope,
             .forced_kernels = options.kernels,
             .tuner = options.tuner.get(),
+            .link = link,
             .arena = arena,
             .statistics = preparation,
             .counts = request.counts,
@@ -479,9 +483,10 @@ struct CompiledProgram::State {
   bool trains = false;
   std::vector<PassReport> reports;
   FlatScope flat_scope;
-  // Generation and number of variables of the scope after the last Flatten.
-  std::pair<uint64_t, size_t> flattened = {std::numeric_limits<uint64_t>::max(), 0};
-  std::list<CachedPlan> plans;  // most recently used first
+  // Generation and number of variables of the scope after the last ArrangeScope.
+  std::pair<uint64_t, size_t> arranged = {std::numeric_limits<uint64_t>::max(), 0};
+  std::shared_ptr<DeviceLink> link;  // to the device of `place`; nullptr on the CPU
+  std::list<CachedPlan> plans;       // most recently used first
   std::shared_ptr<SharedArena> arena;
   std::shared_ptr<PreparationStatistics> preparation = std::make_shared<PreparationStatistics>();
   std::set<ExactPlan> exact_plans;
@@ -504,7 +509,7 @@ void BoundProgram::CheckCurrent() const {
 }
 
 bool BoundProgram::Feed(const FeedList& feeds) {
-  CheckFeeds(feeds, plan().place);
+  CheckFeeds(feeds);
   return is_current() && binding_->prepared->BindFeeds(feeds);
 }
 
@@ -542,15 +547,15 @@ CompiledProgram& CompiledProgram::operator=(CompiledProgram&&) noexcept = defaul
 CompiledProgram::~CompiledProgram() = default;
 
 std::vector<Tensor> CompiledProgram::Run(const FeedList& feeds, const FetchList& fetches) {
-  CheckFeeds(feeds, state_->place);
+  CheckFeeds(feeds);
   const std::shared_ptr<PreparedPlan> first = state_->PlanFor(feeds, fetches);
   const OneRun run(first.get());
   return state_->RunSegments(first, fetches, [](PreparedPlan& plan) { plan.Run(); })->TakeFetches();
 }
 
 BoundProgram CompiledProgram::Bind(const FeedList& feeds, const FetchList& fetches) {
-  CheckFeeds(feeds, state_->place);
-  state_->Flatten();
+  CheckFeeds(feeds);
+  state_->ArrangeScope();
   // A plan of its own: another Bind or Run would move its feeds.
   return BoundProgram(std::make_shared<BoundProgram::Binding>(
       BoundProgram::Binding{state_->MakePlanFor(feeds, fetches), state_, fetches}));
@@ -569,6 +574,7 @@ Executor::Executor(Place place, Scope* scope, const OpRegistry* registry)
   // The step counter may be in a borrowed scope already, for example from a checkpoint. Then
   // training goes on from there.
   AllocatorOf(place);  // throws for a place that isn't there
+  if (!place.is_cpu()) link_ = std::make_shared<DeviceLink>(place);
   if (scope_->Find(kStepCounterName) == nullptr) {
     scope_->Set(kStepCounterName, Tensor::FromValues<int64_t>({1}, {0}));
   }
@@ -594,7 +600,8 @@ CompiledProgram Executor::Compile(const Program& program, const CompileOptions& 
   state->place = place_;
   state->scope = scope_;
   state->options = options;
-  state->arena = std::make_shared<SharedArena>(place_);
+  state->link = link_;
+  state->arena = std::make_shared<SharedArena>(link_);
   state->trains = HasOptimizerOps(program);
   // Errors name an op by its place in the user's program, so the places are noted before passes
   // move ops.

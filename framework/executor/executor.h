@@ -10,6 +10,12 @@
 //   BoundProgram bound = step.Bind({{"x", x}, {"y", y}}, {"loss"});
 //   for (…) { /* refill x and y in place */ bound.Step(); bound.fetch(0).Item<float>(); }
 //
+// On a device, feeds and fetches are on the CPU all the same, and the run is over when Run or Step
+// returns. Variables of the scope that are elsewhere move to the device when a program runs that
+// uses them, but for those that the program keeps on the CPU (PlaceOfSlot). An op without a kernel
+// for the device runs on the CPU, with copies of its arguments to and fro; OpsOnHost
+// (framework/analysis/ops_on_host.h) tells which these are.
+//
 // While values of the scope are replaced (ReplacedValues), a run of a program with optimizer ops,
 // or one that writes such a variable, throws an Error (kFailedPrecondition).
 //
@@ -72,6 +78,7 @@ struct PlanStatistics {
   int64_t rollback_bytes = 0;     // copies of persistables, for when an op fails
   int64_t instructions = 0;
   int64_t layout_copies = 0;
+  int64_t transfers = 0;  // copies between places
 };
 
 // What a compiled program has spent on making plans and preparing kernels.
@@ -89,6 +96,7 @@ struct InstructionTime {
   double seconds = 0;
 };
 
+class DeviceLink;
 class PreparedPlan;
 
 // A program with its feeds and fetches bound to storage, on a plan of its own. Copies share it.
@@ -104,8 +112,7 @@ class BoundProgram {
   // as long as they round up to the same capacity. Otherwise changes nothing; Bind makes another
   // plan. Allocates nothing, unless a kernel that fixes its rows must be prepared for others
   // (PreparationStatistics counts them). Throws an Error if a feed shares its memory with a
-  // variable that steps write, has no data, or is on another place, and what preparing a kernel
-  // throws; steps then need other feeds first.
+  // variable that steps write, has no data, or isn't on the CPU, and what preparing a kernel throws; steps then need other feeds first.
   bool Feed(const FeedList& feeds);
   // Runs the program once. Errors name op, block and creation site. Allocates nothing, unless
   // shapes depend on data: the plan then goes as far as the shapes are known, and each step looks
@@ -179,6 +186,7 @@ class Executor {
 
  private:
   Place place_;
+  std::shared_ptr<DeviceLink> link_;  // to the device; nullptr on the CPU
   std::unique_ptr<Scope> owned_scope_;
   Scope* scope_;
   const OpRegistry* registry_;

@@ -71,7 +71,9 @@ class LoopBatch {
   class Values final : public ValueTensors {
    public:
     Values(const Plan& body, const BatchLayout& layout, ValueTensors* outer);
-    void* InArena(int64_t offset) const override { return outer_.InArena(offset); }
+    void* InArena(Place place, int64_t offset) const override {
+      return outer_.InArena(place, offset);
+    }
     void SetPending(ValueId value, PendingWrites* pending) override {
       outer_.SetPending(value, pending);
     }

@@ -151,7 +151,7 @@ class BodyTensors final : public ValueTensors {
     for (auto& [name, array] : own_arrays_) array.array()->Clear();
   }
 
-  void* InArena(int64_t offset) const override { return memory_ + offset; }
+  void* InArena(skiff::Place, int64_t offset) const override { return memory_ + offset; }
 
   void SetPending(ValueId value, PendingWrites*) override {
     Throw(ErrorCode::kUnimplemented, "\"", body_[value].name,
@@ -843,9 +843,6 @@ std::unique_ptr<LoopRows> RowsOf(const KernelSelection& selection, const Instruc
 
 std::unique_ptr<Kernel> PrepareLoop(const KernelSelection& selection, Instruction* instruction) {
   auto loop = std::make_shared<Loop>(*instruction->loop);
-  SKIFF_ENFORCE(loop->body.place.is_cpu(), kUnimplemented,
-                "loops and branches run on the CPU only: ", "the program runs on ",
-                loop->body.place);
   std::unique_ptr<LoopRows> rows = RowsOf(selection, *instruction, *loop);
   KernelSelection of_body = selection;
   of_body.is_body = true;

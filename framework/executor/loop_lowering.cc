@@ -41,6 +41,13 @@ Shape WithFirstDim(int64_t dim, const Shape& shape) {
   return Shape(dims);
 }
 
+// Loops and their bodies run on the CPU, whatever place the program has.
+LoweringInputs OnHost(LoweringInputs inputs) {
+  inputs.place = Place::Cpu();
+  inputs.gradients.clear();
+  return inputs;
+}
+
 // A gradient op in a block.
 struct FoundOp {
   const Block* block = nullptr;
@@ -59,7 +66,8 @@ class LoopLowering {
         slots_(SlotsOf(kind_)),
         forward_(BlockOf(op)),
         gradient_(FindGradient()),
-        line_(outer->inputs(), forward_,
+        body_inputs_(OnHost(outer->inputs())),
+        line_(body_inputs_, forward_,
               [this](const std::string& name) { return Capture(name); }) {
     if (gradient_.op != nullptr) line_.SetGradientBlock(&BlockOf(*gradient_.op));
   }
@@ -974,6 +982,7 @@ class LoopLowering {
   const BlockSlots slots_;
   const Block& forward_;
   const FoundOp gradient_;
+  const LoweringInputs body_inputs_;
   BlockLowering line_;
   bool in_gradient_ = false;
   size_t first_value_of_half_ = 0;

@@ -100,8 +100,8 @@ struct LoweringInputs {
 //
 // Throws an Error for a feed that the program doesn't know, or that it overwrites before reading
 // it; for a feed whose dtype, LoD level or shape its variable doesn't admit; for a variable that is
-// read before it is written, or that the scope holds in another shape, dtype or place than the
-// program says; for a fetch that nothing writes; and for whatever a shape rule finds. It names op,
+// read before it is written, or that the scope holds in another shape or dtype than the program
+// says; for a fetch that nothing writes; and for whatever a shape rule finds. It names op,
 // block, creation site and the op's place in the program.
 Segment LowerSegment(const LoweringInputs& inputs, const Program& program,
                      const std::vector<std::pair<std::string, TensorMeta>>& feeds,

@@ -11,6 +11,7 @@
 #include "framework/base/error.h"
 #include "framework/executor/fused_kernel.h"
 #include "framework/executor/loop_kernel.h"
+#include "framework/executor/transfer.h"
 #include "framework/op/kernel_choice.h"
 #include "framework/tensor/layout_copy.h"
 #include "framework/tuning/kernel_tuner.h"
@@ -33,6 +34,9 @@ class KernelPreparation {
 
  private:
   PreparedKernel PrepareAny(Instruction* instruction) const {
+    if (instruction->kind == InstructionKind::kCopy && !IsBetweenHosts(*instruction)) {
+      return {.kernel = MakeTransfer(selection_.link)};
+    }
     if (instruction->kind == InstructionKind::kCopy) {
       return {.kernel = MakeRowsKernel([](const KernelContext& context) {
                 CopyBetweenLayouts(context.input(0), &context.output(0));
@@ -54,6 +58,10 @@ class KernelPreparation {
     instruction->workspace_bytes = context.workspace_bytes();
     prepared.derived = RequestDerived(context.derived_forms(), instruction);
     return prepared;
+  }
+
+  bool IsBetweenHosts(const Instruction& copy) const {
+    return plan_[copy.inputs[0]].place.is_cpu() && plan_[copy.outputs[0]].place.is_cpu();
   }
 
   const KernelDef& Choose(const Instruction& instruction, const OpContext& context) const {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "framework/executor/device_link.h"
 #include "framework/op/kernel.h"
 #include "framework/op/registry.h"
 #include "framework/plan/plan.h"
@@ -40,6 +41,7 @@ struct KernelSelection {
   bool rows_vary = false;        // PrepareContext::rows_vary
   // Returns whether the rows of a value differ from run to run, for the bodies of loops. Empty: no.
   std::function<bool(ValueId)> varies = {};
+  DeviceLink* link = nullptr;  // of a plan on a device; must outlive the kernels
   bool is_body = false;    // whether the plan is the body of a loop
   Scope* scope = nullptr;  // for the bodies of loops
   bool trains = false;     // whether runs advance the step counter

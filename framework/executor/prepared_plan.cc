@@ -24,6 +24,12 @@
 namespace skiff {
 namespace {
 
+// Returns whether the host itself reads or writes values of the plan to run the instruction.
+bool RunsOnHost(const Plan& plan, const Instruction& instruction) {
+  if (instruction.kind != InstructionKind::kCopy) return instruction.place.is_cpu();
+  return plan[instruction.inputs[0]].place.is_cpu() && plan[instruction.outputs[0]].place.is_cpu();
+}
+
 // A generation that no scope reaches.
 constexpr uint64_t kNeverCurrent = std::numeric_limits<uint64_t>::max();
 
@@ -50,10 +56,12 @@ PreparedPlan::PreparedPlan(Segment segment, const Inputs& inputs)
       scope_(*inputs.scope),
       trains_(inputs.trains),
       poisons_(inputs.poison_dead_memory && plan_.place.is_cpu()),
+      link_(inputs.link),
       arena_(inputs.arena),
       statistics_(inputs.statistics),
       shapes_(plan_, inputs.counts),
-      state_{.device = {plan_.place, nullptr}, .seed = inputs.program->seed} {
+      state_{.device = {plan_.place, link_ == nullptr ? nullptr : link_->stream().handle()},
+             .seed = inputs.program->seed} {
   std::vector<PreparedKernel> kernels =
       PrepareKernels(Selection(inputs.forced_kernels, inputs.tuner, inputs.rows_vary), &plan_);
   statistics_->kernels += static_cast<int64_t>(kernels.size());
@@ -61,6 +69,15 @@ PreparedPlan::PreparedPlan(Segment segment, const Inputs& inputs)
   for (size_t i = 0; i < kernels.size(); ++i) steps_[i].kernel = std::move(kernels[i]);
   // After the kernels, since only prepared kernels know their workspaces.
   PlanStorage(&plan_);
+}
+
+PreparedPlan::~PreparedPlan() {
+  if (link_ == nullptr) return;
+  try {
+    link_->Wait();
+  } catch (const Error&) {
+    // Who runs the next program on the device hears of it.
+  }
 }
 
 void PreparedPlan::Allocate() {
@@ -83,12 +100,25 @@ void PreparedPlan::AllocateAll() {
     MakeFetches();
     // After BoundValues, which advances the generation if it reserves persistables.
     generation_ = scope_.generation();
-    rollback_.emplace(plan_, *values_, is_last_segment_);
+    rollback_.emplace(plan_, *values_, is_last_segment_, link_.get());
+    if (link_ != nullptr) FindFaultWords();
     if (poisons_) poison_.emplace(plan_, *values_);
   } catch (...) {
     // The plan points to what is erased here, so it must be made again.
     if (values_->EraseHidden()) generation_ = kNeverCurrent;
     throw;
+  }
+}
+
+// Until the host knows that no data were refused, the device runs on, but for the first instruction
+// that changes a variable of which there is no copy.
+void PreparedPlan::FindFaultWords() {
+  faults_.emplace(plan_, link_.get());
+  for (size_t i = 0; i < steps_.size(); ++i) steps_[i].planned->SetFault(faults_->WordOf(i));
+  check_faults_before_ = rollback_->end();
+  while (check_faults_before_ < steps_.size() &&
+         steps_[check_faults_before_].written_versions.empty()) {
+    ++check_faults_before_;
   }
 }
 
@@ -108,6 +138,7 @@ KernelSelection PreparedPlan::Selection(const KernelNames& forced, KernelTuner* 
           .tuner = tuner,
           .rows_vary = rows_vary,
           .varies = [this](ValueId value) { return shapes_.Varies(value); },
+          .link = link_.get(),
           .scope = &scope_,
           .trains = trains_,
           .poisons = poisons_};
@@ -132,7 +163,18 @@ void PreparedPlan::BindSteps() {
     // BindFeeds binds these, each time the feeds' addresses change.
     if (reads_feed) feed_readers_.push_back(i);
     if (!reads_feed) step.planned->Bind();
+    if (link_ != nullptr) FindUsesOfHost(instruction, &step);
     if (shapes_.Varies(instruction) && !step.planned->takes_fewer_rows()) fixed_steps_.push_back(i);
+  }
+}
+
+void PreparedPlan::FindUsesOfHost(const Instruction& instruction, Step* step) const {
+  step->uses_host_arena = RunsOnHost(plan_, instruction);
+  // The device's own kernels order such reads and writes themselves.
+  if (instruction.kind == InstructionKind::kOp && !instruction.place.is_cpu()) return;
+  for (const ValueId input : instruction.inputs) {
+    if (!input || plan_[input].storage != Storage::kScope || !plan_[input].place.is_cpu()) continue;
+    step->reads_of_host.push_back(values_->Of(input));
   }
 }
 
@@ -167,7 +209,11 @@ void PreparedPlan::MakeFetches() {
         DifferInRowsAlone(fetch.shape(), shape) && fetch.buffer()->bytes() >= bytes) {
       fetch.SetRows(shape[0]);
     } else {
-      fetch = Tensor(shape, dtype, Place::Cpu(), planned.meta.layout);
+      fetch = link_ == nullptr || value.place().is_cpu()
+                  ? Tensor(shape, dtype, Place::Cpu(), planned.meta.layout)
+                  : Tensor(shape, dtype,
+                           std::make_shared<Buffer>(link_->device().pinned_allocator(), bytes), 0,
+                           planned.meta.layout);
     }
   }
 }
@@ -226,6 +272,8 @@ void PreparedPlan::ChooseKernel(size_t index) {
 
 std::unique_ptr<BoundKernel> PreparedPlan::PrepareForRows(size_t index) {
   const double start = SteadySeconds();
+  // The kernel that this one takes the place of may still be at work.
+  if (link_ != nullptr) link_->Wait();
   const Plan& moment = shapes_.PlanOfMoment();
   const Instruction& planned = plan_.instructions[index];
   Instruction instruction = moment.instructions[index];
@@ -236,6 +284,7 @@ std::unique_ptr<BoundKernel> PreparedPlan::PrepareForRows(size_t index) {
   auto bound =
       std::make_unique<BoundKernel>(std::move(kernel), instruction.workspace_bytes, plan_, planned,
                                     OpId(planned), values_.get(), &scope_, &state_);
+  if (faults_) bound->SetFault(faults_->WordOf(index));
   ++statistics_->kernels;
   statistics_->kernel_seconds += SteadySeconds() - start;
   return bound;
@@ -247,6 +296,9 @@ void PreparedPlan::ReleaseFeeds() {
 }
 
 void PreparedPlan::RunStep(const Step& step) {
+  if (step.uses_host_arena) link_->AwaitHost();
+  // A kernel may still write them in the background.
+  for (const Tensor* read : step.reads_of_host) values_->Await(*read);
   step.current->Run();
   // Derived forms of these variables are now out of date, in this plan and in others.
   for (uint64_t* version : step.written_versions) ++*version;
@@ -273,6 +325,7 @@ void PreparedPlan::StartRun() {
   state_.step = static_cast<uint64_t>(*step_counter_);
   // Before the first kernel: these are the variables that may change before an op refuses its data.
   rollback_->Save();
+  if (faults_) faults_->Reset();
   // A value that is read before it is written then shows, too, not only one that is read too late.
   if (poison_) poison_->PoisonAll();
 }
@@ -292,31 +345,63 @@ void PreparedPlan::ClearArrays() {
 void PreparedPlan::Undo() {
   // Versions aren't put back. They have advanced with the writes that are undone, so forms made
   // since are remade, which is all that a version is for.
+  if (link_ != nullptr) {
+    try {
+      link_->Wait();
+    } catch (const Error&) {
+      // The run has failed already and throws its own Error.
+    }
+  }
   rollback_->Restore();
+  if (link_ != nullptr) link_->Wait();
   // As in AllocateAll.
   if (values_->EraseHidden()) generation_ = kNeverCurrent;
+}
+
+void PreparedPlan::CheckFaults() {
+  const std::optional<DataFaults::Found> found = faults_->Find();
+  if (!found) return;
+  try {
+    steps_[found->instruction].current->kernel()->ThrowFault(found->fault);
+  } catch (const Error& error) {
+    ThrowIn(error, plan_.instructions[found->instruction]);
+  }
+}
+
+void PreparedPlan::CheckFaultsBefore(size_t step) {
+  if (!faults_) return;
+  if (step == rollback_->end()) faults_->Collect();
+  if (step == check_faults_before_) CheckFaults();
 }
 
 template <typename RunOne>
 void PreparedPlan::RunSteps(const RunOne& run_one) {
   StartRun();
-  for (size_t i = 0; i < steps_.size(); ++i) {
-    try {
-      run_one(i);
-      if (poison_) poison_->PoisonAfter(i);
-    } catch (const Error& error) {
-      Undo();
-      ThrowIn(error, plan_.instructions[i]);
-    } catch (...) {
-      Undo();
-      throw;
-    }
-  }
   try {
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      CheckFaultsBefore(i);
+      RunLocated(i, run_one);
+      if (poison_) poison_->PoisonAfter(i);
+    }
+    CheckFaultsBefore(steps_.size());
     FinishRun();
   } catch (...) {
     Undo();
     throw;
+  }
+}
+
+template <typename RunOne>
+void PreparedPlan::RunLocated(size_t step, const RunOne& run_one) {
+  try {
+    run_one(step);
+  } catch (const Error& error) {
+    // What the device has refused before may be the reason.
+    if (faults_) {
+      faults_->Collect();
+      CheckFaults();
+    }
+    ThrowIn(error, plan_.instructions[step]);
   }
 }
 
@@ -332,6 +417,7 @@ std::vector<InstructionTime> PreparedPlan::TimedRun() {
     StartBodyTiming(kernel.kernel());
     const double start = SteadySeconds();
     RunStep(steps_[i]);
+    if (link_ != nullptr) link_->Wait();
     const double seconds = SteadySeconds() - start;
     times.push_back(TimeOf(plan_, plan_.instructions[i], kernel.def(), seconds));
     StopBodyTiming(kernel.kernel(), &times.back(), &of_bodies);
@@ -339,6 +425,16 @@ std::vector<InstructionTime> PreparedPlan::TimedRun() {
   times.insert(times.end(), std::make_move_iterator(of_bodies.begin()),
                std::make_move_iterator(of_bodies.end()));
   return times;
+}
+
+// From a device in its stream: FinishRun waits for all of them.
+void PreparedPlan::Fetch(const Tensor& value, Tensor* fetch) {
+  if (value.place().is_cpu()) {
+    if (link_ != nullptr) link_->AwaitHost();
+    return CopyTensor(value, fetch);
+  }
+  link_->stream().Copy(fetch->raw_data(), fetch->place(), value.raw_data(), value.place(),
+                       static_cast<size_t>(value.byte_count()));
 }
 
 void PreparedPlan::FinishRun() {
@@ -349,9 +445,10 @@ void PreparedPlan::FinishRun() {
       continue;
     }
     values_->Await(value);
-    CopyTensor(value, &fetches_[i]);
+    Fetch(value, &fetches_[i]);
     FetchLoD(value, i);
   }
+  if (link_ != nullptr) link_->Wait();
   // Last, since nothing takes it back: once the persistables are visible and the step is counted,
   // the run has happened.
   values_->Reveal();
@@ -398,8 +495,10 @@ PlanStatistics PreparedPlan::statistics() {
     statistics.persistable_bytes += StorageBytes(value);
   }
   statistics.instructions = static_cast<int64_t>(steps_.size());
-  statistics.layout_copies = std::ranges::count_if(
-      plan_.instructions, [](const Instruction& i) { return i.kind == InstructionKind::kCopy; });
+  for (const Instruction& instruction : plan_.instructions) {
+    if (instruction.kind != InstructionKind::kCopy) continue;
+    ++(IsTransfer(plan_, instruction) ? statistics.transfers : statistics.layout_copies);
+  }
   return statistics;
 }
 

@@ -11,6 +11,8 @@
 #include "framework/executor/arena_poison.h"
 #include "framework/executor/bound_kernel.h"
 #include "framework/executor/bound_values.h"
+#include "framework/executor/data_faults.h"
+#include "framework/executor/device_link.h"
 #include "framework/executor/executor.h"
 #include "framework/executor/lowering.h"
 #include "framework/executor/rollback.h"
@@ -31,6 +33,7 @@ class PreparedPlan {
     Scope* scope = nullptr;
     KernelNames forced_kernels = {};
     KernelTuner* tuner = nullptr;  // used by the constructor only; nullptr: none
+    std::shared_ptr<DeviceLink> link;  // to the device of the plan; nullptr on the CPU
     std::shared_ptr<SharedArena> arena;
     std::shared_ptr<PreparationStatistics> statistics;  // counts kernels here
     // For a plan for a capacity: the counts of the run that it is made for. The plan's feeds are
@@ -46,6 +49,8 @@ class PreparedPlan {
   // Chooses and prepares a kernel for each instruction and plans the storage. Throws an Error that
   // names the op if no kernel takes it, and what RunShapes throws.
   PreparedPlan(Segment segment, const Inputs& inputs);
+  // Waits for the device.
+  ~PreparedPlan();
   PreparedPlan(const PreparedPlan&) = delete;
   PreparedPlan& operator=(const PreparedPlan&) = delete;
 
@@ -60,7 +65,7 @@ class PreparedPlan {
   // Releases the feeds: the plan needs others before it runs again.
   void ReleaseFeeds();
 
-  // Runs the plan once. If an op throws, the scope is as it was before the run, and the Error names
+  // Runs the plan once, on a device to its end. If an op throws, the scope is as it was before the run, and the Error names
   // the op. The step counter advances after the last segment.
   void Run();
   // Does the same and returns the time of every instruction.
@@ -96,10 +101,14 @@ class PreparedPlan {
     BoundKernel* current = nullptr;           // the one that runs now
     RowKernels for_rows;                      // if its kernel doesn't take fewer
     std::vector<uint64_t*> written_versions;  // of the scope variables that it writes
+    // Of a plan on a device: whether the host runs it, and the variables on the CPU that it reads.
+    bool uses_host_arena = false;
+    std::vector<const Tensor*> reads_of_host = {};
   };
 
   void AllocateAll();
   void BindSteps();
+  void FindUsesOfHost(const Instruction& instruction, Step* step) const;
   void FollowArena();
   void FindStepCounter();
   // Makes tensors for the fetches, or gives those of the last run the rows of the moment if they
@@ -118,7 +127,16 @@ class PreparedPlan {
   // Calls run_one(i) for each instruction i. Undoes the run if one throws.
   template <typename RunOne>
   void RunSteps(const RunOne& run_one);
-  static void RunStep(const Step& step);
+  void RunStep(const Step& step);
+  // Runs a step; gives its Error the place of the op.
+  template <typename RunOne>
+  void RunLocated(size_t step, const RunOne& run_one);
+  void FindFaultWords();
+  // On a device: asks for faults, and throws what CheckFaults throws, when the time has come.
+  void CheckFaultsBefore(size_t step);
+  // Throws the Error for data that an instruction on the device has refused, if one has.
+  void CheckFaults();
+  void Fetch(const Tensor& value, Tensor* fetch);
   void StartRun();
   void FinishRun();
   // Puts the scope back to what it was before the run.
@@ -140,6 +158,8 @@ class PreparedPlan {
   Scope& scope_;
   const bool trains_;
   const bool poisons_;
+  // Outlives all that is in its stream: kernels, values and arenas.
+  std::shared_ptr<DeviceLink> link_;
   std::shared_ptr<SharedArena> arena_;
   std::shared_ptr<PreparationStatistics> statistics_;
   std::vector<Step> steps_;           // by instruction
@@ -149,6 +169,8 @@ class PreparedPlan {
   bool is_bound_ = false;            // to feeds
   std::vector<size_t> fixed_steps_;  // whose rows vary, with a kernel that doesn't take fewer
   std::optional<Rollback> rollback_;
+  std::optional<DataFaults> faults_;  // of a plan on a device
+  size_t check_faults_before_ = 0;    // this step: it changes what nothing would put back
   std::optional<ArenaPoison> poison_;
   std::vector<Tensor> fetches_;
   std::vector<std::shared_ptr<LoD>> fetched_lods_;  // of fetches_, where they are ragged

@@ -62,13 +62,13 @@ bool MayRefuseData(const std::vector<Instruction>& instructions, size_t index) {
 
 }  // namespace
 
-Rollback::Rollback(const Plan& plan, const BoundValues& values, bool is_last_segment)
-    : values_(values) {
-  size_t end = plan.instructions.size();
+Rollback::Rollback(const Plan& plan, const BoundValues& values, bool is_last_segment,
+                   DeviceLink* link)
+    : values_(values), link_(link), end_(plan.instructions.size()) {
   // Past the last instruction that may fail, nothing needs a copy.
-  while (is_last_segment && end > 0 && !MayRefuseData(plan.instructions, end - 1)) --end;
+  while (is_last_segment && end_ > 0 && !MayRefuseData(plan.instructions, end_ - 1)) --end_;
   std::set<std::string> saved;
-  for (size_t i = 0; i < end; ++i) {
+  for (size_t i = 0; i < end_; ++i) {
     for (const ValueId output : plan.instructions[i].outputs) {
       if (!output || plan[output].storage != Storage::kScope) continue;
       // A run begins with empty arrays.
@@ -85,8 +85,15 @@ Rollback::Rollback(const Plan& plan, const BoundValues& values, bool is_last_seg
 void Rollback::Save() {
   for (Copy& copy : copies_) {
     values_.Await(*copy.live);
-    CopyTensor(*copy.live, &copy.saved);
+    CopyInOrder(*copy.live, &copy.saved);
   }
+}
+
+// On a device in its stream, after the work that is there.
+void Rollback::CopyInOrder(const Tensor& from, Tensor* to) const {
+  if (from.place().is_cpu()) return CopyTensor(from, to);
+  link_->stream().Copy(to->raw_data(), to->place(), from.raw_data(), from.place(),
+                       static_cast<size_t>(from.byte_count()));
 }
 
 void Rollback::Restore() const {
@@ -97,7 +104,7 @@ void Rollback::Restore() const {
       // The run has failed already and throws its own Error. What a background kernel left half
       // written is overwritten here, and so must be the variables after it.
     }
-    CopyTensor(copy.saved, copy.live);
+    CopyInOrder(copy.saved, copy.live);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "framework/executor/bound_values.h"
+#include "framework/executor/device_link.h"
 #include "framework/plan/plan.h"
 #include "framework/tensor/tensor.h"
 
@@ -17,8 +18,12 @@ namespace skiff {
 class Rollback {
  public:
   // Takes the memory for the copies. Throws an Error (kResourceExhausted) if there is none.
-  // `values` must outlive the rollback.
-  Rollback(const Plan& plan, const BoundValues& values, bool is_last_segment);
+  // `values` and `link` (nullptr on the CPU) must outlive the rollback.
+  Rollback(const Plan& plan, const BoundValues& values, bool is_last_segment, DeviceLink* link);
+
+  // Returns the instruction from which on none refuses data, unless an earlier one has refused the
+  // same data: what they write isn't saved.
+  size_t end() const { return end_; }
 
   // Copies the variables as they are now.
   void Save();
@@ -33,7 +38,11 @@ class Rollback {
     Tensor saved;
   };
 
+  void CopyInOrder(const Tensor& from, Tensor* to) const;
+
   const BoundValues& values_;
+  DeviceLink* link_;
+  size_t end_;
   std::vector<Copy> copies_;
 };
 

@@ -4,24 +4,37 @@
 
 namespace skiff {
 
-void SharedArena::Reserve(int64_t bytes) {
-  if (owned_ != nullptr && owned_->bytes() >= bytes) return;
+SharedArena::SharedArena(std::shared_ptr<DeviceLink> link) : link_(std::move(link)) {
+  host_.allocator =
+      link_ == nullptr ? &AllocatorOf(Place::Cpu()) : &link_->device().pinned_allocator();
+  host_.view = std::make_shared<Buffer>(nullptr, 0, host_.place);
+  if (link_ == nullptr) return;
+  device_.place = link_->place();
+  device_.allocator = &link_->device().allocator();
+  device_.view = std::make_shared<Buffer>(nullptr, 0, device_.place);
+}
+
+void SharedArena::Reserve(Place place, int64_t bytes) {
+  Part& part = place.is_cpu() ? host_ : device_;
+  if (bytes == 0 || (part.owned != nullptr && part.owned->bytes() >= bytes)) return;
   // First, so that the two never take memory at once.
-  Release();
-  owned_ = std::make_unique<Buffer>(AllocatorOf(place_), bytes,
-                                    AllocationOptions{.tag = MemoryTag::kArena});
-  view_ = std::make_shared<Buffer>(owned_->data(), owned_->bytes(), place_);
+  Release(&part);
+  part.owned = std::make_unique<Buffer>(*part.allocator, bytes,
+                                        AllocationOptions{.tag = MemoryTag::kArena});
+  part.view = std::make_shared<Buffer>(part.owned->data(), part.owned->bytes(), part.place);
 }
 
 const std::shared_ptr<TensorArray>& SharedArena::Array(const std::string& name) {
   std::shared_ptr<TensorArray>& array = arrays_[name];
-  if (array == nullptr) array = std::make_shared<TensorArray>(place_);
+  if (array == nullptr) array = std::make_shared<TensorArray>(Place::Cpu());
   return array;
 }
 
-void SharedArena::Release() {
-  owned_.reset();
-  view_ = std::make_shared<Buffer>(nullptr, 0, place_);
+void SharedArena::Release(Part* part) {
+  if (part->owned == nullptr) return;
+  if (link_ != nullptr) link_->Wait();
+  part->owned.reset();
+  part->view = std::make_shared<Buffer>(nullptr, 0, part->place);
 }
 
 ArenaUse::ArenaUse(std::shared_ptr<SharedArena> arena) : arena_(std::move(arena)) {
@@ -30,7 +43,8 @@ ArenaUse::ArenaUse(std::shared_ptr<SharedArena> arena) : arena_(std::move(arena)
 
 ArenaUse::~ArenaUse() {
   if (--arena_->uses_ > 0) return;
-  arena_->Release();
+  arena_->Release(&arena_->host_);
+  arena_->Release(&arena_->device_);
   arena_->arrays_.clear();
 }
 

@@ -1,5 +1,6 @@
-// The memory that the plans of a program share, since one runs at a time: the arena, and arrays for
-// what nobody knows the size of before a run.
+// The memory that the plans of a program share, since one runs at a time: an arena in the place of
+// the program, on a device another one on the CPU, and arrays for what nobody knows the size of
+// before a run.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <unordered_map>
 
 #include "framework/base/place.h"
+#include "framework/executor/device_link.h"
 #include "framework/tensor/tensor_array.h"
 #include "memory/allocator.h"
 
@@ -15,15 +17,16 @@ namespace skiff {
 
 class SharedArena {
  public:
-  explicit SharedArena(Place place) : place_(place) {}
+  // `link`: to the device of the program; nullptr on the CPU.
+  explicit SharedArena(std::shared_ptr<DeviceLink> link);
 
-  // Makes the arena hold at least `bytes`. What it held is lost if it grows. Throws an Error
-  // (kResourceExhausted) if there is no memory; the arena is empty then.
-  void Reserve(int64_t bytes);
+  // Makes the arena of a place hold at least `bytes`. What it held is lost if it grows. Throws an
+  // Error (kResourceExhausted) if there is no memory; the arena is empty then.
+  void Reserve(Place place, int64_t bytes);
 
-  // The memory, without a share in it: tensors on it don't keep it alive. A new object whenever the
-  // arena has grown, never nullptr.
-  const std::shared_ptr<Buffer>& memory() const { return view_; }
+  // The memory of a place, without a share in it: tensors on it don't keep it alive. A new object
+  // whenever the arena has grown, never nullptr.
+  const std::shared_ptr<Buffer>& memory(Place place) const { return PartOf(place).view; }
 
   // Returns the array of this name, which is made if it isn't there. What a plan leaves in it is
   // good until another plan runs.
@@ -32,12 +35,21 @@ class SharedArena {
  private:
   friend class ArenaUse;
 
-  void Release();
+  struct Part {
+    Place place;
+    Allocator* allocator = nullptr;
+    std::unique_ptr<Buffer> owned = {};
+    std::shared_ptr<Buffer> view = {};
+  };
 
-  Place place_;
+  const Part& PartOf(Place place) const { return place.is_cpu() ? host_ : device_; }
+  // Gives the memory back, once no work in the stream uses it.
+  void Release(Part* part);
+
+  std::shared_ptr<DeviceLink> link_;
   int64_t uses_ = 0;
-  std::unique_ptr<Buffer> owned_;
-  std::shared_ptr<Buffer> view_ = std::make_shared<Buffer>(nullptr, 0, place_);
+  Part host_;
+  Part device_;  // without an allocator on the CPU
   std::unordered_map<std::string, std::shared_ptr<TensorArray>> arrays_;
 };
 

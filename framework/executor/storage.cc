@@ -25,24 +25,27 @@ constexpr int64_t kLimitBytes = int64_t{1} << 60;
 // workspace lives during its instruction alone.
 class StorageRequests {
  public:
-  explicit StorageRequests(Plan* plan) : plan_(*plan), lives_(StorageLives(*plan)) {
+  // Those of one place.
+  StorageRequests(Plan* plan, Place place)
+      : plan_(*plan), place_(place), lives_(StorageLives(*plan)) {
     for (const ValueId value : plan_.ids()) AddValue(value);
     AddGroups();
     for (size_t i = 0; i < plan_.instructions.size(); ++i) AddWorkspaces(i);
   }
 
-  void Place() {
-    const ArenaPlan arena = PlanWithPolicy(buffers_, plan_.reuse);
+  // Sets the offsets and returns the arena.
+  ArenaPlan PlanArena() {
+    ArenaPlan arena = PlanWithPolicy(buffers_, plan_.reuse);
     for (size_t i = 0; i < offsets_.size(); ++i) *offsets_[i] = arena.offsets[i];
-    plan_.planned_bytes = arena.planned_bytes;
-    plan_.max_live_bytes = arena.max_live_bytes;
-    plan_.unshared_bytes = unshared_bytes_;
+    return arena;
   }
+
+  int64_t unshared_bytes() const { return unshared_bytes_; }
 
  private:
   void AddValue(ValueId id) {
     PlanValue& value = plan_[id];
-    if (value.storage != Storage::kArena) return;
+    if (value.storage != Storage::kArena || value.place != place_) return;
     const int64_t bytes = StorageBytes(value);
     const Life& life = lives_[id];
     // It would have taken memory of its own without reuse.
@@ -59,6 +62,7 @@ class StorageRequests {
     for (size_t group = 0; group < groups.size(); ++group) {
       int64_t alignment = std::max(kBufferAlignment, plan_.contiguous[group].alignment_bytes);
       for (const ContiguousSlice& slice : groups[group]) {
+        if (plan_[slice.root].place != place_) continue;
         ArenaBuffer& buffer = buffers_[buffer_of_[slice.root]];
         buffer.alignment = alignment;
         buffer.group = static_cast<int32_t>(group);
@@ -72,6 +76,7 @@ class StorageRequests {
 
   void AddWorkspaces(size_t index) {
     Instruction& instruction = plan_.instructions[index];
+    if (instruction.place != place_) return;
     instruction.workspace_offsets.assign(instruction.workspace_bytes.size(), 0);
     const auto instant = static_cast<int32_t>(index);
     for (size_t j = 0; j < instruction.workspace_bytes.size(); ++j) {
@@ -96,6 +101,7 @@ class StorageRequests {
   }
 
   Plan& plan_;
+  const Place place_;
   const ValueTable<Life> lives_;
   std::vector<ArenaBuffer> buffers_;
   std::vector<int64_t*> offsets_;  // where the offset of each buffer goes
@@ -105,6 +111,14 @@ class StorageRequests {
 
 }  // namespace
 
-void PlanStorage(Plan* plan) { StorageRequests(plan).Place(); }
+void PlanStorage(Plan* plan) {
+  StorageRequests requests(plan, plan->place);
+  const ArenaPlan arena = requests.PlanArena();
+  plan->planned_bytes = arena.planned_bytes;
+  plan->max_live_bytes = arena.max_live_bytes;
+  plan->unshared_bytes = requests.unshared_bytes();
+  if (plan->place.is_cpu()) return;
+  plan->host_planned_bytes = StorageRequests(plan, Place::Cpu()).PlanArena().planned_bytes;
+}
 
 }  // namespace skiff

@@ -5,7 +5,8 @@
 
 namespace skiff {
 
-// Sets the offset of every arena value and workspace, and the plan's byte counts. A value lives
+// Sets the offset of every arena value and workspace, in the arena of its place, and the plan's byte
+// counts. A value lives
 // from the instruction that writes it to the last that reads it, or to the end if it is fetched.
 // Values whose lives don't meet share space as the plan's `reuse` says. Plan::contiguous holds
 // whatever the policy: with kArena each value of a list still gives its space to others before and

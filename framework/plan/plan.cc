@@ -97,6 +97,7 @@ Instruction MakeInstruction(Plan* plan, const OpDef& def, const Instruction& ori
   made.def = &def;
   made.block = origin.block;
   made.position = origin.position;
+  made.place = origin.place;
   FillSlots(*plan, def.type, def.inputs, inputs, &op->inputs, &made.inputs);
   FillSlots(*plan, def.type, def.outputs, outputs, &op->outputs, &made.outputs);
   made.reads_data = ReadsData(def, *op);
@@ -118,9 +119,14 @@ ValueId Plan::StorageOf(ValueId value) const {
   return value;
 }
 
+bool IsTransfer(const Plan& plan, const Instruction& instruction) {
+  return instruction.kind == InstructionKind::kCopy &&
+         plan[instruction.inputs[0]].place != plan[instruction.outputs[0]].place;
+}
+
 PrepareContext ContextOf(const Plan& plan, const Instruction& instruction) {
   return PrepareContext(*instruction.op, *instruction.def, MetasOf(plan, instruction.inputs),
-                        MetasOf(plan, instruction.outputs), plan.place);
+                        MetasOf(plan, instruction.outputs), instruction.place);
 }
 
 }  // namespace skiff

@@ -32,6 +32,9 @@ struct PlanValue {
   std::string name;  // of the variable
   TensorMeta meta;
   Storage storage = Storage::kArena;
+  // The device whose memory holds it. What only the host can know, such as arrays and tensors that
+  // a kernel makes itself, is on the CPU, as feeds are.
+  Place place = {};
   // The value whose storage this one uses (in place, views), if it has none of its own.
   ValueId alias_of;
   // Bytes from the begin of the arena, for an arena value with a storage of its own; -1 until
@@ -74,6 +77,9 @@ struct BlockPartition {
 
 struct Instruction {
   InstructionKind kind = InstructionKind::kOp;
+  // Where its kernel runs and its workspaces are. A copy runs where its values are, which may be two
+  // places.
+  Place place = {};
   // The op. For a copy, the op that needs it; for a fused instruction, the last of its ops.
   const Op* op = nullptr;
   const OpDef* def = nullptr;
@@ -123,7 +129,7 @@ struct ContiguousValues {
 };
 
 struct Plan {
-  Place place;
+  Place place;  // of the program; on a device, some instructions may run on the CPU all the same
   ValueTable<PlanValue> values;
   std::vector<Instruction> instructions;
   std::vector<ValueId> feeds;    // in the order of the signature
@@ -134,6 +140,7 @@ struct Plan {
   int64_t planned_bytes = 0;                        // of the arena
   int64_t max_live_bytes = 0;                       // the lower bound for the arena
   int64_t unshared_bytes = 0;                       // of an arena with a buffer for each value
+  int64_t host_planned_bytes = 0;  // of a plan on a device: of its other arena, on the CPU
   std::vector<std::shared_ptr<const Op>> made_ops;  // by passes; the others are the program's
 
   PlanValue& operator[](ValueId value) { return values[value]; }
@@ -158,6 +165,9 @@ std::vector<bool> ReadsData(const OpDef& def, const Op& op);
 Instruction MakeInstruction(Plan* plan, const OpDef& def, const Instruction& origin,
                             const AttributeMap& attrs, const SlotValues& inputs,
                             const SlotValues& outputs);
+
+// Returns whether the instruction moves a value from one place to another.
+bool IsTransfer(const Plan& plan, const Instruction& instruction);
 
 // Returns the op context of an instruction, with its values' metas.
 PrepareContext ContextOf(const Plan& plan, const Instruction& instruction);

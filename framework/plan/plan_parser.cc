@@ -46,14 +46,20 @@ class PlanParser {
   };
 
   void ParseSettings() {
-    const size_t place = scan_.position();
-    const std::string name = scan_.Name("a place");
-    Located(place, [&] { plan_.place = Place::FromName(name); });
+    plan_.place = ParsePlace();
     scan_.Word("reuse");
     scan_.Punctuation('=');
     const size_t policy = scan_.position();
     const std::string_view word = scan_.AnyWord("a policy of reuse");
     Located(policy, [&] { plan_.reuse = ParseReusePolicy(word); });
+  }
+
+  Place ParsePlace() {
+    const size_t start = scan_.position();
+    const std::string name = scan_.Name("a place");
+    Place place;
+    Located(start, [&] { place = Place::FromName(name); });
+    return place;
   }
 
   // Runs `parse` and gives its Errors this place in the text.
@@ -82,6 +88,7 @@ class PlanParser {
       plan_.max_live_bytes = Setting("max_live");
       plan_.planned_bytes = Setting("planned");
       plan_.unshared_bytes = Setting("unshared");
+      if (TrySetting("host")) plan_.host_planned_bytes = scan_.Number<int64_t>("a number");
     } else {
       plan_.instructions.push_back(ParseInstruction());
     }
@@ -313,6 +320,7 @@ class PlanParser {
     } else if (scan_.TryWord("after")) {
       instruction->batching = Batching::kAfter;
     }
+    instruction->place = TrySetting("place") ? ParsePlace() : plan_.place;
     if (TrySetting("workspaces")) ParseWorkspaces(instruction);
     if (TrySetting("block")) instruction->block = scan_.Number<int32_t>("the index of a block");
     instruction->position =
@@ -459,6 +467,7 @@ class PlanParser {
     value->meta.is_array = scan_.TryWord("array");
     value->is_alone = scan_.TryWord("alone");
     value->is_checkpoint = scan_.TryWord("checkpoint");
+    value->place = TrySetting("place") ? ParsePlace() : plan_.place;
   }
 
   // Reads what follows the @: scope, feed, made, an offset or another value.

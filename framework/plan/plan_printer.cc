@@ -18,6 +18,8 @@ std::string ReferenceText(const Plan& plan, ValueId id) {
   return id ? StrCat(NameText(plan[id].name), "#", id.index()) : "none";
 }
 
+std::string PlaceText(Place place) { return StrCat(" place=", NameText(PlaceName(place))); }
+
 std::string StorageText(const Plan& plan, const PlanValue& value) {
   if (value.storage == Storage::kScope) return " @scope";
   if (value.storage == Storage::kFeed) return " @feed";
@@ -38,6 +40,7 @@ std::string DeclarationText(const Plan& plan, ValueId id) {
   if (value.meta.is_array) text += " array";
   if (value.is_alone) text += " alone";
   if (value.is_checkpoint) text += " checkpoint";
+  if (value.place != plan.place) text += PlaceText(value.place);
   return text + StorageText(plan, value);
 }
 
@@ -60,7 +63,9 @@ class PlanPrinter {
     }
     if (plan_.unshared_bytes != 0) {
       tail += StrCat(inside, "bytes max_live=", plan_.max_live_bytes,
-                     " planned=", plan_.planned_bytes, " unshared=", plan_.unshared_bytes, "\n");
+                     " planned=", plan_.planned_bytes, " unshared=", plan_.unshared_bytes);
+      if (plan_.host_planned_bytes != 0) tail += StrCat(" host=", plan_.host_planned_bytes);
+      tail += "\n";
     }
     return StrCat("plan ", NameText(PlaceName(plan_.place)),
                   " reuse=", ReusePolicyName(plan_.reuse), " {\n", UnwrittenText(), instructions,
@@ -228,6 +233,7 @@ class PlanPrinter {
     if (instruction.batching != Batching::kNone) {
       text += instruction.batching == Batching::kBefore ? " before" : " after";
     }
+    if (instruction.place != plan_.place) text += PlaceText(instruction.place);
     text += WorkspacesText(instruction);
     if (instruction.block != 0) text += StrCat(" block=", instruction.block);
     if (instruction.position != next_position_) text += StrCat(" position=", instruction.position);

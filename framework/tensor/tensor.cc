@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "framework/base/element_count.h"
-#include "memory/cuda_copy.h"
+#include "memory/device.h"
 
 namespace skiff {
 

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "framework/analysis/ops_on_host.h"
 #include "framework/base/error.h"
 #include "framework/base/number_text.h"
 #include "framework/base/parallel.h"
@@ -110,7 +111,8 @@ Trainer::Trainer(const TrainingProgram* program, Reader* train, Reader* validati
       train_(train),
       validation_(validation),
       options_(std::move(options)),
-      out_(out) {
+      out_(out),
+      executor_(options_.place) {
   CheckOptions();
   ListMetrics();
   progress_.sums.resize(metrics_.size());
@@ -329,6 +331,18 @@ TrainingResult Trainer::Run() {
   return result;
 }
 
+// Each such op moves its arguments from the device and its results back.
+void Trainer::WarnOfOpsOnHost(const Plan& plan) {
+  if (std::exchange(has_warned_of_host_, true)) return;
+  std::vector<std::string> types;
+  for (const auto& [type, count] : OpsOnHost(plan)) {
+    types.push_back(count == 1 ? type : StrCat(count, " ", type));
+  }
+  if (types.empty()) return;
+  *out_ << "warning: these ops have no kernel for " << options_.place
+        << " and run on the CPU: " << Join(types, ", ") << std::endl;
+}
+
 // Full batches and the last one are two kinds; ragged ones are more.
 void Trainer::ReportPlans() const {
   constexpr int64_t kUsual = 2;
@@ -438,6 +452,7 @@ bool Trainer::TrainEpoch(const std::function<bool()>& stop) {
 
 void Trainer::TrainBatch(const Batch& batch) {
   const BoundProgram& step = training_->Step(batch.feeds);
+  WarnOfOpsOnHost(step.plan());
   // Compile has put it after the metrics.
   progress_.learning_rate = NumberIn(step.fetch(fetches_.size()), "learning_rate");
   const double loss = AddMetrics(step, batch.samples, &progress_.sums);

@@ -58,6 +58,7 @@ struct TrainerOptions {
   // Settings that must not change between a training and its continuation, by name.
   std::map<std::string, std::string> configuration;
   bool is_terminal = false;  // of `out`
+  Place place = Place::Default();  // where both programs run
   // How both programs are compiled. With a tuner, which must be one of the default registry, all
   // choices are made before the first step, so that every checkpoint holds them; the readers must
   // then know the shapes of their batches.
@@ -169,6 +170,8 @@ class Trainer {
   // Saves the weights as they are now, with the files beside them.
   void SaveModel(const std::string& directory) const;
   void Report(const TrainingRecord& record) const;
+  // Warns, after the first step, of ops that the device lacks.
+  void WarnOfOpsOnHost(const Plan& plan);
   void ReportPlans() const;
   void Save();
   TrainerState SavedState() const;
@@ -190,6 +193,7 @@ class Trainer {
   Progress progress_;
   double earlier_seconds_ = 0;  // of training, before the last resume
   bool is_continuation_ = false;
+  bool has_warned_of_host_ = false;
   // Of the output directory: from Resume to the end of Run.
   std::unique_ptr<FileLock> lock_;
 };

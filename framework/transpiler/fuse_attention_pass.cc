@@ -184,7 +184,8 @@ class Fusion {
   ValueId NewValue(const AttentionForward& forward, const char* suffix, const Shape& shape,
                    DType dtype) {
     const std::string name = StrCat(plan_[forward.out].name, suffix);
-    return plan_.values.Add({.name = name, .meta = {.shape = shape, .dtype = dtype}});
+    return plan_.values.Add(
+        {.name = name, .meta = {.shape = shape, .dtype = dtype}, .place = plan_.place});
   }
 
   // It stands for the dropout, if there is one: the op's id says which weights are dropped.

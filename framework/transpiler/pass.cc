@@ -35,7 +35,9 @@ PassList<Kind> Select(const std::vector<std::string>& all, const std::vector<std
   PassList<Kind> passes;
   for (const std::string& name : all) {
     const bool wanted = Contains(defaults, name) || Contains(asked, name);
-    if (wanted && !Contains(options.skip, name)) passes.push_back(make(name));
+    if (!wanted) continue;
+    auto pass = make(name);
+    if (pass->is_required() || !Contains(options.skip, name)) passes.push_back(std::move(pass));
   }
   passes.insert(passes.end(), own.begin(), own.end());
   std::vector<std::string_view> names;
@@ -64,7 +66,8 @@ std::vector<PassReport> RunPasses(
   std::vector<PassReport> reports;
   for (const std::shared_ptr<const Kind>& pass : passes) {
     // For bisection: with a wrong result, the smallest limit that shows it names the pass.
-    if (limit >= 0 && static_cast<int32_t>(reports.size()) >= limit) break;
+    const bool is_past = limit >= 0 && static_cast<int32_t>(reports.size()) >= limit;
+    if (is_past && !pass->is_required()) continue;
     PassReport report = pass->Apply(context, subject);
     report.pass = std::string(pass->name());
 #ifndef NDEBUG

@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::string_view kMatchesPlainOps =
     "copies between layouts would separate the ops that it looks for";
+constexpr std::string_view kMatchesOnePlace =
+    "copies between places would separate the ops that it looks for";
 constexpr std::string_view kMembersKeepArguments =
     "it rewrites the arguments of instructions, but not those of the members of a fused one";
 constexpr std::string_view kStorageIsShared =
@@ -30,6 +32,14 @@ constexpr PassOrder kOrders[] = {
     {"fuse_bias_act", "layout", kMatchesPlainOps},
     {"fuse_residual_layer_norm", "layout", kMatchesPlainOps},
     {"fold_batch_norm", "layout", kMatchesPlainOps},
+    {"fuse_attention", "placement", kMatchesOnePlace},
+    {"fuse_softmax_loss", "placement", kMatchesOnePlace},
+    {"fuse_batch_norm_act", "placement", kMatchesOnePlace},
+    {"fuse_bias_act", "placement", kMatchesOnePlace},
+    {"fuse_residual_layer_norm", "placement", kMatchesOnePlace},
+    {"fold_batch_norm", "placement", kMatchesOnePlace},
+    {"replay_activation", "placement", kMatchesOnePlace},
+    {"placement", "memory_reuse", "it tells which values are in the same arena"},
     {"layout", "common_subexpression", "it may copy one value to one layout twice"},
     {"common_subexpression", "recompute", "it would merge a recomputed value with the original"},
 

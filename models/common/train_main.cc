@@ -62,6 +62,8 @@ DEFINE_uint64(seed, 1, "Of initial weights, shuffling, augmentation and generate
 DEFINE_int32(threads, 0,
              "Threads that compute. 0: as many as OMP_NUM_THREADS says; if that isn't set, one per "
              "core.");
+DEFINE_string(place, "cpu",
+              "Where to train: cpu, cuda, or cuda:1 for the second of several devices.");
 DEFINE_string(recompute, "nothing",
               "Activations to compute again in the backward pass, to save memory: nothing, "
               "cheap_ops, budget (as few as --budget_bytes allows) or least_memory. Results stay "
@@ -286,6 +288,7 @@ training::TrainerOptions OptionsOfTrainer(const TrainingTask& task, const Traina
           .model_files = task.model_files,
           .configuration = Configuration(model, task),
           .is_terminal = training::StdoutIsTerminal(),
+          .place = Place::FromName(FLAGS_place),
           .compile = {.memory = MemoryFromFlags(),
                       .passes = ParsePasses(FLAGS_passes),
                       .tuner = TunerFromFlags()}};
@@ -306,7 +309,7 @@ int Train(const std::vector<std::string>& flags, const TrainableModel& model) {
   CheckFlags();
   if (FLAGS_threads > 0) omp_set_num_threads(FLAGS_threads);
   // Before the first tensor is made, so that all of them count.
-  AllocatorOf(Place::Cpu()).SetLimit(FLAGS_memory_limit_bytes);
+  AllocatorOf(Place::FromName(FLAGS_place)).SetLimit(FLAGS_memory_limit_bytes);
 
   const TrainingTask task = model.make_task({.batch_size = FLAGS_batch_size,
                                              .epochs = FLAGS_epochs,

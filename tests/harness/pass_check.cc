@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "framework/base/error.h"
+#include "tests/harness/emulated_device.h"
 
 namespace skiff::harness {
 namespace {
@@ -33,6 +34,14 @@ double ToleranceOf(const std::string& pass) {
                                             : MakePlanPass(pass)->tolerance();
 }
 
+// Appends the first faults, after the name of what they were found in.
+void AddFirst(const std::vector<std::string>& faults, const std::string& where,
+              std::vector<std::string>* all) {
+  for (size_t i = 0; i < std::min(faults.size(), kMaxFaultsOfAChoice); ++i) {
+    all->push_back(StrCat(where, ": ", faults[i]));
+  }
+}
+
 PassChoice Choose(std::string name, const std::vector<std::string>& passes) {
   PassChoice choice{.name = std::move(name), .options = {}};
   for (const std::string& pass : AllPasses()) {
@@ -44,6 +53,12 @@ PassChoice Choose(std::string name, const std::vector<std::string>& passes) {
     choice.tolerance += ToleranceOf(pass);
   }
   return choice;
+}
+
+std::vector<std::string> PassesOfEqualBits() {
+  std::vector<std::string> passes = DefaultPasses();
+  std::erase_if(passes, [](const std::string& pass) { return ToleranceOf(pass) > 0; });
+  return passes;
 }
 
 }  // namespace
@@ -106,15 +121,39 @@ std::vector<std::string> PassFaults(const Workload& workload,
   return faults;
 }
 
+std::vector<std::string> EmulatedDeviceFaults(const Workload& workload,
+                                              const std::vector<RunTrace>& on_cpu) {
+  const auto all = RegistryWithEmulation(DefaultOpRegistry());
+  const auto some = RegistryWithEmulation(
+      DefaultOpRegistry(), [](const OpDef& def) { return def.type.size() % 2 == 0; });
+  std::vector<std::string> faults;
+  for (const OpRegistry* registry : {all.get(), some.get()}) {
+    for (const PassChoice& choice : {NoPasses(), Choose("of_equal_bits", PassesOfEqualBits())}) {
+      std::vector<std::string> found;
+      try {
+        found = TraceDifferences(
+            workload, on_cpu,
+            RunWorkload(workload, choice.options,
+                        {.place = EmulatedPlace(), .registry = registry}),
+            0);
+      } catch (const std::exception& error) {
+        found = {StrCat("threw: ", error.what())};
+      }
+      AddFirst(found, StrCat("emulated device with ", registry == all.get() ? "all" : "some",
+                             " kernels, passes ", choice.name), &faults);
+    }
+  }
+  return faults;
+}
+
 std::vector<std::string> FaultsOfEveryPass(const Workload& workload) {
   const std::vector<RunTrace> without_passes = RunWorkload(workload, NoPasses().options);
   std::vector<std::string> all;
   for (const PassChoice& choice : PassChoices()) {
-    const std::vector<std::string> faults = PassFaults(workload, without_passes, choice);
-    for (size_t i = 0; i < std::min(faults.size(), kMaxFaultsOfAChoice); ++i) {
-      all.push_back(StrCat(workload.name, ", passes ", choice.name, ": ", faults[i]));
-    }
+    AddFirst(PassFaults(workload, without_passes, choice),
+             StrCat(workload.name, ", passes ", choice.name), &all);
   }
+  AddFirst(EmulatedDeviceFaults(workload, without_passes), workload.name, &all);
   return all;
 }
 

@@ -34,7 +34,15 @@ std::vector<std::string> PassFaults(const Workload& workload,
                                     const std::vector<RunTrace>& without_passes,
                                     const PassChoice& choice);
 
-// Returns the first few faults of each of PassChoices(), after the name of the choice.
+// Runs the workload on an emulated device (emulated_device.h), with the kernels of the CPU, and
+// compares it to the bit with `on_cpu`, runs without passes on the CPU. Has kernels for all ops, and
+// for about half of them; runs no pass, and the default ones that change no bit. Returns messages
+// as PassFaults does.
+std::vector<std::string> EmulatedDeviceFaults(const Workload& workload,
+                                              const std::vector<RunTrace>& on_cpu);
+
+// Returns the first few faults of each of PassChoices(), after the name of the choice, and those of
+// an emulated device.
 std::vector<std::string> FaultsOfEveryPass(const Workload& workload);
 
 }  // namespace skiff::harness

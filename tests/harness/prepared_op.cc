@@ -6,7 +6,7 @@
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
-#include "memory/cuda_copy.h"
+#include "memory/device.h"
 
 namespace skiff::harness {
 namespace {
@@ -136,6 +136,8 @@ PreparedOp::PreparedOp(const OpRegistry& registry, const Op& op, const NamedTens
     context_.derived_forms.push_back(derived_.back()->data());
   }
   if (!device_.place.is_cpu()) {
+    stream_ = DeviceOf(device_.place).MakeStream();
+    device_.stream = stream_->handle();
     fault_ = NewBlock(sizeof(uint64_t));
     context_.fault = static_cast<uint64_t*>(fault_->data());
   }
@@ -283,7 +285,7 @@ void PreparedOp::Run() { kernel_->Run(context_); }
 
 void PreparedOp::Wait() const {
   if (fault_ == nullptr) return;
-  WaitForStream(device_.stream);
+  stream_->Wait();
   uint64_t word = kNoDataFault;
   CopyBytes(&word, Place::Cpu(), context_.fault, device_.place, sizeof(word));
   if (word != kNoDataFault) kernel_->ThrowFault(DataFaultOf(word));

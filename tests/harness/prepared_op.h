@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "framework/op/registry.h"
+#include "memory/device.h"
 #include "tests/harness/array_tensor.h"
 #include "tests/harness/guarded_block.h"
 
@@ -114,6 +115,7 @@ class PreparedOp {
   std::unique_ptr<Kernel> kernel_;
   KernelContext context_;
   DeviceContext device_;
+  std::unique_ptr<DeviceStream> stream_;  // of a device
   uint64_t seed_ = 20240229;
   uint64_t step_ = 3;
 };

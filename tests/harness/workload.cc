@@ -21,7 +21,8 @@ namespace {
 NamedTensors Snapshot(const Scope& scope, const NamedTensors& before) {
   NamedTensors tensors;
   for (const std::string& name : scope.Names()) {
-    const Tensor& tensor = scope.Get(name);
+    const Tensor& held = scope.Get(name);
+    const Tensor tensor = held.place().is_cpu() ? held : CopyToCpu(held);
     const auto it = before.find(name);
     const bool unchanged = it != before.end() && SameBits(it->second, tensor);
     tensors[name] = unchanged ? it->second : CopyToCpu(tensor);
@@ -141,8 +142,9 @@ class VerifyPass final : public PlanPass {
 
 }  // namespace
 
-WorkloadRunner::WorkloadRunner(const Workload& workload, const CompileOptions& options)
-    : workload_(workload), executor_(Place::Cpu()) {
+WorkloadRunner::WorkloadRunner(const Workload& workload, const CompileOptions& options,
+                               const WorkloadPlace& where)
+    : workload_(workload), executor_(where.place, nullptr, where.registry) {
   CompileOptions verified = options;
   verified.passes.plan_passes.push_back(std::make_shared<VerifyPass>());
   for (const auto& [name, tensor] : workload.initial) executor_.scope().Assign(name, tensor);
@@ -171,8 +173,9 @@ RunTrace WorkloadRunner::Next(const NamedTensors* start) {
   return trace;
 }
 
-std::vector<RunTrace> RunWorkload(const Workload& workload, const CompileOptions& options) {
-  WorkloadRunner runner(workload, options);
+std::vector<RunTrace> RunWorkload(const Workload& workload, const CompileOptions& options,
+                                  const WorkloadPlace& where) {
+  WorkloadRunner runner(workload, options, where);
   std::vector<RunTrace> traces;
   for (size_t i = 0; i < workload.runs.size(); ++i) traces.push_back(runner.Next());
   return traces;

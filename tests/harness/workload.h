@@ -34,12 +34,19 @@ struct RunTrace {
   NamedTensors after;
 };
 
-// Executes the runs of a workload one by one, on an executor of its own, on the CPU with the
-// default registry. The workload must outlive it.
+// Where a workload runs.
+struct WorkloadPlace {
+  Place place = Place::Cpu();
+  const OpRegistry* registry = nullptr;  // nullptr: the default one
+};
+
+// Executes the runs of a workload one by one, on an executor of its own. The workload must outlive
+// it.
 class WorkloadRunner {
  public:
   // Compiles every program and verifies the results.
-  explicit WorkloadRunner(const Workload& workload, const CompileOptions& options = {});
+  explicit WorkloadRunner(const Workload& workload, const CompileOptions& options = {},
+                          const WorkloadPlace& where = {});
 
   // Executes the next run, from state `start` if given, else from the state that the last run left.
   RunTrace Next(const NamedTensors* start = nullptr);
@@ -53,7 +60,8 @@ class WorkloadRunner {
 };
 
 // Executes all runs.
-std::vector<RunTrace> RunWorkload(const Workload& workload, const CompileOptions& options = {});
+std::vector<RunTrace> RunWorkload(const Workload& workload, const CompileOptions& options = {},
+                                  const WorkloadPlace& where = {});
 
 // Returns one message for each fetch of run `index`, and each scope variable after it, that isn't
 // as expected: "run 2: fetch loss: index [0]: found …". Tolerance 0 requires equal bits. Any other

@@ -20,6 +20,7 @@
 #include <numeric>
 #include <sstream>
 
+#include "framework/analysis/ops_on_host.h"
 #include "framework/command_line/argument_text.h"
 #include "framework/command_line/command_line.h"
 #include "framework/io/file.h"
@@ -47,7 +48,7 @@ DEFINE_string(optimizer, "momentum",
 DEFINE_string(decoder, "attention_decoder",
               "how seq2seq_gru_bahdanau and seq2seq_lstm_luong run their decoder: "
               "attention_decoder, one op, or dynamic_rnn, a loop of layers");
-DEFINE_string(place, "cpu", "where to run; only cpu, since times and memory are measured there");
+DEFINE_string(place, "cpu", "where to run: cpu, cuda, or cuda:1 for the second device");
 DEFINE_bool(inference, false,
             "time the forward pass as in evaluation, with the loss, instead of training steps");
 DEFINE_string(
@@ -157,7 +158,7 @@ void PrintSplit(double peak_flops, BoundProgram* bound) {
   std::printf("%10s %7s %7s %6s  op and kernel\n", "ms", "share", "of peak", "count");
   for (const auto& [name, row] : rows) {
     std::printf("%10.3f %6.1f%% ", row.seconds * 1e3, 100 * row.seconds / total);
-    if (row.flop > 0) {
+    if (row.flop > 0 && peak_flops > 0) {
       std::printf("%6.1f%%", 100 * row.flop / row.seconds / peak_flops);
     } else {
       std::printf("%7s", "");
@@ -208,8 +209,6 @@ void CheckFlags() {
       FLAGS_length == 0 ? "" : StrCat(" --length=", FLAGS_length),
       FLAGS_pairs.empty() ? "" : StrCat(" --pairs=", FLAGS_pairs),
       ": expected it alone; a saved model is timed in inference");
-  SKIFF_ENFORCE(Place::FromName(FLAGS_place).is_cpu(), kUnimplemented, "--place=", FLAGS_place,
-                ": expected cpu, whose steps, memory and FMA peak this benchmark measures");
 }
 
 std::vector<PairLengths> PairsFromFlags() {
@@ -284,7 +283,10 @@ void PrintFigures(const Figures& figures) {
   std::printf("%s, batch %d, %d threads: %.2f ms a step (p10 %.2f, p90 %.2f), %.1f samples/s\n",
               figures.name.c_str(), FLAGS_batch_size, omp_get_max_threads(), step_ms.median,
               step_ms.p10, step_ms.p90, figures.samples_per_s());
-  if (figures.batches == 1) {
+  if (figures.batches == 1 && figures.peak_flops == 0) {
+    std::printf("on %s: %.2f GFLOP a step, %.1f GFLOP/s\n", FLAGS_place.c_str(),
+                figures.flop * 1e-9, figures.flops() * 1e-9);
+  } else if (figures.batches == 1) {
     std::printf(
         "%.2f GFLOP a step, %.1f GFLOP/s, %.1f%% of the measured FMA peak of %.0f GFLOP/s\n",
         figures.flop * 1e-9, figures.flops() * 1e-9, 100 * figures.peak_share(),
@@ -308,11 +310,18 @@ void PrintFigures(const Figures& figures) {
       static_cast<double>(figures.last_value), figures.weights_hash.c_str());
 }
 
+void PrintOpsOnHost(const Plan& plan) {
+  std::vector<std::string> types;
+  for (const auto& [type, count] : OpsOnHost(plan)) types.push_back(StrCat(count, " ", type));
+  if (!types.empty()) std::printf("on the CPU, for want of a kernel: %s\n", Join(types, ", ").c_str());
+}
+
 nlohmann::json JsonOf(const Figures& figures) {
   const PlanStatistics& plan = figures.plan;
   const auto of_one_batch = [&](double value) {
     return figures.batches == 1 ? nlohmann::json(value) : nlohmann::json();
   };
+  const bool has_peak = figures.peak_flops > 0;
   return {{"model", figures.name},
           {"place", FLAGS_place},
           {"inference", !Trains()},
@@ -334,8 +343,8 @@ nlohmann::json JsonOf(const Figures& figures) {
           {"step_cpu_ms", figures.step_cpu_ms},
           {"samples_per_s", figures.samples_per_s()},
           {"flop_per_step", of_one_batch(figures.flop)},
-          {"fma_peak_flops", figures.peak_flops},
-          {"fma_peak_share", of_one_batch(figures.peak_share())},
+          {"fma_peak_flops", has_peak ? nlohmann::json(figures.peak_flops) : nlohmann::json()},
+          {"fma_peak_share", has_peak ? of_one_batch(figures.peak_share()) : nlohmann::json()},
           {"max_live_bytes", plan.max_live_bytes},
           {"planned_bytes", plan.planned_bytes},
           {"unshared_bytes", plan.unshared_bytes},
@@ -358,7 +367,7 @@ int Main() {
   if (FLAGS_threads > 0) omp_set_num_threads(FLAGS_threads);
   Figures figures;
   figures.name = FLAGS_saved_model.empty() ? FLAGS_model : FLAGS_saved_model;
-  figures.peak_flops = MeasureFmaPeak();
+  if (Place::FromName(FLAGS_place).is_cpu()) figures.peak_flops = MeasureFmaPeak();
   figures.rss_before_mb = RssMegabytes();
 
   const Place place = Place::FromName(FLAGS_place);
@@ -374,6 +383,7 @@ int Main() {
   figures.weights_hash = WeightsHash(executor.scope(), PersistableNames(*workload.program));
 
   PrintFigures(figures);
+  PrintOpsOnHost(bound.plan());
   if (options.tuner != nullptr) PrintTuning(*options.tuner);
   if (FLAGS_split) PrintSplit(figures.peak_flops, &bound);
   if (!FLAGS_json.empty()) AtomicWriteFile(FLAGS_json, JsonOf(figures).dump(2) + "\n");

@@ -376,7 +376,7 @@ TEST_F(ExecutorTest, RefusesFeedsOfAnotherPlace) {
   Tensor x = Tensor::Borrow(&elsewhere, {1}, DType::kFloat32, Place::Cuda(0));
   CompiledProgram program = Compile(kTraining);
   EXPECT_THAT(ErrorOf(program, {{"x", x}}, {"loss"}),
-              HasSubstr("the tensor is on cuda:0, the program runs on cpu"));
+              HasSubstr("the tensor is on cuda:0, expected one on the CPU"));
 }
 
 // An evaluation with averaged parameters, say: a training would go on from the averages.

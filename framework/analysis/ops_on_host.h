@@ -1,0 +1,17 @@
+// Tells which ops of a plan on a device run on the CPU for want of a kernel.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "framework/plan/plan.h"
+
+namespace skiff {
+
+// Returns how many instructions of each type (Instruction::Name) run on the CPU, though the plan is
+// on a device. Leaves out copies, and ops whose work is on the host (OpDef::is_on_host). Empty for a
+// plan on the CPU.
+std::map<std::string, int64_t> OpsOnHost(const Plan& plan);
+
+}  // namespace skiff

@@ -1,0 +1,41 @@
+// What the plans of an executor share to run on a device: its stream, and what the host must know of
+// the work in it.
+#pragma once
+
+#include <memory>
+
+#include "framework/base/place.h"
+#include "memory/device.h"
+
+namespace skiff {
+
+class DeviceLink {
+ public:
+  // Throws what DeviceOf throws, and Error (kIo) if the device gives no stream.
+  explicit DeviceLink(Place place)
+      : place_(place), device_(DeviceOf(place)), stream_(device_.MakeStream()) {}
+
+  Place place() const { return place_; }
+  Device& device() const { return device_; }
+  DeviceStream& stream() const { return *stream_; }
+
+  // Notes that the stream holds copies from or to arenas on the CPU.
+  void NoteUseOfHost() { uses_host_ = true; }
+  // Must come before the host reads or writes such an arena: waits if the stream may still use it.
+  void AwaitHost() {
+    if (uses_host_) Wait();
+  }
+  // Waits for the stream. Throws Error (kIo) if something in it failed.
+  void Wait() {
+    uses_host_ = false;
+    stream_->Wait();
+  }
+
+ private:
+  const Place place_;
+  Device& device_;
+  std::unique_ptr<DeviceStream> stream_;
+  bool uses_host_ = false;
+};
+
+}  // namespace skiff

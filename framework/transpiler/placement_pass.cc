@@ -1,0 +1,187 @@
+#include "framework/transpiler/placement_pass.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/op/host_slots.h"
+
+namespace skiff {
+namespace {
+
+class Placement {
+ public:
+  Placement(const PassContext& context, Plan* plan) : context_(context), plan_(*plan) {}
+
+  PassReport Run() {
+    std::vector<Instruction> instructions = std::exchange(plan_.instructions, {});
+    for (Instruction& instruction : instructions) Add(std::move(instruction));
+    plan_.instructions = std::move(placed_);
+    return {.pass = {},
+            .changes = on_host_ + copies_,
+            .summary = StrCat(on_host_, " instructions on the CPU, ", copies_, " copies")};
+  }
+
+ private:
+  void Add(Instruction instruction) {
+    if (instruction.kind == InstructionKind::kCopy) {
+      PlaceCopy(&instruction);
+      placed_.push_back(std::move(instruction));
+      return;
+    }
+    instruction.place = RunsOnDevice(instruction) ? plan_.place : Place::Cpu();
+    if (instruction.place.is_cpu()) ++on_host_;
+    MoveInputs(&instruction);
+    std::vector<Instruction> after = PlaceOutputs(&instruction);
+    placed_.push_back(std::move(instruction));
+    std::ranges::move(after, std::back_inserter(placed_));
+  }
+
+  // The output of a copy to the arena stays where its input is.
+  void PlaceCopy(Instruction* copy) {
+    PlanValue& to = plan_[copy->outputs[0]];
+    const Place from = plan_[copy->inputs[0]].place;
+    if (to.storage == Storage::kArena) to.place = from;
+    copy->place = to.place;
+    NoteCurrent(copy->inputs[0]);
+    NoteCurrent(copy->outputs[0]);
+  }
+
+  bool RunsOnDevice(const Instruction& instruction) const {
+    if (instruction.kind != InstructionKind::kOp) return false;
+    const OpDef& def = *instruction.def;
+    if (def.is_on_host || instruction.sets_rows) return false;
+    const auto is_of_host = [&](ValueId value) {
+      return value && (plan_[value].meta.is_array || plan_[value].storage == Storage::kMade);
+    };
+    if (std::ranges::any_of(instruction.inputs, is_of_host)) return false;
+    if (std::ranges::any_of(instruction.outputs, is_of_host)) return false;
+    return context_.registry.FindKernel(ContextOf(plan_, instruction)) != nullptr;
+  }
+
+  // Returns the places of the arguments of an instruction.
+  std::vector<Place> PlacesOf(const Instruction& instruction,
+                                     const std::vector<SlotDef>& slots, bool is_input) const {
+    const size_t count = is_input ? instruction.inputs.size() : instruction.outputs.size();
+    std::vector<Place> places;
+    if (instruction.kind == InstructionKind::kOp) {
+      for (const SlotDef& slot : slots) {
+        const std::vector<std::string>& names =
+            is_input ? instruction.op->Input(slot.name) : instruction.op->Output(slot.name);
+        places.insert(
+            places.end(), names.size(),
+            PlaceOfSlot(*instruction.def, *instruction.op, slot.name, instruction.place));
+      }
+    }
+    places.resize(count, instruction.place);
+    return places;
+  }
+
+  void MoveInputs(Instruction* instruction) {
+    const std::vector<Place> places = PlacesOf(*instruction, instruction->def->inputs, true);
+    for (size_t i = 0; i < places.size(); ++i) {
+      ValueId& input = instruction->inputs[i];
+      if (input) NoteCurrent(input);
+      if (!input || !instruction->reads_data[i] || plan_[input].place == places[i]) continue;
+      // An array isn't moved: whatever uses it is on the CPU.
+      if (plan_[input].meta.is_array) continue;
+      ValueId& moved = moved_[{input, places[i].is_cpu()}];
+      if (!moved) moved = AppendCopy(*instruction, input, places[i]);
+      input = moved;
+    }
+  }
+
+  // Returns the copies to the scope that must follow.
+  std::vector<Instruction> PlaceOutputs(Instruction* instruction) {
+    std::vector<Instruction> after;
+    std::vector<ValueId> written;
+    const std::vector<Place> places =
+        PlacesOf(*instruction, instruction->def->outputs, false);
+    for (size_t i = 0; i < places.size(); ++i) {
+      const ValueId output = instruction->outputs[i];
+      if (!output || plan_[output].meta.is_array) continue;
+      if (plan_[output].storage == Storage::kArena) plan_[output].place = places[i];
+      if (plan_[output].storage != Storage::kScope) continue;
+      written.push_back(output);
+      if (plan_[output].place == places[i]) continue;
+      const ValueId aside = AddAside(output, places[i]);
+      if (instruction->kind == InstructionKind::kLoop) {
+        // Iterations see what earlier ones have written, and there may be none.
+        plan_[aside].alias_of = HeldBefore(instruction, output, places[i]);
+      }
+      instruction->outputs[i] = aside;
+      after.push_back(CopyOf(*instruction, aside, output));
+      ++copies_;
+    }
+    std::ranges::for_each(written, [this](ValueId value) { NoteCurrent(value); });
+    return after;
+  }
+
+  // Has the loop read a copy of its own of the variable that it writes, and returns that.
+  ValueId HeldBefore(Instruction* loop, ValueId output, Place place) {
+    ValueId& held = current_[plan_[output].name];
+    if (!held) held = plan_.values.Add(plan_[output]);
+    const ValueId shared = moved_[{held, place.is_cpu()}];
+    const ValueId own = AppendCopy(*loop, held, place);
+    for (ValueId& input : loop->inputs) {
+      if (input == held || (shared && input == shared)) input = own;
+    }
+    return own;
+  }
+
+  // Notes that a variable of the scope holds this value now.
+  void NoteCurrent(ValueId value) {
+    if (plan_[value].storage == Storage::kScope) current_[plan_[value].name] = value;
+  }
+
+  ValueId AddAside(ValueId value, Place place) {
+    PlanValue aside = plan_[value];
+    aside.storage = Storage::kArena;
+    aside.meta.persistable = false;
+    aside.place = place;
+    aside.alias_of = {};
+    aside.is_alone = aside.is_checkpoint = false;
+    return plan_.values.Add(std::move(aside));
+  }
+
+  ValueId AppendCopy(const Instruction& reader, ValueId from, Place place) {
+    const ValueId to = AddAside(from, place);
+    placed_.push_back(CopyOf(reader, from, to));
+    ++copies_;
+    return to;
+  }
+
+  Instruction CopyOf(const Instruction& needs, ValueId from, ValueId to) const {
+    Instruction copy;
+    copy.kind = InstructionKind::kCopy;
+    copy.place = plan_.place;
+    copy.op = needs.op;
+    copy.def = needs.def;
+    copy.block = needs.block;
+    copy.position = needs.position;
+    copy.inputs = {from};
+    copy.outputs = {to};
+    copy.reads_data = {true};
+    return copy;
+  }
+
+  const PassContext& context_;
+  Plan& plan_;
+  std::vector<Instruction> placed_;
+  std::map<std::pair<ValueId, bool>, ValueId> moved_;  // by value, and whether to the CPU
+  std::map<std::string, ValueId> current_;  // by the name of a variable of the scope
+  int64_t on_host_ = 0;
+  int64_t copies_ = 0;
+};
+
+}  // namespace
+
+PassReport PlacementPass::Apply(const PassContext& context, Plan* plan) const {
+  if (plan->place.is_cpu()) return {.pass = {}, .changes = 0, .summary = "a plan on the CPU"};
+  return Placement(context, plan).Run();
+}
+
+}  // namespace skiff

@@ -1,0 +1,29 @@
+// Decides, for a program on a device, where each instruction runs, and inserts the copies between
+// places that this takes:
+//
+//   y = lookup(w, ids)            ids_d = copy(ids)           # a feed is on the CPU
+//   z = unique(y)           →     y = lookup(w, ids_d)
+//                                 y_h = copy(y)
+//                                 z = unique(y_h)             # on the CPU
+//
+// An op runs on the device if it has a kernel there for its shapes. Loops, branches, ops on arrays,
+// ops whose outputs have a shape that depends on data, and ops that work on the host
+// (OpDef::is_on_host) run on the CPU. A value is copied to a place at most once. If an instruction
+// on the CPU writes a variable that the scope holds on the device, it writes to a temporary, and a
+// copy to the variable follows. Does nothing to a plan on the CPU.
+#pragma once
+
+#include "framework/transpiler/pass.h"
+
+namespace skiff {
+
+class PlacementPass final : public PlanPass {
+ public:
+  std::string_view name() const override { return "placement"; }
+  // Feeds are on the CPU, and not every op has a kernel for the device.
+  bool is_required() const override { return true; }
+  // `changes`: instructions that run on the CPU, and copies between places.
+  PassReport Apply(const PassContext& context, Plan* plan) const override;
+};
+
+}  // namespace skiff

@@ -1,0 +1,67 @@
+// Devices: their memory, and the streams that they work off.
+//
+// The CPU isn't one. A device of CUDA exists in builds with CUDA, where a driver is found. Tests add
+// an emulated one (tests/harness/emulated_device.h).
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "framework/base/place.h"
+#include "memory/allocator.h"
+
+namespace skiff {
+
+// A point in a stream.
+class DeviceEvent {
+ public:
+  virtual ~DeviceEvent() = default;
+  // Waits until all has run that the stream held when the event was recorded last; returns at once
+  // if it never was. Throws Error (kIo) if something of it failed.
+  virtual void Wait() = 0;
+};
+
+// A queue of work that a device runs in order, while the host goes on. Streams don't wait for each
+// other. One thread at a time uses a stream. The destructor waits for the work.
+class DeviceStream {
+ public:
+  virtual ~DeviceStream() = default;
+  // Returns what kernels know the stream by (DeviceContext::stream).
+  virtual void* handle() const = 0;
+  // Append a copy, and a fill. Memory must stay allocated, and what is copied from the host must
+  // stay unchanged, until it has run. A copy is only asynchronous if the host's memory is
+  // page-locked (Device::pinned_allocator). Throw Error (kIo) if the device refuses.
+  virtual void Copy(void* to, Place to_place, const void* from, Place from_place, size_t bytes) = 0;
+  virtual void Fill(void* to, unsigned char byte, size_t bytes) = 0;
+  virtual void Record(DeviceEvent* event) = 0;
+  // Waits until everything has run. Throws Error (kIo) if something of it failed.
+  virtual void Wait() = 0;
+};
+
+// Thread-safe.
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual Allocator& allocator() = 0;
+  // Returns the allocator of memory of the CPU that the device copies to and from asynchronously.
+  virtual Allocator& pinned_allocator() = 0;
+  virtual std::unique_ptr<DeviceStream> MakeStream() = 0;
+  virtual std::unique_ptr<DeviceEvent> MakeEvent() = 0;
+  // Waits for all streams, copies, and waits for the copy. Throws Error (kIo) if the device refuses,
+  // or if earlier work failed.
+  virtual void CopyNow(void* to, Place to_place, const void* from, Place from_place,
+                       size_t bytes) = 0;
+};
+
+// Returns the device of a place. Throws Error (kInvalidArgument) for the CPU, and
+// (kFailedPrecondition) if this build or machine lacks the device.
+Device& DeviceOf(Place place);
+
+// Makes `device` that of a place that has none, until the end of the process. For tests. Throws
+// Error (kAlreadyExists) if one was added before.
+void AddDevice(Place place, std::unique_ptr<Device> device);
+
+// Copies bytes between any two places by Device::CopyNow. One of them isn't the CPU.
+void CopyBytes(void* to, Place to_place, const void* from, Place from_place, size_t bytes);
+
+}  // namespace skiff

@@ -1,0 +1,187 @@
+// Programs on a device: here an emulated one, which finds a host that doesn't wait or touches the
+// device's memory. Models and random programs run on it in tests/models and every_pass_test.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/analysis/ops_on_host.h"
+#include "framework/base/error.h"
+#include "framework/executor/executor.h"
+#include "framework/ir/text.h"
+#include "tests/framework/executor/tiny_ops.h"
+#include "tests/harness/emulated_device.h"
+#include "tests/harness/error_text.h"
+
+namespace skiff {
+namespace {
+
+using harness::EmulatedPlace;
+using harness::ErrorText;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+constexpr const char* kPlain = R"(program { block 0 {
+  var "x" float32 [-1, 2]
+  var "y" float32 [-1, 2]
+  var "s" float32 [1]
+  param "w" float32 [2, 2] persistable
+  {Out: ["y"]} = tiny_add(X: ["x"], Y: ["w"])
+  {Out: ["s"]} = tiny_sum(X: ["y"])
+} })";
+
+// An op in the middle refuses negative elements of x: after an update of a statistic, before that
+// of w.
+constexpr const char* kTraining = R"(program seed=9 { block 0 {
+  var "x" float32 [3]
+  var "seen" float32 [3] persistable
+  param "w" float32 [3] persistable
+  var "checked" float32 [3]
+  {Out: ["seen"]} = tiny_add(X: ["seen"], Y: ["x"])
+  {Out: ["checked"]} = tiny_check(X: ["x"])
+  {ParamOut: ["w"]} = tiny_sgd(Param: ["w"], Grad: ["checked"]) {op_role = 2}
+} })";
+
+Tensor Row(const std::vector<float>& values) {
+  return Tensor::FromValues<float>({static_cast<int64_t>(values.size())}, values);
+}
+
+class OnDevice : public ::testing::Test {
+ protected:
+  OnDevice() { tiny::RegisterTinyOps(tiny_ops_); }
+
+  // An executor on a device that has no kernels for the ops of the type `missing`.
+  std::unique_ptr<Executor> MakeExecutor(const std::string& missing = "") {
+    registries_.push_back(harness::RegistryWithEmulation(
+        tiny_ops_, [=](const OpDef& def) { return def.type == missing; }));
+    auto executor =
+        std::make_unique<Executor>(EmulatedPlace(), nullptr, registries_.back().get());
+    executor->scope().Set("seen", Row({0, 0, 0}));
+    return executor;
+  }
+
+  static std::vector<float> Held(const Executor& executor, const std::string& name) {
+    return CopyToCpu(executor.scope().Get(name)).ToVector<float>();
+  }
+
+  OpRegistry tiny_ops_;
+  std::vector<std::unique_ptr<OpRegistry>> registries_;
+  const Tensor matrix_ = Tensor::FromValues<float>({2, 2}, {1, 2, 3, 4});
+};
+
+TEST_F(OnDevice, VariablesFollowTheProgramAndFetchesComeToTheCpu) {
+  const auto executor = MakeExecutor();
+  executor->scope().Set("w", matrix_);
+  CompiledProgram program = executor->Compile(*ParseProgramText(kPlain));
+  const std::vector<Tensor> fetches = program.Run({{"x", matrix_}}, {"y", "s"});
+  EXPECT_EQ(fetches[0].place(), Place::Cpu());
+  EXPECT_THAT(fetches[0].ToVector<float>(), ElementsAre(2, 4, 6, 8));
+  EXPECT_EQ(fetches[1].Item<float>(), 20);
+  EXPECT_EQ(executor->scope().Get("w").place(), EmulatedPlace());
+  // As a loaded file would be.
+  executor->scope().Set("w", Tensor::FromValues<float>({2, 2}, {0, 0, 0, 1}));
+  EXPECT_EQ(program.Run({{"x", matrix_}}, {"s"})[0].Item<float>(), 11);
+  EXPECT_EQ(executor->scope().Get("w").place(), EmulatedPlace());
+
+  Executor on_cpu(Place::Cpu(), &executor->scope(), &tiny_ops_);
+  CompiledProgram same = on_cpu.Compile(*ParseProgramText(kPlain));
+  EXPECT_EQ(same.Run({{"x", matrix_}}, {"s"})[0].Item<float>(), 11);
+  EXPECT_EQ(executor->scope().Get("w").place(), Place::Cpu());
+}
+
+TEST_F(OnDevice, StepsReadTheFeedsAsTheyAreThen) {
+  const auto executor = MakeExecutor();
+  executor->scope().Set("w", matrix_);
+  CompiledProgram program = executor->Compile(*ParseProgramText(kPlain));
+  Tensor x = CopyToCpu(matrix_);
+  BoundProgram bound = program.Bind({{"x", x}}, {"s"});
+  for (const float first : {1.0f, 2.0f, 3.0f}) {
+    x.data<float>()[0] = first;
+    bound.Step();
+    EXPECT_EQ(bound.fetch(0).Item<float>(), 19 + first);
+  }
+}
+
+TEST_F(OnDevice, AnOpWithoutAKernelRunsOnTheCpu) {
+  for (const std::string missing : {"tiny_add", "tiny_sum"}) {
+    const auto executor = MakeExecutor(missing);
+    executor->scope().Set("w", matrix_);
+    CompiledProgram program = executor->Compile(*ParseProgramText(kPlain));
+    BoundProgram bound = program.Bind({{"x", matrix_}}, {"y", "s"});
+    // Twice: the arena on the CPU is used again.
+    for (int i = 0; i < 2; ++i) {
+      bound.Step();
+      EXPECT_THAT(bound.fetch(0).ToVector<float>(), ElementsAre(2, 4, 6, 8));
+      EXPECT_EQ(bound.fetch(1).Item<float>(), 20);
+    }
+    EXPECT_THAT(OpsOnHost(bound.plan()), ElementsAre(Pair(missing, 1)));
+    // tiny_add reads w and its result goes to tiny_sum; or x comes, and y goes.
+    EXPECT_EQ(bound.statistics().transfers, 2);
+    EXPECT_EQ(bound.statistics().layout_copies, 0);
+  }
+  const auto executor = MakeExecutor();
+  executor->scope().Set("w", matrix_);
+  CompiledProgram program = executor->Compile(*ParseProgramText(kPlain));
+  EXPECT_THAT(OpsOnHost(program.Bind({{"x", matrix_}}, {"s"}).plan()), IsEmpty());
+}
+
+TEST_F(OnDevice, AnUpdateOnTheCpuReachesTheVariableOnTheDevice) {
+  const auto executor = MakeExecutor("tiny_sgd");
+  executor->scope().Set("w", Row({1, 2, 3}));
+  CompiledProgram program = executor->Compile(*ParseProgramText(kTraining));
+  for (int i = 0; i < 2; ++i) program.Run({{"x", Row({1, 1, 1})}}, {});
+  EXPECT_EQ(executor->scope().Get("w").place(), EmulatedPlace());
+  EXPECT_THAT(Held(*executor, "w"), ElementsAre(-1, 0, 1));
+  EXPECT_THAT(Held(*executor, "seen"), ElementsAre(2, 2, 2));
+}
+
+TEST_F(OnDevice, RefusedDataLeaveTheScopeAsItWas) {
+  // Refused on the device; on the CPU, while the device works.
+  for (const std::string missing : {"", "tiny_check", "tiny_add"}) {
+    const auto executor = MakeExecutor(missing);
+    executor->scope().Set("w", Row({1, 2, 3}));
+    CompiledProgram program = executor->Compile(*ParseProgramText(kTraining));
+    program.Run({{"x", Row({1, 1, 1})}}, {});
+    EXPECT_THAT(ErrorText([&] { program.Run({{"x", Row({1, -1, 1})}}, {}); }),
+                HasSubstr("tiny_check (block 0, op #1)"));
+    EXPECT_THAT(Held(*executor, "w"), ElementsAre(0, 1, 2)) << "without " << missing;
+    EXPECT_THAT(Held(*executor, "seen"), ElementsAre(1, 1, 1));
+    program.Run({{"x", Row({1, 1, 1})}}, {});
+    EXPECT_THAT(Held(*executor, "w"), ElementsAre(-1, 0, 1));
+    EXPECT_THAT(Held(*executor, "seen"), ElementsAre(2, 2, 2));
+  }
+}
+
+TEST_F(OnDevice, PlansShareTheArenas) {
+  const auto executor = MakeExecutor("tiny_sum");
+  executor->scope().Set("w", Tensor::FromValues<float>({1}, {1}));
+  CompiledProgram program = executor->Compile(*ParseProgramText(R"(program { block 0 {
+    var "x" float32 [-1]
+    var "y" float32 [-1]
+    var "s" float32 [1]
+    {Out: ["y"]} = tiny_scale(X: ["x"]) {factor = 2f}
+    {Out: ["s"]} = tiny_sum(X: ["y"])
+  } })"));
+  for (const int64_t count : {3, 5000, 4, 9000, 3}) {
+    const Tensor ones = Tensor::FromValues<float>(
+        {count}, std::vector<float>(static_cast<size_t>(count), 1.0f));
+    EXPECT_EQ(program.Run({{"x", ones}}, {"s"})[0].Item<float>(), 2.0f * static_cast<float>(count));
+  }
+}
+
+TEST_F(OnDevice, FeedsAreOnTheCpu) {
+  const auto executor = MakeExecutor();
+  executor->scope().Set("w", matrix_);
+  CompiledProgram program = executor->Compile(*ParseProgramText(kPlain));
+  const Tensor elsewhere({2, 2}, DType::kFloat32, EmulatedPlace());
+  EXPECT_EQ(ErrorText([&] { program.Run({{"x", elsewhere}}, {"s"}); }),
+            "feed \"x\": the tensor is on cuda:1000, expected one on the CPU");
+}
+
+}  // namespace
+}  // namespace skiff

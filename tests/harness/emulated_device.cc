@@ -1,0 +1,304 @@
+#include "tests/harness/emulated_device.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/op/background_kernel.h"
+
+namespace skiff::harness {
+namespace {
+
+// One stretch of addresses, of which nothing is given twice: what uses freed memory finds zeros.
+class HiddenMemory {
+ public:
+  HiddenMemory()
+      : base_(static_cast<char*>(mmap(nullptr, kBytes, PROT_NONE,
+                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))) {
+    SKIFF_ENFORCE(base_ != MAP_FAILED, kResourceExhausted, "no addresses for an emulated device");
+  }
+
+  void* Take(int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    const int64_t pages = (bytes + kPage - 1) / kPage * kPage;
+    if (pages > kBytes - used_) return nullptr;
+    char* block = base_ + used_;
+    used_ += pages;
+    return block;
+  }
+  void GiveBack(void* block, int64_t bytes) {
+    madvise(block, static_cast<size_t>(bytes), MADV_DONTNEED);
+  }
+  // Runs `work` while the memory can be used.
+  template <typename Work>
+  void Open(const Work& work) {
+    const std::lock_guard lock(open_);
+    Protect(PROT_READ | PROT_WRITE);
+    try {
+      work();
+    } catch (...) {
+      Protect(PROT_NONE);
+      throw;
+    }
+    Protect(PROT_NONE);
+  }
+
+ private:
+  static constexpr int64_t kPage = 4096;
+  static constexpr int64_t kBytes = int64_t{1} << 38;
+
+  void Protect(int protection) { mprotect(base_, static_cast<size_t>(used_), protection); }
+
+  char* const base_;
+  std::mutex mutex_;
+  std::mutex open_;
+  int64_t used_ = 0;
+};
+
+class HiddenAllocator final : public Allocator {
+ public:
+  explicit HiddenAllocator(HiddenMemory* memory) : memory_(*memory) {}
+  Place place() const override { return EmulatedPlace(); }
+  void* Allocate(int64_t bytes, const AllocationOptions&) override {
+    SKIFF_ENFORCE(bytes >= 0, kInvalidArgument, bytes, " bytes");
+    if (bytes == 0) return nullptr;
+    void* block = memory_.Take(bytes);
+    SKIFF_ENFORCE(block != nullptr, kResourceExhausted, "the emulated device has no ", bytes,
+                  " bytes");
+    return block;
+  }
+  void Free(void* block, int64_t bytes) noexcept override {
+    if (block != nullptr) memory_.GiveBack(block, bytes);
+  }
+  void ReleaseCached() override {}
+  void SetLimit(int64_t) override {
+    Throw(ErrorCode::kUnimplemented, "a limit of an emulated device");
+  }
+  AllocatorStatistics statistics() const override { return {}; }
+  void ResetPeaks() override {}
+
+ private:
+  HiddenMemory& memory_;
+};
+
+class LateStream final : public DeviceStream {
+ public:
+  LateStream(HiddenMemory* memory, std::set<LateStream*>* all) : memory_(*memory), all_(*all) {
+    all_.insert(this);
+  }
+  ~LateStream() override {
+    try {
+      Wait();
+    } catch (const Error&) {
+      // As on a device, nobody hears of it.
+    }
+    all_.erase(this);
+  }
+
+  void* handle() const override { return const_cast<LateStream*>(this); }
+  void Copy(void* to, Place, const void* from, Place, size_t bytes) override {
+    Append([=] { std::memmove(to, from, bytes); });
+  }
+  void Fill(void* to, unsigned char byte, size_t bytes) override {
+    Append([=] { std::memset(to, byte, bytes); });
+  }
+  void Record(DeviceEvent* event) override;
+  void Wait() override { RunUpTo(appended_); }
+
+  void Append(std::function<void()> work) {
+    work_.push_back(std::move(work));
+    ++appended_;
+  }
+  int64_t appended() const { return appended_; }
+  // Runs what is left of the first `count` pieces of work. Throws what one of them has thrown.
+  void RunUpTo(int64_t count) {
+    if (ran_ >= count) return;
+    memory_.Open([&] {
+      for (; ran_ < count; ++ran_) {
+        const std::function<void()> work = std::move(work_.front());
+        work_.pop_front();
+        work();
+      }
+    });
+  }
+
+ private:
+  HiddenMemory& memory_;
+  std::set<LateStream*>& all_;
+  std::deque<std::function<void()>> work_;
+  int64_t appended_ = 0;
+  int64_t ran_ = 0;
+};
+
+class LateEvent final : public DeviceEvent {
+ public:
+  void Wait() override {
+    if (stream_ != nullptr) stream_->RunUpTo(after_);
+  }
+  void Set(LateStream* stream, int64_t after) {
+    stream_ = stream;
+    after_ = after;
+  }
+
+ private:
+  LateStream* stream_ = nullptr;
+  int64_t after_ = 0;
+};
+
+void LateStream::Record(DeviceEvent* event) {
+  static_cast<LateEvent*>(event)->Set(this, appended_);
+}
+
+class EmulatedDevice final : public Device {
+ public:
+  Allocator& allocator() override { return allocator_; }
+  Allocator& pinned_allocator() override { return AllocatorOf(Place::Cpu()); }
+  std::unique_ptr<DeviceStream> MakeStream() override {
+    return std::make_unique<LateStream>(&memory_, &streams_);
+  }
+  std::unique_ptr<DeviceEvent> MakeEvent() override { return std::make_unique<LateEvent>(); }
+  void CopyNow(void* to, Place, const void* from, Place, size_t bytes) override {
+    for (LateStream* stream : streams_) stream->Wait();
+    memory_.Open([&] { std::memmove(to, from, bytes); });
+  }
+
+ private:
+  HiddenMemory memory_;
+  HiddenAllocator allocator_{&memory_};
+  std::set<LateStream*> streams_;
+};
+
+LateStream& StreamOf(const KernelContext& run) {
+  return *static_cast<LateStream*>(run.device().stream);
+}
+
+// The arguments of a run as they are now, for a kernel of the CPU that runs later.
+class Arguments {
+ public:
+  explicit Arguments(const KernelContext& run)
+      : seed_(*run.seed), step_(*run.step), context_(run) {
+    // Their addresses are in context_, so none may move.
+    tensors_.reserve(run.inputs.size() + run.outputs.size());
+    for (Tensor*& input : context_.inputs) input = OnCpu(input);
+    for (Tensor*& output : context_.outputs) output = OnCpu(output);
+    context_.device_context = &device_;
+    context_.seed = &seed_;
+    context_.step = &step_;
+  }
+  Arguments(const Arguments&) = delete;
+  Arguments& operator=(const Arguments&) = delete;
+
+  const KernelContext& context() const { return context_; }
+
+ private:
+  // Returns a tensor on the same memory that says that it is on the CPU.
+  Tensor* OnCpu(const Tensor* tensor) {
+    if (tensor == nullptr) return nullptr;
+    Tensor& copy = tensors_.emplace_back();
+    if (tensor->has_data()) {
+      void* data = const_cast<void*>(tensor->raw_data());
+      copy = Tensor(tensor->shape(), tensor->dtype(),
+                    std::make_shared<Buffer>(data, tensor->byte_count(), Place::Cpu()), 0,
+                    tensor->layout());
+    }
+    copy.ShareLoD(tensor->shared_lod());
+    return &copy;
+  }
+
+  DeviceContext device_;
+  uint64_t seed_;
+  uint64_t step_;
+  std::vector<Tensor> tensors_;
+  KernelContext context_;
+};
+
+// Puts the runs of a kernel of the CPU into the stream.
+class LateKernel final : public Kernel {
+ public:
+  explicit LateKernel(std::shared_ptr<Kernel> kernel) : kernel_(std::move(kernel)) {}
+
+  void Run(const KernelContext& run) override {
+    const auto arguments = std::make_shared<Arguments>(run);
+    StreamOf(run).Append([this, kernel = kernel_, arguments, fault = run.fault] {
+      try {
+        kernel->Bind(arguments->context());
+        kernel->Run(arguments->context());
+      } catch (const Error&) {
+        if (fault == nullptr) throw;
+        refusal_ = std::current_exception();
+        *fault = DataFaultWord(0, 0);
+      }
+    });
+  }
+  [[noreturn]] void ThrowFault(const DataFault&) const override {
+    std::rethrow_exception(refusal_);
+  }
+  bool TakesFewerRows() const override { return kernel_->TakesFewerRows(); }
+
+ private:
+  std::shared_ptr<Kernel> kernel_;
+  std::exception_ptr refusal_;
+};
+
+std::unique_ptr<Kernel> PrepareLate(const KernelFactory& prepare, PrepareContext& context) {
+  PrepareContext on_cpu(context.op(), context.def(),
+                        {context.inputs().begin(), context.inputs().end()},
+                        {context.outputs().begin(), context.outputs().end()}, Place::Cpu());
+  on_cpu.set_rows_vary(context.rows_vary());
+  std::shared_ptr<Kernel> kernel = prepare(on_cpu);
+  for (const int64_t bytes : on_cpu.workspace_bytes()) context.RequestWorkspace(bytes);
+  for (const DerivedForm& form : on_cpu.derived_forms()) {
+    context.RequestDerivedForm({.inputs = form.inputs,
+                                .bytes = form.bytes,
+                                .refresh = [form](const KernelContext& run, void* derived) {
+                                  const auto arguments = std::make_shared<Arguments>(run);
+                                  StreamOf(run).Append([form, arguments, derived] {
+                                    form.refresh(arguments->context(), derived);
+                                  });
+                                }});
+  }
+  return std::make_unique<LateKernel>(std::move(kernel));
+}
+
+}  // namespace
+
+Place EmulatedPlace() {
+  static const Place place = [] {
+    const Place made = Place::Cuda(1000);
+    AddDevice(made, std::make_unique<EmulatedDevice>());
+    return made;
+  }();
+  return place;
+}
+
+std::unique_ptr<OpRegistry> RegistryWithEmulation(
+    const OpRegistry& registry, const std::function<bool(const OpDef&)>& leave_out) {
+  EmulatedPlace();
+  auto made = std::make_unique<OpRegistry>();
+  for (const std::string& type : registry.Types()) {
+    const OpDef& def = registry.Get(type);
+    made->Add(def);
+    for (const KernelDef& kernel : registry.Kernels(type)) {
+      if (kernel.place != PlaceKind::kCpu) continue;
+      made->AddKernel(type, kernel);
+      if (kernel.selected_rows || (leave_out && leave_out(def))) continue;
+      KernelDef late = kernel;
+      late.place = PlaceKind::kCuda;
+      late.prepare = [prepare = kernel.prepare](PrepareContext& context) {
+        return PrepareLate(prepare, context);
+      };
+      made->AddKernel(type, std::move(late));
+    }
+  }
+  return made;
+}
+
+}  // namespace skiff::harness

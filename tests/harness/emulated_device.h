@@ -1,0 +1,27 @@
+// A device without hardware, to test what the executor does with one.
+//
+// Its memory can't be touched (PROT_NONE) except while its streams run, and they run as late as
+// they may: when somebody waits. So a host that touches the device's memory gets a fault of the
+// processor, and one that doesn't wait for a copy finds old bytes. The device runs the kernels of
+// the CPU, on the addresses of its memory.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "framework/base/place.h"
+#include "framework/op/registry.h"
+#include "memory/device.h"
+
+namespace skiff::harness {
+
+// Returns the device's place, which no real device has. The first call makes the device.
+Place EmulatedPlace();
+
+// Returns a registry with all ops and kernels of `registry`, and with each kernel of the CPU once
+// more, for EmulatedPlace(). `leave_out` says of which ops the device is to have no kernels. Takes
+// none for selected rows, as CUDA has none.
+std::unique_ptr<OpRegistry> RegistryWithEmulation(
+    const OpRegistry& registry, const std::function<bool(const OpDef&)>& leave_out = {});
+
+}  // namespace skiff::harness

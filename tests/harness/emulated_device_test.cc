@@ -1,0 +1,93 @@
+#include "tests/harness/emulated_device.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "framework/tensor/tensor.h"
+#include "memory/allocator.h"
+
+namespace skiff::harness {
+namespace {
+
+// Four bytes in the device's memory, all of value 7 once the stream has run.
+class Sevens {
+ public:
+  explicit Sevens(DeviceStream* stream)
+      : buffer_(DeviceOf(EmulatedPlace()).allocator(), kBytes) {
+    stream->Fill(buffer_.data(), 7, kBytes);
+  }
+  void CopyTo(std::vector<char>* host, DeviceStream* stream) {
+    stream->Copy(host->data(), Place::Cpu(), buffer_.data(), EmulatedPlace(), kBytes);
+  }
+  char First() const { return *static_cast<const char*>(buffer_.data()); }
+
+ private:
+  static constexpr int64_t kBytes = 4;
+  Buffer buffer_;
+};
+
+TEST(EmulatedDevice, RunsNothingBeforeSomebodyWaits) {
+  const auto stream = DeviceOf(EmulatedPlace()).MakeStream();
+  Sevens sevens(stream.get());
+  std::vector<char> host(4, 0);
+  sevens.CopyTo(&host, stream.get());
+  EXPECT_EQ(host, std::vector<char>(4, 0)) << "a host that doesn't wait must find old bytes";
+  stream->Wait();
+  EXPECT_EQ(host, std::vector<char>(4, 7));
+}
+
+TEST(EmulatedDevice, ReadsTheHostsMemoryWhenTheCopyRuns) {
+  const auto stream = DeviceOf(EmulatedPlace()).MakeStream();
+  Buffer block(DeviceOf(EmulatedPlace()).allocator(), 4);
+  std::vector<char> from(4, 1);
+  stream->Copy(block.data(), EmulatedPlace(), from.data(), Place::Cpu(), 4);
+  // As the next step's host would, without waiting.
+  from.assign(4, 2);
+  std::vector<char> to(4, 0);
+  stream->Copy(to.data(), Place::Cpu(), block.data(), EmulatedPlace(), 4);
+  stream->Wait();
+  EXPECT_EQ(to, std::vector<char>(4, 2));
+}
+
+TEST(EmulatedDevice, AnEventRunsTheStreamUpToWhereItWasRecorded) {
+  Device& device = DeviceOf(EmulatedPlace());
+  const auto stream = device.MakeStream();
+  const auto event = device.MakeEvent();
+  event->Wait();  // never recorded
+  Sevens sevens(stream.get());
+  std::vector<char> early(4, 0);
+  std::vector<char> late(4, 0);
+  sevens.CopyTo(&early, stream.get());
+  stream->Record(event.get());
+  sevens.CopyTo(&late, stream.get());
+  event->Wait();
+  EXPECT_EQ(early, std::vector<char>(4, 7));
+  EXPECT_EQ(late, std::vector<char>(4, 0));
+  stream->Wait();
+  EXPECT_EQ(late, std::vector<char>(4, 7));
+}
+
+TEST(EmulatedDeviceDeathTest, AHostThatTouchesTheDevicesMemoryDies) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto stream = DeviceOf(EmulatedPlace()).MakeStream();
+  const Sevens sevens(stream.get());
+  stream->Wait();
+  EXPECT_DEATH(
+      {
+        volatile char found = sevens.First();
+        (void)found;
+      },
+      "");
+}
+
+TEST(EmulatedDevice, CopiesOfTensorsWaitForAllStreams) {
+  const auto stream = DeviceOf(EmulatedPlace()).MakeStream();
+  Tensor tensor({4}, DType::kUint8, EmulatedPlace());
+  stream->Fill(tensor.raw_data(), 9, 4);
+  EXPECT_EQ(CopyToCpu(tensor).ToVector<uint8_t>(), std::vector<uint8_t>(4, 9));
+}
+
+}  // namespace
+}  // namespace skiff::harness
