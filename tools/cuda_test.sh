@@ -1,9 +1,10 @@
 #!/bin/bash
 # cuda_test.sh: the tests of the CUDA kernels, built on one machine and run on another.
 #
-#   tools/cuda_test.sh pack FOLDER   builds every test with the tag "cuda", and op_bench, and puts
-#                                    them into FOLDER, with the libraries that they need and a copy
-#                                    of this script. Needs nvcc, but no GPU. BAZEL: the bazel to call.
+#   tools/cuda_test.sh pack FOLDER   builds every test with the tag "cuda", op_bench and model_bench,
+#                                    and puts them into FOLDER, with the libraries that they need and
+#                                    a copy of this script. Needs nvcc, but no GPU. BAZEL: the bazel
+#                                    to call.
 #   FOLDER/cuda_test.sh run [--sanitizer=TOOL]
 #                                    runs the tests there. Needs a GPU and its driver.
 #                                    The last line is "N passed, N failed, N skipped". A skipped
@@ -14,7 +15,10 @@
 #   FOLDER/cuda_test.sh bench [FLAG…]
 #                                    times every op with a CUDA kernel on the cases of real size;
 #                                    the flags are op_bench's: --op=adam --json.
-#   FOLDER/cuda_test.sh all          run, and bench if all have passed.
+#   FOLDER/cuda_test.sh models [FLAG…]
+#                                    times training steps of the models; the flags are model_bench's:
+#                                    --batch_size=64 --split.
+#   FOLDER/cuda_test.sh all          run, then bench and models if all have passed.
 set -euo pipefail
 
 usage() {
@@ -47,13 +51,16 @@ pack() {
   local labels
   labels=$("${BAZEL:-bazel}" query 'attr(tags, "\bcuda\b", tests(//...))')
   # shellcheck disable=SC2086
-  "${BAZEL:-bazel}" build "${flags[@]}" $labels //tools/op_bench
+  "${BAZEL:-bazel}" build "${flags[@]}" $labels //tools/op_bench \
+    //tools/model_bench
   bin=$("${BAZEL:-bazel}" info "${flags[@]}" bazel-bin)
   for label in $labels; do
     target=${label#//}
     add "$bin/${target/://}" "$folder/tests/${target//[\/:]/.}" "$folder/lib"
   done
-  add "$bin/tools/op_bench/op_bench" "$folder/bench/op_bench" "$folder/lib"
+  for label in op_bench model_bench; do
+    add "$bin/tools/$label/$label" "$folder/bench/$label" "$folder/lib"
+  done
   echo "packed: $folder ($(du -sh "$folder" | cut -f1))"
 }
 
@@ -97,6 +104,17 @@ bench() {
   LD_LIBRARY_PATH=$folder/lib "$folder/bench/op_bench" --device=cuda --benchmark_only "$@"
 }
 
+models() {
+  local folder model failed=0
+  folder=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
+  for model in mlp lenet resnet20 resnet50 vgg16 ernie_mini char_lstm char_gru lstm_512 gru_512 \
+    seq2seq_gru_bahdanau seq2seq_lstm_luong; do
+    LD_LIBRARY_PATH=$folder/lib "$folder/bench/model_bench" --model="$model" --place=cuda "$@" ||
+      failed=1
+  done
+  return $failed
+}
+
 case "${1:-}" in
   pack) [[ $# == 2 ]] || usage; pack "$2" ;;
   run)
@@ -105,6 +123,7 @@ case "${1:-}" in
     run "${tool#--sanitizer=}"
     ;;
   bench) shift; bench "$@" ;;
-  all) [[ $# == 1 ]] || usage; run && bench ;;
+  models) shift; models "$@" ;;
+  all) [[ $# == 1 ]] || usage; run && bench && models ;;
   *) usage ;;
 esac

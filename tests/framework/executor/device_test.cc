@@ -20,7 +20,6 @@ namespace skiff {
 namespace {
 
 using harness::EmulatedPlace;
-using harness::ErrorText;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -164,7 +163,7 @@ TEST_F(OnDevice, PlansShareTheArenas) {
     var "x" float32 [-1]
     var "y" float32 [-1]
     var "s" float32 [1]
-    {Out: ["y"]} = tiny_scale(X: ["x"]) {factor = 2f}
+    {Out: ["y"]} = tiny_scale(X: ["x"]) {factor = 2.0}
     {Out: ["s"]} = tiny_sum(X: ["y"])
   } })"));
   for (const int64_t count : {3, 5000, 4, 9000, 3}) {

@@ -30,7 +30,7 @@ class HostStates : public testing::Test {
         StrCat("program { block 0 { param w float32 [2] persistable var e float32 [2] persistable "
                "var p float64 [1] persistable {AverageOut: [e], DecayProductOut: [p]} = "
                "exponential_moving_average(Param: [w], Average: [e], DecayProduct: [p]) "
-               "{decay = 0.5f, on_host = ",
+               "{decay = 0.5, on_host = ",
                on_host ? "true" : "false", "} } }"));
     executor_ = std::make_unique<Executor>(place, nullptr, registry_.get());
     Scope& scope = executor_->scope();

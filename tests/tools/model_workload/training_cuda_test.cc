@@ -1,0 +1,74 @@
+// Models train on a device as on the CPU: from the same numbers, the loss of each step is the same up
+// to rounding. Prints which ops have no kernel for the device. Skipped if there is none.
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/analysis/ops_on_host.h"
+#include "framework/base/error.h"
+#include "skiff/skiff.h"
+#include "tools/model_workload/model_workload.h"
+
+namespace skiff {
+namespace {
+
+struct TrainedModel {
+  std::string name;
+  int64_t batch_size = 2;
+  int64_t length = 0;  // ModelWorkloadOptions::length
+};
+
+// Rounding grows from step to step, most where few samples are normalised.
+constexpr double kToleranceOfStep[] = {1e-5, 1e-3, 5e-3};
+
+class TrainingOnCuda : public testing::TestWithParam<TrainedModel> {
+ protected:
+  // Returns the loss of each step.
+  static std::vector<float> Train(const TrainedModel& model, Place place) {
+    Executor executor(place);
+    const ModelWorkload workload = MakeModelWorkload(
+        model.name,
+        {.batch_size = model.batch_size, .length = model.length, .optimizer = "plain_adam"},
+        &executor);
+    CompiledProgram compiled = executor.Compile(*workload.program);
+    BoundProgram bound = compiled.Bind(workload.batches[0], {workload.fetch});
+    std::string on_host;
+    for (const auto& [type, count] : OpsOnHost(bound.plan())) on_host += StrCat(" ", type);
+    if (!on_host.empty()) std::cout << model.name << ", on the CPU:" << on_host << "\n";
+    std::vector<float> losses;
+    for (size_t i = 0; i < std::size(kToleranceOfStep); ++i) {
+      bound.Step();
+      losses.push_back(bound.fetch(0).Item<float>());
+    }
+    return losses;
+  }
+};
+
+TEST_P(TrainingOnCuda, HasTheLossesOfTheCpu) {
+  try {
+    AllocatorOf(Place::Cuda());
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  const std::vector<float> expected = Train(GetParam(), Place::Cpu());
+  const std::vector<float> found = Train(GetParam(), Place::Cuda());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_NEAR(found[i], expected[i], kToleranceOfStep[i] * expected[i]) << "step " << i;
+  }
+  EXPECT_NE(expected.front(), expected.back()) << "nothing was trained";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, TrainingOnCuda,
+    testing::Values(TrainedModel{"mlp", 4}, TrainedModel{"lenet", 2}, TrainedModel{"resnet20", 2},
+                    TrainedModel{"vgg11", 2}, TrainedModel{"ernie_tiny", 1, 32},
+                    TrainedModel{"char_lstm", 1}, TrainedModel{"char_gru", 1},
+                    TrainedModel{"seq2seq_gru_bahdanau", 2, 4},
+                    TrainedModel{"seq2seq_lstm_luong", 2, 4}),
+    [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace skiff
