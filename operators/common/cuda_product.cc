@@ -29,9 +29,12 @@ bool IsEmpty(const CudaProductShape& shape) {
 }  // namespace
 
 template <typename T>
-CudaProduct<T>::CudaProduct(CudaProductShape shape) : shape_(Checked(shape)) {
+CudaProduct<T>::CudaProduct(CudaProductShape shape, int64_t max_workspace_bytes)
+    : shape_(Checked(shape)) {
   // A sum of nothing is left to the plain kernel: cuBLAS knows no matrices without rows.
-  if (!IsEmpty(shape_) && shape_.k > 0) cublas_ = MakeCublasProduct(shape_, kDTypeOf<T>);
+  if (!IsEmpty(shape_) && shape_.k > 0) {
+    cublas_ = MakeCublasProduct(shape_, kDTypeOf<T>, max_workspace_bytes);
+  }
 }
 
 template <typename T>

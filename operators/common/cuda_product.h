@@ -13,6 +13,9 @@ namespace skiff {
 
 class CublasProduct;
 
+// What NVIDIA recommends for its largest devices.
+inline constexpr int64_t kMaxCudaProductWorkspace = int64_t{32} << 20;  // bytes
+
 struct CudaProductShape {
   bool transpose_a = false;  // A is stored as [k, m]
   bool transpose_b = false;  // B is stored as [n, k]
@@ -38,9 +41,10 @@ template <typename T>
 class CudaProduct {
  public:
   // Chooses for the current device. Throws Error for sizes that don't fit.
-  explicit CudaProduct(CudaProductShape shape);
+  explicit CudaProduct(CudaProductShape shape,
+                       int64_t max_workspace_bytes = kMaxCudaProductWorkspace);
 
-  // Of the workspace that Run needs, aligned as workspaces of kernels are.
+  // Of the workspace that Run needs, aligned as workspaces of kernels are; often 0.
   int64_t workspace_bytes() const;
 
   // Gives the product to the stream. C must overlap neither A nor B. With beta = 0 it is

@@ -20,11 +20,10 @@
 namespace skiff {
 namespace {
 
-// What NVIDIA recommends for its largest devices.
-constexpr uint64_t kMaxWorkspaceBytes = uint64_t{32} << 20;
-// cuBLASLt asks for this; workspaces of kernels have less.
+// cuBLASLt asks for this; workspaces of kernels have less, so that some bytes at their begin can't
+// be used.
 constexpr int64_t kWorkspaceAlignment = 256;
-constexpr int64_t kKernelWorkspaceAlignment = 64;
+constexpr int64_t kUnusedBytes = kWorkspaceAlignment - 64;
 // Of matrices for which the fastest algorithms are chosen: they load 16 bytes at once.
 constexpr uint32_t kPackBytes = 16;
 
@@ -136,10 +135,11 @@ bool IsAligned(const void* address) {
 
 class LtProduct final : public CublasProduct {
  public:
-  LtProduct(const CudaProductShape& shape, DType dtype)
+  LtProduct(const CudaProductShape& shape, DType dtype, int64_t max_workspace_bytes)
       : library_(*Library()),
         shape_(shape),
         dtype_(dtype),
+        max_bytes_(static_cast<uint64_t>(std::max<int64_t>(max_workspace_bytes - kUnusedBytes, 0))),
         product_(library_.destroy_product),
         a_(library_.destroy_layout),
         b_(library_.destroy_layout),
@@ -159,7 +159,7 @@ class LtProduct final : public CublasProduct {
   int64_t workspace_bytes() const override {
     const size_t bytes = std::max(aligned_->workspace_bytes, unaligned_->workspace_bytes);
     if (bytes == 0) return 0;
-    return static_cast<int64_t>(bytes) + kWorkspaceAlignment - kKernelWorkspaceAlignment;
+    return static_cast<int64_t>(bytes) + kUnusedBytes;
   }
 
   void Run(void* stream, const void* a, const void* b, void* c, void* workspace, const void* alpha,
@@ -220,11 +220,11 @@ class LtProduct final : public CublasProduct {
   // one. It is looked for once in a process: a plan that is made again, and each layer of a stack,
   // takes the same.
   std::optional<ChosenAlgorithm> Choose(uint32_t alignment) const {
-    using Key = std::tuple<CudaProductShape, DType, int, uint32_t>;
+    using Key = std::tuple<CudaProductShape, DType, int, uint64_t, uint32_t>;
     static std::mutex mutex;
     static auto& chosen = *new std::map<Key, std::optional<ChosenAlgorithm>>;
     const std::lock_guard lock(mutex);
-    const Key key(shape_, dtype_, device_, alignment);
+    const Key key(shape_, dtype_, device_, max_bytes_, alignment);
     const auto found = chosen.find(key);
     if (found != chosen.end()) return found->second;
     return chosen[key] = Ask(alignment);
@@ -237,7 +237,7 @@ class LtProduct final : public CublasProduct {
       Check(library_.set_preference(preference.get(), attribute, &value, sizeof(value)),
             "cublasLtMatmulPreferenceSetAttribute");
     };
-    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMaxWorkspaceBytes);
+    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, max_bytes_);
     // Parts of a sum are written side by side and added by a second kernel. In place, they would be
     // added in the order in which they are done.
     set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
@@ -262,6 +262,7 @@ class LtProduct final : public CublasProduct {
   const CublasFunctions& library_;
   CudaProductShape shape_;
   DType dtype_;
+  uint64_t max_bytes_;  // of the workspace
   int device_ = 0;
   cublasLtHandle_t handle_ = nullptr;
   Owned<cublasLtMatmulDesc_t> product_;
@@ -275,10 +276,11 @@ class LtProduct final : public CublasProduct {
 
 }  // namespace
 
-std::shared_ptr<const CublasProduct> MakeCublasProduct(const CudaProductShape& shape, DType dtype) {
+std::shared_ptr<const CublasProduct> MakeCublasProduct(const CudaProductShape& shape, DType dtype,
+                                                       int64_t max_workspace_bytes) {
   // A batch count is an int32.
   if (Library() == nullptr || shape.batches > std::numeric_limits<int32_t>::max()) return nullptr;
-  auto product = std::make_shared<LtProduct>(shape, dtype);
+  auto product = std::make_shared<LtProduct>(shape, dtype, max_workspace_bytes);
   return product->has_algorithms() ? product : nullptr;
 }
 

@@ -21,7 +21,8 @@ class CublasProduct {
 
 // Returns nullptr where cuBLAS is missing, and says so once, and where it can't compute the
 // product.
-std::shared_ptr<const CublasProduct> MakeCublasProduct(const CudaProductShape& shape, DType dtype);
+std::shared_ptr<const CublasProduct> MakeCublasProduct(const CudaProductShape& shape, DType dtype,
+                                                       int64_t max_workspace_bytes);
 
 // Gives a product to the stream, as a kernel of our own. Needs no workspace. C isn't empty.
 template <typename T>

@@ -3,7 +3,7 @@
 
 namespace skiff {
 
-std::shared_ptr<const CublasProduct> MakeCublasProduct(const CudaProductShape&, DType) {
+std::shared_ptr<const CublasProduct> MakeCublasProduct(const CudaProductShape&, DType, int64_t) {
   return nullptr;
 }
 
