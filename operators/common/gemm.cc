@@ -9,12 +9,12 @@
 
 #include <algorithm>
 #include <optional>
-#include <ranges>
 #include <type_traits>
 #include <utility>
 
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
+#include "operators/common/gemm_plan.h"
 #include "operators/common/onednn.h"
 #include "operators/common/packed_product.h"
 
@@ -72,55 +72,9 @@ void MergeBatchDims(GemmBatch* batch) {
   *batch = merged;
 }
 
-struct Offsets {
-  int64_t a = 0;
-  int64_t b = 0;
-  int64_t c = 0;
-};
-
-// Returns where the matrices of batch index `index` start.
-Offsets BatchOffsets(const GemmBatch& batch, int64_t index) {
-  Offsets offsets;
-  for (const GemmBatchDim& dim : std::ranges::reverse_view(batch.dims())) {
-    const int64_t i = index % dim.size;
-    index /= dim.size;
-    offsets.a += i * dim.stride_a;
-    offsets.b += i * dim.stride_b;
-    offsets.c += i * dim.stride_c;
-  }
-  return offsets;
-}
-
-int64_t BatchCount(const GemmBatch& batch) {
-  int64_t count = 1;
-  for (const GemmBatchDim& dim : batch) count *= dim.size;
-  return count;
-}
-
-// A simplified product, with the dims of its batch that have separate results, and those whose
-// products are summed.
-struct PlannedProduct {
-  explicit PlannedProduct(const GemmSpec& simple) : spec(simple) {
-    for (const GemmBatchDim& dim : spec.batch) {
-      (dim.stride_c == 0 ? summed : kept).push_back(dim);
-    }
-    kept_count = BatchCount(kept);
-    summed_count = BatchCount(summed);
-  }
-
-  bool is_empty() const { return spec.m == 0 || spec.n == 0 || kept_count == 0; }
-  bool has_terms() const { return spec.k > 0 && summed_count > 0; }
-
-  GemmSpec spec;
-  GemmBatch kept;
-  GemmBatch summed;
-  int64_t kept_count = 1;
-  int64_t summed_count = 1;
-};
-
 // Sets C = beta * C: the result if a product has no terms. For beta = 0 this overwrites NaN, too.
 template <typename T>
-void ScaleMatrices(const PlannedProduct& product, T* c) {
+void ScaleMatrices(const PlannedGemm& product, T* c) {
   const GemmSpec& spec = product.spec;
   for (int64_t i = 0; i < product.kept_count * spec.m; ++i) {
     T* row = c + BatchOffsets(product.kept, i / spec.m).c + i % spec.m * spec.ldc;
@@ -166,7 +120,7 @@ dnnl::primitive_attr ScaleAndAdd(double alpha, double beta) {
 
 class MatmulPrimitive {
  public:
-  MatmulPrimitive(const PlannedProduct& product, double beta, PrepareContext& context,
+  MatmulPrimitive(const PlannedGemm& product, double beta, PrepareContext& context,
                   int prepacked_b) {
     const GemmSpec& spec = product.spec;
     const std::span<const GemmBatchDim> kept = product.kept.dims();
@@ -221,7 +175,7 @@ class MatmulPrimitive {
 
 // Returns whether PackedProduct is the faster one. oneDNN 2.6 without AVX-512 reaches only 40 to
 // 55 % of the peak for some transposed matrices whose rows are multiples of 2 KiB apart.
-bool IsSlowInOnednn(const PlannedProduct& product) {
+bool IsSlowInOnednn(const PlannedGemm& product) {
   const GemmSpec& spec = product.spec;
   return product.kept_count == 1 && spec.trans_a && (spec.m % 512 == 0 || spec.n % 512 == 0) &&
          !OnednnUsesAvx512();
@@ -359,7 +313,7 @@ class Gemm<T>::Product {
 
   void Run(const KernelContext& context, const GemmSpec& spec, const T* a, const T* b, T* c) {
     if (spec == spec_) return Run(context, a, b, c);
-    const PlannedProduct product(SimplifyGemm(spec));
+    const PlannedGemm product(SimplifyGemm(spec));
     SKIFF_ENFORCE(product.is_empty() || !product.has_terms() ||
                       (packed_ >= 0 && std::min(kBlockColumns, spec.n) <= packed_columns_) ||
                       (all_packed_ >= 0 && spec.n == spec_.n && spec.k == spec_.k),
@@ -385,18 +339,18 @@ class Gemm<T>::Product {
          }});
   }
 
-  void RunPlanned(const KernelContext& context, const PlannedProduct& product, const T* a,
-                  const T* b, T* c) {
+  void RunPlanned(const KernelContext& context, const PlannedGemm& product, const T* a, const T* b,
+                  T* c) {
     if (product.is_empty()) return;
     if (!product.has_terms()) return ScaleMatrices(product, c);
     for (int64_t i = 0; i < product.summed_count; ++i) {
       // The summed dims run one after the other, in order: two threads must not add to one C.
-      const Offsets at = BatchOffsets(product.summed, i);
+      const GemmOffsets at = BatchOffsets(product.summed, i);
       RunKept(context, product, a + at.a, b + at.b, c, i == 0);
     }
   }
 
-  void RunKept(const KernelContext& context, const PlannedProduct& product, const T* a, const T* b,
+  void RunKept(const KernelContext& context, const PlannedGemm& product, const T* a, const T* b,
                T* c, bool is_first) {
     if constexpr (std::is_same_v<T, float>) {
       if (first_) return (is_first ? *first_ : *next_).Run(context, a, b, c);
@@ -404,7 +358,7 @@ class Gemm<T>::Product {
     const double beta = is_first ? product.spec.beta : 1.0;
     if (beta != 0 && beta != 1) ScaleMatrices(product, c);
     for (int64_t i = 0; i < product.kept_count; ++i) {
-      const Offsets at = BatchOffsets(product.kept, i);
+      const GemmOffsets at = BatchOffsets(product.kept, i);
       MultiplyBlocks<T>(
           product.spec, beta != 0, a + at.a, b + at.b,
           all_packed_ < 0 ? nullptr : static_cast<const T*>(context.derived(all_packed_)), c + at.c,
@@ -413,7 +367,7 @@ class Gemm<T>::Product {
   }
 
   const GemmSpec spec_;
-  const PlannedProduct prepared_;
+  const PlannedGemm prepared_;
   // oneDNN's.
   std::optional<MatmulPrimitive> first_;
   std::optional<MatmulPrimitive> next_;  // adds to C

@@ -34,10 +34,6 @@ MatrixProduct ProductOf(const OpContext& context) {
   return product;
 }
 
-MatrixProductOfShapes ProductOfShapesIn(const OpContext&) {
-  return [](const Shape& x, const Shape& y) { return ProductOf(x, y); };
-}
-
 void Infer(OpContext& context) {
   const MatrixProduct product = ProductOf(context);
   context.SetOutputLike("Out", "X");
@@ -56,6 +52,10 @@ double Flop(const OpContext& context) { return FlopOf(ProductOf(context)); }
 
 }  // namespace
 
+MatrixProductOfShapes BmmProduct(const OpContext&) {
+  return [](const Shape& x, const Shape& y) { return ProductOf(x, y); };
+}
+
 void RegisterBmm(OpRegistry& registry) {
   registry.Add({.type = "bmm",
                 .doc = "Out[b] = X[b] * Y[b], the products of a batch of matrices. Fluid's bmm.",
@@ -70,10 +70,10 @@ void RegisterBmm(OpRegistry& registry) {
   grad.flop = GradFlop(Flop, {"X@GRAD", "Y@GRAD"});
   registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>("bmm", []<typename T>(PrepareContext& context) {
-    return PrepareMatrixProduct<T>(context, ProductOfShapesIn(context));
+    return PrepareMatrixProduct<T>(context, BmmProduct(context));
   });
   registry.AddCpuKernels<float, double>("bmm_grad", []<typename T>(PrepareContext& context) {
-    return PrepareMatrixProductGrad<T>(context, ProductOfShapesIn(context));
+    return PrepareMatrixProductGrad<T>(context, BmmProduct(context));
   });
 }
 

@@ -29,23 +29,10 @@ MatrixFactor FactorOf(const Shape& shape, bool transposed, bool is_left) {
   return factor;
 }
 
-MatrixProductOfShapes ProductOfShapesIn(const OpContext& context) {
-  return [trans_x = context.Attr<bool>("transpose_X"), trans_y = context.Attr<bool>("transpose_Y"),
-          alpha = context.Attr<float>("alpha")](const Shape& x, const Shape& y) {
-    MatrixProduct product;
-    product.x = FactorOf(x, trans_x, true);
-    product.y = FactorOf(y, trans_y, false);
-    product.alpha = static_cast<double>(alpha);
-    product.batch = product.x.batch.rank() > 0 ? product.x.batch : product.y.batch;
-    SetProductSizes(&product);
-    return product;
-  };
-}
-
 MatrixProduct ProductOf(const OpContext& context) {
   CheckFactors(context);
   MatrixProduct product =
-      ProductOfShapesIn(context)(context.Input("X").shape, context.Input("Y").shape);
+      MatmulProduct(context)(context.Input("X").shape, context.Input("Y").shape);
   const Shape& x_batch = product.x.batch;
   const Shape& y_batch = product.y.batch;
   if (x_batch.rank() > 0 && y_batch.rank() > 0) {
@@ -111,6 +98,19 @@ double Flop(const OpContext& context) { return FlopOf(ProductOf(context)); }
 
 }  // namespace
 
+MatrixProductOfShapes MatmulProduct(const OpContext& context) {
+  return [trans_x = context.Attr<bool>("transpose_X"), trans_y = context.Attr<bool>("transpose_Y"),
+          alpha = context.Attr<float>("alpha")](const Shape& x, const Shape& y) {
+    MatrixProduct product;
+    product.x = FactorOf(x, trans_x, true);
+    product.y = FactorOf(y, trans_y, false);
+    product.alpha = static_cast<double>(alpha);
+    product.batch = product.x.batch.rank() > 0 ? product.x.batch : product.y.batch;
+    SetProductSizes(&product);
+    return product;
+  };
+}
+
 void RegisterMatmul(OpRegistry& registry) {
   registry.Add({.type = "matmul",
                 .doc = "Out = alpha * op(X) * op(Y) on the last two dims; the dims before are one "
@@ -128,11 +128,11 @@ void RegisterMatmul(OpRegistry& registry) {
   grad.flop = GradFlop(Flop, {"X@GRAD", "Y@GRAD"});
   registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>("matmul", []<typename T>(PrepareContext& context) {
-    return PrepareMatrixProduct<T>(context, ProductOfShapesIn(context));
+    return PrepareMatrixProduct<T>(context, MatmulProduct(context));
   });
-  registry.AddKernel("matmul", PrepackedMatrixProductKernel(ProductOfShapesIn));
+  registry.AddKernel("matmul", PrepackedMatrixProductKernel(MatmulProduct));
   registry.AddCpuKernels<float, double>("matmul_grad", []<typename T>(PrepareContext& context) {
-    return PrepareMatrixProductGrad<T>(context, ProductOfShapesIn(context));
+    return PrepareMatrixProductGrad<T>(context, MatmulProduct(context));
   });
 }
 

@@ -52,22 +52,10 @@ void CheckBatches(const OpContext& context, const Shape& x, const Shape& y) {
   }
 }
 
-MatrixProductOfShapes ProductOfShapesIn(const OpContext& context) {
-  return [trans_x = context.Attr<bool>("trans_x"), trans_y = context.Attr<bool>("trans_y")](
-             const Shape& x, const Shape& y) {
-    MatrixProduct product;
-    product.x = FactorOf(x, trans_x, true);
-    product.y = FactorOf(y, trans_y, false);
-    product.batch = BroadcastBatch(product.x.batch, product.y.batch);
-    SetProductSizes(&product);
-    return product;
-  };
-}
-
 MatrixProduct ProductOf(const OpContext& context) {
   CheckFactors(context);
   MatrixProduct product =
-      ProductOfShapesIn(context)(context.Input("X").shape, context.Input("Y").shape);
+      MatmulV2Product(context)(context.Input("X").shape, context.Input("Y").shape);
   CheckBatches(context, product.x.batch, product.y.batch);
   SetProductSizes(context, &product);
   return product;
@@ -108,6 +96,18 @@ double Flop(const OpContext& context) { return FlopOf(ProductOf(context)); }
 
 }  // namespace
 
+MatrixProductOfShapes MatmulV2Product(const OpContext& context) {
+  return [trans_x = context.Attr<bool>("trans_x"), trans_y = context.Attr<bool>("trans_y")](
+             const Shape& x, const Shape& y) {
+    MatrixProduct product;
+    product.x = FactorOf(x, trans_x, true);
+    product.y = FactorOf(y, trans_y, false);
+    product.batch = BroadcastBatch(product.x.batch, product.y.batch);
+    SetProductSizes(&product);
+    return product;
+  };
+}
+
 void RegisterMatmulV2(OpRegistry& registry) {
   registry.Add(
       {.type = "matmul_v2",
@@ -127,11 +127,11 @@ void RegisterMatmulV2(OpRegistry& registry) {
   grad.flop = GradFlop(Flop, {"X@GRAD", "Y@GRAD"});
   registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>("matmul_v2", []<typename T>(PrepareContext& context) {
-    return PrepareMatrixProduct<T>(context, ProductOfShapesIn(context));
+    return PrepareMatrixProduct<T>(context, MatmulV2Product(context));
   });
-  registry.AddKernel("matmul_v2", PrepackedMatrixProductKernel(ProductOfShapesIn));
+  registry.AddKernel("matmul_v2", PrepackedMatrixProductKernel(MatmulV2Product));
   registry.AddCpuKernels<float, double>("matmul_v2_grad", []<typename T>(PrepareContext& context) {
-    return PrepareMatrixProductGrad<T>(context, ProductOfShapesIn(context));
+    return PrepareMatrixProductGrad<T>(context, MatmulV2Product(context));
   });
 }
 

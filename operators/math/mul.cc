@@ -11,6 +11,7 @@
 #include "framework/op/registry.h"
 #include "operators/common/gemm.h"
 #include "operators/common/input_checks.h"
+#include "operators/math/kernels/matrix_product.h"
 
 namespace skiff {
 namespace {
@@ -166,6 +167,18 @@ double ProductFlop(const OpContext& context) {
 }
 
 }  // namespace
+
+MatrixProductOfShapes MulProduct(const OpContext& context) {
+  const Sizes sizes = SizesOf(context);
+  return [x_rows = sizes.x_rows, y_rows = sizes.y_rows](const Shape& x, const Shape& y) {
+    const Sizes of_shapes = SizesOfShapes(x_rows, y_rows, x, y);
+    MatrixProduct product;
+    product.x = {.rows = of_shapes.m, .columns = of_shapes.k};
+    product.y = {.rows = of_shapes.k, .columns = of_shapes.n};
+    SetProductSizes(&product);
+    return product;
+  };
+}
 
 void RegisterMul(OpRegistry& registry) {
   registry.Add({.type = "mul",

@@ -46,31 +46,6 @@ GemmSpec WithBatch(GemmSpec spec, const Shape& batch, const BatchDims& a, const 
   return spec;
 }
 
-// dX = dOut * op(Y)', or its transpose op(Y) * dOut' if X is stored transposed: the product then
-// has the layout of X, and nothing need be transposed afterwards.
-GemmSpec GradientOfX(const MatrixProduct& p) {
-  const Strides strides(p);
-  if (!p.x.transposed) {
-    const GemmSpec spec{.m = p.m, .n = p.k, .k = p.n, .trans_b = !p.y.transposed, .alpha = p.alpha};
-    return WithBatch(spec, p.batch, strides.out, strides.y, strides.x);
-  }
-  const GemmSpec spec{
-      .m = p.k, .n = p.m, .k = p.n, .trans_a = p.y.transposed, .trans_b = true, .alpha = p.alpha};
-  return WithBatch(spec, p.batch, strides.y, strides.out, strides.x);
-}
-
-// dY = op(X)' * dOut, or its transpose dOut' * op(X) if Y is stored transposed.
-GemmSpec GradientOfY(const MatrixProduct& p) {
-  const Strides strides(p);
-  if (!p.y.transposed) {
-    const GemmSpec spec{.m = p.k, .n = p.n, .k = p.m, .trans_a = !p.x.transposed, .alpha = p.alpha};
-    return WithBatch(spec, p.batch, strides.x, strides.out, strides.y);
-  }
-  const GemmSpec spec{
-      .m = p.n, .n = p.k, .k = p.m, .trans_a = true, .trans_b = p.x.transposed, .alpha = p.alpha};
-  return WithBatch(spec, p.batch, strides.out, strides.x, strides.y);
-}
-
 }  // namespace
 
 int64_t AlignedDim(const Shape& batch, int rank, int axis) {
@@ -113,6 +88,31 @@ GemmSpec SpecOf(const MatrixProduct& p) {
                     .trans_b = p.y.transposed,
                     .alpha = p.alpha},
                    p.batch, strides.x, strides.y, strides.out);
+}
+
+// dX = dOut * op(Y)', or its transpose op(Y) * dOut' if X is stored transposed: the product then
+// has the layout of X, and nothing need be transposed afterwards.
+GemmSpec GradientOfX(const MatrixProduct& p) {
+  const Strides strides(p);
+  if (!p.x.transposed) {
+    const GemmSpec spec{.m = p.m, .n = p.k, .k = p.n, .trans_b = !p.y.transposed, .alpha = p.alpha};
+    return WithBatch(spec, p.batch, strides.out, strides.y, strides.x);
+  }
+  const GemmSpec spec{
+      .m = p.k, .n = p.m, .k = p.n, .trans_a = p.y.transposed, .trans_b = true, .alpha = p.alpha};
+  return WithBatch(spec, p.batch, strides.y, strides.out, strides.x);
+}
+
+// dY = op(X)' * dOut, or its transpose dOut' * op(X) if Y is stored transposed.
+GemmSpec GradientOfY(const MatrixProduct& p) {
+  const Strides strides(p);
+  if (!p.y.transposed) {
+    const GemmSpec spec{.m = p.k, .n = p.n, .k = p.m, .trans_a = !p.x.transposed, .alpha = p.alpha};
+    return WithBatch(spec, p.batch, strides.x, strides.out, strides.y);
+  }
+  const GemmSpec spec{
+      .m = p.n, .n = p.k, .k = p.m, .trans_a = true, .trans_b = p.x.transposed, .alpha = p.alpha};
+  return WithBatch(spec, p.batch, strides.out, strides.x, strides.y);
 }
 
 template <typename T>

@@ -50,10 +50,21 @@ void CheckFactors(const OpContext& context);
 
 // Returns the product from X and Y to Out. Every dim must be known.
 GemmSpec SpecOf(const MatrixProduct& product);
+// Returns the product from Out@GRAD and Y to X@GRAD, in this order; from Y and Out@GRAD if X is
+// stored transposed.
+GemmSpec GradientOfX(const MatrixProduct& product);
+// Returns the product from X and Out@GRAD to Y@GRAD; from Out@GRAD and X if Y is stored transposed.
+GemmSpec GradientOfY(const MatrixProduct& product);
 
 // Returns the product of X and Y with these shapes, which have passed the op's checks. Mustn't
 // allocate.
 using MatrixProductOfShapes = std::function<MatrixProduct(const Shape& x, const Shape& y)>;
+
+// Return the products of ops, as their attributes say.
+MatrixProductOfShapes BmmProduct(const OpContext& context);
+MatrixProductOfShapes MatmulProduct(const OpContext& context);
+MatrixProductOfShapes MatmulV2Product(const OpContext& context);
+MatrixProductOfShapes MulProduct(const OpContext& context);
 
 // Returns the kernel from X and Y to Out. T is float or double.
 template <typename T>

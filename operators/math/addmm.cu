@@ -1,0 +1,179 @@
+// CUDA kernels of addmm and addmm_grad; addmm.cc has the formulas.
+#include <optional>
+
+#include "framework/op/registry.h"
+#include "operators/common/cuda_gemm.h"
+#include "operators/common/cuda_launch.h"
+#include "operators/math/kernels/cuda_rows.cuh"
+
+namespace skiff {
+namespace {
+
+// Of shapes that fit.
+struct Sizes {
+  Sizes(const Shape& input, const Shape& x, const Shape& y)
+      : m(x[0]),
+        k(x[1]),
+        n(y[1]),
+        repeats_rows((input.rank() == 1 ? 1 : input[0]) == 1 && m != 1),
+        repeats_columns(input.dim(-1) == 1 && n != 1) {}
+  explicit Sizes(const OpContext& context)
+      : Sizes(context.Input("Input").shape, context.Input("X").shape, context.Input("Y").shape) {}
+
+  int64_t m;
+  int64_t k;
+  int64_t n;
+  bool repeats_rows;  // Input has one row, which is repeated
+  bool repeats_columns;
+};
+
+// out = factor * input, broadcast. A stride of 0 repeats. `out` may be `input` if none is 0.
+template <typename T>
+__global__ void ScaleAndBroadcast(const T* input, int64_t row_stride, int64_t column_stride,
+                                  T factor, int64_t columns, int64_t count, T* out) {
+  const int64_t stride = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) {
+    const int64_t row = RowOf(i, columns);
+    out[i] = factor * input[row * row_stride + (i - row * columns) * column_stride];
+  }
+}
+
+// out[row] = factor * the sum of the row. A block a row.
+template <typename T>
+__global__ void SumEachRow(const T* x, T factor, int64_t rows, int64_t columns, T* out) {
+  ForEachRow<kCudaThreads>(rows, [&](int64_t row, int thread) {
+    T sum = 0;
+    for (int64_t i = thread; i < columns; i += kCudaThreads) sum += x[row * columns + i];
+    sum = SumOfThreads<kCudaThreads>(sum);
+    if (thread == 0) out[row] = factor * sum;
+  });
+}
+
+// out[column] = factor * the sum of the column.
+template <typename T>
+__global__ void SumEachColumn(const T* x, T factor, int64_t rows, int64_t columns, T* out) {
+  SumColumns<T>(
+      rows, columns, [&](int64_t row, int64_t column) { return x[row * columns + column]; },
+      [&](int64_t column, T sum) { out[column] = factor * sum; });
+}
+
+template <typename T>
+void Scale(cudaStream_t stream, const Sizes& sizes, bool broadcasts, const T* input, T factor,
+           T* out) {
+  const int64_t count = sizes.m * sizes.n;
+  if (count == 0) return;
+  const int64_t columns = broadcasts && sizes.repeats_columns ? 1 : sizes.n;
+  ScaleAndBroadcast<T><<<CudaBlocksOfThreads(count), kCudaThreads, 0, stream>>>(
+      input, broadcasts && sizes.repeats_rows ? 0 : columns,
+      broadcasts && sizes.repeats_columns ? 0 : 1, factor, sizes.n, count, out);
+  CheckLaunch("addmm");
+}
+
+// Sums dOut over what Input repeats. `row_sums` has room for m elements if it repeats both.
+template <typename T>
+void Sum(cudaStream_t stream, const Sizes& sizes, const T* x, T factor, T* row_sums, T* out) {
+  if (sizes.repeats_rows && !sizes.repeats_columns) {
+    if (sizes.n == 0) return;
+    SumEachColumn<T>
+        <<<BlocksOfColumns(sizes.n), kCudaThreads, 0, stream>>>(x, factor, sizes.m, sizes.n, out);
+    CheckLaunch("addmm_grad");
+    return;
+  }
+  T* const to = sizes.repeats_rows ? row_sums : out;
+  if (sizes.m > 0) {
+    SumEachRow<T><<<CudaBlocks(sizes.m), kCudaThreads, 0, stream>>>(
+        x, sizes.repeats_rows ? T(1) : factor, sizes.m, sizes.n, to);
+    CheckLaunch("addmm_grad");
+  }
+  if (sizes.repeats_rows) {
+    SumEachRow<T><<<1, kCudaThreads, 0, stream>>>(row_sums, factor, 1, sizes.m, out);
+    CheckLaunch("addmm_grad");
+  }
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareAddmm(PrepareContext& context) {
+  const T beta = static_cast<T>(context.Attr<float>("Beta"));
+  // The broadcast Input is scaled into Out first, and the product is added to it. With Beta = 0,
+  // the product overwrites Out, so NaN in Input or in Out doesn't matter.
+  const auto product_of = [beta, alpha = static_cast<double>(context.Attr<float>("Alpha"))](
+                              const Sizes& sizes) {
+    return GemmSpec{
+        .m = sizes.m, .n = sizes.n, .k = sizes.k, .alpha = alpha, .beta = beta == 0 ? 0.0 : 1.0};
+  };
+  CudaGemm<T> gemm(product_of(Sizes(context)), context);
+  const int input = context.InputIndex("Input");
+  const int x = context.InputIndex("X");
+  const int y = context.InputIndex("Y");
+  return MakeRowsKernel([=](const KernelContext& run) mutable {
+    const Sizes sizes(run.input(input).shape(), run.input(x).shape(), run.input(y).shape());
+    T* out = run.output(0).data<T>();
+    if (beta != 0) Scale(StreamOf(run), sizes, true, run.input(input).data<T>(), beta, out);
+    gemm.Run(run, product_of(sizes), run.input(x).data<T>(), run.input(y).data<T>(), out);
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareAddmmGrad(PrepareContext& context) {
+  const Sizes prepared(context);
+  const double alpha = static_cast<double>(context.Attr<float>("Alpha"));
+  const T beta = static_cast<T>(context.Attr<float>("Beta"));
+  const int x = context.InputIndex("X");
+  const int y = context.InputIndex("Y");
+  const int gradient = context.InputIndex("Out@GRAD");
+  const int dinput = context.OutputIndex("Input@GRAD");
+  const int dx = context.OutputIndex("X@GRAD");
+  const int dy = context.OutputIndex("Y@GRAD");
+  const auto of_x = [alpha](const Sizes& sizes) {
+    return GemmSpec{.m = sizes.m, .n = sizes.k, .k = sizes.n, .trans_b = true, .alpha = alpha};
+  };
+  const auto of_y = [alpha](const Sizes& sizes) {
+    return GemmSpec{.m = sizes.k, .n = sizes.n, .k = sizes.m, .trans_a = true, .alpha = alpha};
+  };
+  std::optional<CudaGemm<T>> to_x;
+  std::optional<CudaGemm<T>> to_y;
+  if (dx >= 0) to_x.emplace(of_x(prepared), context);
+  if (dy >= 0) to_y.emplace(of_y(prepared), context);
+  const bool needs_row_sums = dinput >= 0 && prepared.repeats_rows && prepared.repeats_columns;
+  const int row_sums =
+      needs_row_sums ? context.RequestWorkspace(prepared.m * static_cast<int64_t>(sizeof(T))) : -1;
+  return MakeRowsKernel([=](const KernelContext& run) mutable {
+    const Shape& left = run.input(x).shape();
+    // Without a gradient of Input, its shape doesn't matter.
+    const Sizes sizes(dinput < 0 ? left : run.output(dinput).shape(), left, run.input(y).shape());
+    const T* dout = run.input(gradient).data<T>();
+    if (to_x) to_x->Run(run, of_x(sizes), dout, run.input(y).data<T>(), run.output(dx).data<T>());
+    if (to_y) to_y->Run(run, of_y(sizes), run.input(x).data<T>(), dout, run.output(dy).data<T>());
+    if (dinput < 0) return;
+    T* out = run.output(dinput).data<T>();
+    if (!sizes.repeats_rows && !sizes.repeats_columns) {
+      Scale(StreamOf(run), sizes, false, dout, beta, out);
+    } else {
+      Sum(StreamOf(run), sizes, dout, beta,
+          row_sums < 0 ? nullptr : static_cast<T*>(run.workspace(row_sums)), out);
+    }
+  });
+}
+
+template <typename T>
+void RegisterKernels(OpRegistry& registry) {
+  registry.AddKernel("addmm", {.name = "cuda",
+                               .place = PlaceKind::kCuda,
+                               .dtype = kDTypeOf<T>,
+                               .prepare = PrepareAddmm<T>,
+                               .accepts = {}});
+  registry.AddKernel("addmm_grad", {.name = "cuda",
+                                    .place = PlaceKind::kCuda,
+                                    .dtype = kDTypeOf<T>,
+                                    .prepare = PrepareAddmmGrad<T>,
+                                    .accepts = {}});
+}
+
+}  // namespace
+
+void RegisterAddmmCuda(OpRegistry& registry) {
+  RegisterKernels<float>(registry);
+  RegisterKernels<double>(registry);
+}
+
+}  // namespace skiff

@@ -1,0 +1,182 @@
+// CUDA kernels of cos_sim and cos_sim_grad; cos_sim.cc has the formulas.
+#include "framework/op/registry.h"
+#include "operators/common/cuda_launch.h"
+#include "operators/math/kernels/cuda_rows.cuh"
+
+namespace skiff {
+namespace {
+
+struct Rows {
+  Rows(const Shape& x, const Shape& y)
+      : count(x[0]), size(x.element_count(1, x.rank())), shares_y(y[0] == 1 && x[0] != 1) {}
+
+  __device__ int64_t YRow(int64_t row) const { return shares_y ? 0 : row; }
+
+  int64_t count;
+  int64_t size;
+  bool shares_y;  // all rows of X meet the only one of Y
+};
+
+// The lengths may be absent.
+template <typename T, int kThreads>
+__global__ void CosSim(const T* x, const T* y, Rows rows, T* out, T* x_norms, T* y_norms) {
+  // A single Y has a row of its own, since X may have none.
+  ForEachRow<kThreads>(rows.count + (rows.shares_y ? 1 : 0), [&](int64_t row, int thread) {
+    const bool has_x = row < rows.count;
+    const T* a = x + row * rows.size;
+    const T* b = y + rows.YRow(row) * rows.size;
+    // In float64, as on the CPU.
+    double product = 0;
+    double a_square = 0;
+    double b_square = 0;
+    for (int64_t i = thread; i < rows.size; i += kThreads) {
+      const double of_b = b[i];
+      b_square += of_b * of_b;
+      if (!has_x) continue;
+      const double of_a = a[i];
+      a_square += of_a * of_a;
+      product += of_a * of_b;
+    }
+    product = SumOfThreads<kThreads>(product);
+    a_square = SumOfThreads<kThreads>(a_square);
+    b_square = SumOfThreads<kThreads>(b_square);
+    if (thread > 0) return;
+    const T a_length = static_cast<T>(std::sqrt(a_square));
+    const T b_length = static_cast<T>(std::sqrt(b_square));
+    if (y_norms != nullptr && has_x != rows.shares_y) y_norms[rows.YRow(row)] = b_length;
+    if (!has_x) return;
+    if (x_norms != nullptr) x_norms[row] = a_length;
+    // Two divisions, since the product of both lengths could overflow.
+    out[row] =
+        static_cast<T>(product / static_cast<double>(a_length) / static_cast<double>(b_length));
+  });
+}
+
+template <typename T>
+struct Gradient {
+  const T* x;
+  const T* y;
+  const T* out;
+  const T* x_norms;
+  const T* y_norms;
+  const T* of_out;
+
+  // Returns element `column` of the gradient that one row contributes to X or Y.
+  __device__ T At(const Rows& rows, int64_t row, int64_t column, bool of_x) const {
+    const T y_norm = y_norms[rows.YRow(row)];
+    const T own_norm = of_x ? x_norms[row] : y_norm;
+    const T of_own = of_out[row] * out[row] / (own_norm * own_norm);
+    const T of_other = of_out[row] / (x_norms[row] * y_norm);
+    const T a = x[row * rows.size + column];
+    const T b = y[rows.YRow(row) * rows.size + column];
+    return of_other * (of_x ? b : a) - of_own * (of_x ? a : b);
+  }
+};
+
+template <typename T>
+__global__ void CosSimGradient(Gradient<T> gradient, Rows rows, bool of_x, T* to) {
+  const int64_t count = rows.count * rows.size;
+  const int64_t stride = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) {
+    const int64_t row = RowOf(i, rows.size);
+    to[i] = gradient.At(rows, row, i - row * rows.size, of_x);
+  }
+}
+
+// Of a single Y, which every row of X contributes to.
+template <typename T>
+__global__ void SharedGradient(Gradient<T> gradient, Rows rows, T* dy) {
+  SumColumns<double>(
+      rows.count, rows.size,
+      [&](int64_t row, int64_t column) {
+        return static_cast<double>(gradient.At(rows, row, column, false));
+      },
+      [&](int64_t column, double sum) { dy[column] = static_cast<T>(sum); });
+}
+
+template <typename T, int kThreads>
+void LaunchCosSim(cudaStream_t stream, const T* x, const T* y, const Rows& rows, T* out, T* x_norms,
+                  T* y_norms) {
+  const int64_t count = rows.count + (rows.shares_y ? 1 : 0);
+  if (count == 0) return;
+  CosSim<T, kThreads><<<BlocksOfRows<kThreads>(count), kCudaThreads, 0, stream>>>(x, y, rows, out,
+                                                                                  x_norms, y_norms);
+  CheckLaunch("cos_sim");
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareCosSim(PrepareContext& context) {
+  const int x_input = context.InputIndex("X");
+  const int y_input = context.InputIndex("Y");
+  const int out_output = context.OutputIndex("Out");
+  const int x_norm = context.OutputIndex("XNorm");
+  const int y_norm = context.OutputIndex("YNorm");
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const Rows rows(run.input(x_input).shape(), run.input(y_input).shape());
+    const T* x = run.input(x_input).data<T>();
+    const T* y = run.input(y_input).data<T>();
+    T* out = run.output(out_output).data<T>();
+    T* x_norms = x_norm < 0 ? nullptr : run.output(x_norm).data<T>();
+    T* y_norms = y_norm < 0 ? nullptr : run.output(y_norm).data<T>();
+    if (rows.size <= kMaxWarpRow) {
+      LaunchCosSim<T, kWarpThreads>(StreamOf(run), x, y, rows, out, x_norms, y_norms);
+    } else {
+      LaunchCosSim<T, kCudaThreads>(StreamOf(run), x, y, rows, out, x_norms, y_norms);
+    }
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareCosSimGrad(PrepareContext& context) {
+  const int x = context.InputIndex("X");
+  const int y = context.InputIndex("Y");
+  const int out = context.InputIndex("Out");
+  const int x_norm = context.InputIndex("XNorm");
+  const int y_norm = context.InputIndex("YNorm");
+  const int of_out = context.InputIndex("Out@GRAD");
+  const int dx = context.OutputIndex("X@GRAD");
+  const int dy = context.OutputIndex("Y@GRAD");
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const Rows rows(run.input(x).shape(), run.input(y).shape());
+    const Gradient<T> gradient{run.input(x).data<T>(),      run.input(y).data<T>(),
+                               run.input(out).data<T>(),    run.input(x_norm).data<T>(),
+                               run.input(y_norm).data<T>(), run.input(of_out).data<T>()};
+    const auto of_rows = [&](bool of_x, int output) {
+      const int64_t count = rows.count * rows.size;
+      if (count == 0) return;
+      CosSimGradient<T><<<CudaBlocksOfThreads(count), kCudaThreads, 0, StreamOf(run)>>>(
+          gradient, rows, of_x, run.output(output).data<T>());
+      CheckLaunch("cos_sim_grad");
+    };
+    if (dx >= 0) of_rows(true, dx);
+    if (dy < 0) return;
+    if (!rows.shares_y) return of_rows(false, dy);
+    if (rows.size == 0) return;
+    SharedGradient<T><<<BlocksOfColumns(rows.size), kCudaThreads, 0, StreamOf(run)>>>(
+        gradient, rows, run.output(dy).data<T>());
+    CheckLaunch("cos_sim_grad");
+  });
+}
+
+template <typename T>
+void RegisterKernels(OpRegistry& registry) {
+  registry.AddKernel("cos_sim", {.name = "cuda",
+                                 .place = PlaceKind::kCuda,
+                                 .dtype = kDTypeOf<T>,
+                                 .prepare = PrepareCosSim<T>,
+                                 .accepts = {}});
+  registry.AddKernel("cos_sim_grad", {.name = "cuda",
+                                      .place = PlaceKind::kCuda,
+                                      .dtype = kDTypeOf<T>,
+                                      .prepare = PrepareCosSimGrad<T>,
+                                      .accepts = {}});
+}
+
+}  // namespace
+
+void RegisterCosSimCuda(OpRegistry& registry) {
+  RegisterKernels<float>(registry);
+  RegisterKernels<double>(registry);
+}
+
+}  // namespace skiff

@@ -1,0 +1,11 @@
+// CUDA kernels of matmul and matmul_grad; matmul.cc has the formulas.
+#include "operators/math/kernels/cuda_matrix_product.cuh"
+
+namespace skiff {
+
+void RegisterMatmulCuda(OpRegistry& registry) {
+  AddCudaMatrixProductKernels<float>(registry, "matmul", MatmulProduct);
+  AddCudaMatrixProductKernels<double>(registry, "matmul", MatmulProduct);
+}
+
+}  // namespace skiff
