@@ -17,12 +17,17 @@ T WrappingDivide(T x, T y) {
   return static_cast<T>(x / y);
 }
 
-// Throws Error that names the op's `type` if one of the divisors is 0.
+// Throws the Error of an op `type` for divisor `position`, which is 0.
+[[noreturn]] inline void ThrowZeroDivisor(const char* type, int64_t position) {
+  Throw(ErrorCode::kInvalidArgument, type, ": Y[", position,
+        "] (in storage order) is 0, expected nonzero divisors for integers");
+}
+
+// Throws it if one of the divisors is 0.
 template <typename T>
 void CheckDivisors(const char* type, const T* divisors, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
-    SKIFF_ENFORCE(divisors[i] != T{0}, kInvalidArgument, type, ": Y[", i,
-                  "] (in storage order) is 0, expected nonzero divisors for integers");
+    if (divisors[i] == T{0}) ThrowZeroDivisor(type, i);
   }
 }
 

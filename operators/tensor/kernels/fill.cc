@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <type_traits>
@@ -90,6 +91,15 @@ void FillTensor(const FillValue& value, Tensor* out) {
     ParallelFor(out->element_count(), 16384,
                 [=](int64_t begin, int64_t end) { std::fill(data + begin, data + end, element); });
   });
+}
+
+uint64_t FillBits(const FillValue& value, DType dtype) {
+  uint64_t bits = 0;
+  VisitFillDType(dtype, "fill", [&]<typename T>(T) {
+    const T element = As<T>(value);
+    std::memcpy(&bits, &element, sizeof(T));
+  });
+  return bits;
 }
 
 void AddFillKernels(OpRegistry& registry, std::string_view type, const KernelFactory& prepare) {

@@ -31,6 +31,9 @@ void CheckFillValue(const FillValue& value, DType dtype, std::string_view what);
 // Sets every element of `out`, whose dtype has passed CheckFillValue. Threaded.
 void FillTensor(const FillValue& value, Tensor* out);
 
+// Returns the bits of such an element, in the lowest bytes.
+uint64_t FillBits(const FillValue& value, DType dtype);
+
 // Throws Error unless FillTensor knows the dtype.
 void CheckFillDType(DType dtype, std::string_view what);
 

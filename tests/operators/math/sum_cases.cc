@@ -111,6 +111,10 @@ void AddSumCases(CaseList& cases) {
   cases.push_back(Case("image_17_channels", {2, 17, 3, 3}, 3));
   cases.push_back(Case("image_16_channels", {2, 16, 3, 3}, 2));
   cases.push_back(Case("no_elements", {0, 4}, 3));
+  // More than one launch adds on a device.
+  OpCase many_inputs = Case("many_inputs", {3, 5}, 70);
+  many_inputs.gradients.clear();
+  cases.push_back(many_inputs);
   OpCase several_blocks = Case("several_blocks", {41, 1001}, 3);
   several_blocks.gradients.clear();
   cases.push_back(several_blocks);

@@ -76,6 +76,14 @@ void AddDropoutCases(CaseList& cases) {
     add("images_everything", {2, 17, 5, 7}, 1.0, false);
     add("no_images", {0, 17, 5, 7}, 0.5, false);
   }
+  const auto add_seed = [&](const std::string& name, int64_t seed, DType dtype) {
+    OpCase seeded = DropoutCase(name, {5, 9}, {0.5, true, false});
+    seeded.inputs["Seed"] = {Values({1}, {static_cast<double>(seed)}, dtype)};
+    cases.push_back(std::move(seeded));
+  };
+  add_seed("seed_int32", 7, DType::kInt32);
+  add_seed("seed_int64", 7, DType::kInt64);
+  add_seed("seed_of_0", 0, DType::kInt32);
   OpCase no_mask = DropoutCase("without_mask", {4, 5}, {0.25, true, true});
   no_mask.outputs = {{"Out", 1}};
   no_mask.gradients.clear();

@@ -33,6 +33,20 @@ void AddFillConstantCases(CaseList& cases) {
   add("uint8", DType::kUint8, {2}, {{"value", 255.0f}}, 255.0);
   add("value_tensor", DType::kFloat32, {2, 2}, {{"value", 1.0f}}, 0.25);
   cases.back().inputs = {{"ValueTensor", {Values({1}, {0.25})}}};
+  const auto add_tensor = [&](const std::string& name, DType dtype, double value, DType given,
+                              double expected) {
+    add(name, dtype, {2, 3}, {}, expected);
+    cases.back().inputs = {{"ValueTensor", {Values({1}, {value}, given)}}};
+  };
+  add_tensor("int32_of_int64", DType::kInt32, -70000, DType::kInt64, -70000);
+  add_tensor("int64_of_int32", DType::kInt64, -7, DType::kInt32, -7);
+  add_tensor("uint8_of_float64", DType::kUint8, 255.5, DType::kFloat64, 255);
+  add_tensor("int8_of_float32", DType::kInt8, -128.5, DType::kFloat32, -128);
+  add_tensor("int16_of_int8", DType::kInt16, -5, DType::kInt8, -5);
+  add_tensor("float64_of_int16", DType::kFloat64, -300, DType::kInt16, -300);
+  add_tensor("float32_of_uint8", DType::kFloat32, 200, DType::kUint8, 200);
+  add_tensor("bool_of_float32", DType::kBool, 0.5, DType::kFloat32, 1);
+  add_tensor("float32_of_bool", DType::kFloat32, 1, DType::kBool, 1);
   add("many_elements", DType::kFloat32, {300, 301}, {{"value", 3.0f}}, 3.0);
   // Fluid's attributes may carry the shape as ints as well.
   cases.back().attrs["shape"] = std::vector<int32_t>{300, 301};

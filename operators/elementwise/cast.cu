@@ -1,0 +1,130 @@
+// CUDA kernels of cast; cast.cc has the rules. One kernel for each dtype of X, which looks up that
+// of Out: casts wait for memory, and a hundred kernels would take long to compile.
+#include <type_traits>
+
+#include "framework/op/registry.h"
+#include "operators/common/cuda_grid.h"
+#include "operators/common/cuda_integer.cuh"
+#include "operators/common/cuda_vector_loop.cuh"
+#include "operators/common/cuda_vectors.cuh"
+#include "operators/common/half.h"
+
+namespace skiff {
+namespace {
+
+template <typename To, typename From>
+__device__ To Convert(From value) {
+  if constexpr (kIsHalf<From>) {
+    return Convert<To>(static_cast<float>(value));
+  } else if constexpr (kIsHalf<To>) {
+    return To(static_cast<float>(value));
+  } else if constexpr (std::is_same_v<To, bool>) {
+    return value != From{0};
+  } else if constexpr (std::is_floating_point_v<From>) {
+    return DeviceFromFloat<To>(value);
+  } else {
+    return static_cast<To>(value);
+  }
+}
+
+template <typename To, typename From, int kSize>
+__device__ void StoreAs(const CudaVector<From, kSize>& values, int count, bool is_whole, void* out,
+                        int64_t i) {
+  CudaVector<To, kSize> converted;
+#pragma unroll
+  for (int j = 0; j < kSize; ++j) converted.values[j] = Convert<To>(values.values[j]);
+  To* to = static_cast<To*>(out) + i;
+  // More than one store of 16 bytes where Out has wider elements than X.
+  constexpr int kStored = kVectorSize<To> < kSize ? kVectorSize<To> : kSize;
+#pragma unroll
+  for (int j = 0; j < kSize; j += kStored) {
+    CudaVector<To, kStored> stored;
+#pragma unroll
+    for (int k = 0; k < kStored; ++k) stored.values[k] = converted.values[j + k];
+    const int left = count - j;
+    if (left > 0) StoreVector(stored, left < kStored ? left : kStored, is_whole, to + j);
+  }
+}
+
+template <typename From>
+__global__ void __launch_bounds__(kGridThreads)
+    Cast(const From* x, void* out, DType dtype, int64_t count, bool is_aligned) {
+  constexpr int kSize = kVectorSize<From>;
+  ForEachVector<kSize>(count, is_aligned, [&](int64_t i, int length, bool is_whole) {
+    const CudaVector<From, kSize> values = LoadVector<kSize>(x + i, length, is_whole);
+    switch (dtype) {
+      case DType::kBool:
+        StoreAs<bool>(values, length, is_whole, out, i);
+        break;
+      case DType::kInt8:
+        StoreAs<int8_t>(values, length, is_whole, out, i);
+        break;
+      case DType::kUint8:
+        StoreAs<uint8_t>(values, length, is_whole, out, i);
+        break;
+      case DType::kInt16:
+        StoreAs<int16_t>(values, length, is_whole, out, i);
+        break;
+      case DType::kInt32:
+        StoreAs<int32_t>(values, length, is_whole, out, i);
+        break;
+      case DType::kInt64:
+        StoreAs<int64_t>(values, length, is_whole, out, i);
+        break;
+      case DType::kFloat16:
+        StoreAs<Float16>(values, length, is_whole, out, i);
+        break;
+      case DType::kBFloat16:
+        StoreAs<BFloat16>(values, length, is_whole, out, i);
+        break;
+      case DType::kFloat32:
+        StoreAs<float>(values, length, is_whole, out, i);
+        break;
+      case DType::kFloat64:
+        StoreAs<double>(values, length, is_whole, out, i);
+        break;
+    }
+  });
+}
+
+// `From`: the type in which the kernel reads X, whose dtype is `dtype`.
+template <typename From>
+void AddCastKernel(OpRegistry& registry, DType dtype = kDTypeOf<From>) {
+  const auto prepare = [](PrepareContext& context) -> std::unique_ptr<Kernel> {
+    return MakeRowsKernel(
+        [x = context.InputIndex("X"), out = context.OutputIndex("Out")](const KernelContext& run) {
+          const Tensor& from = run.input(x);
+          Tensor& to = run.output(out);
+          const int64_t count = from.element_count();
+          if (count == 0) return;
+          const CudaGrid grid = GridOfVectors(run, count, sizeof(From));
+          Cast<From><<<grid.blocks, kGridThreads, 0, static_cast<cudaStream_t>(grid.stream)>>>(
+              static_cast<const From*>(from.raw_data()), to.raw_data(), to.dtype(), count,
+              IsAlignedTo(from.raw_data(), 16) && IsAlignedTo(to.raw_data(), 16));
+          const char* failure = LaunchFailure();
+          SKIFF_ENFORCE(failure == nullptr, kIo, "cast: launch failed: ", failure);
+        });
+  };
+  registry.AddKernel("cast", {.name = "cuda",
+                              .place = PlaceKind::kCuda,
+                              .dtype = dtype,
+                              .prepare = prepare,
+                              .accepts = {}});
+}
+
+}  // namespace
+
+void RegisterCastCuda(OpRegistry& registry) {
+  AddCastKernel<uint8_t>(registry, DType::kBool);  // a byte that is 0 or 1
+  AddCastKernel<int8_t>(registry);
+  AddCastKernel<uint8_t>(registry);
+  AddCastKernel<int16_t>(registry);
+  AddCastKernel<int32_t>(registry);
+  AddCastKernel<int64_t>(registry);
+  AddCastKernel<Float16>(registry);
+  AddCastKernel<BFloat16>(registry);
+  AddCastKernel<float>(registry);
+  AddCastKernel<double>(registry);
+}
+
+}  // namespace skiff

@@ -1,0 +1,108 @@
+#include "operators/elementwise/kernels/cuda_unary.h"
+
+#include <string>
+
+#include "framework/base/error.h"
+#include "framework/op/registry.h"
+#include "operators/common/cuda_grid.h"
+
+namespace skiff {
+namespace {
+
+UnaryNumbers NumbersOf(const OpContext& context, const CudaUnaryFacts& facts) {
+  UnaryNumbers numbers;
+  for (int i = 0; i < kMaxUnaryNumbers && facts.attributes[i] != nullptr; ++i) {
+    const char* name = facts.attributes[i];
+    const bool is_bool = context.def().FindAttr(name)->type == AttrType::kBool;
+    numbers.values[i] =
+        is_bool ? (context.Attr<bool>(name) ? 1.0f : 0.0f) : context.Attr<float>(name);
+  }
+  return numbers;
+}
+
+struct Arguments {
+  int saved = -1;
+  int from = -1;
+  int to = -1;
+};
+
+class CudaUnaryKernel final : public Kernel {
+ public:
+  CudaUnaryKernel(const OpContext& context, const Arguments& arguments, const CudaUnaryFacts& facts,
+                  CudaUnaryLauncher launcher)
+      : type_(context.op().type),
+        arguments_(arguments),
+        numbers_(NumbersOf(context, facts)),
+        launcher_(launcher),
+        throw_fault_(facts.throw_fault) {
+    for (int i = 0; i < kMaxUnaryTensors; ++i) {
+      tensors_[i] = facts.tensors[i] == nullptr ? -1 : context.InputIndex(facts.tensors[i]);
+    }
+  }
+
+  bool TakesFewerRows() const override { return true; }
+
+  void Run(const KernelContext& run) override {
+    const Tensor& from = run.input(arguments_.from);
+    const int64_t count = from.element_count();
+    if (count == 0) return;
+    CudaUnaryLaunch launch{.from = from.raw_data(),
+                           .to = run.output(arguments_.to).raw_data(),
+                           .count = count,
+                           .numbers = numbers_,
+                           .grid = GridOfVectors(run, count, SizeOf(from.dtype())),
+                           .fault = run.fault};
+    if (arguments_.saved >= 0) launch.saved = run.input(arguments_.saved).raw_data();
+    for (int i = 0; i < kMaxUnaryTensors; ++i) {
+      if (tensors_[i] < 0) continue;
+      launch.tensors[i] = run.input(tensors_[i]).raw_data();
+      launch.tensor_dtypes[i] = run.input(tensors_[i]).dtype();
+    }
+    const char* failure = launcher_(launch);
+    SKIFF_ENFORCE(failure == nullptr, kIo, type_, ": launch failed: ", failure);
+  }
+
+  [[noreturn]] void ThrowFault(const DataFault& fault) const override {
+    if (throw_fault_ != nullptr) throw_fault_(fault);
+    Kernel::ThrowFault(fault);
+  }
+
+ private:
+  std::string type_;
+  Arguments arguments_;
+  UnaryNumbers numbers_;
+  int tensors_[kMaxUnaryTensors] = {};
+  CudaUnaryLauncher launcher_;
+  void (*throw_fault_)(const DataFault& fault);
+};
+
+void AddKernel(OpRegistry& registry, const std::string& type, DType dtype, KernelFactory prepare) {
+  registry.AddKernel(type, {.name = "cuda",
+                            .place = PlaceKind::kCuda,
+                            .dtype = dtype,
+                            .prepare = std::move(prepare),
+                            .accepts = {}});
+}
+
+}  // namespace
+
+void AddCudaUnaryKernel(OpRegistry& registry, const CudaUnaryFacts& facts, DType dtype,
+                        CudaUnaryLauncher launcher) {
+  AddKernel(registry, facts.type, dtype, [=](PrepareContext& context) {
+    const Arguments arguments{.from = context.InputIndex("X"), .to = context.OutputIndex("Out")};
+    return std::make_unique<CudaUnaryKernel>(context, arguments, facts, launcher);
+  });
+}
+
+void AddCudaUnaryGradKernel(OpRegistry& registry, const CudaUnaryFacts& facts, DType dtype,
+                            CudaUnaryLauncher launcher) {
+  AddKernel(registry, std::string(facts.type) + "_grad", dtype, [=](PrepareContext& context) {
+    const bool reads = *facts.grad_reads != '\0';
+    const Arguments arguments{.saved = context.InputIndex(reads ? facts.grad_reads : "Out@GRAD"),
+                              .from = context.InputIndex("Out@GRAD"),
+                              .to = context.OutputIndex("X@GRAD")};
+    return std::make_unique<CudaUnaryKernel>(context, arguments, facts, launcher);
+  });
+}
+
+}  // namespace skiff

@@ -1,0 +1,41 @@
+// CUDA kernels of scale; scale.cc has the formula.
+#include "operators/common/cuda_integer.cuh"
+#include "operators/elementwise/kernels/cuda_unary.cuh"
+
+namespace skiff {
+namespace {
+
+template <typename T>
+struct Scale {
+  __device__ T operator()(T x) const {
+    const T scale = given == nullptr ? factor : *given;
+    return bias_first ? DeviceMul(DeviceAdd(x, bias), scale) : DeviceAdd(DeviceMul(x, scale), bias);
+  }
+
+  T factor;
+  T bias;
+  bool bias_first;
+  const T* given;  // ScaleTensor
+};
+
+template <typename T>
+const char* LaunchScale(const CudaUnaryLaunch& launch) {
+  const auto& [factor, bias, bias_after_scale] = launch.numbers.values;
+  return cuda_unary::LaunchApply<T>(
+      launch, Scale<T>{FromFloat<T>(factor), FromFloat<T>(bias), bias_after_scale == 0,
+                       static_cast<const T*>(launch.tensors[0])});
+}
+
+}  // namespace
+
+void RegisterScaleCuda(OpRegistry& registry) {
+  const CudaUnaryFacts facts{.type = "scale",
+                             .attributes = {"scale", "bias", "bias_after_scale"},
+                             .tensors = {"ScaleTensor"}};
+  AddCudaUnaryKernel(registry, facts, DType::kFloat32, LaunchScale<float>);
+  AddCudaUnaryKernel(registry, facts, DType::kFloat64, LaunchScale<double>);
+  AddCudaUnaryKernel(registry, facts, DType::kInt32, LaunchScale<int32_t>);
+  AddCudaUnaryKernel(registry, facts, DType::kInt64, LaunchScale<int64_t>);
+}
+
+}  // namespace skiff

@@ -1,0 +1,30 @@
+// CUDA kernels of softsign and softsign_grad; softsign.cc has the formulas.
+#include <cmath>
+
+#include "operators/elementwise/kernels/cuda_unary.cuh"
+
+namespace skiff {
+namespace {
+
+struct Softsign {
+  template <typename T>
+  __device__ T operator()(T x) const {
+    return x / (T{1} + std::abs(x));
+  }
+};
+
+struct SoftsignGrad {
+  template <typename T>
+  __device__ T operator()(T x, T dout) const {
+    const T below = T{1} + std::abs(x);
+    return dout / (below * below);
+  }
+};
+
+}  // namespace
+
+void RegisterSoftsignCuda(OpRegistry& registry) {
+  AddCudaUnary<Softsign, SoftsignGrad>(registry, {.type = "softsign", .grad_reads = "X"});
+}
+
+}  // namespace skiff

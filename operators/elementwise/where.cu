@@ -1,0 +1,114 @@
+// CUDA kernels of where and where_grad. Elements are words of 1, 4 or 8 bytes.
+#include <cstdint>
+
+#include "framework/op/registry.h"
+#include "operators/common/cuda_grid.h"
+#include "operators/common/cuda_vector_loop.cuh"
+#include "operators/common/cuda_vectors.cuh"
+
+namespace skiff {
+namespace {
+
+// X or Y of where may be nullptr: zeros.
+template <typename Word>
+struct Choice {
+  const Word* if_true;
+  const Word* if_false;
+  Word* out;
+};
+
+// Each thread reads all of a vector before it writes any of it, so outputs may be inputs.
+template <typename Word>
+__global__ void __launch_bounds__(kGridThreads)
+    Choose(const uint8_t* condition, Choice<Word> first, Choice<Word> second, int64_t count,
+           bool is_aligned) {
+  constexpr int kSize = kVectorSize<Word>;
+  ForEachVector<kSize>(count, is_aligned, [&](int64_t i, int length, bool is_whole) {
+    const auto holds = LoadVector<kSize>(condition + i, length, is_whole);
+    const auto chosen = [&](const Choice<Word>& choice) {
+      CudaVector<Word, kSize> yes{};
+      CudaVector<Word, kSize> no{};
+      if (choice.out == nullptr) return yes;
+      if (choice.if_true != nullptr) yes = LoadVector<kSize>(choice.if_true + i, length, is_whole);
+      if (choice.if_false != nullptr) no = LoadVector<kSize>(choice.if_false + i, length, is_whole);
+#pragma unroll
+      for (int j = 0; j < kSize; ++j) {
+        if (holds.values[j] == 0) yes.values[j] = no.values[j];
+      }
+      return yes;
+    };
+    const CudaVector<Word, kSize> of_first = chosen(first);
+    const CudaVector<Word, kSize> of_second = chosen(second);
+    if (first.out != nullptr) StoreVector(of_first, length, is_whole, first.out + i);
+    if (second.out != nullptr) StoreVector(of_second, length, is_whole, second.out + i);
+  });
+}
+
+template <typename Word>
+bool IsAligned(const Choice<Word>& choice) {
+  return IsAlignedTo(choice.if_true, 16) && IsAlignedTo(choice.if_false, 16) &&
+         IsAlignedTo(choice.out, 16);
+}
+
+template <typename Word>
+void LaunchChoose(const KernelContext& run, const Tensor& condition, const Choice<Word>& first,
+                  const Choice<Word>& second) {
+  const int64_t count = condition.element_count();
+  if (count == 0) return;
+  const auto* holds = static_cast<const uint8_t*>(condition.raw_data());
+  const CudaGrid grid = GridOfVectors(run, count, sizeof(Word));
+  Choose<Word><<<grid.blocks, kGridThreads, 0, static_cast<cudaStream_t>(grid.stream)>>>(
+      holds, first, second, count, IsAlignedTo(holds, 16) && IsAligned(first) && IsAligned(second));
+  const char* failure = LaunchFailure();
+  SKIFF_ENFORCE(failure == nullptr, kIo, "where: launch failed: ", failure);
+}
+
+template <typename Word>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  return MakeRowsKernel([condition = context.InputIndex("Condition"), x = context.InputIndex("X"),
+                         y = context.InputIndex("Y"),
+                         out = context.OutputIndex("Out")](const KernelContext& run) {
+    LaunchChoose<Word>(run, run.input(condition),
+                       {.if_true = static_cast<const Word*>(run.input(x).raw_data()),
+                        .if_false = static_cast<const Word*>(run.input(y).raw_data()),
+                        .out = static_cast<Word*>(run.output(out).raw_data())},
+                       {});
+  });
+}
+
+template <typename Word>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  return MakeRowsKernel([condition = context.InputIndex("Condition"),
+                         dout = context.InputIndex("Out@GRAD"), dx = context.OutputIndex("X@GRAD"),
+                         dy = context.OutputIndex("Y@GRAD")](const KernelContext& run) {
+    const auto data = [&](int output) {
+      return output < 0 ? nullptr : static_cast<Word*>(run.output(output).raw_data());
+    };
+    const auto* from = static_cast<const Word*>(run.input(dout).raw_data());
+    LaunchChoose<Word>(run, run.input(condition),
+                       {.if_true = from, .if_false = nullptr, .out = data(dx)},
+                       {.if_true = nullptr, .if_false = from, .out = data(dy)});
+  });
+}
+
+void AddKernel(OpRegistry& registry, const char* type, DType dtype, KernelFactory prepare) {
+  registry.AddKernel(type, {.name = "cuda",
+                            .place = PlaceKind::kCuda,
+                            .dtype = dtype,
+                            .prepare = std::move(prepare),
+                            .accepts = {}});
+}
+
+}  // namespace
+
+void RegisterWhereCuda(OpRegistry& registry) {
+  AddKernel(registry, "where", DType::kBool, Prepare<uint8_t>);
+  AddKernel(registry, "where", DType::kInt32, Prepare<uint32_t>);
+  AddKernel(registry, "where", DType::kFloat32, Prepare<uint32_t>);
+  AddKernel(registry, "where", DType::kInt64, Prepare<uint64_t>);
+  AddKernel(registry, "where", DType::kFloat64, Prepare<uint64_t>);
+  AddKernel(registry, "where_grad", DType::kFloat32, PrepareGrad<uint32_t>);
+  AddKernel(registry, "where_grad", DType::kFloat64, PrepareGrad<uint64_t>);
+}
+
+}  // namespace skiff

@@ -1,0 +1,147 @@
+// CUDA kernels of dropout and dropout_grad; dropout.cc has the formulas.
+#include <cstdint>
+
+#include "operators/common/cuda_launch.h"
+#include "operators/common/cuda_vector_loop.cuh"
+#include "operators/common/dropout_settings.h"
+#include "operators/random/kernels/cuda_random.cuh"
+
+namespace skiff {
+namespace {
+
+template <typename T>
+struct Dropout {
+  const T* x;
+  T* out;         // may be `x`
+  uint8_t* mask;  // nullptr: nobody reads it
+  int64_t count;
+  T scale;
+  uint32_t threshold;
+  bool draws;
+  bool keeps;  // unless it draws: whether it keeps all or drops all
+  bool is_aligned;
+};
+
+// The key of a run. A Seed tensor with a value other than 0 goes before the others.
+struct DropoutKey {
+  RandomKey key;
+  uint64_t step;
+  const void* seed;  // Seed, of one element; nullptr: there is none
+  bool seed_is_int32;
+
+  __device__ DevicePhilox Philox() const {
+    if (seed == nullptr) return DevicePhilox(key);
+    const int64_t given =
+        seed_is_int32 ? *static_cast<const int32_t*>(seed) : *static_cast<const int64_t*>(seed);
+    if (given == 0) return DevicePhilox(key);
+    return DevicePhilox({static_cast<uint64_t>(given), 0, step});
+  }
+};
+
+// A thread takes the four elements of a block of words.
+template <typename T>
+__global__ void __launch_bounds__(kGridThreads) Drop(Dropout<T> of, DropoutKey key) {
+  constexpr int kLoaded = kVectorSize<T>;
+  const DevicePhilox philox = key.Philox();
+  ForEachVector<4>(of.count, of.is_aligned, [&](int64_t i, int length, bool is_whole) {
+    DevicePhilox::Block block{};
+    if (of.draws) block = philox.At(static_cast<uint64_t>(i / 4));
+    CudaVector<uint8_t, 4> mask;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      mask.values[j] = of.draws ? block.words[j] >= of.threshold : of.keeps;
+    }
+#pragma unroll
+    for (int j = 0; j < 4; j += kLoaded) {
+      const int loaded = length - j < kLoaded ? length - j : kLoaded;
+      if (loaded <= 0) break;
+      CudaVector<T, kLoaded> values = LoadVector<kLoaded>(of.x + i + j, loaded, is_whole);
+#pragma unroll
+      for (int k = 0; k < kLoaded; ++k) {
+        values.values[k] = mask.values[j + k] != 0 ? values.values[k] * of.scale : T{0};
+      }
+      StoreVector(values, loaded, is_whole, of.out + i + j);
+    }
+    if (of.mask != nullptr) StoreVector(mask, length, is_whole, of.mask + i);
+  });
+}
+
+// `mask`: nullptr keeps all.
+template <typename T>
+__global__ void __launch_bounds__(kGridThreads)
+    MaskedScale(const uint8_t* mask, const T* dout, T scale, T* dx, int64_t count,
+                bool is_aligned) {
+  constexpr int kSize = kVectorSize<T>;
+  ForEachVector<kSize>(count, is_aligned, [&](int64_t i, int length, bool is_whole) {
+    CudaVector<T, kSize> values = LoadVector<kSize>(dout + i, length, is_whole);
+    CudaVector<uint8_t, kSize> kept;
+#pragma unroll
+    for (int j = 0; j < kSize; ++j) kept.values[j] = 1;
+    if (mask != nullptr) kept = LoadVector<kSize>(mask + i, length, is_whole);
+#pragma unroll
+    for (int j = 0; j < kSize; ++j) {
+      values.values[j] = kept.values[j] != 0 ? values.values[j] * scale : T{0};
+    }
+    StoreVector(values, length, is_whole, dx + i);
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareDropout(PrepareContext& context) {
+  return MakeRowsKernel([settings = DropoutSettingsOf(context), x = context.InputIndex("X"),
+                         seed = context.InputIndex("Seed"), out = context.OutputIndex("Out"),
+                         mask = context.OutputIndex("Mask")](const KernelContext& run) {
+    Dropout<T> of{.x = run.input(x).data<T>(),
+                  .out = run.output(out).data<T>(),
+                  .mask = mask < 0 ? nullptr : run.output(mask).data<uint8_t>(),
+                  .count = run.input(x).element_count(),
+                  .scale = static_cast<T>(settings.scale()),
+                  .threshold = settings.threshold(),
+                  .draws = settings.draws(),
+                  .keeps = !settings.drops_all()};
+    if (of.count == 0) return;
+    of.is_aligned = IsAlignedTo(of.x, 16) && IsAlignedTo(of.out, 16) && IsAlignedTo(of.mask, 4);
+    DropoutKey key{.key = settings.KeyOf(run), .step = run.random_key().step};
+    if (seed >= 0) {
+      key.seed = run.input(seed).raw_data();
+      key.seed_is_int32 = run.input(seed).dtype() == DType::kInt32;
+    }
+    const CudaGrid grid = GridOf(run, (of.count + 3) / 4);
+    Drop<T><<<grid.blocks, kGridThreads, 0, StreamOf(run)>>>(of, key);
+    CheckLaunch("dropout");
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareDropoutGrad(PrepareContext& context) {
+  const DropoutSettings settings = DropoutSettingsOf(context);
+  const int mask = settings.is_test ? -1 : context.InputIndex("Mask");
+  SKIFF_ENFORCE(mask >= 0 || settings.is_test, kInvalidArgument,
+                "dropout_grad: Mask is missing, expected that of the forward op");
+  return MakeRowsKernel([mask, scale = static_cast<T>(settings.scale()),
+                         from = context.InputIndex("Out@GRAD"),
+                         to = context.OutputIndex("X@GRAD")](const KernelContext& run) {
+    if (to < 0) return;
+    const T* dout = run.input(from).data<T>();
+    T* dx = run.output(to).data<T>();
+    const uint8_t* kept = mask < 0 ? nullptr : run.input(mask).data<uint8_t>();
+    const int64_t count = run.input(from).element_count();
+    if (count == 0) return;
+    const CudaGrid grid = GridOfVectors(run, count, sizeof(T));
+    MaskedScale<T><<<grid.blocks, kGridThreads, 0, StreamOf(run)>>>(
+        kept, dout, scale, dx, count,
+        IsAlignedTo(kept, 4) && IsAlignedTo(dout, 16) && IsAlignedTo(dx, 16));
+    CheckLaunch("dropout_grad");
+  });
+}
+
+}  // namespace
+
+void RegisterDropoutCuda(OpRegistry& registry) {
+  AddCudaRandomKernel<float>(registry, "dropout", PrepareDropout<float>);
+  AddCudaRandomKernel<double>(registry, "dropout", PrepareDropout<double>);
+  AddCudaRandomKernel<float>(registry, "dropout_grad", PrepareDropoutGrad<float>);
+  AddCudaRandomKernel<double>(registry, "dropout_grad", PrepareDropoutGrad<double>);
+}
+
+}  // namespace skiff
