@@ -116,7 +116,9 @@ bool ArePacksAligned(const Pointers*... arrays) {
   return (IsPackAligned(arrays) && ...);
 }
 
-// Adds one CUDA kernel for each of Ts. The factory is prepare.template operator()<T>(context).
+// Adds one CUDA kernel for each of Ts. The factory is prepare.template operator()<T>(context). It
+// is a lambda that captures by [=], if only for nvcc, which warns that one without captures could
+// also be a function.
 template <typename... Ts, typename Prepare>
 void AddCudaKernels(OpRegistry& registry, std::string_view type, Prepare prepare) {
   (registry.AddKernel(type, {.name = "cuda",

@@ -174,7 +174,7 @@ void ForEachLineOnDevice(const KernelContext& run, const char* what, const AxisE
 
 // ---- what groups add up
 
-struct CudaSum {
+struct JoinBySum {
   template <class Value>
   __device__ Value operator()(Value a, Value b) const {
     return a + b;

@@ -34,7 +34,7 @@ struct SoftLosses {
         if (weights.at[k] != 0) loss -= weights.at[k] * CudaBoundedLog(values.at[k]);
       }
     });
-    loss = group.Reduce(loss, CudaSum{});
+    loss = group.Reduce(loss, JoinBySum{});
     if (group.lane == 0 && line.exists) losses[line.index] = loss;
   }
 
@@ -165,14 +165,16 @@ class GradKernel final : public LossKernel {
 }  // namespace
 
 void RegisterCrossEntropyCuda(OpRegistry& registry) {
-  AddCudaKernels<float, double>(registry, "cross_entropy",
-                                []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-                                  return std::make_unique<ForwardKernel<T>>(context);
-                                });
-  AddCudaKernels<float, double>(registry, "cross_entropy_grad",
-                                []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-                                  return std::make_unique<GradKernel<T>>(context);
-                                });
+  AddCudaKernels<float, double>(
+      registry, "cross_entropy",
+      [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
+        return std::make_unique<ForwardKernel<T>>(context);
+      });
+  AddCudaKernels<float, double>(
+      registry, "cross_entropy_grad",
+      [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
+        return std::make_unique<GradKernel<T>>(context);
+      });
 }
 
 }  // namespace skiff

@@ -99,14 +99,16 @@ class GradKernel final : public CudaLabelKernel {
 }  // namespace
 
 void RegisterCrossEntropy2Cuda(OpRegistry& registry) {
-  AddCudaKernels<float, double>(registry, "cross_entropy2",
-                                []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-                                  return std::make_unique<ForwardKernel<T>>(context);
-                                });
-  AddCudaKernels<float, double>(registry, "cross_entropy_grad2",
-                                []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-                                  return std::make_unique<GradKernel<T>>(context);
-                                });
+  AddCudaKernels<float, double>(
+      registry, "cross_entropy2",
+      [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
+        return std::make_unique<ForwardKernel<T>>(context);
+      });
+  AddCudaKernels<float, double>(
+      registry, "cross_entropy_grad2",
+      [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
+        return std::make_unique<GradKernel<T>>(context);
+      });
 }
 
 }  // namespace skiff

@@ -77,12 +77,12 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }  // namespace
 
 void RegisterHuberLossCuda(OpRegistry& registry) {
-  AddCudaKernels<float, double>(registry, "huber_loss", []<typename T>(PrepareContext& context) {
+  AddCudaKernels<float, double>(registry, "huber_loss", [=]<typename T>(PrepareContext& context) {
     return Prepare<T>(context);
   });
   AddCudaKernels<float, double>(
       registry, "huber_loss_grad",
-      []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+      [=]<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
 }
 
 }  // namespace skiff

@@ -82,12 +82,12 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }  // namespace
 
 void RegisterLabelSmoothCuda(OpRegistry& registry) {
-  AddCudaKernels<float, double>(registry, "label_smooth", []<typename T>(PrepareContext& context) {
+  AddCudaKernels<float, double>(registry, "label_smooth", [=]<typename T>(PrepareContext& context) {
     return Prepare<T>(context);
   });
   AddCudaKernels<float, double>(
       registry, "label_smooth_grad",
-      []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+      [=]<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
 }
 
 }  // namespace skiff

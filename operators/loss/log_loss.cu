@@ -70,12 +70,12 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }  // namespace
 
 void RegisterLogLossCuda(OpRegistry& registry) {
-  AddCudaKernels<float, double>(registry, "log_loss", []<typename T>(PrepareContext& context) {
+  AddCudaKernels<float, double>(registry, "log_loss", [=]<typename T>(PrepareContext& context) {
     return Prepare<T>(context);
   });
-  AddCudaKernels<float, double>(registry, "log_loss_grad", []<typename T>(PrepareContext& context) {
-    return PrepareGrad<T>(context);
-  });
+  AddCudaKernels<float, double>(
+      registry, "log_loss_grad",
+      [=]<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
 }
 
 }  // namespace skiff

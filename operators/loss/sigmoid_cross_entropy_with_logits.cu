@@ -150,10 +150,10 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 void RegisterSigmoidCrossEntropyWithLogitsCuda(OpRegistry& registry) {
   AddCudaKernels<float, double>(
       registry, "sigmoid_cross_entropy_with_logits",
-      []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+      [=]<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   AddCudaKernels<float, double>(
       registry, "sigmoid_cross_entropy_with_logits_grad",
-      []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+      [=]<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
 }
 
 }  // namespace skiff

@@ -135,10 +135,10 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 void RegisterSmoothL1LossCuda(OpRegistry& registry) {
   AddCudaKernels<float, double>(
       registry, "smooth_l1_loss",
-      []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+      [=]<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   AddCudaKernels<float, double>(
       registry, "smooth_l1_loss_grad",
-      []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+      [=]<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
 }
 
 }  // namespace skiff

@@ -82,8 +82,8 @@ struct SoftLossOfLines {
       }
       if (arrays.softmax != nullptr) StoreValues(values, is_aligned, arrays.softmax + at);
     });
-    weight = group.Reduce(weight, CudaSum{});
-    distance = group.Reduce(distance, CudaSum{});
+    weight = group.Reduce(weight, JoinBySum{});
+    distance = group.Reduce(distance, JoinBySum{});
     if (group.lane == 0 && line.exists && arrays.loss != nullptr) {
       // Of no classes the sum is 0, which has no logarithm.
       arrays.loss[line.index] = line.length == 0 ? T{0} : weight * std::log(total.sum) + distance;
@@ -110,7 +110,7 @@ struct ProbabilityLossOfLines {
           if (weights.at[k] != 0) loss -= weights.at[k] * CudaBoundedLog(values.at[k]);
         }
       });
-      loss = group.Reduce(loss, CudaSum{});
+      loss = group.Reduce(loss, JoinBySum{});
     } else if (group.lane == 0 && line.exists) {
       const int64_t label = labels.ClassOf(line.index, true);
       if (label >= 0) loss = -CudaBoundedLog(arrays.logits[line.start + label * line.stride]);
@@ -184,7 +184,7 @@ struct SoftGradientOfLines {
 #pragma unroll
         for (int k = 0; k < kCount; ++k) weight += weights.at[k];
       });
-      weight = group.Reduce(weight, CudaSum{});
+      weight = group.Reduce(weight, JoinBySum{});
     }
     if (!line.exists) return;
     const T loss = arrays.loss[line.index];
@@ -304,14 +304,16 @@ class GradKernel final : public LossKernel {
 }  // namespace
 
 void RegisterSoftmaxWithCrossEntropyCuda(OpRegistry& registry) {
-  AddCudaKernels<float, double>(registry, "softmax_with_cross_entropy",
-                                []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-                                  return std::make_unique<ForwardKernel<T>>(context);
-                                });
-  AddCudaKernels<float, double>(registry, "softmax_with_cross_entropy_grad",
-                                []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-                                  return std::make_unique<GradKernel<T>>(context);
-                                });
+  AddCudaKernels<float, double>(
+      registry, "softmax_with_cross_entropy",
+      [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
+        return std::make_unique<ForwardKernel<T>>(context);
+      });
+  AddCudaKernels<float, double>(
+      registry, "softmax_with_cross_entropy_grad",
+      [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
+        return std::make_unique<GradKernel<T>>(context);
+      });
 }
 
 }  // namespace skiff

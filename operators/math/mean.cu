@@ -59,8 +59,8 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 
 void RegisterMeanCuda(OpRegistry& registry) {
   AddCudaKernels<float, double>(
-      registry, "mean", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
-  AddCudaKernels<float, double>(registry, "mean_grad", []<typename T>(PrepareContext& context) {
+      registry, "mean", [=]<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  AddCudaKernels<float, double>(registry, "mean_grad", [=]<typename T>(PrepareContext& context) {
     return PrepareGrad<T>(context);
   });
 }

@@ -4,7 +4,7 @@
 namespace skiff {
 
 void RegisterReduceAllCuda(OpRegistry& registry) {
-  AddCudaKernels<bool>(registry, "reduce_all", []<typename T>(PrepareContext& context) {
+  AddCudaKernels<bool>(registry, "reduce_all", [=]<typename T>(PrepareContext& context) {
     using Rule = CudaQuantifierRule</*kOfAll=*/true>;
     return PrepareCudaReduction<Rule, T, T>(context, "reduce_all",
                                             [](const CudaFoldView&, const T* x, T* out) {

@@ -4,7 +4,7 @@
 namespace skiff {
 
 void RegisterReduceAnyCuda(OpRegistry& registry) {
-  AddCudaKernels<bool>(registry, "reduce_any", []<typename T>(PrepareContext& context) {
+  AddCudaKernels<bool>(registry, "reduce_any", [=]<typename T>(PrepareContext& context) {
     using Rule = CudaQuantifierRule</*kOfAll=*/false>;
     return PrepareCudaReduction<Rule, T, T>(context, "reduce_any",
                                             [](const CudaFoldView&, const T* x, T* out) {

@@ -5,7 +5,7 @@ namespace skiff {
 
 void RegisterReduceMeanCuda(OpRegistry& registry) {
   AddCudaKernels<float, double, int32_t, int64_t>(
-      registry, "reduce_mean", []<typename T>(PrepareContext& context) {
+      registry, "reduce_mean", [=]<typename T>(PrepareContext& context) {
         using Rule = CudaSumRule<T, T>;
         const Shape& prepared = context.Input("X").shape;
         CheckSomethingIsReduced("reduce_mean", prepared,
@@ -16,7 +16,7 @@ void RegisterReduceMeanCuda(OpRegistry& registry) {
                                                 });
       });
   AddCudaKernels<float, double>(
-      registry, "reduce_mean_grad", []<typename T>(PrepareContext& context) {
+      registry, "reduce_mean_grad", [=]<typename T>(PrepareContext& context) {
         return PrepareCudaSpread<T>(context, "reduce_mean_grad", /*divides=*/true);
       });
 }

@@ -99,7 +99,7 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 
 void RegisterReduceProdCuda(OpRegistry& registry) {
   AddCudaKernels<float, double, int32_t, int64_t>(
-      registry, "reduce_prod", []<typename T>(PrepareContext& context) {
+      registry, "reduce_prod", [=]<typename T>(PrepareContext& context) {
         using Rule = ProductRule<T>;
         return PrepareCudaReduction<Rule, T, T>(context, "reduce_prod",
                                                 [](const CudaFoldView&, const T* x, T* out) {
@@ -108,7 +108,7 @@ void RegisterReduceProdCuda(OpRegistry& registry) {
       });
   AddCudaKernels<float, double>(
       registry, "reduce_prod_grad",
-      []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+      [=]<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
 }
 
 }  // namespace skiff

@@ -5,7 +5,7 @@ namespace skiff {
 
 void RegisterReduceSumCuda(OpRegistry& registry) {
   AddCudaKernels<float, double, int32_t, int64_t, bool>(
-      registry, "reduce_sum", []<typename T>(PrepareContext& context) {
+      registry, "reduce_sum", [=]<typename T>(PrepareContext& context) {
         using Out = std::conditional_t<std::is_integral_v<T>, int64_t, T>;
         using Rule = CudaSumRule<T, Out>;
         return PrepareCudaReduction<Rule, T, Out>(context, "reduce_sum",
@@ -14,7 +14,7 @@ void RegisterReduceSumCuda(OpRegistry& registry) {
                                                   });
       });
   AddCudaKernels<float, double>(
-      registry, "reduce_sum_grad", []<typename T>(PrepareContext& context) {
+      registry, "reduce_sum_grad", [=]<typename T>(PrepareContext& context) {
         return PrepareCudaSpread<T>(context, "reduce_sum_grad", /*divides=*/false);
       });
 }

@@ -50,7 +50,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 void RegisterBatchNormReplayCuda(OpRegistry& registry) {
   AddCudaKernels<float, double>(
       registry, "batch_norm_replay",
-      []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+      [=]<typename T>(PrepareContext& context) { return Prepare<T>(context); });
 }
 
 }  // namespace skiff

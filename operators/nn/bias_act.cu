@@ -92,12 +92,12 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }  // namespace
 
 void RegisterBiasActCuda(OpRegistry& registry) {
-  AddCudaKernels<float, double>(registry, "bias_act", []<typename T>(PrepareContext& context) {
+  AddCudaKernels<float, double>(registry, "bias_act", [=]<typename T>(PrepareContext& context) {
     return Prepare<T>(context);
   });
-  AddCudaKernels<float, double>(registry, "bias_act_grad", []<typename T>(PrepareContext& context) {
-    return PrepareGrad<T>(context);
-  });
+  AddCudaKernels<float, double>(
+      registry, "bias_act_grad",
+      [=]<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
 }
 
 }  // namespace skiff

@@ -245,11 +245,12 @@ class GradKernel final : public Kernel {
 void RegisterBiasDropoutResidualLayerNormCuda(OpRegistry& registry) {
   AddCudaKernels<float, double>(
       registry, "bias_dropout_residual_layer_norm",
-      []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
-  AddCudaKernels<float, double>(registry, "bias_dropout_residual_layer_norm_grad",
-                                []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-                                  return std::make_unique<GradKernel<T>>(context);
-                                });
+      [=]<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  AddCudaKernels<float, double>(
+      registry, "bias_dropout_residual_layer_norm_grad",
+      [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
+        return std::make_unique<GradKernel<T>>(context);
+      });
 }
 
 }  // namespace skiff

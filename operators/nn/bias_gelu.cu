@@ -123,12 +123,12 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }  // namespace
 
 void RegisterBiasGeluCuda(OpRegistry& registry) {
-  AddCudaKernels<float, double>(registry, "bias_gelu", []<typename T>(PrepareContext& context) {
+  AddCudaKernels<float, double>(registry, "bias_gelu", [=]<typename T>(PrepareContext& context) {
     return Prepare<T>(context);
   });
   AddCudaKernels<float, double>(
       registry, "bias_gelu_grad",
-      []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+      [=]<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
 }
 
 }  // namespace skiff

@@ -128,13 +128,14 @@ class GradKernel final : public Kernel {
 }  // namespace
 
 void RegisterLayerNormCuda(OpRegistry& registry) {
-  AddCudaKernels<float, double>(registry, "layer_norm", []<typename T>(PrepareContext& context) {
+  AddCudaKernels<float, double>(registry, "layer_norm", [=]<typename T>(PrepareContext& context) {
     return Prepare<T>(context);
   });
-  AddCudaKernels<float, double>(registry, "layer_norm_grad",
-                                []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-                                  return std::make_unique<GradKernel<T>>(context);
-                                });
+  AddCudaKernels<float, double>(
+      registry, "layer_norm_grad",
+      [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
+        return std::make_unique<GradKernel<T>>(context);
+      });
 }
 
 }  // namespace skiff

@@ -137,7 +137,7 @@ void AddCudaExtremeKernels(OpRegistry& registry) {
   static constexpr const char* kType = kIsMax ? "reduce_max" : "reduce_min";
   static constexpr const char* kGradType = kIsMax ? "reduce_max_grad" : "reduce_min_grad";
   AddCudaKernels<float, double, int32_t, int64_t>(
-      registry, kType, []<typename T>(PrepareContext& context) {
+      registry, kType, [=]<typename T>(PrepareContext& context) {
         using Rule = CudaExtremeRule<T, kIsMax>;
         const AxisFlags axes = ReducedAxes(context);
         const Shape& shape = context.Input("X").shape;
@@ -152,7 +152,7 @@ void AddCudaExtremeKernels(OpRegistry& registry) {
                    Rule{run.input(x).data<T>(), run.output(out).data<T>()});
         });
       });
-  AddCudaKernels<float, double>(registry, kGradType, []<typename T>(PrepareContext& context) {
+  AddCudaKernels<float, double>(registry, kGradType, [=]<typename T>(PrepareContext& context) {
     const int x = context.InputIndex("X");
     const int out = context.InputIndex("Out");
     const int gradient = context.InputIndex("Out@GRAD");

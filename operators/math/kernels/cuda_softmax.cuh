@@ -53,7 +53,7 @@ struct SoftmaxGradOfLines {
         for (int k = 0; k < kCount; ++k) sum += values.at[k] * gradients.at[k];
       }
     });
-    sum = group.Reduce(sum, CudaSum{});
+    sum = group.Reduce(sum, JoinBySum{});
     line.ForEach<T>(group, [&]<int kCount>(int64_t, int64_t at) {
       const CudaValues<T, kCount> values = LoadValues<kCount>(y + at, is_aligned);
       CudaValues<T, kCount> gradients = LoadValues<kCount>(dy + at, is_aligned);
@@ -102,10 +102,10 @@ std::unique_ptr<Kernel> PrepareCudaSoftmaxGrad(PrepareContext& context) {
 
 template <bool kIsLog>
 void AddCudaSoftmaxKernels(OpRegistry& registry, const std::string& type) {
-  AddCudaKernels<float, double>(registry, type, []<typename T>(PrepareContext& context) {
+  AddCudaKernels<float, double>(registry, type, [=]<typename T>(PrepareContext& context) {
     return PrepareCudaSoftmax<T, kIsLog>(context);
   });
-  AddCudaKernels<float, double>(registry, type + "_grad", []<typename T>(PrepareContext& context) {
+  AddCudaKernels<float, double>(registry, type + "_grad", [=]<typename T>(PrepareContext& context) {
     return PrepareCudaSoftmaxGrad<T, kIsLog>(context);
   });
 }

@@ -107,14 +107,14 @@ struct NormalizeGroups {
       sum += static_cast<double>(x[groups.PlaceOf(line.index, j).element]);
     }
     const auto count = static_cast<double>(line.length > 0 ? line.length : 1);
-    const double exact_mean = group.Reduce(sum, CudaSum{}) / count;
+    const double exact_mean = group.Reduce(sum, JoinBySum{}) / count;
     double squares = 0;
     for (int64_t j = group.lane; j < line.length; j += group.size) {
       const double distance =
           static_cast<double>(x[groups.PlaceOf(line.index, j).element]) - exact_mean;
       squares += distance * distance;
     }
-    const double variance = group.Reduce(squares, CudaSum{}) / count;
+    const double variance = group.Reduce(squares, JoinBySum{}) / count;
     const T mean = static_cast<T>(exact_mean);
     const T slope = static_cast<T>(1 / std::sqrt(variance + epsilon));
     if (group.lane == 0 && line.exists) {

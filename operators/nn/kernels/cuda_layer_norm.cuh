@@ -25,7 +25,7 @@ struct CudaLayerNorm {
       for (int k = 0; k < kCount; ++k) sum += static_cast<double>(values.at[k]);
     });
     const auto count = static_cast<double>(line.length > 0 ? line.length : 1);
-    const double exact_mean = group.Reduce(sum, CudaSum{}) / count;
+    const double exact_mean = group.Reduce(sum, JoinBySum{}) / count;
     double squares = 0;
     line.ForEach<T>(group, [&]<int kCount>(int64_t, int64_t at) {
       const CudaValues<T, kCount> values = LoadValues<kCount>(x + at, is_aligned);
@@ -35,7 +35,7 @@ struct CudaLayerNorm {
         squares += distance * distance;
       }
     });
-    const double variance = group.Reduce(squares, CudaSum{}) / count;
+    const double variance = group.Reduce(squares, JoinBySum{}) / count;
     const T mean = static_cast<T>(exact_mean);
     const T slope = static_cast<T>(1 / std::sqrt(variance + epsilon));
     if (group.lane == 0 && line.exists) {
@@ -105,7 +105,7 @@ struct CudaLayerNormGrad {
         sums.product += static_cast<double>(g.at[k]) * static_cast<double>(values.at[k] - mean);
       }
     });
-    sums = group.Reduce(sums, CudaSum{});
+    sums = group.Reduce(sums, JoinBySum{});
     const auto count = static_cast<double>(size > 0 ? size : 1);
     const auto h = static_cast<double>(slope);
     const T factor = static_cast<T>(h * h * h * sums.product / count);
