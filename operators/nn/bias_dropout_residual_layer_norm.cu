@@ -205,7 +205,7 @@ class GradKernel final : public Kernel {
                        .dscale = OutputData<T>(run, scale_gradient_),
                        .dbias = OutputData<T>(run, shift_gradient_)});
     }
-    if (dresidual == nullptr && dx == nullptr) return;
+    if (residual_gradient_ < 0 && x_gradient_ < 0 && unwanted_ < 0) return;
     ForEachLineOnDevice<T>(run, what, {.outer = rows.count(), .length = rows.size},
                            DifferentiateSums<T>{.norm = norm,
                                                 .scale = static_cast<T>(dropout_.scale()),

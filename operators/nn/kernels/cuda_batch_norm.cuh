@@ -399,17 +399,30 @@ struct DifferentiateImages {
     const CudaValues<T, kCount> values = LoadValues<kCount>(x + i, is_aligned);
     CudaValues<T, kCount> g = LoadValues<kCount>(dy + i, is_aligned);
     const int64_t first = channels.ChannelOf(i);
+    Coefficients of = CoefficientsOf(first);
 #pragma unroll
     for (int k = 0; k < kCount; ++k) {
-      const int64_t c = channels.is_last ? first + k : first;
+      if (k > 0 && channels.is_last) of = CoefficientsOf(first + k);
       const T value = values.at[k];
       if constexpr (kMask == CudaNormMask::kInput) {
-        if (!(lines.normalize.Normalized(value, c) > T{0})) g.at[k] = 0;
+        if (!(ChannelLines<T>::Normalized(value, of.mean, of.slope, of.shift) > T{0})) g.at[k] = 0;
       }
-      g.at[k] = lines.normalize.slope[c] *
-                (g.at[k] - lines.offset[c] - (value - lines.normalize.mean[c]) * lines.factor[c]);
+      g.at[k] = of.slope * (g.at[k] - of.offset - (value - of.mean) * of.factor);
     }
     StoreValues(g, is_aligned, dx + i);
+  }
+
+  struct Coefficients {
+    T mean;
+    T slope;
+    T shift;  // for kInput
+    T offset;
+    T factor;
+  };
+  __device__ Coefficients CoefficientsOf(int64_t channel) const {
+    const T shift = kMask == CudaNormMask::kInput ? lines.normalize.shift[channel] : T{0};
+    return {lines.normalize.mean[channel], lines.normalize.slope[channel], shift,
+            lines.offset[channel], lines.factor[channel]};
   }
 
   CudaChannels channels;
