@@ -50,12 +50,16 @@ void CheckLabel(std::string_view where, const TensorMeta& scores, const TensorMe
   CheckDims(where, label.shape, without_axis);
 }
 
+void ThrowLabel(std::string_view where, int64_t item, int64_t label, int64_t classes,
+                int64_t ignore_index) {
+  Throw(ErrorCode::kOutOfRange, where, ": the label of row ", item, " is ", label,
+        ", expected a class in [0, ", classes, ") or ignore_index = ", ignore_index);
+}
+
 void ThrowIfFound(const FirstBadIndex& bad, std::string_view where, const LabelReader& labels,
                   int64_t classes, int64_t ignore_index) {
   const std::optional<int64_t> item = bad.Find();
-  if (!item) return;
-  Throw(ErrorCode::kOutOfRange, where, ": the label of row ", *item, " is ", labels[*item],
-        ", expected a class in [0, ", classes, ") or ignore_index = ", ignore_index);
+  if (item) ThrowLabel(where, *item, labels[*item], classes, ignore_index);
 }
 
 }  // namespace skiff

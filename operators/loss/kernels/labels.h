@@ -46,7 +46,11 @@ class LabelReader {
   bool is_int64_;
 };
 
-// Throws Error that names the item if `bad` has recorded one whose label isn't a class.
+// Throws the Error of op `where` for an item whose label isn't a class.
+[[noreturn]] void ThrowLabel(std::string_view where, int64_t item, int64_t label, int64_t classes,
+                             int64_t ignore_index);
+
+// Throws that Error if `bad` has recorded an item.
 void ThrowIfFound(const FirstBadIndex& bad, std::string_view where, const LabelReader& labels,
                   int64_t classes, int64_t ignore_index);
 

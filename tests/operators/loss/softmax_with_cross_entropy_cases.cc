@@ -84,6 +84,7 @@ OpCase Case(const std::string& name, const Shape& shape, const Array& label,
 void AddHardCases(CaseList& cases) {
   cases.push_back(Case("hard", {6, 10}, Integers({6, 1}, 31, 0, 10)));
   cases.push_back(Case("hard_17_classes", {5, 17}, Integers({5, 1}, 32, 0, 17)));
+  cases.push_back(Case("hard_1028_classes", {3, 1028}, Integers({3, 1}, 32, 0, 1028)));
   cases.push_back(Case("hard_int32", {6, 10}, Integers({6, 1}, 31, 0, 10, DType::kInt32)));
   cases.push_back(Case("hard_rank_3", {2, 3, 5}, Integers({2, 3, 1}, 33, 0, 5)));
   cases.push_back(Case("hard_vector_label", {6, 4}, Integers({6}, 34, 0, 4)));

@@ -45,6 +45,8 @@ void AddSoftmaxCases(CaseList& cases) {
   cases.push_back(Case("rows_of_10", {4, 10}));
   cases.push_back(Case("rows_of_16", {3, 16}));
   cases.push_back(Case("rows_of_17", {3, 17}));
+  cases.push_back(Case("rows_of_45", {2, 45}));
+  cases.push_back(Case("rows_of_1028", {2, 1028}));
   cases.push_back(Case("one_class", {5, 1}));
   cases.push_back(Case("vector", {7}));
   cases.push_back(Case("scalar", {}));

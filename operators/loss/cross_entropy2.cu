@@ -1,0 +1,114 @@
+// CUDA kernels of cross_entropy2 and its gradient; cross_entropy2.cc has the formulas.
+#include <memory>
+
+#include "framework/op/registry.h"
+#include "operators/common/cuda_lines.cuh"
+#include "operators/loss/kernels/cuda_labels.cuh"
+
+namespace skiff {
+namespace {
+
+template <typename T>
+struct Losses {
+  __device__ void operator()(int64_t row) const {
+    const int64_t label = labels.ClassOf(row, true);
+    const T match = label < 0 ? T{0} : x[row * labels.classes + label];
+    matches[row] = match;
+    losses[row] = label < 0 ? T{0} : -CudaBoundedLog(match);
+  }
+
+  const T* x;
+  CudaLabels labels;
+  T* losses;
+  T* matches;
+};
+
+// Only one class of a row has a gradient.
+template <typename T>
+struct Gradients {
+  template <class Group>
+  __device__ void operator()(const Group& group, const CudaLine& line) const {
+    if (!line.exists) return;
+    const int64_t label = labels.ClassOf(line.index, group.lane == 0);
+    const T gradient = label < 0 ? T{0} : -dy[line.index] / matches[line.index];
+    line.ForEach<T>(group, [&]<int kCount>(int64_t j, int64_t at) {
+      CudaValues<T, kCount> gradients;
+#pragma unroll
+      for (int k = 0; k < kCount; ++k) gradients.at[k] = j + k == label ? gradient : T{0};
+      StoreValues(gradients, is_aligned, dx + at);
+    });
+  }
+
+  CudaLabels labels;
+  const T* matches;
+  const T* dy;
+  T* dx;
+  bool is_aligned;
+};
+
+template <typename T>
+class ForwardKernel final : public CudaLabelKernel {
+ public:
+  explicit ForwardKernel(const OpContext& context)
+      : CudaLabelKernel(context),
+        classes_(context.Input("X").shape.dim(-1)),
+        x_(context.InputIndex("X")),
+        y_(context.OutputIndex("Y")),
+        match_(context.OutputIndex("MatchX")) {}
+
+  void Run(const KernelContext& run) override {
+    ForEachOnDevice(
+        run, "cross_entropy2", run.output(y_).element_count(),
+        Losses<T>{run.input(x_).template data<T>(), LabelsOf(run, classes_),
+                  run.output(y_).template data<T>(), run.output(match_).template data<T>()});
+  }
+
+ private:
+  int64_t classes_;
+  int x_;
+  int y_;
+  int match_;
+};
+
+template <typename T>
+class GradKernel final : public CudaLabelKernel {
+ public:
+  explicit GradKernel(const OpContext& context)
+      : CudaLabelKernel(context),
+        classes_(context.Output("X@GRAD").shape.dim(-1)),
+        match_(context.InputIndex("MatchX")),
+        gradient_(context.InputIndex("Y@GRAD")),
+        dx_(context.OutputIndex("X@GRAD")) {}
+
+  void Run(const KernelContext& run) override {
+    T* dx = run.output(dx_).template data<T>();
+    ForEachLineOnDevice<T>(
+        run, "cross_entropy_grad2",
+        {.outer = run.input(gradient_).element_count(), .length = classes_},
+        Gradients<T>{LabelsOf(run, classes_), run.input(match_).template data<T>(),
+                     run.input(gradient_).template data<T>(), dx, ArePacksAligned(dx)});
+  }
+
+ private:
+  int64_t classes_;
+  int match_;
+  int gradient_;
+  int dx_;
+};
+
+}  // namespace
+
+void RegisterCrossEntropy2Cuda(OpRegistry& registry) {
+  AddCudaKernels<float, double>(
+      registry, "cross_entropy2",
+      [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
+        return std::make_unique<ForwardKernel<T>>(context);
+      });
+  AddCudaKernels<float, double>(
+      registry, "cross_entropy_grad2",
+      [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
+        return std::make_unique<GradKernel<T>>(context);
+      });
+}
+
+}  // namespace skiff

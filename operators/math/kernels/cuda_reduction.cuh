@@ -1,0 +1,171 @@
+// What the CUDA kernels of the reductions over the axes `dim` have in common.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "operators/common/array_reduction.h"
+#include "operators/common/cuda_fold.cuh"
+#include "operators/common/cuda_for_each.cuh"
+#include "operators/math/kernels/reduction.h"
+
+namespace skiff {
+namespace {
+
+template <typename T, typename Out>
+struct CudaSumRule {
+  // Integers wrap around.
+  using Carry = SumOf<T>;
+  static __device__ Carry Identity() { return 0; }
+  static __device__ Carry Join(Carry a, Carry b) { return a + b; }
+  __device__ void Add(int64_t place, int64_t, int64_t, Carry* carry) const {
+    *carry += static_cast<Carry>(x[place]);
+  }
+  __device__ void Finish(int64_t output, Carry sum) const {
+    if constexpr (std::is_floating_point_v<T>) {
+      out[output] = static_cast<Out>(sum / static_cast<double>(divisor));
+    } else {
+      // As T holds it, if the result is no wider.
+      out[output] = static_cast<Out>(static_cast<int64_t>(sum) / divisor);
+    }
+  }
+
+  const T* x;
+  Out* out;
+  int64_t divisor;
+};
+
+// NaN wins against every number.
+template <typename T, bool kIsMax>
+struct CudaExtremeRule {
+  using Carry = T;
+  static __device__ Carry Identity() {
+    using Limits = std::numeric_limits<T>;
+    if constexpr (std::is_floating_point_v<T>) {
+      return kIsMax ? -Limits::infinity() : Limits::infinity();
+    } else {
+      return kIsMax ? Limits::lowest() : Limits::max();
+    }
+  }
+  static __device__ Carry Join(Carry best, Carry value) {
+    return (kIsMax ? value > best : value < best) || value != value ? value : best;
+  }
+  __device__ void Add(int64_t place, int64_t, int64_t, Carry* carry) const {
+    *carry = Join(*carry, x[place]);
+  }
+  __device__ void Finish(int64_t output, Carry best) const { out[output] = best; }
+
+  const T* x;
+  T* out;
+};
+
+template <bool kOfAll>
+struct CudaQuantifierRule {
+  using Carry = bool;
+  static __device__ Carry Identity() { return kOfAll; }
+  static __device__ Carry Join(Carry a, Carry b) { return kOfAll ? a && b : a || b; }
+  __device__ void Add(int64_t place, int64_t, int64_t, Carry* carry) const {
+    *carry = Join(*carry, x[place]);
+  }
+  __device__ void Finish(int64_t output, Carry result) const { out[output] = result; }
+
+  const bool* x;
+  bool* out;
+};
+
+// Sets each element to factor * the output that it belongs to.
+template <typename T>
+struct CudaSpread {
+  __device__ void operator()(int64_t i) const { to[i] = factor * outputs[output_of(i)]; }
+
+  CudaOutputOf output_of;
+  const T* outputs;
+  T* to;
+  T factor;
+};
+
+// dx may be x.
+template <typename T>
+struct CudaSpreadToEqual {
+  __device__ void operator()(int64_t i) const {
+    const int64_t output = output_of(i);
+    dx[i] = x[i] == out[output] ? dout[output] : T{0};
+  }
+
+  CudaOutputOf output_of;
+  const T* x;
+  const T* out;
+  const T* dout;
+  T* dx;
+};
+
+// Returns a kernel from X to Out, with the rule that rule_of(view, x, out) returns. `type` is a
+// string literal.
+template <class Rule, typename T, typename Out, class RuleOf>
+std::unique_ptr<Kernel> PrepareCudaReduction(PrepareContext& context, const char* type,
+                                             const RuleOf& rule_of) {
+  const CudaFold<Rule> fold(context, context.Input("X").shape.element_count());
+  const int x = context.InputIndex("X");
+  const int out = context.OutputIndex("Out");
+  return MakeRowsKernel([=, axes = ReducedAxes(context)](const KernelContext& run) {
+    const CudaFoldView view(run.input(x).shape(), axes);
+    fold.Run(run, type, view, rule_of(view, run.input(x).data<T>(), run.output(out).data<Out>()));
+  });
+}
+
+// Returns a kernel that sets X@GRAD to Out@GRAD, or its share of it.
+template <typename T>
+std::unique_ptr<Kernel> PrepareCudaSpread(PrepareContext& context, const char* type, bool divides) {
+  const int gradient = context.InputIndex("Out@GRAD");
+  const int dx = context.OutputIndex("X@GRAD");
+  return MakeRowsKernel([=, axes = ReducedAxes(context)](const KernelContext& run) {
+    const Shape& shape = run.output(dx).shape();
+    const auto elements = static_cast<T>(CudaFoldView(shape, axes).elements);
+    ForEachOnDevice(run, type, shape.element_count(),
+                    CudaSpread<T>{CudaOutputOf(shape, axes), run.input(gradient).data<T>(),
+                                  run.output(dx).data<T>(), divides ? T{1} / elements : T{1}});
+  });
+}
+
+// reduce_max and reduce_min.
+template <bool kIsMax>
+void AddCudaExtremeKernels(OpRegistry& registry) {
+  static constexpr const char* kType = kIsMax ? "reduce_max" : "reduce_min";
+  static constexpr const char* kGradType = kIsMax ? "reduce_max_grad" : "reduce_min_grad";
+  AddCudaKernels<float, double, int32_t, int64_t>(
+      registry, kType, [=]<typename T>(PrepareContext& context) {
+        using Rule = CudaExtremeRule<T, kIsMax>;
+        const AxisFlags axes = ReducedAxes(context);
+        const Shape& shape = context.Input("X").shape;
+        CheckSomethingIsReduced(kType, shape, AxisReduction(shape, axes));
+        const CudaFold<Rule> fold(context, shape.element_count());
+        const int x = context.InputIndex("X");
+        const int out = context.OutputIndex("Out");
+        return MakeRowsKernel([=](const KernelContext& run) {
+          const Shape& of_run = run.input(x).shape();
+          CheckSomethingIsReduced(kType, of_run, AxisReduction(of_run, axes));
+          fold.Run(run, kType, CudaFoldView(of_run, axes),
+                   Rule{run.input(x).data<T>(), run.output(out).data<T>()});
+        });
+      });
+  AddCudaKernels<float, double>(registry, kGradType, [=]<typename T>(PrepareContext& context) {
+    const int x = context.InputIndex("X");
+    const int out = context.InputIndex("Out");
+    const int gradient = context.InputIndex("Out@GRAD");
+    const int dx = context.OutputIndex("X@GRAD");
+    return MakeRowsKernel([=, axes = ReducedAxes(context)](const KernelContext& run) {
+      const Shape& shape = run.output(dx).shape();
+      ForEachOnDevice(run, kGradType, shape.element_count(),
+                      CudaSpreadToEqual<T>{CudaOutputOf(shape, axes), run.input(x).data<T>(),
+                                           run.input(out).data<T>(), run.input(gradient).data<T>(),
+                                           run.output(dx).data<T>()});
+    });
+  });
+}
+
+}  // namespace
+}  // namespace skiff

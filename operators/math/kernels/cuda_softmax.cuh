@@ -1,0 +1,114 @@
+// CUDA kernels of softmax and log_softmax, and of their gradients.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "framework/op/registry.h"
+#include "operators/common/cuda_lines.cuh"
+#include "operators/math/kernels/softmax_definition.h"
+
+namespace skiff {
+namespace {
+
+// y may be x: a thread reads no element that another one writes.
+template <typename T, bool kIsLog>
+struct SoftmaxOfLines {
+  template <class Group>
+  __device__ void operator()(const Group& group, const CudaLine& line) const {
+    const SoftmaxTotal<T> total = SoftmaxTotalOf(group, line, x, is_aligned);
+    const T scale = kIsLog ? std::log(total.sum) : T{1} / total.sum;
+    line.ForEach<T>(group, [&]<int kCount>(int64_t, int64_t at) {
+      CudaValues<T, kCount> values = LoadValues<kCount>(x + at, is_aligned);
+#pragma unroll
+      for (int k = 0; k < kCount; ++k) {
+        const T distance = values.at[k] - total.max;
+        values.at[k] = kIsLog ? distance - scale : std::exp(distance) * scale;
+      }
+      StoreValues(values, is_aligned, y + at);
+    });
+  }
+
+  const T* x;
+  T* y;
+  bool is_aligned;
+};
+
+// dx may be y or dy.
+template <typename T, bool kIsLog>
+struct SoftmaxGradOfLines {
+  template <class Group>
+  __device__ void operator()(const Group& group, const CudaLine& line) const {
+    T sum = 0;
+    line.ForEach<T>(group, [&]<int kCount>(int64_t, int64_t at) {
+      const CudaValues<T, kCount> gradients = LoadValues<kCount>(dy + at, is_aligned);
+      if constexpr (kIsLog) {
+#pragma unroll
+        for (int k = 0; k < kCount; ++k) sum += gradients.at[k];
+      } else {
+        const CudaValues<T, kCount> values = LoadValues<kCount>(y + at, is_aligned);
+#pragma unroll
+        for (int k = 0; k < kCount; ++k) sum += values.at[k] * gradients.at[k];
+      }
+    });
+    sum = group.Reduce(sum, JoinBySum{});
+    line.ForEach<T>(group, [&]<int kCount>(int64_t, int64_t at) {
+      const CudaValues<T, kCount> values = LoadValues<kCount>(y + at, is_aligned);
+      CudaValues<T, kCount> gradients = LoadValues<kCount>(dy + at, is_aligned);
+#pragma unroll
+      for (int k = 0; k < kCount; ++k) {
+        gradients.at[k] = kIsLog ? gradients.at[k] - std::exp(values.at[k]) * sum
+                                 : (gradients.at[k] - sum) * values.at[k];
+      }
+      StoreValues(gradients, is_aligned, dx + at);
+    });
+  }
+
+  const T* y;
+  const T* dy;
+  T* dx;
+  bool is_aligned;
+};
+
+template <typename T, bool kIsLog>
+std::unique_ptr<Kernel> PrepareCudaSoftmax(PrepareContext& context) {
+  const int x_input = context.InputIndex("X");
+  const int output = context.OutputIndex("Out");
+  const int axis = SoftmaxAxis(context, context.Input("X").shape);
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const T* x = run.input(x_input).data<T>();
+    T* y = run.output(output).data<T>();
+    ForEachLineOnDevice<T>(run, "softmax", ExtentsOfAxis(run.input(x_input).shape(), axis),
+                           SoftmaxOfLines<T, kIsLog>{x, y, ArePacksAligned(x, y)});
+  });
+}
+
+template <typename T, bool kIsLog>
+std::unique_ptr<Kernel> PrepareCudaSoftmaxGrad(PrepareContext& context) {
+  const int out = context.InputIndex("Out");
+  const int gradient = context.InputIndex("Out@GRAD");
+  const int output = context.OutputIndex("X@GRAD");
+  const int axis = SoftmaxAxis(context, context.Input("Out").shape);
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const T* y = run.input(out).data<T>();
+    const T* dy = run.input(gradient).data<T>();
+    T* dx = run.output(output).data<T>();
+    ForEachLineOnDevice<T>(run, "softmax_grad", ExtentsOfAxis(run.input(out).shape(), axis),
+                           SoftmaxGradOfLines<T, kIsLog>{y, dy, dx, ArePacksAligned(y, dy, dx)});
+  });
+}
+
+template <bool kIsLog>
+void AddCudaSoftmaxKernels(OpRegistry& registry, const std::string& type) {
+  AddCudaKernels<float, double>(registry, type, [=]<typename T>(PrepareContext& context) {
+    return PrepareCudaSoftmax<T, kIsLog>(context);
+  });
+  AddCudaKernels<float, double>(registry, type + "_grad", [=]<typename T>(PrepareContext& context) {
+    return PrepareCudaSoftmaxGrad<T, kIsLog>(context);
+  });
+}
+
+}  // namespace
+}  // namespace skiff

@@ -1,0 +1,56 @@
+// CUDA kernel of batch_norm_replay; batch_norm_replay.cc has the formula.
+#include "operators/nn/kernels/cuda_batch_norm.cuh"
+
+namespace skiff {
+namespace {
+
+// Makes the lines that the forward op had.
+template <typename T>
+struct SavedStatistics {
+  __device__ void operator()(int64_t c) const {
+    lines.mean[c] = is_unchanged ? T{0} : mean[c];
+    T slope = is_unchanged ? T{1} : inverse[c];
+    if (scale != nullptr && !is_unchanged) slope *= scale[c];
+    lines.slope[c] = slope;
+    lines.shift[c] = bias == nullptr || is_unchanged ? T{0} : bias[c];
+  }
+
+  ChannelLines<T> lines;
+  const T* scale;
+  const T* bias;
+  const T* mean;
+  const T* inverse;
+  bool is_unchanged;
+};
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  const CudaChannels channels(context, context.Input("X").shape);
+  return MakeKernel([type = context.op().type, channels,
+                     unchanged = !UsesGlobalStatistics(context) && channels.count() <= 1,
+                     rectifies = context.Attr<std::string>("act_type") == "relu",
+                     x = context.InputIndex("X"), z = context.InputIndex("Z"),
+                     scale = context.InputIndex("Scale"), bias = context.InputIndex("Bias"),
+                     mean = context.InputIndex("SavedMean"),
+                     inverse = context.InputIndex("SavedVariance"), y = context.OutputIndex("Y"),
+                     memory = RequestChannelWorkspace<T>(
+                         context, channels, ChannelLines<T>::kCount)](const KernelContext& run) {
+    const ChannelLines<T> lines(run.workspace(memory), channels.channels);
+    ForEachOnDevice(
+        run, type.c_str(), channels.channels,
+        SavedStatistics<T>{lines, InputData<T>(run, scale), InputData<T>(run, bias),
+                           InputData<T>(run, mean), InputData<T>(run, inverse), unchanged});
+    Normalize(run, type, channels, lines, InputData<T>(run, x), InputData<T>(run, z), rectifies,
+              OutputData<T>(run, y));
+  });
+}
+
+}  // namespace
+
+void RegisterBatchNormReplayCuda(OpRegistry& registry) {
+  AddCudaKernels<float, double>(
+      registry, "batch_norm_replay",
+      [=]<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+}
+
+}  // namespace skiff

@@ -1,0 +1,103 @@
+// CUDA kernels of bias_act and its gradient; bias_act.cc has the formulas.
+#include <memory>
+
+#include "framework/op/registry.h"
+#include "operators/nn/kernels/cuda_channels.cuh"
+#include "operators/nn/kernels/norm_arguments.h"
+
+namespace skiff {
+namespace {
+
+// Out may be X.
+template <typename T>
+struct AddBiasAndRectify {
+  template <int kCount>
+  __device__ void Do(int64_t i) const {
+    CudaValues<T, kCount> values = LoadValues<kCount>(x + i, is_aligned);
+    const int64_t c = channels.ChannelOf(i);
+#pragma unroll
+    for (int k = 0; k < kCount; ++k) {
+      values.at[k] += bias[channels.is_last ? c + k : c];
+      // The comparison keeps NaN.
+      if (values.at[k] < T{0}) values.at[k] = 0;
+    }
+    StoreValues(values, is_aligned, out + i);
+  }
+
+  CudaChannels channels;
+  const T* x;
+  const T* bias;
+  T* out;
+  bool is_aligned;
+};
+
+// Writes the gradient of X, which may be that of Out or nullptr, and sums it up.
+template <typename T>
+struct BiasActGradient {
+  using Carry = double;
+  static __device__ Carry Identity() { return 0; }
+  static __device__ Carry Join(Carry a, Carry b) { return a + b; }
+  __device__ void Add(int64_t place, int64_t, int64_t, Carry* carry) const {
+    const T gradient = out[place] > T{0} ? dout[place] : T{0};
+    if (dx != nullptr) dx[place] = gradient;
+    *carry += static_cast<double>(gradient);
+  }
+  __device__ void Finish(int64_t channel, Carry sum) const {
+    if (dbias != nullptr) dbias[channel] = static_cast<T>(sum);
+  }
+
+  const T* out;
+  const T* dout;
+  T* dx;
+  T* dbias;
+};
+
+// The channels of a run, whose batch may be smaller than that of the context.
+CudaChannels OfBatch(CudaChannels channels, const Tensor& images) {
+  channels.batch = images.shape()[0];
+  return channels;
+}
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  const CudaChannels prepared(context, context.Input("X").shape);
+  const int x_input = context.InputIndex("X");
+  const int bias = context.InputIndex("Bias");
+  const int output = context.OutputIndex("Out");
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const CudaChannels channels = OfBatch(prepared, run.input(x_input));
+    const T* x = run.input(x_input).data<T>();
+    T* out = run.output(output).data<T>();
+    ForEachPackOnDevice<T>(
+        run, "bias_act", channels.elements(), channels.period(),
+        AddBiasAndRectify<T>{channels, x, run.input(bias).data<T>(), out, ArePacksAligned(x, out)});
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  const CudaChannels prepared(context, context.Input("Out").shape);
+  const CudaFold<BiasActGradient<T>> fold(context, prepared.elements());
+  const int out = context.InputIndex("Out");
+  const int gradient = context.InputIndex("Out@GRAD");
+  const int dx = context.OutputIndex("X@GRAD");
+  const int dbias = context.OutputIndex("Bias@GRAD");
+  return MakeRowsKernel([=](const KernelContext& run) {
+    fold.Run(run, "bias_act_grad", OfBatch(prepared, run.input(out)).View(),
+             {run.input(out).data<T>(), run.input(gradient).data<T>(), OutputData<T>(run, dx),
+              OutputData<T>(run, dbias)});
+  });
+}
+
+}  // namespace
+
+void RegisterBiasActCuda(OpRegistry& registry) {
+  AddCudaKernels<float, double>(registry, "bias_act", [=]<typename T>(PrepareContext& context) {
+    return Prepare<T>(context);
+  });
+  AddCudaKernels<float, double>(
+      registry, "bias_act_grad",
+      [=]<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+}
+
+}  // namespace skiff

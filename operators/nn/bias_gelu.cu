@@ -1,0 +1,134 @@
+// CUDA kernels of bias_gelu and its gradient; bias_gelu.cc has the formulas.
+#include <cmath>
+#include <memory>
+
+#include "framework/op/registry.h"
+#include "operators/common/cuda_fold.cuh"
+#include "operators/common/cuda_for_each.cuh"
+#include "operators/nn/kernels/norm_arguments.h"
+
+namespace skiff {
+namespace {
+
+// gelu(x) = x · below, and its slope = below + x · density.
+template <typename T>
+struct GeluCurve {
+  __device__ GeluCurve(T x, bool approximate) {
+    if (approximate) {
+      constexpr double kLinear = 0.79788456080286536;  // sqrt(2 / pi)
+      constexpr double kCubic = kLinear * 0.044715;
+      // A slope of 0 times an infinite square would be NaN.
+      const T square = x * x > T{1e4} ? T{1e4} : x * x;
+      const T u = x * (static_cast<T>(kLinear) + static_cast<T>(kCubic) * square);
+      // (1 + tanh(u)) / 2
+      below = T{1} / (T{1} + std::exp(T{-2} * u));
+      density = below * (T{1} - below) *
+                (static_cast<T>(2 * kLinear) + static_cast<T>(6 * kCubic) * square);
+    } else {
+      below = T{0.5} * std::erfc(x * static_cast<T>(-0.70710678118654752));
+      density = static_cast<T>(0.39894228040143268) * std::exp(T{-0.5} * x * x);
+    }
+  }
+
+  T below;
+  T density;
+};
+
+// Out may be X.
+template <typename T>
+struct BiasGelu {
+  template <int kCount>
+  __device__ void Do(int64_t i) const {
+    CudaValues<T, kCount> values = LoadValues<kCount>(x + i, is_aligned);
+    // A pack is within a row.
+    const CudaValues<T, kCount> biases =
+        LoadValues<kCount>(bias + Divide(i, size).rest, is_aligned);
+#pragma unroll
+    for (int k = 0; k < kCount; ++k) {
+      const T biased = values.at[k] + biases.at[k];
+      values.at[k] = biased * GeluCurve<T>(biased, approximate).below;
+    }
+    StoreValues(values, is_aligned, out + i);
+  }
+
+  const T* x;
+  const T* bias;
+  T* out;
+  int64_t size;  // of a row
+  bool approximate;
+  bool is_aligned;
+};
+
+// Writes the gradient of X, which may be X, that of Out or nullptr, and sums it up.
+template <typename T>
+struct BiasGeluGradient {
+  using Carry = double;
+  static __device__ Carry Identity() { return 0; }
+  static __device__ Carry Join(Carry a, Carry b) { return a + b; }
+  __device__ void Add(int64_t place, int64_t column, int64_t, Carry* carry) const {
+    const T biased = x[place] + bias[column];
+    const GeluCurve<T> curve(biased, approximate);
+    const T gradient = dout[place] * (curve.below + biased * curve.density);
+    if (dx != nullptr) dx[place] = gradient;
+    *carry += static_cast<double>(gradient);
+  }
+  __device__ void Finish(int64_t column, Carry sum) const {
+    if (dbias != nullptr) dbias[column] = static_cast<T>(sum);
+  }
+
+  const T* x;
+  const T* bias;
+  const T* dout;
+  T* dx;
+  T* dbias;
+  bool approximate;
+};
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  const bool approximate = context.Attr<bool>("approximate");
+  const int x_input = context.InputIndex("X");
+  const int bias_input = context.InputIndex("Bias");
+  const int output = context.OutputIndex("Out");
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const T* x = run.input(x_input).data<T>();
+    const T* bias = run.input(bias_input).data<T>();
+    T* out = run.output(output).data<T>();
+    const Shape& shape = run.input(x_input).shape();
+    const int64_t size = shape.dim(-1);
+    ForEachPackOnDevice<T>(
+        run, "bias_gelu", shape.element_count(), size,
+        BiasGelu<T>{x, bias, out, size, approximate, ArePacksAligned(x, bias, out)});
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  const CudaFold<BiasGeluGradient<T>> fold(context, context.Input("X").shape.element_count());
+  const bool approximate = context.Attr<bool>("approximate");
+  const int x = context.InputIndex("X");
+  const int bias = context.InputIndex("Bias");
+  const int gradient = context.InputIndex("Out@GRAD");
+  const int dx = context.OutputIndex("X@GRAD");
+  const int dbias = context.OutputIndex("Bias@GRAD");
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const Shape& shape = run.input(x).shape();
+    fold.Run(run, "bias_gelu_grad",
+             CudaFoldView(shape.element_count(0, shape.rank() - 1), shape.dim(-1)),
+             {run.input(x).data<T>(), run.input(bias).data<T>(), run.input(gradient).data<T>(),
+              OutputData<T>(run, dx), OutputData<T>(run, dbias), approximate});
+  });
+}
+
+}  // namespace
+
+void RegisterBiasGeluCuda(OpRegistry& registry) {
+  AddCudaKernels<float, double>(registry, "bias_gelu", [=]<typename T>(PrepareContext& context) {
+    return Prepare<T>(context);
+  });
+  AddCudaKernels<float, double>(
+      registry, "bias_gelu_grad",
+      [=]<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+}
+
+}  // namespace skiff

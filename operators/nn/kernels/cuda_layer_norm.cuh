@@ -1,0 +1,176 @@
+// What layer_norm and its gradient do with one row on CUDA, for ops that do more with it, and the
+// sums over rows. Statistics and sums are float64.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "operators/common/cuda_fold.cuh"
+#include "operators/common/cuda_for_each.cuh"
+#include "operators/common/cuda_lines.cuh"
+
+namespace skiff {
+
+// The arguments of layer_norm besides X and Y. All arrays may be nullptr.
+template <typename T>
+struct CudaLayerNorm {
+  // Normalizes a row, each thread the elements of its share: y may be x. Elements of several passes
+  // come from the cache.
+  template <class Group>
+  __device__ void Normalize(const Group& group, const CudaLine& line, const T* x, T* y) const {
+    double sum = 0;
+    line.ForEach<T>(group, [&]<int kCount>(int64_t, int64_t at) {
+      const CudaValues<T, kCount> values = LoadValues<kCount>(x + at, is_aligned);
+#pragma unroll
+      for (int k = 0; k < kCount; ++k) sum += static_cast<double>(values.at[k]);
+    });
+    const auto count = static_cast<double>(line.length > 0 ? line.length : 1);
+    const double exact_mean = group.Reduce(sum, JoinBySum{}) / count;
+    double squares = 0;
+    line.ForEach<T>(group, [&]<int kCount>(int64_t, int64_t at) {
+      const CudaValues<T, kCount> values = LoadValues<kCount>(x + at, is_aligned);
+#pragma unroll
+      for (int k = 0; k < kCount; ++k) {
+        const double distance = static_cast<double>(values.at[k]) - exact_mean;
+        squares += distance * distance;
+      }
+    });
+    const double variance = group.Reduce(squares, JoinBySum{}) / count;
+    const T mean = static_cast<T>(exact_mean);
+    const T slope = static_cast<T>(1 / std::sqrt(variance + epsilon));
+    if (group.lane == 0 && line.exists) {
+      if (means != nullptr) means[line.index] = mean;
+      if (variances != nullptr) variances[line.index] = static_cast<T>(variance);
+    }
+    line.ForEach<T>(group, [&]<int kCount>(int64_t j, int64_t at) {
+      CudaValues<T, kCount> values = LoadValues<kCount>(x + at, is_aligned);
+#pragma unroll
+      for (int k = 0; k < kCount; ++k) values.at[k] = (values.at[k] - mean) * slope;
+      if (scale != nullptr) {
+        const CudaValues<T, kCount> scales = LoadValues<kCount>(scale + j, is_aligned);
+#pragma unroll
+        for (int k = 0; k < kCount; ++k) values.at[k] *= scales.at[k];
+      }
+      if (bias != nullptr) {
+        const CudaValues<T, kCount> biases = LoadValues<kCount>(bias + j, is_aligned);
+#pragma unroll
+        for (int k = 0; k < kCount; ++k) values.at[k] += biases.at[k];
+      }
+      StoreValues(values, is_aligned, y + at);
+    });
+  }
+
+  double epsilon;
+  const T* scale;
+  const T* bias;
+  T* means;
+  T* variances;
+  bool is_aligned;  // with X and Y
+};
+
+// The sums of g and of g · (x - mean) over a row, where g = dy · scale.
+struct CudaNormSums {
+  double sum;
+  double product;
+
+  __device__ friend CudaNormSums operator+(const CudaNormSums& a, const CudaNormSums& b) {
+    return {a.sum + b.sum, a.product + b.product};
+  }
+};
+
+// The arguments of layer_norm_grad besides the gradients.
+template <typename T>
+struct CudaLayerNormGrad {
+  __device__ T SlopeOf(int64_t row) const {
+    // A single element is its row's mean: Y doesn't depend on it, and the general formula would
+    // leave rounding errors.
+    if (size == 1) return 0;
+    return static_cast<T>(1 / std::sqrt(static_cast<double>(variances[row]) + epsilon));
+  }
+
+  // Computes the gradient of a row of X: calls use.template operator()<kCount>(place, values) for
+  // each share of a thread.
+  template <class Group, class Use>
+  __device__ void Differentiate(const Group& group, const CudaLine& line, const T* x, const T* dy,
+                                const Use& use) const {
+    const T mean = line.exists ? means[line.index] : T{0};
+    const T slope = line.exists ? SlopeOf(line.index) : T{0};
+    CudaNormSums sums{0, 0};
+    line.ForEach<T>(group, [&]<int kCount>(int64_t j, int64_t at) {
+      const CudaValues<T, kCount> values = LoadValues<kCount>(x + at, is_aligned);
+      const CudaValues<T, kCount> g = Scaled<kCount>(dy, j, at);
+#pragma unroll
+      for (int k = 0; k < kCount; ++k) {
+        sums.sum += static_cast<double>(g.at[k]);
+        sums.product += static_cast<double>(g.at[k]) * static_cast<double>(values.at[k] - mean);
+      }
+    });
+    sums = group.Reduce(sums, JoinBySum{});
+    const auto count = static_cast<double>(size > 0 ? size : 1);
+    const auto h = static_cast<double>(slope);
+    const T factor = static_cast<T>(h * h * h * sums.product / count);
+    const T offset = static_cast<T>(h * sums.sum / count);
+    line.ForEach<T>(group, [&]<int kCount>(int64_t j, int64_t at) {
+      const CudaValues<T, kCount> values = LoadValues<kCount>(x + at, is_aligned);
+      CudaValues<T, kCount> g = Scaled<kCount>(dy, j, at);
+#pragma unroll
+      for (int k = 0; k < kCount; ++k) {
+        g.at[k] = g.at[k] * slope - (values.at[k] - mean) * factor - offset;
+      }
+      use.template operator()<kCount>(at, g);
+    });
+  }
+
+  template <int kCount>
+  __device__ CudaValues<T, kCount> Scaled(const T* dy, int64_t j, int64_t at) const {
+    CudaValues<T, kCount> g = LoadValues<kCount>(dy + at, is_aligned);
+    if (scale != nullptr) {
+      const CudaValues<T, kCount> scales = LoadValues<kCount>(scale + j, is_aligned);
+#pragma unroll
+      for (int k = 0; k < kCount; ++k) g.at[k] *= scales.at[k];
+    }
+    return g;
+  }
+
+  int64_t size;  // of a row
+  double epsilon;
+  const T* scale;  // may be nullptr
+  const T* means;
+  const T* variances;
+  bool is_aligned;  // with all images
+};
+
+// Sets slopes[row] for the rule below.
+template <typename T>
+struct CudaLayerNormSlopes {
+  __device__ void operator()(int64_t row) const { slopes[row] = norm.SlopeOf(row); }
+
+  CudaLayerNormGrad<T> norm;
+  T* slopes;
+};
+
+// The gradients of Scale and Bias, which may be nullptr: sums over rows.
+template <typename T>
+struct CudaLayerNormParameters {
+  using Carry = CudaNormSums;
+  static __device__ Carry Identity() { return {0, 0}; }
+  static __device__ Carry Join(const Carry& a, const Carry& b) { return a + b; }
+  __device__ void Add(int64_t place, int64_t, int64_t row, Carry* carry) const {
+    const T gradient = dy[place];
+    carry->sum += static_cast<double>(gradient);
+    carry->product += static_cast<double>(gradient * ((x[place] - means[row]) * slopes[row]));
+  }
+  __device__ void Finish(int64_t column, const Carry& total) const {
+    if (dscale != nullptr) dscale[column] = static_cast<T>(total.product);
+    if (dbias != nullptr) dbias[column] = static_cast<T>(total.sum);
+  }
+
+  const T* x;
+  const T* dy;
+  const T* means;
+  const T* slopes;
+  T* dscale;
+  T* dbias;
+};
+
+}  // namespace skiff
