@@ -1,0 +1,59 @@
+// Matrix products on a device, on row-major matrices: by cuBLAS, which is loaded when the first
+// product is made, or by a kernel of our own where that library is missing.
+//
+// The same product has the same bits in each run: no algorithm adds up in an order that varies. All
+// sums are of T; tensor cores that round factors to TF32 are not used.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <memory>
+
+namespace skiff {
+
+class CublasProduct;
+
+struct CudaProductShape {
+  bool transpose_a = false;  // A is stored as [k, m]
+  bool transpose_b = false;  // B is stored as [n, k]
+  int64_t m = 0;             // C is m x n
+  int64_t n = 0;
+  int64_t k = 0;
+  // Elements from row to row of A, B and C as stored; 0: rows are contiguous.
+  int64_t lda = 0;
+  int64_t ldb = 0;
+  int64_t ldc = 0;
+  int64_t batches = 1;
+  // Elements between the matrices of a batch. 0 of A or B: all read the same one.
+  int64_t stride_a = 0;
+  int64_t stride_b = 0;
+  int64_t stride_c = 0;
+
+  friend auto operator<=>(const CudaProductShape&, const CudaProductShape&) = default;
+};
+
+// C = alpha · op(A) · op(B) + beta · C, with its algorithm chosen. T is float or double. May be
+// copied.
+template <typename T>
+class CudaProduct {
+ public:
+  // Chooses for the current device. Throws Error for sizes that don't fit.
+  explicit CudaProduct(CudaProductShape shape);
+
+  // Of the workspace that Run needs, aligned as workspaces of kernels are.
+  int64_t workspace_bytes() const;
+
+  // Gives the product to the stream. C must overlap neither A nor B. With beta = 0 it is
+  // overwritten, whatever it contains. Does nothing if C is empty.
+  void Run(void* stream, const T* a, const T* b, T* c, void* workspace, T alpha = 1,
+           T beta = 0) const;
+
+ private:
+  CudaProductShape shape_;
+  std::shared_ptr<const CublasProduct> cublas_;  // nullptr: the plain kernel runs
+};
+
+extern template class CudaProduct<float>;
+extern template class CudaProduct<double>;
+
+}  // namespace skiff

@@ -1,0 +1,285 @@
+// Products by cuBLASLt, cuBLAS's interface that lets the caller choose algorithms and give them
+// memory. It is loaded when the first product is made, so that programs run without it as well.
+#include <cublasLt.h>
+#include <cuda_runtime.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "framework/base/element_count.h"
+#include "framework/base/error.h"
+#include "operators/common/cuda_product_parts.h"
+
+namespace skiff {
+namespace {
+
+// What NVIDIA recommends for its largest devices.
+constexpr uint64_t kMaxWorkspaceBytes = uint64_t{32} << 20;
+// cuBLASLt asks for this; workspaces of kernels have less.
+constexpr int64_t kWorkspaceAlignment = 256;
+constexpr int64_t kKernelWorkspaceAlignment = 64;
+// Of matrices for which the fastest algorithms are chosen: they load 16 bytes at once.
+constexpr uint32_t kPackBytes = 16;
+
+std::string LibraryName() { return StrCat("libcublasLt.so.", CUBLAS_VER_MAJOR); }
+
+struct CublasFunctions {
+  decltype(&cublasLtCreate) create = nullptr;
+  decltype(&cublasLtGetStatusName) status_name = nullptr;
+  decltype(&cublasLtMatmulDescCreate) create_product = nullptr;
+  decltype(&cublasLtMatmulDescDestroy) destroy_product = nullptr;
+  decltype(&cublasLtMatmulDescSetAttribute) set_product = nullptr;
+  decltype(&cublasLtMatrixLayoutCreate) create_layout = nullptr;
+  decltype(&cublasLtMatrixLayoutDestroy) destroy_layout = nullptr;
+  decltype(&cublasLtMatrixLayoutSetAttribute) set_layout = nullptr;
+  decltype(&cublasLtMatmulPreferenceCreate) create_preference = nullptr;
+  decltype(&cublasLtMatmulPreferenceDestroy) destroy_preference = nullptr;
+  decltype(&cublasLtMatmulPreferenceSetAttribute) set_preference = nullptr;
+  decltype(&cublasLtMatmulAlgoGetHeuristic) choose = nullptr;
+  decltype(&cublasLtMatmul) multiply = nullptr;
+};
+
+// Finds a function of the library; false if there is none.
+template <class Function>
+bool Find(void* library, const char* name, Function* function) {
+  *function = reinterpret_cast<Function>(dlsym(library, name));
+  return *function != nullptr;
+}
+
+bool FindAll(void* library, CublasFunctions* functions) {
+  return Find(library, "cublasLtCreate", &functions->create) &&
+         Find(library, "cublasLtGetStatusName", &functions->status_name) &&
+         Find(library, "cublasLtMatmulDescCreate", &functions->create_product) &&
+         Find(library, "cublasLtMatmulDescDestroy", &functions->destroy_product) &&
+         Find(library, "cublasLtMatmulDescSetAttribute", &functions->set_product) &&
+         Find(library, "cublasLtMatrixLayoutCreate", &functions->create_layout) &&
+         Find(library, "cublasLtMatrixLayoutDestroy", &functions->destroy_layout) &&
+         Find(library, "cublasLtMatrixLayoutSetAttribute", &functions->set_layout) &&
+         Find(library, "cublasLtMatmulPreferenceCreate", &functions->create_preference) &&
+         Find(library, "cublasLtMatmulPreferenceDestroy", &functions->destroy_preference) &&
+         Find(library, "cublasLtMatmulPreferenceSetAttribute", &functions->set_preference) &&
+         Find(library, "cublasLtMatmulAlgoGetHeuristic", &functions->choose) &&
+         Find(library, "cublasLtMatmul", &functions->multiply);
+}
+
+const CublasFunctions* Load() {
+  const std::string name = LibraryName();
+  void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  // Where the toolkit's installer puts it without telling the loader.
+  if (library == nullptr) {
+    library = dlopen(("/usr/local/cuda/lib64/" + name).c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
+  static CublasFunctions functions;
+  if (library != nullptr && FindAll(library, &functions)) return &functions;
+  std::fprintf(stderr,
+               "warning: products of matrices run on a slower kernel: %s, expected on the library "
+               "path\n",
+               library == nullptr ? dlerror() : (name + " lacks functions").c_str());
+  return nullptr;
+}
+
+// The library; nullptr if it is missing.
+const CublasFunctions* Library() {
+  static const CublasFunctions* const functions = Load();
+  return functions;
+}
+
+void Check(cublasStatus_t status, const char* call) {
+  SKIFF_ENFORCE(status == CUBLAS_STATUS_SUCCESS, kIo, "product of matrices: ", call, ": ",
+                Library()->status_name(status));
+}
+
+// Handles are never destroyed, since the driver may be gone at exit.
+cublasLtHandle_t HandleOf(int device) {
+  static std::mutex mutex;
+  static auto& handles = *new std::map<int, cublasLtHandle_t>;
+  const std::lock_guard lock(mutex);
+  cublasLtHandle_t& handle = handles[device];
+  if (handle == nullptr) Check(Library()->create(&handle), "cublasLtCreate");
+  return handle;
+}
+
+// A descriptor of the library, destroyed with the object.
+template <class Descriptor>
+class Owned {
+ public:
+  explicit Owned(cublasStatus_t (*destroy)(Descriptor)) : destroy_(destroy) {}
+  ~Owned() {
+    if (descriptor_ != nullptr) destroy_(descriptor_);
+  }
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
+
+  Descriptor get() const { return descriptor_; }
+  Descriptor* address() { return &descriptor_; }
+
+ private:
+  Descriptor descriptor_ = nullptr;
+  cublasStatus_t (*destroy_)(Descriptor);
+};
+
+struct ChosenAlgorithm {
+  cublasLtMatmulAlgo_t algorithm{};
+  size_t workspace_bytes = 0;
+};
+
+bool IsAligned(const void* address) {
+  return reinterpret_cast<uintptr_t>(address) % kPackBytes == 0;
+}
+
+class LtProduct final : public CublasProduct {
+ public:
+  LtProduct(const CudaProductShape& shape, DType dtype)
+      : library_(*Library()),
+        shape_(shape),
+        dtype_(dtype),
+        product_(library_.destroy_product),
+        a_(library_.destroy_layout),
+        b_(library_.destroy_layout),
+        c_(library_.destroy_layout) {
+    const cudaError_t status = cudaGetDevice(&device_);
+    SKIFF_ENFORCE(status == cudaSuccess, kIo,
+                  "product of matrices: cudaGetDevice: ", cudaGetErrorString(status));
+    handle_ = HandleOf(device_);
+    Describe();
+    aligned_ = Choose(kPackBytes);
+    unaligned_ = Choose(static_cast<uint32_t>(SizeOf(dtype)));
+  }
+
+  // Returns whether the library can compute it.
+  bool has_algorithms() const { return aligned_.has_value() && unaligned_.has_value(); }
+
+  int64_t workspace_bytes() const override {
+    const size_t bytes = std::max(aligned_->workspace_bytes, unaligned_->workspace_bytes);
+    if (bytes == 0) return 0;
+    return static_cast<int64_t>(bytes) + kWorkspaceAlignment - kKernelWorkspaceAlignment;
+  }
+
+  void Run(void* stream, const void* a, const void* b, void* c, void* workspace, const void* alpha,
+           const void* beta) const override {
+    const bool is_aligned = IsAligned(a) && IsAligned(b) && IsAligned(c);
+    const ChosenAlgorithm& chosen = is_aligned ? *aligned_ : *unaligned_;
+    void* memory = nullptr;
+    if (chosen.workspace_bytes > 0) {
+      memory = reinterpret_cast<void*>(RoundUp(
+          static_cast<int64_t>(reinterpret_cast<uintptr_t>(workspace)), kWorkspaceAlignment));
+    }
+    // Column by column, what is row by row here is its transpose: C' = op(B)' op(A)'.
+    Check(library_.multiply(handle_, product_.get(), alpha, b, b_.get(), a, a_.get(), beta, c,
+                            c_.get(), c, c_.get(), &chosen.algorithm, memory,
+                            chosen.workspace_bytes, static_cast<cudaStream_t>(stream)),
+          "cublasLtMatmul");
+  }
+
+ private:
+  void Describe() {
+    const bool is_float = dtype_ == DType::kFloat32;
+    const cudaDataType_t type = is_float ? CUDA_R_32F : CUDA_R_64F;
+    // CUBLAS_COMPUTE_32F rounds no factor to TF32.
+    Check(library_.create_product(product_.address(),
+                                  is_float ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_64F, type),
+          "cublasLtMatmulDescCreate");
+    const auto set_operation = [&](cublasLtMatmulDescAttributes_t attribute, bool transposes) {
+      const cublasOperation_t operation = transposes ? CUBLAS_OP_T : CUBLAS_OP_N;
+      Check(library_.set_product(product_.get(), attribute, &operation, sizeof(operation)),
+            "cublasLtMatmulDescSetAttribute");
+    };
+    set_operation(CUBLASLT_MATMUL_DESC_TRANSA, shape_.transpose_b);
+    set_operation(CUBLASLT_MATMUL_DESC_TRANSB, shape_.transpose_a);
+    const auto [m, n, k] = std::tuple(shape_.m, shape_.n, shape_.k);
+    DescribeMatrix(type, shape_.transpose_a ? k : m, shape_.transpose_a ? m : k, shape_.lda,
+                   shape_.stride_a, &a_);
+    DescribeMatrix(type, shape_.transpose_b ? n : k, shape_.transpose_b ? k : n, shape_.ldb,
+                   shape_.stride_b, &b_);
+    DescribeMatrix(type, m, n, shape_.ldc, shape_.stride_c, &c_);
+  }
+
+  // Of rows x columns, stored row by row.
+  void DescribeMatrix(cudaDataType_t type, int64_t rows, int64_t columns, int64_t row_distance,
+                      int64_t stride, Owned<cublasLtMatrixLayout_t>* layout) const {
+    Check(library_.create_layout(layout->address(), type, static_cast<uint64_t>(columns),
+                                 static_cast<uint64_t>(rows), row_distance),
+          "cublasLtMatrixLayoutCreate");
+    if (shape_.batches == 1) return;
+    const auto set = [&](cublasLtMatrixLayoutAttribute_t attribute, const auto& value) {
+      Check(library_.set_layout(layout->get(), attribute, &value, sizeof(value)),
+            "cublasLtMatrixLayoutSetAttribute");
+    };
+    set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<int32_t>(shape_.batches));
+    set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, stride);
+  }
+
+  // Returns the algorithm for matrices that begin at multiples of `alignment` bytes, if there is
+  // one. It is looked for once in a process: a plan that is made again, and each layer of a stack,
+  // takes the same.
+  std::optional<ChosenAlgorithm> Choose(uint32_t alignment) const {
+    using Key = std::tuple<CudaProductShape, DType, int, uint32_t>;
+    static std::mutex mutex;
+    static auto& chosen = *new std::map<Key, std::optional<ChosenAlgorithm>>;
+    const std::lock_guard lock(mutex);
+    const Key key(shape_, dtype_, device_, alignment);
+    const auto found = chosen.find(key);
+    if (found != chosen.end()) return found->second;
+    return chosen[key] = Ask(alignment);
+  }
+
+  std::optional<ChosenAlgorithm> Ask(uint32_t alignment) const {
+    Owned<cublasLtMatmulPreference_t> preference(library_.destroy_preference);
+    Check(library_.create_preference(preference.address()), "cublasLtMatmulPreferenceCreate");
+    const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+      Check(library_.set_preference(preference.get(), attribute, &value, sizeof(value)),
+            "cublasLtMatmulPreferenceSetAttribute");
+    };
+    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMaxWorkspaceBytes);
+    // Parts of a sum are written side by side and added by a second kernel. In place, they would be
+    // added in the order in which they are done.
+    set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+        static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE |
+                              CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE));
+    for (const auto attribute :
+         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+      set(attribute, alignment);
+    }
+    cublasLtMatmulHeuristicResult_t result{};
+    int count = 0;
+    const cublasStatus_t status =
+        library_.choose(handle_, product_.get(), b_.get(), a_.get(), c_.get(), c_.get(),
+                        preference.get(), 1, &result, &count);
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED) return std::nullopt;
+    Check(status, "cublasLtMatmulAlgoGetHeuristic");
+    if (count == 0 || result.state != CUBLAS_STATUS_SUCCESS) return std::nullopt;
+    return ChosenAlgorithm{result.algo, result.workspaceSize};
+  }
+
+  const CublasFunctions& library_;
+  CudaProductShape shape_;
+  DType dtype_;
+  int device_ = 0;
+  cublasLtHandle_t handle_ = nullptr;
+  Owned<cublasLtMatmulDesc_t> product_;
+  Owned<cublasLtMatrixLayout_t> a_;
+  Owned<cublasLtMatrixLayout_t> b_;
+  Owned<cublasLtMatrixLayout_t> c_;
+  std::optional<ChosenAlgorithm> aligned_;
+  std::optional<ChosenAlgorithm>
+      unaligned_;  // for addresses that are multiples of an element's size only
+};
+
+}  // namespace
+
+std::shared_ptr<const CublasProduct> MakeCublasProduct(const CudaProductShape& shape, DType dtype) {
+  // A batch count is an int32.
+  if (Library() == nullptr || shape.batches > std::numeric_limits<int32_t>::max()) return nullptr;
+  auto product = std::make_shared<LtProduct>(shape, dtype);
+  return product->has_algorithms() ? product : nullptr;
+}
+
+}  // namespace skiff

@@ -1,0 +1,36 @@
+// What CudaProduct is made of.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "framework/base/dtype.h"
+#include "operators/common/cuda_product.h"
+
+namespace skiff {
+
+// A product by cuBLAS. Nothing in it is empty. The factors alpha and beta are of its dtype, in host
+// memory.
+class CublasProduct {
+ public:
+  virtual ~CublasProduct() = default;
+  virtual int64_t workspace_bytes() const = 0;
+  virtual void Run(void* stream, const void* a, const void* b, void* c, void* workspace,
+                   const void* alpha, const void* beta) const = 0;
+};
+
+// Returns nullptr where cuBLAS is missing, and says so once, and where it can't compute the
+// product.
+std::shared_ptr<const CublasProduct> MakeCublasProduct(const CudaProductShape& shape, DType dtype);
+
+// Gives a product to the stream, as a kernel of our own. Needs no workspace. C isn't empty.
+template <typename T>
+void RunPlainProduct(const CudaProductShape& shape, void* stream, const T* a, const T* b, T* c,
+                     T alpha, T beta);
+
+extern template void RunPlainProduct<float>(const CudaProductShape&, void*, const float*,
+                                            const float*, float*, float, float);
+extern template void RunPlainProduct<double>(const CudaProductShape&, void*, const double*,
+                                             const double*, double*, double, double);
+
+}  // namespace skiff
