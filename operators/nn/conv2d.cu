@@ -1,10 +1,13 @@
 // CUDA kernels of conv2d and of all other convolutions and transposed convolutions.
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
-#include "framework/base/element_count.h"
+#include "operators/common/cudnn_convolution.h"
 #include "operators/nn/kernels/cuda_column_convolution.cuh"
 #include "operators/nn/kernels/cuda_direct_convolution.cuh"
 
@@ -117,34 +120,139 @@ class GradKernel final : public Kernel {
   int workspace_ = -1;
 };
 
+// Adds a candidate, whose passes are what make(convolution, pass) returns. `candidate` has its
+// name, priority and accepts.
 template <typename T>
 void AddKernels(OpRegistry& registry, const std::string& type,
-                const ParseConvolutionFunction& parse, bool is_transposed) {
-  const auto accepts = [parse](const OpContext& context) {
-    return AllPlain(context) && CudaCountsConvolution(parse(context));
-  };
-  const auto prepare = [parse, is_transposed](PrepareContext& context) -> std::unique_ptr<Kernel> {
+                const ParseConvolutionFunction& parse, bool is_transposed, KernelDef candidate,
+                std::unique_ptr<CudaConvolutionPass<T>> (*make)(const VolumeConvolution&,
+                                                                ConvolutionPass)) {
+  candidate.place = PlaceKind::kCuda;
+  candidate.dtype = kDTypeOf<T>;
+  candidate.prepare = [=](PrepareContext& context) -> std::unique_ptr<Kernel> {
     const auto pass = is_transposed ? ConvolutionPass::kBackwardData : ConvolutionPass::kForward;
-    return std::make_unique<ForwardKernel<T>>(context,
-                                              MakeCudaConvolutionPass<T>(parse(context), pass));
+    return std::make_unique<ForwardKernel<T>>(context, make(parse(context), pass));
   };
-  const auto prepare_grad = [parse,
-                             is_transposed](PrepareContext& context) -> std::unique_ptr<Kernel> {
-    return std::make_unique<GradKernel<T>>(context, is_transposed,
-                                           [conv = parse(context)](ConvolutionPass pass) {
-                                             return MakeCudaConvolutionPass<T>(conv, pass);
-                                           });
+  registry.AddKernel(type, candidate);
+  candidate.prepare = [=](PrepareContext& context) -> std::unique_ptr<Kernel> {
+    return std::make_unique<GradKernel<T>>(
+        context, is_transposed,
+        [make, conv = parse(context)](ConvolutionPass pass) { return make(conv, pass); });
   };
-  registry.AddKernel(type, {.name = "cuda",
-                            .place = PlaceKind::kCuda,
-                            .dtype = kDTypeOf<T>,
-                            .prepare = prepare,
-                            .accepts = accepts});
-  registry.AddKernel(type + "_grad", {.name = "cuda",
-                                      .place = PlaceKind::kCuda,
-                                      .dtype = kDTypeOf<T>,
-                                      .prepare = prepare_grad,
-                                      .accepts = accepts});
+  registry.AddKernel(type + "_grad", candidate);
+}
+
+// ---- "cudnn"
+
+// Returns the numbers of a convolution for cuDNN, or nothing if it can't take them: channels last,
+// or paddings that differ before and after. For filters that our direct loops take, the library is
+// slow.
+std::optional<CudnnConvolutionSpec> CudnnSpecOf(const VolumeConvolution& conv,
+                                                ConvolutionPass pass) {
+  const int64_t filter_elements = conv.filter_elements();
+  if (conv.input.count() == 0 || conv.output.count() == 0 || filter_elements == 0) return {};
+  if (conv.order != ChannelOrder::kFirst || ConvolvesDirectly(conv)) return {};
+  if (std::max({conv.input.count(), conv.output.count(), filter_elements}) > kMaxCudaElements) {
+    return {};
+  }
+  const VolumeWindow& window = conv.window;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    const int64_t padded = conv.input.size[axis] + 2 * window.pad_begin[axis];
+    const int64_t room = padded - window.reach(axis);
+    if (room < 0 || room / window.stride[axis] + 1 != conv.output.size[axis]) return {};
+    if (padded > kMaxCudaElements) return {};
+  }
+  CudnnConvolutionSpec spec;
+  switch (pass) {
+    case ConvolutionPass::kForward:
+      spec.pass = CudnnPass::kForward;
+      break;
+    case ConvolutionPass::kBackwardData:
+      spec.pass = CudnnPass::kBackwardData;
+      break;
+    case ConvolutionPass::kBackwardFilter:
+      spec.pass = CudnnPass::kBackwardFilter;
+      break;
+  }
+  // A depth of 1 is no axis.
+  const bool is_image =
+      conv.input.size[0] == 1 && window.kernel[0] == 1 && window.pad_begin[0] == 0;
+  const size_t first = is_image ? 1 : 0;
+  spec.axes = is_image ? 2 : 3;
+  spec.groups = static_cast<int32_t>(conv.groups);
+  const auto set_dims = [first](int64_t outer, int64_t inner, const VolumeExtents& size,
+                                std::array<int32_t, 5>* dims) {
+    (*dims)[0] = static_cast<int32_t>(outer);
+    (*dims)[1] = static_cast<int32_t>(inner);
+    for (size_t axis = first; axis < 3; ++axis) {
+      (*dims)[2 + axis - first] = static_cast<int32_t>(size[axis]);
+    }
+  };
+  set_dims(conv.input.batch, conv.input.channels, conv.input.size, &spec.input);
+  set_dims(conv.output.batch, conv.output.channels, conv.output.size, &spec.output);
+  set_dims(conv.output.channels, conv.group_inputs(), window.kernel, &spec.filter);
+  for (size_t axis = first; axis < 3; ++axis) {
+    spec.padding[axis - first] = static_cast<int32_t>(window.pad_begin[axis]);
+    spec.stride[axis - first] = static_cast<int32_t>(window.stride[axis]);
+    spec.dilation[axis - first] = static_cast<int32_t>(window.dilation[axis]);
+  }
+  return spec;
+}
+
+bool CudnnSupports(const VolumeConvolution& conv, ConvolutionPass pass) {
+  const std::optional<CudnnConvolutionSpec> spec = CudnnSpecOf(conv, pass);
+  return spec && CudnnConvolution::Supports(*spec);
+}
+
+class CudnnConvolutionPass final : public CudaConvolutionPass<float> {
+ public:
+  explicit CudnnConvolutionPass(const CudnnConvolutionSpec& spec)
+      : convolution_(CudnnConvolution::Make(spec)) {}
+  int64_t workspace_bytes() const override { return convolution_->workspace_bytes(); }
+  void Run(void* stream, const float* first, const float* second, float* result, void* workspace,
+           bool adds) const override {
+    convolution_->Run(stream, first, second, result, workspace, adds);
+  }
+
+ private:
+  std::unique_ptr<CudnnConvolution> convolution_;
+};
+
+std::unique_ptr<CudaConvolutionPass<float>> MakeCudnnPass(const VolumeConvolution& conv,
+                                                          ConvolutionPass pass) {
+  const std::optional<CudnnConvolutionSpec> spec = CudnnSpecOf(conv, pass);
+  SKIFF_ENFORCE(spec, kUnimplemented, "convolution: not one that cuDNN takes");
+  return std::make_unique<CudnnConvolutionPass>(*spec);
+}
+
+void AddCudnnKernels(OpRegistry& registry, const std::string& type,
+                     const ParseConvolutionFunction& parse, bool is_transposed) {
+  const auto accepts = [parse, is_transposed](const OpContext& context) {
+    if (!AllPlain(context)) return false;
+    const VolumeConvolution conv = parse(context);
+    const auto forward = is_transposed ? ConvolutionPass::kBackwardData : ConvolutionPass::kForward;
+    const auto back = is_transposed ? ConvolutionPass::kForward : ConvolutionPass::kBackwardData;
+    if (context.def().FindInput("Output@GRAD") == nullptr) return CudnnSupports(conv, forward);
+    return (!context.HasOutput("Input@GRAD") || CudnnSupports(conv, back)) &&
+           (!context.HasOutput("Filter@GRAD") ||
+            CudnnSupports(conv, ConvolutionPass::kBackwardFilter));
+  };
+  AddKernels<float>(registry, type, parse, is_transposed,
+                    {.name = "cudnn", .accepts = accepts, .priority = 10}, MakeCudnnPass);
+}
+
+// ---- all candidates
+
+void AddAllKernels(OpRegistry& registry, const std::string& type,
+                   const ParseConvolutionFunction& parse, bool is_transposed) {
+  const KernelDef candidate{.name = "cuda", .accepts = [parse](const OpContext& context) {
+                              return AllPlain(context) && CudaCountsConvolution(parse(context));
+                            }};
+  AddKernels<float>(registry, type, parse, is_transposed, candidate,
+                    MakeCudaConvolutionPass<float>);
+  AddKernels<double>(registry, type, parse, is_transposed, candidate,
+                     MakeCudaConvolutionPass<double>);
+  if (CudnnConvolution::IsAvailable()) AddCudnnKernels(registry, type, parse, is_transposed);
 }
 
 }  // namespace
@@ -161,14 +269,12 @@ std::unique_ptr<CudaConvolutionPass<T>> MakeCudaConvolutionPass(const VolumeConv
 
 void AddCudaConvolution(OpRegistry& registry, const std::string& type,
                         const ParseConvolutionFunction& parse) {
-  AddKernels<float>(registry, type, parse, /*is_transposed=*/false);
-  AddKernels<double>(registry, type, parse, /*is_transposed=*/false);
+  AddAllKernels(registry, type, parse, /*is_transposed=*/false);
 }
 
 void AddCudaTransposedConvolution(OpRegistry& registry, const std::string& type,
                                   const ParseConvolutionFunction& parse) {
-  AddKernels<float>(registry, type, parse, /*is_transposed=*/true);
-  AddKernels<double>(registry, type, parse, /*is_transposed=*/true);
+  AddAllKernels(registry, type, parse, /*is_transposed=*/true);
 }
 
 void RegisterConv2dCuda(OpRegistry& registry) {

@@ -341,18 +341,29 @@ class CudaColumnConvolution final : public CudaConvolutionPass<T> {
   const T* Columns(cudaStream_t stream, const Part& part, const T* images, T* columns) const {
     if (is_own_columns_) return images;
     const int64_t count = part.images * conv_.input.channels * part.points;
-    const auto fill = is_last() ? FillColumns<T, true> : FillColumns<T, false>;
-    fill<<<CudaBlocksOfThreads(count), kCudaThreads, 0, stream>>>(
-        windows_, in_, ColumnsOf(part), images, columns, static_cast<uint32_t>(count));
+    const int blocks = CudaBlocksOfThreads(count);
+    if (is_last()) {
+      FillColumns<T, true><<<blocks, kCudaThreads, 0, stream>>>(
+          windows_, in_, ColumnsOf(part), images, columns, static_cast<uint32_t>(count));
+    } else {
+      FillColumns<T, false><<<blocks, kCudaThreads, 0, stream>>>(
+          windows_, in_, ColumnsOf(part), images, columns, static_cast<uint32_t>(count));
+    }
     CheckLaunch("columns of a convolution");
     return columns;
   }
 
   void Collect(cudaStream_t stream, const Part& part, const T* columns, T* images) const {
     const int64_t count = part.images * InputElements();
-    const auto collect = is_last() ? CollectColumns<T, true> : CollectColumns<T, false>;
-    collect<<<CudaBlocksOfThreads(count), kCudaThreads, 0, stream>>>(
-        windows_, in_, ColumnsOf(part), columns, images, part.p > 0, static_cast<uint32_t>(count));
+    const int blocks = CudaBlocksOfThreads(count);
+    const bool adds = part.p > 0;
+    if (is_last()) {
+      CollectColumns<T, true><<<blocks, kCudaThreads, 0, stream>>>(
+          windows_, in_, ColumnsOf(part), columns, images, adds, static_cast<uint32_t>(count));
+    } else {
+      CollectColumns<T, false><<<blocks, kCudaThreads, 0, stream>>>(
+          windows_, in_, ColumnsOf(part), columns, images, adds, static_cast<uint32_t>(count));
+    }
     CheckLaunch("gradient of a convolution's input");
   }
 
