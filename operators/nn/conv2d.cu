@@ -199,11 +199,6 @@ std::optional<CudnnConvolutionSpec> CudnnSpecOf(const VolumeConvolution& conv,
   return spec;
 }
 
-bool CudnnSupports(const VolumeConvolution& conv, ConvolutionPass pass) {
-  const std::optional<CudnnConvolutionSpec> spec = CudnnSpecOf(conv, pass);
-  return spec && CudnnConvolution::Supports(*spec);
-}
-
 class CudnnConvolutionPass final : public CudaConvolutionPass<float> {
  public:
   explicit CudnnConvolutionPass(const CudnnConvolutionSpec& spec)
@@ -217,13 +212,6 @@ class CudnnConvolutionPass final : public CudaConvolutionPass<float> {
  private:
   std::unique_ptr<CudnnConvolution> convolution_;
 };
-
-std::unique_ptr<CudaConvolutionPass<float>> MakeCudnnPass(const VolumeConvolution& conv,
-                                                          ConvolutionPass pass) {
-  const std::optional<CudnnConvolutionSpec> spec = CudnnSpecOf(conv, pass);
-  SKIFF_ENFORCE(spec, kUnimplemented, "convolution: not one that cuDNN takes");
-  return std::make_unique<CudnnConvolutionPass>(*spec);
-}
 
 void AddCudnnKernels(OpRegistry& registry, const std::string& type,
                      const ParseConvolutionFunction& parse, bool is_transposed) {
@@ -257,6 +245,18 @@ void AddAllKernels(OpRegistry& registry, const std::string& type,
 
 }  // namespace
 
+bool CudnnSupports(const VolumeConvolution& conv, ConvolutionPass pass) {
+  const std::optional<CudnnConvolutionSpec> spec = CudnnSpecOf(conv, pass);
+  return spec && CudnnConvolution::Supports(*spec);
+}
+
+std::unique_ptr<CudaConvolutionPass<float>> MakeCudnnPass(const VolumeConvolution& conv,
+                                                          ConvolutionPass pass) {
+  const std::optional<CudnnConvolutionSpec> spec = CudnnSpecOf(conv, pass);
+  SKIFF_ENFORCE(spec, kUnimplemented, "convolution: not one that cuDNN takes");
+  return std::make_unique<CudnnConvolutionPass>(*spec);
+}
+
 template <typename T>
 std::unique_ptr<CudaConvolutionPass<T>> MakeCudaConvolutionPass(const VolumeConvolution& conv,
                                                                 ConvolutionPass pass) {
@@ -266,6 +266,11 @@ std::unique_ptr<CudaConvolutionPass<T>> MakeCudaConvolutionPass(const VolumeConv
   if (ConvolvesDirectly(conv)) return std::make_unique<CudaDirectConvolution<T>>(conv, pass);
   return std::make_unique<CudaColumnConvolution<T>>(conv, pass);
 }
+
+template std::unique_ptr<CudaConvolutionPass<float>> MakeCudaConvolutionPass(
+    const VolumeConvolution&, ConvolutionPass);
+template std::unique_ptr<CudaConvolutionPass<double>> MakeCudaConvolutionPass(
+    const VolumeConvolution&, ConvolutionPass);
 
 void AddCudaConvolution(OpRegistry& registry, const std::string& type,
                         const ParseConvolutionFunction& parse) {

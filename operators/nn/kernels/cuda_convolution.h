@@ -41,6 +41,17 @@ template <typename T>
 std::unique_ptr<CudaConvolutionPass<T>> MakeCudaConvolutionPass(const VolumeConvolution& conv,
                                                                 ConvolutionPass pass);
 
+extern template std::unique_ptr<CudaConvolutionPass<float>> MakeCudaConvolutionPass(
+    const VolumeConvolution&, ConvolutionPass);
+extern template std::unique_ptr<CudaConvolutionPass<double>> MakeCudaConvolutionPass(
+    const VolumeConvolution&, ConvolutionPass);
+
+// Returns whether this machine's cuDNN has the pass and is a good choice for it.
+bool CudnnSupports(const VolumeConvolution& conv, ConvolutionPass pass);
+// Returns the pass by cuDNN. Throws Error unless it is supported.
+std::unique_ptr<CudaConvolutionPass<float>> MakeCudnnPass(const VolumeConvolution& conv,
+                                                          ConvolutionPass pass);
+
 // The memory for a pass's columns; parts of the batch that need more are taken one after the other.
 // Set by tests only, before kernels are prepared.
 int64_t CudaColumnBytes();

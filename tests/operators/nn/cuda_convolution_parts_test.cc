@@ -1,0 +1,42 @@
+// The cases of convolutions with so little memory for columns that each batch, and each image of
+// many points, is taken in parts.
+#include <algorithm>
+
+#include "framework/op/registry.h"
+#include "operators/nn/kernels/cuda_convolution.h"
+#include "tests/harness/all_cases.h"
+#include "tests/harness/case_test_main.h"
+
+namespace skiff::harness {
+namespace {
+
+// Several images of some cases, and a few points of others.
+constexpr int64_t kBytes = 6 << 10;
+
+bool IsOfParts(const OpCase& op_case) {
+  constexpr const char* kNames[] = {"no_padding",
+                                    "padding_of_two_values",
+                                    "padding_of_four_values",
+                                    "strides",
+                                    "groups",
+                                    "groups_of_whole_blocks",
+                                    "pointwise",
+                                    "channels_last",
+                                    "channels_last_groups",
+                                    "windows",
+                                    "doubled",
+                                    "images_of_two_by_two"};
+  return (op_case.type == "conv2d" || op_case.type == "conv2d_transpose") &&
+         std::ranges::count(kNames, op_case.name) > 0;
+}
+
+}  // namespace
+}  // namespace skiff::harness
+
+int main(int argc, char** argv) {
+  skiff::SetCudaColumnBytes(skiff::harness::kBytes);
+  skiff::harness::CaseList cases;
+  skiff::harness::AddAllCases(cases);
+  std::erase_if(cases, [](const auto& op_case) { return !skiff::harness::IsOfParts(op_case); });
+  return skiff::harness::RunCudaCaseTests(&argc, argv, skiff::DefaultOpRegistry(), cases);
+}
