@@ -226,8 +226,9 @@ class CudaColumnConvolution final : public CudaConvolutionPass<T> {
     const int64_t all_points = conv_.output.points();
     const int64_t filter_step = outputs * rows;
     const int64_t image_step = conv_.output.channels * all_points;
-    typename CudaGroupedProduct<T>::Repeated groups{.count = conv_.groups};
-    typename CudaGroupedProduct<T>::Repeated batch{.count = images};
+    using Repeated = typename CudaGroupedProduct<T>::Repeated;
+    Repeated groups;
+    Repeated batch;
     CudaProductShape shape;
     // Of the columns: from image to image, and from group to group.
     const int64_t columns_step = rows_ * points;
@@ -242,14 +243,13 @@ class CudaColumnConvolution final : public CudaConvolutionPass<T> {
           shape = {.transpose_b = true, .m = images * points, .n = outputs, .k = rows};
           shape.lda = column_row;
           shape.ldb = rows;
-          groups = {conv_.groups, group_columns, filter_step, group_image};
-          batch = {};
+          groups = Repeated{conv_.groups, group_columns, filter_step, group_image};
         } else {
           shape = {.m = outputs, .n = points, .k = rows};
           shape.lda = rows;
           shape.ldb = column_row;
-          groups = {conv_.groups, filter_step, group_columns, group_image};
-          batch = {images, 0, columns_step, image_step};
+          groups = Repeated{conv_.groups, filter_step, group_columns, group_image};
+          batch = Repeated{images, 0, columns_step, image_step};
         }
         shape.ldc = image_row;
         break;
@@ -258,14 +258,13 @@ class CudaColumnConvolution final : public CudaConvolutionPass<T> {
           shape = {.m = images * points, .n = rows, .k = outputs};
           shape.lda = image_row;
           shape.ldb = rows;
-          groups = {conv_.groups, group_image, filter_step, group_columns};
-          batch = {};
+          groups = Repeated{conv_.groups, group_image, filter_step, group_columns};
         } else {
           shape = {.transpose_a = true, .m = rows, .n = points, .k = outputs};
           shape.lda = rows;
           shape.ldb = image_row;
-          groups = {conv_.groups, filter_step, group_image, group_columns};
-          batch = {images, 0, image_step, columns_step};
+          groups = Repeated{conv_.groups, filter_step, group_image, group_columns};
+          batch = Repeated{images, 0, image_step, columns_step};
         }
         shape.ldc = column_row;
         break;
@@ -277,8 +276,8 @@ class CudaColumnConvolution final : public CudaConvolutionPass<T> {
         shape.lda = image_row;
         shape.ldb = column_row;
         shape.ldc = rows;
-        groups = {conv_.groups, group_image, group_columns, filter_step};
-        batch = {images, image_step, columns_step, conv_.filter_elements()};
+        groups = Repeated{conv_.groups, group_image, group_columns, filter_step};
+        batch = Repeated{images, image_step, columns_step, conv_.filter_elements()};
         break;
     }
     return CudaGroupedProduct<T>(shape, groups, batch);

@@ -4,14 +4,16 @@
 
 #include "framework/op/registry.h"
 #include "operators/nn/kernels/cuda_convolution.h"
-#include "tests/harness/all_cases.h"
+#include "operators/nn/nn_ops.h"
 #include "tests/harness/case_test_main.h"
+#include "tests/operators/nn/convolution_reference.h"
+#include "tests/operators/nn/nn_case_list.h"
 
 namespace skiff::harness {
 namespace {
 
-// Several images of some cases, and a few points of others.
-constexpr int64_t kBytes = 6 << 10;
+// Two images of some cases, and a few points, or one, of others.
+constexpr int64_t kBytes = 1 << 10;
 
 bool IsOfParts(const OpCase& op_case) {
   constexpr const char* kNames[] = {"no_padding",
@@ -30,13 +32,22 @@ bool IsOfParts(const OpCase& op_case) {
          std::ranges::count(kNames, op_case.name) > 0;
 }
 
+// Three parts: two, two and one of five images.
+OpCase SmallImages() {
+  return ConvolutionCase(
+      "conv2d", {.name = "five_small_images", .input = {5, 3, 4, 4}, .filter = {4, 3, 3, 3}});
+}
+
 }  // namespace
 }  // namespace skiff::harness
 
 int main(int argc, char** argv) {
   skiff::SetCudaColumnBytes(skiff::harness::kBytes);
+  skiff::OpRegistry registry;
+  skiff::RegisterNnOps(registry);
   skiff::harness::CaseList cases;
-  skiff::harness::AddAllCases(cases);
+  skiff::harness::AddNnCases(cases);
   std::erase_if(cases, [](const auto& op_case) { return !skiff::harness::IsOfParts(op_case); });
-  return skiff::harness::RunCudaCaseTests(&argc, argv, skiff::DefaultOpRegistry(), cases);
+  cases.push_back(skiff::harness::SmallImages());
+  return skiff::harness::RunCudaCaseTests(&argc, argv, registry, cases);
 }
