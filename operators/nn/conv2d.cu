@@ -245,6 +245,23 @@ void AddAllKernels(OpRegistry& registry, const std::string& type,
 
 }  // namespace
 
+bool CudaCountsConvolution(const VolumeConvolution& conv) {
+  const VolumeDims& in = conv.input;
+  const VolumeDims& out = conv.output;
+  const bool is_empty = in.count() == 0 || out.count() == 0;
+  if (is_empty) return true;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    const int64_t windows =
+        (out.size[axis] - 1) * conv.window.stride[axis] + conv.window.reach(axis);
+    const int64_t padded = in.size[axis] + conv.window.pad_begin[axis];
+    if (std::max(windows, padded) > kMaxCudaElements) return false;
+  }
+  return in.channels * in.points() <= kMaxCudaElements &&
+         out.channels * out.points() <= kMaxCudaElements &&
+         conv.filter_elements() <= kMaxCudaElements &&
+         in.channels * conv.window.taps() <= kMaxCudaElements;
+}
+
 bool CudnnSupports(const VolumeConvolution& conv, ConvolutionPass pass) {
   const std::optional<CudnnConvolutionSpec> spec = CudnnSpecOf(conv, pass);
   return spec && CudnnConvolution::Supports(*spec);

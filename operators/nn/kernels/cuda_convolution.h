@@ -53,8 +53,11 @@ std::unique_ptr<CudaConvolutionPass<float>> MakeCudnnPass(const VolumeConvolutio
                                                           ConvolutionPass pass);
 
 // The memory for a pass's columns; parts of the batch that need more are taken one after the other.
-// Set by tests only, before kernels are prepared.
-int64_t CudaColumnBytes();
-void SetCudaColumnBytes(int64_t bytes);
+// Only tests change it, before kernels are prepared.
+inline int64_t& CudaColumnBytes() {
+  // Enough for several of the largest images of ResNet at once, whose products fill a device.
+  static int64_t bytes = int64_t{64} << 20;
+  return bytes;
+}
 
 }  // namespace skiff
