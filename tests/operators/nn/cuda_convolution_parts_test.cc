@@ -17,11 +17,8 @@ constexpr int64_t kBytes = 1 << 10;
 
 bool IsOfParts(const OpCase& op_case) {
   constexpr const char* kNames[] = {
-      "no_padding", "padding_of_two_values", "padding_of_four_values", "strides",
-      "groups",
-
-      "pointwise",  "channels_last",         "channels_last_groups",   "windows",
-      "doubled",    "images_of_two_by_two"};
+      "no_padding", "padding_of_two_values", "padding_of_four_values", "strides", "groups",
+      "pointwise",  "channels_last",         "channels_last_groups",   "windows", "doubled"};
   return (op_case.type == "conv2d" || op_case.type == "conv2d_transpose") &&
          std::ranges::count(kNames, op_case.name) > 0;
 }
