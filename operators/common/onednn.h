@@ -15,6 +15,7 @@
 
 #include "framework/tensor/layout.h"
 #include "framework/tensor/shape.h"
+#include "operators/common/channel_order.h"
 
 namespace skiff {
 
@@ -28,9 +29,6 @@ bool OnednnUsesAvx512();
 // Returns the version and the number of the best instruction set that oneDNN uses (dnnl::cpu_isa):
 // "2.6.3, cpu isa 0xe7".
 std::string OnednnVersion();
-
-// The position of the channels in a plain batch of images.
-enum class ChannelOrder { kFirst, kLast };
 
 // Returns a memory descriptor for the logical dims N, C, H, W. `order` applies only to a plain
 // layout. Throws Error for a block other than 1, 8, 16.

@@ -8,8 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "framework/base/element_count.h"
-#include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
@@ -20,47 +18,15 @@ namespace {
 
 constexpr VolumeAxes kAxes = VolumeAxes::kVolume;
 
-VolumeConvolution ParseConvolution(const OpContext& context) {
-  const std::string& type = context.op().type;
-  VolumeConvolution conv;
-  conv.order = ParseVolumeOrder(context, "data_format", kAxes);
-  conv.groups = context.IntAttr("groups");
-  conv.input = VolumeOf(context, "Input", context.Input("Input").shape, conv.order, kAxes);
-  const Shape& filter = context.Input("Filter").shape;
-  SKIFF_ENFORCE(filter.rank() == 5, kInvalidArgument, type, ": Filter of shape ", filter,
-                ", expected [output channels, input channels / groups, depth, height, width]");
-  SKIFF_ENFORCE(filter[2] != 0 && filter[3] != 0 && filter[4] != 0, kInvalidArgument, type,
-                ": Filter of shape ", filter, ", expected extents of at least 1");
-  SKIFF_ENFORCE(conv.groups >= 1 && (filter[0] == -1 || filter[0] % conv.groups == 0),
-                kInvalidArgument, type, ": groups = ", conv.groups, ", expected a divisor of the ",
-                filter[0], " output channels");
-  const int64_t channels = filter[1] == -1 ? -1 : MultiplyCounts(filter[1], conv.groups);
-  SKIFF_ENFORCE(conv.input.channels == -1 || channels == -1 || conv.input.channels == channels,
-                kInvalidArgument, type, ": Input has ", conv.input.channels, " channels, expected ",
-                channels, " for Filter of shape ", filter, " and groups = ", conv.groups);
-  SKIFF_ENFORCE(context.Input("Filter").dtype == context.Input("Input").dtype, kInvalidArgument,
-                type, ": Filter is ", context.Input("Filter").dtype, ", expected that of Input, ",
-                context.Input("Input").dtype);
-  // The shape rule also runs while a program is built, with dims that are still unknown.
-  if (conv.input.channels == -1) conv.input.channels = channels;
-  conv.window = ParseVolumeWindow(context, kAxes, {filter[2], filter[3], filter[4]},
-                                  ParseVolumeExtents(context, "dilations", kAxes), conv.input.size);
-  conv.output = {.batch = conv.input.batch, .channels = filter[0]};
-  for (size_t axis = 0; axis < 3; ++axis) {
-    conv.output.size[axis] = VolumeWindowCount(context, conv.window, axis, conv.input.size[axis]);
-  }
-  return conv;
-}
-
 void Infer(OpContext& context) {
-  const VolumeConvolution conv = ParseConvolution(context);
+  const VolumeConvolution conv = ParseVolumeConvolution(context);
   context.SetOutputLike("Output", "Input");
   context.SetOutput("Output", ShapeOf(conv.output, conv.order, kAxes),
                     context.Input("Input").dtype);
 }
 
 void InferGrad(OpContext& context) {
-  const VolumeConvolution conv = ParseConvolution(context);
+  const VolumeConvolution conv = ParseVolumeConvolution(context);
   CheckInputLike(context, "Output@GRAD", ShapeOf(conv.output, conv.order, kAxes),
                  context.Input("Input").dtype);
   context.SetOutputLike("Input@GRAD", "Input");
@@ -69,7 +35,7 @@ void InferGrad(OpContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  ColumnConvolution<T> forward(ParseConvolution(context), ConvolutionPass::kForward, context);
+  ColumnConvolution<T> forward(ParseVolumeConvolution(context), ConvolutionPass::kForward, context);
   const int input = context.InputIndex("Input");
   const int filter = context.InputIndex("Filter");
   const int output = context.OutputIndex("Output");
@@ -92,7 +58,7 @@ std::vector<AttrDef> Attributes() {
           VolumeOrderAttr("data_format", kAxes)};
 }
 
-double Flop(const OpContext& context) { return ParseConvolution(context).flop(); }
+double Flop(const OpContext& context) { return ParseVolumeConvolution(context).flop(); }
 
 }  // namespace
 
@@ -128,7 +94,7 @@ void RegisterConv3d(OpRegistry& registry) {
   registry.AddCpuKernels<float, double>(
       "conv3d", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>("conv3d_grad", []<typename T>(PrepareContext& context) {
-    return PrepareConvolutionGrad<T>(context, ParseConvolution(context),
+    return PrepareConvolutionGrad<T>(context, ParseVolumeConvolution(context),
                                      ConvolutionPass::kBackwardData);
   });
 }

@@ -19,65 +19,25 @@
 #include <utility>
 #include <vector>
 
-#include "framework/base/error.h"
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
-#include "operators/nn/kernels/pooling.h"
-#include "operators/nn/kernels/volume_window.h"
+#include "operators/nn/kernels/volume_pooling.h"
 
 namespace skiff {
 namespace {
 
 constexpr VolumeAxes kAxes = VolumeAxes::kVolume;
 
-struct VolumePooling {
-  VolumeDims input;
-  VolumeDims output;
-  VolumeWindow window;  // unused if `adaptive`
-  bool is_max = false;  // else the average
-  bool exclusive = true;
-  bool adaptive = false;
-  ChannelOrder order = ChannelOrder::kFirst;
-  // What the windows cover along each axis. Empty while the input's size is unknown.
-  std::array<std::vector<WindowSpan>, 3> spans;
-};
-
-VolumePooling ParseExtents(const OpContext& context) {
-  const std::string& kind = context.Attr<std::string>("pooling_type");
-  SKIFF_ENFORCE(kind == "max" || kind == "avg", kInvalidArgument, context.op().type,
-                ": pooling_type = \"", kind, "\", expected max or avg");
-  VolumePooling pooling;
-  pooling.is_max = kind == "max";
-  pooling.order = ParseVolumeOrder(context, "data_format", kAxes);
-  pooling.input = VolumeOf(context, "X", context.Input("X").shape, pooling.order, kAxes);
-  pooling.output = {.batch = pooling.input.batch, .channels = pooling.input.channels};
-  if (context.Attr<bool>("global_pooling")) {
-    pooling.window.kernel = pooling.input.size;
-  } else if (context.Attr<bool>("adaptive")) {
-    pooling.adaptive = true;
-    pooling.output.size = ParseVolumeExtents(context, "ksize", kAxes);
-  } else {
-    pooling.exclusive = context.Attr<bool>("exclusive");
-    pooling.window = ParseVolumeWindow(context, kAxes, ParseVolumeExtents(context, "ksize", kAxes),
-                                       {1, 1, 1}, pooling.input.size);
-    for (size_t axis = 0; axis < 3; ++axis) {
-      pooling.output.size[axis] = VolumeWindowCount(
-          context, pooling.window, axis, pooling.input.size[axis], context.Attr<bool>("ceil_mode"));
-    }
-  }
-  return pooling;
-}
-
 void Infer(OpContext& context) {
-  const VolumePooling pooling = ParseExtents(context);
+  const VolumePooling pooling = ParseVolumePooling(context);
   context.SetOutputLike("Out", "X");
   context.SetOutput("Out", ShapeOf(pooling.output, pooling.order, kAxes), context.Input("X").dtype);
 }
 
 void InferGrad(OpContext& context) {
-  const VolumePooling pooling = ParseExtents(context);
+  const VolumePooling pooling = ParseVolumePooling(context);
   const Shape expected = ShapeOf(pooling.output, pooling.order, kAxes);
   for (const char* slot : {"Out", "Out@GRAD"}) {
     CheckInputLike(context, slot, expected, context.Input("X").dtype);
@@ -91,14 +51,14 @@ template <typename T>
 class PoolingLoops {
  public:
   explicit PoolingLoops(const OpContext& context)
-      : pooling_(ParseExtents(context)),
+      : pooling_(ParseVolumePooling(context)),
         in_(StridesOf(pooling_.input, pooling_.order)),
         out_(StridesOf(pooling_.output, pooling_.order)) {
     int64_t work = 1;
     for (size_t axis = 0; axis < 3; ++axis) {
-      pooling_.spans[axis] = WindowSpans(context, WindowsAlong(pooling_, axis));
+      spans_[axis] = WindowSpans(context, WindowsAlong(pooling_, axis));
       int64_t covered = 0;
-      for (const WindowSpan& span : pooling_.spans[axis]) covered += span.end - span.begin;
+      for (const WindowSpan& span : spans_[axis]) covered += span.end - span.begin;
       work *= covered;
     }
     grain_ = GrainOf(work);
@@ -148,7 +108,7 @@ class PoolingLoops {
 
   template <typename Visit>
   void ForEachWindow(const Visit& visit) const {
-    const auto& [depth, height, width] = pooling_.spans;
+    const auto& [depth, height, width] = spans_;
     for (size_t z = 0; z < depth.size(); ++z) {
       for (size_t y = 0; y < height.size(); ++y) {
         for (size_t x = 0; x < width.size(); ++x) {
@@ -219,6 +179,8 @@ class PoolingLoops {
   }
 
   VolumePooling pooling_;
+  // What the windows cover along each axis.
+  std::array<std::vector<WindowSpan>, 3> spans_;
   VolumeStrides in_;
   VolumeStrides out_;
   int64_t grain_ = 1;

@@ -9,31 +9,9 @@
 
 #include "framework/op/kernel.h"
 #include "operators/common/gemm.h"
-#include "operators/nn/kernels/volume_window.h"
+#include "operators/nn/kernels/volume_convolution.h"
 
 namespace skiff {
-
-// A convolution with known shapes. The filter is [output channels, input channels / groups, depth,
-// height, width].
-struct VolumeConvolution {
-  VolumeDims input;
-  VolumeDims output;
-  int64_t groups = 1;
-  VolumeWindow window;
-  ChannelOrder order = ChannelOrder::kFirst;
-
-  int64_t group_inputs() const { return input.channels / groups; }
-  int64_t group_outputs() const { return output.channels / groups; }
-  // The number of rows of a group's matrix of columns.
-  int64_t group_rows() const { return group_inputs() * window.taps(); }
-  int64_t filter_elements() const { return output.channels * group_rows(); }
-  // Each element of the output is a sum over a group's rows. See OpDef::flop.
-  double flop() const {
-    return 2.0 * static_cast<double>(output.count()) * static_cast<double>(group_rows());
-  }
-};
-
-enum class ConvolutionPass { kForward, kBackwardData, kBackwardFilter };
 
 // One prepared pass. T is float or double. Values are summed in the order of Gemm<T>
 // (operators/common/gemm.h), which for double depends only on the sizes.

@@ -9,9 +9,12 @@
 #include "framework/op/op_context.h"
 #include "framework/op/op_def.h"
 #include "framework/tensor/shape.h"
-#include "operators/common/onednn.h"
+#include "operators/common/channel_order.h"
 
 namespace skiff {
+
+// Of oneDNN's adapter, whose header .cu files must not include: nvcc can't read oneDNN's.
+struct OnednnWindow;
 
 // The height and the width, in this order.
 using Extents = std::array<int64_t, 2>;
@@ -23,7 +26,8 @@ struct ImageDims {
   Extents size{};
 
   bool is_empty() const { return batch == 0 || channels == 0 || size[0] == 0 || size[1] == 0; }
-  dnnl::memory::dims Nchw() const { return {batch, channels, size[0], size[1]}; }
+  // dnnl::memory::dims
+  std::vector<int64_t> Nchw() const { return {batch, channels, size[0], size[1]}; }
 };
 
 // The distances between neighbouring indices, in elements.

@@ -15,7 +15,7 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "operators/common/input_checks.h"
-#include "operators/nn/kernels/image_window.h"
+#include "operators/nn/kernels/resizing.h"
 
 namespace skiff {
 namespace {
@@ -23,61 +23,8 @@ namespace {
 // The most pixels along an axis.
 constexpr auto kMostPixels = static_cast<float>(std::numeric_limits<int32_t>::max());
 
-struct Resizing {
-  Interpolation method = Interpolation::kNearest;
-  ImageDims input;
-  ImageDims output;
-  // The ratio of output to input pixels, from the attribute. 0: the ratio of the sizes.
-  std::array<double, 2> scale{};
-  bool align_corners = true;
-  int64_t align_mode = 1;
-  ChannelOrder order = ChannelOrder::kFirst;
-};
-
 std::string NameOf(Interpolation method) {
   return method == Interpolation::kNearest ? "nearest" : "bilinear";
-}
-
-Resizing ParseResizing(const OpContext& context, Interpolation method) {
-  const std::string& type = context.op().type;
-  // PaddlePaddle follows the attribute, whatever the op's type. Here the two must agree.
-  SKIFF_ENFORCE(context.Attr<std::string>("interp_method") == NameOf(method), kInvalidArgument,
-                type, ": interp_method = \"", context.Attr<std::string>("interp_method"),
-                "\", expected \"", NameOf(method), "\"");
-  Resizing resizing;
-  resizing.method = method;
-  resizing.order = ParseChannelOrder(context, "data_layout");
-  resizing.input = ImageOf(context, "X", context.Input("X").shape, resizing.order);
-  resizing.align_corners = context.Attr<bool>("align_corners");
-  resizing.align_mode = context.IntAttr("align_mode");
-  SKIFF_ENFORCE(resizing.align_mode == 0 || resizing.align_mode == 1, kInvalidArgument, type,
-                ": align_mode = ", resizing.align_mode, ", expected 0 or 1");
-  const std::vector<float>& scale = context.Attr<std::vector<float>>("scale");
-  SKIFF_ENFORCE(scale.size() <= 2, kInvalidArgument, type, ": scale has ", scale.size(),
-                " values, expected none, one, or one for height and one for width");
-  resizing.output = {resizing.input.batch, resizing.input.channels, {}};
-  const char* const names[] = {"out_h", "out_w"};
-  for (size_t axis = 0; axis < 2; ++axis) {
-    int64_t& size = resizing.output.size[axis];
-    size = context.IntAttr(names[axis]);
-    if (!scale.empty()) {
-      const float factor = scale[scale.size() == 1 ? 0 : axis];
-      SKIFF_ENFORCE(factor > 0, kInvalidArgument, type, ": scale = ", factor,
-                    ", expected a value above 0");
-      resizing.scale[axis] = static_cast<double>(factor);
-      const int64_t input = resizing.input.size[axis];
-      // In float32, as in Fluid, so that rounding gives the same size.
-      const float pixels = static_cast<float>(input) * factor;
-      SKIFF_ENFORCE(pixels < kMostPixels, kInvalidArgument, type, ": scale = ", factor,
-                    " makes more than ", kMostPixels, " pixels of the ", input, " of X");
-      size = input < 0 ? -1 : static_cast<int64_t>(pixels);
-      if (size < 0) continue;
-    }
-    SKIFF_ENFORCE(size >= 1, kInvalidArgument, type, ": ", axis == 0 ? "height" : "width", " of ",
-                  size, " for X of shape ", context.Input("X").shape,
-                  ", expected at least 1; set out_h and out_w, or scale");
-  }
-  return resizing;
 }
 
 void Infer(OpContext& context, Interpolation method) {
@@ -93,49 +40,6 @@ void InferGrad(OpContext& context, Interpolation method) {
   context.SetOutputLike("X@GRAD", "X");
 }
 
-// A row (or column) of the output is (1 - weight) · low + weight · high of the input.
-struct Blend {
-  int64_t low = 0;
-  int64_t high = 0;
-  double weight = 0;
-};
-
-double RatioOf(const Resizing& resizing, size_t axis) {
-  // An output of the input's size is a copy, as in Fluid, whatever the scale: 1.1 times 4 pixels
-  // are 4.
-  if (resizing.input.size == resizing.output.size) return 1;
-  const auto inputs = static_cast<double>(resizing.input.size[axis]);
-  const int64_t outputs = resizing.output.size[axis];
-  if (outputs <= 1) return 0;
-  if (resizing.align_corners) return (inputs - 1) / static_cast<double>(outputs - 1);
-  if (resizing.scale[axis] > 0) return 1 / resizing.scale[axis];
-  return inputs / static_cast<double>(outputs);
-}
-
-Blend NearestOf(const Resizing& resizing, size_t axis, int64_t pixel) {
-  // The position is float32 and its rounding float64, as in Fluid, so that the same pixel is the
-  // nearest.
-  const float position = static_cast<float>(RatioOf(resizing, axis)) * static_cast<float>(pixel);
-  const auto nearest =
-      static_cast<int64_t>(static_cast<double>(position) + (resizing.align_corners ? 0.5 : 0.0));
-  const int64_t place = std::min(nearest, resizing.input.size[axis] - 1);
-  return {.low = place, .high = place};
-}
-
-Blend BilinearOf(const Resizing& resizing, size_t axis, int64_t pixel) {
-  const double ratio = RatioOf(resizing, axis);
-  const bool by_centers = resizing.align_mode == 0 && !resizing.align_corners;
-  double position = ratio * static_cast<double>(pixel);
-  if (by_centers) position = std::max(ratio * (static_cast<double>(pixel) + 0.5) - 0.5, 0.0);
-  const int64_t last = resizing.input.size[axis] - 1;
-  Blend blend;
-  blend.low = std::min(static_cast<int64_t>(position), last);
-  blend.high = std::min(blend.low + 1, last);
-  // At the end of the input, both indices are the last pixel, and the weight is of no effect.
-  blend.weight = blend.high == blend.low ? 0 : position - static_cast<double>(blend.low);
-  return blend;
-}
-
 template <typename T>
 class ResizingLoops {
  public:
@@ -147,10 +51,9 @@ class ResizingLoops {
                   context.op().type, ": X of shape ", context.Input("X").shape,
                   " has no pixels, expected at least one");
     for (size_t axis = 0; axis < 2; ++axis) {
-      for (int64_t pixel = 0; pixel < resizing_.output.size[axis]; ++pixel) {
-        blends_[axis].push_back(method == Interpolation::kNearest
-                                    ? NearestOf(resizing_, axis, pixel)
-                                    : BilinearOf(resizing_, axis, pixel));
+      const ResizedAxis resized = ResizedAxisOf(resizing_, axis);
+      for (int64_t pixel = 0; pixel < resized.outputs; ++pixel) {
+        blends_[axis].push_back(BlendOf(resized, method, pixel));
       }
     }
   }
@@ -286,6 +189,70 @@ std::vector<AttrDef> Attributes() {
 }
 
 }  // namespace
+
+Resizing ParseResizing(const OpContext& context, Interpolation method) {
+  const std::string& type = context.op().type;
+  // PaddlePaddle follows the attribute, whatever the op's type. Here the two must agree.
+  SKIFF_ENFORCE(context.Attr<std::string>("interp_method") == NameOf(method), kInvalidArgument,
+                type, ": interp_method = \"", context.Attr<std::string>("interp_method"),
+                "\", expected \"", NameOf(method), "\"");
+  Resizing resizing;
+  resizing.method = method;
+  resizing.order = ParseChannelOrder(context, "data_layout");
+  resizing.input = ImageOf(context, "X", context.Input("X").shape, resizing.order);
+  resizing.align_corners = context.Attr<bool>("align_corners");
+  resizing.align_mode = context.IntAttr("align_mode");
+  SKIFF_ENFORCE(resizing.align_mode == 0 || resizing.align_mode == 1, kInvalidArgument, type,
+                ": align_mode = ", resizing.align_mode, ", expected 0 or 1");
+  const std::vector<float>& scale = context.Attr<std::vector<float>>("scale");
+  SKIFF_ENFORCE(scale.size() <= 2, kInvalidArgument, type, ": scale has ", scale.size(),
+                " values, expected none, one, or one for height and one for width");
+  resizing.output = {resizing.input.batch, resizing.input.channels, {}};
+  const char* const names[] = {"out_h", "out_w"};
+  for (size_t axis = 0; axis < 2; ++axis) {
+    int64_t& size = resizing.output.size[axis];
+    size = context.IntAttr(names[axis]);
+    if (!scale.empty()) {
+      const float factor = scale[scale.size() == 1 ? 0 : axis];
+      SKIFF_ENFORCE(factor > 0, kInvalidArgument, type, ": scale = ", factor,
+                    ", expected a value above 0");
+      resizing.scale[axis] = static_cast<double>(factor);
+      const int64_t input = resizing.input.size[axis];
+      // In float32, as in Fluid, so that rounding gives the same size.
+      const float pixels = static_cast<float>(input) * factor;
+      SKIFF_ENFORCE(pixels < kMostPixels, kInvalidArgument, type, ": scale = ", factor,
+                    " makes more than ", kMostPixels, " pixels of the ", input, " of X");
+      size = input < 0 ? -1 : static_cast<int64_t>(pixels);
+      if (size < 0) continue;
+    }
+    SKIFF_ENFORCE(size >= 1, kInvalidArgument, type, ": ", axis == 0 ? "height" : "width", " of ",
+                  size, " for X of shape ", context.Input("X").shape,
+                  ", expected at least 1; set out_h and out_w, or scale");
+  }
+  return resizing;
+}
+
+ResizedAxis ResizedAxisOf(const Resizing& resizing, size_t axis) {
+  ResizedAxis resized{.inputs = resizing.input.size[axis],
+                      .outputs = resizing.output.size[axis],
+                      .align_corners = resizing.align_corners,
+                      .by_centers = resizing.align_mode == 0 && !resizing.align_corners};
+  const auto inputs = static_cast<double>(resized.inputs);
+  // An output of the input's size is a copy, as in Fluid, whatever the scale: 1.1 times 4 pixels
+  // are 4.
+  if (resizing.input.size == resizing.output.size) {
+    resized.ratio = 1;
+  } else if (resized.outputs <= 1) {
+    resized.ratio = 0;
+  } else if (resizing.align_corners) {
+    resized.ratio = (inputs - 1) / static_cast<double>(resized.outputs - 1);
+  } else if (resizing.scale[axis] > 0) {
+    resized.ratio = 1 / resizing.scale[axis];
+  } else {
+    resized.ratio = inputs / static_cast<double>(resized.outputs);
+  }
+  return resized;
+}
 
 void RegisterInterpolation(OpRegistry& registry, const std::string& type, Interpolation method) {
   const std::string what = method == Interpolation::kNearest

@@ -71,14 +71,14 @@ struct Pooling {
 
 // Returns the greater number, or NaN if one of them is: the maximum of a window with a NaN is NaN.
 template <typename T>
-T MaxOrNan(T best, T value) {
+constexpr T MaxOrNan(T best, T value) {
   return best > value || best != best ? best : value;
 }
 
 // Returns whether a pixel takes the gradient of a window whose maximum is `best`, unless an earlier
 // pixel took it. If there are NaNs, the first of them is the maximum.
 template <typename T>
-bool IsMaximum(T value, T best) {
+constexpr bool IsMaximum(T value, T best) {
   return value == best || value != value;
 }
 

@@ -62,8 +62,58 @@ int64_t OutputSize(const OpContext& context, const VolumeWindow& window, VolumeA
   return std::max<int64_t>(size, 0);
 }
 
-// Returns the convolution whose input is Output and whose output is Input.
-VolumeConvolution ParseConvolution(const OpContext& context, VolumeAxes axes) {
+void Infer(OpContext& context, VolumeAxes axes) {
+  const VolumeConvolution conv = ParseTransposedConvolution(context, axes);
+  context.SetOutputLike("Output", "Input");
+  context.SetOutput("Output", ShapeOf(conv.input, conv.order, axes), context.Input("Input").dtype);
+}
+
+void InferGrad(OpContext& context, VolumeAxes axes) {
+  const VolumeConvolution conv = ParseTransposedConvolution(context, axes);
+  CheckInputLike(context, "Output@GRAD", ShapeOf(conv.input, conv.order, axes),
+                 context.Input("Input").dtype);
+  context.SetOutputLike("Input@GRAD", "Input");
+  context.SetOutputLike("Filter@GRAD", "Filter");
+}
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context, VolumeAxes axes) {
+  ColumnConvolution<T> transposed(ParseTransposedConvolution(context, axes),
+                                  ConvolutionPass::kBackwardData, context);
+  const int input = context.InputIndex("Input");
+  const int filter = context.InputIndex("Filter");
+  const int output = context.OutputIndex("Output");
+  return MakeKernel([=, transposed = std::move(transposed)](const KernelContext& run) {
+    transposed.BackwardData(run, run.input(input).data<T>(), run.input(filter).data<T>(),
+                            run.output(output).data<T>());
+  });
+}
+
+std::vector<AttrDef> Attributes(VolumeAxes axes) {
+  const size_t count = AxisCount(axes);
+  AttrDef format = VolumeOrderAttr("data_format", axes);
+  format.default_value = std::string("NCHW");
+  if (axes == VolumeAxes::kVolume) {
+    format.doc = "NCHW or NHWC: where volumes have their channels; NCDHW and NDHWC mean the same.";
+  }
+  return {IntsAttrDef("strides", std::vector<int32_t>(count, 1), "Distance of the windows."),
+          IntsAttrDef("paddings", std::vector<int32_t>(count, 0),
+                      "Points cut off Output: one value per axis, or two, before and after."),
+          IntsAttrDef("output_padding", {}, "Points added after the last window."),
+          IntsAttrDef("output_size", {}, "The extents of Output."),
+          PaddingAlgorithmAttr(),
+          {.name = "groups",
+           .type = AttrType::kInt,
+           .default_value = int32_t{1},
+           .doc = "Input channel c adds only to the output channels of its group."},
+          IntsAttrDef("dilations", std::vector<int32_t>(count, 1),
+                      "Distance of the filter's taps; 1 under SAME."),
+          std::move(format)};
+}
+
+}  // namespace
+
+VolumeConvolution ParseTransposedConvolution(const OpContext& context, VolumeAxes axes) {
   const std::string& type = context.op().type;
   VolumeConvolution conv;
   // Fluid names the axes of volumes like those of images: its layers write NCHW and NHWC.
@@ -103,60 +153,9 @@ VolumeConvolution ParseConvolution(const OpContext& context, VolumeAxes axes) {
   return conv;
 }
 
-void Infer(OpContext& context, VolumeAxes axes) {
-  const VolumeConvolution conv = ParseConvolution(context, axes);
-  context.SetOutputLike("Output", "Input");
-  context.SetOutput("Output", ShapeOf(conv.input, conv.order, axes), context.Input("Input").dtype);
-}
-
-void InferGrad(OpContext& context, VolumeAxes axes) {
-  const VolumeConvolution conv = ParseConvolution(context, axes);
-  CheckInputLike(context, "Output@GRAD", ShapeOf(conv.input, conv.order, axes),
-                 context.Input("Input").dtype);
-  context.SetOutputLike("Input@GRAD", "Input");
-  context.SetOutputLike("Filter@GRAD", "Filter");
-}
-
-template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context, VolumeAxes axes) {
-  ColumnConvolution<T> transposed(ParseConvolution(context, axes), ConvolutionPass::kBackwardData,
-                                  context);
-  const int input = context.InputIndex("Input");
-  const int filter = context.InputIndex("Filter");
-  const int output = context.OutputIndex("Output");
-  return MakeKernel([=, transposed = std::move(transposed)](const KernelContext& run) {
-    transposed.BackwardData(run, run.input(input).data<T>(), run.input(filter).data<T>(),
-                            run.output(output).data<T>());
-  });
-}
-
-std::vector<AttrDef> Attributes(VolumeAxes axes) {
-  const size_t count = AxisCount(axes);
-  AttrDef format = VolumeOrderAttr("data_format", axes);
-  format.default_value = std::string("NCHW");
-  if (axes == VolumeAxes::kVolume) {
-    format.doc = "NCHW or NHWC: where volumes have their channels; NCDHW and NDHWC mean the same.";
-  }
-  return {IntsAttrDef("strides", std::vector<int32_t>(count, 1), "Distance of the windows."),
-          IntsAttrDef("paddings", std::vector<int32_t>(count, 0),
-                      "Points cut off Output: one value per axis, or two, before and after."),
-          IntsAttrDef("output_padding", {}, "Points added after the last window."),
-          IntsAttrDef("output_size", {}, "The extents of Output."),
-          PaddingAlgorithmAttr(),
-          {.name = "groups",
-           .type = AttrType::kInt,
-           .default_value = int32_t{1},
-           .doc = "Input channel c adds only to the output channels of its group."},
-          IntsAttrDef("dilations", std::vector<int32_t>(count, 1),
-                      "Distance of the filter's taps; 1 under SAME."),
-          std::move(format)};
-}
-
-}  // namespace
-
 void RegisterTransposedConvolution(OpRegistry& registry, const std::string& type, VolumeAxes axes) {
   const FlopRule flop = [axes](const OpContext& context) {
-    return ParseConvolution(context, axes).flop();
+    return ParseTransposedConvolution(context, axes).flop();
   };
   OpDef def;
   def.type = type;
@@ -195,7 +194,7 @@ void RegisterTransposedConvolution(OpRegistry& registry, const std::string& type
       type, [axes]<typename T>(PrepareContext& context) { return Prepare<T>(context, axes); });
   registry.AddCpuKernels<float, double>(
       type + "_grad", [axes]<typename T>(PrepareContext& context) {
-        return PrepareConvolutionGrad<T>(context, ParseConvolution(context, axes),
+        return PrepareConvolutionGrad<T>(context, ParseTransposedConvolution(context, axes),
                                          ConvolutionPass::kForward);
       });
 }

@@ -13,9 +13,14 @@
 #include <string>
 
 #include "framework/op/registry.h"
-#include "operators/nn/kernels/volume_window.h"
+#include "operators/nn/kernels/volume_convolution.h"
 
 namespace skiff {
+
+// Returns the convolution whose input is Output and whose output is Input, by the slots Input and
+// Filter and the attributes. Dims of -1 stay unknown. Throws Error for shapes and attributes that
+// don't fit.
+VolumeConvolution ParseTransposedConvolution(const OpContext& context, VolumeAxes axes);
 
 // Registers the op and <type>_grad, for images or for volumes.
 void RegisterTransposedConvolution(OpRegistry& registry, const std::string& type, VolumeAxes axes);

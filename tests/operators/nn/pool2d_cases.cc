@@ -208,6 +208,14 @@ std::vector<PoolingSpec> Specs() {
        .padding = {20, 20, 15, 15},
        .exclusive = false,
        .attrs = {{"paddings", Ints{20, 15}}}},
+      // On a device, a warp shares each of these.
+      {.name = "large_windows",
+       .input = {2, 3, 9, 10},
+       .output = {5, 3},
+       .kernel = {7, 6},
+       .stride = {2, 4},
+       .padding = {3, 3, 2, 2},
+       .attrs = {{"paddings", Ints{3, 2}}}},
       {.name = "channels_last",
        .input = {2, 3, 6, 5},
        .output = {3, 3},
@@ -321,6 +329,12 @@ void AddPool2dCases(CaseList& cases) {
                           .kernel = {2, 2},
                           .stride = {2, 2}};
   for (const char* kind : {"max", "avg"}) cases.push_back(NanCase(with_nan, kind));
+  const PoolingSpec large = {.name = "nan_in_large_windows",
+                             .input = {2, 3, 9, 10},
+                             .output = {3, 5},
+                             .kernel = {5, 6},
+                             .stride = {2, 1}};
+  for (const char* kind : {"max", "avg"}) cases.push_back(NanCase(large, kind));
   with_nan.name += "_channels_last";
   with_nan.channels_last = true;
   cases.push_back(NanCase(with_nan, "max"));

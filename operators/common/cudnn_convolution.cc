@@ -1,0 +1,376 @@
+// Uses the part of cuDNN's interface that is the same in versions 8 and 9. The few declarations
+// that this takes are here, so that a build needs no headers of cuDNN.
+#include "operators/common/cudnn_convolution.h"
+
+#include <cuda_runtime.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "framework/base/element_count.h"
+#include "framework/base/error.h"
+
+namespace skiff {
+namespace {
+
+// ---- cuDNN's declarations. Its enumerations are passed as int.
+
+constexpr int kSuccess = 0;             // CUDNN_STATUS_SUCCESS
+constexpr int kFloat = 0;               // CUDNN_DATA_FLOAT
+constexpr int kChannelsFirst = 0;       // CUDNN_TENSOR_NCHW
+constexpr int kCrossCorrelation = 1;    // CUDNN_CROSS_CORRELATION
+constexpr int kDeterministic = 1;       // CUDNN_DETERMINISTIC
+constexpr int kTensorCores = 1;         // CUDNN_TENSOR_OP_MATH
+constexpr int kRoundToTensorCores = 2;  // CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION
+constexpr int kFusedSums = 3;           // CUDNN_FMA_MATH
+
+// cudnnConvolutionFwdAlgoPerf_t, and its likes for the other passes.
+struct Algorithm {
+  int algorithm;
+  int status;
+  float time;
+  size_t memory;
+  int determinism;
+  int math;
+  int reserved[3];
+};
+static_assert(offsetof(Algorithm, memory) == 16 && sizeof(Algorithm) == 48);
+
+// All descriptors and the handle are pointers to structures of the library.
+using Pointer = void*;
+using ChooseFunction = int(Pointer handle, Pointer first, Pointer second, Pointer convolution,
+                           Pointer result, int count, int* found, Algorithm* algorithms);
+using WorkspaceFunction = int(Pointer handle, Pointer first, Pointer second, Pointer convolution,
+                              Pointer result, int algorithm, size_t* bytes);
+using RunFunction = int(Pointer handle, const void* alpha, Pointer first_descriptor,
+                        const void* first, Pointer second_descriptor, const void* second,
+                        Pointer convolution, int algorithm, void* workspace, size_t bytes,
+                        const void* beta, Pointer result_descriptor, void* result);
+
+struct PassFunctions {
+  ChooseFunction* choose = nullptr;
+  WorkspaceFunction* workspace_bytes = nullptr;
+  RunFunction* run = nullptr;
+};
+
+struct Library {
+  int (*create)(Pointer* handle) = nullptr;
+  int (*set_stream)(Pointer handle, cudaStream_t stream) = nullptr;
+  const char* (*error)(int status) = nullptr;
+  int (*create_tensor)(Pointer*) = nullptr;
+  int (*set_tensor)(Pointer, int type, int dims, const int* sizes, const int* strides) = nullptr;
+  int (*destroy_tensor)(Pointer) = nullptr;
+  int (*create_filter)(Pointer*) = nullptr;
+  int (*set_filter)(Pointer, int type, int format, int dims, const int* sizes) = nullptr;
+  int (*destroy_filter)(Pointer) = nullptr;
+  int (*create_convolution)(Pointer*) = nullptr;
+  int (*set_convolution)(Pointer, int axes, const int* paddings, const int* strides,
+                         const int* dilations, int mode, int type) = nullptr;
+  int (*set_groups)(Pointer, int) = nullptr;
+  int (*set_math)(Pointer, int) = nullptr;
+  int (*destroy_convolution)(Pointer) = nullptr;
+  PassFunctions forward;
+  PassFunctions backward_data;
+  PassFunctions backward_filter;
+
+  const PassFunctions& Of(CudnnPass pass) const {
+    switch (pass) {
+      case CudnnPass::kForward:
+        return forward;
+      case CudnnPass::kBackwardData:
+        return backward_data;
+      case CudnnPass::kBackwardFilter:
+        break;
+    }
+    return backward_filter;
+  }
+};
+
+// Finds a function of the library; false if there is none.
+template <class Function>
+bool Find(void* library, const char* name, Function** function) {
+  *function = reinterpret_cast<Function*>(dlsym(library, name));
+  return *function != nullptr;
+}
+
+bool FindAll(void* at, Library* library) {
+  return Find(at, "cudnnCreate", &library->create) &&
+         Find(at, "cudnnSetStream", &library->set_stream) &&
+         Find(at, "cudnnGetErrorString", &library->error) &&
+         Find(at, "cudnnCreateTensorDescriptor", &library->create_tensor) &&
+         Find(at, "cudnnSetTensorNdDescriptor", &library->set_tensor) &&
+         Find(at, "cudnnDestroyTensorDescriptor", &library->destroy_tensor) &&
+         Find(at, "cudnnCreateFilterDescriptor", &library->create_filter) &&
+         Find(at, "cudnnSetFilterNdDescriptor", &library->set_filter) &&
+         Find(at, "cudnnDestroyFilterDescriptor", &library->destroy_filter) &&
+         Find(at, "cudnnCreateConvolutionDescriptor", &library->create_convolution) &&
+         Find(at, "cudnnSetConvolutionNdDescriptor", &library->set_convolution) &&
+         Find(at, "cudnnSetConvolutionGroupCount", &library->set_groups) &&
+         Find(at, "cudnnSetConvolutionMathType", &library->set_math) &&
+         Find(at, "cudnnDestroyConvolutionDescriptor", &library->destroy_convolution) &&
+         Find(at, "cudnnGetConvolutionForwardAlgorithm_v7", &library->forward.choose) &&
+         Find(at, "cudnnGetConvolutionForwardWorkspaceSize", &library->forward.workspace_bytes) &&
+         Find(at, "cudnnConvolutionForward", &library->forward.run) &&
+         Find(at, "cudnnGetConvolutionBackwardDataAlgorithm_v7", &library->backward_data.choose) &&
+         Find(at, "cudnnGetConvolutionBackwardDataWorkspaceSize",
+              &library->backward_data.workspace_bytes) &&
+         Find(at, "cudnnConvolutionBackwardData", &library->backward_data.run) &&
+         Find(at, "cudnnGetConvolutionBackwardFilterAlgorithm_v7",
+              &library->backward_filter.choose) &&
+         Find(at, "cudnnGetConvolutionBackwardFilterWorkspaceSize",
+              &library->backward_filter.workspace_bytes) &&
+         Find(at, "cudnnConvolutionBackwardFilter", &library->backward_filter.run);
+}
+
+// ---- the adapter
+
+bool HasDevice() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess) return count > 0;
+  // What failed is not for whoever looks for the last error next.
+  cudaGetLastError();
+  return false;
+}
+
+const Library* Load() {
+  if (!HasDevice()) return nullptr;
+  static Library library;
+  for (const char* name : {"libcudnn.so.9", "/usr/local/cuda/lib64/libcudnn.so.9", "libcudnn.so.8",
+                           "/usr/local/cuda/lib64/libcudnn.so.8"}) {
+    void* const loaded = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (loaded != nullptr && FindAll(loaded, &library)) return &library;
+  }
+  return nullptr;
+}
+
+// nullptr if there is none.
+const Library* TheLibrary() {
+  static const Library* const library = Load();
+  return library;
+}
+
+void Check(int status, const char* call) {
+  SKIFF_ENFORCE(status == kSuccess, kIo, "cuDNN: ", call, ": ", TheLibrary()->error(status));
+}
+
+int CurrentDevice() {
+  int device = 0;
+  const cudaError_t status = cudaGetDevice(&device);
+  SKIFF_ENFORCE(status == cudaSuccess, kIo, "cuDNN: cudaGetDevice: ", cudaGetErrorString(status));
+  return device;
+}
+
+// The library's state on a device, for one thread at a time. Never destroyed, since the driver may
+// be gone at exit.
+struct Handle {
+  std::mutex mutex;
+  Pointer pointer = nullptr;
+};
+
+Handle& HandleOf(int device) {
+  static std::mutex mutex;
+  static auto& handles = *new std::map<int, Handle>;
+  const std::lock_guard lock(mutex);
+  Handle& handle = handles[device];
+  if (handle.pointer == nullptr) Check(TheLibrary()->create(&handle.pointer), "cudnnCreate");
+  return handle;
+}
+
+// A descriptor of the library, destroyed with the object.
+class Descriptor {
+ public:
+  Descriptor(int (*create)(Pointer*), int (*destroy)(Pointer)) : destroy_(destroy) {
+    Check(create(&pointer_), "to create a descriptor");
+  }
+  ~Descriptor() { destroy_(pointer_); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  Pointer get() const { return pointer_; }
+
+ private:
+  Pointer pointer_ = nullptr;
+  int (*destroy_)(Pointer);
+};
+
+// Throws Error if the library refuses the numbers.
+class Descriptors {
+ public:
+  explicit Descriptors(const CudnnConvolutionSpec& spec)
+      : pass_(spec.pass),
+        input_(TheLibrary()->create_tensor, TheLibrary()->destroy_tensor),
+        filter_(TheLibrary()->create_filter, TheLibrary()->destroy_filter),
+        output_(TheLibrary()->create_tensor, TheLibrary()->destroy_tensor),
+        convolution_(TheLibrary()->create_convolution, TheLibrary()->destroy_convolution) {
+    const Library& library = *TheLibrary();
+    const int dims = spec.axes + 2;
+    SetTensor(spec.input, dims, input_);
+    SetTensor(spec.output, dims, output_);
+    Check(library.set_filter(filter_.get(), kFloat, kChannelsFirst, dims, spec.filter.data()),
+          "cudnnSetFilterNdDescriptor");
+    Check(library.set_convolution(convolution_.get(), spec.axes, spec.padding.data(),
+                                  spec.stride.data(), spec.dilation.data(), kCrossCorrelation,
+                                  kFloat),
+          "cudnnSetConvolutionNdDescriptor");
+    Check(library.set_groups(convolution_.get(), spec.groups), "cudnnSetConvolutionGroupCount");
+    // The default would allow TF32.
+    Check(library.set_math(convolution_.get(), kFusedSums), "cudnnSetConvolutionMathType");
+  }
+
+  Pointer convolution() const { return convolution_.get(); }
+  // In the order of the arguments of the library's functions, which isn't the same for all passes.
+  Pointer first() const {
+    switch (pass_) {
+      case CudnnPass::kForward:
+      case CudnnPass::kBackwardFilter:
+        return input_.get();
+      case CudnnPass::kBackwardData:
+        break;
+    }
+    return filter_.get();
+  }
+  Pointer second() const { return pass_ == CudnnPass::kForward ? filter_.get() : output_.get(); }
+  Pointer result() const {
+    switch (pass_) {
+      case CudnnPass::kForward:
+        return output_.get();
+      case CudnnPass::kBackwardData:
+        return input_.get();
+      case CudnnPass::kBackwardFilter:
+        break;
+    }
+    return filter_.get();
+  }
+
+ private:
+  static void SetTensor(const std::array<int32_t, 5>& sizes, int dims,
+                        const Descriptor& descriptor) {
+    std::array<int, 5> strides{};
+    int64_t stride = 1;
+    for (int i = dims - 1; i >= 0; --i) {
+      strides[static_cast<size_t>(i)] = static_cast<int>(stride);
+      stride *= sizes[static_cast<size_t>(i)];
+    }
+    Check(TheLibrary()->set_tensor(descriptor.get(), kFloat, dims, sizes.data(), strides.data()),
+          "cudnnSetTensorNdDescriptor");
+  }
+
+  CudnnPass pass_;
+  Descriptor input_;
+  Descriptor filter_;
+  Descriptor output_;
+  Descriptor convolution_;
+};
+
+struct Choice {
+  int algorithm = 0;
+  size_t workspace_bytes = 0;
+};
+
+// The library asks for this; workspaces of kernels have less.
+constexpr int64_t kWorkspaceAlignment = 256;
+constexpr int64_t kKernelWorkspaceAlignment = 64;
+constexpr size_t kMaxWorkspaceBytes = size_t{128} << 20;
+
+// Throws Error if the library refuses the numbers, such as a group count that it doesn't take.
+std::optional<Choice> Choose(const CudnnConvolutionSpec& spec) {
+  const Library& library = *TheLibrary();
+  const PassFunctions& functions = library.Of(spec.pass);
+  Handle& handle = HandleOf(CurrentDevice());
+  const std::lock_guard lock(handle.mutex);
+  const Descriptors descriptors(spec);
+  std::array<Algorithm, 16> found{};
+  int count = 0;
+  const int status = functions.choose(handle.pointer, descriptors.first(), descriptors.second(),
+                                      descriptors.convolution(), descriptors.result(),
+                                      static_cast<int>(found.size()), &count, found.data());
+  if (status != kSuccess) return std::nullopt;
+  // The fastest are the first.
+  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+    const Algorithm& algorithm = found[i];
+    if (algorithm.status != kSuccess || algorithm.determinism != kDeterministic) continue;
+    if (algorithm.math == kTensorCores || algorithm.math == kRoundToTensorCores) continue;
+    Choice choice{.algorithm = algorithm.algorithm};
+    const int of_size = functions.workspace_bytes(
+        handle.pointer, descriptors.first(), descriptors.second(), descriptors.convolution(),
+        descriptors.result(), choice.algorithm, &choice.workspace_bytes);
+    if (of_size == kSuccess && choice.workspace_bytes <= kMaxWorkspaceBytes) return choice;
+  }
+  return std::nullopt;
+}
+
+// Asks once in a process: a plan that is made again takes the same algorithms.
+std::optional<Choice> ChoiceFor(const CudnnConvolutionSpec& spec) {
+  static std::mutex mutex;
+  static auto& choices = *new std::map<std::pair<int, CudnnConvolutionSpec>, std::optional<Choice>>;
+  const std::lock_guard lock(mutex);
+  const std::pair key(CurrentDevice(), spec);
+  const auto found = choices.find(key);
+  if (found != choices.end()) return found->second;
+  try {
+    return choices[key] = Choose(spec);
+  } catch (const Error&) {
+    return choices[key] = std::nullopt;
+  }
+}
+
+class LoadedConvolution final : public CudnnConvolution {
+ public:
+  LoadedConvolution(const CudnnConvolutionSpec& spec, const Choice& choice)
+      : pass_(spec.pass), choice_(choice), descriptors_(spec), handle_(HandleOf(CurrentDevice())) {}
+
+  int64_t workspace_bytes() const override {
+    if (choice_.workspace_bytes == 0) return 0;
+    return static_cast<int64_t>(choice_.workspace_bytes) + kWorkspaceAlignment -
+           kKernelWorkspaceAlignment;
+  }
+
+  void Run(void* stream, const float* first, const float* second, float* result, void* workspace,
+           bool adds) const override {
+    const Library& library = *TheLibrary();
+    const float alpha = 1;
+    const float beta = adds ? 1 : 0;
+    void* memory = nullptr;
+    if (choice_.workspace_bytes > 0) {
+      memory = reinterpret_cast<void*>(RoundUp(
+          static_cast<int64_t>(reinterpret_cast<uintptr_t>(workspace)), kWorkspaceAlignment));
+    }
+    // The library takes the filter before the output's gradient, and the input before it.
+    if (pass_ != CudnnPass::kForward) std::swap(first, second);
+    const std::lock_guard lock(handle_.mutex);
+    Check(library.set_stream(handle_.pointer, static_cast<cudaStream_t>(stream)), "cudnnSetStream");
+    Check(library.Of(pass_).run(handle_.pointer, &alpha, descriptors_.first(), first,
+                                descriptors_.second(), second, descriptors_.convolution(),
+                                choice_.algorithm, memory, choice_.workspace_bytes, &beta,
+                                descriptors_.result(), result),
+          "convolution");
+  }
+
+ private:
+  CudnnPass pass_;
+  Choice choice_;
+  Descriptors descriptors_;
+  Handle& handle_;
+};
+
+}  // namespace
+
+bool CudnnConvolution::IsAvailable() { return TheLibrary() != nullptr; }
+
+bool CudnnConvolution::Supports(const CudnnConvolutionSpec& spec) {
+  return IsAvailable() && ChoiceFor(spec).has_value();
+}
+
+std::unique_ptr<CudnnConvolution> CudnnConvolution::Make(const CudnnConvolutionSpec& spec) {
+  const std::optional<Choice> choice = IsAvailable() ? ChoiceFor(spec) : std::nullopt;
+  SKIFF_ENFORCE(choice, kUnimplemented, "cuDNN: it has no such convolution, or is missing");
+  return std::make_unique<LoadedConvolution>(spec, *choice);
+}
+
+}  // namespace skiff

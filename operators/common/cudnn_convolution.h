@@ -1,0 +1,54 @@
+// Convolutions on a device by cuDNN, which is loaded when it is first asked for: programs run
+// without it as well.
+//
+// The same convolution has the same bits in each run: no algorithm adds up in an order that varies.
+// Numbers are float32, and no factor is rounded to TF32.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <memory>
+
+namespace skiff {
+
+enum class CudnnPass { kForward, kBackwardData, kBackwardFilter };
+
+// Of images or volumes with channels first. None of the numbers of dims is 0.
+struct CudnnConvolutionSpec {
+  CudnnPass pass = CudnnPass::kForward;
+  int axes = 2;  // 3 for volumes
+  // Batch, channels and extents; of the filter, output channels, channels of a group and extents.
+  std::array<int32_t, 5> input{};
+  std::array<int32_t, 5> filter{};
+  std::array<int32_t, 5> output{};
+  // Of the axes. The padding is the same before and after.
+  std::array<int32_t, 3> padding{};
+  std::array<int32_t, 3> stride{};
+  std::array<int32_t, 3> dilation{};
+  int32_t groups = 1;
+
+  friend auto operator<=>(const CudnnConvolutionSpec&, const CudnnConvolutionSpec&) = default;
+};
+
+class CudnnConvolution {
+ public:
+  // Returns whether the machine has cuDNN and a device. Always false where devices are emulated.
+  static bool IsAvailable();
+  // Returns whether the library has a convolution of this kind for the current device. The answer,
+  // which takes long, is kept.
+  static bool Supports(const CudnnConvolutionSpec& spec);
+  // Returns the convolution. Throws Error unless it is supported.
+  static std::unique_ptr<CudnnConvolution> Make(const CudnnConvolutionSpec& spec);
+
+  virtual ~CudnnConvolution() = default;
+  // Of the workspace that Run needs, aligned as workspaces of kernels are.
+  virtual int64_t workspace_bytes() const = 0;
+  // Gives the convolution to the stream: from input and filter to output, from the output's
+  // gradient and the filter to the input's gradient, or from the output's gradient and the input to
+  // the filter's gradient. `adds`: to what the result holds.
+  virtual void Run(void* stream, const float* first, const float* second, float* result,
+                   void* workspace, bool adds) const = 0;
+};
+
+}  // namespace skiff

@@ -1,0 +1,308 @@
+// CUDA kernels of conv2d and of all other convolutions and transposed convolutions.
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "operators/common/cudnn_convolution.h"
+#include "operators/nn/kernels/cuda_column_convolution.cuh"
+#include "operators/nn/kernels/cuda_direct_convolution.cuh"
+
+namespace skiff {
+namespace {
+
+// A pass of a convolution of which some tensor has no elements: the sums are of nothing.
+template <typename T>
+class EmptyConvolution final : public CudaConvolutionPass<T> {
+ public:
+  explicit EmptyConvolution(int64_t results) : results_(results) {}
+  int64_t workspace_bytes() const override { return 0; }
+  void Run(void* stream, const T*, const T*, T* result, void*, bool adds) const override {
+    if (adds || results_ == 0) return;
+    const cudaError_t status = cudaMemsetAsync(result, 0, static_cast<size_t>(results_) * sizeof(T),
+                                               static_cast<cudaStream_t>(stream));
+    SKIFF_ENFORCE(status == cudaSuccess, kIo,
+                  "convolution: cudaMemsetAsync: ", cudaGetErrorString(status));
+  }
+
+ private:
+  int64_t results_;
+};
+
+// Returns the number of elements that a pass computes.
+int64_t ResultsOf(const VolumeConvolution& conv, ConvolutionPass pass) {
+  switch (pass) {
+    case ConvolutionPass::kForward:
+      return conv.output.count();
+    case ConvolutionPass::kBackwardData:
+      return conv.input.count();
+    case ConvolutionPass::kBackwardFilter:
+      return conv.filter_elements();
+  }
+  return 0;
+}
+
+template <typename T>
+class ForwardKernel final : public Kernel {
+ public:
+  ForwardKernel(PrepareContext& context, std::unique_ptr<CudaConvolutionPass<T>> pass)
+      : input_(context.InputIndex("Input")),
+        filter_(context.InputIndex("Filter")),
+        output_(context.OutputIndex("Output")),
+        pass_(std::move(pass)),
+        workspace_(context.RequestWorkspace(pass_->workspace_bytes())) {}
+
+  void Run(const KernelContext& run) override {
+    pass_->Run(run.device().stream, run.input(input_).data<T>(), run.input(filter_).data<T>(),
+               run.output(output_).data<T>(), run.workspace(workspace_));
+  }
+
+ private:
+  int input_;
+  int filter_;
+  int output_;
+  std::unique_ptr<CudaConvolutionPass<T>> pass_;
+  int workspace_;
+};
+
+// The gradients of Input and Filter, either of which may be absent. In a transposed convolution,
+// Input takes the part of the output's gradient.
+template <typename T>
+class GradKernel final : public Kernel {
+ public:
+  template <typename MakePass>
+  GradKernel(PrepareContext& context, bool is_transposed, const MakePass& make)
+      : is_transposed_(is_transposed),
+        input_(context.InputIndex("Input")),
+        filter_(context.InputIndex("Filter")),
+        output_gradient_(context.InputIndex("Output@GRAD")),
+        input_gradient_(context.OutputIndex("Input@GRAD")),
+        filter_gradient_(context.OutputIndex("Filter@GRAD")) {
+    int64_t bytes = 0;
+    if (input_gradient_ >= 0) {
+      to_input_ = make(is_transposed ? ConvolutionPass::kForward : ConvolutionPass::kBackwardData);
+      bytes = to_input_->workspace_bytes();
+    }
+    if (filter_gradient_ >= 0) {
+      to_filter_ = make(ConvolutionPass::kBackwardFilter);
+      bytes = std::max(bytes, to_filter_->workspace_bytes());
+    }
+    // One pass runs after the other.
+    workspace_ = context.RequestWorkspace(bytes);
+  }
+
+  void Run(const KernelContext& run) override {
+    const T* gradient = run.input(output_gradient_).data<T>();
+    if (to_input_ != nullptr) {
+      to_input_->Run(run.device().stream, gradient, run.input(filter_).data<T>(),
+                     run.output(input_gradient_).data<T>(), run.workspace(workspace_));
+    }
+    if (to_filter_ != nullptr) {
+      const T* input = run.input(input_).data<T>();
+      to_filter_->Run(run.device().stream, is_transposed_ ? input : gradient,
+                      is_transposed_ ? gradient : input, run.output(filter_gradient_).data<T>(),
+                      run.workspace(workspace_));
+    }
+  }
+
+ private:
+  bool is_transposed_;
+  int input_;
+  int filter_;
+  int output_gradient_;
+  int input_gradient_;
+  int filter_gradient_;
+  std::unique_ptr<CudaConvolutionPass<T>> to_input_;
+  std::unique_ptr<CudaConvolutionPass<T>> to_filter_;
+  int workspace_ = -1;
+};
+
+// Adds a candidate, whose passes are what make(convolution, pass) returns. `candidate` has its
+// name, priority and accepts.
+template <typename T>
+void AddKernels(OpRegistry& registry, const std::string& type,
+                const ParseConvolutionFunction& parse, bool is_transposed, KernelDef candidate,
+                std::unique_ptr<CudaConvolutionPass<T>> (*make)(const VolumeConvolution&,
+                                                                ConvolutionPass)) {
+  candidate.place = PlaceKind::kCuda;
+  candidate.dtype = kDTypeOf<T>;
+  candidate.prepare = [=](PrepareContext& context) -> std::unique_ptr<Kernel> {
+    const auto pass = is_transposed ? ConvolutionPass::kBackwardData : ConvolutionPass::kForward;
+    return std::make_unique<ForwardKernel<T>>(context, make(parse(context), pass));
+  };
+  registry.AddKernel(type, candidate);
+  candidate.prepare = [=](PrepareContext& context) -> std::unique_ptr<Kernel> {
+    return std::make_unique<GradKernel<T>>(
+        context, is_transposed,
+        [make, conv = parse(context)](ConvolutionPass pass) { return make(conv, pass); });
+  };
+  registry.AddKernel(type + "_grad", candidate);
+}
+
+// ---- "cudnn"
+
+// Returns the numbers of a convolution for cuDNN, or nothing if it can't take them: channels last,
+// or paddings that differ before and after. For filters that our direct loops take, the library is
+// slow.
+std::optional<CudnnConvolutionSpec> CudnnSpecOf(const VolumeConvolution& conv,
+                                                ConvolutionPass pass) {
+  const int64_t filter_elements = conv.filter_elements();
+  if (conv.input.count() == 0 || conv.output.count() == 0 || filter_elements == 0) return {};
+  if (conv.order != ChannelOrder::kFirst || ConvolvesDirectly(conv)) return {};
+  if (std::max({conv.input.count(), conv.output.count(), filter_elements}) > kMaxCudaElements) {
+    return {};
+  }
+  const VolumeWindow& window = conv.window;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    const int64_t padded = conv.input.size[axis] + 2 * window.pad_begin[axis];
+    const int64_t room = padded - window.reach(axis);
+    if (room < 0 || room / window.stride[axis] + 1 != conv.output.size[axis]) return {};
+    if (padded > kMaxCudaElements) return {};
+  }
+  CudnnConvolutionSpec spec;
+  switch (pass) {
+    case ConvolutionPass::kForward:
+      spec.pass = CudnnPass::kForward;
+      break;
+    case ConvolutionPass::kBackwardData:
+      spec.pass = CudnnPass::kBackwardData;
+      break;
+    case ConvolutionPass::kBackwardFilter:
+      spec.pass = CudnnPass::kBackwardFilter;
+      break;
+  }
+  // A depth of 1 is no axis.
+  const bool is_image =
+      conv.input.size[0] == 1 && window.kernel[0] == 1 && window.pad_begin[0] == 0;
+  const size_t first = is_image ? 1 : 0;
+  spec.axes = is_image ? 2 : 3;
+  spec.groups = static_cast<int32_t>(conv.groups);
+  const auto set_dims = [first](int64_t outer, int64_t inner, const VolumeExtents& size,
+                                std::array<int32_t, 5>* dims) {
+    (*dims)[0] = static_cast<int32_t>(outer);
+    (*dims)[1] = static_cast<int32_t>(inner);
+    for (size_t axis = first; axis < 3; ++axis) {
+      (*dims)[2 + axis - first] = static_cast<int32_t>(size[axis]);
+    }
+  };
+  set_dims(conv.input.batch, conv.input.channels, conv.input.size, &spec.input);
+  set_dims(conv.output.batch, conv.output.channels, conv.output.size, &spec.output);
+  set_dims(conv.output.channels, conv.group_inputs(), window.kernel, &spec.filter);
+  for (size_t axis = first; axis < 3; ++axis) {
+    spec.padding[axis - first] = static_cast<int32_t>(window.pad_begin[axis]);
+    spec.stride[axis - first] = static_cast<int32_t>(window.stride[axis]);
+    spec.dilation[axis - first] = static_cast<int32_t>(window.dilation[axis]);
+  }
+  return spec;
+}
+
+class CudnnConvolutionPass final : public CudaConvolutionPass<float> {
+ public:
+  explicit CudnnConvolutionPass(const CudnnConvolutionSpec& spec)
+      : convolution_(CudnnConvolution::Make(spec)) {}
+  int64_t workspace_bytes() const override { return convolution_->workspace_bytes(); }
+  void Run(void* stream, const float* first, const float* second, float* result, void* workspace,
+           bool adds) const override {
+    convolution_->Run(stream, first, second, result, workspace, adds);
+  }
+
+ private:
+  std::unique_ptr<CudnnConvolution> convolution_;
+};
+
+void AddCudnnKernels(OpRegistry& registry, const std::string& type,
+                     const ParseConvolutionFunction& parse, bool is_transposed) {
+  const auto accepts = [parse, is_transposed](const OpContext& context) {
+    if (!AllPlain(context)) return false;
+    const VolumeConvolution conv = parse(context);
+    const auto forward = is_transposed ? ConvolutionPass::kBackwardData : ConvolutionPass::kForward;
+    const auto back = is_transposed ? ConvolutionPass::kForward : ConvolutionPass::kBackwardData;
+    if (context.def().FindInput("Output@GRAD") == nullptr) return CudnnSupports(conv, forward);
+    return (!context.HasOutput("Input@GRAD") || CudnnSupports(conv, back)) &&
+           (!context.HasOutput("Filter@GRAD") ||
+            CudnnSupports(conv, ConvolutionPass::kBackwardFilter));
+  };
+  AddKernels<float>(registry, type, parse, is_transposed,
+                    {.name = "cudnn", .accepts = accepts, .priority = 10}, MakeCudnnPass);
+}
+
+// ---- all candidates
+
+void AddAllKernels(OpRegistry& registry, const std::string& type,
+                   const ParseConvolutionFunction& parse, bool is_transposed) {
+  const KernelDef candidate{.name = "cuda", .accepts = [parse](const OpContext& context) {
+                              return AllPlain(context) && CudaCountsConvolution(parse(context));
+                            }};
+  AddKernels<float>(registry, type, parse, is_transposed, candidate,
+                    MakeCudaConvolutionPass<float>);
+  AddKernels<double>(registry, type, parse, is_transposed, candidate,
+                     MakeCudaConvolutionPass<double>);
+  if (CudnnConvolution::IsAvailable()) AddCudnnKernels(registry, type, parse, is_transposed);
+}
+
+}  // namespace
+
+bool CudaCountsConvolution(const VolumeConvolution& conv) {
+  const VolumeDims& in = conv.input;
+  const VolumeDims& out = conv.output;
+  const bool is_empty = in.count() == 0 || out.count() == 0;
+  if (is_empty) return true;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    const int64_t windows =
+        (out.size[axis] - 1) * conv.window.stride[axis] + conv.window.reach(axis);
+    const int64_t padded = in.size[axis] + conv.window.pad_begin[axis];
+    if (std::max(windows, padded) > kMaxCudaElements) return false;
+  }
+  return in.channels * in.points() <= kMaxCudaElements &&
+         out.channels * out.points() <= kMaxCudaElements &&
+         conv.filter_elements() <= kMaxCudaElements &&
+         in.channels * conv.window.taps() <= kMaxCudaElements;
+}
+
+bool CudnnSupports(const VolumeConvolution& conv, ConvolutionPass pass) {
+  const std::optional<CudnnConvolutionSpec> spec = CudnnSpecOf(conv, pass);
+  return spec && CudnnConvolution::Supports(*spec);
+}
+
+std::unique_ptr<CudaConvolutionPass<float>> MakeCudnnPass(const VolumeConvolution& conv,
+                                                          ConvolutionPass pass) {
+  const std::optional<CudnnConvolutionSpec> spec = CudnnSpecOf(conv, pass);
+  SKIFF_ENFORCE(spec, kUnimplemented, "convolution: not one that cuDNN takes");
+  return std::make_unique<CudnnConvolutionPass>(*spec);
+}
+
+template <typename T>
+std::unique_ptr<CudaConvolutionPass<T>> MakeCudaConvolutionPass(const VolumeConvolution& conv,
+                                                                ConvolutionPass pass) {
+  if (conv.input.count() == 0 || conv.output.count() == 0 || conv.filter_elements() == 0) {
+    return std::make_unique<EmptyConvolution<T>>(ResultsOf(conv, pass));
+  }
+  if (ConvolvesDirectly(conv)) return std::make_unique<CudaDirectConvolution<T>>(conv, pass);
+  return std::make_unique<CudaColumnConvolution<T>>(conv, pass);
+}
+
+template std::unique_ptr<CudaConvolutionPass<float>> MakeCudaConvolutionPass(
+    const VolumeConvolution&, ConvolutionPass);
+template std::unique_ptr<CudaConvolutionPass<double>> MakeCudaConvolutionPass(
+    const VolumeConvolution&, ConvolutionPass);
+
+void AddCudaConvolution(OpRegistry& registry, const std::string& type,
+                        const ParseConvolutionFunction& parse) {
+  AddAllKernels(registry, type, parse, /*is_transposed=*/false);
+}
+
+void AddCudaTransposedConvolution(OpRegistry& registry, const std::string& type,
+                                  const ParseConvolutionFunction& parse) {
+  AddAllKernels(registry, type, parse, /*is_transposed=*/true);
+}
+
+void RegisterConv2dCuda(OpRegistry& registry) {
+  AddCudaConvolution(registry, "conv2d", [](const OpContext& context) {
+    return VolumeConvolutionOf(ParseConvolution(context));
+  });
+}
+
+}  // namespace skiff

@@ -1,0 +1,13 @@
+// CUDA kernels of conv2d_transpose: see conv2d.cu.
+#include "operators/nn/kernels/cuda_convolution.h"
+#include "operators/nn/kernels/transposed_convolution.h"
+
+namespace skiff {
+
+void RegisterConv2dTransposeCuda(OpRegistry& registry) {
+  AddCudaTransposedConvolution(registry, "conv2d_transpose", [](const OpContext& context) {
+    return ParseTransposedConvolution(context, VolumeAxes::kImage);
+  });
+}
+
+}  // namespace skiff

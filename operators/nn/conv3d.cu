@@ -1,0 +1,10 @@
+// CUDA kernels of conv3d: see conv2d.cu.
+#include "operators/nn/kernels/cuda_convolution.h"
+
+namespace skiff {
+
+void RegisterConv3dCuda(OpRegistry& registry) {
+  AddCudaConvolution(registry, "conv3d", ParseVolumeConvolution);
+}
+
+}  // namespace skiff

@@ -1,0 +1,13 @@
+// CUDA kernels of conv3d_transpose: see conv2d.cu.
+#include "operators/nn/kernels/cuda_convolution.h"
+#include "operators/nn/kernels/transposed_convolution.h"
+
+namespace skiff {
+
+void RegisterConv3dTransposeCuda(OpRegistry& registry) {
+  AddCudaTransposedConvolution(registry, "conv3d_transpose", [](const OpContext& context) {
+    return ParseTransposedConvolution(context, VolumeAxes::kVolume);
+  });
+}
+
+}  // namespace skiff

@@ -1,0 +1,344 @@
+// CUDA kernels of pool2d, pool3d and their gradient ops; pool2d.cc has the formulas.
+//
+// A thread computes one element, also of the gradient, for which it looks for the windows that the
+// element is in. So no two threads add to the same one, and sums have the order of the CPU. In
+// images with channels first, whose windows lie far apart, a warp shares the elements of a large
+// window.
+#include <cuda_runtime.h>
+
+#include <limits>
+#include <memory>
+
+#include "operators/common/cuda_launch.h"
+#include "operators/nn/kernels/cuda_pooling.h"
+#include "operators/nn/kernels/cuda_volume.cuh"
+
+namespace skiff {
+namespace {
+
+constexpr int kLanes = 32;
+constexpr unsigned kAllLanes = 0xFFFFFFFF;
+// Windows of at least this many elements are shared by a warp.
+constexpr int64_t kLargeWindow = 32;
+
+// What a window covers along an axis: see WindowSpan. The input's size fits into 32 bits.
+struct Span {
+  int begin;
+  int end;
+  int64_t extent;
+};
+
+struct Windows {
+  AxisWindows axes[3];
+  bool exclusive;
+
+  __device__ Span At(int axis, int64_t o) const {
+    const AxisWindows& windows = axes[axis];
+    int64_t begin = 0;
+    int64_t end = 0;
+    if (windows.adaptive) {
+      begin = o * windows.inputs / windows.outputs;
+      end = ((o + 1) * windows.inputs + windows.outputs - 1) / windows.outputs;
+    } else {
+      begin = o * windows.stride - windows.padding;
+      end = begin + windows.kernel;
+      if (end > windows.inputs + windows.padding) end = windows.inputs + windows.padding;
+    }
+    const int64_t extent = end > begin ? end - begin : 0;
+    if (begin < 0) begin = 0;
+    if (end > windows.inputs) end = windows.inputs;
+    if (end < begin || windows.is_empty) end = begin = 0;
+    return {static_cast<int>(begin), static_cast<int>(end), extent};
+  }
+
+  // Returns the windows that cover point `at` of the input, from `begin` to before `end`.
+  __device__ Span Covering(int axis, int64_t at) const {
+    const AxisWindows& windows = axes[axis];
+    int64_t begin = 0;
+    int64_t end = 0;
+    if (windows.adaptive) {
+      begin = at * windows.outputs / windows.inputs;
+      end = ((at + 1) * windows.outputs + windows.inputs - 1) / windows.inputs;
+    } else {
+      // Both are below 2^32, for which the division is much faster.
+      const auto last = static_cast<uint32_t>(at + windows.padding);
+      const auto stride = static_cast<uint32_t>(windows.stride);
+      const auto kernel = static_cast<uint32_t>(windows.kernel);
+      begin = last < kernel ? 0 : (last - kernel) / stride + 1;
+      end = int64_t{last / stride} + 1;
+    }
+    if (end > windows.outputs) end = windows.outputs;
+    return {static_cast<int>(begin), static_cast<int>(end), 0};
+  }
+
+  __device__ int64_t Divisor(const Span (&spans)[3]) const {
+    int64_t divisor = 1;
+    for (const Span& span : spans) divisor *= exclusive ? span.end - span.begin : span.extent;
+    return divisor;
+  }
+};
+
+// The result of a window, from the elements that it has taken.
+template <typename T, bool kIsMax>
+struct Pooled;
+
+template <typename T>
+struct Pooled<T, true> {
+  T best = -std::numeric_limits<T>::infinity();
+
+  __device__ void Take(T value) { best = MaxOrNan(best, value); }
+  __device__ void Join(int lanes) { Take(__shfl_xor_sync(kAllLanes, best, lanes)); }
+  __device__ T Result(int64_t elements, int64_t) const {
+    return elements == 0 ? std::numeric_limits<T>::lowest() : best;
+  }
+};
+
+template <typename T>
+struct Pooled<T, false> {
+  double sum = 0;
+
+  __device__ void Take(T value) { sum += value; }
+  __device__ void Join(int lanes) { sum += __shfl_xor_sync(kAllLanes, sum, lanes); }
+  __device__ T Result(int64_t, int64_t divisor) const {
+    return divisor == 0 ? T(0) : static_cast<T>(sum / static_cast<double>(divisor));
+  }
+};
+
+template <typename T, bool kIsMax>
+__global__ void PoolWindows(Windows windows, CudaVolume in, CudaVolume out, const T* input,
+                            T* output, uint32_t count) {
+  const uint32_t stride = gridDim.x * blockDim.x;
+  for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) {
+    const CudaElement at = out.At(i);
+    const Span spans[3] = {windows.At(0, at.place[0]), windows.At(1, at.place[1]),
+                           windows.At(2, at.place[2])};
+    const T* channel = input + in.Channel(at.n, at.c);
+    Pooled<T, kIsMax> pooled;
+    bool is_empty = true;
+    for (int z = spans[0].begin; z < spans[0].end; ++z) {
+      for (int y = spans[1].begin; y < spans[1].end; ++y) {
+        const T* row = channel + z * in.step(0) + y * in.step(1);
+        for (int x = spans[2].begin; x < spans[2].end; ++x) {
+          pooled.Take(row[x * in.step(2)]);
+          is_empty = false;
+        }
+      }
+    }
+    output[i] = pooled.Result(is_empty ? 0 : 1, windows.Divisor(spans));
+  }
+}
+
+// The same with a warp for each window.
+template <typename T, bool kIsMax>
+__global__ void PoolLargeWindows(Windows windows, CudaVolume in, CudaVolume out, const T* input,
+                                 T* output, uint32_t count) {
+  const uint32_t lane = threadIdx.x % kLanes;
+  const uint32_t stride = gridDim.x * blockDim.x / kLanes;
+  for (uint32_t i = (blockIdx.x * blockDim.x + threadIdx.x) / kLanes; i < count; i += stride) {
+    const CudaElement at = out.At(i);
+    const Span spans[3] = {windows.At(0, at.place[0]), windows.At(1, at.place[1]),
+                           windows.At(2, at.place[2])};
+    const T* channel = input + in.Channel(at.n, at.c) + spans[0].begin * in.step(0) +
+                       spans[1].begin * in.step(1) + spans[2].begin * in.step(2);
+    const auto depth = static_cast<uint32_t>(spans[0].end - spans[0].begin);
+    const auto height = static_cast<uint32_t>(spans[1].end - spans[1].begin);
+    const auto width = static_cast<uint32_t>(spans[2].end - spans[2].begin);
+    const uint32_t elements = depth * height * width;
+    Pooled<T, kIsMax> pooled;
+    for (uint32_t j = lane; j < elements; j += kLanes) {
+      const uint32_t row = j / width;
+      pooled.Take(channel[row / height * in.step(0) + row % height * in.step(1) +
+                          (j - row * width) * in.step(2)]);
+    }
+    for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) pooled.Join(lanes);
+    if (lane == 0) output[i] = pooled.Result(elements, windows.Divisor(spans));
+  }
+}
+
+// Returns whether no element of the window before (z, y, x), in row-major order, is a maximum.
+template <typename T>
+__device__ bool IsFirstMaximum(const CudaVolume& in, const T* channel, T best,
+                               const Span (&spans)[3], const int (&place)[3]) {
+  for (int z = spans[0].begin; z <= place[0]; ++z) {
+    const int last_row = z == place[0] ? place[1] : spans[1].end - 1;
+    for (int y = spans[1].begin; y <= last_row; ++y) {
+      const T* row = channel + z * in.step(0) + y * in.step(1);
+      const int end = z == place[0] && y == place[1] ? place[2] : spans[2].end;
+      for (int x = spans[2].begin; x < end; ++x) {
+        if (IsMaximum(row[x * in.step(2)], best)) return false;
+      }
+    }
+  }
+  return true;
+}
+
+// `input` and `output` are read for maxima only.
+template <typename T, bool kIsMax>
+__global__ void PoolGrad(Windows windows, CudaVolume in, CudaVolume out, const T* input,
+                         const T* output, const T* output_gradient, T* input_gradient,
+                         uint32_t count) {
+  const uint32_t stride = gridDim.x * blockDim.x;
+  for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) {
+    const CudaElement at = in.At(i);
+    const int place[3] = {static_cast<int>(at.place[0]), static_cast<int>(at.place[1]),
+                          static_cast<int>(at.place[2])};
+    const Span depth = windows.Covering(0, place[0]);
+    const Span height = windows.Covering(1, place[1]);
+    const Span width = windows.Covering(2, place[2]);
+    const uint32_t to = out.Channel(at.n, at.c);
+    T value = 0;
+    if constexpr (kIsMax) value = input[i];
+    T sum = 0;
+    for (int z = depth.begin; z < depth.end; ++z) {
+      for (int y = height.begin; y < height.end; ++y) {
+        for (int x = width.begin; x < width.end; ++x) {
+          const uint32_t o = to + z * out.step(0) + y * out.step(1) + x * out.step(2);
+          if constexpr (kIsMax) {
+            const T best = output[o];
+            if (!IsMaximum(value, best)) continue;
+            const Span spans[3] = {windows.At(0, z), windows.At(1, y), windows.At(2, x)};
+            const T* channel = input + in.Channel(at.n, at.c);
+            if (IsFirstMaximum(in, channel, best, spans, place)) sum += output_gradient[o];
+          } else {
+            const Span spans[3] = {windows.At(0, z), windows.At(1, y), windows.At(2, x)};
+            sum += output_gradient[o] / static_cast<T>(windows.Divisor(spans));
+          }
+        }
+      }
+    }
+    input_gradient[i] = sum;
+  }
+}
+
+// A pooling as kernels see it.
+struct Launch {
+  explicit Launch(const CudaPooling& pooling)
+      : batch(pooling.batch),
+        input_elements(pooling.input_elements()),
+        output_elements(pooling.output_elements()),
+        windows{{pooling.axes[0], pooling.axes[1], pooling.axes[2]}, pooling.exclusive},
+        in(pooling.channels,
+           {pooling.axes[0].inputs, pooling.axes[1].inputs, pooling.axes[2].inputs},
+           pooling.channels_last),
+        out(pooling.channels,
+            {pooling.axes[0].outputs, pooling.axes[1].outputs, pooling.axes[2].outputs},
+            pooling.channels_last) {
+    int64_t elements = 1;
+    for (const AxisWindows& axis : pooling.axes) {
+      elements *= axis.adaptive ? (axis.inputs + axis.outputs - 1) / axis.outputs
+                                : std::min(axis.kernel, axis.inputs);
+    }
+    shares_windows = !pooling.channels_last && elements >= kLargeWindow;
+  }
+
+  template <typename Function>
+  void ForEachPart(const Function& launch) const {
+    ForEachCudaPart(batch, std::max(input_elements, output_elements), launch);
+  }
+
+  int64_t batch;
+  int64_t input_elements;
+  int64_t output_elements;
+  bool shares_windows = false;
+  Windows windows;
+  CudaVolume in;
+  CudaVolume out;
+};
+
+template <typename T, bool kIsMax>
+std::unique_ptr<Kernel> PreparePooling(PrepareContext& context, const CudaPooling& pooling) {
+  return MakeKernel([launch = Launch(pooling), x = context.InputIndex("X"),
+                     out = context.OutputIndex("Out")](const KernelContext& run) {
+    launch.ForEachPart([&](int64_t n, int64_t images) {
+      const int64_t count = images * launch.output_elements;
+      if (count == 0) return;
+      const T* input = run.input(x).data<T>() + n * launch.input_elements;
+      T* output = run.output(out).data<T>() + n * launch.output_elements;
+      if (launch.shares_windows) {
+        PoolLargeWindows<T, kIsMax>
+            <<<CudaBlocksOfThreads(count * kLanes), kCudaThreads, 0, StreamOf(run)>>>(
+                launch.windows, launch.in, launch.out, input, output, static_cast<uint32_t>(count));
+      } else {
+        PoolWindows<T, kIsMax><<<CudaBlocksOfThreads(count), kCudaThreads, 0, StreamOf(run)>>>(
+            launch.windows, launch.in, launch.out, input, output, static_cast<uint32_t>(count));
+      }
+      CheckLaunch("pooling");
+    });
+  });
+}
+
+template <typename T, bool kIsMax>
+std::unique_ptr<Kernel> PreparePoolingGrad(PrepareContext& context, const CudaPooling& pooling) {
+  return MakeKernel([launch = Launch(pooling), x = context.InputIndex("X"),
+                     out = context.InputIndex("Out"), gradient = context.InputIndex("Out@GRAD"),
+                     x_gradient = context.OutputIndex("X@GRAD")](const KernelContext& run) {
+    if (x_gradient < 0) return;
+    launch.ForEachPart([&](int64_t n, int64_t images) {
+      const int64_t count = images * launch.input_elements;
+      if (count == 0) return;
+      const int64_t from = n * launch.output_elements;
+      const int64_t to = n * launch.input_elements;
+      PoolGrad<T, kIsMax><<<CudaBlocksOfThreads(count), kCudaThreads, 0, StreamOf(run)>>>(
+          launch.windows, launch.in, launch.out, run.input(x).data<T>() + to,
+          run.input(out).data<T>() + from, run.input(gradient).data<T>() + from,
+          run.output(x_gradient).data<T>() + to, static_cast<uint32_t>(count));
+      CheckLaunch("gradient of pooling");
+    });
+  });
+}
+
+template <typename T>
+void AddKernels(OpRegistry& registry, const std::string& type,
+                const std::function<CudaPooling(const OpContext&)>& parse) {
+  const auto accepts = [parse](const OpContext& context) {
+    const CudaPooling pooling = parse(context);
+    return AllPlain(context) && pooling.input_elements() <= kMaxCudaElements &&
+           pooling.output_elements() <= kMaxCudaElements;
+  };
+  registry.AddKernel(type, {.name = "cuda",
+                            .place = PlaceKind::kCuda,
+                            .dtype = kDTypeOf<T>,
+                            .prepare =
+                                [parse](PrepareContext& context) {
+                                  const CudaPooling pooling = parse(context);
+                                  return pooling.is_max
+                                             ? PreparePooling<T, true>(context, pooling)
+                                             : PreparePooling<T, false>(context, pooling);
+                                },
+                            .accepts = accepts});
+  registry.AddKernel(type + "_grad",
+                     {.name = "cuda",
+                      .place = PlaceKind::kCuda,
+                      .dtype = kDTypeOf<T>,
+                      .prepare =
+                          [parse](PrepareContext& context) {
+                            const CudaPooling pooling = parse(context);
+                            return pooling.is_max ? PreparePoolingGrad<T, true>(context, pooling)
+                                                  : PreparePoolingGrad<T, false>(context, pooling);
+                          },
+                      .accepts = accepts});
+}
+
+CudaPooling ParsePool2d(const OpContext& context) {
+  const Pooling pooling = ParsePoolingExtents(context);
+  CudaPooling parsed{.batch = pooling.input.batch,
+                     .channels = pooling.input.channels,
+                     .channels_last = pooling.order == ChannelOrder::kLast,
+                     .is_max = pooling.is_max,
+                     .exclusive = pooling.exclusive};
+  parsed.axes[0] = {.inputs = 1, .outputs = 1};
+  for (size_t axis = 0; axis < 2; ++axis) parsed.axes[axis + 1] = WindowsAlong(pooling, axis);
+  return parsed;
+}
+
+}  // namespace
+
+void AddCudaPooling(OpRegistry& registry, const std::string& type,
+                    const std::function<CudaPooling(const OpContext&)>& parse) {
+  AddKernels<float>(registry, type, parse);
+  AddKernels<double>(registry, type, parse);
+}
+
+void RegisterPool2dCuda(OpRegistry& registry) { AddCudaPooling(registry, "pool2d", ParsePool2d); }
+
+}  // namespace skiff
