@@ -74,6 +74,9 @@ void AddLookupTableV2Cases(CaseList& cases) {
   add("scalar_id", Values(Shape(), {2}, DType::kInt64), Uniform({5, 3}, 12), -1);
   add("many_rows", Integers({40, 25}, 13, 0, 300), Uniform({300, 48}, 14), 0);
   cases.back().gradients.clear();
+  // More ids than a block sorts, of rows whose numbers have two digits; and rows with many ids.
+  add("many_ids", Integers({2100}, 16, 0, 260), Uniform({260, 1}, 17), 7);
+  add("few_rows", Integers({110}, 18, 0, 2), Uniform({2, 3}, 19), -1);
   const auto add_sparse = [&](const std::string& name, const Array& ids, const Array& table,
                               int64_t padding) {
     add(name, ids, table, padding);
