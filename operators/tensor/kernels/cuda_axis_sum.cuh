@@ -16,6 +16,7 @@
 #include "framework/base/element_count.h"
 #include "framework/op/kernel.h"
 #include "operators/tensor/kernels/cuda_words.cuh"
+#include "operators/tensor/kernels/data_mover.h"
 
 namespace skiff {
 
@@ -101,7 +102,7 @@ __global__ void JoinParts(int64_t outputs, int64_t parts, const Carry<T>* sums, 
 template <typename T>
 class CudaAxisSum {
  public:
-  // Sums over the axes of x[dims] that are `is_summed`. No dim is 0.
+  // Sums over the axes of x[dims] that are `is_summed`. The sum of no elements is 0.
   CudaAxisSum(PrepareContext& context, const std::vector<int64_t>& dims,
               const std::vector<bool>& is_summed) {
     // From the innermost axis; neighbours of one kind become one.
@@ -117,6 +118,7 @@ class CudaAxisSum {
       (is_summed[i] ? copies_ : outputs_) *= dims[i];
       stride *= dims[i];
     }
+    if (outputs_ == 0 || copies_ == 0) return;
     shares_warps_ = !axes_.empty() && axes_.front().is_summed && axes_.front().dim >= kLeastOfWarp;
     // Enough threads for a large device, with work worth a thread.
     constexpr int64_t kThreads = int64_t{1} << 18;
@@ -133,6 +135,9 @@ class CudaAxisSum {
   }
 
   void Run(const KernelContext& run, const void* x, void* out) const {
+    if (outputs_ == 0 || copies_ == 0) {
+      return MoverOf(run).ZeroBytes(run, out, outputs_ * int64_t{sizeof(T)});
+    }
     if (parts_ == 1) return Launch(run, static_cast<const T*>(x), static_cast<T*>(out));
     auto* const sums = static_cast<axis_sum::Carry<T>*>(run.workspace(partials_));
     Launch(run, static_cast<const T*>(x), sums);
