@@ -6,6 +6,7 @@
 
 #include "framework/base/error.h"
 #include "operators/tensor/kernels/data_movement.h"
+#include "operators/tensor/kernels/data_mover.h"
 #include "operators/tensor/kernels/strided_copy.h"
 
 namespace skiff {
@@ -20,8 +21,9 @@ std::unique_ptr<Kernel> PrepareDiag(PrepareContext& context) {
                      x = context.InputIndex("Diagonal"),
                      out = context.OutputIndex("Out")](const KernelContext& run) {
     Tensor& matrix = run.output(out);
-    ZeroBytes(matrix.raw_data(), matrix.byte_count());
-    copy.Run(run.input(x).raw_data(), matrix.raw_data());
+    const DataMover& mover = MoverOf(run);
+    mover.ZeroBytes(run, matrix.raw_data(), matrix.byte_count());
+    mover.Copy(run, copy, run.input(x).raw_data(), matrix.raw_data());
   });
 }
 

@@ -8,6 +8,7 @@
 
 #include "framework/base/error.h"
 #include "operators/tensor/kernels/data_movement.h"
+#include "operators/tensor/kernels/data_mover.h"
 #include "operators/tensor/kernels/strided_copy.h"
 
 namespace skiff {
@@ -40,8 +41,9 @@ std::unique_ptr<Kernel> PrepareFlip(PrepareContext& context) {
   return MakeKernel([copy = StridedCopy(x.shape.dims(), source_strides, target_strides, bytes),
                      offset_bytes = offset * bytes, from = context.InputIndex("X"),
                      to = context.OutputIndex("Out")](const KernelContext& run) {
-    copy.Run(static_cast<const char*>(run.input(from).raw_data()) + offset_bytes,
-             run.output(to).raw_data());
+    MoverOf(run).Copy(run, copy,
+                      static_cast<const char*>(run.input(from).raw_data()) + offset_bytes,
+                      run.output(to).raw_data());
   });
 }
 

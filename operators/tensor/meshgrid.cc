@@ -10,6 +10,7 @@
 #include "framework/tensor/dims_agree.h"
 #include "operators/common/reduce.h"
 #include "operators/tensor/kernels/data_movement.h"
+#include "operators/tensor/kernels/data_mover.h"
 #include "operators/tensor/kernels/strided_copy.h"
 
 namespace skiff {
@@ -78,7 +79,8 @@ std::unique_ptr<Kernel> PrepareMeshgrid(PrepareContext& context) {
   }
   return MakeKernel([spreads = std::move(spreads)](const KernelContext& run) {
     for (const Spread& spread : spreads) {
-      spread.copy.Run(run.input(spread.from).raw_data(), run.output(spread.to).raw_data());
+      MoverOf(run).Copy(run, spread.copy, run.input(spread.from).raw_data(),
+                        run.output(spread.to).raw_data());
     }
   });
 }

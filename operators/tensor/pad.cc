@@ -39,7 +39,7 @@ std::unique_ptr<Kernel> PreparePadGrad(PrepareContext& context) {
       [unpad = Unpad(UnpaddedShape(grad.shape, borders, "pad_grad"), borders, grad.dtype),
        from = context.InputIndex("Out@GRAD"),
        to = context.OutputIndex("X@GRAD")](const KernelContext& run) {
-        unpad.Run(run.input(from).raw_data(), run.output(to).raw_data());
+        unpad.Run(run, run.input(from).raw_data(), run.output(to).raw_data());
       });
 }
 

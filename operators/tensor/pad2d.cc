@@ -188,7 +188,7 @@ std::unique_ptr<Kernel> PreparePad2dGrad(PrepareContext& context) {
   }
   return MakeKernel(
       [unpad = Unpad(x, BordersOf(context, x), kDTypeOf<T>), from, to](const KernelContext& run) {
-        unpad.Run(run.input(from).raw_data(), run.output(to).raw_data());
+        unpad.Run(run, run.input(from).raw_data(), run.output(to).raw_data());
       });
 }
 

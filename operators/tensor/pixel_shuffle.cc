@@ -9,6 +9,7 @@
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "operators/tensor/kernels/data_movement.h"
+#include "operators/tensor/kernels/data_mover.h"
 #include "operators/tensor/kernels/strided_copy.h"
 
 namespace skiff {
@@ -66,7 +67,7 @@ StridedCopy ShuffleCopy(const OpContext& context, const Shape& x, DType dtype, b
 
 std::unique_ptr<Kernel> MakeShuffleKernel(const StridedCopy& copy, int from, int to) {
   return MakeKernel([=](const KernelContext& run) {
-    copy.Run(run.input(from).raw_data(), run.output(to).raw_data());
+    MoverOf(run).Copy(run, copy, run.input(from).raw_data(), run.output(to).raw_data());
   });
 }
 

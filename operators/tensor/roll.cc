@@ -7,6 +7,7 @@
 #include "framework/base/error.h"
 #include "operators/common/input_checks.h"
 #include "operators/tensor/kernels/data_movement.h"
+#include "operators/tensor/kernels/data_mover.h"
 #include "operators/tensor/kernels/strided_copy.h"
 
 namespace skiff {
@@ -75,7 +76,7 @@ std::unique_ptr<Kernel> MakeRollKernel(const Roll& roll, DType dtype, int from, 
     const char* source = static_cast<const char*>(run.input(from).raw_data());
     char* target = static_cast<char*>(run.output(to).raw_data());
     for (const Piece& piece : pieces) {
-      piece.copy.Run(source + piece.source_bytes, target + piece.target_bytes);
+      MoverOf(run).Copy(run, piece.copy, source + piece.source_bytes, target + piece.target_bytes);
     }
   });
 }

@@ -11,6 +11,7 @@
 #include "framework/base/error.h"
 #include "operators/common/input_checks.h"
 #include "operators/tensor/kernels/data_movement.h"
+#include "operators/tensor/kernels/data_mover.h"
 #include "operators/tensor/kernels/strided_copy.h"
 
 namespace skiff {
@@ -114,8 +115,8 @@ std::unique_ptr<Kernel> PrepareSlice(PrepareContext& context) {
                          to = context.OutputIndex("Out")](const KernelContext& run) {
     const Tensor& input = run.input(from);
     const BoxCopy box = MakeBoxCopy(input.shape(), bounds, input.dtype(), /*into_input=*/false);
-    box.copy.Run(static_cast<const char*>(input.raw_data()) + box.offset_bytes,
-                 run.output(to).raw_data());
+    MoverOf(run).Copy(run, box.copy, static_cast<const char*>(input.raw_data()) + box.offset_bytes,
+                      run.output(to).raw_data());
   });
 }
 
@@ -125,9 +126,10 @@ std::unique_ptr<Kernel> PrepareSliceGrad(PrepareContext& context) {
     if (to < 0) return;
     Tensor& grad = run.output(to);
     const BoxCopy box = MakeBoxCopy(grad.shape(), bounds, grad.dtype(), /*into_input=*/true);
-    ZeroBytes(grad.raw_data(), grad.byte_count());
-    box.copy.Run(run.input(from).raw_data(),
-                 static_cast<char*>(grad.raw_data()) + box.offset_bytes);
+    const DataMover& mover = MoverOf(run);
+    mover.ZeroBytes(run, grad.raw_data(), grad.byte_count());
+    mover.Copy(run, box.copy, run.input(from).raw_data(),
+               static_cast<char*>(grad.raw_data()) + box.offset_bytes);
   });
 }
 

@@ -16,6 +16,7 @@
 #include "framework/base/error.h"
 #include "operators/common/input_checks.h"
 #include "operators/tensor/kernels/data_movement.h"
+#include "operators/tensor/kernels/data_mover.h"
 #include "operators/tensor/kernels/strided_copy.h"
 
 namespace skiff {
@@ -154,7 +155,8 @@ std::unique_ptr<Kernel> PrepareStridedSlice(PrepareContext& context) {
   return MakeKernel([selected = MakeSelectionCopy(context, /*into_input=*/false),
                      from = context.InputIndex("Input"),
                      to = context.OutputIndex("Out")](const KernelContext& run) {
-    selected.copy.Run(
+    MoverOf(run).Copy(
+        run, selected.copy,
         static_cast<const char*>(run.input(from).raw_data()) + selected.input_offset_bytes,
         run.output(to).raw_data());
   });
@@ -165,10 +167,11 @@ std::unique_ptr<Kernel> PrepareStridedSliceGrad(PrepareContext& context) {
                      from = context.InputIndex("Out@GRAD"),
                      to = context.OutputIndex("Input@GRAD")](const KernelContext& run) {
     Tensor& grad = run.output(to);
-    ZeroBytes(grad.raw_data(), grad.byte_count());
-    selected.copy.Run(
-        static_cast<const char*>(run.input(from).raw_data()) + selected.out_offset_bytes,
-        static_cast<char*>(grad.raw_data()) + selected.input_offset_bytes);
+    const DataMover& mover = MoverOf(run);
+    mover.ZeroBytes(run, grad.raw_data(), grad.byte_count());
+    mover.Copy(run, selected.copy,
+               static_cast<const char*>(run.input(from).raw_data()) + selected.out_offset_bytes,
+               static_cast<char*>(grad.raw_data()) + selected.input_offset_bytes);
   });
 }
 

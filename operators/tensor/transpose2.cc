@@ -6,6 +6,7 @@
 
 #include "framework/base/error.h"
 #include "operators/tensor/kernels/data_movement.h"
+#include "operators/tensor/kernels/data_mover.h"
 #include "operators/tensor/kernels/strided_copy.h"
 
 namespace skiff {
@@ -88,8 +89,8 @@ KernelFactory PermuteFactory(std::string input, std::string output, bool inverse
                            to = context.OutputIndex(output)](const KernelContext& run) {
       if (to < 0) return;
       const Tensor& source = run.input(from);
-      PermutingCopy(source.shape(), permutation, source.dtype())
-          .Run(source.raw_data(), run.output(to).raw_data());
+      const StridedCopy copy = PermutingCopy(source.shape(), permutation, source.dtype());
+      MoverOf(run).Copy(run, copy, source.raw_data(), run.output(to).raw_data());
     });
   };
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "framework/base/error.h"
+#include "operators/tensor/kernels/data_mover.h"
 
 namespace skiff {
 
@@ -59,10 +60,11 @@ std::unique_ptr<Kernel> MakeSplitKernel(const PrepareContext& context, const std
   }
   const bool all_present =
       std::ranges::all_of(outputs, [](const Part& part) { return part.index >= 0; });
-  const auto split = [from = context.InputIndex(whole), outputs = std::move(outputs),
-                      axis](const KernelContext& run) {
+  auto split = [from = context.InputIndex(whole), outputs = std::move(outputs), axis,
+                copied = std::vector<AxisPart>(extents.size())](const KernelContext& run) mutable {
     const Tensor& tensor = run.input(from);
     int64_t offset = 0;
+    size_t count = 0;
     for (const Part& part : outputs) {
       if (part.index < 0) {
         offset += part.extent;
@@ -70,14 +72,15 @@ std::unique_ptr<Kernel> MakeSplitKernel(const PrepareContext& context, const std
       }
       Tensor& output = run.output(part.index);
       const int64_t extent = part.ExtentOf(output, tensor.shape(), axis);
-      PartCopy(tensor.shape(), axis, offset, extent, tensor.dtype(), /*from_part=*/false)
-          .Extract(tensor.raw_data(), output.raw_data());
+      copied[count++] = {output.raw_data(), offset, extent};
       offset += extent;
     }
+    MoverOf(run).Split(run, {tensor.shape(), axis, tensor.dtype(), std::span(copied).first(count)},
+                       tensor.raw_data());
   };
   // How many rows an absent part has isn't known.
-  if (axis == 0 && !all_present) return MakeKernel(split);
-  return MakeRowsKernel(split);
+  if (axis == 0 && !all_present) return MakeKernel(std::move(split));
+  return MakeRowsKernel(std::move(split));
 }
 
 std::unique_ptr<Kernel> MakeJoinKernel(const PrepareContext& context, const std::string& parts,
@@ -87,18 +90,20 @@ std::unique_ptr<Kernel> MakeJoinKernel(const PrepareContext& context, const std:
   for (size_t i = 0; i < extents.size(); ++i) {
     inputs.push_back({context.InputIndex(parts, i), extents[i]});
   }
-  return MakeRowsKernel([to = context.OutputIndex(whole), inputs = std::move(inputs),
-                         axis](const KernelContext& run) {
-    Tensor& tensor = run.output(to);
-    int64_t offset = 0;
-    for (const Part& part : inputs) {
-      const Tensor& input = run.input(part.index);
-      const int64_t extent = part.ExtentOf(input, tensor.shape(), axis);
-      PartCopy(tensor.shape(), axis, offset, extent, tensor.dtype(), /*from_part=*/true)
-          .Run(input.raw_data(), tensor.raw_data());
-      offset += extent;
-    }
-  });
+  return MakeRowsKernel(
+      [to = context.OutputIndex(whole), inputs = std::move(inputs), axis,
+       copied = std::vector<AxisPart>(extents.size())](const KernelContext& run) mutable {
+        Tensor& tensor = run.output(to);
+        int64_t offset = 0;
+        for (size_t i = 0; i < inputs.size(); ++i) {
+          const Tensor& input = run.input(inputs[i].index);
+          const int64_t extent = inputs[i].ExtentOf(input, tensor.shape(), axis);
+          // Join only reads it.
+          copied[i] = {const_cast<void*>(input.raw_data()), offset, extent};
+          offset += extent;
+        }
+        MoverOf(run).Join(run, {tensor.shape(), axis, tensor.dtype(), copied}, tensor.raw_data());
+      });
 }
 
 std::unique_ptr<Kernel> MakeUnstackKernel(const PrepareContext& context, const std::string& whole,

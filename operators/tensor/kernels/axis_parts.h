@@ -19,6 +19,10 @@ class PartCopy {
   void Run(const void* part, void* whole) const;      // from the part
   void Extract(const void* whole, void* part) const;  // to the part
 
+  const StridedCopy& box() const { return copy_; }
+  // Where the slice begins in the tensor.
+  int64_t offset_bytes() const { return offset_bytes_; }
+
  private:
   StridedCopy copy_;
   int64_t offset_bytes_ = 0;

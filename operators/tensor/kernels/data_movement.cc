@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "framework/base/error.h"
-#include "operators/tensor/kernels/strided_copy.h"
+#include "operators/tensor/kernels/data_mover.h"
 
 namespace skiff {
 
@@ -144,7 +144,7 @@ KernelFactory CopyFactory(const std::string& input, const std::string& output) {
       SKIFF_ENFORCE(source.byte_count() == target.byte_count(), kInvalidArgument, "copy of ",
                     source.dtype(), " ", source.shape(), " into ", target.dtype(), " ",
                     target.shape(), ", expected as many bytes");
-      CopyBytes(source.raw_data(), target.raw_data(), source.byte_count());
+      MoverOf(run).CopyBytes(run, source.raw_data(), target.raw_data(), source.byte_count());
     });
   };
 }

@@ -5,6 +5,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "operators/tensor/kernels/data_mover.h"
 #include "operators/tensor/kernels/fill.h"
 
 namespace skiff {
@@ -116,8 +117,8 @@ Unpad::Unpad(const Shape& x, const Borders& borders, DType dtype) {
   copy_ = StridedCopy(x.dims(), padded_strides, x_strides, SizeOf(dtype));
 }
 
-void Unpad::Run(const void* padded, void* x) const {
-  copy_.Run(static_cast<const char*>(padded) + offset_bytes_, x);
+void Unpad::Run(const KernelContext& run, const void* padded, void* x) const {
+  MoverOf(run).Copy(run, copy_, static_cast<const char*>(padded) + offset_bytes_, x);
 }
 
 }  // namespace skiff

@@ -55,7 +55,7 @@ class Unpad {
  public:
   // `x` is the shape without border.
   Unpad(const Shape& x, const Borders& borders, DType dtype);
-  void Run(const void* padded, void* x) const;
+  void Run(const KernelContext& run, const void* padded, void* x) const;
 
  private:
   StridedCopy copy_;

@@ -13,6 +13,7 @@
 #include "operators/common/input_checks.h"
 #include "operators/common/reduce.h"
 #include "operators/tensor/kernels/data_movement.h"
+#include "operators/tensor/kernels/data_mover.h"
 #include "operators/tensor/kernels/strided_copy.h"
 
 namespace skiff {
@@ -121,7 +122,7 @@ std::unique_ptr<Kernel> PrepareRepeat(const RepeatFacts& facts, PrepareContext& 
   return MakeKernel([copy = RepeatCopy(RepetitionOf(facts, context), context.Input("X").dtype),
                      from = context.InputIndex("X"),
                      to = context.OutputIndex("Out")](const KernelContext& run) {
-    copy.Run(run.input(from).raw_data(), run.output(to).raw_data());
+    MoverOf(run).Copy(run, copy, run.input(from).raw_data(), run.output(to).raw_data());
   });
 }
 

@@ -34,7 +34,7 @@ class StridedCopy {
   // Copies the box. Both pointers point to its first element. Threaded.
   void Run(const void* source, void* target) const;
 
- private:
+  // What a loop elsewhere, on a device, must know.
   struct Axis {
     int64_t dim = 1;
     int64_t source_stride = 0;
@@ -43,10 +43,18 @@ class StridedCopy {
   enum class Loop {
     kNothing,     // an empty box
     kRows,        // the last axis is contiguous on both sides
-    kTransposed,  // each of the last two axes is contiguous on one side
+    kTransposed,  // the last axis is contiguous in the target, the one before it in the source
     kElements,    // anything else
   };
+  Loop loop() const { return loop_; }
+  // None of size 1, merged where they are contiguous, those with large strides in the target first.
+  std::span<const Axis> axes() const {
+    return std::span(axes_).first(static_cast<size_t>(axis_count_));
+  }
+  int64_t element_count() const { return element_count_; }
+  int64_t element_bytes() const { return element_bytes_; }
 
+ private:
   void MergeAxes();
   void ChooseLoop();
   // Returns the offsets of position `index` along the axes before the inner ones.

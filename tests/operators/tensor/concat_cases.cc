@@ -43,6 +43,10 @@ void AddConcatCases(CaseList& cases) {
   add("an_empty_part", {Uniform({2, 3}, 11), Uniform({2, 0}, 12)}, 1);
   add("all_empty", {Uniform({0, 3}, 13), Uniform({0, 2}, 14)}, 1);
   add("int64", {Integers({2, 3}, 15, -9, 9), Integers({2, 4}, 16, -9, 9)}, 1);
+  std::vector<Array> many;
+  for (uint64_t i = 0; i < 66; ++i)
+    many.push_back(Uniform({2, static_cast<int64_t>(i % 3 == 1)}, i));
+  add("many_inputs", many, 1);
   add("many_rows", {Uniform({3000, 9}, 17), Uniform({3000, 16}, 18)}, 1);
   cases.back().gradients.clear();
 }

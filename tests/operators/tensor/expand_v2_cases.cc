@@ -18,6 +18,8 @@ void AddExpandV2Cases(CaseList& cases) {
   add("int32", Integers({2, 1}, 9, -9, 9, DType::kInt32), {2, 3}, {2, 3});
   add("wide", Uniform({70, 1}, 10), {70, 900}, {70, 900});
   cases.back().gradients.clear();
+  add("many_columns", Uniform({2, 1}, 11), {2, 2100}, {2, 2100});
+  add("many_rows", Uniform({1, 3}, 12), {70, 3}, {70, 3});
 }
 
 }  // namespace skiff::harness

@@ -49,6 +49,28 @@ OpCase SparseGradient(const std::string& name, const Array& ids, const Array& ta
           .outputs = {{"W@GRAD", 1}}};
 }
 
+// The same for the dense gradient.
+OpCase DenseGradient(const std::string& name, const Array& ids, const Array& table,
+                     int64_t padding) {
+  OpCase made = SparseGradient(name, ids, table, padding);
+  made.attrs = {{"padding_idx", padding}};
+  made.reference = [padding](const Arrays& inputs) {
+    const Array& numbers = inputs.at("Ids")[0];
+    const size_t width = static_cast<size_t>(inputs.at("W")[0].shape[1]);
+    Array sums{.shape = inputs.at("W")[0].shape, .values = {}};
+    sums.values.resize(static_cast<size_t>(sums.shape.element_count()));
+    for (size_t i = 0; i < numbers.values.size(); ++i) {
+      const auto row = static_cast<int64_t>(numbers.values[i]);
+      for (size_t column = 0; column < width && row != padding; ++column) {
+        sums.values[static_cast<size_t>(row) * width + column] +=
+            inputs.at("Out@GRAD")[0].values[i * width + column];
+      }
+    }
+    return Arrays{{"W@GRAD", {sums}}};
+  };
+  return made;
+}
+
 }  // namespace
 
 void AddLookupTableV2Cases(CaseList& cases) {
@@ -74,6 +96,7 @@ void AddLookupTableV2Cases(CaseList& cases) {
   add("scalar_id", Values(Shape(), {2}, DType::kInt64), Uniform({5, 3}, 12), -1);
   add("many_rows", Integers({40, 25}, 13, 0, 300), Uniform({300, 48}, 14), 0);
   cases.back().gradients.clear();
+  add("few_rows", Integers({110}, 18, 0, 2), Uniform({2, 3}, 19), -1);
   const auto add_sparse = [&](const std::string& name, const Array& ids, const Array& table,
                               int64_t padding) {
     add(name, ids, table, padding);
@@ -86,6 +109,9 @@ void AddLookupTableV2Cases(CaseList& cases) {
   add_sparse("sparse_no_ids", Integers({0, 4}, 27, 0, 5), Uniform({5, 3}, 28), -1);
   add_sparse("sparse_scalar_id", Values(Shape(), {2}, DType::kInt64), Uniform({5, 3}, 29), -1);
   add_sparse("sparse_many_rows", Integers({40, 25}, 30, 0, 300), Uniform({300, 48}, 31), 0);
+  // On a device, more ids than a block sorts, of rows whose numbers have two digits.
+  cases.push_back(
+      DenseGradient("many_ids", Integers({2100}, 46, 0, 260), Uniform({260, 1}, 47), 7));
   cases.push_back(SparseGradient("sparse", Integers({2, 7}, 41, 0, 4), Uniform({4, 5}, 42), -1));
   cases.push_back(
       SparseGradient("sparse_padding", Integers({12}, 43, 0, 3), Uniform({3, 7}, 44), 1));

@@ -1,0 +1,761 @@
+// CUDA kernels of the ops that read, overwrite and add rows by index: lookup_table, gather,
+// index_select, gather_nd, scatter, scatter_nd_add and their kin. As in index_rows.h, a tensor is
+// [outer, length, inner], indices count along the middle axis, and a row is `inner` elements.
+//
+// Reading is one pass. Sums sort the indices first (cuda_row_sort.cuh). Then the sorted list is cut
+// into chunks, and a thread adds up the elements of one column in one chunk, so that a row with
+// many positions keeps as many threads busy as many rows with few. A row within a chunk is written
+// at once; the sums of a row that reaches across chunks are added in a second pass.
+#include <cuda_runtime.h>
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/op/registry.h"
+#include "operators/common/axis_extents.h"
+#include "operators/tensor/kernels/cuda_row_sort.cuh"
+#include "operators/tensor/kernels/cuda_words.cuh"
+#include "operators/tensor/kernels/data_mover.h"
+
+namespace skiff {
+namespace {
+
+constexpr int64_t kNoPadding = -1;
+
+// The indices of a run. All but padding_id are refused if they are that of no row.
+struct RowIndices {
+  const void* data;
+  bool are_wide;  // int64_t, else int32_t
+  int64_t length;
+  int64_t padding_id;
+  uint64_t* fault;
+
+  __device__ int64_t At(int64_t i) const {
+    return are_wide ? static_cast<const int64_t*>(data)[i] : static_cast<const int32_t*>(data)[i];
+  }
+  __device__ bool IsPadding(int64_t index) const {
+    return padding_id != kNoPadding && index == padding_id;
+  }
+  __device__ bool IsRow(int64_t index) const { return index >= 0 && index < length; }
+  __device__ void NoteIfRefused(int64_t i, int64_t index) const {
+    if (!IsRow(index) && !IsPadding(index)) NoteFault(fault, i, index);
+  }
+};
+
+RowIndices IndicesOf(const KernelContext& run, int input, int64_t length,
+                     int64_t padding_id = kNoPadding) {
+  const Tensor& indices = run.input(input);
+  return {indices.raw_data(), indices.dtype() == DType::kInt64, length, padding_id, run.fault};
+}
+
+// The row numbers that a gather_nd has found; -1: none. Nothing is refused any more.
+RowIndices FoundRows(const int32_t* rows, int64_t length) {
+  return {rows, /*are_wide=*/false, length, /*padding_id=*/-1, /*fault=*/nullptr};
+}
+
+// out[o, i, :] = x[o, indices[i], :], zeros for padding.
+template <typename Index>
+struct TakenRows {
+  Divisor<Index> row_words;
+  Divisor<Index> count;
+  int64_t inner;  // words of a row
+};
+
+template <typename Word, typename Index>
+__global__ void TakeRows(TakenRows<Index> shape, RowIndices indices, Index words, const Word* x,
+                         Word* out) {
+  const Index stride = Index{gridDim.x} * blockDim.x;
+  for (Index i = Index{blockIdx.x} * blockDim.x + threadIdx.x; i < words; i += stride) {
+    Index outer = i;
+    const auto column = static_cast<int64_t>(shape.row_words.Split(&outer));
+    const auto at = static_cast<int64_t>(shape.count.Split(&outer));
+    const int64_t index = indices.At(at);
+    if (indices.IsRow(index) && !indices.IsPadding(index)) {
+      const int64_t row = static_cast<int64_t>(outer) * indices.length + index;
+      out[i] = x[row * shape.inner + column];
+    } else {
+      out[i] = Word{};
+      if (column == 0 && indices.fault != nullptr) indices.NoteIfRefused(at, index);
+    }
+  }
+}
+
+// rows[i] = the number of the row, -1 for padding and what is refused. `rows` may be nullptr.
+__global__ void ResolveRows(RowIndices indices, int64_t count, int32_t* rows) {
+  const int64_t stride = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) {
+    const int64_t index = indices.At(i);
+    indices.NoteIfRefused(i, index);
+    if (rows == nullptr) continue;
+    const bool is_row = indices.IsRow(index) && !indices.IsPadding(index);
+    rows[i] = is_row ? static_cast<int32_t>(index) : -1;
+  }
+}
+
+// The dims that tuples index.
+struct TupleDims {
+  int width = 0;
+  int64_t dims[Shape::kMaxRank] = {};
+};
+
+// The same for tuples of indices. indices.length isn't used.
+__global__ void ResolveTuples(RowIndices indices, TupleDims tuple, int64_t count, int32_t* rows) {
+  const int64_t stride = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) {
+    int64_t row = 0;
+    for (int axis = 0; axis < tuple.width; ++axis) {
+      const int64_t position = i * tuple.width + axis;
+      const int64_t index = indices.At(position);
+      if (index >= 0 && index < tuple.dims[axis]) {
+        if (row >= 0) row = row * tuple.dims[axis] + index;
+      } else {
+        NoteFault(indices.fault, position, index);
+        row = -1;
+      }
+    }
+    rows[i] = static_cast<int32_t>(row);
+  }
+}
+
+constexpr int64_t kChunk = 32;
+
+// Rows [outer, count, inner] that are added to those of a tensor [outer, length, inner].
+struct AddedRows {
+  SortedRows sorted;
+  int64_t inner;
+  Divisor<uint64_t> inner_divisor;
+  int64_t columns;  // outer * inner
+  Divisor<uint64_t> columns_divisor;
+  int64_t chunks;
+
+  // Return the offset of a column in row `number` of one of the two.
+  __device__ int64_t Offset(int64_t outer, int64_t rows, int64_t number, int64_t column) const {
+    return (outer * rows + number) * inner + column;
+  }
+  __device__ int64_t ChunkEnd(int64_t chunk) const {
+    const int64_t end = (chunk + 1) * kChunk;
+    return end < sorted.count ? end : sorted.count;
+  }
+};
+
+// The columns of a tensor that a thread looks after.
+struct Column {
+  int64_t chunk;
+  int64_t number;
+  int64_t outer;
+  int64_t inner;
+
+  __device__ Column(const AddedRows& added, int64_t i) {
+    auto rest = static_cast<uint64_t>(i);
+    number = static_cast<int64_t>(added.columns_divisor.Split(&rest));
+    chunk = static_cast<int64_t>(rest);
+    rest = static_cast<uint64_t>(number);
+    inner = static_cast<int64_t>(added.inner_divisor.Split(&rest));
+    outer = static_cast<int64_t>(rest);
+  }
+};
+
+// heads and tails, [chunks][columns]: the sums of a chunk's part of a row that has begun in an
+// earlier chunk, and of one that begins here and goes on in the next. kAdds: sums are added to what
+// `out` has.
+template <typename T, bool kAdds>
+__global__ void AddChunks(AddedRows added, const T* values, T* out, T* heads, T* tails) {
+  const SortedRows& sorted = added.sorted;
+  const int64_t stride = int64_t{gridDim.x} * blockDim.x;
+  const int64_t units = added.chunks * added.columns;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < units; i += stride) {
+    const Column column(added, i);
+    const int64_t begin = column.chunk * kChunk;
+    const int64_t end = added.ChunkEnd(column.chunk);
+    const uint32_t before = begin == 0 ? sorted.length : sorted.rows[begin - 1];
+    const uint32_t after = end == sorted.count ? sorted.length : sorted.rows[end];
+    uint32_t row = sorted.length;  // whose sum `sum` is
+    bool is_head = false;
+    T sum = 0;
+    const auto finish = [&](bool goes_on) {
+      if (row >= sorted.length) return;
+      if (is_head) {
+        heads[i] = sum;
+      } else if (goes_on) {
+        tails[i] = sum;
+      } else {
+        T* const to = out + added.Offset(column.outer, sorted.length, row, column.inner);
+        *to = kAdds ? *to + sum : sum;
+      }
+    };
+    // Several loads at a time: a row has too few columns to hide their latency otherwise.
+    constexpr int kLoads = 4;
+    for (int64_t first = begin; first < end; first += kLoads) {
+      uint32_t rows[kLoads];
+      T loaded[kLoads];
+#pragma unroll
+      for (int j = 0; j < kLoads; ++j) {
+        const int64_t at = first + j;
+        rows[j] = at < end ? sorted.rows[at] : sorted.length;
+        loaded[j] = rows[j] < sorted.length
+                        ? values[added.Offset(column.outer, sorted.count, sorted.positions[at],
+                                              column.inner)]
+                        : T(0);
+      }
+#pragma unroll
+      for (int j = 0; j < kLoads; ++j) {
+        // Numbers of no row are the last.
+        if (rows[j] >= sorted.length) continue;
+        if (rows[j] != row) {
+          finish(/*goes_on=*/false);
+          is_head = first + j == begin && rows[j] == before;
+          row = rows[j];
+          sum = 0;
+        }
+        sum += loaded[j];
+      }
+    }
+    finish(/*goes_on=*/row == after);
+  }
+}
+
+// Adds up the parts of each row that begins in a chunk and goes on in the next.
+template <typename T, bool kAdds>
+__global__ void JoinChunks(AddedRows added, T* out, const T* heads, const T* tails) {
+  const SortedRows& sorted = added.sorted;
+  const int64_t stride = int64_t{gridDim.x} * blockDim.x;
+  const int64_t units = (added.chunks - 1) * added.columns;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < units; i += stride) {
+    const Column column(added, i);
+    const int64_t begin = column.chunk * kChunk;
+    const int64_t end = begin + kChunk;
+    const uint32_t row = sorted.rows[end - 1];
+    if (row >= sorted.length || row != sorted.rows[end]) continue;
+    if (begin > 0 && row == sorted.rows[begin - 1]) continue;  // it has begun earlier
+    // The first position behind `end` that has another row.
+    int64_t last = end;
+    int64_t other = sorted.count;
+    while (other - last > 1) {
+      const int64_t middle = (last + other) / 2;
+      (sorted.rows[middle] == row ? last : other) = middle;
+    }
+    T sum = tails[i];
+    const int64_t last_chunk = last / kChunk;
+#pragma unroll 8
+    for (int64_t chunk = column.chunk + 1; chunk <= last_chunk; ++chunk) {
+      sum += heads[chunk * added.columns + column.number];
+    }
+    T* const to = out + added.Offset(column.outer, sorted.length, row, column.inner);
+    *to = kAdds ? *to + sum : sum;
+  }
+}
+
+// What becomes of rows that several positions name.
+enum class LastRow {
+  kOverwrites,  // target[row] = source[its last position]
+  kIsRead,      // target[position] = source[row] if it is the row's last, else zeros
+  kIsZeroed,    // target[row] = 0
+};
+
+// Rows are `inner` words; there is one outer index.
+template <typename Word, LastRow kUse>
+__global__ void MoveLastRows(SortedRows sorted, int64_t inner, Divisor<uint64_t> inner_divisor,
+                             const Word* source, Word* target) {
+  const int64_t stride = int64_t{gridDim.x} * blockDim.x;
+  const int64_t words = sorted.count * inner;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < words; i += stride) {
+    auto rest = static_cast<uint64_t>(i);
+    const auto column = static_cast<int64_t>(inner_divisor.Split(&rest));
+    const auto k = static_cast<int64_t>(rest);
+    const uint32_t row = sorted.rows[k];
+    const bool is_row = row < sorted.length;
+    const bool is_last = is_row && (k + 1 == sorted.count || sorted.rows[k + 1] != row);
+    const int64_t in_rows = row * inner + column;
+    const int64_t in_positions = sorted.positions[k] * inner + column;
+    if constexpr (kUse == LastRow::kIsRead) {
+      target[in_positions] = is_last ? source[in_rows] : Word{};
+    } else if (is_last) {
+      target[in_rows] = kUse == LastRow::kIsZeroed ? Word{} : source[in_positions];
+    }
+  }
+}
+
+void LaunchTakeRows(const KernelContext& run, const AxisExtents& axis, const RowIndices& indices,
+                    int64_t count, int64_t element_bytes, const void* x, void* out) {
+  const int64_t row_bytes = axis.inner * element_bytes;
+  const int64_t word_bytes = WordBytes({row_bytes, AddressOf(x), AddressOf(out)});
+  const int64_t row_words = row_bytes / word_bytes;
+  const int64_t words = axis.outer * count * row_words;
+  if (words == 0) return;
+  VisitIndexType(words, [&]<typename Index>() {
+    const TakenRows<Index> shape{Divisor<Index>(row_words), Divisor<Index>(count), row_words};
+    VisitWord(word_bytes, [&]<typename Word>() {
+      TakeRows<Word, Index><<<CudaBlocksOfThreads(words), kCudaThreads, 0, StreamOf(run)>>>(
+          shape, indices, static_cast<Index>(words), static_cast<const Word*>(x),
+          static_cast<Word*>(out));
+    });
+  });
+  CheckLaunch("rows by index");
+}
+
+void LaunchResolveRows(const KernelContext& run, const RowIndices& indices, int64_t count,
+                       int32_t* rows) {
+  if (count == 0) return;
+  ResolveRows<<<CudaBlocksOfThreads(count), kCudaThreads, 0, StreamOf(run)>>>(indices, count, rows);
+  CheckLaunch("numbers of rows");
+}
+
+void CheckLength(const OpContext& context, int64_t length) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max() - 1;
+  SKIFF_ENFORCE(length <= kMost, kUnimplemented, context.op().type, ": there are ", length,
+                " rows, on a device expected at most ", kMost);
+}
+
+// The sums of rows, with the room that they need.
+template <typename T>
+class RowSums {
+ public:
+  // For up to `capacity` positions and `columns` columns.
+  RowSums(PrepareContext& context, int64_t capacity, int64_t columns) : sort_(context, capacity) {
+    partials_ = context.RequestWorkspace(2 * ChunksOf(capacity) * columns * int64_t{sizeof(T)});
+  }
+
+  int32_t* rows(const KernelContext& run) const { return sort_.rows(run); }
+
+  // Sorts rows(run) and sets out[o, r, :] to the sum of values[o, i, :] over all i whose row is r,
+  // plus out[o, r, :] if kAdds. Other rows stay as they are.
+  template <bool kAdds>
+  void Run(const KernelContext& run, const AxisExtents& axis, int64_t count, const void* values,
+           void* out) const {
+    if (count == 0 || axis.lines() == 0 || axis.length == 0) return;
+    const AddedRows added{.sorted = sort_.Sort(run, count, axis.length),
+                          .inner = axis.inner,
+                          .inner_divisor = Divisor<uint64_t>(axis.inner),
+                          .columns = axis.lines(),
+                          .columns_divisor = Divisor<uint64_t>(axis.lines()),
+                          .chunks = ChunksOf(count)};
+    T* const heads = static_cast<T*>(run.workspace(partials_));
+    T* const tails = heads + added.chunks * added.columns;
+    AddChunks<T, kAdds>
+        <<<CudaBlocksOfThreads(added.chunks * added.columns), kCudaThreads, 0, StreamOf(run)>>>(
+            added, static_cast<const T*>(values), static_cast<T*>(out), heads, tails);
+    if (added.chunks > 1) {
+      JoinChunks<T, kAdds><<<CudaBlocksOfThreads((added.chunks - 1) * added.columns), kCudaThreads,
+                             0, StreamOf(run)>>>(added, static_cast<T*>(out), heads, tails);
+    }
+    CheckLaunch("sums of rows");
+  }
+
+ private:
+  static int64_t ChunksOf(int64_t count) { return (count + kChunk - 1) / kChunk; }
+
+  RowSort sort_;
+  int partials_ = -1;
+};
+
+// A kernel that refuses indices. `Function` takes the run and returns the number of rows.
+template <typename Function>
+class IndexKernel final : public Kernel {
+ public:
+  IndexKernel(std::string op, std::string slot, bool takes_fewer_rows, Function function)
+      : op_(std::move(op)),
+        slot_(std::move(slot)),
+        takes_fewer_rows_(takes_fewer_rows),
+        function_(std::move(function)) {}
+
+  void Run(const KernelContext& run) override { length_ = function_(run); }
+  [[noreturn]] void ThrowFault(const DataFault& fault) const override {
+    Throw(ErrorCode::kOutOfRange, op_, ": ", slot_, "[", fault.position, "] = ", fault.value,
+          " is outside [0, ", length_, ")");
+  }
+  bool TakesFewerRows() const override { return takes_fewer_rows_; }
+
+ private:
+  std::string op_;
+  std::string slot_;
+  bool takes_fewer_rows_;
+  Function function_;
+  int64_t length_ = 0;
+};
+
+template <typename Function>
+std::unique_ptr<Kernel> MakeIndexKernel(const OpContext& context, std::string slot,
+                                        bool takes_fewer_rows, Function function) {
+  return std::make_unique<IndexKernel<Function>>(context.op().type, std::move(slot),
+                                                 takes_fewer_rows, std::move(function));
+}
+
+// Reads rows and checks the indices, even if rows have no elements.
+void TakeCheckedRows(const KernelContext& run, const AxisExtents& axis, const RowIndices& indices,
+                     int64_t count, int64_t element_bytes, const void* x, void* out) {
+  if (axis.lines() == 0) return LaunchResolveRows(run, indices, count, nullptr);
+  LaunchTakeRows(run, axis, indices, count, element_bytes, x, out);
+}
+
+// ---- lookup_table, lookup_table_v2
+
+AxisExtents TableExtents(const Tensor& table) {
+  return {.outer = 1, .length = table.shape()[0], .inner = table.shape()[1]};
+}
+
+std::unique_ptr<Kernel> PrepareLookup(PrepareContext& context) {
+  return MakeIndexKernel(
+      context, "Ids", /*takes_fewer_rows=*/true,
+      [padding = context.IntAttr("padding_idx"), bytes = SizeOf(context.Input("W").dtype),
+       w = context.InputIndex("W"), ids = context.InputIndex("Ids"),
+       out = context.OutputIndex("Out")](const KernelContext& run) {
+        const AxisExtents axis = TableExtents(run.input(w));
+        TakeCheckedRows(run, axis, IndicesOf(run, ids, axis.length, padding),
+                        run.input(ids).element_count(), bytes, run.input(w).raw_data(),
+                        run.output(out).raw_data());
+        return axis.length;
+      });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareLookupGrad(PrepareContext& context) {
+  const Shape& table = context.Output("W@GRAD").shape;
+  CheckLength(context, table[0]);
+  const RowSums<T> sums(context, context.Input("Ids").shape.element_count(), table[1]);
+  return MakeIndexKernel(
+      context, "Ids", /*takes_fewer_rows=*/true,
+      [=, padding = context.IntAttr("padding_idx"), ids = context.InputIndex("Ids"),
+       grad = context.InputIndex("Out@GRAD"),
+       out = context.OutputIndex("W@GRAD")](const KernelContext& run) {
+        Tensor& result = run.output(out);
+        const AxisExtents axis = TableExtents(result);
+        const int64_t count = run.input(ids).element_count();
+        LaunchResolveRows(run, IndicesOf(run, ids, axis.length, padding), count, sums.rows(run));
+        MoverOf(run).ZeroBytes(run, result.raw_data(), result.byte_count());
+        sums.template Run<false>(run, axis, count, run.input(grad).raw_data(), result.raw_data());
+        return axis.length;
+      });
+}
+
+// ---- gather, index_select
+
+// `axis_attr` names the attribute.
+KernelFactory TakeFactory(const char* axis_attr) {
+  return [axis_attr](PrepareContext& context) {
+    const int rank = context.Input("X").shape.rank();
+    return MakeIndexKernel(
+        context, "Index", /*takes_fewer_rows=*/true,
+        [axis_index = NormalizeAxis(context.IntAttr(axis_attr), rank, context.op().type),
+         bytes = SizeOf(context.Input("X").dtype), x = context.InputIndex("X"),
+         index = context.InputIndex("Index"),
+         out = context.OutputIndex("Out")](const KernelContext& run) {
+          const AxisExtents axis = ExtentsOfAxis(run.input(x).shape(), axis_index);
+          TakeCheckedRows(run, axis, IndicesOf(run, index, axis.length),
+                          run.input(index).element_count(), bytes, run.input(x).raw_data(),
+                          run.output(out).raw_data());
+          return axis.length;
+        });
+  };
+}
+
+template <typename T>
+KernelFactory TakeGradFactory(const char* axis_attr) {
+  return [axis_attr](PrepareContext& context) {
+    const Shape& x = context.Output("X@GRAD").shape;
+    const int axis_index = NormalizeAxis(context.IntAttr(axis_attr), x.rank(), context.op().type);
+    const AxisExtents prepared = ExtentsOfAxis(x, axis_index);
+    CheckLength(context, prepared.length);
+    const RowSums<T> sums(context, context.Input("Index").shape.element_count(), prepared.lines());
+    return MakeIndexKernel(
+        context, "Index", /*takes_fewer_rows=*/true,
+        [=, index = context.InputIndex("Index"), grad = context.InputIndex("Out@GRAD"),
+         out = context.OutputIndex("X@GRAD")](const KernelContext& run) {
+          Tensor& result = run.output(out);
+          const AxisExtents axis = ExtentsOfAxis(result.shape(), axis_index);
+          const int64_t count = run.input(index).element_count();
+          LaunchResolveRows(run, IndicesOf(run, index, axis.length), count, sums.rows(run));
+          MoverOf(run).ZeroBytes(run, result.raw_data(), result.byte_count());
+          sums.template Run<false>(run, axis, count, run.input(grad).raw_data(), result.raw_data());
+          return axis.length;
+        });
+  };
+}
+
+// ---- gather_nd, scatter_nd_add
+
+// RowsByTuple on a device. The shapes have passed its checks.
+struct TupleRows {
+  TupleRows(const Shape& x, const Shape& index) {
+    tuple.width = static_cast<int>(index[index.rank() - 1]);
+    axis = {.outer = 1,
+            .length = x.element_count(0, tuple.width),
+            .inner = x.element_count(tuple.width, x.rank())};
+    for (int i = 0; i < tuple.width; ++i) tuple.dims[i] = x[i];
+    count = index.element_count(0, index.rank() - 1);
+  }
+
+  void Resolve(const KernelContext& run, int index, int32_t* rows) const {
+    if (count == 0) return;
+    ResolveTuples<<<CudaBlocksOfThreads(count), kCudaThreads, 0, StreamOf(run)>>>(
+        IndicesOf(run, index, axis.length), tuple, count, rows);
+    CheckLaunch("rows of tuples");
+  }
+
+  TupleDims tuple;
+  AxisExtents axis;
+  int64_t count = 0;
+};
+
+// A kernel that refuses indices of tuples. `Function` returns the TupleRows of the run.
+template <typename Function>
+class TupleKernel final : public Kernel {
+ public:
+  TupleKernel(std::string op, bool takes_fewer_rows, Function function)
+      : op_(std::move(op)), takes_fewer_rows_(takes_fewer_rows), function_(std::move(function)) {}
+
+  void Run(const KernelContext& run) override { tuple_ = function_(run).tuple; }
+  [[noreturn]] void ThrowFault(const DataFault& fault) const override {
+    const int64_t axis = fault.position % tuple_.width;
+    Throw(ErrorCode::kOutOfRange, op_, ": index ", axis, " of tuple ",
+          fault.position / tuple_.width, " in Index is ", fault.value, ", outside [0, ",
+          tuple_.dims[axis], ")");
+  }
+  bool TakesFewerRows() const override { return takes_fewer_rows_; }
+
+ private:
+  std::string op_;
+  bool takes_fewer_rows_;
+  Function function_;
+  TupleDims tuple_;
+};
+
+template <typename Function>
+std::unique_ptr<Kernel> MakeTupleKernel(const OpContext& context, bool takes_fewer_rows,
+                                        Function function) {
+  return std::make_unique<TupleKernel<Function>>(context.op().type, takes_fewer_rows,
+                                                 std::move(function));
+}
+
+std::unique_ptr<Kernel> PrepareGatherNd(PrepareContext& context) {
+  const TupleRows prepared(context.Input("X").shape, context.Input("Index").shape);
+  CheckLength(context, prepared.axis.length);
+  return MakeTupleKernel(
+      context, /*takes_fewer_rows=*/true,
+      [numbers = context.RequestWorkspace(prepared.count * int64_t{sizeof(int32_t)}),
+       bytes = SizeOf(context.Input("X").dtype), x = context.InputIndex("X"),
+       index = context.InputIndex("Index"),
+       out = context.OutputIndex("Out")](const KernelContext& run) {
+        const TupleRows rows(run.input(x).shape(), run.input(index).shape());
+        auto* const found = static_cast<int32_t*>(run.workspace(numbers));
+        rows.Resolve(run, index, found);
+        LaunchTakeRows(run, rows.axis, FoundRows(found, rows.axis.length), rows.count, bytes,
+                       run.input(x).raw_data(), run.output(out).raw_data());
+        return rows;
+      });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGatherNdGrad(PrepareContext& context) {
+  const TupleRows prepared(context.Output("X@GRAD").shape, context.Input("Index").shape);
+  CheckLength(context, prepared.axis.length);
+  const RowSums<T> sums(context, prepared.count, prepared.axis.inner);
+  return MakeTupleKernel(
+      context, /*takes_fewer_rows=*/true,
+      [=, index = context.InputIndex("Index"), grad = context.InputIndex("Out@GRAD"),
+       out = context.OutputIndex("X@GRAD")](const KernelContext& run) {
+        Tensor& result = run.output(out);
+        const TupleRows rows(result.shape(), run.input(index).shape());
+        rows.Resolve(run, index, sums.rows(run));
+        MoverOf(run).ZeroBytes(run, result.raw_data(), result.byte_count());
+        sums.template Run<false>(run, rows.axis, rows.count, run.input(grad).raw_data(),
+                                 result.raw_data());
+        return rows;
+      });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareScatterNdAdd(PrepareContext& context) {
+  const TupleRows rows(context.Input("X").shape, context.Input("Index").shape);
+  CheckLength(context, rows.axis.length);
+  const RowSums<T> sums(context, rows.count, rows.axis.inner);
+  return MakeTupleKernel(context, /*takes_fewer_rows=*/false,
+                         [=, x = context.InputIndex("X"), index = context.InputIndex("Index"),
+                          updates = context.InputIndex("Updates"),
+                          out = context.OutputIndex("Out")](const KernelContext& run) {
+                           Tensor& result = run.output(out);
+                           rows.Resolve(run, index, sums.rows(run));
+                           MoverOf(run).CopyBytes(run, run.input(x).raw_data(), result.raw_data(),
+                                                  result.byte_count());
+                           sums.template Run<true>(run, rows.axis, rows.count,
+                                                   run.input(updates).raw_data(),
+                                                   result.raw_data());
+                           return rows;
+                         });
+}
+
+std::unique_ptr<Kernel> PrepareScatterNdAddGrad(PrepareContext& context) {
+  const TupleRows rows(context.Input("Out@GRAD").shape, context.Input("Index").shape);
+  CheckLength(context, rows.axis.length);
+  return MakeTupleKernel(
+      context, /*takes_fewer_rows=*/false,
+      [=, numbers = context.RequestWorkspace(rows.count * int64_t{sizeof(int32_t)}),
+       bytes = SizeOf(context.Input("Out@GRAD").dtype), index = context.InputIndex("Index"),
+       grad = context.InputIndex("Out@GRAD"), x = context.OutputIndex("X@GRAD"),
+       updates = context.OutputIndex("Updates@GRAD")](const KernelContext& run) {
+        const Tensor& from = run.input(grad);
+        if (updates >= 0) {
+          auto* const found = static_cast<int32_t*>(run.workspace(numbers));
+          rows.Resolve(run, index, found);
+          LaunchTakeRows(run, rows.axis, FoundRows(found, rows.axis.length), rows.count, bytes,
+                         from.raw_data(), run.output(updates).raw_data());
+        }
+        if (x >= 0) {
+          MoverOf(run).CopyBytes(run, from.raw_data(), run.output(x).raw_data(), from.byte_count());
+        }
+        return rows;
+      });
+}
+
+// ---- scatter
+
+template <LastRow kUse>
+void LaunchLastRows(const KernelContext& run, const SortedRows& sorted, int64_t row_bytes,
+                    const void* source, void* target) {
+  const int64_t word_bytes = WordBytes({row_bytes, AddressOf(source), AddressOf(target)});
+  const int64_t inner = row_bytes / word_bytes;
+  const int64_t words = sorted.count * inner;
+  if (words == 0) return;
+  VisitWord(word_bytes, [&]<typename Word>() {
+    MoveLastRows<Word, kUse><<<CudaBlocksOfThreads(words), kCudaThreads, 0, StreamOf(run)>>>(
+        sorted, inner, Divisor<uint64_t>(inner), static_cast<const Word*>(source),
+        static_cast<Word*>(target));
+  });
+  CheckLaunch("last rows");
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareScatter(PrepareContext& context) {
+  const AxisExtents axis = ExtentsOfAxis(context.Input("X").shape, 0);
+  CheckLength(context, axis.length);
+  const int64_t count = context.Input("Ids").shape.element_count();
+  const bool overwrite = context.Attr<bool>("overwrite");
+  const int x = context.InputIndex("X");
+  const int ids = context.InputIndex("Ids");
+  const int updates = context.InputIndex("Updates");
+  const int out = context.OutputIndex("Out");
+  const auto start = [=](const KernelContext& run, int32_t* rows) {
+    Tensor& result = run.output(out);
+    LaunchResolveRows(run, IndicesOf(run, ids, axis.length), count, rows);
+    MoverOf(run).CopyBytes(run, run.input(x).raw_data(), result.raw_data(), result.byte_count());
+  };
+  if (!overwrite) {
+    return MakeIndexKernel(
+        context, "Ids", /*takes_fewer_rows=*/false,
+        [=, sums = RowSums<T>(context, count, axis.inner)](const KernelContext& run) {
+          start(run, sums.rows(run));
+          sums.template Run<false>(run, axis, count, run.input(updates).raw_data(),
+                                   run.output(out).raw_data());
+          return axis.length;
+        });
+  }
+  return MakeIndexKernel(context, "Ids", /*takes_fewer_rows=*/false,
+                         [=, sort = RowSort(context, count)](const KernelContext& run) {
+                           start(run, sort.rows(run));
+                           if (count > 0) {
+                             LaunchLastRows<LastRow::kOverwrites>(
+                                 run, sort.Sort(run, count, axis.length),
+                                 axis.inner * int64_t{sizeof(T)}, run.input(updates).raw_data(),
+                                 run.output(out).raw_data());
+                           }
+                           return axis.length;
+                         });
+}
+
+std::unique_ptr<Kernel> PrepareScatterGrad(PrepareContext& context) {
+  const TensorMeta& grad = context.Input("Out@GRAD");
+  const AxisExtents axis = ExtentsOfAxis(grad.shape, 0);
+  CheckLength(context, axis.length);
+  const int64_t count = context.Input("Ids").shape.element_count();
+  const RowSort sort(context, count);
+  return MakeIndexKernel(
+      context, "Ids", /*takes_fewer_rows=*/false,
+      [=, bytes = SizeOf(grad.dtype), overwrite = context.Attr<bool>("overwrite"),
+       ids = context.InputIndex("Ids"), from = context.InputIndex("Out@GRAD"),
+       x = context.OutputIndex("X@GRAD"),
+       updates = context.OutputIndex("Updates@GRAD")](const KernelContext& run) {
+        const Tensor& gradient = run.input(from);
+        const RowIndices indices = IndicesOf(run, ids, axis.length);
+        LaunchResolveRows(run, indices, count, sort.rows(run));
+        // First, since X@GRAD may be Out@GRAD.
+        if (updates >= 0 && !overwrite) {
+          LaunchTakeRows(run, axis, indices, count, bytes, gradient.raw_data(),
+                         run.output(updates).raw_data());
+        }
+        if (count > 0) {
+          const SortedRows sorted = sort.Sort(run, count, axis.length);
+          if (updates >= 0 && overwrite) {
+            LaunchLastRows<LastRow::kIsRead>(run, sorted, axis.inner * bytes, gradient.raw_data(),
+                                             run.output(updates).raw_data());
+          }
+          if (x >= 0) {
+            Tensor& to = run.output(x);
+            MoverOf(run).CopyBytes(run, gradient.raw_data(), to.raw_data(), to.byte_count());
+            LaunchLastRows<LastRow::kIsZeroed>(run, sorted, axis.inner * bytes, to.raw_data(),
+                                               to.raw_data());
+          }
+        } else if (x >= 0) {
+          MoverOf(run).CopyBytes(run, gradient.raw_data(), run.output(x).raw_data(),
+                                 gradient.byte_count());
+        }
+        return axis.length;
+      });
+}
+
+// ---- registration
+
+void AddKernel(OpRegistry& registry, const std::string& type, DType dtype, KernelFactory prepare) {
+  registry.AddKernel(type, {.name = "cuda",
+                            .place = PlaceKind::kCuda,
+                            .dtype = dtype,
+                            .prepare = std::move(prepare),
+                            .accepts = {}});
+}
+
+// Adds a kernel that only moves elements for each dtype that the CPU has one for.
+void AddMovingKernels(OpRegistry& registry, const std::string& type, const KernelFactory& prepare) {
+  for (const DType dtype :
+       {DType::kBool, DType::kInt8, DType::kUint8, DType::kInt16, DType::kInt32, DType::kInt64,
+        DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64}) {
+    AddKernel(registry, type, dtype, prepare);
+  }
+}
+
+// Calls add.template operator()<T>(dtype) for the dtypes of sums. Integers are added as unsigned
+// numbers, which wrap around.
+template <typename Add>
+void ForEachSumType(const Add& add) {
+  add.template operator()<float>(DType::kFloat32);
+  add.template operator()<double>(DType::kFloat64);
+  add.template operator()<uint32_t>(DType::kInt32);
+  add.template operator()<uint64_t>(DType::kInt64);
+}
+
+}  // namespace
+
+void RegisterIndexedRowsCuda(OpRegistry& registry) {
+  for (const std::string type : {"lookup_table", "lookup_table_v2"}) {
+    AddKernel(registry, type, DType::kFloat32, PrepareLookup);
+    AddKernel(registry, type, DType::kFloat64, PrepareLookup);
+    AddKernel(registry, type + "_grad", DType::kFloat32, PrepareLookupGrad<float>);
+    AddKernel(registry, type + "_grad", DType::kFloat64, PrepareLookupGrad<double>);
+  }
+  AddMovingKernels(registry, "gather", TakeFactory("axis"));
+  AddMovingKernels(registry, "index_select", TakeFactory("dim"));
+  AddMovingKernels(registry, "gather_nd", PrepareGatherNd);
+  AddMovingKernels(registry, "scatter_nd_add_grad", PrepareScatterNdAddGrad);
+  ForEachSumType([&]<typename T>(DType dtype) {
+    AddKernel(registry, "gather_grad", dtype, TakeGradFactory<T>("axis"));
+    AddKernel(registry, "index_select_grad", dtype, TakeGradFactory<T>("dim"));
+    AddKernel(registry, "gather_nd_grad", dtype, PrepareGatherNdGrad<T>);
+    AddKernel(registry, "scatter", dtype, PrepareScatter<T>);
+    AddKernel(registry, "scatter_grad", dtype, PrepareScatterGrad);
+    AddKernel(registry, "scatter_nd_add", dtype, PrepareScatterNdAdd<T>);
+  });
+}
+
+}  // namespace skiff

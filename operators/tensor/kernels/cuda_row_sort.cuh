@@ -1,0 +1,214 @@
+// A stable sort of row numbers on a device, for sums over all positions that name a row: one thread
+// adds them in the order of the positions, and no two write the same element.
+//
+// It is a radix sort by digits of 8 bits, of as many passes as the largest number has digits. In
+// each pass a block takes a tile of numbers and
+//   CountDigits    counts how often each digit occurs in its tile
+//   ScatterTile    adds up the counts of all smaller digits and earlier tiles, and moves its
+//   numbers
+// If there is only one tile, its own counts suffice.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/op/kernel.h"
+#include "operators/common/cuda_launch.h"
+
+namespace skiff {
+
+// The numbers of rows in ascending order, and their positions, ascending among equals. A number of
+// `length` or more is that of no row; they are the last.
+struct SortedRows {
+  const uint32_t* rows;
+  const uint32_t* positions;
+  int64_t count;
+  uint32_t length;
+};
+
+namespace row_sort {
+
+inline constexpr int kWarp = 32;
+inline constexpr int kWarps = kCudaThreads / kWarp;
+inline constexpr int kRounds = 8;  // in each, a warp takes as many numbers as it has lanes
+inline constexpr int kTile = kCudaThreads * kRounds;
+inline constexpr int kDigitBits = 8;
+inline constexpr int kDigits = 1 << kDigitBits;
+static_assert(kDigits == kCudaThreads, "each thread of a block looks after one digit");
+
+struct Pass {
+  const uint32_t* rows;
+  const uint32_t* positions;  // nullptr: 0, 1, …
+  uint32_t count;
+  uint32_t length;
+  int shift;  // of the digit
+};
+
+// What a thread knows of its numbers.
+struct Numbers {
+  uint32_t rows[kRounds];
+  uint32_t ranks[kRounds];  // among those of the warp with the same digit
+};
+
+// Returns where in the tile's part of the list the thread's number of a round is.
+__device__ inline uint32_t PositionOf(int round) {
+  const uint32_t warp = threadIdx.x / kWarp;
+  return blockIdx.x * kTile + (warp * kRounds + static_cast<uint32_t>(round)) * kWarp +
+         threadIdx.x % kWarp;
+}
+
+__device__ inline uint32_t DigitOf(const Pass& pass, uint32_t row) {
+  return row >> pass.shift & (kDigits - 1);
+}
+
+// Ranks the numbers of a tile and sets before[w][d] to how many of digit d the warps before w have.
+// Returns how many of digit threadIdx.x there are.
+__device__ inline uint32_t RankTile(const Pass& pass, Numbers* numbers,
+                                    uint32_t (&before)[kWarps][kDigits]) {
+  for (int warp = 0; warp < kWarps; ++warp) before[warp][threadIdx.x] = 0;
+  __syncthreads();
+  constexpr uint32_t kAll = 0xFFFFFFFF;
+  const uint32_t lane = threadIdx.x % kWarp;
+  uint32_t(&counts)[kDigits] = before[threadIdx.x / kWarp];
+#pragma unroll
+  for (int round = 0; round < kRounds; ++round) {
+    const uint32_t at = PositionOf(round);
+    if (at - lane >= pass.count) break;  // for the whole warp
+    const bool is_number = at < pass.count;
+    // All numbers of no row are one.
+    const uint32_t given = is_number ? pass.rows[at] : 0;
+    const uint32_t row = given < pass.length ? given : pass.length;
+    const uint32_t digit = DigitOf(pass, row);
+    uint32_t equals = __ballot_sync(kAll, is_number);
+    for (int bit = 0; bit < kDigitBits; ++bit) {
+      const bool is_set = (digit >> bit & 1) != 0;
+      const uint32_t set = __ballot_sync(kAll, is_set);
+      equals &= is_set ? set : ~set;
+    }
+    const uint32_t earlier = equals & ((uint32_t{1} << lane) - 1);
+    numbers->rows[round] = row;
+    numbers->ranks[round] = counts[digit] + static_cast<uint32_t>(__popc(earlier));
+    __syncwarp();
+    if (is_number && earlier == 0) counts[digit] += static_cast<uint32_t>(__popc(equals));
+    __syncwarp();
+  }
+  __syncthreads();
+  uint32_t sum = 0;
+  for (int warp = 0; warp < kWarps; ++warp) {
+    const uint32_t count = before[warp][threadIdx.x];
+    before[warp][threadIdx.x] = sum;
+    sum += count;
+  }
+  return sum;
+}
+
+// Returns the sum of `value` over the threads before this one. All of a block must call it, once.
+__device__ inline uint32_t SumBefore(uint32_t value) {
+  __shared__ uint32_t of_warps[kWarps];
+  const uint32_t lane = threadIdx.x % kWarp;
+  uint32_t sum = value;
+  for (uint32_t distance = 1; distance < kWarp; distance *= 2) {
+    const uint32_t other = __shfl_up_sync(0xFFFFFFFF, sum, distance);
+    if (lane >= distance) sum += other;
+  }
+  if (lane == kWarp - 1) of_warps[threadIdx.x / kWarp] = sum;
+  __syncthreads();
+  for (uint32_t warp = 0; warp < threadIdx.x / kWarp; ++warp) sum += of_warps[warp];
+  return sum - value;
+}
+
+// counts: [tiles][digits].
+static __global__ void CountDigits(Pass pass, uint32_t* counts) {
+  __shared__ uint32_t before[kWarps][kDigits];
+  Numbers numbers;
+  counts[blockIdx.x * kDigits + threadIdx.x] = RankTile(pass, &numbers, before);
+}
+
+static __global__ void ScatterTile(Pass pass, const uint32_t* counts, uint32_t* rows,
+                                   uint32_t* positions) {
+  __shared__ uint32_t before[kWarps][kDigits];
+  __shared__ uint32_t starts[kDigits];
+  Numbers numbers;
+  const uint32_t own = RankTile(pass, &numbers, before);
+  uint32_t earlier_tiles = 0;
+  uint32_t all_tiles = own;
+  if (gridDim.x > 1) {
+    all_tiles = 0;
+    for (uint32_t tile = 0; tile < gridDim.x; ++tile) {
+      const uint32_t count = counts[tile * kDigits + threadIdx.x];
+      if (tile < blockIdx.x) earlier_tiles += count;
+      all_tiles += count;
+    }
+  }
+  starts[threadIdx.x] = SumBefore(all_tiles) + earlier_tiles;
+  __syncthreads();
+#pragma unroll
+  for (int round = 0; round < kRounds; ++round) {
+    const uint32_t at = PositionOf(round);
+    if (at >= pass.count) break;
+    const uint32_t row = numbers.rows[round];
+    const uint32_t digit = DigitOf(pass, row);
+    const uint32_t to = starts[digit] + before[threadIdx.x / kWarp][digit] + numbers.ranks[round];
+    rows[to] = row;
+    positions[to] = pass.positions == nullptr ? at : pass.positions[at];
+  }
+}
+
+}  // namespace row_sort
+
+class RowSort {
+ public:
+  // For up to `capacity` numbers.
+  RowSort(PrepareContext& context, int64_t capacity) : capacity_(capacity) {
+    SKIFF_ENFORCE(capacity <= kMost, kUnimplemented, context.op().type, ": there are ", capacity,
+                  " row numbers, on a device expected at most ", kMost);
+    workspace_ = context.RequestWorkspace((4 * capacity + TilesOf(capacity) * row_sort::kDigits) *
+                                          int64_t{sizeof(uint32_t)});
+  }
+
+  // Where the numbers must be before Sort. Negative numbers are those of no row.
+  int32_t* rows(const KernelContext& run) const {
+    return static_cast<int32_t*>(run.workspace(workspace_));
+  }
+
+  // Sorts the first `count` of them.
+  SortedRows Sort(const KernelContext& run, int64_t count, int64_t length) const {
+    auto* const room = static_cast<uint32_t*>(run.workspace(workspace_));
+    uint32_t* rows = room;
+    uint32_t* rows_out = rows + capacity_;
+    uint32_t* positions = rows_out + capacity_;
+    uint32_t* positions_out = positions + capacity_;
+    uint32_t* counts = positions_out + capacity_;
+    const auto tiles = static_cast<unsigned>(TilesOf(count));
+    for (int shift = 0; shift == 0 || length >> shift > 0; shift += row_sort::kDigitBits) {
+      const row_sort::Pass pass{.rows = rows,
+                                .positions = shift == 0 ? nullptr : positions,
+                                .count = static_cast<uint32_t>(count),
+                                .length = static_cast<uint32_t>(length),
+                                .shift = shift};
+      if (tiles > 1) {
+        row_sort::CountDigits<<<tiles, kCudaThreads, 0, StreamOf(run)>>>(pass, counts);
+      }
+      row_sort::ScatterTile<<<tiles, kCudaThreads, 0, StreamOf(run)>>>(pass, counts, rows_out,
+                                                                       positions_out);
+      std::swap(rows, rows_out);
+      std::swap(positions, positions_out);
+    }
+    CheckLaunch("sort of rows");
+    return {rows, positions, count, static_cast<uint32_t>(length)};
+  }
+
+ private:
+  static constexpr int64_t kMost = std::numeric_limits<int32_t>::max() - row_sort::kTile;
+
+  static int64_t TilesOf(int64_t count) { return (count + row_sort::kTile - 1) / row_sort::kTile; }
+
+  int64_t capacity_;
+  int workspace_ = -1;
+};
+
+}  // namespace skiff

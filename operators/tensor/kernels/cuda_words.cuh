@@ -1,0 +1,115 @@
+// What kernels that move bytes share. They move words as large as addresses and sizes allow, one
+// per thread at a time, and find out by division where a word belongs.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <initializer_list>
+#include <limits>
+#include <type_traits>
+
+#include "framework/base/error.h"
+#include "operators/common/cuda_launch.h"
+
+namespace skiff {
+
+// Divides by a number that the host knows, for uint32_t numbers below 2^31 by a multiplication.
+template <typename Index>
+class Divisor;
+
+template <>
+class Divisor<uint32_t> {
+ public:
+  Divisor() = default;
+  // `divisor` is 1 or more. If it is larger than all numbers, the quotients are 0.
+  explicit Divisor(int64_t divisor)
+      : divisor_(static_cast<uint32_t>(std::min(divisor, int64_t{1} << 31))) {
+    // With s = ceil(log2(divisor)) and m = ceil(2^(31 + s) / divisor), n * m / 2^(31 + s) is less
+    // than n / divisor + 1 / divisor, so both have the same integer part.
+    int bits = 0;
+    while ((uint64_t{1} << bits) < divisor_) ++bits;
+    shift_ = 31 + bits;
+    multiplier_ = static_cast<uint32_t>(((uint64_t{1} << shift_) + divisor_ - 1) / divisor_);
+  }
+
+  // Divides `number`; returns the remainder and leaves the quotient.
+  __device__ uint32_t Split(uint32_t* number) const {
+    const auto quotient = static_cast<uint32_t>((uint64_t{*number} * multiplier_) >> shift_);
+    const uint32_t remainder = *number - quotient * divisor_;
+    *number = quotient;
+    return remainder;
+  }
+
+ private:
+  uint32_t divisor_ = 1;
+  uint32_t multiplier_ = uint32_t{1} << 31;
+  int shift_ = 31;
+};
+
+template <>
+class Divisor<uint64_t> {
+ public:
+  Divisor() = default;
+  explicit Divisor(int64_t divisor) : divisor_(static_cast<uint64_t>(divisor)) {}
+
+  __device__ uint64_t Split(uint64_t* number) const {
+    const uint64_t quotient = *number / divisor_;
+    const uint64_t remainder = *number - quotient * divisor_;
+    *number = quotient;
+    return remainder;
+  }
+
+ private:
+  uint64_t divisor_ = 1;
+};
+
+// Calls function.template operator()<Index>() with the type in which `count` words, and the steps
+// of a grid beyond them, are counted.
+template <typename Function>
+void VisitIndexType(int64_t count, const Function& function) {
+  constexpr int64_t kStep = kMaxCudaBlocks * kCudaThreads;
+  if (count <= std::numeric_limits<int32_t>::max() - kStep) {
+    function.template operator()<uint32_t>();
+  } else {
+    function.template operator()<uint64_t>();
+  }
+}
+
+// Returns the size of the largest words, at most 16 bytes, of which all of these numbers of bytes
+// (or addresses) are multiples.
+inline int WordBytes(std::initializer_list<int64_t> multiples) {
+  uint64_t bits = 16;
+  for (const int64_t multiple : multiples) bits |= static_cast<uint64_t>(multiple);
+  return static_cast<int>(bits & (~bits + 1));
+}
+
+inline int64_t AddressOf(const void* data) {
+  return static_cast<int64_t>(reinterpret_cast<uintptr_t>(data));
+}
+
+// Calls function.template operator()<Word>() for an element of 1, 2, 4 or 8 bytes.
+template <typename Function>
+void VisitElementWord(int64_t bytes, const Function& function) {
+  switch (bytes) {
+    case 1:
+      return function.template operator()<uint8_t>();
+    case 2:
+      return function.template operator()<uint16_t>();
+    case 4:
+      return function.template operator()<uint32_t>();
+    default:
+      return function.template operator()<uint64_t>();
+  }
+}
+
+// The same for words of 1, 2, 4, 8 or 16 bytes.
+template <typename Function>
+void VisitWord(int64_t bytes, const Function& function) {
+  if (bytes == int64_t{sizeof(uint4)}) return function.template operator()<uint4>();
+  VisitElementWord(bytes, function);
+}
+
+}  // namespace skiff
