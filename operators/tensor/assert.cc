@@ -54,6 +54,7 @@ void RegisterAssert(OpRegistry& registry) {
   def.no_gradient_reason = "it has no output";
   def.kernel_dtype_slot = "Cond";
   def.has_side_effect = true;
+  def.is_on_host = true;
   registry.Add(std::move(def));
   registry.AddKernel("assert",
                      KernelDef{.dtype = DType::kBool, .prepare = PrepareAssert, .accepts = {}});

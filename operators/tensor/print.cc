@@ -145,6 +145,7 @@ void RegisterPrint(OpRegistry& registry) {
   def.in_place = {{"In", "Out"}};
   def.views = {{"In", "Out"}};
   def.has_side_effect = true;
+  def.is_on_host = true;
   registry.Add(std::move(def));
   AddFillKernels(registry, "print",
                  [](PrepareContext& context) { return std::make_unique<PrintKernel>(context); });

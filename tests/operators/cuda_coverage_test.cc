@@ -1,0 +1,49 @@
+// Which ops have no CUDA kernel, so that they run on the CPU in a program on a device. The list,
+// ops_without_cuda_kernels.txt, may only shrink: an op that gets a kernel leaves it, and a new op
+// comes with a kernel.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "framework/base/str_cat.h"
+#include "framework/io/file.h"
+#include "framework/op/registry.h"
+
+namespace skiff {
+namespace {
+
+std::set<std::string> OpsWithoutCudaKernels(const OpRegistry& registry) {
+  std::set<std::string> types;
+  for (const std::string& type : registry.Types()) {
+    const OpDef& def = registry.Get(type);
+    const auto& kernels = registry.Kernels(type);
+    const bool has_cuda = std::ranges::any_of(
+        kernels, [](const KernelDef& kernel) { return kernel.place == PlaceKind::kCuda; });
+    // Loops and branches have no kernel anywhere.
+    if (!kernels.empty() && !has_cuda && !def.is_on_host) types.insert(type);
+  }
+  return types;
+}
+
+TEST(CudaCoverage, TheListOfOpsWithoutAKernelIsTrue) {
+  const std::set<std::string> found = OpsWithoutCudaKernels(DefaultOpRegistry());
+  if (found.contains("relu")) GTEST_SKIP() << "built without CUDA";
+  std::set<std::string> listed;
+  std::istringstream lines(ReadFile("tests/operators/ops_without_cuda_kernels.txt"));
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty() && line[0] != '#') listed.insert(line);
+  }
+  for (const std::string& type : found) {
+    EXPECT_TRUE(listed.contains(type)) << type << " has no CUDA kernel: expected one";
+  }
+  for (const std::string& type : listed) {
+    EXPECT_TRUE(found.contains(type)) << type << " has a CUDA kernel by now: take it off the list";
+  }
+  RecordProperty("ops_without_cuda_kernels", static_cast<int>(found.size()));
+}
+
+}  // namespace
+}  // namespace skiff
