@@ -37,9 +37,7 @@ class CurrentDevice {
 
 class CudaEvent final : public DeviceEvent {
  public:
-  CudaEvent() {
-    Check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "make an event");
-  }
+  CudaEvent() { Check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "make an event"); }
   ~CudaEvent() override { cudaEventDestroy(event_); }
   void Wait() override { Check(cudaEventSynchronize(event_), "wait for the device"); }
   cudaEvent_t event() const { return event_; }

@@ -1,5 +1,5 @@
-// The devices of CUDA. In builds without CUDA every function throws Error (kFailedPrecondition) that
-// says so; so callers compile the same in both builds.
+// The devices of CUDA. In builds without CUDA every function throws Error (kFailedPrecondition)
+// that says so; so callers compile the same in both builds.
 #pragma once
 
 #include <cstdint>

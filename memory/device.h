@@ -1,7 +1,7 @@
 // Devices: their memory, and the streams that they work off.
 //
-// The CPU isn't one. A device of CUDA exists in builds with CUDA, where a driver is found. Tests add
-// an emulated one (tests/harness/emulated_device.h).
+// The CPU isn't one. A device of CUDA exists in builds with CUDA, where a driver is found. Tests
+// add an emulated one (tests/harness/emulated_device.h).
 #pragma once
 
 #include <cstddef>
@@ -47,8 +47,8 @@ class Device {
   virtual Allocator& pinned_allocator() = 0;
   virtual std::unique_ptr<DeviceStream> MakeStream() = 0;
   virtual std::unique_ptr<DeviceEvent> MakeEvent() = 0;
-  // Waits for all streams, copies, and waits for the copy. Throws Error (kIo) if the device refuses,
-  // or if earlier work failed.
+  // Waits for all streams, copies, and waits for the copy. Throws Error (kIo) if the device
+  // refuses, or if earlier work failed.
   virtual void CopyNow(void* to, Place to_place, const void* from, Place from_place,
                        size_t bytes) = 0;
 };

@@ -10,8 +10,8 @@
 namespace skiff {
 
 // Returns how many instructions of each type (Instruction::Name) run on the CPU, though the plan is
-// on a device. Leaves out copies, and ops whose work is on the host (OpDef::is_on_host). Empty for a
-// plan on the CPU.
+// on a device. Leaves out copies, and ops whose work is on the host (OpDef::is_on_host). Empty for
+// a plan on the CPU.
 std::map<std::string, int64_t> OpsOnHost(const Plan& plan);
 
 }  // namespace skiff

@@ -35,7 +35,8 @@ void ArenaPoison::Poison(Range range) const {
   if (range.bytes == 0) return;
   // All bits set are a NaN in every floating-point dtype and -1 in every integer.
   constexpr int kPoison = 0xff;
-  std::memset(values_.InArena(Place::Cpu(), range.offset), kPoison, static_cast<size_t>(range.bytes));
+  std::memset(values_.InArena(Place::Cpu(), range.offset), kPoison,
+              static_cast<size_t>(range.bytes));
 }
 
 }  // namespace skiff

@@ -63,8 +63,7 @@ ValueId BlockLowering::AddValue(const std::string& name, const TensorMeta& meta,
 // run.
 Place BlockLowering::PlaceOfValue(const std::string& name, const TensorMeta& meta,
                                   Storage storage) const {
-  const bool is_of_host =
-      meta.is_array || storage == Storage::kFeed || storage == Storage::kMade;
+  const bool is_of_host = meta.is_array || storage == Storage::kFeed || storage == Storage::kMade;
   if (is_of_host) return Place::Cpu();
   // A body sees what the plan around it makes of the scope.
   if (storage != Storage::kScope || capture_ != nullptr) return plan_.place;

@@ -42,9 +42,10 @@ BoundKernel::BoundKernel(PreparedKernel kernel, const std::vector<int64_t>& work
 void BoundKernel::PlaceWorkspaces() {
   context_.workspaces.clear();
   for (size_t i = 0; i < workspace_bytes_.size(); ++i) {
-    context_.workspaces.push_back(own_workspaces_[i] == nullptr
-                                      ? values_.InArena(planned_.place, planned_.workspace_offsets[i])
-                                      : own_workspaces_[i]->data());
+    context_.workspaces.push_back(
+        own_workspaces_[i] == nullptr
+            ? values_.InArena(planned_.place, planned_.workspace_offsets[i])
+            : own_workspaces_[i]->data());
   }
 }
 

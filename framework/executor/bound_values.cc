@@ -28,9 +28,8 @@ BoundValues::BoundValues(const Plan& plan, Scope* scope, std::shared_ptr<SharedA
       } else if (value.storage == Storage::kArena) {
         const int64_t offset = plan[plan.StorageOf(id)].offset;
         if (offset < 0) continue;  // nothing writes it any more
-        tensors_[id] =
-            Tensor(value.meta.shape, value.meta.dtype, MemoryOf(value.place), offset,
-                   value.meta.layout);
+        tensors_[id] = Tensor(value.meta.shape, value.meta.dtype, MemoryOf(value.place), offset,
+                              value.meta.layout);
       }
     }
     BindStacks();
@@ -75,9 +74,8 @@ bool BoundValues::FollowArena() {
     Tensor& tensor = tensors_[id];
     if (plan_[id].storage != Storage::kArena || !tensor.has_data()) continue;
     std::shared_ptr<const LoD> lod = tensor.shared_lod();
-    tensor =
-        Tensor(tensor.shape(), tensor.dtype(), MemoryOf(plan_[id].place), tensor.offset_bytes(),
-               tensor.layout());
+    tensor = Tensor(tensor.shape(), tensor.dtype(), MemoryOf(plan_[id].place),
+                    tensor.offset_bytes(), tensor.layout());
     tensor.ShareLoD(std::move(lod));
   }
   return true;

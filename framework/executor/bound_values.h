@@ -50,8 +50,8 @@ class BoundValues final : public ValueTensors {
   void* InArena(Place place, int64_t offset) const override {
     return static_cast<char*>(MemoryOf(place)->data()) + offset;
   }
-  // Follows the arenas to where another plan's needs have moved them. Returns whether one has moved:
-  // all addresses in it are others then. Tensors keep their rows.
+  // Follows the arenas to where another plan's needs have moved them. Returns whether one has
+  // moved: all addresses in it are others then. Tensors keep their rows.
   bool FollowArena();
 
   // The variables of the scope that the plan writes, by name.

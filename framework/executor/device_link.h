@@ -1,5 +1,5 @@
-// What the plans of an executor share to run on a device: its stream, and what the host must know of
-// the work in it.
+// What the plans of an executor share to run on a device: its stream, and what the host must know
+// of the work in it.
 #pragma once
 
 #include <memory>

@@ -112,7 +112,8 @@ class BoundProgram {
   // as long as they round up to the same capacity. Otherwise changes nothing; Bind makes another
   // plan. Allocates nothing, unless a kernel that fixes its rows must be prepared for others
   // (PreparationStatistics counts them). Throws an Error if a feed shares its memory with a
-  // variable that steps write, has no data, or isn't on the CPU, and what preparing a kernel throws; steps then need other feeds first.
+  // variable that steps write, has no data, or isn't on the CPU, and what preparing a kernel
+  // throws; steps then need other feeds first.
   bool Feed(const FeedList& feeds);
   // Runs the program once. Errors name op, block and creation site. Allocates nothing, unless
   // shapes depend on data: the plan then goes as far as the shapes are known, and each step looks

@@ -67,8 +67,7 @@ class LoopLowering {
         forward_(BlockOf(op)),
         gradient_(FindGradient()),
         body_inputs_(OnHost(outer->inputs())),
-        line_(body_inputs_, forward_,
-              [this](const std::string& name) { return Capture(name); }) {
+        line_(body_inputs_, forward_, [this](const std::string& name) { return Capture(name); }) {
     if (gradient_.op != nullptr) line_.SetGradientBlock(&BlockOf(*gradient_.op));
   }
 

@@ -42,10 +42,10 @@ struct KernelSelection {
   // Returns whether the rows of a value differ from run to run, for the bodies of loops. Empty: no.
   std::function<bool(ValueId)> varies = {};
   DeviceLink* link = nullptr;  // of a plan on a device; must outlive the kernels
-  bool is_body = false;    // whether the plan is the body of a loop
-  Scope* scope = nullptr;  // for the bodies of loops
-  bool trains = false;     // whether runs advance the step counter
-  bool poisons = false;    // whether bodies fill their dead memory with NaN
+  bool is_body = false;        // whether the plan is the body of a loop
+  Scope* scope = nullptr;      // for the bodies of loops
+  bool trains = false;         // whether runs advance the step counter
+  bool poisons = false;        // whether bodies fill their dead memory with NaN
 };
 
 // Chooses and prepares the kernel of each instruction, and sets workspace_bytes of the

@@ -32,7 +32,7 @@ class PreparedPlan {
     std::shared_ptr<const Program> program;  // owns the ops that the plan points to
     Scope* scope = nullptr;
     KernelNames forced_kernels = {};
-    KernelTuner* tuner = nullptr;  // used by the constructor only; nullptr: none
+    KernelTuner* tuner = nullptr;      // used by the constructor only; nullptr: none
     std::shared_ptr<DeviceLink> link;  // to the device of the plan; nullptr on the CPU
     std::shared_ptr<SharedArena> arena;
     std::shared_ptr<PreparationStatistics> statistics;  // counts kernels here
@@ -65,8 +65,8 @@ class PreparedPlan {
   // Releases the feeds: the plan needs others before it runs again.
   void ReleaseFeeds();
 
-  // Runs the plan once, on a device to its end. If an op throws, the scope is as it was before the run, and the Error names
-  // the op. The step counter advances after the last segment.
+  // Runs the plan once, on a device to its end. If an op throws, the scope is as it was before the
+  // run, and the Error names the op. The step counter advances after the last segment.
   void Run();
   // Does the same and returns the time of every instruction.
   std::vector<InstructionTime> TimedRun();

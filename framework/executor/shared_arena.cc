@@ -19,8 +19,8 @@ void SharedArena::Reserve(Place place, int64_t bytes) {
   if (bytes == 0 || (part.owned != nullptr && part.owned->bytes() >= bytes)) return;
   // First, so that the two never take memory at once.
   Release(&part);
-  part.owned = std::make_unique<Buffer>(*part.allocator, bytes,
-                                        AllocationOptions{.tag = MemoryTag::kArena});
+  part.owned =
+      std::make_unique<Buffer>(*part.allocator, bytes, AllocationOptions{.tag = MemoryTag::kArena});
   part.view = std::make_shared<Buffer>(part.owned->data(), part.owned->bytes(), part.place);
 }
 

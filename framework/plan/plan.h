@@ -77,8 +77,8 @@ struct BlockPartition {
 
 struct Instruction {
   InstructionKind kind = InstructionKind::kOp;
-  // Where its kernel runs and its workspaces are. A copy runs where its values are, which may be two
-  // places.
+  // Where its kernel runs and its workspaces are. A copy runs where its values are, which may be
+  // two places.
   Place place = {};
   // The op. For a copy, the op that needs it; for a fused instruction, the last of its ops.
   const Op* op = nullptr;
@@ -137,9 +137,9 @@ struct Plan {
   std::vector<ContiguousValues> contiguous;
   // How arena values and workspaces with disjoint lives share space.
   ReusePolicy reuse = ReusePolicy::kNone;
-  int64_t planned_bytes = 0;                        // of the arena
-  int64_t max_live_bytes = 0;                       // the lower bound for the arena
-  int64_t unshared_bytes = 0;                       // of an arena with a buffer for each value
+  int64_t planned_bytes = 0;       // of the arena
+  int64_t max_live_bytes = 0;      // the lower bound for the arena
+  int64_t unshared_bytes = 0;      // of an arena with a buffer for each value
   int64_t host_planned_bytes = 0;  // of a plan on a device: of its other arena, on the CPU
   std::vector<std::shared_ptr<const Op>> made_ops;  // by passes; the others are the program's
 

@@ -57,7 +57,7 @@ struct TrainerOptions {
   std::map<std::string, std::string> model_files;
   // Settings that must not change between a training and its continuation, by name.
   std::map<std::string, std::string> configuration;
-  bool is_terminal = false;  // of `out`
+  bool is_terminal = false;        // of `out`
   Place place = Place::Default();  // where both programs run
   // How both programs are compiled. With a tuner, which must be one of the default registry, all
   // choices are made before the first step, so that every checkpoint holds them; the readers must

@@ -63,17 +63,16 @@ class Placement {
   }
 
   // Returns the places of the arguments of an instruction.
-  std::vector<Place> PlacesOf(const Instruction& instruction,
-                                     const std::vector<SlotDef>& slots, bool is_input) const {
+  std::vector<Place> PlacesOf(const Instruction& instruction, const std::vector<SlotDef>& slots,
+                              bool is_input) const {
     const size_t count = is_input ? instruction.inputs.size() : instruction.outputs.size();
     std::vector<Place> places;
     if (instruction.kind == InstructionKind::kOp) {
       for (const SlotDef& slot : slots) {
         const std::vector<std::string>& names =
             is_input ? instruction.op->Input(slot.name) : instruction.op->Output(slot.name);
-        places.insert(
-            places.end(), names.size(),
-            PlaceOfSlot(*instruction.def, *instruction.op, slot.name, instruction.place));
+        places.insert(places.end(), names.size(),
+                      PlaceOfSlot(*instruction.def, *instruction.op, slot.name, instruction.place));
       }
     }
     places.resize(count, instruction.place);
@@ -98,8 +97,7 @@ class Placement {
   std::vector<Instruction> PlaceOutputs(Instruction* instruction) {
     std::vector<Instruction> after;
     std::vector<ValueId> written;
-    const std::vector<Place> places =
-        PlacesOf(*instruction, instruction->def->outputs, false);
+    const std::vector<Place> places = PlacesOf(*instruction, instruction->def->outputs, false);
     for (size_t i = 0; i < places.size(); ++i) {
       const ValueId output = instruction->outputs[i];
       if (!output || plan_[output].meta.is_array) continue;
@@ -172,7 +170,7 @@ class Placement {
   Plan& plan_;
   std::vector<Instruction> placed_;
   std::map<std::pair<ValueId, bool>, ValueId> moved_;  // by value, and whether to the CPU
-  std::map<std::string, ValueId> current_;  // by the name of a variable of the scope
+  std::map<std::string, ValueId> current_;             // by the name of a variable of the scope
   int64_t on_host_ = 0;
   int64_t copies_ = 0;
 };

@@ -21,8 +21,8 @@ namespace {
 class HiddenMemory {
  public:
   HiddenMemory()
-      : base_(static_cast<char*>(mmap(nullptr, kBytes, PROT_NONE,
-                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))) {
+      : base_(static_cast<char*>(
+            mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))) {
     SKIFF_ENFORCE(base_ != MAP_FAILED, kResourceExhausted, "no addresses for an emulated device");
   }
 
@@ -183,8 +183,7 @@ LateStream& StreamOf(const KernelContext& run) {
 // The arguments of a run as they are now, for a kernel of the CPU that runs later.
 class Arguments {
  public:
-  explicit Arguments(const KernelContext& run)
-      : seed_(*run.seed), step_(*run.step), context_(run) {
+  explicit Arguments(const KernelContext& run) : seed_(*run.seed), step_(*run.step), context_(run) {
     // Their addresses are in context_, so none may move.
     tensors_.reserve(run.inputs.size() + run.outputs.size());
     for (Tensor*& input : context_.inputs) input = OnCpu(input);

@@ -14,8 +14,7 @@ namespace {
 // Four bytes in the device's memory, all of value 7 once the stream has run.
 class Sevens {
  public:
-  explicit Sevens(DeviceStream* stream)
-      : buffer_(DeviceOf(EmulatedPlace()).allocator(), kBytes) {
+  explicit Sevens(DeviceStream* stream) : buffer_(DeviceOf(EmulatedPlace()).allocator(), kBytes) {
     stream->Fill(buffer_.data(), 7, kBytes);
   }
   void CopyTo(std::vector<char>* host, DeviceStream* stream) {

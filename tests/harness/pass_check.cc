@@ -123,24 +123,26 @@ std::vector<std::string> PassFaults(const Workload& workload,
 
 std::vector<std::string> EmulatedDeviceFaults(const Workload& workload,
                                               const std::vector<RunTrace>& on_cpu) {
-  const auto all = RegistryWithEmulation(DefaultOpRegistry());
-  const auto some = RegistryWithEmulation(
-      DefaultOpRegistry(), [](const OpDef& def) { return def.type.size() % 2 == 0; });
+  static const auto& all = *RegistryWithEmulation(DefaultOpRegistry()).release();
+  static const auto& some = *RegistryWithEmulation(DefaultOpRegistry(), [](const OpDef& def) {
+                               return def.type.size() % 2 == 0;
+                             }).release();
   std::vector<std::string> faults;
-  for (const OpRegistry* registry : {all.get(), some.get()}) {
+  for (const OpRegistry* registry : {&all, &some}) {
     for (const PassChoice& choice : {NoPasses(), Choose("of_equal_bits", PassesOfEqualBits())}) {
       std::vector<std::string> found;
       try {
         found = TraceDifferences(
             workload, on_cpu,
-            RunWorkload(workload, choice.options,
-                        {.place = EmulatedPlace(), .registry = registry}),
+            RunWorkload(workload, choice.options, {.place = EmulatedPlace(), .registry = registry}),
             0);
       } catch (const std::exception& error) {
         found = {StrCat("threw: ", error.what())};
       }
-      AddFirst(found, StrCat("emulated device with ", registry == all.get() ? "all" : "some",
-                             " kernels, passes ", choice.name), &faults);
+      AddFirst(found,
+               StrCat("emulated device with ", registry == &all ? "all" : "some",
+                      " kernels, passes ", choice.name),
+               &faults);
     }
   }
   return faults;

@@ -35,9 +35,9 @@ std::vector<std::string> PassFaults(const Workload& workload,
                                     const PassChoice& choice);
 
 // Runs the workload on an emulated device (emulated_device.h), with the kernels of the CPU, and
-// compares it to the bit with `on_cpu`, runs without passes on the CPU. Has kernels for all ops, and
-// for about half of them; runs no pass, and the default ones that change no bit. Returns messages
-// as PassFaults does.
+// compares it to the bit with `on_cpu`, runs without passes on the CPU. Has kernels for all ops,
+// and for about half of them; runs no pass, and the default ones that change no bit. Returns
+// messages as PassFaults does.
 std::vector<std::string> EmulatedDeviceFaults(const Workload& workload,
                                               const std::vector<RunTrace>& on_cpu);
 

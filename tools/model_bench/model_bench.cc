@@ -313,7 +313,8 @@ void PrintFigures(const Figures& figures) {
 void PrintOpsOnHost(const Plan& plan) {
   std::vector<std::string> types;
   for (const auto& [type, count] : OpsOnHost(plan)) types.push_back(StrCat(count, " ", type));
-  if (!types.empty()) std::printf("on the CPU, for want of a kernel: %s\n", Join(types, ", ").c_str());
+  if (!types.empty())
+    std::printf("on the CPU, for want of a kernel: %s\n", Join(types, ", ").c_str());
 }
 
 nlohmann::json JsonOf(const Figures& figures) {

@@ -58,8 +58,7 @@ class OnDevice : public ::testing::Test {
   std::unique_ptr<Executor> MakeExecutor(const std::string& missing = "") {
     registries_.push_back(harness::RegistryWithEmulation(
         tiny_ops_, [=](const OpDef& def) { return def.type == missing; }));
-    auto executor =
-        std::make_unique<Executor>(EmulatedPlace(), nullptr, registries_.back().get());
+    auto executor = std::make_unique<Executor>(EmulatedPlace(), nullptr, registries_.back().get());
     executor->scope().Set("seen", Row({0, 0, 0}));
     return executor;
   }
@@ -146,7 +145,9 @@ TEST_F(OnDevice, RefusedDataLeaveTheScopeAsItWas) {
     executor->scope().Set("w", Row({1, 2, 3}));
     CompiledProgram program = executor->Compile(*ParseProgramText(kTraining));
     program.Run({{"x", Row({1, 1, 1})}}, {});
-    EXPECT_THAT(ErrorText([&] { program.Run({{"x", Row({1, -1, 1})}}, {}); }),
+    EXPECT_THAT(ErrorText([&] {
+                  program.Run({{"x", Row({1, -1, 1})}}, {});
+                }),
                 HasSubstr("tiny_check (block 0, op #1)"));
     EXPECT_THAT(Held(*executor, "w"), ElementsAre(0, 1, 2)) << "without " << missing;
     EXPECT_THAT(Held(*executor, "seen"), ElementsAre(1, 1, 1));
@@ -167,8 +168,8 @@ TEST_F(OnDevice, PlansShareTheArenas) {
     {Out: ["s"]} = tiny_sum(X: ["y"])
   } })"));
   for (const int64_t count : {3, 5000, 4, 9000, 3}) {
-    const Tensor ones = Tensor::FromValues<float>(
-        {count}, std::vector<float>(static_cast<size_t>(count), 1.0f));
+    const Tensor ones =
+        Tensor::FromValues<float>({count}, std::vector<float>(static_cast<size_t>(count), 1.0f));
     EXPECT_EQ(program.Run({{"x", ones}}, {"s"})[0].Item<float>(), 2.0f * static_cast<float>(count));
   }
 }
@@ -178,7 +179,9 @@ TEST_F(OnDevice, FeedsAreOnTheCpu) {
   executor->scope().Set("w", matrix_);
   CompiledProgram program = executor->Compile(*ParseProgramText(kPlain));
   const Tensor elsewhere({2, 2}, DType::kFloat32, EmulatedPlace());
-  EXPECT_EQ(ErrorText([&] { program.Run({{"x", elsewhere}}, {"s"}); }),
+  EXPECT_EQ(ErrorText([&] {
+              program.Run({{"x", elsewhere}}, {"s"});
+            }),
             "feed \"x\": the tensor is on cuda:1000, expected one on the CPU");
 }
 

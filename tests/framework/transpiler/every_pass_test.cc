@@ -247,6 +247,11 @@ TEST_P(EveryPassOnRandomPrograms, TheTextOfAPlanSaysEverything) {
 
 TEST_P(EveryPassOnRandomPrograms, ChangesNoResultOfSmoothOnes) { Check({.smooth = true}); }
 
+TEST_P(EveryPassOnRandomPrograms, HasTheSameBitsOnAnEmulatedDevice) {
+  const Workload workload = RandomWorkload(DefaultOpRegistry(), AllCases(), GetParam());
+  EXPECT_THAT(EmulatedDeviceFaults(workload, RunWorkload(workload, NoPasses().options)), IsEmpty());
+}
+
 // The arrays of these programs are small: by default fuse_elementwise would leave nearly all alone.
 TEST_P(EveryPassOnRandomPrograms, FusionInSmallBlocksChangesNoResult) {
   const Workload workload = RandomWorkload(DefaultOpRegistry(), AllCases(), GetParam());

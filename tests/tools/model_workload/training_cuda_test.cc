@@ -1,5 +1,5 @@
-// Models train on a device as on the CPU: from the same numbers, the loss of each step is the same up
-// to rounding. Prints which ops have no kernel for the device. Skipped if there is none.
+// Models train on a device as on the CPU: from the same numbers, the loss of each step is the same
+// up to rounding. Prints which ops have no kernel for the device. Skipped if there is none.
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -61,14 +61,14 @@ TEST_P(TrainingOnCuda, HasTheLossesOfTheCpu) {
   EXPECT_NE(expected.front(), expected.back()) << "nothing was trained";
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Models, TrainingOnCuda,
-    testing::Values(TrainedModel{"mlp", 4}, TrainedModel{"lenet", 2}, TrainedModel{"resnet20", 2},
-                    TrainedModel{"vgg11", 2}, TrainedModel{"ernie_tiny", 1, 32},
-                    TrainedModel{"char_lstm", 1}, TrainedModel{"char_gru", 1},
-                    TrainedModel{"seq2seq_gru_bahdanau", 2, 4},
-                    TrainedModel{"seq2seq_lstm_luong", 2, 4}),
-    [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Models, TrainingOnCuda,
+                         testing::Values(TrainedModel{"mlp", 4}, TrainedModel{"lenet", 2},
+                                         TrainedModel{"resnet20", 2}, TrainedModel{"vgg11", 2},
+                                         TrainedModel{"ernie_tiny", 1, 32},
+                                         TrainedModel{"char_lstm", 1}, TrainedModel{"char_gru", 1},
+                                         TrainedModel{"seq2seq_gru_bahdanau", 2, 4},
+                                         TrainedModel{"seq2seq_lstm_luong", 2, 4}),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace skiff
