@@ -10,6 +10,7 @@
 #include <set>
 #include <string_view>
 
+#include "framework/analysis/argument_places.h"
 #include "framework/analysis/memory_report.h"
 #include "framework/base/error.h"
 #include "framework/base/steady_seconds.h"
@@ -62,6 +63,8 @@ PreparedPlan::PreparedPlan(Segment segment, const Inputs& inputs)
       shapes_(plan_, inputs.counts),
       state_{.device = {plan_.place, link_ == nullptr ? nullptr : link_->stream().handle()},
              .seed = inputs.program->seed} {
+  // A pass that breaks this would have a kernel touch memory that it can't.
+  if (link_ != nullptr) CheckPlaces(plan_);
   std::vector<PreparedKernel> kernels =
       PrepareKernels(Selection(inputs.forced_kernels, inputs.tuner, inputs.rows_vary), &plan_);
   statistics_->kernels += static_cast<int64_t>(kernels.size());

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "framework/analysis/argument_places.h"
 #include "framework/base/error.h"
-#include "framework/op/host_slots.h"
 
 namespace skiff {
 namespace {
@@ -62,25 +62,8 @@ class Placement {
     return context_.registry.FindKernel(ContextOf(plan_, instruction)) != nullptr;
   }
 
-  // Returns the places of the arguments of an instruction.
-  std::vector<Place> PlacesOf(const Instruction& instruction, const std::vector<SlotDef>& slots,
-                              bool is_input) const {
-    const size_t count = is_input ? instruction.inputs.size() : instruction.outputs.size();
-    std::vector<Place> places;
-    if (instruction.kind == InstructionKind::kOp) {
-      for (const SlotDef& slot : slots) {
-        const std::vector<std::string>& names =
-            is_input ? instruction.op->Input(slot.name) : instruction.op->Output(slot.name);
-        places.insert(places.end(), names.size(),
-                      PlaceOfSlot(*instruction.def, *instruction.op, slot.name, instruction.place));
-      }
-    }
-    places.resize(count, instruction.place);
-    return places;
-  }
-
   void MoveInputs(Instruction* instruction) {
-    const std::vector<Place> places = PlacesOf(*instruction, instruction->def->inputs, true);
+    const std::vector<Place> places = InputPlaces(*instruction);
     for (size_t i = 0; i < places.size(); ++i) {
       ValueId& input = instruction->inputs[i];
       if (input) NoteCurrent(input);
@@ -97,7 +80,7 @@ class Placement {
   std::vector<Instruction> PlaceOutputs(Instruction* instruction) {
     std::vector<Instruction> after;
     std::vector<ValueId> written;
-    const std::vector<Place> places = PlacesOf(*instruction, instruction->def->outputs, false);
+    const std::vector<Place> places = OutputPlaces(*instruction);
     for (size_t i = 0; i < places.size(); ++i) {
       const ValueId output = instruction->outputs[i];
       if (!output || plan_[output].meta.is_array) continue;
