@@ -1,0 +1,66 @@
+// Lengths that attention refuses on a device. Skipped if there is none.
+#include <gtest/gtest.h>
+
+#ifdef WITH_CUDA
+
+#include <cuda_runtime.h>
+
+#include <string>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/op/registry.h"
+#include "operators/nn/nn_ops.h"
+#include "tests/harness/array_tensor.h"
+#include "tests/harness/case_op.h"
+#include "tests/harness/prepared_op.h"
+
+namespace skiff::harness {
+namespace {
+
+// Runs attention to 7 keys; returns the message of its Error, empty if there is none.
+std::string ErrorOf(const std::vector<double>& lengths, int64_t queries, Place place) {
+  OpRegistry registry;
+  RegisterNnOps(registry);
+  const OpCase attention{.name = "lengths",
+                         .type = "multihead_attention",
+                         .inputs = {{"Query", {Uniform({3, queries, 4}, 1)}},
+                                    {"Key", {Uniform({3, 7, 4}, 2)}},
+                                    {"Value", {Uniform({3, 7, 4}, 3)}},
+                                    {"KeyLengths", {Values({3}, lengths, DType::kInt64)}}},
+                         .outputs = {{"Out", 1}, {"RowMax", 1}, {"RowSum", 1}, {"DropoutKey", 1}}};
+  const Op op = MakeOp(attention);
+  const NamedTensors inputs = MakeInputs(attention, DType::kFloat32);
+  PreparedOp prepared(registry, op, inputs, {.place = place});
+  prepared.Load(inputs, 0xFF);
+  try {
+    prepared.Run();
+    prepared.Wait();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(AttentionOnCuda, RefusesTheLengthsThatTheCpuRefuses) {
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "no device";
+  // Of several, the first one is named. Without queries there is still a look at the lengths.
+  for (const std::vector<double>& lengths :
+       {std::vector<double>{0, 7, 3}, {0, 8, 3}, {7, 7, -1}, {1, -5, 9}}) {
+    for (const int64_t queries : {2, 0}) {
+      EXPECT_EQ(ErrorOf(lengths, queries, Place::Cuda()), ErrorOf(lengths, queries, Place::Cpu()));
+    }
+  }
+  EXPECT_EQ(ErrorOf({0, 7, 8}, 2, Place::Cuda()),
+            "multihead_attention: KeyLengths[2] is 8, expected 0 to the 7 keys");
+}
+
+}  // namespace
+}  // namespace skiff::harness
+
+#else
+
+TEST(AttentionOnCuda, IsBuilt) { GTEST_SKIP() << "built without CUDA"; }
+
+#endif
