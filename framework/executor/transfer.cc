@@ -15,6 +15,8 @@ class Transfer final : public Kernel {
     SKIFF_ENFORCE(from.byte_count() == to.byte_count() && from.layout() == to.layout(),
                   kFailedPrecondition, "a copy from ", from.place(), " to ", to.place(), " of ",
                   from.shape(), " to ", to.shape(), ": expected equal bytes");
+    // A rank table has one that its kernel has set.
+    to.ShareLoD(from.shared_lod());
     if (from.byte_count() == 0) return;
     link_.stream().Copy(to.raw_data(), to.place(), from.raw_data(), from.place(),
                         static_cast<size_t>(from.byte_count()));

@@ -59,6 +59,11 @@ class Placement {
     };
     if (std::ranges::any_of(instruction.inputs, is_of_host)) return false;
     if (std::ranges::any_of(instruction.outputs, is_of_host)) return false;
+    // Only the kernel knows the LoD.
+    const auto has_unknown_lod = [&](ValueId value) {
+      return value && plan_[value].meta.lod_level > 0 && plan_[value].meta.lod == nullptr;
+    };
+    if (std::ranges::any_of(instruction.outputs, has_unknown_lod)) return false;
     return context_.registry.FindKernel(ContextOf(plan_, instruction)) != nullptr;
   }
 

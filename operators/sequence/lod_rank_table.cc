@@ -40,6 +40,8 @@ void RegisterLodRankTable(OpRegistry& registry) {
   def.infer = Infer;
   def.no_gradient_reason = "the result doesn't depend on the elements of X";
   def.kernel_dtype_slot = "Out";
+  // The host reads the LoD that the kernel gives to the table.
+  def.is_on_host = true;
   registry.Add(std::move(def));
   registry.AddCpuKernels<int64_t>("lod_rank_table", []<typename T>(PrepareContext& context) {
     return MakeRowsKernel([x = context.InputIndex("X"), out = context.OutputIndex("Out"),
