@@ -55,6 +55,8 @@ void AddArgsortCases(CaseList& cases) {
   AddBoth(cases, "middle_axis", {2, 5, 3}, 1);
   AddBoth(cases, "vector", {19});
   AddBoth(cases, "long_vector", {1001});
+  // On a device, beyond what a block sorts.
+  cases.push_back(CaseOf("longer_vector", Distinct({1030}, 17), -1, false));
   AddBoth(cases, "scalar", {});
   AddBoth(cases, "no_rows", {0, 5});
   AddBoth(cases, "rows_of_nothing", {5, 0});
