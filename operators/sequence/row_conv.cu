@@ -68,11 +68,13 @@ class RowConvolution {
  public:
   explicit RowConvolution(const PrepareContext& context)
       : width_(context.Input("Filter").shape[1]),
-        context_(context.Input("Filter").shape[0]),
-        x_(context.InputIndex("X")) {
+        x_(context.InputIndex("X")),
+        filter_(context.InputIndex("Filter")) {
     if (context.Input("X").lod_level > 0) level_ = SendLevel(context, "X");
   }
 
+  // The rows of Filter may be fewer than it was prepared for, too.
+  int64_t ContextRows(const KernelContext& run) const { return run.input(filter_).shape()[0]; }
   int64_t Rows(const KernelContext& run) const {
     const Shape& x = run.input(x_).shape();
     return x.element_count(0, x.rank() - 1);
@@ -83,23 +85,24 @@ class RowConvolution {
   }
 
   template <typename T>
-  void Convolve(const KernelContext& run, int64_t direction, const T* from, const T* filter,
-                T* to) const {
+  void Convolve(const KernelContext& run, int64_t direction, const T* from, T* to) const {
     const int64_t rows = Rows(run);
     if (rows == 0 || width_ == 0) return;
     const RowThreads threads(rows, width_);
     ConvolveRows<T><<<threads.blocks, kCudaThreads, 0, StreamOf(run)>>>(
-        Send(run), direction, from, filter, rows, width_, context_, threads.of_row, to);
+        Send(run), direction, from, run.input(filter_).data<T>(), rows, width_, ContextRows(run),
+        threads.of_row, to);
     CheckLaunch("row_conv");
   }
 
   template <typename T>
   void Sum(const KernelContext& run, const T* gradient, T* to) const {
     const int64_t rows = Rows(run);
-    if (width_ == 0 || context_ == 0) return;
-    if (rows == 0) return ClearOnDevice(run, to, context_ * width_ * int64_t{sizeof(T)});
+    const int64_t context = ContextRows(run);
+    if (width_ == 0 || context == 0) return;
+    if (rows == 0) return ClearOnDevice(run, to, context * width_ * int64_t{sizeof(T)});
     const dim3 blocks(static_cast<unsigned>((width_ + kSumColumns - 1) / kSumColumns),
-                      static_cast<unsigned>(context_));
+                      static_cast<unsigned>(context));
     FilterGradient<T><<<blocks, SumThreads(rows), 0, StreamOf(run)>>>(
         Send(run), run.input(x_).data<T>(), gradient, rows, width_, to);
     CheckLaunch("row_conv_grad");
@@ -107,31 +110,28 @@ class RowConvolution {
 
  private:
   int64_t width_;
-  int64_t context_;  // rows
   int x_;
+  int filter_;
   std::shared_ptr<CudaLevel> level_;
 };
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   return MakeRowsKernel([convolution = RowConvolution(context), x = context.InputIndex("X"),
-                         filter = context.InputIndex("Filter"),
                          out = context.OutputIndex("Out")](const KernelContext& run) {
-    convolution.Convolve(run, 1, run.input(x).data<T>(), run.input(filter).data<T>(),
-                         run.output(out).data<T>());
+    convolution.Convolve(run, 1, run.input(x).data<T>(), run.output(out).data<T>());
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   return MakeRowsKernel(
-      [convolution = RowConvolution(context), filter = context.InputIndex("Filter"),
-       out_grad = context.InputIndex("Out@GRAD"), x_grad = context.OutputIndex("X@GRAD"),
+      [convolution = RowConvolution(context), out_grad = context.InputIndex("Out@GRAD"),
+       x_grad = context.OutputIndex("X@GRAD"),
        filter_grad = context.OutputIndex("Filter@GRAD")](const KernelContext& run) {
         const T* gradient = run.input(out_grad).data<T>();
         if (x_grad >= 0) {
-          convolution.Convolve(run, -1, gradient, run.input(filter).data<T>(),
-                               run.output(x_grad).data<T>());
+          convolution.Convolve(run, -1, gradient, run.output(x_grad).data<T>());
         }
         if (filter_grad >= 0) convolution.Sum(run, gradient, run.output(filter_grad).data<T>());
       });
