@@ -17,17 +17,10 @@
 #include "operators/common/reduce.h"
 #include "operators/sequence/kernels/gru_cell.h"
 #include "operators/sequence/kernels/gru_weights.h"
+#include "operators/sequence/kernels/numbered_activation.h"
 
 namespace skiff {
 namespace {
-
-// Returns the activation that an int attribute numbers.
-RecurrentActivation NumberedActivation(const OpContext& context, std::string_view attribute) {
-  static constexpr RecurrentActivation kActivations[] = {
-      RecurrentActivation::kIdentity, RecurrentActivation::kSigmoid, RecurrentActivation::kTanh,
-      RecurrentActivation::kRelu};
-  return kActivations[context.IntAttr(attribute)];
-}
 
 // Checks the arguments that the op and its gradient have in common.
 void CheckArguments(const OpContext& context) {

@@ -18,24 +18,11 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
+#include "operators/sequence/kernels/sequence_pooling.h"
 #include "operators/sequence/kernels/sequence_rows.h"
 
 namespace skiff {
 namespace {
-
-enum class Pooling { kSum, kAverage, kSqrt, kMax, kFirst, kLast };
-
-Pooling PoolingOf(const OpContext& context) {
-  static const std::pair<const char*, Pooling> kNames[] = {
-      {"SUM", Pooling::kSum}, {"AVERAGE", Pooling::kAverage}, {"SQRT", Pooling::kSqrt},
-      {"MAX", Pooling::kMax}, {"FIRST", Pooling::kFirst},     {"LAST", Pooling::kLast}};
-  const auto& name = context.Attr<std::string>("pooltype");
-  for (const auto& [known, pooling] : kNames) {
-    if (name == known) return pooling;
-  }
-  Throw(ErrorCode::kInvalidArgument, context.op().type, ": pooltype = \"", name,
-        "\", expected AVERAGE, SUM, SQRT, MAX, FIRST or LAST");
-}
 
 // The factor of a sum over `rows` rows.
 template <typename T>

@@ -73,7 +73,7 @@ class TimeSteps {
   template <typename Body>
   void ForEach(const Body& body) const {
     Step step{0, sequence_count(), 0};
-    for (; step.time < longest(); ++step.time) {
+    for (; longest() > step.time; ++step.time) {
       while (Length(step.count - 1) <= step.time) --step.count;
       body(step);
       step.first += step.count;

@@ -244,6 +244,8 @@ void AddAttentionDecoderCases(CaseList& cases) {
                          {.cell = "lstm", .forget_bias = 1.5, .has_bias = has_bias}, small, words,
                          tokens));
   }
+  // More columns than a block of threads takes at once, and more tokens than it has warps.
+  cases.push_back(Case("wider", {}, {.hidden = 2, .width = 300, .key_width = 270}, {1, 2}, {9, 2}));
   cases.push_back(Case("unequal", {}, small, {1, 60, 9}, {40, 2, 7}));
   for (const auto& [cell, score] : {std::pair("gru", "additive"), {"lstm", "dot"}}) {
     std::vector<int64_t> lengths, source_lengths;

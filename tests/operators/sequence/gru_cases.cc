@@ -113,6 +113,12 @@ void AddGruCases(CaseList& cases) {
   cases.push_back(Case("wide", {}, 19, [](int64_t width) {
     return Ragged(Uniform({40, width}, 1), std::vector<int64_t>(20, 2));
   }));
+  // The later steps have less than half of the sequences.
+  cases.push_back(Case("many_sequences", {.has_start = true}, 2, [](int64_t width) {
+    std::vector<int64_t> lengths(70, 1);
+    for (size_t i = 0; i < lengths.size(); i += 3) lengths[i] = 2;
+    return Ragged(Uniform({94, width}, 1), lengths);
+  }));
   cases.push_back(Case("benchmark", {}, 256, [](int64_t width) {
     std::vector<int64_t> lengths;
     int64_t rows = 0;

@@ -33,6 +33,10 @@ void AddSequenceReverseCases(CaseList& cases) {
   cases.push_back(Case(Ragged(Integers({5}, 3, -9, 9), {2, 3})));
   cases.back().name = "int64";
   cases.back().gradients.clear();
+  // More columns than a block of threads takes at once.
+  cases.push_back(Case(Ragged(Uniform({3, 1030}, 4), {2, 1})));
+  cases.back().name = "wide";
+  cases.back().gradients.clear();
 }
 
 }  // namespace skiff::harness

@@ -44,6 +44,10 @@ void AddSequenceSoftmaxCases(CaseList& cases) {
   // Exponentials of the numbers themselves would overflow.
   cases.push_back(Case(Ragged(Values({4, 1}, {1000, 1001, -2000, 1000}), {2, 2})));
   cases.back().name = "large_numbers";
+  // More offsets than a launch takes to a device.
+  cases.push_back(Case(Ragged(Uniform({350, 1}, 4), std::vector<int64_t>(350, 1))));
+  cases.back().name = "many_sequences";
+  cases.back().gradients.clear();
 }
 
 }  // namespace skiff::harness

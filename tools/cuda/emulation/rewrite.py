@@ -17,6 +17,7 @@ STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"|(?<![0-9a-fA-F])\'(?:[^\'\\\n]|\\.)+\'
 SHARED = re.compile(r"\b(extern\s+)?__shared__\b([^;=]*);")
 DECLARED = re.compile(r"^(?P<type>.*?[\s&*>])(?P<name>\w+)\s*(?P<dims>(?:\[.*\])?)\s*$", re.S)
 OPEN, CLOSE = "([{", ")]}"
+MAX_NAME = 1000  # characters of a kernel's name with namespaces
 
 
 def line_of(text, at):
@@ -59,8 +60,10 @@ def kernel_start(text, end):
             depth += {">": 1, "<": -1}.get(text[at], 0)
             if depth == 0:
                 break
-    name = re.search(r"(?:::\s*)?(?:\w+\s*::\s*)*(?:template\s+)?\w+\s*$", text[:at])
-    return name.start() if name else end
+    # Only the end of the text is searched, or it would take seconds for each launch.
+    begin = max(0, at - MAX_NAME)
+    name = re.search(r"(?:::\s*)?(?:\w+\s*::\s*)*(?:template\s+)?\w+\s*$", text[begin:at])
+    return begin + name.start() if name else end
 
 
 def closing(text, opened):

@@ -1,0 +1,52 @@
+// CUDA kernels of lod_reset: copies. Offsets that are data are for the host.
+#include <memory>
+
+#include "framework/op/registry.h"
+#include "operators/sequence/kernels/cuda_sequences.cuh"
+
+namespace skiff {
+namespace {
+
+std::unique_ptr<Kernel> Prepare(int from, int to) {
+  return MakeRowsKernel([=](const KernelContext& run) {
+    CopyOnDevice(run, run.input(from).raw_data(), run.output(to).byte_count(),
+                 run.output(to).raw_data());
+  });
+}
+
+template <typename T>
+void AddResetKernel(OpRegistry& registry) {
+  registry.AddKernel("lod_reset",
+                     {.name = "cuda",
+                      .place = PlaceKind::kCuda,
+                      .dtype = kDTypeOf<T>,
+                      .prepare =
+                          [](PrepareContext& context) {
+                            return Prepare(context.InputIndex("X"), context.OutputIndex("Out"));
+                          },
+                      .accepts =
+                          [](const OpContext& context) {
+                            return !context.HasInput("Y") || context.Input("Y").lod_level > 0;
+                          }});
+}
+
+template <typename T>
+void AddKernels(OpRegistry& registry) {
+  AddCudaKernel<T>(registry, "lod_reset_grad",
+                   [](PrepareContext& context) -> std::unique_ptr<Kernel> {
+                     return Prepare(context.InputIndex("Out@GRAD"), context.OutputIndex("X@GRAD"));
+                   });
+}
+
+}  // namespace
+
+void RegisterLodResetCuda(OpRegistry& registry) {
+  AddResetKernel<float>(registry);
+  AddResetKernel<double>(registry);
+  AddResetKernel<int32_t>(registry);
+  AddResetKernel<int64_t>(registry);
+  AddKernels<float>(registry);
+  AddKernels<double>(registry);
+}
+
+}  // namespace skiff

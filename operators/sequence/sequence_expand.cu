@@ -1,0 +1,78 @@
+// CUDA kernels of sequence_expand; sequence_expand.cc has the formula.
+#include <memory>
+
+#include "framework/op/registry.h"
+#include "operators/sequence/kernels/cuda_row_repeats.cuh"
+#include "operators/sequence/kernels/sequence_rows.h"
+
+namespace skiff {
+namespace {
+
+// The groups of rows of X that a run repeats.
+class ExpandedRows {
+ public:
+  explicit ExpandedRows(const PrepareContext& context)
+      : x_(context.InputIndex("X")),
+        y_(context.InputIndex("Y")),
+        level_(LevelOf(context)),
+        repeats_(std::make_shared<CudaRepeats>(
+            context, static_cast<int64_t>((*context.InputLoD("Y"))[level_].size()) - 1)) {}
+
+  RepeatGroups Send(const KernelContext& run) const {
+    const LoD& sequences = run.input(x_).lod();
+    return repeats_->Send(run, run.input(y_).lod()[level_],
+                          sequences.empty() ? nullptr : &sequences[0]);
+  }
+
+ private:
+  static size_t LevelOf(const OpContext& context) {
+    const int64_t level = context.IntAttr("ref_level");
+    return static_cast<size_t>(level < 0 ? context.Input("Y").lod_level - 1 : level);
+  }
+
+  int x_;
+  int y_;
+  size_t level_;
+  std::shared_ptr<CudaRepeats> repeats_;
+};
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  return MakeRowsKernel(
+      [expanded = ExpandedRows(context), row_bytes = RowWidth(context, "X") * int64_t{sizeof(T)},
+       x = context.InputIndex("X"), out = context.OutputIndex("Out")](const KernelContext& run) {
+        RepeatRows(run, expanded.Send(run), row_bytes, run.input(x), &run.output(out));
+      });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  return MakeRowsKernel([expanded = ExpandedRows(context), width = RowWidth(context, "X"),
+                         out_grad = context.InputIndex("Out@GRAD"),
+                         x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
+    SumRepeats<T>(run, expanded.Send(run), width, run.input(out_grad), &run.output(x_grad));
+  });
+}
+
+template <typename T>
+void AddForwardKernel(OpRegistry& registry) {
+  AddCudaKernel<T>(registry, "sequence_expand", Prepare<T>);
+}
+
+template <typename T>
+void AddGradKernel(OpRegistry& registry) {
+  AddCudaKernel<T>(registry, "sequence_expand_grad", PrepareGrad<T>);
+}
+
+}  // namespace
+
+void RegisterSequenceExpandCuda(OpRegistry& registry) {
+  AddForwardKernel<float>(registry);
+  AddForwardKernel<double>(registry);
+  AddForwardKernel<int32_t>(registry);
+  AddForwardKernel<int64_t>(registry);
+  AddGradKernel<float>(registry);
+  AddGradKernel<double>(registry);
+}
+
+}  // namespace skiff

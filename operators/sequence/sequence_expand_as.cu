@@ -1,0 +1,57 @@
+// CUDA kernels of sequence_expand_as; sequence_expand_as.cc has the formula.
+#include <memory>
+
+#include "framework/op/registry.h"
+#include "operators/sequence/kernels/cuda_row_repeats.cuh"
+#include "operators/sequence/kernels/sequence_rows.h"
+
+namespace skiff {
+namespace {
+
+std::shared_ptr<CudaRepeats> RepeatsOf(const PrepareContext& context) {
+  return std::make_shared<CudaRepeats>(context, SequenceCount(context, "Y"));
+}
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  return MakeRowsKernel([repeats = RepeatsOf(context),
+                         row_bytes = RowWidth(context, "X") * int64_t{sizeof(T)},
+                         x = context.InputIndex("X"), y = context.InputIndex("Y"),
+                         out = context.OutputIndex("Out")](const KernelContext& run) {
+    RepeatRows(run, repeats->Send(run, run.input(y).lod()[0], nullptr), row_bytes, run.input(x),
+               &run.output(out));
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  return MakeRowsKernel([repeats = RepeatsOf(context), width = RowWidth(context, "X"),
+                         y = context.InputIndex("Y"), out_grad = context.InputIndex("Out@GRAD"),
+                         x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
+    SumRepeats<T>(run, repeats->Send(run, run.input(y).lod()[0], nullptr), width,
+                  run.input(out_grad), &run.output(x_grad));
+  });
+}
+
+template <typename T>
+void AddForwardKernel(OpRegistry& registry) {
+  AddCudaKernel<T>(registry, "sequence_expand_as", Prepare<T>);
+}
+
+template <typename T>
+void AddGradKernel(OpRegistry& registry) {
+  AddCudaKernel<T>(registry, "sequence_expand_as_grad", PrepareGrad<T>);
+}
+
+}  // namespace
+
+void RegisterSequenceExpandAsCuda(OpRegistry& registry) {
+  AddForwardKernel<float>(registry);
+  AddForwardKernel<double>(registry);
+  AddForwardKernel<int32_t>(registry);
+  AddForwardKernel<int64_t>(registry);
+  AddGradKernel<float>(registry);
+  AddGradKernel<double>(registry);
+}
+
+}  // namespace skiff
