@@ -317,6 +317,20 @@ OpCase PaddingAloneCase(const std::string& kind, double nothing) {
   return op_case;
 }
 
+// The same for windows of 36 pixels that end before the image or begin behind it.
+OpCase LargePaddingAloneCase(const std::string& kind, double nothing) {
+  OpCase op_case = PaddingAloneCase(kind, nothing);
+  op_case.name = kind + "_large_window_on_padding_alone";
+  op_case.inputs = {{"X", {Distinct({1, 2, 6, 6}, 4)}}};
+  op_case.attrs["ksize"] = Ints{6, 6};
+  op_case.attrs["strides"] = Ints{20, 20};
+  op_case.attrs["paddings"] = Ints{14, 14};
+  op_case.reference = [nothing](const Arrays&) {
+    return Arrays{{"Out", {Values({1, 2, 2, 2}, std::vector<double>(8, nothing))}}};
+  };
+  return op_case;
+}
+
 }  // namespace
 
 void AddPool2dCases(CaseList& cases) {
@@ -340,9 +354,11 @@ void AddPool2dCases(CaseList& cases) {
   cases.push_back(NanCase(with_nan, "max"));
   cases.push_back(NanGradientCase());
   cases.push_back(TiesCase());
-  cases.push_back(
-      PaddingAloneCase("max", static_cast<double>(std::numeric_limits<float>::lowest())));
+  const auto lowest = static_cast<double>(std::numeric_limits<float>::lowest());
+  cases.push_back(PaddingAloneCase("max", lowest));
   cases.push_back(PaddingAloneCase("avg", 0));
+  cases.push_back(LargePaddingAloneCase("max", lowest));
+  cases.push_back(LargePaddingAloneCase("avg", 0));
 }
 
 }  // namespace skiff::harness
