@@ -43,9 +43,10 @@ if (($# == 0)); then
   if has_nvcc; then
     emulated=("${flags[@]}" --config=opt --config=cuda_emulated --build_tests_only //tests/...)
     suites+=(--then "${emulated[@]}" "--test_tag_filters=cuda,cuda_emulated")
-    # Without the cases that take long: update_cuda_test has shorter lists.
+    # Without the cases that take long: there are shorter ones of each kernel.
+    long='*list*:*threads*:*several*:*many*:*long*:*wide*:*tiles*:*blocks*:*unequal*:Models/*'
     for seed in 2 3; do
-      suites+=(--then "${emulated[@]}" --test_tag_filters=cuda --test_filter=-*list*:*threads*
+      suites+=(--then "${emulated[@]}" --test_tag_filters=cuda "--test_filter=-$long"
         "--test_env=SKIFF_CUDA_EMULATION=seed=$seed")
     done
   fi
