@@ -20,7 +20,8 @@ file names. Explicit calls instead of static initializers: a static library
 doesn't lose them, and a program registers only the families it links.
 
 Code that ops share is in operators/<family>/kernels/: all headers, and all
-sources that define no op.
+sources that define no op. Sources named cuda_*.cc are for .cu files alone, and
+aren't linked without CUDA.
 """
 
 load("//tools:cuda.bzl", "cuda_library", "cuda_link", "if_cuda")
@@ -92,6 +93,10 @@ def op_family(name, deps = [], cuda_deps = [], copts = [], cuda_copts = [], visi
     sources = native.glob(["*.cc"], allow_empty = True)
     cuda_sources = native.glob(["*.cu"], allow_empty = True)
     headers = native.glob(["kernels/*.h"], allow_empty = True)
+
+    # Host code that only .cu files call. It is linked after them: a linker takes
+    # from an archive what is missing when it comes to it.
+    cuda_host_sources = native.glob(["kernels/cuda_*.cc"], allow_empty = True)
     functions = {f: "Register" + camel_case(op) for f, op in _ops(sources).items()}
     cuda_functions = {f: "Register%sCuda" % camel_case(op) for f, op in _ops(cuda_sources).items()}
     family_function = "Register%sOps" % camel_case(name)
@@ -142,6 +147,16 @@ def op_family(name, deps = [], cuda_deps = [], copts = [], cuda_copts = [], visi
             name = name + "_linked_cuda",
             deps = [":%s_cuda" % name],
         )
+        if cuda_host_sources:
+            native.cc_library(
+                name = name + "_cuda_host",
+                srcs = cuda_host_sources,
+                hdrs = headers,
+                copts = copts,
+                tags = ["manual"],
+                deps = framework + ["//tools/pch:operator"] + deps,
+            )
+            cuda_deps = cuda_deps + [":%s_cuda_host" % name]
         cuda_library(
             name = name + "_cuda",
             srcs = cuda_sources,
@@ -161,7 +176,7 @@ def op_family(name, deps = [], cuda_deps = [], copts = [], cuda_copts = [], visi
     # compile action.
     native.cc_library(
         name = name,
-        srcs = sources + native.glob(["kernels/*.cc"], allow_empty = True) + [":" + generated + "_cc"] + cuda_registration,
+        srcs = sources + native.glob(["kernels/*.cc"], exclude = cuda_host_sources, allow_empty = True) + [":" + generated + "_cc"] + cuda_registration,
         hdrs = headers + [":" + generated + "_h"],
         copts = copts,
         visibility = visibility,
