@@ -35,9 +35,7 @@ PassList<Kind> Select(const std::vector<std::string>& all, const std::vector<std
   PassList<Kind> passes;
   for (const std::string& name : all) {
     const bool wanted = Contains(defaults, name) || Contains(asked, name);
-    if (!wanted) continue;
-    auto pass = make(name);
-    if (pass->is_required() || !Contains(options.skip, name)) passes.push_back(std::move(pass));
+    if (wanted && !Contains(options.skip, name)) passes.push_back(make(name));
   }
   passes.insert(passes.end(), own.begin(), own.end());
   std::vector<std::string_view> names;
@@ -59,6 +57,9 @@ void CheckAfter(const PassReport& report, const Plan& plan) {
 }
 #endif
 
+bool IsRequired(const ProgramPass&, const Program&) { return false; }
+bool IsRequired(const PlanPass& pass, const Plan& plan) { return pass.IsRequiredBy(plan); }
+
 template <typename Kind, typename Context, typename Subject>
 std::vector<PassReport> RunPasses(
     const PassList<Kind>& passes, const Context& context, Subject* subject, int32_t limit,
@@ -67,7 +68,7 @@ std::vector<PassReport> RunPasses(
   for (const std::shared_ptr<const Kind>& pass : passes) {
     // For bisection: with a wrong result, the smallest limit that shows it names the pass.
     const bool is_past = limit >= 0 && static_cast<int32_t>(reports.size()) >= limit;
-    if (is_past && !pass->is_required()) continue;
+    if (is_past && !IsRequired(*pass, *subject)) continue;
     PassReport report = pass->Apply(context, subject);
     report.pass = std::string(pass->name());
 #ifndef NDEBUG
@@ -128,8 +129,12 @@ std::vector<PassReport> RunPlanPasses(const PassContext& context, Plan* plan,
                                       const PipelineOptions& options) {
   CheckNames(options);
   MarkNamedValues(context.memory, plan);
+  PipelineOptions possible = options;
+  std::erase_if(possible.skip, [&](const std::string& name) {
+    return Contains(PlanPassNames(), name) && MakePlanPass(name)->IsRequiredBy(*plan);
+  });
   return RunPasses(
-      Select(PlanPassNames(), DefaultPlanPasses(), MakePlanPass, options.plan_passes, options),
+      Select(PlanPassNames(), DefaultPlanPasses(), MakePlanPass, options.plan_passes, possible),
       context, plan, options.pass_limit, options.plan_observer);
 }
 

@@ -33,8 +33,6 @@ class Pass {
   // Returns the name of the pass that finishes what this one begins, or "". A request for this
   // pass (PipelineOptions::also) gets both.
   virtual std::string_view needs() const { return {}; }
-  // Returns whether programs don't run without the pass: it can't be left out.
-  virtual bool is_required() const { return false; }
   // Returns how far the pass may move a result, relative to the root mean square of its tensor; a
   // gradient counts as no less than 1/100 of the largest one. A pass that changes kernels rounds
   // sums in another order; every other pass returns 0 and changes no bit.
@@ -52,17 +50,19 @@ class PlanPass : public Pass {
  public:
   // Rewrites the plan and returns what it did. The caller sets PassReport::pass.
   virtual PassReport Apply(const PassContext& context, Plan* plan) const = 0;
+  // Returns whether the plan can't run without the pass, which then can't be left out.
+  virtual bool IsRequiredBy(const Plan& /*plan*/) const { return false; }
 };
 
 struct PipelineOptions {
-  std::vector<std::string> skip;  // names of passes to leave out, unless they are required
+  std::vector<std::string> skip;  // names of passes to leave out, unless a plan requires them
   // Names of passes that run only on request. They and the passes that they need run where
   // default_pipelines.txt has them. `skip` wins.
   std::vector<std::string> also;
   // Passes of the caller's own. They run after the others.
   std::vector<std::shared_ptr<const ProgramPass>> program_passes;
   std::vector<std::shared_ptr<const PlanPass>> plan_passes;
-  // Of each kind, run only the first so many passes, and required ones; -1: all.
+  // Of each kind, run only the first so many passes, and those that a plan requires; -1: all.
   int32_t pass_limit = -1;
   // Called after each pass that ran, with what it left; see dump_passes.h.
   std::function<void(const PassReport&, const Program&)> program_observer;

@@ -21,7 +21,7 @@ class PlacementPass final : public PlanPass {
  public:
   std::string_view name() const override { return "placement"; }
   // Feeds are on the CPU, and not every op has a kernel for the device.
-  bool is_required() const override { return true; }
+  bool IsRequiredBy(const Plan& plan) const override { return !plan.place.is_cpu(); }
   // `changes`: instructions that run on the CPU, and copies between places.
   PassReport Apply(const PassContext& context, Plan* plan) const override;
 };

@@ -26,10 +26,10 @@ namespace {
 
 // The factor of a sum over `rows` rows.
 template <typename T>
-T SumFactor(Pooling pooling, int64_t rows) {
+T SumFactor(SequencePooling pooling, int64_t rows) {
   const auto n = static_cast<T>(rows);
-  if (pooling == Pooling::kAverage) return 1 / n;
-  return pooling == Pooling::kSqrt ? 1 / std::sqrt(n) : T{1};
+  if (pooling == SequencePooling::kAverage) return 1 / n;
+  return pooling == SequencePooling::kSqrt ? 1 / std::sqrt(n) : T{1};
 }
 
 Shape PooledShape(const OpContext& context) {
@@ -43,7 +43,7 @@ Shape PooledShape(const OpContext& context) {
 // Only MAX has places to remember.
 Shape PlacesShape(const OpContext& context) {
   Shape shape = PooledShape(context);
-  if (PoolingOf(context) != Pooling::kMax) shape[0] = 0;
+  if (PoolingOf(context) != SequencePooling::kMax) shape[0] = 0;
   return shape;
 }
 
@@ -60,13 +60,13 @@ void Infer(OpContext& context) {
 
 void InferGrad(OpContext& context) {
   CheckInputLike(context, "Out@GRAD", PooledShape(context), context.Input("X").dtype);
-  if (PoolingOf(context) == Pooling::kMax || context.HasInput("MaxIndex"))
+  if (PoolingOf(context) == SequencePooling::kMax || context.HasInput("MaxIndex"))
     CheckInputLike(context, "MaxIndex", PlacesShape(context), DType::kInt32);
   context.SetOutputLike("X@GRAD", "X");
 }
 
 template <typename T>
-void SumRows(Pooling pooling, const T* x, const RowRange& rows, int64_t width, T* out) {
+void SumRows(SequencePooling pooling, const T* x, const RowRange& rows, int64_t width, T* out) {
   std::copy_n(x + rows.begin * width, width, out);
   for (int64_t row = rows.begin + 1; row < rows.end; ++row) {
     for (int64_t i = 0; i < width; ++i) out[i] += x[row * width + i];
@@ -100,7 +100,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
     const SequenceRows sequences(run.input(x));
     const T* from = run.input(x).data<T>();
     T* to = run.output(out).data<T>();
-    int32_t* places = pooling == Pooling::kMax && max_index >= 0
+    int32_t* places = pooling == SequencePooling::kMax && max_index >= 0
                           ? run.output(max_index).data<int32_t>()
                           : nullptr;
     const int64_t grain = SequenceGrain(sequences.size(), run.input(x).element_count());
@@ -112,10 +112,10 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
         if (rows.count() == 0) {
           std::fill_n(result, width, pad_value);
           if (places != nullptr) std::fill_n(result_places, width, -1);
-        } else if (pooling == Pooling::kMax) {
+        } else if (pooling == SequencePooling::kMax) {
           LargestOfRows(from, rows, width, result, result_places);
-        } else if (pooling == Pooling::kFirst || pooling == Pooling::kLast) {
-          const int64_t row = pooling == Pooling::kFirst ? rows.begin : rows.end - 1;
+        } else if (pooling == SequencePooling::kFirst || pooling == SequencePooling::kLast) {
+          const int64_t row = pooling == SequencePooling::kFirst ? rows.begin : rows.end - 1;
           std::copy_n(from + row * width, width, result);
         } else {
           SumRows(pooling, from, rows, width, result);
@@ -140,9 +140,9 @@ void CheckPlaces(const SequenceRows& sequences, const int32_t* places, int64_t w
 
 // Writes the gradient of a sequence's rows, given that of its result.
 template <typename T>
-void PoolGradient(Pooling pooling, const T* gradient, const int32_t* places, const RowRange& rows,
-                  int64_t width, T* to) {
-  if (pooling == Pooling::kMax) {
+void PoolGradient(SequencePooling pooling, const T* gradient, const int32_t* places,
+                  const RowRange& rows, int64_t width, T* to) {
+  if (pooling == SequencePooling::kMax) {
     std::fill_n(to + rows.begin * width, rows.count() * width, T{0});
     for (int64_t i = 0; i < width; ++i) {
       // Checked again: another thread may have changed a feed.
@@ -151,9 +151,9 @@ void PoolGradient(Pooling pooling, const T* gradient, const int32_t* places, con
     }
     return;
   }
-  if (pooling == Pooling::kFirst || pooling == Pooling::kLast) {
+  if (pooling == SequencePooling::kFirst || pooling == SequencePooling::kLast) {
     std::fill_n(to + rows.begin * width, rows.count() * width, T{0});
-    const int64_t row = pooling == Pooling::kFirst ? rows.begin : rows.end - 1;
+    const int64_t row = pooling == SequencePooling::kFirst ? rows.begin : rows.end - 1;
     std::copy_n(gradient, width, to + row * width);
     return;
   }
@@ -172,7 +172,7 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
     const SequenceRows sequences(run.input(x));
     const T* from = run.input(out_grad).data<T>();
     const int32_t* places =
-        pooling == Pooling::kMax ? run.input(max_index).data<int32_t>() : nullptr;
+        pooling == SequencePooling::kMax ? run.input(max_index).data<int32_t>() : nullptr;
     T* to = run.output(x_grad).data<T>();
     if (places != nullptr) CheckPlaces(sequences, places, width);
     const int64_t grain = SequenceGrain(sequences.size(), run.output(x_grad).element_count());

@@ -15,10 +15,10 @@ constexpr int kLanes = kCudaThreads / kColumns;
 
 // The factor of a sum over `rows` rows.
 template <typename T>
-__device__ T SumFactor(Pooling pooling, int64_t rows) {
+__device__ T SumFactor(SequencePooling pooling, int64_t rows) {
   const auto n = static_cast<T>(rows);
-  if (pooling == Pooling::kAverage) return 1 / n;
-  return pooling == Pooling::kSqrt ? 1 / std::sqrt(n) : T{1};
+  if (pooling == SequencePooling::kAverage) return 1 / n;
+  return pooling == SequencePooling::kSqrt ? 1 / std::sqrt(n) : T{1};
 }
 
 // A number and the row that it is from; -1: none yet.
@@ -62,7 +62,7 @@ __device__ T SumOf(const T& a, const T& b) {
 
 template <typename T>
 __global__ void __launch_bounds__(kCudaThreads)
-    PoolSums(Pooling pooling, const T* x, CudaOffsets sequences, int64_t width, T pad_value,
+    PoolSums(SequencePooling pooling, const T* x, CudaOffsets sequences, int64_t width, T pad_value,
              T* out) {
   __shared__ T of_lanes[kCudaThreads];
   const int64_t column = int64_t{blockIdx.y} * kColumns + threadIdx.x % kColumns;
@@ -135,15 +135,16 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
                       static_cast<unsigned>((width + kColumns - 1) / kColumns));
     const cudaStream_t stream = StreamOf(run);
     switch (pooling) {
-      case Pooling::kMax:
+      case SequencePooling::kMax:
         PoolMax<T><<<blocks, kCudaThreads, 0, stream>>>(from, sequences, width, pad_value, to,
                                                         OutputData<int32_t>(run, max_index));
         break;
-      case Pooling::kFirst:
-      case Pooling::kLast: {
+      case SequencePooling::kFirst:
+      case SequencePooling::kLast: {
         const RowThreads threads(sequences.count, width);
         PoolOneRow<T><<<threads.blocks, kCudaThreads, 0, stream>>>(
-            pooling == Pooling::kFirst, from, sequences, width, pad_value, threads.of_row, to);
+            pooling == SequencePooling::kFirst, from, sequences, width, pad_value, threads.of_row,
+            to);
         break;
       }
       default:
@@ -164,8 +165,9 @@ struct RowOfSequence {
 // `places` is nullptr but for MAX.
 template <typename T>
 __global__ void __launch_bounds__(kCudaThreads)
-    PoolGradient(Pooling pooling, const T* gradient, const int32_t* places, CudaOffsets sequences,
-                 int64_t rows, int64_t width, int threads_of_row, uint64_t* fault, T* x_gradient) {
+    PoolGradient(SequencePooling pooling, const T* gradient, const int32_t* places,
+                 CudaOffsets sequences, int64_t rows, int64_t width, int threads_of_row,
+                 uint64_t* fault, T* x_gradient) {
   ForEachColumn(
       rows, width, threads_of_row,
       [&](int64_t row) {
@@ -175,13 +177,13 @@ __global__ void __launch_bounds__(kCudaThreads)
       [&](int64_t row, int64_t column, const RowOfSequence& of) {
         const int64_t at = of.sequence * width + column;
         bool is_taken = true;
-        if (pooling == Pooling::kMax) {
+        if (pooling == SequencePooling::kMax) {
           const int64_t place = places[at];
           if (row == of.begin && (place < of.begin || place >= of.end)) NoteFault(fault, at, place);
           is_taken = place == row;
         }
-        if (pooling == Pooling::kFirst) is_taken = row == of.begin;
-        if (pooling == Pooling::kLast) is_taken = row == of.end - 1;
+        if (pooling == SequencePooling::kFirst) is_taken = row == of.begin;
+        if (pooling == SequencePooling::kLast) is_taken = row == of.end - 1;
         x_gradient[row * width + column] =
             is_taken ? gradient[at] * SumFactor<T>(pooling, of.end - of.begin) : T{0};
       });
@@ -195,7 +197,7 @@ class GradKernel final : public Kernel {
         width_(RowWidth(context, "X")),
         level_(SendLevel(context, "X")),
         x_(context.InputIndex("X")),
-        max_index_(pooling_ == Pooling::kMax ? context.InputIndex("MaxIndex") : -1),
+        max_index_(pooling_ == SequencePooling::kMax ? context.InputIndex("MaxIndex") : -1),
         out_grad_(context.InputIndex("Out@GRAD")),
         x_grad_(context.OutputIndex("X@GRAD")) {}
 
@@ -220,7 +222,7 @@ class GradKernel final : public Kernel {
   }
 
  private:
-  Pooling pooling_;
+  SequencePooling pooling_;
   int64_t width_;
   std::shared_ptr<CudaLevel> level_;
   int x_;

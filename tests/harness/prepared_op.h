@@ -112,7 +112,8 @@ class PreparedOp {
   GuardedBlock* fault_ = nullptr;  // on a device: KernelContext::fault
   std::vector<DerivedForm> derived_forms_;
   unsigned char poison_ = 0;  // of the last Load
-  // Of a device. Kernels that send tables free them in their destructor, after what is in the stream.
+  // Of a device. Kernels that send tables free them in their destructor, after what is in the
+  // stream.
   std::unique_ptr<DeviceStream> stream_;
   std::unique_ptr<Kernel> kernel_;
   KernelContext context_;

@@ -7,10 +7,11 @@
 
 namespace skiff {
 
-Pooling PoolingOf(const OpContext& context) {
-  static const std::pair<const char*, Pooling> kNames[] = {
-      {"SUM", Pooling::kSum}, {"AVERAGE", Pooling::kAverage}, {"SQRT", Pooling::kSqrt},
-      {"MAX", Pooling::kMax}, {"FIRST", Pooling::kFirst},     {"LAST", Pooling::kLast}};
+SequencePooling PoolingOf(const OpContext& context) {
+  static const std::pair<const char*, SequencePooling> kNames[] = {
+      {"SUM", SequencePooling::kSum},     {"AVERAGE", SequencePooling::kAverage},
+      {"SQRT", SequencePooling::kSqrt},   {"MAX", SequencePooling::kMax},
+      {"FIRST", SequencePooling::kFirst}, {"LAST", SequencePooling::kLast}};
   const auto& name = context.Attr<std::string>("pooltype");
   for (const auto& [known, pooling] : kNames) {
     if (name == known) return pooling;

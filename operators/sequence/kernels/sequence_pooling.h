@@ -5,9 +5,9 @@
 
 namespace skiff {
 
-enum class Pooling { kSum, kAverage, kSqrt, kMax, kFirst, kLast };
+enum class SequencePooling { kSum, kAverage, kSqrt, kMax, kFirst, kLast };
 
 // Returns the kind that attribute pooltype names. Throws Error for another name.
-Pooling PoolingOf(const OpContext& context);
+SequencePooling PoolingOf(const OpContext& context);
 
 }  // namespace skiff

@@ -117,8 +117,7 @@ TEST(Pipeline, IsChangedByATextOfNames) {
   EXPECT_TRUE(ParsePasses("").skip.empty());
   EXPECT_TRUE(ParsePasses("").also.empty());
   EXPECT_THAT(ProgramPassesRun(ParsePasses("none")), ElementsAre());
-  // A required one.
-  EXPECT_THAT(PlanPassesRun(ParsePasses("none")), ElementsAre("placement"));
+  EXPECT_THAT(PlanPassesRun(ParsePasses("none")), ElementsAre());
   // What an optimizer pass needs runs as well.
   EXPECT_THAT(ProgramPassesRun(options), Contains("merge_optimizer"));
   for (const char* text : {"layout", "+order,layout", "-order,,-layout"}) {
