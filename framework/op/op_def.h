@@ -163,8 +163,8 @@ struct OpDef {
   // `axis`, if the op has one and it isn't -1, else the last dims. So the op may run on a slice
   // whose shape keeps the rank and the dims along which such inputs aren't repeated.
   bool elementwise = false;
-  bool random = false;                // draws numbers
-  bool has_side_effect = false;       // must run even if its outputs aren't read
+  bool random = false;           // draws numbers
+  bool has_side_effect = false;  // must run even if its outputs aren't read
   // Whether the op works on the host, whatever place the program has: it prints, or its outputs are
   // for the host.
   bool is_on_host = false;
