@@ -84,12 +84,14 @@ class CudaDevice final : public Device {
     const CurrentDevice current(index_);
     return std::make_unique<CudaEvent>();
   }
-  // cudaMemcpy alone waits for no stream that is non-blocking.
+  // cudaMemcpy alone waits for no stream that is non-blocking, and it returns before bytes from
+  // pageable memory have arrived: work of such a stream could run before them.
   void CopyNow(void* to, Place to_place, const void* from, Place from_place,
                size_t bytes) override {
     const CurrentDevice current(index_);
     cudaError_t status = cudaDeviceSynchronize();
     if (status == cudaSuccess) status = cudaMemcpy(to, from, bytes, cudaMemcpyDefault);
+    if (status == cudaSuccess) status = cudaDeviceSynchronize();
     SKIFF_ENFORCE(status == cudaSuccess, kIo, "copy from ", from_place, " to ", to_place, ": ",
                   cudaGetErrorString(status));
   }
