@@ -4,26 +4,9 @@
 
 #include <cstdint>
 
+#include "operators/common/fast_divisor.h"
+
 namespace skiff {
-
-// Divides numbers below 2^31 by one of them (Granlund & Montgomery 1994).
-class FastDivisor {
- public:
-  constexpr FastDivisor() = default;
-  constexpr explicit FastDivisor(uint32_t divisor) {
-    while ((uint64_t{1} << shift_) < divisor) ++shift_;
-    const uint64_t power = uint64_t{1} << shift_;
-    multiplier_ = static_cast<uint32_t>(((power - divisor) << 32) / divisor + 1);
-  }
-
-  constexpr uint32_t Quotient(uint32_t number) const {
-    return (static_cast<uint32_t>(uint64_t{number} * multiplier_ >> 32) + number) >> shift_;
-  }
-
- private:
-  uint32_t multiplier_ = 1;
-  uint32_t shift_ = 0;
-};
 
 // Loops over kTensors tensors at once.
 template <int kTensors>
@@ -53,9 +36,7 @@ class CudaLoops {
     if (is_small_) {
       auto rest = static_cast<uint32_t>(index);
       for (int i = rank_ - 1; i > 0; --i) {
-        const uint32_t outer = divisors_[i].Quotient(rest);
-        Advance(i, rest - outer * static_cast<uint32_t>(sizes_[i]), offsets);
-        rest = outer;
+        Advance(i, divisors_[i].TakeRemainder(&rest), offsets);
       }
       Advance(0, rest, offsets);
       return;

@@ -58,8 +58,8 @@ __global__ void FoldFilters(Normalization<T> normalization, const T* filters, T*
 
 // The channel of each element of the output.
 struct Channels {
-  CudaDivider inner;  // the elements side by side that share a channel
-  CudaDivider count;
+  FastDivisor inner;  // the elements side by side that share a channel
+  FastDivisor count;
 
   __device__ uint32_t Of(uint32_t i) const {
     uint32_t rest = inner.Quotient(i);
@@ -102,8 +102,8 @@ class FusedKernel final : public Kernel {
         batch_(conv.output.batch),
         image_elements_(conv.output.channels * conv.output.points()),
         filter_elements_(conv.filter_elements()),
-        channels_{CudaDivider(conv.order == ChannelOrder::kLast ? 1 : conv.output.points()),
-                  CudaDivider(conv.output.channels)},
+        channels_{DivisorOf(conv.order == ChannelOrder::kLast ? 1 : conv.output.points()),
+                  DivisorOf(conv.output.channels)},
         pass_(std::move(pass)),
         workspace_(context.RequestWorkspace(pass_->workspace_bytes())),
         folded_(RequestFilters(context, conv)) {}

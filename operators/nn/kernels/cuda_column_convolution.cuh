@@ -25,10 +25,10 @@ namespace skiff {
 
 // The columns of a part: of all channels of some images, at points [begin, begin + points).
 struct CudaColumns {
-  CudaDivider channels;
-  CudaDivider points;
-  CudaDivider width;  // of the output
-  CudaDivider height;
+  FastDivisor channels;
+  FastDivisor points;
+  FastDivisor width;  // of the output
+  FastDivisor height;
   uint32_t channel_count;
   uint32_t point_count;
   uint32_t begin;
@@ -327,10 +327,10 @@ class CudaColumnConvolution final : public CudaConvolutionPass<T> {
   int64_t InputElements() const { return conv_.input.channels * conv_.input.points(); }
 
   CudaColumns ColumnsOf(const Part& part) const {
-    return {CudaDivider(conv_.input.channels),
-            CudaDivider(part.points),
-            CudaDivider(conv_.output.size[2]),
-            CudaDivider(conv_.output.size[1]),
+    return {DivisorOf(conv_.input.channels),
+            DivisorOf(part.points),
+            DivisorOf(conv_.output.size[2]),
+            DivisorOf(conv_.output.size[1]),
             static_cast<uint32_t>(conv_.input.channels),
             static_cast<uint32_t>(part.points),
             static_cast<uint32_t>(part.p)};

@@ -5,12 +5,21 @@
 #include <array>
 #include <cstdint>
 
-#include "operators/common/cuda_divider.cuh"
+#include "framework/base/error.h"
+#include "operators/common/fast_divisor.h"
 
 namespace skiff {
 
 // Kernels count elements in 32 bits. A larger batch is taken in several launches.
 inline constexpr int64_t kMaxCudaElements = (int64_t{1} << 31) - 1;
+
+// Returns a divisor for the indices of elements. Throws Error unless it is from 1 to
+// kMaxCudaElements.
+inline FastDivisor DivisorOf(int64_t divisor) {
+  SKIFF_ENFORCE(divisor >= 1 && divisor <= kMaxCudaElements, kOutOfRange, "a divisor of ", divisor,
+                ", expected 1 to ", kMaxCudaElements);
+  return FastDivisor(static_cast<uint32_t>(divisor));
+}
 
 // An element of a batch: image, channel, and the place along depth, height and width.
 struct CudaElement {
@@ -27,8 +36,8 @@ class CudaVolume {
       : is_last_(channels_last) {
     const int64_t points = size[0] * size[1] * size[2];
     if (channels * points == 0) return;
-    channels_ = CudaDivider(channels);
-    for (size_t axis = 0; axis < 3; ++axis) sizes_[axis] = CudaDivider(size[axis]);
+    channels_ = DivisorOf(channels);
+    for (size_t axis = 0; axis < 3; ++axis) sizes_[axis] = DivisorOf(size[axis]);
     const int64_t step = channels_last ? channels : 1;
     image_ = static_cast<uint32_t>(channels * points);
     channel_ = static_cast<uint32_t>(channels_last ? 1 : points);
@@ -54,8 +63,8 @@ class CudaVolume {
 
  private:
   bool is_last_;
-  CudaDivider channels_;
-  CudaDivider sizes_[3];
+  FastDivisor channels_;
+  FastDivisor sizes_[3];
   uint32_t image_ = 0;
   uint32_t channel_ = 0;
   uint32_t steps_[3] = {};

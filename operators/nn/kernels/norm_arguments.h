@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "framework/op/kernel.h"
 #include "framework/op/op_context.h"
+#include "operators/common/argument_data.h"
 
 namespace skiff {
 
@@ -18,15 +18,5 @@ AttrDef ReluTypeAttr();
 // op's first input. In the message, `meaning` says what has one value each.
 void CheckVectors(const OpContext& context, std::initializer_list<const char*> slots, int64_t size,
                   const char* meaning);
-
-// Return the data of an argument, or nullptr if it is absent.
-template <typename T>
-const T* InputData(const KernelContext& run, int index) {
-  return index < 0 ? nullptr : run.input(index).data<T>();
-}
-template <typename T>
-T* OutputData(const KernelContext& run, int index) {
-  return index < 0 ? nullptr : run.output(index).data<T>();
-}
 
 }  // namespace skiff

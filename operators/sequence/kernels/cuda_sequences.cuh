@@ -17,6 +17,7 @@
 #include "framework/op/kernel.h"
 #include "framework/op/op_context.h"
 #include "framework/op/registry.h"
+#include "operators/common/argument_data.h"
 #include "operators/common/cuda_launch.h"
 #include "operators/common/cuda_table.cuh"
 
@@ -205,16 +206,6 @@ void AddCudaKernel(OpRegistry& registry, std::string_view type, KernelFactory pr
 template <class KernelType>
 std::unique_ptr<Kernel> PrepareKernel(PrepareContext& context) {
   return std::make_unique<KernelType>(context);
-}
-
-// The data of arguments that may be absent (-1): then nullptr.
-template <typename T>
-const T* InputData(const KernelContext& run, int input) {
-  return input < 0 ? nullptr : run.input(input).data<T>();
-}
-template <typename T>
-T* OutputData(const KernelContext& run, int output) {
-  return output < 0 ? nullptr : run.output(output).data<T>();
 }
 
 }  // namespace skiff

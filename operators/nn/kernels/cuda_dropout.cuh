@@ -5,32 +5,10 @@
 #include <cstdint>
 
 #include "framework/tensor/philox.h"
+#include "operators/common/cuda_philox.cuh"
 #include "operators/common/dropout_settings.h"
 
 namespace skiff {
-
-struct CudaPhiloxBlock {
-  uint32_t words[4];
-};
-
-// Returns the words at `position` of the key's stream.
-__device__ inline CudaPhiloxBlock CudaPhiloxAt(const RandomKey& key, uint64_t position) {
-  CudaPhiloxBlock block{{static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32),
-                         static_cast<uint32_t>(key.op_id), static_cast<uint32_t>(key.step)}};
-  uint32_t(&c)[4] = block.words;
-  auto k0 = static_cast<uint32_t>(key.seed);
-  auto k1 = static_cast<uint32_t>(key.seed >> 32);
-#pragma unroll
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t p0 = uint64_t{0xD2511F53} * c[0];
-    const uint64_t p1 = uint64_t{0xCD9E8D57} * c[2];
-    block = {{static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(p1),
-              static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<uint32_t>(p0)}};
-    k0 += 0x9E3779B9;
-    k1 += 0xBB67AE85;
-  }
-  return block;
-}
 
 template <int kCount>
 struct CudaDropped {
@@ -55,7 +33,7 @@ struct CudaDropout {
     for (int k = 0; k < kCount; ++k) dropped.at[k] = drops_all;
     if (!draws) return dropped;
     const auto index = static_cast<uint64_t>(first);
-    const CudaPhiloxBlock block = CudaPhiloxAt(key, index / 4);
+    const DevicePhilox::Block block = DevicePhilox(key).At(index / 4);
 #pragma unroll
     for (int word = 0; word < 4; ++word) {
 #pragma unroll
