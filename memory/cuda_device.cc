@@ -77,6 +77,9 @@ class CudaDevice final : public Device {
   Allocator& allocator() override { return allocator_; }
   Allocator& pinned_allocator() override { return CudaPinnedAllocator(); }
   std::unique_ptr<DeviceStream> MakeStream() override {
+    // Kernels and libraries run on the thread's current device, which nobody changes.
+    SKIFF_ENFORCE(index_ == 0, kUnimplemented, "a stream of cuda:", index_,
+                  ": expected cuda:0, the first device that CUDA_VISIBLE_DEVICES names");
     const CurrentDevice current(index_);
     return std::make_unique<CudaStream>();
   }

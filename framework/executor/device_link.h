@@ -1,9 +1,13 @@
 // What the plans of an executor share to run on a device: its stream, and what the host must know
 // of the work in it.
+//
+// Memory that the stream uses is given back only after a wait, since the allocators know nothing of
+// the stream.
 #pragma once
 
 #include <memory>
 
+#include "framework/base/error.h"
 #include "framework/base/place.h"
 #include "memory/device.h"
 
@@ -29,6 +33,14 @@ class DeviceLink {
   void Wait() {
     uses_host_ = false;
     stream_->Wait();
+  }
+  // Waits, and passes over a failure: for destructors, and while another Error is under way. A
+  // device that has failed says so in each later call.
+  void WaitQuietly() noexcept {
+    try {
+      Wait();
+    } catch (const Error&) {
+    }
   }
 
  private:

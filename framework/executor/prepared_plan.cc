@@ -75,12 +75,7 @@ PreparedPlan::PreparedPlan(Segment segment, const Inputs& inputs)
 }
 
 PreparedPlan::~PreparedPlan() {
-  if (link_ == nullptr) return;
-  try {
-    link_->Wait();
-  } catch (const Error&) {
-    // Who runs the next program on the device hears of it.
-  }
+  if (link_ != nullptr) link_->WaitQuietly();
 }
 
 void PreparedPlan::Allocate() {
@@ -348,27 +343,36 @@ void PreparedPlan::ClearArrays() {
 void PreparedPlan::Undo() {
   // Versions aren't put back. They have advanced with the writes that are undone, so forms made
   // since are remade, which is all that a version is for.
-  if (link_ != nullptr) {
-    try {
-      link_->Wait();
-    } catch (const Error&) {
-      // The run has failed already and throws its own Error.
-    }
-  }
+  // The run has failed already and throws its own Error.
+  if (link_ != nullptr) link_->WaitQuietly();
   rollback_->Restore();
-  if (link_ != nullptr) link_->Wait();
+  if (link_ != nullptr) link_->WaitQuietly();
   // As in AllocateAll.
   if (values_->EraseHidden()) generation_ = kNeverCurrent;
 }
 
 void PreparedPlan::CheckFaults() {
   const std::optional<DataFaults::Found> found = faults_->Find();
-  if (!found) return;
+  if (found) ThrowFault(*found);
+}
+
+void PreparedPlan::ThrowFault(const DataFaults::Found& found) const {
   try {
-    steps_[found->instruction].current->kernel()->ThrowFault(found->fault);
+    steps_[found.instruction].current->kernel()->ThrowFault(found.fault);
   } catch (const Error& error) {
-    ThrowIn(error, plan_.instructions[found->instruction]);
+    ThrowIn(error, plan_.instructions[found.instruction]);
   }
+}
+
+void PreparedPlan::ThrowEarlierFault() {
+  std::optional<DataFaults::Found> found;
+  try {
+    faults_->Collect();
+    found = faults_->Find();
+  } catch (const Error&) {
+    return;  // the device itself has failed, which the first Error tells
+  }
+  if (found) ThrowFault(*found);
 }
 
 void PreparedPlan::CheckFaultsBefore(size_t step) {
@@ -400,10 +404,7 @@ void PreparedPlan::RunLocated(size_t step, const RunOne& run_one) {
     run_one(step);
   } catch (const Error& error) {
     // What the device has refused before may be the reason.
-    if (faults_) {
-      faults_->Collect();
-      CheckFaults();
-    }
+    if (faults_) ThrowEarlierFault();
     ThrowIn(error, plan_.instructions[step]);
   }
 }

@@ -136,6 +136,9 @@ class PreparedPlan {
   void CheckFaultsBefore(size_t step);
   // Throws the Error for data that an instruction on the device has refused, if one has.
   void CheckFaults();
+  // Throws that of a step before the one that has failed, if there is one.
+  void ThrowEarlierFault();
+  [[noreturn]] void ThrowFault(const DataFaults::Found& found) const;
   void Fetch(const Tensor& value, Tensor* fetch);
   void StartRun();
   void FinishRun();

@@ -17,8 +17,9 @@ SharedArena::SharedArena(std::shared_ptr<DeviceLink> link) : link_(std::move(lin
 void SharedArena::Reserve(Place place, int64_t bytes) {
   Part& part = place.is_cpu() ? host_ : device_;
   if (bytes == 0 || (part.owned != nullptr && part.owned->bytes() >= bytes)) return;
-  // First, so that the two never take memory at once.
-  Release(&part);
+  // First, so that the two never take memory at once. Work in the stream may still use it.
+  if (part.owned != nullptr && link_ != nullptr) link_->Wait();
+  GiveBack(&part);
   part.owned =
       std::make_unique<Buffer>(*part.allocator, bytes, AllocationOptions{.tag = MemoryTag::kArena});
   part.view = std::make_shared<Buffer>(part.owned->data(), part.owned->bytes(), part.place);
@@ -30,9 +31,7 @@ const std::shared_ptr<TensorArray>& SharedArena::Array(const std::string& name) 
   return array;
 }
 
-void SharedArena::Release(Part* part) {
-  if (part->owned == nullptr) return;
-  if (link_ != nullptr) link_->Wait();
+void SharedArena::GiveBack(Part* part) {
   part->owned.reset();
   part->view = std::make_shared<Buffer>(nullptr, 0, part->place);
 }
@@ -43,8 +42,9 @@ ArenaUse::ArenaUse(std::shared_ptr<SharedArena> arena) : arena_(std::move(arena)
 
 ArenaUse::~ArenaUse() {
   if (--arena_->uses_ > 0) return;
-  arena_->Release(&arena_->host_);
-  arena_->Release(&arena_->device_);
+  if (arena_->link_ != nullptr) arena_->link_->WaitQuietly();
+  arena_->GiveBack(&arena_->host_);
+  arena_->GiveBack(&arena_->device_);
   arena_->arrays_.clear();
 }
 

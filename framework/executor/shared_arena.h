@@ -21,7 +21,8 @@ class SharedArena {
   explicit SharedArena(std::shared_ptr<DeviceLink> link);
 
   // Makes the arena of a place hold at least `bytes`. What it held is lost if it grows. Throws an
-  // Error (kResourceExhausted) if there is no memory; the arena is empty then.
+  // Error (kResourceExhausted) if there is no memory; the arena is empty then. Throws Error (kIo)
+  // if work of the device has failed; nothing has changed then.
   void Reserve(Place place, int64_t bytes);
 
   // The memory of a place, without a share in it: tensors on it don't keep it alive. A new object
@@ -43,8 +44,8 @@ class SharedArena {
   };
 
   const Part& PartOf(Place place) const { return place.is_cpu() ? host_ : device_; }
-  // Gives the memory back, once no work in the stream uses it.
-  void Release(Part* part);
+  // Gives the memory back, which no work in the stream uses any more.
+  static void GiveBack(Part* part);
 
   std::shared_ptr<DeviceLink> link_;
   int64_t uses_ = 0;

@@ -339,8 +339,8 @@ void Trainer::WarnOfOpsOnHost(const Plan& plan) {
     types.push_back(count == 1 ? type : StrCat(count, " ", type));
   }
   if (types.empty()) return;
-  *out_ << "warning: these ops have no kernel for " << options_.place
-        << " and run on the CPU: " << Join(types, ", ") << std::endl;
+  *out_ << "warning: these ops don't run on " << options_.place
+        << ", but on the CPU: " << Join(types, ", ") << std::endl;
 }
 
 // Full batches and the last one are two kinds; ragged ones are more.

@@ -47,8 +47,14 @@ bool SameMeta(const TensorMeta& a, const TensorMeta& b) {
 class Merging {
  public:
   explicit Merging(Plan* plan)
-      : plan_(*plan), last_(LastReads(*plan)), merged_(plan->values.size()) {
-    for (const ValueId value : plan->ids()) merged_[value] = value;
+      : plan_(*plan),
+        last_(LastReads(*plan)),
+        merged_(plan->values.size()),
+        is_aliased_(plan->values.size(), false) {
+    for (const ValueId value : plan->ids()) {
+      merged_[value] = value;
+      if (ValueOf(value).alias_of) is_aliased_[plan->StorageOf(value)] = true;
+    }
   }
 
   int64_t Run() {
@@ -86,8 +92,9 @@ class Merging {
     if (instruction.kind == InstructionKind::kLoop) return false;
     if (instruction.def->random || MustStay(instruction)) return false;
     return std::ranges::all_of(instruction.outputs, [&](ValueId output) {
+      // Another value changes what is stored there: a loop works on its copy of a variable.
       return !output || (ValueOf(output).storage == Storage::kArena && !ValueOf(output).alias_of &&
-                         !ValueOf(output).is_checkpoint);
+                         !is_aliased_[output] && !ValueOf(output).is_checkpoint);
     });
   }
 
@@ -101,6 +108,7 @@ class Merging {
       if (!wanted) continue;
       const ValueId there = first.outputs[i];
       if (!there || !SameMeta(ValueOf(there).meta, ValueOf(wanted).meta)) return false;
+      if (ValueOf(there).place != ValueOf(wanted).place) return false;
       // If the first result is dead at `position`, keeping it longer would raise the live bytes in
       // between.
       const bool needed = last_[wanted] >= 0;
@@ -122,7 +130,8 @@ class Merging {
 
   Plan& plan_;
   ValueTable<int64_t> last_;
-  ValueTable<ValueId> merged_;  // the value that replaces it, or itself
+  ValueTable<ValueId> merged_;   // the value that replaces it, or itself
+  ValueTable<bool> is_aliased_;  // by another value (PlanValue::alias_of)
   // Earlier instructions that may be merged with, as indices of kept ones. Attributes aren't part
   // of the key, since defaults may be spelled out or not.
   std::map<std::tuple<InstructionKind, const OpDef*, std::vector<ValueId>>, std::vector<size_t>>

@@ -62,8 +62,10 @@ DEFINE_uint64(seed, 1, "Of initial weights, shuffling, augmentation and generate
 DEFINE_int32(threads, 0,
              "Threads that compute. 0: as many as OMP_NUM_THREADS says; if that isn't set, one per "
              "core.");
-DEFINE_string(place, "cpu",
-              "Where to train: cpu, cuda, or cuda:1 for the second of several devices.");
+DEFINE_string(
+    place, "cpu",
+    "Where to train: cpu or cuda. CUDA_VISIBLE_DEVICES=1 makes cuda the second of several "
+    "devices.");
 DEFINE_string(recompute, "nothing",
               "Activations to compute again in the backward pass, to save memory: nothing, "
               "cheap_ops, budget (as few as --budget_bytes allows) or least_memory. Results stay "

@@ -122,9 +122,10 @@ class LateStream final : public DeviceStream {
   void RunUpTo(int64_t count) {
     if (ran_ >= count) return;
     memory_.Open([&] {
-      for (; ran_ < count; ++ran_) {
+      while (ran_ < count) {
         const std::function<void()> work = std::move(work_.front());
         work_.pop_front();
+        ++ran_;
         work();
       }
     });

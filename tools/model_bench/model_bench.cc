@@ -48,7 +48,7 @@ DEFINE_string(optimizer, "momentum",
 DEFINE_string(decoder, "attention_decoder",
               "how seq2seq_gru_bahdanau and seq2seq_lstm_luong run their decoder: "
               "attention_decoder, one op, or dynamic_rnn, a loop of layers");
-DEFINE_string(place, "cpu", "where to run: cpu, cuda, or cuda:1 for the second device");
+DEFINE_string(place, "cpu", "where to run: cpu or cuda");
 DEFINE_bool(inference, false,
             "time the forward pass as in evaluation, with the loss, instead of training steps");
 DEFINE_string(
@@ -314,7 +314,7 @@ void PrintOpsOnHost(const Plan& plan) {
   std::vector<std::string> types;
   for (const auto& [type, count] : OpsOnHost(plan)) types.push_back(StrCat(count, " ", type));
   if (!types.empty())
-    std::printf("on the CPU, for want of a kernel: %s\n", Join(types, ", ").c_str());
+    std::printf("on the CPU: %s\n", Join(types, ", ").c_str());
 }
 
 nlohmann::json JsonOf(const Figures& figures) {

@@ -92,6 +92,22 @@ TEST_F(OnDevice, VariablesFollowTheProgramAndFetchesComeToTheCpu) {
   EXPECT_EQ(executor->scope().Get("w").place(), Place::Cpu());
 }
 
+TEST_F(OnDevice, VariablesThatShareABufferMoveTogether) {
+  const auto executor = MakeExecutor();
+  const auto buffer = std::make_shared<Buffer>(AllocatorOf(Place::Cpu()), 24);
+  Tensor w({3}, DType::kFloat32, buffer, 12);
+  Tensor seen({3}, DType::kFloat32, buffer, 0);
+  CopyTensor(Row({1, 2, 3}), &w);
+  CopyTensor(Row({0, 0, 0}), &seen);
+  executor->scope().Set("w", w);
+  executor->scope().Set("seen", seen);
+  executor->Compile(*ParseProgramText(kTraining)).Run({{"x", Row({1, 1, 1})}}, {});
+  EXPECT_EQ(executor->scope().Get("w").buffer(), executor->scope().Get("seen").buffer());
+  EXPECT_EQ(executor->scope().Get("w").offset_bytes(), 12);
+  EXPECT_THAT(Held(*executor, "w"), ElementsAre(0, 1, 2));
+  EXPECT_THAT(Held(*executor, "seen"), ElementsAre(1, 1, 1));
+}
+
 TEST_F(OnDevice, StepsReadTheFeedsAsTheyAreThen) {
   const auto executor = MakeExecutor();
   executor->scope().Set("w", matrix_);
