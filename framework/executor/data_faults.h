@@ -15,7 +15,9 @@
 
 namespace skiff {
 
-// A word (KernelContext::fault) for each instruction on the device that may refuse its data.
+// A word (KernelContext::fault) for each instruction on the device that checks data, also where
+// another one has checked the same data before. Of these, the first is among those that Rollback
+// counts on, so a fault is known before anything is written of which there is no copy.
 class DataFaults {
  public:
   struct Found {

@@ -12,8 +12,8 @@
 //
 // On a device, feeds and fetches are on the CPU all the same, and the run is over when Run or Step
 // returns. Variables of the scope that are elsewhere move to the device when a program runs that
-// uses them, but for those that the program keeps on the CPU (PlaceOfSlot). An op without a kernel
-// for the device runs on the CPU, with copies of its arguments to and fro; OpsOnHost
+// declares them, but for those that the program keeps on the CPU (PlaceOfSlot). An op without a
+// kernel for the device runs on the CPU, with copies of its arguments to and fro; OpsOnHost
 // (framework/analysis/ops_on_host.h) tells which these are.
 //
 // While values of the scope are replaced (ReplacedValues), a run of a program with optimizer ops,
@@ -70,6 +70,8 @@ struct CompileOptions {
 struct PlanStatistics {
   int64_t max_live_bytes = 0;  // the lower bound for the arena
   int64_t planned_bytes = 0;   // the arena
+  // On a device, of the other arena: for what runs on the CPU.
+  int64_t host_planned_bytes = 0;
   // The lower bound for the rows of the last run, of a plan for a capacity; else max_live_bytes.
   int64_t moment_live_bytes = 0;
   int64_t unshared_bytes = 0;     // without any reuse

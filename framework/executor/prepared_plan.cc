@@ -84,6 +84,8 @@ void PreparedPlan::Allocate() {
     AllocateAll();
     // Says what fills the arena: the allocator's own message only knows the number of bytes.
   } catch (const OutOfMemoryError& error) {
+    // The list is that of the device.
+    if (error.shortage().place != plan_.place) throw;
     throw Error(error.code(),
                 StrCat(error.what(), "\n", DescribePeak(ReportMemory(plan_), kListed)));
   }
@@ -484,6 +486,7 @@ PlanStatistics PreparedPlan::statistics() {
   statistics.max_live_bytes = plan_.max_live_bytes;
   statistics.planned_bytes = plan_.planned_bytes;
   statistics.unshared_bytes = plan_.unshared_bytes;
+  statistics.host_planned_bytes = plan_.host_planned_bytes;
   for (const Step& step : steps_) {
     statistics.derived_bytes += step.planned->kept_bytes();
     step.for_rows.ForEach(

@@ -37,7 +37,7 @@ struct MemoryOptions {
   // packs float32 tensors without gaps.
   int64_t flat_alignment_bytes = 64;
   // Fills arena memory with NaN as soon as nothing lives there, so that a read that comes too late
-  // shows. For tests.
+  // shows. For tests. Does nothing in a program on a device.
   bool poison_dead_memory = false;
 };
 

@@ -313,8 +313,7 @@ void PrintFigures(const Figures& figures) {
 void PrintOpsOnHost(const Plan& plan) {
   std::vector<std::string> types;
   for (const auto& [type, count] : OpsOnHost(plan)) types.push_back(StrCat(count, " ", type));
-  if (!types.empty())
-    std::printf("on the CPU: %s\n", Join(types, ", ").c_str());
+  if (!types.empty()) std::printf("on the CPU: %s\n", Join(types, ", ").c_str());
 }
 
 nlohmann::json JsonOf(const Figures& figures) {
@@ -349,6 +348,7 @@ nlohmann::json JsonOf(const Figures& figures) {
           {"max_live_bytes", plan.max_live_bytes},
           {"planned_bytes", plan.planned_bytes},
           {"unshared_bytes", plan.unshared_bytes},
+          {"host_planned_bytes", plan.host_planned_bytes},
           {"derived_bytes", plan.derived_bytes},
           {"persistable_bytes", plan.persistable_bytes},
           {"reserved_bytes", figures.allocated.live_bytes},
