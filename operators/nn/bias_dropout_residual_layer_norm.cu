@@ -5,8 +5,8 @@
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
 #include "operators/common/dropout_settings.h"
-#include "operators/nn/kernels/cuda_layer_norm.cuh"
 #include "operators/nn/kernels/cuda_dropout.cuh"
+#include "operators/nn/kernels/cuda_layer_norm.cuh"
 #include "operators/nn/kernels/layer_norm_arguments.h"
 
 namespace skiff {

@@ -102,7 +102,7 @@ class ContiguousValuesTest : public ::testing::Test {
                           {.registry = &registry_,
                            .program = program_,
                            .scope = &scope_,
-                           .arena = std::make_shared<SharedArena>(Place::Cpu()),
+                           .arena = std::make_shared<SharedArena>(nullptr),
                            .statistics = std::make_shared<PreparationStatistics>(),
                            .poison_dead_memory = true});
     prepared.Allocate();

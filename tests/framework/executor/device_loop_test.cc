@@ -46,8 +46,8 @@ TEST_F(LoopsOnDevice, EachIterationSeesWhatTheLastHasWritten) {
     Program main;
     Program startup;
     const ProgramGuard guard(&main, &startup);
-    const Variable state = layers::CreatePersistable("state", {2}, DType::kFloat32, 1.0,
-                                                     std::source_location::current());
+    const Variable state =
+        CreatePersistable("state", {2}, DType::kFloat32, 1.0, std::source_location::current());
     const Variable n = layers::Data("n", {1}, DType::kInt64);
     const Variable i = layers::FillConstant({1}, DType::kInt64, 0.0);
     const Variable goes_on = layers::LessThan(i, n);
@@ -70,8 +70,8 @@ TEST_F(LoopsOnDevice, ABranchThatIsNotTakenChangesNothing) {
     Program main;
     Program startup;
     const ProgramGuard guard(&main, &startup);
-    const Variable state = layers::CreatePersistable("state", {2}, DType::kFloat32, 3.0,
-                                                     std::source_location::current());
+    const Variable state =
+        CreatePersistable("state", {2}, DType::kFloat32, 3.0, std::source_location::current());
     const Variable taken = layers::Data("flag", {1}, DType::kBool);
     layers::Cond(
         taken,
