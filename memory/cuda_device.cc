@@ -37,13 +37,32 @@ class CurrentDevice {
 
 class CudaEvent final : public DeviceEvent {
  public:
-  CudaEvent() { Check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "make an event"); }
+  CudaEvent() { Check(cudaEventCreate(&event_), "make an event"); }
   ~CudaEvent() override { cudaEventDestroy(event_); }
   void Wait() override { Check(cudaEventSynchronize(event_), "wait for the device"); }
+  double SecondsSince(const DeviceEvent& earlier) const override {
+    float milliseconds = 0;
+    Check(
+        cudaEventElapsedTime(&milliseconds, static_cast<const CudaEvent&>(earlier).event(), event_),
+        "time between events");
+    return 1e-3 * static_cast<double>(milliseconds);
+  }
   cudaEvent_t event() const { return event_; }
 
  private:
   cudaEvent_t event_ = nullptr;
+};
+
+class CudaGraph final : public DeviceGraph {
+ public:
+  explicit CudaGraph(cudaGraph_t graph) {
+    Check(cudaGraphInstantiateWithFlags(&graph_, graph, 0), "make a graph");
+  }
+  ~CudaGraph() override { cudaGraphExecDestroy(graph_); }
+  cudaGraphExec_t graph() const { return graph_; }
+
+ private:
+  cudaGraphExec_t graph_ = nullptr;
 };
 
 class CudaStream final : public DeviceStream {
@@ -64,6 +83,23 @@ class CudaStream final : public DeviceStream {
   }
   void Record(DeviceEvent* event) override {
     Check(cudaEventRecord(static_cast<CudaEvent*>(event)->event(), stream_), "record an event");
+  }
+  void Launch(const DeviceGraph& graph) override {
+    Check(cudaGraphLaunch(static_cast<const CudaGraph&>(graph).graph(), stream_), "launch a graph");
+  }
+  // Other threads may allocate and copy all the while.
+  void BeginCapture() override {
+    Check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "capture a graph");
+  }
+  std::unique_ptr<DeviceGraph> EndCapture() override {
+    cudaGraph_t captured = nullptr;
+    const cudaError_t status = cudaStreamEndCapture(stream_, &captured);
+    // What has spoiled the capture is no failure of the calls that follow.
+    if (status != cudaSuccess) cudaGetLastError();
+    Check(status, "capture a graph");
+    const std::unique_ptr<CUgraph_st, decltype(&cudaGraphDestroy)> owner(captured,
+                                                                         &cudaGraphDestroy);
+    return std::make_unique<CudaGraph>(captured);
   }
   void Wait() override { Check(cudaStreamSynchronize(stream_), "wait for the device"); }
 

@@ -19,6 +19,16 @@ class DeviceEvent {
   // Waits until all has run that the stream held when the event was recorded last; returns at once
   // if it never was. Throws Error (kIo) if something of it failed.
   virtual void Wait() = 0;
+  // Returns the seconds that the device took from `earlier`, another event of the same device, to
+  // this one. Both have been recorded and have passed.
+  virtual double SecondsSince(const DeviceEvent& earlier) const = 0;
+};
+
+// Work that a stream has captured, with its addresses. A stream of the same device may launch it
+// any number of times; each must have ended before the graph is destroyed.
+class DeviceGraph {
+ public:
+  virtual ~DeviceGraph() = default;
 };
 
 // A queue of work that a device runs in order, while the host goes on. Streams don't wait for each
@@ -34,6 +44,13 @@ class DeviceStream {
   virtual void Copy(void* to, Place to_place, const void* from, Place from_place, size_t bytes) = 0;
   virtual void Fill(void* to, unsigned char byte, size_t bytes) = 0;
   virtual void Record(DeviceEvent* event) = 0;
+  // Appends the work of a graph.
+  virtual void Launch(const DeviceGraph& graph) = 0;
+  // From BeginCapture on, work that is appended goes to a graph instead of being run, until
+  // EndCapture returns that. Nothing may wait, and no event be recorded, in between. The stream is
+  // as before after EndCapture, also if it throws Error (kIo): some of the work can't be captured.
+  virtual void BeginCapture() = 0;
+  virtual std::unique_ptr<DeviceGraph> EndCapture() = 0;
   // Waits until everything has run. Throws Error (kIo) if something of it failed.
   virtual void Wait() = 0;
 };

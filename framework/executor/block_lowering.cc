@@ -60,10 +60,11 @@ ValueId BlockLowering::AddValue(const std::string& name, const TensorMeta& meta,
 }
 
 // Returns the place of a value. The placement pass moves those in the arena to where their writers
-// run.
+// run. The feeds of a body are where it runs.
 Place BlockLowering::PlaceOfValue(const std::string& name, const TensorMeta& meta,
                                   Storage storage) const {
-  const bool is_of_host = meta.is_array || storage == Storage::kFeed || storage == Storage::kMade;
+  const bool is_fed = storage == Storage::kFeed && capture_ == nullptr;
+  const bool is_of_host = meta.is_array || is_fed || storage == Storage::kMade;
   if (is_of_host) return Place::Cpu();
   // A body sees what the plan around it makes of the scope.
   if (storage != Storage::kScope || capture_ != nullptr) return plan_.place;

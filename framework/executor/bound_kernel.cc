@@ -34,6 +34,7 @@ BoundKernel::BoundKernel(PreparedKernel kernel, const std::vector<int64_t>& work
   context_.device_context = planned.place.is_cpu() ? &state->host : &state->device;
   context_.seed = &state->seed;
   context_.step = &state->step;
+  if (!planned.place.is_cpu()) context_.device_step = state->device_step;
   context_.op_id = op_id;
   if (kernel_.derived.empty()) return;
   derived_.emplace(plan, planned, std::exchange(kernel_.derived, {}), scope, &context_);

@@ -22,6 +22,7 @@ struct RunState {
   DeviceContext host;
   uint64_t seed = 0;
   uint64_t step = 0;
+  const uint64_t* device_step = nullptr;  // RandomKey::device_step
 };
 
 class BoundKernel {
@@ -36,6 +37,7 @@ class BoundKernel {
   const KernelDef* def() const { return kernel_.def; }
   Kernel* kernel() const { return kernel_.kernel.get(); }
   bool takes_fewer_rows() const { return kernel_.kernel->TakesFewerRows(); }
+  bool has_derived_forms() const { return derived_.has_value(); }
   int64_t kept_bytes() const { return derived_ ? derived_->kept_bytes() : 0; }
 
   // Tells the kernel where to note data that it refuses (KernelContext::fault).

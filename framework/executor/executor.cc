@@ -424,8 +424,10 @@ struct CompiledProgram::State {
     PipelineOptions passes = options.passes;
     if (!is_observed) passes.plan_observer = nullptr;
     const auto run_passes = [&](Plan* plan, bool is_root) {
-      PassContext context{
-          .registry = *registry, .memory = memory, .forced_kernels = options.kernels};
+      PassContext context{.registry = *registry,
+                          .memory = memory,
+                          .forced_kernels = options.kernels,
+                          .is_body = !is_root};
       if (!is_root) {
         // The budget is that of the whole plan.
         context.memory.recompute =
@@ -470,7 +472,8 @@ struct CompiledProgram::State {
             .counts = request.counts,
             .rows_vary = request.rows_vary,
             .trains = trains,
-            .poison_dead_memory = options.memory.poison_dead_memory};
+            .poison_dead_memory = options.memory.poison_dead_memory,
+            .graphs = options.graphs};
   }
 
   const OpRegistry* registry = nullptr;

@@ -61,6 +61,10 @@ struct CompileOptions {
   // rows round up to the same capacity: for comparisons. The results are the same bits, unless the
   // rows decide which kernel runs (KernelDef::pays), as those of a convolution may.
   bool exact_rows = false;
+  // On a device: captures each stretch of instructions that need nothing of the host as a graph in
+  // the second run of a plan, and launches that from then on, which costs the host less. Not for
+  // plans whose rows vary. The results are the same bits.
+  bool graphs = false;
   // How often a `while` may run its block. Once more is an Error (kOutOfRange), since its condition
   // may never become false.
   int64_t max_loop_iterations = 10'000'000;
@@ -81,6 +85,7 @@ struct PlanStatistics {
   int64_t instructions = 0;
   int64_t layout_copies = 0;
   int64_t transfers = 0;  // copies between places
+  int64_t graphs = 0;     // of the device, captured so far
 };
 
 // What a compiled program has spent on making plans and preparing kernels.

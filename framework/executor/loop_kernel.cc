@@ -17,12 +17,14 @@
 #include "framework/base/steady_seconds.h"
 #include "framework/executor/arena_poison.h"
 #include "framework/executor/bound_kernel.h"
+#include "framework/executor/device_link.h"
 #include "framework/executor/loop_batch.h"
 #include "framework/executor/loop_rows.h"
 #include "framework/executor/plan_lods.h"
 #include "framework/executor/row_kernels.h"
 #include "framework/executor/storage.h"
 #include "framework/executor/timed_body.h"
+#include "framework/op/device_sum.h"
 #include "framework/plan/loop.h"
 #include "framework/tensor/tensor_array.h"
 
@@ -45,21 +47,6 @@ void AddTo(const Tensor& x, Tensor* sum) {
 #pragma omp simd
     for (int64_t i = begin; i < end; ++i) to[i] += from[i];
   });
-}
-
-void Zero(Tensor* tensor) {
-  if (tensor->byte_count() > 0) {
-    std::memset(tensor->raw_data(), 0, static_cast<size_t>(tensor->byte_count()));
-  }
-  // Row 0 would be one that has changed.
-  if (tensor->is_selected_rows()) std::ranges::fill(tensor->rows(), -1);
-}
-
-void CopyData(const Tensor& from, void* to) {
-  // A value that a carried one becomes may have been made in its place.
-  if (from.byte_count() > 0 && from.raw_data() != to) {
-    std::memcpy(to, from.raw_data(), static_cast<size_t>(from.byte_count()));
-  }
 }
 
 // Where values that outlive an instruction lie in the workspace, after the body's arena.
@@ -174,12 +161,16 @@ class LoopKernel final : public Kernel, public TimedBody {
         registry_(selection.registry),
         scope_(selection.scope),
         trains_(selection.trains),
-        poisons_(selection.poisons),
+        poisons_(selection.poisons && body_.place.is_cpu()),
+        link_(body_.place.is_cpu() ? nullptr : selection.link),
         places_(*loop_, kernels),
         tensors_(*loop_),
         prepared_(std::move(kernels)) {
     for (const LoopFetch& fetch : loop_->fetches) {
-      if (fetch.kind == LoopFetch::Kind::kSum && fetch.output >= 0) CheckSum(body_[fetch.value]);
+      if (fetch.kind != LoopFetch::Kind::kSum || fetch.output < 0) continue;
+      CheckSum(body_[fetch.value]);
+      if (link_ == nullptr) continue;
+      device_sums_.try_emplace(&fetch, registry_, body_[fetch.value].meta, body_.place);
     }
   }
 
@@ -351,6 +342,7 @@ class LoopKernel final : public Kernel, public TimedBody {
 
   void MakeSteps(const KernelContext& context) {
     state_.device = context.device();
+    state_.device_step = context.device_step;
     std::vector<Step> steps(prepared_.size());
     for (size_t i = 0; i < steps.size(); ++i) {
       const Instruction& instruction = body_.instructions[i];
@@ -414,6 +406,27 @@ class LoopKernel final : public Kernel, public TimedBody {
       } else if (places_.carried[i] >= 0) {
         tensor.Rebind(memory_ + places_.carried[i]);
       }
+    }
+  }
+
+  // ---- memory of the body, on its place
+
+  void Zero(Tensor* tensor) const {
+    const auto bytes = static_cast<size_t>(tensor->byte_count());
+    if (bytes > 0 && link_ != nullptr) link_->stream().Fill(tensor->raw_data(), 0, bytes);
+    if (bytes > 0 && link_ == nullptr) std::memset(tensor->raw_data(), 0, bytes);
+    // Row 0 would be one that has changed.
+    if (tensor->is_selected_rows()) std::ranges::fill(tensor->rows(), -1);
+  }
+
+  void CopyData(const Tensor& from, void* to) const {
+    const auto bytes = static_cast<size_t>(from.byte_count());
+    // A value that a carried one becomes may have been made in its place.
+    if (bytes == 0 || from.raw_data() == to) return;
+    if (link_ == nullptr) {
+      std::memcpy(to, from.raw_data(), bytes);
+    } else {
+      link_->stream().Copy(to, body_.place, from.raw_data(), body_.place, bytes);
     }
   }
 
@@ -492,7 +505,10 @@ class LoopKernel final : public Kernel, public TimedBody {
         } else {
           rows_ ? RunWithRows(context, slot, i) : steps_[i].kernel->Run();
         }
-        if (is_timed_) steps_[i].seconds += SteadySeconds() - start;
+        if (is_timed_) {
+          if (link_ != nullptr) link_->Wait();
+          steps_[i].seconds += SteadySeconds() - start;
+        }
         for (uint64_t* version : steps_[i].written_versions) ++*version;
         if (poison_) poison_->PoisonAfter(i);
       } catch (const Error& error) {
@@ -548,7 +564,7 @@ class LoopKernel final : public Kernel, public TimedBody {
   void AddSums(const KernelContext& context, Batch* batch) {
     batch->rows->Run();
     for (const LoopFetch* fetch : batch->sums) {
-      Add(*tensors_.Of(fetch->value), batch->added, &context.output(fetch->output));
+      Add(*fetch, batch->added, &context.output(fetch->output));
     }
     ++batch->added;
     batch->rows->Clear();
@@ -715,7 +731,7 @@ class LoopKernel final : public Kernel, public TimedBody {
           break;
         case LoopFetch::Kind::kSum:
           if (fetch.output >= 0 && !summed_after_.contains(&fetch)) {
-            Add(value, done, &context.output(fetch.output));
+            Add(fetch, done, &context.output(fetch.output));
           }
           break;
       }
@@ -735,12 +751,14 @@ class LoopKernel final : public Kernel, public TimedBody {
                   " in others or outside: expected an array, to whose elements iterations write");
   }
 
-  void Add(const Tensor& value, int64_t done, Tensor* sum) const {
+  void Add(const LoopFetch& fetch, int64_t done, Tensor* sum) {
+    Tensor& value = *tensors_.Of(fetch.value);
     if (value.is_selected_rows()) {
       return CountsBefore() ? AppendRows(value, done, sum) : ScatterRows(value, done, sum);
     }
     // The first one is the sum so far: 0 + x would turn -0 into 0.
     if (done == 0) return CopyData(value, sum->raw_data());
+    if (link_ != nullptr) return device_sums_.at(&fetch).Add(state_.device, &value, sum);
     value.dtype() == DType::kFloat64 ? AddTo<double>(value, sum) : AddTo<float>(value, sum);
   }
 
@@ -809,6 +827,7 @@ class LoopKernel final : public Kernel, public TimedBody {
   Scope* scope_;
   const bool trains_;
   const bool poisons_;
+  DeviceLink* const link_;  // nullptr if the body runs on the CPU
   const Places places_;
   BodyTensors tensors_;
   std::vector<PreparedKernel> prepared_;  // until the first Bind
@@ -816,6 +835,7 @@ class LoopKernel final : public Kernel, public TimedBody {
   bool is_timed_ = false;
   std::vector<Stashed> stashed_;  // all values of each storage
   std::set<const LoopFetch*> summed_after_;
+  std::map<const LoopFetch*, DeviceSum> device_sums_;
   std::optional<ArenaPoison> poison_;
   std::optional<PlanLoDs> lods_;  // if a feed is ragged
   std::vector<const LoD*> feed_lods_;
@@ -844,6 +864,9 @@ std::unique_ptr<LoopRows> RowsOf(const KernelSelection& selection, const Instruc
 std::unique_ptr<Kernel> PrepareLoop(const KernelSelection& selection, Instruction* instruction) {
   auto loop = std::make_shared<Loop>(*instruction->loop);
   std::unique_ptr<LoopRows> rows = RowsOf(selection, *instruction, *loop);
+  const bool is_on_device = !loop->body.place.is_cpu();
+  SKIFF_ENFORCE(rows == nullptr || !is_on_device, kUnimplemented, "a loop on ", loop->body.place,
+                " whose rows vary");
   KernelSelection of_body = selection;
   of_body.is_body = true;
   of_body.rows_vary = selection.rows_vary || rows != nullptr;
@@ -852,6 +875,11 @@ std::unique_ptr<Kernel> PrepareLoop(const KernelSelection& selection, Instructio
   for (size_t i = 0; i < kernels.size(); ++i) {
     Batching& batching = loop->body.instructions[i].batching;
     if (batching == Batching::kNone) continue;
+    // Rows are gathered by the host.
+    if (is_on_device) {
+      batching = Batching::kNone;
+      continue;
+    }
     std::optional<PreparedKernel> kernel = PrepareBatch(of_body, i, loop.get());
     if (kernel) {
       kernels[i] = std::move(*kernel);

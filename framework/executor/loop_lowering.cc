@@ -41,9 +41,16 @@ Shape WithFirstDim(int64_t dim, const Shape& shape) {
   return Shape(dims);
 }
 
-// Loops and their bodies run on the CPU, whatever place the program has.
-LoweringInputs OnHost(LoweringInputs inputs) {
-  inputs.place = Place::Cpu();
+// Returns whether each op of the block may have a kernel on a device, as far as its type tells.
+bool HasDeviceKernels(const OpRegistry& registry, const Block& block) {
+  return std::ranges::all_of(block.ops(), [&](const auto& op) {
+    return op->SubBlocks().empty() &&
+           std::ranges::count(registry.Kernels(op->type), PlaceKind::kCuda, &KernelDef::place) > 0;
+  });
+}
+
+LoweringInputs OnPlace(Place place, LoweringInputs inputs) {
+  inputs.place = place;
   inputs.gradients.clear();
   return inputs;
 }
@@ -66,7 +73,7 @@ class LoopLowering {
         slots_(SlotsOf(kind_)),
         forward_(BlockOf(op)),
         gradient_(FindGradient()),
-        body_inputs_(OnHost(outer->inputs())),
+        body_inputs_(OnPlace(PlaceOfBody(), outer->inputs())),
         line_(body_inputs_, forward_, [this](const std::string& name) { return Capture(name); }) {
     if (gradient_.op != nullptr) line_.SetGradientBlock(&BlockOf(*gradient_.op));
   }
@@ -212,6 +219,17 @@ class LoopLowering {
   }
 
   // ---- while and conditional_block
+
+  // Returns the device if the body may run there; the placement pass decides. Only a loop whose
+  // number of iterations, and whose shapes, the host knows asks for nothing of the device's.
+  Place PlaceOfBody() const {
+    const LoweringInputs& inputs = outer_.inputs();
+    const bool may_leave =
+        kind_ == Kind::kRecurrent && !inputs.rows_vary &&
+        HasDeviceKernels(inputs.registry, forward_) &&
+        (gradient_.op == nullptr || HasDeviceKernels(inputs.registry, BlockOf(*gradient_.op)));
+    return may_leave ? inputs.place : Place::Cpu();
+  }
 
   // Returns the place of the op where it is now: passes may have moved it.
   size_t PositionInBlock() const {

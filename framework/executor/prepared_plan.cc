@@ -5,6 +5,7 @@
 #include "framework/executor/prepared_plan.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <limits>
 #include <set>
@@ -57,6 +58,7 @@ PreparedPlan::PreparedPlan(Segment segment, const Inputs& inputs)
       scope_(*inputs.scope),
       trains_(inputs.trains),
       poisons_(inputs.poison_dead_memory && plan_.place.is_cpu()),
+      makes_graphs_(inputs.graphs && inputs.link != nullptr),
       link_(inputs.link),
       arena_(inputs.arena),
       statistics_(inputs.statistics),
@@ -96,12 +98,19 @@ void PreparedPlan::AllocateAll() {
   try {
     FindStepCounter();
     shapes_.Bind(values_.get());
+    if (makes_graphs_ && !shapes_.varies()) {
+      constexpr int64_t kBytes = sizeof(state_.step);
+      step_on_device_ = std::make_unique<Buffer>(link_->device().allocator(), kBytes);
+      staged_step_ = std::make_unique<Buffer>(link_->device().pinned_allocator(), kBytes);
+      state_.device_step = static_cast<const uint64_t*>(step_on_device_->data());
+    }
     BindSteps();
     MakeFetches();
     // After BoundValues, which advances the generation if it reserves persistables.
     generation_ = scope_.generation();
     rollback_.emplace(plan_, *values_, is_last_segment_, link_.get());
     if (link_ != nullptr) FindFaultWords();
+    if (step_on_device_ != nullptr) FindGraphs();
     if (poisons_) poison_.emplace(plan_, *values_);
   } catch (...) {
     // The plan points to what is erased here, so it must be made again.
@@ -120,6 +129,27 @@ void PreparedPlan::FindFaultWords() {
          steps_[check_faults_before_].written_versions.empty()) {
     ++check_faults_before_;
   }
+}
+
+void PreparedPlan::FindGraphs() {
+  std::vector<bool> can_capture;
+  for (size_t i = 0; i < steps_.size(); ++i) can_capture.push_back(CanBeCaptured(i));
+  graphs_.emplace(link_.get(), can_capture,
+                  std::vector<size_t>{rollback_->end(), check_faults_before_});
+}
+
+bool PreparedPlan::CanBeCaptured(size_t step) const {
+  const Instruction& instruction = plan_.instructions[step];
+  if (instruction.place.is_cpu()) return false;
+  // What the host knows of LoDs and of derived forms decides what such kernels do.
+  if (steps_[step].planned->has_derived_forms()) return false;
+  const auto is_of_host = [this](ValueId value) {
+    return value && (plan_[value].place.is_cpu() || plan_[value].meta.lod_level > 0);
+  };
+  for (size_t i = 0; i < instruction.inputs.size(); ++i) {
+    if (instruction.reads_data[i] && is_of_host(instruction.inputs[i])) return false;
+  }
+  return std::ranges::none_of(instruction.outputs, is_of_host);
 }
 
 void PreparedPlan::FindStepCounter() {
@@ -181,6 +211,7 @@ void PreparedPlan::FindUsesOfHost(const Instruction& instruction, Step* step) co
 // Another plan's needs may have moved the arena since the last run.
 void PreparedPlan::FollowArena() {
   if (!values_->FollowArena()) return;
+  if (graphs_) graphs_->Clear();
   for (Step& step : steps_) {
     step.planned->FollowArena();
     step.planned->Bind();
@@ -325,6 +356,11 @@ void PreparedPlan::StartRun() {
   state_.step = static_cast<uint64_t>(*step_counter_);
   // Before the first kernel: these are the variables that may change before an op refuses its data.
   rollback_->Save();
+  if (step_on_device_ != nullptr) {
+    std::memcpy(staged_step_->data(), &state_.step, sizeof(state_.step));
+    link_->stream().Copy(step_on_device_->data(), plan_.place, staged_step_->data(), Place::Cpu(),
+                         sizeof(state_.step));
+  }
   if (faults_) faults_->Reset();
   // A value that is read before it is written then shows, too, not only one that is read too late.
   if (poison_) poison_->PoisonAll();
@@ -383,14 +419,13 @@ void PreparedPlan::CheckFaultsBefore(size_t step) {
   if (step == check_faults_before_) CheckFaults();
 }
 
-template <typename RunOne>
-void PreparedPlan::RunSteps(const RunOne& run_one) {
+template <typename RunSome>
+void PreparedPlan::RunSteps(const RunSome& run_some) {
   StartRun();
   try {
-    for (size_t i = 0; i < steps_.size(); ++i) {
+    for (size_t i = 0; i < steps_.size();) {
       CheckFaultsBefore(i);
-      RunLocated(i, run_one);
-      if (poison_) poison_->PoisonAfter(i);
+      i = run_some(i);
     }
     CheckFaultsBefore(steps_.size());
     FinishRun();
@@ -411,26 +446,69 @@ void PreparedPlan::RunLocated(size_t step, const RunOne& run_one) {
   }
 }
 
+size_t PreparedPlan::RunGraph(size_t step) {
+  if (!graphs_) return step;
+  bool is_launch = true;
+  const size_t next = graphs_->Run(step, [&](size_t i) {
+    is_launch = false;
+    RunLocated(i, [this](size_t of_graph) { RunStep(steps_[of_graph]); });
+  });
+  if (!is_launch) return next;
+  for (size_t i = step; i < next; ++i) {
+    for (uint64_t* version : steps_[i].written_versions) ++*version;
+  }
+  return next;
+}
+
 void PreparedPlan::Run() {
-  RunSteps([this](size_t i) { RunStep(steps_[i]); });
+  RunSteps([this](size_t i) {
+    const size_t next = RunGraph(i);
+    if (next > i) return next;
+    RunLocated(i, [this](size_t step) { RunStep(steps_[step]); });
+    if (poison_) poison_->PoisonAfter(i);
+    return i + 1;
+  });
 }
 
 std::vector<InstructionTime> PreparedPlan::TimedRun() {
   std::vector<InstructionTime> times;
   std::vector<InstructionTime> of_bodies;
+  std::vector<DeviceTime> on_device;
   RunSteps([&](size_t i) {
     BoundKernel& kernel = *steps_[i].current;
     StartBodyTiming(kernel.kernel());
-    const double start = SteadySeconds();
-    RunStep(steps_[i]);
-    if (link_ != nullptr) link_->Wait();
-    const double seconds = SteadySeconds() - start;
+    double seconds = 0;
+    RunLocated(i, [&](size_t step) {
+      if (link_ != nullptr && !steps_[step].uses_host_arena) {
+        on_device.push_back(TimeOnDevice(step));
+        return;
+      }
+      // The device's work before it isn't the step's.
+      if (link_ != nullptr) link_->Wait();
+      const double start = SteadySeconds();
+      RunStep(steps_[step]);
+      seconds = SteadySeconds() - start;
+    });
+    if (poison_) poison_->PoisonAfter(i);
     times.push_back(TimeOf(plan_, plan_.instructions[i], kernel.def(), seconds));
     StopBodyTiming(kernel.kernel(), &times.back(), &of_bodies);
+    return i + 1;
   });
+  for (const DeviceTime& time : on_device) {
+    times[time.step].seconds += time.end->SecondsSince(*time.start);
+  }
   times.insert(times.end(), std::make_move_iterator(of_bodies.begin()),
                std::make_move_iterator(of_bodies.end()));
   return times;
+}
+
+PreparedPlan::DeviceTime PreparedPlan::TimeOnDevice(size_t step) {
+  DeviceTime time{
+      .step = step, .start = link_->device().MakeEvent(), .end = link_->device().MakeEvent()};
+  link_->stream().Record(time.start.get());
+  RunStep(steps_[step]);
+  link_->stream().Record(time.end.get());
+  return time;
 }
 
 // From a device in its stream: FinishRun waits for all of them.
@@ -487,6 +565,7 @@ PlanStatistics PreparedPlan::statistics() {
   statistics.planned_bytes = plan_.planned_bytes;
   statistics.unshared_bytes = plan_.unshared_bytes;
   statistics.host_planned_bytes = plan_.host_planned_bytes;
+  statistics.graphs = graphs_ ? graphs_->count() : 0;
   for (const Step& step : steps_) {
     statistics.derived_bytes += step.planned->kept_bytes();
     step.for_rows.ForEach(

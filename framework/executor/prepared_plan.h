@@ -12,6 +12,7 @@
 #include "framework/executor/bound_kernel.h"
 #include "framework/executor/bound_values.h"
 #include "framework/executor/data_faults.h"
+#include "framework/executor/device_graphs.h"
 #include "framework/executor/device_link.h"
 #include "framework/executor/executor.h"
 #include "framework/executor/lowering.h"
@@ -44,6 +45,7 @@ class PreparedPlan {
     bool rows_vary = false;
     bool trains = false;              // whether a run advances the step counter
     bool poison_dead_memory = false;  // MemoryOptions::poison_dead_memory
+    bool graphs = false;              // CompileOptions::graphs
   };
 
   // Chooses and prepares a kernel for each instruction and plans the storage. Throws an Error that
@@ -106,6 +108,13 @@ class PreparedPlan {
     std::vector<const Tensor*> reads_of_host = {};
   };
 
+  // Of a step on the device: it took the time between these.
+  struct DeviceTime {
+    size_t step = 0;
+    std::unique_ptr<DeviceEvent> start;
+    std::unique_ptr<DeviceEvent> end;
+  };
+
   void AllocateAll();
   void BindSteps();
   void FindUsesOfHost(const Instruction& instruction, Step* step) const;
@@ -124,14 +133,21 @@ class PreparedPlan {
   std::unique_ptr<BoundKernel> PrepareForRows(size_t index);
   void CheckReplacedValues() const;
 
-  // Calls run_one(i) for each instruction i. Undoes the run if one throws.
-  template <typename RunOne>
-  void RunSteps(const RunOne& run_one);
+  // Calls run_some(i) until nothing is left; it runs the instruction i, or more, and returns the
+  // next one. Undoes the run if it throws.
+  template <typename RunSome>
+  void RunSteps(const RunSome& run_some);
   void RunStep(const Step& step);
+  DeviceTime TimeOnDevice(size_t step);
   // Runs a step; gives its Error the place of the op.
   template <typename RunOne>
   void RunLocated(size_t step, const RunOne& run_one);
   void FindFaultWords();
+  void FindGraphs();
+  bool CanBeCaptured(size_t step) const;
+  // Runs the steps from this one on that a graph has taken over, if one begins here. Returns the
+  // step after them.
+  size_t RunGraph(size_t step);
   // On a device: asks for faults, and throws what CheckFaults throws, when the time has come.
   void CheckFaultsBefore(size_t step);
   // Throws the Error for data that an instruction on the device has refused, if one has.
@@ -161,6 +177,7 @@ class PreparedPlan {
   Scope& scope_;
   const bool trains_;
   const bool poisons_;
+  const bool makes_graphs_;
   // Outlives all that is in its stream: kernels, values and arenas.
   std::shared_ptr<DeviceLink> link_;
   std::shared_ptr<SharedArena> arena_;
@@ -174,6 +191,9 @@ class PreparedPlan {
   std::optional<Rollback> rollback_;
   std::optional<DataFaults> faults_;  // of a plan on a device
   size_t check_faults_before_ = 0;    // this step: it changes what nothing would put back
+  std::optional<DeviceGraphs> graphs_;
+  std::unique_ptr<Buffer> step_on_device_;  // state_.step, if there may be graphs
+  std::unique_ptr<Buffer> staged_step_;
   std::optional<ArenaPoison> poison_;
   std::vector<Tensor> fetches_;
   std::vector<std::shared_ptr<LoD>> fetched_lods_;  // of fetches_, where they are ragged

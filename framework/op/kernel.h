@@ -32,7 +32,7 @@ class KernelContext {
   // Returns the derived form that the factory requested under this index, up to date.
   const void* derived(int index) const { return derived_forms[static_cast<size_t>(index)]; }
   const DeviceContext& device() const { return *device_context; }
-  RandomKey random_key() const { return {*seed, op_id, *step}; }
+  RandomKey random_key() const { return {*seed, op_id, *step, device_step}; }
 
   // The executor fills these in. An absent argument is nullptr.
   std::vector<Tensor*> inputs;
@@ -42,6 +42,7 @@ class KernelContext {
   const DeviceContext* device_context = nullptr;
   const uint64_t* seed = nullptr;
   const uint64_t* step = nullptr;
+  const uint64_t* device_step = nullptr;  // RandomKey::device_step
   uint64_t op_id = 0;
   // On a device, in its memory: where the kernel notes the first element that it refuses
   // (DataFaultWord). Holds kNoDataFault before each run.
@@ -54,6 +55,8 @@ class Kernel {
   // Called before the first Run, and again before a Run if the address of an argument or workspace
   // has changed. It must not read the data at these addresses.
   virtual void Bind(const KernelContext&) {}
+  // On a device, it only puts work into the stream, which a graph may repeat for other data at the
+  // same addresses.
   // A kernel that refuses data throws an Error. On a device it can't: it notes the first element
   // that it refuses, computes anything for it, and the executor calls ThrowFault later.
   virtual void Run(const KernelContext& context) = 0;

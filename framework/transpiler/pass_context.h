@@ -20,6 +20,7 @@ struct PassContext {
   // The kernels that the user forces on ops, where they take the shapes. No pass replaces such an
   // op by another one.
   KernelNames forced_kernels = {};
+  bool is_body = false;  // whether the plan is the body of a loop or branch
 
   // Returns the kernel that is forced on ops of this type, or "" if none is.
   std::string_view ForcedKernel(const std::string& type) const;

@@ -7,7 +7,10 @@
 #include <vector>
 
 #include "framework/analysis/argument_places.h"
+#include "framework/analysis/dependencies.h"
 #include "framework/base/error.h"
+#include "framework/op/device_sum.h"
+#include "framework/plan/loop.h"
 
 namespace skiff {
 namespace {
@@ -32,7 +35,11 @@ class Placement {
       placed_.push_back(std::move(instruction));
       return;
     }
-    instruction.place = RunsOnDevice(instruction) ? plan_.place : Place::Cpu();
+    const bool runs_on_device = instruction.kind == InstructionKind::kLoop
+                                    ? BodyRunsOnDevice(*instruction.loop)
+                                    : RunsOnDevice(plan_, instruction);
+    instruction.place = runs_on_device ? plan_.place : Place::Cpu();
+    if (!runs_on_device && instruction.kind == InstructionKind::kLoop) MoveBodyToCpu(&instruction);
     if (instruction.place.is_cpu()) ++on_host_;
     MoveInputs(&instruction);
     std::vector<Instruction> after = PlaceOutputs(&instruction);
@@ -50,21 +57,58 @@ class Placement {
     NoteCurrent(copy->outputs[0]);
   }
 
-  bool RunsOnDevice(const Instruction& instruction) const {
+  // `plan`: of the instruction.
+  bool RunsOnDevice(const Plan& plan, const Instruction& instruction) const {
     if (instruction.kind != InstructionKind::kOp) return false;
     const OpDef& def = *instruction.def;
     if (def.is_on_host || instruction.sets_rows) return false;
     const auto is_of_host = [&](ValueId value) {
-      return value && (plan_[value].meta.is_array || plan_[value].storage == Storage::kMade);
+      return value && (plan[value].meta.is_array || plan[value].storage == Storage::kMade);
     };
     if (std::ranges::any_of(instruction.inputs, is_of_host)) return false;
     if (std::ranges::any_of(instruction.outputs, is_of_host)) return false;
     // Only the kernel knows the LoD.
     const auto has_unknown_lod = [&](ValueId value) {
-      return value && plan_[value].meta.lod_level > 0 && plan_[value].meta.lod == nullptr;
+      return value && plan[value].meta.lod_level > 0 && plan[value].meta.lod == nullptr;
     };
     if (std::ranges::any_of(instruction.outputs, has_unknown_lod)) return false;
-    return context_.registry.FindKernel(ContextOf(plan_, instruction)) != nullptr;
+    return context_.registry.FindKernel(ContextOf(plan, instruction)) != nullptr;
+  }
+
+  bool BodyRunsOnDevice(const Loop& loop) const {
+    const Plan& body = loop.body;
+    if (body.place.is_cpu() || loop.iterations < 0 || loop.count_output >= 0) return false;
+    const auto is_ragged = [&](const LoopFeed& feed) {
+      return body[feed.value].meta.lod != nullptr;
+    };
+    if (std::ranges::any_of(loop.feeds, is_ragged)) return false;
+    const auto is_array = [&](const LoopScopeValue& variable) {
+      return body[variable.value].meta.is_array;
+    };
+    if (std::ranges::any_of(loop.scope_values, is_array)) return false;
+    const bool adds_on_device = std::ranges::all_of(loop.fetches, [&](const LoopFetch& fetch) {
+      return fetch.kind != LoopFetch::Kind::kSum || fetch.output < 0 ||
+             DeviceSum::IsPossible(context_.registry, body[fetch.value].meta, body.place);
+    });
+    return adds_on_device && std::ranges::all_of(body.instructions, [&](const Instruction& inner) {
+             return inner.kind == InstructionKind::kCopy ||
+                    (RunsOnDevice(body, inner) && !ChecksData(inner) && !HasStateOnHost(inner));
+           });
+  }
+
+  static bool HasStateOnHost(const Instruction& instruction) {
+    const auto is_cpu = [](Place place) { return place.is_cpu(); };
+    return std::ranges::any_of(InputPlaces(instruction), is_cpu) ||
+           std::ranges::any_of(OutputPlaces(instruction), is_cpu);
+  }
+
+  static void MoveBodyToCpu(Instruction* instruction) {
+    if (instruction->loop->body.place.is_cpu()) return;
+    auto moved = std::make_shared<Loop>(*instruction->loop);
+    moved->body.place = Place::Cpu();
+    for (const ValueId id : moved->body.ids()) moved->body[id].place = Place::Cpu();
+    for (Instruction& inner : moved->body.instructions) inner.place = Place::Cpu();
+    instruction->loop = std::move(moved);
   }
 
   void MoveInputs(Instruction* instruction) {
@@ -167,6 +211,7 @@ class Placement {
 
 PassReport PlacementPass::Apply(const PassContext& context, Plan* plan) const {
   if (plan->place.is_cpu()) return {.pass = {}, .changes = 0, .summary = "a plan on the CPU"};
+  if (context.is_body) return {.pass = {}, .changes = 0, .summary = "a body"};
   return Placement(context, plan).Run();
 }
 

@@ -9,6 +9,10 @@
 
 namespace skiff {
 
+__device__ inline uint64_t StepOf(const RandomKey& key) {
+  return key.device_step == nullptr ? key.step : *key.device_step;
+}
+
 class DevicePhilox {
  public:
   struct Block {
@@ -17,14 +21,16 @@ class DevicePhilox {
 
   __host__ __device__ explicit DevicePhilox(const RandomKey& key)
       : key_{static_cast<uint32_t>(key.seed), static_cast<uint32_t>(key.seed >> 32)},
-        stream_{static_cast<uint32_t>(key.op_id), static_cast<uint32_t>(key.step)} {}
+        op_id_(static_cast<uint32_t>(key.op_id)),
+        step_(static_cast<uint32_t>(key.step)),
+        device_step_(key.device_step) {}
 
   // Returns the four words at `position` of the stream.
   __device__ Block At(uint64_t position) const {
     uint32_t a = static_cast<uint32_t>(position);
     uint32_t b = static_cast<uint32_t>(position >> 32);
-    uint32_t c = stream_[0];
-    uint32_t d = stream_[1];
+    uint32_t c = op_id_;
+    uint32_t d = device_step_ == nullptr ? step_ : static_cast<uint32_t>(*device_step_);
     uint32_t k0 = key_[0];
     uint32_t k1 = key_[1];
 #pragma unroll
@@ -43,7 +49,9 @@ class DevicePhilox {
 
  private:
   uint32_t key_[2];
-  uint32_t stream_[2];
+  uint32_t op_id_;
+  uint32_t step_;
+  const uint64_t* device_step_;
 };
 
 // UnitFloat and UnitDouble of philox.h.

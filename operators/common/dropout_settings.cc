@@ -26,8 +26,11 @@ double DropoutSettings::scale() const {
 uint32_t DropoutSettings::threshold() const { return DropThreshold(probability); }
 
 RandomKey DropoutSettings::KeyOf(const KernelContext& run) const {
-  const RandomKey key = run.random_key();
-  return fixed_seed ? RandomKey{static_cast<uint64_t>(seed), 0, key.step} : key;
+  RandomKey key = run.random_key();
+  if (!fixed_seed) return key;
+  key.seed = static_cast<uint64_t>(seed);
+  key.op_id = 0;
+  return key;
 }
 
 DropoutSettings DropoutSettingsOf(const OpContext& context) {

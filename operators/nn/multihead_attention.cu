@@ -263,7 +263,7 @@ __device__ void Begin(const Attention<T>& attention, const Outputs<T>& outputs) 
   if (outputs.dropout_key == nullptr || threadIdx.x > 0) return;
   outputs.dropout_key[0] = static_cast<int64_t>(attention.dropout.key.seed);
   outputs.dropout_key[1] = static_cast<int64_t>(attention.dropout.key.op_id);
-  outputs.dropout_key[2] = static_cast<int64_t>(attention.dropout.key.step);
+  outputs.dropout_key[2] = static_cast<int64_t>(StepOf(attention.dropout.key));
 }
 
 template <typename T, int kColumns>

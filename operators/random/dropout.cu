@@ -25,7 +25,6 @@ struct Dropout {
 // The key of a run. A Seed tensor with a value other than 0 goes before the others.
 struct DropoutKey {
   RandomKey key;
-  uint64_t step;
   const void* seed;  // Seed, of one element; nullptr: there is none
   bool seed_is_int32;
 
@@ -34,7 +33,7 @@ struct DropoutKey {
     const int64_t given =
         seed_is_int32 ? *static_cast<const int32_t*>(seed) : *static_cast<const int64_t*>(seed);
     if (given == 0) return DevicePhilox(key);
-    return DevicePhilox({static_cast<uint64_t>(given), 0, step});
+    return DevicePhilox({static_cast<uint64_t>(given), 0, StepOf(key)});
   }
 };
 
@@ -101,7 +100,7 @@ std::unique_ptr<Kernel> PrepareDropout(PrepareContext& context) {
                   .keeps = !settings.drops_all()};
     if (of.count == 0) return;
     of.is_aligned = IsAlignedTo(of.x, 16) && IsAlignedTo(of.out, 16) && IsAlignedTo(of.mask, 4);
-    DropoutKey key{.key = settings.KeyOf(run), .step = run.random_key().step};
+    DropoutKey key{.key = settings.KeyOf(run)};
     if (seed >= 0) {
       key.seed = run.input(seed).raw_data();
       key.seed_is_int32 = run.input(seed).dtype() == DType::kInt32;

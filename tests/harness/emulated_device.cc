@@ -7,11 +7,13 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/base/steady_seconds.h"
 #include "framework/op/background_kernel.h"
 
 namespace skiff::harness {
@@ -89,6 +91,17 @@ class HiddenAllocator final : public Allocator {
   HiddenMemory& memory_;
 };
 
+using Work = std::function<void()>;
+
+class LateGraph final : public DeviceGraph {
+ public:
+  explicit LateGraph(std::vector<Work> work) : work_(std::move(work)) {}
+  const std::vector<Work>& work() const { return work_; }
+
+ private:
+  const std::vector<Work> work_;
+};
+
 class LateStream final : public DeviceStream {
  public:
   LateStream(HiddenMemory* memory, std::set<LateStream*>* all) : memory_(*memory), all_(*all) {
@@ -111,9 +124,26 @@ class LateStream final : public DeviceStream {
     Append([=] { std::memset(to, byte, bytes); });
   }
   void Record(DeviceEvent* event) override;
-  void Wait() override { RunUpTo(appended_); }
+  void Launch(const DeviceGraph& graph) override {
+    for (const Work& work : static_cast<const LateGraph&>(graph).work()) Append(work);
+  }
+  void BeginCapture() override {
+    SKIFF_ENFORCE(!captured_, kFailedPrecondition, "the stream is captured already");
+    captured_.emplace();
+  }
+  std::unique_ptr<DeviceGraph> EndCapture() override {
+    SKIFF_ENFORCE(captured_, kFailedPrecondition, "no capture has begun");
+    auto graph = std::make_unique<LateGraph>(std::move(*captured_));
+    captured_.reset();
+    return graph;
+  }
+  void Wait() override {
+    SKIFF_ENFORCE(!captured_, kFailedPrecondition, "a wait while the stream is captured");
+    RunUpTo(appended_);
+  }
 
-  void Append(std::function<void()> work) {
+  void Append(Work work) {
+    if (captured_) return captured_->push_back(std::move(work));
     work_.push_back(std::move(work));
     ++appended_;
   }
@@ -123,7 +153,7 @@ class LateStream final : public DeviceStream {
     if (ran_ >= count) return;
     memory_.Open([&] {
       while (ran_ < count) {
-        const std::function<void()> work = std::move(work_.front());
+        const Work work = std::move(work_.front());
         work_.pop_front();
         ++ran_;
         work();
@@ -134,7 +164,8 @@ class LateStream final : public DeviceStream {
  private:
   HiddenMemory& memory_;
   std::set<LateStream*>& all_;
-  std::deque<std::function<void()>> work_;
+  std::deque<Work> work_;
+  std::optional<std::vector<Work>> captured_;
   int64_t appended_ = 0;
   int64_t ran_ = 0;
 };
@@ -144,18 +175,25 @@ class LateEvent final : public DeviceEvent {
   void Wait() override {
     if (stream_ != nullptr) stream_->RunUpTo(after_);
   }
-  void Set(LateStream* stream, int64_t after) {
+  double SecondsSince(const DeviceEvent& earlier) const override {
+    return *seconds_ - *static_cast<const LateEvent&>(earlier).seconds_;
+  }
+  void Set(LateStream* stream) {
     stream_ = stream;
-    after_ = after;
+    stream->Append([seconds = seconds_] { *seconds = SteadySeconds(); });
+    after_ = stream->appended();
   }
 
  private:
   LateStream* stream_ = nullptr;
   int64_t after_ = 0;
+  // When it has passed; shared with the stream, which may outlive the event.
+  const std::shared_ptr<double> seconds_ = std::make_shared<double>(0);
 };
 
 void LateStream::Record(DeviceEvent* event) {
-  static_cast<LateEvent*>(event)->Set(this, appended_);
+  SKIFF_ENFORCE(!captured_, kFailedPrecondition, "an event while the stream is captured");
+  static_cast<LateEvent*>(event)->Set(this);
 }
 
 class EmulatedDevice final : public Device {
@@ -192,11 +230,17 @@ class Arguments {
     context_.device_context = &device_;
     context_.seed = &seed_;
     context_.step = &step_;
+    context_.device_step = nullptr;
+    device_step_ = run.device_step;
   }
   Arguments(const Arguments&) = delete;
   Arguments& operator=(const Arguments&) = delete;
 
-  const KernelContext& context() const { return context_; }
+  // While the device runs.
+  const KernelContext& context() {
+    if (device_step_ != nullptr) step_ = *device_step_;
+    return context_;
+  }
 
  private:
   // Returns a tensor on the same memory that says that it is on the CPU.
@@ -216,6 +260,7 @@ class Arguments {
   DeviceContext device_;
   uint64_t seed_;
   uint64_t step_;
+  const uint64_t* device_step_ = nullptr;
   std::vector<Tensor> tensors_;
   KernelContext context_;
 };
@@ -229,8 +274,9 @@ class LateKernel final : public Kernel {
     const auto arguments = std::make_shared<Arguments>(run);
     StreamOf(run).Append([this, kernel = kernel_, arguments, fault = run.fault] {
       try {
-        kernel->Bind(arguments->context());
-        kernel->Run(arguments->context());
+        const KernelContext& context = arguments->context();
+        kernel->Bind(context);
+        kernel->Run(context);
       } catch (const Error&) {
         if (fault == nullptr) throw;
         refusal_ = std::current_exception();

@@ -131,11 +131,12 @@ std::vector<std::string> EmulatedDeviceFaults(const Workload& workload,
   for (const OpRegistry* registry : {&all, &some}) {
     for (const PassChoice& choice : {NoPasses(), Choose("of_equal_bits", PassesOfEqualBits())}) {
       std::vector<std::string> found;
+      CompileOptions options = choice.options;
+      options.graphs = registry == &all;
       try {
         found = TraceDifferences(
             workload, on_cpu,
-            RunWorkload(workload, choice.options, {.place = EmulatedPlace(), .registry = registry}),
-            0);
+            RunWorkload(workload, options, {.place = EmulatedPlace(), .registry = registry}), 0);
       } catch (const std::exception& error) {
         found = {StrCat("threw: ", error.what())};
       }

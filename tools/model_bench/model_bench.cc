@@ -49,6 +49,8 @@ DEFINE_string(decoder, "attention_decoder",
               "how seq2seq_gru_bahdanau and seq2seq_lstm_luong run their decoder: "
               "attention_decoder, one op, or dynamic_rnn, a loop of layers");
 DEFINE_string(place, "cpu", "where to run: cpu or cuda");
+DEFINE_bool(graphs, false,
+            "on a device, launch stretches of instructions as graphs; not with ragged feeds");
 DEFINE_bool(inference, false,
             "time the forward pass as in evaluation, with the loss, instead of training steps");
 DEFINE_string(
@@ -96,6 +98,7 @@ CompileOptions OptionsFromFlags() {
   }
   options.passes = PassesFromFlags();
   options.memory = MemoryFromFlags();
+  options.graphs = FLAGS_graphs;
   if (!FLAGS_tune_kernels.empty()) {
     options.tuner = std::make_shared<KernelTuner>(
         DefaultOpRegistry(),
@@ -349,6 +352,7 @@ nlohmann::json JsonOf(const Figures& figures) {
           {"planned_bytes", plan.planned_bytes},
           {"unshared_bytes", plan.unshared_bytes},
           {"host_planned_bytes", plan.host_planned_bytes},
+          {"graphs", plan.graphs},
           {"derived_bytes", plan.derived_bytes},
           {"persistable_bytes", plan.persistable_bytes},
           {"reserved_bytes", figures.allocated.live_bytes},

@@ -1,26 +1,37 @@
-// Loops and branches run on the CPU beside a program on a device, and may read and write its
-// variables.
+// Loops of a program on a device: those that the host can count run there, the others and branches
+// on the CPU, beside it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "framework/analysis/ops_on_host.h"
+#include "framework/builder/activation.h"
 #include "framework/builder/control.h"
 #include "framework/builder/control_flow.h"
 #include "framework/builder/data.h"
 #include "framework/builder/layer_call.h"
 #include "framework/builder/math.h"
+#include "framework/builder/nn.h"
+#include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
+#include "framework/builder/static_rnn.h"
 #include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
 #include "framework/op/registry.h"
 #include "tests/harness/emulated_device.h"
+#include "tests/harness/pass_check.h"
 
 namespace skiff {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Key;
 
 class LoopsOnDevice : public ::testing::Test {
  protected:
@@ -83,6 +94,72 @@ TEST_F(LoopsOnDevice, ABranchThatIsNotTakenChangesNothing) {
     const float expected = flag ? 5.0f : 3.0f;
     EXPECT_THAT(StateAfterTwoRuns(startup, main, {{"flag", Tensor::FromValues<bool>({1}, {flag})}}),
                 ElementsAre(expected, expected));
+  }
+}
+
+// What the training of a recurrence leaves: the loss of each step.
+struct Trained {
+  std::vector<float> losses;
+  std::map<std::string, int64_t> on_host;
+  int64_t graphs = 0;
+};
+
+Trained TrainRecurrence(Place place, const OpRegistry* registry, const CompileOptions& options) {
+  Program main;
+  Program startup;
+  const ProgramGuard guard(&main, &startup);
+  const Variable x = layers::Data("x", {4, 2, 3}, DType::kFloat32);
+  const Variable zeros = layers::FillConstant({2, 5}, DType::kFloat32, 0.0);
+  layers::StaticRnn rnn;
+  rnn.Body([&] {
+    const Variable part = rnn.StepInput(x);
+    const Variable before = rnn.Memory(zeros);
+    const Variable state =
+        layers::Dropout(layers::Fc(layers::Concat({part, before}, 1), 5, {.act = "tanh"}), 0.25);
+    rnn.UpdateMemory(before, state);
+    rnn.StepOutput(state);
+  });
+  const Variable loss = layers::Mean(layers::Square(rnn.Outputs()[0]));
+  optimizer::Sgd({.learning_rate = 0.5}).Minimize(loss);
+
+  Executor executor(place, nullptr, registry);
+  executor.Run(startup);
+  CompiledProgram compiled = executor.Compile(main, options);
+  std::vector<float> values(24);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 7) - 3;
+  BoundProgram bound =
+      compiled.Bind({{"x", Tensor::FromValues<float>({4, 2, 3}, values)}}, {loss.name()});
+  Trained trained{.on_host = OpsOnHost(bound.plan())};
+  for (int i = 0; i < 4; ++i) {
+    bound.Step();
+    trained.losses.push_back(bound.fetch(0).Item<float>());
+  }
+  trained.graphs = bound.statistics().graphs;
+  return trained;
+}
+
+TEST_F(LoopsOnDevice, ARecurrenceRunsThereWithItsGradient) {
+  // Some passes change the order of sums.
+  CompileOptions options = harness::NoPasses().options;
+  const Trained on_cpu = TrainRecurrence(Place::Cpu(), nullptr, options);
+  const Trained plain = TrainRecurrence(harness::EmulatedPlace(), registry_.get(), options);
+  EXPECT_EQ(plain.losses, on_cpu.losses);
+  EXPECT_THAT(plain.on_host, IsEmpty());
+  options.graphs = true;
+  const Trained in_graphs = TrainRecurrence(harness::EmulatedPlace(), registry_.get(), options);
+  EXPECT_EQ(in_graphs.losses, on_cpu.losses);
+  EXPECT_GT(in_graphs.graphs, 0);
+  EXPECT_NE(on_cpu.losses.front(), on_cpu.losses.back());
+}
+
+TEST_F(LoopsOnDevice, ARecurrenceOfWhichAnOpHasNoKernelThereRunsOnTheCpu) {
+  const auto without_tanh = harness::RegistryWithEmulation(
+      DefaultOpRegistry(), [](const OpDef& def) { return def.type == "tanh_grad"; });
+  const Trained found = TrainRecurrence(harness::EmulatedPlace(), without_tanh.get(), {});
+  EXPECT_THAT(found.on_host, Contains(Key("recurrent")));
+  const Trained on_cpu = TrainRecurrence(Place::Cpu(), nullptr, {});
+  for (size_t i = 0; i < on_cpu.losses.size(); ++i) {
+    EXPECT_NEAR(found.losses[i], on_cpu.losses[i], 1e-5f);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -46,6 +47,27 @@ constexpr const char* kTraining = R"(program seed=9 { block 0 {
   {ParamOut: ["w"]} = tiny_sgd(Param: ["w"], Grad: ["checked"]) {op_role = 2}
 } })";
 
+// Random numbers, data that may be refused, and an update; the host takes part before the update.
+constexpr const char* kLongTraining = R"(program seed=9 { block 0 {
+  var "x" float32 [3]
+  var "seen" float32 [3] persistable
+  param "w" float32 [3] persistable
+  var "noise" float32 [3]
+  var "noisy" float32 [3]
+  var "checked" float32 [3]
+  var "twice" float32 [3]
+  var "sum" float32 [1]
+  {Out: ["seen"]} = tiny_add(X: ["seen"], Y: ["x"])
+  {Out: ["noise"]} = tiny_random(X: ["x"])
+  {Out: ["noisy"]} = tiny_add(X: ["noise"], Y: ["seen"])
+  {Out: ["checked"]} = tiny_check(X: ["x"])
+  {Out: ["noisy"]} = tiny_add(X: ["noisy"], Y: ["checked"])
+  {Out: ["twice"]} = tiny_scale(X: ["noisy"]) {factor = 2.0}
+  {Out: ["noisy"]} = tiny_add(X: ["noisy"], Y: ["twice"])
+  {Out: ["sum"]} = tiny_sum(X: ["noisy"])
+  {ParamOut: ["w"]} = tiny_sgd(Param: ["w"], Grad: ["noisy"]) {op_role = 2}
+} })";
+
 Tensor Row(const std::vector<float>& values) {
   return Tensor::FromValues<float>({static_cast<int64_t>(values.size())}, values);
 }
@@ -61,6 +83,29 @@ class OnDevice : public ::testing::Test {
     auto executor = std::make_unique<Executor>(EmulatedPlace(), nullptr, registries_.back().get());
     executor->scope().Set("seen", Row({0, 0, 0}));
     return executor;
+  }
+
+  // A step of kLongTraining for each x. Returns the sums, then w, and what was seen.
+  std::vector<std::vector<float>> Trained(const CompileOptions& options,
+                                          const std::vector<float>& xs, int64_t* graphs) {
+    const auto executor = MakeExecutor();
+    executor->scope().Set("w", Row({1, 2, 3}));
+    CompiledProgram program = executor->Compile(*ParseProgramText(kLongTraining), options);
+    Tensor x = Row({0, 0, 0});
+    BoundProgram bound = program.Bind({{"x", x}}, {"sum"});
+    std::vector<float> sums;
+    for (const float value : xs) {
+      std::ranges::fill(x.values<float>(), value);
+      try {
+        bound.Step();
+        sums.push_back(bound.fetch(0).Item<float>());
+      } catch (const Error& error) {
+        EXPECT_THAT(error.what(), HasSubstr("tiny_check (block 0, op #3)"));
+        sums.push_back(-1);
+      }
+    }
+    *graphs = bound.statistics().graphs;
+    return {sums, Held(*executor, "w"), Held(*executor, "seen")};
   }
 
   static std::vector<float> Held(const Executor& executor, const std::string& name) {
@@ -188,6 +233,62 @@ TEST_F(OnDevice, PlansShareTheArenas) {
         Tensor::FromValues<float>({count}, std::vector<float>(static_cast<size_t>(count), 1.0f));
     EXPECT_EQ(program.Run({{"x", ones}}, {"s"})[0].Item<float>(), 2.0f * static_cast<float>(count));
   }
+}
+
+TEST_F(OnDevice, GraphsHaveTheBitsOfPlainRuns) {
+  // -1 is refused: in the first run, in a graph, and in a run after that.
+  for (const std::vector<float>& xs :
+       {std::vector<float>{1, 2, 3, 4, 5}, {-1, 1, 2, 3}, {1, 2, 3, -1, 4, 5}}) {
+    int64_t graphs = 0;
+    const auto plain = Trained({}, xs, &graphs);
+    EXPECT_EQ(graphs, 0);
+    EXPECT_EQ(Trained({.graphs = true}, xs, &graphs), plain);
+    EXPECT_EQ(graphs, 1);
+    // Each step draws other numbers.
+    EXPECT_NE(plain[0][2], plain[0][3]);
+  }
+}
+
+TEST_F(OnDevice, GraphsFollowTheArena) {
+  constexpr const char* kChain = R"(program { block 0 {
+    var "x" float32 [-1]
+    var "a" float32 [-1]
+    var "b" float32 [-1]
+    var "s" float32 [1]
+    {Out: ["a"]} = tiny_scale(X: ["x"]) {factor = 2.0}
+    {Out: ["b"]} = tiny_copy(X: ["a"])
+    {Out: ["a"]} = tiny_add(X: ["b"], Y: ["a"])
+    {Out: ["b"]} = tiny_copy(X: ["a"])
+    {Out: ["s"]} = tiny_sum(X: ["b"])
+  } })";
+  const auto executor = MakeExecutor();
+  CompiledProgram program = executor->Compile(*ParseProgramText(kChain), {.graphs = true});
+  const auto ones = [](int64_t count) {
+    return Tensor::FromValues<float>({count}, std::vector<float>(static_cast<size_t>(count), 1.0f));
+  };
+  BoundProgram few = program.Bind({{"x", ones(3)}}, {"s"});
+  for (int i = 0; i < 3; ++i) few.Step();
+  EXPECT_EQ(few.statistics().graphs, 1);
+  // It takes more memory, and so another arena.
+  BoundProgram many = program.Bind({{"x", ones(9000)}}, {"s"});
+  for (int i = 0; i < 3; ++i) {
+    many.Step();
+    EXPECT_EQ(many.fetch(0).Item<float>(), 36000);
+    few.Step();
+    EXPECT_EQ(few.fetch(0).Item<float>(), 12);
+    EXPECT_EQ(few.statistics().graphs, i == 0 ? 0 : 1);
+  }
+}
+
+TEST_F(OnDevice, StepsAreTimedByTheDevice) {
+  const auto executor = MakeExecutor("tiny_sum");
+  executor->scope().Set("w", matrix_);
+  CompiledProgram program = executor->Compile(*ParseProgramText(kPlain));
+  BoundProgram bound = program.Bind({{"x", matrix_}}, {"s"});
+  std::map<std::string, double> seconds;
+  for (const InstructionTime& time : bound.TimedStep()) seconds[time.type] += time.seconds;
+  EXPECT_EQ(bound.fetch(0).Item<float>(), 20);
+  for (const char* type : {"tiny_add", "tiny_sum", "copy"}) EXPECT_GT(seconds[type], 0) << type;
 }
 
 TEST_F(OnDevice, FeedsAreOnTheCpu) {

@@ -2,6 +2,7 @@
 // up to rounding. Prints which ops have no kernel for the device. Skipped if there is none.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -27,13 +28,13 @@ constexpr double kToleranceOfStep[] = {1e-5, 1e-3, 5e-3};
 class TrainingOnCuda : public testing::TestWithParam<TrainedModel> {
  protected:
   // Returns the loss of each step.
-  static std::vector<float> Train(const TrainedModel& model, Place place) {
+  static std::vector<float> Train(const TrainedModel& model, Place place, bool graphs = false) {
     Executor executor(place);
     const ModelWorkload workload = MakeModelWorkload(
         model.name,
         {.batch_size = model.batch_size, .length = model.length, .optimizer = "plain_adam"},
         &executor);
-    CompiledProgram compiled = executor.Compile(*workload.program);
+    CompiledProgram compiled = executor.Compile(*workload.program, {.graphs = graphs});
     BoundProgram bound = compiled.Bind(workload.batches[0], {workload.fetch});
     std::string on_host;
     for (const auto& [type, count] : OpsOnHost(bound.plan())) on_host += StrCat(" ", type);
@@ -43,6 +44,10 @@ class TrainingOnCuda : public testing::TestWithParam<TrainedModel> {
       bound.Step();
       losses.push_back(bound.fetch(0).Item<float>());
     }
+    std::cout << model.name << ", graphs: " << bound.statistics().graphs << "\n";
+    const bool is_ragged = std::ranges::any_of(
+        workload.batches[0], [](const auto& feed) { return !feed.second.lod().empty(); });
+    EXPECT_EQ(bound.statistics().graphs > 0, graphs && !is_ragged);
     return losses;
   }
 };
@@ -59,6 +64,8 @@ TEST_P(TrainingOnCuda, HasTheLossesOfTheCpu) {
     EXPECT_NEAR(found[i], expected[i], kToleranceOfStep[i] * expected[i]) << "step " << i;
   }
   EXPECT_NE(expected.front(), expected.back()) << "nothing was trained";
+  // The third step launches the graphs.
+  EXPECT_EQ(Train(GetParam(), Place::Cuda(), true), found);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, TrainingOnCuda,

@@ -1,0 +1,68 @@
+#include "framework/executor/device_graphs.h"
+
+#include <algorithm>
+
+#include "framework/base/error.h"
+
+namespace skiff {
+
+// To launch a graph takes the host about as long as to launch two or three kernels.
+constexpr size_t kShortest = 4;
+
+DeviceGraphs::DeviceGraphs(DeviceLink* link, const std::vector<bool>& can_capture,
+                           const std::vector<size_t>& cuts)
+    : link_(*link) {
+  size_t begin = 0;
+  for (size_t i = 0; i <= can_capture.size(); ++i) {
+    const bool ends = i == can_capture.size() || !can_capture[i];
+    if (!ends && std::ranges::count(cuts, i) == 0) continue;
+    if (i - begin >= kShortest) stretches_.push_back({.begin = begin, .end = i});
+    begin = ends ? i + 1 : i;
+  }
+}
+
+DeviceGraphs::~DeviceGraphs() { Clear(); }
+
+size_t DeviceGraphs::Run(size_t step, const std::function<void(size_t)>& run) {
+  const auto found = std::ranges::find(stretches_, step, &Stretch::begin);
+  if (found == stretches_.end()) return step;
+  Stretch& stretch = *found;
+  if (stretch.has_run && !stretch.graph) Capture(run, &stretch);
+  if (stretch.graph) {
+    link_.stream().Launch(*stretch.graph);
+  } else {
+    for (size_t i = stretch.begin; i < stretch.end; ++i) run(i);
+  }
+  stretch.has_run = true;
+  return stretch.end;
+}
+
+void DeviceGraphs::Capture(const std::function<void(size_t)>& run, Stretch* stretch) {
+  link_.stream().BeginCapture();
+  try {
+    for (size_t i = stretch->begin; i < stretch->end; ++i) run(i);
+  } catch (...) {
+    try {
+      link_.stream().EndCapture();
+    } catch (const Error&) {
+      // The first Error says why.
+    }
+    throw;
+  }
+  stretch->graph = link_.stream().EndCapture();
+}
+
+void DeviceGraphs::Clear() {
+  if (count() > 0) link_.WaitQuietly();
+  for (Stretch& stretch : stretches_) {
+    stretch.graph.reset();
+    stretch.has_run = false;
+  }
+}
+
+int64_t DeviceGraphs::count() const {
+  return std::ranges::count_if(stretches_,
+                               [](const Stretch& stretch) { return stretch.graph != nullptr; });
+}
+
+}  // namespace skiff
