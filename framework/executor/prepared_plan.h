@@ -154,7 +154,7 @@ class PreparedPlan {
   void CheckFaults();
   // Throws that of a step before the one that has failed, if there is one.
   void ThrowEarlierFault();
-  [[noreturn]] void ThrowFault(const DataFaults::Found& found) const;
+  void ThrowFault(const DataFaults::Found& found) const;
   void Fetch(const Tensor& value, Tensor* fetch);
   void StartRun();
   void FinishRun();
