@@ -166,6 +166,13 @@ class LoopKernel final : public Kernel, public TimedBody {
         places_(*loop_, kernels),
         tensors_(*loop_),
         prepared_(std::move(kernels)) {
+    for (const LoopFeed& feed : loop_->feeds) {
+      std::vector<ValueId>& views = views_.emplace_back();
+      if (feed.kind != LoopFeed::Kind::kInvariant) continue;
+      for (const ValueId id : body_.ids()) {
+        if (body_[id].alias_of == feed.value) views.push_back(id);
+      }
+    }
     for (const LoopFetch& fetch : loop_->fetches) {
       if (fetch.kind != LoopFetch::Kind::kSum || fetch.output < 0) continue;
       CheckSum(body_[fetch.value]);
@@ -357,7 +364,7 @@ class LoopKernel final : public Kernel, public TimedBody {
         steps[i].batch = MakeBatch(i, op_id);
       }
       for (const ValueId input : instruction.inputs) {
-        steps[i].reads_feed |= input && body_[input].storage == Storage::kFeed;
+        steps[i].reads_feed |= input && body_[body_.StorageOf(input)].storage == Storage::kFeed;
         steps[i].moves |= Moves(input);
       }
       for (const ValueId output : instruction.outputs) {
@@ -403,6 +410,7 @@ class LoopKernel final : public Kernel, public TimedBody {
       Tensor& tensor = *tensors_.Of(feed.value);
       if (feed.kind == LoopFeed::Kind::kInvariant) {
         tensor = context.input(feed.input);
+        for (const ValueId view : views_[i]) tensors_.Of(view)->Rebind(tensor.raw_data());
       } else if (places_.carried[i] >= 0) {
         tensor.Rebind(memory_ + places_.carried[i]);
       }
@@ -830,8 +838,9 @@ class LoopKernel final : public Kernel, public TimedBody {
   DeviceLink* const link_;  // nullptr if the body runs on the CPU
   const Places places_;
   BodyTensors tensors_;
-  std::vector<PreparedKernel> prepared_;  // until the first Bind
-  std::vector<Step> steps_;               // by instruction of the body
+  std::vector<std::vector<ValueId>> views_;  // of invariant feeds, by feed
+  std::vector<PreparedKernel> prepared_;     // until the first Bind
+  std::vector<Step> steps_;                  // by instruction of the body
   bool is_timed_ = false;
   std::vector<Stashed> stashed_;  // all values of each storage
   std::set<const LoopFetch*> summed_after_;

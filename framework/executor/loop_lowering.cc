@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "framework/analysis/aliasing.h"
 #include "framework/analysis/nested_blocks.h"
 #include "framework/analysis/op_uses.h"
 #include "framework/base/error.h"
@@ -580,6 +581,8 @@ class LoopLowering {
                                     std::make_move_iterator(plan.instructions.end()));
     }
     plan.instructions.clear();
+    ShareViewsOfInvariants(forward_instructions_);
+    ShareViewsOfInvariants(gradient_instructions_);
     FindStashes();
     Half forward = MakeHalf(forward_instructions_, false);
     const std::vector<ValueId> stacks = AddStacks(&forward);
@@ -620,13 +623,61 @@ class LoopLowering {
     }
   }
 
+  bool IsInvariant(ValueId value) const {
+    return std::ranges::any_of(feeds_, [&](const Feed& feed) {
+      return feed.link.kind == LoopFeed::Kind::kInvariant && feed.link.value == value;
+    });
+  }
+
+  // Puts views of what is the same in all iterations into its storage, unless something else writes
+  // there, too. No iteration then copies it, and no stack holds it for the gradient half.
+  void ShareViewsOfInvariants(const std::vector<Instruction>& instructions) {
+    Plan& plan = line_.plan();
+    for (const Instruction& instruction : instructions) {
+      for (const auto& [from, to] : ViewPairs(plan, instruction)) {
+        const ValueId shown = plan.StorageOf(instruction.inputs[static_cast<size_t>(from)]);
+        const ValueId view = instruction.outputs[static_cast<size_t>(to)];
+        const PlanValue& value = plan[view];
+        if (!IsInvariant(shown) || value.alias_of || value.storage != Storage::kArena ||
+            value.is_alone || Writers(view) > 1) {
+          continue;
+        }
+        for (const ValueId id : plan.ids()) {
+          if (plan[id].alias_of == view) plan[id].alias_of = shown;
+        }
+        plan[view].alias_of = shown;
+      }
+    }
+  }
+
+  // Returns how many outputs of the body lie in a storage without being views of it.
+  int64_t Writers(ValueId root) const {
+    const Plan& plan = line_.plan();
+    int64_t writers = 0;
+    for (const auto* instructions : {&forward_instructions_, &gradient_instructions_}) {
+      for (const Instruction& instruction : *instructions) {
+        const InputOutputPairs views = ViewPairs(plan, instruction);
+        for (size_t i = 0; i < instruction.outputs.size(); ++i) {
+          const ValueId output = instruction.outputs[i];
+          if (!output || plan.StorageOf(output) != root) continue;
+          const bool is_view = std::ranges::any_of(views, [&](const auto& pair) {
+            return pair.second == static_cast<int>(i) &&
+                   plan.StorageOf(instruction.inputs[static_cast<size_t>(pair.first)]) == root;
+          });
+          if (!is_view) ++writers;
+        }
+      }
+    }
+    return writers;
+  }
+
   // Finds the storages that the forward half fills and the gradient half reads.
   void FindStashes() {
     Plan& plan = line_.plan();
     std::set<ValueId> filled;
     for (const Instruction& instruction : forward_instructions_) {
       for (const ValueId output : instruction.outputs) {
-        if (output) filled.insert(plan.StorageOf(output));
+        if (output && !IsInvariant(plan.StorageOf(output))) filled.insert(plan.StorageOf(output));
       }
     }
     for (const Feed& feed : feeds_) {
@@ -722,8 +773,12 @@ class LoopLowering {
   void AddFeeds(Half* half, const std::vector<Instruction>& instructions) {
     const bool of_gradient = half->loop.is_gradient;
     std::map<ValueId, bool> uses;  // whether the half reads the data
-    ForEachInput(instructions,
-                 [&](ValueId value, bool reads_data) { uses[value] = uses[value] || reads_data; });
+    ForEachInput(instructions, [&](ValueId value, bool reads_data) {
+      uses[value] = uses[value] || reads_data;
+      // A view of a feed.
+      const ValueId root = line_.plan().StorageOf(value);
+      if (root != value && IsInvariant(root)) uses[root] = uses[root] || reads_data;
+    });
     feed_indices_.assign(feeds_.size(), -1);
     for (size_t i = 0; i < feeds_.size(); ++i) {
       const Feed& feed = feeds_[i];

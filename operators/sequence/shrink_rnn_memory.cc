@@ -95,6 +95,8 @@ void RegisterShrinkRnnMemory(OpRegistry& registry) {
   def.infer = Infer;
   def.grad = GradOp("shrink_rnn_memory_grad", {"X", "Out@GRAD"}, {"X@GRAD"});
   def.in_place = {{"X", "Out"}};
+  // Of the first elements.
+  def.views = {{"X", "Out"}};
   def.sets_rows = [](const Op&) { return true; };
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
