@@ -22,6 +22,7 @@
 #include "framework/builder/tensor.h"
 #include "framework/builder/tensor_array.h"
 #include "framework/executor/executor.h"
+#include "framework/plan/loop.h"
 #include "tests/harness/error_text.h"
 #include "tests/harness/sgd_training.h"
 
@@ -67,6 +68,7 @@ struct Kind {
   bool attends = false;     // to the notes of its sequence
   bool joins = false;       // one op that wants three inputs with as many rows
   bool branches = false;    // the step is in a branch that is taken
+  bool overwrites = false;  // `joins` with an op that would work in place on a static input
 };
 
 // The state after x and the state before, if the step sees `context` [n, hidden], too.
@@ -113,6 +115,7 @@ Variable WithDynamicRnn(const Kind& kind) {
     if (kind.attends) context = Attend(before, rnn.StaticInput(in.notes));
     Variable first;
     if (kind.joins) first = rnn.StaticInput(in.first);
+    if (kind.overwrites) first = layers::Tanh(first);
     const auto step = [&] {
       return kind.joins ? JoiningCell(x, before, first)
                         : Cell(x, before, kind.attends ? &context : nullptr);
@@ -154,7 +157,9 @@ Variable EachByItself(const Kind& kind, const Batch& batch) {
         context = layers::MatMul(weight, notes, {.transpose_x = true});
       }
       const Variable x = RowsFrom(in.x, row, row + 1);
-      state = kind.joins ? JoiningCell(x, state, RowsFrom(in.first, sequence, sequence + 1))
+      Variable first = RowsFrom(in.first, sequence, sequence + 1);
+      if (kind.overwrites) first = layers::Tanh(first);
+      state = kind.joins ? JoiningCell(x, state, first)
                          : Cell(x, state, kind.attends ? &context : nullptr);
       losses.push_back(layers::ReduceSum(layers::Square(state)));
     }
@@ -199,6 +204,39 @@ TEST_P(DynamicRnnTest, MayHaveBranches) {
 TEST_P(DynamicRnnTest, JoinsWhatBelongsToASequence) {
   ExpectSame({.joins = true});
   ExpectSame({.zero_state = true, .joins = true});
+  ExpectSame({.joins = true, .overwrites = true});
+}
+
+// What iterations see of it lies where it is, also for the gradient.
+TEST(DynamicRnn, DoesNotCopyAStaticInput) {
+  Program main, startup;
+  Variable loss;
+  {
+    const ProgramGuard guard(&main, &startup);
+    loss = WithDynamicRnn({.attends = true});
+    optimizer::Sgd({.learning_rate = 0.05}).Minimize(loss);
+  }
+  Executor executor(Place::Cpu());
+  executor.Run(startup);
+  const Batch batch{{2, 7, 9, 1}, {3, 1, 4, 2}};
+  const BoundProgram bound = executor.Compile(main).Bind(batch.Feeds(true), {loss.name()});
+  int shown = 0;
+  for (const Instruction& instruction : bound.plan().instructions) {
+    if (instruction.kind != InstructionKind::kLoop || instruction.loop->is_gradient) continue;
+    const Loop& loop = *instruction.loop;
+    for (const Instruction& inner : loop.body.instructions) {
+      if (inner.op->type != "shrink_rnn_memory") continue;
+      const ValueId notes = inner.InputIn("X");
+      const auto feed = std::ranges::find(loop.feeds, notes, &LoopFeed::value);
+      if (feed == loop.feeds.end() || feed->kind != LoopFeed::Kind::kInvariant) continue;
+      ++shown;
+      EXPECT_EQ(loop.body.StorageOf(inner.OutputIn("Out")), notes);
+    }
+    for (const LoopStash& stash : loop.stashes) {
+      EXPECT_NE(loop.body[stash.value].meta.lod_level, 1) << loop.body[stash.value].name;
+    }
+  }
+  EXPECT_EQ(shown, 1);
 }
 
 // One program for batches of different lengths: what a batch has left is gone in the next.
