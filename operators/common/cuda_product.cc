@@ -46,11 +46,8 @@ template <typename T>
 void CudaProduct<T>::Run(void* stream, const T* a, const T* b, T* c, void* workspace, T alpha,
                          T beta) const {
   if (IsEmpty(shape_)) return;
-  if (cublas_ == nullptr) {
-    RunPlainProduct(shape_, stream, a, b, c, alpha, beta);
-  } else {
-    cublas_->Run(stream, a, b, c, workspace, &alpha, &beta);
-  }
+  if (cublas_ != nullptr && cublas_->Run(stream, a, b, c, workspace, &alpha, &beta)) return;
+  RunPlainProduct(shape_, stream, a, b, c, alpha, beta);
 }
 
 template class CudaProduct<float>;
