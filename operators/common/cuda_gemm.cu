@@ -19,18 +19,10 @@ struct Scratch {
 // Where fewer than two parts fit, each product is large enough for a device.
 constexpr Scratch kMaxScratch = {.product = kMaxCudaProductWorkspace, .parts = int64_t{16} << 20};
 
-// Products with fewer elements than this many tiles of them leave most of a large device idle. So a
-// long sum is cut into parts, each of which has at least this many terms. (Constants, so that
-// the bits of a sum depend on its sizes alone.)
-constexpr int64_t kTile = 128;
-constexpr int64_t kTilesOfADevice = 256;
-constexpr int64_t kLeastTerms = 512;
-
 // Returns the number of terms of each part of a sum but the last, at most k: all of them if it
 // isn't worth while to cut it, or if no two parts fit.
 int64_t TermsOfAPart(int64_t m, int64_t n, int64_t k, int64_t fitting) {
-  const int64_t tiles = ((m + kTile - 1) / kTile) * ((n + kTile - 1) / kTile);
-  const int64_t parts = std::min({kTilesOfADevice / tiles, k / kLeastTerms, fitting});
+  const int64_t parts = std::min(WorthwhileSumParts(m, n, k), fitting);
   if (parts < 2) return k;
   // A multiple that lets the library load packs.
   constexpr int64_t kMultiple = 32;
