@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "framework/op/registry.h"
+#include "operators/common/cuda_fold.cuh"
 #include "operators/common/cuda_gemm.h"
 #include "operators/common/cuda_launch.h"
 #include "operators/math/kernels/cuda_rows.cuh"
@@ -38,23 +39,30 @@ __global__ void ScaleAndBroadcast(const T* input, int64_t row_stride, int64_t co
   }
 }
 
-// out[row] = factor * the sum of the row. A block a row.
+// out = factor * the sums of dOut over what Input repeats.
 template <typename T>
-__global__ void SumEachRow(const T* x, T factor, int64_t rows, int64_t columns, T* out) {
-  ForEachRow<kCudaThreads>(rows, [&](int64_t row, int thread) {
-    T sum = 0;
-    for (int64_t i = thread; i < columns; i += kCudaThreads) sum += x[row * columns + i];
-    sum = SumOfThreads<kCudaThreads>(sum);
-    if (thread == 0) out[row] = factor * sum;
-  });
-}
+struct ScaledSum {
+  using Carry = double;
+  static __device__ Carry Identity() { return 0; }
+  static __device__ Carry Join(Carry a, Carry b) { return a + b; }
+  __device__ void Add(int64_t place, int64_t, int64_t, Carry* carry) const {
+    *carry += static_cast<double>(dout[place]);
+  }
+  __device__ void Finish(int64_t output, Carry sum) const {
+    out[output] = static_cast<T>(static_cast<double>(factor) * sum);
+  }
 
-// out[column] = factor * the sum of the column.
-template <typename T>
-__global__ void SumEachColumn(const T* x, T factor, int64_t rows, int64_t columns, T* out) {
-  SumColumns<T>(
-      rows, columns, [&](int64_t row, int64_t column) { return x[row * columns + column]; },
-      [&](int64_t column, T sum) { out[column] = factor * sum; });
+  const T* dout;
+  T* out;
+  T factor;
+};
+
+// At least one of the two is repeated.
+CudaFoldView RepeatedBy(const Sizes& sizes) {
+  AxisFlags summed{};
+  summed[0] = sizes.repeats_rows;
+  summed[1] = sizes.repeats_columns;
+  return CudaFoldView({sizes.m, sizes.n}, summed);
 }
 
 template <typename T>
@@ -67,28 +75,6 @@ void Scale(cudaStream_t stream, const Sizes& sizes, bool broadcasts, const T* in
       input, broadcasts && sizes.repeats_rows ? 0 : columns,
       broadcasts && sizes.repeats_columns ? 0 : 1, factor, sizes.n, count, out);
   CheckLaunch("addmm");
-}
-
-// Sums dOut over what Input repeats. `row_sums` has room for m elements if it repeats both.
-template <typename T>
-void Sum(cudaStream_t stream, const Sizes& sizes, const T* x, T factor, T* row_sums, T* out) {
-  if (sizes.repeats_rows && !sizes.repeats_columns) {
-    if (sizes.n == 0) return;
-    SumEachColumn<T>
-        <<<BlocksOfColumns(sizes.n), kCudaThreads, 0, stream>>>(x, factor, sizes.m, sizes.n, out);
-    CheckLaunch("addmm_grad");
-    return;
-  }
-  T* const to = sizes.repeats_rows ? row_sums : out;
-  if (sizes.m > 0) {
-    SumEachRow<T><<<CudaBlocks(sizes.m), kCudaThreads, 0, stream>>>(
-        x, sizes.repeats_rows ? T(1) : factor, sizes.m, sizes.n, to);
-    CheckLaunch("addmm_grad");
-  }
-  if (sizes.repeats_rows) {
-    SumEachRow<T><<<1, kCudaThreads, 0, stream>>>(row_sums, factor, 1, sizes.m, out);
-    CheckLaunch("addmm_grad");
-  }
 }
 
 template <typename T>
@@ -134,9 +120,8 @@ std::unique_ptr<Kernel> PrepareAddmmGrad(PrepareContext& context) {
   std::optional<CudaGemm<T>> to_y;
   if (dx >= 0) to_x.emplace(of_x(prepared), context);
   if (dy >= 0) to_y.emplace(of_y(prepared), context);
-  const bool needs_row_sums = dinput >= 0 && prepared.repeats_rows && prepared.repeats_columns;
-  const int row_sums =
-      needs_row_sums ? context.RequestWorkspace(prepared.m * static_cast<int64_t>(sizeof(T))) : -1;
+  const bool sums = dinput >= 0 && (prepared.repeats_rows || prepared.repeats_columns);
+  const CudaFold<ScaledSum<T>> fold(context, sums ? prepared.m * prepared.n : 0);
   return MakeRowsKernel([=](const KernelContext& run) mutable {
     const Shape& left = run.input(x).shape();
     // Without a gradient of Input, its shape doesn't matter.
@@ -149,8 +134,7 @@ std::unique_ptr<Kernel> PrepareAddmmGrad(PrepareContext& context) {
     if (!sizes.repeats_rows && !sizes.repeats_columns) {
       Scale(StreamOf(run), sizes, false, dout, beta, out);
     } else {
-      Sum(StreamOf(run), sizes, dout, beta,
-          row_sums < 0 ? nullptr : static_cast<T*>(run.workspace(row_sums)), out);
+      fold.Run(run, "addmm_grad", RepeatedBy(sizes), {dout, out, beta});
     }
   });
 }

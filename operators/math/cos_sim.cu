@@ -1,5 +1,6 @@
 // CUDA kernels of cos_sim and cos_sim_grad; cos_sim.cc has the formulas.
 #include "framework/op/registry.h"
+#include "operators/common/cuda_fold.cuh"
 #include "operators/common/cuda_launch.h"
 #include "operators/math/kernels/cuda_rows.cuh"
 
@@ -85,14 +86,19 @@ __global__ void CosSimGradient(Gradient<T> gradient, Rows rows, bool of_x, T* to
 
 // Of a single Y, which every row of X contributes to.
 template <typename T>
-__global__ void SharedGradient(Gradient<T> gradient, Rows rows, T* dy) {
-  SumColumns<double>(
-      rows.count, rows.size,
-      [&](int64_t row, int64_t column) {
-        return static_cast<double>(gradient.At(rows, row, column, false));
-      },
-      [&](int64_t column, double sum) { dy[column] = static_cast<T>(sum); });
-}
+struct SharedGradient {
+  using Carry = double;
+  static __device__ Carry Identity() { return 0; }
+  static __device__ Carry Join(Carry a, Carry b) { return a + b; }
+  __device__ void Add(int64_t, int64_t column, int64_t row, Carry* carry) const {
+    *carry += static_cast<double>(gradient.At(rows, row, column, false));
+  }
+  __device__ void Finish(int64_t column, Carry sum) const { dy[column] = static_cast<T>(sum); }
+
+  Gradient<T> gradient;
+  Rows rows;
+  T* dy;
+};
 
 template <typename T, int kThreads>
 void LaunchCosSim(cudaStream_t stream, const T* x, const T* y, const Rows& rows, T* out, T* x_norms,
@@ -136,6 +142,9 @@ std::unique_ptr<Kernel> PrepareCosSimGrad(PrepareContext& context) {
   const int of_out = context.InputIndex("Out@GRAD");
   const int dx = context.OutputIndex("X@GRAD");
   const int dy = context.OutputIndex("Y@GRAD");
+  const Rows prepared(context.Input("X").shape, context.Input("Y").shape);
+  const bool sums = dy >= 0 && prepared.shares_y;
+  const CudaFold<SharedGradient<T>> fold(context, sums ? prepared.count * prepared.size : 0);
   return MakeRowsKernel([=](const KernelContext& run) {
     const Rows rows(run.input(x).shape(), run.input(y).shape());
     const Gradient<T> gradient{run.input(x).data<T>(),      run.input(y).data<T>(),
@@ -151,10 +160,8 @@ std::unique_ptr<Kernel> PrepareCosSimGrad(PrepareContext& context) {
     if (dx >= 0) of_rows(true, dx);
     if (dy < 0) return;
     if (!rows.shares_y) return of_rows(false, dy);
-    if (rows.size == 0) return;
-    SharedGradient<T><<<BlocksOfColumns(rows.size), kCudaThreads, 0, StreamOf(run)>>>(
-        gradient, rows, run.output(dy).data<T>());
-    CheckLaunch("cos_sim_grad");
+    fold.Run(run, "cos_sim_grad", CudaFoldView(rows.count, rows.size),
+             {gradient, rows, run.output(dy).data<T>()});
   });
 }
 

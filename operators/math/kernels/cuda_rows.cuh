@@ -1,4 +1,4 @@
-// Sums along the rows and the columns of matrices, in an order that depends on the sizes alone.
+// Sums along the rows of matrices, in an order that depends on the sizes alone.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,8 +10,6 @@
 namespace skiff {
 
 inline constexpr int kWarpThreads = 32;
-inline constexpr int kRowBlockColumns = 32;  // of a block that sums columns
-inline constexpr int kRowBlockRows = kCudaThreads / kRowBlockColumns;
 // Rows up to this length are summed by a warp each, longer ones by a block.
 inline constexpr int64_t kMaxWarpRow = 1024;
 
@@ -59,34 +57,6 @@ __device__ void ForEachRow(int64_t rows, const Visit& visit) {
 template <int kThreads>
 int BlocksOfRows(int64_t rows) {
   return CudaBlocksOfThreads(rows * kThreads);
-}
-
-// Calls store(column, the sum of value_of(row, column) over the rows) for each column. A block
-// takes kRowBlockColumns at a time.
-template <typename T, class ValueOf, class Store>
-__device__ void SumColumns(int64_t rows, int64_t columns, const ValueOf& value_of,
-                           const Store& store) {
-  __shared__ T sums[kRowBlockRows][kRowBlockColumns];
-  const int lane = threadIdx.x % kRowBlockColumns;
-  const int first_row = threadIdx.x / kRowBlockColumns;
-  for (int64_t first = int64_t{blockIdx.x} * kRowBlockColumns; first < columns;
-       first += int64_t{gridDim.x} * kRowBlockColumns) {
-    const int64_t column = first + lane;
-    T sum = 0;
-    if (column < columns) {
-      for (int64_t row = first_row; row < rows; row += kRowBlockRows) sum += value_of(row, column);
-    }
-    __syncthreads();
-    sums[first_row][lane] = sum;
-    __syncthreads();
-    if (first_row > 0 || column >= columns) continue;
-    for (int row = 1; row < kRowBlockRows; ++row) sum += sums[row][lane];
-    store(column, sum);
-  }
-}
-
-inline int BlocksOfColumns(int64_t columns) {
-  return CudaBlocks((columns + kRowBlockColumns - 1) / kRowBlockColumns);
 }
 
 }  // namespace skiff
