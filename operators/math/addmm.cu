@@ -3,9 +3,8 @@
 
 #include "framework/op/registry.h"
 #include "operators/common/cuda_fold.cuh"
+#include "operators/common/cuda_for_each.cuh"
 #include "operators/common/cuda_gemm.h"
-#include "operators/common/cuda_launch.h"
-#include "operators/math/kernels/cuda_rows.cuh"
 
 namespace skiff {
 namespace {
@@ -30,14 +29,19 @@ struct Sizes {
 
 // out = factor * input, broadcast. A stride of 0 repeats. `out` may be `input` if none is 0.
 template <typename T>
-__global__ void ScaleAndBroadcast(const T* input, int64_t row_stride, int64_t column_stride,
-                                  T factor, int64_t columns, int64_t count, T* out) {
-  const int64_t stride = int64_t{gridDim.x} * blockDim.x;
-  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) {
-    const int64_t row = RowOf(i, columns);
-    out[i] = factor * input[row * row_stride + (i - row * columns) * column_stride];
+struct ScaledBroadcast {
+  __device__ void operator()(int64_t i) const {
+    const CudaDivision at = Divide(i, columns);
+    out[i] = factor * input[at.quotient * row_stride + at.rest * column_stride];
   }
-}
+
+  const T* input;
+  int64_t row_stride;
+  int64_t column_stride;
+  T factor;
+  int64_t columns;
+  T* out;
+};
 
 // out = factor * the sums of dOut over what Input repeats.
 template <typename T>
@@ -66,15 +70,13 @@ CudaFoldView RepeatedBy(const Sizes& sizes) {
 }
 
 template <typename T>
-void Scale(cudaStream_t stream, const Sizes& sizes, bool broadcasts, const T* input, T factor,
+void Scale(const KernelContext& run, const Sizes& sizes, bool broadcasts, const T* input, T factor,
            T* out) {
-  const int64_t count = sizes.m * sizes.n;
-  if (count == 0) return;
   const int64_t columns = broadcasts && sizes.repeats_columns ? 1 : sizes.n;
-  ScaleAndBroadcast<T><<<CudaBlocksOfThreads(count), kCudaThreads, 0, stream>>>(
-      input, broadcasts && sizes.repeats_rows ? 0 : columns,
-      broadcasts && sizes.repeats_columns ? 0 : 1, factor, sizes.n, count, out);
-  CheckLaunch("addmm");
+  ForEachOnDevice(
+      run, "addmm", sizes.m * sizes.n,
+      ScaledBroadcast<T>{input, broadcasts && sizes.repeats_rows ? 0 : columns,
+                         broadcasts && sizes.repeats_columns ? 0 : 1, factor, sizes.n, out});
 }
 
 template <typename T>
@@ -94,7 +96,7 @@ std::unique_ptr<Kernel> PrepareAddmm(PrepareContext& context) {
   return MakeRowsKernel([=](const KernelContext& run) mutable {
     const Sizes sizes(run.input(input).shape(), run.input(x).shape(), run.input(y).shape());
     T* out = run.output(0).data<T>();
-    if (beta != 0) Scale(StreamOf(run), sizes, true, run.input(input).data<T>(), beta, out);
+    if (beta != 0) Scale(run, sizes, true, run.input(input).data<T>(), beta, out);
     gemm.Run(run, product_of(sizes), run.input(x).data<T>(), run.input(y).data<T>(), out);
   });
 }
@@ -132,32 +134,22 @@ std::unique_ptr<Kernel> PrepareAddmmGrad(PrepareContext& context) {
     if (dinput < 0) return;
     T* out = run.output(dinput).data<T>();
     if (!sizes.repeats_rows && !sizes.repeats_columns) {
-      Scale(StreamOf(run), sizes, false, dout, beta, out);
+      Scale(run, sizes, false, dout, beta, out);
     } else {
       fold.Run(run, "addmm_grad", RepeatedBy(sizes), {dout, out, beta});
     }
   });
 }
 
-template <typename T>
-void RegisterKernels(OpRegistry& registry) {
-  registry.AddKernel("addmm", {.name = "cuda",
-                               .place = PlaceKind::kCuda,
-                               .dtype = kDTypeOf<T>,
-                               .prepare = PrepareAddmm<T>,
-                               .accepts = {}});
-  registry.AddKernel("addmm_grad", {.name = "cuda",
-                                    .place = PlaceKind::kCuda,
-                                    .dtype = kDTypeOf<T>,
-                                    .prepare = PrepareAddmmGrad<T>,
-                                    .accepts = {}});
-}
-
 }  // namespace
 
 void RegisterAddmmCuda(OpRegistry& registry) {
-  RegisterKernels<float>(registry);
-  RegisterKernels<double>(registry);
+  AddCudaKernels<float, double>(registry, "addmm", [=]<typename T>(PrepareContext& context) {
+    return PrepareAddmm<T>(context);
+  });
+  AddCudaKernels<float, double>(registry, "addmm_grad", [=]<typename T>(PrepareContext& context) {
+    return PrepareAddmmGrad<T>(context);
+  });
 }
 
 }  // namespace skiff
