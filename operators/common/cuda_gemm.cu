@@ -4,6 +4,7 @@
 
 #include "operators/common/cuda_gemm.h"
 #include "operators/common/cuda_launch.h"
+#include "operators/common/cuda_parts.cuh"
 #include "operators/common/cuda_product.h"
 #include "operators/common/gemm_plan.h"
 
@@ -28,18 +29,6 @@ int64_t TermsOfAPart(int64_t m, int64_t n, int64_t k, int64_t fitting) {
   constexpr int64_t kMultiple = 32;
   const int64_t terms = (k + parts - 1) / parts;
   return (terms + kMultiple - 1) / kMultiple * kMultiple;
-}
-
-// Adds `count` parts, one after the other, of `elements` elements each: c = beta · c + their sum.
-template <typename T>
-__global__ void AddParts(const T* parts, int64_t count, int64_t elements, T beta, T* c) {
-  const int64_t stride = int64_t{gridDim.x} * blockDim.x;
-  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < elements; i += stride) {
-    // With beta = 0, NaN in C doesn't matter.
-    T sum = beta == T(0) ? T(0) : beta * c[i];
-    for (int64_t part = 0; part < count; ++part) sum += parts[part * elements + i];
-    c[i] = sum;
-  }
 }
 
 CudaProductShape ShapeOf(const GemmSpec& spec) {
@@ -180,9 +169,8 @@ class CudaGemm<T>::Plan {
                             of_product, alpha_);
       ++count;
     }
-    AddParts<T><<<CudaBlocksOfThreads(sum.elements), kCudaThreads, 0, stream>>>(
-        parts, count, sum.elements, beta_, c);
-    CheckLaunch("long sum of a product of matrices");
+    AddPartsOnDevice(stream, "long sum of a product of matrices", parts, count, sum.elements, beta_,
+                     c);
   }
 
   void PlanParts(const GemmBatchDim& dim, int64_t fitting, int64_t product_limit,
@@ -222,9 +210,8 @@ class CudaGemm<T>::Plan {
           count == parts_->count ? parts_->products : parts_->last_products;
       products.Run(stream, a + first * batch.stride_a, b + first * batch.stride_b, parts,
                    of_product, alpha_);
-      AddParts<T><<<CudaBlocksOfThreads(parts_->elements), kCudaThreads, 0, stream>>>(
-          parts, count, parts_->elements, first == 0 ? beta_ : T(1), c);
-      CheckLaunch("sum of products of matrices");
+      AddPartsOnDevice(stream, "sum of products of matrices", parts, count, parts_->elements,
+                       first == 0 ? beta_ : T(1), c);
     }
   }
 

@@ -19,6 +19,7 @@
 
 #include "framework/base/element_count.h"
 #include "operators/common/cuda_launch.h"
+#include "operators/common/cuda_parts.cuh"
 #include "operators/common/cuda_product.h"
 #include "operators/nn/kernels/cuda_convolution.h"
 #include "operators/nn/kernels/cuda_windows.cuh"
@@ -86,19 +87,6 @@ __global__ void CollectColumns(CudaWindows windows, CudaVolume in, CudaColumns p
       sum += columns[column];
     });
     images[i] = sum;
-  }
-}
-
-// Sums arrays of `count` elements, one after the other in memory, into one. `adds`: to what that
-// has.
-template <typename T>
-__global__ void SumArrays(const T* arrays, uint32_t array_count, T* result, bool adds,
-                          uint32_t count) {
-  const uint32_t stride = gridDim.x * blockDim.x;
-  for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) {
-    T sum = adds ? result[i] : T(0);
-    for (uint32_t j = 0; j < array_count; ++j) sum += arrays[int64_t{j} * count + i];
-    result[i] = sum;
   }
 }
 
@@ -328,11 +316,8 @@ class CudaColumnConvolution final : public CudaConvolutionPass<T> {
         const int64_t sums = SumsOf(part.images);
         if (sums > 1) {
           product.Run(stream, first + output, from, partial_sums, workspace, T(0));
-          const int64_t count = conv_.filter_elements();
-          SumArrays<T><<<CudaBlocksOfThreads(count), kCudaThreads, 0, stream>>>(
-              partial_sums, static_cast<uint32_t>(sums), result, !starts,
-              static_cast<uint32_t>(count));
-          CheckLaunch("gradient of filters");
+          AddPartsOnDevice(stream, "gradient of filters", partial_sums, sums,
+                           conv_.filter_elements(), starts ? T(0) : T(1), result);
         } else {
           product.Run(stream, first + output, from, result, workspace, starts ? T(0) : T(1));
         }
