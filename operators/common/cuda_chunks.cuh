@@ -177,21 +177,4 @@ __device__ void KeepChunk(const T* from, const CudaChunk& chunk, T* to) {
   for (int64_t i = chunk.begin + threadIdx.x; i < chunk.end; i += kCudaThreads) to[i] = from[i];
 }
 
-// Returns, on thread 0, the sum of the values of a block's threads, always added in the same order.
-// Every thread must call it.
-__device__ inline double BlockSum(double value) {
-  constexpr int kWarp = 32;
-  __shared__ double of_warps[kCudaThreads / kWarp];
-  for (int distance = kWarp / 2; distance > 0; distance /= 2) {
-    value += __shfl_down_sync(0xFFFFFFFF, value, distance);
-  }
-  __syncthreads();  // until thread 0 has read what the last call left
-  if (threadIdx.x % kWarp == 0) of_warps[threadIdx.x / kWarp] = value;
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    for (int warp = 1; warp < kCudaThreads / kWarp; ++warp) value += of_warps[warp];
-  }
-  return value;
-}
-
 }  // namespace skiff

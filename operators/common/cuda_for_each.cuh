@@ -8,24 +8,10 @@
 
 #include "framework/op/registry.h"
 #include "operators/common/cuda_chunks.cuh"
+#include "operators/common/cuda_division.h"
 #include "operators/common/cuda_launch.h"
 
 namespace skiff {
-
-// What a division leaves.
-struct CudaDivision {
-  int64_t quotient;
-  int64_t rest;
-};
-
-// For numbers that aren't negative. The division of 32-bit numbers takes a quarter of the time.
-__device__ inline CudaDivision Divide(int64_t a, int64_t b) {
-  if (((a | b) >> 32) == 0) {
-    const auto quotient = static_cast<uint32_t>(a) / static_cast<uint32_t>(b);
-    return {quotient, static_cast<uint32_t>(a) - quotient * static_cast<uint32_t>(b)};
-  }
-  return {a / b, a % b};
-}
 
 // A few neighbouring elements.
 template <typename T, int kCount>

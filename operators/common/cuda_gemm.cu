@@ -4,6 +4,7 @@
 
 #include "operators/common/cuda_gemm.h"
 #include "operators/common/cuda_launch.h"
+#include "operators/common/cuda_parts.cuh"
 #include "operators/common/cuda_product.h"
 #include "operators/common/gemm_plan.h"
 
@@ -19,35 +20,15 @@ struct Scratch {
 // Where fewer than two parts fit, each product is large enough for a device.
 constexpr Scratch kMaxScratch = {.product = kMaxCudaProductWorkspace, .parts = int64_t{16} << 20};
 
-// Products with fewer elements than this many tiles of them leave most of a large device idle. So a
-// long sum is cut into parts, each of which has at least this many terms. (Constants, so that
-// the bits of a sum depend on its sizes alone.)
-constexpr int64_t kTile = 128;
-constexpr int64_t kTilesOfADevice = 256;
-constexpr int64_t kLeastTerms = 512;
-
 // Returns the number of terms of each part of a sum but the last, at most k: all of them if it
 // isn't worth while to cut it, or if no two parts fit.
 int64_t TermsOfAPart(int64_t m, int64_t n, int64_t k, int64_t fitting) {
-  const int64_t tiles = ((m + kTile - 1) / kTile) * ((n + kTile - 1) / kTile);
-  const int64_t parts = std::min({kTilesOfADevice / tiles, k / kLeastTerms, fitting});
+  const int64_t parts = std::min(WorthwhileSumParts(m, n, k), fitting);
   if (parts < 2) return k;
   // A multiple that lets the library load packs.
   constexpr int64_t kMultiple = 32;
   const int64_t terms = (k + parts - 1) / parts;
   return (terms + kMultiple - 1) / kMultiple * kMultiple;
-}
-
-// Adds `count` parts, one after the other, of `elements` elements each: c = beta · c + their sum.
-template <typename T>
-__global__ void AddParts(const T* parts, int64_t count, int64_t elements, T beta, T* c) {
-  const int64_t stride = int64_t{gridDim.x} * blockDim.x;
-  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < elements; i += stride) {
-    // With beta = 0, NaN in C doesn't matter.
-    T sum = beta == T(0) ? T(0) : beta * c[i];
-    for (int64_t part = 0; part < count; ++part) sum += parts[part * elements + i];
-    c[i] = sum;
-  }
 }
 
 CudaProductShape ShapeOf(const GemmSpec& spec) {
@@ -188,9 +169,8 @@ class CudaGemm<T>::Plan {
                             of_product, alpha_);
       ++count;
     }
-    AddParts<T><<<CudaBlocksOfThreads(sum.elements), kCudaThreads, 0, stream>>>(
-        parts, count, sum.elements, beta_, c);
-    CheckLaunch("long sum of a product of matrices");
+    AddPartsOnDevice(stream, "long sum of a product of matrices", parts, count, sum.elements, beta_,
+                     c);
   }
 
   void PlanParts(const GemmBatchDim& dim, int64_t fitting, int64_t product_limit,
@@ -230,9 +210,8 @@ class CudaGemm<T>::Plan {
           count == parts_->count ? parts_->products : parts_->last_products;
       products.Run(stream, a + first * batch.stride_a, b + first * batch.stride_b, parts,
                    of_product, alpha_);
-      AddParts<T><<<CudaBlocksOfThreads(parts_->elements), kCudaThreads, 0, stream>>>(
-          parts, count, parts_->elements, first == 0 ? beta_ : T(1), c);
-      CheckLaunch("sum of products of matrices");
+      AddPartsOnDevice(stream, "sum of products of matrices", parts, count, parts_->elements,
+                       first == 0 ? beta_ : T(1), c);
     }
   }
 

@@ -10,44 +10,24 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 
 #include "operators/common/axis_extents.h"
+#include "operators/common/cuda_combine.cuh"
 #include "operators/common/cuda_for_each.cuh"
 #include "operators/common/cuda_launch.h"
 
 namespace skiff {
-
-inline constexpr int kCudaWarp = 32;
-
-// __shfl_xor_sync of a struct of words.
-template <class Value>
-__device__ Value ShuffleXor(const Value& value, int distance) {
-  static_assert(sizeof(Value) % sizeof(uint32_t) == 0);
-  constexpr int kWords = sizeof(Value) / sizeof(uint32_t);
-  uint32_t words[kWords];
-  memcpy(words, &value, sizeof(Value));
-#pragma unroll
-  for (int i = 0; i < kWords; ++i) words[i] = __shfl_xor_sync(0xFFFFFFFF, words[i], distance);
-  Value other;
-  memcpy(&other, words, sizeof(Value));
-  return other;
-}
 
 // Some neighbouring lanes of a warp, a power of two. Every lane of the warp makes the same calls.
 struct CudaLanes {
   int lane;
   int size;
 
-  // Returns, on all of them, the values joined. The order of the two arguments of `join` differs
-  // from lane to lane: it should change no more than the rounding.
+  // Returns, on all of them, the values joined.
   template <class Value, class Join>
   __device__ Value Reduce(Value value, const Join& join) const {
-    for (int distance = size / 2; distance > 0; distance /= 2) {
-      value = join(value, ShuffleXor(value, distance));
-    }
-    return value;
+    return CombineWarp(value, join, size);
   }
 
   // All have read what any of them writes afterwards.
@@ -61,17 +41,7 @@ struct CudaBlock {
 
   template <class Value, class Join>
   __device__ Value Reduce(Value value, const Join& join) const {
-    __shared__ Value of_warps[kCudaThreads / kCudaWarp];
-    value = CudaLanes{lane % kCudaWarp, kCudaWarp}.Reduce(value, join);
-    __syncthreads();  // until all have read what the last call left
-    if (lane % kCudaWarp == 0) of_warps[lane / kCudaWarp] = value;
-    __syncthreads();
-    value = of_warps[0];
-#pragma unroll
-    for (int warp = 1; warp < kCudaThreads / kCudaWarp; ++warp) {
-      value = join(value, of_warps[warp]);
-    }
-    return value;
+    return CombineBlock(value, join);
   }
 
   __device__ void Sync() const { __syncthreads(); }
@@ -173,13 +143,6 @@ void ForEachLineOnDevice(const KernelContext& run, const char* what, const AxisE
 }
 
 // ---- what groups add up
-
-struct JoinBySum {
-  template <class Value>
-  __device__ Value operator()(Value a, Value b) const {
-    return a + b;
-  }
-};
 
 // The largest element of a line, and the sum of exp(element - the largest).
 template <typename T>

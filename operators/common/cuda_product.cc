@@ -1,5 +1,7 @@
 #include "operators/common/cuda_product.h"
 
+#include <algorithm>
+
 #include "framework/base/error.h"
 #include "operators/common/cuda_product_parts.h"
 
@@ -28,6 +30,15 @@ bool IsEmpty(const CudaProductShape& shape) {
 
 }  // namespace
 
+int64_t WorthwhileSumParts(int64_t m, int64_t n, int64_t k) {
+  constexpr int64_t kTile = 128;
+  constexpr int64_t kTilesOfADevice = 256;
+  constexpr int64_t kLeastTerms = 512;
+  const int64_t tiles = ((m + kTile - 1) / kTile) * ((n + kTile - 1) / kTile);
+  if (tiles == 0) return 1;
+  return std::max<int64_t>(std::min(kTilesOfADevice / tiles, k / kLeastTerms), 1);
+}
+
 template <typename T>
 CudaProduct<T>::CudaProduct(CudaProductShape shape, int64_t max_workspace_bytes)
     : shape_(Checked(shape)) {
@@ -46,11 +57,8 @@ template <typename T>
 void CudaProduct<T>::Run(void* stream, const T* a, const T* b, T* c, void* workspace, T alpha,
                          T beta) const {
   if (IsEmpty(shape_)) return;
-  if (cublas_ == nullptr) {
-    RunPlainProduct(shape_, stream, a, b, c, alpha, beta);
-  } else {
-    cublas_->Run(stream, a, b, c, workspace, &alpha, &beta);
-  }
+  if (cublas_ != nullptr && cublas_->Run(stream, a, b, c, workspace, &alpha, &beta)) return;
+  RunPlainProduct(shape_, stream, a, b, c, alpha, beta);
 }
 
 template class CudaProduct<float>;

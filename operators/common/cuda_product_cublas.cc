@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <limits>
+#include <list>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
@@ -129,6 +131,39 @@ struct ChosenAlgorithm {
   size_t workspace_bytes = 0;
 };
 
+// What the library is asked for an algorithm.
+struct Question {
+  friend bool operator==(const Question&, const Question&) = default;
+
+  CudaProductShape shape;
+  DType dtype = DType::kFloat32;
+  int device = 0;
+  uint64_t max_workspace_bytes = 0;
+  uint32_t alignment = 0;  // of the matrices, in bytes
+};
+
+// Returns ask(), or what it returned for the same question not long ago: a plan that is made again,
+// and each layer of a stack, need not ask again. The library answers the same question in the same
+// way, so forgetting costs time only.
+template <class Ask>
+std::optional<ChosenAlgorithm> AnswerTo(const Question& question, const Ask& ask) {
+  // Ragged batches have ever new numbers of rows. A model has some dozens of products.
+  constexpr size_t kKept = 256;
+  using Answers = std::list<std::pair<Question, std::optional<ChosenAlgorithm>>>;
+  static std::mutex mutex;
+  static auto& answers = *new Answers;  // used last first
+  const std::lock_guard lock(mutex);
+  const auto found = std::find_if(answers.begin(), answers.end(),
+                                  [&](const auto& answer) { return answer.first == question; });
+  if (found != answers.end()) {
+    answers.splice(answers.begin(), answers, found);
+  } else {
+    answers.emplace_front(question, ask());
+    if (answers.size() > kKept) answers.pop_back();
+  }
+  return answers.front().second;
+}
+
 bool IsAligned(const void* address) {
   return reinterpret_cast<uintptr_t>(address) % kPackBytes == 0;
 }
@@ -149,33 +184,33 @@ class LtProduct final : public CublasProduct {
                   "product of matrices: cudaGetDevice: ", cudaGetErrorString(status));
     handle_ = HandleOf(device_);
     Describe();
-    aligned_ = Choose(kPackBytes);
-    unaligned_ = Choose(static_cast<uint32_t>(SizeOf(dtype)));
+    aligned_ = Choose(kPackBytes, max_bytes_);
   }
 
-  // Returns whether the library can compute it.
-  bool has_algorithms() const { return aligned_.has_value() && unaligned_.has_value(); }
+  // Returns whether the library can compute it, of matrices at multiples of kPackBytes.
+  bool has_algorithm() const { return aligned_.has_value(); }
 
   int64_t workspace_bytes() const override {
-    const size_t bytes = std::max(aligned_->workspace_bytes, unaligned_->workspace_bytes);
-    if (bytes == 0) return 0;
-    return static_cast<int64_t>(bytes) + kUnusedBytes;
+    if (aligned_->workspace_bytes == 0) return 0;
+    return static_cast<int64_t>(aligned_->workspace_bytes) + kUnusedBytes;
   }
 
-  void Run(void* stream, const void* a, const void* b, void* c, void* workspace, const void* alpha,
+  bool Run(void* stream, const void* a, const void* b, void* c, void* workspace, const void* alpha,
            const void* beta) const override {
     const bool is_aligned = IsAligned(a) && IsAligned(b) && IsAligned(c);
-    const ChosenAlgorithm& chosen = is_aligned ? *aligned_ : *unaligned_;
+    const std::optional<ChosenAlgorithm>& chosen = is_aligned ? aligned_ : Unaligned();
+    if (!chosen) return false;
     void* memory = nullptr;
-    if (chosen.workspace_bytes > 0) {
+    if (chosen->workspace_bytes > 0) {
       memory = reinterpret_cast<void*>(RoundUp(
           static_cast<int64_t>(reinterpret_cast<uintptr_t>(workspace)), kWorkspaceAlignment));
     }
     // Column by column, what is row by row here is its transpose: C' = op(B)' op(A)'.
     Check(library_.multiply(handle_, product_.get(), alpha, b, b_.get(), a, a_.get(), beta, c,
-                            c_.get(), c, c_.get(), &chosen.algorithm, memory,
-                            chosen.workspace_bytes, static_cast<cudaStream_t>(stream)),
+                            c_.get(), c, c_.get(), &chosen->algorithm, memory,
+                            chosen->workspace_bytes, static_cast<cudaStream_t>(stream)),
           "cublasLtMatmul");
+    return true;
   }
 
  private:
@@ -216,28 +251,31 @@ class LtProduct final : public CublasProduct {
     set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, stride);
   }
 
-  // Returns the algorithm for matrices that begin at multiples of `alignment` bytes, if there is
-  // one. It is looked for once in a process: a plan that is made again, and each layer of a stack,
-  // takes the same.
-  std::optional<ChosenAlgorithm> Choose(uint32_t alignment) const {
-    using Key = std::tuple<CudaProductShape, DType, int, uint64_t, uint32_t>;
-    static std::mutex mutex;
-    static auto& chosen = *new std::map<Key, std::optional<ChosenAlgorithm>>;
-    const std::lock_guard lock(mutex);
-    const Key key(shape_, dtype_, device_, max_bytes_, alignment);
-    const auto found = chosen.find(key);
-    if (found != chosen.end()) return found->second;
-    return chosen[key] = Ask(alignment);
+  // Returns the algorithm for addresses that are multiples of an element's size only, if there is
+  // one. Matrices inside of tensors may have such addresses, but most products never meet one, so
+  // it is chosen when the first does. It gets along with the workspace of the other algorithm.
+  const std::optional<ChosenAlgorithm>& Unaligned() const {
+    std::call_once(unaligned_once_, [this] {
+      unaligned_ = Choose(static_cast<uint32_t>(SizeOf(dtype_)), aligned_->workspace_bytes);
+    });
+    return unaligned_;
   }
 
-  std::optional<ChosenAlgorithm> Ask(uint32_t alignment) const {
+  // Returns the algorithm for matrices that begin at multiples of `alignment` bytes, if there is
+  // one.
+  std::optional<ChosenAlgorithm> Choose(uint32_t alignment, uint64_t max_workspace_bytes) const {
+    const Question question{shape_, dtype_, device_, max_workspace_bytes, alignment};
+    return AnswerTo(question, [&] { return Ask(question); });
+  }
+
+  std::optional<ChosenAlgorithm> Ask(const Question& question) const {
     Owned<cublasLtMatmulPreference_t> preference(library_.destroy_preference);
     Check(library_.create_preference(preference.address()), "cublasLtMatmulPreferenceCreate");
     const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
       Check(library_.set_preference(preference.get(), attribute, &value, sizeof(value)),
             "cublasLtMatmulPreferenceSetAttribute");
     };
-    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, max_bytes_);
+    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, question.max_workspace_bytes);
     // Parts of a sum are written side by side and added by a second kernel. In place, they would be
     // added in the order in which they are done.
     set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
@@ -246,7 +284,7 @@ class LtProduct final : public CublasProduct {
     for (const auto attribute :
          {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
-      set(attribute, alignment);
+      set(attribute, question.alignment);
     }
     cublasLtMatmulHeuristicResult_t result{};
     int count = 0;
@@ -270,8 +308,8 @@ class LtProduct final : public CublasProduct {
   Owned<cublasLtMatrixLayout_t> b_;
   Owned<cublasLtMatrixLayout_t> c_;
   std::optional<ChosenAlgorithm> aligned_;
-  std::optional<ChosenAlgorithm>
-      unaligned_;  // for addresses that are multiples of an element's size only
+  mutable std::once_flag unaligned_once_;  // copies of a product share this object
+  mutable std::optional<ChosenAlgorithm> unaligned_;
 };
 
 }  // namespace
@@ -281,7 +319,7 @@ std::shared_ptr<const CublasProduct> MakeCublasProduct(const CudaProductShape& s
   // A batch count is an int32.
   if (Library() == nullptr || shape.batches > std::numeric_limits<int32_t>::max()) return nullptr;
   auto product = std::make_shared<LtProduct>(shape, dtype, max_workspace_bytes);
-  return product->has_algorithms() ? product : nullptr;
+  return product->has_algorithm() ? product : nullptr;
 }
 
 }  // namespace skiff

@@ -15,7 +15,9 @@ class CublasProduct {
  public:
   virtual ~CublasProduct() = default;
   virtual int64_t workspace_bytes() const = 0;
-  virtual void Run(void* stream, const void* a, const void* b, void* c, void* workspace,
+  // Gives the product to the stream; or returns false, and does nothing, if there is no algorithm
+  // for matrices at these addresses.
+  virtual bool Run(void* stream, const void* a, const void* b, void* c, void* workspace,
                    const void* alpha, const void* beta) const = 0;
 };
 

@@ -276,8 +276,27 @@ struct Choice {
 // The library asks for this; workspaces of kernels have less.
 constexpr int64_t kWorkspaceAlignment = 256;
 constexpr int64_t kKernelWorkspaceAlignment = 64;
-constexpr size_t kMaxWorkspaceBytes = size_t{128} << 20;
+// A workspace is in the arena while its op runs, so that a run may take as much more memory.
+constexpr size_t kMaxWorkspaceBytes = size_t{512} << 20;
 
+// Returns the workspace that kernels may have without giving way to others (kernel_choice.h), even
+// where a copy of the filter adds to it. Another algorithm of the library's is better than no
+// library.
+size_t ModestWorkspaceBytes(const CudnnConvolutionSpec& spec) {
+  const auto bytes_of = [&spec](const std::array<int32_t, 5>& dims) {
+    size_t bytes = sizeof(float);
+    for (int i = 0; i < spec.axes + 2; ++i) {
+      bytes *= static_cast<size_t>(dims[static_cast<size_t>(i)]);
+    }
+    return bytes;
+  };
+  constexpr size_t kAlwaysModest = size_t{4} << 20;
+  const size_t bytes =
+      2 * (bytes_of(spec.input) + bytes_of(spec.output)) + bytes_of(spec.filter) + kAlwaysModest;
+  return std::min(bytes - (kWorkspaceAlignment - kKernelWorkspaceAlignment), kMaxWorkspaceBytes);
+}
+
+// Returns the fastest algorithm with a modest workspace; if none has, the one that takes least.
 // Throws Error if the library refuses the numbers, such as a group count that it doesn't take.
 std::optional<Choice> Choose(const CudnnConvolutionSpec& spec) {
   const Library& library = *TheLibrary();
@@ -291,6 +310,8 @@ std::optional<Choice> Choose(const CudnnConvolutionSpec& spec) {
                                       descriptors.convolution(), descriptors.result(),
                                       static_cast<int>(found.size()), &count, found.data());
   if (status != kSuccess) return std::nullopt;
+  const size_t modest = ModestWorkspaceBytes(spec);
+  std::optional<Choice> least;
   // The fastest are the first.
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
     const Algorithm& algorithm = found[i];
@@ -300,9 +321,11 @@ std::optional<Choice> Choose(const CudnnConvolutionSpec& spec) {
     const int of_size = functions.workspace_bytes(
         handle.pointer, descriptors.first(), descriptors.second(), descriptors.convolution(),
         descriptors.result(), choice.algorithm, &choice.workspace_bytes);
-    if (of_size == kSuccess && choice.workspace_bytes <= kMaxWorkspaceBytes) return choice;
+    if (of_size != kSuccess || choice.workspace_bytes > kMaxWorkspaceBytes) continue;
+    if (choice.workspace_bytes <= modest) return choice;
+    if (!least || choice.workspace_bytes < least->workspace_bytes) least = choice;
   }
-  return std::nullopt;
+  return least;
 }
 
 // Asks once in a process: a plan that is made again takes the same algorithms.

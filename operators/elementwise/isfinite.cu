@@ -1,69 +1,54 @@
 // CUDA kernels of isfinite.
+#include <memory>
 #include <type_traits>
 
 #include "framework/op/registry.h"
-#include "operators/common/cuda_reduction.cuh"
+#include "operators/common/cuda_fold.cuh"
+#include "operators/common/cuda_for_each.cuh"
 
 namespace skiff {
 namespace {
 
-// 1 where all elements so far are finite, else 0.
-struct All {
-  using Value = int;
-  using Partial = int;
-
-  __device__ static int Empty() { return 1; }
-  __device__ static int Combine(int a, int b) { return a & b; }
-};
-
 template <typename T>
-struct IsFinite {
-  const T* x;
-
-  __device__ int operator()(int64_t i) const {
+struct AreFinite {
+  using Carry = bool;
+  static __device__ Carry Identity() { return true; }
+  static __device__ Carry Join(Carry a, Carry b) { return a && b; }
+  __device__ void Add(int64_t i, int64_t, int64_t, Carry* carry) const {
     // 0 for a finite number, and NaN for an infinity or NaN.
-    return x[i] - x[i] == T{0} ? 1 : 0;
+    const bool is_finite = x[i] - x[i] == T{0};
+    *carry = *carry && is_finite;
   }
+  __device__ void Finish(int64_t, Carry result) const { *out = result; }
+
+  const T* x;
+  bool* out;
 };
 
 // All integers are finite: none is looked at.
 template <typename T>
-CudaReduction ReductionOf(int64_t count) {
-  const ReductionDim dim{.size = std::is_integral_v<T> ? 0 : count, .is_reduced = true};
-  return CudaReduction(std::span(&dim, 1));
+int64_t CountOf(int64_t elements) {
+  return std::is_integral_v<T> ? 0 : elements;
 }
 
 template <typename T>
-void AddIsfiniteKernel(OpRegistry& registry) {
-  const auto prepare = [](PrepareContext& context) -> std::unique_ptr<Kernel> {
-    const int x = context.InputIndex("X");
-    const int out = context.OutputIndex("Out");
-    const int64_t bytes =
-        ReductionOf<T>(context.Input("X").shape.element_count()).WorkspaceBytes(sizeof(int));
-    const int workspace = context.RequestWorkspace(bytes);
-    return MakeRowsKernel([=](const KernelContext& run) {
-      const Tensor& values = run.input(x);
-      const char* failure = LaunchReduction<All>(ReductionOf<T>(values.element_count()),
-                                                 IsFinite<T>{values.data<T>()},
-                                                 StoreResult<bool>{run.output(out).data<bool>()},
-                                                 run.workspace(workspace), run.device().stream);
-      SKIFF_ENFORCE(failure == nullptr, kIo, "isfinite: launch failed: ", failure);
-    });
-  };
-  registry.AddKernel("isfinite", {.name = "cuda",
-                                  .place = PlaceKind::kCuda,
-                                  .dtype = kDTypeOf<T>,
-                                  .prepare = prepare,
-                                  .accepts = {}});
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  const CudaFold<AreFinite<T>> fold(context, CountOf<T>(context.Input("X").shape.element_count()));
+  const int x = context.InputIndex("X");
+  const int out = context.OutputIndex("Out");
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const Tensor& values = run.input(x);
+    fold.Run(run, "isfinite", CudaFoldView(CountOf<T>(values.element_count()), 1),
+             {values.data<T>(), run.output(out).data<bool>()});
+  });
 }
 
 }  // namespace
 
 void RegisterIsfiniteCuda(OpRegistry& registry) {
-  AddIsfiniteKernel<float>(registry);
-  AddIsfiniteKernel<double>(registry);
-  AddIsfiniteKernel<int32_t>(registry);
-  AddIsfiniteKernel<int64_t>(registry);
+  AddCudaKernels<float, double, int32_t, int64_t>(
+      registry, "isfinite",
+      [=]<typename T>(PrepareContext& context) { return Prepare<T>(context); });
 }
 
 }  // namespace skiff

@@ -2,9 +2,9 @@
 #include <optional>
 
 #include "framework/op/registry.h"
+#include "operators/common/cuda_fold.cuh"
+#include "operators/common/cuda_for_each.cuh"
 #include "operators/common/cuda_gemm.h"
-#include "operators/common/cuda_launch.h"
-#include "operators/math/kernels/cuda_rows.cuh"
 
 namespace skiff {
 namespace {
@@ -29,66 +29,54 @@ struct Sizes {
 
 // out = factor * input, broadcast. A stride of 0 repeats. `out` may be `input` if none is 0.
 template <typename T>
-__global__ void ScaleAndBroadcast(const T* input, int64_t row_stride, int64_t column_stride,
-                                  T factor, int64_t columns, int64_t count, T* out) {
-  const int64_t stride = int64_t{gridDim.x} * blockDim.x;
-  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) {
-    const int64_t row = RowOf(i, columns);
-    out[i] = factor * input[row * row_stride + (i - row * columns) * column_stride];
+struct ScaledBroadcast {
+  __device__ void operator()(int64_t i) const {
+    const CudaDivision at = Divide(i, columns);
+    out[i] = factor * input[at.quotient * row_stride + at.rest * column_stride];
   }
+
+  const T* input;
+  int64_t row_stride;
+  int64_t column_stride;
+  T factor;
+  int64_t columns;
+  T* out;
+};
+
+// out = factor * the sums of dOut over what Input repeats.
+template <typename T>
+struct ScaledSum {
+  using Carry = double;
+  static __device__ Carry Identity() { return 0; }
+  static __device__ Carry Join(Carry a, Carry b) { return a + b; }
+  __device__ void Add(int64_t place, int64_t, int64_t, Carry* carry) const {
+    *carry += static_cast<double>(dout[place]);
+  }
+  __device__ void Finish(int64_t output, Carry sum) const {
+    out[output] = static_cast<T>(static_cast<double>(factor) * sum);
+  }
+
+  const T* dout;
+  T* out;
+  T factor;
+};
+
+// At least one of the two is repeated.
+CudaFoldView RepeatedBy(const Sizes& sizes) {
+  AxisFlags summed{};
+  summed[0] = sizes.repeats_rows;
+  summed[1] = sizes.repeats_columns;
+  return CudaFoldView({sizes.m, sizes.n}, summed);
 }
 
-// out[row] = factor * the sum of the row. A block a row.
 template <typename T>
-__global__ void SumEachRow(const T* x, T factor, int64_t rows, int64_t columns, T* out) {
-  ForEachRow<kCudaThreads>(rows, [&](int64_t row, int thread) {
-    T sum = 0;
-    for (int64_t i = thread; i < columns; i += kCudaThreads) sum += x[row * columns + i];
-    sum = SumOfThreads<kCudaThreads>(sum);
-    if (thread == 0) out[row] = factor * sum;
-  });
-}
-
-// out[column] = factor * the sum of the column.
-template <typename T>
-__global__ void SumEachColumn(const T* x, T factor, int64_t rows, int64_t columns, T* out) {
-  SumColumns<T>(
-      rows, columns, [&](int64_t row, int64_t column) { return x[row * columns + column]; },
-      [&](int64_t column, T sum) { out[column] = factor * sum; });
-}
-
-template <typename T>
-void Scale(cudaStream_t stream, const Sizes& sizes, bool broadcasts, const T* input, T factor,
+void Scale(const KernelContext& run, const Sizes& sizes, bool broadcasts, const T* input, T factor,
            T* out) {
-  const int64_t count = sizes.m * sizes.n;
-  if (count == 0) return;
   const int64_t columns = broadcasts && sizes.repeats_columns ? 1 : sizes.n;
-  ScaleAndBroadcast<T><<<CudaBlocksOfThreads(count), kCudaThreads, 0, stream>>>(
-      input, broadcasts && sizes.repeats_rows ? 0 : columns,
-      broadcasts && sizes.repeats_columns ? 0 : 1, factor, sizes.n, count, out);
-  CheckLaunch("addmm");
-}
-
-// Sums dOut over what Input repeats. `row_sums` has room for m elements if it repeats both.
-template <typename T>
-void Sum(cudaStream_t stream, const Sizes& sizes, const T* x, T factor, T* row_sums, T* out) {
-  if (sizes.repeats_rows && !sizes.repeats_columns) {
-    if (sizes.n == 0) return;
-    SumEachColumn<T>
-        <<<BlocksOfColumns(sizes.n), kCudaThreads, 0, stream>>>(x, factor, sizes.m, sizes.n, out);
-    CheckLaunch("addmm_grad");
-    return;
-  }
-  T* const to = sizes.repeats_rows ? row_sums : out;
-  if (sizes.m > 0) {
-    SumEachRow<T><<<CudaBlocks(sizes.m), kCudaThreads, 0, stream>>>(
-        x, sizes.repeats_rows ? T(1) : factor, sizes.m, sizes.n, to);
-    CheckLaunch("addmm_grad");
-  }
-  if (sizes.repeats_rows) {
-    SumEachRow<T><<<1, kCudaThreads, 0, stream>>>(row_sums, factor, 1, sizes.m, out);
-    CheckLaunch("addmm_grad");
-  }
+  ForEachOnDevice(
+      run, "addmm", sizes.m * sizes.n,
+      ScaledBroadcast<T>{input, broadcasts && sizes.repeats_rows ? 0 : columns,
+                         broadcasts && sizes.repeats_columns ? 0 : 1, factor, sizes.n, out});
 }
 
 template <typename T>
@@ -108,7 +96,7 @@ std::unique_ptr<Kernel> PrepareAddmm(PrepareContext& context) {
   return MakeRowsKernel([=](const KernelContext& run) mutable {
     const Sizes sizes(run.input(input).shape(), run.input(x).shape(), run.input(y).shape());
     T* out = run.output(0).data<T>();
-    if (beta != 0) Scale(StreamOf(run), sizes, true, run.input(input).data<T>(), beta, out);
+    if (beta != 0) Scale(run, sizes, true, run.input(input).data<T>(), beta, out);
     gemm.Run(run, product_of(sizes), run.input(x).data<T>(), run.input(y).data<T>(), out);
   });
 }
@@ -134,9 +122,8 @@ std::unique_ptr<Kernel> PrepareAddmmGrad(PrepareContext& context) {
   std::optional<CudaGemm<T>> to_y;
   if (dx >= 0) to_x.emplace(of_x(prepared), context);
   if (dy >= 0) to_y.emplace(of_y(prepared), context);
-  const bool needs_row_sums = dinput >= 0 && prepared.repeats_rows && prepared.repeats_columns;
-  const int row_sums =
-      needs_row_sums ? context.RequestWorkspace(prepared.m * static_cast<int64_t>(sizeof(T))) : -1;
+  const bool sums = dinput >= 0 && (prepared.repeats_rows || prepared.repeats_columns);
+  const CudaFold<ScaledSum<T>> fold(context, sums ? prepared.m * prepared.n : 0);
   return MakeRowsKernel([=](const KernelContext& run) mutable {
     const Shape& left = run.input(x).shape();
     // Without a gradient of Input, its shape doesn't matter.
@@ -147,33 +134,22 @@ std::unique_ptr<Kernel> PrepareAddmmGrad(PrepareContext& context) {
     if (dinput < 0) return;
     T* out = run.output(dinput).data<T>();
     if (!sizes.repeats_rows && !sizes.repeats_columns) {
-      Scale(StreamOf(run), sizes, false, dout, beta, out);
+      Scale(run, sizes, false, dout, beta, out);
     } else {
-      Sum(StreamOf(run), sizes, dout, beta,
-          row_sums < 0 ? nullptr : static_cast<T*>(run.workspace(row_sums)), out);
+      fold.Run(run, "addmm_grad", RepeatedBy(sizes), {dout, out, beta});
     }
   });
-}
-
-template <typename T>
-void RegisterKernels(OpRegistry& registry) {
-  registry.AddKernel("addmm", {.name = "cuda",
-                               .place = PlaceKind::kCuda,
-                               .dtype = kDTypeOf<T>,
-                               .prepare = PrepareAddmm<T>,
-                               .accepts = {}});
-  registry.AddKernel("addmm_grad", {.name = "cuda",
-                                    .place = PlaceKind::kCuda,
-                                    .dtype = kDTypeOf<T>,
-                                    .prepare = PrepareAddmmGrad<T>,
-                                    .accepts = {}});
 }
 
 }  // namespace
 
 void RegisterAddmmCuda(OpRegistry& registry) {
-  RegisterKernels<float>(registry);
-  RegisterKernels<double>(registry);
+  AddCudaKernels<float, double>(registry, "addmm", [=]<typename T>(PrepareContext& context) {
+    return PrepareAddmm<T>(context);
+  });
+  AddCudaKernels<float, double>(registry, "addmm_grad", [=]<typename T>(PrepareContext& context) {
+    return PrepareAddmmGrad<T>(context);
+  });
 }
 
 }  // namespace skiff

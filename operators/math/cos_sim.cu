@@ -1,7 +1,12 @@
 // CUDA kernels of cos_sim and cos_sim_grad; cos_sim.cc has the formulas.
+#include <cmath>
+#include <memory>
+
 #include "framework/op/registry.h"
-#include "operators/common/cuda_launch.h"
-#include "operators/math/kernels/cuda_rows.cuh"
+#include "operators/common/argument_data.h"
+#include "operators/common/cuda_fold.cuh"
+#include "operators/common/cuda_for_each.cuh"
+#include "operators/common/cuda_lines.cuh"
 
 namespace skiff {
 namespace {
@@ -18,39 +23,52 @@ struct Rows {
 };
 
 // The lengths may be absent.
-template <typename T, int kThreads>
-__global__ void CosSim(const T* x, const T* y, Rows rows, T* out, T* x_norms, T* y_norms) {
-  // A single Y has a row of its own, since X may have none.
-  ForEachRow<kThreads>(rows.count + (rows.shares_y ? 1 : 0), [&](int64_t row, int thread) {
-    const bool has_x = row < rows.count;
-    const T* a = x + row * rows.size;
-    const T* b = y + rows.YRow(row) * rows.size;
+template <typename T>
+struct CosSimOfRows {
+  template <class Group>
+  __device__ void operator()(const Group& group, const CudaLine& line) const {
+    const bool has_x = line.index < rows.count;
     // In float64, as on the CPU.
     double product = 0;
     double a_square = 0;
     double b_square = 0;
-    for (int64_t i = thread; i < rows.size; i += kThreads) {
-      const double of_b = b[i];
-      b_square += of_b * of_b;
-      if (!has_x) continue;
-      const double of_a = a[i];
-      a_square += of_a * of_a;
-      product += of_a * of_b;
-    }
-    product = SumOfThreads<kThreads>(product);
-    a_square = SumOfThreads<kThreads>(a_square);
-    b_square = SumOfThreads<kThreads>(b_square);
-    if (thread > 0) return;
+    line.ForEach<T>(group, [&]<int kCount>(int64_t j, int64_t at) {
+      const CudaValues<T, kCount> of_b =
+          LoadValues<kCount>(y + (rows.shares_y ? j : at), is_aligned);
+#pragma unroll
+      for (int k = 0; k < kCount; ++k) {
+        b_square += static_cast<double>(of_b.at[k]) * static_cast<double>(of_b.at[k]);
+      }
+      if (!has_x) return;
+      const CudaValues<T, kCount> of_a = LoadValues<kCount>(x + at, is_aligned);
+#pragma unroll
+      for (int k = 0; k < kCount; ++k) {
+        a_square += static_cast<double>(of_a.at[k]) * static_cast<double>(of_a.at[k]);
+        product += static_cast<double>(of_a.at[k]) * static_cast<double>(of_b.at[k]);
+      }
+    });
+    product = group.Reduce(product, JoinBySum{});
+    a_square = group.Reduce(a_square, JoinBySum{});
+    b_square = group.Reduce(b_square, JoinBySum{});
+    if (group.lane > 0 || !line.exists) return;
     const T a_length = static_cast<T>(std::sqrt(a_square));
     const T b_length = static_cast<T>(std::sqrt(b_square));
-    if (y_norms != nullptr && has_x != rows.shares_y) y_norms[rows.YRow(row)] = b_length;
+    if (y_norms != nullptr && has_x != rows.shares_y) y_norms[rows.YRow(line.index)] = b_length;
     if (!has_x) return;
-    if (x_norms != nullptr) x_norms[row] = a_length;
+    if (x_norms != nullptr) x_norms[line.index] = a_length;
     // Two divisions, since the product of both lengths could overflow.
-    out[row] =
+    out[line.index] =
         static_cast<T>(product / static_cast<double>(a_length) / static_cast<double>(b_length));
-  });
-}
+  }
+
+  const T* x;
+  const T* y;
+  Rows rows;
+  T* out;
+  T* x_norms;
+  T* y_norms;
+  bool is_aligned;
+};
 
 template <typename T>
 struct Gradient {
@@ -74,35 +92,33 @@ struct Gradient {
 };
 
 template <typename T>
-__global__ void CosSimGradient(Gradient<T> gradient, Rows rows, bool of_x, T* to) {
-  const int64_t count = rows.count * rows.size;
-  const int64_t stride = int64_t{gridDim.x} * blockDim.x;
-  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) {
-    const int64_t row = RowOf(i, rows.size);
-    to[i] = gradient.At(rows, row, i - row * rows.size, of_x);
+struct GradientOfRows {
+  __device__ void operator()(int64_t i) const {
+    const CudaDivision at = Divide(i, rows.size);
+    to[i] = gradient.At(rows, at.quotient, at.rest, of_x);
   }
-}
+
+  Gradient<T> gradient;
+  Rows rows;
+  bool of_x;
+  T* to;
+};
 
 // Of a single Y, which every row of X contributes to.
 template <typename T>
-__global__ void SharedGradient(Gradient<T> gradient, Rows rows, T* dy) {
-  SumColumns<double>(
-      rows.count, rows.size,
-      [&](int64_t row, int64_t column) {
-        return static_cast<double>(gradient.At(rows, row, column, false));
-      },
-      [&](int64_t column, double sum) { dy[column] = static_cast<T>(sum); });
-}
+struct SharedGradient {
+  using Carry = double;
+  static __device__ Carry Identity() { return 0; }
+  static __device__ Carry Join(Carry a, Carry b) { return a + b; }
+  __device__ void Add(int64_t, int64_t column, int64_t row, Carry* carry) const {
+    *carry += static_cast<double>(gradient.At(rows, row, column, false));
+  }
+  __device__ void Finish(int64_t column, Carry sum) const { dy[column] = static_cast<T>(sum); }
 
-template <typename T, int kThreads>
-void LaunchCosSim(cudaStream_t stream, const T* x, const T* y, const Rows& rows, T* out, T* x_norms,
-                  T* y_norms) {
-  const int64_t count = rows.count + (rows.shares_y ? 1 : 0);
-  if (count == 0) return;
-  CosSim<T, kThreads><<<BlocksOfRows<kThreads>(count), kCudaThreads, 0, stream>>>(x, y, rows, out,
-                                                                                  x_norms, y_norms);
-  CheckLaunch("cos_sim");
-}
+  Gradient<T> gradient;
+  Rows rows;
+  T* dy;
+};
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareCosSim(PrepareContext& context) {
@@ -115,14 +131,12 @@ std::unique_ptr<Kernel> PrepareCosSim(PrepareContext& context) {
     const Rows rows(run.input(x_input).shape(), run.input(y_input).shape());
     const T* x = run.input(x_input).data<T>();
     const T* y = run.input(y_input).data<T>();
-    T* out = run.output(out_output).data<T>();
-    T* x_norms = x_norm < 0 ? nullptr : run.output(x_norm).data<T>();
-    T* y_norms = y_norm < 0 ? nullptr : run.output(y_norm).data<T>();
-    if (rows.size <= kMaxWarpRow) {
-      LaunchCosSim<T, kWarpThreads>(StreamOf(run), x, y, rows, out, x_norms, y_norms);
-    } else {
-      LaunchCosSim<T, kCudaThreads>(StreamOf(run), x, y, rows, out, x_norms, y_norms);
-    }
+    // A single Y has a row of its own, since X may have none.
+    const AxisExtents lines{.outer = rows.count + (rows.shares_y ? 1 : 0), .length = rows.size};
+    ForEachLineOnDevice<T>(
+        run, "cos_sim", lines,
+        CosSimOfRows<T>{x, y, rows, run.output(out_output).data<T>(), OutputData<T>(run, x_norm),
+                        OutputData<T>(run, y_norm), ArePacksAligned(x, y)});
   });
 }
 
@@ -136,47 +150,35 @@ std::unique_ptr<Kernel> PrepareCosSimGrad(PrepareContext& context) {
   const int of_out = context.InputIndex("Out@GRAD");
   const int dx = context.OutputIndex("X@GRAD");
   const int dy = context.OutputIndex("Y@GRAD");
+  const Rows prepared(context.Input("X").shape, context.Input("Y").shape);
+  const bool sums = dy >= 0 && prepared.shares_y;
+  const CudaFold<SharedGradient<T>> fold(context, sums ? prepared.count * prepared.size : 0);
   return MakeRowsKernel([=](const KernelContext& run) {
     const Rows rows(run.input(x).shape(), run.input(y).shape());
     const Gradient<T> gradient{run.input(x).data<T>(),      run.input(y).data<T>(),
                                run.input(out).data<T>(),    run.input(x_norm).data<T>(),
                                run.input(y_norm).data<T>(), run.input(of_out).data<T>()};
     const auto of_rows = [&](bool of_x, int output) {
-      const int64_t count = rows.count * rows.size;
-      if (count == 0) return;
-      CosSimGradient<T><<<CudaBlocksOfThreads(count), kCudaThreads, 0, StreamOf(run)>>>(
-          gradient, rows, of_x, run.output(output).data<T>());
-      CheckLaunch("cos_sim_grad");
+      ForEachOnDevice(run, "cos_sim_grad", rows.count * rows.size,
+                      GradientOfRows<T>{gradient, rows, of_x, run.output(output).data<T>()});
     };
     if (dx >= 0) of_rows(true, dx);
     if (dy < 0) return;
     if (!rows.shares_y) return of_rows(false, dy);
-    if (rows.size == 0) return;
-    SharedGradient<T><<<BlocksOfColumns(rows.size), kCudaThreads, 0, StreamOf(run)>>>(
-        gradient, rows, run.output(dy).data<T>());
-    CheckLaunch("cos_sim_grad");
+    fold.Run(run, "cos_sim_grad", CudaFoldView(rows.count, rows.size),
+             {gradient, rows, run.output(dy).data<T>()});
   });
-}
-
-template <typename T>
-void RegisterKernels(OpRegistry& registry) {
-  registry.AddKernel("cos_sim", {.name = "cuda",
-                                 .place = PlaceKind::kCuda,
-                                 .dtype = kDTypeOf<T>,
-                                 .prepare = PrepareCosSim<T>,
-                                 .accepts = {}});
-  registry.AddKernel("cos_sim_grad", {.name = "cuda",
-                                      .place = PlaceKind::kCuda,
-                                      .dtype = kDTypeOf<T>,
-                                      .prepare = PrepareCosSimGrad<T>,
-                                      .accepts = {}});
 }
 
 }  // namespace
 
 void RegisterCosSimCuda(OpRegistry& registry) {
-  RegisterKernels<float>(registry);
-  RegisterKernels<double>(registry);
+  AddCudaKernels<float, double>(registry, "cos_sim", [=]<typename T>(PrepareContext& context) {
+    return PrepareCosSim<T>(context);
+  });
+  AddCudaKernels<float, double>(registry, "cos_sim_grad", [=]<typename T>(PrepareContext& context) {
+    return PrepareCosSimGrad<T>(context);
+  });
 }
 
 }  // namespace skiff

@@ -1,38 +1,14 @@
 // CUDA kernels of bias_gelu and its gradient; bias_gelu.cc has the formulas.
-#include <cmath>
 #include <memory>
 
 #include "framework/op/registry.h"
 #include "operators/common/cuda_fold.cuh"
 #include "operators/common/cuda_for_each.cuh"
+#include "operators/common/cuda_gelu.cuh"
 #include "operators/nn/kernels/norm_arguments.h"
 
 namespace skiff {
 namespace {
-
-// gelu(x) = x · below, and its slope = below + x · density.
-template <typename T>
-struct GeluCurve {
-  __device__ GeluCurve(T x, bool approximate) {
-    if (approximate) {
-      constexpr double kLinear = 0.79788456080286536;  // sqrt(2 / pi)
-      constexpr double kCubic = kLinear * 0.044715;
-      // A slope of 0 times an infinite square would be NaN.
-      const T square = x * x > T{1e4} ? T{1e4} : x * x;
-      const T u = x * (static_cast<T>(kLinear) + static_cast<T>(kCubic) * square);
-      // (1 + tanh(u)) / 2
-      below = T{1} / (T{1} + std::exp(T{-2} * u));
-      density = below * (T{1} - below) *
-                (static_cast<T>(2 * kLinear) + static_cast<T>(6 * kCubic) * square);
-    } else {
-      below = T{0.5} * std::erfc(x * static_cast<T>(-0.70710678118654752));
-      density = static_cast<T>(0.39894228040143268) * std::exp(T{-0.5} * x * x);
-    }
-  }
-
-  T below;
-  T density;
-};
 
 // Out may be X.
 template <typename T>

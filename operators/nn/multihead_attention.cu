@@ -11,6 +11,7 @@
 
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
+#include "operators/common/cuda_combine.cuh"
 #include "operators/common/cuda_launch.h"
 #include "operators/common/dropout_settings.h"
 #include "operators/nn/kernels/attention_arguments.h"
@@ -23,8 +24,6 @@ namespace {
 
 // The widest head that there are registers for.
 constexpr int64_t kMaxWidth = 256;
-constexpr int kWarp = 32;
-constexpr unsigned kAllLanes = 0xFFFFFFFF;
 
 // At least. Two hide each other's waits; for wide heads there are registers for one.
 template <int kColumns>
@@ -184,17 +183,6 @@ __device__ T Infinity() {
   return static_cast<T>(HUGE_VAL);
 }
 
-// Combines the values of the kSide threads that have the same rows. All lanes of the warp take
-// part.
-template <int kSide, typename T, class Combine>
-__device__ T OfRow(T value, const Combine& combine) {
-#pragma unroll
-  for (int lanes = kSide / 2; lanes > 0; lanes /= 2) {
-    value = combine(value, __shfl_xor_sync(kAllLanes, value, lanes, kSide));
-  }
-  return value;
-}
-
 template <typename T>
 __device__ T Larger(T a, T b) {
   return a < b ? b : a;
@@ -216,9 +204,7 @@ class RunningSoftmax {
 
   __device__ T max(int i) const { return max_[i]; }
   // Returns the sum of a row, of which each thread has only added its own part.
-  __device__ T Sum(int i) const {
-    return OfRow<Tile::kSide>(sum_[i], [](T a, T b) { return a + b; });
-  }
+  __device__ T Sum(int i) const { return CombineWarp(sum_[i], JoinBySum{}, Tile::kSide); }
 
   // Makes weights of scores, and scales the sums so far. All lanes of the warp take part.
   __device__ void Add(typename Tile::Scores& scores, typename Tile::Sums& sums) {
@@ -227,7 +213,8 @@ class RunningSoftmax {
       T top = scores[i][0];
 #pragma unroll
       for (int j = 1; j < Tile::kSquare; ++j) top = Larger(top, scores[i][j]);
-      top = Larger(max_[i], OfRow<Tile::kSide>(top, [](T a, T b) { return Larger(a, b); }));
+      top = Larger(max_[i], CombineWarp(
+                                top, [](T a, T b) { return Larger(a, b); }, Tile::kSide));
       // Where all scores so far are -inf, all exponentials are 0.
       const T shift = top == -Infinity<T>() ? T(0) : top;
       const T factor = std::exp(max_[i] - shift);
@@ -283,7 +270,7 @@ __global__ void __launch_bounds__(kCudaThreads, kBlocksPerProcessor<kColumns>)
   const int visible = head.VisibleKeys(first_query + query_count - 1);
   const auto query_rows = head.Rows(attention.query, first_query);
   // A warp has the rows of two neighbouring threads of a column of the square.
-  const int first_row_of_warp = threadIdx.x / kWarp * kWarp / Tile::kSide * Tile::kSquare;
+  const int first_row_of_warp = threadIdx.x / kCudaWarp * kCudaWarp / Tile::kSide * Tile::kSquare;
   const bool warp_has_rows = first_row_of_warp < query_count;
   RunningSoftmax<T, kColumns> softmax;
   typename Tile::Sums sums = {};
@@ -340,17 +327,17 @@ __global__ void __launch_bounds__(kCudaThreads, kBlocksPerProcessor<kColumns>)
 template <typename T>
 __global__ void MeanGradients(Attention<T> attention, AllHeads<const T> out,
                               AllHeads<const T> out_gradient, int64_t count, T* means) {
-  const int64_t warps = int64_t{gridDim.x} * (kCudaThreads / kWarp);
-  const int lane = threadIdx.x % kWarp;
-  for (int64_t row = int64_t{blockIdx.x} * (kCudaThreads / kWarp) + threadIdx.x / kWarp;
+  const int64_t warps = int64_t{gridDim.x} * (kCudaThreads / kCudaWarp);
+  const int lane = threadIdx.x % kCudaWarp;
+  for (int64_t row = int64_t{blockIdx.x} * (kCudaThreads / kCudaWarp) + threadIdx.x / kCudaWarp;
        row < count; row += warps) {
     const Head<T> head(attention, row / attention.queries);
     const int query = static_cast<int>(row % attention.queries);
     const T* of_out = head.Rows(out, query).data;
     const T* of_gradient = head.Rows(out_gradient, query).data;
     T sum = 0;
-    for (int i = lane; i < attention.width; i += kWarp) sum += of_out[i] * of_gradient[i];
-    sum = OfRow<kWarp>(sum, [](T a, T b) { return a + b; });
+    for (int i = lane; i < attention.width; i += kCudaWarp) sum += of_out[i] * of_gradient[i];
+    sum = CombineWarp(sum, JoinBySum{});
     if (lane == 0) means[row] = sum;
   }
 }
@@ -674,7 +661,7 @@ class AttentionGradKernel final : public Kernel {
     const int64_t rows = call_.head_count() * sizes.queries;
     if (rows > 0) {
       auto* const means = static_cast<T*>(run.workspace(means_));
-      MeanGradients<T><<<CudaBlocksOfThreads(rows * kWarp), kCudaThreads, 0, StreamOf(run)>>>(
+      MeanGradients<T><<<CudaBlocksOfThreads(rows * kCudaWarp), kCudaThreads, 0, StreamOf(run)>>>(
           attention, HeadsOf<const T>(out, InputData<T>(run, out_)), gradients.out_gradient, rows,
           means);
       CheckLaunch("multihead_attention_grad");

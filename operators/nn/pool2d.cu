@@ -9,6 +9,7 @@
 #include <limits>
 #include <memory>
 
+#include "operators/common/cuda_combine.cuh"
 #include "operators/common/cuda_launch.h"
 #include "operators/nn/kernels/cuda_pooling.h"
 #include "operators/nn/kernels/cuda_volume.cuh"
@@ -16,8 +17,6 @@
 namespace skiff {
 namespace {
 
-constexpr int kLanes = 32;
-constexpr unsigned kAllLanes = 0xFFFFFFFF;
 // Windows of at least this many elements are shared by a warp.
 constexpr int64_t kLargeWindow = 32;
 
@@ -87,7 +86,9 @@ struct Pooled<T, true> {
   T best = -std::numeric_limits<T>::infinity();
 
   __device__ void Take(T value) { best = MaxOrNan(best, value); }
-  __device__ void Join(int lanes) { Take(__shfl_xor_sync(kAllLanes, best, lanes)); }
+  __device__ void JoinWarp() {
+    best = CombineWarp(best, [](T a, T b) { return MaxOrNan(a, b); });
+  }
   __device__ T Result(int64_t elements, int64_t) const {
     return elements == 0 ? std::numeric_limits<T>::lowest() : best;
   }
@@ -98,7 +99,7 @@ struct Pooled<T, false> {
   double sum = 0;
 
   __device__ void Take(T value) { sum += value; }
-  __device__ void Join(int lanes) { sum += __shfl_xor_sync(kAllLanes, sum, lanes); }
+  __device__ void JoinWarp() { sum = CombineWarp(sum, JoinBySum{}); }
   __device__ T Result(int64_t, int64_t divisor) const {
     return divisor == 0 ? T(0) : static_cast<T>(sum / static_cast<double>(divisor));
   }
@@ -132,9 +133,9 @@ __global__ void PoolWindows(Windows windows, CudaVolume in, CudaVolume out, cons
 template <typename T, bool kIsMax>
 __global__ void PoolLargeWindows(Windows windows, CudaVolume in, CudaVolume out, const T* input,
                                  T* output, uint32_t count) {
-  const uint32_t lane = threadIdx.x % kLanes;
-  const uint32_t stride = gridDim.x * blockDim.x / kLanes;
-  for (uint32_t i = (blockIdx.x * blockDim.x + threadIdx.x) / kLanes; i < count; i += stride) {
+  const uint32_t lane = threadIdx.x % kCudaWarp;
+  const uint32_t stride = gridDim.x * blockDim.x / kCudaWarp;
+  for (uint32_t i = (blockIdx.x * blockDim.x + threadIdx.x) / kCudaWarp; i < count; i += stride) {
     const CudaElement at = out.At(i);
     const Span spans[3] = {windows.At(0, at.place[0]), windows.At(1, at.place[1]),
                            windows.At(2, at.place[2])};
@@ -145,12 +146,12 @@ __global__ void PoolLargeWindows(Windows windows, CudaVolume in, CudaVolume out,
     const auto width = static_cast<uint32_t>(spans[2].end - spans[2].begin);
     const uint32_t elements = depth * height * width;
     Pooled<T, kIsMax> pooled;
-    for (uint32_t j = lane; j < elements; j += kLanes) {
+    for (uint32_t j = lane; j < elements; j += kCudaWarp) {
       const uint32_t row = j / width;
       pooled.Take(channel[row / height * in.step(0) + row % height * in.step(1) +
                           (j - row * width) * in.step(2)]);
     }
-    for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) pooled.Join(lanes);
+    pooled.JoinWarp();
     if (lane == 0) output[i] = pooled.Result(elements, windows.Divisor(spans));
   }
 }
@@ -256,7 +257,7 @@ std::unique_ptr<Kernel> PreparePooling(PrepareContext& context, const CudaPoolin
       T* output = run.output(out).data<T>() + n * launch.output_elements;
       if (launch.shares_windows) {
         PoolLargeWindows<T, kIsMax>
-            <<<CudaBlocksOfThreads(count * kLanes), kCudaThreads, 0, StreamOf(run)>>>(
+            <<<CudaBlocksOfThreads(count * kCudaWarp), kCudaThreads, 0, StreamOf(run)>>>(
                 launch.windows, launch.in, launch.out, input, output, static_cast<uint32_t>(count));
       } else {
         PoolWindows<T, kIsMax><<<CudaBlocksOfThreads(count), kCudaThreads, 0, StreamOf(run)>>>(

@@ -3,32 +3,25 @@
 #include <memory>
 
 #include "framework/op/registry.h"
+#include "operators/common/cuda_combine.cuh"
 #include "operators/sequence/kernels/cuda_sequences.cuh"
 
 namespace skiff {
 namespace {
 
-constexpr int kWarp = 32;
-constexpr int kWarps = kCudaThreads / kWarp;
+constexpr int kWarps = kCudaThreads / kCudaWarp;
 
 template <typename T>
 __device__ T LargerOf(T a, T b) {
   return a < b ? b : a;
 }
 
-template <typename T, class Combine>
-__device__ T CombineWarp(T value, const Combine& combine) {
-  for (int distance = kWarp / 2; distance > 0; distance /= 2)
-    value = combine(value, __shfl_xor_sync(0xFFFFFFFF, value, distance));
-  return value;
-}
-
 // Calls body(lane, begin, end) for each sequence that has rows, by the lanes of a warp.
 template <class Body>
 __device__ void ForEachSequenceOfWarp(const CudaOffsets& sequences, const Body& body) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int lane = static_cast<int>(threadIdx.x) % kCudaWarp;
   const int64_t stride = int64_t{gridDim.x} * kWarps;
-  for (int64_t i = int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp; i < sequences.count;
+  for (int64_t i = int64_t{blockIdx.x} * kWarps + threadIdx.x / kCudaWarp; i < sequences.count;
        i += stride) {
     if (sequences.Begin(i) < sequences.End(i)) body(lane, sequences.Begin(i), sequences.End(i));
   }
@@ -39,18 +32,19 @@ __global__ void __launch_bounds__(kCudaThreads)
     SoftmaxOfSequences(const T* x, CudaOffsets sequences, T* out) {
   ForEachSequenceOfWarp(sequences, [&](int lane, int64_t begin, int64_t end) {
     T largest = -INFINITY;
-    for (int64_t row = begin + lane; row < end; row += kWarp) largest = LargerOf(largest, x[row]);
+    for (int64_t row = begin + lane; row < end; row += kCudaWarp)
+      largest = LargerOf(largest, x[row]);
     largest = CombineWarp(largest, LargerOf<T>);
     T sum = 0;
-    for (int64_t row = begin + lane; row < end; row += kWarp) {
+    for (int64_t row = begin + lane; row < end; row += kCudaWarp) {
       const T power = std::exp(x[row] - largest);
       out[row] = power;
       sum += power;
     }
-    sum = CombineWarp(sum, [](T a, T b) { return a + b; });
+    sum = CombineWarp(sum, JoinBySum{});
     // A lane reads only what it has written.
     const T factor = 1 / sum;
-    for (int64_t row = begin + lane; row < end; row += kWarp) out[row] *= factor;
+    for (int64_t row = begin + lane; row < end; row += kCudaWarp) out[row] *= factor;
   });
 }
 
@@ -59,9 +53,9 @@ __global__ void __launch_bounds__(kCudaThreads)
     SoftmaxGradient(const T* out, const T* gradient, CudaOffsets sequences, T* x_gradient) {
   ForEachSequenceOfWarp(sequences, [&](int lane, int64_t begin, int64_t end) {
     T dot = 0;
-    for (int64_t row = begin + lane; row < end; row += kWarp) dot += gradient[row] * out[row];
-    dot = CombineWarp(dot, [](T a, T b) { return a + b; });
-    for (int64_t row = begin + lane; row < end; row += kWarp)
+    for (int64_t row = begin + lane; row < end; row += kCudaWarp) dot += gradient[row] * out[row];
+    dot = CombineWarp(dot, JoinBySum{});
+    for (int64_t row = begin + lane; row < end; row += kCudaWarp)
       x_gradient[row] = (gradient[row] - dot) * out[row];
   });
 }
@@ -73,7 +67,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
     if (run.output(out).element_count() == 0) return;
     const CudaOffsets sequences = level->Send(run, x);
     SoftmaxOfSequences<T>
-        <<<CudaBlocksOfThreads(sequences.count * kWarp), kCudaThreads, 0, StreamOf(run)>>>(
+        <<<CudaBlocksOfThreads(sequences.count * kCudaWarp), kCudaThreads, 0, StreamOf(run)>>>(
             run.input(x).data<T>(), sequences, run.output(out).data<T>());
     CheckLaunch("sequence_softmax");
   });
@@ -87,7 +81,7 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
     if (run.output(x_grad).element_count() == 0) return;
     const CudaOffsets sequences = level->Send(run, x);
     SoftmaxGradient<T>
-        <<<CudaBlocksOfThreads(sequences.count * kWarp), kCudaThreads, 0, StreamOf(run)>>>(
+        <<<CudaBlocksOfThreads(sequences.count * kCudaWarp), kCudaThreads, 0, StreamOf(run)>>>(
             run.input(out).data<T>(), run.input(out_grad).data<T>(), sequences,
             run.output(x_grad).data<T>());
     CheckLaunch("sequence_softmax_grad");

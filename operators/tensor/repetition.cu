@@ -3,13 +3,45 @@
 #include <cuda_runtime.h>
 
 #include <memory>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "framework/op/registry.h"
-#include "operators/tensor/kernels/cuda_axis_sum.cuh"
+#include "operators/common/cuda_fold.cuh"
 
 namespace skiff {
 namespace {
+
+// The sum of what an element was copied to.
+template <typename T>
+struct SumOfCopies {
+  using Carry = std::conditional_t<std::is_same_v<T, float>, double, T>;
+  static __device__ Carry Identity() { return 0; }
+  static __device__ Carry Join(Carry a, Carry b) { return a + b; }
+  __device__ void Add(int64_t place, int64_t, int64_t, Carry* carry) const {
+    *carry += static_cast<Carry>(copies[place]);
+  }
+  __device__ void Finish(int64_t element, Carry sum) const { sums[element] = static_cast<T>(sum); }
+
+  const T* copies;
+  T* sums;
+};
+
+// The gradients of one argument.
+template <typename T>
+struct SumOfGradients {
+  void Run(const KernelContext& run, const char* what) const {
+    fold.Run(run, what, view,
+             {static_cast<const T*>(run.input(from).raw_data()),
+              static_cast<T*>(run.output(to).raw_data())});
+  }
+
+  CudaFold<SumOfCopies<T>> fold;
+  CudaFoldView view;
+  int from;
+  int to;
+};
 
 // An axis of Out@GRAD is seen as the axes [times, dim], of which the first is summed. The shapes
 // tell `times`, since X is never empty here.
@@ -17,42 +49,32 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareRepeatGrad(PrepareContext& context) {
   const Shape& x = context.Output("X@GRAD").shape;
   const Shape& out = context.Input("Out@GRAD").shape;
-  std::vector<int64_t> dims;
-  std::vector<bool> is_summed;
-  for (int axis = 0; axis < out.rank(); ++axis) {
+  CudaFoldView view;
+  for (int axis = out.rank() - 1; axis >= 0; --axis) {
     const int of_x = axis - (out.rank() - x.rank());
     const int64_t dim = of_x < 0 ? 1 : x[of_x];
-    dims.insert(dims.end(), {out[axis] / dim, dim});
-    is_summed.insert(is_summed.end(), {true, false});
+    view.AddOutside(dim, false);
+    view.AddOutside(out[axis] / dim, true);
   }
-  return MakeKernel([sum = CudaAxisSum<T>(context, dims, is_summed),
-                     from = context.InputIndex("Out@GRAD"),
-                     to = context.OutputIndex("X@GRAD")](const KernelContext& run) {
-    sum.Run(run, run.input(from).raw_data(), run.output(to).raw_data());
-  });
+  const SumOfGradients<T> sum{CudaFold<SumOfCopies<T>>(context, out.element_count()), view,
+                              context.InputIndex("Out@GRAD"), context.OutputIndex("X@GRAD")};
+  return MakeKernel([=](const KernelContext& run) { sum.Run(run, "sum of copies"); });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareMeshgridGrad(PrepareContext& context) {
-  struct Part {
-    CudaAxisSum<T> sum;
-    int from;
-    int to;
-  };
-  std::vector<Part> parts;
+  std::vector<SumOfGradients<T>> sums;
   for (size_t i = 0; i < context.InputCount("X"); ++i) {
     const int to = context.OutputIndex("X@GRAD", i);
     if (to < 0) continue;
     const Shape& grid = context.Input("outputs@GRAD", i).shape;
-    std::vector<bool> is_summed(static_cast<size_t>(grid.rank()), true);
-    is_summed[i] = false;
-    parts.push_back({CudaAxisSum<T>(context, {grid.begin(), grid.end()}, is_summed),
-                     context.InputIndex("outputs@GRAD", i), to});
+    AxisFlags is_summed{};
+    for (size_t axis = 0; axis < is_summed.size(); ++axis) is_summed[axis] = axis != i;
+    sums.push_back({CudaFold<SumOfCopies<T>>(context, grid.element_count()),
+                    CudaFoldView(grid, is_summed), context.InputIndex("outputs@GRAD", i), to});
   }
-  return MakeKernel([parts = std::move(parts)](const KernelContext& run) {
-    for (const Part& part : parts) {
-      part.sum.Run(run, run.input(part.from).raw_data(), run.output(part.to).raw_data());
-    }
+  return MakeKernel([sums = std::move(sums)](const KernelContext& run) {
+    for (const SumOfGradients<T>& sum : sums) sum.Run(run, "meshgrid_grad");
   });
 }
 

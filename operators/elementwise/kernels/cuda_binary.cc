@@ -1,7 +1,9 @@
 #include "operators/elementwise/kernels/cuda_binary.h"
 
 #include <algorithm>
+#include <ranges>
 #include <string>
+#include <utility>
 
 #include "framework/base/error.h"
 #include "operators/common/cuda_grid.h"
@@ -76,14 +78,13 @@ class CudaBinaryKernel final : public Kernel {
 };
 
 // Returns the reduction of Out@GRAD to the gradient of an operand.
-CudaReduction SumOf(const Broadcast& broadcast, BroadcastOperand operand) {
-  std::array<ReductionDim, Shape::kMaxRank> dims;
-  size_t rank = 0;
-  for (const BroadcastDim& dim : broadcast.dims()) {
+CudaFoldView SumOf(const Broadcast& broadcast, BroadcastOperand operand) {
+  CudaFoldView view;
+  for (const BroadcastDim& dim : std::ranges::reverse_view(broadcast.dims())) {
     const int64_t stride = operand == BroadcastOperand::kX ? dim.x_stride : dim.y_stride;
-    dims[rank++] = {.size = dim.size, .is_reduced = stride == 0};
+    view.AddOutside(dim.size, stride == 0);
   }
-  return CudaReduction(std::span<const ReductionDim>(dims).first(rank));
+  return view;
 }
 
 class CudaBinaryGradKernel final : public Kernel {
@@ -144,7 +145,7 @@ class CudaBinaryGradKernel final : public Kernel {
 
   int64_t WorkspaceBytes(const Broadcast& broadcast, BroadcastOperand operand) const {
     if (Output(operand) < 0 || !IsRepeated(broadcast, operand)) return 0;
-    return SumOf(broadcast, operand).WorkspaceBytes(sizeof(double));
+    return CudaFoldCut::MostResults(broadcast.count()) * int64_t{sizeof(double)};
   }
 
   CudaOperandGradient GradientOf(const KernelContext& run, const Broadcast& broadcast,

@@ -5,7 +5,7 @@
 // If neighbouring results come from neighbours, a thread takes vectors of 16 bytes.
 #pragma once
 
-#include "operators/common/cuda_reduction.cuh"
+#include "operators/common/cuda_fold_tiles.cuh"
 #include "operators/common/cuda_vector_loop.cuh"
 #include "operators/common/cuda_vectors.cuh"
 #include "operators/elementwise/kernels/cuda_binary.h"
@@ -98,14 +98,13 @@ __global__ void __launch_bounds__(kGridThreads)
   });
 }
 
-// The gradient of an operand at each result, which a reduction sums.
+// Sums the gradients at all results to which an element of an operand was repeated.
 template <class Gradient, typename T>
-struct GradientSource {
-  Gradients<T> of;
-  CudaLoops<2> loops;
-  bool needs_offsets;  // whether an operand that is read has repeated elements
-
-  __device__ T operator()(int64_t i) const {
+struct GradientSum {
+  using Carry = double;
+  static __device__ Carry Identity() { return 0; }
+  static __device__ Carry Join(Carry a, Carry b) { return a + b; }
+  __device__ void Add(int64_t i, int64_t, int64_t, Carry* carry) const {
     int64_t offsets[2] = {i, i};
     if constexpr (Gradient::kReadsX || Gradient::kReadsY) {
       if (needs_offsets) loops.SetOffsets(i, offsets);
@@ -115,8 +114,16 @@ struct GradientSource {
     T y = dout;
     if constexpr (Gradient::kReadsX) x = of.x.data[offsets[0]];
     if constexpr (Gradient::kReadsY) y = of.y.data[offsets[1]];
-    return Gradient()(x, y, of.out == nullptr ? dout : of.out[i], dout);
+    *carry += static_cast<double>(Gradient()(x, y, of.out == nullptr ? dout : of.out[i], dout));
   }
+  __device__ void Finish(int64_t element, Carry sum) const {
+    gradient[element] = static_cast<T>(sum);
+  }
+
+  Gradients<T> of;
+  CudaLoops<2> loops;
+  bool needs_offsets;  // whether an operand that is read has repeated elements
+  T* gradient;
 };
 
 template <class Gradient, typename T>
@@ -124,9 +131,10 @@ const char* LaunchSum(const CudaBinaryGradLaunch& launch, const Gradients<T>& of
                       const CudaOperandGradient& operand) {
   const bool needs_offsets =
       (Gradient::kReadsX && launch.x_is_repeated) || (Gradient::kReadsY && launch.y_is_repeated);
-  return LaunchReduction<CudaSum<T>>(
-      operand.sum, GradientSource<Gradient, T>{of, launch.loops, needs_offsets},
-      StoreResult<T>{static_cast<T*>(operand.gradient)}, launch.workspace, launch.grid.stream);
+  return LaunchFold(
+      operand.sum,
+      GradientSum<Gradient, T>{of, launch.loops, needs_offsets, static_cast<T*>(operand.gradient)},
+      launch.workspace, launch.grid.stream);
 }
 
 // `kVectors`: with a kernel for vectors.

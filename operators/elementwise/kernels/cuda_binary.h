@@ -6,9 +6,9 @@
 #include <cstdint>
 
 #include "framework/base/dtype.h"
+#include "operators/common/cuda_fold_view.h"
 #include "operators/common/cuda_launch_size.h"
 #include "operators/common/cuda_loops.h"
-#include "operators/common/cuda_reduction.h"
 
 namespace skiff {
 
@@ -36,7 +36,7 @@ struct CudaOperandGradient {
   void* gradient = nullptr;  // nullptr: not wanted
   // Whether elements of the operand were repeated: then each has the sum of its gradients.
   bool is_sum = false;
-  CudaReduction sum;
+  CudaFoldView sum;
 };
 
 struct CudaBinaryGradLaunch {

@@ -12,6 +12,7 @@
 
 #include "framework/op/kernel.h"
 #include "operators/common/cuda_chunks.cuh"
+#include "operators/common/cuda_combine.cuh"
 #include "operators/common/cuda_launch.h"
 #include "operators/common/cuda_table.cuh"
 
@@ -61,7 +62,7 @@ __global__ void __launch_bounds__(kCudaThreads)
     SumChunks(const CudaArray<T>* arrays, CudaChunks chunks, double* sums) {
   for (int64_t i = blockIdx.x; i < chunks.count; i += gridDim.x) {
     const CudaChunk chunk = ChunkOf(chunks, i, [=](int64_t array) { return arrays[array].count; });
-    const double sum = BlockSum(SquaresOfThread(arrays[chunk.array], chunk));
+    const double sum = CombineBlock(SquaresOfThread(arrays[chunk.array], chunk), JoinBySum{});
     if (threadIdx.x == 0) sums[i] = sum;
   }
 }
@@ -76,7 +77,7 @@ __global__ void __launch_bounds__(kCudaThreads)
     for (int64_t chunk = chunks.first[i] + threadIdx.x; chunk < end; chunk += kCudaThreads) {
       sum += of_chunks[chunk];
     }
-    sum = BlockSum(sum);
+    sum = CombineBlock(sum, JoinBySum{});
     if (threadIdx.x == 0) sums[i] = static_cast<T>(sum);
   }
 }

@@ -5,8 +5,10 @@
 // channels last, columns are rows: [points, channels · taps], and the product is transposed instead
 // of the images. A filter of one tap, whose images are their own columns, needs no copy of them.
 //
-// The gradient of the input collects, for each point, what the columns have for it; the gradient of
-// the filter is summed part by part, and within a part over the images in their order.
+// The gradient of the input collects, for each point, what the columns have for it. The gradient of
+// the filter is summed part by part, and within a part over the images in their order. With
+// channels last, the images of a part are one matrix, too: one product sums over all of them, or
+// over runs of them where the filter is too small to keep a device busy.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -17,6 +19,7 @@
 
 #include "framework/base/element_count.h"
 #include "operators/common/cuda_launch.h"
+#include "operators/common/cuda_parts.cuh"
 #include "operators/common/cuda_product.h"
 #include "operators/nn/kernels/cuda_convolution.h"
 #include "operators/nn/kernels/cuda_windows.cuh"
@@ -87,19 +90,6 @@ __global__ void CollectColumns(CudaWindows windows, CudaVolume in, CudaColumns p
   }
 }
 
-// Sums arrays of `count` elements, one after the other in memory, into one. `adds`: to what that
-// has.
-template <typename T>
-__global__ void SumArrays(const T* arrays, uint32_t array_count, T* result, bool adds,
-                          uint32_t count) {
-  const uint32_t stride = gridDim.x * blockDim.x;
-  for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) {
-    T sum = adds ? result[i] : T(0);
-    for (uint32_t j = 0; j < array_count; ++j) sum += arrays[int64_t{j} * count + i];
-    result[i] = sum;
-  }
-}
-
 // Products of the groups of some images, or of their points if those are one matrix.
 template <typename T>
 class CudaGroupedProduct {
@@ -161,8 +151,9 @@ class CudaColumnConvolution final : public CudaConvolutionPass<T> {
     if (!is_own_columns_) {
       column_bytes_ = RoundUp(images_ * rows_ * points_ * int64_t{sizeof(T)}, kAlignment);
     }
-    if (has_partial_sums(images_)) {
-      partial_bytes_ = images_ * conv.filter_elements() * int64_t{sizeof(T)};
+    if (pass_ == ConvolutionPass::kBackwardFilter) {
+      const int64_t sums = std::max(SumsOf(images_), rest_images_ > 0 ? SumsOf(rest_images_) : 1);
+      if (sums > 1) partial_bytes_ = sums * conv.filter_elements() * int64_t{sizeof(T)};
     }
   }
 
@@ -199,9 +190,20 @@ class CudaColumnConvolution final : public CudaConvolutionPass<T> {
   }
 
   bool is_last() const { return conv_.order == ChannelOrder::kLast; }
-  // The products of several images make a sum each for the filter's gradient.
-  bool has_partial_sums(int64_t images) const {
-    return pass_ == ConvolutionPass::kBackwardFilter && images > 1;
+  // The partial sums take as much memory as the columns at most.
+  int64_t MostSums() const {
+    return CudaColumnBytes() / int64_t{sizeof(T)} / conv_.filter_elements();
+  }
+
+  // Returns how many sums of the filter's gradient a part with so many images has. Each is of as
+  // many images.
+  int64_t SumsOf(int64_t images) const {
+    if (!is_last()) return images;
+    const int64_t wanted =
+        WorthwhileSumParts(conv_.output.channels, conv_.group_rows(), images * points_);
+    int64_t sums = wanted;
+    while (sums < images && images % sums != 0) ++sums;
+    return sums <= std::min(images, MostSums()) ? sums : 1;
   }
 
   void ChooseParts() {
@@ -214,9 +216,8 @@ class CudaColumnConvolution final : public CudaConvolutionPass<T> {
       images_ = std::min(images_, std::max<int64_t>(kMaxCudaElements / InputElements(), 1));
       if (images_ == 1) points_ = std::clamp<int64_t>(elements / rows_, 1, points);
     }
-    if (pass_ == ConvolutionPass::kBackwardFilter) {
-      // The partial sums take as much memory as the columns at most.
-      images_ = std::clamp<int64_t>(elements / conv_.filter_elements(), 1, images_);
+    if (pass_ == ConvolutionPass::kBackwardFilter && !is_last()) {
+      images_ = std::clamp<int64_t>(MostSums(), 1, images_);
     }
   }
 
@@ -268,17 +269,20 @@ class CudaColumnConvolution final : public CudaConvolutionPass<T> {
         }
         shape.ldc = column_row;
         break;
-      case ConvolutionPass::kBackwardFilter:
+      case ConvolutionPass::kBackwardFilter: {
+        const int64_t sums = SumsOf(images);
+        const int64_t of_sum = images / sums;
         shape = {.transpose_a = is_last(), .transpose_b = !is_last()};
         shape.m = outputs;
         shape.n = rows;
-        shape.k = points;
+        shape.k = of_sum * points;
         shape.lda = image_row;
         shape.ldb = column_row;
         shape.ldc = rows;
         groups = Repeated{conv_.groups, group_image, group_columns, filter_step};
-        batch = Repeated{images, image_step, columns_step, conv_.filter_elements()};
+        batch = Repeated{sums, of_sum * image_step, of_sum * columns_step, conv_.filter_elements()};
         break;
+      }
     }
     return CudaGroupedProduct<T>(shape, groups, batch);
   }
@@ -309,13 +313,11 @@ class CudaColumnConvolution final : public CudaConvolutionPass<T> {
       }
       case ConvolutionPass::kBackwardFilter: {
         const T* from = Columns(stream, part, second + input, columns);
-        if (has_partial_sums(part.images)) {
+        const int64_t sums = SumsOf(part.images);
+        if (sums > 1) {
           product.Run(stream, first + output, from, partial_sums, workspace, T(0));
-          const int64_t count = conv_.filter_elements();
-          SumArrays<T><<<CudaBlocksOfThreads(count), kCudaThreads, 0, stream>>>(
-              partial_sums, static_cast<uint32_t>(part.images), result, !starts,
-              static_cast<uint32_t>(count));
-          CheckLaunch("gradient of filters");
+          AddPartsOnDevice(stream, "gradient of filters", partial_sums, sums,
+                           conv_.filter_elements(), starts ? T(0) : T(1), result);
         } else {
           product.Run(stream, first + output, from, result, workspace, starts ? T(0) : T(1));
         }

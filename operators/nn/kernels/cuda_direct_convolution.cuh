@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "operators/common/cuda_combine.cuh"
 #include "operators/common/cuda_launch.h"
 #include "operators/nn/kernels/cuda_convolution.h"
 #include "operators/nn/kernels/cuda_windows.cuh"
@@ -67,24 +68,6 @@ __global__ void ConvolveBackDirectly(CudaWindows windows, CudaVolume in, CudaVol
   }
 }
 
-// Returns, in thread 0, the sum of what the threads of a block have, always in the same order.
-__device__ inline double SumOfBlock(double value) {
-  constexpr int kLanes = 32;
-  __shared__ double of_warps[kCudaThreads / kLanes];
-  for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) {
-    value += __shfl_xor_sync(0xFFFFFFFF, value, lanes);
-  }
-  if (threadIdx.x % kLanes == 0) of_warps[threadIdx.x / kLanes] = value;
-  __syncthreads();
-  double sum = 0;
-  if (threadIdx.x == 0) {
-    for (const double of_warp : of_warps) sum += of_warp;
-  }
-  // Before the next call writes.
-  __syncthreads();
-  return sum;
-}
-
 // `pixels`: an output of one channel, as a volume. Sums are float64, as on the CPU: batch times
 // points may be millions of terms.
 template <typename T>
@@ -108,7 +91,7 @@ __global__ void CorrelateDirectly(CudaWindows windows, CudaVolume in, CudaVolume
       sum += static_cast<double>(output_gradient[to]) *
              static_cast<double>(input[in.Channel(at.n, c) + pixel]);
     }
-    sum = SumOfBlock(sum);
+    sum = CombineBlock(sum, JoinBySum{});
     if (threadIdx.x == 0) {
       filter_gradient[element] =
           static_cast<T>(adds ? static_cast<double>(filter_gradient[element]) + sum : sum);

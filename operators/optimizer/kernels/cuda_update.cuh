@@ -31,6 +31,7 @@
 
 #include "framework/op/registry.h"
 #include "operators/common/cuda_chunks.cuh"
+#include "operators/common/cuda_combine.cuh"
 #include "operators/common/cuda_launch.h"
 #include "operators/common/cuda_table.cuh"
 #include "operators/optimizer/kernels/update_arguments.h"
@@ -206,7 +207,8 @@ __global__ void __launch_bounds__(kCudaThreads) SetCoefficientsByNorms(CudaUpdat
       sums.param += update.squares[chunk].param;
       sums.step += update.squares[chunk].step;
     }
-    const CudaSquares total = {BlockSum(sums.param), BlockSum(sums.step)};
+    const CudaSquares total = {CombineBlock(sums.param, JoinBySum{}),
+                               CombineBlock(sums.step, JoinBySum{})};
     if (threadIdx.x == 0) SetParameter<Formula>(update, i, total, true);
   }
 }
@@ -304,7 +306,8 @@ __global__ void __launch_bounds__(kCudaThreads) MakeSteps(CudaUpdate<T> update) 
   for (int64_t i = blockIdx.x; i < update.chunks.count; i += gridDim.x) {
     const CudaSquares sums =
         UpdateChunk<Step, UpdatePass::kSteps, kHasHalves>(update, ChunkOf(update, i));
-    const CudaSquares total = {BlockSum(sums.param), BlockSum(sums.step)};
+    const CudaSquares total = {CombineBlock(sums.param, JoinBySum{}),
+                               CombineBlock(sums.step, JoinBySum{})};
     if (threadIdx.x == 0) update.squares[i] = total;
   }
 }

@@ -7,11 +7,10 @@
 #include <cmath>
 #include <cstdint>
 
+#include "operators/common/cuda_combine.cuh"
 #include "operators/sequence/kernels/cuda_steps.cuh"
 
 namespace skiff {
-
-inline constexpr int kAttentionWarp = 32;
 
 // A sentence, in the order of the LoDs.
 struct DecodedSentence {
@@ -35,44 +34,22 @@ struct Attended {
   const T* score_weight;  // nullptr: scores are products
 };
 
-template <typename T>
-__device__ T WarpSum(T value) {
-  for (int distance = kAttentionWarp / 2; distance > 0; distance /= 2)
-    value += __shfl_xor_sync(0xFFFFFFFF, value, distance);
-  return value;
-}
-
 // The threads of a block: as many as columns, within limits.
 inline int AttentionThreads(int64_t width, int64_t key_width) {
   constexpr int64_t kFewestWarps = 2;
-  const int64_t warps = (std::max(width, key_width) + kAttentionWarp - 1) / kAttentionWarp;
-  return kAttentionWarp *
-         static_cast<int>(std::clamp<int64_t>(warps, kFewestWarps, kCudaThreads / kAttentionWarp));
-}
-
-// Returns to all threads of a block what `combine` makes of their values, always in the same order.
-template <typename T, class Combine>
-__device__ T CombineBlock(T value, const Combine& combine) {
-  __shared__ T of_warps[kCudaThreads / kAttentionWarp];
-  for (int distance = kAttentionWarp / 2; distance > 0; distance /= 2)
-    value = combine(value, __shfl_xor_sync(0xFFFFFFFF, value, distance));
-  __syncthreads();  // until all have read what the last call left
-  if (threadIdx.x % kAttentionWarp == 0) of_warps[threadIdx.x / kAttentionWarp] = value;
-  __syncthreads();
-  value = of_warps[0];
-  for (int warp = 1; warp < blockDim.x / kAttentionWarp; ++warp)
-    value = combine(value, of_warps[warp]);
-  return value;
+  const int64_t warps = (std::max(width, key_width) + kCudaWarp - 1) / kCudaWarp;
+  return kCudaWarp *
+         static_cast<int>(std::clamp<int64_t>(warps, kFewestWarps, kCudaThreads / kCudaWarp));
 }
 
 // Calls body(s, sum over the columns of term(s, i)) for each token s, on the first lane of a warp.
 template <typename T, class Term, class Body>
 __device__ void ForEachToken(int64_t tokens, int64_t columns, const Term& term, const Body& body) {
-  const int lane = static_cast<int>(threadIdx.x) % kAttentionWarp;
-  for (int64_t s = threadIdx.x / kAttentionWarp; s < tokens; s += blockDim.x / kAttentionWarp) {
+  const int lane = static_cast<int>(threadIdx.x) % kCudaWarp;
+  for (int64_t s = threadIdx.x / kCudaWarp; s < tokens; s += blockDim.x / kCudaWarp) {
     T sum = 0;
-    for (int64_t i = lane; i < columns; i += kAttentionWarp) sum += term(s, i);
-    sum = WarpSum(sum);
+    for (int64_t i = lane; i < columns; i += kCudaWarp) sum += term(s, i);
+    sum = CombineWarp(sum, JoinBySum{});
     if (lane == 0) body(s, sum);
   }
 }
@@ -120,14 +97,15 @@ __global__ void __launch_bounds__(kCudaThreads) AttendRows(CudaStep step, Attend
     T largest = -INFINITY;
     for (int64_t s = threadIdx.x; s < sentence.tokens; s += blockDim.x)
       largest = largest < weights[s] ? weights[s] : largest;
-    largest = CombineBlock(largest, [](T a, T b) { return a < b ? b : a; });
+    largest = CombineBlock(
+        largest, [](T a, T b) { return a < b ? b : a; }, blockDim.x);
     T sum = 0;
     for (int64_t s = threadIdx.x; s < sentence.tokens; s += blockDim.x) {
       const T power = std::exp(weights[s] - largest);
       weights[s] = power;
       sum += power;
     }
-    sum = CombineBlock(sum, [](T a, T b) { return a + b; });
+    sum = CombineBlock(sum, JoinBySum{}, blockDim.x);
     for (int64_t s = threadIdx.x; s < sentence.tokens; s += blockDim.x) weights[s] /= sum;
     __syncthreads();
     const T* encoded = seen.encoded + sentence.token * seen.width;
@@ -219,7 +197,7 @@ __global__ void __launch_bounds__(kCudaThreads)
     T mean = 0;
     for (int64_t s = threadIdx.x; s < sentence.tokens; s += blockDim.x)
       mean += weights[s] * scores[s];
-    mean = CombineBlock(mean, [](T a, T b) { return a + b; });
+    mean = CombineBlock(mean, JoinBySum{}, blockDim.x);
     for (int64_t s = threadIdx.x; s < sentence.tokens; s += blockDim.x)
       scores[s] = weights[s] * (scores[s] - mean);
     __syncthreads();

@@ -2,10 +2,10 @@
 // adds them in the order of the positions, and no two write the same element.
 //
 // It is a radix sort by digits of 8 bits, of as many passes as the largest number has digits. In
-// each pass a block takes a tile of numbers and
+// each pass a block takes a tile of numbers, or a digit:
 //   CountDigits    counts how often each digit occurs in its tile
-//   ScatterTile    adds up the counts of all smaller digits and earlier tiles, and moves its
-//   numbers
+//   ScanCounts     adds up the counts of its digit in all earlier tiles
+//   ScatterTile    moves the numbers of its tile behind those of smaller digits and earlier tiles
 // If there is only one tile, its own counts suffice.
 #pragma once
 
@@ -106,8 +106,14 @@ __device__ inline uint32_t RankTile(const Pass& pass, Numbers* numbers,
   return sum;
 }
 
-// Returns the sum of `value` over the threads before this one. All of a block must call it, once.
-__device__ inline uint32_t SumBefore(uint32_t value) {
+// Sums over the threads of a block.
+struct BlockSums {
+  uint32_t before;  // over the threads before this one
+  uint32_t all;
+};
+
+// All threads of a block must call it.
+__device__ inline BlockSums ScanBlock(uint32_t value) {
   __shared__ uint32_t of_warps[kWarps];
   const uint32_t lane = threadIdx.x % kWarp;
   uint32_t sum = value;
@@ -115,36 +121,49 @@ __device__ inline uint32_t SumBefore(uint32_t value) {
     const uint32_t other = __shfl_up_sync(0xFFFFFFFF, sum, distance);
     if (lane >= distance) sum += other;
   }
+  __syncthreads();  // until all have read what the last call left
   if (lane == kWarp - 1) of_warps[threadIdx.x / kWarp] = sum;
   __syncthreads();
-  for (uint32_t warp = 0; warp < threadIdx.x / kWarp; ++warp) sum += of_warps[warp];
-  return sum - value;
+  BlockSums sums{.before = sum - value, .all = 0};
+  for (uint32_t warp = 0; warp < kWarps; ++warp) {
+    if (warp < threadIdx.x / kWarp) sums.before += of_warps[warp];
+    sums.all += of_warps[warp];
+  }
+  return sums;
 }
 
-// counts: [tiles][digits].
+// counts: [digits][tiles].
 static __global__ void CountDigits(Pass pass, uint32_t* counts) {
   __shared__ uint32_t before[kWarps][kDigits];
   Numbers numbers;
-  counts[blockIdx.x * kDigits + threadIdx.x] = RankTile(pass, &numbers, before);
+  counts[threadIdx.x * gridDim.x + blockIdx.x] = RankTile(pass, &numbers, before);
 }
 
-static __global__ void ScatterTile(Pass pass, const uint32_t* counts, uint32_t* rows,
-                                   uint32_t* positions) {
+// Replaces the counts of digit blockIdx.x by how many there are in earlier tiles, and sets its
+// total.
+static __global__ void ScanCounts(uint32_t tiles, uint32_t* counts, uint32_t* totals) {
+  uint32_t* const of_digit = counts + blockIdx.x * tiles;
+  uint32_t total = 0;
+  for (uint32_t first = 0; first < tiles; first += kCudaThreads) {
+    const uint32_t tile = first + threadIdx.x;
+    const BlockSums sums = ScanBlock(tile < tiles ? of_digit[tile] : 0);
+    if (tile < tiles) of_digit[tile] = total + sums.before;
+    total += sums.all;
+  }
+  if (threadIdx.x == 0) totals[blockIdx.x] = total;
+}
+
+// earlier: [digits][tiles].
+static __global__ void ScatterTile(Pass pass, const uint32_t* earlier, const uint32_t* totals,
+                                   uint32_t* rows, uint32_t* positions) {
   __shared__ uint32_t before[kWarps][kDigits];
   __shared__ uint32_t starts[kDigits];
   Numbers numbers;
   const uint32_t own = RankTile(pass, &numbers, before);
-  uint32_t earlier_tiles = 0;
-  uint32_t all_tiles = own;
-  if (gridDim.x > 1) {
-    all_tiles = 0;
-    for (uint32_t tile = 0; tile < gridDim.x; ++tile) {
-      const uint32_t count = counts[tile * kDigits + threadIdx.x];
-      if (tile < blockIdx.x) earlier_tiles += count;
-      all_tiles += count;
-    }
-  }
-  starts[threadIdx.x] = SumBefore(all_tiles) + earlier_tiles;
+  const bool is_only_tile = gridDim.x == 1;
+  uint32_t start = ScanBlock(is_only_tile ? own : totals[threadIdx.x]).before;
+  if (!is_only_tile) start += earlier[threadIdx.x * gridDim.x + blockIdx.x];
+  starts[threadIdx.x] = start;
   __syncthreads();
 #pragma unroll
   for (int round = 0; round < kRounds; ++round) {
@@ -166,8 +185,8 @@ class RowSort {
   RowSort(PrepareContext& context, int64_t capacity) : capacity_(capacity) {
     SKIFF_ENFORCE(capacity <= kMost, kUnimplemented, context.op().type, ": there are ", capacity,
                   " row numbers, on a device expected at most ", kMost);
-    workspace_ = context.RequestWorkspace((4 * capacity + TilesOf(capacity) * row_sort::kDigits) *
-                                          int64_t{sizeof(uint32_t)});
+    const int64_t counts = (TilesOf(capacity) + 1) * row_sort::kDigits;
+    workspace_ = context.RequestWorkspace((4 * capacity + counts) * int64_t{sizeof(uint32_t)});
   }
 
   // Where the numbers must be before Sort. Negative numbers are those of no row.
@@ -183,7 +202,8 @@ class RowSort {
     uint32_t* positions = rows_out + capacity_;
     uint32_t* positions_out = positions + capacity_;
     uint32_t* counts = positions_out + capacity_;
-    const auto tiles = static_cast<unsigned>(TilesOf(count));
+    const auto tiles = static_cast<uint32_t>(TilesOf(count));
+    uint32_t* totals = counts + tiles * row_sort::kDigits;
     for (int shift = 0; shift == 0 || length >> shift > 0; shift += row_sort::kDigitBits) {
       const row_sort::Pass pass{.rows = rows,
                                 .positions = shift == 0 ? nullptr : positions,
@@ -192,9 +212,11 @@ class RowSort {
                                 .shift = shift};
       if (tiles > 1) {
         row_sort::CountDigits<<<tiles, kCudaThreads, 0, StreamOf(run)>>>(pass, counts);
+        row_sort::ScanCounts<<<row_sort::kDigits, kCudaThreads, 0, StreamOf(run)>>>(tiles, counts,
+                                                                                    totals);
       }
-      row_sort::ScatterTile<<<tiles, kCudaThreads, 0, StreamOf(run)>>>(pass, counts, rows_out,
-                                                                       positions_out);
+      row_sort::ScatterTile<<<tiles, kCudaThreads, 0, StreamOf(run)>>>(pass, counts, totals,
+                                                                       rows_out, positions_out);
       std::swap(rows, rows_out);
       std::swap(positions, positions_out);
     }

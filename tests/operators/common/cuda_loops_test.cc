@@ -3,11 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
-#include <span>
 #include <vector>
 
-#include "operators/common/cuda_reduction.h"
+#include "operators/common/cuda_fold_view.h"
 
 namespace skiff {
 namespace {
@@ -57,43 +57,57 @@ TEST(CudaLoops, HasOneIterationWithoutLoops) {
   EXPECT_EQ(offsets[0], 0);
 }
 
-CudaReduction ReductionOf(const std::vector<ReductionDim>& dims) {
-  return CudaReduction(std::span<const ReductionDim>(dims));
+CudaFoldView ViewOf(const std::vector<int64_t>& dims, int reduced) {
+  CudaFoldView view;
+  for (size_t i = dims.size(); i-- > 0;) view.AddOutside(dims[i], (reduced >> i & 1) != 0);
+  return view;
 }
 
-TEST(CudaReduction, HasAWorkspaceForFewerRows) {
-  int cut = 0;
+TEST(CudaFoldView, FindsEachElementOnce) {
+  const std::vector<int64_t> dims = {3, 1, 4, 2, 5};
+  for (int reduced = 0; reduced < 32; ++reduced) {
+    const CudaFoldView view = ViewOf(dims, reduced);
+    ASSERT_EQ(view.outputs * view.elements, 120);
+    std::vector<int> found(120);
+    for (int64_t output = 0; output < view.outputs; ++output) {
+      for (int64_t i = 0; i < view.elements; ++i) {
+        ++found[static_cast<size_t>(view.kept.PlaceOf(output) + view.reduced.PlaceOf(i))];
+      }
+    }
+    EXPECT_EQ(std::ranges::count(found, 1), 120) << reduced;
+  }
+}
+
+TEST(CudaFoldCut, HasAWorkspaceForFewerRows) {
+  int cut_views = 0;
   for (const int64_t rows : {2, 40, 300, 5000, 70000}) {
     for (const int64_t middle : {1, 7, 33, 1000}) {
       for (const int64_t last : {1, 5, 64, 3000}) {
         for (int reduced = 1; reduced < 8; ++reduced) {
-          const auto plan_of = [&](int64_t size) {
-            return ReductionOf({{size, (reduced & 1) != 0},
-                                {middle, (reduced & 2) != 0},
-                                {last, (reduced & 4) != 0}});
-          };
-          const int64_t bytes = plan_of(rows).WorkspaceBytes(8);
           for (const int64_t fewer : {rows, rows - 1, rows / 2, rows / 3, int64_t{1}}) {
             if (fewer == 0) continue;
-            const CudaReduction plan = plan_of(fewer);
-            ASSERT_EQ(plan.lanes * plan.tile, CudaReduction::kThreads);
-            if (plan.parts == 1) continue;
-            ++cut;
-            ASSERT_LE(plan.parts * plan.result_count * 8, bytes)
+            const CudaFoldView view = ViewOf({fewer, middle, last}, reduced);
+            const CudaFoldCut cut(view);
+            ASSERT_EQ(cut.threads * cut.slots, CudaFoldCut::kThreads);
+            ASSERT_GE(cut.tiles * cut.slots, view.outputs);
+            ASSERT_GE(cut.parts * cut.part, view.elements);
+            if (cut.parts == 1) continue;
+            ++cut_views;
+            ASSERT_LE(cut.parts * view.outputs, CudaFoldCut::MostResults(rows * middle * last))
                 << rows << ", " << middle << ", " << last << ": " << fewer << " rows";
           }
         }
       }
     }
   }
-  EXPECT_GT(cut, 100);
+  EXPECT_GT(cut_views, 100);
 }
 
-TEST(CudaReduction, ReducesNoElementsToEachResult) {
-  const CudaReduction plan = ReductionOf({{0, true}, {5, false}});
-  EXPECT_EQ(plan.result_count, 5);
-  EXPECT_EQ(plan.reduced_count, 0);
-  EXPECT_EQ(plan.parts, 1);
+TEST(CudaFoldCut, ReducesNoElementsToEachOutput) {
+  const CudaFoldView view(0, 5);
+  EXPECT_EQ(view.outputs, 5);
+  EXPECT_EQ(view.elements, 0);
+  EXPECT_EQ(CudaFoldCut(view).parts, 1);
 }
 
 }  // namespace

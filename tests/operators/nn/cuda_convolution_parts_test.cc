@@ -29,6 +29,14 @@ OpCase SmallImages() {
       "conv2d", {.name = "five_small_images", .input = {5, 3, 4, 4}, .filter = {4, 3, 3, 3}});
 }
 
+// Pixels enough for two sums of the filter's gradient, of three images each.
+OpCase ManyPixels() {
+  return ConvolutionCase("conv2d", {.name = "many_pixels_channels_last",
+                                    .input = {6, 3, 14, 13},
+                                    .filter = {4, 3, 1, 1},
+                                    .channels_last = true});
+}
+
 }  // namespace
 }  // namespace skiff::harness
 
@@ -40,5 +48,6 @@ int main(int argc, char** argv) {
   skiff::harness::AddNnCases(cases);
   std::erase_if(cases, [](const auto& op_case) { return !skiff::harness::IsOfParts(op_case); });
   cases.push_back(skiff::harness::SmallImages());
+  cases.push_back(skiff::harness::ManyPixels());
   return skiff::harness::RunCudaCaseTests(&argc, argv, registry, cases);
 }
