@@ -172,7 +172,7 @@ class Torch:
             command = [sys.executable, os.path.join(HERE, "model_in_torch.py"), "--device=cuda"]
             for flag in ("model", "batch_size", "length", "optimizer", "steps"):
                 command.append("--%s=%s" % (flag, skiff[flag]))
-            figures = json.loads(run(command)[0])
+            figures = json.loads(run(command)[0].splitlines()[-1])
         except Failed as failed:
             text = "%s in PyTorch: %s" % (skiff["model"], failed)
             self.report.could_not_run(text)
