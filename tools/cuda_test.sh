@@ -1,10 +1,10 @@
 #!/bin/bash
-# cuda_test.sh: the tests of the CUDA kernels, built on one machine and run on another.
+# cuda_test.sh: tests and benchmarks of the CUDA kernels, built on one machine and run on another.
 #
 #   tools/cuda_test.sh pack FOLDER   builds every test with the tag "cuda", op_bench and model_bench,
-#                                    and puts them into FOLDER, with the libraries that they need and
-#                                    a copy of this script. Needs nvcc, but no GPU. BAZEL: the bazel
-#                                    to call.
+#                                    and puts them into FOLDER, with the libraries that they need,
+#                                    PyTorch's side of the benchmarks and a copy of this script.
+#                                    Needs nvcc, but no GPU. BAZEL: the bazel to call.
 #   FOLDER/cuda_test.sh run [--sanitizer=TOOL]
 #                                    runs the tests there. Needs a GPU and its driver.
 #                                    The last line is "N passed, N failed, N skipped". A skipped
@@ -12,19 +12,31 @@
 #                                    racecheck, initcheck and synccheck, runs them under
 #                                    compute-sanitizer, which must be on PATH; what it finds fails
 #                                    the test.
-#   FOLDER/cuda_test.sh bench [FLAG…]
-#                                    times every op with a CUDA kernel on the cases of real size;
-#                                    the flags are op_bench's: --op=adam --json.
-#   FOLDER/cuda_test.sh models [FLAG…]
-#                                    times training steps of the models; the flags are model_bench's:
-#                                    --batch_size=64 --split.
-#   FOLDER/cuda_test.sh all          run, then bench and models if all have passed.
+#   FOLDER/cuda_test.sh bench [--json=FILE] [FLAG…]
+#                                    times every op with a CUDA kernel on the cases of real size,
+#                                    then shows optimizers, norms, element-wise ops and whatever
+#                                    else memory limits beside a copy in the device's memory. The
+#                                    flags are op_bench's, such as --op=adam. Needs python3.
+#   FOLDER/cuda_test.sh models [--json=FILE] [--model=NAME,NAME] [FLAG…]
+#                                    times training steps of the models: with CUDA graphs and
+#                                    without, and in PyTorch if python3 finds it and it finds the
+#                                    GPU. The flags are model_bench's: --batch_size=64 --split.
+#                                    Needs python3. A model that fails doesn't end the others.
+#   FOLDER/cuda_test.sh all [--sanitizer=TOOL] [--json=FOLDER]
+#                                    run, with TOOL once more, bench and models, whether or not the
+#                                    others succeed, and lists at the end what could not run, and
+#                                    why. Figures are in ops.json and models.json of the folder.
 set -euo pipefail
 
+print_help() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
+
 usage() {
-  sed -n '2,/^[^#]/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
+  print_help >&2
   exit 2
 }
+
+# Where lines are added about what could not run.
+not_run=/dev/null
 
 # Prints the shared libraries of a program, except those of the C library and the driver, which must
 # be the other machine's own.
@@ -61,24 +73,50 @@ pack() {
   for label in op_bench model_bench; do
     add "$bin/tools/$label/$label" "$folder/bench/$label" "$folder/lib"
   done
+  cp tools/cuda_bench.py tools/model_bench/*_in_torch.py "$folder/bench/"
   echo "packed: $folder ($(du -sh "$folder" | cut -f1))"
+}
+
+# Reads what tests print, and prints the skipped ones: the reason, a tab, the name.
+skipped_tests() {
+  awk '
+    /^\[ RUN      \] / { reason = ""; next }
+    /^\[  SKIPPED \] .*ms\)$/ {
+      sub(/,$/, "", $4)
+      print (reason == "" ? "no reason given" : reason) "\t" $4
+      next
+    }
+    !/: Skipped$/ && NF { reason = reason (reason == "" ? "" : " ") $0 }'
+}
+
+# Reads the lines of skipped_tests, and prints a line a reason.
+skipped_by_reason() {
+  awk -F '\t' '
+    ++count[$1] <= 3 { names[$1] = names[$1] (count[$1] == 1 ? "" : ", ") $2 }
+    END {
+      for (reason in count) {
+        print "tests, " count[reason] " skipped: " reason \
+          " (" names[reason] (count[reason] > 3 ? ", …" : "") ")"
+      }
+    }'
 }
 
 # run [TOOL]
 run() {
-  local folder passed=0 failed=0 skipped=0 test log status under=()
+  local folder libraries passed=0 failed=0 skipped=0 test log status under=()
   folder=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
+  libraries=$folder/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
   if [[ -n "${1:-}" ]]; then
     command -v compute-sanitizer >/dev/null || {
       echo "error: --sanitizer=$1: compute-sanitizer is not on PATH; it comes with the CUDA toolkit" >&2
-      exit 1
+      return 1
     }
     under=(compute-sanitizer --tool "$1" --error-exitcode 1)
   fi
   log=$(mktemp)
   for test in "$folder"/tests/*; do
     status=0
-    LD_LIBRARY_PATH=$folder/lib "${under[@]}" "$test" >"$log" 2>&1 || status=$?
+    LD_LIBRARY_PATH=$libraries "${under[@]}" "$test" >"$log" 2>&1 || status=$?
     local test_passed test_failed test_skipped
     test_passed=$(grep -c '^\[       OK \] .*ms)$' "$log" || true)
     test_failed=$(grep -c '^\[  FAILED  \] .*ms)$' "$log" || true)
@@ -91,39 +129,71 @@ run() {
     if ((test_failed + test_skipped > 0)); then
       { grep -v '^\[ RUN\|^\[       OK' "$log" || true; } | tail -n 60
     fi
+    skipped_tests <"$log" >>"$log.skipped"
     passed=$((passed + test_passed)) failed=$((failed + test_failed)) skipped=$((skipped + test_skipped))
   done
-  rm -f "$log"
+  skipped_by_reason <"$log.skipped" >>"$not_run"
+  rm -f "$log" "$log.skipped"
   echo "$passed passed, $failed failed, $skipped skipped"
   ((failed == 0 && skipped == 0 && passed > 0))
 }
 
-bench() {
+# benchmark bench|models [FLAG…]
+benchmark() {
+  command -v python3 >/dev/null || {
+    echo "error: $1: python3 is not on PATH" >&2
+    echo "$1: python3 is not on PATH" >>"$not_run"
+    return 1
+  }
   local folder
   folder=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
-  LD_LIBRARY_PATH=$folder/lib "$folder/bench/op_bench" --device=cuda --benchmark_only "$@"
+  python3 "$folder/bench/cuda_bench.py" "$@" --not_run="$not_run"
 }
 
-models() {
-  local folder model failed=0
-  folder=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
-  for model in mlp lenet resnet20 resnet50 vgg16 ernie_mini char_lstm char_gru lstm_512 gru_512 \
-    seq2seq_gru_bahdanau seq2seq_lstm_luong; do
-    LD_LIBRARY_PATH=$folder/lib "$folder/bench/model_bench" --model="$model" --place=cuda "$@" ||
-      failed=1
-  done
+# all TOOL JSON_FOLDER, both of which may be empty
+all() {
+  local tool=$1 json=$2 failed=0
+  not_run=$(mktemp)
+  if [[ -n "$json" ]]; then mkdir -p "$json"; fi
+  command -v compute-sanitizer >/dev/null ||
+    echo "tests under compute-sanitizer: it is not on PATH" >>"$not_run"
+  echo "== tests"
+  run || failed=1
+  if [[ -n "$tool" ]]; then
+    echo "== tests under compute-sanitizer, $tool"
+    run "$tool" || failed=1
+  fi
+  echo "== operators"
+  benchmark bench ${json:+"--json=$json/ops.json"} || failed=1
+  echo "== models"
+  benchmark models ${json:+"--json=$json/models.json"} || failed=1
+  echo "== what could not run, and why"
+  if [[ -s "$not_run" ]]; then awk '!seen[$0]++' "$not_run"; else echo "nothing"; fi
+  rm -f "$not_run"
   return $failed
 }
 
-case "${1:-}" in
-  pack) [[ $# == 2 ]] || usage; pack "$2" ;;
-  run)
-    [[ $# == 1 || ($# == 2 && $2 =~ ^--sanitizer=(memcheck|racecheck|initcheck|synccheck)$) ]] || usage
-    tool=${2:-}
-    run "${tool#--sanitizer=}"
-    ;;
-  bench) shift; bench "$@" ;;
-  models) shift; models "$@" ;;
-  all) [[ $# == 1 ]] || usage; run && bench && models ;;
+# Reads the flags of run and all.
+tool='' json=''
+parse() {
+  local flag
+  for flag; do
+    case $flag in
+      --sanitizer=memcheck | --sanitizer=racecheck | --sanitizer=initcheck | --sanitizer=synccheck)
+        tool=${flag#*=} ;;
+      --json=?*) json=${flag#*=} ;;
+      *) usage ;;
+    esac
+  done
+}
+
+command=${1:-}
+if [[ $# != 0 ]]; then shift; fi
+case $command in
+  pack) [[ $# == 1 ]] || usage; pack "$1" ;;
+  run) parse "$@"; [[ -z "$json" ]] || usage; run "$tool" ;;
+  bench | models) benchmark "$command" "$@" ;;
+  all) parse "$@"; all "$tool" "$json" ;;
+  --help | -h) print_help ;;
   *) usage ;;
 esac

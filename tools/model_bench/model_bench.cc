@@ -184,6 +184,7 @@ struct Figures {
   double flop = 0;  // of one step
   size_t batches = 1;
   PlanStatistics plan;  // the largest
+  std::map<std::string, int64_t> ops_on_host;  // of the last batch
   // Parameters, optimizer states, derived forms, the arena, feeds and fetches.
   AllocatorStatistics allocated;
   // The loss, or the first number that a saved model returns, in the first and in the last step.
@@ -313,9 +314,9 @@ void PrintFigures(const Figures& figures) {
       static_cast<double>(figures.last_value), figures.weights_hash.c_str());
 }
 
-void PrintOpsOnHost(const Plan& plan) {
+void PrintOpsOnHost(const std::map<std::string, int64_t>& counts) {
   std::vector<std::string> types;
-  for (const auto& [type, count] : OpsOnHost(plan)) types.push_back(StrCat(count, " ", type));
+  for (const auto& [type, count] : counts) types.push_back(StrCat(count, " ", type));
   if (!types.empty()) std::printf("on the CPU: %s\n", Join(types, ", ").c_str());
 }
 
@@ -361,6 +362,7 @@ nlohmann::json JsonOf(const Figures& figures) {
           {"peak_rss_mb", figures.peak_rss_mb},
           {"model_rss_mb", figures.model_rss_mb()},
           {"instructions", plan.instructions},
+          {"ops_on_host", nlohmann::json(figures.ops_on_host)},
           {"layout_copies", plan.layout_copies},
           {"first_value", figures.first_value},
           {"last_value", figures.last_value},
@@ -385,10 +387,11 @@ int Main() {
   // Before the hash, which takes memory of its own.
   figures.allocated = AllocatorOf(place).statistics();
   figures.peak_rss_mb = PeakRssMegabytes();
+  figures.ops_on_host = OpsOnHost(bound.plan());
   figures.weights_hash = WeightsHash(executor.scope(), PersistableNames(*workload.program));
 
   PrintFigures(figures);
-  PrintOpsOnHost(bound.plan());
+  PrintOpsOnHost(figures.ops_on_host);
   if (options.tuner != nullptr) PrintTuning(*options.tuner);
   if (FLAGS_split) PrintSplit(figures.peak_flops, &bound);
   if (!FLAGS_json.empty()) AtomicWriteFile(FLAGS_json, JsonOf(figures).dump(2) + "\n");

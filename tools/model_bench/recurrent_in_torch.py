@@ -40,12 +40,17 @@ def peak_megabytes():
         return next(int(line.split()[1]) for line in f if line.startswith("VmHWM:")) / 1024
 
 
-def torch_step(torch, cell, batch_size):
-    """Returns a function that runs a training step."""
+def torch_layer(torch, cell, batch_size):
+    """Returns the layer and its input."""
     lengths = [LENGTHS[i % len(LENGTHS)] for i in range(batch_size)]
     layer = (torch.nn.LSTM if cell == "lstm" else torch.nn.GRU)(WIDTH, WIDTH)
     rows = [torch.rand(length, WIDTH) * 2 - 1 for length in lengths]
-    packed = torch.nn.utils.rnn.pack_sequence(rows, enforce_sorted=False)
+    return layer, torch.nn.utils.rnn.pack_sequence(rows, enforce_sorted=False)
+
+
+def torch_step(torch, cell, batch_size):
+    """Returns a function that runs a training step."""
+    layer, packed = torch_layer(torch, cell, batch_size)
     optimizer = torch.optim.SGD(layer.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
 
     def step():

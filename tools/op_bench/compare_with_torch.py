@@ -106,6 +106,8 @@ def operations(torch):
            lambda x, g, w, m, v, out: aten.native_batch_norm_backward(g, x, w, m, v, m, v, True, 1e-5, [True] * 3),
            images, images, channels, channels, channels)
 
+    binary("assign/4096x4096", lambda x, out: out.copy_(x), big)
+
     def permuted(name, shape, axes):
         def make():
             x = torch.rand(shape).permute(axes)

@@ -141,6 +141,7 @@ void AddNormalizations(Cases* cases) {
 void AddMoves(Cases* cases) {
   const Array square = Uniform({4096, 4096}, 1);
   const Array images = Uniform({64, 64, 64, 64}, 2);
+  cases->Add("assign", "4096x4096", {{"X", {square}}}, {{"Out", 1}});
   const auto transpose = [&](const std::string& name, const Array& x, std::vector<int32_t> axis) {
     cases->Add("transpose2", name, {{"X", {x}}}, {{"Out", 1}, {"XShape", 1}},
                {{"axis", std::move(axis)}});
