@@ -86,6 +86,8 @@ struct PlanStatistics {
   int64_t layout_copies = 0;
   int64_t transfers = 0;  // copies between places
   int64_t graphs = 0;     // of the device, captured so far
+  // On a device: what the host took in the last run to put all its work into the stream.
+  double issue_seconds = 0;
 };
 
 // What a compiled program has spent on making plans and preparing kernels.

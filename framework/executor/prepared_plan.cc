@@ -354,6 +354,7 @@ void PreparedPlan::StartRun() {
   MakeFetches();
   if (first_op_ == 0) ClearArrays();
   state_.step = static_cast<uint64_t>(*step_counter_);
+  if (link_ != nullptr) start_seconds_ = SteadySeconds();
   // Before the first kernel: these are the variables that may change before an op refuses its data.
   rollback_->Save();
   if (step_on_device_ != nullptr) {
@@ -532,7 +533,10 @@ void PreparedPlan::FinishRun() {
     Fetch(value, &fetches_[i]);
     FetchLoD(value, i);
   }
-  if (link_ != nullptr) link_->Wait();
+  if (link_ != nullptr) {
+    issue_seconds_ = SteadySeconds() - start_seconds_;
+    link_->Wait();
+  }
   // Last, since nothing takes it back: once the persistables are visible and the step is counted,
   // the run has happened.
   values_->Reveal();
@@ -566,6 +570,7 @@ PlanStatistics PreparedPlan::statistics() {
   statistics.unshared_bytes = plan_.unshared_bytes;
   statistics.host_planned_bytes = plan_.host_planned_bytes;
   statistics.graphs = graphs_ ? graphs_->count() : 0;
+  statistics.issue_seconds = issue_seconds_;
   for (const Step& step : steps_) {
     statistics.derived_bytes += step.planned->kept_bytes();
     step.for_rows.ForEach(

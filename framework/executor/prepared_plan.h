@@ -194,6 +194,8 @@ class PreparedPlan {
   std::optional<DeviceGraphs> graphs_;
   std::unique_ptr<Buffer> step_on_device_;  // state_.step, if there may be graphs
   std::unique_ptr<Buffer> staged_step_;
+  double start_seconds_ = 0;  // of the last run
+  double issue_seconds_ = 0;  // PlanStatistics::issue_seconds
   std::optional<ArenaPoison> poison_;
   std::vector<Tensor> fetches_;
   std::vector<std::shared_ptr<LoD>> fetched_lods_;  // of fetches_, where they are ragged

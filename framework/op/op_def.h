@@ -135,8 +135,8 @@ struct OpDef {
   // Pairs {input, output} in which the op updates statistics such as a running mean. When it does,
   // no other output depends on the input.
   std::vector<std::pair<std::string, std::string>> running_state;
-  // Pairs {input, output} whose output is the input's elements, in order, in another shape. They
-  // are in `in_place`, too.
+  // Pairs {input, output} whose output is the input's elements, all or the first of them, in order,
+  // in another shape. They are in `in_place`, too.
   std::vector<std::pair<std::string, std::string>> views;
   // Returns the FLOP of one run by the textbook formula (a multiply-add counts 2); every dim is
   // known. Set for matrix products and convolutions, whose time is spent on arithmetic.

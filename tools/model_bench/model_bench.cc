@@ -183,7 +183,7 @@ struct Figures {
   double step_cpu_ms = 0;
   double flop = 0;  // of one step
   size_t batches = 1;
-  PlanStatistics plan;  // the largest
+  PlanStatistics plan;                         // the largest
   std::map<std::string, int64_t> ops_on_host;  // of the last batch
   // Parameters, optimizer states, derived forms, the arena, feeds and fetches.
   AllocatorStatistics allocated;
@@ -354,6 +354,7 @@ nlohmann::json JsonOf(const Figures& figures) {
           {"unshared_bytes", plan.unshared_bytes},
           {"host_planned_bytes", plan.host_planned_bytes},
           {"graphs", plan.graphs},
+          {"host_ms", 1e3 * plan.issue_seconds},
           {"derived_bytes", plan.derived_bytes},
           {"persistable_bytes", plan.persistable_bytes},
           {"reserved_bytes", figures.allocated.live_bytes},
