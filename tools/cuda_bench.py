@@ -127,25 +127,14 @@ def skiff_figures(model, flags, report):
             return json.load(stream)
 
 
-class WithoutGraphs:
-    """Times steps without CUDA graphs, if model_bench has a flag for that."""
-
-    def __init__(self, report):
-        self.report = report
-        self.has_flag = True
-
-    def step_ms(self, model, flags):
-        if not self.has_flag:
-            return None
-        flags = [flag for flag in flags if flag != "--split"]
-        try:
-            return skiff_figures(model, [*flags, "--graphs=false"], self.report)["step_ms"]
-        except Failed as failed:
-            if "there is no flag --graphs" not in str(failed):
-                raise Failed("without graphs: %s" % failed) from failed
-            self.has_flag = False
-            self.report.could_not_run("steps without CUDA graphs: %s" % failed)
-            return None
+def step_ms_in_graphs(model, flags, report):
+    """Returns the time of a step in CUDA graphs, None if the model's rows vary."""
+    flags = [flag for flag in flags if flag != "--split"]
+    try:
+        figures = skiff_figures(model, [*flags, "--graphs"], report)
+    except Failed as failed:
+        raise Failed("in graphs: %s" % failed) from failed
+    return figures["step_ms"] if figures["graphs"] > 0 else None
 
 
 class Torch:
@@ -182,11 +171,11 @@ class Torch:
 
 
 MODEL_ROW = "%-22s %6s %9s %9s %9s %10s %9s %8s %9s %6s"
-MODEL_COLUMNS = ("model", "batch", "ms", "no graphs", "host ms", "device MB", "host MB", "host ops",
+MODEL_COLUMNS = ("model", "batch", "ms", "in graphs", "host ms", "device MB", "host MB", "host ops",
                  "PyTorch", "ratio")
 MODEL_LEGEND = """\
-ms: median of a step, feeds and loss being on the host; no graphs: the same without CUDA graphs;
-host ms: until a step was handed to the device; MB: planned for a step on the device and on the
+ms: median of a step, feeds and loss being on the host; in graphs: the same in CUDA graphs; host ms:
+until the host has handed a step without them to the device; MB: planned for a step on the device and on the
 host; host ops: share of the instructions that run on the host since the device can't; PyTorch: ms,
 eager, without TF32; ratio: PyTorch / Skiff"""
 
@@ -197,26 +186,25 @@ def shown(pattern, value):
 
 def model_row(figures):
     megabyte = 1 << 20
-    on_host = figures.get("ops_on_host")
-    share = None if on_host is None else 100 * sum(on_host.values()) / figures["instructions"]
+    share = 100 * sum(figures["ops_on_host"].values()) / figures["instructions"]
     return MODEL_ROW % (
         figures["model"], figures["batch_size"], "%.3f" % figures["step_ms"],
-        shown("%.3f", figures["step_ms_without_graphs"]), shown("%.3f", figures.get("host_ms")),
+        shown("%.3f", figures["step_ms_in_graphs"]), "%.3f" % figures["host_ms"],
         "%.1f" % (figures["planned_bytes"] / megabyte),
-        "%.1f" % (figures["host_planned_bytes"] / megabyte), shown("%.1f%%", share),
+        "%.1f" % (figures["host_planned_bytes"] / megabyte), "%.1f%%" % share,
         shown("%.3f", figures.get("torch_step_ms")), shown("%.2f", figures.get("torch_over_skiff")))
 
 
 def time_models(options, flags, report):
     """Prints a line a model. Returns whether all of them have run."""
     add_missing_libraries(report)
-    torch, without_graphs, has_failed = Torch(report), WithoutGraphs(report), False
+    torch, has_failed = Torch(report), False
     print(MODEL_LEGEND)
     print(MODEL_ROW % MODEL_COLUMNS)
     for model in options.model.split(",") if options.model else MODELS:
         try:
             figures = skiff_figures(model, flags, report)
-            figures["step_ms_without_graphs"] = without_graphs.step_ms(model, flags)
+            figures["step_ms_in_graphs"] = step_ms_in_graphs(model, flags, report)
             figures.update(torch.figures(figures))
             print(model_row(figures), flush=True)
             if "torch_error" in figures:

@@ -18,8 +18,8 @@
 #                                    else memory limits beside a copy in the device's memory. The
 #                                    flags are op_bench's, such as --op=adam. Needs python3.
 #   FOLDER/cuda_test.sh models [--json=FILE] [--model=NAME,NAME] [FLAG…]
-#                                    times training steps of the models: with CUDA graphs and
-#                                    without, and in PyTorch if python3 finds it and it finds the
+#                                    times training steps of the models: without CUDA graphs
+#                                    and with them, and in PyTorch if python3 finds it and it finds the
 #                                    GPU. The flags are model_bench's: --batch_size=64 --split.
 #                                    Needs python3. A model that fails doesn't end the others.
 #   FOLDER/cuda_test.sh all [--sanitizer=TOOL] [--json=FOLDER]

@@ -181,7 +181,9 @@ struct Figures {
   // The mean processor time of a step, of all threads. On one thread, it hardly depends on what
   // else the machine does; more threads may wait for each other in it.
   double step_cpu_ms = 0;
-  double flop = 0;  // of one step
+  double host_ms = 0;  // PlanStatistics::issue_seconds of the last step
+  int64_t graphs = 0;  // of the last batch's plan
+  double flop = 0;     // of one step
   size_t batches = 1;
   PlanStatistics plan;                         // the largest
   std::map<std::string, int64_t> ops_on_host;  // of the last batch
@@ -275,6 +277,8 @@ BoundProgram TimeSteps(const ModelWorkload& workload, CompiledProgram* compiled,
   figures->step_ms = PercentilesOf(ms);
   figures->mean_step_ms = std::accumulate(ms.begin(), ms.end(), 0.0) / FLAGS_steps;
   figures->batches = batches.size();
+  figures->host_ms = 1e3 * bound.statistics().issue_seconds;
+  figures->graphs = bound.statistics().graphs;
   // A plan for a capacity has more FLOP than its batches.
   if (batches.size() == 1) figures->flop = CountFlop(bound.plan());
   return bound;
@@ -353,8 +357,8 @@ nlohmann::json JsonOf(const Figures& figures) {
           {"planned_bytes", plan.planned_bytes},
           {"unshared_bytes", plan.unshared_bytes},
           {"host_planned_bytes", plan.host_planned_bytes},
-          {"graphs", plan.graphs},
-          {"host_ms", 1e3 * plan.issue_seconds},
+          {"graphs", figures.graphs},
+          {"host_ms", figures.host_ms},
           {"derived_bytes", plan.derived_bytes},
           {"persistable_bytes", plan.persistable_bytes},
           {"reserved_bytes", figures.allocated.live_bytes},

@@ -30,11 +30,13 @@ MODEL_BENCH = STUB + '''
 figures = CANNED["models"][FLAGS["model"]]
 if "error" in figures:
     sys.exit(figures["error"])
-without_graphs = figures.pop("without_graphs", "error: there is no flag --graphs")
-if "graphs" in FLAGS:
-    if isinstance(without_graphs, str):
-        sys.exit(without_graphs)
-    figures["step_ms"] = without_graphs
+in_graphs = figures.pop("in_graphs", None)
+figures["graphs"] = 0
+if "graphs" in FLAGS and in_graphs is not None:
+    if isinstance(in_graphs, str):
+        sys.exit(in_graphs)
+    figures["step_ms"] = in_graphs
+    figures["graphs"] = 2
 print("what takes how long")
 print(figures.pop("stderr", ""), file=sys.stderr)
 with open(FLAGS["json"], "w") as stream:
@@ -65,7 +67,8 @@ def figures(**changes):
     """What model_bench writes, as far as it matters."""
     return {"batch_size": 64, "length": 0, "optimizer": "momentum", "steps": 10,
             "inference": False, "pairs": "", "step_ms": 2, "planned_bytes": 10 * MEGABYTE,
-            "host_planned_bytes": MEGABYTE // 2, "instructions": 200, **changes}
+            "host_planned_bytes": MEGABYTE // 2, "instructions": 200, "ops_on_host": {},
+            "host_ms": 0.5, **changes}
 
 
 def case(op, name, gigabytes_per_second, size=256 * MEGABYTE, **changes):
@@ -123,51 +126,48 @@ class Packed(unittest.TestCase):
 
 
 class Models(Packed):
-    def test_compares_with_pytorch_and_with_steps_without_graphs(self):
+    def test_compares_with_pytorch_and_with_steps_in_graphs(self):
         status, lines, errors = self.run_packed(
             "models", "--model=mlp", "--json=figures.json", "--steps=7",
-            models={"mlp": figures(host_ms=0.25, without_graphs=3, ops_on_host={"a": 3, "b": 2})},
+            models={"mlp": figures(host_ms=0.25, in_graphs=3, ops_on_host={"a": 3, "b": 2})},
             torch={"mlp": 5})
         self.assertEqual((status, errors), (0, []))
         self.assertEqual(lines[0], "GPU: Some GPU, 1.2")
         self.assertEqual(
             [line.split() for line in lines[-2:]],
-            ["model batch ms no graphs host ms device MB host MB host ops PyTorch ratio".split(),
+            ["model batch ms in graphs host ms device MB host MB host ops PyTorch ratio".split(),
              "mlp 64 2.000 3.000 0.250 10.0 0.5 2.5% 5.000 2.50".split()])
         # Columns of numbers end where their heads do.
         self.assertEqual(len(lines[-2]), len(lines[-1]))
         found = json.loads(self.read("figures.json"))
         self.assertEqual(found, [{**figures(host_ms=0.25, ops_on_host={"a": 3, "b": 2}),
-                                  "model": "mlp", "step_ms_without_graphs": 3, "torch": "2.5",
+                                  "model": "mlp", "graphs": 0, "step_ms_in_graphs": 3, "torch": "2.5",
                                   "torch_step_ms": 5, "torch_over_skiff": 2.5,
                                   "gpu": "Some GPU, 1.2"}])
         first, second = self.calls("model_bench")
         for call in (first, second):
             self.assertEqual(call[:4], ["--model=mlp", "--place=cuda", "--nosplit", "--steps=7"])
-        self.assertNotIn("--graphs=false", first)
-        self.assertIn("--graphs=false", second)
+        self.assertNotIn("--graphs", first)
+        self.assertIn("--graphs", second)
         self.assertEqual(self.calls("model_in_torch.py"),
                          [["--device=cuda", "--model=mlp", "--batch_size=64", "--length=0",
                            "--optimizer=momentum", "--steps=10"]])
 
-    def test_does_without_what_older_programs_lack(self):
-        status, lines, _ = self.run_packed(
-            "models", "--model=mlp,lenet", models={"mlp": figures(), "lenet": figures()},
-            torch={"mlp": 5, "lenet": 5})
+    def test_a_model_whose_rows_vary_has_no_graphs(self):
+        status, lines, _ = self.run_packed("models", "--model=mlp", models={"mlp": figures()},
+                                           torch={"mlp": 5})
         self.assertEqual(status, 0)
-        self.assertEqual(lines[-2].split(), "mlp 64 2.000 - - 10.0 0.5 - 5.000 2.50".split())
-        # Asked for once.
-        self.assertEqual(sum("--graphs=false" in call for call in self.calls("model_bench")), 1)
+        self.assertEqual(lines[-1].split(), "mlp 64 2.000 - 0.500 10.0 0.5 0.0% 5.000 2.50".split())
 
     def test_a_model_that_fails_does_not_end_the_others(self):
         status, lines, _ = self.run_packed(
             "models", "--model=mlp,lenet,vgg16", "--json=figures.json",
             models={"mlp": {"error": "some line\nerror: no memory\n"},
-                    "lenet": figures(without_graphs="error: a graph"),
+                    "lenet": figures(in_graphs="error: a graph"),
                     "vgg16": figures()}, torch={"vgg16": 1})
         self.assertEqual(status, 1)
         self.assertEqual(lines[-3].split(maxsplit=1), ["mlp", "failed: no memory"])
-        self.assertEqual(lines[-2].split(maxsplit=1), ["lenet", "failed: without graphs: a graph"])
+        self.assertEqual(lines[-2].split(maxsplit=1), ["lenet", "failed: in graphs: a graph"])
         self.assertEqual(lines[-1].split()[0:3], ["vgg16", "64", "2.000"])
         found = json.loads(self.read("figures.json"))
         self.assertEqual(found[0], {"model": "mlp", "error": "no memory", "gpu": "Some GPU, 1.2"})
@@ -211,7 +211,7 @@ class Models(Packed):
         self.assertEqual(calls["mlp"], [])
 
     def test_prints_the_split(self):
-        canned = {"models": {"mlp": figures(without_graphs=3)}, "torch": {"mlp": 5}}
+        canned = {"models": {"mlp": figures(in_graphs=3)}, "torch": {"mlp": 5}}
         _, lines, _ = self.run_packed("models", "--model=mlp", "--split", **canned)
         self.assertEqual(lines.count("what takes how long"), 1)
         _, lines, _ = self.run_packed("models", "--model=mlp", **canned)
@@ -301,7 +301,7 @@ Running main()
     def canned(self, **changes):
         names = ("mlp", "lenet", "resnet20", "resnet50", "vgg16", "ernie_mini", "char_lstm",
                  "char_gru", "lstm_512", "gru_512", "seq2seq_gru_bahdanau", "seq2seq_lstm_luong")
-        models = {name: figures(without_graphs=3) for name in names}
+        models = {name: figures(in_graphs=3) for name in names}
         return {"models": {**models, **changes}, "torch": {name: 5 for name in names},
                 "benchmark_only": [case("adam", "words", 1000)], "memory": [COPY]}
 
@@ -320,7 +320,6 @@ Running main()
             "error in a case",
             "lenet: no memory",
             "no libcublasLt.so",
-            "steps without CUDA graphs: there is no flag --graphs",
             "tests under compute-sanitizer: it is not on PATH",
             "tests, 1 skipped: no reason given (a.f/1)",
             "tests, 4 skipped: no second GPU (a.b, a.c, a.d, …)"])
