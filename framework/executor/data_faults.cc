@@ -39,7 +39,7 @@ void DataFaults::Collect() {
 
 std::optional<DataFaults::Found> DataFaults::Find() const {
   if (is_empty()) return std::nullopt;
-  collected_->Wait();
+  link_.Await(collected_.get());
   const auto* words = static_cast<const uint64_t*>(host_words_->data());
   for (size_t i = 0; i < instructions_.size(); ++i) {
     if (words[i] == kNoDataFault) continue;

@@ -7,17 +7,21 @@
 namespace skiff {
 
 // To launch a graph takes the host about as long as to launch two or three kernels.
-constexpr size_t kShortest = 4;
+constexpr int64_t kFewest = 4;
 
-DeviceGraphs::DeviceGraphs(DeviceLink* link, const std::vector<bool>& can_capture,
+DeviceGraphs::DeviceGraphs(DeviceLink* link, const std::vector<int64_t>& launches,
                            const std::vector<size_t>& cuts)
     : link_(*link) {
   size_t begin = 0;
-  for (size_t i = 0; i <= can_capture.size(); ++i) {
-    const bool ends = i == can_capture.size() || !can_capture[i];
-    if (!ends && std::ranges::count(cuts, i) == 0) continue;
-    if (i - begin >= kShortest) stretches_.push_back({.begin = begin, .end = i});
-    begin = ends ? i + 1 : i;
+  int64_t launched = 0;
+  for (size_t i = 0; i <= launches.size(); ++i) {
+    const int64_t of_step = i == launches.size() ? 0 : launches[i];
+    if (of_step == 0 || std::ranges::count(cuts, i) > 0) {
+      if (launched >= kFewest) stretches_.push_back({.begin = begin, .end = i});
+      begin = of_step == 0 ? i + 1 : i;
+      launched = 0;
+    }
+    launched += of_step;
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -13,11 +14,11 @@ namespace skiff {
 
 class DeviceGraphs {
  public:
-  // `can_capture` says of each step whether it may be part of a graph; it must then put the same
-  // work into the stream, at the same addresses, in each run until Clear is called. No stretch goes
-  // beyond one of the `cuts`: the host looks after the device before these steps. The link must
-  // outlive the graphs.
-  DeviceGraphs(DeviceLink* link, const std::vector<bool>& can_capture,
+  // `launches`: how many kernels each step launches, about; 0 if it can't be part of a graph. Other
+  // steps must put the same work into the stream, at the same addresses, in each run until Clear is
+  // called. No stretch goes beyond one of the `cuts`: the host looks after the device before these
+  // steps. The link must outlive the graphs.
+  DeviceGraphs(DeviceLink* link, const std::vector<int64_t>& launches,
                const std::vector<size_t>& cuts);
   // Waits for the device if there are graphs.
   ~DeviceGraphs();
@@ -37,7 +38,8 @@ class DeviceGraphs {
   struct Stretch {
     size_t begin = 0;
     size_t end = 0;
-    bool has_run = false;  // step by step, since Clear: kernels prepare things in a first run
+    // Step by step, since Clear: what kernels prepare in a first run can't be captured.
+    bool has_run = false;
     std::unique_ptr<DeviceGraph> graph = nullptr;
   };
 

@@ -9,6 +9,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/place.h"
+#include "framework/base/steady_seconds.h"
 #include "memory/device.h"
 
 namespace skiff {
@@ -32,8 +33,18 @@ class DeviceLink {
   // Waits for the stream. Throws Error (kIo) if something in it failed.
   void Wait() {
     uses_host_ = false;
+    const double start = SteadySeconds();
     stream_->Wait();
+    waited_seconds_ += SteadySeconds() - start;
   }
+  // Waits for an event of the stream. Throws Error (kIo) as Wait does.
+  void Await(DeviceEvent* event) {
+    const double start = SteadySeconds();
+    event->Wait();
+    waited_seconds_ += SteadySeconds() - start;
+  }
+  // The time that all waits so far have taken.
+  double waited_seconds() const { return waited_seconds_; }
   // Waits, and passes over a failure: for destructors, and while another Error is under way. A
   // device that has failed says so in each later call.
   void WaitQuietly() noexcept {
@@ -48,6 +59,7 @@ class DeviceLink {
   Device& device_;
   std::unique_ptr<DeviceStream> stream_;
   bool uses_host_ = false;
+  double waited_seconds_ = 0;
 };
 
 }  // namespace skiff

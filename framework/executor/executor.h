@@ -63,7 +63,8 @@ struct CompileOptions {
   bool exact_rows = false;
   // On a device: captures each stretch of instructions that need nothing of the host as a graph in
   // the second run of a plan, and launches that from then on, which costs the host less. Not for
-  // plans whose rows vary. The results are the same bits.
+  // plans with ragged feeds. The results are the same bits. A run throws an Error (kIo,
+  // kFailedPrecondition) if a kernel does what no graph can.
   bool graphs = false;
   // How often a `while` may run its block. Once more is an Error (kOutOfRange), since its condition
   // may never become false.
@@ -86,7 +87,8 @@ struct PlanStatistics {
   int64_t layout_copies = 0;
   int64_t transfers = 0;  // copies between places
   int64_t graphs = 0;     // of the device, captured so far
-  // On a device: what the host took in the last run to put all its work into the stream.
+  // On a device: what the host took in the last run to put all its work into the stream, and to run
+  // what is on the CPU, without its waits for the device.
   double issue_seconds = 0;
 };
 

@@ -206,6 +206,8 @@ class LoopKernel final : public Kernel, public TimedBody {
 
   void Run(const KernelContext& context) override {
     state_.step = *context.step;
+    // What the device has to do before isn't the body's.
+    if (is_timed_ && link_ != nullptr) link_->Wait();
     PlaceFeeds(context);
     for (Step& step : steps_) {
       if (step.reads_feed && step.kernel) step.kernel->Bind();
@@ -873,9 +875,11 @@ std::unique_ptr<LoopRows> RowsOf(const KernelSelection& selection, const Instruc
 std::unique_ptr<Kernel> PrepareLoop(const KernelSelection& selection, Instruction* instruction) {
   auto loop = std::make_shared<Loop>(*instruction->loop);
   std::unique_ptr<LoopRows> rows = RowsOf(selection, *instruction, *loop);
-  const bool is_on_device = !loop->body.place.is_cpu();
-  SKIFF_ENFORCE(rows == nullptr || !is_on_device, kUnimplemented, "a loop on ", loop->body.place,
-                " whose rows vary");
+  const bool is_batched = std::ranges::any_of(
+      loop->body.instructions,
+      [](const Instruction& inner) { return inner.batching != Batching::kNone; });
+  SKIFF_ENFORCE(loop->body.place.is_cpu() || (rows == nullptr && !is_batched), kUnimplemented,
+                "a loop on ", loop->body.place, ", in which the host would count or gather rows");
   KernelSelection of_body = selection;
   of_body.is_body = true;
   of_body.rows_vary = selection.rows_vary || rows != nullptr;
@@ -884,11 +888,6 @@ std::unique_ptr<Kernel> PrepareLoop(const KernelSelection& selection, Instructio
   for (size_t i = 0; i < kernels.size(); ++i) {
     Batching& batching = loop->body.instructions[i].batching;
     if (batching == Batching::kNone) continue;
-    // Rows are gathered by the host.
-    if (is_on_device) {
-      batching = Batching::kNone;
-      continue;
-    }
     std::optional<PreparedKernel> kernel = PrepareBatch(of_body, i, loop.get());
     if (kernel) {
       kernels[i] = std::move(*kernel);

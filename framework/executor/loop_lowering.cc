@@ -42,10 +42,13 @@ Shape WithFirstDim(int64_t dim, const Shape& shape) {
   return Shape(dims);
 }
 
-// Returns whether each op of the block may have a kernel on a device, as far as its type tells.
-bool HasDeviceKernels(const OpRegistry& registry, const Block& block) {
+// Returns whether each op of the block may run in a loop on a device, as far as its type tells.
+bool MayRunOnDevice(const OpRegistry& registry, const Block& block) {
   return std::ranges::all_of(block.ops(), [&](const auto& op) {
-    return op->SubBlocks().empty() &&
+    const bool checks_data = std::ranges::any_of(
+        registry.Get(op->type).inputs,
+        [&](const SlotDef& slot) { return slot.checks_data && !op->Input(slot.name).empty(); });
+    return op->SubBlocks().empty() && !checks_data &&
            std::ranges::count(registry.Kernels(op->type), PlaceKind::kCuda, &KernelDef::place) > 0;
   });
 }
@@ -227,8 +230,8 @@ class LoopLowering {
     const LoweringInputs& inputs = outer_.inputs();
     const bool may_leave =
         kind_ == Kind::kRecurrent && !inputs.rows_vary &&
-        HasDeviceKernels(inputs.registry, forward_) &&
-        (gradient_.op == nullptr || HasDeviceKernels(inputs.registry, BlockOf(*gradient_.op)));
+        MayRunOnDevice(inputs.registry, forward_) &&
+        (gradient_.op == nullptr || MayRunOnDevice(inputs.registry, BlockOf(*gradient_.op)));
     return may_leave ? inputs.place : Place::Cpu();
   }
 
@@ -629,6 +632,15 @@ class LoopLowering {
     });
   }
 
+  // Returns whether a value is an invariant feed that no iteration writes: one that holds a
+  // variable of the scope may be written as such.
+  bool StaysTheSame(ValueId value) {
+    return std::ranges::any_of(feeds_, [&](const Feed& feed) {
+      return feed.link.kind == LoopFeed::Kind::kInvariant && feed.link.value == value &&
+             feed.outer && Outer(feed.outer).storage != Storage::kScope;
+    });
+  }
+
   // Puts views of what is the same in all iterations into its storage, unless something else writes
   // there, too. No iteration then copies it, and no stack holds it for the gradient half.
   void ShareViewsOfInvariants(const std::vector<Instruction>& instructions) {
@@ -638,7 +650,7 @@ class LoopLowering {
         const ValueId shown = plan.StorageOf(instruction.inputs[static_cast<size_t>(from)]);
         const ValueId view = instruction.outputs[static_cast<size_t>(to)];
         const PlanValue& value = plan[view];
-        if (!IsInvariant(shown) || value.alias_of || value.storage != Storage::kArena ||
+        if (!StaysTheSame(shown) || value.alias_of || value.storage != Storage::kArena ||
             value.is_alone || Writers(view) > 1) {
           continue;
         }
@@ -779,6 +791,10 @@ class LoopLowering {
       const ValueId root = line_.plan().StorageOf(value);
       if (root != value && IsInvariant(root)) uses[root] = uses[root] || reads_data;
     });
+    for (const Fetch& fetch : fetches_) {
+      const ValueId root = line_.plan().StorageOf(fetch.link.value);
+      if (fetch.of_gradient == of_gradient && IsInvariant(root)) uses[root] = true;
+    }
     feed_indices_.assign(feeds_.size(), -1);
     for (size_t i = 0; i < feeds_.size(); ++i) {
       const Feed& feed = feeds_[i];

@@ -19,6 +19,7 @@
 #include "framework/executor/scope_overlap.h"
 #include "framework/executor/storage.h"
 #include "framework/executor/timed_body.h"
+#include "framework/plan/loop.h"
 #include "framework/tensor/replaced_values.h"
 #include "framework/tensor/tensor_array.h"
 #include "memory/out_of_memory_error.h"
@@ -98,7 +99,7 @@ void PreparedPlan::AllocateAll() {
   try {
     FindStepCounter();
     shapes_.Bind(values_.get());
-    if (makes_graphs_ && !shapes_.varies()) {
+    if (makes_graphs_ && !shapes_.varies() && !HasRaggedFeed()) {
       constexpr int64_t kBytes = sizeof(state_.step);
       step_on_device_ = std::make_unique<Buffer>(link_->device().allocator(), kBytes);
       staged_step_ = std::make_unique<Buffer>(link_->device().pinned_allocator(), kBytes);
@@ -131,17 +132,30 @@ void PreparedPlan::FindFaultWords() {
   }
 }
 
+// Kernels take LoDs from the host when they put their work into the stream.
+bool PreparedPlan::HasRaggedFeed() const {
+  return std::ranges::any_of(plan_.feeds,
+                             [this](ValueId feed) { return plan_[feed].meta.lod_level > 0; });
+}
+
 void PreparedPlan::FindGraphs() {
-  std::vector<bool> can_capture;
-  for (size_t i = 0; i < steps_.size(); ++i) can_capture.push_back(CanBeCaptured(i));
-  graphs_.emplace(link_.get(), can_capture,
+  std::vector<int64_t> launches;
+  for (size_t i = 0; i < steps_.size(); ++i) launches.push_back(CanBeCaptured(i) ? Launches(i) : 0);
+  graphs_.emplace(link_.get(), launches,
                   std::vector<size_t>{rollback_->end(), check_faults_before_});
+}
+
+int64_t PreparedPlan::Launches(size_t step) const {
+  const Instruction& instruction = plan_.instructions[step];
+  if (instruction.kind != InstructionKind::kLoop) return 1;
+  const Loop& loop = *instruction.loop;
+  return std::max<int64_t>(1, loop.iterations * std::ssize(loop.body.instructions));
 }
 
 bool PreparedPlan::CanBeCaptured(size_t step) const {
   const Instruction& instruction = plan_.instructions[step];
   if (instruction.place.is_cpu()) return false;
-  // What the host knows of LoDs and of derived forms decides what such kernels do.
+  // The host decides from run to run whether a form is made anew.
   if (steps_[step].planned->has_derived_forms()) return false;
   const auto is_of_host = [this](ValueId value) {
     return value && (plan_[value].place.is_cpu() || plan_[value].meta.lod_level > 0);
@@ -354,7 +368,7 @@ void PreparedPlan::StartRun() {
   MakeFetches();
   if (first_op_ == 0) ClearArrays();
   state_.step = static_cast<uint64_t>(*step_counter_);
-  if (link_ != nullptr) start_seconds_ = SteadySeconds();
+  if (link_ != nullptr) start_seconds_ = SteadySeconds() - link_->waited_seconds();
   // Before the first kernel: these are the variables that may change before an op refuses its data.
   rollback_->Save();
   if (step_on_device_ != nullptr) {
@@ -436,10 +450,10 @@ void PreparedPlan::RunSteps(const RunSome& run_some) {
   }
 }
 
-template <typename RunOne>
-void PreparedPlan::RunLocated(size_t step, const RunOne& run_one) {
+template <typename Work>
+void PreparedPlan::RunLocated(const size_t& step, const Work& work) {
   try {
-    run_one(step);
+    work();
   } catch (const Error& error) {
     // What the device has refused before may be the reason.
     if (faults_) ThrowEarlierFault();
@@ -450,9 +464,15 @@ void PreparedPlan::RunLocated(size_t step, const RunOne& run_one) {
 size_t PreparedPlan::RunGraph(size_t step) {
   if (!graphs_) return step;
   bool is_launch = true;
-  const size_t next = graphs_->Run(step, [&](size_t i) {
-    is_launch = false;
-    RunLocated(i, [this](size_t of_graph) { RunStep(steps_[of_graph]); });
+  size_t at = step;
+  size_t next = step;
+  // Outside of the capture, in which nothing may wait.
+  RunLocated(at, [&] {
+    next = graphs_->Run(step, [&](size_t i) {
+      is_launch = false;
+      at = i;
+      RunStep(steps_[i]);
+    });
   });
   if (!is_launch) return next;
   for (size_t i = step; i < next; ++i) {
@@ -465,7 +485,7 @@ void PreparedPlan::Run() {
   RunSteps([this](size_t i) {
     const size_t next = RunGraph(i);
     if (next > i) return next;
-    RunLocated(i, [this](size_t step) { RunStep(steps_[step]); });
+    RunLocated(i, [&] { RunStep(steps_[i]); });
     if (poison_) poison_->PoisonAfter(i);
     return i + 1;
   });
@@ -477,19 +497,25 @@ std::vector<InstructionTime> PreparedPlan::TimedRun() {
   std::vector<DeviceTime> on_device;
   RunSteps([&](size_t i) {
     BoundKernel& kernel = *steps_[i].current;
-    StartBodyTiming(kernel.kernel());
     double seconds = 0;
-    RunLocated(i, [&](size_t step) {
-      if (link_ != nullptr && !steps_[step].uses_host_arena) {
-        on_device.push_back(TimeOnDevice(step));
-        return;
-      }
-      // The device's work before it isn't the step's.
-      if (link_ != nullptr) link_->Wait();
-      const double start = SteadySeconds();
-      RunStep(steps_[step]);
-      seconds = SteadySeconds() - start;
-    });
+    StartBodyTiming(kernel.kernel());
+    try {
+      RunLocated(i, [&] {
+        if (link_ != nullptr && !steps_[i].uses_host_arena) {
+          on_device.push_back(TimeOnDevice(i));
+          return;
+        }
+        // The device's work before it isn't the step's.
+        if (link_ != nullptr) link_->Wait();
+        const double start = SteadySeconds();
+        RunStep(steps_[i]);
+        seconds = SteadySeconds() - start;
+      });
+    } catch (...) {
+      InstructionTime unused;
+      StopBodyTiming(kernel.kernel(), &unused, &of_bodies);
+      throw;
+    }
     if (poison_) poison_->PoisonAfter(i);
     times.push_back(TimeOf(plan_, plan_.instructions[i], kernel.def(), seconds));
     StopBodyTiming(kernel.kernel(), &times.back(), &of_bodies);
@@ -534,7 +560,7 @@ void PreparedPlan::FinishRun() {
     FetchLoD(value, i);
   }
   if (link_ != nullptr) {
-    issue_seconds_ = SteadySeconds() - start_seconds_;
+    issue_seconds_ = SteadySeconds() - link_->waited_seconds() - start_seconds_;
     link_->Wait();
   }
   // Last, since nothing takes it back: once the persistables are visible and the step is counted,

@@ -139,12 +139,15 @@ class PreparedPlan {
   void RunSteps(const RunSome& run_some);
   void RunStep(const Step& step);
   DeviceTime TimeOnDevice(size_t step);
-  // Runs a step; gives its Error the place of the op.
-  template <typename RunOne>
-  void RunLocated(size_t step, const RunOne& run_one);
+  // Does the work of a step, which may change meanwhile; gives its Error the place of the op.
+  template <typename Work>
+  void RunLocated(const size_t& step, const Work& work);
   void FindFaultWords();
   void FindGraphs();
+  bool HasRaggedFeed() const;
   bool CanBeCaptured(size_t step) const;
+  // Returns about how many kernels a step launches.
+  int64_t Launches(size_t step) const;
   // Runs the steps from this one on that a graph has taken over, if one begins here. Returns the
   // step after them.
   size_t RunGraph(size_t step);
@@ -194,7 +197,7 @@ class PreparedPlan {
   std::optional<DeviceGraphs> graphs_;
   std::unique_ptr<Buffer> step_on_device_;  // state_.step, if there may be graphs
   std::unique_ptr<Buffer> staged_step_;
-  double start_seconds_ = 0;  // of the last run
+  double start_seconds_ = 0;  // of the last run, on a clock that stops while the host waits
   double issue_seconds_ = 0;  // PlanStatistics::issue_seconds
   std::optional<ArenaPoison> poison_;
   std::vector<Tensor> fetches_;

@@ -9,9 +9,9 @@
 namespace skiff {
 
 // Moves the persistables that the program declares and the scope holds to `place`, or to the CPU if
-// an op keeps them there (PlaceOfSlot). Variables that share a buffer share one afterwards.
-// Advances the generation of the scope if it moves any. Throws an Error (kResourceExhausted) that
-// names the variable if there is no memory; nothing has moved then.
+// an op keeps them there (PlaceOfSlot). If all variables of a buffer move, they share one
+// afterwards. Advances the generation of the scope if it moves any. Throws an Error
+// (kResourceExhausted) that names the variable if there is no memory; nothing has moved then.
 void MoveToPlaces(const OpRegistry& registry, const Program& program, Place place, Scope* scope);
 
 }  // namespace skiff

@@ -6,7 +6,8 @@
 // one the gradient half, the last iteration first. Both halves have the same values; what the
 // gradient half reads of the forward half is *stacked*: each iteration has a slot of its own in a
 // stack, which is a value of the outer plan. If nobody knows the number of slots before a run, the
-// stack is an array (TensorArray) with an element for each slot.
+// stack is an array (TensorArray) with an element for each slot. A view of what is the same in all
+// iterations lies in that feed instead, in both halves.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,7 @@ struct LoopFeed {
   int stack = -1;
 };
 
-// How a value leaves the body. It is a fetch of the body's plan, in the arena or a stack.
+// How a value leaves the body. It is a fetch of the body's plan.
 struct LoopFetch {
   enum class Kind {
     kCarried,  // becomes the value of the feed in the next iteration; the output is the last one

@@ -243,6 +243,8 @@ PassReport BatchOverTimePass::Apply(const PassContext& context, Plan* plan) cons
     // Branches, and loops of which only one iteration is there, have no other rows to wait for.
     if (instruction.loop->condition_input >= 0) continue;
     if (instruction.loop->iterations == 0 || instruction.loop->iterations == 1) continue;
+    // The host gathers rows.
+    if (!instruction.loop->body.place.is_cpu()) continue;
     auto loop = std::make_shared<Loop>(*instruction.loop);
     const int64_t changes = BodyBatches(context, loop.get()).Apply();
     if (changes > 0) instruction.loop = std::move(loop);

@@ -225,7 +225,11 @@ class Arguments {
   explicit Arguments(const KernelContext& run) : seed_(*run.seed), step_(*run.step), context_(run) {
     // Their addresses are in context_, so none may move.
     tensors_.reserve(run.inputs.size() + run.outputs.size());
-    for (Tensor*& input : context_.inputs) input = OnCpu(input);
+    for (Tensor*& input : context_.inputs) {
+      input = OnCpu(input);
+      // The LoD as it is now: the host may change it before the device gets there.
+      if (input != nullptr && !input->lod().empty()) input->set_lod(LoD(input->lod()));
+    }
     for (Tensor*& output : context_.outputs) output = OnCpu(output);
     context_.device_context = &device_;
     context_.seed = &seed_;

@@ -152,6 +152,15 @@ TEST_F(LoopsOnDevice, ARecurrenceRunsThereWithItsGradient) {
   EXPECT_NE(on_cpu.losses.front(), on_cpu.losses.back());
 }
 
+TEST_F(LoopsOnDevice, PassesRunOnTheBodyOfARecurrence) {
+  const Trained on_cpu = TrainRecurrence(Place::Cpu(), nullptr, {});
+  const Trained found = TrainRecurrence(harness::EmulatedPlace(), registry_.get(), {});
+  EXPECT_THAT(found.on_host, IsEmpty());
+  for (size_t i = 0; i < on_cpu.losses.size(); ++i) {
+    EXPECT_NEAR(found.losses[i], on_cpu.losses[i], 1e-5f);
+  }
+}
+
 TEST_F(LoopsOnDevice, ARecurrenceOfWhichAnOpHasNoKernelThereRunsOnTheCpu) {
   const auto without_tanh = harness::RegistryWithEmulation(
       DefaultOpRegistry(), [](const OpDef& def) { return def.type == "tanh_grad"; });

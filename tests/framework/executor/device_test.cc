@@ -1,5 +1,7 @@
 // Programs on a device: here an emulated one, which finds a host that doesn't wait or touches the
 // device's memory. Models and random programs run on it in tests/models and every_pass_test.
+#include "memory/device.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,6 +23,7 @@ namespace skiff {
 namespace {
 
 using harness::EmulatedPlace;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -153,6 +156,20 @@ TEST_F(OnDevice, VariablesThatShareABufferMoveTogether) {
   EXPECT_THAT(Held(*executor, "seen"), ElementsAre(1, 1, 1));
 }
 
+// The rest of the buffer isn't wanted there.
+TEST_F(OnDevice, AVariableOfABufferOfWhichAnotherStaysMovesAlone) {
+  const auto executor = MakeExecutor();
+  const auto buffer = std::make_shared<Buffer>(AllocatorOf(Place::Cpu()), 4096);
+  Tensor w({3}, DType::kFloat32, buffer, 12);
+  CopyTensor(Row({1, 2, 3}), &w);
+  executor->scope().Set("w", w);
+  executor->scope().Set("other", Tensor({3}, DType::kFloat32, buffer, 24));
+  executor->Compile(*ParseProgramText(kTraining)).Run({{"x", Row({1, 1, 1})}}, {});
+  EXPECT_THAT(Held(*executor, "w"), ElementsAre(0, 1, 2));
+  EXPECT_EQ(executor->scope().Get("w").buffer()->bytes(), 12);
+  EXPECT_EQ(executor->scope().Get("other").place(), Place::Cpu());
+}
+
 TEST_F(OnDevice, StepsReadTheFeedsAsTheyAreThen) {
   const auto executor = MakeExecutor();
   executor->scope().Set("w", matrix_);
@@ -247,6 +264,65 @@ TEST_F(OnDevice, GraphsHaveTheBitsOfPlainRuns) {
     // Each step draws other numbers.
     EXPECT_NE(plain[0][2], plain[0][3]);
   }
+}
+
+// Kernels take LoDs from the host, and those of a batch may differ from the last batch's.
+TEST_F(OnDevice, RaggedFeedsMakeNoGraphs) {
+  const auto executor = MakeExecutor();
+  CompiledProgram program = executor->Compile(*ParseProgramText(R"(program { block 0 {
+    var "x" float32 [-1, 1] lod_level=1
+    var "a" float32 [-1, 1]
+    var "s" float32 [1]
+    {Out: ["a"]} = tiny_copy(X: ["x"])
+    {Out: ["a"]} = tiny_scale(X: ["a"]) {factor = 2.0}
+    {Out: ["a"]} = tiny_scale(X: ["a"]) {factor = 2.0}
+    {Out: ["s"]} = tiny_sum(X: ["a"])
+  } })"),
+                                              {.exact_rows = true, .graphs = true});
+  Tensor x = Tensor::FromValues<float>({3, 1}, {1, 2, 3});
+  x.set_lod({{0, 1, 3}});
+  BoundProgram bound = program.Bind({{"x", x}}, {"s"});
+  for (int i = 0; i < 3; ++i) bound.Step();
+  EXPECT_EQ(bound.fetch(0).Item<float>(), 24);
+  EXPECT_EQ(bound.statistics().graphs, 0);
+}
+
+TEST_F(OnDevice, AKernelThatWaitsMakesNoGraph) {
+  constexpr const char* kWaiting = R"(program { block 0 {
+    var "x" float32 [3]
+    var "seen" float32 [3] persistable
+    var "a" float32 [3]
+    {Out: ["seen"]} = tiny_add(X: ["seen"], Y: ["x"])
+    {Out: ["a"]} = tiny_copy(X: ["seen"])
+    {Out: ["a"]} = tiny_wait(X: ["a"])
+    {Out: ["a"]} = tiny_copy(X: ["a"])
+  } })";
+  OpDef def = tiny_ops_.Get("tiny_copy");
+  def.type = "tiny_wait";
+  tiny_ops_.Add(def);
+  const auto executor = MakeExecutor();
+  registries_.back()->AddKernel("tiny_wait",
+                                {.place = PlaceKind::kCuda, .prepare = [](PrepareContext&) {
+                                   return MakeKernel([](const KernelContext& run) {
+                                     Tensor copy({3}, DType::kFloat32);
+                                     DeviceOf(EmulatedPlace())
+                                         .CopyNow(copy.raw_data(), Place::Cpu(),
+                                                  run.input(0).raw_data(), EmulatedPlace(), 12);
+                                     DeviceOf(EmulatedPlace())
+                                         .CopyNow(run.output(0).raw_data(), EmulatedPlace(),
+                                                  copy.raw_data(), Place::Cpu(), 12);
+                                   });
+                                 }});
+  CompiledProgram program = executor->Compile(*ParseProgramText(kWaiting), {.graphs = true});
+  const FeedList feeds = {{"x", Row({1, 2, 3})}};
+  EXPECT_THAT(program.Run(feeds, {"a"})[0].ToVector<float>(), ElementsAre(1, 2, 3));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(ErrorText([&] { program.Run(feeds, {"a"}); }),
+                AllOf(HasSubstr("tiny_wait (block 0, op #2)"), HasSubstr("captured")));
+    EXPECT_THAT(Held(*executor, "seen"), ElementsAre(1, 2, 3));
+  }
+  CompiledProgram plain = executor->Compile(*ParseProgramText(kWaiting));
+  EXPECT_THAT(plain.Run(feeds, {"a"})[0].ToVector<float>(), ElementsAre(2, 4, 6));
 }
 
 TEST_F(OnDevice, GraphsFollowTheArena) {

@@ -306,6 +306,33 @@ Variable RepeatUnrolled(const Variable& x, Variable h, int64_t n) {
 }
 
 // Its gradient reads what each run of it has left, one run for each step of the layer.
+// In the first run, the scope doesn't have w when the program is lowered.
+TEST(Loop, AViewOfAVariableThatTheBodyWritesIsACopy) {
+  Program main, startup;
+  Variable y;
+  {
+    const ProgramGuard guard(&main, &startup);
+    const Variable w = layers::FillConstant({1}, DType::kFloat32, 1.0);
+    main.root()->FindVar(w.name())->persistable = true;
+    y = layers::FillConstant({1}, DType::kFloat32, 0.0);
+    const Variable step = layers::FillConstant({1}, DType::kInt64, 0.0);
+    const Variable limit = layers::FillConstant({1}, DType::kInt64, 3.0);
+    const Variable goes_on = layers::LessThan(step, limit);
+    layers::While loop(goes_on);
+    loop.Body([&] {
+      const Variable before = layers::Assign(w);
+      layers::AssignTo(w * 2.0f, w);
+      layers::AssignTo(y + before, y);
+      layers::Increment(step);
+      layers::AssignTo(layers::LessThan(step, limit), goes_on);
+    });
+  }
+  Executor executor(Place::Cpu());
+  for (int run = 0; run < 2; ++run) {
+    EXPECT_EQ(executor.Run(main, {}, {y})[0].Item<float>(), 1 + 2 + 4) << "run " << run;
+  }
+}
+
 TEST(NestedLoops, AWhileInALayerWrittenStepByStep) {
   const auto nested = [] {
     const Variable xs = layers::Data("xs", {3, kBatch, kWidth});
