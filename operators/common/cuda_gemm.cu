@@ -4,6 +4,7 @@
 
 #include "operators/common/cuda_gemm.h"
 #include "operators/common/cuda_launch.h"
+#include "operators/common/cuda_long_sum.h"
 #include "operators/common/cuda_parts.cuh"
 #include "operators/common/cuda_product.h"
 #include "operators/common/gemm_plan.h"
