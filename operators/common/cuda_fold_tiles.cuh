@@ -36,7 +36,9 @@ __global__ void __launch_bounds__(kGridThreads)
   const int index = static_cast<int>(threadIdx.x);
   const int slot = view.neighbours_reduce ? index / threads : index % slots;
   const int thread = view.neighbours_reduce ? index % threads : index / slots;
-  Carry* mine = carries + thread * slots + slot;
+  // Neighbouring threads have neighbouring carries, in other banks.
+  Carry* mine = carries + index;
+  const int next_thread = view.neighbours_reduce ? 1 : slots;
   for (int64_t work = blockIdx.x; work < cut.tiles * cut.parts; work += gridDim.x) {
     const CudaDivision at = Divide(work, cut.tiles);
     const int64_t output = at.rest * slots + slot;
@@ -69,7 +71,7 @@ __global__ void __launch_bounds__(kGridThreads)
     *mine = carry;
     for (int distance = threads / 2; distance > 0; distance /= 2) {
       __syncthreads();
-      if (thread < distance) *mine = carry = Rule::Join(carry, mine[distance * slots]);
+      if (thread < distance) *mine = carry = Rule::Join(carry, mine[distance * next_thread]);
     }
     if (thread != 0 || output >= view.outputs) continue;
     if (parts == nullptr) {
