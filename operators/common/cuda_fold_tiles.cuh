@@ -56,14 +56,16 @@ __global__ void __launch_bounds__(kGridThreads)
       } else {
         const int64_t run = view.reduced.sizes[0];
         CudaDivision in_run = Divide(begin + thread, run);
-        int64_t place = first + view.reduced.PlaceOf(in_run.quotient, 1);
-        for (int64_t i = begin + thread; i < end; i += threads) {
-          rule.Add(place + in_run.rest * stride, output, i, &carry);
-          in_run.rest += threads;
-          if (in_run.rest < run) continue;
+        for (int64_t i = begin + thread; i < end;) {
+          const int64_t place = first + view.reduced.PlaceOf(in_run.quotient, 1);
+          // Without a division, so that several loads are under way.
+          const int64_t last = in_run.rest + (end - i) < run ? in_run.rest + (end - i) : run;
+#pragma unroll 4
+          for (; in_run.rest < last; in_run.rest += threads, i += threads) {
+            rule.Add(place + in_run.rest * stride, output, i, &carry);
+          }
           const CudaDivision next = Divide(in_run.rest, run);
           in_run = {in_run.quotient + next.quotient, next.rest};
-          place = first + view.reduced.PlaceOf(in_run.quotient, 1);
         }
       }
     }
