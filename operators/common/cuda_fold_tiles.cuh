@@ -36,7 +36,9 @@ __global__ void __launch_bounds__(kGridThreads)
   const int index = static_cast<int>(threadIdx.x);
   const int slot = view.neighbours_reduce ? index / threads : index % slots;
   const int thread = view.neighbours_reduce ? index % threads : index / slots;
-  Carry* mine = carries + thread * slots + slot;
+  // Neighbouring threads have neighbouring carries, in other banks.
+  Carry* mine = carries + index;
+  const int next_thread = view.neighbours_reduce ? 1 : slots;
   for (int64_t work = blockIdx.x; work < cut.tiles * cut.parts; work += gridDim.x) {
     const CudaDivision at = Divide(work, cut.tiles);
     const int64_t output = at.rest * slots + slot;
@@ -54,14 +56,16 @@ __global__ void __launch_bounds__(kGridThreads)
       } else {
         const int64_t run = view.reduced.sizes[0];
         CudaDivision in_run = Divide(begin + thread, run);
-        int64_t place = first + view.reduced.PlaceOf(in_run.quotient, 1);
-        for (int64_t i = begin + thread; i < end; i += threads) {
-          rule.Add(place + in_run.rest * stride, output, i, &carry);
-          in_run.rest += threads;
-          if (in_run.rest < run) continue;
+        for (int64_t i = begin + thread; i < end;) {
+          const int64_t place = first + view.reduced.PlaceOf(in_run.quotient, 1);
+          // Without a division, so that several loads are under way.
+          const int64_t last = in_run.rest + (end - i) < run ? in_run.rest + (end - i) : run;
+#pragma unroll 4
+          for (; in_run.rest < last; in_run.rest += threads, i += threads) {
+            rule.Add(place + in_run.rest * stride, output, i, &carry);
+          }
           const CudaDivision next = Divide(in_run.rest, run);
           in_run = {in_run.quotient + next.quotient, next.rest};
-          place = first + view.reduced.PlaceOf(in_run.quotient, 1);
         }
       }
     }
@@ -69,7 +73,7 @@ __global__ void __launch_bounds__(kGridThreads)
     *mine = carry;
     for (int distance = threads / 2; distance > 0; distance /= 2) {
       __syncthreads();
-      if (thread < distance) *mine = carry = Rule::Join(carry, mine[distance * slots]);
+      if (thread < distance) *mine = carry = Rule::Join(carry, mine[distance * next_thread]);
     }
     if (thread != 0 || output >= view.outputs) continue;
     if (parts == nullptr) {

@@ -4,6 +4,7 @@
 
 #include "operators/common/cuda_gemm.h"
 #include "operators/common/cuda_launch.h"
+#include "operators/common/cuda_long_sum.cuh"
 #include "operators/common/cuda_parts.cuh"
 #include "operators/common/cuda_product.h"
 #include "operators/common/gemm_plan.h"
@@ -17,19 +18,7 @@ struct Scratch {
   int64_t parts = 0;    // of a sum
 };
 
-// Where fewer than two parts fit, each product is large enough for a device.
-constexpr Scratch kMaxScratch = {.product = kMaxCudaProductWorkspace, .parts = int64_t{16} << 20};
-
-// Returns the number of terms of each part of a sum but the last, at most k: all of them if it
-// isn't worth while to cut it, or if no two parts fit.
-int64_t TermsOfAPart(int64_t m, int64_t n, int64_t k, int64_t fitting) {
-  const int64_t parts = std::min(WorthwhileSumParts(m, n, k), fitting);
-  if (parts < 2) return k;
-  // A multiple that lets the library load packs.
-  constexpr int64_t kMultiple = 32;
-  const int64_t terms = (k + parts - 1) / parts;
-  return (terms + kMultiple - 1) / kMultiple * kMultiple;
-}
+constexpr Scratch kMaxScratch = {.product = kMaxCudaProductWorkspace, .parts = kMaxSumPartBytes};
 
 CudaProductShape ShapeOf(const GemmSpec& spec) {
   return {.transpose_a = spec.trans_a,
@@ -87,11 +76,13 @@ class CudaGemm<T>::Plan {
       PlanParts(planned.summed.back(), fitting, limit.product, shape);
       return;
     }
-    const int64_t terms = TermsOfAPart(shape.m, shape.n, shape.k, fitting);
-    const bool is_one = planned.kept.empty() && planned.summed.empty();
-    if (is_one && terms < shape.k && shape.ldc == shape.n) {
-      PlanLongSum(terms, limit.product, shape);
-      return;
+    if (planned.kept.empty() && planned.summed.empty() && shape.ldc == shape.n) {
+      const LongSumCut cut = CutOfLongSum(shape.m, shape.n, shape.k, fitting);
+      if (cut.count > 1) {
+        long_sum_.emplace(shape, cut, limit.product);
+        scratch_ = {long_sum_->product_bytes(), long_sum_->part_bytes()};
+        return;
+      }
     }
     if (!planned.kept.empty()) SetBatch(TakeLargestDim(&planned.kept), &shape);
     sequence_ = Sequence{planned.kept, planned.summed, CudaProduct<T>(shape, limit.product)};
@@ -105,7 +96,9 @@ class CudaGemm<T>::Plan {
            void* of_parts) const {
     if (sequence_) RunSequence(stream, a, b, c, of_product);
     if (parts_) RunParts(stream, a, b, c, of_product, static_cast<T*>(of_parts));
-    if (long_sum_) RunLongSum(stream, a, b, c, of_product, static_cast<T*>(of_parts));
+    if (long_sum_) {
+      long_sum_->Run(stream, a, b, c, of_product, static_cast<T*>(of_parts), alpha_, beta_);
+    }
   }
 
  private:
@@ -123,55 +116,6 @@ class CudaGemm<T>::Plan {
     CudaProduct<T> products;
     CudaProduct<T> last_products;
   };
-
-  // One product whose sums are cut: products over `count` runs of terms, side by side, and one over
-  // the terms that are left, if any.
-  struct LongSum {
-    int64_t elements = 0;  // of a part
-    int64_t count = 0;
-    CudaProduct<T> products;
-    std::optional<CudaProduct<T>> last_product;
-    int64_t last_a = 0;  // where the last terms begin
-    int64_t last_b = 0;
-  };
-
-  void PlanLongSum(int64_t terms, int64_t product_limit, CudaProductShape shape) {
-    const int64_t elements = shape.m * shape.n;
-    const int64_t count = shape.k / terms;
-    const int64_t rest = shape.k % terms;
-    shape.k = terms;
-    shape.batches = count;
-    shape.stride_a = terms * (shape.transpose_a ? shape.lda : 1);
-    shape.stride_b = terms * (shape.transpose_b ? 1 : shape.ldb);
-    shape.stride_c = elements;
-    long_sum_ = LongSum{.elements = elements,
-                        .count = count,
-                        .products = CudaProduct<T>(shape, product_limit),
-                        .last_product = {},
-                        .last_a = count * shape.stride_a,
-                        .last_b = count * shape.stride_b};
-    scratch_ = {long_sum_->products.workspace_bytes(),
-                (count + (rest > 0)) * elements * static_cast<int64_t>(sizeof(T))};
-    if (rest == 0) return;
-    shape.k = rest;
-    shape.batches = 1;
-    long_sum_->last_product.emplace(shape, product_limit);
-    scratch_.product = std::max(scratch_.product, long_sum_->last_product->workspace_bytes());
-  }
-
-  void RunLongSum(cudaStream_t stream, const T* a, const T* b, T* c, void* of_product,
-                  T* parts) const {
-    const LongSum& sum = *long_sum_;
-    sum.products.Run(stream, a, b, parts, of_product, alpha_);
-    int64_t count = sum.count;
-    if (sum.last_product) {
-      sum.last_product->Run(stream, a + sum.last_a, b + sum.last_b, parts + count * sum.elements,
-                            of_product, alpha_);
-      ++count;
-    }
-    AddPartsOnDevice(stream, "long sum of a product of matrices", parts, count, sum.elements, beta_,
-                     c);
-  }
 
   void PlanParts(const GemmBatchDim& dim, int64_t fitting, int64_t product_limit,
                  CudaProductShape shape) {
@@ -220,7 +164,7 @@ class CudaGemm<T>::Plan {
   // One of them; none if C is empty.
   std::optional<Sequence> sequence_;
   std::optional<Parts> parts_;
-  std::optional<LongSum> long_sum_;
+  std::optional<CudaLongSum<T>> long_sum_;
   Scratch scratch_;
 };
 

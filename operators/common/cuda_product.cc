@@ -30,15 +30,6 @@ bool IsEmpty(const CudaProductShape& shape) {
 
 }  // namespace
 
-int64_t WorthwhileSumParts(int64_t m, int64_t n, int64_t k) {
-  constexpr int64_t kTile = 128;
-  constexpr int64_t kTilesOfADevice = 256;
-  constexpr int64_t kLeastTerms = 512;
-  const int64_t tiles = ((m + kTile - 1) / kTile) * ((n + kTile - 1) / kTile);
-  if (tiles == 0) return 1;
-  return std::max<int64_t>(std::min(kTilesOfADevice / tiles, k / kLeastTerms), 1);
-}
-
 template <typename T>
 CudaProduct<T>::CudaProduct(CudaProductShape shape, int64_t max_workspace_bytes)
     : shape_(Checked(shape)) {

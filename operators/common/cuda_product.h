@@ -35,11 +35,6 @@ struct CudaProductShape {
   friend auto operator<=>(const CudaProductShape&, const CudaProductShape&) = default;
 };
 
-// Products with few elements leave most of a large device idle. Returns into how many parts, which
-// are products of their own, a caller had better cut the sums of such a product, at least 1. (It
-// depends on the sizes alone, and so do the bits of the sums.)
-int64_t WorthwhileSumParts(int64_t m, int64_t n, int64_t k);
-
 // C = alpha · op(A) · op(B) + beta · C, with its algorithm chosen. T is float or double. May be
 // copied.
 template <typename T>

@@ -195,15 +195,8 @@ class CudaColumnConvolution final : public CudaConvolutionPass<T> {
     return CudaColumnBytes() / int64_t{sizeof(T)} / conv_.filter_elements();
   }
 
-  // Returns how many sums of the filter's gradient a part with so many images has. Each is of as
-  // many images.
   int64_t SumsOf(int64_t images) const {
-    if (!is_last()) return images;
-    const int64_t wanted =
-        WorthwhileSumParts(conv_.output.channels, conv_.group_rows(), images * points_);
-    int64_t sums = wanted;
-    while (sums < images && images % sums != 0) ++sums;
-    return sums <= std::min(images, MostSums()) ? sums : 1;
+    return is_last() ? CudaFilterSums(conv_, images, points_, MostSums()) : images;
   }
 
   void ChooseParts() {

@@ -1,12 +1,14 @@
 // CUDA kernels of convolutions and transposed convolutions, of images and volumes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "framework/op/registry.h"
+#include "operators/common/cuda_long_sum.h"
 #include "operators/nn/kernels/volume_convolution.h"
 
 namespace skiff {
@@ -51,6 +53,15 @@ bool CudnnSupports(const VolumeConvolution& conv, ConvolutionPass pass);
 // Returns the pass by cuDNN. Throws Error unless it is supported.
 std::unique_ptr<CudaConvolutionPass<float>> MakeCudnnPass(const VolumeConvolution& conv,
                                                           ConvolutionPass pass);
+
+// Channels last: returns how many sums, each over as many images, the filter's gradient has in a
+// part of the batch, where there is memory for `most` of them.
+inline int64_t CudaFilterSums(const VolumeConvolution& conv, int64_t images, int64_t points,
+                              int64_t most) {
+  const int64_t wanted =
+      WorthwhileSumParts(conv.output.channels, conv.group_rows(), images * points);
+  return NearestDivisor(images, std::min(wanted, images), most);
+}
 
 // The memory for a pass's columns; parts of the batch that need more are taken one after the other.
 // Only tests change it, before kernels are prepared.

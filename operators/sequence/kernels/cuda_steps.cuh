@@ -10,11 +10,13 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "framework/base/element_count.h"
+#include "operators/common/cuda_long_sum.cuh"
 #include "operators/common/cuda_product.h"
 #include "operators/sequence/kernels/cuda_sequences.cuh"
 #include "operators/sequence/kernels/sequence_rows.h"
@@ -203,7 +205,7 @@ class CudaStepProduct {
   std::vector<Sized> products_;  // with ever fewer rows
 };
 
-// C = A^T · B, a sum over as many rows as there can be.
+// C = A^T · B, a sum over as many rows as there can be: a long one, often.
 template <typename T>
 class CudaSumProduct {
  public:
@@ -212,25 +214,48 @@ class CudaSumProduct {
                  int64_t b_stride)
       : bytes_(a_columns * b_columns * int64_t{sizeof(T)}) {
     if (rows == 0 || a_columns == 0 || b_columns == 0) return;
-    product_.emplace(CudaProductShape{.transpose_a = true,
-                                      .m = a_columns,
-                                      .n = b_columns,
-                                      .k = rows,
-                                      .lda = a_stride,
-                                      .ldb = b_stride,
-                                      .ldc = b_columns});
+    const CudaProductShape shape{.transpose_a = true,
+                                 .m = a_columns,
+                                 .n = b_columns,
+                                 .k = rows,
+                                 .lda = a_stride,
+                                 .ldb = b_stride,
+                                 .ldc = b_columns};
+    const LongSumCut cut = CutOfLongSum(shape.m, shape.n, shape.k, kMaxSumPartBytes / bytes_);
+    if (cut.count > 1) {
+      long_sum_.emplace(shape, cut);
+    } else {
+      product_.emplace(shape);
+    }
   }
 
-  int64_t workspace_bytes() const { return product_ ? product_->workspace_bytes() : 0; }
+  int64_t workspace_bytes() const {
+    if (long_sum_) return PartsOffset() + long_sum_->part_bytes();
+    return product_ ? product_->workspace_bytes() : 0;
+  }
 
   void Run(const KernelContext& run, const T* a, const T* b, T* c, int workspace) const {
-    if (!product_) return ClearOnDevice(run, c, bytes_);
-    product_->Run(run.device().stream, a, b, c, run.workspace(workspace), T{1}, T{0});
+    if (long_sum_) {
+      auto* const space = static_cast<std::byte*>(run.workspace(workspace));
+      long_sum_->Run(StreamOf(run), a, b, c, space, reinterpret_cast<T*>(space + PartsOffset()));
+    } else if (product_) {
+      product_->Run(StreamOf(run), a, b, c, run.workspace(workspace));
+    } else {
+      ClearOnDevice(run, c, bytes_);
+    }
   }
 
  private:
+  // Of the workspace: after that of a product.
+  int64_t PartsOffset() const {
+    constexpr int64_t kAlignment = 256;
+    return RoundUp(long_sum_->product_bytes(), kAlignment);
+  }
+
   int64_t bytes_;  // of C
+  // At most one of them.
   std::optional<CudaProduct<T>> product_;
+  std::optional<CudaLongSum<T>> long_sum_;
 };
 
 // Requests a workspace that each of some products may use.

@@ -41,6 +41,9 @@ void AddReduceSumCases(CaseList& cases) {
   }
   cases.back().accepted_wrong_inputs = {AnyRankOfOne("Out@GRAD"), AnyRankOfOne("X")};
   cases.push_back(Case("nothing_to_sum", Uniform({0, 3}, 6), {.dim = {0}}));
+  // Of channels, whose elements are runs of neighbours that are longer or shorter than a block.
+  cases.push_back(Case("large_images", Uniform({3, 2, 50, 60}, 6), {.dim = {0, 2, 3}}));
+  cases.push_back(Case("small_images", Uniform({40, 3, 7, 9}, 6), {.dim = {0, 2, 3}}));
   cases.back().gradients = {"X"};
   cases.push_back(Case("int32", Integers({4, 9, 3}, 7, -50, 50, DType::kInt32), {.dim = {1}}));
   cases.push_back(Case("int64", Integers({4, 9}, 8, -50, 50), {.dim = {1}}));

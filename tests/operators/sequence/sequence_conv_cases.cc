@@ -95,6 +95,10 @@ void AddSequenceConvCases(CaseList& cases) {
                        Ragged(Uniform({150, 1040}, 1), {1, 130, 19}), 1));
   // Sums of 2,080 products.
   cases.back().float32_tolerance = 1e-4;
+  // A device cuts the sums of the filter's gradient.
+  cases.push_back(Case("many_rows", {.start = -1, .length = 2},
+                       Ragged(Uniform({1100, 3}, 1), {599, 1, 500}), 4));
+  cases.back().float32_tolerance = 1e-4;
   cases.push_back(Case("benchmark", {.start = -1, .length = 3},
                        Ragged(Uniform({4096, 128}, 1), std::vector<int64_t>(64, 64)), 128));
   cases.back().benchmark_only = true;
