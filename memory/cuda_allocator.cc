@@ -97,18 +97,18 @@ CachingOptions PinnedCachingOptions() {
 
 Allocator& CudaAllocatorOf(int32_t device) {
   const Devices& devices = TheDevices();
-  SKIFF_ENFORCE(devices.status == cudaSuccess, kNotFound, "place cuda:", device,
+  SKIFF_ENFORCE(devices.status == cudaSuccess, kFailedPrecondition, "place cuda:", device,
                 ": no CUDA devices (", cudaGetErrorString(devices.status), ")");
-  SKIFF_ENFORCE(device >= 0 && device < static_cast<int32_t>(devices.allocators.size()), kNotFound,
-                "place cuda:", device, ": this machine has ", devices.allocators.size(),
-                " CUDA devices");
+  SKIFF_ENFORCE(device >= 0 && device < static_cast<int32_t>(devices.allocators.size()),
+                kFailedPrecondition, "place cuda:", device, ": this machine has ",
+                devices.allocators.size(), " CUDA devices");
   return *devices.allocators[static_cast<size_t>(device)];
 }
 
 Allocator& CudaPinnedAllocator() {
   const Devices& devices = TheDevices();
-  SKIFF_ENFORCE(devices.status == cudaSuccess, kNotFound, "pinned memory: no CUDA devices (",
-                cudaGetErrorString(devices.status), ")");
+  SKIFF_ENFORCE(devices.status == cudaSuccess, kFailedPrecondition,
+                "pinned memory: no CUDA devices (", cudaGetErrorString(devices.status), ")");
   static CachingAllocator& allocator =
       *new CachingAllocator(PinnedCachingOptions(), MakeCudaEvents(-1));
   return allocator;

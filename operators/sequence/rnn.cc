@@ -282,6 +282,7 @@ class ForwardKernel final : public RnnKernel<T> {
       input = {.first = Dropped(run, steps, layer, hidden.data), .stride = hidden.columns};
     }
     ClearPadding(run, steps);
+    if (dropout_state_ >= 0 && !this->drops()) ClearRest<uint8_t>(0, &run.output(dropout_state_));
   }
 
  private:

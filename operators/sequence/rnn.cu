@@ -468,12 +468,11 @@ class ForwardKernel final : public RnnKernel<T> {
   void Run(const KernelContext& run) override {
     if (batch_ == 0) return;
     const PaddedRows rows = this->Rows(run);
-    if (this->is_padded()) {
-      for (const int output : {out_, reserve_, dropout_state_}) {
-        if (output < 0) continue;
-        Tensor& tensor = run.output(output);
-        ClearOnDevice(run, tensor.raw_data(), tensor.byte_count());
-      }
+    for (const int output : {out_, reserve_, dropout_state_}) {
+      const bool is_written = output != dropout_state_ || this->drops();
+      if (output < 0 || (is_written && !this->is_padded())) continue;
+      Tensor& tensor = run.output(output);
+      ClearOnDevice(run, tensor.raw_data(), tensor.byte_count());
     }
     const T* input = run.input(this->input_).template data<T>();
     for (int64_t layer = 0; layer < settings_.layers; ++layer) {

@@ -110,7 +110,10 @@ DropoutSettings RnnDropoutOf(const OpContext& context) {
 }
 
 int64_t RnnDropoutWidth(const OpContext& context) {
-  if (!RnnDropoutOf(context).draws()) return 0;
+  DropoutSettings dropout = RnnDropoutOf(context);
+  // The clone of a training program for tests declares what that one does.
+  dropout.is_test = false;
+  if (!dropout.draws()) return 0;
   const RnnSettings settings = RnnSettingsOf(context);
   return (settings.layers - 1) * settings.hidden_width();
 }

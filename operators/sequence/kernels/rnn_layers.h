@@ -92,7 +92,7 @@ void CheckRnnStates(const OpContext& context, const std::string& slot);
 
 // What is dropped between the layers.
 DropoutSettings RnnDropoutOf(const OpContext& context);
-// Returns the elements of DropoutState for each row of Input.
+// Returns the elements of DropoutState for each row of Input, in a test as in a training.
 int64_t RnnDropoutWidth(const OpContext& context);
 
 }  // namespace skiff
