@@ -101,6 +101,17 @@ def run(command, **options):
     return done.stdout, done.stderr
 
 
+def figures_of(program, text):
+    """Returns what a program has written as JSON. Raises Failed if it is something else."""
+    try:
+        figures = json.loads(text)
+    except ValueError:
+        figures = None
+    if not isinstance(figures, dict):
+        raise Failed("%s wrote no figures, but %r" % (program, text.strip()[:80]))
+    return figures
+
+
 def add_missing_libraries(report):
     for name in CUDNN_NAMES:
         try:
@@ -123,8 +134,8 @@ def skiff_figures(model, flags, report):
         report.add_warnings(errors)
         if "--split" in flags:
             print(printed, end="")
-        with open(path, encoding="utf-8") as stream:
-            return json.load(stream)
+        with open(path, encoding="utf-8", errors="replace") as stream:
+            return figures_of("model_bench", stream.read())
 
 
 def step_ms_in_graphs(model, flags, report):
@@ -161,7 +172,8 @@ class Torch:
             command = [sys.executable, os.path.join(HERE, "model_in_torch.py"), "--device=cuda"]
             for flag in ("model", "batch_size", "length", "optimizer", "steps"):
                 command.append("--%s=%s" % (flag, skiff[flag]))
-            figures = json.loads(run(command)[0].splitlines()[-1])
+            # What libraries print comes first.
+            figures = figures_of("model_in_torch.py", run(command)[0].strip().split("\n")[-1])
         except Failed as failed:
             text = "%s in PyTorch: %s" % (skiff["model"], failed)
             self.report.could_not_run(text)
@@ -226,29 +238,36 @@ def time_models(options, flags, report):
 def time_cases(flags, report, take):
     """Calls take with the figures of each case as soon as they are there.
 
-    Prints what op_bench says of cases that fail. Returns whether none has; raises Failed if there
-    is no case with figures.
+    Prints what op_bench says of cases that fail, and what isn't figures. Returns whether there is
+    none of that; raises Failed if there is no case with figures.
     """
     command = [os.path.join(HERE, "op_bench"), "--device=cuda", "--json", *flags]
     count = 0
+    failures = []
     with tempfile.TemporaryFile("w+", errors="replace") as errors:
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True,
-                              env=environment()) as process:
+                              errors="replace", env=environment()) as process:
             for line in process.stdout:
-                take(json.loads(line))
+                try:
+                    case = figures_of("op_bench", line)
+                except Failed as failed:
+                    failures.append(str(failed))
+                    continue
+                take(case)
                 count += 1
         errors.seek(0)
         said = errors.read()
     report.add_warnings(said)
     if count == 0:
-        raise Failed(reason_of(process.returncode, said))
-    failures = [line for line in said.splitlines() if line and not line.startswith("warning: ")]
+        raise Failed(failures[0] if failures and process.returncode == 0
+                     else reason_of(process.returncode, said))
+    failures += [line for line in said.splitlines() if line and not line.startswith("warning: ")]
     if process.returncode < 0:
         failures.append("op_bench: " + reason_of(process.returncode, said))
     for line in failures:
         print(line, file=sys.stderr)
         report.could_not_run(line)
-    return process.returncode == 0
+    return process.returncode == 0 and not failures
 
 
 def name_of(case):

@@ -14,7 +14,9 @@ namespace skiff {
 // The largest dim of the batch is given to the device as a whole, so that its products run side by
 // side; over the others, the CPU gives one after the other. Where all products of a batch are
 // summed into one small matrix, or the elements of a small matrix are long sums (a weight
-// gradient), parts are written side by side into a workspace, and a kernel adds them in order.
+// gradient), parts are written side by side into a workspace, and a kernel adds them in order. How
+// many there are depends on the sizes and, for a product that is smaller than the prepared one, on
+// the scratch memory of that one; so do the bits.
 //
 // T is float or double. May be copied. One thread at a time.
 template <typename T>

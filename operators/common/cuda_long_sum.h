@@ -51,6 +51,8 @@ struct LongSumCut {
 
 // Returns how the sums of a product had better be cut, into at most `fitting` parts.
 //
+// It depends on nothing but its arguments, and the order of the sums depends on it.
+//
 // The part that is left is a product after the others, so there is one only if there is no number
 // of equal parts near the one that would be worth while.
 inline LongSumCut CutOfLongSum(int64_t m, int64_t n, int64_t k, int64_t fitting) {

@@ -1,7 +1,5 @@
 #include "operators/common/cuda_product.h"
 
-#include <algorithm>
-
 #include "framework/base/error.h"
 #include "operators/common/cuda_product_parts.h"
 

@@ -1,8 +1,10 @@
 // Matrix products on a device, on row-major matrices: by cuBLAS, which is loaded when the first
 // product is made, or by a kernel of our own where that library is missing.
 //
-// The same product has the same bits in each run: no algorithm adds up in an order that varies. All
-// sums are of T; tensor cores that round factors to TF32 are not used.
+// The same product has the same bits in each run: no algorithm adds up in an order that varies.
+// Which one cuBLAS chooses depends on the sizes and on the workspace that it may have, and for
+// matrices that aren't aligned it is another one; so do the bits. All sums are of T; tensor cores
+// that round factors to TF32 are not used.
 #pragma once
 
 #include <compare>

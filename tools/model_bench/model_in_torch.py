@@ -5,7 +5,7 @@
 
 Needs PyTorch. The network, the sizes and the optimizer are those of model_bench; initial values
 are PyTorch's, which doesn't change times. A step copies its batch to the device, goes forward and
-backward, updates the parameters, and ends when the device has finished, as in model_bench. All
+backward, updates the parameters, and ends when the loss is on the host, as in model_bench. All
 numbers are float32, without TF32. PyTorch runs eagerly and chooses its fastest convolutions.
 """
 
@@ -251,10 +251,11 @@ def make_step(torch, options):
         batch = [x.pin_memory() for x in batch]
 
     def step():
-        loss(*(x.to(options.device, non_blocking=True) for x in batch)).backward()
+        found = loss(*(x.to(options.device, non_blocking=True) for x in batch))
+        found.backward()
         update()
-        if is_cuda:
-            torch.cuda.synchronize()
+        # A copy that the device makes after the update, and that this waits for.
+        found.item()
 
     return step
 

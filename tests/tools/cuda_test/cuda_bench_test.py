@@ -179,6 +179,31 @@ class Models(Packed):
         self.assertEqual(status, 1)
         self.assertEqual(lines[-1].split(maxsplit=1), ["mlp", "failed: ended by SIGSEGV"])
 
+    def test_a_model_without_figures_does_not_end_the_others(self):
+        bench = MODEL_BENCH.replace("with open(FLAGS", """if FLAGS["model"] == "lenet":
+    open(FLAGS["json"], "w").write("{\\"step_ms\\": ")
+    sys.exit()
+with open(FLAGS""")
+        self.write("bench/model_bench", bench)
+        status, lines, _ = self.run_packed(
+            "models", "--model=lenet,mlp", "--json=figures.json",
+            models={"lenet": figures(), "mlp": figures()}, torch={"mlp": 5})
+        self.assertEqual(status, 1)
+        reason = "model_bench wrote no figures, but '{\"step_ms\":'"
+        self.assertEqual(lines[-2].split(maxsplit=1), ["lenet", "failed: " + reason])
+        self.assertEqual(lines[-1].split()[0], "mlp")
+        self.assertEqual(json.loads(self.read("figures.json"))[0]["error"], reason)
+
+    def test_pytorch_may_print_no_figures(self):
+        for printed, reason in (("print('a word')", "'a word'"), ("", "''"), ("print(7)", "'7'")):
+            with self.subTest(reason):
+                self.write("bench/model_in_torch.py", printed)
+                status, lines, _ = self.run_packed("models", "--model=mlp",
+                                                   models={"mlp": figures()})
+                self.assertEqual(status, 0)
+                self.assertEqual(lines[-1],
+                                 "  in PyTorch: model_in_torch.py wrote no figures, but " + reason)
+
     def test_says_why_pytorch_was_not_timed(self):
         for torch, reason in ((NO_TORCH, "ModuleNotFoundError: No module named 'torch'"),
                               (TORCH % False, "it finds no GPU")):
@@ -274,6 +299,21 @@ class Operators(Packed):
             status, lines, errors = self.run_packed("bench", **canned)
             self.assertEqual((status, errors), (1, ["error in a case"]))
             self.assertEqual(sum(line.startswith("adam/words") for line in lines), 2)
+
+    def test_a_line_that_is_no_figures_does_not_end_the_others(self):
+        self.write("bench/op_bench",
+                   OP_BENCH.replace("\nfor case", "\nprint('a word', flush=True)\nfor case"))
+        status, lines, errors = self.run_packed("bench", benchmark_only=self.RUN,
+                                                memory=self.MEMORY)
+        self.assertEqual(status, 1)
+        self.assertEqual(set(errors), {"op_bench wrote no figures, but 'a word'"})
+        self.assertEqual(sum(line.startswith("adam/words") for line in lines), 2)
+
+    def test_fails_where_there_are_no_figures(self):
+        self.write("bench/op_bench", "#!/bin/bash\necho a word\n")
+        status, _, errors = self.run_packed("bench")
+        self.assertEqual((status, errors),
+                         (1, ["failed: op_bench wrote no figures, but 'a word'"]))
 
     def test_fails_where_nothing_can_be_copied(self):
         self.write("bench/op_bench", "#!/bin/bash\necho 'error: no device' >&2\nexit 1\n")
