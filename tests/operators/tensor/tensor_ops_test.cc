@@ -171,7 +171,9 @@ TEST_F(TensorOps, FeedRefusesATensorOfAnotherSize) {
     Tensor holder({size}, DType::kFloat32);
     std::fill_n(holder.data<float>(), size, 1.0f);
     Tensor out({4}, DType::kFloat32);
+    const DeviceContext cpu;
     KernelContext run;
+    run.device_context = &cpu;
     run.inputs = {&holder};
     run.outputs = {&out};
     if (size == 4) {
