@@ -228,7 +228,7 @@ class Arguments {
     for (Tensor*& input : context_.inputs) {
       input = OnCpu(input);
       // The LoD as it is now: the host may change it before the device gets there.
-      if (input != nullptr && !input->lod().empty()) input->set_lod(LoD(input->lod()));
+      if (input != nullptr) input->ShareLoD(std::make_shared<LoD>(input->lod()));
     }
     for (Tensor*& output : context_.outputs) output = OnCpu(output);
     context_.device_context = &device_;

@@ -270,8 +270,8 @@ TEST_F(OnDevice, GraphsHaveTheBitsOfPlainRuns) {
 TEST_F(OnDevice, RaggedFeedsMakeNoGraphs) {
   const auto executor = MakeExecutor();
   CompiledProgram program = executor->Compile(*ParseProgramText(R"(program { block 0 {
-    var "x" float32 [-1, 1] lod_level=1
-    var "a" float32 [-1, 1]
+    var "x" float32 [-1, 1] lod=1
+    var "a" float32 [-1, 1] lod=1
     var "s" float32 [1]
     {Out: ["a"]} = tiny_copy(X: ["x"])
     {Out: ["a"]} = tiny_scale(X: ["a"]) {factor = 2.0}
