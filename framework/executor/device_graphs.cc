@@ -5,9 +5,13 @@
 #include "framework/base/error.h"
 
 namespace skiff {
+namespace {
 
-// To launch a graph takes the host about as long as to launch two or three kernels.
+// Launches that a graph must save. A guess: launching a graph costs the host something, too, which
+// hasn't been measured.
 constexpr int64_t kFewest = 4;
+
+}  // namespace
 
 DeviceGraphs::DeviceGraphs(DeviceLink* link, const std::vector<int64_t>& launches,
                            const std::vector<size_t>& cuts)

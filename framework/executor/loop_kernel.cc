@@ -879,7 +879,8 @@ std::unique_ptr<Kernel> PrepareLoop(const KernelSelection& selection, Instructio
       loop->body.instructions,
       [](const Instruction& inner) { return inner.batching != Batching::kNone; });
   SKIFF_ENFORCE(loop->body.place.is_cpu() || (rows == nullptr && !is_batched), kUnimplemented,
-                "a loop on ", loop->body.place, ", in which the host would count or gather rows");
+                "a loop on ", loop->body.place,
+                ", in which the host would count or gather rows: expected it on the CPU");
   KernelSelection of_body = selection;
   of_body.is_body = true;
   of_body.rows_vary = selection.rows_vary || rows != nullptr;

@@ -30,7 +30,10 @@ DeviceSum::DeviceSum(const OpRegistry& registry, const TensorMeta& x, Place plac
   PrepareContext context = ContextOf(registry, op_, x, place);
   kernel_ = registry.SelectKernel(context).prepare(context);
   SKIFF_ENFORCE(context.workspace_bytes().empty() && context.derived_forms().empty(),
-                kUnimplemented, "a kernel of ", kType, " that needs memory to add two tensors");
+                kUnimplemented, "the kernel of ", kType, " on ", place, " asks for ",
+                context.workspace_bytes().size(), " workspaces and ",
+                context.derived_forms().size(),
+                " derived forms to add two tensors: expected none of either");
 }
 
 void DeviceSum::Add(const DeviceContext& device, Tensor* x, Tensor* sum) {

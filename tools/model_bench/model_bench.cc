@@ -215,6 +215,8 @@ void CheckFlags() {
       FLAGS_length == 0 ? "" : StrCat(" --length=", FLAGS_length),
       FLAGS_pairs.empty() ? "" : StrCat(" --pairs=", FLAGS_pairs),
       ": expected it alone; a saved model is timed in inference");
+  SKIFF_ENFORCE(!FLAGS_graphs || !Place::FromName(FLAGS_place).is_cpu(), kInvalidArgument,
+                "--graphs with --place=", FLAGS_place, ": expected a device");
 }
 
 std::vector<PairLengths> PairsFromFlags() {
