@@ -295,22 +295,37 @@ void MultiplyAll(const LeftMatrix<T>& a, const ProductPart<T>& whole, int64_t pa
   });
 }
 
+// Writes columns [column, column + kWidth) of a row; zeros for those that aren't there.
+template <typename T>
+void PackPanelRow(const T* row, int64_t column, int64_t columns, T* to) {
+  constexpr int64_t kWidth = PackedProduct<T>::kPanelColumns;
+  if (column + kWidth <= columns) {
+    std::copy_n(row + column, kWidth, to);
+    return;
+  }
+  const int64_t count = std::max<int64_t>(0, columns - column);
+  std::fill(std::copy_n(row + std::min(column, columns), count, to), to + kWidth, T{0});
+}
+
 // Writes `panels` panels, the first of which starts at column `first`. Goes down row by row, since
-// rows are contiguous.
+// rows are contiguous, with a few panels at a time: the rows of panels are a power of two apart,
+// and a cache has only a few lines for such addresses. The rows of B are pages apart, so the
+// hardware doesn't expect them.
 template <typename T>
 void PackPanels(const MatrixRows<T>& rows, int64_t first, int64_t depth, int64_t columns,
                 int64_t panels, T* packed) {
   constexpr int64_t kWidth = PackedProduct<T>::kPanelColumns;
-  const int64_t full = std::clamp<int64_t>((columns - first) / kWidth, 0, panels);
-  for (int64_t p = 0; p < depth; ++p, packed += kWidth) {
-    T* to = packed;
-    const T* from = rows[p] + std::min(first, columns);
-    for (int64_t i = 0; i < full; ++i, from += kWidth, to += depth * kWidth)
-      std::copy_n(from, kWidth, to);
-    for (int64_t i = full; i < panels; ++i, from += kWidth, to += depth * kWidth) {
-      const int64_t count = std::clamp<int64_t>(columns - first - i * kWidth, 0, kWidth);
-      std::copy_n(from, count, to);
-      std::fill(to + count, to + kWidth, T{0});
+  constexpr int64_t kPanels = 4;
+  constexpr int64_t kRowsAhead = 8;
+  for (int64_t begin = 0; begin < panels; begin += kPanels) {
+    const int64_t end = std::min(panels, begin + kPanels);
+    for (int64_t p = 0; p < depth; ++p) {
+      const T* next = rows[std::min(p + kRowsAhead, depth - 1)];
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t column = first + i * kWidth;
+        __builtin_prefetch(next + std::min(column, columns));
+        PackPanelRow(rows[p], column, columns, packed + (i * depth + p) * kWidth);
+      }
     }
   }
 }
