@@ -10,6 +10,7 @@
 #include "framework/base/error.h"
 #include "framework/base/place.h"
 #include "framework/base/steady_seconds.h"
+#include "framework/tensor/pending_writes.h"
 #include "memory/device.h"
 
 namespace skiff {
@@ -19,11 +20,17 @@ class DeviceLink {
   // Throws what DeviceOf throws, and Error (kIo) if the device gives no stream.
   explicit DeviceLink(Place place)
       : place_(place), device_(DeviceOf(place)), stream_(device_.MakeStream()) {}
+  DeviceLink(const DeviceLink&) = delete;
+  DeviceLink& operator=(const DeviceLink&) = delete;
 
   Place place() const { return place_; }
   Device& device() const { return device_; }
   DeviceStream& stream() const { return *stream_; }
 
+  // Notes that a run has returned, but that the stream still has work of it.
+  void NoteUnfinishedRun() { unfinished_run_.is_there = true; }
+  // Whose Wait waits for the stream if there is an unfinished run.
+  PendingWrites* unfinished_run() { return &unfinished_run_; }
   // Notes that the stream holds copies from or to arenas on the CPU.
   void NoteUseOfHost() { uses_host_ = true; }
   // Must come before the host reads or writes such an arena: waits if the stream may still use it.
@@ -32,6 +39,7 @@ class DeviceLink {
   }
   // Waits for the stream. Throws Error (kIo) if something in it failed.
   void Wait() {
+    unfinished_run_.is_there = false;
     uses_host_ = false;
     const double start = SteadySeconds();
     stream_->Wait();
@@ -55,9 +63,19 @@ class DeviceLink {
   }
 
  private:
+  struct UnfinishedRun final : PendingWrites {
+    explicit UnfinishedRun(DeviceLink* stream_owner) : link(stream_owner) {}
+    void Wait() override {
+      if (is_there) link->Wait();
+    }
+    DeviceLink* link;
+    bool is_there = false;
+  };
+
   const Place place_;
   Device& device_;
   std::unique_ptr<DeviceStream> stream_;
+  UnfinishedRun unfinished_run_{this};
   bool uses_host_ = false;
   double waited_seconds_ = 0;
 };

@@ -519,8 +519,10 @@ bool BoundProgram::Feed(const FeedList& feeds) {
 void BoundProgram::Step() {
   CheckCurrent();
   const auto last = binding_->state->RunSegments(binding_->prepared, binding_->fetches,
-                                                 [](PreparedPlan& plan) { plan.Run(); });
-  if (last != binding_->prepared) binding_->fetched = last->TakeFetches();
+                                                 [](PreparedPlan& plan) { plan.Start(); });
+  if (last == binding_->prepared) return;
+  binding_->fetched = last->fetches();
+  last->TakeFetches();
 }
 
 std::vector<InstructionTime> BoundProgram::TimedStep() {

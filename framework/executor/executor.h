@@ -10,8 +10,12 @@
 //   BoundProgram bound = step.Bind({{"x", x}, {"y", y}}, {"loss"});
 //   for (…) { /* refill x and y in place */ bound.Step(); bound.fetch(0).Item<float>(); }
 //
-// On a device, feeds and fetches are on the CPU all the same, and the run is over when Run or Step
-// returns. Variables of the scope that are elsewhere move to the device when a program runs that
+// On a device, feeds and fetches are on the CPU all the same. Run is over when it returns. Step may
+// return while the device is still at work: it has copied the feeds, fetch waits, and so does every
+// access to the scope, so that the next step can be prepared and put into the device's queue
+// meanwhile. An Error about data comes from Step itself, as on the CPU. Only if the device fails at
+// work that it has been given (kIo) does the wait throw that, and the variables are lost then.
+// Variables of the scope that are elsewhere move to the device when a program runs that
 // declares them, but for those that the program keeps on the CPU (PlaceOfSlot). An op without a
 // kernel for the device runs on the CPU, with copies of its arguments to and fro; OpsOnHost
 // (framework/analysis/ops_on_host.h) tells which these are.
@@ -134,7 +138,8 @@ class BoundProgram {
   // its loops, over all iterations, which aren't in the time of the loop ("while > mul" is a mul in
   // a while), then the same of plans that follow. For tools: it allocates.
   std::vector<InstructionTime> TimedStep();
-  // The value of fetch i after the last Step, on the CPU.
+  // The value of fetch i after the last Step, on the CPU, until the next Step. Waits for the
+  // device; throws an Error (kIo) if that has failed.
   const Tensor& fetch(size_t i) const;
   PlanStatistics statistics() const;
   const Plan& plan() const;

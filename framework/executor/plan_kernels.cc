@@ -35,7 +35,7 @@ class KernelPreparation {
  private:
   PreparedKernel PrepareAny(Instruction* instruction) const {
     if (instruction->kind == InstructionKind::kCopy && !IsBetweenHosts(*instruction)) {
-      return {.kernel = MakeTransfer(selection_.link)};
+      return {.kernel = MakeTransfer(selection_.link, StagedBytes(instruction->inputs[0]))};
     }
     if (instruction->kind == InstructionKind::kCopy) {
       return {.kernel = MakeRowsKernel([](const KernelContext& context) {
@@ -58,6 +58,13 @@ class KernelPreparation {
     instruction->workspace_bytes = context.workspace_bytes();
     prepared.derived = RequestDerived(context.derived_forms(), instruction);
     return prepared;
+  }
+
+  // Those of a value that isn't the plan's own, but on the CPU: a feed, or a variable of the scope.
+  int64_t StagedBytes(ValueId value) const {
+    const PlanValue& storage = plan_[plan_.StorageOf(value)];
+    const bool is_ours = storage.storage == Storage::kArena || storage.storage == Storage::kMade;
+    return storage.place.is_cpu() && !is_ours ? StorageBytes(plan_[value]) : 0;
   }
 
   bool IsBetweenHosts(const Instruction& copy) const {

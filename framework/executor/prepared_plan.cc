@@ -78,7 +78,9 @@ PreparedPlan::PreparedPlan(Segment segment, const Inputs& inputs)
 }
 
 PreparedPlan::~PreparedPlan() {
-  if (link_ != nullptr) link_->WaitQuietly();
+  if (link_ == nullptr) return;
+  link_->WaitQuietly();
+  scope_.ForgetWork(link_->unfinished_run());
 }
 
 void PreparedPlan::Allocate() {
@@ -102,7 +104,7 @@ void PreparedPlan::AllocateAll() {
     if (makes_graphs_ && !shapes_.varies() && !HasRaggedFeed()) {
       constexpr int64_t kBytes = sizeof(state_.step);
       step_on_device_ = std::make_unique<Buffer>(link_->device().allocator(), kBytes);
-      staged_step_ = std::make_unique<Buffer>(link_->device().pinned_allocator(), kBytes);
+      staged_step_.emplace(link_.get(), kBytes);
       state_.device_step = static_cast<const uint64_t*>(step_on_device_->data());
     }
     BindSteps();
@@ -111,6 +113,7 @@ void PreparedPlan::AllocateAll() {
     generation_ = scope_.generation();
     rollback_.emplace(plan_, *values_, is_last_segment_, link_.get());
     if (link_ != nullptr) FindFaultWords();
+    if (link_ != nullptr) fetched_ = link_->device().MakeEvent();
     if (step_on_device_ != nullptr) FindGraphs();
     if (poisons_) poison_.emplace(plan_, *values_);
   } catch (...) {
@@ -248,6 +251,8 @@ void PreparedPlan::MakeFetches() {
     const DType dtype = value.has_data() ? value.dtype() : planned.meta.dtype;
     Tensor& fetch = fetches_[i];
     if (fetch.has_data() && fetch.shape() == shape) continue;
+    // The last run's copy to the memory that goes now may be under way.
+    if (link_ != nullptr && fetch.has_data()) link_->Wait();
     const int64_t bytes = StorageBytes(shape, dtype, planned.meta.layout);
     // A copy that the caller has made of a fetch with other rows keeps the values of its run.
     if (fetch.has_data() && fetch.buffer().use_count() == 1 &&
@@ -276,6 +281,11 @@ void PreparedPlan::FetchLoD(const Tensor& value, size_t index) {
   }
   *lod = value.lod();
   fetch.ShareLoD(lod);
+}
+
+const std::vector<Tensor>& PreparedPlan::fetches() {
+  if (fetched_ != nullptr) link_->Await(fetched_.get());
+  return fetches_;
 }
 
 std::vector<Tensor> PreparedPlan::TakeFetches() {
@@ -364,6 +374,7 @@ void PreparedPlan::StartRun() {
   SKIFF_ENFORCE(is_bound_, kFailedPrecondition,
                 "no feeds are bound: the last ones didn't fit, feed others first");
   if (scope_.has_replaced_values()) CheckReplacedValues();
+  scope_.SetWork(link_ == nullptr ? nullptr : link_->unfinished_run());
   FollowArena();
   MakeFetches();
   if (first_op_ == 0) ClearArrays();
@@ -372,9 +383,7 @@ void PreparedPlan::StartRun() {
   // Before the first kernel: these are the variables that may change before an op refuses its data.
   rollback_->Save();
   if (step_on_device_ != nullptr) {
-    std::memcpy(staged_step_->data(), &state_.step, sizeof(state_.step));
-    link_->stream().Copy(step_on_device_->data(), plan_.place, staged_step_->data(), Place::Cpu(),
-                         sizeof(state_.step));
+    staged_step_->Copy(step_on_device_->data(), &state_.step, sizeof(state_.step));
   }
   if (faults_) faults_->Reset();
   // A value that is read before it is written then shows, too, not only one that is read too late.
@@ -435,7 +444,7 @@ void PreparedPlan::CheckFaultsBefore(size_t step) {
 }
 
 template <typename RunSome>
-void PreparedPlan::RunSteps(const RunSome& run_some) {
+void PreparedPlan::RunSteps(End end, const RunSome& run_some) {
   StartRun();
   try {
     for (size_t i = 0; i < steps_.size();) {
@@ -443,7 +452,7 @@ void PreparedPlan::RunSteps(const RunSome& run_some) {
       i = run_some(i);
     }
     CheckFaultsBefore(steps_.size());
-    FinishRun();
+    FinishRun(end);
   } catch (...) {
     Undo();
     throw;
@@ -481,8 +490,12 @@ size_t PreparedPlan::RunGraph(size_t step) {
   return next;
 }
 
-void PreparedPlan::Run() {
-  RunSteps([this](size_t i) {
+void PreparedPlan::Run() { RunOnce(End::kWaits); }
+
+void PreparedPlan::Start() { RunOnce(is_last_segment_ ? End::kMayBeLater : End::kWaits); }
+
+void PreparedPlan::RunOnce(End end) {
+  RunSteps(end, [this](size_t i) {
     const size_t next = RunGraph(i);
     if (next > i) return next;
     RunLocated(i, [&] { RunStep(steps_[i]); });
@@ -495,7 +508,7 @@ std::vector<InstructionTime> PreparedPlan::TimedRun() {
   std::vector<InstructionTime> times;
   std::vector<InstructionTime> of_bodies;
   std::vector<DeviceTime> on_device;
-  RunSteps([&](size_t i) {
+  RunSteps(End::kWaits, [&](size_t i) {
     BoundKernel& kernel = *steps_[i].current;
     double seconds = 0;
     StartBodyTiming(kernel.kernel());
@@ -538,7 +551,7 @@ PreparedPlan::DeviceTime PreparedPlan::TimeOnDevice(size_t step) {
   return time;
 }
 
-// From a device in its stream: FinishRun waits for all of them.
+// From a device in its stream: FinishRun waits for all of them, or fetches does.
 void PreparedPlan::Fetch(const Tensor& value, Tensor* fetch) {
   if (value.place().is_cpu()) {
     if (link_ != nullptr) link_->AwaitHost();
@@ -548,7 +561,7 @@ void PreparedPlan::Fetch(const Tensor& value, Tensor* fetch) {
                        static_cast<size_t>(value.byte_count()));
 }
 
-void PreparedPlan::FinishRun() {
+void PreparedPlan::FinishRun(End end) {
   for (size_t i = 0; i < fetches_.size(); ++i) {
     Tensor& value = *values_->Of(plan_.fetches[i]);
     if (IsShared(plan_[plan_.fetches[i]])) {
@@ -560,8 +573,10 @@ void PreparedPlan::FinishRun() {
     FetchLoD(value, i);
   }
   if (link_ != nullptr) {
+    link_->stream().Record(fetched_.get());
     issue_seconds_ = SteadySeconds() - link_->waited_seconds() - start_seconds_;
-    link_->Wait();
+    if (end == End::kWaits) link_->Wait();
+    if (end == End::kMayBeLater) link_->NoteUnfinishedRun();
   }
   // Last, since nothing takes it back: once the persistables are visible and the step is counted,
   // the run has happened.

@@ -20,6 +20,7 @@
 #include "framework/executor/row_kernels.h"
 #include "framework/executor/run_shapes.h"
 #include "framework/executor/shared_arena.h"
+#include "framework/executor/staged_copy.h"
 #include "framework/op/registry.h"
 #include "framework/plan/plan.h"
 #include "framework/tensor/scope.h"
@@ -70,11 +71,16 @@ class PreparedPlan {
   // Runs the plan once, on a device to its end. If an op throws, the scope is as it was before the
   // run, and the Error names the op. The step counter advances after the last segment.
   void Run();
-  // Does the same and returns the time of every instruction.
+  // The same, but the device may be at work when it returns, if no other segment follows. The feeds
+  // have been read by then; fetches and Scope wait. What goes wrong in the device itself later
+  // leaves the scope as it happens to be.
+  void Start();
+  // Does the same as Run and returns the time of every instruction.
   std::vector<InstructionTime> TimedRun();
 
-  const std::vector<Tensor>& fetches() const { return fetches_; }
-  // Gives the fetches of the last run to the caller: the next run makes others.
+  // Waits for the fetches of the last run. Throws Error (kIo) if the device has failed.
+  const std::vector<Tensor>& fetches();
+  // Gives the fetches of the last run to the caller: the next run makes others. The run has ended.
   std::vector<Tensor> TakeFetches();
 
   bool is_last_segment() const { return is_last_segment_; }
@@ -133,10 +139,14 @@ class PreparedPlan {
   std::unique_ptr<BoundKernel> PrepareForRows(size_t index);
   void CheckReplacedValues() const;
 
+  // Whether the device may be at work when a run returns.
+  enum class End { kWaits, kMayBeLater };
+
+  void RunOnce(End end);
   // Calls run_some(i) until nothing is left; it runs the instruction i, or more, and returns the
   // next one. Undoes the run if it throws.
   template <typename RunSome>
-  void RunSteps(const RunSome& run_some);
+  void RunSteps(End end, const RunSome& run_some);
   void RunStep(const Step& step);
   DeviceTime TimeOnDevice(size_t step);
   // Does the work of a step, which may change meanwhile; gives its Error the place of the op.
@@ -160,7 +170,7 @@ class PreparedPlan {
   void ThrowFault(const DataFaults::Found& found) const;
   void Fetch(const Tensor& value, Tensor* fetch);
   void StartRun();
-  void FinishRun();
+  void FinishRun(End end);
   // Puts the scope back to what it was before the run.
   void Undo();
   // Empties the arrays of the program: before its first segment.
@@ -196,10 +206,11 @@ class PreparedPlan {
   size_t check_faults_before_ = 0;    // this step: it changes what nothing would put back
   std::optional<DeviceGraphs> graphs_;
   std::unique_ptr<Buffer> step_on_device_;  // state_.step, if there may be graphs
-  std::unique_ptr<Buffer> staged_step_;
+  std::optional<StagedCopy> staged_step_;
   double start_seconds_ = 0;  // of the last run, on a clock that stops while the host waits
   double issue_seconds_ = 0;  // PlanStatistics::issue_seconds
   std::optional<ArenaPoison> poison_;
+  std::unique_ptr<DeviceEvent> fetched_;  // of a plan on a device: after the fetches of a run
   std::vector<Tensor> fetches_;
   std::vector<std::shared_ptr<LoD>> fetched_lods_;  // of fetches_, where they are ragged
   RunState state_;

@@ -91,7 +91,11 @@ void Rollback::Save() {
 
 // On a device in its stream, after the work that is there.
 void Rollback::CopyInOrder(const Tensor& from, Tensor* to) const {
-  if (from.place().is_cpu()) return CopyTensor(from, to);
+  if (from.place().is_cpu()) {
+    // The run before may not have copied it from the device yet.
+    if (link_ != nullptr) link_->AwaitHost();
+    return CopyTensor(from, to);
+  }
   link_->stream().Copy(to->raw_data(), to->place(), from.raw_data(), from.place(),
                        static_cast<size_t>(from.byte_count()));
 }

@@ -1,13 +1,18 @@
 #include "framework/executor/transfer.h"
 
+#include <optional>
+
 #include "framework/base/error.h"
+#include "framework/executor/staged_copy.h"
 
 namespace skiff {
 namespace {
 
 class Transfer final : public Kernel {
  public:
-  explicit Transfer(DeviceLink* link) : link_(*link) {}
+  Transfer(DeviceLink* link, int64_t staged_bytes) : link_(*link) {
+    if (staged_bytes > 0) staged_.emplace(link, staged_bytes);
+  }
 
   void Run(const KernelContext& run) override {
     const Tensor& from = run.input(0);
@@ -18,18 +23,22 @@ class Transfer final : public Kernel {
     // A rank table has one that its kernel has set.
     to.ShareLoD(from.shared_lod());
     if (from.byte_count() == 0) return;
-    link_.stream().Copy(to.raw_data(), to.place(), from.raw_data(), from.place(),
-                        static_cast<size_t>(from.byte_count()));
+    const auto bytes = static_cast<size_t>(from.byte_count());
+    if (staged_) return staged_->Copy(to.raw_data(), from.raw_data(), bytes);
+    link_.stream().Copy(to.raw_data(), to.place(), from.raw_data(), from.place(), bytes);
     if (from.place().is_cpu() || to.place().is_cpu()) link_.NoteUseOfHost();
   }
   bool TakesFewerRows() const override { return true; }
 
  private:
   DeviceLink& link_;
+  std::optional<StagedCopy> staged_;
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> MakeTransfer(DeviceLink* link) { return std::make_unique<Transfer>(link); }
+std::unique_ptr<Kernel> MakeTransfer(DeviceLink* link, int64_t staged_bytes) {
+  return std::make_unique<Transfer>(link, staged_bytes);
+}
 
 }  // namespace skiff

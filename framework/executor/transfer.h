@@ -1,6 +1,7 @@
 // Copies of values between the CPU and a device, and within a device.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "framework/executor/device_link.h"
@@ -10,6 +11,9 @@ namespace skiff {
 
 // Returns the kernel of a copy of which at least one side is on the link's device. It only puts the
 // copy into the stream; DeviceLink::AwaitHost waits for it. The link must outlive it.
-std::unique_ptr<Kernel> MakeTransfer(DeviceLink* link);
+//
+// `staged_bytes`: 0, or the most bytes of an input that the host may change as soon as the run has
+// returned, a feed for example. These go through StagedCopy.
+std::unique_ptr<Kernel> MakeTransfer(DeviceLink* link, int64_t staged_bytes);
 
 }  // namespace skiff

@@ -1,5 +1,5 @@
-// Background work that may still be writing tensors in host memory after the call that started it
-// has returned.
+// Background work that may still be writing tensors in host memory, or using tensors of a device,
+// after the call that started it has returned.
 #pragma once
 
 namespace skiff {

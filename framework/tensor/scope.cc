@@ -4,9 +4,10 @@
 
 namespace skiff {
 
-Scope::Slot& Scope::Settled(Slot& slot) {
+Scope::Slot& Scope::Settled(Slot& slot) const {
   // Every access to a tensor goes through here, so no reader sees a value that a kernel is still
-  // writing in the background.
+  // writing in the background, and no tensor goes away that a device is still reading.
+  if (work_ != nullptr) work_->Wait();
   if (slot.pending != nullptr) slot.pending->Wait();
   return slot;
 }
@@ -87,6 +88,15 @@ void Scope::SetPending(std::string_view name, PendingWrites* pending) {
   const auto it = slots_.find(name);
   SKIFF_ENFORCE(it != slots_.end(), kNotFound, "the scope holds no variable \"", name, "\"");
   Settled(*it->second).pending = pending;
+}
+
+void Scope::SetWork(PendingWrites* work) {
+  if (work_ != nullptr && work_ != work) work_->Wait();
+  work_ = work;
+}
+
+void Scope::ForgetWork(const PendingWrites* work) {
+  if (work_ == work) work_ = nullptr;
 }
 
 std::vector<std::string> Scope::Names() const {

@@ -53,6 +53,12 @@ class Scope {
   // Makes every access to the variable wait for `pending` first, until Set gives it another tensor.
   // `pending` must outlive the scope. Throws Error if there is no such variable.
   void SetPending(std::string_view name, PendingWrites* pending);
+  // Makes every access to a variable wait for `work` first, which uses the scope's tensors while
+  // its caller goes on. Waits for other work that was set before. `work` must outlive the scope or
+  // be forgotten.
+  void SetWork(PendingWrites* work);
+  // Waits for nothing any more, if `work` is what was set last.
+  void ForgetWork(const PendingWrites* work);
 
   uint64_t generation() const { return generation_; }
   // Returns the number of variables, with reserved ones.
@@ -73,9 +79,10 @@ class Scope {
     bool is_reserved = false;
     PendingWrites* pending = nullptr;  // nullptr: no kernel writes it in the background
   };
-  static Slot& Settled(Slot& slot);
+  Slot& Settled(Slot& slot) const;
   std::map<std::string, std::unique_ptr<Slot>, std::less<>> slots_;
   uint64_t generation_ = 0;
+  PendingWrites* work_ = nullptr;
   const ReplacedValues* replaced_ = nullptr;
 };
 

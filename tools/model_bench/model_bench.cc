@@ -262,6 +262,8 @@ BoundProgram TimeSteps(const ModelWorkload& workload, CompiledProgram* compiled,
     next = (next + 1) % batches.size();
     if (batches.size() > 1 && !bound.Feed(batch)) bound = compiled->Bind(batch, {workload.fetch});
     bound.Step();
+    // As a training does that looks at its loss: the step is over then, on a device as well.
+    bound.fetch(0);
   };
   // Steps that aren't timed: the first ones touch their memory for the first time.
   for (size_t i = 0; i < std::max<size_t>(3, batches.size()); ++i) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -181,6 +182,76 @@ TEST_F(OnDevice, StepsReadTheFeedsAsTheyAreThen) {
     bound.Step();
     EXPECT_EQ(bound.fetch(0).Item<float>(), 19 + first);
   }
+}
+
+// Nothing in it lets the host wait: no data are checked, and all runs on the device.
+constexpr const char* kUnchecked = R"(program { block 0 {
+  var "x" float32 [3]
+  param "w" float32 [3] persistable
+  var "twice" float32 [3]
+  {Out: ["twice"]} = tiny_scale(X: ["x"]) {factor = 2.0}
+  {ParamOut: ["w"]} = tiny_sgd(Param: ["w"], Grad: ["twice"]) {op_role = 2}
+} })";
+
+class StepsInTheBackground : public OnDevice {
+ protected:
+  StepsInTheBackground() {
+    executor_->scope().Set("w", Row({1, 2, 3}));
+    bound_.emplace(executor_->Compile(*ParseProgramText(kUnchecked)).Bind({{"x", x_}}, {"twice"}));
+  }
+
+  void StepWith(float value) {
+    std::ranges::fill(x_.values<float>(), value);
+    bound_->Step();
+  }
+
+  const std::unique_ptr<Executor> executor_ = MakeExecutor();
+  Tensor x_ = Row({0, 0, 0});
+  std::optional<BoundProgram> bound_;
+};
+
+TEST_F(StepsInTheBackground, EachHasTheFeedsOfItsTime) {
+  StepWith(1);
+  const Tensor& fetch = bound_->fetch(0);
+  EXPECT_THAT(fetch.ToVector<float>(), ElementsAre(2, 2, 2));
+  // More steps than there are buffers for feeds.
+  for (const float value : {2.0f, 3.0f, 4.0f, 5.0f}) StepWith(value);
+  std::ranges::fill(x_.values<float>(), 100.0f);
+  // The device runs as late as it may: not all of these steps are over.
+  EXPECT_LT(fetch.data<float>()[0], 10);
+  EXPECT_THAT(bound_->fetch(0).ToVector<float>(), ElementsAre(10, 10, 10));
+  EXPECT_THAT(Held(*executor_, "w"), ElementsAre(1 - 30, 2 - 30, 3 - 30));
+}
+
+TEST_F(StepsInTheBackground, TheScopeWaits) {
+  StepWith(1);
+  EXPECT_THAT(Held(*executor_, "w"), ElementsAre(-1, 0, 1));
+  StepWith(1);
+  // Its memory is given back, and the device must not be at it any more.
+  executor_->scope().Set("w", Row({10, 10, 10}));
+  EXPECT_FALSE(bound_->is_current());
+  EXPECT_THAT(Held(*executor_, "w"), ElementsAre(10, 10, 10));
+}
+
+TEST_F(StepsInTheBackground, AnotherExecutorWaits) {
+  StepWith(1);
+  for (const Place place : {EmulatedPlace(), Place::Cpu()}) {
+    Executor other(place, &executor_->scope(), registries_.back().get());
+    const auto program = ParseProgramText(R"(program { block 0 {
+      param "w" float32 [3] persistable
+      var "sum" float32 [1]
+      {Out: ["sum"]} = tiny_sum(X: ["w"])
+    } })");
+    EXPECT_EQ(other.Run(*program, {}, {"sum"})[0].Item<float>(), 0);
+  }
+}
+
+TEST_F(StepsInTheBackground, AFetchThatTheCallerKeepsIsThatOfTheLastStep) {
+  StepWith(1);
+  Tensor kept = bound_->fetch(0);
+  StepWith(2);
+  bound_.reset();  // waits
+  EXPECT_THAT(kept.ToVector<float>(), ElementsAre(4, 4, 4));
 }
 
 TEST_F(OnDevice, AnOpWithoutAKernelRunsOnTheCpu) {

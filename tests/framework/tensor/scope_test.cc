@@ -111,12 +111,13 @@ TEST(Scope, ErasingAReservedSlotConcernsNobodyElse) {
   EXPECT_EQ(scope.generation(), generation + 2);
 }
 
+class CountedWaits final : public PendingWrites {
+ public:
+  void Wait() override { ++count; }
+  int count = 0;
+};
+
 TEST(Scope, WhoeverLooksUpASlotWaitsForItsPendingWrites) {
-  class CountedWaits final : public PendingWrites {
-   public:
-    void Wait() override { ++count; }
-    int count = 0;
-  };
   CountedWaits waits;
   Scope scope;
   scope.Set("w", Pair(1, 2));
@@ -142,6 +143,31 @@ TEST(Scope, WhoeverLooksUpASlotWaitsForItsPendingWrites) {
   scope.Erase("w");
   EXPECT_EQ(waits.count, before + 2);
   EXPECT_THROW(scope.SetPending("w", &waits), Error);
+}
+
+TEST(Scope, WhoeverLooksUpAnySlotWaitsForWork) {
+  CountedWaits work;
+  CountedWaits other;
+  Scope scope;
+  scope.Set("w", Pair(1, 2));
+  scope.SetWork(&work);
+  scope.SetWork(&work);
+  scope.Names();
+  EXPECT_EQ(work.count, 0);
+  scope.Get("w");
+  EXPECT_EQ(work.count, 1);
+  scope.Set("w", Pair(5, 6));
+  EXPECT_EQ(work.count, 2);
+  scope.SetWork(&other);
+  EXPECT_EQ(work.count, 3) << "the other work may need what this one writes";
+  scope.Erase("w");
+  EXPECT_EQ(other.count, 1);
+  scope.ForgetWork(&work);
+  scope.Set("w", Pair(1, 2));
+  EXPECT_EQ(other.count, 2);
+  scope.ForgetWork(&other);
+  scope.Get("w");
+  EXPECT_EQ(other.count, 2);
 }
 
 }  // namespace
