@@ -90,7 +90,7 @@ void AddSequenceAttentionCases(CaseList& cases) {
     // More columns than a block of threads takes at once, and more tokens than it has warps.
     add("wider", Case(score, {.name = "", .each = {9, 2}}, 300, 270));
     add("narrow", Case(score, unequal, 1, 1));
-    // The sums of their scores' weights span several blocks of rows.
+    // More sequences than the gradient of ScoreWeight adds up at a time.
     add("many", Case(score, {.name = "", .each = std::vector<int64_t>(150, 2)}, 2, 3));
     OpCase context_alone = Case(score, unequal, 2, 5);
     context_alone.loss_outputs = {"Context"};
