@@ -44,10 +44,9 @@ struct AttentionDecoderStates {
 // [tokens, …], are what its tokens are found by. The context is the mean of `encoded`, weighted by
 // the softmax of the scores (Bahdanau, Cho, Bengio 2015; Luong, Pham, Manning 2015).
 //
-// An op of Skiff's own. It does what a DynamicRnn of SequenceSoftmax, SequencePool and GruUnit or
-// LstmUnit does, with the same parameters, in less time. Throws an Error (kInvalidArgument) for
-// another cell, score or attends, for an initial_cell or forget_bias of gru, and if shapes don't
-// fit.
+// An op of Skiff's own. It does what a DynamicRnn of SequenceAttention and GruUnit or LstmUnit
+// does, with the same parameters, in less time. Throws an Error (kInvalidArgument) for another
+// cell, score or attends, for an initial_cell or forget_bias of gru, and if shapes don't fit.
 AttentionDecoderStates AttentionDecoder(const Variable& words, const Variable& encoded,
                                         const Variable& keys,
                                         const AttentionDecoderOptions& options,

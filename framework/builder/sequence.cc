@@ -101,6 +101,30 @@ Variable SequenceExpandAs(const Variable& x, const Variable& y, Site site) {
   return call.AppendFor(std::move(op));
 }
 
+AttendedSequences SequenceAttention(const Variable& query, const Variable& keys,
+                                    const Variable& encoded,
+                                    const SequenceAttentionOptions& options, Site site) {
+  const LayerCall call("sequence_attention", options.name, site);
+  call.Use({query, keys, encoded});
+  call.Enforce(options.score == "additive" || options.score == "dot", "score = \"", options.score,
+               "\", expected additive or dot");
+  Op op("sequence_attention");
+  op.SetInput("Query", {query.name()})
+      .SetInput("Encoded", {encoded.name()})
+      .SetInput("Keys", {keys.name()})
+      .SetAttr("score", options.score);
+  if (options.score == "additive") {
+    const Variable weight = call.CreateParameter(options.score_attr, "w", {WidthOf(call, keys), 1},
+                                                 keys.dtype(), initializer::Xavier());
+    op.SetInput("ScoreWeight", {weight.name()});
+  }
+  AttendedSequences attended;
+  attended.weights = call.NewOutput();
+  op.SetOutput("AttentionWeights", {attended.weights.name()});
+  attended.context = call.AppendFor(std::move(op), "Context");
+  return attended;
+}
+
 Variable SequenceConcat(const std::vector<Variable>& xs, Site site) {
   const LayerCall call("sequence_concat", "", site);
   call.Enforce(!xs.empty(), "found no variable, expected at least one");

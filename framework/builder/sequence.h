@@ -40,6 +40,29 @@ Variable SequenceExpand(const Variable& x, const Variable& y, int64_t ref_level 
 // Repeats row i of x, which need not be ragged, as often as sequence i of y has rows. The result
 // has the LoD of y.
 Variable SequenceExpandAs(const Variable& x, const Variable& y, Site site = Site::current());
+
+struct SequenceAttentionOptions {
+  std::string score = "additive";  // v · tanh(query + key); "dot": query · key
+  ParamAttr score_attr = {};       // v, [width of keys, 1]
+  std::string name = {};
+};
+struct AttendedSequences {
+  Variable context;  // [sequences, width of encoded]
+  Variable weights;  // [tokens, 1], with the LoD of encoded
+};
+// The mean of the rows of each sequence of `encoded`, [tokens, …], weighted by the softmax of their
+// scores (Bahdanau, Cho, Bengio 2015; Luong, Pham, Manning 2015): row i of `query`, which need not
+// be ragged, looks at sequence i, whose tokens are found by their rows of `keys`, [tokens, width of
+// query]. Zeros for a sequence without tokens.
+//
+// An op of Skiff's own. It does what SequenceExpandAs, Tanh, SequenceSoftmax and SequencePool do,
+// in less time, and keeps nothing of the size of `keys` for the gradient. Throws an Error
+// (kInvalidArgument) for another score, and if shapes don't fit.
+AttendedSequences SequenceAttention(const Variable& query, const Variable& keys,
+                                    const Variable& encoded,
+                                    const SequenceAttentionOptions& options = {},
+                                    Site site = Site::current());
+
 // Joins the sequences of the same number, one of each variable in their order. Throws an Error
 // (kInvalidArgument) if there is no variable.
 Variable SequenceConcat(const std::vector<Variable>& xs, Site site = Site::current());

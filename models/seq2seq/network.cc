@@ -147,20 +147,11 @@ Decoded Seq2SeqNetwork::Step(const Variable& word, const Variables& before,
 
 Seq2SeqNetwork::Attended Seq2SeqNetwork::Attend(const Variable& state,
                                                 const Encoded& encoded) const {
-  Variable scores;
-  if (is_luong()) {
-    scores = layers::ReduceSum(layers::SequenceExpandAs(state, encoded.keys) * encoded.keys,
-                               {.dims = {1}, .keep_dim = true});
-  } else {
-    const Variable query = Linear(state, options_.hidden, kQuery);
-    const Variable mixed =
-        layers::Tanh(layers::SequenceExpandAs(query, encoded.keys) + encoded.keys);
-    scores = Product(mixed, 1, kScore);
-  }
-  const Variable weights = layers::SequenceSoftmax(scores);
-  return {.context = layers::SequencePool(
-              layers::ElementwiseMul(encoded.states, weights, {.axis = 0}), "SUM"),
-          .weights = weights};
+  const Variable query = is_luong() ? state : Linear(state, options_.hidden, kQuery);
+  const layers::AttendedSequences attended = layers::SequenceAttention(
+      query, encoded.keys, encoded.states,
+      {.score = is_luong() ? "dot" : "additive", .score_attr = {.name = StrCat(kScore, ".w")}});
+  return {.context = attended.context, .weights = attended.weights};
 }
 
 Variables Seq2SeqNetwork::Cell(const Variable& x, const Variables& before) const {

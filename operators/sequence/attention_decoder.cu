@@ -83,11 +83,12 @@ class DecoderKernel : public Kernel {
       weight += targets[i].count() * sources[i].count();
     }
     return {.sentences = sentences_.Send(run),
-            .width = sizes_.width,
-            .key_width = sizes_.key_width,
-            .encoded = run.input(encoded_).template data<T>(),
-            .keys = run.input(keys_).template data<T>(),
-            .score_weight = InputData<T>(run, score_weight_)};
+            .all = {.tokens = run.input(encoded_).shape()[0],
+                    .width = sizes_.width,
+                    .key_width = sizes_.key_width,
+                    .encoded = run.input(encoded_).template data<T>(),
+                    .keys = run.input(keys_).template data<T>(),
+                    .score_weight = InputData<T>(run, score_weight_)}};
   }
 
   LstmCell<T> Lstm(const T* bias) const {

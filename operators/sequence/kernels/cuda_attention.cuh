@@ -1,6 +1,8 @@
-// Attention of a decoder on a device, for all sequences that have a row in a time step; attention.h
-// has the formulas. A block takes a sequence: its warps the tokens for what is a sum over columns,
-// its threads the columns for what is a sum over tokens.
+// Attention on a device; attention.h has the formulas. A block takes a sequence: its warps the
+// tokens for what is a sum over columns, its threads the columns for what is a sum over tokens.
+//
+// First what a block does for its sequence, then the attention of a decoder, for all sequences that
+// have a row in a time step.
 #pragma once
 
 #include <algorithm>
@@ -8,31 +10,10 @@
 #include <cstdint>
 
 #include "operators/common/cuda_combine.cuh"
+#include "operators/sequence/kernels/attention.h"
 #include "operators/sequence/kernels/cuda_steps.cuh"
 
 namespace skiff {
-
-// A sentence, in the order of the LoDs.
-struct DecodedSentence {
-  friend bool operator==(const DecodedSentence&, const DecodedSentence&) = default;
-
-  int64_t row = 0;  // its first one
-  int64_t rows = 0;
-  int64_t token = 0;  // its first one
-  int64_t tokens = 0;
-  int64_t weight = 0;  // its first number in AttentionWeights
-};
-
-// What all rows see.
-template <typename T>
-struct Attended {
-  const DecodedSentence* sentences;
-  int64_t width;      // E
-  int64_t key_width;  // A
-  const T* encoded;
-  const T* keys;
-  const T* score_weight;  // nullptr: scores are products
-};
 
 // The threads of a block: as many as columns, within limits.
 inline int AttentionThreads(int64_t width, int64_t key_width) {
@@ -54,6 +35,112 @@ __device__ void ForEachToken(int64_t tokens, int64_t columns, const Term& term, 
   }
 }
 
+// Returns `count` of the tokens, from `first` on.
+template <typename T>
+__device__ AttendedTokens<T> TokensOf(AttendedTokens<T> all, int64_t first, int64_t count) {
+  all.tokens = count;
+  all.encoded += first * all.width;
+  all.keys += first * all.key_width;
+  return all;
+}
+
+// Sets the weights and calls store(i, number) for each number of the context. All threads of the
+// block must see the query.
+template <typename T, class Store>
+__device__ void AttendByBlock(const AttendedTokens<T>& seen, const T* query, T* weights,
+                              const Store& store) {
+  ForEachToken<T>(
+      seen.tokens, seen.key_width,
+      [&](int64_t s, int64_t i) {
+        const T key = seen.keys[s * seen.key_width + i];
+        return seen.score_weight == nullptr ? query[i] * key
+                                            : seen.score_weight[i] * std::tanh(query[i] + key);
+      },
+      [&](int64_t s, T score) { weights[s] = score; });
+  __syncthreads();
+  T largest = -INFINITY;
+  for (int64_t s = threadIdx.x; s < seen.tokens; s += blockDim.x)
+    largest = largest < weights[s] ? weights[s] : largest;
+  largest = CombineBlock(
+      largest, [](T a, T b) { return a < b ? b : a; }, blockDim.x);
+  T sum = 0;
+  for (int64_t s = threadIdx.x; s < seen.tokens; s += blockDim.x) {
+    const T power = std::exp(weights[s] - largest);
+    weights[s] = power;
+    sum += power;
+  }
+  sum = CombineBlock(sum, JoinBySum{}, blockDim.x);
+  for (int64_t s = threadIdx.x; s < seen.tokens; s += blockDim.x) weights[s] /= sum;
+  __syncthreads();
+  for (int64_t i = threadIdx.x; i < seen.width; i += blockDim.x) {
+    T context = 0;
+    for (int64_t s = 0; s < seen.tokens; ++s)
+      context += weights[s] * seen.encoded[s * seen.width + i];
+    store(i, context);
+  }
+}
+
+// Sets the gradient of the scores, given those of the context and, unless nullptr, of the weights.
+// All threads of the block must see the former; they see the result.
+template <typename T>
+__device__ void ScoresBackwardByBlock(const AttendedTokens<T>& seen, const T* weights,
+                                      const T* context_grad, const T* weights_grad, T* scores) {
+  ForEachToken<T>(
+      seen.tokens, seen.width,
+      [&](int64_t s, int64_t i) { return context_grad[i] * seen.encoded[s * seen.width + i]; },
+      [&](int64_t s, T sum) { scores[s] = weights_grad == nullptr ? sum : sum + weights_grad[s]; });
+  __syncthreads();
+  T mean = 0;
+  for (int64_t s = threadIdx.x; s < seen.tokens; s += blockDim.x) mean += weights[s] * scores[s];
+  mean = CombineBlock(mean, JoinBySum{}, blockDim.x);
+  for (int64_t s = threadIdx.x; s < seen.tokens; s += blockDim.x)
+    scores[s] = weights[s] * (scores[s] - mean);
+  __syncthreads();
+}
+
+// Given the gradient of the scores, calls store_key(at, gradient) for each number of the keys, `at`
+// from the first key on, and for each column store(i, gradient of the query, gradient of v).
+template <typename T, class StoreKey, class Store>
+__device__ void QueryBackwardByBlock(const AttendedTokens<T>& seen, const T* query, const T* scores,
+                                     const StoreKey& store_key, const Store& store) {
+  for (int64_t i = threadIdx.x; i < seen.key_width; i += blockDim.x) {
+    T d_query = 0;
+    T d_score_weight = 0;
+    for (int64_t s = 0; s < seen.tokens; ++s) {
+      const int64_t at = s * seen.key_width + i;
+      const T key = seen.keys[at];
+      T d_key = scores[s] * query[i];
+      T through_query = scores[s] * key;
+      if (seen.score_weight != nullptr) {
+        const T mixed = std::tanh(query[i] + key);
+        d_score_weight += scores[s] * mixed;
+        d_key = through_query = scores[s] * seen.score_weight[i] * (1 - mixed * mixed);
+      }
+      d_query += through_query;
+      store_key(at, d_key);
+    }
+    store(i, d_query, d_score_weight);
+  }
+}
+
+// A sentence, in the order of the LoDs.
+struct DecodedSentence {
+  friend bool operator==(const DecodedSentence&, const DecodedSentence&) = default;
+
+  int64_t row = 0;  // its first one
+  int64_t rows = 0;
+  int64_t token = 0;  // its first one
+  int64_t tokens = 0;
+  int64_t weight = 0;  // its first number in AttentionWeights
+};
+
+// What all rows see.
+template <typename T>
+struct Attended {
+  const DecodedSentence* sentences;
+  AttendedTokens<T> all;  // of all sentences
+};
+
 template <typename T>
 struct AttendStep {
   Attended<T> seen;
@@ -69,54 +156,28 @@ struct AttendStep {
 
 template <typename T>
 __global__ void __launch_bounds__(kCudaThreads) AttendRows(CudaStep step, AttendStep<T> args) {
-  const Attended<T>& seen = args.seen;
+  const AttendedTokens<T>& all = args.seen.all;
   for (int64_t j = blockIdx.x; j < step.count; j += gridDim.x) {
-    const DecodedSentence sentence = seen.sentences[step.sequences.Index(j)];
-    T* query = args.queries + j * seen.key_width;
-    for (int64_t i = threadIdx.x; i < seen.key_width; i += blockDim.x) {
-      T sum = args.query_sums[j * seen.key_width + i];
+    const DecodedSentence sentence = args.seen.sentences[step.sequences.Index(j)];
+    T* query = args.queries + j * all.key_width;
+    for (int64_t i = threadIdx.x; i < all.key_width; i += blockDim.x) {
+      T sum = args.query_sums[j * all.key_width + i];
       if (args.query_bias != nullptr) sum += args.query_bias[i];
       query[i] = sum;
       if (args.batch_queries != nullptr)
-        args.batch_queries[(step.first + j) * seen.key_width + i] = sum;
+        args.batch_queries[(step.first + j) * all.key_width + i] = sum;
     }
     __syncthreads();
-    const T* keys = seen.keys + sentence.token * seen.key_width;
     T* weights =
         args.weights +
         (args.has_step_weights ? sentence.token : sentence.weight + step.time * sentence.tokens);
-    ForEachToken<T>(
-        sentence.tokens, seen.key_width,
-        [&](int64_t s, int64_t i) {
-          const T key = keys[s * seen.key_width + i];
-          return seen.score_weight == nullptr ? query[i] * key
-                                              : seen.score_weight[i] * std::tanh(query[i] + key);
-        },
-        [&](int64_t s, T score) { weights[s] = score; });
-    __syncthreads();
-    T largest = -INFINITY;
-    for (int64_t s = threadIdx.x; s < sentence.tokens; s += blockDim.x)
-      largest = largest < weights[s] ? weights[s] : largest;
-    largest = CombineBlock(
-        largest, [](T a, T b) { return a < b ? b : a; }, blockDim.x);
-    T sum = 0;
-    for (int64_t s = threadIdx.x; s < sentence.tokens; s += blockDim.x) {
-      const T power = std::exp(weights[s] - largest);
-      weights[s] = power;
-      sum += power;
-    }
-    sum = CombineBlock(sum, JoinBySum{}, blockDim.x);
-    for (int64_t s = threadIdx.x; s < sentence.tokens; s += blockDim.x) weights[s] /= sum;
-    __syncthreads();
-    const T* encoded = seen.encoded + sentence.token * seen.width;
     const int64_t row = step.sequences.Row(j, step.time);
-    for (int64_t i = threadIdx.x; i < seen.width; i += blockDim.x) {
-      T context = 0;
-      for (int64_t s = 0; s < sentence.tokens; ++s)
-        context += weights[s] * encoded[s * seen.width + i];
-      args.contexts[j * seen.width + i] = context;
-      if (args.row_contexts != nullptr) args.row_contexts[row * seen.width + i] = context;
-    }
+    AttendByBlock(TokensOf(all, sentence.token, sentence.tokens), query, weights,
+                  [&](int64_t i, T context) {
+                    args.contexts[j * all.width + i] = context;
+                    if (args.row_contexts != nullptr)
+                      args.row_contexts[row * all.width + i] = context;
+                  });
   }
 }
 
@@ -155,14 +216,14 @@ __device__ void CopyRow(const T* from, int64_t count, T* to) {
 template <typename T>
 __global__ void __launch_bounds__(kCudaThreads)
     AttendBackwardRows(CudaStep step, AttendBackwardStep<T> args) {
-  const Attended<T>& seen = args.seen;
-  const int64_t width = seen.width;
-  const int64_t key_width = seen.key_width;
+  const AttendedTokens<T>& all = args.seen.all;
+  const int64_t width = all.width;
+  const int64_t key_width = all.key_width;
   for (int64_t j = blockIdx.x; j < step.count; j += gridDim.x) {
     const int64_t row = step.sequences.Row(j, step.time);
     const int64_t batch_row = step.first + j;
     const bool has_next = j < step.later;
-    const DecodedSentence sentence = seen.sentences[step.sequences.Index(j)];
+    const DecodedSentence sentence = args.seen.sentences[step.sequences.Index(j)];
     T* context = args.contexts + j * width;
     for (int64_t i = threadIdx.x; i < width; i += blockDim.x) {
       T sum = args.has_contexts ? context[i] : T{0};
@@ -181,52 +242,26 @@ __global__ void __launch_bounds__(kCudaThreads)
       for (int64_t i = threadIdx.x; i < args.hidden_width; i += blockDim.x) next[i] = 0;
     }
     __syncthreads();
-    // The gradient of the scores.
-    const T* encoded = seen.encoded + sentence.token * width;
+    const AttendedTokens<T> seen = TokensOf(all, sentence.token, sentence.tokens);
     const int64_t first_weight = sentence.weight + step.time * sentence.tokens;
-    const T* weights = args.weights + first_weight;
     T* scores = args.scores + sentence.token;
-    ForEachToken<T>(
-        sentence.tokens, width,
-        [&](int64_t s, int64_t i) { return context[i] * encoded[s * width + i]; },
-        [&](int64_t s, T sum) {
-          scores[s] =
-              args.weights_grad == nullptr ? sum : sum + args.weights_grad[first_weight + s];
-        });
-    __syncthreads();
-    T mean = 0;
-    for (int64_t s = threadIdx.x; s < sentence.tokens; s += blockDim.x)
-      mean += weights[s] * scores[s];
-    mean = CombineBlock(mean, JoinBySum{}, blockDim.x);
-    for (int64_t s = threadIdx.x; s < sentence.tokens; s += blockDim.x)
-      scores[s] = weights[s] * (scores[s] - mean);
-    __syncthreads();
-    // That of query, keys and score weights.
-    const T* query = args.batch_queries + batch_row * key_width;
-    const T* keys = seen.keys + sentence.token * key_width;
+    ScoresBackwardByBlock(seen, args.weights + first_weight, context,
+                          args.weights_grad == nullptr ? nullptr : args.weights_grad + first_weight,
+                          scores);
     T* keys_grad =
         args.keys_grad == nullptr ? nullptr : args.keys_grad + sentence.token * key_width;
-    for (int64_t i = threadIdx.x; i < key_width; i += blockDim.x) {
-      T d_query = 0;
-      T d_score_weight = 0;
-      for (int64_t s = 0; s < sentence.tokens; ++s) {
-        const T key = keys[s * key_width + i];
-        T d_key = scores[s] * query[i];
-        T through_query = scores[s] * key;
-        if (seen.score_weight != nullptr) {
-          const T mixed = std::tanh(query[i] + key);
-          d_score_weight += scores[s] * mixed;
-          d_key = through_query = scores[s] * seen.score_weight[i] * (1 - mixed * mixed);
-        }
-        d_query += through_query;
-        if (keys_grad != nullptr) keys_grad[s * key_width + i] += d_key;
-      }
-      args.batch_queries_grad[batch_row * key_width + i] = d_query;
-      if (args.adds_queries) next[i] += d_query;
-      if (args.score_weights == nullptr) continue;
-      T* sum = args.score_weights + j * key_width + i;
-      *sum = (has_next ? *sum : T{0}) + d_score_weight;
-    }
+    QueryBackwardByBlock(
+        seen, args.batch_queries + batch_row * key_width, scores,
+        [&](int64_t at, T d_key) {
+          if (keys_grad != nullptr) keys_grad[at] += d_key;
+        },
+        [&](int64_t i, T d_query, T d_score_weight) {
+          args.batch_queries_grad[batch_row * key_width + i] = d_query;
+          if (args.adds_queries) next[i] += d_query;
+          if (args.score_weights == nullptr) return;
+          T* sum = args.score_weights + j * key_width + i;
+          *sum = (has_next ? *sum : T{0}) + d_score_weight;
+        });
     __syncthreads();
   }
 }

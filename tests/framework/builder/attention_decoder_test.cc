@@ -104,11 +104,23 @@ std::vector<Variable> DecodeByOp(const Kind& kind, const Given& given) {
   return {states.hidden, states.context};
 }
 
-Variable Attend(const Kind& kind, const Variable& state, const Variable& encoded,
+// How a decoder is written.
+enum class Form {
+  kOp,
+  kLoop,             // of Fluid's ops alone
+  kLoopOfAttention,  // of layers::SequenceAttention
+};
+
+Variable Attend(const Kind& kind, Form form, const Variable& state, const Variable& encoded,
                 const Variable& keys) {
   Variable query = state;
   if (kind.has_query)
     query = layers::Fc(state, kSize, {.param_attr = kQuery, .bias_attr = kQueryBias});
+  if (form == Form::kLoopOfAttention) {
+    return layers::SequenceAttention(query, keys, encoded,
+                                     {.score = kind.score, .score_attr = kScore})
+        .context;
+  }
   query = layers::SequenceExpandAs(query, keys);
   const Variable scores = kind.score == "dot"
                               ? layers::ReduceSum(query * keys, {.dims = {1}, .keep_dim = true})
@@ -117,7 +129,7 @@ Variable Attend(const Kind& kind, const Variable& state, const Variable& encoded
   return layers::SequencePool(layers::ElementwiseMul(encoded, weights, {.axis = 0}), "SUM");
 }
 
-std::vector<Variable> DecodeByLayers(const Kind& kind, const Given& given) {
+std::vector<Variable> DecodeByLayers(const Kind& kind, Form form, const Given& given) {
   layers::DynamicRnn decoder;
   decoder.Body([&] {
     const Variable word = decoder.StepInput(given.words);
@@ -127,7 +139,7 @@ std::vector<Variable> DecodeByLayers(const Kind& kind, const Given& given) {
     const bool attends_before = kind.attends == "before";
     Variable context, input = word;
     if (attends_before) {
-      context = Attend(kind, before, encoded, keys);
+      context = Attend(kind, form, before, encoded, keys);
       input = layers::Concat({word, context}, 1);
     }
     Variable state;
@@ -143,7 +155,7 @@ std::vector<Variable> DecodeByLayers(const Kind& kind, const Given& given) {
                               {.param_attr = kHidden, .bias_attr = kBias});
     }
     decoder.UpdateMemory(before, state);
-    if (!attends_before) context = Attend(kind, state, encoded, keys);
+    if (!attends_before) context = Attend(kind, form, state, encoded, keys);
     decoder.StepOutput(state);
     decoder.StepOutput(context);
   });
@@ -158,13 +170,13 @@ struct Built {
   std::vector<std::string> parameters;
 };
 
-Built Build(const Kind& kind, DType dtype, bool by_op) {
+Built Build(const Kind& kind, DType dtype, Form form) {
   Built built;
   built.main->seed = built.startup->seed = 1;
   const ProgramGuard guard(built.main.get(), built.startup.get());
   const Given given = ReadFeeds(dtype);
   const std::vector<Variable> outputs =
-      by_op ? DecodeByOp(kind, given) : DecodeByLayers(kind, given);
+      form == Form::kOp ? DecodeByOp(kind, given) : DecodeByLayers(kind, form, given);
   // Squares, so that the outside hands different gradients to the rows.
   const Variable loss =
       layers::Mean(layers::Square(outputs[0])) + layers::Mean(layers::Square(outputs[1]));
@@ -193,10 +205,20 @@ FeedList Feeds(DType dtype, const Lengths& words, const Lengths& tokens) {
 
 class DecoderOfKind : public ::testing::TestWithParam<Kind> {
  protected:
-  // Compares outputs and gradients of both builds, on one set of parameters.
+  // Compares outputs and gradients of all forms, on one set of parameters.
   void ExpectSame(DType dtype, double tolerance, const Lengths& words, const Lengths& tokens) {
-    const Built op = Build(GetParam(), dtype, true);
-    const Built layers = Build(GetParam(), dtype, false);
+    for (const Form form : {Form::kOp, Form::kLoopOfAttention}) {
+      SCOPED_TRACE(form == Form::kOp ? "op" : "loop of attention");
+      ExpectLoop(form, dtype, tolerance, words, tokens);
+    }
+  }
+
+ private:
+  // Compares a form with the loop of Fluid's ops.
+  void ExpectLoop(Form form, DType dtype, double tolerance, const Lengths& words,
+                  const Lengths& tokens) {
+    const Built op = Build(GetParam(), dtype, form);
+    const Built layers = Build(GetParam(), dtype, Form::kLoop);
     Executor executor;
     executor.Run(*op.startup);
     const FeedList feeds = Feeds(dtype, words, tokens);

@@ -99,6 +99,44 @@ TEST_F(SequenceLayers, ExpandAsGivesTheLoDOfTheOther) {
   EXPECT_EQ(found.lod(), (LoD{{0, 2, 3}}));
 }
 
+TEST_F(SequenceLayers, AttentionWeighsTheRowsOfEachSequence) {
+  const Variable query = Feed<float>({1, 2}, {});
+  const Variable keys = Feed<float>({0, std::log(3.0f), 5}, {2, 1});
+  const Variable encoded = Feed<float>({4, 8, 1, 2, 6, 7}, {2, 1}, 2);
+  const layers::AttendedSequences attended =
+      layers::SequenceAttention(query, keys, encoded, {.score = "dot"});
+  EXPECT_THAT(Run(attended.context).ToVector<float>(),
+              ElementsAre(testing::FloatEq(1.75f), testing::FloatEq(3.5f), 6, 7));
+  EXPECT_EQ(LevelsOf(attended.context), 0);
+  const Tensor weights = Run(attended.weights);
+  EXPECT_THAT(weights.ToVector<float>(),
+              ElementsAre(testing::FloatEq(0.25f), testing::FloatEq(0.75f), 1));
+  EXPECT_EQ(weights.shape(), Shape({3, 1}));
+  EXPECT_EQ(weights.lod(), (LoD{{0, 2, 3}}));
+}
+
+TEST_F(SequenceLayers, AttentionHasAParameterForAdditiveScores) {
+  const Variable query = layers::Data("query", {-1, 3});
+  const Variable keys = layers::Data("keys", {-1, 3}, DType::kFloat32, {.lod_level = 1});
+  const Variable encoded = layers::Data("encoded", {-1, 4}, DType::kFloat32, {.lod_level = 1});
+  const auto refused = [&](const layers::SequenceAttentionOptions& options) {
+    return InvalidArgumentText([&] { layers::SequenceAttention(query, keys, encoded, options); });
+  };
+  EXPECT_THAT(refused({.score = "general"}),
+              HasSubstr("score = \"general\", expected additive or dot"));
+  layers::SequenceAttention(query, keys, encoded, {.score = "dot"});
+  for (const auto& var : main_.root()->vars()) EXPECT_FALSE(var->is_parameter) << var->name;
+  const layers::AttendedSequences attended =
+      layers::SequenceAttention(query, keys, encoded, {.score_attr = {.name = "v"}});
+  EXPECT_THAT(main_.root()->FindVar("v")->dims, ElementsAre(3, 1));
+  EXPECT_THAT(attended.context.dims(), ElementsAre(-1, 4));
+  EXPECT_THAT(
+      InvalidArgumentText([&] {
+        layers::SequenceAttention(layers::Data("wide", {-1, 5}), keys, encoded, {.score = "dot"});
+      }),
+      HasSubstr("Query is float32 [-1, 5], expected float32 [-1, 3]"));
+}
+
 TEST_F(SequenceLayers, ConcatJoinsSequences) {
   const Variable x = Feed<float>({1, 2, 3}, {2, 1});
   const Tensor found = Run(layers::SequenceConcat({x, Feed<float>({4, 5}, {1, 1})}));

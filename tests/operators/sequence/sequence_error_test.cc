@@ -204,6 +204,31 @@ TEST_F(SequenceErrors, AttentionDecoderWantsWhatItsAttributesNeed) {
        decoder("Weight", {Vector({1}, DType::kFloat32)}, {}, "Weight is [1], expected a matrix")});
 }
 
+TEST_F(SequenceErrors, AttentionWantsAQueryForEachSequence) {
+  const Arrays all = {{"Query", {Rows(2)}},
+                      {"Encoded", {Sequences({1, 3}, 4)}},
+                      {"Keys", {Rows(4)}},
+                      {"ScoreWeight", {Rows(2, 1)}}};
+  const auto attention = [&](const std::string& slot, std::vector<Array> arrays, AttributeMap attrs,
+                             const std::string& message) {
+    Arrays inputs = all;
+    inputs.erase(slot);
+    if (!arrays.empty()) inputs[slot] = std::move(arrays);
+    return Refused{"sequence_attention", std::move(inputs), std::move(attrs), message};
+  };
+  ExpectRefused(
+      {attention("Query", {Rows(3)}, {}, "the rows of Query and the sequences of Encoded"),
+       attention("Query", {Rows(2, 3)}, {}, "Query is float32 [2, 3], expected float32 [2, 2]"),
+       attention("Keys", {Rows(3)}, {}, "Keys is float32 [3, 2], expected float32 [4, 2]"),
+       attention("Encoded", {Rows(4, 4)}, {}, "input \"Encoded\" has 0 LoD levels"),
+       attention("Encoded", {Ragged(Rows(4), {2}, {1, 3})}, {}, "has 2 LoD levels"),
+       attention("ScoreWeight", {}, {},
+                 "ScoreWeight is absent and score is \"additive\", expected"),
+       attention("", {}, {{"score", "dot"}}, "ScoreWeight is there and score is \"dot\", expected"),
+       attention("ScoreWeight", {Rows(1)}, {}, "ScoreWeight is float32 [1, 2], expected"),
+       attention("", {}, {{"score", "general"}}, "score = \"general\", expected")});
+}
+
 TEST_F(SequenceErrors, EraseWantsAColumnOfIds) {
   const Array wide = Ragged(Integers({3, 2}, 1, 0, 9), {1, 2});
   const AttributeMap tokens = {{"tokens", std::vector<int32_t>{1}}};

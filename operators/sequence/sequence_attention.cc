@@ -1,0 +1,308 @@
+// sequence_attention: attention of a query over the rows of each sequence (kernels/attention.h).
+//
+//   score_s          = v · tanh(Query_i + Keys_s), additive, or Query_i · Keys_s, dot
+//   AttentionWeights = the softmax of the scores over the rows s of sequence i
+//   Context_i        = Σ AttentionWeights_s Encoded_s; zeros if the sequence has no rows
+//
+// v is ScoreWeight. Additive scores are those of Bahdanau, Cho, Bengio 2015 (A.1.2), dot those of
+// Luong, Pham, Manning 2015. Source: none, Fluid makes it of sequence_expand_as, sequence_softmax,
+// sequence_pool and others, whose results have a number for each column of each key.
+//
+// Gradient: tanh(query + key) is computed again, so that nothing of that size is kept.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "framework/base/element_count.h"
+#include "framework/base/error.h"
+#include "framework/base/parallel.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/argument_data.h"
+#include "operators/common/input_checks.h"
+#include "operators/sequence/kernels/attention.h"
+#include "operators/sequence/kernels/recurrent_weight.h"
+#include "operators/sequence/kernels/row_sums.h"
+#include "operators/sequence/kernels/sequence_rows.h"
+
+namespace skiff {
+namespace {
+
+// Returns [sequences, E].
+Shape ContextShape(const OpContext& context) {
+  const Shape& query = context.Input("Query").shape;
+  RowWidth(context, "Query");
+  const int64_t sequences =
+      MergeDims(query[0], OneLevelSequenceCount(context, "Encoded"),
+                context.op().type + ": the rows of Query and the sequences of Encoded");
+  return {sequences, RowWidth(context, "Encoded")};
+}
+
+// Checks the arguments that the op and its gradient have in common.
+void CheckArguments(const OpContext& context) {
+  const std::string& op = context.op().type;
+  const DType dtype = context.Input("Query").dtype;
+  const Shape out = ContextShape(context);
+  const int64_t tokens = context.Input("Encoded").shape[0];
+  const int64_t key_width = RowWidth(context, "Keys");
+  CheckInputLike(context, "Query", {out[0], key_width}, dtype);
+  CheckInputLike(context, "Encoded", {tokens, out[1]}, dtype);
+  CheckInputLike(context, "Keys", {tokens, key_width}, dtype);
+  const auto score = context.Attr<std::string>("score");
+  const bool has_weight = context.HasInput("ScoreWeight");
+  SKIFF_ENFORCE(has_weight == (score == "additive"), kInvalidArgument, op, ": ScoreWeight is ",
+                has_weight ? "there" : "absent", " and score is \"", score,
+                "\", expected it with \"additive\" and nothing else");
+  if (has_weight) CheckInputLike(context, "ScoreWeight", {key_width, 1}, dtype);
+}
+
+Shape WeightsShape(const OpContext& context) { return {context.Input("Encoded").shape[0], 1}; }
+
+void Infer(OpContext& context) {
+  CheckArguments(context);
+  const DType dtype = context.Input("Query").dtype;
+  context.SetOutput("Context", ContextShape(context), dtype);
+  context.SetOutput("AttentionWeights", WeightsShape(context), dtype);
+  context.ShareLoD("AttentionWeights", "Encoded");
+}
+
+void InferGrad(OpContext& context) {
+  CheckArguments(context);
+  const DType dtype = context.Input("Query").dtype;
+  CheckInputLike(context, "Context@GRAD", ContextShape(context), dtype);
+  for (const char* slot : {"AttentionWeights", "AttentionWeights@GRAD"}) {
+    if (context.HasInput(slot)) CheckInputLike(context, slot, WeightsShape(context), dtype);
+  }
+  for (const char* slot : {"Query", "Encoded", "Keys", "ScoreWeight"}) {
+    if (context.HasInput(slot)) context.SetOutputLike(GradName(slot), slot);
+  }
+}
+
+// What the kernels of the op and of its gradient have in common.
+template <typename T>
+class AttentionKernel : public Kernel {
+ public:
+  bool TakesFewerRows() const override { return true; }
+
+ protected:
+  explicit AttentionKernel(const PrepareContext& context)
+      : width_(RowWidth(context, "Encoded")),
+        key_width_(RowWidth(context, "Keys")),
+        query_(context.InputIndex("Query")),
+        encoded_(context.InputIndex("Encoded")),
+        keys_(context.InputIndex("Keys")),
+        score_weight_(context.InputIndex("ScoreWeight")) {}
+
+  SequenceRows Sequences(const KernelContext& run) const {
+    return SequenceRows(run.input(encoded_));
+  }
+  // Calls body(i, its rows) for each sequence, on several threads.
+  template <typename Body>
+  void ForEach(const KernelContext& run, const Body& body) const {
+    const SequenceRows sequences = Sequences(run);
+    const int64_t elements = run.input(encoded_).element_count() + run.input(keys_).element_count();
+    ParallelFor(sequences.size(), SequenceGrain(sequences.size(), elements),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t i = begin; i < end; ++i) body(i, sequences[i]);
+                });
+  }
+
+  const T* Query(const KernelContext& run, int64_t i) const {
+    return run.input(query_).template data<T>() + i * key_width_;
+  }
+  AttendedTokens<T> Seen(const KernelContext& run, const RowRange& rows) const {
+    return {.tokens = rows.count(),
+            .width = width_,
+            .key_width = key_width_,
+            .encoded = run.input(encoded_).template data<T>() + rows.begin * width_,
+            .keys = run.input(keys_).template data<T>() + rows.begin * key_width_,
+            .score_weight = InputData<T>(run, score_weight_)};
+  }
+
+  int64_t width_;
+  int64_t key_width_;
+
+ private:
+  int query_;
+  int encoded_;
+  int keys_;
+  int score_weight_;
+};
+
+template <typename T>
+class ForwardKernel final : public AttentionKernel<T> {
+ public:
+  explicit ForwardKernel(const PrepareContext& context)
+      : AttentionKernel<T>(context),
+        context_(context.OutputIndex("Context")),
+        weights_(context.OutputIndex("AttentionWeights")) {}
+
+  void Run(const KernelContext& run) override {
+    T* contexts = run.output(context_).template data<T>();
+    T* weights = run.output(weights_).template data<T>();
+    this->ForEach(run, [&](int64_t i, const RowRange& rows) {
+      Attend(this->Seen(run, rows), this->Query(run, i), weights + rows.begin,
+             contexts + i * this->width_);
+    });
+  }
+
+ private:
+  int context_;
+  int weights_;
+};
+
+template <typename T>
+class GradKernel final : public AttentionKernel<T> {
+ public:
+  explicit GradKernel(PrepareContext& context)
+      : AttentionKernel<T>(context),
+        weights_(context.InputIndex("AttentionWeights")),
+        context_grad_(context.InputIndex("Context@GRAD")),
+        weights_grad_(context.InputIndex("AttentionWeights@GRAD")),
+        query_grad_(context.OutputIndex("Query@GRAD")),
+        encoded_grad_(context.OutputIndex("Encoded@GRAD")),
+        keys_grad_(context.OutputIndex("Keys@GRAD")),
+        score_weight_grad_(context.OutputIndex("ScoreWeight@GRAD")),
+        scores_(RequestNumbers<T>(context, context.Input("Encoded").shape[0], 1)),
+        queries_(RequestRows(context, query_grad_ < 0)),
+        score_weights_(RequestRows(context, score_weight_grad_ >= 0)) {}
+
+  void Run(const KernelContext& run) override {
+    const bool wants_scores = query_grad_ >= 0 || keys_grad_ >= 0 || score_weight_grad_ >= 0;
+    this->ForEach(run, [&](int64_t i, const RowRange& rows) {
+      if (wants_scores) {
+        AttendBackward(this->Seen(run, rows), this->Query(run, i), Weights(run, rows),
+                       Gradient(run, i, rows));
+      }
+      if (encoded_grad_ >= 0) WriteEncodedGradient(run, i, rows);
+    });
+    if (score_weight_grad_ < 0) return;
+    SumRows(Data(run, score_weights_), this->Sequences(run).size(), key_width_, key_width_,
+            run.output(score_weight_grad_).template data<T>());
+  }
+
+ private:
+  // A workspace with a row like a query for each sequence, if it is wanted.
+  int RequestRows(PrepareContext& context, bool is_wanted) const {
+    return RequestNumbers<T>(context, is_wanted ? context.Input("Query").shape[0] : 0, key_width_);
+  }
+  static T* Data(const KernelContext& run, int workspace) {
+    return static_cast<T*>(run.workspace(workspace));
+  }
+  const T* Weights(const KernelContext& run, const RowRange& rows) const {
+    return run.input(weights_).template data<T>() + rows.begin;
+  }
+  const T* ContextGradient(const KernelContext& run, int64_t i) const {
+    return run.input(context_grad_).template data<T>() + i * width_;
+  }
+
+  // What AttendBackward reads and writes for sequence i, with zeros where it adds.
+  AttentionGradient<T> Gradient(const KernelContext& run, int64_t i, const RowRange& rows) const {
+    const T* weights = InputData<T>(run, weights_grad_);
+    T* queries = query_grad_ < 0 ? Data(run, queries_) : OutputData<T>(run, query_grad_);
+    T* keys = OutputData<T>(run, keys_grad_);
+    if (keys != nullptr) {
+      keys += rows.begin * key_width_;
+      std::fill_n(keys, rows.count() * key_width_, T{0});
+    }
+    T* score_weight = nullptr;
+    if (score_weight_grad_ >= 0) {
+      score_weight = Data(run, score_weights_) + i * key_width_;
+      std::fill_n(score_weight, key_width_, T{0});
+    }
+    return {.context = ContextGradient(run, i),
+            .weights = weights == nullptr ? nullptr : weights + rows.begin,
+            .scores = Data(run, scores_) + rows.begin,
+            .query = queries + i * key_width_,
+            .keys = keys,
+            .score_weight = score_weight};
+  }
+
+  void WriteEncodedGradient(const KernelContext& run, int64_t i, const RowRange& rows) const {
+    const T* weights = Weights(run, rows);
+    const T* context = ContextGradient(run, i);
+    T* to = run.output(encoded_grad_).template data<T>() + rows.begin * width_;
+    for (int64_t s = 0; s < rows.count(); ++s, to += width_) {
+      for (int64_t k = 0; k < width_; ++k) to[k] = weights[s] * context[k];
+    }
+  }
+
+  using AttentionKernel<T>::width_;
+  using AttentionKernel<T>::key_width_;
+  int weights_;
+  int context_grad_;
+  int weights_grad_;
+  int query_grad_;
+  int encoded_grad_;
+  int keys_grad_;
+  int score_weight_grad_;
+  // Workspaces.
+  int scores_;
+  int queries_;        // the gradient of Query, if nobody wants it
+  int score_weights_;  // the gradient of ScoreWeight by sequence
+};
+
+std::vector<AttrDef> Attributes() {
+  return {ChoiceAttr("score", "additive", {"additive", "dot"},
+                     "v · tanh(query + key), or query · key.")};
+}
+
+void AddGrad(OpRegistry& registry) {
+  OpDef def;
+  def.type = "sequence_attention_grad";
+  def.doc = "The gradients of the attention.";
+  def.inputs = {{.name = "Query", .doc = "Of sequence_attention."},
+                {.name = "Encoded", .doc = "Of sequence_attention."},
+                {.name = "Keys", .doc = "Of sequence_attention."},
+                {.name = "ScoreWeight", .doc = "Of sequence_attention.", .dispensable = true},
+                {.name = "AttentionWeights", .doc = "Of sequence_attention."},
+                {.name = "Context@GRAD", .doc = "The gradient of Context."},
+                {.name = "AttentionWeights@GRAD",
+                 .doc = "The gradient of AttentionWeights.",
+                 .dispensable = true}};
+  for (const char* slot : {"Query", "Encoded", "Keys", "ScoreWeight"}) {
+    def.outputs.push_back(
+        {.name = GradName(slot), .doc = StrCat("Like ", slot, "."), .dispensable = true});
+  }
+  def.attrs = Attributes();
+  def.infer = InferGrad;
+  def.no_gradient_reason = "second derivatives are not provided";
+  def.kernel_dtype_slot = "Context@GRAD";
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float, double>(
+      "sequence_attention_grad",
+      []<typename T>(PrepareContext& context) { return std::make_unique<GradKernel<T>>(context); });
+}
+
+}  // namespace
+
+void RegisterSequenceAttention(OpRegistry& registry) {
+  OpDef def;
+  def.type = "sequence_attention";
+  def.doc =
+      "Attention of a query over the rows of each sequence: their mean, weighted by the softmax of "
+      "their scores.";
+  def.inputs = {
+      {.name = "Query", .doc = "[sequences, A]: what each sequence is looked at for."},
+      {.name = "Encoded",
+       .doc = "Ragged, one level, [tokens, E]: what is looked at. As many sequences as Query has "
+              "rows."},
+      {.name = "Keys", .doc = "[tokens, A]: what each token is found by. Its LoD doesn't count."},
+      {.name = "ScoreWeight", .doc = "[A, 1]: v of additive scores.", .dispensable = true}};
+  def.outputs = {{.name = "Context", .doc = "[sequences, E]; zeros for a sequence without tokens."},
+                 {.name = "AttentionWeights", .doc = "[tokens, 1], ragged like Encoded."}};
+  def.attrs = Attributes();
+  def.infer = Infer;
+  def.grad = GradOp("sequence_attention_grad",
+                    {"Query", "Encoded", "Keys", "ScoreWeight", "AttentionWeights", "Context@GRAD",
+                     "AttentionWeights@GRAD"},
+                    {"Query@GRAD", "Encoded@GRAD", "Keys@GRAD", "ScoreWeight@GRAD"});
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float, double>("sequence_attention",
+                                        []<typename T>(PrepareContext& context) {
+                                          return std::make_unique<ForwardKernel<T>>(context);
+                                        });
+  AddGrad(registry);
+}
+
+}  // namespace skiff
