@@ -51,13 +51,9 @@ Variable DecodeByOp(const Seq2SeqWorkload& workload, const Variable& words, cons
 
 Variable Attend(const std::string& score, const Variable& state, const Variable& encoded,
                 const Variable& keys) {
-  const Variable query = layers::SequenceExpandAs(
-      layers::Fc(state, kWidth, {.param_attr = kQuery, .bias_attr = kQueryBias}), keys);
-  const Variable scores = score == "dot"
-                              ? layers::ReduceSum(query * keys, {.dims = {1}, .keep_dim = true})
-                              : Product(layers::Tanh(query + keys), 1, kScore.name);
-  const Variable weights = layers::SequenceSoftmax(scores);
-  return layers::SequencePool(layers::ElementwiseMul(encoded, weights, {.axis = 0}), "SUM");
+  const Variable query = layers::Fc(state, kWidth, {.param_attr = kQuery, .bias_attr = kQueryBias});
+  return layers::SequenceAttention(query, keys, encoded, {.score = score, .score_attr = kScore})
+      .context;
 }
 
 Variable DecodeByLayers(const Seq2SeqWorkload& workload, const Variable& words,
