@@ -182,7 +182,11 @@ std::vector<std::string> MemoryFaults(const Workload& workload,
                                       const std::vector<RunTrace>& without_reuse,
                                       const MemoryChoice& choice) {
   try {
-    return TraceDifferences(workload, without_reuse, RunWorkload(workload, choice.options), 0);
+    // The plans of other choices have nothing that these lack.
+    const bool reads_plans_back = choice.options.memory.recompute == Recompute::kLeastMemory;
+    return TraceDifferences(
+        workload, without_reuse,
+        RunWorkload(workload, choice.options, {.reads_plans_back = reads_plans_back}), 0);
   } catch (const std::exception& error) {
     return {StrCat("threw: ", error.what())};
   }

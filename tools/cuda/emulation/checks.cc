@@ -8,11 +8,15 @@
 #include "tools/cuda/emulation/block.h"
 #include "tools/cuda/emulation/failures.h"
 #include "tools/cuda/emulation/memory.h"
+#include "tools/cuda/emulation/options.h"
 
 namespace skiff::cuda_emulation {
 namespace {
 
-void Check(const void* address, size_t bytes, bool is_write) {
+// Not looked up in the options each time.
+const bool kChecksAccesses = TheOptions().checks_accesses;
+
+void CheckInBlock(const void* address, size_t bytes, bool is_write) {
   Block* block = Block::Running();
   // The host's part of the file; what it must not touch it can't.
   if (block == nullptr || block->IsThreadsOwn(address, bytes)) return;
@@ -31,6 +35,11 @@ void Check(const void* address, size_t bytes, bool is_write) {
   std::ostringstream text;
   text << (is_write ? "writes " : "reads ") << bytes << " bytes at " << address << ": " << fault;
   block->Fail(text.str());
+}
+
+// Apart, since most of the time goes into calls of this.
+inline void Check(const void* address, size_t bytes, bool is_write) {
+  if (kChecksAccesses) CheckInBlock(address, bytes, is_write);
 }
 
 }  // namespace

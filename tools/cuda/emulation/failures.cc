@@ -52,13 +52,15 @@ Options ReadOptions() {
       options.late_us = static_cast<int64_t>(value);
     } else if (name == "hides_memory") {
       options.hides_memory = value != 0;
+    } else if (name == "checks_accesses") {
+      options.checks_accesses = value != 0;
     } else if (name == "finds_races") {
       options.finds_races = value != 0;
     } else if (name == "memory_bytes") {
       options.memory_bytes = value;
     } else {
       Die("$SKIFF_CUDA_EMULATION: \"" + name +
-          "\": expected seed, late_us, hides_memory, finds_races or memory_bytes");
+          "\": expected seed, late_us, hides_memory, checks_accesses, finds_races or memory_bytes");
     }
   }
   return options;

@@ -14,6 +14,8 @@ struct Options {
   int64_t late_us = 1000;
   // Device memory can't be touched by the host while no work runs.
   bool hides_memory = true;
+  // Each access to memory is checked, which takes most of the time; races are found on the way.
+  bool checks_accesses = true;
   bool finds_races = true;
   // Bytes of the device's memory.
   uint64_t memory_bytes = uint64_t{8} << 30;
