@@ -42,10 +42,11 @@ if (($# == 0)); then
   suites+=(--then --config=check "${flags[@]}" "${foundations[@]}")
   if has_nvcc; then
     emulated=("${flags[@]}" --config=opt --config=cuda_emulated --build_tests_only //tests/...)
-    suites+=(--then "${emulated[@]}" --test_tag_filters=cuda,cuda_emulated,-needs_gpu)
+    suites+=(--then "${emulated[@]}" --test_tag_filters=cuda,cuda_emulated
+      "--test_filter=-LongModels/*")
     # Without the cases that take long: there are shorter ones of each kernel.
-    long='*list*:*threads*:*several*:*many*:*long*:*wide*:*tiles*:*blocks*:*unequal*'
-    suites+=(--then "${emulated[@]}" --test_tag_filters=cuda,-needs_gpu "--test_filter=-$long"
+    long='*Models/*:*list*:*threads*:*several*:*many*:*long*:*wide*:*tiles*:*blocks*:*unequal*'
+    suites+=(--then "${emulated[@]}" --test_tag_filters=cuda "--test_filter=-$long"
       --test_env=SKIFF_CUDA_EMULATION=seed=2)
   fi
 fi
