@@ -92,8 +92,10 @@ def _emulation_flags(mode, host_copts, nvcc_copts):
     flags = ["-std=c++20", "-fPIC", "-w"]
     # As written: two accesses made one would have another alignment.
     flags += ["-fno-tree-vectorize", "-fno-store-merging"]
-    # Most of the time goes into the checks.
-    flags += ["-O0", "-g"] if mode == "dbg" else ["-Og"]
+
+    # With less, functions of the standard library stay in the objects, where they are checked, and
+    # the linker may choose these for the emulation itself.
+    flags += ["-O0", "-g"] if mode == "dbg" else ["-O2"]
     if mode == "opt":
         flags.append("-DNDEBUG")
     flags += [o for o in host_copts if not o.startswith("-O")]

@@ -30,10 +30,18 @@ NamedTensors Snapshot(const Scope& scope, const NamedTensors& before) {
   return tensors;
 }
 
-double RootMeanSquare(const std::vector<double>& values) {
+// Of term(i) for all i below `count`, without those that aren't finite if `skips_infinite`.
+template <typename Term>
+double RootMeanSquare(size_t count, bool skips_infinite, const Term& term) {
   double sum = 0;
-  for (const double value : values) sum += value * value;
-  return values.empty() ? 0 : std::sqrt(sum / static_cast<double>(values.size()));
+  size_t added = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const double value = term(i);
+    if (skips_infinite && !std::isfinite(value)) continue;
+    sum += value * value;
+    ++added;
+  }
+  return added == 0 ? 0 : std::sqrt(sum / static_cast<double>(added));
 }
 
 // Returns |a - b|; 0 if both are NaN or the same infinity.
@@ -47,10 +55,8 @@ std::string BitDifference(const Tensor& found, const Tensor& expected) {
   return difference.empty() ? "the signs of zeros or the bits of not-a-number differ" : difference;
 }
 
-double SizeOf(const Tensor& tensor) {
-  std::vector<double> values = ToArray(tensor).values;
-  std::erase_if(values, [](double value) { return !std::isfinite(value); });
-  return RootMeanSquare(values);
+double SizeOf(const std::vector<double>& values) {
+  return RootMeanSquare(values.size(), true, [&](size_t i) { return values[i]; });
 }
 
 // `largest_of_kind` returns the size of the largest tensor of the same kind.
@@ -62,13 +68,14 @@ std::string Difference(const Tensor& found, const Tensor& expected, double toler
   if (SameBits(found, expected)) return {};
   const std::vector<double> a = ToArray(found).values;
   const std::vector<double> b = ToArray(expected).values;
-  std::vector<double> distances(a.size());
-  std::ranges::transform(a, b, distances.begin(), Distance);
-  const double distance = RootMeanSquare(distances);
-  double size = std::max(SizeOf(expected), kSmallestTensorSize);
+  const double distance =
+      RootMeanSquare(a.size(), false, [&](size_t i) { return Distance(a[i], b[i]); });
+  double size = std::max(SizeOf(b), kSmallestTensorSize);
   if (distance <= tolerance * size) return {};
   size = std::max(size, kSmallestGradientSize * largest_of_kind());
   if (distance <= tolerance * size) return {};
+  std::vector<double> distances(a.size());
+  std::ranges::transform(a, b, distances.begin(), Distance);
   // A NaN compares as neither less nor more, and is worst of all.
   const auto nan = std::ranges::find_if(distances, [](double x) { return std::isnan(x); });
   const auto worst =
@@ -96,7 +103,8 @@ class GradientKinds {
     const std::string kind = KindOf(name);
     double largest = 0;
     const auto measure = [&](const std::string& other, const Tensor& tensor) {
-      if (!kind.empty() && KindOf(other) == kind) largest = std::max(largest, SizeOf(tensor));
+      if (!kind.empty() && KindOf(other) == kind)
+        largest = std::max(largest, SizeOf(ToArray(tensor).values));
     };
     for (size_t i = 0; i < fetches_.size(); ++i) measure(fetches_[i], trace_.fetches[i]);
     for (const auto& [other, tensor] : trace_.after) measure(other, tensor);
