@@ -8,7 +8,7 @@ packages=(
   bazel-bootstrap g++ python3 git
   # libraries
   libprotozero-dev libgoogle-glog-dev libgflags-dev libdnnl-dev libhwy-dev
-  nlohmann-json3-dev libzip-dev zlib1g-dev libicu-dev
+  nlohmann-json3-dev libzip-dev zlib1g-dev libicu-dev libsentencepiece-dev
   # the Python package and its tests
   python3-dev python3-numpy python3-venv python3-mypy pybind11-dev libdlpack-dev
   # tests and benchmarks

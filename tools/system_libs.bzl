@@ -207,6 +207,13 @@ def system_libs():
         headers = ["unicode/uchar.h", "unicode/normalizer2.h"],
         libs = {"uc": ["libicuuc.so"]},
     )
+    # Its own protobuf clashes with libprotobuf: a program with both ends at its start.
+    system_library(
+        name = "sentencepiece",
+        apt = "libsentencepiece-dev",
+        headers = ["sentencepiece_processor.h", "sentencepiece_trainer.h"],
+        libs = {"sentencepiece": ["libsentencepiece_train.so", "libsentencepiece.so"]},
+    )
     python_headers(
         name = "python",
         apt = "python3-dev pybind11-dev libdlpack-dev",

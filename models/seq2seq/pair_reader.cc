@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "framework/base/error.h"
-#include "models/seq2seq/token_vocabulary.h"
+#include "models/seq2seq/token_ids.h"
 
 namespace skiff::models {
 
@@ -35,8 +35,8 @@ void PairReader::Read(const Samples& samples, int64_t, training::Batch* batch) c
     sources.push_back(pairs_->sources[static_cast<size_t>(sample)]);
     std::vector<int64_t> target = pairs_->targets[static_cast<size_t>(sample)];
     labels.insert(labels.end(), target.begin(), target.end());
-    labels.push_back(TokenVocabulary::kEnd);
-    target.insert(target.begin(), TokenVocabulary::kBegin);
+    labels.push_back(kEndToken);
+    target.insert(target.begin(), kBeginToken);
     given.push_back(std::move(target));
   }
   batch->feeds = {{kSource, RaggedIds(sources)},

@@ -8,14 +8,14 @@
 
 namespace skiff::models {
 
-// Ids without the marks of TokenVocabulary; no list may be empty.
+// Ids without the marks of token_ids.h; no list may be empty.
 struct TokenPairs {
   std::vector<std::vector<int64_t>> sources;
   std::vector<std::vector<int64_t>> targets;  // one for each
 };
 
-// Feeds, all int64: `source` [tokens], ragged; `given` [tokens], ragged: kBegin and the target;
-// `label` [tokens, 1]: the target and kEnd, in the rows of `given`. Batches are as in
+// Feeds, all int64: `source` [tokens], ragged; `given` [tokens], ragged: kBeginToken and the
+// target; `label` [tokens, 1]: the target and kEndToken, in the rows of `given`. Batches are as in
 // training::LengthBatches, by the tokens of source and target together.
 class PairReader final : public training::BatchListReader {
  public:

@@ -1,28 +1,35 @@
 #include "models/seq2seq/token_vocabulary.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "framework/base/error.h"
+#include "framework/io/file.h"
 #include "models/common/text/text_lines.h"
 #include "models/common/text/unicode.h"
 
 namespace skiff::models {
 namespace {
 
-const std::vector<std::string> kMarks = {"<s>", "</s>", "<unk>"};
+// In the order of TokenKind.
+constexpr std::array<std::string_view, 3> kKindNames = {"words", "characters", "bpe"};
+
+std::string VocabularyFile(std::string_view side) { return StrCat(side, "_vocabulary.txt"); }
+std::string PiecesFile(std::string_view side) { return StrCat(side, "_pieces.model"); }
+
+// The words of a text with a blank between, the form that pieces are cut from.
+std::string WordsOf(std::string_view text) { return Join(TokensOf(text, TokenKind::kWord), " "); }
 
 }  // namespace
 
-std::string_view NameOf(TokenKind kind) {
-  return kind == TokenKind::kWord ? "words" : "characters";
-}
+std::string_view NameOf(TokenKind kind) { return kKindNames.at(static_cast<size_t>(kind)); }
 
 TokenKind ParseTokenKind(std::string_view name) {
-  for (const TokenKind kind : {TokenKind::kWord, TokenKind::kCharacter}) {
-    if (name == NameOf(kind)) return kind;
-  }
-  Throw(ErrorCode::kInvalidArgument, "tokens \"", name, "\": expected words or characters");
+  const auto found = std::ranges::find(kKindNames, name);
+  SKIFF_ENFORCE(found != kKindNames.end(), kInvalidArgument, "tokens \"", name,
+                "\": expected one of ", Join(kKindNames, ", "));
+  return static_cast<TokenKind>(found - kKindNames.begin());
 }
 
 std::vector<std::string> TokensOf(std::string_view text, TokenKind kind) {
@@ -33,7 +40,7 @@ std::vector<std::string> TokensOf(std::string_view text, TokenKind kind) {
     word.clear();
   };
   for (const char32_t character : text::DecodeUtf8(text)) {
-    if (kind == TokenKind::kWord && text::IsWhiteSpace(character)) {
+    if (kind != TokenKind::kCharacter && text::IsWhiteSpace(character)) {
       end_word();
       continue;
     }
@@ -44,8 +51,9 @@ std::vector<std::string> TokensOf(std::string_view text, TokenKind kind) {
   return tokens;
 }
 
-TokenVocabulary::TokenVocabulary(TokenKind kind, std::vector<std::string> tokens)
-    : kind_(kind), tokens_(std::move(tokens)) {
+TokenVocabulary::TokenVocabulary(TokenKind kind, std::vector<std::string> tokens,
+                                 std::optional<WordPieces> pieces)
+    : kind_(kind), tokens_(std::move(tokens)), pieces_(std::move(pieces)) {
   for (size_t i = 0; i < tokens_.size(); ++i) ids_.emplace(tokens_[i], static_cast<int64_t>(i));
 }
 
@@ -54,19 +62,30 @@ TokenVocabulary TokenVocabulary::Of(std::span<const std::string> texts, TokenKin
   SKIFF_ENFORCE(size > std::ssize(kMarks) && least_count >= 1, kInvalidArgument, "a vocabulary of ",
                 size, " tokens that are there ", least_count, " times: expected at least ",
                 kMarks.size() + 1, " and 1");
+  if (kind == TokenKind::kPiece) {
+    SKIFF_ENFORCE(least_count == 1, kInvalidArgument, "pieces of words that are there ",
+                  least_count,
+                  " times: expected 1, since their counts decide which ones are learned");
+    std::vector<std::string> words;
+    for (const std::string& text : texts) {
+      std::ranges::move(TokensOf(text, kind), std::back_inserter(words));
+    }
+    WordPieces pieces = WordPieces::Learn(words, size);
+    return {kind, pieces.Pieces(), pieces};
+  }
   std::unordered_map<std::string, int64_t> counts;
   for (const std::string& text : texts) {
     for (const std::string& token : TokensOf(text, kind)) ++counts[token];
   }
   // A mark stands for itself alone.
-  for (const std::string& mark : kMarks) counts.erase(mark);
+  for (const std::string_view mark : kMarks) counts.erase(std::string(mark));
   std::vector<std::pair<std::string, int64_t>> sorted;
   std::ranges::copy_if(counts, std::back_inserter(sorted),
                        [&](const auto& token) { return token.second >= least_count; });
   std::ranges::sort(sorted, [](const auto& a, const auto& b) {
     return a.second != b.second ? a.second > b.second : a.first < b.first;
   });
-  std::vector<std::string> tokens = kMarks;
+  std::vector<std::string> tokens(kMarks.begin(), kMarks.end());
   for (const auto& [token, count] : sorted) {
     if (std::ssize(tokens) < size) tokens.push_back(token);
   }
@@ -91,6 +110,24 @@ TokenVocabulary TokenVocabulary::Parse(std::string_view text, const std::string&
   return vocabulary;
 }
 
+TokenVocabulary TokenVocabulary::Load(const std::string& directory, std::string_view side) {
+  const std::string path = JoinPath(directory, VocabularyFile(side));
+  TokenVocabulary vocabulary = Parse(ReadFile(path), path);
+  if (vocabulary.kind_ == TokenKind::kPiece) {
+    const std::string pieces_path = JoinPath(directory, PiecesFile(side));
+    vocabulary.pieces_ = WordPieces::Parse(ReadFile(pieces_path), pieces_path);
+    SKIFF_ENFORCE(vocabulary.pieces_->Pieces() == vocabulary.tokens_, kDataLoss, pieces_path,
+                  ": its pieces aren't the tokens of ", path);
+  }
+  return vocabulary;
+}
+
+std::map<std::string, std::string> TokenVocabulary::Files(std::string_view side) const {
+  std::map<std::string, std::string> files = {{VocabularyFile(side), Text()}};
+  if (pieces_) files.emplace(PiecesFile(side), pieces_->Model());
+  return files;
+}
+
 std::string TokenVocabulary::Text() const {
   std::string text = StrCat(NameOf(kind_), "\n");
   for (const std::string& token : tokens_) text += token + "\n";
@@ -98,25 +135,26 @@ std::string TokenVocabulary::Text() const {
 }
 
 std::vector<int64_t> TokenVocabulary::Encode(std::string_view text) const {
+  if (pieces_) return pieces_->Encode(WordsOf(text));
   std::vector<int64_t> ids;
   for (const std::string& token : TokensOf(text, kind_)) {
     const auto found = ids_.find(token);
-    const bool is_known = found != ids_.end() && found->second > kUnknown;
-    ids.push_back(is_known ? found->second : kUnknown);
+    const bool is_known = found != ids_.end() && found->second > kUnknownToken;
+    ids.push_back(is_known ? found->second : kUnknownToken);
   }
   return ids;
 }
 
 std::string TokenVocabulary::Decode(std::span<const int64_t> ids) const {
-  std::string text;
+  ids = ids.first(static_cast<size_t>(std::ranges::find(ids, kEndToken) - ids.begin()));
   for (const int64_t id : ids) {
     SKIFF_ENFORCE(id >= 0 && id < size(), kOutOfRange, "the id ", id,
                   ": expected one of a vocabulary of ", size());
-    if (id == kEnd) break;
-    if (!text.empty() && kind_ == TokenKind::kWord) text += " ";
-    text += token(id);
   }
-  return text;
+  if (pieces_) return WordsOf(pieces_->Decode(ids));
+  std::vector<std::string> tokens;
+  for (const int64_t id : ids) tokens.push_back(token(id));
+  return Join(tokens, kind_ == TokenKind::kWord ? " " : "");
 }
 
 }  // namespace skiff::models

@@ -16,9 +16,13 @@ DEFINE_string(data, "dates",
               "SOURCE,TARGET, with a sentence on each line. Files may be compressed with gzip.");
 DEFINE_string(validation, "", "Pairs to validate on, as --data; empty: a share of --data.");
 DEFINE_double(held_back, 0.1, "The share of --data to validate on, without --validation: its end.");
-DEFINE_string(tokens, "characters", "What a token is: characters or words.");
+DEFINE_string(
+    tokens, "characters",
+    "What a token is: characters, words, or bpe: pieces of words, which byte-pair encoding "
+    "learns from --data.");
 DEFINE_int64(vocabulary_size, 8000, "At most so many tokens on each side.");
-DEFINE_int64(least_count, 1, "A token of the vocabulary is there at least so often.");
+DEFINE_int64(least_count, 1,
+             "A token of the vocabulary is there at least so often; with --tokens=bpe only 1.");
 DEFINE_int64(longest, 100, "Pairs with more tokens on a side are left out.");
 DEFINE_int64(most_tokens, 4096, "Of both sides of a batch, which then has fewer pairs.");
 DEFINE_int64(embedding, 64, "Width of the vectors of tokens.");
@@ -79,9 +83,8 @@ skiff::models::TrainingTask MakeTask(const skiff::models::TaskOptions& task_opti
       .train = data->TrainReader(),
       .validation = data->ValidationReader(),
       .program = nullptr,
-      .model_files = {{skiff::models::kSourceVocabularyFile, data->source().Text()},
-                      {skiff::models::kTargetVocabularyFile, data->target().Text()},
-                      {skiff::models::kNetworkFile, skiff::models::NetworkText(network)}}};
+      .model_files = data->VocabularyFiles()};
+  task.model_files.emplace(skiff::models::kNetworkFile, skiff::models::NetworkText(network));
   skiff::training::OptimizationOptions optimization = task_options.optimization;
   optimization.total_steps = task_options.epochs * task.train->batches_in_epoch();
   task.program = std::make_unique<skiff::training::TrainingProgram>(

@@ -32,8 +32,8 @@ DEFINE_string(attention, "",
               "of the source it looked most) or a file to draw it in, which ends in .svg.");
 DEFINE_string(evaluate, "",
               "Pairs to translate instead, as --data of train; prints how many translations are "
-              "exactly as given, and their corpus BLEU, smoothed as by sacrebleu, of the tokens of "
-              "the model: words or characters.");
+              "exactly as given, and their corpus BLEU, smoothed as by sacrebleu, of words, or of "
+              "characters if these are the tokens of the model.");
 DEFINE_uint64(seed, 1000001, "Of the dates that --evaluate=dates generates.");
 
 namespace {
@@ -81,7 +81,11 @@ int Evaluate(Translator* translator) {
   const std::vector<skiff::models::TextPair> pairs =
       skiff::models::ReadPairs(FLAGS_evaluate, FLAGS_seed);
   size_t exact = 0;
-  const skiff::models::TokenKind kind = translator->target_kind();
+  // Words instead of pieces, so that models with other pieces compare.
+  const skiff::models::TokenKind kind =
+      translator->target_kind() == skiff::models::TokenKind::kPiece
+          ? skiff::models::TokenKind::kWord
+          : translator->target_kind();
   std::vector<std::vector<std::string>> translations, expected;
   for (size_t first = 0; first < pairs.size(); first += static_cast<size_t>(FLAGS_batch_size)) {
     const size_t end = std::min(pairs.size(), first + static_cast<size_t>(FLAGS_batch_size));

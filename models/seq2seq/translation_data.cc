@@ -67,6 +67,12 @@ TranslationData::TranslationData(const TranslationDataOptions& options)
                 options.longest, " tokens");
 }
 
+std::map<std::string, std::string> TranslationData::VocabularyFiles() const {
+  std::map<std::string, std::string> files = source_.Files(kSourceSide);
+  files.merge(target_.Files(kTargetSide));
+  return files;
+}
+
 std::string TranslationData::extent() const {
   return StrCat(train_.sources.size(), " to train, ", validation_.sources.size(), " to validate",
                 left_out_ == 0 ? "" : StrCat(" (", left_out_, " are too long)"), ", ",

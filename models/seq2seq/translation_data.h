@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,9 +17,9 @@ namespace skiff::models {
 
 // The name of the data that needs no file.
 inline constexpr const char* kGeneratedDates = "dates";
-// The files beside a saved model that have its vocabularies.
-inline constexpr const char* kSourceVocabularyFile = "source_vocabulary.txt";
-inline constexpr const char* kTargetVocabularyFile = "target_vocabulary.txt";
+// The sides of TokenVocabulary::Files.
+inline constexpr const char* kSourceSide = "source";
+inline constexpr const char* kTargetSide = "target";
 
 struct TranslationDataOptions {
   // dates, a table of pairs (ReadPairTable), or two files with a comma between (ReadParallelText)
@@ -28,7 +29,7 @@ struct TranslationDataOptions {
   double held_back = 0.1;
   std::string tokens = "characters";  // ParseTokenKind
   int64_t vocabulary_size = 8000;     // of each side, at most
-  int64_t least_count = 1;            // of a token of the vocabularies in the training pairs
+  int64_t least_count = 1;            // TokenVocabulary::Of
   int64_t longest = 100;              // pairs with more tokens on a side aren't trained on
   int64_t batch_size = 32;
   int64_t most_tokens = 4096;
@@ -43,6 +44,8 @@ class TranslationData {
 
   const TokenVocabulary& source() const { return source_; }
   const TokenVocabulary& target() const { return target_; }
+  // The files of both vocabularies beside a saved model.
+  std::map<std::string, std::string> VocabularyFiles() const;
   // In a few words, such as "900 to train, 100 to validate".
   std::string extent() const;
   // Readers of PairReader's feeds. They read what this object owns.

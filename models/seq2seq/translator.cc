@@ -8,15 +8,11 @@
 #include "framework/io/parameters.h"
 #include "models/seq2seq/network_file.h"
 #include "models/seq2seq/pair_reader.h"
+#include "models/seq2seq/token_ids.h"
 #include "models/seq2seq/translation_data.h"
 
 namespace skiff::models {
 namespace {
-
-TokenVocabulary ReadVocabulary(const std::string& directory, const char* file) {
-  const std::string path = JoinPath(directory, file);
-  return TokenVocabulary::Parse(ReadFile(path), path);
-}
 
 void CheckTable(const Program& program, const char* name, const TokenVocabulary& vocabulary,
                 const std::string& directory) {
@@ -42,8 +38,8 @@ void CheckParameters(const Program& network, const Scope& scope, const std::stri
 }  // namespace
 
 Translator::Translator(const std::string& model_directory, const BeamOptions& beam)
-    : source_(ReadVocabulary(model_directory, kSourceVocabularyFile)),
-      target_(ReadVocabulary(model_directory, kTargetVocabularyFile)) {
+    : source_(TokenVocabulary::Load(model_directory, kSourceSide)),
+      target_(TokenVocabulary::Load(model_directory, kTargetSide)) {
   InferenceModel model = LoadInferenceModel(model_directory, &executor_.scope(),
                                             {.params_filename = kCombinedParamsFile});
   const std::vector<std::string> feeds = {PairReader::kSource, kTranslationRoom};
@@ -105,7 +101,7 @@ std::vector<Translation> Translator::Translate(const std::vector<std::string>& t
       const float* row = weights + t * found[1].shape()[1] + first * beam_width_ + parent * length;
       translation.attention.emplace_back(row, row + length);
       translation.target_tokens.push_back(target_.token(ids.back()));
-      if (ids.back() == TokenVocabulary::kEnd) break;
+      if (ids.back() == kEndToken) break;
     }
     translation.text = target_.Decode(ids);
     first += length;

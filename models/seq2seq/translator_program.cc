@@ -15,7 +15,7 @@
 #include "framework/builder/tensor.h"
 #include "framework/builder/tensor_array.h"
 #include "models/seq2seq/pair_reader.h"
-#include "models/seq2seq/token_vocabulary.h"
+#include "models/seq2seq/token_ids.h"
 
 namespace skiff::models {
 namespace {
@@ -77,9 +77,9 @@ std::unique_ptr<Program> BuildTranslator(const Seq2SeqOptions& options,
   const ProgramGuard guard(program.get(), &startup);
   const Decoder decoder(options);
   const Variable begin =
-      decoder.ForEachSentence(1, DType::kInt64, static_cast<double>(TokenVocabulary::kBegin));
+      decoder.ForEachSentence(1, DType::kInt64, static_cast<double>(kBeginToken));
   const Variable all_open = decoder.ForEachSentence(1, DType::kInt64, 1.0);
-  const Variable end = Int64(TokenVocabulary::kEnd);
+  const Variable end = Int64(kEndToken);
   const Variable tokens = layers::CreateArray(DType::kInt64);
   const Variable weights = layers::CreateArray(DType::kFloat32);
   Variables initial = {Int64(0), begin, all_open};
@@ -185,13 +185,12 @@ Hypotheses FirstHypotheses(const Decoder& decoder, const Beam& beam) {
     return column(decoder.ForEachSentence(beam.width(), DType::kFloat32, 0.0) +
                   FirstAndOthers(beam.width(), first, others));
   };
-  Hypotheses first = {
-      .token = column(decoder.ForEachSentence(beam.width(), DType::kInt64,
-                                              static_cast<double>(TokenVocabulary::kBegin))),
-      .score = rows(0, kNever),
-      .open = rows(1, 0),
-      .length = rows(0, 0),
-      .state = {}};
+  Hypotheses first = {.token = column(decoder.ForEachSentence(beam.width(), DType::kInt64,
+                                                              static_cast<double>(kBeginToken))),
+                      .score = rows(0, kNever),
+                      .open = rows(1, 0),
+                      .length = rows(0, 0),
+                      .state = {}};
   for (const Variable& state : decoder.first_state) first.state.push_back(beam.Repeat(state));
   return first;
 }
@@ -233,11 +232,11 @@ Selection Select(const Beam& beam, const Hypotheses& before, const Variables& st
   // No others can be among the best.
   const int64_t count = std::min(beam.width(), next.dims()[1]);
   const layers::TopKResult best = layers::TopK(next, count);
-  // After its end a hypothesis continues with kEnd alone, which is certain.
+  // After its end a hypothesis continues with kEndToken alone, which is certain.
   const Variable ended = layers::Scale(before.open, {.scale = -1, .bias = 1});
   const Variable score =
       before.score + (best.values * before.open + ended * FirstAndOthers(count, 0, kNever));
-  const Variable end = Int64(TokenVocabulary::kEnd);
+  const Variable end = Int64(kEndToken);
   const Variable token = (best.indices - end) * layers::Cast(before.open, DType::kInt64) + end;
   const Variable length = before.length + before.open;
 

@@ -15,7 +15,7 @@ namespace skiff::models {
 inline constexpr const char* kTranslationRoom = "room";
 
 struct TranslatorOutputs {
-  std::string tokens;   // [steps, sentences], int64: after kEnd anything may follow
+  std::string tokens;   // [steps, sentences], int64: after kEndToken anything may follow
   std::string weights;  // [steps, source tokens], float32: how much a step looked at each
 };
 
@@ -38,7 +38,7 @@ struct BeamOptions {
 // A sentence has `width` hypotheses, the best one first: column s · width + i is hypothesis i of
 // sentence s.
 struct BeamTranslatorOutputs {
-  std::string tokens;  // [steps, sentences · width], int64: after kEnd there is kEnd
+  std::string tokens;  // [steps, sentences · width], int64: after kEndToken there is kEndToken
   std::string scores;  // [sentences · width], float32: what ranks the hypotheses
   // [steps, sentences · width], int64: which of the hypotheses of the step before, by column, each
   // continues.
@@ -58,8 +58,8 @@ void CheckBeam(const BeamOptions& options);
 // hypotheses of all sentences have ended and will stay the best ones: whatever the others, some of
 // them still open, go on with, their log(probability) can't rise. So the best hypothesis of a
 // sentence doesn't depend on the rest of the batch; how far its other ones have come does. One that
-// has ended carries on with kEnd alone and keeps its score. Throws what CheckBeam throws, and an
-// Error (kInvalidArgument) for options that Seq2SeqNetwork refuses.
+// has ended carries on with kEndToken alone and keeps its score. Throws what CheckBeam throws, and
+// an Error (kInvalidArgument) for options that Seq2SeqNetwork refuses.
 std::unique_ptr<Program> BuildBeamTranslator(const Seq2SeqOptions& options, const BeamOptions& beam,
                                              BeamTranslatorOutputs* outputs);
 

@@ -69,7 +69,7 @@ class Files(unittest.TestCase):
         notices = os.listdir(PREFIX + "/share/doc/skiff")
         self.assertIn("LICENSE", notices)
         for package in ("libdnnl-dev", "libhwy-dev", "libprotozero-dev", "nlohmann-json3-dev", "libgflags-dev",
-                        "libicu-dev"):
+                        "libicu-dev", "libsentencepiece-dev"):
             self.assertIn(package + ".copyright", notices)
 
     def test_version_is_that_of_the_python_package(self):

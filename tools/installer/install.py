@@ -24,7 +24,7 @@ MANIFEST = "share/skiff/manifest"
 # The Debian packages whose code is inside what is installed: headers compiled into the library, and for programs also
 # other headers and static libraries.
 NOTICES = ("libdnnl-dev", "libhwy-dev", "libprotozero-dev", "nlohmann-json3-dev")
-PROGRAM_NOTICES = ("libgflags-dev", "libicu-dev")
+PROGRAM_NOTICES = ("libgflags-dev", "libicu-dev", "libsentencepiece-dev")
 TEMPLATES = {
     "BUILD.bazel.in": "share/skiff/bazel/BUILD.bazel",
     "SkiffConfig.cmake.in": "lib/cmake/Skiff/SkiffConfig.cmake",

@@ -51,8 +51,8 @@ class Folder(unittest.TestCase):
         return result.stderr.decode()[len("error: "):].rstrip("\n")
 
 
-class Trained(Folder):
-    """A model that translates word by word, trained with averaged weights."""
+class TrainedOnPairs(Folder):
+    """A model of pairs of sentences, trained with QUICK and with the flags FLAGS."""
 
     @classmethod
     def setUpClass(cls):
@@ -61,11 +61,15 @@ class Trained(Folder):
         sources = [choose.choices(list(WORDS), k=choose.randint(1, 7)) for _ in range(900)]
         cls.lines = [(" ".join(words), " ".join(WORDS[word] for word in words)) for words in sources]
         cls.table = cls.write("pairs.tsv.gz", "".join(source + "\t" + target + "\n" for source, target in cls.lines))
-        cls.flags = ("--data=" + cls.table, "--epochs=7", "--model_average=ema", "--ema_decay=0.9",
-                     "--output_dir=" + cls.at("run"), *QUICK)
+        cls.flags = ("--data=" + cls.table, "--output_dir=" + cls.at("run"), *QUICK, *cls.FLAGS)
         cls.model = "--model=" + cls.at("run/model")
         result = run("train", *cls.flags)
         assert result.returncode == 0, result.stderr
+
+
+class Trained(TrainedOnPairs):
+    """A model that translates word by word, trained with averaged weights."""
+    FLAGS = ("--epochs=7", "--model_average=ema", "--ema_decay=0.9")
 
     def test_evaluates_with_and_without_averages(self):
         for model in (self.model, "--model=" + self.at("run/unaveraged_model")):
@@ -175,7 +179,76 @@ class Trained(Folder):
         self.assertIn("--batch_size=0", self.refused("translate", self.model, "--batch_size=0"))
 
 
+class TrainedOnPieces(TrainedOnPairs):
+    """A model of pieces of words."""
+    FLAGS = ("--tokens=bpe", "--vocabulary_size=40", "--epochs=10")
+
+    def test_translates_into_words(self):
+        self.assertEqual(self.done("translate", self.model, text=b"der  Hund\n\n\tein Vogel\n"), "the dog\n\na bird\n")
+
+    def test_evaluates_words(self):
+        output = self.done("translate", self.model, "--evaluate=" + self.table)
+        found = re.match(r"(\d+) of 900 .*\nBLEU (\d+\.\d\d) of words \(.* tokens, (\d+) expected\)\n", output)
+        self.assertIsNotNone(found, output)
+        self.assertGreater(int(found[1]), 850)
+        self.assertEqual(int(found[3]), sum(len(target.split()) for _, target in self.lines))
+
+    def test_unknown_words_are_pieces(self):
+        output = self.done("translate", self.model, "--attention=text", "--text=Hundekatze")
+        self.assertNotIn("<unk>", output)
+        self.assertRegex(output, r'  from token \d, "▁?Hund"')
+
+    def test_the_model_has_all_it_needs(self):
+        other = self.at("other_model")
+        shutil.copytree(self.at("run/model"), other)
+        self.addCleanup(shutil.rmtree, other)
+        translate = ("translate", "--model=" + other, "--text=der Hund")
+        self.assertEqual(self.done(*translate), "the dog\n")
+        for side in ("source", "target"):
+            pieces = os.path.join(other, side + "_pieces.model")
+            with open(pieces, "rb") as stream:
+                model = stream.read()
+            for wrong in (b"", b"garbage", model[:len(model) // 2]):
+                with open(pieces, "wb") as stream:
+                    stream.write(wrong)
+                self.assertIn(pieces + ": ", self.refused(*translate))
+            os.remove(pieces)
+            self.assertIn(pieces, self.refused(*translate))
+            with open(pieces, "wb") as stream:
+                stream.write(model)
+
+    def test_equal_texts_give_equal_pieces(self):
+        self.done("train", *self.flags, "--output_dir=" + self.at("again"), "--epochs=1")
+        for name in ("source_pieces.model", "target_pieces.model", "source_vocabulary.txt", "target_vocabulary.txt"):
+            contents = []
+            for directory in ("run/model", "again/model"):
+                with open(os.path.join(self.at(directory), name), "rb") as stream:
+                    contents.append(stream.read())
+            self.assertEqual(*contents, name)
+
+    def test_other_tokens_do_not_resume(self):
+        for flag in ("--tokens=words", "--vocabulary_size=41"):
+            self.assertIn("the checkpoint was made with " + flag[2:].partition("=")[0],
+                          self.refused("train", *self.flags, flag, "--resume"))
+
+
 class Data(Folder):
+    def test_pieces_of_dates(self):
+        self.assertIn("7200 to train, 800 to validate, 60 and 60 tokens",
+                      self.done("train", "--data=dates", *QUICK, "--tokens=bpe", "--vocabulary_size=60", "--epochs=1",
+                                "--batch_size=400", "--output_dir=" + self.at("dates")))
+        self.assertEqual(len(self.done("translate", "--model=" + self.at("dates/model"), "--text=the 3rd of May, 1998",
+                                       "--most_tokens=5").splitlines()), 1)
+
+    def test_texts_that_pieces_cannot_be_learned_from(self):
+        table = self.write("four", "ab\tc\n" * 4)
+        train = ("train", "--data=" + table, "--tokens=bpe", "--output_dir=" + self.at("four_run"))
+        self.assertEqual(self.refused(*train, "--vocabulary_size=5"),
+                         "pieces of words: a vocabulary of 5: expected at least 6, for the 3 characters of the texts and 3 "
+                         "marks")
+        self.assertIn("there is no word of at most 4192 bytes",
+                      self.refused(*train, "--data=" + self.write("long", "%s\tc\n" % ("a" * 5000) * 4)))
+
     def test_two_compressed_files(self):
         sides = [self.write(name + ".gz", " \n".join(words) + "\n") for name, words in
                  (("source", WORDS), ("target", WORDS.values()))]
@@ -206,7 +279,7 @@ class Flags(Folder):
                 ("--decoder=rnn", 'decoder = "rnn", expected attention_decoder or dynamic_rnn'),
                 ("--layers=0", "layers = 0, expected at least 1"),
                 ("--label_smoothing=1", "label_smoothing = 1, expected one in [0, 1)"),
-                ("--tokens=pieces", 'tokens "pieces": expected words or characters')):
+                ("--tokens=pieces", 'tokens "pieces": expected one of words, characters, bpe')):
             self.assertIn(message, self.refused("train", flags))
 
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,8 +18,12 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Key;
 using ::testing::MatchesRegex;
+using ::testing::Not;
+using ::testing::Pair;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 class ParallelTextTest : public ::testing::Test {
  protected:
@@ -109,7 +114,7 @@ TEST(TokenVocabulary, TakesTextsThatAreNotUtf8) {
       TokenVocabulary::Of(std::vector<std::string>{"a"}, TokenKind::kCharacter, 9, 1);
   EXPECT_THAT(vocabulary.Encode("\xFE"
                                 "a"),
-              ElementsAre(TokenVocabulary::kUnknown, 3));
+              ElementsAre(kUnknownToken, 3));
 }
 
 TEST(TokensOf, CutsAtAllWhiteSpace) {
@@ -119,17 +124,87 @@ TEST(TokensOf, CutsAtAllWhiteSpace) {
               ElementsAre("a", "b", "c"));
   EXPECT_THAT(TokensOf("a ñ", TokenKind::kCharacter), ElementsAre("a", " ", "ñ"));
   EXPECT_THAT(TokensOf("  ", TokenKind::kWord), IsEmpty());
+  EXPECT_THAT(TokensOf("ab c", TokenKind::kPiece), ElementsAre("ab", "c"));
 }
 
-TEST(TokenVocabulary, ReadsItsTextBack) {
+TEST(TokenVocabulary, LearnsPiecesOfWords) {
+  const std::vector<std::string> texts = {"low\tlower", "  low lowest "};
+  EXPECT_EQ(TokenVocabulary::Of(texts, TokenKind::kPiece, 14, 1).Text(),
+            "bpe\n<s>\n</s>\n<unk>\nlo\nlow\n▁low\nl\no\nw\n▁\ne\nr\ns\nt\n");
+}
+
+class VocabularyFiles : public ParallelTextTest {
+ protected:
+  TokenVocabulary Load() const { return TokenVocabulary::Load(directory_.path(), "side"); }
+  void WriteAll(const TokenVocabulary& vocabulary) {
+    for (const auto& [name, text] : vocabulary.Files("side")) Write(name, text);
+  }
+};
+
+TEST_F(VocabularyFiles, AreReadBack) {
   const std::string text = "characters\n<s>\n</s>\n<unk>\na\n \n";
-  EXPECT_EQ(TokenVocabulary::Parse(text, "file").Text(), text);
-  const auto refused = [](const std::string& other) {
-    return ErrorText(ErrorCode::kDataLoss, [&] { TokenVocabulary::Parse(other, "file"); });
+  const std::string path = Write("side_vocabulary.txt", text);
+  EXPECT_EQ(Load().Text(), text);
+  EXPECT_THAT(Load().Files("x"), ElementsAre(Pair("x_vocabulary.txt", text)));
+  const auto refused = [&](const std::string& other) {
+    Write("side_vocabulary.txt", other);
+    return ErrorText(ErrorCode::kDataLoss, [&] { Load(); });
   };
-  EXPECT_THAT(refused("a\nb\n"), HasSubstr("file: expected what a token is, then <s>, </s>"));
-  EXPECT_THAT(refused("pieces\n<s>\n</s>\n<unk>\na\n"), HasSubstr("tokens \"pieces\""));
-  EXPECT_THAT(refused(text + "a\n"), HasSubstr("file: a token is there twice"));
+  EXPECT_THAT(refused("a\nb\n"), HasSubstr(path + ": expected what a token is, then <s>, </s>"));
+  EXPECT_THAT(
+      refused("pieces\n<s>\n</s>\n<unk>\na\n"),
+      HasSubstr(path + ", line 1: tokens \"pieces\": expected one of words, characters, bpe"));
+  EXPECT_THAT(refused(text + "a\n"), HasSubstr(path + ": a token is there twice"));
+}
+
+TEST_F(VocabularyFiles, OfPiecesAreReadBack) {
+  const std::vector<std::string> texts = {"low lower", "lowest low"};
+  const auto vocabulary = TokenVocabulary::Of(texts, TokenKind::kPiece, 20, 1);
+  EXPECT_THAT(vocabulary.Files("x"),
+              ElementsAre(Key("x_pieces.model"), Pair("x_vocabulary.txt", vocabulary.Text())));
+  WriteAll(vocabulary);
+  const TokenVocabulary found = Load();
+  EXPECT_EQ(found.kind(), TokenKind::kPiece);
+  EXPECT_EQ(found.Files("x"), vocabulary.Files("x"));
+  EXPECT_EQ(found.Encode("lowest slow"), vocabulary.Encode("lowest slow"));
+  EXPECT_EQ(found.Decode(found.Encode(" lower\t\tslow\n")), "lower slow");
+}
+
+TEST_F(VocabularyFiles, OfPiecesThatDoNotFit) {
+  const std::vector<std::string> texts = {"low lower", "lowest low"};
+  WriteAll(TokenVocabulary::Of(texts, TokenKind::kPiece, 20, 1));
+  const std::string path = JoinPath(directory_.path(), "side_pieces.model");
+  Write("side_pieces.model", "lo");
+  EXPECT_THAT(ErrorText(ErrorCode::kDataLoss, [&] { Load(); }), StartsWith(path + ": "));
+  const auto other = TokenVocabulary::Of(texts, TokenKind::kPiece, 19, 1);
+  Write("side_pieces.model", other.Files("side").at("side_pieces.model"));
+  EXPECT_EQ(ErrorText(ErrorCode::kDataLoss, [&] { Load(); }),
+            path + ": its pieces aren't the tokens of " +
+                JoinPath(directory_.path(), "side_vocabulary.txt"));
+  std::filesystem::remove(path);
+  EXPECT_THAT(ErrorText(ErrorCode::kNotFound, [&] { Load(); }), HasSubstr(path));
+}
+
+TEST(TokenVocabulary, DecodesWordsOfPiecesWithSingleBlanks) {
+  const std::vector<std::string> texts = {"a b"};
+  const auto vocabulary = TokenVocabulary::Of(texts, TokenKind::kPiece, 6, 1);
+  ASSERT_EQ(vocabulary.Text(), "bpe\n<s>\n</s>\n<unk>\n▁\na\nb\n");
+  EXPECT_EQ(vocabulary.Decode(std::vector<int64_t>{3, 3, 4, 5, 3, 3, 2, 4, 3, 1, 4}), "ab <unk>a");
+  EXPECT_THAT(
+      ErrorText(ErrorCode::kOutOfRange, [&] { vocabulary.Decode(std::vector<int64_t>{6}); }),
+      HasSubstr("the id 6: expected one of a vocabulary of 6"));
+}
+
+TEST(TokenVocabulary, RefusesPiecesThatCanNotBeLearned) {
+  const std::vector<std::string> texts = {"low lower"};
+  EXPECT_EQ(
+      InvalidArgumentText([&] { TokenVocabulary::Of(texts, TokenKind::kPiece, 20, 2); }),
+      "pieces of words that are there 2 times: expected 1, since their counts decide which ones "
+      "are learned");
+  EXPECT_THAT(InvalidArgumentText([&] { TokenVocabulary::Of(texts, TokenKind::kPiece, 8, 1); }),
+              HasSubstr("a vocabulary of 8: expected at least 9, for the 6 characters"));
+  EXPECT_THAT(InvalidArgumentText([&] { TokenVocabulary::Of({}, TokenKind::kPiece, 8, 1); }),
+              HasSubstr("there is no word"));
 }
 
 TEST(PairReader, FeedsPairsWithTheirMarks) {
@@ -164,6 +239,20 @@ TEST(TranslationData, LeavesOutWhatIsTooLong) {
   AtomicWriteFile(path, StrCat(std::string(1 << 20, 'a'), "\tb\nc\td\n"));
   EXPECT_THAT(InvalidArgumentText([&] { TranslationData({.data = path, .held_back = 0.5}); }),
               HasSubstr("all pairs to train or to validate on have more than 100 tokens"));
+}
+
+TEST(TranslationData, PiecesAreThoseOfTheTrainingPairs) {
+  const TempDirectory directory;
+  const std::string path = JoinPath(directory.path(), "pairs");
+  AtomicWriteFile(path, "low low\tab ab\nlower\tb\nlow xyz\tab\n");
+  const TranslationData data({.data = path, .held_back = 0.34, .tokens = "bpe"});
+  EXPECT_EQ(data.extent(), "2 to train, 1 to validate, 20 and 10 tokens");
+  EXPECT_THAT(data.source().Text(), Not(HasSubstr("x")));
+  EXPECT_THAT(data.VocabularyFiles(),
+              ElementsAre(Key("source_pieces.model"), Key("source_vocabulary.txt"),
+                          Key("target_pieces.model"), Key("target_vocabulary.txt")));
+  EXPECT_EQ(TranslationData({.data = path, .held_back = 0.34, .tokens = "bpe"}).VocabularyFiles(),
+            data.VocabularyFiles());
 }
 
 }  // namespace

@@ -28,7 +28,7 @@
 #include "framework/io/parameters.h"
 #include "models/seq2seq/pair_reader.h"
 #include "models/seq2seq/seq2seq.h"
-#include "models/seq2seq/token_vocabulary.h"
+#include "models/seq2seq/token_ids.h"
 #include "tests/harness/error_text.h"
 #include "tests/models/seq2seq/unrolled_decoder.h"
 #include "tests/models/seq2seq/variants.h"
@@ -46,7 +46,6 @@ using ::testing::SizeIs;
 using Ids = std::vector<int64_t>;
 using Sequences = std::vector<Ids>;
 
-constexpr int64_t kEnd = TokenVocabulary::kEnd;
 constexpr int64_t kMost = 6;  // tokens of a translation by hand
 
 Seq2SeqOptions Small() {
@@ -59,7 +58,7 @@ struct Hypothesis {
   double score = 0;  // log(probability), or what ranks it
   std::vector<std::vector<float>> attention;
 
-  bool has_ended() const { return !tokens.empty() && tokens.back() == kEnd; }
+  bool has_ended() const { return !tokens.empty() && tokens.back() == kEndToken; }
 };
 
 // A network that nobody has trained, and its programs.
@@ -79,7 +78,7 @@ class Network {
 
   // Makes the end more probable, or less.
   void AddToScoreOfEnd(float score) {
-    executor_.scope().FindMutable("scores.b")->values<float>()[kEnd] += score;
+    executor_.scope().FindMutable("scores.b")->values<float>()[kEndToken] += score;
     decoder_.Forget();
   }
 
@@ -183,7 +182,7 @@ class BeamTranslator {
           const auto at = static_cast<size_t>(t * columns + column);
           const int64_t token = found[0].values<int64_t>()[at];
           if (hypothesis.has_ended()) {
-            EXPECT_EQ(token, kEnd);
+            EXPECT_EQ(token, kEndToken);
             continue;
           }
           hypothesis.tokens.push_back(token);
@@ -341,7 +340,7 @@ TEST(BeamTranslatorTest, ALargePenaltyPrefersLongTranslations) {
   const auto found = translator.Translate({kSentences[0]}, 3)[0];
   ASSERT_THAT(found, SizeIs(40));
   EXPECT_THAT(found.front().tokens, SizeIs(3));
-  EXPECT_THAT(found.back().tokens, ElementsAre(kEnd));
+  EXPECT_THAT(found.back().tokens, ElementsAre(kEndToken));
 }
 
 // What doesn't exist must not come to life, however large the penalty is.
@@ -364,7 +363,7 @@ TEST(BeamTranslatorTest, StopsAtTheMostTokens) {
       ASSERT_THAT(hypotheses, SizeIs(3));
       for (const Hypothesis& hypothesis : hypotheses) {
         EXPECT_THAT(hypothesis.tokens, SizeIs(most));
-        EXPECT_THAT(hypothesis.tokens, Each(::testing::Ne(kEnd)));
+        EXPECT_THAT(hypothesis.tokens, Each(::testing::Ne(kEndToken)));
       }
     }
     EXPECT_EQ(translator.steps(), most);
@@ -378,9 +377,9 @@ TEST(BeamTranslatorTest, StopsWhenTheBestHypothesisHasEnded) {
   BeamTranslator translator(&network, {.width = 3, .length_penalty = 1});
   for (const std::vector<Hypothesis>& hypotheses : translator.Translate(kSentences, 100)) {
     ASSERT_THAT(hypotheses, SizeIs(3));
-    EXPECT_THAT(hypotheses[0].tokens, ElementsAre(kEnd));
-    EXPECT_THAT(hypotheses[1].tokens, ElementsAre(::testing::Ne(kEnd)));
-    EXPECT_THAT(hypotheses[2].tokens, ElementsAre(::testing::Ne(kEnd)));
+    EXPECT_THAT(hypotheses[0].tokens, ElementsAre(kEndToken));
+    EXPECT_THAT(hypotheses[1].tokens, ElementsAre(::testing::Ne(kEndToken)));
+    EXPECT_THAT(hypotheses[2].tokens, ElementsAre(::testing::Ne(kEndToken)));
   }
   EXPECT_EQ(translator.steps(), 1);
 }
@@ -443,7 +442,7 @@ class FluidSearch {
   FluidSearch(Network* network, int64_t width, int64_t steps) : network_(network) {
     Program startup;
     const ProgramGuard guard(&program_, &startup);
-    const layers::BeamSearchOptions options = {.beam_size = width, .end_id = kEnd};
+    const layers::BeamSearchOptions options = {.beam_size = width, .end_id = kEndToken};
     const Seq2SeqNetwork layers_of(network->options());
     const Encoded encoded =
         layers_of.Encode(layers::Data(PairReader::kSource, {-1}, DType::kInt64, {.lod_level = 1}));
@@ -500,7 +499,7 @@ class FluidSearch {
     std::vector<uint64_t> one_each(sources.size() + 1);
     std::iota(one_each.begin(), one_each.end(), 0);
     const int64_t count = std::ssize(sources);
-    Tensor ids = Tensor::FromValues({count, 1}, Ids(sources.size(), TokenVocabulary::kBegin));
+    Tensor ids = Tensor::FromValues({count, 1}, Ids(sources.size(), kBeginToken));
     Tensor scores = Tensor::FromValues({count, 1}, std::vector(sources.size(), 0.0f));
     ids.set_lod({one_each, one_each});
     scores.set_lod({one_each, one_each});
@@ -513,7 +512,7 @@ class FluidSearch {
       for (uint64_t i = lod[0][s]; i < lod[0][s + 1]; ++i) {
         Hypothesis& hypothesis = translations[s].emplace_back();
         const auto tokens = found[0].values<int64_t>();
-        // The first one is kBegin.
+        // The first one is kBeginToken.
         hypothesis.tokens.assign(tokens.begin() + static_cast<int64_t>(lod[1][i]) + 1,
                                  tokens.begin() + static_cast<int64_t>(lod[1][i + 1]));
         hypothesis.score = found[1].values<float>()[lod[1][i + 1] - 1];

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -70,8 +71,9 @@ void SaveTrained(const Variant& variant, const std::string& directory, int epoch
   }
   SaveInferenceModel(directory, program.model_inputs, program.model_outputs, *program.model,
                      executor.scope(), {.files = {.params_filename = kCombinedParamsFile}});
-  AtomicWriteFile(JoinPath(directory, kSourceVocabularyFile), source.Text());
-  AtomicWriteFile(JoinPath(directory, kTargetVocabularyFile), target.Text());
+  std::map<std::string, std::string> files = source.Files(kSourceSide);
+  files.merge(target.Files(kTargetSide));
+  for (const auto& [name, text] : files) AtomicWriteFile(JoinPath(directory, name), text);
   AtomicWriteFile(JoinPath(directory, kNetworkFile), NetworkText(options));
 }
 
@@ -130,10 +132,8 @@ TEST(TranslatorWithoutTraining, TheAttentionIsThatOfTheChosenHypothesis) {
   const TempDirectory directory;
   SaveTrained(kVariants[0], directory.path(), 0, 4);
   const std::string network = JoinPath(directory.path(), kNetworkFile);
-  const std::string vocabulary = JoinPath(directory.path(), kTargetVocabularyFile);
-  const auto target = TokenVocabulary::Parse(BytesOf(vocabulary), vocabulary);
-  const std::string source_path = JoinPath(directory.path(), kSourceVocabularyFile);
-  const auto source = TokenVocabulary::Parse(BytesOf(source_path), source_path);
+  const auto target = TokenVocabulary::Load(directory.path(), kTargetSide);
+  const auto source = TokenVocabulary::Load(directory.path(), kSourceSide);
   Executor executor;
   LoadInferenceModel(directory.path(), &executor.scope(), {.params_filename = kCombinedParamsFile});
   UnrolledDecoder decoder(&executor, ParseNetwork(BytesOf(network), network), 10);
@@ -213,7 +213,7 @@ TEST_F(TranslatorTest, RefusesTheFileOfAnotherNetwork) {
 }
 
 TEST_F(TranslatorTest, RefusesAVocabularyOfAnotherModel) {
-  AtomicWriteFile(JoinPath(directory_.path(), kTargetVocabularyFile),
+  AtomicWriteFile(JoinPath(directory_.path(), "target_vocabulary.txt"),
                   "characters\n<s>\n</s>\n<unk>\nx\n");
   EXPECT_THAT(InvalidArgumentText([&] { Translator translator(directory_.path()); }),
               HasSubstr("the model's \"target.table\" has 7 tokens, the vocabulary has 4"));

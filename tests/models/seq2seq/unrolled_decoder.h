@@ -14,7 +14,7 @@
 #include "framework/executor/executor.h"
 #include "models/seq2seq/network.h"
 #include "models/seq2seq/pair_reader.h"
-#include "models/seq2seq/token_vocabulary.h"
+#include "models/seq2seq/token_ids.h"
 
 namespace skiff::models {
 
@@ -50,7 +50,7 @@ class UnrolledDecoder {
     FeedList feeds = {{PairReader::kSource, RaggedIds({source})}};
     for (size_t t = 0; t < scores_.size(); ++t) {
       // The step doesn't depend on the words behind it.
-      const int64_t word = t > 0 && t <= tokens.size() ? tokens[t - 1] : TokenVocabulary::kBegin;
+      const int64_t word = t > 0 && t <= tokens.size() ? tokens[t - 1] : kBeginToken;
       feeds.push_back({StrCat("word", t), Tensor::FromValues({1}, std::vector<int64_t>{word})});
     }
     const std::vector<Tensor> found =

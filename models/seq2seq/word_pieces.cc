@@ -1,0 +1,124 @@
+#include "models/seq2seq/word_pieces.h"
+
+#include <sentencepiece_trainer.h>
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "framework/base/error.h"
+#include "models/common/text/unicode.h"
+#include "models/seq2seq/token_ids.h"
+
+namespace skiff::models {
+namespace {
+
+using sentencepiece::util::Status;
+
+// SentencePiece leaves longer ones out. Without a limit, words of 2^16 characters end the process.
+constexpr size_t kLongestWord = 4192;
+
+class WordIterator final : public sentencepiece::SentenceIterator {
+ public:
+  explicit WordIterator(std::span<const std::string> words) : words_(words) {}
+
+  bool done() const override { return next_ == words_.size(); }
+  void Next() override { ++next_; }
+  const std::string& value() const override { return words_[next_]; }
+  Status status() const override { return {}; }
+
+ private:
+  std::span<const std::string> words_;
+  size_t next_ = 0;
+};
+
+void Check(const Status& status, ErrorCode code, std::string_view context) {
+  if (!status.ok()) Throw(code, context, ": SentencePiece: ", status.error_message());
+}
+
+// Returns how many characters the words have that pieces are learned from, "▁" among them.
+int64_t DifferentCharacters(std::span<const std::string> words) {
+  std::set<char32_t> characters = {U'▁'};
+  for (const std::string& word : words) {
+    if (word.size() > kLongestWord) continue;
+    for (const char32_t character : text::DecodeUtf8(word)) characters.insert(character);
+  }
+  return std::ssize(characters);
+}
+
+}  // namespace
+
+WordPieces::WordPieces(std::string_view model, const std::string& source) {
+  auto processor = std::make_shared<sentencepiece::SentencePieceProcessor>();
+  Check(processor->LoadFromSerializedProto(model), ErrorCode::kDataLoss, source);
+  processor_ = std::move(processor);
+}
+
+WordPieces WordPieces::Learn(std::span<const std::string> words, int64_t size) {
+  SKIFF_ENFORCE(std::ranges::any_of(
+                    words, [](const std::string& word) { return word.size() <= kLongestWord; }),
+                kInvalidArgument, "pieces of words: there is no word of at most ", kLongestWord,
+                " bytes to learn them from");
+  const std::unordered_map<std::string, std::string> options = {
+      {"model_type", "bpe"},
+      {"vocab_size", StrCat(size)},
+      // The size is the most that is wanted: small texts have fewer pieces.
+      {"hard_vocab_limit", "false"},
+      {"bos_id", StrCat(kBeginToken)},
+      {"eos_id", StrCat(kEndToken)},
+      {"unk_id", StrCat(kUnknownToken)},
+      {"pad_id", "-1"},
+      {"bos_piece", std::string(kMarks[kBeginToken])},
+      {"eos_piece", std::string(kMarks[kEndToken])},
+      {"unk_piece", std::string(kMarks[kUnknownToken])},
+      {"unk_surface", std::string(kMarks[kUnknownToken])},
+      // Every character is a piece, and stays as it is.
+      {"character_coverage", "1"},
+      {"normalization_rule_name", "identity"},
+      {"max_sentence_length", StrCat(kLongestWord)},
+      {"num_threads", "1"},
+      // Fatal errors alone are printed.
+      {"minloglevel", "3"}};
+  WordIterator iterator(words);
+  std::string model;
+  const Status status = sentencepiece::SentencePieceTrainer::Train(options, &iterator, &model);
+  if (!status.ok()) {
+    const int64_t characters = DifferentCharacters(words);
+    const int64_t least = characters + std::ssize(kMarks);
+    SKIFF_ENFORCE(size >= least, kInvalidArgument, "pieces of words: a vocabulary of ", size,
+                  ": expected at least ", least, ", for the ", characters,
+                  " characters of the texts and ", kMarks.size(), " marks");
+  }
+  Check(status, ErrorCode::kInvalidArgument, "pieces of words");
+  return {model, "pieces of words"};
+}
+
+WordPieces WordPieces::Parse(std::string_view model, const std::string& source) {
+  return {model, source};
+}
+
+std::string WordPieces::Model() const { return processor_->serialized_model_proto(); }
+
+std::vector<std::string> WordPieces::Pieces() const {
+  std::vector<std::string> pieces;
+  for (int id = 0; id < processor_->GetPieceSize(); ++id) {
+    pieces.push_back(processor_->IdToPiece(id));
+  }
+  return pieces;
+}
+
+std::vector<int64_t> WordPieces::Encode(std::string_view text) const {
+  std::vector<int> ids;
+  Check(processor_->Encode(text, &ids), ErrorCode::kInvalidArgument, "pieces of words");
+  return {ids.begin(), ids.end()};
+}
+
+std::string WordPieces::Decode(std::span<const int64_t> ids) const {
+  std::string text;
+  Check(processor_->Decode(std::vector<int>(ids.begin(), ids.end()), &text), ErrorCode::kOutOfRange,
+        "pieces of words");
+  return text;
+}
+
+}  // namespace skiff::models

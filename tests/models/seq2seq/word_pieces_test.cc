@@ -1,0 +1,174 @@
+#include "models/seq2seq/word_pieces.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "models/seq2seq/token_ids.h"
+#include "tests/harness/error_text.h"
+
+namespace skiff::models {
+namespace {
+
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+using Words = std::vector<std::string>;
+
+// The words of algorithm 1 of Sennrich, Haddow and Birch, each as often as there.
+Words LowerAndNewest() {
+  Words words;
+  const auto add = [&](const std::string& word, size_t count) {
+    words.insert(words.end(), count, word);
+  };
+  add("low", 5);
+  add("lower", 2);
+  add("newest", 6);
+  add("widest", 3);
+  return words;
+}
+
+Words PiecesOf(const WordPieces& pieces, const std::string& text) {
+  const Words all = pieces.Pieces();
+  Words found;
+  for (const int64_t id : pieces.Encode(text)) found.push_back(all.at(static_cast<size_t>(id)));
+  return found;
+}
+
+TEST(WordPieces, JoinsTheMostFrequentNeighboursFirst) {
+  // Eleven characters with that of the blank, three marks, and three pieces of two characters or
+  // more: "es" and "est" are there nine times, "lo" and "low" seven times.
+  const auto pieces = WordPieces::Learn(LowerAndNewest(), 17);
+  const Words all = pieces.Pieces();
+  EXPECT_THAT(all, SizeIs(17));
+  EXPECT_THAT(Words(all.begin(), all.begin() + 6),
+              ElementsAre("<s>", "</s>", "<unk>", "es", "est", "lo"));
+  EXPECT_THAT(PiecesOf(pieces, "lowest"), ElementsAre("▁", "lo", "w", "est"));
+}
+
+TEST(WordPieces, KnownWordsAreOnePieceOfALargeVocabulary) {
+  const auto pieces = WordPieces::Learn(LowerAndNewest(), 8000);
+  EXPECT_LT(pieces.Pieces().size(), 60u);
+  EXPECT_THAT(PiecesOf(pieces, "newest low"), ElementsAre("▁newest", "▁low"));
+}
+
+TEST(WordPieces, GivesBackATextOfKnownCharacters) {
+  const auto pieces = WordPieces::Learn(LowerAndNewest(), 20);
+  for (const std::string text : {"lowest", "newer wine sold low", "o", "dd d", ""}) {
+    EXPECT_EQ(pieces.Decode(pieces.Encode(text)), text);
+  }
+  EXPECT_THAT(pieces.Encode(""), IsEmpty());
+}
+
+TEST(WordPieces, KeepsCharactersAsTheyAre) {
+  // Normalization would make "ﬁ" and "①" of two and of one other character.
+  const Words words = {"ﬁn", "①", "ÄÖÜ", "e\xCC\x81", "日本語", "🙂"};
+  const auto pieces = WordPieces::Learn(words, 100);
+  for (const std::string& word : words) {
+    EXPECT_EQ(pieces.Decode(pieces.Encode(word)), word);
+    EXPECT_THAT(pieces.Encode(word), Not(Contains(kUnknownToken)));
+  }
+}
+
+TEST(WordPieces, ARunOfUnknownCharactersIsOneToken) {
+  const auto pieces = WordPieces::Learn(LowerAndNewest(), 17);
+  EXPECT_THAT(PiecesOf(pieces, "loxyzw q"), ElementsAre("▁", "lo", "<unk>", "w", "▁", "<unk>"));
+  EXPECT_EQ(pieces.Decode(pieces.Encode("loxyzw q")), "lo<unk>w <unk>");
+}
+
+// As in a vocabulary of words, the text of a mark is no mark.
+TEST(WordPieces, TextsThatLookLikeMarksHaveNoMarks) {
+  const auto pieces =
+      WordPieces::Learn(Words{"<s>", "x<s>", "</s>", "<unk>", "a", "▁", "a▁a"}, 100);
+  for (const std::string text : {"<s>", "a</s>", "<unk> a<s>a", "▁"}) {
+    EXPECT_THAT(pieces.Encode(text), Each(::testing::Ge(kUnknownToken))) << text;
+  }
+  EXPECT_EQ(pieces.Decode(pieces.Encode("a▁a")), "a a");
+}
+
+TEST(WordPieces, MarksAreNoText) {
+  const auto pieces = WordPieces::Learn(LowerAndNewest(), 17);
+  const int64_t es = 3;
+  EXPECT_EQ(pieces.Decode(std::vector<int64_t>{kBeginToken, es, kUnknownToken, es, kEndToken}),
+            "es<unk>es");
+}
+
+TEST(WordPieces, EqualWordsGiveEqualPieces) {
+  EXPECT_EQ(WordPieces::Learn(LowerAndNewest(), 30).Model(),
+            WordPieces::Learn(LowerAndNewest(), 30).Model());
+}
+
+TEST(WordPieces, PrintsNothing) {
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
+  const auto pieces = WordPieces::Learn(LowerAndNewest(), 8000);
+  WordPieces::Parse(pieces.Model(), "file").Encode("lowest");
+  ErrorText(ErrorCode::kDataLoss, [] { WordPieces::Parse("?", "file"); });
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(WordPieces, LearnsFromTinyTexts) {
+  EXPECT_THAT(WordPieces::Learn(Words{"a"}, 5).Pieces(),
+              ElementsAre("<s>", "</s>", "<unk>", "a", "▁"));
+  EXPECT_THAT(WordPieces::Learn(Words{"a"}, 100).Pieces(), Contains("▁a"));
+}
+
+TEST(WordPieces, LeavesOutVeryLongWords) {
+  const Words words = {std::string(4192, 'a'), std::string(4193, 'b'), std::string(70000, 'c'),
+                       "d"};
+  const auto pieces = WordPieces::Learn(words, 100);
+  EXPECT_THAT(PiecesOf(pieces, "bd"), ElementsAre("▁", "<unk>", "d"));
+  EXPECT_THAT(pieces.Pieces(), Contains("aa"));
+  EXPECT_EQ(pieces.Decode(pieces.Encode(words[0])), words[0]);
+  EXPECT_EQ(pieces.Decode(pieces.Encode(words[2])), "<unk>");
+}
+
+TEST(WordPieces, RefusesWhatTheCharactersDoNotFitIn) {
+  EXPECT_EQ(
+      InvalidArgumentText([] { WordPieces::Learn(LowerAndNewest(), 13); }),
+      "pieces of words: a vocabulary of 13: expected at least 14, for the 11 characters of the "
+      "texts and 3 marks");
+  EXPECT_THAT(WordPieces::Learn(LowerAndNewest(), 14).Pieces(), SizeIs(14));
+  for (const int64_t size : {int64_t{-1}, int64_t{0}, int64_t{3}}) {
+    EXPECT_THAT(InvalidArgumentText([&] { WordPieces::Learn(LowerAndNewest(), size); }),
+                HasSubstr("expected at least 14"));
+  }
+  EXPECT_THAT(InvalidArgumentText([] { WordPieces::Learn(LowerAndNewest(), int64_t{1} << 40); }),
+              StartsWith("pieces of words: SentencePiece: "));
+}
+
+TEST(WordPieces, RefusesToLearnFromNothing) {
+  for (const Words& words : {Words{}, Words{std::string(5000, 'a')}}) {
+    EXPECT_EQ(InvalidArgumentText([&] { WordPieces::Learn(words, 100); }),
+              "pieces of words: there is no word of at most 4192 bytes to learn them from");
+  }
+}
+
+TEST(WordPieces, ReadsItsModelBack) {
+  const auto pieces = WordPieces::Learn(LowerAndNewest(), 20);
+  const auto found = WordPieces::Parse(pieces.Model(), "file");
+  EXPECT_EQ(found.Pieces(), pieces.Pieces());
+  EXPECT_EQ(found.Model(), pieces.Model());
+  EXPECT_EQ(found.Encode("lowest xo"), pieces.Encode("lowest xo"));
+}
+
+TEST(WordPieces, RefusesWhatIsNoModel) {
+  const std::string model = WordPieces::Learn(LowerAndNewest(), 20).Model();
+  for (const std::string& bytes : {std::string(), std::string("garbage"), std::string(100, '\0'),
+                                   model.substr(0, model.size() / 2), model + "x"}) {
+    EXPECT_THAT(ErrorText(ErrorCode::kDataLoss, [&] { WordPieces::Parse(bytes, "some.model"); }),
+                StartsWith("some.model: SentencePiece: "));
+  }
+}
+
+}  // namespace
+}  // namespace skiff::models
