@@ -8,83 +8,22 @@
 //
 // Gradient: each element of X gets the sum of the gradients of its places in windows.
 #include <algorithm>
-#include <limits>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "framework/base/element_count.h"
-#include "framework/base/error.h"
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
+#include "operators/sequence/kernels/image_windows.h"
 #include "operators/sequence/kernels/sequence_rows.h"
 
 namespace skiff {
 namespace {
 
-// Returns an attribute with `count` numbers of at least `least`.
-std::vector<int64_t> SizesAttr(const OpContext& context, const char* name, size_t count,
-                               int64_t least) {
-  std::vector<int64_t> sizes = context.IntsAttr(name);
-  const bool legal = sizes.size() == count && std::ranges::all_of(sizes, [&](int64_t size) {
-                       return size >= least && size <= std::numeric_limits<int32_t>::max();
-                     });
-  SKIFF_ENFORCE(legal, kInvalidArgument, context.op().type, ": ", name, " = [", Join(sizes, ", "),
-                "], expected ", count, " numbers of at least ", least);
-  return sizes;
-}
-
-// One axis of the windows of an image.
-struct Axis {
-  int64_t size = 0;  // of the image, -1 if unknown
-  int64_t kernel = 0;
-  int64_t stride = 0;
-  int64_t before = 0;  // padding
-  int64_t windows = 0;
-
-  int64_t FirstOf(int64_t window) const { return window * stride - before; }
-};
-
-struct Windows {
-  int64_t channels = 0;
-  Axis y;
-  Axis x;
-
-  int64_t per_image() const { return y.windows * x.windows; }
-  int64_t width() const { return channels * y.kernel * x.kernel; }
-};
-
-Windows WindowsOf(const OpContext& context) {
-  const std::string& op = context.op().type;
-  const Shape& x = context.Input("X").shape;
-  // Images without elements may be so many that there is no room for a LoD.
-  SKIFF_ENFORCE(x.rank() == 4 && std::ranges::count(x.dims(), 0) == 0, kInvalidArgument, op,
-                ": X has shape ", x,
-                ", expected [images, channels, height, width], none of them 0");
-  const std::vector<int64_t> kernels = SizesAttr(context, "kernels", 2, 1);
-  const std::vector<int64_t> strides = SizesAttr(context, "strides", 2, 1);
-  const std::vector<int64_t> paddings = SizesAttr(context, "paddings", 4, 0);
-  const auto axis = [&](size_t i) {
-    Axis result{.size = x[static_cast<int>(i) + 2],
-                .kernel = kernels[i],
-                .stride = strides[i],
-                .before = paddings[i],
-                .windows = -1};
-    if (result.size < 0) return result;
-    const int64_t padded = result.size + paddings[i] + paddings[i + 2];
-    SKIFF_ENFORCE(padded >= result.kernel, kInvalidArgument, op, ": X has shape ", x, ", with ",
-                  padded, " padded rows or columns, expected at least the ", result.kernel,
-                  " of a window");
-    result.windows = (padded - result.kernel) / result.stride + 1;
-    return result;
-  };
-  return {.channels = x[1], .y = axis(0), .x = axis(1)};
-}
-
 Shape OutShape(const OpContext& context) {
-  const Windows windows = WindowsOf(context);
+  const ImageWindows windows = ImageWindowsOf(context);
   const int64_t images = context.Input("X").shape[0];
   Shape out = {-1, -1};
   if (images >= 0 && windows.y.windows >= 0 && windows.x.windows >= 0)
@@ -117,8 +56,8 @@ void InferGrad(OpContext& context) {
 // Calls body(place in the window, place in the image, length) for the part of the window's row
 // `kernel_y` in channel `channel` that is in the image.
 template <typename Body>
-void WithRowOfWindow(const Windows& windows, int64_t channel, int64_t kernel_y, int64_t window_y,
-                     int64_t window_x, const Body& body) {
+void WithRowOfWindow(const ImageWindows& windows, int64_t channel, int64_t kernel_y,
+                     int64_t window_y, int64_t window_x, const Body& body) {
   const int64_t y = windows.y.FirstOf(window_y) + kernel_y;
   if (y < 0 || y >= windows.y.size) return;
   const int64_t left = windows.x.FirstOf(window_x);
@@ -131,7 +70,7 @@ void WithRowOfWindow(const Windows& windows, int64_t channel, int64_t kernel_y, 
 
 // Writes row `row` of Out.
 template <typename T>
-void CopyWindow(const Windows& windows, const T* x, int64_t row, T* to) {
+void CopyWindow(const ImageWindows& windows, const T* x, int64_t row, T* to) {
   const int64_t image = row / windows.per_image();
   const int64_t window_y = row % windows.per_image() / windows.x.windows;
   const int64_t window_x = row % windows.x.windows;
@@ -149,7 +88,7 @@ void CopyWindow(const Windows& windows, const T* x, int64_t row, T* to) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  return MakeRowsKernel([windows = WindowsOf(context), x = context.InputIndex("X"),
+  return MakeRowsKernel([windows = ImageWindowsOf(context), x = context.InputIndex("X"),
                          out = context.OutputIndex("Out")](const KernelContext& run) {
     const T* from = run.input(x).data<T>();
     T* to = run.output(out).data<T>();
@@ -163,7 +102,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 
 // Adds to channel `channel` of an image its gradient, given that of the image's windows.
 template <typename T>
-void AddWindows(const Windows& windows, const T* gradient, int64_t channel, T* image) {
+void AddWindows(const ImageWindows& windows, const T* gradient, int64_t channel, T* image) {
   for (int64_t window_y = 0; window_y < windows.y.windows; ++window_y) {
     for (int64_t window_x = 0; window_x < windows.x.windows; ++window_x) {
       const T* from = gradient + (window_y * windows.x.windows + window_x) * windows.width();
@@ -180,7 +119,8 @@ void AddWindows(const Windows& windows, const T* gradient, int64_t channel, T* i
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  return MakeRowsKernel([windows = WindowsOf(context), out_grad = context.InputIndex("Out@GRAD"),
+  return MakeRowsKernel([windows = ImageWindowsOf(context),
+                         out_grad = context.InputIndex("Out@GRAD"),
                          x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
     const T* from = run.input(out_grad).data<T>();
     T* to = run.output(x_grad).data<T>();

@@ -8,18 +8,6 @@
 namespace skiff {
 namespace {
 
-// Row i of Out.
-struct PadMoves {
-  CudaOffsets sequences;
-  int64_t length;
-
-  __device__ RowMove operator()(int64_t row) const {
-    const int64_t i = row / length;
-    const int64_t from = sequences.Begin(i) + row % length;
-    return {from < sequences.End(i) ? from : -1, row};
-  }
-};
-
 // Row i of X@GRAD.
 struct UnpadMoves {
   CudaOffsets sequences;

@@ -61,14 +61,9 @@ int64_t WidthOf(const OpContext& context) {
   return x.element_count(2, x.rank());
 }
 
-void CheckLength(const std::string& op, int64_t i, int64_t length, int64_t padded) {
-  SKIFF_ENFORCE(length >= 0 && length <= padded, kOutOfRange, op, ": sequence ", i, " has length ",
-                length, ", expected at least 0 and at most dim 1 of X, ", padded);
-}
-
 void CheckLengths(const std::string& op, std::span<const int64_t> lengths, int64_t padded) {
   for (size_t i = 0; i < lengths.size(); ++i)
-    CheckLength(op, static_cast<int64_t>(i), lengths[i], padded);
+    CheckPaddedLength(op, static_cast<int64_t>(i), lengths[i], padded);
 }
 
 template <typename T>
@@ -115,7 +110,8 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
         const int64_t grain = SequenceGrain(count, run.output(x_grad).element_count());
         if (length < 0) {
           const SequenceRows sequences(gradient);
-          for (int64_t i = 0; i < count; ++i) CheckLength(op, i, sequences[i].count(), padded);
+          for (int64_t i = 0; i < count; ++i)
+            CheckPaddedLength(op, i, sequences[i].count(), padded);
           ParallelFor(count, grain, [&](int64_t begin, int64_t end) {
             for (int64_t i = begin; i < end; ++i)
               PadGradient(from, sequences[i], i, padded, width, to);

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "operators/sequence/kernels/clipped_activation.h"
 #include "operators/sequence/kernels/recurrent_activation.h"
 
 namespace skiff {
@@ -41,6 +42,29 @@ __device__ T ThroughActivation(RecurrentActivation activation, T y, T gradient) 
     default:
       return gradient;
   }
+}
+
+// Returns x, at most `limit` from 0; a limit of 0 is none. NaN stays.
+template <typename T>
+__device__ T Clipped(T limit, T x) {
+  if (!(limit > 0)) return x;
+  if (x < -limit) return -limit;
+  return limit < x ? limit : x;
+}
+
+// Returns whether the x of which this is Clipped(limit, x) has no influence on it.
+template <typename T>
+__device__ bool IsAtLimit(T limit, T clipped) {
+  return limit > 0 && (clipped <= -limit || clipped >= limit);
+}
+
+template <typename T>
+__device__ T Activated(const ClippedActivation<T>& activation, T x) {
+  return Clipped(activation.limit, Activated(activation.f, x));
+}
+template <typename T>
+__device__ T ThroughActivation(const ClippedActivation<T>& activation, T y, T gradient) {
+  return ThroughActivation(activation.f, y, IsAtLimit(activation.limit, y) ? T{0} : gradient);
 }
 
 }  // namespace skiff

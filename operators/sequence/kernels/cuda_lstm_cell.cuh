@@ -51,11 +51,7 @@ __device__ LstmState<T> LstmForwardNumber(const LstmCell<T>& cell, int64_t i, T 
   gates->input = Activated(cell.gate, gates->input);
   gates->forget = Activated(cell.gate, gates->forget);
   LstmState<T> state;
-  state.cell = gates->input * gates->candidate + gates->forget * before;
-  if (cell.cell_clip > 0) {
-    state.cell = state.cell < -cell.cell_clip ? -cell.cell_clip : state.cell;
-    state.cell = cell.cell_clip < state.cell ? cell.cell_clip : state.cell;
-  }
+  state.cell = Clipped(cell.cell_clip, gates->input * gates->candidate + gates->forget * before);
   if (cell.peepholes != nullptr) gates->output += cell.peepholes[2 * cell.size + i] * state.cell;
   gates->output = Activated(cell.gate, gates->output);
   state.activated = Activated(cell.cell, state.cell);
@@ -73,8 +69,7 @@ __device__ LstmGates<T> LstmBackwardNumber(const LstmCell<T>& cell, int64_t i,
   d.output = ThroughActivation(cell.gate, gates.output, d_hidden * activated);
   T through_cell = *d_cell + ThroughActivation(cell.cell, activated, d_hidden * gates.output);
   if (cell.peepholes != nullptr) through_cell += cell.peepholes[2 * cell.size + i] * d.output;
-  if (cell.cell_clip > 0 && (of_cell <= -cell.cell_clip || of_cell >= cell.cell_clip))
-    through_cell = 0;
+  if (IsAtLimit(cell.cell_clip, of_cell)) through_cell = 0;
   d.candidate = ThroughActivation(cell.candidate, gates.candidate, through_cell * gates.input);
   d.input = ThroughActivation(cell.gate, gates.input, through_cell * gates.candidate);
   d.forget = ThroughActivation(cell.gate, gates.forget, through_cell * before);
@@ -96,10 +91,11 @@ struct LstmForwardStep {
   const T* product = nullptr;  // [count, 4H], is added to the input; nullptr: zeros
   const T* c0 = nullptr;       // nullptr: zeros
   T* states = nullptr;         // hidden states of the step's sequences, set
-  T* hidden = nullptr;         // of all rows
+  T* hidden = nullptr;         // of all rows, or nullptr
   T* cells = nullptr;          // of all rows
   T* batch_gates = nullptr;
   T* batch_activated = nullptr;
+  T* batch_hidden = nullptr;
 };
 
 template <typename T>
@@ -119,9 +115,10 @@ __global__ void __launch_bounds__(kCudaThreads)
         const LstmState<T> state =
             LstmForwardNumber(args.cell, i, of.Before<T>(args.cells, args.c0, size, i), &gates);
         args.cells[of.row * size + i] = state.cell;
-        args.hidden[of.row * size + i] = state.hidden;
         args.states[j * size + i] = state.hidden;
+        if (args.hidden != nullptr) args.hidden[of.row * size + i] = state.hidden;
         const int64_t batch_row = step.first + j;
+        if (args.batch_hidden != nullptr) args.batch_hidden[batch_row * size + i] = state.hidden;
         if (args.batch_gates != nullptr)
           gates.Store(args.cell.order, size, i, args.batch_gates + batch_row * 4 * size);
         if (args.batch_activated != nullptr)
@@ -147,8 +144,8 @@ struct LstmBackwardStep {
   const T* h0 = nullptr;
   const T* batch_gates = nullptr;
   const T* batch_activated = nullptr;
-  const T* hidden_grad = nullptr;  // from the outside, of all rows
-  const T* cell_grad = nullptr;    // the same, or nullptr
+  const T* hidden_grad = nullptr;  // from the outside, of all rows, or nullptr
+  const T* cell_grad = nullptr;    // the same
   const T* next_hidden = nullptr;  // from the next step, of its sequences
   bool has_all_next = false;       // next_hidden is there for all sequences of this step
   T* next_cell = nullptr;          // the same; on return that of the cells before
@@ -170,7 +167,7 @@ __global__ void __launch_bounds__(kCudaThreads)
         const bool has_next = j < step.later;
         const T* gates = args.batch_gates + batch_row * 4 * size;
         const T before = of.Before<T>(args.cells, args.c0, size, i);
-        const T d_hidden = args.hidden_grad[at] +
+        const T d_hidden = (args.hidden_grad == nullptr ? T{0} : args.hidden_grad[at]) +
                            (has_next || args.has_all_next ? args.next_hidden[j * size + i] : T{0});
         T d_cell = has_next ? args.next_cell[j * size + i] : T{0};
         if (args.cell_grad != nullptr) d_cell += args.cell_grad[at];

@@ -68,6 +68,9 @@ class CudaLevel {
   // For at most as many sequences as the lowest level of the input has, or level `level`.
   CudaLevel(const PrepareContext& context, const LoD& lod, int level = -1)
       : level_(level), offsets_(context, static_cast<int64_t>(LevelOf(lod, level).size())) {}
+  // For the lowest level of an input whose LoD isn't known before the run.
+  CudaLevel(const PrepareContext& context, int64_t most_sequences)
+      : level_(-1), offsets_(context, most_sequences + 1) {}
 
   CudaOffsets Send(const KernelContext& run, int input) {
     const std::vector<uint64_t>& offsets = LevelOf(run.input(input).lod(), level_);
@@ -123,6 +126,18 @@ __device__ void ForEachColumn(int64_t rows, int64_t columns, int threads_of_row,
 struct RowMove {
   int64_t from;
   int64_t to;
+};
+
+// Row i of padded sequences of `length` rows each.
+struct PadMoves {
+  CudaOffsets sequences;
+  int64_t length;
+
+  __device__ RowMove operator()(int64_t row) const {
+    const int64_t i = row / length;
+    const int64_t from = sequences.Begin(i) + row % length;
+    return {from < sequences.End(i) ? from : -1, row};
+  }
 };
 
 // Copies rows of `columns` words. move_of(i) says which row is the i-th to copy. `padding` has a

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
+#include <string>
 #include <utility>
 
+#include "framework/base/error.h"
 #include "framework/tensor/tensor.h"
 #include "operators/sequence/kernels/sequence_rows.h"
 
@@ -32,13 +34,32 @@ inline Tensor MakeRagged(const Shape& shape, DType dtype, std::span<const int64_
   return tensor;
 }
 
+// Throws the Error for a gradient, input Out@GRAD of `op`, of other rows than the lengths add up
+// to.
+[[noreturn]] inline void ThrowGradientRows(const std::string& op, int64_t found, int64_t expected) {
+  Throw(ErrorCode::kInvalidArgument, op, ": Out@GRAD has ", found,
+        " rows, expected the sum of Length, ", expected);
+}
+
 // Throws Error (kInvalidArgument) unless the lengths add up to the rows of `gradient`, which input
 // Out@GRAD of `op` is.
 inline void CheckGradientRows(const std::string& op, const Tensor& gradient,
                               std::span<const int64_t> lengths) {
   const int64_t rows = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
-  SKIFF_ENFORCE(rows == gradient.shape()[0], kInvalidArgument, op, ": Out@GRAD has ",
-                gradient.shape()[0], " rows, expected the sum of Length, ", rows);
+  if (rows != gradient.shape()[0]) ThrowGradientRows(op, gradient.shape()[0], rows);
+}
+
+// Throws the Error for a sequence of `op` that has another number of rows than it may have, 0 to
+// `padded`.
+[[noreturn]] inline void ThrowPaddedLength(const std::string& op, int64_t i, int64_t length,
+                                           int64_t padded) {
+  Throw(ErrorCode::kOutOfRange, op, ": sequence ", i, " has length ", length,
+        ", expected at least 0 and at most dim 1 of X, ", padded);
+}
+
+// Throws Error (kOutOfRange) unless sequence i has such a length.
+inline void CheckPaddedLength(const std::string& op, int64_t i, int64_t length, int64_t padded) {
+  if (length < 0 || length > padded) ThrowPaddedLength(op, i, length, padded);
 }
 
 }  // namespace skiff

@@ -147,6 +147,8 @@ void AddLstmpCases(CaseList& cases) {
   cases.push_back(Case("two_levels", {}, 2, 2, [](int64_t width) {
     return Ragged(Uniform({6, width}, 1), {1, 0, 2}, {3, 2, 1});
   }));
+  cases.push_back(Case("no_cells", {.has_start = true, .projection = "sigmoid"}, 0, 2, few));
+  cases.push_back(Case("no_projection", {.use_peepholes = true, .has_start = true}, 2, 0, few));
   cases.push_back(
       Case("no_rows", {.use_peepholes = true, .has_start = true}, 2, 2, [](int64_t width) {
         return Ragged(Uniform({0, width}, 1), std::vector<int64_t>{0, 0});

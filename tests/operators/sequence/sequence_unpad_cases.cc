@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "tests/operators/sequence/sequences.h"
 
 namespace skiff::harness {
@@ -34,6 +36,30 @@ OpCase Case(const std::string& name, Array x, std::vector<double> lengths) {
           .gradients = {"X"}};
 }
 
+// As in programs that Fluid wrote: the LoD of Out@GRAD has the lengths.
+OpCase GradientWithoutLength(const std::string& name, Array x, Array gradient) {
+  const auto reference = [](const Arrays& inputs) {
+    Array x_gradient = inputs.at("X")[0];
+    const auto width = static_cast<size_t>(x_gradient.shape.element_count(2, 3));
+    const auto padded = static_cast<size_t>(x_gradient.shape[1]);
+    std::ranges::fill(x_gradient.values, 0.0);
+    size_t first = 0;  // number of X@GRAD[i]
+    for (const Rows& rows : SequencesOf(inputs.at("Out@GRAD")[0])) {
+      size_t at = first;
+      for (const Row& row : rows) {
+        for (const double value : row) x_gradient.values[at++] = value;
+      }
+      first += padded * width;
+    }
+    return Arrays{{"X@GRAD", {x_gradient}}};
+  };
+  return {.name = name,
+          .type = "sequence_unpad_grad",
+          .inputs = {{"X", {std::move(x)}}, {"Out@GRAD", {std::move(gradient)}}},
+          .reference = reference,
+          .outputs = {{"X@GRAD", 1}}};
+}
+
 }  // namespace
 
 void AddSequenceUnpadCases(CaseList& cases) {
@@ -46,6 +72,11 @@ void AddSequenceUnpadCases(CaseList& cases) {
   cases.push_back(Case("one", Uniform({1, 1}, 7), {1}));
   cases.push_back(Case("padding_only", Uniform({2, 0, 3}, 8), {0, 0}));
   cases.push_back(Case("many", Uniform({30, 20, 65}, 9), std::vector<double>(30, 17)));
+  std::vector<double> lengths;
+  for (int i = 0; i < 600; ++i) lengths.push_back(i % 3);
+  cases.push_back(Case("many_sequences", Uniform({600, 2}, 12), lengths));
+  cases.push_back(GradientWithoutLength("without_length", Uniform({4, 3, 2}, 13),
+                                        Ragged(Uniform({5, 2}, 14), {0, 3, 0, 2})));
   cases.push_back(Case("int64", Integers({2, 3}, 10, -9, 9), {2, 1}));
   cases.back().gradients.clear();
   cases.push_back(Case("benchmark", Uniform({256, 48, 128}, 11), std::vector<double>(256, 32)));

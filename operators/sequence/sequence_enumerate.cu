@@ -1,0 +1,45 @@
+// The CUDA kernel of sequence_enumerate; sequence_enumerate.cc has the formula.
+#include <memory>
+
+#include "framework/op/registry.h"
+#include "operators/sequence/kernels/cuda_sequences.cuh"
+
+namespace skiff {
+namespace {
+
+template <typename T>
+__global__ void __launch_bounds__(kCudaThreads)
+    Enumerate(const T* x, CudaOffsets sequences, int64_t rows, int64_t window, T pad,
+              int threads_of_row, T* out) {
+  ForEachColumn(
+      rows, window, threads_of_row,
+      [&](int64_t row) { return sequences.End(sequences.SequenceOf(row)); },
+      [&](int64_t row, int64_t column, int64_t end) {
+        out[row * window + column] = row + column < end ? x[row + column] : pad;
+      });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  return MakeRowsKernel([window = context.IntAttr("win_size"),
+                         pad = static_cast<T>(context.IntAttr("pad_value")),
+                         level = SendLevel(context, "X"), x = context.InputIndex("X"),
+                         out = context.OutputIndex("Out")](const KernelContext& run) {
+    const int64_t rows = run.output(out).shape()[0];
+    if (rows == 0) return;
+    const RowThreads threads(rows, window);
+    Enumerate<T><<<threads.blocks, kCudaThreads, 0, StreamOf(run)>>>(
+        run.input(x).data<T>(), level->Send(run, x), rows, window, pad, threads.of_row,
+        run.output(out).data<T>());
+    CheckLaunch("sequence_enumerate");
+  });
+}
+
+}  // namespace
+
+void RegisterSequenceEnumerateCuda(OpRegistry& registry) {
+  AddCudaKernel<int32_t>(registry, "sequence_enumerate", Prepare<int32_t>);
+  AddCudaKernel<int64_t>(registry, "sequence_enumerate", Prepare<int64_t>);
+}
+
+}  // namespace skiff

@@ -1,0 +1,180 @@
+// CUDA kernels of sequence_scatter; sequence_scatter.cc has the formula.
+//
+// A thread looks after a row of Ids. If it is the first of its sequence that names an element of X,
+// it adds all those updates of the sequence that are for this element, in their order: the sums
+// have the bits of the CPU. It reads all ids of the sequence for that, as do its neighbours at the
+// same time.
+#include <memory>
+#include <string>
+
+#include "framework/base/error.h"
+#include "framework/op/registry.h"
+#include "operators/common/cuda_for_each.cuh"
+#include "operators/common/cuda_integer.cuh"
+#include "operators/sequence/kernels/cuda_sequences.cuh"
+#include "operators/sequence/kernels/sequence_rows.h"
+
+namespace skiff {
+namespace {
+
+// The ids of a run. They are refused if a row of X has no such element.
+struct ScatterIds {
+  const int64_t* ids;
+  CudaOffsets sequences;
+  int64_t width;  // of a row of X
+  uint64_t* fault;
+
+  // Returns the id of a row of Ids, -1 if it is refused.
+  __device__ int64_t At(int64_t row) const {
+    const int64_t id = ids[row];
+    if (id >= 0 && id < width) return id;
+    NoteFault(fault, row, id);
+    return -1;
+  }
+};
+
+template <typename T>
+struct AddUpdates {
+  ScatterIds of;
+  const T* updates;
+  T* out;
+
+  __device__ void operator()(int64_t row) const {
+    const int64_t id = of.At(row);
+    if (id < 0) return;
+    const int64_t sequence = of.sequences.SequenceOf(row);
+    for (int64_t before = of.sequences.Begin(sequence); before < row; ++before) {
+      if (of.ids[before] == id) return;
+    }
+    T* const to = out + sequence * of.width + id;
+    T sum = DeviceAdd(*to, updates[row]);
+    const int64_t end = of.sequences.End(sequence);
+    for (int64_t after = row + 1; after < end; ++after) {
+      if (of.ids[after] == id) sum = DeviceAdd(sum, updates[after]);
+    }
+    *to = sum;
+  }
+};
+
+template <typename T>
+struct TakeUpdates {
+  ScatterIds of;
+  const T* out_gradient;
+  T* updates_gradient;
+
+  __device__ void operator()(int64_t row) const {
+    const int64_t id = of.At(row);
+    if (id < 0) return;
+    updates_gradient[row] = out_gradient[of.sequences.SequenceOf(row) * of.width + id];
+  }
+};
+
+struct CheckIds {
+  ScatterIds of;
+
+  __device__ void operator()(int64_t row) const { of.At(row); }
+};
+
+// What the kernels of the op and of its gradient have in common. x_slot has the shape of X.
+class ScatterKernel : public Kernel {
+ public:
+  bool TakesFewerRows() const override { return true; }
+
+  void ThrowFault(const DataFault& fault) const override {
+    Throw(ErrorCode::kOutOfRange, op_, ": Ids[", fault.position, "] = ", fault.value,
+          ", expected an element of a row of X, 0 to ", width_ - 1);
+  }
+
+ protected:
+  ScatterKernel(const PrepareContext& context, const char* x_slot)
+      : op_(context.op().type),
+        width_(RowWidth(context, x_slot)),
+        level_(context, *context.InputLoD("Ids", 1)),
+        ids_(context.InputIndex("Ids")) {}
+
+  int64_t Rows(const KernelContext& run) const { return run.input(ids_).shape()[0]; }
+  ScatterIds Send(const KernelContext& run) {
+    return {run.input(ids_).data<int64_t>(), level_.Send(run, ids_), width_, run.fault};
+  }
+
+ private:
+  std::string op_;
+  int64_t width_;
+  CudaLevel level_;
+  int ids_;
+};
+
+template <typename T>
+class ForwardKernel final : public ScatterKernel {
+ public:
+  explicit ForwardKernel(const PrepareContext& context)
+      : ScatterKernel(context, "X"),
+        x_(context.InputIndex("X")),
+        updates_(context.InputIndex("Updates")),
+        out_(context.OutputIndex("Out")) {}
+
+  void Run(const KernelContext& run) override {
+    const Tensor& x = run.input(x_);
+    Tensor& out = run.output(out_);
+    CopyOnDevice(run, x.raw_data(), x.byte_count(), out.raw_data());
+    const AddUpdates<T> add{Send(run), run.input(updates_).data<T>(), out.data<T>()};
+    ForEachOnDevice(run, "sequence_scatter", Rows(run), add);
+  }
+
+ private:
+  int x_;
+  int updates_;
+  int out_;
+};
+
+template <typename T>
+class GradKernel final : public ScatterKernel {
+ public:
+  explicit GradKernel(const PrepareContext& context)
+      : ScatterKernel(context, "Out@GRAD"),
+        out_grad_(context.InputIndex("Out@GRAD")),
+        x_grad_(context.OutputIndex("X@GRAD")),
+        updates_grad_(context.OutputIndex("Updates@GRAD")) {}
+
+  void Run(const KernelContext& run) override {
+    const Tensor& gradient = run.input(out_grad_);
+    const ScatterIds ids = Send(run);
+    if (updates_grad_ >= 0) {
+      const TakeUpdates<T> take{ids, gradient.data<T>(), run.output(updates_grad_).data<T>()};
+      ForEachOnDevice(run, "sequence_scatter_grad", Rows(run), take);
+    } else {
+      ForEachOnDevice(run, "sequence_scatter_grad: ids", Rows(run), CheckIds{ids});
+    }
+    if (x_grad_ >= 0) {
+      CopyOnDevice(run, gradient.raw_data(), gradient.byte_count(), run.output(x_grad_).raw_data());
+    }
+  }
+
+ private:
+  int out_grad_;
+  int x_grad_;
+  int updates_grad_;
+};
+
+template <typename T>
+void AddForwardKernel(OpRegistry& registry) {
+  AddCudaKernel<T>(registry, "sequence_scatter", PrepareKernel<ForwardKernel<T>>);
+}
+
+template <typename T>
+void AddGradKernel(OpRegistry& registry) {
+  AddCudaKernel<T>(registry, "sequence_scatter_grad", PrepareKernel<GradKernel<T>>);
+}
+
+}  // namespace
+
+void RegisterSequenceScatterCuda(OpRegistry& registry) {
+  AddForwardKernel<float>(registry);
+  AddForwardKernel<double>(registry);
+  AddForwardKernel<int32_t>(registry);
+  AddForwardKernel<int64_t>(registry);
+  AddGradKernel<float>(registry);
+  AddGradKernel<double>(registry);
+}
+
+}  // namespace skiff
