@@ -67,4 +67,47 @@ __device__ Value CombineBlock(Value value, const Join& join, int threads = kCuda
   return value;
 }
 
+// Sums of what threads have.
+template <class Value>
+struct CudaSums {
+  Value before;  // over the threads before this one
+  Value all;
+};
+
+// Returns, on each of `lanes` neighbouring lanes, a power of two, the sums over them. Every lane of
+// the warp makes the same call.
+template <class Value>
+__device__ CudaSums<Value> ScanWarp(Value value, int lanes = kCudaWarp) {
+  constexpr uint32_t kAll = 0xFFFFFFFF;
+  const int lane = static_cast<int>(threadIdx.x) % lanes;
+  for (int distance = 1; distance < lanes; distance *= 2) {
+    const Value other = __shfl_up_sync(kAll, value, distance);
+    if (lane >= distance) value += other;
+  }
+  // Not a difference, which would be rounded, and NaN after an infinity.
+  const Value before = __shfl_up_sync(kAll, value, 1);
+  const int last = static_cast<int>(threadIdx.x) % kCudaWarp | (lanes - 1);
+  return {lane == 0 ? Value{0} : before, __shfl_sync(kAll, value, last)};
+}
+
+// Returns, on all kCudaThreads threads of a block, the sums over them. All of them make the same
+// call.
+template <class Value>
+__device__ CudaSums<Value> ScanBlock(Value value) {
+  __shared__ Value of_warps[kCudaThreads / kCudaWarp];
+  const int warp = static_cast<int>(threadIdx.x) / kCudaWarp;
+  const CudaSums<Value> in_warp = ScanWarp(value);
+  __syncthreads();  // until all have read what the last call left
+  if (threadIdx.x % kCudaWarp == 0) of_warps[warp] = in_warp.all;
+  __syncthreads();
+  CudaSums<Value> sums{0, 0};
+#pragma unroll
+  for (int other = 0; other < kCudaThreads / kCudaWarp; ++other) {
+    if (other == warp) sums.before = sums.all;
+    sums.all += of_warps[other];
+  }
+  sums.before += in_warp.before;
+  return sums;
+}
+
 }  // namespace skiff

@@ -30,6 +30,12 @@ struct CudaLanes {
     return CombineWarp(value, join, size);
   }
 
+  // Returns the sums over them.
+  template <class Value>
+  __device__ CudaSums<Value> Scan(Value value) const {
+    return ScanWarp(value, size);
+  }
+
   // All have read what any of them writes afterwards.
   __device__ void Sync() const { __syncwarp(); }
 };
@@ -42,6 +48,11 @@ struct CudaBlock {
   template <class Value, class Join>
   __device__ Value Reduce(Value value, const Join& join) const {
     return CombineBlock(value, join);
+  }
+
+  template <class Value>
+  __device__ CudaSums<Value> Scan(Value value) const {
+    return ScanBlock(value);
   }
 
   __device__ void Sync() const { __syncthreads(); }

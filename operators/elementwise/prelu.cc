@@ -4,7 +4,6 @@
 //
 // X@GRAD = Out@GRAD where X > 0, else Out@GRAD * Alpha; Alpha@GRAD = the sum of Out@GRAD * X where
 // X <= 0, over the elements that share an Alpha.
-#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "framework/op/grad.h"
 #include "operators/common/input_checks.h"
 #include "operators/elementwise/kernels/binary.h"
+#include "operators/elementwise/kernels/prelu_alpha.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/elementwise/prelu.cc"
@@ -86,35 +86,6 @@ struct Loops<double> {
   int64_t grain = kScalarGrain;
 };
 
-// Returns the axis of the channels.
-int ChannelAxis(const OpContext& context) {
-  return context.Attr<std::string>("data_format") == "NHWC" ? context.Input("X").shape.rank() - 1
-                                                            : 1;
-}
-
-// The axes of X along which Alpha varies.
-using AlphaAxes = std::array<bool, Shape::kMaxRank>;
-
-AlphaAxes AlphaAxesOf(const OpContext& context) {
-  const std::string& mode = context.Attr<std::string>("mode");
-  AlphaAxes axes{};
-  for (int axis = 0; axis < context.Input("X").shape.rank(); ++axis) {
-    const bool is_kept = mode == "channel" ? axis == ChannelAxis(context) : axis > 0;
-    axes[static_cast<size_t>(axis)] = mode != "all" && is_kept;
-  }
-  return axes;
-}
-
-// Returns the shape with which Alpha is broadcast to X. So prelu is a binary op, and the sums of
-// Alpha@GRAD are those of a broadcast operand.
-Shape AlphaShape(const Shape& x, const AlphaAxes& axes) {
-  Shape shape;
-  for (int axis = 0; axis < x.rank(); ++axis) {
-    shape.Append(axes[static_cast<size_t>(axis)] ? x[axis] : 1);
-  }
-  return shape;
-}
-
 void CheckAlpha(const OpContext& context) {
   const std::string& type = context.op().type;
   const TensorMeta& x = context.Input("X");
@@ -138,10 +109,6 @@ void CheckAlpha(const OpContext& context) {
   SKIFF_ENFORCE(alpha.shape.element_count() == count, kInvalidArgument, type, ": Alpha has shape ",
                 alpha.shape, ", expected ", count == 1 ? "one element" : StrCat(count, " elements"),
                 " for X ", x.shape, " in mode ", mode);
-}
-
-Broadcast BroadcastOfAlpha(const Shape& x, const AlphaAxes& axes) {
-  return Broadcast(x, AlphaShape(x, axes), -1, "prelu");
 }
 
 template <typename T>

@@ -1,12 +1,38 @@
-// CUDA kernels of squared_l2_norm; squared_l2_norm.cc has the formula.
+// CUDA kernels of squared_l2_norm and squared_l2_norm_grad; squared_l2_norm.cc has the formulas.
+#include <memory>
+
 #include "framework/op/registry.h"
+#include "operators/common/cuda_for_each.cuh"
+#include "operators/math/kernels/cuda_scale_by.cuh"
 #include "operators/math/kernels/squared_norm.cuh"
 
 namespace skiff {
+namespace {
+
+template <typename T>
+struct Twice {
+  __device__ T operator()() const { return 2 * *gradient; }
+
+  const T* gradient;
+};
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  return MakeRowsKernel([x = context.InputIndex("X"), gradient = context.InputIndex("Out@GRAD"),
+                         dx = context.OutputIndex("X@GRAD")](const KernelContext& run) {
+    ScaleOnDevice<T>(run, "squared_l2_norm_grad", Twice<T>{run.input(gradient).data<T>()},
+                     run.input(x), &run.output(dx));
+  });
+}
+
+}  // namespace
 
 void RegisterSquaredL2NormCuda(OpRegistry& registry) {
   AddCudaSquaredNormKernel<float>(registry, "squared_l2_norm");
   AddCudaSquaredNormKernel<double>(registry, "squared_l2_norm");
+  AddCudaKernels<float, double>(
+      registry, "squared_l2_norm_grad",
+      [=]<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
 }
 
 }  // namespace skiff

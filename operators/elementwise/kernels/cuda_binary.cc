@@ -7,7 +7,7 @@
 
 #include "framework/base/error.h"
 #include "operators/common/cuda_grid.h"
-#include "operators/elementwise/kernels/binary.h"
+#include "operators/elementwise/kernels/cuda_binary_kernel.h"
 
 namespace skiff {
 namespace {
@@ -30,29 +30,26 @@ bool HasVectors(const Broadcast& broadcast, int64_t bytes) {
 
 class CudaBinaryKernel final : public Kernel {
  public:
-  CudaBinaryKernel(const OpContext& context, CudaBinaryLauncher launcher,
-                   ThrowBinaryFault throw_fault)
+  CudaBinaryKernel(const OpContext& context, CudaBinaryArguments arguments,
+                   CudaBinaryLauncher launcher, ThrowBinaryFault throw_fault)
       : type_(context.op().type),
-        loops_(context),
-        x_(context.InputIndex("X")),
-        y_(context.InputIndex("Y")),
-        out_(context.OutputIndex("Out")),
+        arguments_(std::move(arguments)),
         launcher_(launcher),
         throw_fault_(throw_fault) {}
 
   bool TakesFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
-    const Tensor& x = run.input(x_);
-    const Tensor& y = run.input(y_);
-    const Broadcast broadcast = loops_.Of(x, y);
+    const Tensor& x = run.input(arguments_.x);
+    const Tensor& y = run.input(arguments_.y);
+    const Broadcast broadcast = arguments_.loops_of(x, y);
     if (broadcast.count() == 0) return;
     const int64_t bytes = SizeOf(x.dtype());
     const bool has_vectors = HasVectors(broadcast, bytes);
     CheckFailure(type_,
                  launcher_({.x = x.raw_data(),
                             .y = y.raw_data(),
-                            .out = run.output(out_).raw_data(),
+                            .out = run.output(arguments_.out).raw_data(),
                             .loops = LoopsOf(broadcast),
                             .has_vectors = has_vectors,
                             .x_step = static_cast<int>(broadcast.run().x_stride),
@@ -69,10 +66,7 @@ class CudaBinaryKernel final : public Kernel {
 
  private:
   std::string type_;
-  RunBroadcast loops_;
-  int x_;
-  int y_;
-  int out_;
+  CudaBinaryArguments arguments_;
   CudaBinaryLauncher launcher_;
   ThrowBinaryFault throw_fault_;
 };
@@ -89,14 +83,10 @@ CudaFoldView SumOf(const Broadcast& broadcast, BroadcastOperand operand) {
 
 class CudaBinaryGradKernel final : public Kernel {
  public:
-  CudaBinaryGradKernel(PrepareContext& context, CudaBinaryGradLauncher launcher)
-      : type_(context.op().type),
-        loops_(context),
-        inputs_(FindBinaryGradInputs(context)),
-        x_gradient_(context.OutputIndex("X@GRAD")),
-        y_gradient_(context.OutputIndex("Y@GRAD")),
-        launcher_(launcher) {
-    const Broadcast broadcast = loops_.Of(context.Input("Out@GRAD").shape, Layout::Plain());
+  CudaBinaryGradKernel(PrepareContext& context, CudaBinaryGradArguments arguments,
+                       CudaBinaryGradLauncher launcher)
+      : type_(context.op().type), arguments_(std::move(arguments)), launcher_(launcher) {
+    const Broadcast broadcast = arguments_.loops_of(context.Input("Out@GRAD").shape);
     const int64_t bytes = std::max(WorkspaceBytes(broadcast, BroadcastOperand::kX),
                                    WorkspaceBytes(broadcast, BroadcastOperand::kY));
     if (bytes > 0) workspace_ = context.RequestWorkspace(bytes);
@@ -105,16 +95,17 @@ class CudaBinaryGradKernel final : public Kernel {
   bool TakesFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
-    const Tensor& dout = run.input(inputs_.dout);
-    const Broadcast broadcast = loops_.Of(dout.shape(), Layout::Plain());
+    const BinaryGradInputs& inputs = arguments_.inputs;
+    const Tensor& dout = run.input(inputs.dout);
+    const Broadcast broadcast = arguments_.loops_of(dout.shape());
     const int64_t bytes = SizeOf(dout.dtype());
     const bool has_vectors = HasVectors(broadcast, bytes);
     const auto data = [&](int input) {
       return input < 0 ? nullptr : std::as_const(run.input(input)).raw_data();
     };
-    CudaBinaryGradLaunch launch{.x = data(inputs_.x),
-                                .y = data(inputs_.y),
-                                .out = data(inputs_.out),
+    CudaBinaryGradLaunch launch{.x = data(inputs.x),
+                                .y = data(inputs.y),
+                                .out = data(inputs.out),
                                 .dout = dout.raw_data(),
                                 .of_x = GradientOf(run, broadcast, BroadcastOperand::kX),
                                 .of_y = GradientOf(run, broadcast, BroadcastOperand::kY),
@@ -140,7 +131,7 @@ class CudaBinaryGradKernel final : public Kernel {
   }
 
   int Output(BroadcastOperand operand) const {
-    return operand == BroadcastOperand::kX ? x_gradient_ : y_gradient_;
+    return operand == BroadcastOperand::kX ? arguments_.dx : arguments_.dy;
   }
 
   int64_t WorkspaceBytes(const Broadcast& broadcast, BroadcastOperand operand) const {
@@ -159,10 +150,7 @@ class CudaBinaryGradKernel final : public Kernel {
   }
 
   std::string type_;
-  RunGradBroadcast loops_;
-  BinaryGradInputs inputs_;
-  int x_gradient_;
-  int y_gradient_;
+  CudaBinaryGradArguments arguments_;
   CudaBinaryGradLauncher launcher_;
   int workspace_ = -1;
 };
@@ -178,17 +166,46 @@ void AddKernel(OpRegistry& registry, const std::string& type, DType dtype, Prepa
 
 }  // namespace
 
+std::unique_ptr<Kernel> MakeCudaBinaryKernel(const OpContext& context,
+                                             CudaBinaryArguments arguments,
+                                             CudaBinaryLauncher launcher,
+                                             ThrowBinaryFault throw_fault) {
+  return std::make_unique<CudaBinaryKernel>(context, std::move(arguments), launcher, throw_fault);
+}
+
+std::unique_ptr<Kernel> MakeCudaBinaryGradKernel(PrepareContext& context,
+                                                 CudaBinaryGradArguments arguments,
+                                                 CudaBinaryGradLauncher launcher) {
+  return std::make_unique<CudaBinaryGradKernel>(context, std::move(arguments), launcher);
+}
+
 void AddCudaBinaryKernel(OpRegistry& registry, const char* type, DType dtype,
                          CudaBinaryLauncher launcher, ThrowBinaryFault throw_fault) {
   AddKernel(registry, type, dtype, [=](PrepareContext& context) {
-    return std::make_unique<CudaBinaryKernel>(context, launcher, throw_fault);
+    const auto loops_of = [loops = RunBroadcast(context)](const Tensor& x, const Tensor& y) {
+      return loops.Of(x, y);
+    };
+    return MakeCudaBinaryKernel(context,
+                                {.x = context.InputIndex("X"),
+                                 .y = context.InputIndex("Y"),
+                                 .out = context.OutputIndex("Out"),
+                                 .loops_of = loops_of},
+                                launcher, throw_fault);
   });
 }
 
 void AddCudaBinaryGradKernel(OpRegistry& registry, const char* type, DType dtype,
                              CudaBinaryGradLauncher launcher) {
   AddKernel(registry, std::string(type) + "_grad", dtype, [=](PrepareContext& context) {
-    return std::make_unique<CudaBinaryGradKernel>(context, launcher);
+    const auto loops_of = [loops = RunGradBroadcast(context)](const Shape& dout) {
+      return loops.Of(dout, Layout::Plain());
+    };
+    return MakeCudaBinaryGradKernel(context,
+                                    {.inputs = FindBinaryGradInputs(context),
+                                     .dx = context.OutputIndex("X@GRAD"),
+                                     .dy = context.OutputIndex("Y@GRAD"),
+                                     .loops_of = loops_of},
+                                    launcher);
   });
 }
 

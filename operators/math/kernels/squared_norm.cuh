@@ -98,42 +98,72 @@ __global__ void __launch_bounds__(kCudaThreads) AddInOrder(const T* x, int64_t c
   if (threadIdx.x == 0) *out = total;
 }
 
+// The sums of the squares of arrays, of sizes that the factory knows. T is the dtype of the
+// elements.
+template <typename T>
+class CudaSquareSums {
+ public:
+  CudaSquareSums(PrepareContext& context, const std::vector<int64_t>& counts)
+      : first_chunks_(FirstChunks(counts)),
+        array_table_(context.place(), counts.size()),
+        chunk_table_(context.place(), first_chunks_.size()),
+        chunk_sums_(
+            context.RequestWorkspace(first_chunks_.back() * static_cast<int64_t>(sizeof(double)))) {
+    for (const int64_t count : counts) arrays_.push_back({.count = count});
+  }
+
+  int64_t array_count() const { return static_cast<int64_t>(arrays_.size()); }
+
+  // Tells of a run where array i is. The dtype is T's or, if T is float, one of two bytes.
+  void Locate(size_t i, const Tensor& tensor) {
+    arrays_[i].data = tensor.raw_data();
+    arrays_[i].dtype = tensor.dtype();
+  }
+
+  // Issues two launches that set sums[i], rounded to Sum, for all arrays.
+  template <typename Sum>
+  void Run(const KernelContext& run, Sum* sums) {
+    const cudaStream_t stream = StreamOf(run);
+    const CudaArray<T>* arrays = array_table_.Store(arrays_, stream);
+    const CudaChunks chunks{.first = chunk_table_.Store(first_chunks_, stream),
+                            .array_count = array_count(),
+                            .count = first_chunks_.back()};
+    auto* chunk_sums = static_cast<double*>(run.workspace(chunk_sums_));
+    if (chunks.count > 0) {
+      SumChunks<<<CudaBlocks(chunks.count), kCudaThreads, 0, stream>>>(arrays, chunks, chunk_sums);
+    }
+    SumArrays<<<CudaBlocks(chunks.array_count), kCudaThreads, 0, stream>>>(chunk_sums, chunks,
+                                                                           sums);
+    CheckLaunch("sum of squares");
+  }
+
+ private:
+  std::vector<CudaArray<T>> arrays_;
+  std::vector<int64_t> first_chunks_;
+  CudaTable<CudaArray<T>> array_table_;
+  CudaTable<int64_t> chunk_table_;
+  int chunk_sums_;
+};
+
 // Computes Out from all X.
 template <typename T>
 class CudaSquaredNormKernel final : public Kernel {
  public:
   explicit CudaSquaredNormKernel(PrepareContext& context)
       : out_(context.OutputIndex("Out")),
-        arrays_(ArraysOf(context)),
-        first_chunks_(FirstChunks(CountsOf(context))),
-        array_table_(context.place(), arrays_.size()),
-        chunk_table_(context.place(), first_chunks_.size()),
-        chunk_sums_(
-            context.RequestWorkspace(first_chunks_.back() * static_cast<int64_t>(sizeof(double)))),
-        array_sums_(context.RequestWorkspace(static_cast<int64_t>(arrays_.size() * sizeof(T)))) {}
+        squares_(context, CountsOf(context)),
+        array_sums_(
+            context.RequestWorkspace(squares_.array_count() * static_cast<int64_t>(sizeof(T)))) {}
 
   void Run(const KernelContext& run) override {
-    const cudaStream_t stream = StreamOf(run);
-    for (size_t i = 0; i < arrays_.size(); ++i) {
-      const Tensor& x = run.input(static_cast<int>(i));
-      arrays_[i].data = x.raw_data();
-      arrays_[i].dtype = x.dtype();
+    for (int64_t i = 0; i < squares_.array_count(); ++i) {
+      squares_.Locate(static_cast<size_t>(i), run.input(static_cast<int>(i)));
     }
-    const CudaArray<T>* arrays = array_table_.Store(arrays_, stream);
-    const CudaChunks chunks{.first = chunk_table_.Store(first_chunks_, stream),
-                            .array_count = static_cast<int64_t>(arrays_.size()),
-                            .count = first_chunks_.back()};
-    auto* chunk_sums = static_cast<double*>(run.workspace(chunk_sums_));
     T* out = run.output(out_).template data<T>();
-    T* sums = arrays_.size() == 1 ? out : static_cast<T*>(run.workspace(array_sums_));
-    if (chunks.count > 0) {
-      SumChunks<<<CudaBlocks(chunks.count), kCudaThreads, 0, stream>>>(arrays, chunks, chunk_sums);
-    }
-    SumArrays<<<CudaBlocks(chunks.array_count), kCudaThreads, 0, stream>>>(chunk_sums, chunks,
-                                                                           sums);
-    if (sums != out) {
-      AddInOrder<<<1, kCudaThreads, 0, stream>>>(sums, chunks.array_count, out);
-    }
+    T* sums = squares_.array_count() == 1 ? out : static_cast<T*>(run.workspace(array_sums_));
+    squares_.Run(run, sums);
+    if (sums == out) return;
+    AddInOrder<<<1, kCudaThreads, 0, StreamOf(run)>>>(sums, squares_.array_count(), out);
     CheckLaunch("squared norm");
   }
 
@@ -144,18 +174,8 @@ class CudaSquaredNormKernel final : public Kernel {
     return counts;
   }
 
-  static std::vector<CudaArray<T>> ArraysOf(const OpContext& context) {
-    std::vector<CudaArray<T>> arrays;
-    for (const int64_t count : CountsOf(context)) arrays.push_back({.count = count});
-    return arrays;
-  }
-
   int out_;
-  std::vector<CudaArray<T>> arrays_;
-  std::vector<int64_t> first_chunks_;
-  CudaTable<CudaArray<T>> array_table_;
-  CudaTable<int64_t> chunk_table_;
-  int chunk_sums_;
+  CudaSquareSums<T> squares_;
   int array_sums_;
 };
 

@@ -17,6 +17,7 @@
 
 #include "framework/base/error.h"
 #include "framework/op/kernel.h"
+#include "operators/common/cuda_combine.cuh"
 #include "operators/common/cuda_launch.h"
 
 namespace skiff {
@@ -106,32 +107,6 @@ __device__ inline uint32_t RankTile(const Pass& pass, Numbers* numbers,
   return sum;
 }
 
-// Sums over the threads of a block.
-struct BlockSums {
-  uint32_t before;  // over the threads before this one
-  uint32_t all;
-};
-
-// All threads of a block must call it.
-__device__ inline BlockSums ScanBlock(uint32_t value) {
-  __shared__ uint32_t of_warps[kWarps];
-  const uint32_t lane = threadIdx.x % kWarp;
-  uint32_t sum = value;
-  for (uint32_t distance = 1; distance < kWarp; distance *= 2) {
-    const uint32_t other = __shfl_up_sync(0xFFFFFFFF, sum, distance);
-    if (lane >= distance) sum += other;
-  }
-  __syncthreads();  // until all have read what the last call left
-  if (lane == kWarp - 1) of_warps[threadIdx.x / kWarp] = sum;
-  __syncthreads();
-  BlockSums sums{.before = sum - value, .all = 0};
-  for (uint32_t warp = 0; warp < kWarps; ++warp) {
-    if (warp < threadIdx.x / kWarp) sums.before += of_warps[warp];
-    sums.all += of_warps[warp];
-  }
-  return sums;
-}
-
 // counts: [digits][tiles].
 static __global__ void CountDigits(Pass pass, uint32_t* counts) {
   __shared__ uint32_t before[kWarps][kDigits];
@@ -146,7 +121,7 @@ static __global__ void ScanCounts(uint32_t tiles, uint32_t* counts, uint32_t* to
   uint32_t total = 0;
   for (uint32_t first = 0; first < tiles; first += kCudaThreads) {
     const uint32_t tile = first + threadIdx.x;
-    const BlockSums sums = ScanBlock(tile < tiles ? of_digit[tile] : 0);
+    const CudaSums<uint32_t> sums = ScanBlock(tile < tiles ? of_digit[tile] : 0);
     if (tile < tiles) of_digit[tile] = total + sums.before;
     total += sums.all;
   }

@@ -71,6 +71,11 @@ void AddPreluCases(CaseList& cases) {
       PreluCase("last_channel", {2, 3, 5, 7}, {7}, "channel", "NHWC", SlopeOfChannel(-1)));
   cases.push_back(
       PreluCase("last_channel_of_rank_2", {6, 33}, {33}, "channel", "NHWC", SlopeOfChannel(-1)));
+  // Rows of whole vectors.
+  cases.push_back(
+      PreluCase("channel_of_vectors", {2, 3, 4, 8}, {3}, "channel", "NCHW", SlopeOfChannel(1)));
+  cases.push_back(
+      PreluCase("last_channel_of_vectors", {5, 8}, {8}, "channel", "NHWC", SlopeOfChannel(-1)));
   cases.push_back(
       PreluCase("channel_of_no_samples", {0, 3, 5}, {3}, "channel", "NCHW", SlopeOfChannel(1)));
   cases.push_back(PreluCase("element", {4, 3, 5, 2}, {1, 3, 5, 2}, "element", "", SlopeOfElement));

@@ -83,6 +83,16 @@ void AddCumsumCases(CaseList& cases) {
   cases.push_back(CaseOf("threads_over_columns", Uniform({37, 3000}, 3), {.axis = 0}));
   cases.push_back(
       CaseOf("threads_over_both", Uniform({7, 50, 130}, 4), {.axis = 1, .reverse = true}));
+  // On a device, the work of blocks: of whole vectors, of others, and of lines that are cut.
+  cases.push_back(CaseOf("row_of_vectors", Uniform({3, 132}, 7), {}));
+  cases.push_back(CaseOf("reverse_row_of_vectors", Uniform({3, 132}, 7), {.reverse = true}));
+  cases.push_back(CaseOf("long_row", Uniform({2, 1303}, 7), {.exclusive = true}));
+  cases.push_back(CaseOf("long_vector", Uniform({8197}, 7), {}));
+  cases.push_back(
+      CaseOf("reverse_long_vector", Uniform({8200}, 7), {.exclusive = true, .reverse = true}));
+  cases.push_back(CaseOf("long_columns", Uniform({2, 500, 3}, 7), {.axis = 1, .exclusive = true}));
+  cases.push_back(
+      CaseOf("reverse_long_columns", Uniform({300, 5}, 7), {.axis = 0, .reverse = true}));
   for (const DType dtype : {DType::kInt32, DType::kInt64}) {
     cases.push_back(CaseOf(std::string(DTypeName(dtype)), Integers({5, 7}, 5, -90, 90, dtype), {}));
   }

@@ -43,6 +43,8 @@ void AddNormCases(CaseList& cases) {
   cases.push_back(Case("scalar", Uniform({}, 1, 0.5, 2), 0, 0.25f));
   cases.push_back(Case("epsilon", Uniform({4, 5}, 1), 1, 0.5f));
   cases.push_back(Case("long_rows", Uniform({2, 9001}, 1), 1));
+  cases.push_back(Case("rows_of_packs", Uniform({37, 12}, 1), 1));
+  cases.push_back(Case("long_rows_of_packs", Uniform({3, 260}, 1), 1));
   cases.push_back(Case("no_rows", Uniform({0, 5}, 1), 1));
   cases.push_back(Case("lines_of_nothing", Uniform({0, 5}, 1), 0, 0.25f));
   Array zeros = Uniform({3, 4}, 1);

@@ -112,6 +112,9 @@ void AddPNormCases(CaseList& cases) {
   cases.push_back(Case("scalar_as_vector", values({}), {.asvector = true}));
   cases.push_back(Case("vector", values({9}), {.order = 3, .axis = 0}));
   cases.push_back(Case("long_rows", values({2, 9001}), {}));
+  cases.push_back(Case("rows_of_packs", values({3, 8}), {.order = 3}));
+  cases.push_back(Case("columns_of_packs", values({3, 2, 8}), {.axis = 1}));
+  cases.push_back(Case("long_vector_of_order_inf", values({5003}), {.order = INFINITY}));
   cases.push_back(Case("no_rows", values({0, 5}), {}));
   cases.push_back(EpsilonCase("gradient_of_order_1_with_epsilon", 1));
   cases.push_back(EpsilonCase("gradient_of_order_2_with_epsilon", 2));

@@ -1,0 +1,76 @@
+// CUDA kernels of prelu and prelu_grad; prelu.cc has the formulas.
+#include <memory>
+
+#include "operators/common/cuda_for_each.cuh"
+#include "operators/elementwise/kernels/cuda_binary.cuh"
+#include "operators/elementwise/kernels/cuda_binary_kernel.h"
+#include "operators/elementwise/kernels/prelu_alpha.h"
+
+namespace skiff {
+namespace {
+
+struct Prelu {
+  template <typename T>
+  __device__ T operator()(T x, T alpha) const {
+    return x > T{0} ? x : alpha * x;
+  }
+};
+
+struct PreluXGrad {
+  static constexpr bool kReadsX = true;
+  static constexpr bool kReadsY = true;
+
+  template <typename T>
+  __device__ T operator()(T x, T alpha, T, T dout) const {
+    return x > T{0} ? dout : alpha * dout;
+  }
+};
+
+struct PreluAlphaGrad {
+  static constexpr bool kReadsX = true;
+  static constexpr bool kReadsY = false;
+
+  template <typename T>
+  __device__ T operator()(T x, T, T, T dout) const {
+    return x > T{0} ? T{0} : x * dout;
+  }
+};
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  return MakeCudaBinaryKernel(context,
+                              {.x = context.InputIndex("X"),
+                               .y = context.InputIndex("Alpha"),
+                               .out = context.OutputIndex("Out"),
+                               .loops_of =
+                                   [axes = AlphaAxesOf(context)](const Tensor& x, const Tensor&) {
+                                     return BroadcastOfAlpha(x.shape(), axes);
+                                   }},
+                              cuda_binary::LaunchForward<Prelu, true, T, T>);
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  return MakeCudaBinaryGradKernel(
+      context,
+      {.inputs = {.x = context.InputIndex("X"),
+                  .y = context.InputIndex("Alpha"),
+                  .dout = context.InputIndex("Out@GRAD")},
+       .dx = context.OutputIndex("X@GRAD"),
+       .dy = context.OutputIndex("Alpha@GRAD"),
+       .loops_of = [axes = AlphaAxesOf(context)](
+                       const Shape& dout) { return BroadcastOfAlpha(dout, axes); }},
+      cuda_binary::LaunchGradients<PreluXGrad, PreluAlphaGrad, T>);
+}
+
+}  // namespace
+
+void RegisterPreluCuda(OpRegistry& registry) {
+  AddCudaKernels<float, double>(
+      registry, "prelu", [=]<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  AddCudaKernels<float, double>(registry, "prelu_grad", [=]<typename T>(PrepareContext& context) {
+    return PrepareGrad<T>(context);
+  });
+}
+
+}  // namespace skiff
