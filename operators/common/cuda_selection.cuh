@@ -23,8 +23,8 @@ struct CudaSelection {
 };
 
 // Selects elements of each line along the axis, whose length is at least k. Reads each line k
-// times. T is float, double, int32_t or int64_t. `what` names the work in an Error. The
-// kernels are compiled once, in cuda_selection.cu.
+// times. T is float, double, int32_t or int64_t. `what` names the work in an Error. The kernels
+// are compiled once, in cuda_selection.cu.
 template <typename T>
 void SelectOnDevice(const KernelContext& run, const char* what, const AxisExtents& extents,
                     const CudaSelection<T>& selection);
