@@ -1,5 +1,5 @@
-// CUDA kernels of binary ops whose slots have other names, or that broadcast in another way than the
-// rest: cuda_binary.h adds those of the rest.
+// CUDA kernels of binary ops whose slots have other names, or that broadcast in another way.
+// cuda_binary.h adds those of all others.
 #pragma once
 
 #include <functional>

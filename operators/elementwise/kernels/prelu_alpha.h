@@ -1,5 +1,5 @@
-// How prelu's Alpha is broadcast to X. So prelu is a binary op, and the sums of Alpha@GRAD are those
-// of a broadcast operand.
+// How prelu's Alpha is broadcast to X. So prelu is a binary op, and the sums of Alpha@GRAD are
+// those of a broadcast operand.
 #pragma once
 
 #include <array>

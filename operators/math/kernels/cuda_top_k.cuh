@@ -9,7 +9,7 @@
 #include "framework/op/registry.h"
 #include "operators/common/cuda_for_each.cuh"
 #include "operators/common/cuda_lines.cuh"
-#include "operators/math/kernels/cuda_selection.cuh"
+#include "operators/common/cuda_selection.cuh"
 
 namespace skiff {
 namespace {

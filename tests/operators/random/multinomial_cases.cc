@@ -83,6 +83,25 @@ void AddMultinomialCases(CaseList& cases) {
   };
   cases.push_back(std::move(all));
 
+  // Rows of more weights than a warp has threads, of which the odd ones are 0.
+  for (const bool replacement : {false, true}) {
+    Array x = Uniform({11, 71}, 3, 0.1, 1.0);
+    for (size_t i = 1; i < x.values.size(); i += 2) x.values[i] = 0;
+    OpCase wide = MultinomialCase(
+        replacement ? "wide_rows_with_replacement" : "wide_rows_without_replacement", x, 9,
+        replacement);
+    wide.check = [](const Arrays& inputs, const Arrays& outputs) {
+      const auto& samples = outputs.at("Out")[0].values;
+      for (size_t i = 0; i < samples.size(); ++i) {
+        const size_t at = i / 9 * 71 + static_cast<size_t>(samples[i]);
+        SKIFF_ENFORCE(samples[i] >= 0 && samples[i] < 71 && inputs.at("X")[0].values[at] > 0,
+                      kOutOfRange, "sample ", i, " is ", samples[i],
+                      ", expected an index of a positive weight");
+      }
+    };
+    cases.push_back(std::move(wide));
+  }
+
   for (const bool replacement : {false, true}) {
     const std::string suffix = replacement ? "_with_replacement" : "_without_replacement";
     OpCase certain =

@@ -1,4 +1,5 @@
-// What the CUDA kernels of top_k, top_k_v2, arg_max and arg_min have in common.
+// The first elements of lines in an order: for the CUDA kernels of top_k, arg_max, multinomial and
+// their like.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,8 @@ struct CudaSelection {
 };
 
 // Selects elements of each line along the axis, whose length is at least k. Reads each line k
-// times. T is float, double, int32_t or int64_t. `what` names the work in an Error. Defined in
-// top_k.cu, for the kernels to be compiled once.
+// times. T is float, double, int32_t or int64_t. `what` names the work in an Error. The kernels
+// are compiled once, in cuda_selection.cu.
 template <typename T>
 void SelectOnDevice(const KernelContext& run, const char* what, const AxisExtents& extents,
                     const CudaSelection<T>& selection);
