@@ -178,10 +178,15 @@ void BindPrepared(py::module_& module) {
           "fetch",
           [](const PythonBoundProgram& self, size_t i) {
             SKIFF_ENFORCE(i < self.fetches, kOutOfRange, "fetch ", i, " of ", self.fetches);
-            return ArrayOf(self.program.fetch(i), false);
+            const Tensor* value = nullptr;
+            {
+              const ScopeLock lock(*self.compiled->executor->scope);
+              value = &self.program.fetch(i);
+            }
+            return ArrayOf(*value, false);
           },
           py::arg("index") = 0,
-          "Returns a read-only array of the value of a fetch. Each step writes new values to it.")
+          "Returns a read-only array of the value of a fetch. The next step writes to it.")
       .def(
           "is_current", [](const PythonBoundProgram& self) { return self.program.is_current(); },
           "Returns False once the scope's storage has moved; then bind again.")

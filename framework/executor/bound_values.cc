@@ -49,7 +49,13 @@ BoundValues::BoundValues(const Plan& plan, Scope* scope, std::shared_ptr<SharedA
   }
 }
 
-BoundValues::~BoundValues() { EraseHidden(); }
+BoundValues::~BoundValues() {
+  try {
+    EraseHidden();
+  } catch (const Error&) {
+    // Of another executor's work, which the scope has waited for. The next access says so as well.
+  }
+}
 
 void BoundValues::ClearArrays() const {
   for (const ValueId id : plan_.ids()) {

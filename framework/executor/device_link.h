@@ -29,7 +29,7 @@ class DeviceLink {
 
   // Notes that a run has returned, but that the stream still has work of it.
   void NoteUnfinishedRun() { unfinished_run_.is_there = true; }
-  // Whose Wait waits for the stream if there is an unfinished run.
+  // Its Wait waits for the stream if there is an unfinished run.
   PendingWrites* unfinished_run() { return &unfinished_run_; }
   // Notes that the stream holds copies from or to arenas on the CPU.
   void NoteUseOfHost() { uses_host_ = true; }
@@ -53,12 +53,14 @@ class DeviceLink {
   }
   // The time that all waits so far have taken.
   double waited_seconds() const { return waited_seconds_; }
-  // Waits, and passes over a failure: for destructors, and while another Error is under way. A
-  // device that has failed says so in each later call.
+  // Waits, and passes over a failure: for destructors, and while another Error is under way. That
+  // of an unfinished run is left to the next Wait: a device that has failed says so in each call.
   void WaitQuietly() noexcept {
+    const bool is_unfinished = unfinished_run_.is_there;
     try {
       Wait();
     } catch (const Error&) {
+      unfinished_run_.is_there = is_unfinished;
     }
   }
 

@@ -521,8 +521,8 @@ void BoundProgram::Step() {
   const auto last = binding_->state->RunSegments(binding_->prepared, binding_->fetches,
                                                  [](PreparedPlan& plan) { plan.Start(); });
   if (last == binding_->prepared) return;
-  binding_->fetched = last->fetches();
-  last->TakeFetches();
+  last->fetches();  // waits
+  binding_->fetched = last->TakeFetches();
 }
 
 std::vector<InstructionTime> BoundProgram::TimedStep() {

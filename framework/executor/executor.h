@@ -13,8 +13,9 @@
 // On a device, feeds and fetches are on the CPU all the same. Run is over when it returns. Step may
 // return while the device is still at work: it has copied the feeds, fetch waits, and so does every
 // access to the scope, so that the next step can be prepared and put into the device's queue
-// meanwhile. An Error about data comes from Step itself, as on the CPU. Only if the device fails at
-// work that it has been given (kIo) does the wait throw that, and the variables are lost then.
+// meanwhile. An Error about data comes from Step itself, as on the CPU. If the device fails at work
+// that a Step has left to it, the next wait throws that (kIo), be it in fetch, the scope or another
+// Step; the step counter has advanced, and what variables on the device hold is lost.
 // Variables of the scope that are elsewhere move to the device when a program runs that
 // declares them, but for those that the program keeps on the CPU (PlaceOfSlot). An op without a
 // kernel for the device runs on the CPU, with copies of its arguments to and fro; OpsOnHost
@@ -23,7 +24,8 @@
 // While values of the scope are replaced (ReplacedValues), a run of a program with optimizer ops,
 // or one that writes such a variable, throws an Error (kFailedPrecondition).
 //
-// The executor owns the scope (or borrows it) and outlives what it compiles. One thread at a time
+// The executor owns the scope (or borrows it) and outlives what it compiles, and so does a borrowed
+// scope. One thread at a time
 // may run the programs of one executor.
 #pragma once
 

@@ -60,7 +60,7 @@ class KernelPreparation {
     return prepared;
   }
 
-  // Those of a value that isn't the plan's own, but on the CPU: a feed, or a variable of the scope.
+  // For MakeTransfer: the bytes of a value on the CPU that isn't the plan's own.
   int64_t StagedBytes(ValueId value) const {
     const PlanValue& storage = plan_[plan_.StorageOf(value)];
     const bool is_ours = storage.storage == Storage::kArena || storage.storage == Storage::kMade;

@@ -251,14 +251,14 @@ void PreparedPlan::MakeFetches() {
     const DType dtype = value.has_data() ? value.dtype() : planned.meta.dtype;
     Tensor& fetch = fetches_[i];
     if (fetch.has_data() && fetch.shape() == shape) continue;
-    // The last run's copy to the memory that goes now may be under way.
-    if (link_ != nullptr && fetch.has_data()) link_->Wait();
     const int64_t bytes = StorageBytes(shape, dtype, planned.meta.layout);
     // A copy that the caller has made of a fetch with other rows keeps the values of its run.
     if (fetch.has_data() && fetch.buffer().use_count() == 1 &&
         DifferInRowsAlone(fetch.shape(), shape) && fetch.buffer()->bytes() >= bytes) {
       fetch.SetRows(shape[0]);
     } else {
+      // The last run's copy to the memory that goes now may be under way.
+      if (link_ != nullptr && fetch.has_data()) link_->Wait();
       fetch = link_ == nullptr || value.place().is_cpu()
                   ? Tensor(shape, dtype, Place::Cpu(), planned.meta.layout)
                   : Tensor(shape, dtype,
@@ -351,7 +351,7 @@ void PreparedPlan::ReleaseFeeds() {
 }
 
 void PreparedPlan::RunStep(const Step& step) {
-  if (step.uses_host_arena) link_->AwaitHost();
+  if (step.uses_host_arena || !step.reads_of_host.empty()) link_->AwaitHost();
   // A kernel may still write them in the background.
   for (const Tensor* read : step.reads_of_host) values_->Await(*read);
   step.current->Run();

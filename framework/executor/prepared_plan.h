@@ -80,7 +80,8 @@ class PreparedPlan {
 
   // Waits for the fetches of the last run. Throws Error (kIo) if the device has failed.
   const std::vector<Tensor>& fetches();
-  // Gives the fetches of the last run to the caller: the next run makes others. The run has ended.
+  // Gives the fetches of the last run to the caller: the next run makes others. Must come after
+  // Run, or after fetches().
   std::vector<Tensor> TakeFetches();
 
   bool is_last_segment() const { return is_last_segment_; }

@@ -10,8 +10,11 @@ namespace {
 
 class Transfer final : public Kernel {
  public:
-  Transfer(DeviceLink* link, int64_t staged_bytes) : link_(*link) {
-    if (staged_bytes > 0) staged_.emplace(link, staged_bytes);
+  Transfer(DeviceLink* link, int64_t staged_bytes) : link_(*link), staged_bytes_(staged_bytes) {}
+
+  // Not before: a plan that is only compared with others takes no memory.
+  void Bind(const KernelContext&) override {
+    if (staged_bytes_ > 0 && !staged_) staged_.emplace(&link_, staged_bytes_);
   }
 
   void Run(const KernelContext& run) override {
@@ -32,6 +35,7 @@ class Transfer final : public Kernel {
 
  private:
   DeviceLink& link_;
+  const int64_t staged_bytes_;
   std::optional<StagedCopy> staged_;
 };
 

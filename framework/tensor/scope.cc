@@ -29,6 +29,8 @@ const Tensor& Scope::Get(std::string_view name) const {
 }
 
 void Scope::Set(const std::string& name, Tensor tensor) {
+  // First: if it throws, nothing has changed.
+  if (work_ != nullptr) work_->Wait();
   std::unique_ptr<Slot>& slot = slots_[name];
   // A slot is a node of its own: plans and kernels hold pointers to its tensor and its version.
   if (slot == nullptr) slot = std::make_unique<Slot>();

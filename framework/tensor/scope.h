@@ -54,8 +54,9 @@ class Scope {
   // `pending` must outlive the scope. Throws Error if there is no such variable.
   void SetPending(std::string_view name, PendingWrites* pending);
   // Makes every access to a variable wait for `work` first, which uses the scope's tensors while
-  // its caller goes on. Waits for other work that was set before. `work` must outlive the scope or
-  // be forgotten.
+  // its caller goes on; nullptr: there is none. Waits for other work that was set before. `work`
+  // must outlive the scope or be forgotten. A Tensor that was copied from the scope before shares
+  // its storage and waits for nothing.
   void SetWork(PendingWrites* work);
   // Waits for nothing any more, if `work` is what was set last.
   void ForgetWork(const PendingWrites* work);

@@ -183,7 +183,9 @@ std::vector<std::string> MemoryFaults(const Workload& workload,
                                       const MemoryChoice& choice) {
   try {
     // The plans of other choices have nothing that these lack.
-    const bool reads_plans_back = choice.options.memory.recompute == Recompute::kLeastMemory;
+    const Recompute recompute = choice.options.memory.recompute;
+    const bool reads_plans_back =
+        recompute == Recompute::kLeastMemory || recompute == Recompute::kCheckpoints;
     return TraceDifferences(
         workload, without_reuse,
         RunWorkload(workload, choice.options, {.reads_plans_back = reads_plans_back}), 0);

@@ -30,14 +30,14 @@ NamedTensors Snapshot(const Scope& scope, const NamedTensors& before) {
   return tensors;
 }
 
-// Of term(i) for all i below `count`, without those that aren't finite if `skips_infinite`.
+// Of term(i) for all i below `count`, or of those that are finite.
 template <typename Term>
-double RootMeanSquare(size_t count, bool skips_infinite, const Term& term) {
+double RootMeanSquare(size_t count, bool finite_only, const Term& term) {
   double sum = 0;
   size_t added = 0;
   for (size_t i = 0; i < count; ++i) {
     const double value = term(i);
-    if (skips_infinite && !std::isfinite(value)) continue;
+    if (finite_only && !std::isfinite(value)) continue;
     sum += value * value;
     ++added;
   }

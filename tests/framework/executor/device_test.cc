@@ -235,15 +235,43 @@ TEST_F(StepsInTheBackground, TheScopeWaitsBeforeATensorGoesAway) {
 }
 
 TEST_F(StepsInTheBackground, AnotherExecutorWaits) {
+  const auto program = ParseProgramText(R"(program { block 0 {
+    var "x" float32 [3]
+    param "w" float32 [3] persistable
+    var "y" float32 [3]
+    var "sum" float32 [1]
+    {Out: ["y"]} = tiny_add(X: ["x"], Y: ["w"])
+    {Out: ["sum"]} = tiny_sum(X: ["y"])
+  } })");
+  Executor other(EmulatedPlace(), &executor_->scope(), registries_.back().get());
+  BoundProgram reader = other.Compile(*program).Bind({{"x", Row({0, 0, 0})}}, {"sum"});
+  // All is there before the steps, so that nothing but the reader's own step can wait for them.
   StepWith(1);
-  for (const Place place : {EmulatedPlace(), Place::Cpu()}) {
-    Executor other(place, &executor_->scope(), registries_.back().get());
-    const auto program = ParseProgramText(R"(program { block 0 {
-      param "w" float32 [3] persistable
-      var "sum" float32 [1]
-      {Out: ["sum"]} = tiny_sum(X: ["w"])
-    } })");
-    EXPECT_EQ(other.Run(*program, {}, {"sum"})[0].Item<float>(), 0);
+  reader.Step();
+  EXPECT_EQ(reader.fetch(0).Item<float>(), 0);
+  StepWith(1);
+  reader.Step();
+  EXPECT_EQ(reader.fetch(0).Item<float>(), -6);
+}
+
+TEST_F(OnDevice, StepsWithAnOpOnTheCpuNeedNoFetchInBetween) {
+  const auto executor = MakeExecutor("tiny_copy");
+  executor->scope().Set("w", Row({1, 2, 3}));
+  executor->scope().Set("copy", Row({0, 0, 0}));
+  CompiledProgram program = executor->Compile(*ParseProgramText(R"(program { block 0 {
+    var "x" float32 [3]
+    param "w" float32 [3] persistable
+    var "copy" float32 [3] persistable
+    var "sum" float32 [1]
+    {ParamOut: ["w"]} = tiny_sgd(Param: ["w"], Grad: ["x"]) {op_role = 2}
+    {Out: ["copy"]} = tiny_copy(X: ["w"])
+    {Out: ["sum"]} = tiny_sum(X: ["copy"])
+  } })"));
+  BoundProgram bound = program.Bind({{"x", Row({1, 1, 1})}}, {"sum"});
+  for (const float sum : {0.0f, -6.0f, -12.0f}) {
+    bound.Step();
+    bound.Step();
+    EXPECT_EQ(bound.fetch(0).Item<float>(), sum);
   }
 }
 
