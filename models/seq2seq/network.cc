@@ -126,17 +126,17 @@ Variable Seq2SeqNetwork::Embed(const Variable& ids) const {
   return Dropped(Table(ids, options_.target_tokens, kTargetTable));
 }
 
-Decoded Seq2SeqNetwork::Step(const Variable& word, const Variables& before,
-                             const Encoded& encoded) const {
+Decoded Seq2SeqNetwork::Step(const Variable& word, const Variables& before, const Encoded& encoded,
+                             AttentionOps ops) const {
   if (!is_luong()) {
-    const Attended attended = Attend(before[0], encoded);
+    const Attended attended = Attend(before[0], encoded, ops);
     const Variables state = Cell(SideBySide({word, attended.context}), before);
     return {.state = state, .outputs = {state[0], attended.context}, .weights = attended.weights};
   }
   Variables read = {word};
   if (options_.input_feeding) read.push_back(before.back());
   Variables state = Cell(SideBySide(read), before);
-  const Attended attended = Attend(state[0], encoded);
+  const Attended attended = Attend(state[0], encoded, ops);
   Variables outputs = {state[0], attended.context};
   if (options_.input_feeding) {
     outputs = {Readout(outputs)};
@@ -145,13 +145,23 @@ Decoded Seq2SeqNetwork::Step(const Variable& word, const Variables& before,
   return {.state = state, .outputs = outputs, .weights = attended.weights};
 }
 
-Seq2SeqNetwork::Attended Seq2SeqNetwork::Attend(const Variable& state,
-                                                const Encoded& encoded) const {
+Seq2SeqNetwork::Attended Seq2SeqNetwork::Attend(const Variable& state, const Encoded& encoded,
+                                                AttentionOps ops) const {
   const Variable query = is_luong() ? state : Linear(state, options_.hidden, kQuery);
-  const layers::AttendedSequences attended = layers::SequenceAttention(
-      query, encoded.keys, encoded.states,
-      {.score = is_luong() ? "dot" : "additive", .score_attr = {.name = StrCat(kScore, ".w")}});
-  return {.context = attended.context, .weights = attended.weights};
+  if (ops == AttentionOps::kOne) {
+    const layers::AttendedSequences attended = layers::SequenceAttention(
+        query, encoded.keys, encoded.states,
+        {.score = is_luong() ? "dot" : "additive", .score_attr = {.name = StrCat(kScore, ".w")}});
+    return {.context = attended.context, .weights = attended.weights};
+  }
+  const Variable queries = layers::SequenceExpandAs(query, encoded.keys);
+  const Variable scores =
+      is_luong() ? layers::ReduceSum(queries * encoded.keys, {.dims = {1}, .keep_dim = true})
+                 : Product(layers::Tanh(queries + encoded.keys), 1, kScore);
+  const Variable weights = layers::SequenceSoftmax(scores);
+  return {.context = layers::SequencePool(
+              layers::ElementwiseMul(encoded.states, weights, {.axis = 0}), "SUM"),
+          .weights = weights};
 }
 
 Variables Seq2SeqNetwork::Cell(const Variable& x, const Variables& before) const {
@@ -209,7 +219,7 @@ Variables Seq2SeqNetwork::StepsByLayers(const Variable& words, const Variables& 
     for (const Variable& state : first) before.push_back(decoder.Memory(state));
     const Encoded seen = {.states = decoder.StaticInput(encoded.states),
                           .keys = decoder.StaticInput(encoded.keys)};
-    const Decoded decoded = Step(word, before, seen);
+    const Decoded decoded = Step(word, before, seen, AttentionOps::kOne);
     for (size_t i = 0; i < before.size(); ++i) decoder.UpdateMemory(before[i], decoded.state[i]);
     for (const Variable& output : decoded.outputs) decoder.StepOutput(output);
   });

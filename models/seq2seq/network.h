@@ -52,6 +52,10 @@ struct Decoded {
   Variable weights;   // [tokens], ragged: how much the step looked at each
 };
 
+// What a step's attention is made of: the ops of Fluid, which PaddlePaddle runs as well, for what
+// is saved; or sequence_attention, which is faster. The parameters and results are the same.
+enum class AttentionOps { kFluid, kOne };
+
 // All parameters have names, so that the programs that use the network share them.
 class Seq2SeqNetwork {
  public:
@@ -70,7 +74,8 @@ class Seq2SeqNetwork {
   Variable Embed(const Variable& ids) const;
 
   // Looks at the source and reads a word. The state is that of the step before.
-  Decoded Step(const Variable& word, const Variables& before, const Encoded& encoded) const;
+  Decoded Step(const Variable& word, const Variables& before, const Encoded& encoded,
+               AttentionOps ops = AttentionOps::kFluid) const;
 
   // Does all steps on `words`, [rows, embedding] and ragged, from the state `first`. Returns the
   // outputs for Scores, [rows, …] each.
@@ -89,7 +94,7 @@ class Seq2SeqNetwork {
   bool is_luong() const { return options_.attention == "luong"; }
   // The states of one direction of a layer.
   Variable EncodeDirection(const Variable& x, bool is_reverse, const std::string& name) const;
-  Attended Attend(const Variable& state, const Encoded& encoded) const;
+  Attended Attend(const Variable& state, const Encoded& encoded, AttentionOps ops) const;
   Variables StepsByOp(const Variable& words, const Variables& first, const Encoded& encoded) const;
   Variables StepsByLayers(const Variable& words, const Variables& first,
                           const Encoded& encoded) const;

@@ -135,7 +135,13 @@ std::string TokenVocabulary::Text() const {
 }
 
 std::vector<int64_t> TokenVocabulary::Encode(std::string_view text) const {
-  if (pieces_) return pieces_->Encode(WordsOf(text));
+  if (pieces_) {
+    const std::string words = WordsOf(text);
+    std::vector<int64_t> ids = pieces_->Encode(words);
+    // "▁" alone is a blank to SentencePiece. A sentence with words has a token all the same.
+    if (ids.empty() && !words.empty()) ids = {kUnknownToken};
+    return ids;
+  }
   std::vector<int64_t> ids;
   for (const std::string& token : TokensOf(text, kind_)) {
     const auto found = ids_.find(token);

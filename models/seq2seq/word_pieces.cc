@@ -16,7 +16,7 @@ namespace {
 
 using sentencepiece::util::Status;
 
-// SentencePiece leaves longer ones out. Without a limit, words of 2^16 characters end the process.
+// Bytes. SentencePiece leaves longer words out; it ends the process on one of 2^16 characters.
 constexpr size_t kLongestWord = 4192;
 
 class WordIterator final : public sentencepiece::SentenceIterator {
@@ -73,7 +73,7 @@ WordPieces WordPieces::Learn(std::span<const std::string> words, int64_t size) {
       {"eos_piece", std::string(kMarks[kEndToken])},
       {"unk_piece", std::string(kMarks[kUnknownToken])},
       {"unk_surface", std::string(kMarks[kUnknownToken])},
-      // Every character is a piece, and stays as it is.
+      // Characters are pieces, rare ones as well, and stay as they are.
       {"character_coverage", "1"},
       {"normalization_rule_name", "identity"},
       {"max_sentence_length", StrCat(kLongestWord)},

@@ -35,10 +35,12 @@ class WordPieces {
   // Returns all pieces in the order of their ids.
   std::vector<std::string> Pieces() const;
 
-  // Returns the ids of the pieces of a text in UTF-8, whose words are separated by blanks. A run of
-  // characters that were in no word to learn from is one kUnknownToken.
+  // Returns the ids of the pieces of a text in UTF-8, whose words are separated by blanks; "▁" is a
+  // blank, too. A run of characters that were in no word to learn from is one kUnknownToken; so are
+  // "▅", NUL, and a mark that is written out.
   std::vector<int64_t> Encode(std::string_view text) const;
-  // Returns the text of ids, without <s> and </s>, with a blank for each "▁" but the first.
+  // Returns the text of ids of Pieces(), without <s> and </s>, with a blank for each "▁" but the
+  // first. Throws an Error (kOutOfRange) for other ids.
   std::string Decode(std::span<const int64_t> ids) const;
 
  private:

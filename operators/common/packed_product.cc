@@ -310,7 +310,7 @@ void PackPanelRow(const T* row, int64_t column, int64_t columns, T* to) {
 // Writes `panels` panels, the first of which starts at column `first`. Goes down row by row, since
 // rows are contiguous, with a few panels at a time: the rows of panels are a power of two apart,
 // and a cache has only a few lines for such addresses. The rows of B are pages apart, so the
-// hardware doesn't expect them.
+// hardware's prefetcher doesn't foresee them.
 template <typename T>
 void PackPanels(const MatrixRows<T>& rows, int64_t first, int64_t depth, int64_t columns,
                 int64_t panels, T* packed) {

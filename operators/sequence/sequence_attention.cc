@@ -70,9 +70,9 @@ void InferGrad(OpContext& context) {
   CheckArguments(context);
   const DType dtype = context.Input("Query").dtype;
   CheckInputLike(context, "Context@GRAD", ContextShape(context), dtype);
-  for (const char* slot : {"AttentionWeights", "AttentionWeights@GRAD"}) {
-    if (context.HasInput(slot)) CheckInputLike(context, slot, WeightsShape(context), dtype);
-  }
+  CheckInputLike(context, "AttentionWeights", WeightsShape(context), dtype);
+  if (context.HasInput("AttentionWeights@GRAD"))
+    CheckInputLike(context, "AttentionWeights@GRAD", WeightsShape(context), dtype);
   for (const char* slot : {"Query", "Encoded", "Keys", "ScoreWeight"}) {
     if (context.HasInput(slot)) context.SetOutputLike(GradName(slot), slot);
   }

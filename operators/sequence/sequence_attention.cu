@@ -51,8 +51,9 @@ __global__ void __launch_bounds__(kCudaThreads)
     if (args.encoded_grad != nullptr) {
       T* encoded_grad = args.encoded_grad + first * seen.width;
       for (int64_t i = threadIdx.x; i < seen.width; i += blockDim.x) {
+        const T gradient = context_grad[i];
         for (int64_t s = 0; s < seen.tokens; ++s)
-          encoded_grad[s * seen.width + i] = weights[s] * context_grad[i];
+          encoded_grad[s * seen.width + i] = weights[s] * gradient;
       }
     }
     if (!args.wants_scores()) continue;

@@ -78,8 +78,8 @@ class GradKernel final : public Kernel {
     const int64_t i = fault.position / 2;
     const bool is_offset = fault.position % 2 == 0;
     Throw(ErrorCode::kOutOfRange, op_, ": ", is_offset ? "Offset[" : "Length[", i, "] is ",
-          fault.value, ", expected rows of sequence ", i, is_offset ? "" : " from Offset on",
-          ", which has ", level_->Sent(i + 1) - level_->Sent(i));
+          fault.value, ", expected ", is_offset ? "one" : "no more than the rest", " of the ",
+          level_->Sent(i + 1) - level_->Sent(i), " rows of sequence ", i);
   }
 
  private:

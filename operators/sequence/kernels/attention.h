@@ -1,4 +1,5 @@
-// Attention of a decoder over the tokens of one sentence.
+// Attention of a query over the tokens of one sentence, in attention_decoder and
+// sequence_attention.
 //
 //   score_s = v · tanh(q + k_s), additive, or q · k_s      q: the query; k_s: the key of token s
 //   w       = softmax of the scores
@@ -9,7 +10,7 @@
 
 namespace skiff {
 
-// What one row of a decoder sees.
+// What a query sees.
 template <typename T>
 struct AttendedTokens {
   int64_t tokens = 0;

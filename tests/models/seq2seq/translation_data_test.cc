@@ -195,6 +195,14 @@ TEST(TokenVocabulary, DecodesWordsOfPiecesWithSingleBlanks) {
       HasSubstr("the id 6: expected one of a vocabulary of 6"));
 }
 
+// SentencePiece takes the sign for a blank, but a sentence without tokens could not be trained on.
+TEST(TokenVocabulary, ASentenceOfBeginningsOfWordsHasAToken) {
+  const std::vector<std::string> texts = {"a b"};
+  const auto vocabulary = TokenVocabulary::Of(texts, TokenKind::kPiece, 6, 1);
+  EXPECT_THAT(vocabulary.Encode(" ▁ "), ElementsAre(kUnknownToken));
+  EXPECT_THAT(vocabulary.Encode(" "), IsEmpty());
+}
+
 TEST(TokenVocabulary, RefusesPiecesThatCanNotBeLearned) {
   const std::vector<std::string> texts = {"low lower"};
   EXPECT_EQ(
