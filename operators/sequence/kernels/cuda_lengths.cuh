@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "operators/common/cuda_combine.cuh"
 #include "operators/sequence/kernels/cuda_sequences.cuh"
 #include "operators/sequence/kernels/sequence_lengths.h"
 
@@ -16,25 +17,16 @@ template <class LengthOf>
 __global__ void __launch_bounds__(kCudaThreads)
     SumLengths(int64_t count, int64_t rows, LengthOf length_of, int64_t sum_position,
                uint64_t* fault, int64_t* offsets) {
-  __shared__ int64_t sums[kCudaThreads];
-  const auto thread = static_cast<int>(threadIdx.x);
   int64_t before = 0;  // the sum of all lengths before those that the threads have
   for (int64_t first = 0; first < count; first += kCudaThreads) {
-    const int64_t i = first + thread;
-    sums[thread] = i < count ? length_of(i) : 0;
-    __syncthreads();
-    for (int distance = 1; distance < kCudaThreads; distance *= 2) {
-      const int64_t more = thread < distance ? 0 : sums[thread - distance];
-      __syncthreads();
-      sums[thread] += more;
-      __syncthreads();
-    }
-    const int64_t sum = before + sums[thread];
+    const int64_t i = first + threadIdx.x;
+    const int64_t length = i < count ? length_of(i) : 0;
+    const CudaSums<int64_t> sums = ScanBlock(length);
+    const int64_t sum = before + sums.before + length;
     if (i < count) offsets[i + 1] = sum < rows ? sum : rows;
-    before += sums[kCudaThreads - 1];
-    __syncthreads();
+    before += sums.all;
   }
-  if (thread > 0) return;
+  if (threadIdx.x > 0) return;
   offsets[0] = 0;
   if (before != rows) NoteFault(fault, sum_position, before);
 }
