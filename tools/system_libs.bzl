@@ -207,7 +207,7 @@ def system_libs():
         headers = ["unicode/uchar.h", "unicode/normalizer2.h"],
         libs = {"uc": ["libicuuc.so"]},
     )
-    # Its own protobuf clashes with libprotobuf: a program with both ends at its start.
+    # Its own protobuf clashes with libprotobuf: a program that loads both aborts when it starts.
     system_library(
         name = "sentencepiece",
         apt = "libsentencepiece-dev",
