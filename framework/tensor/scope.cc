@@ -34,7 +34,8 @@ void Scope::Set(const std::string& name, Tensor tensor) {
   std::unique_ptr<Slot>& slot = slots_[name];
   // A slot is a node of its own: plans and kernels hold pointers to its tensor and its version.
   if (slot == nullptr) slot = std::make_unique<Slot>();
-  Settled(*slot).tensor = std::move(tensor);
+  if (slot->pending != nullptr) slot->pending->Wait();
+  slot->tensor = std::move(tensor);
   // The kernel writes the old tensor, which this one doesn't share.
   slot->pending = nullptr;
   slot->is_reserved = false;
