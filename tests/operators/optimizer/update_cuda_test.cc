@@ -40,7 +40,7 @@ bool IsScalar(const OpDef& def, const std::string& slot) {
   return std::ranges::count(def.update->scalars, slot) > 0;
 }
 
-// Returns whether the op keeps averages; then it updates no parameter.
+// Returns whether the op keeps averages or sums; then it updates no parameter.
 bool IsAverage(const OpDef& def) { return def.FindInput("LearningRate") == nullptr; }
 
 // Which dtypes the arrays have.
@@ -82,8 +82,14 @@ OpCase AverageCaseOf(const OpDef& def, const std::vector<Parameter>& parameters,
   for (const auto& [input, output] : def.in_place) {
     result.outputs.emplace_back(output, static_cast<int>(parameters.size()));
   }
-  result.inputs["SkipUpdate"] = {Values({1}, {0}, DType::kBool)};
-  if (def.FindInput("ThresSteps") != nullptr) {
+  if (def.FindInput("SkipUpdate") != nullptr) {
+    result.inputs["SkipUpdate"] = {Values({1}, {0}, DType::kBool)};
+  }
+  if (def.FindInput("Count") != nullptr) {
+    // The second of three sums.
+    result.inputs["Count"] = {Values({1}, {2}, DType::kInt64)};
+    result.attrs = {{"steps", int64_t{3}}, {"mean", true}};
+  } else if (def.FindInput("ThresSteps") != nullptr) {
     result.inputs["ThresSteps"] = {Values({1}, {20}, DType::kInt64)};
     result.attrs["decay"] = 0.9375f;
   } else {
@@ -401,7 +407,9 @@ TEST_F(UpdateOnCuda, AveragesHaveTheBitsOfTheCpu) {
           changed[VariableName(def.update->lists.front(), number)] =
               ToTensor(value, precision.param);
         }
-        changed[VariableName("SkipUpdate", 0)] = Tensor::FromValues<bool>({1}, {step % 5 == 3});
+        if (def.FindInput("SkipUpdate") != nullptr) {
+          changed[VariableName("SkipUpdate", 0)] = Tensor::FromValues<bool>({1}, {step % 5 == 3});
+        }
         if (def.FindInput("ThresSteps") != nullptr) {
           changed[VariableName("ThresSteps", 0)] =
               Tensor::FromValues<int64_t>({1}, {16 * step - 1});
