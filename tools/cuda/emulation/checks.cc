@@ -13,9 +13,6 @@
 namespace skiff::cuda_emulation {
 namespace {
 
-// Not looked up in the options each time.
-const bool kChecksAccesses = TheOptions().checks_accesses;
-
 void CheckInBlock(const void* address, size_t bytes, bool is_write) {
   Block* block = Block::Running();
   // The host's part of the file; what it must not touch it can't.
@@ -39,7 +36,8 @@ void CheckInBlock(const void* address, size_t bytes, bool is_write) {
 
 // Apart, since most of the time goes into calls of this.
 inline void Check(const void* address, size_t bytes, bool is_write) {
-  if (kChecksAccesses) CheckInBlock(address, bytes, is_write);
+  static const bool checks_accesses = TheOptions().checks_accesses;
+  if (checks_accesses) CheckInBlock(address, bytes, is_write);
 }
 
 }  // namespace
