@@ -182,13 +182,7 @@ std::vector<std::string> MemoryFaults(const Workload& workload,
                                       const std::vector<RunTrace>& without_reuse,
                                       const MemoryChoice& choice) {
   try {
-    // The plans of other choices have nothing that these lack.
-    const Recompute recompute = choice.options.memory.recompute;
-    const bool reads_plans_back =
-        recompute == Recompute::kLeastMemory || recompute == Recompute::kCheckpoints;
-    return TraceDifferences(
-        workload, without_reuse,
-        RunWorkload(workload, choice.options, {.reads_plans_back = reads_plans_back}), 0);
+    return TraceDifferences(workload, without_reuse, RunWorkload(workload, choice.options), 0);
   } catch (const std::exception& error) {
     return {StrCat("threw: ", error.what())};
   }

@@ -131,29 +131,21 @@ class GradientKinds {
   std::map<std::string, std::string> kinds_;
 };
 
-// Verifies the plan after all other passes, which the executor does only in debug builds, and that
-// its text can be read back.
+// Verifies the plan after all other passes, and that its text can be read back; the executor does
+// the former only in debug builds.
 class VerifyPass final : public PlanPass {
  public:
-  explicit VerifyPass(bool reads_back) : reads_back_(reads_back) {}
   std::string_view name() const override { return "verify"; }
   PassReport Apply(const PassContext& context, Plan* plan) const override {
     CheckPlan(*plan);
-    if (reads_back_) ReadBack(context, *plan);
-    return {.pass = {}, .changes = 0, .summary = "sound"};
-  }
-
- private:
-  static void ReadBack(const PassContext& context, const Plan& plan) {
-    const std::string text = PrintPlan(plan);
+    const std::string text = PrintPlan(*plan);
     const std::string again = PrintPlan(ParsePlan(context.registry, text));
     if (again != text) {
       Throw(ErrorCode::kInvalidArgument, "the text of a plan reads back as another one:\n", text,
             "\nreads back as\n", again);
     }
+    return {.pass = {}, .changes = 0, .summary = "sound"};
   }
-
-  const bool reads_back_;
 };
 
 }  // namespace
@@ -162,7 +154,7 @@ WorkloadRunner::WorkloadRunner(const Workload& workload, const CompileOptions& o
                                const WorkloadPlace& where)
     : workload_(workload), executor_(where.place, nullptr, where.registry) {
   CompileOptions verified = options;
-  verified.passes.plan_passes.push_back(std::make_shared<VerifyPass>(where.reads_plans_back));
+  verified.passes.plan_passes.push_back(std::make_shared<VerifyPass>());
   for (const auto& [name, tensor] : workload.initial) executor_.scope().Assign(name, tensor);
   if (workload.startup != nullptr) executor_.Run(*workload.startup);
   for (const auto& program : workload.programs) {

@@ -38,8 +38,6 @@ struct RunTrace {
 struct WorkloadPlace {
   Place place = Place::Cpu();
   const OpRegistry* registry = nullptr;  // nullptr: the default one
-  // Whether the text of each plan must read back as the same plan, which takes half as long again.
-  bool reads_plans_back = true;
 };
 
 // Executes the runs of a workload one by one, on an executor of its own. The workload must outlive

@@ -1,7 +1,6 @@
 // Random programs compute the same, to the bit, with every policy of reuse, with what can be
 // recomputed (by rule, between checkpoints, for a budget), and with updates and other instructions
-// moved or not; dead memory is full of NaN meanwhile. So do programs with planted bugs not. Each
-// program is tried with about five of the choices, with --every_choice with all.
+// moved or not; dead memory is full of NaN meanwhile. So do programs with planted bugs not.
 //
 //   bazel test --config=opt //tests/framework/executor:every_memory_choice_test
 //   bazel run --config=opt //tests/framework/executor:every_memory_choice_test -- --programs=50000
@@ -31,7 +30,6 @@
 
 DEFINE_uint64(programs, 2000, "how many random programs are tried");
 DEFINE_uint64(first_program, 0, "the first one's number");
-DEFINE_bool(every_choice, false, "try each program with every choice, not with some in turn");
 
 namespace skiff::harness {
 namespace {
@@ -138,20 +136,10 @@ struct Trial {
   MemoryChoice choice;
 };
 
-// Whether a program is tried with a choice, other than the one that takes more to find.
-bool IsTried(const MemoryChoice& choice, size_t index, uint64_t number) {
-  constexpr uint64_t kTurns = 3;
-  return FLAGS_every_choice || choice.name == "arena_least_memory" ||
-         (index + number) % kTurns == 0;
-}
-
-// Some of those of every program, and one that takes more to find.
+// Those of every program, and one that takes more to find.
 std::vector<Trial> TrialsOf(const Workload& workload, uint64_t number) {
   std::vector<Trial> trials;
-  std::vector<MemoryChoice> choices = MemoryChoices();
-  for (size_t i = 0; i < choices.size(); ++i) {
-    if (IsTried(choices[i], i, number)) trials.push_back({workload, std::move(choices[i])});
-  }
+  for (MemoryChoice& choice : MemoryChoices()) trials.push_back({workload, std::move(choice)});
   const auto checkpoints = number % 3 == 0 ? CheckpointChoice(workload, number) : std::nullopt;
   const Workload silent = WithoutFetches(workload);
   const auto budget = number % 3 == 1 ? BudgetChoice(silent, number) : std::nullopt;

@@ -49,8 +49,8 @@ void AddSequenceScatterCases(CaseList& cases) {
       Case("vectors", Uniform({2}, 10), Integers({5}, 11, 0, 1), {1, 4}, Uniform({5}, 12)));
   cases.push_back(Case("ragged_x", Ragged(Uniform({3, 4}, 13), {2, 1}), Integers({5, 1}, 14, 0, 4),
                        {1, 3, 1}, Uniform({5, 1}, 15)));
-  cases.push_back(Case("many", Uniform({600, 30}, 16), Integers({42000, 1}, 17, 0, 30),
-                       std::vector<int64_t>(600, 70), Uniform({42000, 1}, 18)));
+  cases.push_back(Case("many", Uniform({60, 300}, 16), Integers({42000, 1}, 17, 0, 300),
+                       std::vector<int64_t>(60, 700), Uniform({42000, 1}, 18)));
   cases.push_back(Case("int64", Integers({2, 4}, 19, -9, 9), Integers({5, 1}, 20, 0, 4), {1, 4},
                        Integers({5, 1}, 21, -9, 9)));
   cases.back().gradients.clear();
