@@ -3,9 +3,10 @@
 #include <memory>
 
 #include "framework/op/registry.h"
+#include "operators/common/cuda_fold.cuh"
 #include "operators/common/cuda_for_each.cuh"
+#include "operators/math/kernels/cuda_line_factors.cuh"
 #include "operators/math/kernels/cuda_scale_by.cuh"
-#include "operators/math/kernels/squared_norm.cuh"
 
 namespace skiff {
 namespace {
@@ -22,39 +23,26 @@ struct ClipFactor {
 };
 
 template <typename T>
-class ClipByNorm final : public Kernel {
- public:
-  explicit ClipByNorm(PrepareContext& context)
-      : x_(context.InputIndex("X")),
-        out_(context.OutputIndex("Out")),
-        max_norm_(static_cast<double>(context.Attr<float>("max_norm"))),
-        squares_(context, {context.Input("X").shape.element_count()}),
-        sum_(context.RequestWorkspace(sizeof(double))) {}
-
-  void Run(const KernelContext& run) override {
-    const Tensor& x = run.input(x_);
-    auto* sum = static_cast<double*>(run.workspace(sum_));
-    squares_.Locate(0, x);
-    squares_.Run(run, sum);
-    ScaleOnDevice<T>(run, "clip_by_norm", ClipFactor<T>{sum, max_norm_}, x, &run.output(out_));
-  }
-
- private:
-  int x_;
-  int out_;
-  double max_norm_;
-  CudaSquareSums<T> squares_;
-  int sum_;
-};
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  const int x_input = context.InputIndex("X");
+  const int output = context.OutputIndex("Out");
+  const double max_norm = static_cast<double>(context.Attr<float>("max_norm"));
+  const CudaFold<CudaLineSum<SquareOf<T>>> fold(context, context.Input("X").shape.element_count());
+  const int sum_workspace = context.RequestWorkspace(sizeof(double));
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const Tensor& x = run.input(x_input);
+    auto* const sum = static_cast<double*>(run.workspace(sum_workspace));
+    fold.Run(run, "clip_by_norm", ViewOfLines({.length = x.element_count()}), {{x.data<T>()}, sum});
+    ScaleOnDevice<T>(run, "clip_by_norm", ClipFactor<T>{sum, max_norm}, x, &run.output(output));
+  });
+}
 
 }  // namespace
 
 void RegisterClipByNormCuda(OpRegistry& registry) {
-  AddCudaKernels<float, double>(
-      registry, "clip_by_norm",
-      [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-        return std::make_unique<ClipByNorm<T>>(context);
-      });
+  AddCudaKernels<float, double>(registry, "clip_by_norm", [=]<typename T>(PrepareContext& context) {
+    return Prepare<T>(context);
+  });
 }
 
 }  // namespace skiff

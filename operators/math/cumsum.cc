@@ -17,6 +17,7 @@
 #include "framework/op/registry.h"
 #include "operators/common/axis_extents.h"
 #include "operators/common/input_checks.h"
+#include "operators/math/kernels/cumsum_axis.h"
 
 namespace skiff {
 namespace {
@@ -32,18 +33,6 @@ template <typename T>
 using SumType =
     std::conditional_t<std::is_floating_point_v<T>, double,
                        std::conditional_t<sizeof(T) == sizeof(uint64_t), uint64_t, uint32_t>>;
-
-// Without an axis, the elements are one line.
-AxisExtents ExtentsOf(const Shape& shape, std::optional<int> axis) {
-  if (!axis) return {.length = shape.element_count()};
-  return ExtentsOfAxis(shape, *axis);
-}
-
-std::optional<int> AxisOf(const OpContext& context) {
-  const Shape& shape = context.Input("X").shape;
-  if (context.Attr<bool>("flatten") || shape.rank() == 0) return std::nullopt;
-  return AxisIndex(context, shape, context.IntAttr("axis"));
-}
 
 // Writes the running sums of kLines lines that are `line_step` elements apart. `x` and `out`, which
 // may be x, point to the element at which the sums of the first line start; the next element of a
@@ -121,14 +110,14 @@ void RunningSums(const AxisExtents& extents, bool exclusive, bool reverse, const
 template <typename T>
 std::unique_ptr<Kernel> Prepare(const PrepareContext& context, const std::string& input,
                                 const std::string& output, bool backwards) {
-  const std::optional<int> axis = AxisOf(context);
+  const std::optional<int> axis = CumsumAxis(context);
   const bool exclusive = context.Attr<bool>("exclusive");
   const bool reverse = context.Attr<bool>("reverse") != backwards;
   const int from = context.InputIndex(input);
   const int to = context.OutputIndex(output);
   return MakeRowsKernel([=](const KernelContext& run) {
     if (to < 0) return;
-    const AxisExtents extents = ExtentsOf(run.input(from).shape(), axis);
+    const AxisExtents extents = CumsumExtents(run.input(from).shape(), axis);
     RunningSums(extents, exclusive, reverse, run.input(from).data<T>(), run.output(to).data<T>());
   });
 }

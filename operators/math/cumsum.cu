@@ -13,10 +13,10 @@
 
 #include "framework/op/registry.h"
 #include "operators/common/array_reduction.h"
-#include "operators/common/axis_extents.h"
 #include "operators/common/cuda_for_each.cuh"
 #include "operators/common/cuda_lines.cuh"
 #include "operators/common/cuda_vectors.cuh"
+#include "operators/math/kernels/cumsum_axis.h"
 
 namespace skiff {
 namespace {
@@ -180,18 +180,12 @@ struct RunningSums : SumsOfLines<T> {
 
 // ---- the kernels
 
-std::optional<int> AxisOf(const OpContext& context) {
-  const Shape& shape = context.Input("X").shape;
-  if (context.Attr<bool>("flatten") || shape.rank() == 0) return std::nullopt;
-  return AxisIndex(context, shape, context.IntAttr("axis"));
-}
-
 // `backwards`: against the direction of the attribute. `type` is a string literal.
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context, const char* type, const char* input,
                                 const char* output, bool backwards) {
   using Sum = SumOf<T>;
-  const std::optional<int> axis = AxisOf(context);
+  const std::optional<int> axis = CumsumAxis(context);
   const bool exclusive = context.Attr<bool>("exclusive");
   const bool reverse = context.Attr<bool>("reverse") != backwards;
   const int from = context.InputIndex(input);
@@ -200,9 +194,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context, const char* type, const
   const int sums = context.RequestWorkspace(most_parts * static_cast<int64_t>(sizeof(Sum)));
   return MakeRowsKernel([=](const KernelContext& run) {
     if (to < 0) return;
-    const Shape& shape = run.input(from).shape();
-    const AxisExtents extents =
-        axis ? ExtentsOfAxis(shape, *axis) : AxisExtents{.length = shape.element_count()};
+    const AxisExtents extents = CumsumExtents(run.input(from).shape(), axis);
     if (extents.lines() == 0 || extents.length == 0) return;
     const Cut cut(extents);
     const SumsOfLines<T> lines{run.input(from).data<T>(),

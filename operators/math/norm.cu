@@ -1,11 +1,15 @@
 // CUDA kernels of norm and norm_grad; norm.cc has the formulas.
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <memory>
 
 #include "framework/op/registry.h"
 #include "operators/common/argument_data.h"
+#include "operators/common/cuda_fold.cuh"
 #include "operators/common/cuda_for_each.cuh"
 #include "operators/common/cuda_lines.cuh"
+#include "operators/math/kernels/cuda_line_factors.cuh"
 
 namespace skiff {
 namespace {
@@ -77,6 +81,109 @@ struct GradientOfLines {
   bool is_aligned;
 };
 
+// ---- few long lines
+
+// What the elements of a line are multiplied by. `norms` may be absent.
+template <typename T>
+struct FactorsOfLines {
+  __device__ void operator()(int64_t line) const {
+    const T norm = std::sqrt(static_cast<T>(sums[line]) + epsilon);
+    if (norms != nullptr) norms[line] = norm;
+    factors[line] = 1 / norm;
+  }
+
+  const double* sums;
+  T* norms;
+  T* factors;
+  T epsilon;
+};
+
+// `out` may be `x`.
+template <typename T>
+struct ScaleElements {
+  template <int kCount>
+  __device__ void Do(int64_t i) const {
+    const CudaLinesOfPack lines(extents, i);
+    CudaValues<T, kCount> values = LoadValues<kCount>(x + i, is_aligned);
+#pragma unroll
+    for (int k = 0; k < kCount; ++k) values.at[k] *= factors[lines[k]];
+    StoreValues(values, is_aligned, out + i);
+  }
+
+  AxisExtents extents;
+  const T* x;
+  const T* factors;
+  T* out;
+  bool is_aligned;
+};
+
+// What the elements of a line's X are multiplied by.
+template <typename T>
+struct FactorsOfX {
+  __device__ void operator()(int64_t line) const {
+    const T inverse = 1 / norms[line];
+    factors[line] = static_cast<T>(sums[line]) * (-inverse * inverse * inverse);
+  }
+
+  const double* sums;
+  const T* norms;
+  T* factors;
+};
+
+// `dx` may be `x` or `dout`.
+template <typename T>
+struct GradientOfElements {
+  template <int kCount>
+  __device__ void Do(int64_t i) const {
+    const CudaLinesOfPack lines(extents, i);
+    const CudaValues<T, kCount> xs = LoadValues<kCount>(x + i, is_aligned);
+    CudaValues<T, kCount> values = LoadValues<kCount>(dout + i, is_aligned);
+#pragma unroll
+    for (int k = 0; k < kCount; ++k) {
+      const int64_t line = lines[k];
+      values.at[k] = values.at[k] / norms[line] + xs.at[k] * x_factors[line];
+    }
+    StoreValues(values, is_aligned, dx + i);
+  }
+
+  AxisExtents extents;
+  const T* x;
+  const T* norms;
+  const T* x_factors;
+  const T* dout;
+  T* dx;
+  bool is_aligned;
+};
+
+// The sums of the lines and a number for each line, if these are few and long.
+template <class Term, typename T>
+class LongLines {
+ public:
+  LongLines(PrepareContext& context, const AxisExtents& extents)
+      : fold_(context, extents.lines() * extents.length),
+        sums_(context.RequestWorkspace(MostLines(extents) * int64_t{sizeof(double)})),
+        factors_(context.RequestWorkspace(MostLines(extents) * static_cast<int64_t>(sizeof(T)))) {}
+
+  // Issues the sums, and returns where they will be.
+  const double* Sum(const KernelContext& run, const char* what, const AxisExtents& extents,
+                    const Term& term) const {
+    auto* const sums = static_cast<double*>(run.workspace(sums_));
+    fold_.Run(run, what, ViewOfLines(extents), {term, sums});
+    return sums;
+  }
+  T* Factors(const KernelContext& run) const { return static_cast<T*>(run.workspace(factors_)); }
+
+ private:
+  // A run may have fewer lines, or shorter ones.
+  static int64_t MostLines(const AxisExtents& extents) {
+    return std::min(extents.lines(), kMostLongLines);
+  }
+
+  CudaFold<CudaLineSum<Term>> fold_;
+  int sums_;
+  int factors_;
+};
+
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const int axis = AxisIndex(context, context.Input("X").shape, context.IntAttr("axis"));
@@ -84,12 +191,24 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const int x_input = context.InputIndex("X");
   const int out_output = context.OutputIndex("Out");
   const int norm_output = context.OutputIndex("Norm");
+  const LongLines<SquareOf<T>, T> long_lines(context,
+                                             ExtentsOfAxis(context.Input("X").shape, axis));
   return MakeRowsKernel([=](const KernelContext& run) {
+    const AxisExtents extents = ExtentsOfAxis(run.input(x_input).shape(), axis);
     const T* x = run.input(x_input).data<T>();
     T* out = run.output(out_output).data<T>();
-    ForEachLineOnDevice<T>(run, "norm", ExtentsOfAxis(run.input(x_input).shape(), axis),
-                           NormalizeLines<T>{x, out, OutputData<T>(run, norm_output), epsilon,
-                                             ArePacksAligned(x, out)});
+    T* norms = OutputData<T>(run, norm_output);
+    const bool is_aligned = ArePacksAligned(x, out);
+    if (!AreFewLongLines(extents)) {
+      ForEachLineOnDevice<T>(run, "norm", extents,
+                             NormalizeLines<T>{x, out, norms, epsilon, is_aligned});
+      return;
+    }
+    const double* sums = long_lines.Sum(run, "norm", extents, {x});
+    T* factors = long_lines.Factors(run);
+    ForEachOnDevice(run, "norm", extents.lines(), FactorsOfLines<T>{sums, norms, factors, epsilon});
+    ForEachPackOnDevice<T>(run, "norm", extents.lines() * extents.length, PeriodOfLines(extents),
+                           ScaleElements<T>{extents, x, factors, out, is_aligned});
   });
 }
 
@@ -100,13 +219,26 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const int norm_input = context.InputIndex("Norm");
   const int gradient_input = context.InputIndex("Out@GRAD");
   const int dx_output = context.OutputIndex("X@GRAD");
+  const LongLines<ProductOf<T>, T> long_lines(context,
+                                              ExtentsOfAxis(context.Input("X").shape, axis));
   return MakeRowsKernel([=](const KernelContext& run) {
+    const AxisExtents extents = ExtentsOfAxis(run.input(x_input).shape(), axis);
     const T* x = run.input(x_input).data<T>();
+    const T* norms = run.input(norm_input).data<T>();
     const T* dout = run.input(gradient_input).data<T>();
     T* dx = run.output(dx_output).data<T>();
-    ForEachLineOnDevice<T>(run, "norm_grad", ExtentsOfAxis(run.input(x_input).shape(), axis),
-                           GradientOfLines<T>{x, run.input(norm_input).data<T>(), dout, dx,
-                                              ArePacksAligned(x, dout, dx)});
+    const bool is_aligned = ArePacksAligned(x, dout, dx);
+    if (!AreFewLongLines(extents)) {
+      ForEachLineOnDevice<T>(run, "norm_grad", extents,
+                             GradientOfLines<T>{x, norms, dout, dx, is_aligned});
+      return;
+    }
+    const double* sums = long_lines.Sum(run, "norm_grad", extents, {x, dout});
+    T* factors = long_lines.Factors(run);
+    ForEachOnDevice(run, "norm_grad", extents.lines(), FactorsOfX<T>{sums, norms, factors});
+    ForEachPackOnDevice<T>(run, "norm_grad", extents.lines() * extents.length,
+                           PeriodOfLines(extents),
+                           GradientOfElements<T>{extents, x, norms, factors, dout, dx, is_aligned});
   });
 }
 

@@ -18,26 +18,15 @@
 #include "operators/common/axis_extents.h"
 #include "operators/common/input_checks.h"
 #include "operators/common/softmax_tiles.h"
+#include "operators/math/kernels/p_norm_extents.h"
 
 namespace skiff {
 namespace {
 
-int AxisOf(const OpContext& context) {
-  const Shape& x = context.Input("X").shape;
-  return NormalizeAxis(context.IntAttr("axis"), x.rank(),
-                       StrCat(context.op().type, ": axis of a tensor of shape ", x));
-}
-
-AxisExtents ExtentsOf(const OpContext& context) {
-  const Shape& x = context.Input("X").shape;
-  if (context.Attr<bool>("asvector")) return {.length = x.element_count()};
-  return ExtentsOfAxis(x, AxisOf(context));
-}
-
 Shape OutputShape(const OpContext& context) {
   const Shape& x = context.Input("X").shape;
   const bool as_vector = context.Attr<bool>("asvector");
-  const int reduced = as_vector ? -1 : AxisOf(context);
+  const int reduced = as_vector ? -1 : PNormAxis(context);
   Shape out;
   for (int axis = 0; axis < x.rank(); ++axis) {
     if (!as_vector && axis != reduced) {
@@ -53,7 +42,7 @@ void Infer(OpContext& context) {
   const Shape out = OutputShape(context);
   // If dim 0 stays, so do the rows, and Out takes over the LoD level.
   const bool keeps_rows = context.Input("X").shape.rank() > 1 && !context.Attr<bool>("asvector") &&
-                          AxisOf(context) != 0;
+                          PNormAxis(context) != 0;
   if (keeps_rows) context.SetOutputLike("Out", "X");
   context.SetOutput("Out", out, context.Input("X").dtype);
 }
@@ -119,10 +108,8 @@ void NormsOfTile(const SoftmaxTile& tile, double order, const T* x, T* norms) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const AxisExtents extents = ExtentsOf(context);
-  SKIFF_ENFORCE(extents.length > 0 || extents.lines() == 0, kInvalidArgument, context.op().type,
-                ": X of shape ", context.Input("X").shape,
-                " has no elements along the axis, expected at least one");
+  const AxisExtents extents = PNormExtents(context);
+  CheckPNormExtents(context, extents);
   const auto order = static_cast<double>(context.Attr<float>("porder"));
   const int x_input = context.InputIndex("X");
   const int output = context.OutputIndex("Out");
@@ -172,7 +159,7 @@ void GradientOfTile(const SoftmaxTile& tile, double order, double epsilon, const
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const AxisExtents extents = ExtentsOf(context);
+  const AxisExtents extents = PNormExtents(context);
   const auto order = static_cast<double>(context.Attr<float>("porder"));
   const auto epsilon = static_cast<double>(context.Attr<float>("epsilon"));
   const int x_input = context.InputIndex("X");

@@ -6,27 +6,14 @@
 #include <memory>
 
 #include "framework/op/registry.h"
-#include "operators/common/axis_extents.h"
 #include "operators/common/cuda_fold.cuh"
 #include "operators/common/cuda_for_each.cuh"
+#include "operators/math/kernels/cuda_line_factors.cuh"
 #include "operators/math/kernels/cuda_reduction.cuh"
+#include "operators/math/kernels/p_norm_extents.h"
 
 namespace skiff {
 namespace {
-
-AxisExtents ExtentsOf(const OpContext& context) {
-  const Shape& x = context.Input("X").shape;
-  if (context.Attr<bool>("asvector")) return {.length = x.element_count()};
-  return ExtentsOfAxis(x, AxisIndex(context, x, context.IntAttr("axis")));
-}
-
-CudaFoldView ViewOf(const AxisExtents& extents) {
-  CudaFoldView view;
-  view.AddOutside(extents.inner, false);
-  view.AddOutside(extents.length, true);
-  view.AddOutside(extents.outer, false);
-  return view;
-}
 
 // ---- norms
 
@@ -75,7 +62,7 @@ std::unique_ptr<Kernel> PrepareFold(PrepareContext& context, const AxisExtents& 
   const CudaFold<Rule> fold(context, extents.lines() * extents.length);
   return MakeKernel(
       [=, x = context.InputIndex("X"), out = context.OutputIndex("Out")](const KernelContext& run) {
-        fold.Run(run, "p_norm", ViewOf(extents),
+        fold.Run(run, "p_norm", ViewOfLines(extents),
                  rule_of(run.input(x).data<T>(), run.output(out).data<T>()));
       });
 }
@@ -97,10 +84,8 @@ std::unique_ptr<Kernel> PrepareExtreme(PrepareContext& context, const AxisExtent
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const AxisExtents extents = ExtentsOf(context);
-  SKIFF_ENFORCE(extents.length > 0 || extents.lines() == 0, kInvalidArgument, context.op().type,
-                ": X of shape ", context.Input("X").shape,
-                " has no elements along the axis, expected at least one");
+  const AxisExtents extents = PNormExtents(context);
+  CheckPNormExtents(context, extents);
   const auto order = static_cast<double>(context.Attr<float>("porder"));
   if (std::isinf(order)) {
     return order > 0 ? PrepareExtreme<T, true>(context, extents)
@@ -175,16 +160,12 @@ template <class Function, typename T>
 struct GradientOfElements {
   template <int kCount>
   __device__ void Do(int64_t i) const {
-    // A pack has elements of one line, or of neighbouring lines.
-    const bool is_row = extents.inner == 1;
-    const CudaDivision at = Divide(i, extents.length * extents.inner);
-    const int64_t line =
-        at.quotient * extents.inner + (is_row ? 0 : Divide(at.rest, extents.inner).rest);
+    const CudaLinesOfPack lines(extents, i);
     CudaValues<T, kCount> values = LoadValues<kCount>(x + i, is_aligned);
 #pragma unroll
     for (int k = 0; k < kCount; ++k) {
-      const int64_t of_element = is_row ? line : line + k;
-      values.at[k] = function(values.at[k], norms[of_element], factors[of_element]);
+      const int64_t line = lines[k];
+      values.at[k] = function(values.at[k], norms[line], factors[line]);
     }
     StoreValues(values, is_aligned, dx + i);
   }
@@ -201,7 +182,7 @@ struct GradientOfElements {
 template <class Function, typename T>
 std::unique_ptr<Kernel> PrepareGradient(PrepareContext& context, double order,
                                         const Function& function) {
-  const AxisExtents extents = ExtentsOf(context);
+  const AxisExtents extents = PNormExtents(context);
   const auto epsilon = static_cast<double>(context.Attr<float>("epsilon"));
   const int x_input = context.InputIndex("X");
   const int out_input = context.InputIndex("Out");
@@ -223,7 +204,7 @@ std::unique_ptr<Kernel> PrepareGradient(PrepareContext& context, double order,
       of_norms = made;
     }
     ForEachPackOnDevice<T>(run, "p_norm_grad", extents.lines() * extents.length,
-                           extents.inner == 1 ? extents.length : extents.inner,
+                           PeriodOfLines(extents),
                            GradientOfElements<Function, T>{function, extents, x, norms, of_norms,
                                                            dx, ArePacksAligned(x, dx)});
   });

@@ -4,48 +4,19 @@
 #include <memory>
 
 #include "framework/op/registry.h"
-#include "operators/sequence/kernels/cuda_lstm_cell.cuh"
-#include "operators/sequence/kernels/cuda_steps.cuh"
-#include "operators/sequence/kernels/lstm_layer.h"
+#include "operators/sequence/kernels/cuda_lstm_layer.cuh"
 
 namespace skiff {
 namespace {
 
-// What the kernels of the op and of its gradient have in common.
 template <typename T>
-class LstmKernel : public Kernel {
+class LstmKernel : public CudaLstmLayer<T> {
  public:
   bool TakesFewerRows() const override { return true; }
 
  protected:
   explicit LstmKernel(PrepareContext& context)
-      : size_(context.Input("Weight").shape[0]),
-        most_rows_(context.Input("Input").shape[0]),
-        most_sequences_(SequenceCount(context, "Input")),
-        has_peepholes_(HasPeepholes(context)),
-        steps_(context, most_sequences_, context.Attr<bool>("is_reverse")),
-        cell_(LstmCellOf<T>(context, size_)),
-        input_(context.InputIndex("Input")),
-        weight_(context.InputIndex("Weight")),
-        bias_(context.InputIndex("Bias")),
-        h0_(context.InputIndex("H0")),
-        c0_(context.InputIndex("C0")) {}
-
-  LstmCell<T> Cell(const KernelContext& run) const {
-    return WithBias(cell_, run.input(bias_).data<T>(), has_peepholes_);
-  }
-
-  int64_t size_;
-  int64_t most_rows_;
-  int64_t most_sequences_;
-  bool has_peepholes_;
-  CudaTimeSteps steps_;
-  LstmCell<T> cell_;
-  int input_;
-  int weight_;
-  int bias_;
-  int h0_;
-  int c0_;
+      : CudaLstmLayer<T>(context, context.Input("Weight").shape[0]) {}
 };
 
 template <typename T>
@@ -169,28 +140,20 @@ class GradKernel final : public LstmKernel<T> {
                      space_);
       }
     });
-    if (h0_grad_ >= 0) StoreStart(run, next_hidden, used, h0_grad_);
-    if (c0_grad_ >= 0) StoreStart(run, args.next_cell, used, c0_grad_);
+    if (h0_grad_ >= 0) this->StoreStart(run, next_hidden, used, size_, h0_grad_);
+    if (c0_grad_ >= 0) this->StoreStart(run, args.next_cell, used, size_, c0_grad_);
     if (weight_grad_ >= 0) {
       ClearRows(run, args.batch_before, rows, most_rows_, size_);
       ClearRows(run, gates, rows, most_rows_, 4 * size_);
       weight_product_.Run(run, args.batch_before, gates,
                           run.output(weight_grad_).template data<T>(), space_);
     }
-    if (bias_grad_ < 0) return;
-    T* bias_grad = run.output(bias_grad_).template data<T>();
-    LaunchSumColumns(run, gates, rows, 4 * size_, 4 * size_, bias_grad);
-    if (has_peephole_sums_) {
-      LaunchSumColumns(run, args.peephole_sums, used, 3 * size_, 3 * size_, bias_grad + 4 * size_);
+    if (bias_grad_ >= 0) {
+      this->SumBiasGradient(run, gates, rows, args.peephole_sums, used, bias_grad_);
     }
   }
 
  private:
-  void StoreStart(const KernelContext& run, const T* states, int64_t used, int output) const {
-    LaunchStoreStates(run, steps_.on_device(), states, used, steps_.count(), size_,
-                      run.output(output).template data<T>());
-  }
-
   using LstmKernel<T>::size_;
   using LstmKernel<T>::most_rows_;
   using LstmKernel<T>::most_sequences_;

@@ -5,9 +5,7 @@
 
 #include "framework/op/registry.h"
 #include "operators/sequence/kernels/clipped_activation.h"
-#include "operators/sequence/kernels/cuda_lstm_cell.cuh"
-#include "operators/sequence/kernels/cuda_steps.cuh"
-#include "operators/sequence/kernels/lstm_layer.h"
+#include "operators/sequence/kernels/cuda_lstm_layer.cuh"
 
 namespace skiff {
 namespace {
@@ -58,45 +56,20 @@ __global__ void __launch_bounds__(kCudaThreads)
 
 // What the kernels of the op and of its gradient have in common.
 template <typename T>
-class LstmpKernel : public Kernel {
+class LstmpKernel : public CudaLstmLayer<T> {
  protected:
   explicit LstmpKernel(PrepareContext& context)
-      : size_(context.Input("ProjWeight").shape[0]),
+      : CudaLstmLayer<T>(context, context.Input("ProjWeight").shape[0]),
         width_(context.Input("ProjWeight").shape[1]),
-        most_rows_(context.Input("Input").shape[0]),
-        most_sequences_(SequenceCount(context, "Input")),
-        has_peepholes_(HasPeepholes(context)),
-        steps_(context, most_sequences_, context.Attr<bool>("is_reverse")),
-        cell_(LstmCellOf<T>(context, size_)),
         projection_{ActivationOf(context, "proj_activation"),
                     static_cast<T>(context.Attr<float>("proj_clip"))},
-        input_(context.InputIndex("Input")),
-        weight_(context.InputIndex("Weight")),
-        proj_weight_(context.InputIndex("ProjWeight")),
-        bias_(context.InputIndex("Bias")),
-        h0_(context.InputIndex("H0")),
-        c0_(context.InputIndex("C0")) {
-    cell_.cell_clip = static_cast<T>(context.Attr<float>("cell_clip"));
+        proj_weight_(context.InputIndex("ProjWeight")) {
+    this->cell_.cell_clip = static_cast<T>(context.Attr<float>("cell_clip"));
   }
 
-  LstmCell<T> Cell(const KernelContext& run) const {
-    return WithBias(cell_, run.input(bias_).data<T>(), has_peepholes_);
-  }
-
-  int64_t size_;   // H
   int64_t width_;  // P
-  int64_t most_rows_;
-  int64_t most_sequences_;
-  bool has_peepholes_;
-  CudaTimeSteps steps_;
-  LstmCell<T> cell_;
   ClippedActivation<T> projection_;
-  int input_;
-  int weight_;
   int proj_weight_;
-  int bias_;
-  int h0_;
-  int c0_;
 };
 
 template <typename T>
@@ -245,14 +218,13 @@ class GradKernel final : public LstmpKernel<T> {
       RunStep(run, step, projection, lstm);
       used = step.count;
     });
-    if (h0_grad_ >= 0) StoreStart(run, projection.next, used, width_, h0_grad_);
-    if (c0_grad_ >= 0) StoreStart(run, lstm.next_cell, used, size_, c0_grad_);
+    if (h0_grad_ >= 0) this->StoreStart(run, projection.next, used, width_, h0_grad_);
+    if (c0_grad_ >= 0) this->StoreStart(run, lstm.next_cell, used, size_, c0_grad_);
     WriteWeightGradients(run, projection, lstm.batch_gates_grad);
-    if (bias_grad_ < 0) return;
-    T* bias_grad = run.output(bias_grad_).template data<T>();
-    LaunchSumColumns(run, lstm.batch_gates_grad, Rows(run), 4 * size_, 4 * size_, bias_grad);
-    if (has_peephole_sums_)
-      LaunchSumColumns(run, lstm.peephole_sums, used, 3 * size_, 3 * size_, bias_grad + 4 * size_);
+    if (bias_grad_ >= 0) {
+      this->SumBiasGradient(run, lstm.batch_gates_grad, Rows(run), lstm.peephole_sums, used,
+                            bias_grad_);
+    }
   }
 
  private:
@@ -308,12 +280,6 @@ class GradKernel final : public LstmpKernel<T> {
     if (size_ == 0) ClearRows(run, next, 0, step.count, width_);
     product_.Run(run, step.count, lstm.batch_gates_grad + step.first * 4 * size_,
                  run.input(this->weight_).template data<T>(), false, next, space_);
-  }
-
-  void StoreStart(const KernelContext& run, const T* states, int64_t used, int64_t width,
-                  int output) const {
-    LaunchStoreStates(run, steps_.on_device(), states, used, steps_.count(), width,
-                      run.output(output).template data<T>());
   }
 
   void WriteWeightGradients(const KernelContext& run, const ProjectionBackwardStep<T>& projection,

@@ -1,9 +1,8 @@
 // CUDA kernels of sequence_scatter; sequence_scatter.cc has the formula.
 //
-// A thread looks after a row of Ids. If it is the first of its sequence that names an element of X,
-// it adds all those updates of the sequence that are for this element, in their order: the sums
-// have the bits of the CPU. It reads all ids of the sequence for that, as do its neighbours at the
-// same time.
+// A block takes a sequence, as many rows of Ids at a time as it has threads. The first of these
+// that names an element of X adds all those updates that are for this element, in their order: the
+// sums have the bits of the CPU.
 #include <memory>
 #include <string>
 
@@ -34,27 +33,33 @@ struct ScatterIds {
 };
 
 template <typename T>
-struct AddUpdates {
-  ScatterIds of;
-  const T* updates;
-  T* out;
-
-  __device__ void operator()(int64_t row) const {
-    const int64_t id = of.At(row);
-    if (id < 0) return;
-    const int64_t sequence = of.sequences.SequenceOf(row);
-    for (int64_t before = of.sequences.Begin(sequence); before < row; ++before) {
-      if (of.ids[before] == id) return;
-    }
-    T* const to = out + sequence * of.width + id;
-    T sum = DeviceAdd(*to, updates[row]);
+__global__ void __launch_bounds__(kCudaThreads)
+    AddUpdates(ScatterIds of, const T* updates, T* out) {
+  __shared__ int64_t ids[kCudaThreads];
+  __shared__ T numbers[kCudaThreads];
+  const auto thread = static_cast<int>(threadIdx.x);
+  for (int64_t sequence = blockIdx.x; sequence < of.sequences.count; sequence += gridDim.x) {
     const int64_t end = of.sequences.End(sequence);
-    for (int64_t after = row + 1; after < end; ++after) {
-      if (of.ids[after] == id) sum = DeviceAdd(sum, updates[after]);
+    for (int64_t first = of.sequences.Begin(sequence); first < end; first += kCudaThreads) {
+      const int64_t row = first + thread;
+      const int64_t id = row < end ? of.At(row) : -1;
+      ids[thread] = id;
+      if (id >= 0) numbers[thread] = updates[row];
+      __syncthreads();
+      bool is_first = id >= 0;
+      for (int before = 0; before < thread && is_first; ++before) is_first = ids[before] != id;
+      if (is_first) {
+        T* const to = out + sequence * of.width + id;
+        T sum = *to;
+        for (int other = thread; other < kCudaThreads; ++other) {
+          if (ids[other] == id) sum = DeviceAdd(sum, numbers[other]);
+        }
+        *to = sum;
+      }
+      __syncthreads();
     }
-    *to = sum;
   }
-};
+}
 
 template <typename T>
 struct TakeUpdates {
@@ -117,8 +122,11 @@ class ForwardKernel final : public ScatterKernel {
     const Tensor& x = run.input(x_);
     Tensor& out = run.output(out_);
     CopyOnDevice(run, x.raw_data(), x.byte_count(), out.raw_data());
-    const AddUpdates<T> add{Send(run), run.input(updates_).data<T>(), out.data<T>()};
-    ForEachOnDevice(run, "sequence_scatter", Rows(run), add);
+    const ScatterIds ids = Send(run);
+    if (ids.sequences.count == 0) return;
+    AddUpdates<<<CudaBlocks(ids.sequences.count), kCudaThreads, 0, StreamOf(run)>>>(
+        ids, run.input(updates_).data<T>(), out.data<T>());
+    CheckLaunch("sequence_scatter");
   }
 
  private:

@@ -43,6 +43,10 @@ void AddNormCases(CaseList& cases) {
   cases.push_back(Case("scalar", Uniform({}, 1, 0.5, 2), 0, 0.25f));
   cases.push_back(Case("epsilon", Uniform({4, 5}, 1), 1, 0.5f));
   cases.push_back(Case("long_rows", Uniform({2, 9001}, 1), 1));
+  cases.push_back(Case("long_rows_in_vectors", Uniform({3, 4100}, 1), 1));
+  cases.push_back(Case("long_columns", Uniform({4097, 5}, 1), 0));
+  cases.push_back(Case("long_columns_in_vectors", Uniform({2, 4099, 8}, 1), 1));
+  cases.push_back(Case("rows_of_blocks", Uniform({2, 3001}, 1), 1));
   cases.push_back(Case("rows_of_packs", Uniform({37, 12}, 1), 1));
   cases.push_back(Case("long_rows_of_packs", Uniform({3, 260}, 1), 1));
   cases.push_back(Case("no_rows", Uniform({0, 5}, 1), 1));
@@ -61,6 +65,8 @@ void AddNormCases(CaseList& cases) {
   };
   cases.push_back(test);
   cases.push_back(Case("embeddings_4096x768", Uniform({4096, 768}, 1), 1));
+  cases.back().benchmark_only = true;
+  cases.push_back(Case("vector_of_4194304", Uniform({1 << 22}, 1), 0));
   cases.back().benchmark_only = true;
 }
 

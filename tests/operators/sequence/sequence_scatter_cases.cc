@@ -51,6 +51,9 @@ void AddSequenceScatterCases(CaseList& cases) {
                        {1, 3, 1}, Uniform({5, 1}, 15)));
   cases.push_back(Case("many", Uniform({60, 300}, 16), Integers({42000, 1}, 17, 0, 300),
                        std::vector<int64_t>(60, 700), Uniform({42000, 1}, 18)));
+  cases.push_back(Case("one_sequence_of_100000", Uniform({1, 5000}, 16),
+                       Integers({100000, 1}, 17, 0, 5000), {100000}, Uniform({100000, 1}, 18)));
+  cases.back().benchmark_only = true;
   cases.push_back(Case("int64", Integers({2, 4}, 19, -9, 9), Integers({5, 1}, 20, 0, 4), {1, 4},
                        Integers({5, 1}, 21, -9, 9)));
   cases.back().gradients.clear();
