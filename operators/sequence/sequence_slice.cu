@@ -76,10 +76,14 @@ class GradKernel final : public Kernel {
   void ThrowFault(const DataFault& fault) const override {
     lengths_.ThrowIfSum(op_, fault);
     const int64_t i = fault.position / 2;
-    const bool is_offset = fault.position % 2 == 0;
-    Throw(ErrorCode::kOutOfRange, op_, ": ", is_offset ? "Offset[" : "Length[", i, "] is ",
-          fault.value, ", expected ", is_offset ? "one" : "no more than the rest", " of the ",
-          level_->Sent(i + 1) - level_->Sent(i), " rows of sequence ", i);
+    const int64_t rows = level_->Sent(i + 1) - level_->Sent(i);
+    if (fault.position % 2 == 0) {
+      Throw(ErrorCode::kOutOfRange, op_, ": Offset[", i, "] is ", fault.value, ", expected 0 to ",
+            rows, ", the rows of sequence ", i);
+    }
+    Throw(ErrorCode::kOutOfRange, op_, ": Length[", i, "] is ", fault.value,
+          ", expected no more than is left behind Offset[", i, "] of the ", rows,
+          " rows of sequence ", i, ", and no negative number");
   }
 
  private:
