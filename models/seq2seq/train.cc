@@ -2,9 +2,12 @@
 
 #include <gflags/gflags.h>
 
+#include <cstdint>
+#include <iterator>
 #include <memory>
 
 #include "framework/base/str_cat.h"
+#include "framework/io/byte_stream.h"
 #include "models/common/train_main.h"
 #include "models/seq2seq/network_file.h"
 #include "models/seq2seq/seq2seq.h"
@@ -84,6 +87,14 @@ skiff::models::TrainingTask MakeTask(const skiff::models::TaskOptions& task_opti
       .validation = data->ValidationReader(),
       .program = nullptr,
       .model_files = data->VocabularyFiles()};
+  // The tables of a checkpoint mean nothing beside other tokens, which a changed text would give,
+  // or another version of SentencePiece. The name sorts behind the flags that change them, which
+  // are then blamed first.
+  uint32_t checksum = 0;
+  for (const auto& [name, contents] : task.model_files) {
+    checksum = skiff::Crc32(checksum, contents.data(), std::ssize(contents));
+  }
+  task.configuration = {{"vocabulary_tokens", skiff::Crc32Text(checksum)}};
   task.model_files.emplace(skiff::models::kNetworkFile, skiff::models::NetworkText(network));
   skiff::training::OptimizationOptions optimization = task_options.optimization;
   optimization.total_steps = task_options.epochs * task.train->batches_in_epoch();

@@ -242,6 +242,17 @@ class Data(Folder):
         self.assertEqual(len(translation.splitlines()), 1)
         self.assertNotEqual(translation.strip(), "")
 
+    def test_changed_texts_do_not_resume(self):
+        for tokens in ("bpe", "words"):
+            lines = "".join("%s\t%s\n" % pair for pair in WORDS.items()) * 2
+            table = self.write("texts", lines)
+            train = ("train", "--data=" + table, *QUICK, "--tokens=" + tokens, "--output_dir=" + self.at(tokens + "_texts"))
+            self.done(*train, "--epochs=1")
+            # As many tokens, and others.
+            self.write("texts", lines.replace("e", "E"))
+            self.assertIn("the checkpoint was made with vocabulary_tokens = ",
+                          self.refused(*train, "--epochs=1", "--resume"))
+
     def test_texts_that_pieces_cannot_be_learned_from(self):
         table = self.write("four", "ab\tc\n" * 4)
         train = ("train", "--data=" + table, "--tokens=bpe", "--output_dir=" + self.at("four_run"))
