@@ -70,7 +70,8 @@ def _nvcc_flags(mode, archs):
         # The code for devices is most of a program: a seventh of it this way.
         flags.append("--compress-mode=size")
     if mode == "opt":
-        return flags + ["-O3", "-DNDEBUG", "-lineinfo"]
+        # -O3 is for the device. What runs on the host only checks arguments and launches.
+        return flags + ["-O3", "-DNDEBUG", "-lineinfo", "-Xcompiler", "-O1"]
     if mode == "dbg":
         return flags + ["-O0", "-g", "-lineinfo"]
     return flags + ["-O1"]
@@ -102,6 +103,21 @@ def _emulation_flags(mode, host_copts, nvcc_copts):
     if not [o for o in host_copts if o.startswith("-fsanitize=")]:
         flags += _MEMORY_CHECKS
     return flags + [_EMULATED_COPTS[o] for o in nvcc_copts if o in _EMULATED_COPTS]
+
+def _batches(srcs, size):
+    """The sources in as few lists of at most `size` as there can be, all about as long."""
+    count = (len(srcs) + size - 1) // size
+    return [srcs[i * len(srcs) // count:(i + 1) * len(srcs) // count] for i in range(count)]
+
+def _batch_name(package, batch):
+    """<first> or, of several, <first>_to_<last>: their paths in the package, without the suffix."""
+    ends = []
+    for src in batch[:1] + batch[1:][-1:]:
+        path = src.short_path
+        if path.startswith(package + "/"):
+            path = path[len(package) + 1:]
+        ends.append(path[:-len(src.extension) - 1])
+    return "_to_".join([ends[0]] + [e.rpartition("/")[2] for e in ends[1:]])
 
 def _cuda_library_impl(ctx):
     cc_toolchain = find_cpp_toolchain(ctx)
@@ -156,14 +172,16 @@ def _cuda_library_impl(ctx):
         flags.add_all(ctx.attr.copts)
 
     objects = []
-    for src in ctx.files.srcs:
-        path = src.short_path
-        if path.startswith(ctx.label.package + "/"):
-            path = path[len(ctx.label.package) + 1:]
-        stem = "_objs/%s/%s" % (ctx.label.name, path[:-len(src.extension) - 1])
+    for batch in _batches(ctx.files.srcs, ctx.attr.batch):
+        stem = "_objs/%s/%s" % (ctx.label.name, _batch_name(ctx.label.package, batch))
         if is_emulated:
             stem += ".emulated"
         obj = ctx.actions.declare_file(stem + ".pic.o")
+        if len(batch) == 1:
+            src = batch[0]
+        else:
+            src = ctx.actions.declare_file(stem + ".cu")
+            ctx.actions.write(src, "".join(["#include \"%s\"\n" % s.path for s in batch]))
         unused = ctx.actions.declare_file(stem + ".unused_inputs")
         inputs = ctx.actions.declare_file(stem + ".inputs")
         ctx.actions.write(inputs, "".join([h.path + "\n" for h in all_headers]))
@@ -174,7 +192,7 @@ def _cuda_library_impl(ctx):
             executable = ctx.file._emulation_driver if is_emulated else ctx.file._driver,
             arguments = [own, flags],
             inputs = depset(
-                [src, inputs] + all_headers + ([ctx.file._rewrite] if is_emulated else []),
+                batch + [src, inputs] + all_headers + ([ctx.file._rewrite] if is_emulated else []),
                 transitive = [cc_toolchain.all_files],
             ),
             outputs = [obj, unused],
@@ -182,7 +200,7 @@ def _cuda_library_impl(ctx):
             # CUDA_VERSION: another toolkit is another action.
             env = {"PATH": "/usr/bin:/bin", "SKIFF_CUDA_VERSION": CUDA_VERSION},
             mnemonic = "CudaCompile",
-            progress_message = "Compiling (CUDA) %s" % src.short_path,
+            progress_message = "Compiling (CUDA) %s" % " ".join([s.short_path for s in batch]),
         )
         objects.append(obj)
 
@@ -216,6 +234,9 @@ _cuda_library = rule(
     attrs = {
         "srcs": attr.label_list(allow_files = [".cu"]),
         "hdrs": attr.label_list(allow_files = [".h", ".cuh", ".hpp"]),
+        # So many sources are compiled as one: nvcc reads the headers three times, which takes
+        # longer than the rest of most sources. So no two may define the same name.
+        "batch": attr.int(default = 8),
         "deps": attr.label_list(providers = [CcInfo]),
         "copts": attr.string_list(),
         "defines": attr.string_list(),

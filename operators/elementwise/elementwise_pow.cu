@@ -8,7 +8,7 @@
 namespace skiff {
 namespace {
 
-struct Pow {
+struct ElementwisePow {
   template <typename T>
   __device__ T operator()(T x, T y) const {
     if constexpr (std::is_integral_v<T>) {
@@ -43,7 +43,7 @@ struct PowYGrad {
 }  // namespace
 
 void RegisterElementwisePowCuda(OpRegistry& registry) {
-  AddCudaBinary<Pow>(registry, "elementwise_pow");
+  AddCudaBinary<ElementwisePow>(registry, "elementwise_pow");
   AddCudaBinaryGradients<PowXGrad, PowYGrad>(registry, "elementwise_pow");
 }
 

@@ -32,7 +32,7 @@ int64_t CountOf(int64_t elements) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareIsfinite(PrepareContext& context) {
   const CudaFold<AreFinite<T>> fold(context, CountOf<T>(context.Input("X").shape.element_count()));
   const int x = context.InputIndex("X");
   const int out = context.OutputIndex("Out");
@@ -48,7 +48,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 void RegisterIsfiniteCuda(OpRegistry& registry) {
   AddCudaKernels<float, double, int32_t, int64_t>(
       registry, "isfinite",
-      [=]<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+      [=]<typename T>(PrepareContext& context) { return PrepareIsfinite<T>(context); });
 }
 
 }  // namespace skiff

@@ -37,7 +37,7 @@ struct PreluAlphaGrad {
 };
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PreparePrelu(PrepareContext& context) {
   return MakeCudaBinaryKernel(context,
                               {.x = context.InputIndex("X"),
                                .y = context.InputIndex("Alpha"),
@@ -50,7 +50,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+std::unique_ptr<Kernel> PreparePreluGrad(PrepareContext& context) {
   return MakeCudaBinaryGradKernel(
       context,
       {.inputs = {.x = context.InputIndex("X"),
@@ -66,10 +66,11 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }  // namespace
 
 void RegisterPreluCuda(OpRegistry& registry) {
-  AddCudaKernels<float, double>(
-      registry, "prelu", [=]<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  AddCudaKernels<float, double>(registry, "prelu", [=]<typename T>(PrepareContext& context) {
+    return PreparePrelu<T>(context);
+  });
   AddCudaKernels<float, double>(registry, "prelu_grad", [=]<typename T>(PrepareContext& context) {
-    return PrepareGrad<T>(context);
+    return PreparePreluGrad<T>(context);
   });
 }
 

@@ -64,7 +64,7 @@ void LaunchChoose(const KernelContext& run, const Tensor& condition, const Choic
 }
 
 template <typename Word>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareWhere(PrepareContext& context) {
   return MakeRowsKernel([condition = context.InputIndex("Condition"), x = context.InputIndex("X"),
                          y = context.InputIndex("Y"),
                          out = context.OutputIndex("Out")](const KernelContext& run) {
@@ -77,7 +77,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }
 
 template <typename Word>
-std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareWhereGrad(PrepareContext& context) {
   return MakeRowsKernel([condition = context.InputIndex("Condition"),
                          dout = context.InputIndex("Out@GRAD"), dx = context.OutputIndex("X@GRAD"),
                          dy = context.OutputIndex("Y@GRAD")](const KernelContext& run) {
@@ -102,13 +102,13 @@ void AddKernel(OpRegistry& registry, const char* type, DType dtype, KernelFactor
 }  // namespace
 
 void RegisterWhereCuda(OpRegistry& registry) {
-  AddKernel(registry, "where", DType::kBool, Prepare<uint8_t>);
-  AddKernel(registry, "where", DType::kInt32, Prepare<uint32_t>);
-  AddKernel(registry, "where", DType::kFloat32, Prepare<uint32_t>);
-  AddKernel(registry, "where", DType::kInt64, Prepare<uint64_t>);
-  AddKernel(registry, "where", DType::kFloat64, Prepare<uint64_t>);
-  AddKernel(registry, "where_grad", DType::kFloat32, PrepareGrad<uint32_t>);
-  AddKernel(registry, "where_grad", DType::kFloat64, PrepareGrad<uint64_t>);
+  AddKernel(registry, "where", DType::kBool, PrepareWhere<uint8_t>);
+  AddKernel(registry, "where", DType::kInt32, PrepareWhere<uint32_t>);
+  AddKernel(registry, "where", DType::kFloat32, PrepareWhere<uint32_t>);
+  AddKernel(registry, "where", DType::kInt64, PrepareWhere<uint64_t>);
+  AddKernel(registry, "where", DType::kFloat64, PrepareWhere<uint64_t>);
+  AddKernel(registry, "where_grad", DType::kFloat32, PrepareWhereGrad<uint32_t>);
+  AddKernel(registry, "where_grad", DType::kFloat64, PrepareWhereGrad<uint64_t>);
 }
 
 }  // namespace skiff

@@ -110,9 +110,9 @@ class LossKernel : public CudaLabelKernel {
 };
 
 template <typename T>
-class ForwardKernel final : public LossKernel {
+class CrossEntropyForwardKernel final : public LossKernel {
  public:
-  explicit ForwardKernel(const OpContext& context)
+  explicit CrossEntropyForwardKernel(const OpContext& context)
       : LossKernel(context), y_(context.OutputIndex("Y")) {}
 
   void Run(const KernelContext& run) override {
@@ -134,9 +134,9 @@ class ForwardKernel final : public LossKernel {
 };
 
 template <typename T>
-class GradKernel final : public LossKernel {
+class CrossEntropyGradKernel final : public LossKernel {
  public:
-  explicit GradKernel(const OpContext& context)
+  explicit CrossEntropyGradKernel(const OpContext& context)
       : LossKernel(context),
         gradient_(context.InputIndex("Y@GRAD")),
         dx_(context.OutputIndex("X@GRAD")) {}
@@ -168,12 +168,12 @@ void RegisterCrossEntropyCuda(OpRegistry& registry) {
   AddCudaKernels<float, double>(
       registry, "cross_entropy",
       [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-        return std::make_unique<ForwardKernel<T>>(context);
+        return std::make_unique<CrossEntropyForwardKernel<T>>(context);
       });
   AddCudaKernels<float, double>(
       registry, "cross_entropy_grad",
       [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-        return std::make_unique<GradKernel<T>>(context);
+        return std::make_unique<CrossEntropyGradKernel<T>>(context);
       });
 }
 

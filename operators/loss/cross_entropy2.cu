@@ -9,7 +9,7 @@ namespace skiff {
 namespace {
 
 template <typename T>
-struct Losses {
+struct CrossEntropy2Losses {
   __device__ void operator()(int64_t row) const {
     const int64_t label = labels.ClassOf(row, true);
     const T match = label < 0 ? T{0} : x[row * labels.classes + label];
@@ -25,7 +25,7 @@ struct Losses {
 
 // Only one class of a row has a gradient.
 template <typename T>
-struct Gradients {
+struct CrossEntropy2Gradients {
   template <class Group>
   __device__ void operator()(const Group& group, const CudaLine& line) const {
     if (!line.exists) return;
@@ -47,9 +47,9 @@ struct Gradients {
 };
 
 template <typename T>
-class ForwardKernel final : public CudaLabelKernel {
+class CrossEntropy2ForwardKernel final : public CudaLabelKernel {
  public:
-  explicit ForwardKernel(const OpContext& context)
+  explicit CrossEntropy2ForwardKernel(const OpContext& context)
       : CudaLabelKernel(context),
         classes_(context.Input("X").shape.dim(-1)),
         x_(context.InputIndex("X")),
@@ -57,10 +57,10 @@ class ForwardKernel final : public CudaLabelKernel {
         match_(context.OutputIndex("MatchX")) {}
 
   void Run(const KernelContext& run) override {
-    ForEachOnDevice(
-        run, "cross_entropy2", run.output(y_).element_count(),
-        Losses<T>{run.input(x_).template data<T>(), LabelsOf(run, classes_),
-                  run.output(y_).template data<T>(), run.output(match_).template data<T>()});
+    ForEachOnDevice(run, "cross_entropy2", run.output(y_).element_count(),
+                    CrossEntropy2Losses<T>{
+                        run.input(x_).template data<T>(), LabelsOf(run, classes_),
+                        run.output(y_).template data<T>(), run.output(match_).template data<T>()});
   }
 
  private:
@@ -71,9 +71,9 @@ class ForwardKernel final : public CudaLabelKernel {
 };
 
 template <typename T>
-class GradKernel final : public CudaLabelKernel {
+class CrossEntropy2GradKernel final : public CudaLabelKernel {
  public:
-  explicit GradKernel(const OpContext& context)
+  explicit CrossEntropy2GradKernel(const OpContext& context)
       : CudaLabelKernel(context),
         classes_(context.Output("X@GRAD").shape.dim(-1)),
         match_(context.InputIndex("MatchX")),
@@ -82,11 +82,11 @@ class GradKernel final : public CudaLabelKernel {
 
   void Run(const KernelContext& run) override {
     T* dx = run.output(dx_).template data<T>();
-    ForEachLineOnDevice<T>(
-        run, "cross_entropy_grad2",
-        {.outer = run.input(gradient_).element_count(), .length = classes_},
-        Gradients<T>{LabelsOf(run, classes_), run.input(match_).template data<T>(),
-                     run.input(gradient_).template data<T>(), dx, ArePacksAligned(dx)});
+    ForEachLineOnDevice<T>(run, "cross_entropy_grad2",
+                           {.outer = run.input(gradient_).element_count(), .length = classes_},
+                           CrossEntropy2Gradients<T>{
+                               LabelsOf(run, classes_), run.input(match_).template data<T>(),
+                               run.input(gradient_).template data<T>(), dx, ArePacksAligned(dx)});
   }
 
  private:
@@ -102,12 +102,12 @@ void RegisterCrossEntropy2Cuda(OpRegistry& registry) {
   AddCudaKernels<float, double>(
       registry, "cross_entropy2",
       [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-        return std::make_unique<ForwardKernel<T>>(context);
+        return std::make_unique<CrossEntropy2ForwardKernel<T>>(context);
       });
   AddCudaKernels<float, double>(
       registry, "cross_entropy_grad2",
       [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-        return std::make_unique<GradKernel<T>>(context);
+        return std::make_unique<CrossEntropy2GradKernel<T>>(context);
       });
 }
 

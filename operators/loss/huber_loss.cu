@@ -45,7 +45,7 @@ struct HuberGradients {
 };
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareHuberLoss(PrepareContext& context) {
   const T delta = static_cast<T>(context.Attr<float>("delta"));
   const int x = context.InputIndex("X");
   const int y = context.InputIndex("Y");
@@ -60,7 +60,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareHuberLossGrad(PrepareContext& context) {
   const T delta = static_cast<T>(context.Attr<float>("delta"));
   const int residual = context.InputIndex("Residual");
   const int dout = context.InputIndex("Out@GRAD");
@@ -78,11 +78,11 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 
 void RegisterHuberLossCuda(OpRegistry& registry) {
   AddCudaKernels<float, double>(registry, "huber_loss", [=]<typename T>(PrepareContext& context) {
-    return Prepare<T>(context);
+    return PrepareHuberLoss<T>(context);
   });
   AddCudaKernels<float, double>(
       registry, "huber_loss_grad",
-      [=]<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+      [=]<typename T>(PrepareContext& context) { return PrepareHuberLossGrad<T>(context); });
 }
 
 }  // namespace skiff

@@ -43,7 +43,7 @@ class Divisor {
 };
 
 template <typename T>
-struct Losses {
+struct KldivLossLosses {
   __device__ T At(int64_t i) const {
     const T target = targets[i];
     return target > T{0} ? target * (std::log(target) - x[i]) : T{0};
@@ -65,13 +65,13 @@ struct SumOfLosses {
   }
   __device__ void Finish(int64_t, Carry sum) const { *of.losses = static_cast<T>(sum / divisor); }
 
-  Losses<T> of;
+  KldivLossLosses<T> of;
   double divisor;
 };
 
 // The gradients may be the targets.
 template <typename T>
-struct Gradients {
+struct KldivLossGradients {
   __device__ void operator()(int64_t i) const {
     const T target = targets[i];
     const T slope = dlosses[i * step] / divisor * -target;
@@ -87,13 +87,13 @@ struct Gradients {
 };
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareKldivLoss(PrepareContext& context) {
   const int x = context.InputIndex("X");
   const int target = context.InputIndex("Target");
   const int output = context.OutputIndex("Loss");
   const auto losses_of = [=](const KernelContext& run) {
-    return Losses<T>{run.input(x).data<T>(), run.input(target).data<T>(),
-                     run.output(output).data<T>()};
+    return KldivLossLosses<T>{run.input(x).data<T>(), run.input(target).data<T>(),
+                              run.output(output).data<T>()};
   };
   if (!IsReduced(context)) {
     return MakeRowsKernel([=](const KernelContext& run) {
@@ -109,7 +109,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareKldivLossGrad(PrepareContext& context) {
   // A reduced loss has one gradient for all elements.
   const int64_t step = IsReduced(context) ? 0 : 1;
   const Divisor divisor_of(context);
@@ -118,9 +118,10 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const int dx = context.OutputIndex("X@GRAD");
   return MakeRowsKernel([=](const KernelContext& run) {
     const T divisor = static_cast<T>(divisor_of.For(run.input(target).shape()));
-    ForEachOnDevice(run, "kldiv_loss_grad", run.input(target).element_count(),
-                    Gradients<T>{run.input(gradient).data<T>(), run.input(target).data<T>(),
-                                 run.output(dx).data<T>(), divisor, step});
+    ForEachOnDevice(
+        run, "kldiv_loss_grad", run.input(target).element_count(),
+        KldivLossGradients<T>{run.input(gradient).data<T>(), run.input(target).data<T>(),
+                              run.output(dx).data<T>(), divisor, step});
   });
 }
 
@@ -128,11 +129,11 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 
 void RegisterKldivLossCuda(OpRegistry& registry) {
   AddCudaKernels<float, double>(registry, "kldiv_loss", [=]<typename T>(PrepareContext& context) {
-    return Prepare<T>(context);
+    return PrepareKldivLoss<T>(context);
   });
   AddCudaKernels<float, double>(
       registry, "kldiv_loss_grad",
-      [=]<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+      [=]<typename T>(PrepareContext& context) { return PrepareKldivLossGrad<T>(context); });
 }
 
 }  // namespace skiff

@@ -34,7 +34,7 @@ struct SmoothLabels {
 };
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareLabelSmooth(PrepareContext& context) {
   const T epsilon = static_cast<T>(context.Attr<float>("epsilon"));
   const int x_input = context.InputIndex("X");
   const int prior_input = context.InputIndex("PriorDist");
@@ -58,7 +58,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareLabelSmoothGrad(PrepareContext& context) {
   const T kept = T{1} - static_cast<T>(context.Attr<float>("epsilon"));
   const int gradient = context.InputIndex("Out@GRAD");
   const int output = context.OutputIndex("X@GRAD");
@@ -83,11 +83,11 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 
 void RegisterLabelSmoothCuda(OpRegistry& registry) {
   AddCudaKernels<float, double>(registry, "label_smooth", [=]<typename T>(PrepareContext& context) {
-    return Prepare<T>(context);
+    return PrepareLabelSmooth<T>(context);
   });
   AddCudaKernels<float, double>(
       registry, "label_smooth_grad",
-      [=]<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+      [=]<typename T>(PrepareContext& context) { return PrepareLabelSmoothGrad<T>(context); });
 }
 
 }  // namespace skiff

@@ -40,7 +40,7 @@ struct LogLossGradients {
 };
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareLogLoss(PrepareContext& context) {
   const T epsilon = static_cast<T>(context.Attr<float>("epsilon"));
   const int predicted = context.InputIndex("Predicted");
   const int labels = context.InputIndex("Labels");
@@ -53,7 +53,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareLogLossGrad(PrepareContext& context) {
   const T epsilon = static_cast<T>(context.Attr<float>("epsilon"));
   const int predicted = context.InputIndex("Predicted");
   const int labels = context.InputIndex("Labels");
@@ -71,11 +71,11 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 
 void RegisterLogLossCuda(OpRegistry& registry) {
   AddCudaKernels<float, double>(registry, "log_loss", [=]<typename T>(PrepareContext& context) {
-    return Prepare<T>(context);
+    return PrepareLogLoss<T>(context);
   });
   AddCudaKernels<float, double>(
       registry, "log_loss_grad",
-      [=]<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+      [=]<typename T>(PrepareContext& context) { return PrepareLogLossGrad<T>(context); });
 }
 
 }  // namespace skiff

@@ -12,7 +12,7 @@ namespace skiff {
 namespace {
 
 template <typename T>
-struct Losses {
+struct MarginRankLossLosses {
   const T* label;
   const T* x1;
   const T* x2;
@@ -25,7 +25,7 @@ struct Losses {
 // below.
 template <typename T>
 __global__ void __launch_bounds__(kGridThreads)
-    SetLosses(Losses<T> of, int64_t count, bool is_aligned) {
+    SetLosses(MarginRankLossLosses<T> of, int64_t count, bool is_aligned) {
   constexpr int kSize = kVectorSize<T>;
   ForEachVector<kSize>(count, is_aligned, [&](int64_t i, int length, bool is_whole) {
     const CudaVector<T, kSize> signs = LoadVector<kSize>(of.label + i, length, is_whole);
@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kGridThreads)
 
 // The gradients may be absent.
 template <typename T>
-struct Gradients {
+struct MarginRankLossGradients {
   const T* activated;
   const T* label;
   const T* dout;
@@ -54,7 +54,7 @@ struct Gradients {
 
 template <typename T>
 __global__ void __launch_bounds__(kGridThreads)
-    SetGradients(Gradients<T> of, int64_t count, bool is_aligned) {
+    SetGradients(MarginRankLossGradients<T> of, int64_t count, bool is_aligned) {
   constexpr int kSize = kVectorSize<T>;
   ForEachVector<kSize>(count, is_aligned, [&](int64_t i, int length, bool is_whole) {
     const CudaVector<T, kSize> activated = LoadVector<kSize>(of.activated + i, length, is_whole);
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(kGridThreads)
 }
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareMarginRankLoss(PrepareContext& context) {
   const T margin = static_cast<T>(context.Attr<float>("margin"));
   const int label = context.InputIndex("Label");
   const int x1 = context.InputIndex("X1");
@@ -82,9 +82,9 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   return MakeRowsKernel([=](const KernelContext& run) {
     const int64_t count = run.input(label).element_count();
     if (count == 0) return;
-    const Losses<T> of{run.input(label).data<T>(),      run.input(x1).data<T>(),
-                       run.input(x2).data<T>(),         run.output(out).data<T>(),
-                       run.output(activated).data<T>(), margin};
+    const MarginRankLossLosses<T> of{run.input(label).data<T>(),      run.input(x1).data<T>(),
+                                     run.input(x2).data<T>(),         run.output(out).data<T>(),
+                                     run.output(activated).data<T>(), margin};
     SetLosses<T><<<GridOfVectors(run, count, sizeof(T)).blocks, kGridThreads, 0, StreamOf(run)>>>(
         of, count, ArePacksAligned(of.label, of.x1, of.x2, of.out, of.activated));
     CheckLaunch("margin_rank_loss");
@@ -92,7 +92,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareMarginRankLossGrad(PrepareContext& context) {
   const int activated = context.InputIndex("Activated");
   const int label = context.InputIndex("Label");
   const int dout = context.InputIndex("Out@GRAD");
@@ -101,9 +101,9 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   return MakeRowsKernel([=](const KernelContext& run) {
     const int64_t count = run.input(label).element_count();
     if (count == 0) return;
-    const Gradients<T> of{run.input(activated).data<T>(), run.input(label).data<T>(),
-                          run.input(dout).data<T>(), OutputData<T>(run, dx1),
-                          OutputData<T>(run, dx2)};
+    const MarginRankLossGradients<T> of{run.input(activated).data<T>(), run.input(label).data<T>(),
+                                        run.input(dout).data<T>(), OutputData<T>(run, dx1),
+                                        OutputData<T>(run, dx2)};
     SetGradients<T>
         <<<GridOfVectors(run, count, sizeof(T)).blocks, kGridThreads, 0, StreamOf(run)>>>(
             of, count, ArePacksAligned(of.activated, of.label, of.dout, of.dx1, of.dx2));
@@ -116,10 +116,10 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 void RegisterMarginRankLossCuda(OpRegistry& registry) {
   AddCudaKernels<float, double>(
       registry, "margin_rank_loss",
-      [=]<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+      [=]<typename T>(PrepareContext& context) { return PrepareMarginRankLoss<T>(context); });
   AddCudaKernels<float, double>(
       registry, "margin_rank_loss_grad",
-      [=]<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+      [=]<typename T>(PrepareContext& context) { return PrepareMarginRankLossGrad<T>(context); });
 }
 
 }  // namespace skiff

@@ -103,7 +103,7 @@ class Labels {
 };
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareSigmoidCrossEntropyWithLogits(PrepareContext& context) {
   const Labels<T> labels(context);
   const int x = context.InputIndex("X");
   const int label = context.InputIndex("Label");
@@ -123,7 +123,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareSigmoidCrossEntropyWithLogitsGrad(PrepareContext& context) {
   const Labels<T> labels(context);
   const int x = context.InputIndex("X");
   const int label = context.InputIndex("Label");
@@ -148,12 +148,14 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }  // namespace
 
 void RegisterSigmoidCrossEntropyWithLogitsCuda(OpRegistry& registry) {
-  AddCudaKernels<float, double>(
-      registry, "sigmoid_cross_entropy_with_logits",
-      [=]<typename T>(PrepareContext& context) { return Prepare<T>(context); });
-  AddCudaKernels<float, double>(
-      registry, "sigmoid_cross_entropy_with_logits_grad",
-      [=]<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+  AddCudaKernels<float, double>(registry, "sigmoid_cross_entropy_with_logits",
+                                [=]<typename T>(PrepareContext& context) {
+                                  return PrepareSigmoidCrossEntropyWithLogits<T>(context);
+                                });
+  AddCudaKernels<float, double>(registry, "sigmoid_cross_entropy_with_logits_grad",
+                                [=]<typename T>(PrepareContext& context) {
+                                  return PrepareSigmoidCrossEntropyWithLogitsGrad<T>(context);
+                                });
 }
 
 }  // namespace skiff

@@ -85,7 +85,7 @@ struct SmoothGradients {
 };
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareSmoothL1Loss(PrepareContext& context) {
   const CudaFold<SmoothLosses<T>> fold(context, context.Input("X").shape.element_count());
   const Curve<T> curve(context);
   const int x = context.InputIndex("X");
@@ -109,7 +109,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareSmoothL1LossGrad(PrepareContext& context) {
   const Curve<T> curve(context);
   const int diff = context.InputIndex("Diff");
   const int inside = context.InputIndex("InsideWeight");
@@ -135,10 +135,10 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 void RegisterSmoothL1LossCuda(OpRegistry& registry) {
   AddCudaKernels<float, double>(
       registry, "smooth_l1_loss",
-      [=]<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+      [=]<typename T>(PrepareContext& context) { return PrepareSmoothL1Loss<T>(context); });
   AddCudaKernels<float, double>(
       registry, "smooth_l1_loss_grad",
-      [=]<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+      [=]<typename T>(PrepareContext& context) { return PrepareSmoothL1LossGrad<T>(context); });
 }
 
 }  // namespace skiff

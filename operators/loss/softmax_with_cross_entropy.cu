@@ -208,10 +208,10 @@ struct SoftGradientOfLines {
   bool is_aligned;
 };
 
-class LossKernel : public CudaLabelKernel {
+class SoftmaxLossKernel : public CudaLabelKernel {
  public:
   // `scores` is Logits in the forward op and Softmax in its gradient.
-  LossKernel(const OpContext& context, const char* scores)
+  SoftmaxLossKernel(const OpContext& context, const char* scores)
       : CudaLabelKernel(context),
         scores_(context.InputIndex(scores)),
         axis_(NormalizeAxis(context.IntAttr("axis"), context.Input(scores).shape.rank(),
@@ -233,10 +233,10 @@ class LossKernel : public CudaLabelKernel {
 };
 
 template <typename T>
-class ForwardKernel final : public LossKernel {
+class SoftmaxWithCrossEntropyForwardKernel final : public SoftmaxLossKernel {
  public:
-  explicit ForwardKernel(const OpContext& context)
-      : LossKernel(context, "Logits"),
+  explicit SoftmaxWithCrossEntropyForwardKernel(const OpContext& context)
+      : SoftmaxLossKernel(context, "Logits"),
         skip_ignored_(context.Attr<bool>("skip_ignored")),
         softmax_(context.OutputIndex("Softmax")),
         loss_(context.OutputIndex("Loss")) {}
@@ -271,10 +271,10 @@ class ForwardKernel final : public LossKernel {
 };
 
 template <typename T>
-class GradKernel final : public LossKernel {
+class SoftmaxWithCrossEntropyGradKernel final : public SoftmaxLossKernel {
  public:
-  explicit GradKernel(const OpContext& context)
-      : LossKernel(context, "Softmax"),
+  explicit SoftmaxWithCrossEntropyGradKernel(const OpContext& context)
+      : SoftmaxLossKernel(context, "Softmax"),
         gradient_(context.InputIndex("Loss@GRAD")),
         dx_(context.OutputIndex("Logits@GRAD")) {}
 
@@ -307,12 +307,12 @@ void RegisterSoftmaxWithCrossEntropyCuda(OpRegistry& registry) {
   AddCudaKernels<float, double>(
       registry, "softmax_with_cross_entropy",
       [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-        return std::make_unique<ForwardKernel<T>>(context);
+        return std::make_unique<SoftmaxWithCrossEntropyForwardKernel<T>>(context);
       });
   AddCudaKernels<float, double>(
       registry, "softmax_with_cross_entropy_grad",
       [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-        return std::make_unique<GradKernel<T>>(context);
+        return std::make_unique<SoftmaxWithCrossEntropyGradKernel<T>>(context);
       });
 }
 

@@ -39,7 +39,7 @@ struct CountCorrect {
   int32_t* total;
 };
 
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareAccuracy(PrepareContext& context) {
   const CudaFold<CountCorrect> fold(context, context.Input("Indices").shape.element_count());
   const int64_t k = context.Input("Indices").shape[1];
   const int indices = context.InputIndex("Indices");
@@ -65,8 +65,9 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }  // namespace
 
 void RegisterAccuracyCuda(OpRegistry& registry) {
-  AddCudaKernels<float, double>(
-      registry, "accuracy", [=]<typename T>(PrepareContext& context) { return Prepare(context); });
+  AddCudaKernels<float, double>(registry, "accuracy", [=]<typename T>(PrepareContext& context) {
+    return PrepareAccuracy(context);
+  });
 }
 
 }  // namespace skiff

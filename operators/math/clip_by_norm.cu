@@ -23,7 +23,7 @@ struct ClipFactor {
 };
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareClipByNorm(PrepareContext& context) {
   const int x_input = context.InputIndex("X");
   const int output = context.OutputIndex("Out");
   const double max_norm = static_cast<double>(context.Attr<float>("max_norm"));
@@ -41,7 +41,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 
 void RegisterClipByNormCuda(OpRegistry& registry) {
   AddCudaKernels<float, double>(registry, "clip_by_norm", [=]<typename T>(PrepareContext& context) {
-    return Prepare<T>(context);
+    return PrepareClipByNorm<T>(context);
   });
 }
 

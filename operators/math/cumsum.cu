@@ -182,8 +182,8 @@ struct RunningSums : SumsOfLines<T> {
 
 // `backwards`: against the direction of the attribute. `type` is a string literal.
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context, const char* type, const char* input,
-                                const char* output, bool backwards) {
+std::unique_ptr<Kernel> PrepareCumsum(PrepareContext& context, const char* type, const char* input,
+                                      const char* output, bool backwards) {
   using Sum = SumOf<T>;
   const std::optional<int> axis = CumsumAxis(context);
   const bool exclusive = context.Attr<bool>("exclusive");
@@ -221,10 +221,10 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context, const char* type, const
 void RegisterCumsumCuda(OpRegistry& registry) {
   AddCudaKernels<float, double, int32_t, int64_t>(
       registry, "cumsum", [=]<typename T>(PrepareContext& context) {
-        return Prepare<T>(context, "cumsum", "X", "Out", /*backwards=*/false);
+        return PrepareCumsum<T>(context, "cumsum", "X", "Out", /*backwards=*/false);
       });
   AddCudaKernels<float, double>(registry, "cumsum_grad", [=]<typename T>(PrepareContext& context) {
-    return Prepare<T>(context, "cumsum_grad", "Out@GRAD", "X@GRAD", /*backwards=*/true);
+    return PrepareCumsum<T>(context, "cumsum_grad", "Out@GRAD", "X@GRAD", /*backwards=*/true);
   });
 }
 

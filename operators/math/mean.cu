@@ -11,7 +11,7 @@ void CheckHasElements(const Shape& x) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareMean(PrepareContext& context) {
   const Shape& prepared = context.Input("X").shape;
   CheckHasElements(prepared);
   const CudaFold<CudaSumRule<T, T>> fold(context, prepared.element_count());
@@ -43,7 +43,7 @@ struct SpreadMean {
 };
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareMeanGrad(PrepareContext& context) {
   const int gradient = context.InputIndex("Out@GRAD");
   const int output = context.OutputIndex("X@GRAD");
   return MakeRowsKernel([=](const KernelContext& run) {
@@ -58,10 +58,11 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }  // namespace
 
 void RegisterMeanCuda(OpRegistry& registry) {
-  AddCudaKernels<float, double>(
-      registry, "mean", [=]<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  AddCudaKernels<float, double>(registry, "mean", [=]<typename T>(PrepareContext& context) {
+    return PrepareMean<T>(context);
+  });
   AddCudaKernels<float, double>(registry, "mean_grad", [=]<typename T>(PrepareContext& context) {
-    return PrepareGrad<T>(context);
+    return PrepareMeanGrad<T>(context);
   });
 }
 

@@ -185,7 +185,7 @@ class LongLines {
 };
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareNorm(PrepareContext& context) {
   const int axis = AxisIndex(context, context.Input("X").shape, context.IntAttr("axis"));
   const T epsilon = static_cast<T>(context.Attr<float>("epsilon"));
   const int x_input = context.InputIndex("X");
@@ -213,7 +213,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareNormGrad(PrepareContext& context) {
   const int axis = AxisIndex(context, context.Input("X").shape, context.IntAttr("axis"));
   const int x_input = context.InputIndex("X");
   const int norm_input = context.InputIndex("Norm");
@@ -245,10 +245,11 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }  // namespace
 
 void RegisterNormCuda(OpRegistry& registry) {
-  AddCudaKernels<float, double>(
-      registry, "norm", [=]<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  AddCudaKernels<float, double>(registry, "norm", [=]<typename T>(PrepareContext& context) {
+    return PrepareNorm<T>(context);
+  });
   AddCudaKernels<float, double>(registry, "norm_grad", [=]<typename T>(PrepareContext& context) {
-    return PrepareGrad<T>(context);
+    return PrepareNormGrad<T>(context);
   });
 }
 

@@ -83,7 +83,7 @@ std::unique_ptr<Kernel> PrepareExtreme(PrepareContext& context, const AxisExtent
 }
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PreparePNorm(PrepareContext& context) {
   const AxisExtents extents = PNormExtents(context);
   CheckPNormExtents(context, extents);
   const auto order = static_cast<double>(context.Attr<float>("porder"));
@@ -157,7 +157,7 @@ struct PowerGradient {
 
 // `dx` may be `x`.
 template <class Function, typename T>
-struct GradientOfElements {
+struct PNormGradientOfElements {
   template <int kCount>
   __device__ void Do(int64_t i) const {
     const CudaLinesOfPack lines(extents, i);
@@ -205,13 +205,13 @@ std::unique_ptr<Kernel> PrepareGradient(PrepareContext& context, double order,
     }
     ForEachPackOnDevice<T>(run, "p_norm_grad", extents.lines() * extents.length,
                            PeriodOfLines(extents),
-                           GradientOfElements<Function, T>{function, extents, x, norms, of_norms,
-                                                           dx, ArePacksAligned(x, dx)});
+                           PNormGradientOfElements<Function, T>{
+                               function, extents, x, norms, of_norms, dx, ArePacksAligned(x, dx)});
   });
 }
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+std::unique_ptr<Kernel> PreparePNormGrad(PrepareContext& context) {
   const auto order = static_cast<double>(context.Attr<float>("porder"));
   const auto prepare = [&](const auto& function) {
     return PrepareGradient<std::decay_t<decltype(function)>, T>(context, order, function);
@@ -224,10 +224,11 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }  // namespace
 
 void RegisterPNormCuda(OpRegistry& registry) {
-  AddCudaKernels<float, double>(
-      registry, "p_norm", [=]<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  AddCudaKernels<float, double>(registry, "p_norm", [=]<typename T>(PrepareContext& context) {
+    return PreparePNorm<T>(context);
+  });
   AddCudaKernels<float, double>(registry, "p_norm_grad", [=]<typename T>(PrepareContext& context) {
-    return PrepareGrad<T>(context);
+    return PreparePNormGrad<T>(context);
   });
 }
 

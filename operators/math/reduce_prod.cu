@@ -74,7 +74,7 @@ struct ProductGradient {
 };
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareReduceProdGrad(PrepareContext& context) {
   const int x = context.InputIndex("X");
   const int out = context.InputIndex("Out");
   const int gradient = context.InputIndex("Out@GRAD");
@@ -108,7 +108,7 @@ void RegisterReduceProdCuda(OpRegistry& registry) {
       });
   AddCudaKernels<float, double>(
       registry, "reduce_prod_grad",
-      [=]<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+      [=]<typename T>(PrepareContext& context) { return PrepareReduceProdGrad<T>(context); });
 }
 
 }  // namespace skiff

@@ -17,7 +17,7 @@ struct Twice {
 };
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareSquaredL2NormGrad(PrepareContext& context) {
   return MakeRowsKernel([x = context.InputIndex("X"), gradient = context.InputIndex("Out@GRAD"),
                          dx = context.OutputIndex("X@GRAD")](const KernelContext& run) {
     ScaleOnDevice<T>(run, "squared_l2_norm_grad", Twice<T>{run.input(gradient).data<T>()},
@@ -32,7 +32,7 @@ void RegisterSquaredL2NormCuda(OpRegistry& registry) {
   AddCudaSquaredNormKernel<double>(registry, "squared_l2_norm");
   AddCudaKernels<float, double>(
       registry, "squared_l2_norm_grad",
-      [=]<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+      [=]<typename T>(PrepareContext& context) { return PrepareSquaredL2NormGrad<T>(context); });
 }
 
 }  // namespace skiff

@@ -24,7 +24,7 @@ struct SavedStatistics {
 };
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareBatchNormReplay(PrepareContext& context) {
   const CudaChannels channels(context, context.Input("X").shape);
   return MakeKernel([type = context.op().type, channels,
                      unchanged = !UsesGlobalStatistics(context) && channels.count() <= 1,
@@ -50,7 +50,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 void RegisterBatchNormReplayCuda(OpRegistry& registry) {
   AddCudaKernels<float, double>(
       registry, "batch_norm_replay",
-      [=]<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+      [=]<typename T>(PrepareContext& context) { return PrepareBatchNormReplay<T>(context); });
 }
 
 }  // namespace skiff

@@ -59,7 +59,7 @@ CudaChannels OfBatch(CudaChannels channels, const Tensor& images) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareBiasAct(PrepareContext& context) {
   const CudaChannels prepared(context, context.Input("X").shape);
   const int x_input = context.InputIndex("X");
   const int bias = context.InputIndex("Bias");
@@ -75,7 +75,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareBiasActGrad(PrepareContext& context) {
   const CudaChannels prepared(context, context.Input("Out").shape);
   const CudaFold<BiasActGradient<T>> fold(context, prepared.elements());
   const int out = context.InputIndex("Out");
@@ -93,11 +93,11 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 
 void RegisterBiasActCuda(OpRegistry& registry) {
   AddCudaKernels<float, double>(registry, "bias_act", [=]<typename T>(PrepareContext& context) {
-    return Prepare<T>(context);
+    return PrepareBiasAct<T>(context);
   });
   AddCudaKernels<float, double>(
       registry, "bias_act_grad",
-      [=]<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+      [=]<typename T>(PrepareContext& context) { return PrepareBiasActGrad<T>(context); });
 }
 
 }  // namespace skiff

@@ -103,7 +103,7 @@ struct BiasGradient {
 };
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareBiasDropoutResidualLayerNorm(PrepareContext& context) {
   return MakeRowsKernel(
       [settings = DropoutSettingsOf(context), epsilon = context.Attr<float>("epsilon"),
        x_input = context.InputIndex("X"), bias_input = context.InputIndex("Bias"),
@@ -142,9 +142,9 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }
 
 template <typename T>
-class GradKernel final : public Kernel {
+class BiasDropoutResidualLayerNormGradKernel final : public Kernel {
  public:
-  explicit GradKernel(PrepareContext& context)
+  explicit BiasDropoutResidualLayerNormGradKernel(PrepareContext& context)
       : dropout_(DropoutSettingsOf(context)),
         epsilon_(context.Attr<float>("epsilon")),
         sum_(context.InputIndex("Sum")),
@@ -243,13 +243,14 @@ class GradKernel final : public Kernel {
 }  // namespace
 
 void RegisterBiasDropoutResidualLayerNormCuda(OpRegistry& registry) {
-  AddCudaKernels<float, double>(
-      registry, "bias_dropout_residual_layer_norm",
-      [=]<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  AddCudaKernels<float, double>(registry, "bias_dropout_residual_layer_norm",
+                                [=]<typename T>(PrepareContext& context) {
+                                  return PrepareBiasDropoutResidualLayerNorm<T>(context);
+                                });
   AddCudaKernels<float, double>(
       registry, "bias_dropout_residual_layer_norm_grad",
       [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-        return std::make_unique<GradKernel<T>>(context);
+        return std::make_unique<BiasDropoutResidualLayerNormGradKernel<T>>(context);
       });
 }
 

@@ -61,7 +61,7 @@ struct BiasGeluGradient {
 };
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareBiasGelu(PrepareContext& context) {
   const bool approximate = context.Attr<bool>("approximate");
   const int x_input = context.InputIndex("X");
   const int bias_input = context.InputIndex("Bias");
@@ -79,7 +79,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareBiasGeluGrad(PrepareContext& context) {
   const CudaFold<BiasGeluGradient<T>> fold(context, context.Input("X").shape.element_count());
   const bool approximate = context.Attr<bool>("approximate");
   const int x = context.InputIndex("X");
@@ -100,11 +100,11 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 
 void RegisterBiasGeluCuda(OpRegistry& registry) {
   AddCudaKernels<float, double>(registry, "bias_gelu", [=]<typename T>(PrepareContext& context) {
-    return Prepare<T>(context);
+    return PrepareBiasGelu<T>(context);
   });
   AddCudaKernels<float, double>(
       registry, "bias_gelu_grad",
-      [=]<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+      [=]<typename T>(PrepareContext& context) { return PrepareBiasGeluGrad<T>(context); });
 }
 
 }  // namespace skiff

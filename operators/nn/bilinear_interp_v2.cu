@@ -109,8 +109,8 @@ __global__ void ResizeGrad(Axes axes, CudaVolume in, CudaVolume out, const T* ou
 }
 
 // A resizing as kernels see it.
-struct Launch {
-  explicit Launch(const OpContext& context, const Resizing& resizing)
+struct ResizingLaunch {
+  explicit ResizingLaunch(const OpContext& context, const Resizing& resizing)
       : batch(resizing.input.batch),
         input_elements(ElementsOf(resizing.input)),
         output_elements(ElementsOf(resizing.output)),
@@ -145,8 +145,8 @@ struct Launch {
 };
 
 template <typename T, Interpolation kMethod>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  return MakeKernel([launch = Launch(context, ParseResizing(context, kMethod)),
+std::unique_ptr<Kernel> PrepareBilinearInterpV2(PrepareContext& context) {
+  return MakeKernel([launch = ResizingLaunch(context, ParseResizing(context, kMethod)),
                      x = context.InputIndex("X"),
                      out = context.OutputIndex("Out")](const KernelContext& run) {
     launch.ForEachPart([&](int64_t n, int64_t images) {
@@ -161,8 +161,8 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }
 
 template <typename T, Interpolation kMethod>
-std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  return MakeKernel([launch = Launch(context, ParseResizing(context, kMethod)),
+std::unique_ptr<Kernel> PrepareBilinearInterpV2Grad(PrepareContext& context) {
+  return MakeKernel([launch = ResizingLaunch(context, ParseResizing(context, kMethod)),
                      gradient = context.InputIndex("Out@GRAD"),
                      x_gradient = context.OutputIndex("X@GRAD")](const KernelContext& run) {
     launch.ForEachPart([&](int64_t n, int64_t images) {
@@ -179,21 +179,21 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }
 
 template <typename T, Interpolation kMethod>
-void AddKernels(OpRegistry& registry, const std::string& type) {
+void AddBilinearInterpV2Kernels(OpRegistry& registry, const std::string& type) {
   const auto accepts = [](const OpContext& context) {
     const Resizing resizing = ParseResizing(context, kMethod);
-    return AllPlain(context) && Launch::ElementsOf(resizing.input) <= kMaxCudaElements &&
-           Launch::ElementsOf(resizing.output) <= kMaxCudaElements;
+    return AllPlain(context) && ResizingLaunch::ElementsOf(resizing.input) <= kMaxCudaElements &&
+           ResizingLaunch::ElementsOf(resizing.output) <= kMaxCudaElements;
   };
   registry.AddKernel(type, {.name = "cuda",
                             .place = PlaceKind::kCuda,
                             .dtype = kDTypeOf<T>,
-                            .prepare = Prepare<T, kMethod>,
+                            .prepare = PrepareBilinearInterpV2<T, kMethod>,
                             .accepts = accepts});
   registry.AddKernel(type + "_grad", {.name = "cuda",
                                       .place = PlaceKind::kCuda,
                                       .dtype = kDTypeOf<T>,
-                                      .prepare = PrepareGrad<T, kMethod>,
+                                      .prepare = PrepareBilinearInterpV2Grad<T, kMethod>,
                                       .accepts = accepts});
 }
 
@@ -201,11 +201,11 @@ void AddKernels(OpRegistry& registry, const std::string& type) {
 
 void AddCudaInterpolation(OpRegistry& registry, const std::string& type, Interpolation method) {
   if (method == Interpolation::kNearest) {
-    AddKernels<float, Interpolation::kNearest>(registry, type);
-    AddKernels<double, Interpolation::kNearest>(registry, type);
+    AddBilinearInterpV2Kernels<float, Interpolation::kNearest>(registry, type);
+    AddBilinearInterpV2Kernels<double, Interpolation::kNearest>(registry, type);
   } else {
-    AddKernels<float, Interpolation::kBilinear>(registry, type);
-    AddKernels<double, Interpolation::kBilinear>(registry, type);
+    AddBilinearInterpV2Kernels<float, Interpolation::kBilinear>(registry, type);
+    AddBilinearInterpV2Kernels<double, Interpolation::kBilinear>(registry, type);
   }
 }
 

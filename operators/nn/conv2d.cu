@@ -46,9 +46,9 @@ int64_t ResultsOf(const VolumeConvolution& conv, ConvolutionPass pass) {
 }
 
 template <typename T>
-class ForwardKernel final : public Kernel {
+class Conv2dForwardKernel final : public Kernel {
  public:
-  ForwardKernel(PrepareContext& context, std::unique_ptr<CudaConvolutionPass<T>> pass)
+  Conv2dForwardKernel(PrepareContext& context, std::unique_ptr<CudaConvolutionPass<T>> pass)
       : input_(context.InputIndex("Input")),
         filter_(context.InputIndex("Filter")),
         output_(context.OutputIndex("Output")),
@@ -71,10 +71,10 @@ class ForwardKernel final : public Kernel {
 // The gradients of Input and Filter, either of which may be absent. In a transposed convolution,
 // Input takes the part of the output's gradient.
 template <typename T>
-class GradKernel final : public Kernel {
+class Conv2dGradKernel final : public Kernel {
  public:
   template <typename MakePass>
-  GradKernel(PrepareContext& context, bool is_transposed, const MakePass& make)
+  Conv2dGradKernel(PrepareContext& context, bool is_transposed, const MakePass& make)
       : is_transposed_(is_transposed),
         input_(context.InputIndex("Input")),
         filter_(context.InputIndex("Filter")),
@@ -123,19 +123,20 @@ class GradKernel final : public Kernel {
 // Adds a candidate, whose passes are what make(convolution, pass) returns. `candidate` has its
 // name, priority and accepts.
 template <typename T>
-void AddKernels(OpRegistry& registry, const std::string& type,
-                const ParseConvolutionFunction& parse, bool is_transposed, KernelDef candidate,
-                std::unique_ptr<CudaConvolutionPass<T>> (*make)(const VolumeConvolution&,
-                                                                ConvolutionPass)) {
+void AddConv2dKernels(OpRegistry& registry, const std::string& type,
+                      const ParseConvolutionFunction& parse, bool is_transposed,
+                      KernelDef candidate,
+                      std::unique_ptr<CudaConvolutionPass<T>> (*make)(const VolumeConvolution&,
+                                                                      ConvolutionPass)) {
   candidate.place = PlaceKind::kCuda;
   candidate.dtype = kDTypeOf<T>;
   candidate.prepare = [=](PrepareContext& context) -> std::unique_ptr<Kernel> {
     const auto pass = is_transposed ? ConvolutionPass::kBackwardData : ConvolutionPass::kForward;
-    return std::make_unique<ForwardKernel<T>>(context, make(parse(context), pass));
+    return std::make_unique<Conv2dForwardKernel<T>>(context, make(parse(context), pass));
   };
   registry.AddKernel(type, candidate);
   candidate.prepare = [=](PrepareContext& context) -> std::unique_ptr<Kernel> {
-    return std::make_unique<GradKernel<T>>(
+    return std::make_unique<Conv2dGradKernel<T>>(
         context, is_transposed,
         [make, conv = parse(context)](ConvolutionPass pass) { return make(conv, pass); });
   };
@@ -225,8 +226,8 @@ void AddCudnnKernels(OpRegistry& registry, const std::string& type,
            (!context.HasOutput("Filter@GRAD") ||
             CudnnSupports(conv, ConvolutionPass::kBackwardFilter));
   };
-  AddKernels<float>(registry, type, parse, is_transposed,
-                    {.name = "cudnn", .accepts = accepts, .priority = 10}, MakeCudnnPass);
+  AddConv2dKernels<float>(registry, type, parse, is_transposed,
+                          {.name = "cudnn", .accepts = accepts, .priority = 10}, MakeCudnnPass);
 }
 
 // ---- all candidates
@@ -236,10 +237,10 @@ void AddAllKernels(OpRegistry& registry, const std::string& type,
   const KernelDef candidate{.name = "cuda", .accepts = [parse](const OpContext& context) {
                               return AllPlain(context) && CudaCountsConvolution(parse(context));
                             }};
-  AddKernels<float>(registry, type, parse, is_transposed, candidate,
-                    MakeCudaConvolutionPass<float>);
-  AddKernels<double>(registry, type, parse, is_transposed, candidate,
-                     MakeCudaConvolutionPass<double>);
+  AddConv2dKernels<float>(registry, type, parse, is_transposed, candidate,
+                          MakeCudaConvolutionPass<float>);
+  AddConv2dKernels<double>(registry, type, parse, is_transposed, candidate,
+                           MakeCudaConvolutionPass<double>);
   if (CudnnConvolution::IsAvailable()) AddCudnnKernels(registry, type, parse, is_transposed);
 }
 

@@ -38,7 +38,7 @@ struct DifferentiateRows {
 };
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareLayerNorm(PrepareContext& context) {
   return MakeRowsKernel(
       [axis = context.IntAttr("begin_norm_axis"), epsilon = context.Attr<float>("epsilon"),
        x_input = context.InputIndex("X"), scale_input = context.InputIndex("Scale"),
@@ -62,9 +62,9 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }
 
 template <typename T>
-class GradKernel final : public Kernel {
+class LayerNormGradKernel final : public Kernel {
  public:
-  explicit GradKernel(PrepareContext& context)
+  explicit LayerNormGradKernel(PrepareContext& context)
       : axis_(context.IntAttr("begin_norm_axis")),
         epsilon_(context.Attr<float>("epsilon")),
         x_(context.InputIndex("X")),
@@ -129,12 +129,12 @@ class GradKernel final : public Kernel {
 
 void RegisterLayerNormCuda(OpRegistry& registry) {
   AddCudaKernels<float, double>(registry, "layer_norm", [=]<typename T>(PrepareContext& context) {
-    return Prepare<T>(context);
+    return PrepareLayerNorm<T>(context);
   });
   AddCudaKernels<float, double>(
       registry, "layer_norm_grad",
       [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-        return std::make_unique<GradKernel<T>>(context);
+        return std::make_unique<LayerNormGradKernel<T>>(context);
       });
 }
 

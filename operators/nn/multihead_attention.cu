@@ -83,7 +83,7 @@ struct Outputs {
 };
 
 template <typename T>
-struct Gradients {
+struct MultiheadAttentionGradients {
   AllHeads<const T> out_gradient;
   Statistics<const T> statistics;
   const T* means = nullptr;  // by head and query: the sum of dOut * Out
@@ -349,7 +349,7 @@ struct QueryStatistics {
   T inverse_sum = 0;
   T mean = 0;
 
-  __device__ QueryStatistics(const Gradients<T>& gradients, int64_t at)
+  __device__ QueryStatistics(const MultiheadAttentionGradients<T>& gradients, int64_t at)
       : max(gradients.statistics.max[at]),
         inverse_sum(T(1) / gradients.statistics.sum[at]),
         mean(gradients.means[at]) {}
@@ -369,7 +369,7 @@ __device__ void WeighGradient(const Head<T>& head, const QueryStatistics<T>& sta
 
 template <typename T, int kColumns>
 __global__ void __launch_bounds__(kCudaThreads, kBlocksPerProcessor<kColumns>)
-    QueryGradient(Attention<T> attention, Gradients<T> gradients) {
+    QueryGradient(Attention<T> attention, MultiheadAttentionGradients<T> gradients) {
   using Tile = AttentionTile<T, kColumns>;
   alignas(16) __shared__ typename Tile::Weights weights;
   alignas(16) __shared__ T stage[Tile::kStage];
@@ -426,7 +426,7 @@ __global__ void __launch_bounds__(kCudaThreads, kBlocksPerProcessor<kColumns>)
 
 template <typename T, int kColumns>
 __global__ void __launch_bounds__(kCudaThreads, kBlocksPerProcessor<kColumns>)
-    KeyGradients(Attention<T> attention, Gradients<T> gradients) {
+    KeyGradients(Attention<T> attention, MultiheadAttentionGradients<T> gradients) {
   using Tile = AttentionTile<T, kColumns>;
   alignas(16) __shared__ typename Tile::Weights weights;
   alignas(16) __shared__ T stage[Tile::kStage];
@@ -651,7 +651,7 @@ class AttentionGradKernel final : public Kernel {
     if (call_.dropout().draws()) {
       attention.dropout.stored_key = InputData<int64_t>(run, dropout_key_);
     }
-    Gradients<T> gradients;
+    MultiheadAttentionGradients<T> gradients;
     gradients.out_gradient = HeadsOf<const T>(out, InputData<T>(run, out_gradient_));
     gradients.statistics.max = InputData<T>(run, row_max_);
     gradients.statistics.sum = InputData<T>(run, row_sum_);
@@ -704,7 +704,7 @@ bool Accepts(const OpContext& context) {
 }
 
 template <typename T, template <typename, int> class KernelOf>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareMultiheadAttention(PrepareContext& context) {
   // Tiles of narrow heads leave registers for more blocks side by side.
   if constexpr (sizeof(T) == 4) {
     if (ParseAttention(context).width <= 64) return std::make_unique<KernelOf<T, 64>>(context);
@@ -714,16 +714,18 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 
 template <typename T>
 void RegisterKernels(OpRegistry& registry) {
-  registry.AddKernel("multihead_attention", {.name = "cuda",
-                                             .place = PlaceKind::kCuda,
-                                             .dtype = kDTypeOf<T>,
-                                             .prepare = Prepare<T, AttentionKernel>,
-                                             .accepts = Accepts});
-  registry.AddKernel("multihead_attention_grad", {.name = "cuda",
-                                                  .place = PlaceKind::kCuda,
-                                                  .dtype = kDTypeOf<T>,
-                                                  .prepare = Prepare<T, AttentionGradKernel>,
-                                                  .accepts = Accepts});
+  registry.AddKernel("multihead_attention",
+                     {.name = "cuda",
+                      .place = PlaceKind::kCuda,
+                      .dtype = kDTypeOf<T>,
+                      .prepare = PrepareMultiheadAttention<T, AttentionKernel>,
+                      .accepts = Accepts});
+  registry.AddKernel("multihead_attention_grad",
+                     {.name = "cuda",
+                      .place = PlaceKind::kCuda,
+                      .dtype = kDTypeOf<T>,
+                      .prepare = PrepareMultiheadAttention<T, AttentionGradKernel>,
+                      .accepts = Accepts});
 }
 
 }  // namespace

@@ -212,8 +212,8 @@ __global__ void PoolGrad(Windows windows, CudaVolume in, CudaVolume out, const T
 }
 
 // A pooling as kernels see it.
-struct Launch {
-  explicit Launch(const CudaPooling& pooling)
+struct PoolingLaunch {
+  explicit PoolingLaunch(const CudaPooling& pooling)
       : batch(pooling.batch),
         input_elements(pooling.input_elements()),
         output_elements(pooling.output_elements()),
@@ -248,7 +248,7 @@ struct Launch {
 
 template <typename T, bool kIsMax>
 std::unique_ptr<Kernel> PreparePooling(PrepareContext& context, const CudaPooling& pooling) {
-  return MakeKernel([launch = Launch(pooling), x = context.InputIndex("X"),
+  return MakeKernel([launch = PoolingLaunch(pooling), x = context.InputIndex("X"),
                      out = context.OutputIndex("Out")](const KernelContext& run) {
     launch.ForEachPart([&](int64_t n, int64_t images) {
       const int64_t count = images * launch.output_elements;
@@ -270,7 +270,7 @@ std::unique_ptr<Kernel> PreparePooling(PrepareContext& context, const CudaPoolin
 
 template <typename T, bool kIsMax>
 std::unique_ptr<Kernel> PreparePoolingGrad(PrepareContext& context, const CudaPooling& pooling) {
-  return MakeKernel([launch = Launch(pooling), x = context.InputIndex("X"),
+  return MakeKernel([launch = PoolingLaunch(pooling), x = context.InputIndex("X"),
                      out = context.InputIndex("Out"), gradient = context.InputIndex("Out@GRAD"),
                      x_gradient = context.OutputIndex("X@GRAD")](const KernelContext& run) {
     if (x_gradient < 0) return;
@@ -289,8 +289,8 @@ std::unique_ptr<Kernel> PreparePoolingGrad(PrepareContext& context, const CudaPo
 }
 
 template <typename T>
-void AddKernels(OpRegistry& registry, const std::string& type,
-                const std::function<CudaPooling(const OpContext&)>& parse) {
+void AddPool2dKernels(OpRegistry& registry, const std::string& type,
+                      const std::function<CudaPooling(const OpContext&)>& parse) {
   const auto accepts = [parse](const OpContext& context) {
     const CudaPooling pooling = parse(context);
     return AllPlain(context) && pooling.input_elements() <= kMaxCudaElements &&
@@ -336,8 +336,8 @@ CudaPooling ParsePool2d(const OpContext& context) {
 
 void AddCudaPooling(OpRegistry& registry, const std::string& type,
                     const std::function<CudaPooling(const OpContext&)>& parse) {
-  AddKernels<float>(registry, type, parse);
-  AddKernels<double>(registry, type, parse);
+  AddPool2dKernels<float>(registry, type, parse);
+  AddPool2dKernels<double>(registry, type, parse);
 }
 
 void RegisterPool2dCuda(OpRegistry& registry) { AddCudaPooling(registry, "pool2d", ParsePool2d); }

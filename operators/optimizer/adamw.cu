@@ -2,14 +2,16 @@
 #include "operators/optimizer/kernels/cuda_update.cuh"
 
 namespace skiff {
-namespace {
+
+// It brings the formula of adam, as adam.cu does, with which this source is compiled as one.
+namespace adamw {
 
 #include "operators/optimizer/kernels/adamw_formula-inl.h"
 
-}  // namespace
+}  // namespace adamw
 
 void RegisterAdamwCuda(OpRegistry& registry) {
-  RegisterCudaUpdate<AdamwFormula>(registry, "adamw");
+  RegisterCudaUpdate<adamw::AdamwFormula>(registry, "adamw");
 }
 
 }  // namespace skiff

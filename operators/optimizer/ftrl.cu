@@ -7,7 +7,7 @@ namespace {
 #include "operators/optimizer/kernels/ftrl_formula-inl.h"
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareFtrl(PrepareContext& context) {
   if (context.Attr<float>("lr_power") == -0.5f) {
     return MakeCudaUpdateKernel<FtrlFormula<true>, GradientStep, T>(context);
   }
@@ -17,7 +17,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }  // namespace
 
 void RegisterFtrlCuda(OpRegistry& registry) {
-  AddCudaUpdateKernels(registry, "ftrl", Prepare<float>, Prepare<double>);
+  AddCudaUpdateKernels(registry, "ftrl", PrepareFtrl<float>, PrepareFtrl<double>);
 }
 
 }  // namespace skiff

@@ -2,14 +2,16 @@
 #include "operators/optimizer/kernels/cuda_update.cuh"
 
 namespace skiff {
-namespace {
+
+// It brings the formula of adam, as adam.cu does, with which this source is compiled as one.
+namespace lamb {
 
 #include "operators/optimizer/kernels/lamb_formula-inl.h"
 
-}  // namespace
+}  // namespace lamb
 
 void RegisterLambCuda(OpRegistry& registry) {
-  RegisterCudaUpdate<LambFormula::Apply, LambFormula::Step>(registry, "lamb");
+  RegisterCudaUpdate<lamb::LambFormula::Apply, lamb::LambFormula::Step>(registry, "lamb");
 }
 
 }  // namespace skiff

@@ -7,7 +7,7 @@ namespace {
 #include "operators/optimizer/kernels/rmsprop_formula-inl.h"
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareRmsprop(PrepareContext& context) {
   if (context.Attr<bool>("centered")) {
     return MakeCudaUpdateKernel<RmspropFormula<true>, GradientStep, T>(context);
   }
@@ -17,7 +17,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }  // namespace
 
 void RegisterRmspropCuda(OpRegistry& registry) {
-  AddCudaUpdateKernels(registry, "rmsprop", Prepare<float>, Prepare<double>);
+  AddCudaUpdateKernels(registry, "rmsprop", PrepareRmsprop<float>, PrepareRmsprop<double>);
 }
 
 }  // namespace skiff

@@ -142,9 +142,9 @@ class DecoderKernel : public Kernel {
 };
 
 template <typename T>
-class ForwardKernel final : public DecoderKernel<T> {
+class AttentionDecoderForwardKernel final : public DecoderKernel<T> {
  public:
-  explicit ForwardKernel(PrepareContext& context)
+  explicit AttentionDecoderForwardKernel(PrepareContext& context)
       : DecoderKernel<T>(context, /*is_gradient=*/false),
         query_bias_(context.InputIndex("QueryBias")),
         hidden_(context.OutputIndex("Hidden")),
@@ -269,9 +269,9 @@ class ForwardKernel final : public DecoderKernel<T> {
 };
 
 template <typename T>
-class GradKernel final : public DecoderKernel<T> {
+class AttentionDecoderGradKernel final : public DecoderKernel<T> {
  public:
-  explicit GradKernel(PrepareContext& context)
+  explicit AttentionDecoderGradKernel(PrepareContext& context)
       : DecoderKernel<T>(context, /*is_gradient=*/true),
         hidden_(context.InputIndex("Hidden")),
         context_(context.InputIndex("Context")),
@@ -554,16 +554,17 @@ class GradKernel final : public DecoderKernel<T> {
 };
 
 template <typename T>
-void AddKernels(OpRegistry& registry) {
-  AddCudaKernel<T>(registry, "attention_decoder", PrepareKernel<ForwardKernel<T>>);
-  AddCudaKernel<T>(registry, "attention_decoder_grad", PrepareKernel<GradKernel<T>>);
+void AddAttentionDecoderKernels(OpRegistry& registry) {
+  AddCudaKernel<T>(registry, "attention_decoder", PrepareKernel<AttentionDecoderForwardKernel<T>>);
+  AddCudaKernel<T>(registry, "attention_decoder_grad",
+                   PrepareKernel<AttentionDecoderGradKernel<T>>);
 }
 
 }  // namespace
 
 void RegisterAttentionDecoderCuda(OpRegistry& registry) {
-  AddKernels<float>(registry);
-  AddKernels<double>(registry);
+  AddAttentionDecoderKernels<float>(registry);
+  AddAttentionDecoderKernels<double>(registry);
 }
 
 }  // namespace skiff

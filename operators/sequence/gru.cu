@@ -40,9 +40,9 @@ class GruKernel : public Kernel {
 };
 
 template <typename T>
-class ForwardKernel final : public GruKernel<T> {
+class GruForwardKernel final : public GruKernel<T> {
  public:
-  explicit ForwardKernel(PrepareContext& context)
+  explicit GruForwardKernel(PrepareContext& context)
       : GruKernel<T>(context, /*transposes_weights=*/false),
         bias_(context.InputIndex("Bias")),
         hidden_(context.OutputIndex("Hidden")),
@@ -95,9 +95,9 @@ class ForwardKernel final : public GruKernel<T> {
 };
 
 template <typename T>
-class GradKernel final : public GruKernel<T> {
+class GruGradKernel final : public GruKernel<T> {
  public:
-  explicit GradKernel(PrepareContext& context)
+  explicit GruGradKernel(PrepareContext& context)
       : GruKernel<T>(context, /*transposes_weights=*/true),
         most_rows_(context.Input("Input").shape[0]),
         weight_rows_(context.HasOutput("Weight@GRAD") ? most_rows_ : 0),
@@ -183,16 +183,16 @@ class GradKernel final : public GruKernel<T> {
 };
 
 template <typename T>
-void AddKernels(OpRegistry& registry) {
-  AddCudaKernel<T>(registry, "gru", PrepareKernel<ForwardKernel<T>>);
-  AddCudaKernel<T>(registry, "gru_grad", PrepareKernel<GradKernel<T>>);
+void AddGruKernels(OpRegistry& registry) {
+  AddCudaKernel<T>(registry, "gru", PrepareKernel<GruForwardKernel<T>>);
+  AddCudaKernel<T>(registry, "gru_grad", PrepareKernel<GruGradKernel<T>>);
 }
 
 }  // namespace
 
 void RegisterGruCuda(OpRegistry& registry) {
-  AddKernels<float>(registry);
-  AddKernels<double>(registry);
+  AddGruKernels<float>(registry);
+  AddGruKernels<double>(registry);
 }
 
 }  // namespace skiff

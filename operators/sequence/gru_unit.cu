@@ -25,7 +25,7 @@ CudaStep StepOf(int64_t rows) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareGruUnit(PrepareContext& context) {
   const GruCell<T> cell = CellOf<T>(context);
   const int64_t most_rows = context.Input("HiddenPrev").shape[0];
   const auto weights = std::make_shared<CudaGruWeights<T>>(most_rows, cell.size, false);
@@ -58,7 +58,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareGruUnitGrad(PrepareContext& context) {
   const GruCell<T> cell = CellOf<T>(context);
   const int64_t size = cell.size;
   const int64_t most_rows = context.Input("HiddenPrev").shape[0];
@@ -114,16 +114,16 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }
 
 template <typename T>
-void AddKernels(OpRegistry& registry) {
-  AddCudaKernel<T>(registry, "gru_unit", Prepare<T>);
-  AddCudaKernel<T>(registry, "gru_unit_grad", PrepareGrad<T>);
+void AddGruUnitKernels(OpRegistry& registry) {
+  AddCudaKernel<T>(registry, "gru_unit", PrepareGruUnit<T>);
+  AddCudaKernel<T>(registry, "gru_unit_grad", PrepareGruUnitGrad<T>);
 }
 
 }  // namespace
 
 void RegisterGruUnitCuda(OpRegistry& registry) {
-  AddKernels<float>(registry);
-  AddKernels<double>(registry);
+  AddGruUnitKernels<float>(registry);
+  AddGruUnitKernels<double>(registry);
 }
 
 }  // namespace skiff

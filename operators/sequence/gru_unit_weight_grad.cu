@@ -9,7 +9,7 @@ namespace skiff {
 namespace {
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareGruUnitWeightGrad(PrepareContext& context) {
   const int64_t most_rows = context.Input("HiddenPrev").shape[0];
   const int64_t size = context.Input("HiddenPrev").shape[1];
   const int weight_grad = context.OutputIndex("Weight@GRAD");
@@ -42,15 +42,15 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }
 
 template <typename T>
-void AddKernels(OpRegistry& registry) {
-  AddCudaKernel<T>(registry, "gru_unit_weight_grad", Prepare<T>);
+void AddGruUnitWeightGradKernels(OpRegistry& registry) {
+  AddCudaKernel<T>(registry, "gru_unit_weight_grad", PrepareGruUnitWeightGrad<T>);
 }
 
 }  // namespace
 
 void RegisterGruUnitWeightGradCuda(OpRegistry& registry) {
-  AddKernels<float>(registry);
-  AddKernels<double>(registry);
+  AddGruUnitWeightGradKernels<float>(registry);
+  AddGruUnitWeightGradKernels<double>(registry);
 }
 
 }  // namespace skiff

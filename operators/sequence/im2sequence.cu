@@ -88,7 +88,7 @@ struct SumWindows {
 };
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareIm2sequence(PrepareContext& context) {
   return MakeRowsKernel([windows = ImageWindowsOf(context), x = context.InputIndex("X"),
                          out = context.OutputIndex("Out")](const KernelContext& run) {
     const int64_t rows = run.output(out).shape()[0];
@@ -101,7 +101,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareIm2sequenceGrad(PrepareContext& context) {
   return MakeRowsKernel([windows = ImageWindowsOf(context),
                          out_grad = context.InputIndex("Out@GRAD"),
                          x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
@@ -112,16 +112,16 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }
 
 template <typename T>
-void AddKernels(OpRegistry& registry) {
-  AddCudaKernel<T>(registry, "im2sequence", Prepare<T>);
-  AddCudaKernel<T>(registry, "im2sequence_grad", PrepareGrad<T>);
+void AddIm2sequenceKernels(OpRegistry& registry) {
+  AddCudaKernel<T>(registry, "im2sequence", PrepareIm2sequence<T>);
+  AddCudaKernel<T>(registry, "im2sequence_grad", PrepareIm2sequenceGrad<T>);
 }
 
 }  // namespace
 
 void RegisterIm2sequenceCuda(OpRegistry& registry) {
-  AddKernels<float>(registry);
-  AddKernels<double>(registry);
+  AddIm2sequenceKernels<float>(registry);
+  AddIm2sequenceKernels<double>(registry);
 }
 
 }  // namespace skiff

@@ -7,7 +7,7 @@
 namespace skiff {
 namespace {
 
-std::unique_ptr<Kernel> Prepare(int from, int to) {
+std::unique_ptr<Kernel> PrepareLodReset(int from, int to) {
   return MakeRowsKernel([=](const KernelContext& run) {
     CopyOnDevice(run, run.input(from).raw_data(), run.output(to).byte_count(),
                  run.output(to).raw_data());
@@ -16,26 +16,27 @@ std::unique_ptr<Kernel> Prepare(int from, int to) {
 
 template <typename T>
 void AddResetKernel(OpRegistry& registry) {
-  registry.AddKernel("lod_reset",
-                     {.name = "cuda",
-                      .place = PlaceKind::kCuda,
-                      .dtype = kDTypeOf<T>,
-                      .prepare =
-                          [](PrepareContext& context) {
-                            return Prepare(context.InputIndex("X"), context.OutputIndex("Out"));
-                          },
-                      .accepts =
-                          [](const OpContext& context) {
-                            return !context.HasInput("Y") || context.Input("Y").lod_level > 0;
-                          }});
+  registry.AddKernel("lod_reset", {.name = "cuda",
+                                   .place = PlaceKind::kCuda,
+                                   .dtype = kDTypeOf<T>,
+                                   .prepare =
+                                       [](PrepareContext& context) {
+                                         return PrepareLodReset(context.InputIndex("X"),
+                                                                context.OutputIndex("Out"));
+                                       },
+                                   .accepts =
+                                       [](const OpContext& context) {
+                                         return !context.HasInput("Y") ||
+                                                context.Input("Y").lod_level > 0;
+                                       }});
 }
 
 template <typename T>
-void AddKernels(OpRegistry& registry) {
-  AddCudaKernel<T>(registry, "lod_reset_grad",
-                   [](PrepareContext& context) -> std::unique_ptr<Kernel> {
-                     return Prepare(context.InputIndex("Out@GRAD"), context.OutputIndex("X@GRAD"));
-                   });
+void AddLodResetKernels(OpRegistry& registry) {
+  AddCudaKernel<T>(
+      registry, "lod_reset_grad", [](PrepareContext& context) -> std::unique_ptr<Kernel> {
+        return PrepareLodReset(context.InputIndex("Out@GRAD"), context.OutputIndex("X@GRAD"));
+      });
 }
 
 }  // namespace
@@ -45,8 +46,8 @@ void RegisterLodResetCuda(OpRegistry& registry) {
   AddResetKernel<double>(registry);
   AddResetKernel<int32_t>(registry);
   AddResetKernel<int64_t>(registry);
-  AddKernels<float>(registry);
-  AddKernels<double>(registry);
+  AddLodResetKernels<float>(registry);
+  AddLodResetKernels<double>(registry);
 }
 
 }  // namespace skiff

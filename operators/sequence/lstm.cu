@@ -20,9 +20,9 @@ class LstmKernel : public CudaLstmLayer<T> {
 };
 
 template <typename T>
-class ForwardKernel final : public LstmKernel<T> {
+class LstmForwardKernel final : public LstmKernel<T> {
  public:
-  explicit ForwardKernel(PrepareContext& context)
+  explicit LstmForwardKernel(PrepareContext& context)
       : LstmKernel<T>(context),
         product_(most_sequences_,
                  {.n = 4 * size_, .k = size_, .lda = size_, .ldb = 4 * size_, .ldc = 4 * size_}),
@@ -76,9 +76,9 @@ class ForwardKernel final : public LstmKernel<T> {
 };
 
 template <typename T>
-class GradKernel final : public LstmKernel<T> {
+class LstmGradKernel final : public LstmKernel<T> {
  public:
-  explicit GradKernel(PrepareContext& context)
+  explicit LstmGradKernel(PrepareContext& context)
       : LstmKernel<T>(context),
         weight_rows_(context.HasOutput("Weight@GRAD") ? most_rows_ : 0),
         has_peephole_sums_(has_peepholes_ && context.HasOutput("Bias@GRAD")),
@@ -184,16 +184,16 @@ class GradKernel final : public LstmKernel<T> {
 };
 
 template <typename T>
-void AddKernels(OpRegistry& registry) {
-  AddCudaKernel<T>(registry, "lstm", PrepareKernel<ForwardKernel<T>>);
-  AddCudaKernel<T>(registry, "lstm_grad", PrepareKernel<GradKernel<T>>);
+void AddLstmKernels(OpRegistry& registry) {
+  AddCudaKernel<T>(registry, "lstm", PrepareKernel<LstmForwardKernel<T>>);
+  AddCudaKernel<T>(registry, "lstm_grad", PrepareKernel<LstmGradKernel<T>>);
 }
 
 }  // namespace
 
 void RegisterLstmCuda(OpRegistry& registry) {
-  AddKernels<float>(registry);
-  AddKernels<double>(registry);
+  AddLstmKernels<float>(registry);
+  AddLstmKernels<double>(registry);
 }
 
 }  // namespace skiff

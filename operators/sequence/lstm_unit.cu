@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(kCudaThreads)
 }
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareLstmUnit(PrepareContext& context) {
   return MakeRowsKernel([size = context.Input("C_prev").shape[1],
                          forget_bias = static_cast<T>(context.Attr<float>("forget_bias")),
                          x = context.InputIndex("X"), before = context.InputIndex("C_prev"),
@@ -79,7 +79,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareLstmUnitGrad(PrepareContext& context) {
   return MakeRowsKernel(
       [size = context.Input("C_prev").shape[1],
        forget_bias = static_cast<T>(context.Attr<float>("forget_bias")),
@@ -99,16 +99,16 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }
 
 template <typename T>
-void AddKernels(OpRegistry& registry) {
-  AddCudaKernel<T>(registry, "lstm_unit", Prepare<T>);
-  AddCudaKernel<T>(registry, "lstm_unit_grad", PrepareGrad<T>);
+void AddLstmUnitKernels(OpRegistry& registry) {
+  AddCudaKernel<T>(registry, "lstm_unit", PrepareLstmUnit<T>);
+  AddCudaKernel<T>(registry, "lstm_unit_grad", PrepareLstmUnitGrad<T>);
 }
 
 }  // namespace
 
 void RegisterLstmUnitCuda(OpRegistry& registry) {
-  AddKernels<float>(registry);
-  AddKernels<double>(registry);
+  AddLstmUnitKernels<float>(registry);
+  AddLstmUnitKernels<double>(registry);
 }
 
 }  // namespace skiff

@@ -73,9 +73,9 @@ class LstmpKernel : public CudaLstmLayer<T> {
 };
 
 template <typename T>
-class ForwardKernel final : public LstmpKernel<T> {
+class LstmpForwardKernel final : public LstmpKernel<T> {
  public:
-  explicit ForwardKernel(PrepareContext& context)
+  explicit LstmpForwardKernel(PrepareContext& context)
       : LstmpKernel<T>(context),
         product_(most_sequences_,
                  {.n = 4 * size_, .k = width_, .lda = width_, .ldb = 4 * size_, .ldc = 4 * size_}),
@@ -159,9 +159,9 @@ class ForwardKernel final : public LstmpKernel<T> {
 };
 
 template <typename T>
-class GradKernel final : public LstmpKernel<T> {
+class LstmpGradKernel final : public LstmpKernel<T> {
  public:
-  explicit GradKernel(PrepareContext& context)
+  explicit LstmpGradKernel(PrepareContext& context)
       : LstmpKernel<T>(context),
         rows_vary_(context.rows_vary()),
         weight_rows_(context.HasOutput("Weight@GRAD") ? most_rows_ : 0),
@@ -340,16 +340,16 @@ class GradKernel final : public LstmpKernel<T> {
 };
 
 template <typename T>
-void AddKernels(OpRegistry& registry) {
-  AddCudaKernel<T>(registry, "lstmp", PrepareKernel<ForwardKernel<T>>);
-  AddCudaKernel<T>(registry, "lstmp_grad", PrepareKernel<GradKernel<T>>);
+void AddLstmpKernels(OpRegistry& registry) {
+  AddCudaKernel<T>(registry, "lstmp", PrepareKernel<LstmpForwardKernel<T>>);
+  AddCudaKernel<T>(registry, "lstmp_grad", PrepareKernel<LstmpGradKernel<T>>);
 }
 
 }  // namespace
 
 void RegisterLstmpCuda(OpRegistry& registry) {
-  AddKernels<float>(registry);
-  AddKernels<double>(registry);
+  AddLstmpKernels<float>(registry);
+  AddLstmpKernels<double>(registry);
 }
 
 }  // namespace skiff

@@ -441,9 +441,9 @@ class RnnKernel : public Kernel {
 };
 
 template <typename T>
-class ForwardKernel final : public RnnKernel<T> {
+class RnnForwardKernel final : public RnnKernel<T> {
  public:
-  explicit ForwardKernel(PrepareContext& context)
+  explicit RnnForwardKernel(PrepareContext& context)
       : RnnKernel<T>(context),
         first_product_(rows_, ShapeOf(settings_.weight_rows(), this->input_width_), rows_),
         layer_product_(settings_.layers > 1 ? rows_ : 0,
@@ -565,9 +565,9 @@ class ForwardKernel final : public RnnKernel<T> {
 };
 
 template <typename T>
-class GradKernel final : public RnnKernel<T> {
+class RnnGradKernel final : public RnnKernel<T> {
  public:
-  explicit GradKernel(PrepareContext& context)
+  explicit RnnGradKernel(PrepareContext& context)
       : RnnKernel<T>(context),
         reserve_(context.InputIndex("Reserve")),
         dropout_state_(context.InputIndex("DropoutState")),
@@ -818,16 +818,16 @@ class GradKernel final : public RnnKernel<T> {
 };
 
 template <typename T>
-void AddKernels(OpRegistry& registry) {
-  AddCudaKernel<T>(registry, "rnn", PrepareKernel<ForwardKernel<T>>);
-  AddCudaKernel<T>(registry, "rnn_grad", PrepareKernel<GradKernel<T>>);
+void AddRnnKernels(OpRegistry& registry) {
+  AddCudaKernel<T>(registry, "rnn", PrepareKernel<RnnForwardKernel<T>>);
+  AddCudaKernel<T>(registry, "rnn_grad", PrepareKernel<RnnGradKernel<T>>);
 }
 
 }  // namespace
 
 void RegisterRnnCuda(OpRegistry& registry) {
-  AddKernels<float>(registry);
-  AddKernels<double>(registry);
+  AddRnnKernels<float>(registry);
+  AddRnnKernels<double>(registry);
 }
 
 }  // namespace skiff

@@ -116,7 +116,7 @@ class RowConvolution {
 };
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareRowConv(PrepareContext& context) {
   return MakeRowsKernel([convolution = RowConvolution(context), x = context.InputIndex("X"),
                          out = context.OutputIndex("Out")](const KernelContext& run) {
     convolution.Convolve(run, 1, run.input(x).data<T>(), run.output(out).data<T>());
@@ -124,7 +124,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareRowConvGrad(PrepareContext& context) {
   return MakeRowsKernel(
       [convolution = RowConvolution(context), out_grad = context.InputIndex("Out@GRAD"),
        x_grad = context.OutputIndex("X@GRAD"),
@@ -138,16 +138,16 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }
 
 template <typename T>
-void AddKernels(OpRegistry& registry) {
-  AddCudaKernel<T>(registry, "row_conv", Prepare<T>);
-  AddCudaKernel<T>(registry, "row_conv_grad", PrepareGrad<T>);
+void AddRowConvKernels(OpRegistry& registry) {
+  AddCudaKernel<T>(registry, "row_conv", PrepareRowConv<T>);
+  AddCudaKernel<T>(registry, "row_conv_grad", PrepareRowConvGrad<T>);
 }
 
 }  // namespace
 
 void RegisterRowConvCuda(OpRegistry& registry) {
-  AddKernels<float>(registry);
-  AddKernels<double>(registry);
+  AddRowConvKernels<float>(registry);
+  AddRowConvKernels<double>(registry);
 }
 
 }  // namespace skiff

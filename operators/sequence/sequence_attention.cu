@@ -115,9 +115,9 @@ class AttentionKernel : public Kernel {
 };
 
 template <typename T>
-class ForwardKernel final : public AttentionKernel<T> {
+class SequenceAttentionForwardKernel final : public AttentionKernel<T> {
  public:
-  explicit ForwardKernel(const PrepareContext& context)
+  explicit SequenceAttentionForwardKernel(const PrepareContext& context)
       : AttentionKernel<T>(context),
         context_(context.OutputIndex("Context")),
         weights_(context.OutputIndex("AttentionWeights")) {}
@@ -137,9 +137,9 @@ class ForwardKernel final : public AttentionKernel<T> {
 };
 
 template <typename T>
-class GradKernel final : public AttentionKernel<T> {
+class SequenceAttentionGradKernel final : public AttentionKernel<T> {
  public:
-  explicit GradKernel(PrepareContext& context)
+  explicit SequenceAttentionGradKernel(PrepareContext& context)
       : AttentionKernel<T>(context),
         weights_(context.InputIndex("AttentionWeights")),
         context_grad_(context.InputIndex("Context@GRAD")),
@@ -193,16 +193,18 @@ class GradKernel final : public AttentionKernel<T> {
 };
 
 template <typename T>
-void AddKernels(OpRegistry& registry) {
-  AddCudaKernel<T>(registry, "sequence_attention", PrepareKernel<ForwardKernel<T>>);
-  AddCudaKernel<T>(registry, "sequence_attention_grad", PrepareKernel<GradKernel<T>>);
+void AddSequenceAttentionKernels(OpRegistry& registry) {
+  AddCudaKernel<T>(registry, "sequence_attention",
+                   PrepareKernel<SequenceAttentionForwardKernel<T>>);
+  AddCudaKernel<T>(registry, "sequence_attention_grad",
+                   PrepareKernel<SequenceAttentionGradKernel<T>>);
 }
 
 }  // namespace
 
 void RegisterSequenceAttentionCuda(OpRegistry& registry) {
-  AddKernels<float>(registry);
-  AddKernels<double>(registry);
+  AddSequenceAttentionKernels<float>(registry);
+  AddSequenceAttentionKernels<double>(registry);
 }
 
 }  // namespace skiff

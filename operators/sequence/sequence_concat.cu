@@ -87,7 +87,7 @@ class ConcatKernel final : public Kernel {
 };
 
 template <typename T>
-void AddForwardKernel(OpRegistry& registry) {
+void AddSequenceConcatForwardKernel(OpRegistry& registry) {
   AddCudaKernel<T>(
       registry, "sequence_concat", [](PrepareContext& context) -> std::unique_ptr<Kernel> {
         return std::make_unique<ConcatKernel>(context, /*is_gradient=*/false, sizeof(T));
@@ -95,7 +95,7 @@ void AddForwardKernel(OpRegistry& registry) {
 }
 
 template <typename T>
-void AddGradKernel(OpRegistry& registry) {
+void AddSequenceConcatGradKernel(OpRegistry& registry) {
   AddCudaKernel<T>(
       registry, "sequence_concat_grad", [](PrepareContext& context) -> std::unique_ptr<Kernel> {
         return std::make_unique<ConcatKernel>(context, /*is_gradient=*/true, sizeof(T));
@@ -105,12 +105,12 @@ void AddGradKernel(OpRegistry& registry) {
 }  // namespace
 
 void RegisterSequenceConcatCuda(OpRegistry& registry) {
-  AddForwardKernel<float>(registry);
-  AddForwardKernel<double>(registry);
-  AddForwardKernel<int32_t>(registry);
-  AddForwardKernel<int64_t>(registry);
-  AddGradKernel<float>(registry);
-  AddGradKernel<double>(registry);
+  AddSequenceConcatForwardKernel<float>(registry);
+  AddSequenceConcatForwardKernel<double>(registry);
+  AddSequenceConcatForwardKernel<int32_t>(registry);
+  AddSequenceConcatForwardKernel<int64_t>(registry);
+  AddSequenceConcatGradKernel<float>(registry);
+  AddSequenceConcatGradKernel<double>(registry);
 }
 
 }  // namespace skiff

@@ -158,9 +158,9 @@ class ConvKernel : public Kernel {
 };
 
 template <typename T>
-class ForwardKernel final : public ConvKernel<T> {
+class SequenceConvForwardKernel final : public ConvKernel<T> {
  public:
-  explicit ForwardKernel(PrepareContext& context)
+  explicit SequenceConvForwardKernel(PrepareContext& context)
       : ConvKernel<T>(context),
         product_(most_rows_,
                  {.n = this->out_width_,
@@ -192,9 +192,9 @@ class ForwardKernel final : public ConvKernel<T> {
 };
 
 template <typename T>
-class GradKernel final : public ConvKernel<T> {
+class SequenceConvGradKernel final : public ConvKernel<T> {
  public:
-  explicit GradKernel(PrepareContext& context)
+  explicit SequenceConvGradKernel(PrepareContext& context)
       : ConvKernel<T>(context),
         x_grad_(context.OutputIndex("X@GRAD")),
         filter_grad_(context.OutputIndex("Filter@GRAD")),
@@ -262,16 +262,16 @@ class GradKernel final : public ConvKernel<T> {
 };
 
 template <typename T>
-void AddKernels(OpRegistry& registry) {
-  AddCudaKernel<T>(registry, "sequence_conv", PrepareKernel<ForwardKernel<T>>);
-  AddCudaKernel<T>(registry, "sequence_conv_grad", PrepareKernel<GradKernel<T>>);
+void AddSequenceConvKernels(OpRegistry& registry) {
+  AddCudaKernel<T>(registry, "sequence_conv", PrepareKernel<SequenceConvForwardKernel<T>>);
+  AddCudaKernel<T>(registry, "sequence_conv_grad", PrepareKernel<SequenceConvGradKernel<T>>);
 }
 
 }  // namespace
 
 void RegisterSequenceConvCuda(OpRegistry& registry) {
-  AddKernels<float>(registry);
-  AddKernels<double>(registry);
+  AddSequenceConvKernels<float>(registry);
+  AddSequenceConvKernels<double>(registry);
 }
 
 }  // namespace skiff

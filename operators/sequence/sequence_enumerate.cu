@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(kCudaThreads)
 }
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareSequenceEnumerate(PrepareContext& context) {
   return MakeRowsKernel([window = context.IntAttr("win_size"),
                          pad = static_cast<T>(context.IntAttr("pad_value")),
                          level = SendLevel(context, "X"), x = context.InputIndex("X"),
@@ -38,8 +38,8 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }  // namespace
 
 void RegisterSequenceEnumerateCuda(OpRegistry& registry) {
-  AddCudaKernel<int32_t>(registry, "sequence_enumerate", Prepare<int32_t>);
-  AddCudaKernel<int64_t>(registry, "sequence_enumerate", Prepare<int64_t>);
+  AddCudaKernel<int32_t>(registry, "sequence_enumerate", PrepareSequenceEnumerate<int32_t>);
+  AddCudaKernel<int64_t>(registry, "sequence_enumerate", PrepareSequenceEnumerate<int64_t>);
 }
 
 }  // namespace skiff

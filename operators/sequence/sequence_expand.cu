@@ -37,7 +37,7 @@ class ExpandedRows {
 };
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareSequenceExpand(PrepareContext& context) {
   return MakeRowsKernel(
       [expanded = ExpandedRows(context), row_bytes = RowWidth(context, "X") * int64_t{sizeof(T)},
        x = context.InputIndex("X"), out = context.OutputIndex("Out")](const KernelContext& run) {
@@ -46,7 +46,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareSequenceExpandGrad(PrepareContext& context) {
   return MakeRowsKernel([expanded = ExpandedRows(context), width = RowWidth(context, "X"),
                          out_grad = context.InputIndex("Out@GRAD"),
                          x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
@@ -55,24 +55,24 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }
 
 template <typename T>
-void AddForwardKernel(OpRegistry& registry) {
-  AddCudaKernel<T>(registry, "sequence_expand", Prepare<T>);
+void AddSequenceExpandForwardKernel(OpRegistry& registry) {
+  AddCudaKernel<T>(registry, "sequence_expand", PrepareSequenceExpand<T>);
 }
 
 template <typename T>
-void AddGradKernel(OpRegistry& registry) {
-  AddCudaKernel<T>(registry, "sequence_expand_grad", PrepareGrad<T>);
+void AddSequenceExpandGradKernel(OpRegistry& registry) {
+  AddCudaKernel<T>(registry, "sequence_expand_grad", PrepareSequenceExpandGrad<T>);
 }
 
 }  // namespace
 
 void RegisterSequenceExpandCuda(OpRegistry& registry) {
-  AddForwardKernel<float>(registry);
-  AddForwardKernel<double>(registry);
-  AddForwardKernel<int32_t>(registry);
-  AddForwardKernel<int64_t>(registry);
-  AddGradKernel<float>(registry);
-  AddGradKernel<double>(registry);
+  AddSequenceExpandForwardKernel<float>(registry);
+  AddSequenceExpandForwardKernel<double>(registry);
+  AddSequenceExpandForwardKernel<int32_t>(registry);
+  AddSequenceExpandForwardKernel<int64_t>(registry);
+  AddSequenceExpandGradKernel<float>(registry);
+  AddSequenceExpandGradKernel<double>(registry);
 }
 
 }  // namespace skiff

@@ -13,7 +13,7 @@ std::shared_ptr<CudaRepeats> RepeatsOf(const PrepareContext& context) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareSequenceExpandAs(PrepareContext& context) {
   return MakeRowsKernel([repeats = RepeatsOf(context),
                          row_bytes = RowWidth(context, "X") * int64_t{sizeof(T)},
                          x = context.InputIndex("X"), y = context.InputIndex("Y"),
@@ -24,7 +24,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareSequenceExpandAsGrad(PrepareContext& context) {
   return MakeRowsKernel([repeats = RepeatsOf(context), width = RowWidth(context, "X"),
                          y = context.InputIndex("Y"), out_grad = context.InputIndex("Out@GRAD"),
                          x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
@@ -34,24 +34,24 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }
 
 template <typename T>
-void AddForwardKernel(OpRegistry& registry) {
-  AddCudaKernel<T>(registry, "sequence_expand_as", Prepare<T>);
+void AddSequenceExpandAsForwardKernel(OpRegistry& registry) {
+  AddCudaKernel<T>(registry, "sequence_expand_as", PrepareSequenceExpandAs<T>);
 }
 
 template <typename T>
-void AddGradKernel(OpRegistry& registry) {
-  AddCudaKernel<T>(registry, "sequence_expand_as_grad", PrepareGrad<T>);
+void AddSequenceExpandAsGradKernel(OpRegistry& registry) {
+  AddCudaKernel<T>(registry, "sequence_expand_as_grad", PrepareSequenceExpandAsGrad<T>);
 }
 
 }  // namespace
 
 void RegisterSequenceExpandAsCuda(OpRegistry& registry) {
-  AddForwardKernel<float>(registry);
-  AddForwardKernel<double>(registry);
-  AddForwardKernel<int32_t>(registry);
-  AddForwardKernel<int64_t>(registry);
-  AddGradKernel<float>(registry);
-  AddGradKernel<double>(registry);
+  AddSequenceExpandAsForwardKernel<float>(registry);
+  AddSequenceExpandAsForwardKernel<double>(registry);
+  AddSequenceExpandAsForwardKernel<int32_t>(registry);
+  AddSequenceExpandAsForwardKernel<int64_t>(registry);
+  AddSequenceExpandAsGradKernel<float>(registry);
+  AddSequenceExpandAsGradKernel<double>(registry);
 }
 
 }  // namespace skiff

@@ -34,7 +34,7 @@ void LaunchMask(const KernelContext& run, const Tensor& x, int64_t length, Word 
 }
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareSequenceMask(PrepareContext& context) {
   return MakeRowsKernel([length = context.IntAttr("maxlen"), dtype = context.Output("Y").dtype,
                          x = context.InputIndex("X"),
                          y = context.OutputIndex("Y")](const KernelContext& run) {
@@ -61,7 +61,7 @@ void AddMaskKernel(OpRegistry& registry) {
   registry.AddKernel("sequence_mask", {.name = "cuda",
                                        .place = PlaceKind::kCuda,
                                        .dtype = kDTypeOf<T>,
-                                       .prepare = Prepare<T>,
+                                       .prepare = PrepareSequenceMask<T>,
                                        .accepts = [](const OpContext& context) {
                                          return !context.HasInput("MaxLenTensor") &&
                                                 context.IntAttr("maxlen") >= 0;

@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(kCudaThreads) LengthsOf(CudaOffsets sequences,
 }
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareSequencePad(PrepareContext& context) {
   return MakeRowsKernel([row_bytes = RowWidth(context, "X") * int64_t{sizeof(T)},
                          level = SendLevel(context, "X"), x = context.InputIndex("X"),
                          pad_value = context.InputIndex("PadValue"),
@@ -48,7 +48,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareSequencePadGrad(PrepareContext& context) {
   return MakeRowsKernel([row_bytes = RowWidth(context, "X") * int64_t{sizeof(T)},
                          level = SendLevel(context, "X"), x = context.InputIndex("X"),
                          out_grad = context.InputIndex("Out@GRAD"),
@@ -62,24 +62,24 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }
 
 template <typename T>
-void AddForwardKernel(OpRegistry& registry) {
-  AddCudaKernel<T>(registry, "sequence_pad", Prepare<T>);
+void AddSequencePadForwardKernel(OpRegistry& registry) {
+  AddCudaKernel<T>(registry, "sequence_pad", PrepareSequencePad<T>);
 }
 
 template <typename T>
-void AddGradKernel(OpRegistry& registry) {
-  AddCudaKernel<T>(registry, "sequence_pad_grad", PrepareGrad<T>);
+void AddSequencePadGradKernel(OpRegistry& registry) {
+  AddCudaKernel<T>(registry, "sequence_pad_grad", PrepareSequencePadGrad<T>);
 }
 
 }  // namespace
 
 void RegisterSequencePadCuda(OpRegistry& registry) {
-  AddForwardKernel<float>(registry);
-  AddForwardKernel<double>(registry);
-  AddForwardKernel<int32_t>(registry);
-  AddForwardKernel<int64_t>(registry);
-  AddGradKernel<float>(registry);
-  AddGradKernel<double>(registry);
+  AddSequencePadForwardKernel<float>(registry);
+  AddSequencePadForwardKernel<double>(registry);
+  AddSequencePadForwardKernel<int32_t>(registry);
+  AddSequencePadForwardKernel<int64_t>(registry);
+  AddSequencePadGradKernel<float>(registry);
+  AddSequencePadGradKernel<double>(registry);
 }
 
 }  // namespace skiff

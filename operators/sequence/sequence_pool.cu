@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(kCudaThreads)
 }
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareSequencePool(PrepareContext& context) {
   return MakeRowsKernel([pooling = PoolingOf(context), width = RowWidth(context, "X"),
                          pad_value = static_cast<T>(context.Attr<float>("pad_value")),
                          level = SendLevel(context, "X"), x = context.InputIndex("X"),
@@ -190,9 +190,9 @@ __global__ void __launch_bounds__(kCudaThreads)
 }
 
 template <typename T>
-class GradKernel final : public Kernel {
+class SequencePoolGradKernel final : public Kernel {
  public:
-  explicit GradKernel(PrepareContext& context)
+  explicit SequencePoolGradKernel(PrepareContext& context)
       : pooling_(PoolingOf(context)),
         width_(RowWidth(context, "X")),
         level_(SendLevel(context, "X")),
@@ -232,16 +232,16 @@ class GradKernel final : public Kernel {
 };
 
 template <typename T>
-void AddKernels(OpRegistry& registry) {
-  AddCudaKernel<T>(registry, "sequence_pool", Prepare<T>);
-  AddCudaKernel<T>(registry, "sequence_pool_grad", PrepareKernel<GradKernel<T>>);
+void AddSequencePoolKernels(OpRegistry& registry) {
+  AddCudaKernel<T>(registry, "sequence_pool", PrepareSequencePool<T>);
+  AddCudaKernel<T>(registry, "sequence_pool_grad", PrepareKernel<SequencePoolGradKernel<T>>);
 }
 
 }  // namespace
 
 void RegisterSequencePoolCuda(OpRegistry& registry) {
-  AddKernels<float>(registry);
-  AddKernels<double>(registry);
+  AddSequencePoolKernels<float>(registry);
+  AddSequencePoolKernels<double>(registry);
 }
 
 }  // namespace skiff

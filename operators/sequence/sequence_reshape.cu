@@ -7,7 +7,7 @@
 namespace skiff {
 namespace {
 
-std::unique_ptr<Kernel> Prepare(int from, int to) {
+std::unique_ptr<Kernel> PrepareSequenceReshape(int from, int to) {
   return MakeRowsKernel([=](const KernelContext& run) {
     CopyOnDevice(run, run.input(from).raw_data(), run.output(to).byte_count(),
                  run.output(to).raw_data());
@@ -15,30 +15,31 @@ std::unique_ptr<Kernel> Prepare(int from, int to) {
 }
 
 template <typename T>
-void AddForwardKernel(OpRegistry& registry) {
-  AddCudaKernel<T>(registry, "sequence_reshape",
-                   [](PrepareContext& context) -> std::unique_ptr<Kernel> {
-                     return Prepare(context.InputIndex("X"), context.OutputIndex("Out"));
-                   });
+void AddSequenceReshapeForwardKernel(OpRegistry& registry) {
+  AddCudaKernel<T>(
+      registry, "sequence_reshape", [](PrepareContext& context) -> std::unique_ptr<Kernel> {
+        return PrepareSequenceReshape(context.InputIndex("X"), context.OutputIndex("Out"));
+      });
 }
 
 template <typename T>
-void AddGradKernel(OpRegistry& registry) {
+void AddSequenceReshapeGradKernel(OpRegistry& registry) {
   AddCudaKernel<T>(registry, "sequence_reshape_grad",
                    [](PrepareContext& context) -> std::unique_ptr<Kernel> {
-                     return Prepare(context.InputIndex("Out@GRAD"), context.OutputIndex("X@GRAD"));
+                     return PrepareSequenceReshape(context.InputIndex("Out@GRAD"),
+                                                   context.OutputIndex("X@GRAD"));
                    });
 }
 
 }  // namespace
 
 void RegisterSequenceReshapeCuda(OpRegistry& registry) {
-  AddForwardKernel<float>(registry);
-  AddForwardKernel<double>(registry);
-  AddForwardKernel<int32_t>(registry);
-  AddForwardKernel<int64_t>(registry);
-  AddGradKernel<float>(registry);
-  AddGradKernel<double>(registry);
+  AddSequenceReshapeForwardKernel<float>(registry);
+  AddSequenceReshapeForwardKernel<double>(registry);
+  AddSequenceReshapeForwardKernel<int32_t>(registry);
+  AddSequenceReshapeForwardKernel<int64_t>(registry);
+  AddSequenceReshapeGradKernel<float>(registry);
+  AddSequenceReshapeGradKernel<double>(registry);
 }
 
 }  // namespace skiff

@@ -19,7 +19,7 @@ struct ReverseMoves {
 
 // Reverses the rows of argument `from` by the LoD of X.
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context, int from, int to) {
+std::unique_ptr<Kernel> PrepareSequenceReverse(PrepareContext& context, int from, int to) {
   return MakeRowsKernel(
       [=, level = SendLevel(context, "X"), x = context.InputIndex("X"),
        row_bytes = RowWidth(context, "X") * int64_t{sizeof(T)}](const KernelContext& run) {
@@ -31,30 +31,32 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context, int from, int to) {
 }
 
 template <typename T>
-void AddForwardKernel(OpRegistry& registry) {
+void AddSequenceReverseForwardKernel(OpRegistry& registry) {
   AddCudaKernel<T>(registry, "sequence_reverse",
                    [](PrepareContext& context) -> std::unique_ptr<Kernel> {
-                     return Prepare<T>(context, context.InputIndex("X"), context.OutputIndex("Y"));
+                     return PrepareSequenceReverse<T>(context, context.InputIndex("X"),
+                                                      context.OutputIndex("Y"));
                    });
 }
 
 template <typename T>
-void AddGradKernel(OpRegistry& registry) {
-  AddCudaKernel<T>(
-      registry, "sequence_reverse_grad", [](PrepareContext& context) -> std::unique_ptr<Kernel> {
-        return Prepare<T>(context, context.InputIndex("Y@GRAD"), context.OutputIndex("X@GRAD"));
-      });
+void AddSequenceReverseGradKernel(OpRegistry& registry) {
+  AddCudaKernel<T>(registry, "sequence_reverse_grad",
+                   [](PrepareContext& context) -> std::unique_ptr<Kernel> {
+                     return PrepareSequenceReverse<T>(context, context.InputIndex("Y@GRAD"),
+                                                      context.OutputIndex("X@GRAD"));
+                   });
 }
 
 }  // namespace
 
 void RegisterSequenceReverseCuda(OpRegistry& registry) {
-  AddForwardKernel<float>(registry);
-  AddForwardKernel<double>(registry);
-  AddForwardKernel<int32_t>(registry);
-  AddForwardKernel<int64_t>(registry);
-  AddGradKernel<float>(registry);
-  AddGradKernel<double>(registry);
+  AddSequenceReverseForwardKernel<float>(registry);
+  AddSequenceReverseForwardKernel<double>(registry);
+  AddSequenceReverseForwardKernel<int32_t>(registry);
+  AddSequenceReverseForwardKernel<int64_t>(registry);
+  AddSequenceReverseGradKernel<float>(registry);
+  AddSequenceReverseGradKernel<double>(registry);
 }
 
 }  // namespace skiff

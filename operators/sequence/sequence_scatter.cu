@@ -110,9 +110,9 @@ class ScatterKernel : public Kernel {
 };
 
 template <typename T>
-class ForwardKernel final : public ScatterKernel {
+class SequenceScatterForwardKernel final : public ScatterKernel {
  public:
-  explicit ForwardKernel(const PrepareContext& context)
+  explicit SequenceScatterForwardKernel(const PrepareContext& context)
       : ScatterKernel(context, "X"),
         x_(context.InputIndex("X")),
         updates_(context.InputIndex("Updates")),
@@ -136,9 +136,9 @@ class ForwardKernel final : public ScatterKernel {
 };
 
 template <typename T>
-class GradKernel final : public ScatterKernel {
+class SequenceScatterGradKernel final : public ScatterKernel {
  public:
-  explicit GradKernel(const PrepareContext& context)
+  explicit SequenceScatterGradKernel(const PrepareContext& context)
       : ScatterKernel(context, "Out@GRAD"),
         out_grad_(context.InputIndex("Out@GRAD")),
         x_grad_(context.OutputIndex("X@GRAD")),
@@ -165,24 +165,24 @@ class GradKernel final : public ScatterKernel {
 };
 
 template <typename T>
-void AddForwardKernel(OpRegistry& registry) {
-  AddCudaKernel<T>(registry, "sequence_scatter", PrepareKernel<ForwardKernel<T>>);
+void AddSequenceScatterForwardKernel(OpRegistry& registry) {
+  AddCudaKernel<T>(registry, "sequence_scatter", PrepareKernel<SequenceScatterForwardKernel<T>>);
 }
 
 template <typename T>
-void AddGradKernel(OpRegistry& registry) {
-  AddCudaKernel<T>(registry, "sequence_scatter_grad", PrepareKernel<GradKernel<T>>);
+void AddSequenceScatterGradKernel(OpRegistry& registry) {
+  AddCudaKernel<T>(registry, "sequence_scatter_grad", PrepareKernel<SequenceScatterGradKernel<T>>);
 }
 
 }  // namespace
 
 void RegisterSequenceScatterCuda(OpRegistry& registry) {
-  AddForwardKernel<float>(registry);
-  AddForwardKernel<double>(registry);
-  AddForwardKernel<int32_t>(registry);
-  AddForwardKernel<int64_t>(registry);
-  AddGradKernel<float>(registry);
-  AddGradKernel<double>(registry);
+  AddSequenceScatterForwardKernel<float>(registry);
+  AddSequenceScatterForwardKernel<double>(registry);
+  AddSequenceScatterForwardKernel<int32_t>(registry);
+  AddSequenceScatterForwardKernel<int64_t>(registry);
+  AddSequenceScatterGradKernel<float>(registry);
+  AddSequenceScatterGradKernel<double>(registry);
 }
 
 }  // namespace skiff

@@ -46,9 +46,9 @@ struct SliceMoves {
   }
 };
 
-class GradKernel final : public Kernel {
+class SequenceSliceGradKernel final : public Kernel {
  public:
-  GradKernel(PrepareContext& context, int64_t number_bytes)
+  SequenceSliceGradKernel(PrepareContext& context, int64_t number_bytes)
       : op_(context.op().type),
         row_bytes_(RowWidth(context, "X") * number_bytes),
         level_(SendLevel(context, "X")),
@@ -99,18 +99,18 @@ class GradKernel final : public Kernel {
 };
 
 template <typename T>
-void AddGradKernel(OpRegistry& registry) {
+void AddSequenceSliceGradKernel(OpRegistry& registry) {
   AddCudaKernel<T>(registry, "sequence_slice_grad",
                    [](PrepareContext& context) -> std::unique_ptr<Kernel> {
-                     return std::make_unique<GradKernel>(context, sizeof(T));
+                     return std::make_unique<SequenceSliceGradKernel>(context, sizeof(T));
                    });
 }
 
 }  // namespace
 
 void RegisterSequenceSliceCuda(OpRegistry& registry) {
-  AddGradKernel<float>(registry);
-  AddGradKernel<double>(registry);
+  AddSequenceSliceGradKernel<float>(registry);
+  AddSequenceSliceGradKernel<double>(registry);
 }
 
 }  // namespace skiff

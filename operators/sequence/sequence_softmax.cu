@@ -12,7 +12,7 @@ namespace {
 constexpr int kWarps = kCudaThreads / kCudaWarp;
 
 template <typename T>
-__device__ T LargerOf(T a, T b) {
+__device__ T LargerNumber(T a, T b) {
   return a < b ? b : a;
 }
 
@@ -33,8 +33,8 @@ __global__ void __launch_bounds__(kCudaThreads)
   ForEachSequenceOfWarp(sequences, [&](int lane, int64_t begin, int64_t end) {
     T largest = -INFINITY;
     for (int64_t row = begin + lane; row < end; row += kCudaWarp)
-      largest = LargerOf(largest, x[row]);
-    largest = CombineWarp(largest, LargerOf<T>);
+      largest = LargerNumber(largest, x[row]);
+    largest = CombineWarp(largest, LargerNumber<T>);
     T sum = 0;
     for (int64_t row = begin + lane; row < end; row += kCudaWarp) {
       const T power = std::exp(x[row] - largest);
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(kCudaThreads)
 }
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareSequenceSoftmax(PrepareContext& context) {
   return MakeRowsKernel([level = SendLevel(context, "X"), x = context.InputIndex("X"),
                          out = context.OutputIndex("Out")](const KernelContext& run) {
     if (run.output(out).element_count() == 0) return;
@@ -74,7 +74,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareSequenceSoftmaxGrad(PrepareContext& context) {
   return MakeRowsKernel([level = SendLevel(context, "X"), x = context.InputIndex("X"),
                          out = context.InputIndex("Out"), out_grad = context.InputIndex("Out@GRAD"),
                          x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
@@ -89,16 +89,16 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }
 
 template <typename T>
-void AddKernels(OpRegistry& registry) {
-  AddCudaKernel<T>(registry, "sequence_softmax", Prepare<T>);
-  AddCudaKernel<T>(registry, "sequence_softmax_grad", PrepareGrad<T>);
+void AddSequenceSoftmaxKernels(OpRegistry& registry) {
+  AddCudaKernel<T>(registry, "sequence_softmax", PrepareSequenceSoftmax<T>);
+  AddCudaKernel<T>(registry, "sequence_softmax_grad", PrepareSequenceSoftmaxGrad<T>);
 }
 
 }  // namespace
 
 void RegisterSequenceSoftmaxCuda(OpRegistry& registry) {
-  AddKernels<float>(registry);
-  AddKernels<double>(registry);
+  AddSequenceSoftmaxKernels<float>(registry);
+  AddSequenceSoftmaxKernels<double>(registry);
 }
 
 }  // namespace skiff

@@ -24,9 +24,9 @@ struct PaddedLengths {
   }
 };
 
-class GradKernel final : public Kernel {
+class SequenceUnpadGradKernel final : public Kernel {
  public:
-  GradKernel(PrepareContext& context, int64_t number_bytes)
+  SequenceUnpadGradKernel(PrepareContext& context, int64_t number_bytes)
       : op_(context.op().type),
         padded_(context.Input("X").shape[1]),
         row_bytes_(context.Input("X").shape.element_count(2, context.Input("X").shape.rank()) *
@@ -83,18 +83,18 @@ class GradKernel final : public Kernel {
 };
 
 template <typename T>
-void AddGradKernel(OpRegistry& registry) {
+void AddSequenceUnpadGradKernel(OpRegistry& registry) {
   AddCudaKernel<T>(registry, "sequence_unpad_grad",
                    [](PrepareContext& context) -> std::unique_ptr<Kernel> {
-                     return std::make_unique<GradKernel>(context, sizeof(T));
+                     return std::make_unique<SequenceUnpadGradKernel>(context, sizeof(T));
                    });
 }
 
 }  // namespace
 
 void RegisterSequenceUnpadCuda(OpRegistry& registry) {
-  AddGradKernel<float>(registry);
-  AddGradKernel<double>(registry);
+  AddSequenceUnpadGradKernel<float>(registry);
+  AddSequenceUnpadGradKernel<double>(registry);
 }
 
 }  // namespace skiff

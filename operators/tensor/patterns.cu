@@ -449,8 +449,8 @@ std::unique_ptr<Kernel> PreparePad2dGrad(PrepareContext& context) {
 
 // ---- registration
 
-void AddKernels(OpRegistry& registry, const char* type, const std::vector<DType>& dtypes,
-                const KernelFactory& prepare) {
+void AddPatternsKernels(OpRegistry& registry, const char* type, const std::vector<DType>& dtypes,
+                        const KernelFactory& prepare) {
   for (const DType dtype : dtypes) {
     registry.AddKernel(type, {.name = "cuda",
                               .place = PlaceKind::kCuda,
@@ -474,20 +474,20 @@ void RegisterPatternsCuda(OpRegistry& registry) {
   filled.insert(filled.end(), numbers.begin(), numbers.end());
   std::vector<DType> all = filled;
   all.insert(all.end(), {DType::kFloat16, DType::kBFloat16});
-  AddKernels(registry, "eye", filled, PrepareEye);
+  AddPatternsKernels(registry, "eye", filled, PrepareEye);
   for (const char* type : {"one_hot", "one_hot_v2"}) {
-    AddKernels(registry, type, {DType::kInt32}, PrepareOneHot<int32_t>);
-    AddKernels(registry, type, {DType::kInt64}, PrepareOneHot<int64_t>);
+    AddPatternsKernels(registry, type, {DType::kInt32}, PrepareOneHot<int32_t>);
+    AddPatternsKernels(registry, type, {DType::kInt64}, PrepareOneHot<int64_t>);
   }
-  AddKernels(registry, "diag_v2", numbers, PrepareDiag);
-  AddKernels(registry, "diag_v2_grad", numbers, PrepareDiagGrad);
-  AddKernels(registry, "tril_triu", all, TriangleFactory("X", "Out"));
-  AddKernels(registry, "tril_triu_grad", all, TriangleFactory("Out@GRAD", "X@GRAD"));
-  AddKernels(registry, "shape", all, PrepareShape);
-  AddKernels(registry, "pad", numbers, PreparePad);
-  AddKernels(registry, "pad2d", numbers, PreparePad2d);
-  AddKernels(registry, "pad2d_grad", {DType::kFloat32}, PreparePad2dGrad<float>);
-  AddKernels(registry, "pad2d_grad", {DType::kFloat64}, PreparePad2dGrad<double>);
+  AddPatternsKernels(registry, "diag_v2", numbers, PrepareDiag);
+  AddPatternsKernels(registry, "diag_v2_grad", numbers, PrepareDiagGrad);
+  AddPatternsKernels(registry, "tril_triu", all, TriangleFactory("X", "Out"));
+  AddPatternsKernels(registry, "tril_triu_grad", all, TriangleFactory("Out@GRAD", "X@GRAD"));
+  AddPatternsKernels(registry, "shape", all, PrepareShape);
+  AddPatternsKernels(registry, "pad", numbers, PreparePad);
+  AddPatternsKernels(registry, "pad2d", numbers, PreparePad2d);
+  AddPatternsKernels(registry, "pad2d_grad", {DType::kFloat32}, PreparePad2dGrad<float>);
+  AddPatternsKernels(registry, "pad2d_grad", {DType::kFloat64}, PreparePad2dGrad<double>);
 }
 
 }  // namespace skiff

@@ -79,7 +79,7 @@ std::unique_ptr<Kernel> PrepareMeshgridGrad(PrepareContext& context) {
 }
 
 template <typename T>
-void AddKernels(OpRegistry& registry, DType dtype) {
+void AddRepetitionKernels(OpRegistry& registry, DType dtype) {
   const auto add = [&](const char* type, KernelFactory prepare) {
     registry.AddKernel(type, {.name = "cuda",
                               .place = PlaceKind::kCuda,
@@ -96,11 +96,11 @@ void AddKernels(OpRegistry& registry, DType dtype) {
 }  // namespace
 
 void RegisterRepetitionCuda(OpRegistry& registry) {
-  AddKernels<float>(registry, DType::kFloat32);
-  AddKernels<double>(registry, DType::kFloat64);
+  AddRepetitionKernels<float>(registry, DType::kFloat32);
+  AddRepetitionKernels<double>(registry, DType::kFloat64);
   // Unsigned, so that sums wrap around.
-  AddKernels<uint32_t>(registry, DType::kInt32);
-  AddKernels<uint64_t>(registry, DType::kInt64);
+  AddRepetitionKernels<uint32_t>(registry, DType::kInt32);
+  AddRepetitionKernels<uint64_t>(registry, DType::kInt64);
 }
 
 }  // namespace skiff
