@@ -70,8 +70,8 @@ struct CompileOptions {
   // On a device: captures each stretch of instructions that need nothing of the host as a graph in
   // the second run of a plan, and launches that from then on, which costs the host less. Not for
   // plans with ragged feeds. The results are the same bits. A run throws an Error (kIo,
-  // kFailedPrecondition) if a kernel does what no graph can.
-  bool graphs = false;
+  // kFailedPrecondition) if a kernel does what no graph can, such as waiting for the device.
+  bool graphs = true;
   // How often a `while` may run its block. Once more is an Error (kOutOfRange), since its condition
   // may never become false.
   int64_t max_loop_iterations = 10'000'000;

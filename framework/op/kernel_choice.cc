@@ -15,6 +15,9 @@ namespace {
 constexpr int64_t kAlwaysModestBytes = int64_t{4} << 20;
 // Transformed images and filters take about as much as the tensors that they are made of.
 constexpr int64_t kModestShare = 2;
+// Winograd's algorithm, which isn't done tile by tile there, has four times the filter and 2.25
+// times the images; a copy of the filter may add to it.
+constexpr int64_t kModestShareOnDevice = 5;
 
 int64_t BytesOf(std::span<const TensorMeta> metas) {
   int64_t bytes = 0;
@@ -40,9 +43,14 @@ int64_t ScratchBytes(const KernelDef& kernel, const OpContext& context) {
   return bytes;
 }
 
+int64_t ModestScratchBytes(int64_t argument_bytes, Place place) {
+  const int64_t share = place.is_cpu() ? kModestShare : kModestShareOnDevice;
+  return share * argument_bytes + kAlwaysModestBytes;
+}
+
 int64_t ModestScratchBytes(const OpContext& context) {
-  return kModestShare * (BytesOf(context.inputs()) + BytesOf(context.outputs())) +
-         kAlwaysModestBytes;
+  return ModestScratchBytes(BytesOf(context.inputs()) + BytesOf(context.outputs()),
+                            context.place());
 }
 
 const KernelDef& KernelByRule(const OpRegistry& registry, const OpContext& context) {

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 
+#include "framework/base/place.h"
 #include "framework/op/registry.h"
 
 namespace skiff {
@@ -20,7 +21,9 @@ namespace skiff {
 // kernel's factory throws.
 int64_t ScratchBytes(const KernelDef& kernel, const OpContext& context);
 
-// Returns twice the bytes of the op's inputs and outputs, plus 4 MiB.
+// Returns the scratch memory that is modest for an op whose inputs and outputs have so many bytes:
+// 4 MiB more than twice these bytes on the CPU, than five times on a device.
+int64_t ModestScratchBytes(int64_t argument_bytes, Place place);
 int64_t ModestScratchBytes(const OpContext& context);
 
 // Returns, of the kernels that accept the context, the one that runs. Those that pay come first,

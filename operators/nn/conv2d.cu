@@ -272,6 +272,12 @@ std::unique_ptr<CudaConvolutionPass<float>> MakeCudnnPass(const VolumeConvolutio
                                                           ConvolutionPass pass) {
   const std::optional<CudnnConvolutionSpec> spec = CudnnSpecOf(conv, pass);
   SKIFF_ENFORCE(spec, kUnimplemented, "convolution: not one that cuDNN takes");
+  // One matrix product for each image. cuDNN comes with cuBLAS, which is faster at it than cuDNN's
+  // deterministic algorithms.
+  if (pass != ConvolutionPass::kBackwardFilter && conv.groups == 1 &&
+      CudaColumnConvolution<float>::IsOwnColumns(conv)) {
+    return std::make_unique<CudaColumnConvolution<float>>(conv, pass);
+  }
   return std::make_unique<CudnnConvolutionPass>(*spec);
 }
 

@@ -49,7 +49,7 @@ DEFINE_string(decoder, "attention_decoder",
               "how seq2seq_gru_bahdanau and seq2seq_lstm_luong run their decoder: "
               "attention_decoder, one op, or dynamic_rnn, a loop of layers");
 DEFINE_string(place, "cpu", "where to run: cpu or cuda");
-DEFINE_bool(graphs, false,
+DEFINE_bool(graphs, true,
             "on a device, launch stretches of instructions as graphs; not with ragged feeds");
 DEFINE_bool(inference, false,
             "time the forward pass as in evaluation, with the loss, instead of training steps");
@@ -215,8 +215,6 @@ void CheckFlags() {
       FLAGS_length == 0 ? "" : StrCat(" --length=", FLAGS_length),
       FLAGS_pairs.empty() ? "" : StrCat(" --pairs=", FLAGS_pairs),
       ": expected it alone; a saved model is timed in inference");
-  SKIFF_ENFORCE(!FLAGS_graphs || !Place::FromName(FLAGS_place).is_cpu(), kInvalidArgument,
-                "--graphs with --place=", FLAGS_place, ": expected a device");
 }
 
 std::vector<PairLengths> PairsFromFlags() {

@@ -132,6 +132,13 @@ class CudaGroupedProduct {
 template <typename T>
 class CudaColumnConvolution final : public CudaConvolutionPass<T> {
  public:
+  // Returns whether the filter has one tap and takes the images as they are.
+  static bool IsOwnColumns(const VolumeConvolution& conv) {
+    const VolumeWindow& window = conv.window;
+    return window.taps() == 1 && window.stride == VolumeExtents{1, 1, 1} &&
+           window.pad_begin == VolumeExtents{} && conv.input.size == conv.output.size;
+  }
+
   CudaColumnConvolution(const VolumeConvolution& conv, ConvolutionPass pass)
       : conv_(conv),
         pass_(pass),
@@ -182,12 +189,6 @@ class CudaColumnConvolution final : public CudaConvolutionPass<T> {
     int64_t p;
     int64_t points;
   };
-
-  static bool IsOwnColumns(const VolumeConvolution& conv) {
-    const VolumeWindow& window = conv.window;
-    return window.taps() == 1 && window.stride == VolumeExtents{1, 1, 1} &&
-           window.pad_begin == VolumeExtents{} && conv.input.size == conv.output.size;
-  }
 
   bool is_last() const { return conv_.order == ChannelOrder::kLast; }
   // The partial sums take as much memory as the columns at most.

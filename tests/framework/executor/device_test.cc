@@ -357,9 +357,9 @@ TEST_F(OnDevice, GraphsHaveTheBitsOfPlainRuns) {
   for (const std::vector<float>& xs :
        {std::vector<float>{1, 2, 3, 4, 5}, {-1, 1, 2, 3}, {1, 2, 3, -1, 4, 5}}) {
     int64_t graphs = 0;
-    const auto plain = Trained({}, xs, &graphs);
+    const auto plain = Trained({.graphs = false}, xs, &graphs);
     EXPECT_EQ(graphs, 0);
-    EXPECT_EQ(Trained({.graphs = true}, xs, &graphs), plain);
+    EXPECT_EQ(Trained({}, xs, &graphs), plain);
     EXPECT_EQ(graphs, 1);
     // Each step draws other numbers.
     EXPECT_NE(plain[0][2], plain[0][3]);
@@ -378,7 +378,7 @@ TEST_F(OnDevice, RaggedFeedsMakeNoGraphs) {
     {Out: ["a"]} = tiny_scale(X: ["a"]) {factor = 2.0}
     {Out: ["s"]} = tiny_sum(X: ["a"])
   } })"),
-                                              {.exact_rows = true, .graphs = true});
+                                              {.exact_rows = true});
   Tensor x = Tensor::FromValues<float>({3, 1}, {1, 2, 3});
   x.set_lod({{0, 1, 3}});
   BoundProgram bound = program.Bind({{"x", x}}, {"s"});
@@ -413,7 +413,7 @@ TEST_F(OnDevice, AKernelThatWaitsMakesNoGraph) {
                                                   copy.raw_data(), Place::Cpu(), 12);
                                    });
                                  }});
-  CompiledProgram program = executor->Compile(*ParseProgramText(kWaiting), {.graphs = true});
+  CompiledProgram program = executor->Compile(*ParseProgramText(kWaiting));
   const FeedList feeds = {{"x", Row({1, 2, 3})}};
   EXPECT_THAT(program.Run(feeds, {"a"})[0].ToVector<float>(), ElementsAre(1, 2, 3));
   for (int i = 0; i < 2; ++i) {
@@ -421,7 +421,7 @@ TEST_F(OnDevice, AKernelThatWaitsMakesNoGraph) {
                 AllOf(HasSubstr("tiny_wait (block 0, op #2)"), HasSubstr("captured")));
     EXPECT_THAT(Held(*executor, "seen"), ElementsAre(1, 2, 3));
   }
-  CompiledProgram plain = executor->Compile(*ParseProgramText(kWaiting));
+  CompiledProgram plain = executor->Compile(*ParseProgramText(kWaiting), {.graphs = false});
   EXPECT_THAT(plain.Run(feeds, {"a"})[0].ToVector<float>(), ElementsAre(2, 4, 6));
 }
 
@@ -438,7 +438,7 @@ TEST_F(OnDevice, GraphsFollowTheArena) {
     {Out: ["s"]} = tiny_sum(X: ["b"])
   } })";
   const auto executor = MakeExecutor();
-  CompiledProgram program = executor->Compile(*ParseProgramText(kChain), {.graphs = true});
+  CompiledProgram program = executor->Compile(*ParseProgramText(kChain));
   const auto ones = [](int64_t count) {
     return Tensor::FromValues<float>({count}, std::vector<float>(static_cast<size_t>(count), 1.0f));
   };

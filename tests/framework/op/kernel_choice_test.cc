@@ -11,9 +11,11 @@ namespace skiff {
 namespace {
 
 constexpr int64_t kMebibyte = int64_t{1} << 20;
-// Of an op with an input and an output of this size, modest are 2 * 2 + 4 MiB.
+// Of an op with an input and an output of this size, modest are 2 * 2 + 4 MiB, on a device
+// 5 * 2 + 4.
 constexpr int64_t kTensorBytes = kMebibyte;
 constexpr int64_t kModest = 8 * kMebibyte;
+constexpr int64_t kModestOnDevice = 14 * kMebibyte;
 
 // An op X -> Out with the kernels that a test gives it.
 class KernelChoiceTest : public ::testing::Test {
@@ -31,9 +33,10 @@ class KernelChoiceTest : public ::testing::Test {
   }
 
   void Add(const std::string& name, int priority, int64_t scratch_bytes, bool pays = true,
-           bool is_reference = false) {
+           bool is_reference = false, PlaceKind place = PlaceKind::kCpu) {
     registry_.AddKernel("copy",
                         {.name = name,
+                         .place = place,
                          .prepare =
                              [scratch_bytes](PrepareContext& context) {
                                context.RequestWorkspace(scratch_bytes / 2);
@@ -47,9 +50,9 @@ class KernelChoiceTest : public ::testing::Test {
                          .is_reference = is_reference});
   }
 
-  std::string Choice() const {
+  std::string Choice(Place place = Place::Cpu()) const {
     const TensorMeta meta{.shape = {kTensorBytes / 4}, .dtype = DType::kFloat32};
-    const OpContext context(op_, registry_.Get("copy"), {meta}, {meta});
+    const OpContext context(op_, registry_.Get("copy"), {meta}, {meta}, place);
     return KernelByRule(registry_, context).name;
   }
 
@@ -69,6 +72,17 @@ TEST_F(KernelChoiceTest, MoreScratchMemoryGivesWay) {
   Add("heavy", 3, kModest + 2);
   Add("high", 4, kModest + 2);
   EXPECT_EQ(Choice(), "low");
+}
+
+TEST_F(KernelChoiceTest, MoreIsModestOnADevice) {
+  const auto add = [this](const std::string& name, int priority, int64_t scratch_bytes) {
+    Add(name, priority, scratch_bytes, /*pays=*/true, /*is_reference=*/false, PlaceKind::kCuda);
+  };
+  add("low", 1, 0);
+  add("high", 2, kModestOnDevice);
+  EXPECT_EQ(Choice(Place::Cuda()), "high");
+  add("heavy", 3, kModestOnDevice + 2);
+  EXPECT_EQ(Choice(Place::Cuda()), "high");
 }
 
 TEST_F(KernelChoiceTest, OneThatPaysComesBeforeOneThatDoesNot) {

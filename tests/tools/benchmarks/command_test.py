@@ -94,11 +94,6 @@ class Command(unittest.TestCase):
                 self.assertEqual(result.returncode, 1)
                 self.assertRegex(result.stderr, flag + r"\b.*: expected at least 1 sample, 1 step and 0 threads ")
 
-    def test_refuses_graphs_on_the_cpu(self):
-        result = run("model_bench", "--model=mlp", "--graphs")
-        self.assertEqual(result.returncode, 1)
-        self.assertIn("--graphs with --place=cpu: expected a device", result.stderr)
-
     def test_attention_takes_memory_by_length_not_by_its_square(self):
         def planned_bytes(length, passes):
             with tempfile.TemporaryDirectory() as folder:
