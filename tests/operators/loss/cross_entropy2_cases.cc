@@ -5,7 +5,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Reference(const Arrays& inputs, int64_t ignored) {
+Arrays CrossEntropy2Reference(const Arrays& inputs, int64_t ignored) {
   const Array& x = inputs.at("X")[0];
   const Array& label = inputs.at("Label")[0];
   const auto classes = static_cast<size_t>(x.shape.dim(-1));
@@ -25,28 +25,30 @@ Arrays Reference(const Arrays& inputs, int64_t ignored) {
   return {{"Y", {Values(shape, losses)}}, {"MatchX", {Values(match_shape, matches)}}};
 }
 
-OpCase Case(const std::string& name, const Shape& shape, const Array& label,
-            int32_t ignored = -100) {
-  return {.name = name,
-          .type = "cross_entropy2",
-          .inputs = {{"X", {Uniform(shape, 20, 0.1, 1.0)}}, {"Label", {label}}},
-          .attrs = {{"ignore_index", ignored}},
-          .reference = [=](const Arrays& inputs) { return Reference(inputs, ignored); },
-          .outputs = {{"Y", 1}, {"MatchX", 1}, {"XShape", 1}},
-          .gradients = {"X"}};
+OpCase CrossEntropy2Case(const std::string& name, const Shape& shape, const Array& label,
+                         int32_t ignored = -100) {
+  return {
+      .name = name,
+      .type = "cross_entropy2",
+      .inputs = {{"X", {Uniform(shape, 20, 0.1, 1.0)}}, {"Label", {label}}},
+      .attrs = {{"ignore_index", ignored}},
+      .reference = [=](const Arrays& inputs) { return CrossEntropy2Reference(inputs, ignored); },
+      .outputs = {{"Y", 1}, {"MatchX", 1}, {"XShape", 1}},
+      .gradients = {"X"}};
 }
 
 }  // namespace
 
 void AddCrossEntropy2Cases(CaseList& cases) {
-  cases.push_back(Case("columns", {6, 5}, Integers({6, 1}, 21, 0, 5)));
-  cases.push_back(Case("int32", {6, 5}, Integers({6, 1}, 21, 0, 5, DType::kInt32)));
-  cases.push_back(Case("rank_3", {2, 3, 17}, Integers({2, 3, 1}, 22, 0, 17)));
-  cases.push_back(Case("vector_label", {6, 5}, Integers({6}, 23, 0, 5)));
-  cases.push_back(Case("ignored_class", {9, 3}, Integers({9, 1}, 24, 0, 3), 1));
-  cases.push_back(Case("ignored_label", {4, 3}, Values({4, 1}, {0, -1, 2, -1}, DType::kInt64), -1));
-  cases.push_back(Case("several_threads", {5000, 3}, Integers({5000, 1}, 25, 0, 3)));
-  cases.push_back(Case("no_rows", {0, 5}, Integers({0, 1}, 27, 0, 5)));
+  cases.push_back(CrossEntropy2Case("columns", {6, 5}, Integers({6, 1}, 21, 0, 5)));
+  cases.push_back(CrossEntropy2Case("int32", {6, 5}, Integers({6, 1}, 21, 0, 5, DType::kInt32)));
+  cases.push_back(CrossEntropy2Case("rank_3", {2, 3, 17}, Integers({2, 3, 1}, 22, 0, 17)));
+  cases.push_back(CrossEntropy2Case("vector_label", {6, 5}, Integers({6}, 23, 0, 5)));
+  cases.push_back(CrossEntropy2Case("ignored_class", {9, 3}, Integers({9, 1}, 24, 0, 3), 1));
+  cases.push_back(CrossEntropy2Case("ignored_label", {4, 3},
+                                    Values({4, 1}, {0, -1, 2, -1}, DType::kInt64), -1));
+  cases.push_back(CrossEntropy2Case("several_threads", {5000, 3}, Integers({5000, 1}, 25, 0, 3)));
+  cases.push_back(CrossEntropy2Case("no_rows", {0, 5}, Integers({0, 1}, 27, 0, 5)));
 }
 
 }  // namespace skiff::harness

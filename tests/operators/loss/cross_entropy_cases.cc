@@ -5,7 +5,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Reference(const Arrays& inputs, bool soft, int64_t ignored) {
+Arrays CrossEntropyReference(const Arrays& inputs, bool soft, int64_t ignored) {
   const Array& x = inputs.at("X")[0];
   const Array& label = inputs.at("Label")[0];
   const auto classes = static_cast<size_t>(x.shape.dim(-1));
@@ -26,32 +26,36 @@ Arrays Reference(const Arrays& inputs, bool soft, int64_t ignored) {
   return {{"Y", {Values(shape, losses)}}};
 }
 
-OpCase Case(const std::string& name, const Shape& shape, const Array& label, bool soft = false,
-            int32_t ignored = -100) {
-  OpCase result{.name = name,
-                .type = "cross_entropy",
-                .inputs = {{"X", {Uniform(shape, 20, 0.1, 1.0)}}, {"Label", {label}}},
-                .attrs = {{"soft_label", soft}, {"ignore_index", ignored}},
-                .reference = [=](const Arrays& inputs) { return Reference(inputs, soft, ignored); },
-                .outputs = {{"Y", 1}},
-                .gradients = {"X"}};
+OpCase CrossEntropyCase(const std::string& name, const Shape& shape, const Array& label,
+                        bool soft = false, int32_t ignored = -100) {
+  OpCase result{
+      .name = name,
+      .type = "cross_entropy",
+      .inputs = {{"X", {Uniform(shape, 20, 0.1, 1.0)}}, {"Label", {label}}},
+      .attrs = {{"soft_label", soft}, {"ignore_index", ignored}},
+      .reference =
+          [=](const Arrays& inputs) { return CrossEntropyReference(inputs, soft, ignored); },
+      .outputs = {{"Y", 1}},
+      .gradients = {"X"}};
   return result;
 }
 
 }  // namespace
 
 void AddCrossEntropyCases(CaseList& cases) {
-  cases.push_back(Case("hard", {6, 5}, Integers({6, 1}, 21, 0, 5)));
-  cases.push_back(Case("hard_int32", {6, 5}, Integers({6, 1}, 21, 0, 5, DType::kInt32)));
-  cases.push_back(Case("hard_rank_3", {2, 3, 17}, Integers({2, 3, 1}, 22, 0, 17)));
-  cases.push_back(Case("hard_vector_label", {6, 5}, Integers({6}, 23, 0, 5)));
-  cases.push_back(Case("ignored_class", {9, 3}, Integers({9, 1}, 24, 0, 3), false, 1));
+  cases.push_back(CrossEntropyCase("hard", {6, 5}, Integers({6, 1}, 21, 0, 5)));
   cases.push_back(
-      Case("ignored_label", {4, 3}, Values({4, 1}, {0, -1, 2, -1}, DType::kInt64), false, -1));
-  cases.push_back(Case("soft", {6, 5}, Uniform({6, 5}, 25, 0.0, 1.0), true));
-  cases.push_back(Case("soft_rank_3", {2, 3, 4}, Uniform({2, 3, 4}, 26, 0.0, 1.0), true));
-  cases.push_back(Case("no_rows", {0, 5}, Integers({0, 1}, 27, 0, 5)));
-  cases.push_back(Case("soft_no_classes", {3, 0}, Uniform({3, 0}, 28), true));
+      CrossEntropyCase("hard_int32", {6, 5}, Integers({6, 1}, 21, 0, 5, DType::kInt32)));
+  cases.push_back(CrossEntropyCase("hard_rank_3", {2, 3, 17}, Integers({2, 3, 1}, 22, 0, 17)));
+  cases.push_back(CrossEntropyCase("hard_vector_label", {6, 5}, Integers({6}, 23, 0, 5)));
+  cases.push_back(CrossEntropyCase("ignored_class", {9, 3}, Integers({9, 1}, 24, 0, 3), false, 1));
+  cases.push_back(CrossEntropyCase("ignored_label", {4, 3},
+                                   Values({4, 1}, {0, -1, 2, -1}, DType::kInt64), false, -1));
+  cases.push_back(CrossEntropyCase("soft", {6, 5}, Uniform({6, 5}, 25, 0.0, 1.0), true));
+  cases.push_back(
+      CrossEntropyCase("soft_rank_3", {2, 3, 4}, Uniform({2, 3, 4}, 26, 0.0, 1.0), true));
+  cases.push_back(CrossEntropyCase("no_rows", {0, 5}, Integers({0, 1}, 27, 0, 5)));
+  cases.push_back(CrossEntropyCase("soft_no_classes", {3, 0}, Uniform({3, 0}, 28), true));
 }
 
 }  // namespace skiff::harness

@@ -7,7 +7,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Reference(const Arrays& inputs, const std::string& reduction) {
+Arrays KldivLossReference(const Arrays& inputs, const std::string& reduction) {
   const Array& x = inputs.at("X")[0];
   const Array& target = inputs.at("Target")[0];
   Array loss = x;
@@ -30,13 +30,14 @@ Array Targets(const Shape& shape) {
   return target;
 }
 
-OpCase Case(const std::string& name, const Shape& shape, const std::string& reduction) {
+OpCase KldivLossCase(const std::string& name, const Shape& shape, const std::string& reduction) {
   OpCase result{
       .name = name,
       .type = "kldiv_loss",
       .inputs = {{"X", {Uniform(shape, 1, -4, 0)}}, {"Target", {Targets(shape)}}},
       .attrs = {{"reduction", reduction}},
-      .reference = [reduction](const Arrays& inputs) { return Reference(inputs, reduction); },
+      .reference =
+          [reduction](const Arrays& inputs) { return KldivLossReference(inputs, reduction); },
       .outputs = {{"Loss", 1}},
       .gradients = {"X"},
       .accepted_wrong_inputs = {{"Loss@GRAD", "other rank", "a sum of one element has any rank"}}};
@@ -47,20 +48,20 @@ OpCase Case(const std::string& name, const Shape& shape, const std::string& redu
 
 void AddKldivLossCases(CaseList& cases) {
   for (const std::string reduction : {"none", "mean", "sum", "batchmean"}) {
-    cases.push_back(Case(reduction, {6, 5}, reduction));
-    cases.push_back(Case(reduction + "_rank_1", {7}, reduction));
-    cases.push_back(Case(reduction + "_rank_4", {2, 3, 5, 4}, reduction));
-    OpCase threads = Case(reduction + "_on_several_threads", {301, 257}, reduction);
+    cases.push_back(KldivLossCase(reduction, {6, 5}, reduction));
+    cases.push_back(KldivLossCase(reduction + "_rank_1", {7}, reduction));
+    cases.push_back(KldivLossCase(reduction + "_rank_4", {2, 3, 5, 4}, reduction));
+    OpCase threads = KldivLossCase(reduction + "_on_several_threads", {301, 257}, reduction);
     threads.gradients.clear();
     cases.push_back(std::move(threads));
   }
   for (const std::string reduction : {"none", "mean", "sum"}) {
-    cases.push_back(Case(reduction + "_rank_0", Shape(), reduction));
+    cases.push_back(KldivLossCase(reduction + "_rank_0", Shape(), reduction));
   }
   for (const std::string reduction : {"none", "sum"}) {
-    cases.push_back(Case(reduction + "_of_no_elements", {0, 5}, reduction));
+    cases.push_back(KldivLossCase(reduction + "_of_no_elements", {0, 5}, reduction));
   }
-  OpCase mean = Case("no_reduction_given", {6, 5}, "mean");
+  OpCase mean = KldivLossCase("no_reduction_given", {6, 5}, "mean");
   mean.attrs.clear();
   cases.push_back(std::move(mean));
 }

@@ -6,7 +6,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Reference(const Arrays& inputs, double margin) {
+Arrays MarginRankLossReference(const Arrays& inputs, double margin) {
   const Array& label = inputs.at("Label")[0];
   Array out = label;
   Array activated = label;
@@ -18,18 +18,20 @@ Arrays Reference(const Arrays& inputs, double margin) {
   return {{"Out", {out}}, {"Activated", {activated}}};
 }
 
-OpCase Case(const std::string& name, int64_t rows, float margin) {
+OpCase MarginRankLossCase(const std::string& name, int64_t rows, float margin) {
   Array label = Integers({rows, 1}, 3, 0, 2, DType::kFloat32);
   for (double& value : label.values) value = 2 * value - 1;
   label.fixed_dtype = false;
-  OpCase result{.name = name,
-                .type = "margin_rank_loss",
-                .inputs = {{"X1", {Uniform({rows, 1}, 1, -1, 1)}},
-                           {"X2", {Uniform({rows, 1}, 2, -1, 1)}},
-                           {"Label", {std::move(label)}}},
-                .reference = [margin](const Arrays& inputs) { return Reference(inputs, margin); },
-                .outputs = {{"Out", 1}, {"Activated", 1}},
-                .gradients = {"X1", "X2"}};
+  OpCase result{
+      .name = name,
+      .type = "margin_rank_loss",
+      .inputs = {{"X1", {Uniform({rows, 1}, 1, -1, 1)}},
+                 {"X2", {Uniform({rows, 1}, 2, -1, 1)}},
+                 {"Label", {std::move(label)}}},
+      .reference =
+          [margin](const Arrays& inputs) { return MarginRankLossReference(inputs, margin); },
+      .outputs = {{"Out", 1}, {"Activated", 1}},
+      .gradients = {"X1", "X2"}};
   if (margin != 0) result.attrs = {{"margin", margin}};
   return result;
 }
@@ -37,10 +39,10 @@ OpCase Case(const std::string& name, int64_t rows, float margin) {
 }  // namespace
 
 void AddMarginRankLossCases(CaseList& cases) {
-  cases.push_back(Case("without_margin", 9, 0));
-  cases.push_back(Case("margin", 37, 0.25f));
-  cases.push_back(Case("no_rows", 0, 0.25f));
-  OpCase threads = Case("several_threads", 70003, 0.25f);
+  cases.push_back(MarginRankLossCase("without_margin", 9, 0));
+  cases.push_back(MarginRankLossCase("margin", 37, 0.25f));
+  cases.push_back(MarginRankLossCase("no_rows", 0, 0.25f));
+  OpCase threads = MarginRankLossCase("several_threads", 70003, 0.25f);
   threads.gradients.clear();
   cases.push_back(std::move(threads));
 }

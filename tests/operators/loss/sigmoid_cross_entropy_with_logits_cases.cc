@@ -7,7 +7,8 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Reference(const Arrays& inputs, bool normalize, double ignored) {
+Arrays SigmoidCrossEntropyWithLogitsReference(const Arrays& inputs, bool normalize,
+                                              double ignored) {
   const Array& x = inputs.at("X")[0];
   const Array& label = inputs.at("Label")[0];
   Array out = x;
@@ -25,17 +26,20 @@ Arrays Reference(const Arrays& inputs, bool normalize, double ignored) {
   return {{"Out", {out}}};
 }
 
-OpCase Case(const std::string& name, Array label, bool normalize = false, int32_t ignored = -100) {
+OpCase SigmoidCrossEntropyWithLogitsCase(const std::string& name, Array label,
+                                         bool normalize = false, int32_t ignored = -100) {
   const Shape shape = label.shape;
-  OpCase result{
-      .name = name,
-      .type = "sigmoid_cross_entropy_with_logits",
-      .inputs = {{"X", {UniformAwayFrom(shape, 1, {0}, 0.01, -4, 4)}},
-                 {"Label", {std::move(label)}}},
-      .attrs = {{"normalize", normalize}, {"ignore_index", ignored}},
-      .reference = [=](const Arrays& inputs) { return Reference(inputs, normalize, ignored); },
-      .outputs = {{"Out", 1}},
-      .gradients = {"X"}};
+  OpCase result{.name = name,
+                .type = "sigmoid_cross_entropy_with_logits",
+                .inputs = {{"X", {UniformAwayFrom(shape, 1, {0}, 0.01, -4, 4)}},
+                           {"Label", {std::move(label)}}},
+                .attrs = {{"normalize", normalize}, {"ignore_index", ignored}},
+                .reference =
+                    [=](const Arrays& inputs) {
+                      return SigmoidCrossEntropyWithLogitsReference(inputs, normalize, ignored);
+                    },
+                .outputs = {{"Out", 1}},
+                .gradients = {"X"}};
   return result;
 }
 
@@ -51,26 +55,32 @@ Array HardLabels(const Shape& shape, double ignored) {
 }  // namespace
 
 void AddSigmoidCrossEntropyWithLogitsCases(CaseList& cases) {
-  cases.push_back(Case("soft", Uniform({6, 5}, 3, 0.01, 0.99)));
-  cases.push_back(Case("vector", Uniform({17}, 4, 0.01, 0.99)));
-  cases.push_back(Case("rank_0", Uniform(Shape(), 5, 0.01, 0.99)));
-  cases.push_back(Case("no_elements", Uniform({0, 5}, 6, 0.01, 0.99)));
-  cases.push_back(Case("no_elements_normalized", Uniform({0, 5}, 6, 0.01, 0.99), true));
-  cases.push_back(Case("ignored", HardLabels({6, 5}, -100)));
-  cases.push_back(Case("ignored_minus_one", HardLabels({3, 4, 5}, -1), false, -1));
-  cases.push_back(Case("normalized", HardLabels({6, 5}, -100), true));
-  cases.push_back(Case("normalized_minus_one", HardLabels({3, 4, 5}, -1), true, -1));
-  cases.push_back(Case("all_ignored", Values({2, 2}, {-1, -1, -1, -1}), true, -1));
+  cases.push_back(SigmoidCrossEntropyWithLogitsCase("soft", Uniform({6, 5}, 3, 0.01, 0.99)));
+  cases.push_back(SigmoidCrossEntropyWithLogitsCase("vector", Uniform({17}, 4, 0.01, 0.99)));
+  cases.push_back(SigmoidCrossEntropyWithLogitsCase("rank_0", Uniform(Shape(), 5, 0.01, 0.99)));
+  cases.push_back(SigmoidCrossEntropyWithLogitsCase("no_elements", Uniform({0, 5}, 6, 0.01, 0.99)));
+  cases.push_back(SigmoidCrossEntropyWithLogitsCase("no_elements_normalized",
+                                                    Uniform({0, 5}, 6, 0.01, 0.99), true));
+  cases.push_back(SigmoidCrossEntropyWithLogitsCase("ignored", HardLabels({6, 5}, -100)));
+  cases.push_back(
+      SigmoidCrossEntropyWithLogitsCase("ignored_minus_one", HardLabels({3, 4, 5}, -1), false, -1));
+  cases.push_back(SigmoidCrossEntropyWithLogitsCase("normalized", HardLabels({6, 5}, -100), true));
+  cases.push_back(SigmoidCrossEntropyWithLogitsCase("normalized_minus_one",
+                                                    HardLabels({3, 4, 5}, -1), true, -1));
+  cases.push_back(
+      SigmoidCrossEntropyWithLogitsCase("all_ignored", Values({2, 2}, {-1, -1, -1, -1}), true, -1));
   for (const bool normalize : {false, true}) {
-    OpCase weighted =
-        Case(normalize ? "weights_normalized" : "weights", HardLabels({6, 5}, -100), normalize);
+    OpCase weighted = SigmoidCrossEntropyWithLogitsCase(
+        normalize ? "weights_normalized" : "weights", HardLabels({6, 5}, -100), normalize);
     weighted.inputs["pos_weight"] = {Uniform({6, 5}, 7, 0, 3)};
     cases.push_back(std::move(weighted));
   }
-  OpCase threads = Case("several_threads", HardLabels({301, 257}, -100), true);
+  OpCase threads =
+      SigmoidCrossEntropyWithLogitsCase("several_threads", HardLabels({301, 257}, -100), true);
   threads.gradients.clear();
   cases.push_back(std::move(threads));
-  OpCase large = Case("1M_elements", Uniform({1024, 1024}, 8, 0.01, 0.99));
+  OpCase large =
+      SigmoidCrossEntropyWithLogitsCase("1M_elements", Uniform({1024, 1024}, 8, 0.01, 0.99));
   large.benchmark_only = true;
   cases.push_back(std::move(large));
 }

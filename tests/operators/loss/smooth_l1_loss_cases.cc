@@ -7,7 +7,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Reference(const Arrays& inputs, double sigma) {
+Arrays SmoothL1LossReference(const Arrays& inputs, double sigma) {
   const Array& x = inputs.at("X")[0];
   const bool weighted = inputs.count("InsideWeight") > 0;
   Array diff = x;
@@ -25,13 +25,14 @@ Arrays Reference(const Arrays& inputs, double sigma) {
   return {{"Diff", {diff}}, {"Out", {Values({x.shape[0], 1}, losses)}}};
 }
 
-OpCase Case(const std::string& name, const Shape& shape, float sigma, bool weighted) {
-  OpCase result{.name = name,
-                .type = "smooth_l1_loss",
-                .inputs = {{"X", {Uniform(shape, 1, -2, 2)}}, {"Y", {Uniform(shape, 2, -2, 2)}}},
-                .reference = [sigma](const Arrays& inputs) { return Reference(inputs, sigma); },
-                .outputs = {{"Out", 1}, {"Diff", 1}},
-                .gradients = {"X", "Y"}};
+OpCase SmoothL1LossCase(const std::string& name, const Shape& shape, float sigma, bool weighted) {
+  OpCase result{
+      .name = name,
+      .type = "smooth_l1_loss",
+      .inputs = {{"X", {Uniform(shape, 1, -2, 2)}}, {"Y", {Uniform(shape, 2, -2, 2)}}},
+      .reference = [sigma](const Arrays& inputs) { return SmoothL1LossReference(inputs, sigma); },
+      .outputs = {{"Out", 1}, {"Diff", 1}},
+      .gradients = {"X", "Y"}};
   result.accepted_wrong_inputs = {{"Diff", "other dims", "nothing but Diff tells the dims of X"},
                                   {"Diff", "other rank", "nothing but Diff tells the dims of X"}};
   if (weighted) {
@@ -45,18 +46,18 @@ OpCase Case(const std::string& name, const Shape& shape, float sigma, bool weigh
 }  // namespace
 
 void AddSmoothL1LossCases(CaseList& cases) {
-  cases.push_back(Case("matrix", {6, 5}, 1, false));
-  cases.push_back(Case("column", {7, 1}, 1, false));
-  cases.push_back(Case("one_row", {1, 33}, 1, false));
-  cases.push_back(Case("rank_4", {2, 3, 4, 5}, 2, false));
-  cases.push_back(Case("flat_sigma", {6, 5}, 0.5f, false));
-  cases.push_back(Case("weights", {6, 5}, 1, true));
-  cases.push_back(Case("weights_and_sigma", {3, 4, 5}, 3, true));
-  cases.push_back(Case("no_rows", {0, 5}, 1, true));
-  OpCase threads = Case("several_threads", {301, 257}, 1, true);
+  cases.push_back(SmoothL1LossCase("matrix", {6, 5}, 1, false));
+  cases.push_back(SmoothL1LossCase("column", {7, 1}, 1, false));
+  cases.push_back(SmoothL1LossCase("one_row", {1, 33}, 1, false));
+  cases.push_back(SmoothL1LossCase("rank_4", {2, 3, 4, 5}, 2, false));
+  cases.push_back(SmoothL1LossCase("flat_sigma", {6, 5}, 0.5f, false));
+  cases.push_back(SmoothL1LossCase("weights", {6, 5}, 1, true));
+  cases.push_back(SmoothL1LossCase("weights_and_sigma", {3, 4, 5}, 3, true));
+  cases.push_back(SmoothL1LossCase("no_rows", {0, 5}, 1, true));
+  OpCase threads = SmoothL1LossCase("several_threads", {301, 257}, 1, true);
   threads.gradients.clear();
   cases.push_back(std::move(threads));
-  OpCase large = Case("4M_elements", {1024, 4096}, 1, false);
+  OpCase large = SmoothL1LossCase("4M_elements", {1024, 4096}, 1, false);
   large.benchmark_only = true;
   cases.push_back(std::move(large));
 }

@@ -16,7 +16,7 @@ struct Settings {
   bool skip_ignored = false;  // Softmax of ignored items is 0
 };
 
-Arrays Reference(const Arrays& inputs, const Settings& settings) {
+Arrays SoftmaxWithCrossEntropyReference(const Arrays& inputs, const Settings& settings) {
   const Array& logits = inputs.at("Logits")[0];
   const Array& label = inputs.at("Label")[0];
   const int rank = logits.shape.rank();
@@ -59,43 +59,53 @@ Arrays Reference(const Arrays& inputs, const Settings& settings) {
   return {{"Softmax", {softmax}}, {"Loss", {loss}}};
 }
 
-OpCase Case(const std::string& name, const Shape& shape, const Array& label,
-            const Settings& settings = {}) {
+OpCase SoftmaxWithCrossEntropyCase(const std::string& name, const Shape& shape, const Array& label,
+                                   const Settings& settings = {}) {
   const double low = settings.use_softmax ? -3.0 : 0.1;
   const double high = settings.use_softmax ? 3.0 : 1.0;
-  OpCase result{.name = name,
-                .type = "softmax_with_cross_entropy",
-                .inputs = {{"Logits", {Uniform(shape, 30, low, high)}}, {"Label", {label}}},
-                .attrs = {{"soft_label", settings.soft},
-                          {"ignore_index", settings.ignored},
-                          {"axis", settings.axis},
-                          {"use_softmax", settings.use_softmax},
-                          {"numeric_stable_mode", settings.stable},
-                          {"skip_ignored", settings.skip_ignored}},
-                .reference = [=](const Arrays& inputs) { return Reference(inputs, settings); },
-                .outputs = {{"Softmax", 1}, {"Loss", 1}},
-                .loss_outputs = {"Loss"},
-                .accepted_wrong_inputs = {
-                    {"Softmax", "other dims", "nothing but Softmax tells the number of classes"}}};
+  OpCase result{
+      .name = name,
+      .type = "softmax_with_cross_entropy",
+      .inputs = {{"Logits", {Uniform(shape, 30, low, high)}}, {"Label", {label}}},
+      .attrs = {{"soft_label", settings.soft},
+                {"ignore_index", settings.ignored},
+                {"axis", settings.axis},
+                {"use_softmax", settings.use_softmax},
+                {"numeric_stable_mode", settings.stable},
+                {"skip_ignored", settings.skip_ignored}},
+      .reference =
+          [=](const Arrays& inputs) { return SoftmaxWithCrossEntropyReference(inputs, settings); },
+      .outputs = {{"Softmax", 1}, {"Loss", 1}},
+      .loss_outputs = {"Loss"},
+      .accepted_wrong_inputs = {
+          {"Softmax", "other dims", "nothing but Softmax tells the number of classes"}}};
   if (shape.element_count() < 1000) result.gradients = {"Logits"};
   return result;
 }
 
 void AddHardCases(CaseList& cases) {
-  cases.push_back(Case("hard", {6, 10}, Integers({6, 1}, 31, 0, 10)));
-  cases.push_back(Case("hard_17_classes", {5, 17}, Integers({5, 1}, 32, 0, 17)));
-  cases.push_back(Case("hard_1028_classes", {3, 1028}, Integers({3, 1}, 32, 0, 1028)));
-  cases.push_back(Case("hard_int32", {6, 10}, Integers({6, 1}, 31, 0, 10, DType::kInt32)));
-  cases.push_back(Case("hard_rank_3", {2, 3, 5}, Integers({2, 3, 1}, 33, 0, 5)));
-  cases.push_back(Case("hard_vector_label", {6, 4}, Integers({6}, 34, 0, 4)));
+  cases.push_back(SoftmaxWithCrossEntropyCase("hard", {6, 10}, Integers({6, 1}, 31, 0, 10)));
   cases.push_back(
-      Case("hard_unstable_mode", {6, 4}, Integers({6, 1}, 34, 0, 4), {.stable = false}));
+      SoftmaxWithCrossEntropyCase("hard_17_classes", {5, 17}, Integers({5, 1}, 32, 0, 17)));
   cases.push_back(
-      Case("hard_channels", {2, 3, 4, 5}, Integers({2, 1, 4, 5}, 35, 0, 3), {.axis = 1}));
-  cases.push_back(Case("hard_first_axis", {4, 19}, Integers({1, 19}, 36, 0, 4), {.axis = 0}));
-  cases.push_back(Case("hard_ignored_class", {12, 3}, Integers({12, 1}, 37, 0, 3), {.ignored = 1}));
-  cases.push_back(Case("hard_ignored_label", {4, 3}, Values({4, 1}, {0, -1, 2, -1}, DType::kInt64),
-                       {.ignored = -1}));
+      SoftmaxWithCrossEntropyCase("hard_1028_classes", {3, 1028}, Integers({3, 1}, 32, 0, 1028)));
+  cases.push_back(SoftmaxWithCrossEntropyCase("hard_int32", {6, 10},
+                                              Integers({6, 1}, 31, 0, 10, DType::kInt32)));
+  cases.push_back(
+      SoftmaxWithCrossEntropyCase("hard_rank_3", {2, 3, 5}, Integers({2, 3, 1}, 33, 0, 5)));
+  cases.push_back(
+      SoftmaxWithCrossEntropyCase("hard_vector_label", {6, 4}, Integers({6}, 34, 0, 4)));
+  cases.push_back(SoftmaxWithCrossEntropyCase("hard_unstable_mode", {6, 4},
+                                              Integers({6, 1}, 34, 0, 4), {.stable = false}));
+  cases.push_back(SoftmaxWithCrossEntropyCase("hard_channels", {2, 3, 4, 5},
+                                              Integers({2, 1, 4, 5}, 35, 0, 3), {.axis = 1}));
+  cases.push_back(SoftmaxWithCrossEntropyCase("hard_first_axis", {4, 19},
+                                              Integers({1, 19}, 36, 0, 4), {.axis = 0}));
+  cases.push_back(SoftmaxWithCrossEntropyCase("hard_ignored_class", {12, 3},
+                                              Integers({12, 1}, 37, 0, 3), {.ignored = 1}));
+  cases.push_back(SoftmaxWithCrossEntropyCase("hard_ignored_label", {4, 3},
+                                              Values({4, 1}, {0, -1, 2, -1}, DType::kInt64),
+                                              {.ignored = -1}));
   // Runs of rows that count and of rows that don't, within a tile and beyond it.
   for (const bool skip : {false, true}) {
     Array labels = Integers({150, 1}, 44, 0, 6);
@@ -103,32 +113,39 @@ void AddHardCases(CaseList& cases) {
       if (i % 7 < 3 || i >= 140) labels.values[i] = -100;
     }
     const std::string name = skip ? "hard_skips_ignored" : "hard_many_ignored";
-    cases.push_back(Case(name, {150, 6}, labels, {.skip_ignored = skip}));
+    cases.push_back(SoftmaxWithCrossEntropyCase(name, {150, 6}, labels, {.skip_ignored = skip}));
   }
+  cases.push_back(SoftmaxWithCrossEntropyCase("hard_probabilities", {6, 5},
+                                              Integers({6, 1}, 38, 0, 5), {.use_softmax = false}));
+  cases.push_back(SoftmaxWithCrossEntropyCase("hard_several_tiles", {150, 301},
+                                              Integers({150, 1}, 39, 0, 301)));
   cases.push_back(
-      Case("hard_probabilities", {6, 5}, Integers({6, 1}, 38, 0, 5), {.use_softmax = false}));
-  cases.push_back(Case("hard_several_tiles", {150, 301}, Integers({150, 1}, 39, 0, 301)));
-  cases.push_back(Case("hard_long_rows", {3, 20001}, Integers({3, 1}, 40, 0, 20001)));
-  cases.push_back(Case("no_rows", {0, 5}, Integers({0, 1}, 41, 0, 5)));
-  cases.push_back(Case("hard_no_classes_all_ignored", {3, 0},
-                       Values({3, 1}, {-1, -1, -1}, DType::kInt64), {.ignored = -1}));
+      SoftmaxWithCrossEntropyCase("hard_long_rows", {3, 20001}, Integers({3, 1}, 40, 0, 20001)));
+  cases.push_back(SoftmaxWithCrossEntropyCase("no_rows", {0, 5}, Integers({0, 1}, 41, 0, 5)));
+  cases.push_back(SoftmaxWithCrossEntropyCase("hard_no_classes_all_ignored", {3, 0},
+                                              Values({3, 1}, {-1, -1, -1}, DType::kInt64),
+                                              {.ignored = -1}));
 }
 
 void AddSoftCases(CaseList& cases) {
   const auto weights = [](const Shape& shape) { return Uniform(shape, 42, 0.0, 1.0); };
-  cases.push_back(Case("soft", {6, 10}, weights({6, 10}), {.soft = true}));
-  cases.push_back(Case("soft_17_classes", {5, 17}, weights({5, 17}), {.soft = true}));
+  cases.push_back(SoftmaxWithCrossEntropyCase("soft", {6, 10}, weights({6, 10}), {.soft = true}));
   cases.push_back(
-      Case("soft_channels", {2, 3, 4, 5}, weights({2, 3, 4, 5}), {.soft = true, .axis = -3}));
-  cases.push_back(Case("soft_sum_to_one", {2, 3},
-                       Values({2, 3}, {0.125, 0.625, 0.25, 0.0, 0.5, 0.5}), {.soft = true}));
+      SoftmaxWithCrossEntropyCase("soft_17_classes", {5, 17}, weights({5, 17}), {.soft = true}));
+  cases.push_back(SoftmaxWithCrossEntropyCase("soft_channels", {2, 3, 4, 5}, weights({2, 3, 4, 5}),
+                                              {.soft = true, .axis = -3}));
+  cases.push_back(SoftmaxWithCrossEntropyCase("soft_sum_to_one", {2, 3},
+                                              Values({2, 3}, {0.125, 0.625, 0.25, 0.0, 0.5, 0.5}),
+                                              {.soft = true}));
+  cases.push_back(SoftmaxWithCrossEntropyCase("soft_probabilities", {6, 5}, weights({6, 5}),
+                                              {.soft = true, .use_softmax = false}));
   cases.push_back(
-      Case("soft_probabilities", {6, 5}, weights({6, 5}), {.soft = true, .use_softmax = false}));
-  cases.push_back(Case("soft_no_classes", {3, 0}, weights({3, 0}), {.soft = true}));
-  cases.push_back(
-      Case("soft_no_classes_of_columns", {2, 0, 3}, weights({2, 0, 3}), {.soft = true, .axis = 1}));
-  cases.push_back(Case("soft_probabilities_no_classes", {3, 0}, weights({3, 0}),
-                       {.soft = true, .use_softmax = false}));
+      SoftmaxWithCrossEntropyCase("soft_no_classes", {3, 0}, weights({3, 0}), {.soft = true}));
+  cases.push_back(SoftmaxWithCrossEntropyCase("soft_no_classes_of_columns", {2, 0, 3},
+                                              weights({2, 0, 3}), {.soft = true, .axis = 1}));
+  cases.push_back(SoftmaxWithCrossEntropyCase("soft_probabilities_no_classes", {3, 0},
+                                              weights({3, 0}),
+                                              {.soft = true, .use_softmax = false}));
 }
 
 }  // namespace
@@ -136,8 +153,8 @@ void AddSoftCases(CaseList& cases) {
 void AddSoftmaxWithCrossEntropyCases(CaseList& cases) {
   AddHardCases(cases);
   AddSoftCases(cases);
-  OpCase language_model =
-      Case("vocabulary_256x30000", {256, 30000}, Integers({256, 1}, 43, 0, 30000));
+  OpCase language_model = SoftmaxWithCrossEntropyCase("vocabulary_256x30000", {256, 30000},
+                                                      Integers({256, 1}, 43, 0, 30000));
   language_model.benchmark_only = true;
   cases.push_back(language_model);
   // The masked words of every position, of which 15 % have one.
@@ -145,8 +162,8 @@ void AddSoftmaxWithCrossEntropyCases(CaseList& cases) {
   for (size_t i = 0; i < 2048; ++i) {
     if (i % 20 >= 3) masked.values[i] = -100;
   }
-  OpCase masked_words =
-      Case("masked_words_2048x8000", {2048, 8000}, masked, {.skip_ignored = true});
+  OpCase masked_words = SoftmaxWithCrossEntropyCase("masked_words_2048x8000", {2048, 8000}, masked,
+                                                    {.skip_ignored = true});
   masked_words.gradients = {"Logits"};
   masked_words.benchmark_only = true;
   cases.push_back(masked_words);

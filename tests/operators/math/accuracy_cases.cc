@@ -3,7 +3,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Reference(const Arrays& inputs) {
+Arrays AccuracyReference(const Arrays& inputs) {
   const Array& indices = inputs.at("Indices")[0];
   const Array& label = inputs.at("Label")[0];
   const auto rows = static_cast<size_t>(indices.shape[0]);
@@ -21,14 +21,14 @@ Arrays Reference(const Arrays& inputs) {
           {"Total", {Values({}, {total}, DType::kInt32)}}};
 }
 
-OpCase Case(const std::string& name, int64_t rows, int64_t k, const Shape& label,
-            DType label_dtype = DType::kInt64) {
+OpCase AccuracyCase(const std::string& name, int64_t rows, int64_t k, const Shape& label,
+                    DType label_dtype = DType::kInt64) {
   OpCase result{.name = name,
                 .type = "accuracy",
                 .inputs = {{"Out", {Uniform({rows, k}, 17)}},
                            {"Indices", {Integers({rows, k}, 18, 0, 5)}},
                            {"Label", {Integers(label, 19, 0, 5, label_dtype)}}},
-                .reference = Reference,
+                .reference = AccuracyReference,
                 .outputs = {{"Accuracy", 1}, {"Correct", 1}, {"Total", 1}}};
   return result;
 }
@@ -36,14 +36,14 @@ OpCase Case(const std::string& name, int64_t rows, int64_t k, const Shape& label
 }  // namespace
 
 void AddAccuracyCases(CaseList& cases) {
-  cases.push_back(Case("top_1", 12, 1, {12, 1}));
-  cases.push_back(Case("top_3", 13, 3, {13, 1}));
-  cases.push_back(Case("label_vector", 7, 2, {7}));
-  cases.push_back(Case("int32_label", 9, 2, {9, 1}, DType::kInt32));
-  cases.push_back(Case("no_rows", 0, 2, {0, 1}));
+  cases.push_back(AccuracyCase("top_1", 12, 1, {12, 1}));
+  cases.push_back(AccuracyCase("top_3", 13, 3, {13, 1}));
+  cases.push_back(AccuracyCase("label_vector", 7, 2, {7}));
+  cases.push_back(AccuracyCase("int32_label", 9, 2, {9, 1}, DType::kInt32));
+  cases.push_back(AccuracyCase("no_rows", 0, 2, {0, 1}));
   // The op doesn't know the number of classes: a label that isn't a class, such as one that the
   // loss ignores, counts as wrong.
-  OpCase outside = Case("labels_that_are_no_class", 12, 3, {12, 1});
+  OpCase outside = AccuracyCase("labels_that_are_no_class", 12, 3, {12, 1});
   outside.inputs["Label"] = {Integers({12, 1}, 20, -100, 100)};
   cases.push_back(outside);
 }

@@ -5,7 +5,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Reference(const Arrays& inputs, float alpha, float beta) {
+Arrays AddmmReference(const Arrays& inputs, float alpha, float beta) {
   const Array& input = inputs.at("Input")[0];
   const Array& x = inputs.at("X")[0];
   const Array& y = inputs.at("Y")[0];
@@ -30,14 +30,14 @@ Arrays Reference(const Arrays& inputs, float alpha, float beta) {
   return {{"Out", {Values({m, n}, out)}}};
 }
 
-OpCase Case(const std::string& name, const Shape& input, float alpha = 1, float beta = 1,
-            const Shape& x = {4, 5}, const Shape& y = {5, 3}) {
+OpCase AddmmCase(const std::string& name, const Shape& input, float alpha = 1, float beta = 1,
+                 const Shape& x = {4, 5}, const Shape& y = {5, 3}) {
   return {
       .name = name,
       .type = "addmm",
       .inputs = {{"Input", {Uniform(input, 2)}}, {"X", {Uniform(x, 3)}}, {"Y", {Uniform(y, 4)}}},
       .attrs = {{"Alpha", alpha}, {"Beta", beta}},
-      .reference = [=](const Arrays& inputs) { return Reference(inputs, alpha, beta); },
+      .reference = [=](const Arrays& inputs) { return AddmmReference(inputs, alpha, beta); },
       .outputs = {{"Out", 1}},
       .gradients = {"Input", "X", "Y"}};
 }
@@ -45,17 +45,17 @@ OpCase Case(const std::string& name, const Shape& input, float alpha = 1, float 
 }  // namespace
 
 void AddAddmmCases(CaseList& cases) {
-  cases.push_back(Case("whole", {4, 3}));
-  cases.push_back(Case("factors", {4, 3}, 0.5f, -2.0f));
-  cases.push_back(Case("one_row", {1, 3}, 0.5f, 3.0f));
-  cases.push_back(Case("one_column", {4, 1}, 0.5f, 3.0f));
-  cases.push_back(Case("one_element", {1, 1}, 2.0f, 0.5f));
-  cases.push_back(Case("vector", {3}, 2.0f, 0.5f));
-  cases.push_back(Case("vector_of_one", {1}));
-  cases.push_back(Case("product_of_one_row", {1, 3}, 1, 1, {1, 5}, {5, 3}));
-  cases.push_back(Case("nothing_to_sum", {4, 3}, 1, 2, {4, 0}, {0, 3}));
-  cases.push_back(Case("no_rows", {1, 3}, 1, 2, {0, 5}, {5, 3}));
-  OpCase unread = Case("beta_of_0_reads_nothing", {4, 3}, 1, 0);
+  cases.push_back(AddmmCase("whole", {4, 3}));
+  cases.push_back(AddmmCase("factors", {4, 3}, 0.5f, -2.0f));
+  cases.push_back(AddmmCase("one_row", {1, 3}, 0.5f, 3.0f));
+  cases.push_back(AddmmCase("one_column", {4, 1}, 0.5f, 3.0f));
+  cases.push_back(AddmmCase("one_element", {1, 1}, 2.0f, 0.5f));
+  cases.push_back(AddmmCase("vector", {3}, 2.0f, 0.5f));
+  cases.push_back(AddmmCase("vector_of_one", {1}));
+  cases.push_back(AddmmCase("product_of_one_row", {1, 3}, 1, 1, {1, 5}, {5, 3}));
+  cases.push_back(AddmmCase("nothing_to_sum", {4, 3}, 1, 2, {4, 0}, {0, 3}));
+  cases.push_back(AddmmCase("no_rows", {1, 3}, 1, 2, {0, 5}, {5, 3}));
+  OpCase unread = AddmmCase("beta_of_0_reads_nothing", {4, 3}, 1, 0);
   unread.inputs["Input"][0].values.assign(12, NAN);
   unread.gradients = {"X", "Y"};
   cases.push_back(unread);

@@ -7,7 +7,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Reference(const Arrays& inputs, int64_t axis, bool descending) {
+Arrays ArgsortReference(const Arrays& inputs, int64_t axis, bool descending) {
   const Array& x = inputs.at("X")[0];
   const AxisLines lines(x.shape, axis);
   Array out = x;
@@ -30,12 +30,13 @@ Arrays Reference(const Arrays& inputs, int64_t axis, bool descending) {
 }
 
 OpCase CaseOf(const std::string& name, const Array& x, int32_t axis, bool descending) {
-  return {.name = name,
-          .type = "argsort",
-          .inputs = {{"X", {x}}},
-          .attrs = {{"axis", axis}, {"descending", descending}},
-          .reference = [=](const Arrays& inputs) { return Reference(inputs, axis, descending); },
-          .outputs = {{"Out", 1}, {"Indices", 1}}};
+  return {
+      .name = name,
+      .type = "argsort",
+      .inputs = {{"X", {x}}},
+      .attrs = {{"axis", axis}, {"descending", descending}},
+      .reference = [=](const Arrays& inputs) { return ArgsortReference(inputs, axis, descending); },
+      .outputs = {{"Out", 1}, {"Indices", 1}}};
 }
 
 void AddBoth(CaseList& cases, const std::string& name, const Shape& shape, int32_t axis = -1) {

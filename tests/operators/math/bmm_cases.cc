@@ -3,7 +3,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Reference(const Arrays& inputs) {
+Arrays BmmReference(const Arrays& inputs) {
   const Array& x = inputs.at("X")[0];
   const Array& y = inputs.at("Y")[0];
   const int64_t m = x.shape[1];
@@ -25,11 +25,11 @@ Arrays Reference(const Arrays& inputs) {
   return {{"Out", {Values({x.shape[0], m, n}, out)}}};
 }
 
-OpCase Case(const std::string& name, const Shape& x, const Shape& y) {
+OpCase BmmCase(const std::string& name, const Shape& x, const Shape& y) {
   return {.name = name,
           .type = "bmm",
           .inputs = {{"X", {Uniform(x, 3)}}, {"Y", {Uniform(y, 4)}}},
-          .reference = Reference,
+          .reference = BmmReference,
           .outputs = {{"Out", 1}},
           .gradients = {"X", "Y"}};
 }
@@ -37,12 +37,12 @@ OpCase Case(const std::string& name, const Shape& x, const Shape& y) {
 }  // namespace
 
 void AddBmmCases(CaseList& cases) {
-  cases.push_back(Case("batch", {3, 4, 5}, {3, 5, 2}));
-  cases.push_back(Case("one_product", {1, 4, 5}, {1, 5, 2}));
-  cases.push_back(Case("several_blocks", {2, 35, 68}, {2, 68, 66}));
-  cases.push_back(Case("empty_batch", {0, 4, 5}, {0, 5, 2}));
-  cases.push_back(Case("nothing_to_sum", {2, 3, 0}, {2, 0, 2}));
-  cases.push_back(Case("attention_96x128x128x64", {96, 128, 128}, {96, 128, 64}));
+  cases.push_back(BmmCase("batch", {3, 4, 5}, {3, 5, 2}));
+  cases.push_back(BmmCase("one_product", {1, 4, 5}, {1, 5, 2}));
+  cases.push_back(BmmCase("several_blocks", {2, 35, 68}, {2, 68, 66}));
+  cases.push_back(BmmCase("empty_batch", {0, 4, 5}, {0, 5, 2}));
+  cases.push_back(BmmCase("nothing_to_sum", {2, 3, 0}, {2, 0, 2}));
+  cases.push_back(BmmCase("attention_96x128x128x64", {96, 128, 128}, {96, 128, 64}));
   cases.back().benchmark_only = true;
 }
 

@@ -6,7 +6,7 @@
 namespace skiff::harness {
 namespace {
 
-OpCase Case(const std::string& name, const Array& x, float max_norm) {
+OpCase ClipByNormCase(const std::string& name, const Array& x, float max_norm) {
   OpCase result{.name = name,
                 .type = "clip_by_norm",
                 .inputs = {{"X", {x}}},
@@ -29,13 +29,13 @@ OpCase Case(const std::string& name, const Array& x, float max_norm) {
 }  // namespace
 
 void AddClipByNormCases(CaseList& cases) {
-  cases.push_back(Case("clipped", Uniform({5, 7}, 12), 0.5f));
-  cases.push_back(Case("left_alone", Uniform({5, 7}, 12), 100.0f));
-  cases.push_back(Case("several_parts", Uniform({37, 1013}, 12), 1.0f));
-  cases.push_back(Case("no_elements", Uniform({0, 3}, 12), 1.0f));
+  cases.push_back(ClipByNormCase("clipped", Uniform({5, 7}, 12), 0.5f));
+  cases.push_back(ClipByNormCase("left_alone", Uniform({5, 7}, 12), 100.0f));
+  cases.push_back(ClipByNormCase("several_parts", Uniform({37, 1013}, 12), 1.0f));
+  cases.push_back(ClipByNormCase("no_elements", Uniform({0, 3}, 12), 1.0f));
   for (const auto& [name, x] : SelectedRowsOfAllKinds()) {
-    cases.push_back(Case(name, x, 0.5f));
-    cases.push_back(Case(name + "_left_alone", x, 1000.0f));
+    cases.push_back(ClipByNormCase(name, x, 0.5f));
+    cases.push_back(ClipByNormCase(name + "_left_alone", x, 1000.0f));
   }
 }
 

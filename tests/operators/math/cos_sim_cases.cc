@@ -5,7 +5,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Reference(const Arrays& inputs) {
+Arrays CosSimReference(const Arrays& inputs) {
   const Array& x = inputs.at("X")[0];
   const Array& y = inputs.at("Y")[0];
   const auto rows = static_cast<size_t>(x.shape[0]);
@@ -34,11 +34,11 @@ Arrays Reference(const Arrays& inputs) {
           {"YNorm", {Values({y.shape[0], 1}, y_norms)}}};
 }
 
-OpCase Case(const std::string& name, const Shape& x, const Shape& y) {
+OpCase CosSimCase(const std::string& name, const Shape& x, const Shape& y) {
   return {.name = name,
           .type = "cos_sim",
           .inputs = {{"X", {Uniform(x, 1)}}, {"Y", {Uniform(y, 2)}}},
-          .reference = Reference,
+          .reference = CosSimReference,
           .outputs = {{"Out", 1}, {"XNorm", 1}, {"YNorm", 1}},
           .gradients = {"X", "Y"},
           .loss_outputs = {"Out"}};
@@ -47,13 +47,13 @@ OpCase Case(const std::string& name, const Shape& x, const Shape& y) {
 }  // namespace
 
 void AddCosSimCases(CaseList& cases) {
-  cases.push_back(Case("rows", {4, 17}, {4, 17}));
-  cases.push_back(Case("one_row_each", {1, 9}, {1, 9}));
-  cases.push_back(Case("one_y_for_all", {5, 9}, {1, 9}));
-  cases.push_back(Case("one_long_y_for_all", {3, 700}, {1, 700}));
-  cases.push_back(Case("rank_3", {3, 2, 5}, {3, 2, 5}));
-  cases.push_back(Case("no_rows", {0, 5}, {0, 5}));
-  cases.push_back(Case("no_rows_of_x", {0, 5}, {1, 5}));
+  cases.push_back(CosSimCase("rows", {4, 17}, {4, 17}));
+  cases.push_back(CosSimCase("one_row_each", {1, 9}, {1, 9}));
+  cases.push_back(CosSimCase("one_y_for_all", {5, 9}, {1, 9}));
+  cases.push_back(CosSimCase("one_long_y_for_all", {3, 700}, {1, 700}));
+  cases.push_back(CosSimCase("rank_3", {3, 2, 5}, {3, 2, 5}));
+  cases.push_back(CosSimCase("no_rows", {0, 5}, {0, 5}));
+  cases.push_back(CosSimCase("no_rows_of_x", {0, 5}, {1, 5}));
 }
 
 }  // namespace skiff::harness

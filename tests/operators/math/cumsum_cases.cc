@@ -15,7 +15,7 @@ struct Attrs {
 };
 
 // Each sum separately, straight from the definition.
-Arrays Reference(const Arrays& inputs, const Attrs& attrs) {
+Arrays CumsumReference(const Arrays& inputs, const Attrs& attrs) {
   Array out = inputs.at("X")[0];
   const std::vector<double>& x = inputs.at("X")[0].values;
   const Shape& shape = out.shape;
@@ -46,7 +46,7 @@ OpCase CaseOf(const std::string& name, Array x, const Attrs& attrs) {
                     {"flatten", attrs.flatten},
                     {"exclusive", attrs.exclusive},
                     {"reverse", attrs.reverse}},
-          .reference = [attrs](const Arrays& inputs) { return Reference(inputs, attrs); },
+          .reference = [attrs](const Arrays& inputs) { return CumsumReference(inputs, attrs); },
           .outputs = {{"Out", 1}}};
 }
 

@@ -3,7 +3,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Reference(const Arrays& inputs) {
+Arrays DotReference(const Arrays& inputs) {
   const Array& x = inputs.at("X")[0];
   const Array& y = inputs.at("Y")[0];
   Array out = x;
@@ -14,16 +14,16 @@ Arrays Reference(const Arrays& inputs) {
   return {{"Out", {out}}};
 }
 
-OpCase Case(const std::string& name, const Array& x, const Array& y) {
+OpCase DotCase(const std::string& name, const Array& x, const Array& y) {
   return {.name = name,
           .type = "dot",
           .inputs = {{"X", {x}}, {"Y", {y}}},
-          .reference = Reference,
+          .reference = DotReference,
           .outputs = {{"Out", 1}}};
 }
 
-OpCase Case(const std::string& name, const Shape& shape) {
-  OpCase result = Case(name, Uniform(shape, 3), Uniform(shape, 4));
+OpCase DotCase(const std::string& name, const Shape& shape) {
+  OpCase result = DotCase(name, Uniform(shape, 3), Uniform(shape, 4));
   result.gradients = {"X", "Y"};
   return result;
 }
@@ -31,16 +31,16 @@ OpCase Case(const std::string& name, const Shape& shape) {
 }  // namespace
 
 void AddDotCases(CaseList& cases) {
-  cases.push_back(Case("vectors", {7}));
-  cases.push_back(Case("long_vectors", {40001}));
-  cases.push_back(Case("rows", {5, 19}));
-  cases.push_back(Case("long_rows", {3, 9001}));
-  cases.push_back(Case("columns", {5, 1}));
-  cases.push_back(Case("no_rows", {0, 3}));
-  cases.push_back(Case("rows_of_nothing", {3, 0}));
-  cases.push_back(Case("int32", Integers({3, 9}, 5, -9, 9, DType::kInt32),
-                       Integers({3, 9}, 6, -9, 9, DType::kInt32)));
-  cases.push_back(Case("int64", Integers({9}, 5, -9, 9), Integers({9}, 6, -9, 9)));
+  cases.push_back(DotCase("vectors", {7}));
+  cases.push_back(DotCase("long_vectors", {40001}));
+  cases.push_back(DotCase("rows", {5, 19}));
+  cases.push_back(DotCase("long_rows", {3, 9001}));
+  cases.push_back(DotCase("columns", {5, 1}));
+  cases.push_back(DotCase("no_rows", {0, 3}));
+  cases.push_back(DotCase("rows_of_nothing", {3, 0}));
+  cases.push_back(DotCase("int32", Integers({3, 9}, 5, -9, 9, DType::kInt32),
+                          Integers({3, 9}, 6, -9, 9, DType::kInt32)));
+  cases.push_back(DotCase("int64", Integers({9}, 5, -9, 9), Integers({9}, 6, -9, 9)));
 }
 
 }  // namespace skiff::harness

@@ -6,7 +6,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Reference(const Arrays& inputs, int axis) {
+Arrays LogSoftmaxReference(const Arrays& inputs, int axis) {
   Array out = inputs.at("X")[0];
   if (out.shape.rank() == 0) return {{"Out", {Values({}, {0.0})}}};
   axis = axis < 0 ? axis + out.shape.rank() : axis;
@@ -28,13 +28,15 @@ Arrays Reference(const Arrays& inputs, int axis) {
   return {{"Out", {out}}};
 }
 
-OpCase Case(const std::string& name, const Shape& shape, int32_t axis = -1, double range = 3) {
-  OpCase result{.name = name,
-                .type = "log_softmax",
-                .inputs = {{"X", {Uniform(shape, 13, -range, range)}}},
-                .attrs = {{"axis", axis}},
-                .reference = [axis](const Arrays& inputs) { return Reference(inputs, axis); },
-                .outputs = {{"Out", 1}}};
+OpCase LogSoftmaxCase(const std::string& name, const Shape& shape, int32_t axis = -1,
+                      double range = 3) {
+  OpCase result{
+      .name = name,
+      .type = "log_softmax",
+      .inputs = {{"X", {Uniform(shape, 13, -range, range)}}},
+      .attrs = {{"axis", axis}},
+      .reference = [axis](const Arrays& inputs) { return LogSoftmaxReference(inputs, axis); },
+      .outputs = {{"Out", 1}}};
   if (shape.element_count() < 1000) result.gradients = {"X"};
   return result;
 }
@@ -42,24 +44,24 @@ OpCase Case(const std::string& name, const Shape& shape, int32_t axis = -1, doub
 }  // namespace
 
 void AddLogSoftmaxCases(CaseList& cases) {
-  cases.push_back(Case("rows_of_10", {4, 10}));
-  cases.push_back(Case("rows_of_16", {3, 16}));
-  cases.push_back(Case("rows_of_17", {3, 17}));
-  cases.push_back(Case("one_class", {5, 1}));
-  cases.push_back(Case("vector", {7}));
-  cases.push_back(Case("scalar", {}));
-  cases.push_back(Case("rank_4", {2, 3, 4, 5}));
-  cases.push_back(Case("first_axis", {5, 3}, 0));
-  cases.push_back(Case("middle_axis", {2, 4, 17}, 1));
-  cases.push_back(Case("channels", {2, 3, 4, 5}, -3));
-  OpCase extreme = Case("large_logits", {4, 9}, -1, 200);
+  cases.push_back(LogSoftmaxCase("rows_of_10", {4, 10}));
+  cases.push_back(LogSoftmaxCase("rows_of_16", {3, 16}));
+  cases.push_back(LogSoftmaxCase("rows_of_17", {3, 17}));
+  cases.push_back(LogSoftmaxCase("one_class", {5, 1}));
+  cases.push_back(LogSoftmaxCase("vector", {7}));
+  cases.push_back(LogSoftmaxCase("scalar", {}));
+  cases.push_back(LogSoftmaxCase("rank_4", {2, 3, 4, 5}));
+  cases.push_back(LogSoftmaxCase("first_axis", {5, 3}, 0));
+  cases.push_back(LogSoftmaxCase("middle_axis", {2, 4, 17}, 1));
+  cases.push_back(LogSoftmaxCase("channels", {2, 3, 4, 5}, -3));
+  OpCase extreme = LogSoftmaxCase("large_logits", {4, 9}, -1, 200);
   cases.push_back(extreme);
-  cases.push_back(Case("several_tiles", {200, 333}));
-  cases.push_back(Case("long_rows", {3, 20001}));
-  cases.push_back(Case("several_column_tiles", {3, 50, 130}, 1));
-  cases.push_back(Case("no_rows", {0, 4}));
-  cases.push_back(Case("no_classes", {3, 0}));
-  OpCase vocabulary = Case("vocabulary_512x30522", {512, 30522});
+  cases.push_back(LogSoftmaxCase("several_tiles", {200, 333}));
+  cases.push_back(LogSoftmaxCase("long_rows", {3, 20001}));
+  cases.push_back(LogSoftmaxCase("several_column_tiles", {3, 50, 130}, 1));
+  cases.push_back(LogSoftmaxCase("no_rows", {0, 4}));
+  cases.push_back(LogSoftmaxCase("no_classes", {3, 0}));
+  OpCase vocabulary = LogSoftmaxCase("vocabulary_512x30522", {512, 30522});
   vocabulary.benchmark_only = true;
   cases.push_back(vocabulary);
 }

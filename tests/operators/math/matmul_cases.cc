@@ -42,7 +42,7 @@ Matrices MatricesOf(const Shape& shape, bool transposed, bool is_left) {
           .transposed = transposed};
 }
 
-Arrays Reference(const MatmulSpec& spec, const Arrays& inputs) {
+Arrays MatmulReference(const MatmulSpec& spec, const Arrays& inputs) {
   const LazyValues& x = inputs.at("X")[0].values;
   const LazyValues& y = inputs.at("Y")[0].values;
   const Matrices a = MatricesOf(spec.x, spec.transpose_x, true);
@@ -63,14 +63,14 @@ Arrays Reference(const MatmulSpec& spec, const Arrays& inputs) {
   return {{"Out", {Values(spec.out, out)}}};
 }
 
-OpCase Case(const MatmulSpec& spec) {
+OpCase MatmulCase(const MatmulSpec& spec) {
   return {.name = spec.name,
           .type = "matmul",
           .inputs = {{"X", {Uniform(spec.x, 3)}}, {"Y", {Uniform(spec.y, 4)}}},
           .attrs = {{"transpose_X", spec.transpose_x},
                     {"transpose_Y", spec.transpose_y},
                     {"alpha", spec.alpha}},
-          .reference = [spec](const Arrays& inputs) { return Reference(spec, inputs); },
+          .reference = [spec](const Arrays& inputs) { return MatmulReference(spec, inputs); },
           .outputs = {{"Out", 1}},
           .gradients = {"X", "Y"},
           .benchmark_only = spec.benchmark_only};
@@ -121,7 +121,7 @@ void AddMatmulCases(CaseList& cases) {
        0.125f,
        yes},
   };
-  for (const MatmulSpec& spec : specs) cases.push_back(Case(spec));
+  for (const MatmulSpec& spec : specs) cases.push_back(MatmulCase(spec));
 }
 
 }  // namespace skiff::harness

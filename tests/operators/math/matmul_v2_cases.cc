@@ -40,7 +40,7 @@ Shape BroadcastBatch(const Shape& x, const Shape& y) {
   return batch;
 }
 
-Arrays Reference(const Arrays& inputs, bool trans_x, bool trans_y) {
+Arrays MatmulV2Reference(const Arrays& inputs, bool trans_x, bool trans_y) {
   const Array& x = inputs.at("X")[0];
   const Array& y = inputs.at("Y")[0];
   const Shape xs = AsMatrices(x.shape, true);
@@ -71,14 +71,15 @@ Arrays Reference(const Arrays& inputs, bool trans_x, bool trans_y) {
   return {{"Out", {Values(shape, out)}}};
 }
 
-OpCase Case(const std::string& name, const Shape& x, const Shape& y, bool trans_x = false,
-            bool trans_y = false) {
+OpCase MatmulV2Case(const std::string& name, const Shape& x, const Shape& y, bool trans_x = false,
+                    bool trans_y = false) {
   OpCase result{
       .name = name,
       .type = "matmul_v2",
       .inputs = {{"X", {Uniform(x, 3)}}, {"Y", {Uniform(y, 4)}}},
       .attrs = {{"trans_x", trans_x}, {"trans_y", trans_y}},
-      .reference = [=](const Arrays& inputs) { return Reference(inputs, trans_x, trans_y); },
+      .reference =
+          [=](const Arrays& inputs) { return MatmulV2Reference(inputs, trans_x, trans_y); },
       .outputs = {{"Out", 1}},
       .gradients = {"X", "Y"}};
   return result;
@@ -87,34 +88,34 @@ OpCase Case(const std::string& name, const Shape& x, const Shape& y, bool trans_
 }  // namespace
 
 void AddMatmulV2Cases(CaseList& cases) {
-  cases.push_back(Case("matrices", {5, 7}, {7, 3}));
-  cases.push_back(Case("matrices_trans_x", {7, 5}, {7, 3}, true));
-  cases.push_back(Case("matrices_trans_y", {5, 7}, {3, 7}, false, true));
-  cases.push_back(Case("matrices_trans_both", {7, 5}, {3, 7}, true, true));
-  cases.push_back(Case("batch", {2, 3, 4, 5}, {2, 3, 5, 6}));
-  cases.push_back(Case("batch_trans_x", {2, 3, 5, 4}, {2, 3, 5, 6}, true));
-  cases.push_back(Case("batch_trans_y", {2, 3, 4, 5}, {2, 3, 6, 5}, false, true));
-  cases.push_back(Case("batch_trans_both", {3, 5, 4}, {3, 6, 5}, true, true));
-  cases.push_back(Case("one_y_for_all", {3, 4, 5}, {5, 6}));
-  cases.push_back(Case("one_y_for_all_trans_x", {3, 5, 4}, {5, 6}, true));
-  cases.push_back(Case("one_y_for_all_trans_y", {3, 4, 5}, {6, 5}, false, true));
-  cases.push_back(Case("one_x_for_all", {4, 5}, {3, 5, 6}));
-  cases.push_back(Case("one_x_for_all_trans_both", {5, 4}, {3, 6, 5}, true, true));
-  cases.push_back(Case("broadcast_both", {2, 1, 3, 4}, {1, 3, 4, 2}));
-  cases.push_back(Case("broadcast_both_trans", {2, 1, 4, 3}, {3, 2, 4}, true, true));
-  cases.push_back(Case("broadcast_outer_and_inner", {2, 3, 1, 2, 2}, {1, 3, 2, 2, 2}));
-  cases.push_back(Case("broadcast_ends", {1, 3, 1, 2, 3}, {2, 3, 2, 3, 2}));
-  cases.push_back(Case("vectors", {7}, {7}));
-  cases.push_back(Case("vector_times_matrix", {4}, {4, 3}));
-  cases.push_back(Case("vector_times_batch", {4}, {2, 4, 3}));
-  cases.push_back(Case("matrix_times_vector", {3, 4}, {4}));
-  cases.push_back(Case("batch_times_vector", {2, 3, 4}, {4}));
-  cases.push_back(Case("batch_times_vector_trans_x", {2, 4, 3}, {4}, true));
-  cases.push_back(Case("several_blocks", {2, 35, 68}, {2, 68, 66}));
-  cases.push_back(Case("empty_batch", {0, 3, 4}, {0, 4, 2}));
-  cases.push_back(Case("empty_batch_of_x", {0, 3, 4}, {4, 2}));
-  cases.push_back(Case("nothing_to_sum", {2, 3, 0}, {2, 0, 2}));
-  OpCase attention = Case("attention_96x128x64", {96, 128, 64}, {96, 128, 64}, false, true);
+  cases.push_back(MatmulV2Case("matrices", {5, 7}, {7, 3}));
+  cases.push_back(MatmulV2Case("matrices_trans_x", {7, 5}, {7, 3}, true));
+  cases.push_back(MatmulV2Case("matrices_trans_y", {5, 7}, {3, 7}, false, true));
+  cases.push_back(MatmulV2Case("matrices_trans_both", {7, 5}, {3, 7}, true, true));
+  cases.push_back(MatmulV2Case("batch", {2, 3, 4, 5}, {2, 3, 5, 6}));
+  cases.push_back(MatmulV2Case("batch_trans_x", {2, 3, 5, 4}, {2, 3, 5, 6}, true));
+  cases.push_back(MatmulV2Case("batch_trans_y", {2, 3, 4, 5}, {2, 3, 6, 5}, false, true));
+  cases.push_back(MatmulV2Case("batch_trans_both", {3, 5, 4}, {3, 6, 5}, true, true));
+  cases.push_back(MatmulV2Case("one_y_for_all", {3, 4, 5}, {5, 6}));
+  cases.push_back(MatmulV2Case("one_y_for_all_trans_x", {3, 5, 4}, {5, 6}, true));
+  cases.push_back(MatmulV2Case("one_y_for_all_trans_y", {3, 4, 5}, {6, 5}, false, true));
+  cases.push_back(MatmulV2Case("one_x_for_all", {4, 5}, {3, 5, 6}));
+  cases.push_back(MatmulV2Case("one_x_for_all_trans_both", {5, 4}, {3, 6, 5}, true, true));
+  cases.push_back(MatmulV2Case("broadcast_both", {2, 1, 3, 4}, {1, 3, 4, 2}));
+  cases.push_back(MatmulV2Case("broadcast_both_trans", {2, 1, 4, 3}, {3, 2, 4}, true, true));
+  cases.push_back(MatmulV2Case("broadcast_outer_and_inner", {2, 3, 1, 2, 2}, {1, 3, 2, 2, 2}));
+  cases.push_back(MatmulV2Case("broadcast_ends", {1, 3, 1, 2, 3}, {2, 3, 2, 3, 2}));
+  cases.push_back(MatmulV2Case("vectors", {7}, {7}));
+  cases.push_back(MatmulV2Case("vector_times_matrix", {4}, {4, 3}));
+  cases.push_back(MatmulV2Case("vector_times_batch", {4}, {2, 4, 3}));
+  cases.push_back(MatmulV2Case("matrix_times_vector", {3, 4}, {4}));
+  cases.push_back(MatmulV2Case("batch_times_vector", {2, 3, 4}, {4}));
+  cases.push_back(MatmulV2Case("batch_times_vector_trans_x", {2, 4, 3}, {4}, true));
+  cases.push_back(MatmulV2Case("several_blocks", {2, 35, 68}, {2, 68, 66}));
+  cases.push_back(MatmulV2Case("empty_batch", {0, 3, 4}, {0, 4, 2}));
+  cases.push_back(MatmulV2Case("empty_batch_of_x", {0, 3, 4}, {4, 2}));
+  cases.push_back(MatmulV2Case("nothing_to_sum", {2, 3, 0}, {2, 0, 2}));
+  OpCase attention = MatmulV2Case("attention_96x128x64", {96, 128, 64}, {96, 128, 64}, false, true);
   attention.benchmark_only = true;
   cases.push_back(attention);
 }

@@ -3,7 +3,7 @@
 namespace skiff::harness {
 namespace {
 
-OpCase Case(const std::string& name, const Shape& shape, bool with_gradient = true) {
+OpCase MeanCase(const std::string& name, const Shape& shape, bool with_gradient = true) {
   OpCase result{.name = name,
                 .type = "mean",
                 .inputs = {{"X", {Uniform(shape, 5)}}},
@@ -22,10 +22,10 @@ OpCase Case(const std::string& name, const Shape& shape, bool with_gradient = tr
 }  // namespace
 
 void AddMeanCases(CaseList& cases) {
-  cases.push_back(Case("one_element", {1}));
-  cases.push_back(Case("matrix", {5, 7}));
-  cases.push_back(Case("rank_4", {2, 3, 4, 5}));
-  cases.push_back(Case("several_parts", {77, 1013}, false));
+  cases.push_back(MeanCase("one_element", {1}));
+  cases.push_back(MeanCase("matrix", {5, 7}));
+  cases.push_back(MeanCase("rank_4", {2, 3, 4, 5}));
+  cases.push_back(MeanCase("several_parts", {77, 1013}, false));
 }
 
 }  // namespace skiff::harness

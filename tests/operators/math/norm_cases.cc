@@ -5,7 +5,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Reference(const Arrays& inputs, int64_t axis, float epsilon) {
+Arrays NormReference(const Arrays& inputs, int64_t axis, float epsilon) {
   Array out = inputs.at("X")[0];
   const AxisLines lines(out.shape, axis);
   Array norm = out;
@@ -23,12 +23,12 @@ Arrays Reference(const Arrays& inputs, int64_t axis, float epsilon) {
   return {{"Out", {out}}, {"Norm", {norm}}};
 }
 
-OpCase Case(const std::string& name, const Array& x, int32_t axis, float epsilon = 1e-10f) {
+OpCase NormCase(const std::string& name, const Array& x, int32_t axis, float epsilon = 1e-10f) {
   return {.name = name,
           .type = "norm",
           .inputs = {{"X", {x}}},
           .attrs = {{"axis", axis}, {"epsilon", epsilon}},
-          .reference = [=](const Arrays& inputs) { return Reference(inputs, axis, epsilon); },
+          .reference = [=](const Arrays& inputs) { return NormReference(inputs, axis, epsilon); },
           .outputs = {{"Out", 1}, {"Norm", 1}},
           .gradients = {"X"}};
 }
@@ -36,37 +36,37 @@ OpCase Case(const std::string& name, const Array& x, int32_t axis, float epsilon
 }  // namespace
 
 void AddNormCases(CaseList& cases) {
-  cases.push_back(Case("rows", Uniform({4, 17}, 1), 1));
-  cases.push_back(Case("first_axis", Uniform({5, 19}, 1), 0));
-  cases.push_back(Case("channels", Uniform({2, 3, 4, 5}, 1), -3));
-  cases.push_back(Case("vector", Uniform({21}, 1), 0));
-  cases.push_back(Case("scalar", Uniform({}, 1, 0.5, 2), 0, 0.25f));
-  cases.push_back(Case("epsilon", Uniform({4, 5}, 1), 1, 0.5f));
-  cases.push_back(Case("long_rows", Uniform({2, 9001}, 1), 1));
-  cases.push_back(Case("long_rows_in_vectors", Uniform({3, 4100}, 1), 1));
-  cases.push_back(Case("long_columns", Uniform({4097, 5}, 1), 0));
-  cases.push_back(Case("long_columns_in_vectors", Uniform({2, 4099, 8}, 1), 1));
-  cases.push_back(Case("rows_of_blocks", Uniform({2, 3001}, 1), 1));
-  cases.push_back(Case("rows_of_packs", Uniform({37, 12}, 1), 1));
-  cases.push_back(Case("long_rows_of_packs", Uniform({3, 260}, 1), 1));
-  cases.push_back(Case("no_rows", Uniform({0, 5}, 1), 1));
-  cases.push_back(Case("lines_of_nothing", Uniform({0, 5}, 1), 0, 0.25f));
+  cases.push_back(NormCase("rows", Uniform({4, 17}, 1), 1));
+  cases.push_back(NormCase("first_axis", Uniform({5, 19}, 1), 0));
+  cases.push_back(NormCase("channels", Uniform({2, 3, 4, 5}, 1), -3));
+  cases.push_back(NormCase("vector", Uniform({21}, 1), 0));
+  cases.push_back(NormCase("scalar", Uniform({}, 1, 0.5, 2), 0, 0.25f));
+  cases.push_back(NormCase("epsilon", Uniform({4, 5}, 1), 1, 0.5f));
+  cases.push_back(NormCase("long_rows", Uniform({2, 9001}, 1), 1));
+  cases.push_back(NormCase("long_rows_in_vectors", Uniform({3, 4100}, 1), 1));
+  cases.push_back(NormCase("long_columns", Uniform({4097, 5}, 1), 0));
+  cases.push_back(NormCase("long_columns_in_vectors", Uniform({2, 4099, 8}, 1), 1));
+  cases.push_back(NormCase("rows_of_blocks", Uniform({2, 3001}, 1), 1));
+  cases.push_back(NormCase("rows_of_packs", Uniform({37, 12}, 1), 1));
+  cases.push_back(NormCase("long_rows_of_packs", Uniform({3, 260}, 1), 1));
+  cases.push_back(NormCase("no_rows", Uniform({0, 5}, 1), 1));
+  cases.push_back(NormCase("lines_of_nothing", Uniform({0, 5}, 1), 0, 0.25f));
   Array zeros = Uniform({3, 4}, 1);
   for (size_t i = 4; i < 8; ++i) zeros.values[i] = 0;
-  cases.push_back(Case("row_of_zeros", zeros, 1, 0.25f));
-  OpCase test = Case("is_test", Uniform({4, 5}, 1), 1);
+  cases.push_back(NormCase("row_of_zeros", zeros, 1, 0.25f));
+  OpCase test = NormCase("is_test", Uniform({4, 5}, 1), 1);
   test.attrs["is_test"] = true;
   test.outputs = {{"Out", 1}};
   test.gradients = {};
   test.reference = [](const Arrays& inputs) {
-    Arrays expected = Reference(inputs, 1, 1e-10f);
+    Arrays expected = NormReference(inputs, 1, 1e-10f);
     expected.erase("Norm");
     return expected;
   };
   cases.push_back(test);
-  cases.push_back(Case("embeddings_4096x768", Uniform({4096, 768}, 1), 1));
+  cases.push_back(NormCase("embeddings_4096x768", Uniform({4096, 768}, 1), 1));
   cases.back().benchmark_only = true;
-  cases.push_back(Case("vector_of_4194304", Uniform({1 << 22}, 1), 0));
+  cases.push_back(NormCase("vector_of_4194304", Uniform({1 << 22}, 1), 0));
   cases.back().benchmark_only = true;
 }
 

@@ -30,7 +30,7 @@ double NormOf(const std::vector<double>& values, double order) {
   return std::isinf(order) || order == 0 ? total : std::pow(total, 1 / order);
 }
 
-Arrays Reference(const Arrays& inputs, const PNormSpec& spec) {
+Arrays PNormReference(const Arrays& inputs, const PNormSpec& spec) {
   Array x = inputs.at("X")[0];
   const int rank = x.shape.rank();
   Shape shape;
@@ -50,7 +50,7 @@ Arrays Reference(const Arrays& inputs, const PNormSpec& spec) {
   return {{"Out", {Values(shape, norms)}}};
 }
 
-OpCase Case(const std::string& name, const Array& x, const PNormSpec& spec) {
+OpCase PNormCase(const std::string& name, const Array& x, const PNormSpec& spec) {
   return {.name = name,
           .type = "p_norm",
           .inputs = {{"X", {x}}},
@@ -58,7 +58,7 @@ OpCase Case(const std::string& name, const Array& x, const PNormSpec& spec) {
                     {"axis", spec.axis},
                     {"keepdim", spec.keepdim},
                     {"asvector", spec.asvector}},
-          .reference = [=](const Arrays& inputs) { return Reference(inputs, spec); },
+          .reference = [=](const Arrays& inputs) { return PNormReference(inputs, spec); },
           .outputs = {{"Out", 1}},
           .gradients = {"X"}};
 }
@@ -101,21 +101,21 @@ void AddPNormCases(CaseList& cases) {
       {"2", 2.0f},    {"1", 1.0f},       {"0", 0.0f},        {"3", 3.0f},
       {"half", 0.5f}, {"inf", INFINITY}, {"minus_1", -1.0f}, {"minus_inf", -INFINITY}};
   for (const auto& [name, order] : orders) {
-    cases.push_back(Case("order_" + name, values({4, 7}), {.order = order}));
+    cases.push_back(PNormCase("order_" + name, values({4, 7}), {.order = order}));
     cases.push_back(
-        Case("order_" + name + "_columns", values({4, 19}), {.order = order, .axis = 0}));
+        PNormCase("order_" + name + "_columns", values({4, 19}), {.order = order, .axis = 0}));
   }
-  cases.push_back(Case("middle_axis", values({2, 5, 3}), {.axis = 1}));
-  cases.push_back(Case("kept", values({2, 5, 3}), {.axis = 1, .keepdim = true}));
-  cases.push_back(Case("as_vector", values({3, 5}), {.asvector = true}));
-  cases.push_back(Case("as_vector_kept", values({3, 5}), {.keepdim = true, .asvector = true}));
-  cases.push_back(Case("scalar_as_vector", values({}), {.asvector = true}));
-  cases.push_back(Case("vector", values({9}), {.order = 3, .axis = 0}));
-  cases.push_back(Case("long_rows", values({2, 9001}), {}));
-  cases.push_back(Case("rows_of_packs", values({3, 8}), {.order = 3}));
-  cases.push_back(Case("columns_of_packs", values({3, 2, 8}), {.axis = 1}));
-  cases.push_back(Case("long_vector_of_order_inf", values({5003}), {.order = INFINITY}));
-  cases.push_back(Case("no_rows", values({0, 5}), {}));
+  cases.push_back(PNormCase("middle_axis", values({2, 5, 3}), {.axis = 1}));
+  cases.push_back(PNormCase("kept", values({2, 5, 3}), {.axis = 1, .keepdim = true}));
+  cases.push_back(PNormCase("as_vector", values({3, 5}), {.asvector = true}));
+  cases.push_back(PNormCase("as_vector_kept", values({3, 5}), {.keepdim = true, .asvector = true}));
+  cases.push_back(PNormCase("scalar_as_vector", values({}), {.asvector = true}));
+  cases.push_back(PNormCase("vector", values({9}), {.order = 3, .axis = 0}));
+  cases.push_back(PNormCase("long_rows", values({2, 9001}), {}));
+  cases.push_back(PNormCase("rows_of_packs", values({3, 8}), {.order = 3}));
+  cases.push_back(PNormCase("columns_of_packs", values({3, 2, 8}), {.axis = 1}));
+  cases.push_back(PNormCase("long_vector_of_order_inf", values({5003}), {.order = INFINITY}));
+  cases.push_back(PNormCase("no_rows", values({0, 5}), {}));
   cases.push_back(EpsilonCase("gradient_of_order_1_with_epsilon", 1));
   cases.push_back(EpsilonCase("gradient_of_order_2_with_epsilon", 2));
   cases.push_back(EpsilonCase("gradient_of_order_3_with_epsilon", 3));
@@ -123,10 +123,10 @@ void AddPNormCases(CaseList& cases) {
   for (const float order : {1.0f, 2.0f, 1.5f}) {
     Array zeros = values({3, 4});
     for (size_t i = 4; i < 8; ++i) zeros.values[i] = 0;
-    cases.push_back(Case(order == 1   ? "zeros_1"
-                         : order == 2 ? "zeros_2"
-                                      : "zeros_1_and_a_half",
-                         zeros, {.order = order}));
+    cases.push_back(PNormCase(order == 1   ? "zeros_1"
+                              : order == 2 ? "zeros_2"
+                                           : "zeros_1_and_a_half",
+                              zeros, {.order = order}));
     cases.back().gradients.clear();
   }
 }

@@ -6,7 +6,7 @@
 namespace skiff::harness {
 namespace {
 
-OpCase Case(const std::string& name, std::vector<Array> tensors) {
+OpCase SquaredGlobalNormCase(const std::string& name, std::vector<Array> tensors) {
   return {.name = name,
           .type = "squared_global_norm",
           .inputs = {{"X", std::move(tensors)}},
@@ -32,14 +32,15 @@ std::vector<Array> Tensors(const std::vector<Shape>& shapes) {
 }  // namespace
 
 void AddSquaredGlobalNormCases(CaseList& cases) {
-  cases.push_back(Case("one", Tensors({{5, 7}})));
-  cases.push_back(Case("empty", Tensors({{0, 3}})));
-  cases.push_back(Case("several", Tensors({{5, 7}, Shape(), {0}, {17}})));
-  cases.push_back(Case("several_parts", Tensors({{3}, {131, 257}, {16384}, {16385}})));
+  cases.push_back(SquaredGlobalNormCase("one", Tensors({{5, 7}})));
+  cases.push_back(SquaredGlobalNormCase("empty", Tensors({{0, 3}})));
+  cases.push_back(SquaredGlobalNormCase("several", Tensors({{5, 7}, Shape(), {0}, {17}})));
+  cases.push_back(
+      SquaredGlobalNormCase("several_parts", Tensors({{3}, {131, 257}, {16384}, {16385}})));
   for (const auto& [name, rows] : SelectedRowsOfAllKinds()) {
-    cases.push_back(Case(name, {rows}));
-    cases.push_back(
-        Case(name + "_among_others", {Uniform({5, 7}, 1), rows, rows, Uniform({3}, 2)}));
+    cases.push_back(SquaredGlobalNormCase(name, {rows}));
+    cases.push_back(SquaredGlobalNormCase(name + "_among_others",
+                                          {Uniform({5, 7}, 1), rows, rows, Uniform({3}, 2)}));
   }
   const auto add_halves = [&](const std::string& name, const std::vector<Shape>& shapes,
                               const std::vector<DType>& dtypes) {
@@ -47,7 +48,7 @@ void AddSquaredGlobalNormCases(CaseList& cases) {
     for (size_t i = 0; i < tensors.size(); ++i) {
       tensors[i] = Values(tensors[i].shape, tensors[i].values, dtypes[i % dtypes.size()]);
     }
-    cases.push_back(Case(name, std::move(tensors)));
+    cases.push_back(SquaredGlobalNormCase(name, std::move(tensors)));
     cases.back().dtypes = {DType::kFloat32};
   };
   add_halves("float16", {{5, 7}}, {DType::kFloat16});

@@ -4,7 +4,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Reference(const Arrays& inputs) {
+Arrays SquaredL2NormReference(const Arrays& inputs) {
   const Array& x = inputs.at("X")[0];
   const Array dense = x.is_selected_rows() ? Dense(x) : x;
   double sum = 0;
@@ -12,11 +12,11 @@ Arrays Reference(const Arrays& inputs) {
   return {{"Out", {Values({1}, {sum})}}};
 }
 
-OpCase Case(const std::string& name, const Shape& shape, bool with_gradient = true) {
+OpCase SquaredL2NormCase(const std::string& name, const Shape& shape, bool with_gradient = true) {
   OpCase result{.name = name,
                 .type = "squared_l2_norm",
                 .inputs = {{"X", {Uniform(shape, 9)}}},
-                .reference = Reference,
+                .reference = SquaredL2NormReference,
                 .outputs = {{"Out", 1}}};
   result.accepted_wrong_inputs = {{"Out@GRAD", "other rank", "a sum of one element has any rank"}};
   if (with_gradient) result.gradients = {"X"};
@@ -26,19 +26,19 @@ OpCase Case(const std::string& name, const Shape& shape, bool with_gradient = tr
 }  // namespace
 
 void AddSquaredL2NormCases(CaseList& cases) {
-  cases.push_back(Case("one_element", {1}));
-  cases.push_back(Case("matrix", {5, 17}));
-  cases.push_back(Case("rank_3", {3, 4, 5}));
-  cases.push_back(Case("no_elements", {0, 3}));
-  cases.push_back(Case("several_parts", {131, 1009}, false));
+  cases.push_back(SquaredL2NormCase("one_element", {1}));
+  cases.push_back(SquaredL2NormCase("matrix", {5, 17}));
+  cases.push_back(SquaredL2NormCase("rank_3", {3, 4, 5}));
+  cases.push_back(SquaredL2NormCase("no_elements", {0, 3}));
+  cases.push_back(SquaredL2NormCase("several_parts", {131, 1009}, false));
   for (const auto& [name, x] : SelectedRowsOfAllKinds()) {
     cases.push_back({.name = name,
                      .type = "squared_l2_norm",
                      .inputs = {{"X", {x}}},
-                     .reference = Reference,
+                     .reference = SquaredL2NormReference,
                      .outputs = {{"Out", 1}}});
   }
-  OpCase large = Case("of_16M", {4096, 4096}, false);
+  OpCase large = SquaredL2NormCase("of_16M", {4096, 4096}, false);
   large.benchmark_only = true;
   cases.push_back(large);
 }

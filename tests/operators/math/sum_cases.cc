@@ -3,7 +3,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Reference(const Arrays& inputs) {
+Arrays SumReference(const Arrays& inputs) {
   Array out = inputs.at("X")[0];
   for (size_t k = 1; k < inputs.at("X").size(); ++k) {
     const Array& x = inputs.at("X")[k];
@@ -12,10 +12,10 @@ Arrays Reference(const Arrays& inputs) {
   return {{"Out", {out}}};
 }
 
-OpCase Case(const std::string& name, const Shape& shape, uint64_t count) {
+OpCase SumCase(const std::string& name, const Shape& shape, uint64_t count) {
   OpCase result{.name = name,
                 .type = "sum",
-                .reference = Reference,
+                .reference = SumReference,
                 .outputs = {{"Out", 1}},
                 .gradients = {"X"}};
   for (uint64_t i = 0; i < count; ++i) result.inputs["X"].push_back(Uniform(shape, 10 + i));
@@ -29,7 +29,7 @@ OpCase IntegerCase(const std::string& name, DType dtype) {
       .inputs = {{"X",
                   {Integers({5, 7}, 1, -90, 90, dtype), Integers({5, 7}, 2, -90, 90, dtype),
                    Integers({5, 7}, 3, -90, 90, dtype)}}},
-      .reference = Reference,
+      .reference = SumReference,
       .outputs = {{"Out", 1}}};
   return result;
 }
@@ -59,7 +59,7 @@ Arrays DenseReference(const Arrays& inputs) {
   for (const Array& x : inputs.at("X")) {
     dense["X"].push_back(x.is_selected_rows() ? Dense(x) : x);
   }
-  return Reference(dense);
+  return SumReference(dense);
 }
 
 Arrays RowsReference(const Arrays& inputs) {
@@ -104,18 +104,18 @@ void AddSelectedRowsCases(CaseList& cases) {
 }  // namespace
 
 void AddSumCases(CaseList& cases) {
-  cases.push_back(Case("one_input", {3, 5}, 1));
-  cases.push_back(Case("two_inputs", {3, 5}, 2));
-  cases.push_back(Case("five_inputs", {2, 3, 4}, 5));
-  cases.push_back(Case("image_1_channel", {2, 1, 3, 3}, 2));
-  cases.push_back(Case("image_17_channels", {2, 17, 3, 3}, 3));
-  cases.push_back(Case("image_16_channels", {2, 16, 3, 3}, 2));
-  cases.push_back(Case("no_elements", {0, 4}, 3));
+  cases.push_back(SumCase("one_input", {3, 5}, 1));
+  cases.push_back(SumCase("two_inputs", {3, 5}, 2));
+  cases.push_back(SumCase("five_inputs", {2, 3, 4}, 5));
+  cases.push_back(SumCase("image_1_channel", {2, 1, 3, 3}, 2));
+  cases.push_back(SumCase("image_17_channels", {2, 17, 3, 3}, 3));
+  cases.push_back(SumCase("image_16_channels", {2, 16, 3, 3}, 2));
+  cases.push_back(SumCase("no_elements", {0, 4}, 3));
   // More than one launch adds on a device.
-  OpCase many_inputs = Case("many_inputs", {3, 5}, 70);
+  OpCase many_inputs = SumCase("many_inputs", {3, 5}, 70);
   many_inputs.gradients.clear();
   cases.push_back(many_inputs);
-  OpCase several_blocks = Case("several_blocks", {41, 1001}, 3);
+  OpCase several_blocks = SumCase("several_blocks", {41, 1001}, 3);
   several_blocks.gradients.clear();
   cases.push_back(several_blocks);
   cases.push_back(IntegerCase("int32", DType::kInt32));
@@ -123,7 +123,7 @@ void AddSumCases(CaseList& cases) {
   cases.push_back(WrappingCase("int32_wraps", DType::kInt32));
   cases.push_back(WrappingCase("int64_wraps", DType::kInt64));
   AddSelectedRowsCases(cases);
-  OpCase large = Case("two_of_4M", {1024, 4096}, 2);
+  OpCase large = SumCase("two_of_4M", {1024, 4096}, 2);
   large.benchmark_only = true;
   cases.push_back(large);
 }

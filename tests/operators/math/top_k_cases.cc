@@ -6,7 +6,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Reference(const Arrays& inputs, int64_t k) {
+Arrays TopKReference(const Arrays& inputs, int64_t k) {
   const Array& x = inputs.at("X")[0];
   const int64_t columns = x.shape.dim(-1);
   const int64_t rows = x.shape.element_count(0, x.shape.rank() - 1);
@@ -37,12 +37,12 @@ OpCase CaseOf(const std::string& name, const Array& x, int32_t k) {
                 .type = "top_k",
                 .inputs = {{"X", {x}}},
                 .attrs = {{"k", k}},
-                .reference = [k](const Arrays& inputs) { return Reference(inputs, k); },
+                .reference = [k](const Arrays& inputs) { return TopKReference(inputs, k); },
                 .outputs = {{"Out", 1}, {"Indices", 1}}};
   return result;
 }
 
-OpCase Case(const std::string& name, const Shape& shape, int32_t k) {
+OpCase TopKCase(const std::string& name, const Shape& shape, int32_t k) {
   OpCase result = CaseOf(name, Distinct(shape, 14), k);
   result.gradients = {"X"};
   result.loss_outputs = {"Out"};
@@ -52,17 +52,17 @@ OpCase Case(const std::string& name, const Shape& shape, int32_t k) {
 }  // namespace
 
 void AddTopKCases(CaseList& cases) {
-  cases.push_back(Case("best", {4, 10}, 1));
-  cases.push_back(Case("best_five", {3, 17}, 5));
-  cases.push_back(Case("all", {3, 7}, 7));
-  cases.push_back(Case("rank_3", {2, 3, 6}, 2));
-  cases.push_back(Case("vector", {9}, 3));
-  cases.push_back(Case("no_rows", {0, 5}, 2));
+  cases.push_back(TopKCase("best", {4, 10}, 1));
+  cases.push_back(TopKCase("best_five", {3, 17}, 5));
+  cases.push_back(TopKCase("all", {3, 7}, 7));
+  cases.push_back(TopKCase("rank_3", {2, 3, 6}, 2));
+  cases.push_back(TopKCase("vector", {9}, 3));
+  cases.push_back(TopKCase("no_rows", {0, 5}, 2));
   cases.push_back(CaseOf("equal_values", Integers({6, 20}, 15, 0, 4, DType::kInt64), 6));
   cases.push_back(CaseOf("equal_int32", Integers({6, 20}, 15, 0, 4, DType::kInt32), 20));
   OpCase by_tensor = CaseOf("k_as_tensor", Distinct({3, 8}, 16), 1);
   by_tensor.inputs["K"] = {Values({1}, {4}, DType::kInt32)};
-  by_tensor.reference = [](const Arrays& inputs) { return Reference(inputs, 4); };
+  by_tensor.reference = [](const Arrays& inputs) { return TopKReference(inputs, 4); };
   cases.push_back(by_tensor);
 }
 

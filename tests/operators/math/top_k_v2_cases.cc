@@ -14,7 +14,7 @@ struct TopKSpec {
   bool sorted = true;
 };
 
-Arrays Reference(const Arrays& inputs, const TopKSpec& spec) {
+Arrays TopKV2Reference(const Arrays& inputs, const TopKSpec& spec) {
   const Array& x = inputs.at("X")[0];
   const AxisLines lines(x.shape, spec.axis);
   Array out = x;
@@ -49,11 +49,11 @@ OpCase CaseOf(const std::string& name, const Array& x, const TopKSpec& spec) {
                     {"axis", spec.axis},
                     {"largest", spec.largest},
                     {"sorted", spec.sorted}},
-          .reference = [=](const Arrays& inputs) { return Reference(inputs, spec); },
+          .reference = [=](const Arrays& inputs) { return TopKV2Reference(inputs, spec); },
           .outputs = {{"Out", 1}, {"Indices", 1}}};
 }
 
-OpCase Case(const std::string& name, const Shape& shape, const TopKSpec& spec) {
+OpCase TopKV2Case(const std::string& name, const Shape& shape, const TopKSpec& spec) {
   OpCase result = CaseOf(name, Distinct(shape, 14), spec);
   result.gradients = {"X"};
   result.loss_outputs = {"Out"};
@@ -63,17 +63,18 @@ OpCase Case(const std::string& name, const Shape& shape, const TopKSpec& spec) {
 }  // namespace
 
 void AddTopKV2Cases(CaseList& cases) {
-  cases.push_back(Case("best", {4, 10}, {}));
-  cases.push_back(Case("best_five", {3, 17}, {.k = 5}));
-  cases.push_back(Case("smallest_five", {3, 17}, {.k = 5, .largest = false}));
-  cases.push_back(Case("unsorted", {3, 17}, {.k = 5, .sorted = false}));
-  cases.push_back(Case("all", {3, 7}, {.k = 7}));
-  cases.push_back(Case("first_axis", {9, 4}, {.k = 3, .axis = 0}));
-  cases.push_back(Case("middle_axis", {2, 6, 5}, {.k = 4, .axis = 1}));
-  cases.push_back(Case("middle_axis_smallest", {2, 6, 5}, {.k = 4, .axis = -2, .largest = false}));
-  cases.push_back(Case("vector", {9}, {.k = 3}));
-  cases.push_back(Case("scalar", {}, {}));
-  cases.push_back(Case("no_rows", {0, 5}, {.k = 2}));
+  cases.push_back(TopKV2Case("best", {4, 10}, {}));
+  cases.push_back(TopKV2Case("best_five", {3, 17}, {.k = 5}));
+  cases.push_back(TopKV2Case("smallest_five", {3, 17}, {.k = 5, .largest = false}));
+  cases.push_back(TopKV2Case("unsorted", {3, 17}, {.k = 5, .sorted = false}));
+  cases.push_back(TopKV2Case("all", {3, 7}, {.k = 7}));
+  cases.push_back(TopKV2Case("first_axis", {9, 4}, {.k = 3, .axis = 0}));
+  cases.push_back(TopKV2Case("middle_axis", {2, 6, 5}, {.k = 4, .axis = 1}));
+  cases.push_back(
+      TopKV2Case("middle_axis_smallest", {2, 6, 5}, {.k = 4, .axis = -2, .largest = false}));
+  cases.push_back(TopKV2Case("vector", {9}, {.k = 3}));
+  cases.push_back(TopKV2Case("scalar", {}, {}));
+  cases.push_back(TopKV2Case("no_rows", {0, 5}, {.k = 2}));
   cases.push_back(CaseOf("equal_values", Integers({6, 20}, 15, 0, 4), {.k = 6}));
   cases.push_back(CaseOf("equal_smallest", Integers({6, 20}, 15, 0, 4, DType::kInt32),
                          {.k = 6, .largest = false}));

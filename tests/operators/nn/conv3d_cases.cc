@@ -115,7 +115,7 @@ OpCase GradientCase(const Conv3dSpec& spec) {
 }
 
 // More output points than a chunk of columns holds, and not a multiple of that.
-Conv3dSpec SeveralChunks(bool channels_last) {
+Conv3dSpec SeveralConv3dChunks(bool channels_last) {
   return {.name = channels_last ? "channels_last_several_chunks" : "several_chunks",
           .input = {2, 2, {16, 36, 37}},
           .filters = 4,
@@ -225,7 +225,7 @@ void AddConv3dCases(CaseList& cases) {
   };
   for (const Conv3dSpec& spec : specs) cases.push_back(Case(spec));
   for (const bool channels_last : {false, true}) {
-    const Conv3dSpec spec = SeveralChunks(channels_last);
+    const Conv3dSpec spec = SeveralConv3dChunks(channels_last);
     cases.push_back(Case(spec));
     cases.push_back(GradientCase(spec));
   }

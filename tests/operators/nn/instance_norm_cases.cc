@@ -3,7 +3,7 @@
 namespace skiff::harness {
 namespace {
 
-OpCase Case(GroupNormSpec spec) {
+OpCase InstanceNormCase(GroupNormSpec spec) {
   spec.groups = spec.x[1];
   OpCase op_case = GroupNormCase("instance_norm", spec);
   op_case.outputs = {{"Y", 1}, {"SavedMean", 1}, {"SavedVariance", 1}};
@@ -44,7 +44,7 @@ void AddInstanceNormCases(CaseList& cases) {
        .gradient_tolerance = 1e-4},
       {.name = "style_4x64x128x128", .x = {4, 64, 128, 128}, .benchmark_only = true},
   };
-  for (const GroupNormSpec& spec : specs) cases.push_back(Case(spec));
+  for (const GroupNormSpec& spec : specs) cases.push_back(InstanceNormCase(spec));
 }
 
 }  // namespace skiff::harness

@@ -26,14 +26,14 @@ struct PoolingSpec {
   bool benchmark_only = false;
 };
 
-struct Range {
+struct Pool2dRange {
   int64_t begin;
   int64_t end;
   int64_t size;  // with the padding that counts
 };
 
-Range WindowOf(bool adaptive, int64_t o, int64_t inputs, int64_t outputs, int64_t kernel,
-               int64_t stride, int64_t padding) {
+Pool2dRange WindowOf(bool adaptive, int64_t o, int64_t inputs, int64_t outputs, int64_t kernel,
+                     int64_t stride, int64_t padding) {
   if (adaptive) {
     const int64_t begin = o * inputs / outputs;
     const int64_t end = ((o + 1) * inputs + outputs - 1) / outputs;
@@ -46,10 +46,10 @@ Range WindowOf(bool adaptive, int64_t o, int64_t inputs, int64_t outputs, int64_
 
 double Pool(const PoolingSpec& spec, const ImageView& in, int64_t n, int64_t c, int64_t y,
             int64_t x, bool is_max) {
-  const Range rows = WindowOf(spec.adaptive, y, in.height(), spec.output.height, spec.kernel.height,
-                              spec.stride.height, spec.padding.top);
-  const Range columns = WindowOf(spec.adaptive, x, in.width(), spec.output.width, spec.kernel.width,
-                                 spec.stride.width, spec.padding.left);
+  const Pool2dRange rows = WindowOf(spec.adaptive, y, in.height(), spec.output.height,
+                                    spec.kernel.height, spec.stride.height, spec.padding.top);
+  const Pool2dRange columns = WindowOf(spec.adaptive, x, in.width(), spec.output.width,
+                                       spec.kernel.width, spec.stride.width, spec.padding.left);
   double best = -INFINITY;
   double sum = 0;
   for (int64_t i = rows.begin; i < rows.end; ++i) {
@@ -247,7 +247,7 @@ std::vector<PoolingSpec> Specs() {
 }
 
 // The first of equal pixels of a window, row by row, takes the gradient.
-OpCase TiesCase() {
+OpCase Pool2dTiesCase() {
   OpCase op_case;
   op_case.name = "ties_go_to_the_first_pixel";
   op_case.type = "pool2d_grad";
@@ -276,7 +276,7 @@ OpCase NanCase(const PoolingSpec& spec, const std::string& kind) {
   return op_case;
 }
 
-OpCase NanGradientCase() {
+OpCase Pool2dNanGradientCase() {
   OpCase op_case;
   op_case.name = "max_nan_takes_the_gradient_if_it_is_the_first";
   op_case.type = "pool2d_grad";
@@ -294,7 +294,7 @@ OpCase NanGradientCase() {
 
 // Windows at rows and columns -1 and 2 of three: only the last one is on the image. `nothing` is
 // the result of the others.
-OpCase PaddingAloneCase(const std::string& kind, double nothing) {
+OpCase Pool2dPaddingAloneCase(const std::string& kind, double nothing) {
   OpCase op_case;
   op_case.name = kind + "_window_on_padding_alone";
   op_case.type = "pool2d";
@@ -319,7 +319,7 @@ OpCase PaddingAloneCase(const std::string& kind, double nothing) {
 
 // The same for windows of 36 pixels that end before the image or begin behind it.
 OpCase LargePaddingAloneCase(const std::string& kind, double nothing) {
-  OpCase op_case = PaddingAloneCase(kind, nothing);
+  OpCase op_case = Pool2dPaddingAloneCase(kind, nothing);
   op_case.name = kind + "_large_window_on_padding_alone";
   op_case.inputs = {{"X", {Distinct({1, 2, 6, 6}, 4)}}};
   op_case.attrs["ksize"] = Ints{6, 6};
@@ -352,11 +352,11 @@ void AddPool2dCases(CaseList& cases) {
   with_nan.name += "_channels_last";
   with_nan.channels_last = true;
   cases.push_back(NanCase(with_nan, "max"));
-  cases.push_back(NanGradientCase());
-  cases.push_back(TiesCase());
+  cases.push_back(Pool2dNanGradientCase());
+  cases.push_back(Pool2dTiesCase());
   const auto lowest = static_cast<double>(std::numeric_limits<float>::lowest());
-  cases.push_back(PaddingAloneCase("max", lowest));
-  cases.push_back(PaddingAloneCase("avg", 0));
+  cases.push_back(Pool2dPaddingAloneCase("max", lowest));
+  cases.push_back(Pool2dPaddingAloneCase("avg", 0));
   cases.push_back(LargePaddingAloneCase("max", lowest));
   cases.push_back(LargePaddingAloneCase("avg", 0));
 }

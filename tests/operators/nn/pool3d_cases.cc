@@ -24,13 +24,13 @@ struct Pool3dSpec {
   AttributeMap attrs = {};
 };
 
-struct Range {
+struct Pool3dRange {
   int64_t begin;
   int64_t end;
   int64_t size;  // with the padding that counts
 };
 
-Range WindowOf(const Pool3dSpec& spec, size_t axis, int64_t o) {
+Pool3dRange WindowOf(const Pool3dSpec& spec, size_t axis, int64_t o) {
   const int64_t inputs = spec.input.size[axis];
   if (spec.adaptive) {
     const int64_t begin = o * inputs / spec.output[axis];
@@ -50,7 +50,7 @@ Arrays Reference(const Pool3dSpec& spec, bool is_max, const Arrays& inputs) {
   for (int64_t n = 0; n < out.batch; ++n) {
     for (int64_t c = 0; c < out.channels; ++c) {
       ForEachPoint(out.size, [&](const Triple& p) {
-        Range windows[3];
+        Pool3dRange windows[3];
         Triple size;
         int64_t whole = 1;
         for (size_t axis = 0; axis < 3; ++axis) {
@@ -100,7 +100,7 @@ OpCase Case(const Pool3dSpec& spec, const std::string& kind) {
 }
 
 // The first of equal points of a window, in row-major order, takes the gradient.
-OpCase TiesCase() {
+OpCase Pool3dTiesCase() {
   OpCase op_case;
   op_case.name = "ties_go_to_the_first_point";
   op_case.type = "pool3d_grad";
@@ -132,7 +132,7 @@ OpCase NanCase(const std::string& kind) {
   return op_case;
 }
 
-OpCase NanGradientCase() {
+OpCase Pool3dNanGradientCase() {
   OpCase op_case;
   op_case.name = "max_nan_takes_the_gradient_if_it_is_the_first";
   op_case.type = "pool3d_grad";
@@ -156,7 +156,7 @@ AttributeMap PaddingAlone(const std::string& kind) {
           {"paddings", Ints{1, 1, 1}}};
 }
 
-OpCase PaddingAloneCase(const std::string& kind, double nothing) {
+OpCase Pool3dPaddingAloneCase(const std::string& kind, double nothing) {
   OpCase op_case;
   op_case.name = kind + "_window_on_padding_alone";
   op_case.type = "pool3d";
@@ -265,13 +265,13 @@ void AddPool3dCases(CaseList& cases) {
     cases.push_back(Case(spec, "avg"));
   }
   for (const char* kind : {"max", "avg"}) cases.push_back(NanCase(kind));
-  cases.push_back(NanGradientCase());
-  cases.push_back(TiesCase());
+  cases.push_back(Pool3dNanGradientCase());
+  cases.push_back(Pool3dTiesCase());
   cases.push_back(
-      PaddingAloneCase("max", static_cast<double>(std::numeric_limits<float>::lowest())));
+      Pool3dPaddingAloneCase("max", static_cast<double>(std::numeric_limits<float>::lowest())));
   // The lowest number depends on the dtype.
   cases.back().dtypes = {DType::kFloat32};
-  cases.push_back(PaddingAloneCase("avg", 0));
+  cases.push_back(Pool3dPaddingAloneCase("avg", 0));
   cases.push_back(PaddingAloneGradientCase("max"));
   cases.push_back(PaddingAloneGradientCase("avg"));
 }

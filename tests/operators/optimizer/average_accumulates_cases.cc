@@ -15,7 +15,7 @@ struct Counts {
   int64_t updates = 0;
 };
 
-struct AverageCase {
+struct AverageAccumulatesCase {
   std::string name;
   std::vector<Shape> shapes = {{5, 7}};
   std::vector<Counts> counts = {{3, 2, 5}};  // one, or one per parameter
@@ -31,7 +31,7 @@ int64_t Share(int64_t updates, float average_window) {
                               1024);
 }
 
-Arrays Accumulated(const AverageCase& made, const Arrays& inputs) {
+Arrays Accumulated(const AverageAccumulatesCase& made, const Arrays& inputs) {
   Arrays after;
   for (size_t i = 0; i < made.shapes.size(); ++i) {
     const auto at = [&](const char* slot) { return inputs.at(slot)[i]; };
@@ -64,7 +64,7 @@ Arrays Accumulated(const AverageCase& made, const Arrays& inputs) {
   return after;
 }
 
-OpCase MakeCase(const AverageCase& made) {
+OpCase MakeAverageAccumulatesCase(const AverageAccumulatesCase& made) {
   OpCase result{.name = made.name, .type = "average_accumulates"};
   uint64_t seed = 1;
   for (size_t i = 0; i < made.shapes.size(); ++i) {
@@ -111,7 +111,9 @@ OpCase Skipped(OpCase made, bool skips) {
 }  // namespace
 
 void AddAverageAccumulatesCases(CaseList& cases) {
-  const auto add = [&](const AverageCase& made) { cases.push_back(MakeCase(made)); };
+  const auto add = [&](const AverageAccumulatesCase& made) {
+    cases.push_back(MakeAverageAccumulatesCase(made));
+  };
   // A window is full at half of all updates, from 4 to 8 of them.
   add({.name = "first", .counts = {{0, 0, 0}}});
   add({.name = "below_the_smallest_window", .counts = {{2, 2, 4}}});
@@ -150,10 +152,12 @@ void AddAverageAccumulatesCases(CaseList& cases) {
        .max_num_accumulates = 7});
   for (const bool skips : {true, false}) {
     cases.push_back(Skipped(
-        MakeCase({.name = "list", .shapes = {{6, 2}, {3}}, .counts = {{3, 2, 7}, {2, 2, 16383}}}),
+        MakeAverageAccumulatesCase(
+            {.name = "list", .shapes = {{6, 2}, {3}}, .counts = {{3, 2, 7}, {2, 2, 16383}}}),
         skips));
   }
-  OpCase large = MakeCase({.name = "4M_elements", .shapes = {{1024, 4096}}, .counts = {{2, 2, 4}}});
+  OpCase large = MakeAverageAccumulatesCase(
+      {.name = "4M_elements", .shapes = {{1024, 4096}}, .counts = {{2, 2, 4}}});
   large.benchmark_only = true;
   cases.push_back(std::move(large));
 }

@@ -8,20 +8,20 @@
 namespace skiff::harness {
 namespace {
 
-struct AverageCase {
+struct ExponentialMovingAverageCase {
   std::string name;
   std::vector<Shape> shapes = {{5, 7}};
   float decay = 0.96875f;  // exact, as the share that is added
   std::optional<int64_t> steps;
 };
 
-double DecayOf(const AverageCase& made) {
+double DecayOf(const ExponentialMovingAverageCase& made) {
   if (!made.steps) return made.decay;
   const auto t = static_cast<double>(std::max<int64_t>(*made.steps, 0));
   return std::min<double>(made.decay, (1 + t) / (10 + t));
 }
 
-OpCase MakeCase(const AverageCase& made) {
+OpCase MakeExponentialMovingAverageCase(const ExponentialMovingAverageCase& made) {
   OpCase result{.name = made.name, .type = "exponential_moving_average"};
   uint64_t seed = 1;
   for (size_t i = 0; i < made.shapes.size(); ++i) {
@@ -57,7 +57,9 @@ OpCase MakeCase(const AverageCase& made) {
 }  // namespace
 
 void AddExponentialMovingAverageCases(CaseList& cases) {
-  const auto add = [&](const AverageCase& made) { cases.push_back(MakeCase(made)); };
+  const auto add = [&](const ExponentialMovingAverageCase& made) {
+    cases.push_back(MakeExponentialMovingAverageCase(made));
+  };
   add({.name = "one_parameter"});
   add({.name = "no_decay", .decay = 0.0f});
   add({.name = "empty", .shapes = {{0, 4}}});
@@ -70,12 +72,12 @@ void AddExponentialMovingAverageCases(CaseList& cases) {
   add({.name = "at_a_step_below_the_threshold", .decay = 0.9921875f, .steps = 566});
   add({.name = "at_the_last_step_of_all", .steps = int64_t{1} << 62});
   // A tenth: the decay itself is rounded to float32, and the product is that of the rounded one.
-  OpCase first = MakeCase({.name = "before_the_first_step", .steps = -3});
+  OpCase first = MakeExponentialMovingAverageCase({.name = "before_the_first_step", .steps = -3});
   first.dtypes = {DType::kFloat64};
   cases.push_back(std::move(first));
   for (const bool skips : {true, false}) {
-    OpCase made =
-        MakeCase({.name = skips ? "list_skipped" : "list_not_skipped", .shapes = {{6, 2}, {3}}});
+    OpCase made = MakeExponentialMovingAverageCase(
+        {.name = skips ? "list_skipped" : "list_not_skipped", .shapes = {{6, 2}, {3}}});
     made.inputs["SkipUpdate"] = {Values({1}, {skips ? 1.0 : 0.0}, DType::kBool)};
     if (skips) {
       made.reference = [](const Arrays& inputs) {
@@ -85,7 +87,8 @@ void AddExponentialMovingAverageCases(CaseList& cases) {
     }
     cases.push_back(std::move(made));
   }
-  OpCase large = MakeCase({.name = "4M_elements", .shapes = {{1024, 4096}}});
+  OpCase large =
+      MakeExponentialMovingAverageCase({.name = "4M_elements", .shapes = {{1024, 4096}}});
   large.benchmark_only = true;
   cases.push_back(std::move(large));
 }

@@ -4,13 +4,13 @@ namespace skiff::harness {
 namespace {
 
 // Numbers that are exact in float32, as the attributes are floats.
-struct Settings {
+struct FtrlSettings {
   double l1 = 0.125;
   double l2 = 0.25;
   double lr_power = -0.5;
 };
 
-void Update(UpdatedParameter& p, const Settings& settings) {
+void FtrlUpdate(UpdatedParameter& p, const FtrlSettings& settings) {
   if (p.rate == 0) return;
   const double l1 = settings.l1 + 1e-10;
   const double l2 = settings.l2 + 1e-10;
@@ -31,7 +31,7 @@ void Update(UpdatedParameter& p, const Settings& settings) {
   }
 }
 
-UpdateCase Ftrl(const std::string& name, const Settings& settings = {}) {
+UpdateCase Ftrl(const std::string& name, const FtrlSettings& settings = {}) {
   return {.name = name,
           .type = "ftrl",
           .states = {{.input = "SquaredAccumulator", .output = "SquaredAccumOut", .low = 0.01},
@@ -39,7 +39,7 @@ UpdateCase Ftrl(const std::string& name, const Settings& settings = {}) {
           .attrs = {{"l1", static_cast<float>(settings.l1)},
                     {"l2", static_cast<float>(settings.l2)},
                     {"lr_power", static_cast<float>(settings.lr_power)}},
-          .update = [settings](UpdatedParameter& p) { Update(p, settings); }};
+          .update = [settings](UpdatedParameter& p) { FtrlUpdate(p, settings); }};
 }
 
 }  // namespace

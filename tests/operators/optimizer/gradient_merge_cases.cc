@@ -6,14 +6,15 @@
 namespace skiff::harness {
 namespace {
 
-struct Step {
+struct GradientMergeStep {
   std::string name;
   int64_t count = 1;
   int64_t steps = 4;
   bool mean = true;
 };
 
-OpCase Merge(const std::string& name, const std::vector<Shape>& shapes, const Step& step) {
+OpCase Merge(const std::string& name, const std::vector<Shape>& shapes,
+             const GradientMergeStep& step) {
   OpCase made{.name = name + "_" + step.name, .type = "gradient_merge"};
   uint64_t seed = 1;
   for (const Shape& shape : shapes) {
@@ -43,11 +44,13 @@ OpCase Merge(const std::string& name, const std::vector<Shape>& shapes, const St
 }  // namespace
 
 void AddGradientMergeCases(CaseList& cases) {
-  for (const Step& step :
-       {Step{.name = "first"}, Step{.name = "middle", .count = 2}, Step{.name = "mean", .count = 4},
-        Step{.name = "sum", .count = 4, .mean = false}, Step{.name = "only", .steps = 1},
+  for (const GradientMergeStep& step :
+       {GradientMergeStep{.name = "first"}, GradientMergeStep{.name = "middle", .count = 2},
+        GradientMergeStep{.name = "mean", .count = 4},
+        GradientMergeStep{.name = "sum", .count = 4, .mean = false},
+        GradientMergeStep{.name = "only", .steps = 1},
         // In a round that has become shorter.
-        Step{.name = "late", .count = 6}}) {
+        GradientMergeStep{.name = "late", .count = 6}}) {
     cases.push_back(Merge("one", {{5, 7}}, step));
     cases.push_back(Merge("list", {{5, 7}, {0}, Shape(), {131, 257}, {17}}, step));
     for (const DType half : {DType::kFloat16, DType::kBFloat16}) {

@@ -6,14 +6,14 @@
 namespace skiff::harness {
 namespace {
 
-struct Step {
+struct GradientMergeRowsStep {
   std::string name;
   int64_t count = 1;
   int64_t steps = 4;
   bool mean = true;
 };
 
-Arrays Merged(const Arrays& inputs, const Step& step) {
+Arrays Merged(const Arrays& inputs, const GradientMergeRowsStep& step) {
   Array sums = inputs.at("Accumulated")[0];
   Array touched = inputs.at("Touched")[0];
   const Array& grad = inputs.at("Grad")[0];
@@ -43,7 +43,7 @@ Arrays Merged(const Arrays& inputs, const Step& step) {
   return {{"AccumulatedOut", {sums}}, {"TouchedOut", {touched}}, {"Out", {out}}};
 }
 
-OpCase Merge(const std::string& name, const Array& grad, const Step& step) {
+OpCase Merge(const std::string& name, const Array& grad, const GradientMergeRowsStep& step) {
   OpCase made{.name = name + "_" + step.name, .type = "gradient_merge_rows"};
   const Shape shape = Dense(grad).shape;
   std::vector<double> touched;
@@ -62,10 +62,12 @@ OpCase Merge(const std::string& name, const Array& grad, const Step& step) {
 
 void AddGradientMergeRowsCases(CaseList& cases) {
   for (const auto& [kind, grad] : SelectedRowsOfAllKinds()) {
-    for (const Step& step :
-         {Step{.name = "first"}, Step{.name = "middle", .count = 2},
-          Step{.name = "mean", .count = 4}, Step{.name = "sum", .count = 4, .mean = false},
-          Step{.name = "only", .steps = 1}}) {
+    for (const GradientMergeRowsStep& step :
+         {GradientMergeRowsStep{.name = "first"},
+          GradientMergeRowsStep{.name = "middle", .count = 2},
+          GradientMergeRowsStep{.name = "mean", .count = 4},
+          GradientMergeRowsStep{.name = "sum", .count = 4, .mean = false},
+          GradientMergeRowsStep{.name = "only", .steps = 1}}) {
       cases.push_back(Merge(kind, grad, step));
     }
   }

@@ -3,40 +3,40 @@
 namespace skiff::harness {
 namespace {
 
-constexpr AdamSettings kAdam = {.epsilon = 0x1.0p-10};
+constexpr AdamSettings kLambAdam = {.epsilon = 0x1.0p-10};
 
 // Numbers that are exact in float32, as the attributes are floats.
-struct Settings {
+struct LambSettings {
   double decay = 0.0625;
   bool always_adapt = false;
 };
 
-double Norm(const std::vector<double>& values) {
+double LambNorm(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) sum += value * value;
   return std::sqrt(sum);
 }
 
-void Update(UpdatedParameter& p, const Settings& settings) {
+void LambUpdate(UpdatedParameter& p, const LambSettings& settings) {
   std::vector<double> step;
   for (size_t i = 0; i < p.param.size(); ++i) {
-    step.push_back(AdamStep(p, i, kAdam) + settings.decay * p.param[i]);
+    step.push_back(AdamStep(p, i, kLambAdam) + settings.decay * p.param[i]);
   }
   double ratio = 1;
   if (settings.decay > 0 || settings.always_adapt) {
-    const double param_norm = Norm(p.param);
-    const double step_norm = Norm(step);
+    const double param_norm = LambNorm(p.param);
+    const double step_norm = LambNorm(step);
     if (param_norm > 0 && step_norm > 0) ratio = param_norm / step_norm;
   }
   for (size_t i = 0; i < p.param.size(); ++i) p.param[i] -= p.rate * ratio * step[i];
-  AdvancePowers(p, kAdam);
+  AdvancePowers(p, kLambAdam);
 }
 
-UpdateCase Lamb(const std::string& name, const Settings& settings = {}) {
-  return AdamCase(name, "lamb", kAdam,
+UpdateCase Lamb(const std::string& name, const LambSettings& settings = {}) {
+  return AdamCase(name, "lamb", kLambAdam,
                   {{"weight_decay", static_cast<float>(settings.decay)},
                    {"always_adapt", settings.always_adapt}},
-                  [settings](UpdatedParameter& p) { Update(p, settings); });
+                  [settings](UpdatedParameter& p) { LambUpdate(p, settings); });
 }
 
 Array Zeros() { return Values({5, 7}, std::vector<double>(35, 0.0)); }

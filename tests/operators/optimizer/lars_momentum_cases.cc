@@ -4,7 +4,7 @@ namespace skiff::harness {
 namespace {
 
 // Numbers that are exact in float32, as the attributes are floats.
-struct Settings {
+struct LarsMomentumSettings {
   std::vector<double> decays = {0.0625};
   double epsilon = 0;
   bool adapts_without_decay = false;
@@ -13,16 +13,16 @@ struct Settings {
 constexpr double kMu = 0.875;
 constexpr double kCoeff = 0.25;
 
-double Norm(const std::vector<double>& values) {
+double LarsMomentumNorm(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) sum += value * value;
   return std::sqrt(sum);
 }
 
-void Update(UpdatedParameter& p, const Settings& settings) {
+void LarsMomentumUpdate(UpdatedParameter& p, const LarsMomentumSettings& settings) {
   const double decay = settings.decays.size() == 1 ? settings.decays[0] : settings.decays[p.index];
-  const double param_norm = Norm(p.param);
-  const double grad_norm = Norm(p.grad);
+  const double param_norm = LarsMomentumNorm(p.param);
+  const double grad_norm = LarsMomentumNorm(p.grad);
   double rate = p.rate;
   if (param_norm > 0 && grad_norm > 0 && (decay > 0 || settings.adapts_without_decay)) {
     rate *= kCoeff * param_norm / (grad_norm + decay * param_norm + settings.epsilon);
@@ -34,7 +34,7 @@ void Update(UpdatedParameter& p, const Settings& settings) {
   }
 }
 
-UpdateCase Lars(const std::string& name, const Settings& settings = {}) {
+UpdateCase Lars(const std::string& name, const LarsMomentumSettings& settings = {}) {
   const std::vector<float> decays(settings.decays.begin(), settings.decays.end());
   const std::string policy = settings.adapts_without_decay ? "norms" : "decay_and_norms";
   return {.name = name,
@@ -45,7 +45,7 @@ UpdateCase Lars(const std::string& name, const Settings& settings = {}) {
                     {"lars_weight_decay", decays},
                     {"epsilon", static_cast<float>(settings.epsilon)},
                     {"lars_policy", policy}},
-          .update = [settings](UpdatedParameter& p) { Update(p, settings); }};
+          .update = [settings](UpdatedParameter& p) { LarsMomentumUpdate(p, settings); }};
 }
 
 }  // namespace

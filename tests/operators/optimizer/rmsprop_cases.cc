@@ -4,7 +4,7 @@ namespace skiff::harness {
 namespace {
 
 // Numbers that are exact in float32, as the attributes are floats.
-struct Settings {
+struct RmspropSettings {
   bool centered = false;
   double momentum = 0.875;
   double epsilon = 0x1.0p-10;
@@ -12,7 +12,7 @@ struct Settings {
 
 constexpr double kDecay = 0.9375;
 
-void Update(UpdatedParameter& p, const Settings& settings) {
+void RmspropUpdate(UpdatedParameter& p, const RmspropSettings& settings) {
   for (size_t i = 0; i < p.param.size(); ++i) {
     double& square = p.states[0][i];
     double& moment = p.states[1][i];
@@ -29,7 +29,7 @@ void Update(UpdatedParameter& p, const Settings& settings) {
   }
 }
 
-UpdateCase Rmsprop(const std::string& name, const Settings& settings = {}) {
+UpdateCase Rmsprop(const std::string& name, const RmspropSettings& settings = {}) {
   return {.name = name,
           .type = "rmsprop",
           .states = {{.input = "MeanSquare", .output = "MeanSquareOut", .low = 0.25},
@@ -39,7 +39,7 @@ UpdateCase Rmsprop(const std::string& name, const Settings& settings = {}) {
                     {"decay", static_cast<float>(kDecay)},
                     {"momentum", static_cast<float>(settings.momentum)},
                     {"epsilon", static_cast<float>(settings.epsilon)}},
-          .update = [settings](UpdatedParameter& p) { Update(p, settings); }};
+          .update = [settings](UpdatedParameter& p) { RmspropUpdate(p, settings); }};
 }
 
 }  // namespace

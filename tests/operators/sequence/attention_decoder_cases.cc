@@ -24,17 +24,17 @@ struct Sizes {
   int64_t key_width;  // of queries and keys
 };
 
-struct Attention {
+struct AttentionDecoderAttention {
   Numbers weights;
   Numbers context;
 };
 
-// Attention over rows [begin, end) of Encoded and Keys.
-Attention Attend(const std::string& score, const Arrays& inputs, const Numbers& query, size_t begin,
-                 size_t end) {
+// AttentionDecoderAttention over rows [begin, end) of Encoded and Keys.
+AttentionDecoderAttention Attend(const std::string& score, const Arrays& inputs,
+                                 const Numbers& query, size_t begin, size_t end) {
   const Array& encoded = inputs.at("Encoded")[0];
   const auto width = static_cast<size_t>(encoded.shape[1]);
-  Attention attention{.weights = {}, .context = Numbers(width)};
+  AttentionDecoderAttention attention{.weights = {}, .context = Numbers(width)};
   double sum = 0;
   for (size_t token = begin; token < end; ++token) {
     double product = 0;
@@ -96,7 +96,7 @@ Numbers LstmStep(const Array& weight, double forget_bias, const Numbers& h, Numb
   return next;
 }
 
-Arrays Reference(const Decoder& decoder, const Arrays& inputs) {
+Arrays AttentionDecoderReference(const Decoder& decoder, const Arrays& inputs) {
   const Array& input = inputs.at("Input")[0];
   const Array& weight = inputs.at("Weight")[0];
   const bool attends_before = decoder.attends == "before";
@@ -117,7 +117,7 @@ Arrays Reference(const Decoder& decoder, const Arrays& inputs) {
       c = RowOf(inputs, "C0", visit.sequence, size);
     }
     Numbers query;
-    Attention attention;
+    AttentionDecoderAttention attention;
     const auto attend = [&] {
       query = h;
       if (decoder.has_query_weight)
@@ -161,8 +161,8 @@ Arrays Reference(const Decoder& decoder, const Arrays& inputs) {
 }
 
 // A decoder of words of these numbers over sentences of those numbers of tokens.
-OpCase Case(const std::string& name, const Decoder& decoder, const Sizes& sizes,
-            const std::vector<int64_t>& words, const std::vector<int64_t>& tokens) {
+OpCase AttentionDecoderCase(const std::string& name, const Decoder& decoder, const Sizes& sizes,
+                            const std::vector<int64_t>& words, const std::vector<int64_t>& tokens) {
   OpCase op_case;
   op_case.name = name;
   op_case.type = "attention_decoder";
@@ -194,7 +194,9 @@ OpCase Case(const std::string& name, const Decoder& decoder, const Sizes& sizes,
                    {"score", decoder.score},
                    {"attends", decoder.attends},
                    {"forget_bias", static_cast<float>(decoder.forget_bias)}};
-  op_case.reference = [decoder](const Arrays& inputs) { return Reference(decoder, inputs); };
+  op_case.reference = [decoder](const Arrays& inputs) {
+    return AttentionDecoderReference(decoder, inputs);
+  };
   op_case.outputs = {
       {"Hidden", 1}, {"Context", 1}, {"AttentionWeights", 1}, {"BatchGate", 1}, {"BatchQuery", 1}};
   op_case.loss_outputs = {"Hidden", "Context", "AttentionWeights"};
@@ -217,7 +219,7 @@ void AddAttentionDecoderCases(CaseList& cases) {
       const auto add = [&](const char* what, const Decoder& of, const Sizes& sizes,
                            const std::vector<int64_t>& lengths,
                            const std::vector<int64_t>& source_lengths) {
-        cases.push_back(Case(name + what, of, sizes, lengths, source_lengths));
+        cases.push_back(AttentionDecoderCase(name + what, of, sizes, lengths, source_lengths));
       };
       add("", decoder, small, words, tokens);
       Decoder bare = decoder;
@@ -240,21 +242,23 @@ void AddAttentionDecoderCases(CaseList& cases) {
     }
   }
   for (const bool has_bias : {false, true}) {
-    cases.push_back(Case(has_bias ? "forget_bias_and_bias" : "forget_bias",
-                         {.cell = "lstm", .forget_bias = 1.5, .has_bias = has_bias}, small, words,
-                         tokens));
+    cases.push_back(AttentionDecoderCase(has_bias ? "forget_bias_and_bias" : "forget_bias",
+                                         {.cell = "lstm", .forget_bias = 1.5, .has_bias = has_bias},
+                                         small, words, tokens));
   }
   // More columns than a block of threads takes at once, and more tokens than it has warps.
-  cases.push_back(Case("wider", {}, {.hidden = 2, .width = 300, .key_width = 270}, {1, 2}, {9, 2}));
-  cases.push_back(Case("unequal", {}, small, {1, 60, 9}, {40, 2, 7}));
+  cases.push_back(AttentionDecoderCase("wider", {}, {.hidden = 2, .width = 300, .key_width = 270},
+                                       {1, 2}, {9, 2}));
+  cases.push_back(AttentionDecoderCase("unequal", {}, small, {1, 60, 9}, {40, 2, 7}));
   for (const auto& [cell, score] : {std::pair("gru", "additive"), {"lstm", "dot"}}) {
     std::vector<int64_t> lengths, source_lengths;
     for (int64_t i = 0; i < 32; ++i) {
       lengths.push_back(20 + i * 37 % 20);
       source_lengths.push_back(20 + i * 29 % 20);
     }
-    cases.push_back(Case(std::string("benchmark_") + cell, {.cell = cell, .score = score},
-                         {.hidden = 512, .width = 512, .key_width = 512}, lengths, source_lengths));
+    cases.push_back(AttentionDecoderCase(
+        std::string("benchmark_") + cell, {.cell = cell, .score = score},
+        {.hidden = 512, .width = 512, .key_width = 512}, lengths, source_lengths));
     cases.back().benchmark_only = true;
   }
 }

@@ -57,8 +57,8 @@ Array Column(std::vector<double> values, DType dtype) {
 }
 
 // `sources` are the offsets of the sources among the hypotheses.
-Arrays Reference(const Arrays& inputs, const std::vector<uint64_t>& sources, size_t beam_size,
-                 bool is_accumulated) {
+Arrays BeamSearchReference(const Arrays& inputs, const std::vector<uint64_t>& sources,
+                           size_t beam_size, bool is_accumulated) {
   std::vector<double> ids, scores, parents;
   std::vector<uint64_t> selected = {0};
   for (size_t i = 0; i + 1 < sources.size(); ++i) {
@@ -92,7 +92,7 @@ struct Search {
   bool is_accumulated = true;
 };
 
-OpCase Case(const std::string& name, const Search& search) {
+OpCase BeamSearchCase(const std::string& name, const Search& search) {
   const auto rows = static_cast<int64_t>(search.last_ids.size());
   Arrays inputs;
   inputs["pre_ids"] = {Column(search.last_ids, DType::kInt64)};
@@ -114,8 +114,8 @@ OpCase Case(const std::string& name, const Search& search) {
           .attrs = std::move(attrs),
           .reference =
               [=](const Arrays& given) {
-                return Reference(given, sources, static_cast<size_t>(search.beam_size),
-                                 search.is_accumulated);
+                return BeamSearchReference(given, sources, static_cast<size_t>(search.beam_size),
+                                           search.is_accumulated);
               },
           .outputs = {{"selected_ids", 1}, {"selected_scores", 1}, {"parent_idx", 1}}};
 }
@@ -124,7 +124,7 @@ OpCase Case(const std::string& name, const Search& search) {
 OpCase Example(const std::string& name, int beam_size, const std::vector<double>& scores,
                const std::vector<double>& ids, const std::vector<double>& of_ids,
                const std::vector<double>& parents, const std::vector<uint64_t>& selected) {
-  OpCase example = Case(name, {.groups = {2}, .last_ids = {1, 2}, .width = 3});
+  OpCase example = BeamSearchCase(name, {.groups = {2}, .last_ids = {1, 2}, .width = 3});
   example.inputs["ids"] = {Values({2, 3}, ids, DType::kInt64)};
   example.inputs["scores"] = {Ragged(Values({2, 3}, scores), {2}, {1, 1})};
   example.attrs["beam_size"] = beam_size;
@@ -141,43 +141,49 @@ OpCase Example(const std::string& name, int beam_size, const std::vector<double>
 }  // namespace
 
 void AddBeamSearchCases(CaseList& cases) {
-  cases.push_back(Case("first_step", {.groups = {1, 1, 1}, .last_ids = {7, 7, 7}}));
-  cases.push_back(Case("later_step", {.groups = {2, 2}, .last_ids = {1, 2, 3, 4}}));
-  cases.push_back(Case("unequal_sources",
-                       {.groups = {1, 4, 2}, .last_ids = {1, 2, 3, 4, 5, 6, 7}, .width = 3}));
-  cases.push_back(Case("one_that_has_ended", {.groups = {2, 2}, .last_ids = {kEnd, 2, 3, kEnd}}));
-  cases.push_back(Case("a_source_that_is_through",
-                       {.groups = {2, 2, 1}, .last_ids = {kEnd, kEnd, 3, 4, kEnd}}));
-  cases.push_back(Case("all_are_through", {.groups = {2, 1}, .last_ids = {kEnd, kEnd, kEnd}}));
-  cases.push_back(Case("a_source_without_hypotheses",
-                       {.groups = {0, 2, 0}, .last_ids = {1, 2}, .beam_size = 3}));
-  cases.push_back(Case("beam_of_one", {.groups = {1, 1}, .last_ids = {3, 4}, .beam_size = 1}));
+  cases.push_back(BeamSearchCase("first_step", {.groups = {1, 1, 1}, .last_ids = {7, 7, 7}}));
+  cases.push_back(BeamSearchCase("later_step", {.groups = {2, 2}, .last_ids = {1, 2, 3, 4}}));
+  cases.push_back(BeamSearchCase(
+      "unequal_sources", {.groups = {1, 4, 2}, .last_ids = {1, 2, 3, 4, 5, 6, 7}, .width = 3}));
   cases.push_back(
-      Case("beam_of_all", {.groups = {2, 1}, .last_ids = {3, 4, 5}, .width = 4, .beam_size = 50}));
-  cases.push_back(Case("one_candidate_each", {.groups = {3}, .last_ids = {3, 4, 5}, .width = 1}));
-  cases.push_back(Case("without_ids", {.groups = {2, 2},
-                                       .last_ids = {1, kEnd, 3, 4},
-                                       .width = 6,
-                                       .beam_size = 3,
-                                       .has_ids = false}));
-  cases.push_back(Case(
+      BeamSearchCase("one_that_has_ended", {.groups = {2, 2}, .last_ids = {kEnd, 2, 3, kEnd}}));
+  cases.push_back(BeamSearchCase("a_source_that_is_through",
+                                 {.groups = {2, 2, 1}, .last_ids = {kEnd, kEnd, 3, 4, kEnd}}));
+  cases.push_back(
+      BeamSearchCase("all_are_through", {.groups = {2, 1}, .last_ids = {kEnd, kEnd, kEnd}}));
+  cases.push_back(BeamSearchCase("a_source_without_hypotheses",
+                                 {.groups = {0, 2, 0}, .last_ids = {1, 2}, .beam_size = 3}));
+  cases.push_back(
+      BeamSearchCase("beam_of_one", {.groups = {1, 1}, .last_ids = {3, 4}, .beam_size = 1}));
+  cases.push_back(BeamSearchCase(
+      "beam_of_all", {.groups = {2, 1}, .last_ids = {3, 4, 5}, .width = 4, .beam_size = 50}));
+  cases.push_back(
+      BeamSearchCase("one_candidate_each", {.groups = {3}, .last_ids = {3, 4, 5}, .width = 1}));
+  cases.push_back(BeamSearchCase("without_ids", {.groups = {2, 2},
+                                                 .last_ids = {1, kEnd, 3, 4},
+                                                 .width = 6,
+                                                 .beam_size = 3,
+                                                 .has_ids = false}));
+  cases.push_back(BeamSearchCase(
       "probabilities",
       {.groups = {2, 2}, .last_ids = {1, kEnd, 3, 4}, .beam_size = 3, .is_accumulated = false}));
-  cases.push_back(Case("many", {.groups = std::vector<int64_t>(40, 8),
-                                .last_ids = std::vector<double>(320, 1),
-                                .width = 100,
-                                .beam_size = 8}));
+  cases.push_back(BeamSearchCase("many", {.groups = std::vector<int64_t>(40, 8),
+                                          .last_ids = std::vector<double>(320, 1),
+                                          .width = 100,
+                                          .beam_size = 8}));
 
   // The sources may be in any level, above what later steps have selected.
-  OpCase pruned = Case("hypotheses_that_nothing_continues",
-                       {.groups = {3, 1}, .last_ids = {1, 2, 3, 4}, .width = 3});
+  OpCase pruned = BeamSearchCase("hypotheses_that_nothing_continues",
+                                 {.groups = {3, 1}, .last_ids = {1, 2, 3, 4}, .width = 3});
   pruned.inputs["scores"] = {Ragged(Distinct({4, 3}, 3, -3, -1), {2, 2}, {0, 3, 0, 1})};
   cases.push_back(pruned);
-  OpCase lower = Case("lower_level", {.groups = {2, 1}, .last_ids = {1, 2, 3}, .width = 3});
+  OpCase lower =
+      BeamSearchCase("lower_level", {.groups = {2, 1}, .last_ids = {1, 2, 3}, .width = 3});
   lower.inputs["scores"] = {Ragged(Distinct({3, 3}, 3, -3, -1), {2}, {2, 1})};
   lower.attrs["level"] = 1;
   cases.push_back(lower);
-  OpCase one_level = Case("one_level", {.groups = {2, 1}, .last_ids = {1, 2, 3}, .width = 3});
+  OpCase one_level =
+      BeamSearchCase("one_level", {.groups = {2, 1}, .last_ids = {1, 2, 3}, .width = 3});
   one_level.inputs["scores"] = {Ragged(Distinct({3, 3}, 3, -3, -1), {2, 1})};
   cases.push_back(one_level);
 
@@ -187,10 +193,10 @@ void AddBeamSearchCases(CaseList& cases) {
   cases.push_back(Example("equal_scores_in_a_larger_beam", 4, half, {4, 2, 5, 2, 1, 3},
                           {4, 2, 1, 3}, {0, 1, 1, 1}, {0, 1, 4}));
 
-  OpCase benchmark = Case("benchmark", {.groups = std::vector<int64_t>(64, 4),
-                                        .last_ids = std::vector<double>(256, 1),
-                                        .width = 4,
-                                        .beam_size = 4});
+  OpCase benchmark = BeamSearchCase("benchmark", {.groups = std::vector<int64_t>(64, 4),
+                                                  .last_ids = std::vector<double>(256, 1),
+                                                  .width = 4,
+                                                  .beam_size = 4});
   benchmark.benchmark_only = true;
   cases.push_back(benchmark);
 }

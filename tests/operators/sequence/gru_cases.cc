@@ -15,7 +15,7 @@ struct Gru {
   std::string candidate = "tanh";
 };
 
-Arrays Reference(const Gru& gru, const Arrays& inputs) {
+Arrays GruReference(const Gru& gru, const Arrays& inputs) {
   const Array& input = inputs.at("Input")[0];
   const Array& weight = inputs.at("Weight")[0];
   const auto size = static_cast<size_t>(weight.shape[0]);
@@ -50,7 +50,7 @@ Arrays Reference(const Gru& gru, const Arrays& inputs) {
 
 // `input` makes the rows of a width.
 template <typename Input>
-OpCase Case(const std::string& name, const Gru& gru, int64_t size, const Input& input) {
+OpCase GruCase(const std::string& name, const Gru& gru, int64_t size, const Input& input) {
   OpCase op_case;
   op_case.name = name;
   op_case.type = "gru";
@@ -70,7 +70,7 @@ OpCase Case(const std::string& name, const Gru& gru, int64_t size, const Input& 
                    {"origin_mode", gru.origin_mode},
                    {"gate_activation", gru.gate},
                    {"activation", gru.candidate}};
-  op_case.reference = [gru](const Arrays& inputs) { return Reference(gru, inputs); };
+  op_case.reference = [gru](const Arrays& inputs) { return GruReference(gru, inputs); };
   op_case.outputs = {
       {"Hidden", 1}, {"BatchGate", 1}, {"BatchResetHiddenPrev", 1}, {"BatchHidden", 1}};
   op_case.loss_outputs = {"Hidden"};
@@ -83,43 +83,43 @@ void AddGruCases(CaseList& cases) {
   const auto few = [](int64_t width) {
     return Ragged(Uniform({9, width}, 1, -2, 2), {2, 4, 1, 2});
   };
-  cases.push_back(Case("plain", {}, 3, few));
-  cases.push_back(Case("reverse", {.is_reverse = true}, 3, few));
-  cases.push_back(Case("start", {.is_reverse = true, .has_start = true}, 3, few));
-  cases.push_back(Case("origin_mode", {.has_start = true, .origin_mode = true}, 3, few));
-  cases.push_back(Case("no_bias", {.has_bias = false}, 3, few));
+  cases.push_back(GruCase("plain", {}, 3, few));
+  cases.push_back(GruCase("reverse", {.is_reverse = true}, 3, few));
+  cases.push_back(GruCase("start", {.is_reverse = true, .has_start = true}, 3, few));
+  cases.push_back(GruCase("origin_mode", {.has_start = true, .origin_mode = true}, 3, few));
+  cases.push_back(GruCase("no_bias", {.has_bias = false}, 3, few));
   cases.push_back(
-      Case("activations", {.has_start = true, .gate = "tanh", .candidate = "identity"}, 3, few));
-  cases.push_back(Case("relu", {.has_start = true, .candidate = "relu"}, 3, few));
-  cases.push_back(Case("one_row_each", {.has_start = true}, 2, [](int64_t width) {
+      GruCase("activations", {.has_start = true, .gate = "tanh", .candidate = "identity"}, 3, few));
+  cases.push_back(GruCase("relu", {.has_start = true, .candidate = "relu"}, 3, few));
+  cases.push_back(GruCase("one_row_each", {.has_start = true}, 2, [](int64_t width) {
     return Ragged(Uniform({3, width}, 1), std::vector<int64_t>{1, 1, 1});
   }));
-  cases.push_back(Case("equal", {}, 5, [](int64_t width) {
+  cases.push_back(GruCase("equal", {}, 5, [](int64_t width) {
     return Ragged(Uniform({6, width}, 1), std::vector<int64_t>{3, 3});
   }));
-  cases.push_back(Case("empty_sequences", {.has_start = true}, 2, [](int64_t width) {
+  cases.push_back(GruCase("empty_sequences", {.has_start = true}, 2, [](int64_t width) {
     return Ragged(Uniform({4, width}, 1), {0, 1, 0, 3});
   }));
-  cases.push_back(Case("two_levels", {}, 2, [](int64_t width) {
+  cases.push_back(GruCase("two_levels", {}, 2, [](int64_t width) {
     return Ragged(Uniform({6, width}, 1), {1, 0, 2}, {3, 2, 1});
   }));
-  cases.push_back(Case("no_rows", {.has_start = true}, 2, [](int64_t width) {
+  cases.push_back(GruCase("no_rows", {.has_start = true}, 2, [](int64_t width) {
     return Ragged(Uniform({0, width}, 1), std::vector<int64_t>{0, 0});
   }));
-  cases.push_back(Case("unequal", {}, 2, [](int64_t width) {
+  cases.push_back(GruCase("unequal", {}, 2, [](int64_t width) {
     return Ragged(Uniform({150, width}, 1), {1, 130, 19});
   }));
   // More rows in a step, and more columns, than a block of sums in registers has.
-  cases.push_back(Case("wide", {}, 19, [](int64_t width) {
+  cases.push_back(GruCase("wide", {}, 19, [](int64_t width) {
     return Ragged(Uniform({40, width}, 1), std::vector<int64_t>(20, 2));
   }));
   // The later steps have less than half of the sequences.
-  cases.push_back(Case("many_sequences", {.has_start = true}, 2, [](int64_t width) {
+  cases.push_back(GruCase("many_sequences", {.has_start = true}, 2, [](int64_t width) {
     std::vector<int64_t> lengths(70, 1);
     for (size_t i = 0; i < lengths.size(); i += 3) lengths[i] = 2;
     return Ragged(Uniform({94, width}, 1), lengths);
   }));
-  cases.push_back(Case("benchmark", {}, 256, [](int64_t width) {
+  cases.push_back(GruCase("benchmark", {}, 256, [](int64_t width) {
     std::vector<int64_t> lengths;
     int64_t rows = 0;
     for (int64_t i = 0; i < 64; ++i) rows += lengths.emplace_back(12 + i * 37 % 40);

@@ -15,7 +15,7 @@ struct GruUnit {
   int candidate = 2;
 };
 
-Arrays Reference(const GruUnit& gru, const Arrays& inputs) {
+Arrays GruUnitReference(const GruUnit& gru, const Arrays& inputs) {
   const Array& input = inputs.at("Input")[0];
   const Array& weight = inputs.at("Weight")[0];
   const auto size = static_cast<size_t>(weight.shape[0]);
@@ -42,7 +42,7 @@ Arrays Reference(const GruUnit& gru, const Arrays& inputs) {
   return {{"Hidden", {hidden}}, {"Gate", {gates}}, {"ResetHiddenPrev", {reset_hidden}}};
 }
 
-OpCase Case(const std::string& name, const GruUnit& gru, int64_t rows, int64_t size) {
+OpCase GruUnitCase(const std::string& name, const GruUnit& gru, int64_t rows, int64_t size) {
   OpCase op_case;
   op_case.name = name;
   op_case.type = "gru_unit";
@@ -57,7 +57,7 @@ OpCase Case(const std::string& name, const GruUnit& gru, int64_t rows, int64_t s
   op_case.attrs = {{"origin_mode", gru.origin_mode},
                    {"gate_activation", gru.gate},
                    {"activation", gru.candidate}};
-  op_case.reference = [gru](const Arrays& inputs) { return Reference(gru, inputs); };
+  op_case.reference = [gru](const Arrays& inputs) { return GruUnitReference(gru, inputs); };
   op_case.outputs = {{"Hidden", 1}, {"Gate", 1}, {"ResetHiddenPrev", 1}};
   return op_case;
 }
@@ -65,15 +65,15 @@ OpCase Case(const std::string& name, const GruUnit& gru, int64_t rows, int64_t s
 }  // namespace
 
 void AddGruUnitCases(CaseList& cases) {
-  cases.push_back(Case("plain", {}, 4, 3));
-  cases.push_back(Case("no_bias", {.has_bias = false}, 4, 3));
-  cases.push_back(Case("origin_mode", {.origin_mode = true}, 4, 3));
-  cases.push_back(Case("activations", {.gate = 2, .candidate = 0}, 4, 3));
-  cases.push_back(Case("relu", {.candidate = 3}, 4, 3));
-  cases.push_back(Case("one_row", {}, 1, 5));
-  cases.push_back(Case("no_rows", {}, 0, 2));
-  cases.push_back(Case("wide", {}, 33, 19));
-  cases.push_back(Case("benchmark", {}, 128, 256));
+  cases.push_back(GruUnitCase("plain", {}, 4, 3));
+  cases.push_back(GruUnitCase("no_bias", {.has_bias = false}, 4, 3));
+  cases.push_back(GruUnitCase("origin_mode", {.origin_mode = true}, 4, 3));
+  cases.push_back(GruUnitCase("activations", {.gate = 2, .candidate = 0}, 4, 3));
+  cases.push_back(GruUnitCase("relu", {.candidate = 3}, 4, 3));
+  cases.push_back(GruUnitCase("one_row", {}, 1, 5));
+  cases.push_back(GruUnitCase("no_rows", {}, 0, 2));
+  cases.push_back(GruUnitCase("wide", {}, 33, 19));
+  cases.push_back(GruUnitCase("benchmark", {}, 128, 256));
   cases.back().benchmark_only = true;
 }
 

@@ -5,7 +5,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Reference(const Arrays& inputs) {
+Arrays GruUnitWeightGradReference(const Arrays& inputs) {
   const Array& gates = inputs.at("Input@GRAD")[0];
   const auto size = static_cast<size_t>(inputs.at("Weight")[0].shape[0]);
   Array weight = ZeroRows(static_cast<int64_t>(size), 3 * size);
@@ -25,7 +25,7 @@ Arrays Reference(const Arrays& inputs) {
   return {{"Weight@GRAD", {weight}}, {"Bias@GRAD", {bias}}};
 }
 
-OpCase Case(const std::string& name, int64_t rows, int64_t size) {
+OpCase GruUnitWeightGradCase(const std::string& name, int64_t rows, int64_t size) {
   OpCase op_case;
   op_case.name = name;
   op_case.type = "gru_unit_weight_grad";
@@ -33,7 +33,7 @@ OpCase Case(const std::string& name, int64_t rows, int64_t size) {
                     {"ResetHiddenPrev", {Uniform({rows, size}, 2)}},
                     {"Input@GRAD", {Uniform({rows, 3 * size}, 3)}},
                     {"Weight", {Uniform({size, 3 * size}, 4)}}};
-  op_case.reference = Reference;
+  op_case.reference = GruUnitWeightGradReference;
   op_case.outputs = {{"Weight@GRAD", 1}, {"Bias@GRAD", 1}};
   return op_case;
 }
@@ -41,10 +41,10 @@ OpCase Case(const std::string& name, int64_t rows, int64_t size) {
 }  // namespace
 
 void AddGruUnitWeightGradCases(CaseList& cases) {
-  cases.push_back(Case("plain", 4, 3));
-  cases.push_back(Case("one_row", 1, 5));
-  cases.push_back(Case("no_rows", 0, 2));
-  cases.push_back(Case("wide", 33, 19));
+  cases.push_back(GruUnitWeightGradCase("plain", 4, 3));
+  cases.push_back(GruUnitWeightGradCase("one_row", 1, 5));
+  cases.push_back(GruUnitWeightGradCase("no_rows", 0, 2));
+  cases.push_back(GruUnitWeightGradCase("wide", 33, 19));
 }
 
 }  // namespace skiff::harness

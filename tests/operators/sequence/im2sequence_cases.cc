@@ -3,12 +3,12 @@
 namespace skiff::harness {
 namespace {
 
-using Sizes = std::vector<int32_t>;
+using Im2sequenceSizes = std::vector<int32_t>;
 
-struct Setting {
-  Sizes kernels;
-  Sizes strides = {1, 1};
-  Sizes paddings = {0, 0, 0, 0};  // up, left, down, right
+struct Im2sequenceSetting {
+  Im2sequenceSizes kernels;
+  Im2sequenceSizes strides = {1, 1};
+  Im2sequenceSizes paddings = {0, 0, 0, 0};  // up, left, down, right
 };
 
 // The element of an image, 0 outside of it.
@@ -18,7 +18,7 @@ double At(const Array& x, int64_t image, int64_t channel, int64_t row, int64_t c
   return x.values[static_cast<size_t>(index)];
 }
 
-Arrays Reference(const Arrays& inputs, const Setting& of) {
+Arrays Im2sequenceReference(const Arrays& inputs, const Im2sequenceSetting& of) {
   const Array& x = inputs.at("X")[0];
   Row values;
   std::vector<int64_t> lengths;
@@ -44,24 +44,25 @@ Arrays Reference(const Arrays& inputs, const Setting& of) {
   return {{"Out", {Ragged(Values({rows, width}, values), lengths)}}};
 }
 
-OpCase Case(const std::string& name, Array x, const Setting& setting) {
-  OpCase made{.name = name,
-              .type = "im2sequence",
-              .inputs = {{"X", {std::move(x)}}},
-              .attrs = {{"kernels", setting.kernels}},
-              .reference = [=](const Arrays& inputs) { return Reference(inputs, setting); },
-              .outputs = {{"Out", 1}},
-              .gradients = {"X"}};
-  if (setting.strides != Sizes{1, 1}) made.attrs["strides"] = setting.strides;
-  if (setting.paddings != Sizes{0, 0, 0, 0}) made.attrs["paddings"] = setting.paddings;
+OpCase Im2sequenceCase(const std::string& name, Array x, const Im2sequenceSetting& setting) {
+  OpCase made{
+      .name = name,
+      .type = "im2sequence",
+      .inputs = {{"X", {std::move(x)}}},
+      .attrs = {{"kernels", setting.kernels}},
+      .reference = [=](const Arrays& inputs) { return Im2sequenceReference(inputs, setting); },
+      .outputs = {{"Out", 1}},
+      .gradients = {"X"}};
+  if (setting.strides != Im2sequenceSizes{1, 1}) made.attrs["strides"] = setting.strides;
+  if (setting.paddings != Im2sequenceSizes{0, 0, 0, 0}) made.attrs["paddings"] = setting.paddings;
   return made;
 }
 
 }  // namespace
 
 void AddIm2sequenceCases(CaseList& cases) {
-  const auto add = [&](const std::string& name, Array x, const Setting& setting) {
-    cases.push_back(Case(name, std::move(x), setting));
+  const auto add = [&](const std::string& name, Array x, const Im2sequenceSetting& setting) {
+    cases.push_back(Im2sequenceCase(name, std::move(x), setting));
   };
   add("squares", Uniform({2, 2, 3, 3}, 1), {.kernels = {2, 2}});
   add("one_image", Uniform({1, 2, 3, 3}, 14), {.kernels = {2, 2}});

@@ -3,12 +3,12 @@
 namespace skiff::harness {
 namespace {
 
-struct Setting {
+struct LodResetSetting {
   std::vector<int32_t> target_lod = {};
   bool append = false;
 };
 
-std::vector<uint64_t> LevelOf(const Arrays& inputs, const Setting& setting) {
+std::vector<uint64_t> LevelOf(const Arrays& inputs, const LodResetSetting& setting) {
   const auto y = inputs.find("Y");
   if (y == inputs.end()) return {setting.target_lod.begin(), setting.target_lod.end()};
   std::vector<uint64_t> level;
@@ -16,7 +16,7 @@ std::vector<uint64_t> LevelOf(const Arrays& inputs, const Setting& setting) {
   return level;
 }
 
-Arrays Reference(const Arrays& inputs, const Setting& setting) {
+Arrays LodResetReference(const Arrays& inputs, const LodResetSetting& setting) {
   Array out = inputs.at("X")[0];
   const auto y = inputs.find("Y");
   if (y != inputs.end() && !y->second[0].lod.empty()) {
@@ -28,11 +28,11 @@ Arrays Reference(const Arrays& inputs, const Setting& setting) {
   return {{"Out", {out}}};
 }
 
-OpCase Case(const std::string& name, Arrays inputs, const Setting& setting = {}) {
+OpCase LodResetCase(const std::string& name, Arrays inputs, const LodResetSetting& setting = {}) {
   OpCase made{.name = name,
               .type = "lod_reset",
               .inputs = std::move(inputs),
-              .reference = [=](const Arrays& given) { return Reference(given, setting); },
+              .reference = [=](const Arrays& given) { return LodResetReference(given, setting); },
               .outputs = {{"Out", 1}},
               .gradients = {"X"}};
   if (!setting.target_lod.empty()) made.attrs["target_lod"] = setting.target_lod;
@@ -48,8 +48,9 @@ Array Offsets(std::vector<double> offsets) {
 }  // namespace
 
 void AddLodResetCases(CaseList& cases) {
-  const auto add = [&](const std::string& name, Arrays inputs, const Setting& setting = {}) {
-    cases.push_back(Case(name, std::move(inputs), setting));
+  const auto add = [&](const std::string& name, Arrays inputs,
+                       const LodResetSetting& setting = {}) {
+    cases.push_back(LodResetCase(name, std::move(inputs), setting));
   };
   const Array plain = Uniform({6, 2}, 1);
   const Array ragged = Ragged(Uniform({6, 2}, 2), {2, 3, 1});

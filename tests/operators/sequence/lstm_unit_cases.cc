@@ -6,7 +6,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Reference(double forget_bias, const Arrays& inputs) {
+Arrays LstmUnitReference(double forget_bias, const Arrays& inputs) {
   const auto rows = static_cast<size_t>(inputs.at("C_prev")[0].shape[0]);
   const auto size = static_cast<size_t>(inputs.at("C_prev")[0].shape[1]);
   Array cell = inputs.at("C_prev")[0];
@@ -23,7 +23,7 @@ Arrays Reference(double forget_bias, const Arrays& inputs) {
   return {{"C", {cell}}, {"H", {hidden}}};
 }
 
-OpCase Case(const std::string& name, float forget_bias, int64_t rows, int64_t size) {
+OpCase LstmUnitCase(const std::string& name, float forget_bias, int64_t rows, int64_t size) {
   OpCase op_case;
   op_case.name = name;
   op_case.type = "lstm_unit";
@@ -31,7 +31,7 @@ OpCase Case(const std::string& name, float forget_bias, int64_t rows, int64_t si
                     {"C_prev", {Uniform({rows, size}, 2)}}};
   op_case.attrs = {{"forget_bias", forget_bias}};
   op_case.reference = [forget_bias](const Arrays& inputs) {
-    return Reference(static_cast<double>(forget_bias), inputs);
+    return LstmUnitReference(static_cast<double>(forget_bias), inputs);
   };
   op_case.outputs = {{"C", 1}, {"H", 1}};
   op_case.gradients = {"X", "C_prev"};
@@ -41,12 +41,12 @@ OpCase Case(const std::string& name, float forget_bias, int64_t rows, int64_t si
 }  // namespace
 
 void AddLstmUnitCases(CaseList& cases) {
-  cases.push_back(Case("plain", 0, 4, 3));
-  cases.push_back(Case("forget_bias", 1.5f, 3, 11));
-  cases.push_back(Case("hidden_alone", 0, 2, 5));
+  cases.push_back(LstmUnitCase("plain", 0, 4, 3));
+  cases.push_back(LstmUnitCase("forget_bias", 1.5f, 3, 11));
+  cases.push_back(LstmUnitCase("hidden_alone", 0, 2, 5));
   cases.back().loss_outputs = {"H"};
-  cases.push_back(Case("no_rows", 0, 0, 2));
-  cases.push_back(Case("benchmark", 0, 512, 256));
+  cases.push_back(LstmUnitCase("no_rows", 0, 0, 2));
+  cases.push_back(LstmUnitCase("benchmark", 0, 512, 256));
   cases.back().benchmark_only = true;
 }
 

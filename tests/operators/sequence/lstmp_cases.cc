@@ -23,7 +23,7 @@ double Clipped(double x, float limit) {
   return limit > 0 ? std::clamp<double>(x, -limit, limit) : x;
 }
 
-Arrays Reference(const Lstmp& lstmp, const Arrays& inputs) {
+Arrays LstmpReference(const Lstmp& lstmp, const Arrays& inputs) {
   const Array& input = inputs.at("Input")[0];
   const Array& weight = inputs.at("Weight")[0];
   const Array& proj_weight = inputs.at("ProjWeight")[0];
@@ -72,8 +72,8 @@ Arrays Reference(const Lstmp& lstmp, const Arrays& inputs) {
 
 // `input` makes the rows of a width.
 template <typename Input>
-OpCase Case(const std::string& name, const Lstmp& lstmp, int64_t size, int64_t width,
-            const Input& input) {
+OpCase LstmpCase(const std::string& name, const Lstmp& lstmp, int64_t size, int64_t width,
+                 const Input& input) {
   OpCase op_case;
   op_case.name = name;
   op_case.type = "lstmp";
@@ -97,7 +97,7 @@ OpCase Case(const std::string& name, const Lstmp& lstmp, int64_t size, int64_t w
                    {"cell_activation", lstmp.cell},
                    {"candidate_activation", lstmp.candidate},
                    {"proj_activation", lstmp.projection}};
-  op_case.reference = [lstmp](const Arrays& inputs) { return Reference(lstmp, inputs); };
+  op_case.reference = [lstmp](const Arrays& inputs) { return LstmpReference(lstmp, inputs); };
   op_case.outputs = {
       {"Projection", 1}, {"Cell", 1}, {"BatchGate", 1}, {"BatchCellPreAct", 1}, {"BatchHidden", 1}};
   op_case.loss_outputs = {"Projection", "Cell"};
@@ -110,57 +110,59 @@ void AddLstmpCases(CaseList& cases) {
   const auto few = [](int64_t width) {
     return Ragged(Uniform({9, width}, 1, -2, 2), {2, 4, 1, 2});
   };
-  cases.push_back(Case("plain", {}, 3, 2, few));
-  cases.push_back(Case("reverse", {.is_reverse = true}, 3, 2, few));
-  cases.push_back(Case("peepholes", {.use_peepholes = true}, 3, 2, few));
+  cases.push_back(LstmpCase("plain", {}, 3, 2, few));
+  cases.push_back(LstmpCase("reverse", {.is_reverse = true}, 3, 2, few));
+  cases.push_back(LstmpCase("peepholes", {.use_peepholes = true}, 3, 2, few));
+  cases.push_back(LstmpCase("start", {.use_peepholes = true, .is_reverse = true, .has_start = true},
+                            3, 2, few));
   cases.push_back(
-      Case("start", {.use_peepholes = true, .is_reverse = true, .has_start = true}, 3, 2, few));
-  cases.push_back(Case("projection_alone", {.use_peepholes = true, .has_start = true}, 3, 4, few));
+      LstmpCase("projection_alone", {.use_peepholes = true, .has_start = true}, 3, 4, few));
   cases.back().loss_outputs = {"Projection"};
-  cases.push_back(
-      Case("cell_clip", {.use_peepholes = true, .has_start = true, .cell_clip = 0.3f}, 3, 2, few));
-  cases.push_back(Case("proj_clip", {.has_start = true, .proj_clip = 0.15f}, 3, 2, few));
-  cases.push_back(Case("both_clips_of_identities",
-                       {.cell_clip = 0.4f,
-                        .proj_clip = 0.1f,
-                        .cell = "identity",
-                        .candidate = "identity",
-                        .projection = "identity"},
-                       3, 2, few));
-  cases.push_back(Case("activations",
-                       {.use_peepholes = true,
-                        .has_start = true,
-                        .gate = "tanh",
-                        .cell = "identity",
-                        .candidate = "sigmoid",
-                        .projection = "sigmoid"},
-                       3, 2, few));
-  cases.push_back(Case("relu", {.cell = "sigmoid", .projection = "relu"}, 3, 2, few));
-  cases.push_back(Case("first_programs", {}, 3, 2, few));
+  cases.push_back(LstmpCase(
+      "cell_clip", {.use_peepholes = true, .has_start = true, .cell_clip = 0.3f}, 3, 2, few));
+  cases.push_back(LstmpCase("proj_clip", {.has_start = true, .proj_clip = 0.15f}, 3, 2, few));
+  cases.push_back(LstmpCase("both_clips_of_identities",
+                            {.cell_clip = 0.4f,
+                             .proj_clip = 0.1f,
+                             .cell = "identity",
+                             .candidate = "identity",
+                             .projection = "identity"},
+                            3, 2, few));
+  cases.push_back(LstmpCase("activations",
+                            {.use_peepholes = true,
+                             .has_start = true,
+                             .gate = "tanh",
+                             .cell = "identity",
+                             .candidate = "sigmoid",
+                             .projection = "sigmoid"},
+                            3, 2, few));
+  cases.push_back(LstmpCase("relu", {.cell = "sigmoid", .projection = "relu"}, 3, 2, few));
+  cases.push_back(LstmpCase("first_programs", {}, 3, 2, few));
   cases.back().outputs.push_back({"OrderedP0", 1});
-  cases.push_back(Case("one_row_each", {.has_start = true}, 2, 1, [](int64_t width) {
+  cases.push_back(LstmpCase("one_row_each", {.has_start = true}, 2, 1, [](int64_t width) {
     return Ragged(Uniform({3, width}, 1), std::vector<int64_t>{1, 1, 1});
   }));
-  cases.push_back(Case("empty_sequences", {.has_start = true}, 2, 3, [](int64_t width) {
+  cases.push_back(LstmpCase("empty_sequences", {.has_start = true}, 2, 3, [](int64_t width) {
     return Ragged(Uniform({4, width}, 1), {0, 1, 0, 3});
   }));
-  cases.push_back(Case("two_levels", {}, 2, 2, [](int64_t width) {
+  cases.push_back(LstmpCase("two_levels", {}, 2, 2, [](int64_t width) {
     return Ragged(Uniform({6, width}, 1), {1, 0, 2}, {3, 2, 1});
   }));
-  cases.push_back(Case("no_cells", {.has_start = true, .projection = "sigmoid"}, 0, 2, few));
-  cases.push_back(Case("no_projection", {.use_peepholes = true, .has_start = true}, 2, 0, few));
+  cases.push_back(LstmpCase("no_cells", {.has_start = true, .projection = "sigmoid"}, 0, 2, few));
   cases.push_back(
-      Case("no_rows", {.use_peepholes = true, .has_start = true}, 2, 2, [](int64_t width) {
+      LstmpCase("no_projection", {.use_peepholes = true, .has_start = true}, 2, 0, few));
+  cases.push_back(
+      LstmpCase("no_rows", {.use_peepholes = true, .has_start = true}, 2, 2, [](int64_t width) {
         return Ragged(Uniform({0, width}, 1), std::vector<int64_t>{0, 0});
       }));
-  cases.push_back(Case("unequal", {.use_peepholes = true}, 2, 2, [](int64_t width) {
+  cases.push_back(LstmpCase("unequal", {.use_peepholes = true}, 2, 2, [](int64_t width) {
     return Ragged(Uniform({150, width}, 1), {1, 130, 19});
   }));
   // More rows in a step, and more columns, than a block of sums in registers has.
-  cases.push_back(Case("wide", {.use_peepholes = true}, 19, 18, [](int64_t width) {
+  cases.push_back(LstmpCase("wide", {.use_peepholes = true}, 19, 18, [](int64_t width) {
     return Ragged(Uniform({40, width}, 1), std::vector<int64_t>(20, 2));
   }));
-  cases.push_back(Case("benchmark", {}, 512, 128, [](int64_t width) {
+  cases.push_back(LstmpCase("benchmark", {}, 512, 128, [](int64_t width) {
     std::vector<int64_t> lengths;
     int64_t rows = 0;
     for (int64_t i = 0; i < 32; ++i) rows += lengths.emplace_back(8 + i * 37 % 25);

@@ -5,7 +5,7 @@ namespace {
 
 // Rows in ranked order. A ragged X: tests/framework/executor/dynamic_rnn_test.cc, since only a plan
 // knows the LoD that a table ranks.
-Arrays Reference(const Arrays& inputs) {
+Arrays ReorderLodTensorByRankReference(const Arrays& inputs) {
   const Array& x = inputs.at("X")[0];
   const Array& table = inputs.at("RankTable")[0];
   const Rows rows = RowsOf(x);
@@ -24,7 +24,7 @@ void AddReorderLodTensorByRankCases(CaseList& cases) {
         .type = "reorder_lod_tensor_by_rank",
         .inputs = {{"X", {Uniform({sequences, 3}, 1)}}, {"RankTable", {RankTableOf(lengths.each)}}},
         .attrs = {},
-        .reference = Reference,
+        .reference = ReorderLodTensorByRankReference,
         .outputs = {{"Out", 1}},
         .gradients = {"X"}};
   });

@@ -92,7 +92,7 @@ Sequence RunPass(const Rnn& rnn, const Arrays& inputs, size_t pass, size_t seque
 
 // `mask` is what dropout keeps of each layer: [layers - 1][time][batch][width], or empty. All
 // sequences are then equally long.
-Arrays Reference(const Rnn& rnn, const Arrays& inputs, const std::vector<double>& mask) {
+Arrays RnnReference(const Rnn& rnn, const Arrays& inputs, const std::vector<double>& mask) {
   const Array& input = inputs.at("Input")[0];
   const auto batch = static_cast<size_t>(rnn.batch);
   const auto width = static_cast<size_t>(rnn.size * rnn.directions());
@@ -147,7 +147,7 @@ Arrays InputsOf(const Rnn& rnn) {
   return inputs;
 }
 
-OpCase Case(const std::string& name, const Rnn& rnn) {
+OpCase RnnCase(const std::string& name, const Rnn& rnn) {
   OpCase op_case;
   op_case.name = name;
   op_case.type = "rnn";
@@ -160,7 +160,7 @@ OpCase Case(const std::string& name, const Rnn& rnn) {
                    {"dropout_prob", rnn.dropout},
                    {"is_test", rnn.is_test},
                    {"seed", rnn.seed}};
-  op_case.reference = [rnn](const Arrays& inputs) { return Reference(rnn, inputs, {}); };
+  op_case.reference = [rnn](const Arrays& inputs) { return RnnReference(rnn, inputs, {}); };
   op_case.outputs = {
       {"Out", 1}, {"DropoutState", 1}, {"State", static_cast<int>(rnn.states())}, {"Reserve", 1}};
   op_case.gradients = {"Input", "PreState", "WeightList"};
@@ -176,11 +176,11 @@ void CheckClose(const Array& found, const Array& expected, const std::string& na
 
 // With dropout: what comes out agrees with DropoutState, each layer's own.
 OpCase DropoutCase(const std::string& name, const Rnn& rnn) {
-  OpCase op_case = Case(name, rnn);
+  OpCase op_case = RnnCase(name, rnn);
   op_case.reference = nullptr;
   op_case.check = [rnn](const Arrays& inputs, const Arrays& outputs) {
     const std::vector<double>& mask = outputs.at("DropoutState")[0].values;
-    const Arrays expected = Reference(rnn, inputs, mask);
+    const Arrays expected = RnnReference(rnn, inputs, mask);
     CheckClose(outputs.at("Out")[0], expected.at("Out")[0], "Out");
     CheckClose(outputs.at("State")[0], expected.at("State")[0], "State");
     double kept = 0;
@@ -203,7 +203,7 @@ void AddRnnCases(CaseList& cases) {
   for (const std::string mode : {"LSTM", "GRU", "RNN_TANH", "RNN_RELU"}) {
     const auto add = [&](const std::string& name, Rnn rnn) {
       rnn.mode = mode;
-      cases.push_back(Case(mode + "_" + name, rnn));
+      cases.push_back(RnnCase(mode + "_" + name, rnn));
     };
     add("plain", {});
     add("both_directions", {.is_bidirec = true});
@@ -222,42 +222,44 @@ void AddRnnCases(CaseList& cases) {
                  .size = 19,
                  .lengths = {1, 2, 2, 1, 2, 2, 2, 2, 1, 2, 2, 2, 2, 2, 2, 0, 2}});
   }
-  cases.push_back(Case("lengths_of_int64", {.lengths = {4, 1, 3}, .lengths_dtype = DType::kInt64}));
-  cases.push_back(Case("no_input_columns", {.width = 0}));
-  cases.push_back(Case("one_element", {.time = 1, .batch = 1, .width = 1, .size = 1}));
+  cases.push_back(
+      RnnCase("lengths_of_int64", {.lengths = {4, 1, 3}, .lengths_dtype = DType::kInt64}));
+  cases.push_back(RnnCase("no_input_columns", {.width = 0}));
+  cases.push_back(RnnCase("one_element", {.time = 1, .batch = 1, .width = 1, .size = 1}));
   // More rows than a block of a product has, and more than are summed at a time.
-  cases.push_back(Case(
+  cases.push_back(RnnCase(
       "long",
       {.mode = "GRU", .time = 100, .batch = 3, .width = 3, .size = 2, .lengths = {100, 99, 90}}));
   cases.back().gradients = {"PreState", "WeightList"};
-  cases.push_back(Case("without_reserve", {.layers = 4, .is_bidirec = true, .is_test = true}));
+  cases.push_back(RnnCase("without_reserve", {.layers = 4, .is_bidirec = true, .is_test = true}));
   cases.back().outputs = {{"Out", 1}, {"State", 2}};
   cases.back().gradients.clear();
-  cases.push_back(Case("gru_without_reserve",
-                       {.mode = "GRU", .layers = 3, .lengths = {1, 4, 2}, .is_test = true}));
+  cases.push_back(RnnCase("gru_without_reserve",
+                          {.mode = "GRU", .layers = 3, .lengths = {1, 4, 2}, .is_test = true}));
   cases.back().outputs = {{"Out", 1}, {"State", 1}};
   cases.back().gradients.clear();
-  cases.push_back(Case("state_alone", {.layers = 2, .lengths = {4, 2, 3}}));
+  cases.push_back(RnnCase("state_alone", {.layers = 2, .lengths = {4, 2, 3}}));
   cases.back().loss_outputs = {"State"};
-  cases.push_back(Case("dropout_in_test", {.layers = 2, .dropout = 0.5f, .is_test = true}));
-  cases.push_back(Case("dropout_of_one_layer", {.dropout = 0.5f}));
+  cases.push_back(RnnCase("dropout_in_test", {.layers = 2, .dropout = 0.5f, .is_test = true}));
+  cases.push_back(RnnCase("dropout_of_one_layer", {.dropout = 0.5f}));
   cases.push_back(DropoutCase("dropout", {.layers = 3, .is_bidirec = true, .dropout = 0.4f}));
   cases.push_back(
       DropoutCase("dropout_seed", {.mode = "GRU", .layers = 2, .dropout = 0.25f, .seed = 5}));
   // The mask is in batch order, which the reference doesn't know.
-  cases.push_back(Case("dropout_lengths", {.layers = 2, .lengths = {4, 2, 3}, .dropout = 0.25f}));
+  cases.push_back(
+      RnnCase("dropout_lengths", {.layers = 2, .lengths = {4, 2, 3}, .dropout = 0.25f}));
   cases.back().reference = nullptr;
   cases.back().check = [](const Arrays&, const Arrays&) {};
   for (const std::string mode : {"LSTM", "GRU"}) {
     std::vector<int64_t> lengths;
     for (int64_t i = 0; i < 32; ++i) lengths.push_back(8 + i * 37 % 25);
-    cases.push_back(Case(mode + "_benchmark", {.mode = mode,
-                                               .layers = 2,
-                                               .time = 32,
-                                               .batch = 32,
-                                               .width = 512,
-                                               .size = 512,
-                                               .lengths = lengths}));
+    cases.push_back(RnnCase(mode + "_benchmark", {.mode = mode,
+                                                  .layers = 2,
+                                                  .time = 32,
+                                                  .batch = 32,
+                                                  .width = 512,
+                                                  .size = 512,
+                                                  .lengths = lengths}));
     cases.back().benchmark_only = true;
   }
 }

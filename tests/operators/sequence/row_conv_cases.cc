@@ -3,7 +3,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Reference(const Arrays& inputs) {
+Arrays RowConvReference(const Arrays& inputs) {
   const Array& x = inputs.at("X")[0];
   const Rows filter = RowsOf(inputs.at("Filter")[0]);
   Array ragged = x;
@@ -28,13 +28,13 @@ Arrays Reference(const Arrays& inputs) {
   return {{"Out", {out}}};
 }
 
-OpCase Case(Array x, int64_t context) {
+OpCase RowConvCase(Array x, int64_t context) {
   const int64_t width = x.shape[x.shape.rank() - 1];
   return {.name = "",
           .type = "row_conv",
           .inputs = {{"X", {std::move(x)}}, {"Filter", {Uniform({context, width}, 9)}}},
           .attrs = {},
-          .reference = Reference,
+          .reference = RowConvReference,
           .outputs = {{"Out", 1}},
           .gradients = {"X", "Filter"}};
 }
@@ -43,13 +43,13 @@ OpCase Case(Array x, int64_t context) {
 
 void AddRowConvCases(CaseList& cases) {
   AddCasesOfLengths(cases, "", [](const Lengths& lengths) {
-    return Case(Ragged(Uniform({lengths.rows(), 5}, 1), lengths.each), 3);
+    return RowConvCase(Ragged(Uniform({lengths.rows(), 5}, 1), lengths.each), 3);
   });
-  cases.push_back(Case(Uniform({2, 4, 3}, 2), 2));
+  cases.push_back(RowConvCase(Uniform({2, 4, 3}, 2), 2));
   cases.back().name = "batch";
-  cases.push_back(Case(Ragged(Uniform({5, 3}, 3), {2, 3}), 7));
+  cases.push_back(RowConvCase(Ragged(Uniform({5, 3}, 3), {2, 3}), 7));
   cases.back().name = "context_longer_than_sequences";
-  cases.push_back(Case(Ragged(Uniform({5, 3}, 4), {2, 3}), 1));
+  cases.push_back(RowConvCase(Ragged(Uniform({5, 3}, 4), {2, 3}), 1));
   cases.back().name = "context_of_one_row";
 }
 

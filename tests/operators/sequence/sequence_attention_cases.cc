@@ -8,14 +8,14 @@ namespace skiff::harness {
 namespace {
 
 // Context and AttentionWeights of one sequence.
-struct Attention {
+struct SequenceAttentionAttention {
   Row context;
   Row weights;
 };
 
-Attention Attend(const Row& query, const Rows& encoded, const Rows& keys, const Row& v,
-                 size_t width) {
-  Attention attention{.context = Row(width), .weights = {}};
+SequenceAttentionAttention Attend(const Row& query, const Rows& encoded, const Rows& keys,
+                                  const Row& v, size_t width) {
+  SequenceAttentionAttention attention{.context = Row(width), .weights = {}};
   double sum = 0;
   for (const Row& key : keys) {
     double score = 0;
@@ -31,7 +31,7 @@ Attention Attend(const Row& query, const Rows& encoded, const Rows& keys, const 
   return attention;
 }
 
-Arrays Reference(const Arrays& inputs) {
+Arrays SequenceAttentionReference(const Arrays& inputs) {
   const Array& encoded = inputs.at("Encoded")[0];
   const Rows queries = RowsOf(inputs.at("Query")[0]);
   const std::vector<Rows> sequences = SequencesOf(encoded);
@@ -43,7 +43,7 @@ Arrays Reference(const Arrays& inputs) {
   if (inputs.contains("ScoreWeight")) v = inputs.at("ScoreWeight")[0].values;
   Rows contexts, weights;
   for (size_t i = 0; i < sequences.size(); ++i) {
-    const Attention attention =
+    const SequenceAttentionAttention attention =
         Attend(queries[i], sequences[i], keys[i], v, static_cast<size_t>(encoded.shape[1]));
     contexts.push_back(attention.context);
     for (const double weight : attention.weights) weights.push_back({weight});
@@ -55,7 +55,8 @@ Arrays Reference(const Arrays& inputs) {
   return {{"Context", {Stacked(contexts, encoded)}}, {"AttentionWeights", {of_tokens}}};
 }
 
-OpCase Case(const std::string& score, const Lengths& lengths, int64_t width, int64_t key_width) {
+OpCase SequenceAttentionCase(const std::string& score, const Lengths& lengths, int64_t width,
+                             int64_t key_width) {
   const auto sequences = static_cast<int64_t>(lengths.each.size());
   OpCase op_case{
       .name = "",
@@ -64,7 +65,7 @@ OpCase Case(const std::string& score, const Lengths& lengths, int64_t width, int
                  {"Encoded", {Ragged(Uniform({lengths.rows(), width}, 2), lengths.each)}},
                  {"Keys", {Ragged(Uniform({lengths.rows(), key_width}, 3), lengths.each)}}},
       .attrs = {{"score", score}},
-      .reference = Reference,
+      .reference = SequenceAttentionReference,
       .outputs = {{"Context", 1}, {"AttentionWeights", 1}},
       .gradients = {"Query", "Encoded", "Keys"},
       .loss_outputs = {"Context", "AttentionWeights"}};
@@ -83,22 +84,25 @@ void AddSequenceAttentionCases(CaseList& cases) {
       cases.push_back(std::move(made));
       cases.back().name = score + "_" + name;
     };
-    for (const Lengths& lengths : TestedLengths()) add(lengths.name, Case(score, lengths, 4, 3));
+    for (const Lengths& lengths : TestedLengths())
+      add(lengths.name, SequenceAttentionCase(score, lengths, 4, 3));
     const Lengths unequal{.name = "", .each = {3, 0, 1, 5}};
     // Whole vectors and a rest, of every instruction set.
-    add("wide", Case(score, unequal, 83, 101));
+    add("wide", SequenceAttentionCase(score, unequal, 83, 101));
     // More columns than a block of threads takes at once, and more tokens than it has warps.
-    add("wider", Case(score, {.name = "", .each = {9, 2}}, 300, 270));
-    add("narrow", Case(score, unequal, 1, 1));
+    add("wider", SequenceAttentionCase(score, {.name = "", .each = {9, 2}}, 300, 270));
+    add("narrow", SequenceAttentionCase(score, unequal, 1, 1));
     // More sequences than the gradient of ScoreWeight adds up at a time.
-    add("many", Case(score, {.name = "", .each = std::vector<int64_t>(150, 2)}, 2, 3));
-    OpCase context_alone = Case(score, unequal, 2, 5);
+    add("many",
+        SequenceAttentionCase(score, {.name = "", .each = std::vector<int64_t>(150, 2)}, 2, 3));
+    OpCase context_alone = SequenceAttentionCase(score, unequal, 2, 5);
     context_alone.loss_outputs = {"Context"};
     add("context_alone", std::move(context_alone));
-    OpCase plain_keys = Case(score, unequal, 2, 5);
+    OpCase plain_keys = SequenceAttentionCase(score, unequal, 2, 5);
     plain_keys.inputs["Keys"][0].lod.clear();
     add("keys_without_lod", std::move(plain_keys));
-    add("benchmark", Case(score, {.name = "", .each = std::vector<int64_t>(32, 30)}, 512, 512));
+    add("benchmark",
+        SequenceAttentionCase(score, {.name = "", .each = std::vector<int64_t>(32, 30)}, 512, 512));
     cases.back().benchmark_only = true;
   }
 }

@@ -16,7 +16,7 @@ struct Context {
   int64_t padding_rows() const { return rows_before() + std::max(0, start + length - 1); }
 };
 
-Arrays Reference(const Context& context, const Arrays& inputs) {
+Arrays SequenceConvReference(const Context& context, const Arrays& inputs) {
   const Array& x = inputs.at("X")[0];
   const Array& filter = inputs.at("Filter")[0];
   const int64_t width = x.shape[1], out_width = filter.shape[1];
@@ -48,7 +48,8 @@ Arrays Reference(const Context& context, const Arrays& inputs) {
   return {{"Out", {out}}};
 }
 
-OpCase Case(const std::string& name, const Context& context, Array x, int64_t out_width) {
+OpCase SequenceConvCase(const std::string& name, const Context& context, Array x,
+                        int64_t out_width) {
   const int64_t width = x.shape[1];
   OpCase op_case;
   op_case.name = name;
@@ -58,7 +59,9 @@ OpCase Case(const std::string& name, const Context& context, Array x, int64_t ou
   op_case.attrs = {{"contextStart", context.start},
                    {"contextLength", context.length},
                    {"paddingTrainable", context.is_padded}};
-  op_case.reference = [context](const Arrays& inputs) { return Reference(context, inputs); };
+  op_case.reference = [context](const Arrays& inputs) {
+    return SequenceConvReference(context, inputs);
+  };
   op_case.outputs = {{"Out", 1}};
   op_case.gradients = {"X", "Filter"};
   if (context.is_padded) {
@@ -72,35 +75,38 @@ OpCase Case(const std::string& name, const Context& context, Array x, int64_t ou
 
 void AddSequenceConvCases(CaseList& cases) {
   const auto rows = [] { return Ragged(Uniform({9, 3}, 1), {4, 1, 0, 2, 2}); };
-  cases.push_back(Case("one_row", {}, rows(), 4));
-  cases.push_back(Case("around", {.start = -1, .length = 3}, rows(), 4));
-  cases.push_back(Case("before", {.start = -2, .length = 2}, rows(), 4));
-  cases.push_back(Case("far_before", {.start = -4, .length = 2}, rows(), 4));
-  cases.push_back(Case("after", {.start = 1, .length = 2}, rows(), 4));
-  cases.push_back(Case("longer_than_all", {.start = -3, .length = 9}, rows(), 2));
-  cases.push_back(Case("padding_around", {.start = -1, .length = 3, .is_padded = true}, rows(), 4));
+  cases.push_back(SequenceConvCase("one_row", {}, rows(), 4));
+  cases.push_back(SequenceConvCase("around", {.start = -1, .length = 3}, rows(), 4));
+  cases.push_back(SequenceConvCase("before", {.start = -2, .length = 2}, rows(), 4));
+  cases.push_back(SequenceConvCase("far_before", {.start = -4, .length = 2}, rows(), 4));
+  cases.push_back(SequenceConvCase("after", {.start = 1, .length = 2}, rows(), 4));
+  cases.push_back(SequenceConvCase("longer_than_all", {.start = -3, .length = 9}, rows(), 2));
   cases.push_back(
-      Case("padding_far_before", {.start = -4, .length = 2, .is_padded = true}, rows(), 4));
-  cases.push_back(Case("padding_after", {.start = 2, .length = 2, .is_padded = true}, rows(), 4));
+      SequenceConvCase("padding_around", {.start = -1, .length = 3, .is_padded = true}, rows(), 4));
+  cases.push_back(SequenceConvCase("padding_far_before",
+                                   {.start = -4, .length = 2, .is_padded = true}, rows(), 4));
   cases.push_back(
-      Case("padding_longer_than_all", {.start = -3, .length = 9, .is_padded = true}, rows(), 2));
-  cases.push_back(Case("equal", {.start = -1, .length = 2},
-                       Ragged(Uniform({6, 5}, 1), std::vector<int64_t>{2, 2, 2}), 3));
-  cases.push_back(Case("two_levels", {.start = -1, .length = 3},
-                       Ragged(Uniform({7, 2}, 1), {1, 0, 2}, {3, 3, 1}), 3));
-  cases.push_back(Case("no_rows", {.start = -1, .length = 3},
-                       Ragged(Uniform({0, 3}, 1), std::vector<int64_t>{0, 0}), 4));
+      SequenceConvCase("padding_after", {.start = 2, .length = 2, .is_padded = true}, rows(), 4));
+  cases.push_back(SequenceConvCase("padding_longer_than_all",
+                                   {.start = -3, .length = 9, .is_padded = true}, rows(), 2));
+  cases.push_back(SequenceConvCase("equal", {.start = -1, .length = 2},
+                                   Ragged(Uniform({6, 5}, 1), std::vector<int64_t>{2, 2, 2}), 3));
+  cases.push_back(SequenceConvCase("two_levels", {.start = -1, .length = 3},
+                                   Ragged(Uniform({7, 2}, 1), {1, 0, 2}, {3, 3, 1}), 3));
+  cases.push_back(SequenceConvCase("no_rows", {.start = -1, .length = 3},
+                                   Ragged(Uniform({0, 3}, 1), std::vector<int64_t>{0, 0}), 4));
   // Several blocks of contexts, the last of them smaller.
-  cases.push_back(Case("blocks", {.start = -1, .length = 2, .is_padded = true},
-                       Ragged(Uniform({150, 1040}, 1), {1, 130, 19}), 1));
+  cases.push_back(SequenceConvCase("blocks", {.start = -1, .length = 2, .is_padded = true},
+                                   Ragged(Uniform({150, 1040}, 1), {1, 130, 19}), 1));
   // Sums of 2,080 products.
   cases.back().float32_tolerance = 1e-4;
   // A device cuts the sums of the filter's gradient.
-  cases.push_back(Case("many_rows", {.start = -1, .length = 2},
-                       Ragged(Uniform({1100, 3}, 1), {599, 1, 500}), 4));
+  cases.push_back(SequenceConvCase("many_rows", {.start = -1, .length = 2},
+                                   Ragged(Uniform({1100, 3}, 1), {599, 1, 500}), 4));
   cases.back().float32_tolerance = 1e-4;
-  cases.push_back(Case("benchmark", {.start = -1, .length = 3},
-                       Ragged(Uniform({4096, 128}, 1), std::vector<int64_t>(64, 64)), 128));
+  cases.push_back(SequenceConvCase("benchmark", {.start = -1, .length = 3},
+                                   Ragged(Uniform({4096, 128}, 1), std::vector<int64_t>(64, 64)),
+                                   128));
   cases.back().benchmark_only = true;
 }
 

@@ -3,7 +3,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Reference(const Arrays& inputs, int32_t window, int32_t pad) {
+Arrays SequenceEnumerateReference(const Arrays& inputs, int32_t window, int32_t pad) {
   const Array& x = inputs.at("X")[0];
   std::vector<Rows> sequences;
   for (const Rows& rows : SequencesOf(x)) {
@@ -21,12 +21,13 @@ Arrays Reference(const Arrays& inputs, int32_t window, int32_t pad) {
   return {{"Out", {out}}};
 }
 
-OpCase Case(Array x, int32_t window, int32_t pad) {
+OpCase SequenceEnumerateCase(Array x, int32_t window, int32_t pad) {
   return {.name = "",
           .type = "sequence_enumerate",
           .inputs = {{"X", {std::move(x)}}},
           .attrs = {{"win_size", window}, {"pad_value", pad}},
-          .reference = [=](const Arrays& inputs) { return Reference(inputs, window, pad); },
+          .reference =
+              [=](const Arrays& inputs) { return SequenceEnumerateReference(inputs, window, pad); },
           .outputs = {{"Out", 1}}};
 }
 
@@ -34,11 +35,13 @@ OpCase Case(Array x, int32_t window, int32_t pad) {
 
 void AddSequenceEnumerateCases(CaseList& cases) {
   AddCasesOfLengths(cases, "", [](const Lengths& lengths) {
-    return Case(Ragged(Integers({lengths.rows(), 1}, 1, 1, 99), lengths.each), 3, 0);
+    return SequenceEnumerateCase(Ragged(Integers({lengths.rows(), 1}, 1, 1, 99), lengths.each), 3,
+                                 0);
   });
-  cases.push_back(Case(Ragged(Integers({5, 1}, 2, 1, 99, DType::kInt32), {2, 0, 3}), 2, -7));
+  cases.push_back(
+      SequenceEnumerateCase(Ragged(Integers({5, 1}, 2, 1, 99, DType::kInt32), {2, 0, 3}), 2, -7));
   cases.back().name = "int32_and_a_padding";
-  cases.push_back(Case(Ragged(Integers({3, 1}, 3, 1, 99), {2, 1}), 9, 0));
+  cases.push_back(SequenceEnumerateCase(Ragged(Integers({3, 1}, 3, 1, 99), {2, 1}), 9, 0));
   cases.back().name = "longer_than_any_sequence";
 }
 

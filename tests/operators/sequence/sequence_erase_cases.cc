@@ -5,7 +5,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Reference(const Arrays& inputs, const std::vector<int32_t>& tokens) {
+Arrays SequenceEraseReference(const Arrays& inputs, const std::vector<int32_t>& tokens) {
   const Array& x = inputs.at("X")[0];
   std::vector<Rows> sequences = SequencesOf(x);
   for (Rows& rows : sequences) {
@@ -18,12 +18,12 @@ Arrays Reference(const Arrays& inputs, const std::vector<int32_t>& tokens) {
   return {{"Out", {out}}};
 }
 
-OpCase Case(const std::string& name, Array x, const std::vector<int32_t>& tokens) {
+OpCase SequenceEraseCase(const std::string& name, Array x, const std::vector<int32_t>& tokens) {
   return {.name = name,
           .type = "sequence_erase",
           .inputs = {{"X", {std::move(x)}}},
           .attrs = {{"tokens", tokens}},
-          .reference = [=](const Arrays& inputs) { return Reference(inputs, tokens); },
+          .reference = [=](const Arrays& inputs) { return SequenceEraseReference(inputs, tokens); },
           .outputs = {{"Out", 1}}};
 }
 
@@ -31,18 +31,20 @@ OpCase Case(const std::string& name, Array x, const std::vector<int32_t>& tokens
 
 void AddSequenceEraseCases(CaseList& cases) {
   AddCasesOfLengths(cases, "", [](const Lengths& lengths) {
-    return Case("", Ragged(Integers({lengths.rows(), 1}, 1, 0, 5), lengths.each), {3, 0, 7});
+    return SequenceEraseCase("", Ragged(Integers({lengths.rows(), 1}, 1, 0, 5), lengths.each),
+                             {3, 0, 7});
   });
   const Array x = Ragged(Integers({9, 1}, 2, -2, 3, DType::kInt32), {4, 0, 5});
-  cases.push_back(Case("int32", x, {-1, 2}));
-  cases.push_back(Case("no_tokens", x, {}));
-  cases.push_back(Case("tokens_twice", x, {1, 1, 0, 1}));
-  cases.push_back(Case("everything", x, {-2, -1, 0, 1, 2}));
-  cases.push_back(Case("two_levels", Ragged(Integers({7, 1}, 3, 0, 3), {1, 0, 2}, {3, 3, 1}), {1}));
+  cases.push_back(SequenceEraseCase("int32", x, {-1, 2}));
+  cases.push_back(SequenceEraseCase("no_tokens", x, {}));
+  cases.push_back(SequenceEraseCase("tokens_twice", x, {1, 1, 0, 1}));
+  cases.push_back(SequenceEraseCase("everything", x, {-2, -1, 0, 1, 2}));
+  cases.push_back(SequenceEraseCase("two_levels",
+                                    Ragged(Integers({7, 1}, 3, 0, 3), {1, 0, 2}, {3, 3, 1}), {1}));
   const Array beyond_int = Values({3, 1}, {1, 4294967297, 2}, DType::kInt64);
-  cases.push_back(Case("beyond_int", Ragged(beyond_int, {2, 1}), {1}));
-  cases.push_back(
-      Case("many", Ragged(Integers({40000, 1}, 4, 0, 9), std::vector<int64_t>(80, 500)), {2, 5}));
+  cases.push_back(SequenceEraseCase("beyond_int", Ragged(beyond_int, {2, 1}), {1}));
+  cases.push_back(SequenceEraseCase(
+      "many", Ragged(Integers({40000, 1}, 4, 0, 9), std::vector<int64_t>(80, 500)), {2, 5}));
 }
 
 }  // namespace skiff::harness

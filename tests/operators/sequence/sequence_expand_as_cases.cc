@@ -3,7 +3,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Reference(const Arrays& inputs) {
+Arrays SequenceExpandAsReference(const Arrays& inputs) {
   const Array& x = inputs.at("X")[0];
   std::vector<Rows> sequences = SequencesOf(inputs.at("Y")[0]);
   const Rows rows = RowsOf(x);
@@ -11,11 +11,11 @@ Arrays Reference(const Arrays& inputs) {
   return {{"Out", {Joined(sequences, x)}}};
 }
 
-OpCase Case(Array x, Array y) {
+OpCase SequenceExpandAsCase(Array x, Array y) {
   return {.name = "",
           .type = "sequence_expand_as",
           .inputs = {{"X", {std::move(x)}}, {"Y", {std::move(y)}}},
-          .reference = Reference,
+          .reference = SequenceExpandAsReference,
           .outputs = {{"Out", 1}},
           .gradients = {"X"}};
 }
@@ -25,18 +25,19 @@ OpCase Case(Array x, Array y) {
 void AddSequenceExpandAsCases(CaseList& cases) {
   AddCasesOfLengths(cases, "", [](const Lengths& lengths) {
     const auto count = static_cast<int64_t>(lengths.each.size());
-    return Case(Uniform({count, 3}, 1), Ragged(Uniform({lengths.rows(), 2}, 2), lengths.each));
+    return SequenceExpandAsCase(Uniform({count, 3}, 1),
+                                Ragged(Uniform({lengths.rows(), 2}, 2), lengths.each));
   });
   const auto add = [&](const std::string& name, OpCase made) {
     cases.push_back(std::move(made));
     cases.back().name = name;
   };
   const Array y = Ragged(Uniform({4, 2}, 3), {1, 0, 3});
-  add("images", Case(Uniform({3, 2, 2}, 4), y));
-  add("vector", Case(Uniform({3}, 5), y));
-  add("ragged_x", Case(Ragged(Uniform({3, 2}, 6), {2, 1}), y));
-  add("wide", Case(Uniform({3, 9001}, 7), y));
-  add("int32", Case(Integers({3, 2}, 8, -9, 9, DType::kInt32), y));
+  add("images", SequenceExpandAsCase(Uniform({3, 2, 2}, 4), y));
+  add("vector", SequenceExpandAsCase(Uniform({3}, 5), y));
+  add("ragged_x", SequenceExpandAsCase(Ragged(Uniform({3, 2}, 6), {2, 1}), y));
+  add("wide", SequenceExpandAsCase(Uniform({3, 9001}, 7), y));
+  add("int32", SequenceExpandAsCase(Integers({3, 2}, 8, -9, 9, DType::kInt32), y));
   cases.back().gradients.clear();
 }
 

@@ -11,7 +11,7 @@ std::vector<Rows> ItemsOf(const Array& x) {
   return items;
 }
 
-Arrays Reference(const Arrays& inputs, size_t level) {
+Arrays SequenceExpandReference(const Arrays& inputs, size_t level) {
   const Array& x = inputs.at("X")[0];
   const std::vector<uint64_t>& offsets = inputs.at("Y")[0].lod[level];
   const std::vector<Rows> items = ItemsOf(x);
@@ -25,13 +25,14 @@ Arrays Reference(const Arrays& inputs, size_t level) {
 }
 
 // `level`: of Y; the last one is the default.
-OpCase Case(const std::string& name, Array x, Array y, size_t level = 0) {
-  OpCase made{.name = name,
-              .type = "sequence_expand",
-              .inputs = {{"X", {std::move(x)}}, {"Y", {std::move(y)}}},
-              .reference = [=](const Arrays& inputs) { return Reference(inputs, level); },
-              .outputs = {{"Out", 1}},
-              .gradients = {"X"}};
+OpCase SequenceExpandCase(const std::string& name, Array x, Array y, size_t level = 0) {
+  OpCase made{
+      .name = name,
+      .type = "sequence_expand",
+      .inputs = {{"X", {std::move(x)}}, {"Y", {std::move(y)}}},
+      .reference = [=](const Arrays& inputs) { return SequenceExpandReference(inputs, level); },
+      .outputs = {{"Out", 1}},
+      .gradients = {"X"}};
   if (made.inputs["Y"][0].lod.size() > level + 1)
     made.attrs = {{"ref_level", static_cast<int32_t>(level)}};
   return made;
@@ -50,25 +51,29 @@ std::vector<int64_t> SomeTimes(int64_t count) {
 
 void AddSequenceExpandCases(CaseList& cases) {
   AddCasesOfLengths(cases, "rows_", [](const Lengths& lengths) {
-    return Case("", Uniform({CountOf(lengths), 3}, 1),
-                Ragged(Uniform({lengths.rows(), 2}, 2), lengths.each));
+    return SequenceExpandCase("", Uniform({CountOf(lengths), 3}, 1),
+                              Ragged(Uniform({lengths.rows(), 2}, 2), lengths.each));
   });
   AddCasesOfLengths(cases, "sequences_", [](const Lengths& lengths) {
     const Lengths times{"", SomeTimes(CountOf(lengths))};
-    return Case("", Ragged(Uniform({lengths.rows(), 3}, 3), lengths.each),
-                Ragged(Uniform({times.rows(), 1}, 4), times.each));
+    return SequenceExpandCase("", Ragged(Uniform({lengths.rows(), 3}, 3), lengths.each),
+                              Ragged(Uniform({times.rows(), 1}, 4), times.each));
   });
   const Array two_levels = Ragged(Uniform({8, 1}, 5), {2, 0, 2}, {3, 3, 0, 2});
+  cases.push_back(SequenceExpandCase("upper_level", Ragged(Uniform({5, 2}, 6), {1, 2, 2}),
+                                     two_levels, /*level=*/0));
   cases.push_back(
-      Case("upper_level", Ragged(Uniform({5, 2}, 6), {1, 2, 2}), two_levels, /*level=*/0));
-  cases.push_back(Case("lowest_level", Ragged(Uniform({5, 2}, 7), {1, 2, 0, 2}), two_levels, 1));
-  cases.push_back(Case("rows_of_upper_level", Uniform({3, 2}, 8), two_levels, 0));
+      SequenceExpandCase("lowest_level", Ragged(Uniform({5, 2}, 7), {1, 2, 0, 2}), two_levels, 1));
+  cases.push_back(SequenceExpandCase("rows_of_upper_level", Uniform({3, 2}, 8), two_levels, 0));
+  cases.push_back(SequenceExpandCase("images", Ragged(Uniform({5, 2, 3}, 9), {2, 3}),
+                                     Ragged(Uniform({3, 1}, 10), {2, 1})));
   cases.push_back(
-      Case("images", Ragged(Uniform({5, 2, 3}, 9), {2, 3}), Ragged(Uniform({3, 1}, 10), {2, 1})));
-  cases.push_back(Case("vector", Uniform({3}, 11), Ragged(Uniform({4}, 12), {3, 0, 1})));
-  cases.push_back(Case("many", Ragged(Uniform({40, 65}, 13), std::vector<int64_t>(8, 5)),
-                       Ragged(Uniform({160, 1}, 14), std::vector<int64_t>(8, 20))));
-  cases.push_back(Case("int64", Integers({2, 2}, 15, -9, 9), Ragged(Uniform({4, 1}, 16), {1, 3})));
+      SequenceExpandCase("vector", Uniform({3}, 11), Ragged(Uniform({4}, 12), {3, 0, 1})));
+  cases.push_back(SequenceExpandCase("many",
+                                     Ragged(Uniform({40, 65}, 13), std::vector<int64_t>(8, 5)),
+                                     Ragged(Uniform({160, 1}, 14), std::vector<int64_t>(8, 20))));
+  cases.push_back(SequenceExpandCase("int64", Integers({2, 2}, 15, -9, 9),
+                                     Ragged(Uniform({4, 1}, 16), {1, 3})));
   cases.back().gradients.clear();
 }
 

@@ -5,7 +5,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Reference(const Arrays& inputs, int64_t maxlen, DType dtype) {
+Arrays SequenceMaskReference(const Arrays& inputs, int64_t maxlen, DType dtype) {
   const Array& x = inputs.at("X")[0];
   int64_t length = maxlen;
   if (inputs.contains("MaxLenTensor")) {
@@ -24,12 +24,13 @@ Arrays Reference(const Arrays& inputs, int64_t maxlen, DType dtype) {
   return {{"Y", {Values(shape, mask, dtype)}}};
 }
 
-OpCase Case(const std::string& name, Array x, int32_t maxlen, DType dtype) {
+OpCase SequenceMaskCase(const std::string& name, Array x, int32_t maxlen, DType dtype) {
   return {.name = name,
           .type = "sequence_mask",
           .inputs = {{"X", {std::move(x)}}},
           .attrs = {{"maxlen", maxlen}, {"out_dtype", static_cast<int32_t>(dtype)}},
-          .reference = [=](const Arrays& inputs) { return Reference(inputs, maxlen, dtype); },
+          .reference =
+              [=](const Arrays& inputs) { return SequenceMaskReference(inputs, maxlen, dtype); },
           .outputs = {{"Y", 1}}};
 }
 
@@ -41,22 +42,26 @@ void AddSequenceMaskCases(CaseList& cases) {
        {std::pair{"bool", DType::kBool}, std::pair{"uint8", DType::kUint8},
         std::pair{"int32", DType::kInt32}, std::pair{"int64", DType::kInt64},
         std::pair{"float32", DType::kFloat32}, std::pair{"float64", DType::kFloat64}}) {
-    cases.push_back(Case(std::string("to_") + name, lengths, 5, dtype));
+    cases.push_back(SequenceMaskCase(std::string("to_") + name, lengths, 5, dtype));
   }
-  cases.push_back(Case("longest_of_x", lengths, -1, DType::kInt64));
+  cases.push_back(SequenceMaskCase("longest_of_x", lengths, -1, DType::kInt64));
+  cases.push_back(SequenceMaskCase("all_lengths_are_0", Values({2}, {0, 0}, DType::kInt32), -1,
+                                   DType::kFloat32));
   cases.push_back(
-      Case("all_lengths_are_0", Values({2}, {0, 0}, DType::kInt32), -1, DType::kFloat32));
-  cases.push_back(Case("below_0", Values({2, 1}, {-1, 2}, DType::kInt64), 3, DType::kBool));
+      SequenceMaskCase("below_0", Values({2, 1}, {-1, 2}, DType::kInt64), 3, DType::kBool));
+  cases.push_back(SequenceMaskCase("lengths_of_int32", Values({2, 2}, {1, 0, 3, 2}, DType::kInt32),
+                                   3, DType::kInt32));
   cases.push_back(
-      Case("lengths_of_int32", Values({2, 2}, {1, 0, 3, 2}, DType::kInt32), 3, DType::kInt32));
-  cases.push_back(Case("lengths_between", Values({3}, {1.5, 0.25, 2}), 4, DType::kFloat32));
-  cases.push_back(Case("longest_between", Values({3}, {1.5, 0.25, -2}), -1, DType::kFloat32));
-  cases.push_back(Case("scalar", Values(Shape(), {2}, DType::kInt64), 4, DType::kFloat32));
-  cases.push_back(Case("nothing", Values({0}, {}, DType::kInt64), 4, DType::kFloat32));
-  OpCase from_tensor = Case("length_in_a_tensor", lengths, 2, DType::kFloat32);
+      SequenceMaskCase("lengths_between", Values({3}, {1.5, 0.25, 2}), 4, DType::kFloat32));
+  cases.push_back(
+      SequenceMaskCase("longest_between", Values({3}, {1.5, 0.25, -2}), -1, DType::kFloat32));
+  cases.push_back(
+      SequenceMaskCase("scalar", Values(Shape(), {2}, DType::kInt64), 4, DType::kFloat32));
+  cases.push_back(SequenceMaskCase("nothing", Values({0}, {}, DType::kInt64), 4, DType::kFloat32));
+  OpCase from_tensor = SequenceMaskCase("length_in_a_tensor", lengths, 2, DType::kFloat32);
   from_tensor.inputs["MaxLenTensor"] = {Values({1}, {6}, DType::kInt32)};
   cases.push_back(from_tensor);
-  cases.push_back(Case("benchmark", Integers({256}, 1, 0, 128), 128, DType::kFloat32));
+  cases.push_back(SequenceMaskCase("benchmark", Integers({256}, 1, 0, 128), 128, DType::kFloat32));
   cases.back().benchmark_only = true;
 }
 

@@ -9,7 +9,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Reference(const std::string& type, double pad_value, const Arrays& inputs) {
+Arrays SequencePoolReference(const std::string& type, double pad_value, const Arrays& inputs) {
   const Array& x = inputs.at("X")[0];
   const std::vector<uint64_t>& offsets = x.lod.back();
   const auto width = static_cast<size_t>(x.shape.element_count(1, x.shape.rank()));
@@ -48,14 +48,15 @@ Arrays Reference(const std::string& type, double pad_value, const Arrays& inputs
   return outputs;
 }
 
-OpCase Case(const std::string& name, const std::string& type, Array x, float pad_value = 0) {
+OpCase SequencePoolCase(const std::string& name, const std::string& type, Array x,
+                        float pad_value = 0) {
   OpCase op_case;
   op_case.name = name;
   op_case.type = "sequence_pool";
   op_case.inputs = {{"X", {std::move(x)}}};
   op_case.attrs = {{"pooltype", type}, {"pad_value", pad_value}};
   op_case.reference = [type, pad_value](const Arrays& inputs) {
-    return Reference(type, static_cast<double>(pad_value), inputs);
+    return SequencePoolReference(type, static_cast<double>(pad_value), inputs);
   };
   op_case.outputs = {{"Out", 1}, {"MaxIndex", 1}};
   op_case.gradients = {"X"};
@@ -67,16 +68,18 @@ OpCase Case(const std::string& name, const std::string& type, Array x, float pad
 
 void AddSequencePoolCases(CaseList& cases) {
   for (const std::string type : {"SUM", "AVERAGE", "SQRT", "MAX", "FIRST", "LAST"}) {
-    cases.push_back(Case(type, type, Ragged(Distinct({9, 5}, 1), {4, 1, 2, 2})));
+    cases.push_back(SequencePoolCase(type, type, Ragged(Distinct({9, 5}, 1), {4, 1, 2, 2})));
+    cases.push_back(SequencePoolCase(type + "_without_rows", type,
+                                     Ragged(Distinct({4, 3}, 2), {0, 3, 0, 1, 0}), -0.5f));
     cases.push_back(
-        Case(type + "_without_rows", type, Ragged(Distinct({4, 3}, 2), {0, 3, 0, 1, 0}), -0.5f));
-    cases.push_back(Case(type + "_of_images", type, Ragged(Distinct({5, 2, 3}, 3), {2, 3})));
+        SequencePoolCase(type + "_of_images", type, Ragged(Distinct({5, 2, 3}, 3), {2, 3})));
+    cases.push_back(SequencePoolCase(type + "_two_levels", type,
+                                     Ragged(Distinct({7, 2}, 4), {1, 0, 2}, {3, 3, 1})));
     cases.push_back(
-        Case(type + "_two_levels", type, Ragged(Distinct({7, 2}, 4), {1, 0, 2}, {3, 3, 1})));
-    cases.push_back(Case(type + "_long", type, Ragged(Distinct({150, 33}, 5), {1, 130, 19})));
-    cases.push_back(Case(type + "_nothing", type, Ragged(Distinct({0, 3}, 6), {0, 0})));
-    cases.push_back(Case(type + "_benchmark", type,
-                         Ragged(Uniform({8192, 128}, 7), std::vector<int64_t>(256, 32))));
+        SequencePoolCase(type + "_long", type, Ragged(Distinct({150, 33}, 5), {1, 130, 19})));
+    cases.push_back(SequencePoolCase(type + "_nothing", type, Ragged(Distinct({0, 3}, 6), {0, 0})));
+    cases.push_back(SequencePoolCase(
+        type + "_benchmark", type, Ragged(Uniform({8192, 128}, 7), std::vector<int64_t>(256, 32))));
     cases.back().benchmark_only = true;
   }
 }

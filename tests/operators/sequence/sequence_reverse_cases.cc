@@ -5,19 +5,19 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Reference(const Arrays& inputs) {
+Arrays SequenceReverseReference(const Arrays& inputs) {
   const Array& x = inputs.at("X")[0];
   std::vector<Rows> sequences = SequencesOf(x);
   for (Rows& rows : sequences) std::reverse(rows.begin(), rows.end());
   return {{"Y", {Joined(sequences, x)}}};
 }
 
-OpCase Case(Array x) {
+OpCase SequenceReverseCase(Array x) {
   return {.name = "",
           .type = "sequence_reverse",
           .inputs = {{"X", {std::move(x)}}},
           .attrs = {},
-          .reference = Reference,
+          .reference = SequenceReverseReference,
           .outputs = {{"Y", 1}},
           .gradients = {"X"}};
 }
@@ -26,15 +26,15 @@ OpCase Case(Array x) {
 
 void AddSequenceReverseCases(CaseList& cases) {
   AddCasesOfLengths(cases, "", [](const Lengths& lengths) {
-    return Case(Ragged(Uniform({lengths.rows(), 3}, 1), lengths.each));
+    return SequenceReverseCase(Ragged(Uniform({lengths.rows(), 3}, 1), lengths.each));
   });
-  cases.push_back(Case(Ragged(Uniform({5, 2, 2}, 2), {2, 3})));
+  cases.push_back(SequenceReverseCase(Ragged(Uniform({5, 2, 2}, 2), {2, 3})));
   cases.back().name = "images";
-  cases.push_back(Case(Ragged(Integers({5}, 3, -9, 9), {2, 3})));
+  cases.push_back(SequenceReverseCase(Ragged(Integers({5}, 3, -9, 9), {2, 3})));
   cases.back().name = "int64";
   cases.back().gradients.clear();
   // More columns than a block of threads takes at once.
-  cases.push_back(Case(Ragged(Uniform({3, 1030}, 4), {2, 1})));
+  cases.push_back(SequenceReverseCase(Ragged(Uniform({3, 1030}, 4), {2, 1})));
   cases.back().name = "wide";
   cases.back().gradients.clear();
 }

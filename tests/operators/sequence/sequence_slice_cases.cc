@@ -3,7 +3,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Reference(const Arrays& inputs) {
+Arrays SequenceSliceReference(const Arrays& inputs) {
   const Array& x = inputs.at("X")[0];
   std::vector<Rows> slices;
   for (const Rows& rows : SequencesOf(x)) {
@@ -14,15 +14,15 @@ Arrays Reference(const Arrays& inputs) {
   return {{"Out", {Joined(slices, x)}}};
 }
 
-OpCase Case(const std::string& name, Array x, std::vector<double> offsets,
-            std::vector<double> lengths) {
+OpCase SequenceSliceCase(const std::string& name, Array x, std::vector<double> offsets,
+                         std::vector<double> lengths) {
   const auto count = static_cast<int64_t>(lengths.size());
   return {.name = name,
           .type = "sequence_slice",
           .inputs = {{"X", {std::move(x)}},
                      {"Offset", {Values({count, 1}, std::move(offsets), DType::kInt64)}},
                      {"Length", {Values({count, 1}, std::move(lengths), DType::kInt64)}}},
-          .reference = Reference,
+          .reference = SequenceSliceReference,
           .outputs = {{"Out", 1}},
           .gradients = {"X"}};
 }
@@ -37,17 +37,21 @@ void AddSequenceSliceCases(CaseList& cases) {
       offsets.push_back(static_cast<double>(length / 3));
       counts.push_back(static_cast<double>(length - length / 3 - length / 4));
     }
-    return Case("", Ragged(Uniform({lengths.rows(), 3}, 1), lengths.each), offsets, counts);
+    return SequenceSliceCase("", Ragged(Uniform({lengths.rows(), 3}, 1), lengths.each), offsets,
+                             counts);
   });
   const Array x = Ragged(Uniform({7, 2}, 2), {3, 4});
-  cases.push_back(Case("heads_and_tails", x, {0, 2}, {2, 2}));
-  cases.push_back(Case("all", x, {0, 0}, {3, 4}));
-  cases.push_back(Case("none", x, {3, 1}, {0, 0}));
-  cases.push_back(Case("images", Ragged(Uniform({5, 2, 2}, 3), {2, 3}), {1, 0}, {1, 2}));
-  cases.push_back(Case("vector", Ragged(Uniform({5}, 4), {2, 3}), {1, 0}, {1, 2}));
-  cases.push_back(Case("many", Ragged(Uniform({300, 65}, 5), std::vector<int64_t>(30, 10)),
-                       std::vector<double>(30, 2), std::vector<double>(30, 7)));
-  cases.push_back(Case("int64", Ragged(Integers({5, 1}, 6, -9, 9), {2, 3}), {1, 0}, {1, 2}));
+  cases.push_back(SequenceSliceCase("heads_and_tails", x, {0, 2}, {2, 2}));
+  cases.push_back(SequenceSliceCase("all", x, {0, 0}, {3, 4}));
+  cases.push_back(SequenceSliceCase("none", x, {3, 1}, {0, 0}));
+  cases.push_back(
+      SequenceSliceCase("images", Ragged(Uniform({5, 2, 2}, 3), {2, 3}), {1, 0}, {1, 2}));
+  cases.push_back(SequenceSliceCase("vector", Ragged(Uniform({5}, 4), {2, 3}), {1, 0}, {1, 2}));
+  cases.push_back(SequenceSliceCase("many",
+                                    Ragged(Uniform({300, 65}, 5), std::vector<int64_t>(30, 10)),
+                                    std::vector<double>(30, 2), std::vector<double>(30, 7)));
+  cases.push_back(
+      SequenceSliceCase("int64", Ragged(Integers({5, 1}, 6, -9, 9), {2, 3}), {1, 0}, {1, 2}));
   cases.back().gradients.clear();
 }
 

@@ -6,7 +6,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Reference(const Arrays& inputs) {
+Arrays SequenceSoftmaxReference(const Arrays& inputs) {
   const Array& x = inputs.at("X")[0];
   std::vector<Rows> sequences = SequencesOf(x);
   for (Rows& rows : sequences) {
@@ -21,12 +21,12 @@ Arrays Reference(const Arrays& inputs) {
   return {{"Out", {out}}};
 }
 
-OpCase Case(Array x) {
+OpCase SequenceSoftmaxCase(Array x) {
   return {.name = "",
           .type = "sequence_softmax",
           .inputs = {{"X", {std::move(x)}}},
           .attrs = {},
-          .reference = Reference,
+          .reference = SequenceSoftmaxReference,
           .outputs = {{"Out", 1}},
           .gradients = {"X"}};
 }
@@ -35,17 +35,17 @@ OpCase Case(Array x) {
 
 void AddSequenceSoftmaxCases(CaseList& cases) {
   AddCasesOfLengths(cases, "", [](const Lengths& lengths) {
-    return Case(Ragged(Uniform({lengths.rows(), 1}, 1, -5, 5), lengths.each));
+    return SequenceSoftmaxCase(Ragged(Uniform({lengths.rows(), 1}, 1, -5, 5), lengths.each));
   });
-  cases.push_back(Case(Ragged(Uniform({7}, 2), {3, 4})));
+  cases.push_back(SequenceSoftmaxCase(Ragged(Uniform({7}, 2), {3, 4})));
   cases.back().name = "vector";
-  cases.push_back(Case(Ragged(Uniform({7, 1}, 3), {1, 0, 2}, {3, 3, 1})));
+  cases.push_back(SequenceSoftmaxCase(Ragged(Uniform({7, 1}, 3), {1, 0, 2}, {3, 3, 1})));
   cases.back().name = "two_levels";
   // Exponentials of the numbers themselves would overflow.
-  cases.push_back(Case(Ragged(Values({4, 1}, {1000, 1001, -2000, 1000}), {2, 2})));
+  cases.push_back(SequenceSoftmaxCase(Ragged(Values({4, 1}, {1000, 1001, -2000, 1000}), {2, 2})));
   cases.back().name = "large_numbers";
   // More offsets than a launch takes to a device.
-  cases.push_back(Case(Ragged(Uniform({350, 1}, 4), std::vector<int64_t>(350, 1))));
+  cases.push_back(SequenceSoftmaxCase(Ragged(Uniform({350, 1}, 4), std::vector<int64_t>(350, 1))));
   cases.back().name = "many_sequences";
   cases.back().gradients.clear();
 }

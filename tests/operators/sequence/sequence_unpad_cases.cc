@@ -5,7 +5,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Reference(const Arrays& inputs) {
+Arrays SequenceUnpadReference(const Arrays& inputs) {
   const Array& x = inputs.at("X")[0];
   const Array& lengths = inputs.at("Length")[0];
   Array like = x;
@@ -25,13 +25,13 @@ Arrays Reference(const Arrays& inputs) {
   return {{"Out", {Joined(sequences, like)}}};
 }
 
-OpCase Case(const std::string& name, Array x, std::vector<double> lengths) {
+OpCase SequenceUnpadCase(const std::string& name, Array x, std::vector<double> lengths) {
   const auto count = static_cast<int64_t>(lengths.size());
   return {.name = name,
           .type = "sequence_unpad",
           .inputs = {{"X", {std::move(x)}},
                      {"Length", {Values({count}, std::move(lengths), DType::kInt64)}}},
-          .reference = Reference,
+          .reference = SequenceUnpadReference,
           .outputs = {{"Out", 1}},
           .gradients = {"X"}};
 }
@@ -63,23 +63,24 @@ OpCase GradientWithoutLength(const std::string& name, Array x, Array gradient) {
 }  // namespace
 
 void AddSequenceUnpadCases(CaseList& cases) {
-  cases.push_back(Case("matrix", Uniform({3, 5}, 1), {2, 3, 4}));
-  cases.push_back(Case("rows", Uniform({3, 5, 2}, 2), {5, 1, 2}));
-  cases.push_back(Case("images", Uniform({2, 3, 2, 2}, 3), {3, 2}));
-  cases.push_back(Case("some_without_rows", Uniform({4, 3, 2}, 4), {0, 3, 0, 1}));
-  cases.push_back(Case("nothing", Uniform({2, 3, 2}, 5), {0, 0}));
-  cases.push_back(Case("without_padding", Uniform({2, 3, 2}, 6), {3, 3}));
-  cases.push_back(Case("one", Uniform({1, 1}, 7), {1}));
-  cases.push_back(Case("padding_only", Uniform({2, 0, 3}, 8), {0, 0}));
-  cases.push_back(Case("many", Uniform({30, 20, 65}, 9), std::vector<double>(30, 17)));
+  cases.push_back(SequenceUnpadCase("matrix", Uniform({3, 5}, 1), {2, 3, 4}));
+  cases.push_back(SequenceUnpadCase("rows", Uniform({3, 5, 2}, 2), {5, 1, 2}));
+  cases.push_back(SequenceUnpadCase("images", Uniform({2, 3, 2, 2}, 3), {3, 2}));
+  cases.push_back(SequenceUnpadCase("some_without_rows", Uniform({4, 3, 2}, 4), {0, 3, 0, 1}));
+  cases.push_back(SequenceUnpadCase("nothing", Uniform({2, 3, 2}, 5), {0, 0}));
+  cases.push_back(SequenceUnpadCase("without_padding", Uniform({2, 3, 2}, 6), {3, 3}));
+  cases.push_back(SequenceUnpadCase("one", Uniform({1, 1}, 7), {1}));
+  cases.push_back(SequenceUnpadCase("padding_only", Uniform({2, 0, 3}, 8), {0, 0}));
+  cases.push_back(SequenceUnpadCase("many", Uniform({30, 20, 65}, 9), std::vector<double>(30, 17)));
   std::vector<double> lengths;
   for (int i = 0; i < 600; ++i) lengths.push_back(i % 3);
-  cases.push_back(Case("many_sequences", Uniform({600, 2}, 12), lengths));
+  cases.push_back(SequenceUnpadCase("many_sequences", Uniform({600, 2}, 12), lengths));
   cases.push_back(GradientWithoutLength("without_length", Uniform({4, 3, 2}, 13),
                                         Ragged(Uniform({5, 2}, 14), {0, 3, 0, 2})));
-  cases.push_back(Case("int64", Integers({2, 3}, 10, -9, 9), {2, 1}));
+  cases.push_back(SequenceUnpadCase("int64", Integers({2, 3}, 10, -9, 9), {2, 1}));
   cases.back().gradients.clear();
-  cases.push_back(Case("benchmark", Uniform({256, 48, 128}, 11), std::vector<double>(256, 32)));
+  cases.push_back(
+      SequenceUnpadCase("benchmark", Uniform({256, 48, 128}, 11), std::vector<double>(256, 32)));
   cases.back().benchmark_only = true;
 }
 

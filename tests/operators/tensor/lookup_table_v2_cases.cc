@@ -3,7 +3,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Looked(const Arrays& inputs, double padding) {
+Arrays LookupTableV2Looked(const Arrays& inputs, double padding) {
   const Array& ids = inputs.at("Ids")[0];
   const Array& table = inputs.at("W")[0];
   const size_t width = static_cast<size_t>(table.shape[1]);
@@ -83,7 +83,7 @@ void AddLookupTableV2Cases(CaseList& cases) {
                 .gradients = {"W"}};
     if (padding != -1) made.attrs["padding_idx"] = padding;
     made.reference = [padding](const Arrays& inputs) {
-      return Looked(inputs, static_cast<double>(padding));
+      return LookupTableV2Looked(inputs, static_cast<double>(padding));
     };
     cases.push_back(std::move(made));
   };

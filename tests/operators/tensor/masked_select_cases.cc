@@ -3,7 +3,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Reference(const Arrays& inputs) {
+Arrays MaskedSelectReference(const Arrays& inputs) {
   const Array& x = inputs.at("X")[0];
   Array y = x;
   y.values.clear();
@@ -18,7 +18,7 @@ OpCase Case(const std::string& name, Array x, Array mask) {
   return {.name = name,
           .type = "masked_select",
           .inputs = {{"X", {std::move(x)}}, {"Mask", {std::move(mask)}}},
-          .reference = Reference,
+          .reference = MaskedSelectReference,
           .outputs = {{"Y", 1}},
           .gradients = {"X"}};
 }

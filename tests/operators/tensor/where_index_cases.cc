@@ -3,7 +3,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays Reference(const Arrays& inputs) {
+Arrays WhereIndexReference(const Arrays& inputs) {
   const Array& condition = inputs.at("Condition")[0];
   std::vector<double> found;
   int64_t count = 0;
@@ -20,7 +20,7 @@ OpCase Case(const std::string& name, Array condition) {
   return {.name = name,
           .type = "where_index",
           .inputs = {{"Condition", {std::move(condition)}}},
-          .reference = Reference,
+          .reference = WhereIndexReference,
           .outputs = {{"Out", 1}}};
 }
 
