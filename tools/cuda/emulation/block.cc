@@ -26,8 +26,6 @@ constexpr size_t kSharedMemoryBytes = size_t{227} << 10;
 // Behind each shared variable, so that an index that is a bit too large finds nothing.
 constexpr size_t kSharedGap = 128;
 
-thread_local Block* running_block = nullptr;
-
 std::string Text(uint3 index) {
   std::ostringstream text;
   text << "(" << index.x << ", " << index.y << ", " << index.z << ")";
@@ -50,12 +48,6 @@ bool IsSame(Where a, Where b) {
          std::strcmp(a.file_name(), b.file_name()) == 0;
 }
 
-bool IsIn(const void* address, size_t bytes, const void* from, size_t count) {
-  const auto begin = reinterpret_cast<uintptr_t>(address);
-  const auto first = reinterpret_cast<uintptr_t>(from);
-  return begin >= first && begin + bytes <= first + count;
-}
-
 class OpenMemory {
  public:
   OpenMemory() { DeviceMemory::Get().Open(); }
@@ -70,7 +62,7 @@ uint64_t Mixed(uint64_t value) {
 
 }  // namespace
 
-Block* Block::Running() { return running_block; }
+constinit thread_local Block* Block::running_block_ = nullptr;
 
 uint64_t Block::Random() { return Mixed(random_ += 0x9E3779B97F4A7C15); }
 
@@ -105,9 +97,9 @@ bool Block::Run(const KernelCall& call, uint3 index, uint64_t seed) {
   blockIdx = index;
   blockDim = size;
   gridDim = call.shape.grid;
-  running_block = this;
+  running_block_ = this;
   Schedule();
-  running_block = nullptr;
+  running_block_ = nullptr;
   return !has_failed_;
 }
 
@@ -144,7 +136,7 @@ void Block::Schedule() {
 
 void Block::FiberMain() {
   Fiber::Arrive();
-  running_block->RunThreads();
+  running_block_->RunThreads();
 }
 
 // Begins threads until one of them waits, which is then what the stack is for.
@@ -279,24 +271,6 @@ void* Block::Shared(const void* key, size_t bytes, const char* name) {
   std::memset(shared_.get() + shared_bytes_, 0xFF, begin + bytes + kSharedGap - shared_bytes_);
   shared_bytes_ = begin + bytes;
   return shared_.get() + begin;
-}
-
-bool Block::IsThreadsOwn(const void* address, size_t bytes) const {
-  return fiber_->Holds(address, bytes) ||
-         IsIn(address, bytes, call_->arguments.get(), call_->argument_bytes);
-}
-
-bool Block::IsShared(const void* address, size_t bytes) const {
-  if (IsIn(address, bytes, shared_.get(), call_->shape.shared_bytes)) return true;
-  return std::ranges::any_of(variables_, [&](const SharedVariable& variable) {
-    return IsIn(address, bytes, shared_.get() + variable.begin, variable.bytes);
-  });
-}
-
-std::string Block::Access(const void* address, size_t bytes, bool is_write, bool is_shared) {
-  if (!TheOptions().finds_races) return {};
-  return races_.Access(address, bytes, is_write, is_shared,
-                       {running_, warp_epochs_[static_cast<size_t>(running_) / kLanes]});
 }
 
 std::string Block::SharedNear(const void* address) const {

@@ -3,6 +3,7 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 
 #include "tools/cuda/emulation/fiber.h"
 #include "tools/cuda/emulation/launch.h"
+#include "tools/cuda/emulation/options.h"
 #include "tools/cuda/emulation/races.h"
 
 namespace skiff::cuda_emulation {
@@ -23,7 +25,7 @@ void RunLaunch(const KernelCall& call);
 class Block {
  public:
   // The one whose threads the calling thread of the CPU runs; nullptr outside of kernels.
-  static Block* Running();
+  static Block* Running() { return running_block_; }
 
   // False if a thread failed.
   bool Run(const KernelCall& call, uint3 index, uint64_t seed);
@@ -38,12 +40,24 @@ class Block {
   // Reports what the running thread did, which runs no more, as all of the launch.
   [[noreturn]] void Fail(const std::string& what);
   // Of the running thread's stack, and of the launch's arguments.
-  bool IsThreadsOwn(const void* address, size_t bytes) const;
-  bool IsShared(const void* address, size_t bytes) const;
+  bool IsThreadsOwn(const void* address, size_t bytes) const {
+    return fiber_->Holds(address, bytes) ||
+           IsIn(address, bytes, call_->arguments.get(), call_->argument_bytes);
+  }
+  bool IsShared(const void* address, size_t bytes) const {
+    if (IsIn(address, bytes, shared_.get(), call_->shape.shared_bytes)) return true;
+    return std::ranges::any_of(variables_, [&](const SharedVariable& variable) {
+      return IsIn(address, bytes, shared_.get() + variable.begin, variable.bytes);
+    });
+  }
   // What lies nearest in shared memory, for messages; empty if it isn't shared memory.
   std::string SharedNear(const void* address) const;
-  // By the running thread to memory that others see; empty, or what is wrong with it.
-  std::string Access(const void* address, size_t bytes, bool is_write, bool is_shared);
+  // By the running thread to memory that others see. False if it races; races().race() says how.
+  bool Access(const void* address, size_t bytes, bool is_write, bool is_shared) {
+    return !finds_races_ ||
+           races_.Access(address, bytes, is_write, is_shared,
+                         {running_, warp_epochs_[static_cast<size_t>(running_) / kLanes]});
+  }
   RaceDetector& races() { return races_; }
 
  private:
@@ -71,6 +85,11 @@ class Block {
     size_t bytes;
   };
 
+  static bool IsIn(const void* address, size_t bytes, const void* from, size_t count) {
+    const auto begin = reinterpret_cast<uintptr_t>(address);
+    const auto first = reinterpret_cast<uintptr_t>(from);
+    return begin >= first && begin + bytes <= first + count;
+  }
   static void FiberMain();
   void RunThreads();
 
@@ -88,7 +107,10 @@ class Block {
   void Shuffle(std::vector<int>* threads);
   uint64_t Random();
 
+  static constinit thread_local Block* running_block_;
+
   const KernelCall* call_ = nullptr;
+  const bool finds_races_ = TheOptions().finds_races;
   uint64_t random_ = 0;
   bool is_shuffled_ = false;
   bool has_failed_ = false;

@@ -21,8 +21,8 @@ void CheckInBlock(const void* address, size_t bytes, bool is_write) {
   const bool is_global = memory.IsOfDevice(address);
   std::string fault;
   if (is_global ? memory.Holds(address, bytes) : block->IsShared(address, bytes)) {
-    fault = block->Access(address, bytes, is_write, !is_global);
-    if (fault.empty()) return;
+    if (block->Access(address, bytes, is_write, !is_global)) return;
+    fault = block->races().race();
   } else if (is_global) {
     fault = "no memory of the device is allocated there";
   } else {

@@ -4,8 +4,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <array>
-#include <atomic>
 #include <sstream>
 
 #include "tools/cuda/emulation/block.h"
@@ -18,18 +16,6 @@ namespace {
 // Between any two ranges, so that what leaves one finds nothing.
 constexpr size_t kGap = size_t{2} << 20;
 constexpr size_t kPage = 4096;
-
-// How often ranges have changed: what threads remember of them is no longer so.
-std::atomic<uint64_t> changes = 1;
-
-struct Known {
-  uint64_t changes = 0;
-  uintptr_t begin = 0;
-  uintptr_t end = 0;
-};
-constexpr size_t kKnown = 4;
-constinit thread_local std::array<Known, kKnown> knowns;
-constinit thread_local size_t oldest_known = 0;
 
 struct sigaction outer_action;
 
@@ -59,6 +45,9 @@ void OnBadAddress(int signal, siginfo_t* info, void* context) {
 }
 
 }  // namespace
+
+constinit thread_local std::array<DeviceMemory::Known, DeviceMemory::kKnown> DeviceMemory::knowns_;
+constinit thread_local size_t DeviceMemory::oldest_known_ = 0;
 
 DeviceMemory& DeviceMemory::Get() {
   static auto& memory = *new DeviceMemory;
@@ -94,17 +83,12 @@ void DeviceMemory::ForEachStretch(const Visit& visit) const {
   if (end > begin) visit(begin, end - begin);
 }
 
-bool DeviceMemory::Holds(const void* address, size_t bytes) {
-  const auto begin = reinterpret_cast<uintptr_t>(address);
-  const uint64_t now = changes.load(std::memory_order_acquire);
-  for (const Known& known : knowns) {
-    if (known.changes == now && begin >= known.begin && begin + bytes <= known.end) return true;
-  }
+bool DeviceMemory::Find(uintptr_t begin, size_t bytes) {
   const std::lock_guard lock(mutex_);
   bool holds = false;
   ForEachStretch([&](uintptr_t first, size_t count) {
     if (begin < first || begin + bytes > first + count) return;
-    knowns[oldest_known++ % kKnown] = {changes.load(), first, first + count};
+    knowns_[oldest_known_++ % kKnown] = {changes_.load(), first, first + count};
     holds = true;
   });
   return holds;
@@ -141,7 +125,7 @@ size_t DeviceMemory::free_bytes() {
 
 void DeviceMemory::AddRange(uintptr_t begin, const Range& range) {
   ranges_[begin] = range;
-  ++changes;
+  ++changes_;
 }
 
 void DeviceMemory::Fill(void* begin, size_t bytes) {
@@ -176,7 +160,7 @@ bool DeviceMemory::Unmap(void* begin, size_t bytes) {
   size_t unmapped = 0;
   for (auto at = first; at != behind; ++at) unmapped += at->second.bytes;
   ranges_.erase(first, behind);
-  ++changes;
+  ++changes_;
   // Memory goes, addresses stay.
   for (char* mapping : {static_cast<char*>(begin), static_cast<char*>(begin) + kAddressBytes}) {
     mmap(mapping, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
@@ -193,7 +177,7 @@ bool DeviceMemory::Allow(void* begin, size_t bytes) {
     at->second.is_allowed = true;
     allowed += at->second.bytes;
   }
-  ++changes;
+  ++changes_;
   if (open_ > 0 || !TheOptions().hides_memory) {
     mprotect(begin, bytes, PROT_READ | PROT_WRITE);
   }

@@ -2,6 +2,8 @@
 // nobody's. It is mapped twice: where the host may touch it, only copies know.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -23,7 +25,14 @@ class DeviceMemory {
     return reinterpret_cast<uintptr_t>(address) - begin_ - kAddressBytes < kAddressBytes;
   }
   // Whether kernels may touch all of the bytes.
-  bool Holds(const void* address, size_t bytes);
+  bool Holds(const void* address, size_t bytes) {
+    const auto begin = reinterpret_cast<uintptr_t>(address);
+    const uint64_t now = changes_.load(std::memory_order_acquire);
+    for (const Known& known : knowns_) {
+      if (known.changes == now && begin >= known.begin && begin + bytes <= known.end) return true;
+    }
+    return Find(begin, bytes);
+  }
 
   // Addresses without memory; nullptr: there are no more.
   void* Reserve(size_t bytes);
@@ -61,7 +70,17 @@ class DeviceMemory {
     bool is_allocated;  // by Allocate
   };
 
+  // Stretches that the thread has found, as long as ranges haven't changed.
+  struct Known {
+    uint64_t changes = 0;
+    uintptr_t begin = 0;
+    uintptr_t end = 0;
+  };
+  static constexpr size_t kKnown = 4;
+
   DeviceMemory();
+  // Holds, for what the thread doesn't know.
+  bool Find(uintptr_t begin, size_t bytes);
   // Puts memory behind addresses.
   static void Fill(void* begin, size_t bytes);
   // Of each stretch of allowed ranges without a gap.
@@ -69,7 +88,12 @@ class DeviceMemory {
   void ForEachStretch(const Visit& visit) const;
   void AddRange(uintptr_t begin, const Range& range);
 
+  static constinit thread_local std::array<Known, kKnown> knowns_;
+  static constinit thread_local size_t oldest_known_;
+
   uintptr_t begin_ = 0;
+  // How often ranges have changed: what threads remember of them is no longer so.
+  std::atomic<uint64_t> changes_ = 1;
   std::mutex mutex_;
   size_t reserved_ = 0;  // addresses from begin_ on
   size_t taken_ = 0;     // bytes of memory
