@@ -230,9 +230,9 @@ with open(FLAGS""")
         self.assertEqual(list(calls), [
             "mlp", "lenet", "resnet20", "resnet50", "vgg16", "ernie_mini", "char_lstm", "char_gru",
             "lstm_512", "gru_512", "seq2seq_gru_bahdanau", "seq2seq_lstm_luong"])
-        self.assertEqual(calls["ernie_mini"], ["--optimizer=adam"])
-        self.assertEqual(calls["seq2seq_lstm_luong"], ["--optimizer=plain_adam"])
-        self.assertEqual(calls["mlp"], [])
+        self.assertEqual(calls["ernie_mini"], ["--optimizer=adam", "--nographs"])
+        self.assertEqual(calls["seq2seq_lstm_luong"], ["--optimizer=plain_adam", "--nographs"])
+        self.assertEqual(calls["mlp"], ["--nographs"])
 
     def test_prints_the_split(self):
         canned = {"models": {"mlp": figures(in_graphs=3)}, "torch": {"mlp": 5}}
