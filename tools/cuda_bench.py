@@ -17,7 +17,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 # The flags of model_bench by which a model is trained, where its defaults aren't usual.
 MODELS = {"mlp": [], "lenet": [], "resnet20": [], "resnet50": [], "vgg16": [],
-          "ernie_mini": ["--optimizer=adam"],
+          "ernie_mini": ["--optimizer=adam", "--passes=+fuse_optimizer"],
           "char_lstm": [], "char_gru": [], "lstm_512": [], "gru_512": [],
           "seq2seq_gru_bahdanau": ["--optimizer=plain_adam"],
           "seq2seq_lstm_luong": ["--optimizer=plain_adam"]}
