@@ -66,18 +66,30 @@ std::optional<HalfFormat> HalfFormatOf(DType dtype) {
   return std::nullopt;
 }
 
-// Returns the offset in the given layout of element `flat` of the plain tensor.
-int64_t OffsetInLayout(const Shape& shape, Layout layout, int64_t flat) {
-  if (layout.is_plain()) return flat;
-  const int64_t block = layout.channel_block;
-  const int64_t inner = shape.element_count(2, shape.rank());
-  const int64_t channels = shape[1];
-  const int64_t position = flat % inner;
-  const int64_t channel = flat / inner % channels;
-  const int64_t image = flat / inner / channels;
-  const int64_t blocks = (channels + block - 1) / block;
-  return ((image * blocks + channel / block) * inner + position) * block + channel % block;
-}
+// Returns the offset in a tensor's layout of element `flat` of the plain tensor.
+class OffsetInLayout {
+ public:
+  explicit OffsetInLayout(const Tensor& tensor) {
+    if (tensor.layout().is_plain()) return;
+    const Shape& shape = tensor.shape();
+    block_ = tensor.layout().channel_block;
+    channels_ = shape[1];
+    inner_ = shape.element_count(2, shape.rank());
+  }
+  int64_t operator()(int64_t flat) const {
+    if (block_ == 0) return flat;
+    const int64_t position = flat % inner_;
+    const int64_t channel = flat / inner_ % channels_;
+    const int64_t image = flat / inner_ / channels_;
+    const int64_t blocks = (channels_ + block_ - 1) / block_;
+    return ((image * blocks + channel / block_) * inner_ + position) * block_ + channel % block_;
+  }
+
+ private:
+  int64_t block_ = 0;  // of a plain tensor
+  int64_t channels_ = 0;
+  int64_t inner_ = 0;
+};
 
 Layout LayoutOf(const Array& array) {
   return array.is_selected_rows() ? Layout::SelectedRows(array.height) : Layout::Plain();
@@ -111,11 +123,17 @@ void CopySelectedRows(const Tensor& from, Tensor* to) {
 // Copies element by element between two layouts of one shape.
 void CopyElements(const Tensor& from, Tensor* to) {
   const int64_t size = SizeOf(from.dtype());
+  const int64_t count = from.element_count();
   const char* source = static_cast<const char*>(from.raw_data());
   char* target = static_cast<char*>(to->raw_data());
-  for (int64_t i = 0; i < from.element_count(); ++i) {
-    std::memcpy(target + OffsetInLayout(to->shape(), to->layout(), i) * size,
-                source + OffsetInLayout(from.shape(), from.layout(), i) * size,
+  if (from.layout().is_plain() && to->layout().is_plain()) {
+    if (count > 0) std::memcpy(target, source, static_cast<size_t>(count * size));
+    return;
+  }
+  const OffsetInLayout in_source(from);
+  const OffsetInLayout in_target(*to);
+  for (int64_t i = 0; i < count; ++i) {
+    std::memcpy(target + in_target(i) * size, source + in_source(i) * size,
                 static_cast<size_t>(size));
   }
 }
@@ -175,7 +193,9 @@ Tensor ToTensor(const Array& array, DType dtype) {
 }
 
 Array ToArray(const Tensor& tensor) {
-  const Tensor plain = ToPlain(tensor);
+  const bool is_plain = tensor.layout().is_plain();
+  const Tensor converted = is_plain ? Tensor() : ToPlain(tensor);
+  const Tensor& plain = is_plain ? tensor : converted;
   Array array{.shape = tensor.shape(), .values = {}};
   array.fixed_dtype = true;
   array.dtype = tensor.dtype();
@@ -238,9 +258,9 @@ bool PaddingIsZero(const Tensor& tensor) {
   if (!tensor.layout().is_blocked()) return true;
   const int64_t size = SizeOf(tensor.dtype());
   std::vector<char> is_element(static_cast<size_t>(tensor.byte_count()), 0);
+  const OffsetInLayout in_tensor(tensor);
   for (int64_t i = 0; i < tensor.element_count(); ++i) {
-    const int64_t offset = OffsetInLayout(tensor.shape(), tensor.layout(), i) * size;
-    std::fill_n(is_element.begin() + offset, size, char{1});
+    std::fill_n(is_element.begin() + in_tensor(i) * size, size, char{1});
   }
   const char* bytes = static_cast<const char*>(tensor.raw_data());
   for (size_t i = 0; i < is_element.size(); ++i) {
