@@ -48,12 +48,6 @@ bool IsSame(Where a, Where b) {
          std::strcmp(a.file_name(), b.file_name()) == 0;
 }
 
-class OpenMemory {
- public:
-  OpenMemory() { DeviceMemory::Get().Open(); }
-  ~OpenMemory() { DeviceMemory::Get().Close(); }
-};
-
 uint64_t Mixed(uint64_t value) {
   value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9;
   value = (value ^ value >> 27) * 0x94D049BB133111EB;
@@ -362,7 +356,7 @@ void RunLaunch(const KernelCall& call) {
   // Blocks come in any order: backwards, or from one in the middle on.
   const uint64_t first = seed == 0 ? 0 : of_launch % count;
   block.races().BeginLaunch();
-  const OpenMemory open;
+  DeviceMemory::Get().Open();
   for (uint64_t i = 0; i < count; ++i) {
     const uint64_t linear = of_launch % 2 == 0 ? (first + i) % count : (first + count - i) % count;
     const uint3 index = {static_cast<unsigned>(linear % grid.x),

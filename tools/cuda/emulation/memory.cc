@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <sstream>
+#include <utility>
 
 #include "tools/cuda/emulation/block.h"
 #include "tools/cuda/emulation/failures.h"
@@ -48,6 +49,7 @@ void OnBadAddress(int signal, siginfo_t* info, void* context) {
 
 constinit thread_local std::array<DeviceMemory::Known, DeviceMemory::kKnown> DeviceMemory::knowns_;
 constinit thread_local size_t DeviceMemory::oldest_known_ = 0;
+constinit thread_local bool DeviceMemory::has_opened_ = false;
 
 DeviceMemory& DeviceMemory::Get() {
   static auto& memory = *new DeviceMemory;
@@ -216,6 +218,7 @@ bool DeviceMemory::Free(void* begin) {
 }
 
 void DeviceMemory::Open() {
+  if (std::exchange(has_opened_, true)) return;
   GiveSignalStack();
   const std::lock_guard lock(mutex_);
   if (open_++ > 0 || !TheOptions().hides_memory) return;
@@ -225,6 +228,7 @@ void DeviceMemory::Open() {
 }
 
 void DeviceMemory::Close() {
+  if (!std::exchange(has_opened_, false)) return;
   const std::lock_guard lock(mutex_);
   if (--open_ > 0 || !TheOptions().hides_memory) return;
   ForEachStretch([](uintptr_t begin, size_t bytes) {

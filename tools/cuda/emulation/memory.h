@@ -57,7 +57,8 @@ class DeviceMemory {
     return static_cast<char*>(const_cast<void*>(address)) +
            (IsOfDevice(address) ? kAddressBytes : 0);
   }
-  // While a kernel runs: the host may touch it, too.
+  // From a thread's first kernel on until it has nothing to do: the host may touch it, too. Hiding
+  // it after each kernel would take longer than most kernels of tests.
   void Open();
   void Close();
 
@@ -90,6 +91,7 @@ class DeviceMemory {
 
   static constinit thread_local std::array<Known, kKnown> knowns_;
   static constinit thread_local size_t oldest_known_;
+  static constinit thread_local bool has_opened_;
 
   uintptr_t begin_ = 0;
   // How often ranges have changed: what threads remember of them is no longer so.
@@ -98,7 +100,7 @@ class DeviceMemory {
   size_t reserved_ = 0;  // addresses from begin_ on
   size_t taken_ = 0;     // bytes of memory
   std::map<uintptr_t, Range> ranges_;
-  int open_ = 0;
+  int open_ = 0;  // threads that have opened it
 };
 
 }  // namespace skiff::cuda_emulation

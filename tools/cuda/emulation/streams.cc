@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tools/cuda/emulation/failures.h"
+#include "tools/cuda/emulation/memory.h"
 #include "tools/cuda/emulation/options.h"
 
 using skiff::cuda_emulation::Capture;
@@ -75,6 +76,8 @@ void DoWork(cudaStream_t stream) {
       lock.unlock();
       work();
       lock.lock();
+      // Before anybody learns that the stream is idle.
+      if (stream->work.empty()) DeviceMemory::Get().Close();
       ++stream->progress->done;
       device.changed.notify_all();
     }
@@ -117,6 +120,7 @@ void Append(cudaStream_t stream, Work work) {
 void AppendWait(cudaStream_t stream, std::shared_ptr<Progress> progress, uint64_t ticket) {
   if (progress->done >= ticket) return;
   Append(stream, [progress = std::move(progress), ticket] {
+    DeviceMemory::Get().Close();
     std::unique_lock lock(TheDevice().mutex);
     WaitUntil(&lock, progress, ticket);
   });
@@ -388,6 +392,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 // Its thread is no place for calls of CUDA.
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* argument) {
   return Give(stream, [function, argument] {
+    DeviceMemory::Get().Close();
     in_host_function = true;
     function(argument);
     in_host_function = false;
