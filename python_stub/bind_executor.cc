@@ -138,9 +138,10 @@ py::list Run(PythonCompiledProgram& self, const py::object& feed, const py::iter
 // ---- compiling
 
 CompileOptions OptionsOf(const std::string& passes, const std::optional<MemoryOptions>& memory,
-                         const KernelNames& kernels, const std::string& tuned_kernels,
+                         const KernelNames& kernels, const std::string& tuned_kernels, bool graphs,
                          size_t plan_cache_capacity) {
   CompileOptions options;
+  options.graphs = graphs;
   if (memory) options.memory = *memory;
   options.passes = ParsePasses(passes);
   options.kernels = kernels;
@@ -269,20 +270,22 @@ void BindTheExecutor(py::module_& module) {
           "compile",
           [](const std::shared_ptr<PythonExecutor>& self, const Program& program,
              const std::string& passes, const std::optional<MemoryOptions>& memory,
-             const KernelNames& kernels, const std::string& tuned_kernels,
+             const KernelNames& kernels, const std::string& tuned_kernels, bool graphs,
              size_t plan_cache_capacity) {
-            return Compile(self, program,
-                           OptionsOf(passes, memory, kernels, tuned_kernels, plan_cache_capacity));
+            return Compile(
+                self, program,
+                OptionsOf(passes, memory, kernels, tuned_kernels, graphs, plan_cache_capacity));
           },
           py::arg("program"), py::kw_only(), py::arg("passes") = "", py::arg("memory") = py::none(),
           py::arg("kernels") = KernelNames(), py::arg("tuned_kernels") = "",
-          py::arg("plan_cache_capacity") = 32,
+          py::arg("graphs") = true, py::arg("plan_cache_capacity") = 32,
           "Compiles a snapshot of the program.\n\n"
           "Keyword arguments:\n"
           "  passes: \"+fuse_optimizer,-layout\" runs the first as well and leaves out the second\n"
           "  memory: a MemoryOptions\n"
           "  kernels: from op types to the names of their kernels\n"
           "  tuned_kernels: a file that keeps which kernels were measured to be the fastest\n"
+          "  graphs: on a device, launch stretches of instructions as graphs\n"
           "  plan_cache_capacity: how many plans, one for each signature of a run, are kept")
       .def(
           "run",

@@ -5,7 +5,8 @@ compiles with `-include tools/pch/<name>.h` start from the state that GCC stored
 in the .gch file beside that header. The header is generated and has no copy in
 the source tree, so that GCC finds the .gch file first. Sources still include
 all headers that they use, so a build without these flags (--config=dbg)
-compiles them as well.
+compiles them as well. (Of files that are compiled as one, one may do so for
+the others.)
 
 GCC compiles functions with a target attribute, such as Highway's, with the
 optimization options of the .gch file, not those of the source. So both must be

@@ -7,8 +7,8 @@
 namespace skiff {
 namespace {
 
-// Launches that a graph must save. A guess: launching a graph costs the host something, too, which
-// hasn't been measured.
+// Launches that a graph must save. Launching a graph costs the host something, too; how many
+// launches that is hasn't been measured.
 constexpr int64_t kFewest = 4;
 
 }  // namespace
@@ -46,15 +46,21 @@ size_t DeviceGraphs::Run(size_t step, const std::function<void(size_t)>& run) {
 }
 
 void DeviceGraphs::Capture(const std::function<void(size_t)>& run, Stretch* stretch) {
-  link_.stream().BeginCapture();
-  try {
-    for (size_t i = stretch->begin; i < stretch->end; ++i) run(i);
-  } catch (...) {
+  const auto abandon = [this] {
     try {
       link_.stream().EndCapture();
     } catch (const Error&) {
       // The first Error says why.
     }
+  };
+  link_.stream().BeginCapture();
+  try {
+    for (size_t i = stretch->begin; i < stretch->end; ++i) run(i);
+  } catch (const Error& error) {
+    abandon();
+    throw error.WithContext("in a graph, which CompileOptions::graphs = false avoids");
+  } catch (...) {
+    abandon();
     throw;
   }
   stretch->graph = link_.stream().EndCapture();

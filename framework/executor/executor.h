@@ -136,9 +136,9 @@ class BoundProgram {
   // shapes depend on data: the plan then goes as far as the shapes are known, and each step looks
   // up, or makes, the plans that follow.
   void Step();
-  // The same. Returns the time of each instruction of plan(), in order, then those of the bodies of
-  // its loops, over all iterations, which aren't in the time of the loop ("while > mul" is a mul in
-  // a while), then the same of plans that follow. For tools: it allocates.
+  // The same, without graphs. Returns the time of each instruction of plan(), in order, then those
+  // of the bodies of its loops, over all iterations, which aren't in the time of the loop ("while >
+  // mul" is a mul in a while), then the same of plans that follow. For tools: it allocates.
   std::vector<InstructionTime> TimedStep();
   // The value of fetch i after the last Step, on the CPU, until the next Step. Waits for the
   // device; throws an Error (kIo) if that has failed.

@@ -48,6 +48,8 @@ class CudaProduct {
 
   // Of the workspace that Run needs, aligned as workspaces of kernels are; often 0.
   int64_t workspace_bytes() const;
+  // Whether cuBLAS computes it, at most addresses.
+  bool is_by_cublas() const { return cublas_ != nullptr; }
 
   // Gives the product to the stream. C must overlap neither A nor B. With beta = 0 it is
   // overwritten, whatever it contains. Does nothing if C is empty.

@@ -91,9 +91,9 @@ struct SoftGradients {
   bool is_aligned;
 };
 
-class LossKernel : public CudaLabelKernel {
+class CrossEntropyLossKernel : public CudaLabelKernel {
  public:
-  explicit LossKernel(const OpContext& context)
+  explicit CrossEntropyLossKernel(const OpContext& context)
       : CudaLabelKernel(context),
         classes_(context.Input("X").shape.dim(-1)),
         soft_(context.Attr<bool>("soft_label")),
@@ -110,10 +110,10 @@ class LossKernel : public CudaLabelKernel {
 };
 
 template <typename T>
-class CrossEntropyForwardKernel final : public LossKernel {
+class CrossEntropyForwardKernel final : public CrossEntropyLossKernel {
  public:
   explicit CrossEntropyForwardKernel(const OpContext& context)
-      : LossKernel(context), y_(context.OutputIndex("Y")) {}
+      : CrossEntropyLossKernel(context), y_(context.OutputIndex("Y")) {}
 
   void Run(const KernelContext& run) override {
     const T* x = run.input(x_).template data<T>();
@@ -134,10 +134,10 @@ class CrossEntropyForwardKernel final : public LossKernel {
 };
 
 template <typename T>
-class CrossEntropyGradKernel final : public LossKernel {
+class CrossEntropyGradKernel final : public CrossEntropyLossKernel {
  public:
   explicit CrossEntropyGradKernel(const OpContext& context)
-      : LossKernel(context),
+      : CrossEntropyLossKernel(context),
         gradient_(context.InputIndex("Y@GRAD")),
         dx_(context.OutputIndex("X@GRAD")) {}
 

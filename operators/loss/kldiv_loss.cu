@@ -43,7 +43,7 @@ class Divisor {
 };
 
 template <typename T>
-struct KldivLossLosses {
+struct KldivLosses {
   __device__ T At(int64_t i) const {
     const T target = targets[i];
     return target > T{0} ? target * (std::log(target) - x[i]) : T{0};
@@ -65,13 +65,13 @@ struct SumOfLosses {
   }
   __device__ void Finish(int64_t, Carry sum) const { *of.losses = static_cast<T>(sum / divisor); }
 
-  KldivLossLosses<T> of;
+  KldivLosses<T> of;
   double divisor;
 };
 
 // The gradients may be the targets.
 template <typename T>
-struct KldivLossGradients {
+struct KldivGradients {
   __device__ void operator()(int64_t i) const {
     const T target = targets[i];
     const T slope = dlosses[i * step] / divisor * -target;
@@ -92,8 +92,8 @@ std::unique_ptr<Kernel> PrepareKldivLoss(PrepareContext& context) {
   const int target = context.InputIndex("Target");
   const int output = context.OutputIndex("Loss");
   const auto losses_of = [=](const KernelContext& run) {
-    return KldivLossLosses<T>{run.input(x).data<T>(), run.input(target).data<T>(),
-                              run.output(output).data<T>()};
+    return KldivLosses<T>{run.input(x).data<T>(), run.input(target).data<T>(),
+                          run.output(output).data<T>()};
   };
   if (!IsReduced(context)) {
     return MakeRowsKernel([=](const KernelContext& run) {
@@ -118,10 +118,9 @@ std::unique_ptr<Kernel> PrepareKldivLossGrad(PrepareContext& context) {
   const int dx = context.OutputIndex("X@GRAD");
   return MakeRowsKernel([=](const KernelContext& run) {
     const T divisor = static_cast<T>(divisor_of.For(run.input(target).shape()));
-    ForEachOnDevice(
-        run, "kldiv_loss_grad", run.input(target).element_count(),
-        KldivLossGradients<T>{run.input(gradient).data<T>(), run.input(target).data<T>(),
-                              run.output(dx).data<T>(), divisor, step});
+    ForEachOnDevice(run, "kldiv_loss_grad", run.input(target).element_count(),
+                    KldivGradients<T>{run.input(gradient).data<T>(), run.input(target).data<T>(),
+                                      run.output(dx).data<T>(), divisor, step});
   });
 }
 

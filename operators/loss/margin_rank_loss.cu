@@ -12,7 +12,7 @@ namespace skiff {
 namespace {
 
 template <typename T>
-struct MarginRankLossLosses {
+struct MarginRankLosses {
   const T* label;
   const T* x1;
   const T* x2;
@@ -25,7 +25,7 @@ struct MarginRankLossLosses {
 // below.
 template <typename T>
 __global__ void __launch_bounds__(kGridThreads)
-    SetLosses(MarginRankLossLosses<T> of, int64_t count, bool is_aligned) {
+    SetLosses(MarginRankLosses<T> of, int64_t count, bool is_aligned) {
   constexpr int kSize = kVectorSize<T>;
   ForEachVector<kSize>(count, is_aligned, [&](int64_t i, int length, bool is_whole) {
     const CudaVector<T, kSize> signs = LoadVector<kSize>(of.label + i, length, is_whole);
@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kGridThreads)
 
 // The gradients may be absent.
 template <typename T>
-struct MarginRankLossGradients {
+struct MarginRankGradients {
   const T* activated;
   const T* label;
   const T* dout;
@@ -54,7 +54,7 @@ struct MarginRankLossGradients {
 
 template <typename T>
 __global__ void __launch_bounds__(kGridThreads)
-    SetGradients(MarginRankLossGradients<T> of, int64_t count, bool is_aligned) {
+    SetGradients(MarginRankGradients<T> of, int64_t count, bool is_aligned) {
   constexpr int kSize = kVectorSize<T>;
   ForEachVector<kSize>(count, is_aligned, [&](int64_t i, int length, bool is_whole) {
     const CudaVector<T, kSize> activated = LoadVector<kSize>(of.activated + i, length, is_whole);
@@ -82,9 +82,9 @@ std::unique_ptr<Kernel> PrepareMarginRankLoss(PrepareContext& context) {
   return MakeRowsKernel([=](const KernelContext& run) {
     const int64_t count = run.input(label).element_count();
     if (count == 0) return;
-    const MarginRankLossLosses<T> of{run.input(label).data<T>(),      run.input(x1).data<T>(),
-                                     run.input(x2).data<T>(),         run.output(out).data<T>(),
-                                     run.output(activated).data<T>(), margin};
+    const MarginRankLosses<T> of{run.input(label).data<T>(),      run.input(x1).data<T>(),
+                                 run.input(x2).data<T>(),         run.output(out).data<T>(),
+                                 run.output(activated).data<T>(), margin};
     SetLosses<T><<<GridOfVectors(run, count, sizeof(T)).blocks, kGridThreads, 0, StreamOf(run)>>>(
         of, count, ArePacksAligned(of.label, of.x1, of.x2, of.out, of.activated));
     CheckLaunch("margin_rank_loss");
@@ -101,9 +101,9 @@ std::unique_ptr<Kernel> PrepareMarginRankLossGrad(PrepareContext& context) {
   return MakeRowsKernel([=](const KernelContext& run) {
     const int64_t count = run.input(label).element_count();
     if (count == 0) return;
-    const MarginRankLossGradients<T> of{run.input(activated).data<T>(), run.input(label).data<T>(),
-                                        run.input(dout).data<T>(), OutputData<T>(run, dx1),
-                                        OutputData<T>(run, dx2)};
+    const MarginRankGradients<T> of{run.input(activated).data<T>(), run.input(label).data<T>(),
+                                    run.input(dout).data<T>(), OutputData<T>(run, dx1),
+                                    OutputData<T>(run, dx2)};
     SetGradients<T>
         <<<GridOfVectors(run, count, sizeof(T)).blocks, kGridThreads, 0, StreamOf(run)>>>(
             of, count, ArePacksAligned(of.activated, of.label, of.dout, of.dx1, of.dx2));

@@ -145,7 +145,7 @@ struct ResizingLaunch {
 };
 
 template <typename T, Interpolation kMethod>
-std::unique_ptr<Kernel> PrepareBilinearInterpV2(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareResizing(PrepareContext& context) {
   return MakeKernel([launch = ResizingLaunch(context, ParseResizing(context, kMethod)),
                      x = context.InputIndex("X"),
                      out = context.OutputIndex("Out")](const KernelContext& run) {
@@ -161,7 +161,7 @@ std::unique_ptr<Kernel> PrepareBilinearInterpV2(PrepareContext& context) {
 }
 
 template <typename T, Interpolation kMethod>
-std::unique_ptr<Kernel> PrepareBilinearInterpV2Grad(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareResizingGrad(PrepareContext& context) {
   return MakeKernel([launch = ResizingLaunch(context, ParseResizing(context, kMethod)),
                      gradient = context.InputIndex("Out@GRAD"),
                      x_gradient = context.OutputIndex("X@GRAD")](const KernelContext& run) {
@@ -179,7 +179,7 @@ std::unique_ptr<Kernel> PrepareBilinearInterpV2Grad(PrepareContext& context) {
 }
 
 template <typename T, Interpolation kMethod>
-void AddBilinearInterpV2Kernels(OpRegistry& registry, const std::string& type) {
+void AddResizingKernels(OpRegistry& registry, const std::string& type) {
   const auto accepts = [](const OpContext& context) {
     const Resizing resizing = ParseResizing(context, kMethod);
     return AllPlain(context) && ResizingLaunch::ElementsOf(resizing.input) <= kMaxCudaElements &&
@@ -188,12 +188,12 @@ void AddBilinearInterpV2Kernels(OpRegistry& registry, const std::string& type) {
   registry.AddKernel(type, {.name = "cuda",
                             .place = PlaceKind::kCuda,
                             .dtype = kDTypeOf<T>,
-                            .prepare = PrepareBilinearInterpV2<T, kMethod>,
+                            .prepare = PrepareResizing<T, kMethod>,
                             .accepts = accepts});
   registry.AddKernel(type + "_grad", {.name = "cuda",
                                       .place = PlaceKind::kCuda,
                                       .dtype = kDTypeOf<T>,
-                                      .prepare = PrepareBilinearInterpV2Grad<T, kMethod>,
+                                      .prepare = PrepareResizingGrad<T, kMethod>,
                                       .accepts = accepts});
 }
 
@@ -201,11 +201,11 @@ void AddBilinearInterpV2Kernels(OpRegistry& registry, const std::string& type) {
 
 void AddCudaInterpolation(OpRegistry& registry, const std::string& type, Interpolation method) {
   if (method == Interpolation::kNearest) {
-    AddBilinearInterpV2Kernels<float, Interpolation::kNearest>(registry, type);
-    AddBilinearInterpV2Kernels<double, Interpolation::kNearest>(registry, type);
+    AddResizingKernels<float, Interpolation::kNearest>(registry, type);
+    AddResizingKernels<double, Interpolation::kNearest>(registry, type);
   } else {
-    AddBilinearInterpV2Kernels<float, Interpolation::kBilinear>(registry, type);
-    AddBilinearInterpV2Kernels<double, Interpolation::kBilinear>(registry, type);
+    AddResizingKernels<float, Interpolation::kBilinear>(registry, type);
+    AddResizingKernels<double, Interpolation::kBilinear>(registry, type);
   }
 }
 

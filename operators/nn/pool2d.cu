@@ -289,8 +289,8 @@ std::unique_ptr<Kernel> PreparePoolingGrad(PrepareContext& context, const CudaPo
 }
 
 template <typename T>
-void AddPool2dKernels(OpRegistry& registry, const std::string& type,
-                      const std::function<CudaPooling(const OpContext&)>& parse) {
+void AddPoolingKernels(OpRegistry& registry, const std::string& type,
+                       const std::function<CudaPooling(const OpContext&)>& parse) {
   const auto accepts = [parse](const OpContext& context) {
     const CudaPooling pooling = parse(context);
     return AllPlain(context) && pooling.input_elements() <= kMaxCudaElements &&
@@ -336,8 +336,8 @@ CudaPooling ParsePool2d(const OpContext& context) {
 
 void AddCudaPooling(OpRegistry& registry, const std::string& type,
                     const std::function<CudaPooling(const OpContext&)>& parse) {
-  AddPool2dKernels<float>(registry, type, parse);
-  AddPool2dKernels<double>(registry, type, parse);
+  AddPoolingKernels<float>(registry, type, parse);
+  AddPoolingKernels<double>(registry, type, parse);
 }
 
 void RegisterPool2dCuda(OpRegistry& registry) { AddCudaPooling(registry, "pool2d", ParsePool2d); }

@@ -3,7 +3,8 @@
 
 namespace skiff {
 
-// It brings the formula of adam, as adam.cu does, with which this source is compiled as one.
+// Named, since it includes the formula of adam: adam.cu, which is compiled with this file as one,
+// has that in the anonymous namespace.
 namespace lamb {
 
 #include "operators/optimizer/kernels/lamb_formula-inl.h"

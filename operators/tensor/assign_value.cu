@@ -75,7 +75,7 @@ class AssignValue final : public Kernel {
 };
 
 template <typename T>
-void AddKernel(OpRegistry& registry) {
+void AddAssignValueKernel(OpRegistry& registry) {
   registry.AddKernel("assign_value",
                      {.name = "cuda",
                       .place = PlaceKind::kCuda,
@@ -89,11 +89,11 @@ void AddKernel(OpRegistry& registry) {
 }  // namespace
 
 void RegisterAssignValueCuda(OpRegistry& registry) {
-  AddKernel<bool>(registry);
-  AddKernel<int32_t>(registry);
-  AddKernel<int64_t>(registry);
-  AddKernel<float>(registry);
-  AddKernel<double>(registry);
+  AddAssignValueKernel<bool>(registry);
+  AddAssignValueKernel<int32_t>(registry);
+  AddAssignValueKernel<int64_t>(registry);
+  AddAssignValueKernel<float>(registry);
+  AddAssignValueKernel<double>(registry);
 }
 
 }  // namespace skiff

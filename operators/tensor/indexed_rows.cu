@@ -708,7 +708,8 @@ std::unique_ptr<Kernel> PrepareScatterGrad(PrepareContext& context) {
 
 // ---- registration
 
-void AddKernel(OpRegistry& registry, const std::string& type, DType dtype, KernelFactory prepare) {
+void AddRowsKernel(OpRegistry& registry, const std::string& type, DType dtype,
+                   KernelFactory prepare) {
   registry.AddKernel(type, {.name = "cuda",
                             .place = PlaceKind::kCuda,
                             .dtype = dtype,
@@ -721,7 +722,7 @@ void AddMovingKernels(OpRegistry& registry, const std::string& type, const Kerne
   for (const DType dtype :
        {DType::kBool, DType::kInt8, DType::kUint8, DType::kInt16, DType::kInt32, DType::kInt64,
         DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64}) {
-    AddKernel(registry, type, dtype, prepare);
+    AddRowsKernel(registry, type, dtype, prepare);
   }
 }
 
@@ -739,22 +740,22 @@ void ForEachSumType(const Add& add) {
 
 void RegisterIndexedRowsCuda(OpRegistry& registry) {
   for (const std::string type : {"lookup_table", "lookup_table_v2"}) {
-    AddKernel(registry, type, DType::kFloat32, PrepareLookup);
-    AddKernel(registry, type, DType::kFloat64, PrepareLookup);
-    AddKernel(registry, type + "_grad", DType::kFloat32, PrepareLookupGrad<float>);
-    AddKernel(registry, type + "_grad", DType::kFloat64, PrepareLookupGrad<double>);
+    AddRowsKernel(registry, type, DType::kFloat32, PrepareLookup);
+    AddRowsKernel(registry, type, DType::kFloat64, PrepareLookup);
+    AddRowsKernel(registry, type + "_grad", DType::kFloat32, PrepareLookupGrad<float>);
+    AddRowsKernel(registry, type + "_grad", DType::kFloat64, PrepareLookupGrad<double>);
   }
   AddMovingKernels(registry, "gather", TakeFactory("axis"));
   AddMovingKernels(registry, "index_select", TakeFactory("dim"));
   AddMovingKernels(registry, "gather_nd", PrepareGatherNd);
   AddMovingKernels(registry, "scatter_nd_add_grad", PrepareScatterNdAddGrad);
   ForEachSumType([&]<typename T>(DType dtype) {
-    AddKernel(registry, "gather_grad", dtype, TakeGradFactory<T>("axis"));
-    AddKernel(registry, "index_select_grad", dtype, TakeGradFactory<T>("dim"));
-    AddKernel(registry, "gather_nd_grad", dtype, PrepareGatherNdGrad<T>);
-    AddKernel(registry, "scatter", dtype, PrepareScatter<T>);
-    AddKernel(registry, "scatter_grad", dtype, PrepareScatterGrad);
-    AddKernel(registry, "scatter_nd_add", dtype, PrepareScatterNdAdd<T>);
+    AddRowsKernel(registry, "gather_grad", dtype, TakeGradFactory<T>("axis"));
+    AddRowsKernel(registry, "index_select_grad", dtype, TakeGradFactory<T>("dim"));
+    AddRowsKernel(registry, "gather_nd_grad", dtype, PrepareGatherNdGrad<T>);
+    AddRowsKernel(registry, "scatter", dtype, PrepareScatter<T>);
+    AddRowsKernel(registry, "scatter_grad", dtype, PrepareScatterGrad);
+    AddRowsKernel(registry, "scatter_nd_add", dtype, PrepareScatterNdAdd<T>);
   });
 }
 

@@ -449,8 +449,8 @@ std::unique_ptr<Kernel> PreparePad2dGrad(PrepareContext& context) {
 
 // ---- registration
 
-void AddPatternsKernels(OpRegistry& registry, const char* type, const std::vector<DType>& dtypes,
-                        const KernelFactory& prepare) {
+void AddPatternKernels(OpRegistry& registry, const char* type, const std::vector<DType>& dtypes,
+                       const KernelFactory& prepare) {
   for (const DType dtype : dtypes) {
     registry.AddKernel(type, {.name = "cuda",
                               .place = PlaceKind::kCuda,
@@ -474,20 +474,20 @@ void RegisterPatternsCuda(OpRegistry& registry) {
   filled.insert(filled.end(), numbers.begin(), numbers.end());
   std::vector<DType> all = filled;
   all.insert(all.end(), {DType::kFloat16, DType::kBFloat16});
-  AddPatternsKernels(registry, "eye", filled, PrepareEye);
+  AddPatternKernels(registry, "eye", filled, PrepareEye);
   for (const char* type : {"one_hot", "one_hot_v2"}) {
-    AddPatternsKernels(registry, type, {DType::kInt32}, PrepareOneHot<int32_t>);
-    AddPatternsKernels(registry, type, {DType::kInt64}, PrepareOneHot<int64_t>);
+    AddPatternKernels(registry, type, {DType::kInt32}, PrepareOneHot<int32_t>);
+    AddPatternKernels(registry, type, {DType::kInt64}, PrepareOneHot<int64_t>);
   }
-  AddPatternsKernels(registry, "diag_v2", numbers, PrepareDiag);
-  AddPatternsKernels(registry, "diag_v2_grad", numbers, PrepareDiagGrad);
-  AddPatternsKernels(registry, "tril_triu", all, TriangleFactory("X", "Out"));
-  AddPatternsKernels(registry, "tril_triu_grad", all, TriangleFactory("Out@GRAD", "X@GRAD"));
-  AddPatternsKernels(registry, "shape", all, PrepareShape);
-  AddPatternsKernels(registry, "pad", numbers, PreparePad);
-  AddPatternsKernels(registry, "pad2d", numbers, PreparePad2d);
-  AddPatternsKernels(registry, "pad2d_grad", {DType::kFloat32}, PreparePad2dGrad<float>);
-  AddPatternsKernels(registry, "pad2d_grad", {DType::kFloat64}, PreparePad2dGrad<double>);
+  AddPatternKernels(registry, "diag_v2", numbers, PrepareDiag);
+  AddPatternKernels(registry, "diag_v2_grad", numbers, PrepareDiagGrad);
+  AddPatternKernels(registry, "tril_triu", all, TriangleFactory("X", "Out"));
+  AddPatternKernels(registry, "tril_triu_grad", all, TriangleFactory("Out@GRAD", "X@GRAD"));
+  AddPatternKernels(registry, "shape", all, PrepareShape);
+  AddPatternKernels(registry, "pad", numbers, PreparePad);
+  AddPatternKernels(registry, "pad2d", numbers, PreparePad2d);
+  AddPatternKernels(registry, "pad2d_grad", {DType::kFloat32}, PreparePad2dGrad<float>);
+  AddPatternKernels(registry, "pad2d_grad", {DType::kFloat64}, PreparePad2dGrad<double>);
 }
 
 }  // namespace skiff

@@ -66,7 +66,7 @@ std::optional<HalfFormat> HalfFormatOf(DType dtype) {
   return std::nullopt;
 }
 
-// Returns the offset in a tensor's layout of element `flat` of the plain tensor.
+// Gives the offset in a tensor's layout of element `flat` of the plain tensor.
 class OffsetInLayout {
  public:
   explicit OffsetInLayout(const Tensor& tensor) {
@@ -86,7 +86,7 @@ class OffsetInLayout {
   }
 
  private:
-  int64_t block_ = 0;  // of a plain tensor
+  int64_t block_ = 0;  // 0: the tensor is plain
   int64_t channels_ = 0;
   int64_t inner_ = 0;
 };
@@ -120,7 +120,7 @@ void CopySelectedRows(const Tensor& from, Tensor* to) {
   }
 }
 
-// Copies element by element between two layouts of one shape.
+// Copies between two layouts of one shape.
 void CopyElements(const Tensor& from, Tensor* to) {
   const int64_t size = SizeOf(from.dtype());
   const int64_t count = from.element_count();
@@ -193,9 +193,9 @@ Tensor ToTensor(const Array& array, DType dtype) {
 }
 
 Array ToArray(const Tensor& tensor) {
-  const bool is_plain = tensor.layout().is_plain();
-  const Tensor converted = is_plain ? Tensor() : ToPlain(tensor);
-  const Tensor& plain = is_plain ? tensor : converted;
+  std::optional<Tensor> converted;
+  if (!tensor.layout().is_plain()) converted = ToPlain(tensor);
+  const Tensor& plain = converted ? *converted : tensor;
   Array array{.shape = tensor.shape(), .values = {}};
   array.fixed_dtype = true;
   array.dtype = tensor.dtype();

@@ -50,7 +50,8 @@ DEFINE_string(decoder, "attention_decoder",
               "attention_decoder, one op, or dynamic_rnn, a loop of layers");
 DEFINE_string(place, "cpu", "where to run: cpu or cuda");
 DEFINE_bool(graphs, true,
-            "on a device, launch stretches of instructions as graphs; not with ragged feeds");
+            "on a device, launch stretches of instructions as graphs; not with ragged feeds, and "
+            "ignored on the CPU");
 DEFINE_bool(inference, false,
             "time the forward pass as in evaluation, with the loss, instead of training steps");
 DEFINE_string(

@@ -108,6 +108,7 @@ class CudaGroupedProduct {
         product_(Batched(shape, groups.count < images.count ? images : groups)) {}
 
   int64_t workspace_bytes() const { return product_.workspace_bytes(); }
+  bool is_by_cublas() const { return product_.is_by_cublas(); }
   void Run(void* stream, const T* a, const T* b, T* c, void* workspace, T beta) const {
     for (int64_t i = 0; i < calls_.count; ++i) {
       product_.Run(stream, a + i * calls_.a, b + i * calls_.b, c + i * calls_.c, workspace, T(1),
@@ -164,6 +165,8 @@ class CudaColumnConvolution final : public CudaConvolutionPass<T> {
     }
   }
 
+  // Whether cuBLAS computes the products.
+  bool is_by_cublas() const { return full_->is_by_cublas(); }
   int64_t workspace_bytes() const override {
     return product_bytes_ + column_bytes_ + partial_bytes_;
   }

@@ -50,8 +50,8 @@ extern template std::unique_ptr<CudaConvolutionPass<double>> MakeCudaConvolution
 
 // Returns whether this machine's cuDNN has the pass and is a good choice for it.
 bool CudnnSupports(const VolumeConvolution& conv, ConvolutionPass pass);
-// Returns the pass by cuDNN, or by matrix products if that is faster. Throws Error unless it is
-// supported.
+// Returns the pass by cuDNN or, forward and to the input, for filters of one tap that take the
+// images as they are, by matrix products. Throws Error unless it is supported.
 std::unique_ptr<CudaConvolutionPass<float>> MakeCudnnPass(const VolumeConvolution& conv,
                                                           ConvolutionPass pass);
 

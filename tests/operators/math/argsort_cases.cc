@@ -29,7 +29,7 @@ Arrays ArgsortReference(const Arrays& inputs, int64_t axis, bool descending) {
   return {{"Out", {out}}, {"Indices", {Values(x.shape, places, DType::kInt64)}}};
 }
 
-OpCase CaseOf(const std::string& name, const Array& x, int32_t axis, bool descending) {
+OpCase CaseOfArgsort(const std::string& name, const Array& x, int32_t axis, bool descending) {
   return {
       .name = name,
       .type = "argsort",
@@ -41,8 +41,8 @@ OpCase CaseOf(const std::string& name, const Array& x, int32_t axis, bool descen
 
 void AddBoth(CaseList& cases, const std::string& name, const Shape& shape, int32_t axis = -1) {
   for (const bool descending : {false, true}) {
-    cases.push_back(
-        CaseOf(name + (descending ? "_descending" : ""), Distinct(shape, 14), axis, descending));
+    cases.push_back(CaseOfArgsort(name + (descending ? "_descending" : ""), Distinct(shape, 14),
+                                  axis, descending));
     cases.back().gradients = {"X"};
     cases.back().loss_outputs = {"Out"};
   }
@@ -57,20 +57,21 @@ void AddArgsortCases(CaseList& cases) {
   AddBoth(cases, "vector", {19});
   AddBoth(cases, "long_vector", {1001});
   // On a device, beyond what a block sorts.
-  cases.push_back(CaseOf("longer_vector", Distinct({1030}, 17), -1, false));
+  cases.push_back(CaseOfArgsort("longer_vector", Distinct({1030}, 17), -1, false));
   AddBoth(cases, "scalar", {});
   AddBoth(cases, "no_rows", {0, 5});
   AddBoth(cases, "rows_of_nothing", {5, 0});
   for (const bool descending : {false, true}) {
     const std::string suffix = descending ? "_descending" : "";
-    cases.push_back(CaseOf("equal_int64" + suffix, Integers({6, 40}, 15, 0, 4), -1, descending));
     cases.push_back(
-        CaseOf("equal_int32" + suffix, Integers({40, 3}, 15, 0, 4, DType::kInt32), 0, descending));
+        CaseOfArgsort("equal_int64" + suffix, Integers({6, 40}, 15, 0, 4), -1, descending));
+    cases.push_back(CaseOfArgsort("equal_int32" + suffix,
+                                  Integers({40, 3}, 15, 0, 4, DType::kInt32), 0, descending));
     Array holes = Distinct({3, 30}, 16);
     holes.values[1] = holes.values[4] = holes.values[89] = NAN;
-    cases.push_back(CaseOf("nan" + suffix, holes, -1, descending));
+    cases.push_back(CaseOfArgsort("nan" + suffix, holes, -1, descending));
   }
-  cases.push_back(CaseOf("rows_1024x1000", Distinct({1024, 1000}, 14), -1, true));
+  cases.push_back(CaseOfArgsort("rows_1024x1000", Distinct({1024, 1000}, 14), -1, true));
   cases.back().benchmark_only = true;
 }
 

@@ -38,7 +38,7 @@ Arrays CumsumReference(const Arrays& inputs, const Attrs& attrs) {
   return {{"Out", {out}}};
 }
 
-OpCase CaseOf(const std::string& name, Array x, const Attrs& attrs) {
+OpCase CaseOfCumsum(const std::string& name, Array x, const Attrs& attrs) {
   return {.name = name,
           .type = "cumsum",
           .inputs = {{"X", {std::move(x)}}},
@@ -51,7 +51,7 @@ OpCase CaseOf(const std::string& name, Array x, const Attrs& attrs) {
 }
 
 OpCase GradientCase(const std::string& name, const Shape& shape, const Attrs& attrs) {
-  OpCase result = CaseOf(name, Uniform(shape, 8), attrs);
+  OpCase result = CaseOfCumsum(name, Uniform(shape, 8), attrs);
   result.gradients = {"X"};
   return result;
 }
@@ -76,29 +76,31 @@ void AddCumsumCases(CaseList& cases) {
   cases.push_back(GradientCase("flatten_ignores_axis", {3, 5}, {.axis = 7, .flatten = true}));
   cases.push_back(GradientCase("flatten_exclusive_reverse", {2, 3, 2},
                                {.flatten = true, .exclusive = true, .reverse = true}));
-  cases.push_back(CaseOf("no_elements", Uniform({0, 4}, 1), {}));
-  cases.push_back(CaseOf("no_terms", Uniform({4, 0}, 1), {}));
-  cases.push_back(CaseOf("no_elements_flatten", Uniform({4, 0}, 1), {.flatten = true}));
-  cases.push_back(CaseOf("threads_over_rows", Uniform({2000, 37}, 2), {}));
-  cases.push_back(CaseOf("threads_over_columns", Uniform({37, 3000}, 3), {.axis = 0}));
+  cases.push_back(CaseOfCumsum("no_elements", Uniform({0, 4}, 1), {}));
+  cases.push_back(CaseOfCumsum("no_terms", Uniform({4, 0}, 1), {}));
+  cases.push_back(CaseOfCumsum("no_elements_flatten", Uniform({4, 0}, 1), {.flatten = true}));
+  cases.push_back(CaseOfCumsum("threads_over_rows", Uniform({2000, 37}, 2), {}));
+  cases.push_back(CaseOfCumsum("threads_over_columns", Uniform({37, 3000}, 3), {.axis = 0}));
   cases.push_back(
-      CaseOf("threads_over_both", Uniform({7, 50, 130}, 4), {.axis = 1, .reverse = true}));
+      CaseOfCumsum("threads_over_both", Uniform({7, 50, 130}, 4), {.axis = 1, .reverse = true}));
   // On a device, the work of blocks: of whole vectors, of others, and of lines that are cut.
-  cases.push_back(CaseOf("row_of_vectors", Uniform({3, 132}, 7), {}));
-  cases.push_back(CaseOf("reverse_row_of_vectors", Uniform({3, 132}, 7), {.reverse = true}));
-  cases.push_back(CaseOf("long_row", Uniform({2, 1303}, 7), {.exclusive = true}));
-  cases.push_back(CaseOf("long_vector", Uniform({8197}, 7), {}));
+  cases.push_back(CaseOfCumsum("row_of_vectors", Uniform({3, 132}, 7), {}));
+  cases.push_back(CaseOfCumsum("reverse_row_of_vectors", Uniform({3, 132}, 7), {.reverse = true}));
+  cases.push_back(CaseOfCumsum("long_row", Uniform({2, 1303}, 7), {.exclusive = true}));
+  cases.push_back(CaseOfCumsum("long_vector", Uniform({8197}, 7), {}));
+  cases.push_back(CaseOfCumsum("reverse_long_vector", Uniform({8200}, 7),
+                               {.exclusive = true, .reverse = true}));
   cases.push_back(
-      CaseOf("reverse_long_vector", Uniform({8200}, 7), {.exclusive = true, .reverse = true}));
-  cases.push_back(CaseOf("long_columns", Uniform({2, 500, 3}, 7), {.axis = 1, .exclusive = true}));
+      CaseOfCumsum("long_columns", Uniform({2, 500, 3}, 7), {.axis = 1, .exclusive = true}));
   cases.push_back(
-      CaseOf("reverse_long_columns", Uniform({300, 5}, 7), {.axis = 0, .reverse = true}));
+      CaseOfCumsum("reverse_long_columns", Uniform({300, 5}, 7), {.axis = 0, .reverse = true}));
   for (const DType dtype : {DType::kInt32, DType::kInt64}) {
-    cases.push_back(CaseOf(std::string(DTypeName(dtype)), Integers({5, 7}, 5, -90, 90, dtype), {}));
+    cases.push_back(
+        CaseOfCumsum(std::string(DTypeName(dtype)), Integers({5, 7}, 5, -90, 90, dtype), {}));
   }
   for (const auto& [name, axis] :
        {std::pair("rows_of_4M_elements", -1), std::pair("columns_of_4M_elements", 0)}) {
-    OpCase large = CaseOf(name, Uniform({1024, 4096}, 6), {.axis = axis});
+    OpCase large = CaseOfCumsum(name, Uniform({1024, 4096}, 6), {.axis = axis});
     large.benchmark_only = true;
     cases.push_back(std::move(large));
   }

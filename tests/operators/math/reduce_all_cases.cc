@@ -9,7 +9,7 @@ double All(const std::vector<double>& elements) {
   return std::all_of(elements.begin(), elements.end(), [](double x) { return x != 0; }) ? 1 : 0;
 }
 
-// ReduceAllBools, so few of them false that both results occur.
+// Bools, so few of them false that both results occur.
 Array ReduceAllBools(const Shape& shape) {
   Array array = Uniform(shape, 6);
   for (double& value : array.values) value = value < 0.7 ? 1 : 0;

@@ -9,7 +9,7 @@ double Any(const std::vector<double>& elements) {
   return std::any_of(elements.begin(), elements.end(), [](double x) { return x != 0; }) ? 1 : 0;
 }
 
-// ReduceAnyBools, so few of them true that both results occur.
+// Bools, so few of them true that both results occur.
 Array ReduceAnyBools(const Shape& shape) {
   Array array = Uniform(shape, 6);
   for (double& value : array.values) value = value > 0.7 ? 1 : 0;

@@ -22,7 +22,7 @@ OpCase ReduceSumCase(const std::string& name, const Array& x, const ReducedAxes&
 }
 
 // Sums of 3 * 2^62: beyond the largest number.
-OpCase WrappingCase(const std::string& name, const Shape& shape, int32_t axis) {
+OpCase ReduceSumWrappingCase(const std::string& name, const Shape& shape, int32_t axis) {
   const double quarter = 0x1p62;
   OpCase result = ReduceSumCase(name, Values(shape, std::vector<double>(6, quarter), DType::kInt64),
                                 {.dim = {axis}});
@@ -62,8 +62,8 @@ void AddReduceSumCases(CaseList& cases) {
       ReduceSumCase("bool_rows", Integers({4, 300}, 7, 0, 2, DType::kBool), {.dim = {1}}));
   cases.push_back(
       ReduceSumCase("bool_columns", Integers({300, 4}, 7, 0, 2, DType::kBool), {.dim = {0}}));
-  cases.push_back(WrappingCase("int64_rows_wrap", {2, 3}, 1));
-  cases.push_back(WrappingCase("int64_columns_wrap", {3, 2}, 0));
+  cases.push_back(ReduceSumWrappingCase("int64_rows_wrap", {2, 3}, 1));
+  cases.push_back(ReduceSumWrappingCase("int64_columns_wrap", {3, 2}, 0));
   OpCase bias = ReduceSumCase("bias_2048x3072", Uniform({2048, 3072}, 6), {.dim = {0}});
   bias.gradients = {"X"};
   bias.benchmark_only = true;

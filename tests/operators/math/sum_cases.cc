@@ -35,7 +35,7 @@ OpCase IntegerCase(const std::string& name, DType dtype) {
 }
 
 // 3 * 2^30 as int32, 3 * 2^62 as int64: beyond the largest number, and back from the lowest.
-OpCase WrappingCase(const std::string& name, DType dtype) {
+OpCase SumWrappingCase(const std::string& name, DType dtype) {
   const double quarter = dtype == DType::kInt32 ? 0x1p30 : 0x1p62;
   const Array x = Values({2}, {quarter, -quarter}, dtype);
   OpCase result{.name = name,
@@ -120,8 +120,8 @@ void AddSumCases(CaseList& cases) {
   cases.push_back(several_blocks);
   cases.push_back(IntegerCase("int32", DType::kInt32));
   cases.push_back(IntegerCase("int64", DType::kInt64));
-  cases.push_back(WrappingCase("int32_wraps", DType::kInt32));
-  cases.push_back(WrappingCase("int64_wraps", DType::kInt64));
+  cases.push_back(SumWrappingCase("int32_wraps", DType::kInt32));
+  cases.push_back(SumWrappingCase("int64_wraps", DType::kInt64));
   AddSelectedRowsCases(cases);
   OpCase large = SumCase("two_of_4M", {1024, 4096}, 2);
   large.benchmark_only = true;

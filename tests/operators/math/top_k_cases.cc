@@ -32,7 +32,7 @@ Arrays TopKReference(const Arrays& inputs, int64_t k) {
   return {{"Out", {out}}, {"Indices", {Values(shape, places, DType::kInt64)}}};
 }
 
-OpCase CaseOf(const std::string& name, const Array& x, int32_t k) {
+OpCase CaseOfTopK(const std::string& name, const Array& x, int32_t k) {
   OpCase result{.name = name,
                 .type = "top_k",
                 .inputs = {{"X", {x}}},
@@ -43,7 +43,7 @@ OpCase CaseOf(const std::string& name, const Array& x, int32_t k) {
 }
 
 OpCase TopKCase(const std::string& name, const Shape& shape, int32_t k) {
-  OpCase result = CaseOf(name, Distinct(shape, 14), k);
+  OpCase result = CaseOfTopK(name, Distinct(shape, 14), k);
   result.gradients = {"X"};
   result.loss_outputs = {"Out"};
   return result;
@@ -58,9 +58,9 @@ void AddTopKCases(CaseList& cases) {
   cases.push_back(TopKCase("rank_3", {2, 3, 6}, 2));
   cases.push_back(TopKCase("vector", {9}, 3));
   cases.push_back(TopKCase("no_rows", {0, 5}, 2));
-  cases.push_back(CaseOf("equal_values", Integers({6, 20}, 15, 0, 4, DType::kInt64), 6));
-  cases.push_back(CaseOf("equal_int32", Integers({6, 20}, 15, 0, 4, DType::kInt32), 20));
-  OpCase by_tensor = CaseOf("k_as_tensor", Distinct({3, 8}, 16), 1);
+  cases.push_back(CaseOfTopK("equal_values", Integers({6, 20}, 15, 0, 4, DType::kInt64), 6));
+  cases.push_back(CaseOfTopK("equal_int32", Integers({6, 20}, 15, 0, 4, DType::kInt32), 20));
+  OpCase by_tensor = CaseOfTopK("k_as_tensor", Distinct({3, 8}, 16), 1);
   by_tensor.inputs["K"] = {Values({1}, {4}, DType::kInt32)};
   by_tensor.reference = [](const Arrays& inputs) { return TopKReference(inputs, 4); };
   cases.push_back(by_tensor);

@@ -41,7 +41,7 @@ Arrays TopKV2Reference(const Arrays& inputs, const TopKSpec& spec) {
   return {{"Out", {out}}, {"Indices", {Values(out.shape, places, DType::kInt64)}}};
 }
 
-OpCase CaseOf(const std::string& name, const Array& x, const TopKSpec& spec) {
+OpCase CaseOfTopKV2(const std::string& name, const Array& x, const TopKSpec& spec) {
   return {.name = name,
           .type = "top_k_v2",
           .inputs = {{"X", {x}}},
@@ -54,7 +54,7 @@ OpCase CaseOf(const std::string& name, const Array& x, const TopKSpec& spec) {
 }
 
 OpCase TopKV2Case(const std::string& name, const Shape& shape, const TopKSpec& spec) {
-  OpCase result = CaseOf(name, Distinct(shape, 14), spec);
+  OpCase result = CaseOfTopKV2(name, Distinct(shape, 14), spec);
   result.gradients = {"X"};
   result.loss_outputs = {"Out"};
   return result;
@@ -75,14 +75,14 @@ void AddTopKV2Cases(CaseList& cases) {
   cases.push_back(TopKV2Case("vector", {9}, {.k = 3}));
   cases.push_back(TopKV2Case("scalar", {}, {}));
   cases.push_back(TopKV2Case("no_rows", {0, 5}, {.k = 2}));
-  cases.push_back(CaseOf("equal_values", Integers({6, 20}, 15, 0, 4), {.k = 6}));
-  cases.push_back(CaseOf("equal_smallest", Integers({6, 20}, 15, 0, 4, DType::kInt32),
-                         {.k = 6, .largest = false}));
+  cases.push_back(CaseOfTopKV2("equal_values", Integers({6, 20}, 15, 0, 4), {.k = 6}));
+  cases.push_back(CaseOfTopKV2("equal_smallest", Integers({6, 20}, 15, 0, 4, DType::kInt32),
+                               {.k = 6, .largest = false}));
   Array holes = Distinct({3, 8}, 16);
   holes.values[1] = holes.values[4] = holes.values[23] = NAN;
-  cases.push_back(CaseOf("nan", holes, {.k = 3}));
-  cases.push_back(CaseOf("nan_among_the_smallest", holes, {.k = 7, .largest = false}));
-  OpCase by_tensor = CaseOf("k_as_tensor", Distinct({3, 8}, 16), {.k = 4, .axis = 1});
+  cases.push_back(CaseOfTopKV2("nan", holes, {.k = 3}));
+  cases.push_back(CaseOfTopKV2("nan_among_the_smallest", holes, {.k = 7, .largest = false}));
+  OpCase by_tensor = CaseOfTopKV2("k_as_tensor", Distinct({3, 8}, 16), {.k = 4, .axis = 1});
   by_tensor.attrs["k"] = int32_t{1};
   by_tensor.inputs["K"] = {Values({1}, {4}, DType::kInt32)};
   cases.push_back(by_tensor);

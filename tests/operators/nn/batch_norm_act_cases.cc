@@ -5,7 +5,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays FusedReference(const NormSpec& spec, const Arrays& inputs) {
+Arrays BatchNormActReference(const NormSpec& spec, const Arrays& inputs) {
   Arrays outputs = NormReference(spec, inputs);
   auto& y = outputs.at("Y")[0].values;
   const auto z = inputs.find("Z");
@@ -15,7 +15,7 @@ Arrays FusedReference(const NormSpec& spec, const Arrays& inputs) {
   return outputs;
 }
 
-OpCase FusedCase(NormSpec spec, bool adds) {
+OpCase BatchNormActCase(NormSpec spec, bool adds) {
   if (adds) spec.name += "_and_sum";
   OpCase op_case = NormCase(spec);
   op_case.type = "batch_norm_act";
@@ -23,7 +23,7 @@ OpCase FusedCase(NormSpec spec, bool adds) {
     op_case.inputs["Z"] = {Uniform(spec.x, 6)};
     op_case.gradients.push_back("Z");
   }
-  op_case.reference = [spec](const Arrays& inputs) { return FusedReference(spec, inputs); };
+  op_case.reference = [spec](const Arrays& inputs) { return BatchNormActReference(spec, inputs); };
   return op_case;
 }
 
@@ -65,7 +65,7 @@ void AddBatchNormActCases(CaseList& cases) {
        .benchmark_only = true},
   };
   for (const NormSpec& spec : specs) {
-    for (const bool adds : {false, true}) cases.push_back(FusedCase(spec, adds));
+    for (const bool adds : {false, true}) cases.push_back(BatchNormActCase(spec, adds));
   }
 }
 

@@ -15,7 +15,7 @@ struct BiasSpec {
   bool benchmark_only = false;
 };
 
-Arrays Reference(const BiasSpec& spec, const Arrays& inputs) {
+Arrays BiasActReference(const BiasSpec& spec, const Arrays& inputs) {
   Array out = inputs.at("X")[0];
   const std::vector<double>& bias = inputs.at("Bias")[0].values;
   const size_t pixels =
@@ -34,7 +34,7 @@ OpCase BiasCase(const BiasSpec& spec) {
   op_case.inputs = {{"X", {Uniform(spec.x, 1)}},
                     {"Bias", {Uniform({spec.x[spec.channels_last ? spec.x.rank() - 1 : 1]}, 2)}}};
   if (spec.channels_last) op_case.attrs["data_layout"] = std::string("NHWC");
-  op_case.reference = [spec](const Arrays& inputs) { return Reference(spec, inputs); };
+  op_case.reference = [spec](const Arrays& inputs) { return BiasActReference(spec, inputs); };
   op_case.outputs = {{"Out", 1}};
   op_case.gradients = {"X", "Bias"};
   op_case.benchmark_only = spec.benchmark_only;

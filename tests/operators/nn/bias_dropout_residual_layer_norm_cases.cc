@@ -43,7 +43,8 @@ std::vector<double> SumOf(const SumNormSpec& spec, const Arrays& inputs,
   return sum;
 }
 
-Arrays Reference(const SumNormSpec& spec, const Arrays& inputs, const std::vector<double>& mask) {
+Arrays BiasDropoutResidualLayerNormReference(const SumNormSpec& spec, const Arrays& inputs,
+                                             const std::vector<double>& mask) {
   const std::vector<double> sum = SumOf(spec, inputs, mask);
   const size_t width = spec.width();
   const Shape batch(spec.x.dims().first(static_cast<size_t>(spec.x.rank() - 1)));
@@ -84,7 +85,7 @@ void CheckDropped(const SumNormSpec& spec, const Arrays& inputs, const Arrays& o
   const auto p = static_cast<double>(spec.probability);
   SKIFF_ENFORCE(std::abs(kept - (1 - p) * count) <= 5 * std::sqrt(p * (1 - p) * count), kOutOfRange,
                 kept, " of ", count, " elements kept with probability ", 1 - p);
-  const Arrays expected = Reference(spec, inputs, mask);
+  const Arrays expected = BiasDropoutResidualLayerNormReference(spec, inputs, mask);
   for (const char* slot : {"Y", "Sum", "Mean", "Variance"}) {
     const std::vector<double>& wanted = expected.at(slot)[0].values;
     const std::vector<double>& found = outputs.at(slot)[0].values;
@@ -95,7 +96,7 @@ void CheckDropped(const SumNormSpec& spec, const Arrays& inputs, const Arrays& o
   }
 }
 
-OpCase Case(const SumNormSpec& spec) {
+OpCase BiasDropoutResidualLayerNormCase(const SumNormSpec& spec) {
   OpCase op_case;
   op_case.name = spec.name;
   op_case.type = "bias_dropout_residual_layer_norm";
@@ -127,8 +128,8 @@ OpCase Case(const SumNormSpec& spec) {
   } else {
     op_case.reference = [spec](const Arrays& inputs) {
       const double kept = spec.drops() ? 0 : 1;
-      return Reference(spec, inputs,
-                       std::vector<double>(static_cast<size_t>(spec.x.element_count()), kept));
+      return BiasDropoutResidualLayerNormReference(
+          spec, inputs, std::vector<double>(static_cast<size_t>(spec.x.element_count()), kept));
     };
   }
   return op_case;
@@ -188,7 +189,7 @@ void AddBiasDropoutResidualLayerNormCases(CaseList& cases) {
        .probability = 0.1f,
        .benchmark_only = true},
   };
-  for (const SumNormSpec& spec : specs) cases.push_back(Case(spec));
+  for (const SumNormSpec& spec : specs) cases.push_back(BiasDropoutResidualLayerNormCase(spec));
 }
 
 }  // namespace skiff::harness

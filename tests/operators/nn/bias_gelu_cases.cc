@@ -14,7 +14,7 @@ double Approximate(double x) {
   return x / 2 * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
 }
 
-OpCase Case(const std::string& name, const Shape& x, bool approximate) {
+OpCase BiasGeluCase(const std::string& name, const Shape& x, bool approximate) {
   OpCase op_case;
   op_case.name = (approximate ? "approximate_" : "") + name;
   op_case.type = "bias_gelu";
@@ -39,7 +39,7 @@ OpCase Case(const std::string& name, const Shape& x, bool approximate) {
 void AddBiasGeluCases(CaseList& cases) {
   for (const bool approximate : {false, true}) {
     const auto add = [&](const std::string& name, const Shape& x) {
-      cases.push_back(Case(name, x, approximate));
+      cases.push_back(BiasGeluCase(name, x, approximate));
     };
     add("rows", {7, 16});
     add("tokens", {2, 3, 37});
@@ -54,7 +54,7 @@ void AddBiasGeluCases(CaseList& cases) {
   }
   // In every lane of a vector, and behind the last whole vector.
   const double infinity = std::numeric_limits<double>::infinity();
-  OpCase special = Case("infinite", {2, 35}, false);
+  OpCase special = BiasGeluCase("infinite", {2, 35}, false);
   for (size_t i = 0; i < 70; i += 3) special.inputs["X"][0].values[i] = infinity;
   special.gradients = {};
   cases.push_back(special);

@@ -17,7 +17,7 @@ struct FusedSpec {
   float epsilon = 1e-5f;
 };
 
-Arrays FusedReference(const FusedSpec& spec, bool rectifies, const Arrays& inputs) {
+Arrays Conv2dBatchNormActReference(const FusedSpec& spec, bool rectifies, const Arrays& inputs) {
   Arrays outputs = ConvolutionReference(spec.convolution, inputs);
   Array& output = outputs.at("Output")[0];
   const ImageView images(&output, spec.convolution.channels_last);
@@ -44,7 +44,7 @@ Arrays FusedReference(const FusedSpec& spec, bool rectifies, const Arrays& input
   return outputs;
 }
 
-OpCase FusedCase(const FusedSpec& spec, bool adds, bool rectifies) {
+OpCase Conv2dBatchNormActCase(const FusedSpec& spec, bool adds, bool rectifies) {
   OpCase op_case = ConvolutionCase("conv2d_batch_norm_act", spec.convolution);
   if (adds) op_case.name += "_and_sum";
   if (rectifies) op_case.name += "_and_relu";
@@ -61,7 +61,7 @@ OpCase FusedCase(const FusedSpec& spec, bool adds, bool rectifies) {
   if (rectifies) op_case.attrs["act_type"] = std::string("relu");
   if (spec.epsilon != 1e-5f) op_case.attrs["epsilon"] = spec.epsilon;
   op_case.reference = [spec, rectifies](const Arrays& inputs) {
-    return FusedReference(spec, rectifies, inputs);
+    return Conv2dBatchNormActReference(spec, rectifies, inputs);
   };
   op_case.gradients = {};
   // Winograd's algorithm has an error of 1.2e-5 in a channel that the normalization enlarges three
@@ -126,7 +126,8 @@ void AddConv2dBatchNormActCases(CaseList& cases) {
   };
   for (const FusedSpec& spec : specs) {
     for (const bool adds : {false, true}) {
-      for (const bool rectifies : {false, true}) cases.push_back(FusedCase(spec, adds, rectifies));
+      for (const bool rectifies : {false, true})
+        cases.push_back(Conv2dBatchNormActCase(spec, adds, rectifies));
     }
   }
 }

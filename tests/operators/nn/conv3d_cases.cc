@@ -58,7 +58,7 @@ void ForEachTerm(const Conv3dSpec& spec, const Visit& visit) {
   }
 }
 
-Arrays Reference(const Conv3dSpec& spec, const Arrays& inputs) {
+Arrays Conv3dReference(const Conv3dSpec& spec, const Arrays& inputs) {
   const LazyValues& input = inputs.at("Input")[0].values;
   const LazyValues& filter = inputs.at("Filter")[0].values;
   const VolumeSize out = OutputOf(spec);
@@ -83,7 +83,7 @@ Arrays GradientReference(const Conv3dSpec& spec, const Arrays& inputs) {
           {"Filter@GRAD", {Values(inputs.at("Filter")[0].shape, of_filter)}}};
 }
 
-OpCase Case(const Conv3dSpec& spec) {
+OpCase Conv3dCase(const Conv3dSpec& spec) {
   OpCase op_case;
   op_case.name = spec.name;
   op_case.type = "conv3d";
@@ -95,7 +95,7 @@ OpCase Case(const Conv3dSpec& spec) {
   op_case.attrs = spec.attrs;
   if (spec.channels_last) op_case.attrs["data_format"] = std::string("NDHWC");
   op_case.attrs["groups"] = static_cast<int32_t>(spec.groups);
-  op_case.reference = [spec](const Arrays& inputs) { return Reference(spec, inputs); };
+  op_case.reference = [spec](const Arrays& inputs) { return Conv3dReference(spec, inputs); };
   op_case.outputs = {{"Output", 1}};
   op_case.gradients = spec.gradients;
   op_case.benchmark_only = spec.benchmark_only;
@@ -104,7 +104,7 @@ OpCase Case(const Conv3dSpec& spec) {
 
 // For inputs too large for finite differences.
 OpCase GradientCase(const Conv3dSpec& spec) {
-  OpCase op_case = Case(spec);
+  OpCase op_case = Conv3dCase(spec);
   op_case.name += "_gradient";
   op_case.type = "conv3d_grad";
   op_case.inputs["Output@GRAD"] = {Uniform(OutputOf(spec).AsShape(spec.channels_last), 3)};
@@ -223,10 +223,10 @@ void AddConv3dCases(CaseList& cases) {
        .attrs = {{"paddings", Ints{1, 1, 1}}},
        .benchmark_only = true},
   };
-  for (const Conv3dSpec& spec : specs) cases.push_back(Case(spec));
+  for (const Conv3dSpec& spec : specs) cases.push_back(Conv3dCase(spec));
   for (const bool channels_last : {false, true}) {
     const Conv3dSpec spec = SeveralConv3dChunks(channels_last);
-    cases.push_back(Case(spec));
+    cases.push_back(Conv3dCase(spec));
     cases.push_back(GradientCase(spec));
   }
 }

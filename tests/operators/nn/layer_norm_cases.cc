@@ -21,7 +21,7 @@ struct LayerNormSpec {
   bool benchmark_only = false;
 };
 
-Arrays Reference(const LayerNormSpec& spec, const Arrays& inputs) {
+Arrays LayerNormReference(const LayerNormSpec& spec, const Arrays& inputs) {
   Array y = inputs.at("X")[0];
   const auto rows = static_cast<size_t>(spec.x.element_count(0, spec.axis));
   const auto size = static_cast<size_t>(spec.x.element_count(spec.axis, spec.x.rank()));
@@ -47,7 +47,7 @@ Arrays Reference(const LayerNormSpec& spec, const Arrays& inputs) {
   return {{"Y", {y}}, {"Mean", {Values(batch, means)}}, {"Variance", {Values(batch, variances)}}};
 }
 
-OpCase Case(const LayerNormSpec& spec) {
+OpCase LayerNormCase(const LayerNormSpec& spec) {
   const int64_t size = spec.x.element_count(spec.axis, spec.x.rank());
   OpCase op_case;
   op_case.name = spec.name;
@@ -64,7 +64,7 @@ OpCase Case(const LayerNormSpec& spec) {
   }
   if (!spec.gradients) op_case.gradients.clear();
   op_case.attrs = {{"begin_norm_axis", spec.axis}, {"epsilon", spec.epsilon}};
-  op_case.reference = [spec](const Arrays& inputs) { return Reference(spec, inputs); };
+  op_case.reference = [spec](const Arrays& inputs) { return LayerNormReference(spec, inputs); };
   op_case.outputs = {{"Y", 1}, {"Mean", 1}, {"Variance", 1}};
   op_case.loss_outputs = {"Y"};
   op_case.float32_tolerance = spec.float32_tolerance;
@@ -100,7 +100,7 @@ void AddLayerNormCases(CaseList& cases) {
        .gradient_tolerance = 1e-4},
       {.name = "ernie_2048x768", .x = {2048, 768}, .benchmark_only = true},
   };
-  for (const LayerNormSpec& spec : specs) cases.push_back(Case(spec));
+  for (const LayerNormSpec& spec : specs) cases.push_back(LayerNormCase(spec));
 }
 
 }  // namespace skiff::harness

@@ -110,7 +110,7 @@ QueryResult Attend(const AttentionSpec& spec, const Arrays& inputs, int64_t n, i
   return result;
 }
 
-Arrays Reference(const AttentionSpec& spec, const Arrays& inputs) {
+Arrays MultiheadAttentionReference(const AttentionSpec& spec, const Arrays& inputs) {
   const int64_t columns = spec.heads * spec.width;
   std::vector<double> out(static_cast<size_t>(spec.batch * spec.queries * columns));
   std::vector<double> max;
@@ -136,7 +136,7 @@ Array LengthsOf(const AttentionSpec& spec) {
   return Values({spec.batch}, {spec.key_lengths.begin(), spec.key_lengths.end()}, DType::kInt64);
 }
 
-OpCase Case(const AttentionSpec& spec) {
+OpCase MultiheadAttentionCase(const AttentionSpec& spec) {
   const int64_t columns = spec.heads * spec.width;
   OpCase op_case;
   op_case.name = spec.name;
@@ -157,7 +157,9 @@ OpCase Case(const AttentionSpec& spec) {
                    {"dropout_prob", spec.dropout},
                    {"is_test", spec.is_test},
                    {"seed", spec.seed}};
-  op_case.reference = [spec](const Arrays& inputs) { return Reference(spec, inputs); };
+  op_case.reference = [spec](const Arrays& inputs) {
+    return MultiheadAttentionReference(spec, inputs);
+  };
   op_case.outputs = {{"Out", 1}, {"RowMax", 1}, {"RowSum", 1}, {"DropoutKey", 1}};
   op_case.loss_outputs = {"Out"};
   op_case.benchmark_only = spec.benchmark_only;
@@ -180,17 +182,17 @@ void AddMasks(CaseList& cases) {
   const AttentionSpec spec = {.keys = 70, .width = 3, .bias = {2, 1, 1, 70}};
   // More than a tile of hidden keys, first in a row and last.
   for (const auto& [name, value] : {std::pair("padding", -1e9), std::pair("cut_off", -infinity)}) {
-    cases.push_back(Case(spec));
+    cases.push_back(MultiheadAttentionCase(spec));
     cases.back().name = std::string("hidden_by_") + name;
     HideKeys({3, 68}, value, &cases.back());
-    cases.push_back(Case(spec));
+    cases.push_back(MultiheadAttentionCase(spec));
     cases.back().name = std::string("first_tile_hidden_by_") + name;
     HideKeys({70, 70}, value, &cases.back());
     for (size_t k = 0; k < 66; ++k) cases.back().inputs.at("Bias")[0].values[k] = value;
   }
   // Scores beside -1e9 are rounded away in float32: every key counts the same. Those of float64
   // keep 1e-7, and differences of the loss that much less.
-  OpCase hidden = Case(spec);
+  OpCase hidden = MultiheadAttentionCase(spec);
   hidden.name = "everything_hidden_by_padding";
   HideKeys({0, 70}, -1e9, &hidden);
   hidden.inputs["Query"] = {
@@ -198,12 +200,12 @@ void AddMasks(CaseList& cases) {
   hidden.gradients = {"Value"};
   cases.push_back(hidden);
   // As softmax does.
-  hidden = Case(spec);
+  hidden = MultiheadAttentionCase(spec);
   hidden.name = "everything_cut_off";
   HideKeys({0, 70}, -infinity, &hidden);
   hidden.gradients = {};
   hidden.reference = [spec](const Arrays& inputs) {
-    Arrays outputs = Reference(spec, inputs);
+    Arrays outputs = MultiheadAttentionReference(spec, inputs);
     outputs.erase("RowMax");
     outputs.erase("RowSum");
     return outputs;
@@ -293,8 +295,8 @@ std::vector<AttentionSpec> BenchmarkSpecs() {
 }  // namespace
 
 void AddMultiheadAttentionCases(CaseList& cases) {
-  for (const AttentionSpec& spec : SmallSpecs()) cases.push_back(Case(spec));
-  for (const AttentionSpec& spec : BenchmarkSpecs()) cases.push_back(Case(spec));
+  for (const AttentionSpec& spec : SmallSpecs()) cases.push_back(MultiheadAttentionCase(spec));
+  for (const AttentionSpec& spec : BenchmarkSpecs()) cases.push_back(MultiheadAttentionCase(spec));
   AddMasks(cases);
 }
 

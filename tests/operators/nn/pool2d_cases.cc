@@ -32,8 +32,8 @@ struct Pool2dRange {
   int64_t size;  // with the padding that counts
 };
 
-Pool2dRange WindowOf(bool adaptive, int64_t o, int64_t inputs, int64_t outputs, int64_t kernel,
-                     int64_t stride, int64_t padding) {
+Pool2dRange Pool2dWindowOf(bool adaptive, int64_t o, int64_t inputs, int64_t outputs,
+                           int64_t kernel, int64_t stride, int64_t padding) {
   if (adaptive) {
     const int64_t begin = o * inputs / outputs;
     const int64_t end = ((o + 1) * inputs + outputs - 1) / outputs;
@@ -46,10 +46,11 @@ Pool2dRange WindowOf(bool adaptive, int64_t o, int64_t inputs, int64_t outputs, 
 
 double Pool(const PoolingSpec& spec, const ImageView& in, int64_t n, int64_t c, int64_t y,
             int64_t x, bool is_max) {
-  const Pool2dRange rows = WindowOf(spec.adaptive, y, in.height(), spec.output.height,
-                                    spec.kernel.height, spec.stride.height, spec.padding.top);
-  const Pool2dRange columns = WindowOf(spec.adaptive, x, in.width(), spec.output.width,
-                                       spec.kernel.width, spec.stride.width, spec.padding.left);
+  const Pool2dRange rows = Pool2dWindowOf(spec.adaptive, y, in.height(), spec.output.height,
+                                          spec.kernel.height, spec.stride.height, spec.padding.top);
+  const Pool2dRange columns =
+      Pool2dWindowOf(spec.adaptive, x, in.width(), spec.output.width, spec.kernel.width,
+                     spec.stride.width, spec.padding.left);
   double best = -INFINITY;
   double sum = 0;
   for (int64_t i = rows.begin; i < rows.end; ++i) {
@@ -264,7 +265,7 @@ OpCase Pool2dTiesCase() {
 
 // NaNs at the first, at the last and at other places of windows, in several channels, and a window
 // with only the lowest number.
-OpCase NanCase(const PoolingSpec& spec, const std::string& kind) {
+OpCase Pool2dNanCase(const PoolingSpec& spec, const std::string& kind) {
   OpCase op_case = PoolingCase(spec, kind);
   Array& x = op_case.inputs.at("X")[0];
   for (size_t i = 0; i < x.values.size(); i += 37) x.values[i] = NAN;
@@ -342,16 +343,16 @@ void AddPool2dCases(CaseList& cases) {
                           .output = {3, 4},
                           .kernel = {2, 2},
                           .stride = {2, 2}};
-  for (const char* kind : {"max", "avg"}) cases.push_back(NanCase(with_nan, kind));
+  for (const char* kind : {"max", "avg"}) cases.push_back(Pool2dNanCase(with_nan, kind));
   const PoolingSpec large = {.name = "nan_in_large_windows",
                              .input = {2, 3, 9, 10},
                              .output = {3, 5},
                              .kernel = {5, 6},
                              .stride = {2, 1}};
-  for (const char* kind : {"max", "avg"}) cases.push_back(NanCase(large, kind));
+  for (const char* kind : {"max", "avg"}) cases.push_back(Pool2dNanCase(large, kind));
   with_nan.name += "_channels_last";
   with_nan.channels_last = true;
-  cases.push_back(NanCase(with_nan, "max"));
+  cases.push_back(Pool2dNanCase(with_nan, "max"));
   cases.push_back(Pool2dNanGradientCase());
   cases.push_back(Pool2dTiesCase());
   const auto lowest = static_cast<double>(std::numeric_limits<float>::lowest());

@@ -30,7 +30,7 @@ struct Pool3dRange {
   int64_t size;  // with the padding that counts
 };
 
-Pool3dRange WindowOf(const Pool3dSpec& spec, size_t axis, int64_t o) {
+Pool3dRange Pool3dWindowOf(const Pool3dSpec& spec, size_t axis, int64_t o) {
   const int64_t inputs = spec.input.size[axis];
   if (spec.adaptive) {
     const int64_t begin = o * inputs / spec.output[axis];
@@ -42,7 +42,7 @@ Pool3dRange WindowOf(const Pool3dSpec& spec, size_t axis, int64_t o) {
   return {std::max<int64_t>(begin, 0), std::min(end, inputs), end - begin};
 }
 
-Arrays Reference(const Pool3dSpec& spec, bool is_max, const Arrays& inputs) {
+Arrays Pool3dReference(const Pool3dSpec& spec, bool is_max, const Arrays& inputs) {
   const LazyValues& x = inputs.at("X")[0].values;
   const VolumeSize out{
       .batch = spec.input.batch, .channels = spec.input.channels, .size = spec.output};
@@ -54,7 +54,7 @@ Arrays Reference(const Pool3dSpec& spec, bool is_max, const Arrays& inputs) {
         Triple size;
         int64_t whole = 1;
         for (size_t axis = 0; axis < 3; ++axis) {
-          windows[axis] = WindowOf(spec, axis, p[axis]);
+          windows[axis] = Pool3dWindowOf(spec, axis, p[axis]);
           size[axis] = windows[axis].end - windows[axis].begin;
           whole *= windows[axis].size;
         }
@@ -76,7 +76,7 @@ Arrays Reference(const Pool3dSpec& spec, bool is_max, const Arrays& inputs) {
   return {{"Out", {Values(out.AsShape(spec.channels_last), values)}}};
 }
 
-OpCase Case(const Pool3dSpec& spec, const std::string& kind) {
+OpCase Pool3dCase(const Pool3dSpec& spec, const std::string& kind) {
   const auto ints = [](const Triple& values) {
     return Ints{static_cast<int32_t>(values[0]), static_cast<int32_t>(values[1]),
                 static_cast<int32_t>(values[2])};
@@ -92,7 +92,7 @@ OpCase Case(const Pool3dSpec& spec, const std::string& kind) {
   for (const auto& [name, value] : spec.attrs) op_case.attrs[name] = value;
   if (spec.channels_last) op_case.attrs["data_format"] = std::string("NDHWC");
   op_case.reference = [spec, kind](const Arrays& inputs) {
-    return Reference(spec, kind == "max", inputs);
+    return Pool3dReference(spec, kind == "max", inputs);
   };
   op_case.outputs = {{"Out", 1}};
   op_case.gradients = {"X"};
@@ -117,13 +117,13 @@ OpCase Pool3dTiesCase() {
 
 // NaNs at the first, at the last and at other places of windows, and a window with only the lowest
 // number.
-OpCase NanCase(const std::string& kind) {
+OpCase Pool3dNanCase(const std::string& kind) {
   const Pool3dSpec spec = {.name = "nan_and_infinities",
                            .input = {2, 3, {2, 4, 6}},
                            .output = {1, 2, 3},
                            .kernel = {2, 2, 2},
                            .stride = {2, 2, 2}};
-  OpCase op_case = Case(spec, kind);
+  OpCase op_case = Pool3dCase(spec, kind);
   LazyValues& values = op_case.inputs.at("X")[0].values;
   for (size_t i = 0; i < values.size(); i += 37) values[i] = NAN;
   ForEachPoint({2, 2, 2},
@@ -261,10 +261,10 @@ void AddPool3dCases(CaseList& cases) {
        .stride = {2, 2, 2}},
   };
   for (const Pool3dSpec& spec : specs) {
-    cases.push_back(Case(spec, "max"));
-    cases.push_back(Case(spec, "avg"));
+    cases.push_back(Pool3dCase(spec, "max"));
+    cases.push_back(Pool3dCase(spec, "avg"));
   }
-  for (const char* kind : {"max", "avg"}) cases.push_back(NanCase(kind));
+  for (const char* kind : {"max", "avg"}) cases.push_back(Pool3dNanCase(kind));
   cases.push_back(Pool3dNanGradientCase());
   cases.push_back(Pool3dTiesCase());
   cases.push_back(

@@ -18,6 +18,9 @@ struct AdamSettings {
   bool global_pow = false;  // the powers stay
 };
 
+// With an epsilon that counts.
+inline constexpr AdamSettings kCoarseAdam = {.epsilon = 0x1.0p-10};
+
 // Advances the moments of element i. Returns the step of a rate of 1 in the textbook's form:
 // bias-corrected moments, then the quotient.
 inline double AdamStep(UpdatedParameter& p, size_t i, const AdamSettings& settings) {

@@ -3,7 +3,7 @@
 namespace skiff::harness {
 namespace {
 
-void AdamUpdate(UpdatedParameter& p, const AdamSettings& settings) {
+void UpdateByAdam(UpdatedParameter& p, const AdamSettings& settings) {
   for (size_t i = 0; i < p.param.size(); ++i) p.param[i] -= p.rate * AdamStep(p, i, settings);
   AdvancePowers(p, settings);
 }
@@ -11,7 +11,7 @@ void AdamUpdate(UpdatedParameter& p, const AdamSettings& settings) {
 UpdateCase Adam(const std::string& name, const AdamSettings& settings = {},
                 const std::string& type = "adam") {
   return AdamCase(name, type, settings, {},
-                  [settings](UpdatedParameter& p) { AdamUpdate(p, settings); });
+                  [settings](UpdatedParameter& p) { UpdateByAdam(p, settings); });
 }
 
 }  // namespace

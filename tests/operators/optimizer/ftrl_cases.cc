@@ -10,7 +10,7 @@ struct FtrlSettings {
   double lr_power = -0.5;
 };
 
-void FtrlUpdate(UpdatedParameter& p, const FtrlSettings& settings) {
+void UpdateByFtrl(UpdatedParameter& p, const FtrlSettings& settings) {
   if (p.rate == 0) return;
   const double l1 = settings.l1 + 1e-10;
   const double l2 = settings.l2 + 1e-10;
@@ -39,7 +39,7 @@ UpdateCase Ftrl(const std::string& name, const FtrlSettings& settings = {}) {
           .attrs = {{"l1", static_cast<float>(settings.l1)},
                     {"l2", static_cast<float>(settings.l2)},
                     {"lr_power", static_cast<float>(settings.lr_power)}},
-          .update = [settings](UpdatedParameter& p) { FtrlUpdate(p, settings); }};
+          .update = [settings](UpdatedParameter& p) { UpdateByFtrl(p, settings); }};
 }
 
 }  // namespace

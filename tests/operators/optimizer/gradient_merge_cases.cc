@@ -13,8 +13,8 @@ struct GradientMergeStep {
   bool mean = true;
 };
 
-OpCase Merge(const std::string& name, const std::vector<Shape>& shapes,
-             const GradientMergeStep& step) {
+OpCase MergeGradients(const std::string& name, const std::vector<Shape>& shapes,
+                      const GradientMergeStep& step) {
   OpCase made{.name = name + "_" + step.name, .type = "gradient_merge"};
   uint64_t seed = 1;
   for (const Shape& shape : shapes) {
@@ -51,10 +51,10 @@ void AddGradientMergeCases(CaseList& cases) {
         GradientMergeStep{.name = "only", .steps = 1},
         // In a round that has become shorter.
         GradientMergeStep{.name = "late", .count = 6}}) {
-    cases.push_back(Merge("one", {{5, 7}}, step));
-    cases.push_back(Merge("list", {{5, 7}, {0}, Shape(), {131, 257}, {17}}, step));
+    cases.push_back(MergeGradients("one", {{5, 7}}, step));
+    cases.push_back(MergeGradients("list", {{5, 7}, {0}, Shape(), {131, 257}, {17}}, step));
     for (const DType half : {DType::kFloat16, DType::kBFloat16}) {
-      OpCase halves = Merge(StrCat(half), {{5, 7}, {0}, {131, 67}, {17}}, step);
+      OpCase halves = MergeGradients(StrCat(half), {{5, 7}, {0}, {131, 67}, {17}}, step);
       for (Array& grad : halves.inputs["Grad"]) grad = Values(grad.shape, grad.values, half);
       halves.dtypes = {DType::kFloat32};
       cases.push_back(std::move(halves));

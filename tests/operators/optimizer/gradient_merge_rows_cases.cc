@@ -43,7 +43,7 @@ Arrays Merged(const Arrays& inputs, const GradientMergeRowsStep& step) {
   return {{"AccumulatedOut", {sums}}, {"TouchedOut", {touched}}, {"Out", {out}}};
 }
 
-OpCase Merge(const std::string& name, const Array& grad, const GradientMergeRowsStep& step) {
+OpCase MergeRows(const std::string& name, const Array& grad, const GradientMergeRowsStep& step) {
   OpCase made{.name = name + "_" + step.name, .type = "gradient_merge_rows"};
   const Shape shape = Dense(grad).shape;
   std::vector<double> touched;
@@ -68,7 +68,7 @@ void AddGradientMergeRowsCases(CaseList& cases) {
           GradientMergeRowsStep{.name = "mean", .count = 4},
           GradientMergeRowsStep{.name = "sum", .count = 4, .mean = false},
           GradientMergeRowsStep{.name = "only", .steps = 1}}) {
-      cases.push_back(Merge(kind, grad, step));
+      cases.push_back(MergeRows(kind, grad, step));
     }
   }
 }

@@ -3,40 +3,32 @@
 namespace skiff::harness {
 namespace {
 
-constexpr AdamSettings kLambAdam = {.epsilon = 0x1.0p-10};
-
 // Numbers that are exact in float32, as the attributes are floats.
 struct LambSettings {
   double decay = 0.0625;
   bool always_adapt = false;
 };
 
-double LambNorm(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value * value;
-  return std::sqrt(sum);
-}
-
-void LambUpdate(UpdatedParameter& p, const LambSettings& settings) {
+void UpdateByLamb(UpdatedParameter& p, const LambSettings& settings) {
   std::vector<double> step;
   for (size_t i = 0; i < p.param.size(); ++i) {
-    step.push_back(AdamStep(p, i, kLambAdam) + settings.decay * p.param[i]);
+    step.push_back(AdamStep(p, i, kCoarseAdam) + settings.decay * p.param[i]);
   }
   double ratio = 1;
   if (settings.decay > 0 || settings.always_adapt) {
-    const double param_norm = LambNorm(p.param);
-    const double step_norm = LambNorm(step);
+    const double param_norm = NormOf(p.param);
+    const double step_norm = NormOf(step);
     if (param_norm > 0 && step_norm > 0) ratio = param_norm / step_norm;
   }
   for (size_t i = 0; i < p.param.size(); ++i) p.param[i] -= p.rate * ratio * step[i];
-  AdvancePowers(p, kLambAdam);
+  AdvancePowers(p, kCoarseAdam);
 }
 
 UpdateCase Lamb(const std::string& name, const LambSettings& settings = {}) {
-  return AdamCase(name, "lamb", kLambAdam,
+  return AdamCase(name, "lamb", kCoarseAdam,
                   {{"weight_decay", static_cast<float>(settings.decay)},
                    {"always_adapt", settings.always_adapt}},
-                  [settings](UpdatedParameter& p) { LambUpdate(p, settings); });
+                  [settings](UpdatedParameter& p) { UpdateByLamb(p, settings); });
 }
 
 Array Zeros() { return Values({5, 7}, std::vector<double>(35, 0.0)); }

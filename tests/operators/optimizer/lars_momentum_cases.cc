@@ -13,16 +13,10 @@ struct LarsMomentumSettings {
 constexpr double kMu = 0.875;
 constexpr double kCoeff = 0.25;
 
-double LarsMomentumNorm(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value * value;
-  return std::sqrt(sum);
-}
-
-void LarsMomentumUpdate(UpdatedParameter& p, const LarsMomentumSettings& settings) {
+void UpdateByLarsMomentum(UpdatedParameter& p, const LarsMomentumSettings& settings) {
   const double decay = settings.decays.size() == 1 ? settings.decays[0] : settings.decays[p.index];
-  const double param_norm = LarsMomentumNorm(p.param);
-  const double grad_norm = LarsMomentumNorm(p.grad);
+  const double param_norm = NormOf(p.param);
+  const double grad_norm = NormOf(p.grad);
   double rate = p.rate;
   if (param_norm > 0 && grad_norm > 0 && (decay > 0 || settings.adapts_without_decay)) {
     rate *= kCoeff * param_norm / (grad_norm + decay * param_norm + settings.epsilon);
@@ -45,7 +39,7 @@ UpdateCase Lars(const std::string& name, const LarsMomentumSettings& settings = 
                     {"lars_weight_decay", decays},
                     {"epsilon", static_cast<float>(settings.epsilon)},
                     {"lars_policy", policy}},
-          .update = [settings](UpdatedParameter& p) { LarsMomentumUpdate(p, settings); }};
+          .update = [settings](UpdatedParameter& p) { UpdateByLarsMomentum(p, settings); }};
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ struct RmspropSettings {
 
 constexpr double kDecay = 0.9375;
 
-void RmspropUpdate(UpdatedParameter& p, const RmspropSettings& settings) {
+void UpdateByRmsprop(UpdatedParameter& p, const RmspropSettings& settings) {
   for (size_t i = 0; i < p.param.size(); ++i) {
     double& square = p.states[0][i];
     double& moment = p.states[1][i];
@@ -39,7 +39,7 @@ UpdateCase Rmsprop(const std::string& name, const RmspropSettings& settings = {}
                     {"decay", static_cast<float>(kDecay)},
                     {"momentum", static_cast<float>(settings.momentum)},
                     {"epsilon", static_cast<float>(settings.epsilon)}},
-          .update = [settings](UpdatedParameter& p) { RmspropUpdate(p, settings); }};
+          .update = [settings](UpdatedParameter& p) { UpdateByRmsprop(p, settings); }};
 }
 
 }  // namespace

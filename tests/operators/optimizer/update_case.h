@@ -30,6 +30,12 @@ struct UpdatedParameter {
   int64_t height = 0;  // its rows
 };
 
+inline double NormOf(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value * value;
+  return std::sqrt(sum);
+}
+
 struct UpdateCase {
   std::string name;
   std::string type;

@@ -24,17 +24,17 @@ struct Sizes {
   int64_t key_width;  // of queries and keys
 };
 
-struct AttentionDecoderAttention {
+struct DecoderAttention {
   Numbers weights;
   Numbers context;
 };
 
-// AttentionDecoderAttention over rows [begin, end) of Encoded and Keys.
-AttentionDecoderAttention Attend(const std::string& score, const Arrays& inputs,
+// Attention over rows [begin, end) of Encoded and Keys.
+DecoderAttention AttendInDecoder(const std::string& score, const Arrays& inputs,
                                  const Numbers& query, size_t begin, size_t end) {
   const Array& encoded = inputs.at("Encoded")[0];
   const auto width = static_cast<size_t>(encoded.shape[1]);
-  AttentionDecoderAttention attention{.weights = {}, .context = Numbers(width)};
+  DecoderAttention attention{.weights = {}, .context = Numbers(width)};
   double sum = 0;
   for (size_t token = begin; token < end; ++token) {
     double product = 0;
@@ -117,14 +117,14 @@ Arrays AttentionDecoderReference(const Decoder& decoder, const Arrays& inputs) {
       c = RowOf(inputs, "C0", visit.sequence, size);
     }
     Numbers query;
-    AttentionDecoderAttention attention;
+    DecoderAttention attention;
     const auto attend = [&] {
       query = h;
       if (decoder.has_query_weight)
         query = Times(h, inputs.at("QueryWeight")[0], 0, key_width, 0, key_width);
       AddTo(&query, RowOf(inputs, "QueryBias", 0, key_width));
-      attention =
-          Attend(decoder.score, inputs, query, tokens[visit.sequence], tokens[visit.sequence + 1]);
+      attention = AttendInDecoder(decoder.score, inputs, query, tokens[visit.sequence],
+                                  tokens[visit.sequence + 1]);
     };
     Numbers g = RowOf(inputs, "Input", visit.row, gates);
     AddTo(&g, RowOf(inputs, "Bias", 0, gates));

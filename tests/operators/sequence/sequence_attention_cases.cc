@@ -8,14 +8,14 @@ namespace skiff::harness {
 namespace {
 
 // Context and AttentionWeights of one sequence.
-struct SequenceAttentionAttention {
+struct AttentionOfSequence {
   Row context;
   Row weights;
 };
 
-SequenceAttentionAttention Attend(const Row& query, const Rows& encoded, const Rows& keys,
-                                  const Row& v, size_t width) {
-  SequenceAttentionAttention attention{.context = Row(width), .weights = {}};
+AttentionOfSequence AttendToSequence(const Row& query, const Rows& encoded, const Rows& keys,
+                                     const Row& v, size_t width) {
+  AttentionOfSequence attention{.context = Row(width), .weights = {}};
   double sum = 0;
   for (const Row& key : keys) {
     double score = 0;
@@ -43,8 +43,8 @@ Arrays SequenceAttentionReference(const Arrays& inputs) {
   if (inputs.contains("ScoreWeight")) v = inputs.at("ScoreWeight")[0].values;
   Rows contexts, weights;
   for (size_t i = 0; i < sequences.size(); ++i) {
-    const SequenceAttentionAttention attention =
-        Attend(queries[i], sequences[i], keys[i], v, static_cast<size_t>(encoded.shape[1]));
+    const AttentionOfSequence attention = AttendToSequence(queries[i], sequences[i], keys[i], v,
+                                                           static_cast<size_t>(encoded.shape[1]));
     contexts.push_back(attention.context);
     for (const double weight : attention.weights) weights.push_back({weight});
   }

@@ -3,7 +3,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays LookupTableLooked(const Arrays& inputs, double padding) {
+Arrays LookupTableRows(const Arrays& inputs, double padding) {
   const Array& ids = inputs.at("Ids")[0];
   const Array& table = inputs.at("W")[0];
   const size_t width = static_cast<size_t>(table.shape[1]);
@@ -20,7 +20,7 @@ Arrays LookupTableLooked(const Arrays& inputs, double padding) {
 }
 
 // The gradient op: slot i is row Ids[i] with the values Out@GRAD[i, :].
-OpCase SparseGradient() {
+OpCase SparseLookupTableGradient() {
   constexpr int64_t kWidth = 5;
   return {.name = "sparse",
           .type = "lookup_table_grad",
@@ -49,7 +49,7 @@ void AddLookupTableCases(CaseList& cases) {
                 .gradients = {"W"}};
     if (padding != -1) made.attrs["padding_idx"] = padding;
     made.reference = [padding](const Arrays& inputs) {
-      return LookupTableLooked(inputs, static_cast<double>(padding));
+      return LookupTableRows(inputs, static_cast<double>(padding));
     };
     cases.push_back(std::move(made));
   };
@@ -58,7 +58,7 @@ void AddLookupTableCases(CaseList& cases) {
   add("padding", Integers({12, 1}, 5, 0, 3), Uniform({3, 17}, 6), 1);
   add("int32_ids", Integers({3, 4, 1}, 7, 0, 5, DType::kInt32), Uniform({5, 3}, 8), -1);
   add("no_ids", Integers({0, 1}, 9, 0, 5), Uniform({5, 3}, 10), -1);
-  cases.push_back(SparseGradient());
+  cases.push_back(SparseLookupTableGradient());
 }
 
 }  // namespace skiff::harness

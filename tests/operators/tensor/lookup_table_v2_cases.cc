@@ -3,7 +3,7 @@
 namespace skiff::harness {
 namespace {
 
-Arrays LookupTableV2Looked(const Arrays& inputs, double padding) {
+Arrays LookupTableV2Rows(const Arrays& inputs, double padding) {
   const Array& ids = inputs.at("Ids")[0];
   const Array& table = inputs.at("W")[0];
   const size_t width = static_cast<size_t>(table.shape[1]);
@@ -20,8 +20,8 @@ Arrays LookupTableV2Looked(const Arrays& inputs, double padding) {
 }
 
 // The gradient op: slot i is row Ids[i] with the values Out@GRAD[i, :].
-OpCase SparseGradient(const std::string& name, const Array& ids, const Array& table,
-                      int64_t padding) {
+OpCase SparseLookupTableV2Gradient(const std::string& name, const Array& ids, const Array& table,
+                                   int64_t padding) {
   Shape shape = ids.shape;
   shape.Append(table.shape[1]);
   return {.name = name,
@@ -52,7 +52,7 @@ OpCase SparseGradient(const std::string& name, const Array& ids, const Array& ta
 // The same for the dense gradient.
 OpCase DenseGradient(const std::string& name, const Array& ids, const Array& table,
                      int64_t padding) {
-  OpCase made = SparseGradient(name, ids, table, padding);
+  OpCase made = SparseLookupTableV2Gradient(name, ids, table, padding);
   made.attrs = {{"padding_idx", padding}};
   made.reference = [padding](const Arrays& inputs) {
     const Array& numbers = inputs.at("Ids")[0];
@@ -83,7 +83,7 @@ void AddLookupTableV2Cases(CaseList& cases) {
                 .gradients = {"W"}};
     if (padding != -1) made.attrs["padding_idx"] = padding;
     made.reference = [padding](const Arrays& inputs) {
-      return LookupTableV2Looked(inputs, static_cast<double>(padding));
+      return LookupTableV2Rows(inputs, static_cast<double>(padding));
     };
     cases.push_back(std::move(made));
   };
@@ -112,11 +112,13 @@ void AddLookupTableV2Cases(CaseList& cases) {
   // On a device, more ids than a block sorts, of rows whose numbers have two digits.
   cases.push_back(
       DenseGradient("many_ids", Integers({2100}, 46, 0, 260), Uniform({260, 1}, 47), 7));
-  cases.push_back(SparseGradient("sparse", Integers({2, 7}, 41, 0, 4), Uniform({4, 5}, 42), -1));
   cases.push_back(
-      SparseGradient("sparse_padding", Integers({12}, 43, 0, 3), Uniform({3, 7}, 44), 1));
-  cases.push_back(SparseGradient("sparse_padding_outside_the_table",
-                                 Values({3}, {0, 7, 2}, DType::kInt64), Uniform({3, 2}, 45), 7));
+      SparseLookupTableV2Gradient("sparse", Integers({2, 7}, 41, 0, 4), Uniform({4, 5}, 42), -1));
+  cases.push_back(SparseLookupTableV2Gradient("sparse_padding", Integers({12}, 43, 0, 3),
+                                              Uniform({3, 7}, 44), 1));
+  cases.push_back(SparseLookupTableV2Gradient("sparse_padding_outside_the_table",
+                                              Values({3}, {0, 7, 2}, DType::kInt64),
+                                              Uniform({3, 2}, 45), 7));
   add("bert_words", Integers({16, 128}, 15, 0, 30522), Uniform({30522, 768}, 16), -1);
   cases.back().benchmark_only = true;
 }

@@ -14,7 +14,7 @@ Arrays MaskedSelectReference(const Arrays& inputs) {
   return {{"Y", {y}}};
 }
 
-OpCase Case(const std::string& name, Array x, Array mask) {
+OpCase MaskedSelectCase(const std::string& name, Array x, Array mask) {
   return {.name = name,
           .type = "masked_select",
           .inputs = {{"X", {std::move(x)}}, {"Mask", {std::move(mask)}}},
@@ -28,16 +28,19 @@ Array Mask(const Shape& shape, uint64_t seed) { return Integers(shape, seed, 0, 
 }  // namespace
 
 void AddMaskedSelectCases(CaseList& cases) {
-  cases.push_back(Case("matrix", Uniform({3, 4}, 1), Mask({3, 4}, 2)));
-  cases.push_back(Case("vector", Uniform({13}, 3), Mask({13}, 4)));
-  cases.push_back(Case("none", Uniform({2, 2}, 5), Values({2, 2}, {0, 0, 0, 0}, DType::kBool)));
-  cases.push_back(Case("all", Uniform({2, 2}, 6), Values({2, 2}, {1, 1, 1, 1}, DType::kBool)));
-  cases.push_back(Case("no_elements", Uniform({0, 3}, 7), Mask({0, 3}, 8)));
-  cases.push_back(Case("scalar", Uniform(Shape(), 9), Values(Shape(), {1}, DType::kBool)));
-  cases.push_back(Case("many", Uniform({300, 401}, 10), Mask({300, 401}, 11)));
-  cases.push_back(Case("int64", Integers({5, 3}, 12, -9, 9), Mask({5, 3}, 13)));
+  cases.push_back(MaskedSelectCase("matrix", Uniform({3, 4}, 1), Mask({3, 4}, 2)));
+  cases.push_back(MaskedSelectCase("vector", Uniform({13}, 3), Mask({13}, 4)));
+  cases.push_back(
+      MaskedSelectCase("none", Uniform({2, 2}, 5), Values({2, 2}, {0, 0, 0, 0}, DType::kBool)));
+  cases.push_back(
+      MaskedSelectCase("all", Uniform({2, 2}, 6), Values({2, 2}, {1, 1, 1, 1}, DType::kBool)));
+  cases.push_back(MaskedSelectCase("no_elements", Uniform({0, 3}, 7), Mask({0, 3}, 8)));
+  cases.push_back(
+      MaskedSelectCase("scalar", Uniform(Shape(), 9), Values(Shape(), {1}, DType::kBool)));
+  cases.push_back(MaskedSelectCase("many", Uniform({300, 401}, 10), Mask({300, 401}, 11)));
+  cases.push_back(MaskedSelectCase("int64", Integers({5, 3}, 12, -9, 9), Mask({5, 3}, 13)));
   cases.back().gradients.clear();
-  cases.push_back(Case("benchmark", Uniform({4096, 512}, 14), Mask({4096, 512}, 15)));
+  cases.push_back(MaskedSelectCase("benchmark", Uniform({4096, 512}, 14), Mask({4096, 512}, 15)));
   cases.back().benchmark_only = true;
 }
 

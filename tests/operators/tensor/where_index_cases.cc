@@ -16,7 +16,7 @@ Arrays WhereIndexReference(const Arrays& inputs) {
   return {{"Out", {Values({count, condition.shape.rank()}, found, DType::kInt64)}}};
 }
 
-OpCase Case(const std::string& name, Array condition) {
+OpCase WhereIndexCase(const std::string& name, Array condition) {
   return {.name = name,
           .type = "where_index",
           .inputs = {{"Condition", {std::move(condition)}}},
@@ -27,16 +27,16 @@ OpCase Case(const std::string& name, Array condition) {
 }  // namespace
 
 void AddWhereIndexCases(CaseList& cases) {
-  cases.push_back(Case("bools", Integers({3, 4}, 1, 0, 2, DType::kBool)));
-  cases.push_back(Case("int32", Integers({2, 3, 4}, 2, -1, 2, DType::kInt32)));
-  cases.push_back(Case("int64", Integers({13}, 3, -1, 2)));
-  cases.push_back(Case("floats", Values({2, 3}, {0, -0.0, 1e-30, 0.5, 0, -2})));
-  cases.push_back(Case("none", Values({2, 2}, {0, 0, 0, 0}, DType::kBool)));
-  cases.push_back(Case("all", Values({2, 2}, {1, 1, 1, 1}, DType::kBool)));
-  cases.push_back(Case("no_elements", Integers({0, 3}, 4, 0, 2, DType::kBool)));
-  cases.push_back(Case("scalar", Values(Shape(), {1}, DType::kBool)));
-  cases.push_back(Case("many", Integers({300, 401}, 5, 0, 2, DType::kBool)));
-  cases.push_back(Case("benchmark", Integers({4096, 512}, 6, 0, 2, DType::kBool)));
+  cases.push_back(WhereIndexCase("bools", Integers({3, 4}, 1, 0, 2, DType::kBool)));
+  cases.push_back(WhereIndexCase("int32", Integers({2, 3, 4}, 2, -1, 2, DType::kInt32)));
+  cases.push_back(WhereIndexCase("int64", Integers({13}, 3, -1, 2)));
+  cases.push_back(WhereIndexCase("floats", Values({2, 3}, {0, -0.0, 1e-30, 0.5, 0, -2})));
+  cases.push_back(WhereIndexCase("none", Values({2, 2}, {0, 0, 0, 0}, DType::kBool)));
+  cases.push_back(WhereIndexCase("all", Values({2, 2}, {1, 1, 1, 1}, DType::kBool)));
+  cases.push_back(WhereIndexCase("no_elements", Integers({0, 3}, 4, 0, 2, DType::kBool)));
+  cases.push_back(WhereIndexCase("scalar", Values(Shape(), {1}, DType::kBool)));
+  cases.push_back(WhereIndexCase("many", Integers({300, 401}, 5, 0, 2, DType::kBool)));
+  cases.push_back(WhereIndexCase("benchmark", Integers({4096, 512}, 6, 0, 2, DType::kBool)));
   cases.back().benchmark_only = true;
 }
 

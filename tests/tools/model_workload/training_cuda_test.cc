@@ -65,7 +65,7 @@ TEST_P(TrainingOnCuda, HasTheLossesOfTheCpu) {
     EXPECT_NEAR(found[i], expected[i], kToleranceOfStep[i] * expected[i]) << "step " << i;
   }
   EXPECT_NE(expected.front(), expected.back()) << "nothing was trained";
-  // The third step launches the graphs.
+  // The second step captures the graphs, which it and the third launch.
   EXPECT_EQ(Train(GetParam(), Place::Cuda(), true), found);
 }
 
