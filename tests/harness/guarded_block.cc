@@ -1,6 +1,9 @@
 #include "tests/harness/guarded_block.h"
 
 #include <cstring>
+#include <vector>
+
+#include "framework/base/element_count.h"
 
 namespace skiff::harness {
 namespace {
@@ -9,11 +12,18 @@ constexpr int64_t kGuardBytes = 256;
 // Not-a-number both as one double and as two floats.
 constexpr uint64_t kGuardPattern = 0x7FF8DEAD7FC0BEEF;
 
-// Differs from one block to most others, so that a copy from guard to guard shows.
-unsigned char GuardByte(int64_t position, const Buffer& buffer) {
+// Returns what the block holds before anybody writes there, or a part of it. It differs from one
+// block to most others, so that a copy from guard to guard shows.
+std::vector<unsigned char> GuardBytes(const Buffer& buffer, int64_t begin, int64_t count) {
   const uint64_t address = reinterpret_cast<uintptr_t>(buffer.data()) >> 8 & 0xFF;
   const uint64_t pattern = kGuardPattern ^ (address << 32 | address);
-  return static_cast<unsigned char>(pattern >> (position % 8 * 8));
+  constexpr int64_t kWordBytes = sizeof(pattern);
+  std::vector<unsigned char> bytes(static_cast<size_t>(RoundUp(count, kWordBytes) + kWordBytes));
+  for (size_t i = 0; i < bytes.size(); i += sizeof(pattern)) {
+    std::memcpy(&bytes[i], &pattern, sizeof(pattern));
+  }
+  const auto first = bytes.begin() + begin % kWordBytes;
+  return {first, first + count};
 }
 
 // Returns the bytes as a tensor, so that they can be copied between places.
@@ -26,8 +36,9 @@ Tensor BytesOf(const std::shared_ptr<Buffer>& buffer, int64_t begin, int64_t cou
 GuardedBlock::GuardedBlock(int64_t bytes, Place place)
     : bytes_(bytes),
       buffer_(std::make_shared<Buffer>(AllocatorOf(place), bytes + 2 * kGuardBytes)) {
+  const std::vector<unsigned char> held = GuardBytes(*buffer_, 0, buffer_->bytes());
   Tensor guards({buffer_->bytes()}, DType::kUint8);
-  for (int64_t i = 0; i < buffer_->bytes(); ++i) guards.data<uint8_t>()[i] = GuardByte(i, *buffer_);
+  std::memcpy(guards.raw_data(), held.data(), held.size());
   Tensor all = BytesOf(buffer_, 0, buffer_->bytes());
   CopyTensor(guards, &all);
 }
@@ -45,10 +56,8 @@ void GuardedBlock::Fill(unsigned char byte) {
 
 bool GuardedBlock::guards_are_intact() const {
   const auto is_guard = [&](const Tensor& bytes, int64_t begin) {
-    for (int64_t i = 0; i < kGuardBytes; ++i) {
-      if (bytes.data<uint8_t>()[i] != GuardByte(begin + i, *buffer_)) return false;
-    }
-    return true;
+    const std::vector<unsigned char> expected = GuardBytes(*buffer_, begin, kGuardBytes);
+    return std::memcmp(bytes.raw_data(), expected.data(), expected.size()) == 0;
   };
   const int64_t after = kGuardBytes + bytes_;
   return is_guard(CopyToCpu(BytesOf(buffer_, 0, kGuardBytes)), 0) &&
