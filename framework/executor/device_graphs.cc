@@ -53,17 +53,22 @@ void DeviceGraphs::Capture(const std::function<void(size_t)>& run, Stretch* stre
       // The first Error says why.
     }
   };
+  constexpr const char* kWhere = "in a graph, which CompileOptions::graphs = false avoids";
   link_.stream().BeginCapture();
   try {
     for (size_t i = stretch->begin; i < stretch->end; ++i) run(i);
   } catch (const Error& error) {
     abandon();
-    throw error.WithContext("in a graph, which CompileOptions::graphs = false avoids");
+    throw error.WithContext(kWhere);
   } catch (...) {
     abandon();
     throw;
   }
-  stretch->graph = link_.stream().EndCapture();
+  try {
+    stretch->graph = link_.stream().EndCapture();
+  } catch (const Error& error) {
+    throw error.WithContext(kWhere);
+  }
 }
 
 void DeviceGraphs::Clear() {

@@ -79,6 +79,9 @@ DEFINE_string(
     "+fuse_optimizer (one op updates all parameters of a kind, with clipping and weight "
     "decay in it) and +flatten_parameters (parameters, optimizer states and gradients are "
     "in flat buffers) run passes that don't run by default.");
+DEFINE_bool(graphs, true,
+            "On a device: launch stretches of a step as graphs, which costs the host less. Not for "
+            "ragged batches. The results are the same.");
 DEFINE_int64(
     memory_limit_bytes, 0,
     "The most memory for tensors. A training that needs more ends with an error that lists what "
@@ -293,7 +296,8 @@ training::TrainerOptions OptionsOfTrainer(const TrainingTask& task, const Traina
           .place = Place::FromName(FLAGS_place),
           .compile = {.memory = MemoryFromFlags(),
                       .passes = ParsePasses(FLAGS_passes),
-                      .tuner = TunerFromFlags()}};
+                      .tuner = TunerFromFlags(),
+                      .graphs = FLAGS_graphs}};
 }
 
 // Validates the newest checkpoint and prints the result.

@@ -160,6 +160,10 @@ class Runs(unittest.TestCase):
         self.assertEqual(step.reports, [])
         self.assertEqual(step.program, self.main)
         numpy.testing.assert_array_equal(step.run({"x": self.x}, [self.y])[0], [[12], [44]])
+        step = self.executor.compile(self.main, graphs=False)
+        numpy.testing.assert_array_equal(step.run({"x": self.x}, [self.y])[0], [[12], [44]])
+        with self.assertRaises(TypeError):
+            self.executor.compile(self.main, graphs="no")
         with self.assertRaises(skiff.NotFoundError):
             self.executor.compile(self.main, passes="+nothing")
         with self.assertRaises(skiff.Error):
