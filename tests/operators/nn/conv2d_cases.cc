@@ -70,6 +70,7 @@ void AddConv2dCases(CaseList& cases) {
        .groups = 2,
        .attrs = {{"paddings", Ints{1, 1}}}},
       {.name = "pointwise", .input = {2, 17, 5, 4}, .filter = {16, 17, 1, 1}},
+      {.name = "pointwise_of_more_points", .input = {2, 17, 7, 8}, .filter = {16, 17, 1, 1}},
       {.name = "pointwise_with_strides",
        .input = {2, 16, 5, 4},
        .filter = {32, 16, 1, 1},

@@ -2,16 +2,10 @@
 
 #include "framework/base/error.h"
 #include "tests/harness/op_case.h"
+#include "tests/operators/optimizer/gradient_merge_step.h"
 
 namespace skiff::harness {
 namespace {
-
-struct GradientMergeStep {
-  std::string name;
-  int64_t count = 1;
-  int64_t steps = 4;
-  bool mean = true;
-};
 
 OpCase MergeGradients(const std::string& name, const std::vector<Shape>& shapes,
                       const GradientMergeStep& step) {

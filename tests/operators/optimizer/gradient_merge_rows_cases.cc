@@ -2,18 +2,12 @@
 
 #include "tests/harness/op_case.h"
 #include "tests/harness/selected_rows_cases.h"
+#include "tests/operators/optimizer/gradient_merge_step.h"
 
 namespace skiff::harness {
 namespace {
 
-struct GradientMergeRowsStep {
-  std::string name;
-  int64_t count = 1;
-  int64_t steps = 4;
-  bool mean = true;
-};
-
-Arrays Merged(const Arrays& inputs, const GradientMergeRowsStep& step) {
+Arrays Merged(const Arrays& inputs, const GradientMergeStep& step) {
   Array sums = inputs.at("Accumulated")[0];
   Array touched = inputs.at("Touched")[0];
   const Array& grad = inputs.at("Grad")[0];
@@ -43,7 +37,7 @@ Arrays Merged(const Arrays& inputs, const GradientMergeRowsStep& step) {
   return {{"AccumulatedOut", {sums}}, {"TouchedOut", {touched}}, {"Out", {out}}};
 }
 
-OpCase MergeRows(const std::string& name, const Array& grad, const GradientMergeRowsStep& step) {
+OpCase MergeRows(const std::string& name, const Array& grad, const GradientMergeStep& step) {
   OpCase made{.name = name + "_" + step.name, .type = "gradient_merge_rows"};
   const Shape shape = Dense(grad).shape;
   std::vector<double> touched;
@@ -62,12 +56,11 @@ OpCase MergeRows(const std::string& name, const Array& grad, const GradientMerge
 
 void AddGradientMergeRowsCases(CaseList& cases) {
   for (const auto& [kind, grad] : SelectedRowsOfAllKinds()) {
-    for (const GradientMergeRowsStep& step :
-         {GradientMergeRowsStep{.name = "first"},
-          GradientMergeRowsStep{.name = "middle", .count = 2},
-          GradientMergeRowsStep{.name = "mean", .count = 4},
-          GradientMergeRowsStep{.name = "sum", .count = 4, .mean = false},
-          GradientMergeRowsStep{.name = "only", .steps = 1}}) {
+    for (const GradientMergeStep& step :
+         {GradientMergeStep{.name = "first"}, GradientMergeStep{.name = "middle", .count = 2},
+          GradientMergeStep{.name = "mean", .count = 4},
+          GradientMergeStep{.name = "sum", .count = 4, .mean = false},
+          GradientMergeStep{.name = "only", .steps = 1}}) {
       cases.push_back(MergeRows(kind, grad, step));
     }
   }

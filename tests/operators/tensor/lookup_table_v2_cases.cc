@@ -1,22 +1,13 @@
 #include "tests/harness/op_case.h"
+#include "tests/operators/tensor/looked_up.h"
 
 namespace skiff::harness {
 namespace {
 
 Arrays LookupTableV2Rows(const Arrays& inputs, double padding) {
-  const Array& ids = inputs.at("Ids")[0];
-  const Array& table = inputs.at("W")[0];
-  const size_t width = static_cast<size_t>(table.shape[1]);
-  Array out{.shape = ids.shape, .values = {}};
-  out.shape.Append(table.shape[1]);
-  for (const double id : ids.values) {
-    for (size_t column = 0; column < width; ++column) {
-      const bool is_padding = padding >= 0 && id == padding;
-      out.values.push_back(is_padding ? 0.0
-                                      : table.values[static_cast<size_t>(id) * width + column]);
-    }
-  }
-  return {{"Out", {out}}};
+  Shape shape = inputs.at("Ids")[0].shape;
+  shape.Append(inputs.at("W")[0].shape[1]);
+  return {{"Out", {LookedUp(inputs, padding, shape)}}};
 }
 
 // The gradient op: slot i is row Ids[i] with the values Out@GRAD[i, :].
