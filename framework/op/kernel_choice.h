@@ -24,6 +24,7 @@ int64_t ScratchBytes(const KernelDef& kernel, const OpContext& context);
 // Returns the scratch memory that is modest for an op whose inputs and outputs have so many bytes:
 // 4 MiB more than twice these bytes on the CPU, than five times on a device.
 int64_t ModestScratchBytes(int64_t argument_bytes, Place place);
+// Returns the same for an op, where it runs.
 int64_t ModestScratchBytes(const OpContext& context);
 
 // Returns, of the kernels that accept the context, the one that runs. Those that pay come first,

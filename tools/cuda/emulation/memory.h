@@ -57,9 +57,11 @@ class DeviceMemory {
     return static_cast<char*>(const_cast<void*>(address)) +
            (IsOfDevice(address) ? kAddressBytes : 0);
   }
-  // From a thread's first kernel on until it has nothing to do: the host may touch it, too. Hiding
-  // it after each kernel would take longer than most kernels of tests.
+  // Shows the memory, also to the host, until the calling thread calls Close. Does nothing if the
+  // thread has opened it already: a stream's thread opens it for its first kernel and closes it
+  // when it has nothing left to do, since hiding it takes longer than most kernels of tests.
   void Open();
+  // Hides the memory unless other threads have opened it. Does nothing if the thread hasn't.
   void Close();
 
  private:
@@ -80,7 +82,7 @@ class DeviceMemory {
   static constexpr size_t kKnown = 4;
 
   DeviceMemory();
-  // Holds, for what the thread doesn't know.
+  // Returns whether some stretch has all of the bytes; the thread knows it from then on.
   bool Find(uintptr_t begin, size_t bytes);
   // Puts memory behind addresses.
   static void Fill(void* begin, size_t bytes);
