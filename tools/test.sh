@@ -7,7 +7,7 @@
 # sanitizers. `tools/test.sh --config=check` runs all tests that way.
 # CUDA is compiled and linked wherever nvcc is found, with a GPU or without. There,
 # the tests without arguments also run CUDA's kernels on the CPU, with threads in
-# several orders (tools/cuda/emulation/README.md).
+# another order at each launch (tools/cuda/emulation/README.md).
 # SKIFF_CACHE: folder of the build cache (default ~/.cache/skiff-bazel).
 # BAZEL: the bazel to call.
 set -euo pipefail
@@ -41,13 +41,8 @@ suites+=("$@")
 if (($# == 0)); then
   suites+=(--then --config=check "${flags[@]}" "${foundations[@]}")
   if has_nvcc; then
-    emulated=("${flags[@]}" --config=opt --config=cuda_emulated --build_tests_only //tests/...)
-    suites+=(--then "${emulated[@]}" --test_tag_filters=cuda,cuda_emulated
-      "--test_filter=-LongModels/*")
-    # Without the cases that take long: there are shorter ones of each kernel.
-    long='*Models/*:*list*:*threads*:*several*:*many*:*long*:*wide*:*tiles*:*blocks*:*unequal*'
-    suites+=(--then "${emulated[@]}" --test_tag_filters=cuda "--test_filter=-$long"
-      --test_env=SKIFF_CUDA_EMULATION=seed=2)
+    suites+=(--then "${flags[@]}" --config=opt --config=cuda_emulated --build_tests_only //tests/...
+      --test_tag_filters=cuda,cuda_emulated "--test_filter=-LongModels/*")
   fi
 fi
 echo "== 3. tests (tools/run_tests.py ${suites[*]})"

@@ -58,7 +58,6 @@ void OpRegistry::Add(OpDef def) {
                   "\": the view ", view.first, " -> ", view.second, " isn't among its in_place");
   }
   const std::string type = def.type;
-  // A map, so that definitions have stable addresses: plans point to them.
   const bool added = entries_.emplace(type, Entry{std::move(def), {}}).second;
   SKIFF_ENFORCE(added, kAlreadyExists, "op \"", type, "\" is registered already");
 }
@@ -91,7 +90,7 @@ const OpDef& OpRegistry::Get(std::string_view type) const {
   const OpDef* def = Find(type);
   if (def != nullptr) return *def;
   std::vector<std::string> near;
-  for (const auto& [name, entry] : entries_) {
+  for (const std::string& name : Types()) {
     // Two typing errors.
     if (EditDistance(type, name) <= 2) near.push_back(StrCat("\"", name, "\""));
   }
@@ -106,7 +105,9 @@ const std::vector<KernelDef>& OpRegistry::Kernels(std::string_view type) const {
 
 std::vector<std::string> OpRegistry::Types() const {
   std::vector<std::string> types;
+  types.reserve(entries_.size());
   for (const auto& [type, entry] : entries_) types.push_back(type);
+  std::ranges::sort(types);
   return types;
 }
 

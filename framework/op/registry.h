@@ -5,9 +5,12 @@
 // it is not thread-safe; reading it is.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "framework/op/kernel.h"
@@ -91,9 +94,14 @@ class OpRegistry {
     OpDef def;
     std::vector<KernelDef> kernels;
   };
+  struct TypeHash {
+    using is_transparent = void;
+    size_t operator()(std::string_view type) const { return std::hash<std::string_view>()(type); }
+  };
   const Entry* FindEntry(std::string_view type) const;
 
-  std::map<std::string, Entry, std::less<>> entries_;
+  // By type. The addresses of its definitions are stable: plans point to them.
+  std::unordered_map<std::string, Entry, TypeHash, std::equal_to<>> entries_;
   std::map<std::string, std::string> libraries_;
 };
 

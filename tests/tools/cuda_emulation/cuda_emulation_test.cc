@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,6 +40,19 @@ TEST_F(CudaEmulation, RunsKernels) {
   EXPECT_EQ(sums[0], 255 * 256 / 2);
   EXPECT_EQ(sums[1], 255 * 256 / 2);
   EXPECT_EQ(sums[2], 8);
+}
+
+TEST_F(CudaEmulation, EachLaunchHasAnOrderOfItsOwn) {
+  std::vector<float> as_numbered(256);
+  std::iota(as_numbered.begin(), as_numbered.end(), 0.0F);
+  std::set<std::vector<float>> orders;
+  for (int launch = 0; launch < 32; ++launch) {
+    std::vector<float> order;
+    ASSERT_EQ(RunFault("NotesOrder", &order), "");
+    orders.insert(order);
+  }
+  EXPECT_TRUE(orders.contains(as_numbered));
+  EXPECT_GT(orders.size(), 8u);
 }
 
 TEST_F(CudaEmulation, RefusesOptionsThatItDoesNotKnow) {

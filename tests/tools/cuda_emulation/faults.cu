@@ -33,6 +33,15 @@ __global__ void Sums(float* out) {
   }
 }
 
+// Which thread comes when.
+__global__ void NotesOrder(float* out) {
+  __shared__ int come;
+  if (threadIdx.x == 0) come = 0;
+  __syncthreads();
+  const int turn = atomicAdd(&come, 1);
+  out[turn] = static_cast<float>(threadIdx.x);
+}
+
 __global__ void ReadsUnwritten(float* out) {
   __shared__ float values[kThreads];
   if (threadIdx.x != 7) values[threadIdx.x] = 1;
@@ -151,6 +160,7 @@ std::string RunFault(const std::string& name, std::vector<float>* out) {
   cudaFree(freed);
   const std::vector<float> host(kThreads);
   const std::map<std::string, std::function<void()>> launches = {
+      {"NotesOrder", [&] { NotesOrder<<<1, kThreads>>>(to); }},
       {"ReadsUnwritten", [&] { ReadsUnwritten<<<1, kThreads>>>(to); }},
       {"EndsBeforeBarrier", [&] { EndsBeforeBarrier<<<1, kThreads>>>(to); }},
       {"HasTwoBarriers", [&] { HasTwoBarriers<<<1, kThreads>>>(to); }},

@@ -43,9 +43,11 @@ std::string Text(Where where) {
   return text.str();
 }
 
+// Equal texts have one address, most often.
+bool IsSame(const char* a, const char* b) { return a == b || std::strcmp(a, b) == 0; }
+
 bool IsSame(Where a, Where b) {
-  return a.line() == b.line() && a.column() == b.column() &&
-         std::strcmp(a.file_name(), b.file_name()) == 0;
+  return a.line() == b.line() && a.column() == b.column() && IsSame(a.file_name(), b.file_name());
 }
 
 uint64_t Mixed(uint64_t value) {
@@ -81,6 +83,7 @@ bool Block::Run(const KernelCall& call, uint3 index, uint64_t seed) {
   ready_.clear();
   variables_.clear();
   warp_epochs_.assign((count + kLanes - 1) / kLanes, 0);
+  waiting_lanes_.assign(warp_epochs_.size(), 0);
   races_.BeginBlock();
   if (shared_ == nullptr) {
     shared_.reset(static_cast<unsigned char*>(std::aligned_alloc(kSharedGap, kSharedMemoryBytes)));
@@ -206,21 +209,26 @@ void Block::Exchange(unsigned mask, const char* function, const void* value, siz
   std::memcpy(thread.value, value, bytes);
   thread.state = State::kInWarp;
   const int first = running_ - static_cast<int>(LaneId());
-  for (unsigned i = 0; i < kLanes; ++i) {
-    if ((mask >> i & 1) == 0 || IsComplete(first + static_cast<int>(i), mask, function)) continue;
+  unsigned& waiting = waiting_lanes_[static_cast<size_t>(first) / kLanes];
+  waiting |= 1U << LaneId();
+  bool is_complete = (waiting & mask) == mask;
+  for (unsigned i = 0; is_complete && i < kLanes; ++i) {
+    is_complete = (mask >> i & 1) == 0 || IsComplete(first + static_cast<int>(i), mask, function);
+  }
+  if (!is_complete) {
     Wait();
     return;
   }
+  waiting &= ~mask;
   // What a shuffle gives is ordered, but not memory.
-  if (std::strcmp(function, "__syncwarp") == 0) ++warp_epochs_[static_cast<size_t>(first) / kLanes];
+  if (IsSame(function, "__syncwarp")) ++warp_epochs_[static_cast<size_t>(first) / kLanes];
   Deliver(first, mask, bytes);
 }
 
 bool Block::IsComplete(int thread, unsigned mask, const char* function) const {
   if (thread >= static_cast<int>(threads_.size())) return false;
   const Thread& other = threads_[static_cast<size_t>(thread)];
-  return other.state == State::kInWarp && other.mask == mask &&
-         std::strcmp(other.function, function) == 0;
+  return other.state == State::kInWarp && other.mask == mask && IsSame(other.function, function);
 }
 
 void Block::Deliver(int first_of_warp, unsigned mask, size_t bytes) {
@@ -229,7 +237,7 @@ void Block::Deliver(int first_of_warp, unsigned mask, size_t bytes) {
     if ((mask >> lane & 1) == 0) return;
     std::memcpy(to, threads_[static_cast<size_t>(first_of_warp) + lane].value, bytes);
   };
-  std::vector<int> woken;
+  woken_.clear();
   for (unsigned i = 0; i < kLanes; ++i) {
     if ((mask >> i & 1) == 0) continue;
     const int index = first_of_warp + static_cast<int>(i);
@@ -241,11 +249,11 @@ void Block::Deliver(int first_of_warp, unsigned mask, size_t bytes) {
       for (unsigned lane = 0; lane < kLanes; ++lane) give(lane, result + lane * bytes);
     }
     thread.state = State::kReady;
-    if (index != running_) woken.push_back(index);
+    if (index != running_) woken_.push_back(index);
   }
-  std::reverse(woken.begin(), woken.end());
-  Shuffle(&woken);
-  ready_.insert(ready_.end(), woken.begin(), woken.end());
+  std::reverse(woken_.begin(), woken_.end());
+  Shuffle(&woken_);
+  ready_.insert(ready_.end(), woken_.begin(), woken_.end());
 }
 
 void* Block::Shared(const void* key, size_t bytes, const char* name) {
@@ -352,17 +360,20 @@ void RunLaunch(const KernelCall& call) {
   const uint64_t count = uint64_t{grid.x} * grid.y * grid.z;
   static std::atomic<uint64_t> launches = 0;
   const uint64_t seed = TheOptions().seed;
-  const uint64_t of_launch = seed == 0 ? 0 : Mixed(seed * 1000003 + ++launches);
+  // Each launch has an order of its own; one of four runs as a device often does, as numbered.
+  const uint64_t drawn = seed == 0 ? 0 : Mixed(seed * 1000003 + ++launches);
+  const bool is_shuffled = drawn % 4 != 0;
   // Blocks come in any order: backwards, or from one in the middle on.
-  const uint64_t first = seed == 0 ? 0 : of_launch % count;
+  const bool is_backwards = is_shuffled && drawn / 4 % 2 != 0;
+  const uint64_t first = is_shuffled ? drawn / 8 % count : 0;
   block.races().BeginLaunch();
   DeviceMemory::Get().Open();
   for (uint64_t i = 0; i < count; ++i) {
-    const uint64_t linear = of_launch % 2 == 0 ? (first + i) % count : (first + count - i) % count;
+    const uint64_t linear = (is_backwards ? first + count - i : first + i) % count;
     const uint3 index = {static_cast<unsigned>(linear % grid.x),
                          static_cast<unsigned>(linear / grid.x % grid.y),
                          static_cast<unsigned>(linear / grid.x / grid.y)};
-    if (!block.Run(call, index, seed == 0 ? 0 : Mixed(of_launch + i) | 1)) return;
+    if (!block.Run(call, index, is_shuffled ? Mixed(drawn + i) | 1 : 0)) return;
   }
 }
 

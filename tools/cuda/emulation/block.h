@@ -122,7 +122,9 @@ class Block {
   size_t at_barrier_ = 0;
   std::vector<int> ready_;  // the last one goes first
   RaceDetector races_;
-  std::vector<unsigned> warp_epochs_;  // how often each has passed __syncwarp
+  std::vector<unsigned> warp_epochs_;    // how often each has passed __syncwarp
+  std::vector<unsigned> waiting_lanes_;  // of each warp in its exchanges, a bit each
+  std::vector<int> woken_;               // by the exchange that is complete
 
   Fiber scheduler_;
   std::deque<Fiber> fibers_;

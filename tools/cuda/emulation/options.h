@@ -7,7 +7,8 @@
 namespace skiff::cuda_emulation {
 
 struct Options {
-  // Of the order in which blocks, and threads between barriers, run. 0: as they are numbered.
+  // Of the orders in which blocks, and threads between barriers, run; each launch draws its own. 0:
+  // always as they are numbered.
   uint64_t seed = 1;
   // Work begins so long after it was given to its stream, if nobody waits for anything: what the
   // host does without waiting happens first.

@@ -2,11 +2,11 @@
 
 namespace skiff::cuda_emulation {
 
-bool RaceDetector::Fail(const Visit& before, bool was_write) {
+bool RaceDetector::Fail(Visit before, bool was_write) {
   const std::string what = was_write ? "has written there" : "has read there";
-  race_ = before.interval < first_of_block_
+  race_ = before >> kIntervalAt < first_of_block_
               ? "another block " + what + ", and nothing orders blocks"
-              : "thread " + std::to_string(before.thread) + " of the block " + what +
+              : "thread " + std::to_string(ThreadOf(before)) + " of the block " + what +
                     " since the last barrier";
   return false;
 }

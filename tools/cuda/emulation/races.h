@@ -36,19 +36,21 @@ class RaceDetector {
   bool Access(const void* address, size_t bytes, bool is_write, bool is_shared, Accessor accessor) {
     const auto begin = reinterpret_cast<uintptr_t>(address);
     const uintptr_t end = begin + bytes;
+    // Shared memory is each block's own.
+    const Visit since = Visit{is_shared ? first_of_block_ : first_of_launch_} << kIntervalAt;
+    const Visit now = interval_ << kIntervalAt | Visit{accessor.epoch & kEpochMask} << kEpochAt |
+                      static_cast<Visit>(accessor.thread) << kThreadAt | Visit{is_atomic_};
+    if (begin % kWordBytes == 0 && bytes % kWordBytes == 0) {
+      for (uintptr_t at = begin / kWordBytes; at < end / kWordBytes; ++at) {
+        if (!Note(WordOf(at), now | kAllBytes << kBytesAt, since, is_write)) return false;
+      }
+      return true;
+    }
     for (uintptr_t at = begin / kWordBytes; at * kWordBytes < end; ++at) {
       const uintptr_t first = std::max(begin, at * kWordBytes) % kWordBytes;
       const uintptr_t last = std::min(end, (at + 1) * kWordBytes) - at * kWordBytes;
-      Visit now;
-      now.interval = interval_;
-      now.epoch = accessor.epoch & 0xFFF;
-      now.thread = static_cast<uint64_t>(accessor.thread);
-      now.bytes = (1U << last) - (1U << first);
-      now.is_atomic = is_atomic_;
-      Word& word = WordOf(at);
-      if (IsRace(word.written, now, is_shared, !is_write)) return Fail(word.written, true);
-      if (is_write && IsRace(word.read, now, is_shared, false)) return Fail(word.read, false);
-      (is_write ? word.written : word.read) = now;
+      const Visit touched = (Visit{1} << last) - (Visit{1} << first);
+      if (!Note(WordOf(at), now | touched << kBytesAt, since, is_write)) return false;
     }
     return true;
   }
@@ -60,33 +62,48 @@ class RaceDetector {
   static constexpr size_t kRecentPages = 16;
   static constexpr int kWarp = 32;
 
-  // Who was there last. `interval` numbers what lies between two barriers, over all blocks; 0:
-  // none.
-  struct Visit {
-    uint64_t interval : 36 = 0;
-    uint64_t epoch : 12 = 0;
-    uint64_t thread : 10 = 0;
-    uint64_t bytes : 4 = 0;  // a bit each
-    uint64_t is_atomic : 1 = 0;
-  };
+  // Who was there last: from bit 28 on the interval between two barriers, numbered over all blocks
+  // (0: none), so that visits compare as their intervals do; below it __syncwarp's epoch, the
+  // thread, a bit for each byte, and whether the access was atomic.
+  using Visit = uint64_t;
+  static constexpr int kIntervalAt = 28;
+  static constexpr int kEpochAt = 15;
+  static constexpr unsigned kEpochMask = 0xFFF;
+  static constexpr int kThreadAt = 5;
+  static constexpr Visit kThreadMask = 0x3FF;
+  static constexpr int kBytesAt = 1;
+  static constexpr Visit kAllBytes = 0xF;
+  static constexpr Visit kAtomic = 1;
   struct Word {
-    Visit written;
-    Visit read;
+    Visit written = 0;
+    Visit read = 0;
   };
   using Page = std::array<Word, kPageWords>;
 
-  bool IsRace(const Visit& before, const Visit& now, bool is_shared, bool is_read_of_write) const {
-    // Shared memory is each block's own.
-    if (before.interval < (is_shared ? first_of_block_ : first_of_launch_) ||
-        (before.bytes & now.bytes) == 0)
-      return false;
-    if (before.is_atomic && now.is_atomic) return false;
-    if (before.interval < first_of_block_) return !(is_read_of_write && has_fence_);
-    if (before.interval != now.interval || before.thread == now.thread) return false;
-    return before.thread / kWarp != now.thread / kWarp || before.epoch == now.epoch;
+  static unsigned ThreadOf(Visit visit) { return visit >> kThreadAt & kThreadMask; }
+
+  // Notes the visit. Nothing before `since` matters, which is so for most words.
+  bool Note(Word& word, Visit now, Visit since, bool is_write) {
+    if (word.written >= since && IsRace(word.written, now, !is_write)) {
+      return Fail(word.written, true);
+    }
+    if (is_write && word.read >= since && IsRace(word.read, now, false)) {
+      return Fail(word.read, false);
+    }
+    (is_write ? word.written : word.read) = now;
+    return true;
+  }
+  bool IsRace(Visit before, Visit now, bool is_read_of_write) const {
+    if ((before & now & kAllBytes << kBytesAt) == 0 || (before & now & kAtomic) != 0) return false;
+    if (before >> kIntervalAt < first_of_block_) return !(is_read_of_write && has_fence_);
+    if (before >> kIntervalAt != now >> kIntervalAt) return false;
+    const unsigned thread = ThreadOf(before);
+    const unsigned other = ThreadOf(now);
+    if (thread == other) return false;
+    return thread / kWarp != other / kWarp || ((before ^ now) >> kEpochAt & kEpochMask) == 0;
   }
   // Notes the race with an earlier access, and returns false.
-  bool Fail(const Visit& before, bool was_write);
+  bool Fail(Visit before, bool was_write);
   Word& WordOf(uintptr_t number) {
     const uintptr_t page = number / kPageWords;
     const auto& [recent, words] = recent_[page % kRecentPages];

@@ -20,6 +20,8 @@ struct CUstream_st {
   bool waits_for_null = true;  // and is waited for by the null stream
   std::shared_ptr<Progress> progress = std::make_shared<Progress>();
   std::deque<Work> work;
+  bool is_working = false;
+  std::condition_variable given;  // work, or the end
   std::shared_ptr<Capture> capture;
   bool ends = false;
   std::thread thread;
@@ -45,11 +47,10 @@ namespace {
 // Never destroyed.
 struct Device {
   std::mutex mutex;  // of all streams, events and captures
-  std::condition_variable changed;
+  std::condition_variable done;  // of some stream's work
   std::set<cudaStream_t> streams;
   cudaStream_t null_stream = nullptr;
   std::set<std::shared_ptr<Capture>> captures;
-  int waiting = 0;  // threads that wait for something
 };
 
 Device& TheDevice() {
@@ -62,24 +63,35 @@ thread_local bool in_host_function = false;
 
 bool IsIdle(const CUstream_st& stream) { return stream.progress->done == stream.progress->given; }
 
+// Does what comes next in a stream that isn't working. The mutex is free meanwhile.
+void DoNext(std::unique_lock<std::mutex>* lock, cudaStream_t stream) {
+  const Work work = std::move(stream->work.front());
+  stream->work.pop_front();
+  stream->is_working = true;
+  lock->unlock();
+  work();
+  lock->lock();
+  stream->is_working = false;
+  // Before anybody learns that the stream is idle.
+  if (stream->work.empty()) DeviceMemory::Get().Close();
+  ++stream->progress->done;
+  TheDevice().done.notify_all();
+}
+
+// The stream's own thread does, late, what nobody waits for; who waits does the work himself.
 void DoWork(cudaStream_t stream) {
-  Device& device = TheDevice();
-  std::unique_lock lock(device.mutex);
+  std::unique_lock lock(TheDevice().mutex);
+  const std::chrono::microseconds late(TheOptions().late_us);
   for (;;) {
-    device.changed.wait(lock, [&] { return !stream->work.empty() || stream->ends; });
-    if (stream->work.empty()) return;
-    const std::chrono::microseconds late(TheOptions().late_us);
-    device.changed.wait_for(lock, late, [&] { return device.waiting > 0; });
+    stream->given.wait(lock, [&] { return !stream->work.empty() || stream->ends; });
+    if (stream->ends) return;
+    stream->given.wait_for(lock, late, [&] { return stream->ends; });
     while (!stream->work.empty()) {
-      const Work work = std::move(stream->work.front());
-      stream->work.pop_front();
-      lock.unlock();
-      work();
-      lock.lock();
-      // Before anybody learns that the stream is idle.
-      if (stream->work.empty()) DeviceMemory::Get().Close();
-      ++stream->progress->done;
-      device.changed.notify_all();
+      if (stream->is_working) {
+        TheDevice().done.wait(lock);
+      } else {
+        DoNext(&lock, stream);
+      }
     }
   }
 }
@@ -87,6 +99,7 @@ void DoWork(cudaStream_t stream) {
 cudaStream_t NewStream(bool waits_for_null) {
   auto* stream = new CUstream_st;
   stream->waits_for_null = waits_for_null;
+  stream->progress->stream = stream;
   stream->thread = std::thread([stream] { DoWork(stream); });
   return stream;
 }
@@ -104,17 +117,21 @@ cudaStream_t Found(cudaStream_t stream) {
 
 void WaitUntil(std::unique_lock<std::mutex>* lock, const std::shared_ptr<Progress>& progress,
                uint64_t ticket) {
-  Device& device = TheDevice();
-  ++device.waiting;
-  device.changed.notify_all();
-  device.changed.wait(*lock, [&] { return progress->done >= ticket; });
-  --device.waiting;
+  while (progress->done < ticket) {
+    const cudaStream_t stream = progress->stream;
+    if (stream->is_working) {
+      TheDevice().done.wait(*lock);
+    } else {
+      DoNext(lock, stream);
+    }
+  }
+  DeviceMemory::Get().Close();
 }
 
 void Append(cudaStream_t stream, Work work) {
   stream->work.push_back(std::move(work));
   ++stream->progress->given;
-  TheDevice().changed.notify_all();
+  if (stream->work.size() == 1) stream->given.notify_one();
 }
 
 void AppendWait(cudaStream_t stream, std::shared_ptr<Progress> progress, uint64_t ticket) {
@@ -237,18 +254,14 @@ cudaError_t cudaStreamCreate(cudaStream_t* stream) {
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   Device& device = TheDevice();
   {
-    const std::lock_guard lock(device.mutex);
+    std::unique_lock lock(device.mutex);
     if (stream == nullptr || Found(stream)->capture != nullptr) return cudaErrorInvalidValue;
     device.streams.erase(stream);
+    WaitUntil(&lock, stream->progress, stream->progress->given);
     stream->ends = true;
-    ++device.waiting;
-    device.changed.notify_all();
+    stream->given.notify_one();
   }
   stream->thread.join();
-  {
-    const std::lock_guard lock(device.mutex);
-    --device.waiting;
-  }
   delete stream;
   return cudaSuccess;
 }

@@ -1,5 +1,5 @@
-// Streams, events and graphs: each stream has a thread of the CPU, which does what it is given in
-// order.
+// Streams, events and graphs. What a stream is given is done in order, by whoever waits for it, or
+// late, if nobody does, by a thread of its own.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -24,8 +24,9 @@ struct Capture {
   std::thread::id thread;
 };
 
-// How far a stream is; it outlives the stream.
+// How far a stream is; it outlives the stream, which ends when all it was given is done.
 struct Progress {
+  cudaStream_t stream = nullptr;
   uint64_t given = 0;
   uint64_t done = 0;
 };
