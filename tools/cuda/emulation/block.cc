@@ -34,6 +34,7 @@ std::string Text(uint3 index) {
 
 uint3 ThreadIndex(int thread, dim3 block) {
   const auto linear = static_cast<unsigned>(thread);
+  if (block.y == 1 && block.z == 1) return {linear, 0, 0};
   return {linear % block.x, linear / block.x % block.y, linear / block.x / block.y};
 }
 
@@ -70,6 +71,7 @@ void Block::Shuffle(std::vector<int>* threads) {
 
 bool Block::Run(const KernelCall& call, uint3 index, uint64_t seed) {
   call_ = &call;
+  arguments_ = call.arguments.get();
   is_shuffled_ = seed != 0;
   random_ = seed;
   has_failed_ = false;
@@ -112,9 +114,9 @@ void Block::Schedule() {
         free_fibers_.push_back(&fibers_.emplace_back());
         free_fibers_.back()->Start(FiberMain);
       }
-      fiber_ = free_fibers_.back();
+      Fiber* fiber = free_fibers_.back();
       free_fibers_.pop_back();
-      scheduler_.SwitchTo(fiber_);
+      SwitchTo(fiber);
     } else if (ended_ == threads_.size()) {
       return;
     } else if (at_barrier_ == threads_.size()) {
@@ -161,8 +163,13 @@ void Block::Begin(int thread) {
 
 void Block::Resume(int thread) {
   Begin(thread);
-  fiber_ = threads_[static_cast<size_t>(thread)].fiber;
-  scheduler_.SwitchTo(fiber_);
+  SwitchTo(threads_[static_cast<size_t>(thread)].fiber);
+}
+
+void Block::SwitchTo(Fiber* fiber) {
+  fiber_ = fiber;
+  stack_ = fiber->stack();
+  scheduler_.SwitchTo(fiber);
 }
 
 void Block::Wait() { fiber_->SwitchTo(&scheduler_); }

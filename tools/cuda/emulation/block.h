@@ -41,8 +41,8 @@ class Block {
   [[noreturn]] void Fail(const std::string& what);
   // Of the running thread's stack, and of the launch's arguments.
   bool IsThreadsOwn(const void* address, size_t bytes) const {
-    return fiber_->Holds(address, bytes) ||
-           IsIn(address, bytes, call_->arguments.get(), call_->argument_bytes);
+    return IsIn(address, bytes, stack_, Fiber::kStackBytes) ||
+           IsIn(address, bytes, arguments_, call_->argument_bytes);
   }
   bool IsShared(const void* address, size_t bytes) const {
     if (IsIn(address, bytes, shared_.get(), call_->shape.shared_bytes)) return true;
@@ -86,12 +86,12 @@ class Block {
   };
 
   static bool IsIn(const void* address, size_t bytes, const void* from, size_t count) {
-    const auto begin = reinterpret_cast<uintptr_t>(address);
-    const auto first = reinterpret_cast<uintptr_t>(from);
-    return begin >= first && begin + bytes <= first + count;
+    const auto offset = reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(from);
+    return offset < count && bytes <= count - offset;
   }
   static void FiberMain();
   void RunThreads();
+  void SwitchTo(Fiber* fiber);
 
   void Begin(int thread);
   void Wait();
@@ -130,6 +130,8 @@ class Block {
   std::deque<Fiber> fibers_;
   std::vector<Fiber*> free_fibers_;  // at the end of RunThreads, or not started
   Fiber* fiber_ = nullptr;           // that runs
+  const void* stack_ = nullptr;      // its stack
+  const void* arguments_ = nullptr;  // the launch's
 
   struct Free {
     void operator()(unsigned char* memory) const { std::free(memory); }

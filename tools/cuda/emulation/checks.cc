@@ -13,17 +13,13 @@
 namespace skiff::cuda_emulation {
 namespace {
 
-void CheckInBlock(const void* address, size_t bytes, bool is_write) {
-  Block* block = Block::Running();
-  // The host's part of the file; what it must not touch it can't.
-  if (block == nullptr || block->IsThreadsOwn(address, bytes)) return;
-  DeviceMemory& memory = DeviceMemory::Get();
-  const bool is_global = memory.IsOfDevice(address);
+// Fails for an access that isn't right, or that races with another one.
+[[gnu::noinline]] void Refuse(Block* block, const void* address, size_t bytes, bool is_write,
+                              bool is_race) {
   std::string fault;
-  if (is_global ? memory.Holds(address, bytes) : block->IsShared(address, bytes)) {
-    if (block->Access(address, bytes, is_write, !is_global)) return;
+  if (is_race) {
     fault = block->races().race();
-  } else if (is_global) {
+  } else if (DeviceMemory::Get().IsOfDevice(address)) {
     fault = "no memory of the device is allocated there";
   } else {
     fault = block->SharedNear(address);
@@ -34,10 +30,18 @@ void CheckInBlock(const void* address, size_t bytes, bool is_write) {
   block->Fail(text.str());
 }
 
-// Apart, since most of the time goes into calls of this.
-inline void Check(const void* address, size_t bytes, bool is_write) {
+// Inline, since most of the time goes into calls of this.
+[[gnu::always_inline]] inline void Check(const void* address, size_t bytes, bool is_write) {
+  Block* block = Block::Running();
+  // The host's part of the file; what it must not touch it can't.
+  if (block == nullptr) return;
   static const bool checks_accesses = TheOptions().checks_accesses;
-  if (checks_accesses) CheckInBlock(address, bytes, is_write);
+  if (!checks_accesses || block->IsThreadsOwn(address, bytes)) return;
+  DeviceMemory& memory = DeviceMemory::Get();
+  const bool is_global = memory.IsOfDevice(address);
+  const bool is_there = is_global ? memory.Holds(address, bytes) : block->IsShared(address, bytes);
+  if (is_there && block->Access(address, bytes, is_write, !is_global)) return;
+  Refuse(block, address, bytes, is_write, /*is_race=*/is_there);
 }
 
 }  // namespace

@@ -28,15 +28,11 @@ class Fiber {
   // First thing on a new stack.
   static void Arrive();
 
-  bool Holds(const void* address, size_t bytes) const {
-    const auto begin = reinterpret_cast<uintptr_t>(address);
-    const auto stack = reinterpret_cast<uintptr_t>(stack_);
-    return begin >= stack && begin + bytes <= stack + kStackBytes && stack_ != nullptr;
-  }
-
- private:
+  // Of kStackBytes; nullptr: the thread's.
+  const void* stack() const { return stack_; }
   static constexpr size_t kStackBytes = size_t{256} << 10;
 
+ private:
   char* stack_ = nullptr;  // nullptr: the thread's
 #ifdef SKIFF_FIBER_UCONTEXT
   ucontext_t context_;

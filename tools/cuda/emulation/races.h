@@ -33,7 +33,8 @@ class RaceDetector {
     unsigned epoch;  // how many __syncwarp its warp has passed
   };
   // False if the access races with another one. race() says with which.
-  bool Access(const void* address, size_t bytes, bool is_write, bool is_shared, Accessor accessor) {
+  [[gnu::always_inline]] bool Access(const void* address, size_t bytes, bool is_write,
+                                     bool is_shared, Accessor accessor) {
     const auto begin = reinterpret_cast<uintptr_t>(address);
     const uintptr_t end = begin + bytes;
     // Shared memory is each block's own.
@@ -59,7 +60,7 @@ class RaceDetector {
  private:
   static constexpr size_t kWordBytes = 4;
   static constexpr size_t kPageWords = 1024;
-  static constexpr size_t kRecentPages = 16;
+  static constexpr size_t kRecentPages = 256;
   static constexpr int kWarp = 32;
 
   // Who was there last: from bit 28 on the interval between two barriers, numbered over all blocks
@@ -83,7 +84,7 @@ class RaceDetector {
   static unsigned ThreadOf(Visit visit) { return visit >> kThreadAt & kThreadMask; }
 
   // Notes the visit. Nothing before `since` matters, which is so for most words.
-  bool Note(Word& word, Visit now, Visit since, bool is_write) {
+  [[gnu::always_inline]] bool Note(Word& word, Visit now, Visit since, bool is_write) {
     if (word.written >= since && IsRace(word.written, now, !is_write)) {
       return Fail(word.written, true);
     }

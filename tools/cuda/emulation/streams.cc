@@ -46,7 +46,7 @@ namespace {
 
 // Never destroyed.
 struct Device {
-  std::mutex mutex;  // of all streams, events and captures
+  std::mutex mutex;              // of all streams, events and captures
   std::condition_variable done;  // of some stream's work
   std::set<cudaStream_t> streams;
   cudaStream_t null_stream = nullptr;
