@@ -92,14 +92,17 @@ _MEMORY_CHECKS = [
     "-fsanitize=alignment",
 ]
 
+_INLINING = ["-finline-functions", "-finline-small-functions", "-findirect-inlining", "-fpartial-inlining"]
+
 def _emulation_flags(mode, host_copts, nvcc_copts):
     flags = ["-std=c++20", "-fPIC", "-w"]
     # As written: two accesses made one would have another alignment.
     flags += ["-fno-tree-vectorize", "-fno-store-merging"]
 
-    # With less, functions of the standard library stay in the objects, where they are checked, and
-    # the linker may choose these for the emulation itself.
-    flags += ["-O0", "-g"] if mode == "dbg" else ["-O2"]
+    # Inlined, functions of the standard library don't stay in the objects, where they are checked,
+    # and where the linker may choose them for the emulation itself. The rest of -O2 takes half as
+    # long again to compile.
+    flags += ["-O0", "-g"] if mode == "dbg" else ["-O1"] + _INLINING
     if mode == "opt":
         flags.append("-DNDEBUG")
     flags += [o for o in host_copts if not o.startswith("-O")]

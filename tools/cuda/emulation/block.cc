@@ -312,6 +312,7 @@ void Block::Report(const std::string& what) {
 }
 
 void Block::Fail(const std::string& what) {
+  StopChecks();
   Report("thread " + Text(threadIdx) + ": " + what);
   Wait();
   Die("a thread that failed went on");

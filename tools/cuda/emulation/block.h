@@ -37,6 +37,8 @@ class Block {
   void* Shared(const void* key, size_t bytes, const char* name);
   void* DynamicShared() const { return shared_.get(); }
   unsigned LaneId() const { return static_cast<unsigned>(running_) % kLanes; }
+  // Nothing that the calling thread of the CPU does from now on is checked, since the launch fails.
+  static void StopChecks() { running_block_ = nullptr; }
   // Reports what the running thread did, which runs no more, as all of the launch.
   [[noreturn]] void Fail(const std::string& what);
   // Of the running thread's stack, and of the launch's arguments.

@@ -16,6 +16,7 @@ namespace {
 // Fails for an access that isn't right, or that races with another one.
 [[gnu::noinline]] void Refuse(Block* block, const void* address, size_t bytes, bool is_write,
                               bool is_race) {
+  Block::StopChecks();
   std::string fault;
   if (is_race) {
     fault = block->races().race();
