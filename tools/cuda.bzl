@@ -99,9 +99,9 @@ def _emulation_flags(mode, host_copts, nvcc_copts):
     # As written: two accesses made one would have another alignment.
     flags += ["-fno-tree-vectorize", "-fno-store-merging"]
 
-    # Inlined, functions of the standard library don't stay in the objects, where they are checked,
-    # and where the linker may choose them for the emulation itself. The rest of -O2 takes half as
-    # long again to compile.
+    # Inlined, few functions of the standard library stay in the objects, where their accesses are
+    # checked, and where the linker may choose them for the emulation itself. The rest of -O2 takes
+    # half as long again to compile.
     flags += ["-O0", "-g"] if mode == "dbg" else ["-O1"] + _INLINING
     if mode == "opt":
         flags.append("-DNDEBUG")

@@ -134,7 +134,7 @@ void MultiplyPanels(const ProductPart<T>& part, int64_t p, const SliverOf& slive
   for (int64_t column = 0; column < part.columns; column += kPair) {
     ForEachGroup<T>(part.rows, [&](int64_t row, int64_t count) {
       // Of many rows, each group asks for its share of the next two vectors of columns.
-      const int64_t end = part.rows > 2 * kMaxRows<T> ? std::min(part.columns, column + 2 * kPair) : 0;
+      const int64_t end = part.copies_rows ? std::min(part.columns, column + 2 * kPair) : 0;
       for (int64_t next = column + kPair; next < end; next += kWidth) {
         PrefetchRange(at(next), depth * kWidth * row / part.rows,
                       depth * kWidth * (row + count) / part.rows);

@@ -136,7 +136,8 @@ class GradientKinds {
 // Throws an Error unless the text of a plan reads back as the same plan.
 void CheckText(const OpRegistry& registry, const Plan& plan) {
   const std::string text = PrintPlan(plan);
-  // How a text reads depends on nothing else, and plans of many choices are the same.
+  // How a text reads depends only on it and on the definitions of ops, which are the same in all
+  // runs, and many choices of memory give the same plan.
   static std::set<size_t> checked;
   const size_t hash = std::hash<std::string>()(text);
   if (checked.contains(hash)) return;

@@ -3,15 +3,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <numeric>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/tools/cuda_emulation/faults.h"
+#include "tools/cuda/emulation/options.h"
 
 namespace skiff::cuda_emulation {
 namespace {
@@ -45,8 +49,9 @@ TEST_F(CudaEmulation, RunsKernels) {
 TEST_F(CudaEmulation, EachLaunchHasAnOrderOfItsOwn) {
   std::vector<float> as_numbered(256);
   std::iota(as_numbered.begin(), as_numbered.end(), 0.0F);
+  if (TheOptions().seed == 0) GTEST_SKIP() << "all launches run as numbered";
   std::set<std::vector<float>> orders;
-  for (int launch = 0; launch < 32; ++launch) {
+  for (int launch = 0; launch < 128; ++launch) {
     std::vector<float> order;
     ASSERT_EQ(RunFault("NotesOrder", &order), "");
     orders.insert(order);
@@ -96,6 +101,9 @@ TEST_F(CudaEmulation, FindsWhatLeavesSharedMemory) {
 TEST_F(CudaEmulation, FindsRaces) {
   EXPECT_FAULT("ForgetsBarrier", "there since the last barrier");
   EXPECT_FAULT("WritesEachBlock", "another block has written there");
+  EXPECT_FAULT("PassesThroughWarpUnordered", "there since the last barrier");
+  EXPECT_FAULT("WritesOneByte", "has written there since the last barrier");
+  EXPECT_FAULT("WritesBesideAtomics", "there since the last barrier");
 }
 
 TEST_F(CudaEmulation, AcceptsWhatIsOrdered) {
@@ -105,6 +113,11 @@ TEST_F(CudaEmulation, AcceptsWhatIsOrdered) {
   EXPECT_EQ(RunFault("LastBlockAdds", &out), "");
   EXPECT_EQ(out[0], 7);
   EXPECT_EQ(out[1 + 7], 0 + 1 + 2 + 3 + 4 + 5 + 6);
+  EXPECT_EQ(RunFault("WritesBytesOfOneWord", &out), "");
+  EXPECT_EQ(out[5], 6);
+  EXPECT_EQ(RunFault("ShufflesHalves", &out), "");
+  EXPECT_EQ(out[3], 3 ^ 1);
+  EXPECT_EQ(out[19], 19 ^ 2);
 }
 
 TEST_F(CudaEmulation, RefusesMoreSharedMemoryThanAKernelHas) {
@@ -203,13 +216,91 @@ TEST_F(CudaEmulation, OnlyEventsThatHavePassedHaveTimes) {
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }
 
+// Notes that it has run.
+void SetFlag(void* flag) { *static_cast<bool*>(flag) = true; }
+
+// In a process of its own, with work that is `late_us` late. `test` returns whether all was right.
+void ExpectWithLateness(const char* late_us, const std::function<bool()>& test) {
+  EXPECT_EXIT(
+      {
+        setenv("SKIFF_CUDA_EMULATION", late_us, 1);
+        std::exit(test() ? 0 : 1);
+      },
+      ExitedWithCode(0), "");
+}
+
+// A wait for earlier work, in the middle of the delay, doesn't make the next work come sooner.
+TEST_F(CudaEmulation, WorkIsLateAfterAWait) {
+  ExpectWithLateness("late_us=200000", [] {
+    cudaStream_t stream = nullptr;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    bool first = false;
+    bool second = false;
+    cudaLaunchHostFunc(stream, SetFlag, &first);
+    cudaStreamSynchronize(stream);
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    cudaLaunchHostFunc(stream, SetFlag, &second);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    const bool is_late = first && cudaStreamQuery(stream) == cudaErrorNotReady;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2000));
+    return is_late && cudaStreamQuery(stream) == cudaSuccess && second;
+  });
+}
+
+TEST_F(CudaEmulation, AWaitForOneStreamLeavesAnotherAlone) {
+  ExpectWithLateness("late_us=100000000", [] {
+    std::vector<cudaStream_t> streams(2);
+    bool flags[2] = {false, false};
+    for (size_t i = 0; i < 2; ++i) {
+      cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking);
+      cudaLaunchHostFunc(streams[i], SetFlag, &flags[i]);
+    }
+    cudaStreamSynchronize(streams[1]);
+    return !flags[0] && flags[1];
+  });
+}
+
+TEST_F(CudaEmulation, ADestroyedStreamHasDoneItsWork) {
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  bool has_run = false;
+  ASSERT_EQ(cudaLaunchHostFunc(stream, SetFlag, &has_run), cudaSuccess);
+  ASSERT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  EXPECT_TRUE(has_run);
+}
+
+// Each of two threads waits for one of two streams, which wait for each other in turn.
+TEST_F(CudaEmulation, ThreadsWaitForStreamsThatWaitForEachOther) {
+  std::vector<cudaStream_t> streams(2);
+  for (cudaStream_t& stream : streams) {
+    ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  }
+  cudaEvent_t event = nullptr;
+  ASSERT_EQ(cudaEventCreate(&event), cudaSuccess);
+  for (int repetition = 0; repetition < 50; ++repetition) {
+    int steps = 0;  // no atomic: the events order all of it
+    for (int step = 0; step < 6; ++step) {
+      const cudaStream_t stream = streams[static_cast<size_t>(step % 2)];
+      if (step > 0) ASSERT_EQ(cudaStreamWaitEvent(stream, event, 0), cudaSuccess);
+      const auto count = [](void* number) { ++*static_cast<int*>(number); };
+      ASSERT_EQ(cudaLaunchHostFunc(stream, count, &steps), cudaSuccess);
+      ASSERT_EQ(cudaEventRecord(event, stream), cudaSuccess);
+    }
+    std::thread other([&] { cudaStreamSynchronize(streams[1]); });
+    EXPECT_EQ(cudaStreamSynchronize(streams[0]), cudaSuccess);
+    other.join();
+    EXPECT_EQ(steps, 6);
+  }
+  EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
+  for (const cudaStream_t stream : streams) EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
 // What the host does without waiting happens first.
 TEST_F(CudaEmulation, WorkIsLate) {
   cudaStream_t stream = nullptr;
   ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
   bool has_run = false;
-  const auto run = [](void* flag) { *static_cast<bool*>(flag) = true; };
-  ASSERT_EQ(cudaLaunchHostFunc(stream, run, &has_run), cudaSuccess);
+  ASSERT_EQ(cudaLaunchHostFunc(stream, SetFlag, &has_run), cudaSuccess);
   EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
   EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
   EXPECT_TRUE(has_run);

@@ -107,6 +107,46 @@ __global__ void PassesThroughWarp(float* out) {
   out[threadIdx.x] = values[threadIdx.x ^ 1];
 }
 
+// The same without an order.
+__global__ void PassesThroughWarpUnordered(float* out) {
+  __shared__ float values[kThreads];
+  values[threadIdx.x] = static_cast<float>(threadIdx.x);
+  out[threadIdx.x] = values[threadIdx.x ^ 1];
+}
+
+// Right: each thread has a byte of its own.
+__global__ void WritesBytesOfOneWord(float* out) {
+  __shared__ unsigned char values[kThreads];
+  values[threadIdx.x] = static_cast<unsigned char>(threadIdx.x + 1);
+  out[threadIdx.x] = static_cast<float>(values[threadIdx.x]);
+}
+
+__global__ void WritesOneByte(float* out) {
+  __shared__ unsigned char values[kThreads];
+  values[threadIdx.x / 2] = 1;
+  out[threadIdx.x] = 1;
+}
+
+__global__ void WritesBesideAtomics(float* out) {
+  __shared__ int count;
+  if (threadIdx.x == 5) {
+    count = 0;
+  } else {
+    atomicAdd(&count, 1);
+  }
+  out[threadIdx.x] = 1;
+}
+
+// Right: each half of a warp has shuffles of its own.
+__global__ void ShufflesHalves(float* out) {
+  const float value = static_cast<float>(threadIdx.x);
+  if (threadIdx.x % 32 < 16) {
+    out[threadIdx.x] = __shfl_xor_sync(0xFFFF, value, 1);
+  } else {
+    out[threadIdx.x] = __shfl_xor_sync(0xFFFF0000, value, 2);
+  }
+}
+
 // Right: the block that is last reads what the others have written.
 __global__ void LastBlockAdds(float* out) {
   __shared__ bool is_last;
@@ -169,6 +209,11 @@ std::string RunFault(const std::string& name, std::vector<float>* out) {
       {"LeavesSharedArray", [&] { LeavesSharedArray<<<1, kThreads>>>(to); }},
       {"LeavesDynamicShared", [&] { LeavesDynamicShared<<<1, kThreads, 1000>>>(to); }},
       {"PassesThroughWarp", [&] { PassesThroughWarp<<<1, kThreads>>>(to); }},
+      {"PassesThroughWarpUnordered", [&] { PassesThroughWarpUnordered<<<1, kThreads>>>(to); }},
+      {"WritesBytesOfOneWord", [&] { WritesBytesOfOneWord<<<1, kThreads>>>(to); }},
+      {"WritesOneByte", [&] { WritesOneByte<<<1, kThreads>>>(to); }},
+      {"WritesBesideAtomics", [&] { WritesBesideAtomics<<<1, kThreads>>>(to); }},
+      {"ShufflesHalves", [&] { ShufflesHalves<<<1, kThreads>>>(to); }},
       {"LastBlockAdds", [&] { LastBlockAdds<<<7, kThreads>>>(to); }},
       {"TakesTooMuchShared", [&] { TakesTooMuchShared<<<1, kThreads, 10000>>>(to); }},
       {"ForgetsBarrier", [&] { ForgetsBarrier<<<1, kThreads>>>(to); }},

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <numeric>
 #include <sstream>
 
@@ -44,7 +45,7 @@ std::string Text(Where where) {
   return text.str();
 }
 
-// Equal texts have one address, most often.
+// Most equal texts have one address.
 bool IsSame(const char* a, const char* b) { return a == b || std::strcmp(a, b) == 0; }
 
 bool IsSame(Where a, Where b) {
@@ -201,9 +202,13 @@ void Block::ReleaseBarrier() {
 void Block::Exchange(unsigned mask, const char* function, const void* value, size_t bytes, int lane,
                      void* result, Where where) {
   Thread& thread = threads_[static_cast<size_t>(running_)];
-  if (bytes > kValueBytes) Fail(std::string(function) + ": a value of more than 8 bytes");
+  if (bytes > kValueBytes) {
+    StopChecks();
+    Fail(std::string(function) + ": a value of more than 8 bytes");
+  }
   thread.where = where;
   if ((mask >> LaneId() & 1) == 0) {
+    StopChecks();
     std::ostringstream text;
     text << function << " at " << Text(where) << ": its mask " << std::hex << mask
          << " lacks the lane itself";
@@ -271,6 +276,7 @@ void* Block::Shared(const void* key, size_t bytes, const char* name) {
   size_t wanted = call_->shape.shared_bytes + bytes;
   for (const SharedVariable& variable : variables_) wanted += variable.bytes;
   if (wanted > kMostSharedBytes || begin + bytes + kSharedGap > kSharedMemoryBytes) {
+    StopChecks();
     std::ostringstream text;
     text << name << " makes it " << wanted << " bytes of shared memory, expected at most "
          << kMostSharedBytes;
@@ -361,19 +367,54 @@ std::string Block::WhyStuck() const {
   return text.str();
 }
 
+// A block with its stacks, for a launch. Blocks are used again and never destroyed: kernels may run
+// until the very end.
+class BorrowedBlock {
+ public:
+  BorrowedBlock() {
+    const std::lock_guard lock(TheShelf().mutex);
+    if (TheShelf().blocks.empty()) {
+      block_ = new Block;
+    } else {
+      block_ = TheShelf().blocks.back();
+      TheShelf().blocks.pop_back();
+    }
+  }
+  ~BorrowedBlock() {
+    const std::lock_guard lock(TheShelf().mutex);
+    TheShelf().blocks.push_back(block_);
+  }
+  BorrowedBlock(const BorrowedBlock&) = delete;
+  BorrowedBlock& operator=(const BorrowedBlock&) = delete;
+
+  Block& operator*() const { return *block_; }
+
+ private:
+  struct Shelf {
+    std::mutex mutex;
+    std::vector<Block*> blocks;
+  };
+  static Shelf& TheShelf() {
+    static auto& shelf = *new Shelf;
+    return shelf;
+  }
+
+  Block* block_;
+};
+
 void RunLaunch(const KernelCall& call) {
-  // One for each thread of the CPU that runs kernels, with its stacks.
-  thread_local Block block;
+  const BorrowedBlock borrowed;
+  Block& block = *borrowed;
   const dim3 grid = call.shape.grid;
   const uint64_t count = uint64_t{grid.x} * grid.y * grid.z;
   static std::atomic<uint64_t> launches = 0;
   const uint64_t seed = TheOptions().seed;
-  // Each launch has an order of its own; one of four runs as a device often does, as numbered.
+  // Each launch has an order of its own; one of eight runs as a device often does, as numbered.
   const uint64_t drawn = seed == 0 ? 0 : Mixed(seed * 1000003 + ++launches);
-  const bool is_shuffled = drawn % 4 != 0;
+  const bool is_shuffled = drawn % 8 != 0;
   // Blocks come in any order: backwards, or from one in the middle on.
-  const bool is_backwards = is_shuffled && drawn / 4 % 2 != 0;
-  const uint64_t first = is_shuffled ? drawn / 8 % count : 0;
+  const bool is_backwards = is_shuffled && drawn / 8 % 2 != 0;
+  const uint64_t first = is_shuffled ? drawn / 16 % count : 0;
   block.races().BeginLaunch();
   DeviceMemory::Get().Open();
   for (uint64_t i = 0; i < count; ++i) {

@@ -33,9 +33,11 @@ void GiveSignalStack() {
 }
 
 void OnBadAddress(int signal, siginfo_t* info, void* context) {
+  Block* const block = Block::Running();
+  Block::StopChecks();
   std::ostringstream text;
   text << "touches address " << info->si_addr;
-  if (Block* block = Block::Running(); block != nullptr) {
+  if (block != nullptr) {
     block->Fail(text.str() + ", where there is no memory");
   }
   DeviceMemory& memory = DeviceMemory::Get();

@@ -58,8 +58,9 @@ class DeviceMemory {
            (IsOfDevice(address) ? kAddressBytes : 0);
   }
   // Shows the memory, also to the host, until the calling thread calls Close. Does nothing if the
-  // thread has opened it already: a stream's thread opens it for its first kernel and closes it
-  // when it has nothing left to do, since hiding it takes longer than most kernels of tests.
+  // thread has opened it already: a thread that does a stream's work opens it for the first kernel
+  // and closes it when the stream is idle or its wait ends, since hiding it takes longer than most
+  // kernels of tests.
   void Open();
   // Hides the memory unless other threads have opened it. Does nothing if the thread hasn't.
   void Close();

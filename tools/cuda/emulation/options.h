@@ -10,7 +10,7 @@ struct Options {
   // Of the orders in which blocks, and threads between barriers, run; each launch draws its own. 0:
   // always as they are numbered.
   uint64_t seed = 1;
-  // Work begins so long after it was given to its stream, if nobody waits for anything: what the
+  // Work begins so long after it was given to its stream, if nobody waits for it: what the
   // host does without waiting happens first.
   int64_t late_us = 1000;
   // Device memory can't be touched by the host while no work runs.

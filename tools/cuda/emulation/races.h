@@ -17,7 +17,12 @@ namespace skiff::cuda_emulation {
 class RaceDetector {
  public:
   // Nothing before it matters any more.
-  void BeginLaunch() { first_of_launch_ = first_of_block_ = ++interval_; }
+  void BeginLaunch() {
+    first_of_launch_ = first_of_block_ = ++interval_;
+    if (pages_.size() <= kMostPages) return;
+    pages_.clear();
+    recent_ = {};
+  }
   void BeginBlock() {
     first_of_block_ = ++interval_;
     has_fence_ = false;
@@ -61,6 +66,7 @@ class RaceDetector {
   static constexpr size_t kWordBytes = 4;
   static constexpr size_t kPageWords = 1024;
   static constexpr size_t kRecentPages = 256;
+  static constexpr size_t kMostPages = 4096;  // from one launch to the next: 64 MiB
   static constexpr int kWarp = 32;
 
   // Who was there last: from bit 28 on the interval between two barriers, numbered over all blocks

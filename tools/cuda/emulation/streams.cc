@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <random>
 #include <set>
 #include <utility>
 
@@ -21,7 +22,8 @@ struct CUstream_st {
   std::shared_ptr<Progress> progress = std::make_shared<Progress>();
   std::deque<Work> work;
   bool is_working = false;
-  std::condition_variable given;  // work, or the end
+  std::condition_variable given;              // work, or the end
+  std::chrono::steady_clock::time_point due;  // when its thread begins
   std::shared_ptr<Capture> capture;
   bool ends = false;
   std::thread thread;
@@ -51,6 +53,7 @@ struct Device {
   std::set<cudaStream_t> streams;
   cudaStream_t null_stream = nullptr;
   std::set<std::shared_ptr<Capture>> captures;
+  uint64_t waits = 0;  // for all streams, so far
 };
 
 Device& TheDevice() {
@@ -78,20 +81,19 @@ void DoNext(std::unique_lock<std::mutex>* lock, cudaStream_t stream) {
   TheDevice().done.notify_all();
 }
 
-// The stream's own thread does, late, what nobody waits for; who waits does the work himself.
+// The stream's own thread does, late, what nobody waits for: a thread that waits does the work
+// itself.
 void DoWork(cudaStream_t stream) {
   std::unique_lock lock(TheDevice().mutex);
-  const std::chrono::microseconds late(TheOptions().late_us);
-  for (;;) {
-    stream->given.wait(lock, [&] { return !stream->work.empty() || stream->ends; });
-    if (stream->ends) return;
-    stream->given.wait_for(lock, late, [&] { return stream->ends; });
-    while (!stream->work.empty()) {
-      if (stream->is_working) {
-        TheDevice().done.wait(lock);
-      } else {
-        DoNext(&lock, stream);
-      }
+  while (!stream->ends) {
+    if (stream->work.empty()) {
+      stream->given.wait(lock);
+    } else if (stream->is_working) {
+      TheDevice().done.wait(lock);
+    } else if (std::chrono::steady_clock::now() < stream->due) {
+      stream->given.wait_until(lock, stream->due);
+    } else {
+      DoNext(&lock, stream);
     }
   }
 }
@@ -129,9 +131,13 @@ void WaitUntil(std::unique_lock<std::mutex>* lock, const std::shared_ptr<Progres
 }
 
 void Append(cudaStream_t stream, Work work) {
+  if (IsIdle(*stream)) {
+    stream->due =
+        std::chrono::steady_clock::now() + std::chrono::microseconds(TheOptions().late_us);
+    stream->given.notify_one();
+  }
   stream->work.push_back(std::move(work));
   ++stream->progress->given;
-  if (stream->work.size() == 1) stream->given.notify_one();
 }
 
 void AppendWait(cudaStream_t stream, std::shared_ptr<Progress> progress, uint64_t ticket) {
@@ -226,6 +232,9 @@ void WaitForDevice() {
   }
   const std::shared_ptr<Progress> null_progress = Found(nullptr)->progress;
   all.emplace_back(null_progress, null_progress->given);
+  // A stream that should wait for another one and doesn't comes first, sooner or later.
+  std::minstd_rand random(static_cast<unsigned>(TheOptions().seed + TheDevice().waits++));
+  std::ranges::shuffle(all, random);
   for (const auto& [progress, ticket] : all) WaitUntil(&lock, progress, ticket);
 }
 
@@ -402,7 +411,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   return cudaSuccess;
 }
 
-// Its thread is no place for calls of CUDA.
+// The function may not call CUDA.
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* argument) {
   return Give(stream, [function, argument] {
     DeviceMemory::Get().Close();

@@ -1,5 +1,5 @@
-// Streams, events and graphs. What a stream is given is done in order, by whoever waits for it, or
-// late, if nobody does, by a thread of its own.
+// Streams, events and graphs. A stream does what it is given in order: the thread that waits for it
+// does the work or, if nobody waits, a thread of the stream's own, late.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -26,7 +26,7 @@ struct Capture {
 
 // How far a stream is; it outlives the stream, which ends when all it was given is done.
 struct Progress {
-  cudaStream_t stream = nullptr;
+  cudaStream_t stream = nullptr;  // only while done < given
   uint64_t given = 0;
   uint64_t done = 0;
 };
