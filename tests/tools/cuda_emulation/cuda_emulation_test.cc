@@ -32,8 +32,17 @@ using ::testing::HasSubstr;
       },                                                                \
       ExitedWithCode(1), HasSubstr(TEXT))
 
+cudaStream_t NonBlockingStream() {
+  cudaStream_t stream = nullptr;
+  EXPECT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  return stream;
+}
+
 // Notes that it has run.
 void SetFlag(void* flag) { *static_cast<bool*>(flag) = true; }
+
+// Work that nobody waits for is done more than a minute after it was given.
+constexpr char kNeverByItself[] = "late_us=100000000";
 
 // Runs `test`, which returns whether all was right, in a process of its own.
 void ExpectWithOptions(const char* options, const std::function<bool()>& test) {
@@ -179,10 +188,9 @@ TEST_F(CudaEmulation, RefusesCallsInHostFunctions) {
 }
 
 TEST_F(CudaEmulation, ACaptureIsBrokenByCallsThatItForbids) {
-  cudaStream_t stream = nullptr;
+  const cudaStream_t stream = NonBlockingStream();
   cudaGraph_t graph = nullptr;
   void* memory = nullptr;
-  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
   ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
   EXPECT_EQ(cudaMalloc(&memory, 16), cudaErrorStreamCaptureUnsupported);
   EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
@@ -191,10 +199,9 @@ TEST_F(CudaEmulation, ACaptureIsBrokenByCallsThatItForbids) {
 }
 
 TEST_F(CudaEmulation, AnEventOfACaptureMeansNothingAfterwards) {
-  cudaStream_t stream = nullptr;
+  const cudaStream_t stream = NonBlockingStream();
   cudaEvent_t event = nullptr;
   cudaGraph_t graph = nullptr;
-  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
   ASSERT_EQ(cudaEventCreate(&event), cudaSuccess);
   ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
   ASSERT_EQ(cudaEventRecord(event, stream), cudaSuccess);
@@ -206,11 +213,10 @@ TEST_F(CudaEmulation, AnEventOfACaptureMeansNothingAfterwards) {
 }
 
 TEST_F(CudaEmulation, OnlyEventsThatHavePassedHaveTimes) {
-  cudaStream_t stream = nullptr;
+  const cudaStream_t stream = NonBlockingStream();
   cudaEvent_t start = nullptr;
   cudaEvent_t end = nullptr;
   float milliseconds = -1;
-  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
   ASSERT_EQ(cudaEventCreate(&start), cudaSuccess);
   ASSERT_EQ(cudaEventCreate(&end), cudaSuccess);
   ASSERT_EQ(cudaEventRecord(start, stream), cudaSuccess);
@@ -230,38 +236,46 @@ TEST_F(CudaEmulation, OnlyEventsThatHavePassedHaveTimes) {
 
 // A wait for earlier work, in the middle of the delay, doesn't make the next work come sooner.
 TEST_F(CudaEmulation, WorkIsLateAfterAWait) {
-  ExpectWithOptions("late_us=200000", [] {
-    cudaStream_t stream = nullptr;
-    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  ExpectWithOptions("late_us=400000", [] {
+    constexpr std::chrono::milliseconds kLate(400);
+    const cudaStream_t stream = NonBlockingStream();
     bool first = false;
     bool second = false;
     cudaLaunchHostFunc(stream, SetFlag, &first);
     cudaStreamSynchronize(stream);
-    std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    std::this_thread::sleep_for(kLate * 3 / 4);
+    const auto given = std::chrono::steady_clock::now();
     cudaLaunchHostFunc(stream, SetFlag, &second);
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    const bool is_late = first && cudaStreamQuery(stream) == cudaErrorNotReady;
-    std::this_thread::sleep_for(std::chrono::milliseconds(2000));
-    return is_late && cudaStreamQuery(stream) == cudaSuccess && second;
+    while (cudaStreamQuery(stream) == cudaErrorNotReady) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return first && second && std::chrono::steady_clock::now() - given >= kLate;
   });
 }
 
 TEST_F(CudaEmulation, AWaitForOneStreamLeavesAnotherAlone) {
-  ExpectWithOptions("late_us=100000000", [] {
-    std::vector<cudaStream_t> streams(2);
-    bool flags[2] = {false, false};
-    for (size_t i = 0; i < 2; ++i) {
-      cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking);
-      cudaLaunchHostFunc(streams[i], SetFlag, &flags[i]);
-    }
+  ExpectWithOptions(kNeverByItself, [] {
+    const cudaStream_t streams[] = {NonBlockingStream(), NonBlockingStream()};
+    bool flags[] = {false, false};
+    for (size_t i = 0; i < 2; ++i) cudaLaunchHostFunc(streams[i], SetFlag, &flags[i]);
     cudaStreamSynchronize(streams[1]);
     return !flags[0] && flags[1];
   });
 }
 
+// What the host does without waiting happens first.
+TEST_F(CudaEmulation, WorkIsLate) {
+  ExpectWithOptions(kNeverByItself, [] {
+    const cudaStream_t stream = NonBlockingStream();
+    bool has_run = false;
+    cudaLaunchHostFunc(stream, SetFlag, &has_run);
+    const bool is_late = cudaStreamQuery(stream) == cudaErrorNotReady;
+    return is_late && cudaStreamSynchronize(stream) == cudaSuccess && has_run;
+  });
+}
+
 TEST_F(CudaEmulation, ADestroyedStreamHasDoneItsWork) {
-  cudaStream_t stream = nullptr;
-  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  const cudaStream_t stream = NonBlockingStream();
   bool has_run = false;
   ASSERT_EQ(cudaLaunchHostFunc(stream, SetFlag, &has_run), cudaSuccess);
   ASSERT_EQ(cudaStreamDestroy(stream), cudaSuccess);
@@ -270,16 +284,13 @@ TEST_F(CudaEmulation, ADestroyedStreamHasDoneItsWork) {
 
 // Each of two threads waits for one of two streams, which wait for each other in turn.
 TEST_F(CudaEmulation, ThreadsWaitForStreamsThatWaitForEachOther) {
-  std::vector<cudaStream_t> streams(2);
-  for (cudaStream_t& stream : streams) {
-    ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
-  }
+  const cudaStream_t streams[] = {NonBlockingStream(), NonBlockingStream()};
   cudaEvent_t event = nullptr;
   ASSERT_EQ(cudaEventCreate(&event), cudaSuccess);
   for (int repetition = 0; repetition < 50; ++repetition) {
     int steps = 0;  // no atomic: the events order all of it
     for (int step = 0; step < 6; ++step) {
-      const cudaStream_t stream = streams[static_cast<size_t>(step % 2)];
+      const cudaStream_t stream = streams[step % 2];
       if (step > 0) {
         ASSERT_EQ(cudaStreamWaitEvent(stream, event, 0), cudaSuccess);
       }
@@ -294,18 +305,6 @@ TEST_F(CudaEmulation, ThreadsWaitForStreamsThatWaitForEachOther) {
   }
   EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
   for (const cudaStream_t stream : streams) EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
-}
-
-// What the host does without waiting happens first.
-TEST_F(CudaEmulation, WorkIsLate) {
-  cudaStream_t stream = nullptr;
-  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
-  bool has_run = false;
-  ASSERT_EQ(cudaLaunchHostFunc(stream, SetFlag, &has_run), cudaSuccess);
-  EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
-  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
-  EXPECT_TRUE(has_run);
-  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }
 
 }  // namespace
