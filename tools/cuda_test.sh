@@ -5,13 +5,15 @@
 #                                    and puts them into FOLDER, with the libraries that they need,
 #                                    PyTorch's side of the benchmarks and a copy of this script.
 #                                    Needs nvcc, but no GPU. BAZEL: the bazel to call.
-#   FOLDER/cuda_test.sh run [--sanitizer=TOOL]
+#   FOLDER/cuda_test.sh run [--sanitizer=TOOL] [--jobs=N] [--logs=FOLDER]
 #                                    runs the tests there. Needs a GPU and its driver.
 #                                    The last line is "N passed, N failed, N skipped". A skipped
 #                                    test fails the run: it wasn't tested. TOOL, one of memcheck,
 #                                    racecheck, initcheck and synccheck, runs them under
 #                                    compute-sanitizer, which must be on PATH; what it finds fails
-#                                    the test.
+#                                    the test. N processes share the tests, and the GPU: 1 unless
+#                                    given. What each of them prints stays in the folder of --logs,
+#                                    a file for each, whose end is there while it runs.
 #   FOLDER/cuda_test.sh bench [--json=FILE] [FLAG…]
 #                                    times every op with a CUDA kernel on the cases of real size,
 #                                    then shows optimizers, norms, element-wise ops and whatever
@@ -22,7 +24,7 @@
 #                                    and with them, and in PyTorch if python3 finds it and it finds the
 #                                    GPU. The flags are model_bench's: --batch_size=64 --split.
 #                                    Needs python3. A model that fails doesn't end the others.
-#   FOLDER/cuda_test.sh all [--sanitizer=TOOL] [--json=FOLDER]
+#   FOLDER/cuda_test.sh all [--sanitizer=TOOL] [--jobs=N] [--json=FOLDER]
 #                                    run, with TOOL once more, bench and models, whether or not the
 #                                    others succeed, and lists at the end what could not run, and
 #                                    why. Figures are in ops.json and models.json of the folder.
@@ -101,39 +103,62 @@ skipped_by_reason() {
     }'
 }
 
-# run [TOOL]
+# Runs one of the $jobs parts of a test, which prints to LOG; its exit status is in LOG.status.
+# run_part TEST PART LOG [COMMAND…]: the command runs the test.
+run_part() {
+  local test=$1 part=$2 log=$3 status=0
+  GTEST_TOTAL_SHARDS=$jobs GTEST_SHARD_INDEX=$part "${@:4}" "$test" >"$log" 2>&1 || status=$?
+  echo "$status" >"$log.status"
+}
+
 run() {
-  local folder libraries passed=0 failed=0 skipped=0 test log status under=()
+  local folder logs passed=0 failed=0 skipped=0 test part log under=()
   folder=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
-  libraries=$folder/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-  if [[ -n "${1:-}" ]]; then
+  if [[ -n "$tool" ]]; then
     command -v compute-sanitizer >/dev/null || {
-      echo "error: --sanitizer=$1: compute-sanitizer is not on PATH; it comes with the CUDA toolkit" >&2
+      echo "error: --sanitizer=$tool: compute-sanitizer is not on PATH; it comes with the CUDA toolkit" >&2
       return 1
     }
-    under=(compute-sanitizer --tool "$1" --error-exitcode 1)
+    # A part may hold tests of the host's side only.
+    under=(compute-sanitizer --tool "$tool" --error-exitcode 1 --require-cuda-init no)
   fi
-  log=$(mktemp)
-  for test in "$folder"/tests/*; do
-    status=0
-    LD_LIBRARY_PATH=$libraries "${under[@]}" "$test" >"$log" 2>&1 || status=$?
-    local test_passed test_failed test_skipped
-    test_passed=$(grep -c '^\[       OK \] .*ms)$' "$log" || true)
-    test_failed=$(grep -c '^\[  FAILED  \] .*ms)$' "$log" || true)
-    test_skipped=$(grep -c '^\[  SKIPPED \] .*ms)$' "$log" || true)
-    # A crash has no line of its own; a program without any test tested nothing.
-    if ((status != 0 && test_failed == 0)) || ((test_passed + test_failed + test_skipped == 0)); then
-      test_failed=1
-    fi
+  logs=${log_folder:-$(mktemp -d)}
+  mkdir -p "$logs"
+  local libraries=$folder/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  local tests=("$folder"/tests/*) started=0
+  for test in "${tests[@]}"; do
+    for ((part = 0; part < jobs; ++part)); do
+      while (($(jobs -pr | wc -l) >= jobs)); do wait -n || true; done
+      if [[ -t 2 ]]; then printf '\rpart %d of %d' $((++started)) $((jobs * ${#tests[@]})) >&2; fi
+      LD_LIBRARY_PATH=$libraries run_part "$test" "$part" "$logs/$(basename "$test").$part" \
+        ${under[@]+"${under[@]}"} &
+    done
+  done
+  wait
+  if [[ -t 2 ]]; then printf '\n' >&2; fi
+  for test in "${tests[@]}"; do
+    local test_passed=0 test_failed=0 test_skipped=0
+    for ((part = 0; part < jobs; ++part)); do
+      log=$logs/$(basename "$test").$part
+      local part_failed part_skipped
+      part_failed=$(grep -c '^\[  FAILED  \] .*ms)$' "$log" || true)
+      part_skipped=$(grep -c '^\[  SKIPPED \] .*ms)$' "$log" || true)
+      # A crash has no line of its own.
+      if (($(<"$log.status") != 0 && part_failed == 0)); then part_failed=1; fi
+      if ((part_failed + part_skipped > 0)); then
+        { grep -v '^\[ RUN\|^\[       OK' "$log" || true; } | tail -n 60
+      fi
+      skipped_tests <"$log" >>"$logs/skipped"
+      test_passed=$((test_passed + $(grep -c '^\[       OK \] .*ms)$' "$log" || true)))
+      test_failed=$((test_failed + part_failed)) test_skipped=$((test_skipped + part_skipped))
+    done
+    # A program without any test tested nothing.
+    if ((test_passed + test_failed + test_skipped == 0)); then test_failed=1; fi
     echo "$(basename "$test"): $test_passed passed, $test_failed failed, $test_skipped skipped"
-    if ((test_failed + test_skipped > 0)); then
-      { grep -v '^\[ RUN\|^\[       OK' "$log" || true; } | tail -n 60
-    fi
-    skipped_tests <"$log" >>"$log.skipped"
     passed=$((passed + test_passed)) failed=$((failed + test_failed)) skipped=$((skipped + test_skipped))
   done
-  skipped_by_reason <"$log.skipped" >>"$not_run"
-  rm -f "$log" "$log.skipped"
+  skipped_by_reason <"$logs/skipped" >>"$not_run"
+  if [[ -z "$log_folder" ]]; then rm -rf "$logs"; else rm -f "$logs"/*.status "$logs/skipped"; fi
   echo "$passed passed, $failed failed, $skipped skipped"
   ((failed == 0 && skipped == 0 && passed > 0))
 }
@@ -150,18 +175,19 @@ benchmark() {
   python3 "$folder/bench/cuda_bench.py" "$@" --not_run="$not_run"
 }
 
-# all TOOL JSON_FOLDER, both of which may be empty
 all() {
-  local tool=$1 json=$2 failed=0
+  local chosen_tool=$tool failed=0
   not_run=$(mktemp)
   if [[ -n "$json" ]]; then mkdir -p "$json"; fi
   command -v compute-sanitizer >/dev/null ||
     echo "tests under compute-sanitizer: it is not on PATH" >>"$not_run"
   echo "== tests"
+  tool=
   run || failed=1
-  if [[ -n "$tool" ]]; then
-    echo "== tests under compute-sanitizer, $tool"
-    run "$tool" || failed=1
+  if [[ -n "$chosen_tool" ]]; then
+    echo "== tests under compute-sanitizer, $chosen_tool"
+    tool=$chosen_tool
+    run || failed=1
   fi
   echo "== operators"
   benchmark bench ${json:+"--json=$json/ops.json"} || failed=1
@@ -174,14 +200,18 @@ all() {
 }
 
 # Reads the flags of run and all.
-tool='' json=''
+tool='' jobs=1 log_folder='' json=''
 parse() {
   local flag
   for flag; do
     case $flag in
       --sanitizer=memcheck | --sanitizer=racecheck | --sanitizer=initcheck | --sanitizer=synccheck)
         tool=${flag#*=} ;;
-      --json=?*) json=${flag#*=} ;;
+      --jobs=*)
+        jobs=${flag#*=}
+        [[ "$jobs" =~ ^[1-9][0-9]*$ ]] || usage ;;
+      --logs=?*) [[ "$command" == run ]] || usage; log_folder=${flag#*=} ;;
+      --json=?*) [[ "$command" == all ]] || usage; json=${flag#*=} ;;
       *) usage ;;
     esac
   done
@@ -191,9 +221,9 @@ command=${1:-}
 if [[ $# != 0 ]]; then shift; fi
 case $command in
   pack) [[ $# == 1 ]] || usage; pack "$1" ;;
-  run) parse "$@"; [[ -z "$json" ]] || usage; run "$tool" ;;
+  run) parse "$@"; run ;;
   bench | models) benchmark "$command" "$@" ;;
-  all) parse "$@"; all "$tool" "$json" ;;
+  all) parse "$@"; all ;;
   --help | -h) print_help ;;
   *) usage ;;
 esac

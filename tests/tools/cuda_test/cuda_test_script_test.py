@@ -16,7 +16,8 @@ class Run(unittest.TestCase):
     def run_packed(self, tests, *arguments, sanitizer=None):
         """(exit status, last line) for {name: (what it prints, its exit status)}.
 
-        sanitizer: the text of a compute-sanitizer that is on PATH.
+        PART in what it prints is the number of its process, ALL that of all. sanitizer: the text of a
+        compute-sanitizer that is on PATH.
         """
         with tempfile.TemporaryDirectory() as folder:
             shutil.copy("tools/cuda_test.sh", folder)
@@ -24,7 +25,8 @@ class Run(unittest.TestCase):
             for name, (text, status) in tests.items():
                 path = os.path.join(folder, "tests", name)
                 with open(path, "w", encoding="utf-8") as stream:
-                    stream.write(f"#!/bin/bash\ncat <<'END'\n{text}END\nexit {status}\n")
+                    text = text.replace("PART", "${GTEST_SHARD_INDEX}").replace("ALL", "${GTEST_TOTAL_SHARDS}")
+                    stream.write(f"#!/bin/bash\ncat <<END\n{text}END\nexit {status}\n")
                 os.chmod(path, stat.S_IRWXU)
             if sanitizer is not None:
                 path = os.path.join(folder, "compute-sanitizer")
@@ -51,7 +53,7 @@ class Run(unittest.TestCase):
         self.assertEqual(self.run_packed({"a": (PASSED, 139)}), (1, "1 passed, 1 failed, 0 skipped"))
 
     def test_what_the_sanitizer_finds_is_a_failure(self):
-        tool = '#!/bin/bash\n[[ "$1 $2 $3 $4" == "--tool racecheck --error-exitcode 1" ]] || exit 2\n"$5"\nexit '
+        tool = '#!/bin/bash\n[[ "$1 $2 $3 $4" == "--tool racecheck --error-exitcode 1" ]] || exit 2\n"${@: -1}"\nexit '
         for status, expected in ((0, (0, "1 passed, 0 failed, 0 skipped")), (1, (1, "1 passed, 1 failed, 0 skipped"))):
             self.assertEqual(self.run_packed({"a": (PASSED, 0)}, "--sanitizer=racecheck", sanitizer=f"{tool}{status}\n"),
                              expected)
@@ -64,6 +66,25 @@ class Run(unittest.TestCase):
 
     def test_a_program_without_tests_is_a_failure(self):
         self.assertEqual(self.run_packed({"a": ("", 0)}), (1, "0 passed, 1 failed, 0 skipped"))
+
+    def test_processes_share_the_tests(self):
+        one = "[ RUN      ] a.PART_of_ALL\n[       OK ] a.PART_of_ALL (1 ms)\n"
+        with tempfile.TemporaryDirectory() as logs:
+            self.assertEqual(self.run_packed({"a": (one, 0), "b": (one, 0)}, "--jobs=3", "--logs=" + logs),
+                             (0, "6 passed, 0 failed, 0 skipped"))
+            self.assertEqual(sorted(os.listdir(logs)), ["a.0", "a.1", "a.2", "b.0", "b.1", "b.2"])
+            for name in os.listdir(logs):
+                with open(os.path.join(logs, name), encoding="utf-8") as stream:
+                    self.assertIn(f"OK ] a.{name[-1]}_of_3 ", stream.read())
+        self.assertEqual(self.run_packed({"a": (one + FAILED, 1)}, "--jobs=2"), (1, "2 passed, 2 failed, 0 skipped"))
+
+    def test_a_crash_of_one_process_is_a_failure(self):
+        crash = "END\n[[ $GTEST_SHARD_INDEX != 1 ]] || exit 139\ncat <<END\n" + PASSED
+        self.assertEqual(self.run_packed({"a": (crash, 0)}, "--jobs=3"), (1, "2 passed, 1 failed, 0 skipped"))
+
+    def test_a_number_of_processes_is_positive(self):
+        for flag in ("--jobs=0", "--jobs=-1", "--jobs=", "--jobs=many"):
+            self.assertEqual(self.run_packed({"a": (PASSED, 0)}, flag)[0], 2)
 
 
 if __name__ == "__main__":
