@@ -11,9 +11,11 @@
 #                                    test fails the run: it wasn't tested. TOOL, one of memcheck,
 #                                    racecheck, initcheck and synccheck, runs them under
 #                                    compute-sanitizer, which must be on PATH; what it finds fails
-#                                    the test. N processes share the tests, and the GPU: 1 unless
-#                                    given. What each of them prints stays in the folder of --logs,
-#                                    a file for each, whose end is there while it runs.
+#                                    the test. With --jobs, N processes at a time run parts of the
+#                                    tests; they share the GPU through CUDA's multi-process service
+#                                    (nvidia-cuda-mps-control must be on PATH), in which a fault of
+#                                    one fails all. Tests of the whole GPU follow, one at a time.
+#                                    What a process prints stays in a file in the folder of --logs.
 #   FOLDER/cuda_test.sh bench [--json=FILE] [FLAG…]
 #                                    times every op with a CUDA kernel on the cases of real size,
 #                                    then shows optimizers, norms, element-wise ops and whatever
@@ -59,11 +61,12 @@ pack() {
   local flags=(--config=opt --config=cuda)
   mkdir -p "$folder"
   folder=$(realpath "$folder")
-  mkdir -p "$folder/tests" "$folder/lib" "$folder/bench"
+  mkdir -p "$folder/tests" "$folder/tests_alone" "$folder/lib" "$folder/bench"
   cp "$(realpath "${BASH_SOURCE[0]}")" "$folder/cuda_test.sh"
   cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
   local labels
-  labels=$("${BAZEL:-bazel}" query 'attr(tags, "\bcuda\b", tests(//...))')
+  local of_cuda='attr(tags, "\bcuda\b", tests(//...))'
+  labels=$("${BAZEL:-bazel}" query "$of_cuda")
   # shellcheck disable=SC2086
   "${BAZEL:-bazel}" build "${flags[@]}" $labels //tools/op_bench \
     //tools/model_bench
@@ -71,6 +74,10 @@ pack() {
   for label in $labels; do
     target=${label#//}
     add "$bin/${target/://}" "$folder/tests/${target//[\/:]/.}" "$folder/lib"
+  done
+  for label in $("${BAZEL:-bazel}" query "attr(tags, \"\bexclusive\b\", $of_cuda)"); do
+    target=${label#//}
+    mv "$folder/tests/${target//[\/:]/.}" "$folder/tests_alone/"
   done
   for label in op_bench model_bench; do
     add "$bin/tools/$label/$label" "$folder/bench/$label" "$folder/lib"
@@ -103,16 +110,52 @@ skipped_by_reason() {
     }'
 }
 
-# Runs one of the $jobs parts of a test, which prints to LOG; its exit status is in LOG.status.
-# run_part TEST PART LOG [COMMAND…]: the command runs the test.
+# Starts the multi-process service, for processes that this shell starts.
+start_sharing() {
+  command -v nvidia-cuda-mps-control >/dev/null || {
+    echo "error: --jobs=$jobs: nvidia-cuda-mps-control is not on PATH; it comes with the driver" >&2
+    return 1
+  }
+  export CUDA_MPS_PIPE_DIRECTORY=$1 CUDA_MPS_LOG_DIRECTORY=$1
+  nvidia-cuda-mps-control -d
+}
+
+stop_sharing() {
+  echo quit | nvidia-cuda-mps-control
+  unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY
+}
+
+# run_part TEST PART PARTS LOG [COMMAND…]: runs a part of a test, by the command if there is one.
+# What it prints is in LOG, its exit status in LOG.status.
 run_part() {
-  local test=$1 part=$2 log=$3 status=0
-  GTEST_TOTAL_SHARDS=$jobs GTEST_SHARD_INDEX=$part "${@:4}" "$test" >"$log" 2>&1 || status=$?
+  local test=$1 log=$4 status=0
+  GTEST_SHARD_INDEX=$2 GTEST_TOTAL_SHARDS=$3 "${@:5}" "$test" >"$log" 2>&1 || status=$?
   echo "$status" >"$log.status"
 }
 
+# Sets passed, failed and skipped to the numbers in the logs of a test's parts, and shows what failed.
+# count TEST LOG…
+count() {
+  local test=$1 log part_failed part_skipped
+  passed=0 failed=0 skipped=0
+  for log in "${@:2}"; do
+    part_failed=$(grep -c '^\[  FAILED  \] .*ms)$' "$log" || true)
+    part_skipped=$(grep -c '^\[  SKIPPED \] .*ms)$' "$log" || true)
+    # A crash has no line of its own.
+    if (($(<"$log.status") != 0 && part_failed == 0)); then part_failed=1; fi
+    if ((part_failed + part_skipped > 0)); then
+      { grep -v '^\[ RUN\|^\[       OK' "$log" || true; } | tail -n 60
+    fi
+    passed=$((passed + $(grep -c '^\[       OK \] .*ms)$' "$log" || true)))
+    failed=$((failed + part_failed)) skipped=$((skipped + part_skipped))
+  done
+  # A program without any test tested nothing.
+  if ((passed + failed + skipped == 0)); then failed=1; fi
+  echo "$test: $passed passed, $failed failed, $skipped skipped"
+}
+
 run() {
-  local folder logs passed=0 failed=0 skipped=0 test part log under=()
+  local folder logs test part under=()
   folder=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
   if [[ -n "$tool" ]]; then
     command -v compute-sanitizer >/dev/null || {
@@ -122,45 +165,48 @@ run() {
     # A part may hold tests of the host's side only.
     under=(compute-sanitizer --tool "$tool" --error-exitcode 1 --require-cuda-init no)
   fi
-  logs=${log_folder:-$(mktemp -d)}
+  local scratch
+  scratch=$(mktemp -d)
+  logs=${log_folder:-$scratch}
   mkdir -p "$logs"
-  local libraries=$folder/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-  local tests=("$folder"/tests/*) started=0
-  for test in "${tests[@]}"; do
-    for ((part = 0; part < jobs; ++part)); do
-      while (($(jobs -pr | wc -l) >= jobs)); do wait -n || true; done
-      if [[ -t 2 ]]; then printf '\rpart %d of %d' $((++started)) $((jobs * ${#tests[@]})) >&2; fi
-      LD_LIBRARY_PATH=$libraries run_part "$test" "$part" "$logs/$(basename "$test").$part" \
-        ${under[@]+"${under[@]}"} &
+  local -x LD_LIBRARY_PATH=$folder/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  local all_passed=0 all_failed=0 all_skipped=0 passed failed skipped
+  # report TEST PARTS
+  report() {
+    local name test_logs=()
+    name=$(basename "$1")
+    for ((part = 0; part < $2; ++part)); do test_logs+=("$logs/$name.$part"); done
+    count "$name" "${test_logs[@]}"
+    cat "${test_logs[@]}" | skipped_tests >>"$scratch/skipped"
+    all_passed=$((all_passed + passed)) all_failed=$((all_failed + failed))
+    all_skipped=$((all_skipped + skipped))
+  }
+  local shared=("$folder"/tests/*) alone=("$folder"/tests_alone/*)
+  if [[ ! -e "${alone[0]}" ]]; then alone=(); fi
+  if ((jobs == 1)); then
+    alone=("${shared[@]}" ${alone[@]+"${alone[@]}"}) shared=()
+  else
+    start_sharing "$scratch" || return 1
+    for test in "${shared[@]}"; do
+      for ((part = 0; part < jobs; ++part)); do
+        while (($(jobs -pr | wc -l) >= jobs)); do wait -n || true; done
+        # Waiting threads of the processes would keep all cores busy.
+        OMP_NUM_THREADS=1 run_part "$test" "$part" "$jobs" "$logs/$(basename "$test").$part" \
+          ${under[@]+"${under[@]}"} &
+      done
     done
+    wait
+    stop_sharing
+    for test in "${shared[@]}"; do report "$test" "$jobs"; done
+  fi
+  for test in ${alone[@]+"${alone[@]}"}; do
+    run_part "$test" 0 1 "$logs/$(basename "$test").0" ${under[@]+"${under[@]}"}
+    report "$test" 1
   done
-  wait
-  if [[ -t 2 ]]; then printf '\n' >&2; fi
-  for test in "${tests[@]}"; do
-    local test_passed=0 test_failed=0 test_skipped=0
-    for ((part = 0; part < jobs; ++part)); do
-      log=$logs/$(basename "$test").$part
-      local part_failed part_skipped
-      part_failed=$(grep -c '^\[  FAILED  \] .*ms)$' "$log" || true)
-      part_skipped=$(grep -c '^\[  SKIPPED \] .*ms)$' "$log" || true)
-      # A crash has no line of its own.
-      if (($(<"$log.status") != 0 && part_failed == 0)); then part_failed=1; fi
-      if ((part_failed + part_skipped > 0)); then
-        { grep -v '^\[ RUN\|^\[       OK' "$log" || true; } | tail -n 60
-      fi
-      skipped_tests <"$log" >>"$logs/skipped"
-      test_passed=$((test_passed + $(grep -c '^\[       OK \] .*ms)$' "$log" || true)))
-      test_failed=$((test_failed + part_failed)) test_skipped=$((test_skipped + part_skipped))
-    done
-    # A program without any test tested nothing.
-    if ((test_passed + test_failed + test_skipped == 0)); then test_failed=1; fi
-    echo "$(basename "$test"): $test_passed passed, $test_failed failed, $test_skipped skipped"
-    passed=$((passed + test_passed)) failed=$((failed + test_failed)) skipped=$((skipped + test_skipped))
-  done
-  skipped_by_reason <"$logs/skipped" >>"$not_run"
-  if [[ -z "$log_folder" ]]; then rm -rf "$logs"; else rm -f "$logs"/*.status "$logs/skipped"; fi
-  echo "$passed passed, $failed failed, $skipped skipped"
-  ((failed == 0 && skipped == 0 && passed > 0))
+  skipped_by_reason <"$scratch/skipped" >>"$not_run"
+  rm -rf "$scratch" "$logs"/*.status
+  echo "$all_passed passed, $all_failed failed, $all_skipped skipped"
+  ((all_failed == 0 && all_skipped == 0 && all_passed > 0))
 }
 
 # benchmark bench|models [FLAG…]

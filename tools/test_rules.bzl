@@ -13,14 +13,15 @@ def skiff_test(name, srcs, deps = [], size = "small", **kwargs):
         **kwargs
     )
 
-def cuda_test(name, deps, **kwargs):
+def cuda_test(name, deps, tags = [], **kwargs):
     """A skiff_test that calls the CUDA runtime: it sees WITH_CUDA in builds with CUDA.
 
-    tools/cuda_test.sh runs these tests, by their tag, on a machine with a GPU.
+    tools/cuda_test.sh runs these tests, by their tag, on a machine with a GPU. A test that looks at
+    the whole GPU has the tag "exclusive".
     """
     skiff_test(
         name = name,
-        tags = ["cuda"],
+        tags = ["cuda"] + tags,
         deps = deps + ["//tools/cuda"],
         **kwargs
     )

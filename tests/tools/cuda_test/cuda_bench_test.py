@@ -418,9 +418,9 @@ class Command(Packed):
         status, lines, errors = self.run_packed("--help")
         self.assertEqual((status, errors), (0, []))
         text = "\n".join(lines)
-        for part in ("pack FOLDER", "run [--sanitizer=TOOL]", "bench [--json=FILE] [FLAG…]",
+        for part in ("pack FOLDER", "run [--sanitizer=TOOL] [--jobs=N] [--logs=FOLDER]", "bench [--json=FILE] [FLAG…]",
                      "models [--json=FILE] [--model=NAME,NAME] [FLAG…]",
-                     "all [--sanitizer=TOOL] [--json=FOLDER]"):
+                     "all [--sanitizer=TOOL] [--jobs=N] [--json=FOLDER]"):
             self.assertIn("cuda_test.sh " + part, text)
         # Wrong arguments get the same.
         self.assertEqual(self.run_packed("hope"), (2, [], lines))
@@ -433,17 +433,20 @@ class Command(Packed):
     def test_packs_what_the_benchmarks_need(self):
         built = os.path.join(self.folder, "built")
         for path, text in (("tests/a/b_test", "#!/bin/bash\n"),
+                           ("tests/a/memory_test", "#!/bin/bash\n"),
                            ("tools/op_bench/op_bench", OP_BENCH),
                            ("tools/model_bench/model_bench", MODEL_BENCH)):
-            os.makedirs(os.path.dirname(os.path.join(built, path)))
+            os.makedirs(os.path.dirname(os.path.join(built, path)), exist_ok=True)
             self.write(os.path.join("built", path), text)
-        self.write("bin/bazel", '#!/bin/bash\ncase $1 in\n  query) echo //tests/a:b_test ;;\n'
-                                '  info) echo %s ;;\nesac\n' % built)
+        self.write("bin/bazel", '#!/bin/bash\ncase "$*" in\n  query*exclusive*) echo //tests/a:memory_test ;;\n'
+                                '  query*) echo //tests/a:b_test //tests/a:memory_test ;;\n'
+                                '  info*) echo %s ;;\nesac\n' % built)
         packed = os.path.join(self.folder, "packed")
         subprocess.run(["tools/cuda_test.sh", "pack", packed], check=True,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                        env={"PATH": self.folder + "/bin:/usr/bin:/bin"})
         self.assertEqual(os.listdir(os.path.join(packed, "tests")), ["tests.a.b_test"])
+        self.assertEqual(os.listdir(os.path.join(packed, "tests_alone")), ["tests.a.memory_test"])
         # PyTorch's side imports what it needs before it imports PyTorch.
         done = subprocess.run(["/usr/bin/python3", packed + "/bench/model_in_torch.py", "--help"],
                               stdout=subprocess.PIPE, check=False)

@@ -13,25 +13,28 @@ SUMMARY = "[  FAILED  ] 1 test, listed below:\n[  FAILED  ] cuda_relu.b\n[  SKIP
 
 
 class Run(unittest.TestCase):
-    def run_packed(self, tests, *arguments, sanitizer=None):
+    def run_packed(self, tests, *arguments, alone=None, **programs):
         """(exit status, last line) for {name: (what it prints, its exit status)}.
 
-        PART in what it prints is the number of its process, ALL that of all. sanitizer: the text of a
-        compute-sanitizer that is on PATH.
+        PART in what it prints is the number of its process, ALL that of all. alone: tests that share the GPU
+        with no other. programs: the texts of programs that are on PATH, with _ for - in their names.
         """
         with tempfile.TemporaryDirectory() as folder:
             shutil.copy("tools/cuda_test.sh", folder)
             os.mkdir(os.path.join(folder, "tests"))
-            for name, (text, status) in tests.items():
-                path = os.path.join(folder, "tests", name)
+            os.mkdir(os.path.join(folder, "tests_alone"))
+            paths = {os.path.join("tests", name): test for name, test in tests.items()}
+            paths.update({os.path.join("tests_alone", name): test for name, test in (alone or {}).items()})
+            for path, (text, status) in paths.items():
+                path = os.path.join(folder, path)
                 with open(path, "w", encoding="utf-8") as stream:
                     text = text.replace("PART", "${GTEST_SHARD_INDEX}").replace("ALL", "${GTEST_TOTAL_SHARDS}")
                     stream.write(f"#!/bin/bash\ncat <<END\n{text}END\nexit {status}\n")
                 os.chmod(path, stat.S_IRWXU)
-            if sanitizer is not None:
-                path = os.path.join(folder, "compute-sanitizer")
+            for name, text in programs.items():
+                path = os.path.join(folder, name.replace("_", "-"))
                 with open(path, "w", encoding="utf-8") as stream:
-                    stream.write(sanitizer)
+                    stream.write("#!/bin/bash\n" + text)
                 os.chmod(path, stat.S_IRWXU)
             done = subprocess.run([os.path.join(folder, "cuda_test.sh"), "run", *arguments], stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True, check=False,
@@ -53,10 +56,10 @@ class Run(unittest.TestCase):
         self.assertEqual(self.run_packed({"a": (PASSED, 139)}), (1, "1 passed, 1 failed, 0 skipped"))
 
     def test_what_the_sanitizer_finds_is_a_failure(self):
-        tool = '#!/bin/bash\n[[ "$1 $2 $3 $4" == "--tool racecheck --error-exitcode 1" ]] || exit 2\n"${@: -1}"\nexit '
+        tool = '[[ "$1 $2 $3 $4" == "--tool racecheck --error-exitcode 1" ]] || exit 2\n"${@: -1}"\nexit '
         for status, expected in ((0, (0, "1 passed, 0 failed, 0 skipped")), (1, (1, "1 passed, 1 failed, 0 skipped"))):
-            self.assertEqual(self.run_packed({"a": (PASSED, 0)}, "--sanitizer=racecheck", sanitizer=f"{tool}{status}\n"),
-                             expected)
+            self.assertEqual(self.run_packed({"a": (PASSED, 0)}, "--sanitizer=racecheck",
+                                             compute_sanitizer=f"{tool}{status}\n"), expected)
 
     def test_says_what_the_sanitizer_needs(self):
         status, line = self.run_packed({"a": (PASSED, 0)}, "--sanitizer=memcheck")
@@ -67,20 +70,37 @@ class Run(unittest.TestCase):
     def test_a_program_without_tests_is_a_failure(self):
         self.assertEqual(self.run_packed({"a": ("", 0)}), (1, "0 passed, 1 failed, 0 skipped"))
 
-    def test_processes_share_the_tests(self):
-        one = "[ RUN      ] a.PART_of_ALL\n[       OK ] a.PART_of_ALL (1 ms)\n"
+    def test_processes_share_the_tests_and_the_gpu(self):
+        # The service is there while they run, and then no more.
+        service = ('if [[ "$1" == -d ]]; then touch "$CUDA_MPS_PIPE_DIRECTORY/service"; '
+                   'elif [[ "$(cat)" == quit ]]; then rm "$CUDA_MPS_PIPE_DIRECTORY/service"; fi\n')
+        shared = ("[       OK ] a.PART_of_ALL$(ls $CUDA_MPS_PIPE_DIRECTORY/service | sed 's/.*service/ shared/') "
+                  "(1 ms)\n", 0)
+        alone = ("[ RUN      ] c\n[       OK ] c PART_of_ALL ${CUDA_MPS_PIPE_DIRECTORY:-alone} (1 ms)\n", 0)
         with tempfile.TemporaryDirectory() as logs:
-            self.assertEqual(self.run_packed({"a": (one, 0), "b": (one, 0)}, "--jobs=3", "--logs=" + logs),
-                             (0, "6 passed, 0 failed, 0 skipped"))
-            self.assertEqual(sorted(os.listdir(logs)), ["a.0", "a.1", "a.2", "b.0", "b.1", "b.2"])
+            self.assertEqual(self.run_packed({"a": shared, "b": shared}, "--jobs=3", "--logs=" + logs,
+                                             alone={"c": alone}, nvidia_cuda_mps_control=service),
+                             (0, "7 passed, 0 failed, 0 skipped"))
+            self.assertEqual(sorted(os.listdir(logs)), ["a.0", "a.1", "a.2", "b.0", "b.1", "b.2", "c.0"])
             for name in os.listdir(logs):
                 with open(os.path.join(logs, name), encoding="utf-8") as stream:
-                    self.assertIn(f"OK ] a.{name[-1]}_of_3 ", stream.read())
-        self.assertEqual(self.run_packed({"a": (one + FAILED, 1)}, "--jobs=2"), (1, "2 passed, 2 failed, 0 skipped"))
+                    self.assertIn("c 0_of_1 alone" if name == "c.0" else f"a.{name[-1]}_of_3 shared", stream.read())
 
-    def test_a_crash_of_one_process_is_a_failure(self):
+    def test_one_process_needs_no_service(self):
+        self.assertEqual(self.run_packed({"a": (PASSED, 0)}, alone={"b": (PASSED, 0)}),
+                         (0, "2 passed, 0 failed, 0 skipped"))
+
+    def test_says_what_processes_need(self):
+        status, line = self.run_packed({"a": (PASSED, 0)}, "--jobs=2")
+        self.assertEqual(status, 1)
+        self.assertIn("nvidia-cuda-mps-control is not on PATH", line)
+
+    def test_a_failure_of_one_process_is_a_failure(self):
         crash = "END\n[[ $GTEST_SHARD_INDEX != 1 ]] || exit 139\ncat <<END\n" + PASSED
-        self.assertEqual(self.run_packed({"a": (crash, 0)}, "--jobs=3"), (1, "2 passed, 1 failed, 0 skipped"))
+        self.assertEqual(self.run_packed({"a": (crash, 0)}, "--jobs=3", nvidia_cuda_mps_control="cat >/dev/null"),
+                         (1, "2 passed, 1 failed, 0 skipped"))
+        self.assertEqual(self.run_packed({"a": (PASSED + FAILED, 1)}, "--jobs=2", nvidia_cuda_mps_control=":"),
+                         (1, "2 passed, 2 failed, 0 skipped"))
 
     def test_a_number_of_processes_is_positive(self):
         for flag in ("--jobs=0", "--jobs=-1", "--jobs=", "--jobs=many"):
