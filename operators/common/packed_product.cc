@@ -1,10 +1,10 @@
 // The sums of some rows of A and two vectors of columns stay in registers, as many rows as fit. A
 // panel has the same columns for every instruction set: the longest vector.
 //
-// A product of few rows reads A where it is. A thread takes whole pairs of panels, so its part of B
-// stays in its cache from one product to the next. Of many rows, a thread takes blocks: it copies
-// as much of a block of A as stays in the second-level cache, in the order in which the loop reads
-// it, before it multiplies that with its panels.
+// A thread copies as much of a block of A as stays in the second-level cache, in the order in which
+// the loop reads it, before it multiplies that with its panels. Of few rows, which are one block, a
+// thread takes whole pairs of panels, so its part of B stays in its cache from one product to the
+// next.
 #include "operators/common/packed_product.h"
 
 #include <algorithm>
@@ -41,24 +41,22 @@ constexpr int64_t kMaxRows = kLanesOf<T> * sizeof(T) == 64 ? 14 : 6;
 // The numbers behind the copy of a block that may be overwritten.
 constexpr int64_t kSlack = kLanes;
 
-// Some rows of A for a loop over columns.
+// Two vectors of columns of B, in one panel or in two.
 template <typename T>
-struct Sliver {
-  const T* first;
-  int64_t row_stride;
-  int64_t column_stride;
+struct Pair {
+  const T* left;
+  const T* right;
 };
 
-// c[kRows, columns] = a * B, or c += that, for `depth` rows and two vectors of columns of B; `left`
-// and `right` are in one panel or in two. The number of rows is a template argument so that the
-// sums stay in registers.
+// c[kRows, columns] = a * B, or c += that, for `depth` rows and a pair of B; `a` has kRows numbers
+// for each of them. Asks for `next` in the second-level cache. The number of rows is a template
+// argument so that the sums stay in registers.
 template <typename T, int kRows>
-void MultiplyRows(const Sliver<T>& sliver, const T* left, const T* right, int64_t depth, bool add,
-                  int64_t columns, T* c, int64_t c_stride) {
+void MultiplyRows(const T* a, Pair<T> b, Pair<T> next, int64_t depth, bool add, int64_t columns,
+                  T* c, int64_t c_stride) {
   const TagOf<T> d;
   constexpr int64_t kLanes = kLanesOf<T>;
   constexpr int64_t kStep = PackedProduct<T>::kPanelColumns;
-  const T* a = sliver.first;
   hn::Vec<TagOf<T>> sums[kRows][2];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
@@ -67,14 +65,17 @@ void MultiplyRows(const Sliver<T>& sliver, const T* left, const T* right, int64_
     __builtin_prefetch(c + r * c_stride + kLanes, /*write=*/1);
     sums[r][0] = sums[r][1] = hn::Zero(d);
   }
-  for (int64_t p = 0; p < depth; ++p, left += kStep, right += kStep, a += sliver.column_stride) {
-    const auto left_vector = hn::LoadU(d, left);
-    const auto right_vector = hn::LoadU(d, right);
+  for (int64_t p = 0; p < depth; ++p) {
+    // The loop waits for the sums, so this costs nothing here.
+    __builtin_prefetch(next.left + p * kStep, /*write=*/0, /*locality=*/2);
+    if (kLanes == kStep) __builtin_prefetch(next.right + p * kStep, /*write=*/0, /*locality=*/2);
+    const auto left = hn::LoadU(d, b.left + p * kStep);
+    const auto right = hn::LoadU(d, b.right + p * kStep);
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      const auto value = hn::Set(d, a[r * sliver.row_stride]);
-      sums[r][0] = hn::MulAdd(value, left_vector, sums[r][0]);
-      sums[r][1] = hn::MulAdd(value, right_vector, sums[r][1]);
+      const auto value = hn::Set(d, a[p * kRows + r]);
+      sums[r][0] = hn::MulAdd(value, left, sums[r][0]);
+      sums[r][1] = hn::MulAdd(value, right, sums[r][1]);
     }
   }
 #pragma GCC unroll 16
@@ -93,8 +94,7 @@ void MultiplyRows(const Sliver<T>& sliver, const T* left, const T* right, int64_
 }
 
 template <typename T>
-using RowsKernel = void (*)(const Sliver<T>&, const T*, const T*, int64_t, bool, int64_t, T*,
-                            int64_t);
+using RowsKernel = void (*)(const T*, Pair<T>, Pair<T>, int64_t, bool, int64_t, T*, int64_t);
 
 template <typename T, size_t... kIndex>
 constexpr std::array<RowsKernel<T>, sizeof...(kIndex)> RowsKernels(std::index_sequence<kIndex...>) {
@@ -112,35 +112,26 @@ void ForEachGroup(int64_t rows, const Body& body) {
   }
 }
 
-// Asks for numbers [begin, end) in the second-level cache.
+// Multiplies the copy of columns [p, p + depth) of A with these rows of the panels.
 template <typename T>
-void PrefetchRange(const T* numbers, int64_t begin, int64_t end) {
-  constexpr int64_t kLine = 64 / sizeof(T);
-  for (int64_t i = begin / kLine * kLine; i < end; i += kLine)
-    __builtin_prefetch(numbers + i, /*write=*/0, /*locality=*/2);
-}
-
-// Multiplies with rows [p, p + depth) of the panels. `sliver_of(row, count)` returns these columns
-// of rows of A.
-template <typename T, typename SliverOf>
-void MultiplyPanels(const ProductPart<T>& part, int64_t p, const SliverOf& sliver_of) {
+void MultiplyPanels(const ProductPart<T>& part, int64_t p, int64_t depth, const T* copy) {
   static constexpr auto kKernels = RowsKernels<T>(std::make_index_sequence<kMaxRows<T>>());
   constexpr int64_t kWidth = PackedProduct<T>::kPanelColumns;
-  const int64_t depth = std::min(PackedProduct<T>::kDepth, part.depth - p);
+  constexpr int64_t kPairColumns = 2 * kLanesOf<T>;
   const auto at = [&](int64_t column) {
     return part.panels + column / kWidth * kWidth * part.depth + column % kWidth + p * kWidth;
   };
-  constexpr int64_t kPair = 2 * kLanesOf<T>;
-  for (int64_t column = 0; column < part.columns; column += kPair) {
+  const auto pair_at = [&](int64_t column) {
+    return Pair<T>{at(column), at(column + kLanesOf<T>)};
+  };
+  for (int64_t column = 0; column < part.columns; column += kPairColumns) {
+    const Pair<T> pair = pair_at(column);
+    const bool is_last = column + kPairColumns >= part.columns;
+    const Pair<T> next = is_last ? pair : pair_at(column + kPairColumns);
     ForEachGroup<T>(part.rows, [&](int64_t row, int64_t count) {
-      // Of many rows, each group asks for its share of the next two vectors of columns.
-      const int64_t end = part.copies_rows ? std::min(part.columns, column + 2 * kPair) : 0;
-      for (int64_t next = column + kPair; next < end; next += kWidth) {
-        PrefetchRange(at(next), depth * kWidth * row / part.rows,
-                      depth * kWidth * (row + count) / part.rows);
-      }
+      // Two groups ask for all of the next pair. Later ones find it in the cache.
       kKernels[static_cast<size_t>(count - 1)](
-          sliver_of(row, count), at(column), at(column + kLanesOf<T>), depth, part.add || p > 0,
+          copy + row * depth, pair, row < 2 * kMaxRows<T> ? next : pair, depth, part.add || p > 0,
           part.columns - column, part.c + row * part.c_stride + column, part.c_stride);
     });
   }
@@ -223,17 +214,9 @@ void MultiplyPart(const LeftMatrix<T>& a, const ProductPart<T>& part) {
   HWY_ALIGN T copy[kBlockRows * PackedProduct<T>::kDepth + kSlack];
   int64_t p = 0;
   do {
-    if (part.copies_rows) {
-      const int64_t depth = std::min(PackedProduct<T>::kDepth, part.depth - p);
-      CopyBlock(a, part.first_row, part.rows, p, depth, copy);
-      MultiplyPanels(part, p, [&](int64_t row, int64_t count) {
-        return Sliver<T>{copy + row * depth, 1, count};
-      });
-    } else {
-      MultiplyPanels(part, p, [&](int64_t row, int64_t) {
-        return Sliver<T>{a.rows[part.first_row + row] + p, a.rows.stride, 1};
-      });
-    }
+    const int64_t depth = std::min(PackedProduct<T>::kDepth, part.depth - p);
+    CopyBlock(a, part.first_row, part.rows, p, depth, copy);
+    MultiplyPanels(part, p, depth, copy);
     p += PackedProduct<T>::kDepth;
   } while (p < part.depth);
 }
@@ -392,15 +375,13 @@ void PackedProduct<T>::Pack(const MatrixRows<T>& b, T* packed) const {
 template <typename T>
 void PackedProduct<T>::Multiply(const MatrixRows<T>& a, int64_t rows, const T* packed, bool add,
                                 T* c, int64_t c_stride) const {
-  const bool copies_rows = rows > kFewRows || a.each != nullptr;
-  MultiplyAll<T>({a, false}, {0, rows, copies_rows, packed, depth_, columns_, add, c, c_stride},
-                 pairs_);
+  MultiplyAll<T>({a, false}, {0, rows, packed, depth_, columns_, add, c, c_stride}, pairs_);
 }
 
 template <typename T>
 void PackedProduct<T>::MultiplyTransposed(const MatrixRows<T>& a, int64_t rows, const T* packed,
                                           bool add, T* c, int64_t c_stride) const {
-  MultiplyAll<T>({a, true}, {0, rows, true, packed, depth_, columns_, add, c, c_stride}, pairs_);
+  MultiplyAll<T>({a, true}, {0, rows, packed, depth_, columns_, add, c, c_stride}, pairs_);
 }
 
 template class PackedProduct<float>;

@@ -10,8 +10,6 @@ namespace skiff {
 // The most rows of a block of A, a multiple of the rows whose sums fit into registers. kDepth
 // columns of them stay in the second-level cache.
 inline constexpr int64_t kBlockRows = 168;
-// The most rows of A that are read where they are.
-inline constexpr int64_t kFewRows = 84;
 
 // A matrix A, whose element (row, p) is rows[row][p] or, if `is_transposed`, rows[p][row].
 template <typename T>
@@ -25,7 +23,6 @@ template <typename T>
 struct ProductPart {
   int64_t first_row = 0;
   int64_t rows = 0;
-  bool copies_rows = false;  // into the order in which the loop reads them
   const T* panels = nullptr;
   int64_t depth = 0;
   int64_t columns = 0;
