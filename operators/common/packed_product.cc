@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -105,10 +106,14 @@ constexpr std::array<RowsKernel<T>, sizeof...(kIndex)> RowsKernels(std::index_se
 // little work. Calls body(row, count) for each.
 template <typename T, typename Body>
 void ForEachGroup(int64_t rows, const Body& body) {
+  if (rows == 0) return;
   const int64_t groups = (rows + kMaxRows<T> - 1) / kMaxRows<T>;
-  for (int64_t g = 0; g < groups; ++g) {
-    const int64_t row = rows * g / groups;
-    body(row, rows * (g + 1) / groups - row);
+  const int64_t smallest = rows / groups;
+  const int64_t larger = rows % groups;  // groups that have one row more
+  for (int64_t g = 0, row = 0; g < groups; ++g) {
+    const int64_t count = smallest + (g < larger ? 1 : 0);
+    body(row, count);
+    row += count;
   }
 }
 
@@ -283,7 +288,8 @@ template <typename T>
 void PackPanelRow(const T* row, int64_t column, int64_t columns, T* to) {
   constexpr int64_t kWidth = PackedProduct<T>::kPanelColumns;
   if (column + kWidth <= columns) {
-    std::copy_n(row + column, kWidth, to);
+    // A call of memmove, which std::copy_n is, would take longer than the copy.
+    std::memcpy(to, row + column, kWidth * sizeof(T));
     return;
   }
   const int64_t count = std::max<int64_t>(0, columns - column);

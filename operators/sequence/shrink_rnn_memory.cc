@@ -102,11 +102,13 @@ void RegisterShrinkRnnMemory(OpRegistry& registry) {
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
       "shrink_rnn_memory", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
 
-  registry.Add(SequenceGradDef("shrink_rnn_memory",
-                               "Out@GRAD, and 0 for the rows of X that Out lacks.",
-                               {{.name = "X", .doc = "Of shrink_rnn_memory.", .shape_only = true},
-                                {.name = "Out@GRAD", .doc = "The gradient of Out."}},
-                               {{.name = "X@GRAD", .doc = "Like X."}}, InferGrad));
+  OpDef grad =
+      SequenceGradDef("shrink_rnn_memory", "Out@GRAD, and 0 for the rows of X that Out lacks.",
+                      {{.name = "X", .doc = "Of shrink_rnn_memory.", .shape_only = true},
+                       {.name = "Out@GRAD", .doc = "The gradient of Out."}},
+                      {{.name = "X@GRAD", .doc = "Like X."}}, InferGrad);
+  grad.in_place = {{"Out@GRAD", "X@GRAD"}};
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>(
       "shrink_rnn_memory_grad",
       []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
