@@ -50,8 +50,8 @@ struct Pair {
 };
 
 // c[kRows, columns] = a * B, or c += that, for `depth` rows and a pair of B; `a` has kRows numbers
-// for each of them. Asks for `next` in the second-level cache. The number of rows is a template
-// argument so that the sums stay in registers.
+// for each of these rows. Asks for `next` in the second-level cache. The number of rows is a
+// template argument so that the sums stay in registers.
 template <typename T, int kRows>
 void MultiplyRows(const T* a, Pair<T> b, Pair<T> next, int64_t depth, bool add, int64_t columns,
                   T* c, int64_t c_stride) {
@@ -67,9 +67,11 @@ void MultiplyRows(const T* a, Pair<T> b, Pair<T> next, int64_t depth, bool add, 
     sums[r][0] = sums[r][1] = hn::Zero(d);
   }
   for (int64_t p = 0; p < depth; ++p) {
-    // The loop waits for the sums, so this costs nothing here.
+    // Here, between the multiply-adds that the loop waits for, there is time for it.
     __builtin_prefetch(next.left + p * kStep, /*write=*/0, /*locality=*/2);
-    if (kLanes == kStep) __builtin_prefetch(next.right + p * kStep, /*write=*/0, /*locality=*/2);
+    // Else both vectors are in one line.
+    if constexpr (kLanes == kStep)
+      __builtin_prefetch(next.right + p * kStep, /*write=*/0, /*locality=*/2);
     const auto left = hn::LoadU(d, b.left + p * kStep);
     const auto right = hn::LoadU(d, b.right + p * kStep);
 #pragma GCC unroll 16
