@@ -77,7 +77,7 @@ pack() {
   done
   for label in $("${BAZEL:-bazel}" query "attr(tags, \"\bexclusive\b\", $of_cuda)"); do
     target=${label#//}
-    mv "$folder/tests/${target//[\/:]/.}" "$folder/tests_alone/"
+    mv -f "$folder/tests/${target//[\/:]/.}" "$folder/tests_alone/"
   done
   for label in op_bench model_bench; do
     add "$bin/tools/$label/$label" "$folder/bench/$label" "$folder/lib"
@@ -110,18 +110,28 @@ skipped_by_reason() {
     }'
 }
 
-# Starts the multi-process service, for processes that this shell starts.
+# Starts the multi-process service, with its files in a folder, for processes that this shell starts.
 start_sharing() {
   command -v nvidia-cuda-mps-control >/dev/null || {
     echo "error: --jobs=$jobs: nvidia-cuda-mps-control is not on PATH; it comes with the driver" >&2
+    echo "tests, all: nvidia-cuda-mps-control, for --jobs=$jobs, is not on PATH" >>"$not_run"
     return 1
   }
   export CUDA_MPS_PIPE_DIRECTORY=$1 CUDA_MPS_LOG_DIRECTORY=$1
-  nvidia-cuda-mps-control -d
+  # The service would outlive this shell.
+  trap stop_sharing EXIT
+  nvidia-cuda-mps-control -d || {
+    trap - EXIT
+    echo "error: --jobs=$jobs: the multi-process service did not start" >&2
+    echo "tests, all: the multi-process service, for --jobs=$jobs, did not start" >>"$not_run"
+    return 1
+  }
 }
 
 stop_sharing() {
-  echo quit | nvidia-cuda-mps-control
+  trap - EXIT
+  echo quit | nvidia-cuda-mps-control ||
+    echo "warning: the multi-process service did not end as asked" >&2
   unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY
 }
 
@@ -129,16 +139,19 @@ stop_sharing() {
 # What it prints is in LOG, its exit status in LOG.status.
 run_part() {
   local test=$1 log=$4 status=0
-  GTEST_SHARD_INDEX=$2 GTEST_TOTAL_SHARDS=$3 "${@:5}" "$test" >"$log" 2>&1 || status=$?
+  LD_LIBRARY_PATH=$(dirname "$(dirname "$test")")/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
+    GTEST_SHARD_INDEX=$2 GTEST_TOTAL_SHARDS=$3 "${@:5}" "$test" >"$log" 2>&1 || status=$?
   echo "$status" >"$log.status"
 }
 
-# Sets passed, failed and skipped to the numbers in the logs of a test's parts, and shows what failed.
-# count TEST LOG…
-count() {
-  local test=$1 log part_failed part_skipped
-  passed=0 failed=0 skipped=0
-  for log in "${@:2}"; do
+# Prints the result of a test from the logs of its parts, and what failed; adds its numbers to
+# passed, failed and skipped, and what was skipped, and why, to a file.
+# report TEST PARTS LOGS SKIPPED
+report() {
+  local name part log part_failed part_skipped test_passed=0 test_failed=0 test_skipped=0
+  name=$(basename "$1")
+  for ((part = 0; part < $2; ++part)); do
+    log=$3/$name.$part
     part_failed=$(grep -c '^\[  FAILED  \] .*ms)$' "$log" || true)
     part_skipped=$(grep -c '^\[  SKIPPED \] .*ms)$' "$log" || true)
     # A crash has no line of its own.
@@ -146,16 +159,19 @@ count() {
     if ((part_failed + part_skipped > 0)); then
       { grep -v '^\[ RUN\|^\[       OK' "$log" || true; } | tail -n 60
     fi
-    passed=$((passed + $(grep -c '^\[       OK \] .*ms)$' "$log" || true)))
-    failed=$((failed + part_failed)) skipped=$((skipped + part_skipped))
+    skipped_tests <"$log" >>"$4"
+    test_passed=$((test_passed + $(grep -c '^\[       OK \] .*ms)$' "$log" || true)))
+    test_failed=$((test_failed + part_failed)) test_skipped=$((test_skipped + part_skipped))
   done
   # A program without any test tested nothing.
-  if ((passed + failed + skipped == 0)); then failed=1; fi
-  echo "$test: $passed passed, $failed failed, $skipped skipped"
+  if ((test_passed + test_failed + test_skipped == 0)); then test_failed=1; fi
+  echo "$name: $test_passed passed, $test_failed failed, $test_skipped skipped"
+  passed=$((passed + test_passed)) failed=$((failed + test_failed)) skipped=$((skipped + test_skipped))
 }
 
+# Runs the tests as the flags say.
 run() {
-  local folder logs test part under=()
+  local folder scratch logs test part passed=0 failed=0 skipped=0 under=()
   folder=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
   if [[ -n "$tool" ]]; then
     command -v compute-sanitizer >/dev/null || {
@@ -165,48 +181,38 @@ run() {
     # A part may hold tests of the host's side only.
     under=(compute-sanitizer --tool "$tool" --error-exitcode 1 --require-cuda-init no)
   fi
-  local scratch
   scratch=$(mktemp -d)
   logs=${log_folder:-$scratch}
   mkdir -p "$logs"
-  local -x LD_LIBRARY_PATH=$folder/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-  local all_passed=0 all_failed=0 all_skipped=0 passed failed skipped
-  # report TEST PARTS
-  report() {
-    local name test_logs=()
-    name=$(basename "$1")
-    for ((part = 0; part < $2; ++part)); do test_logs+=("$logs/$name.$part"); done
-    count "$name" "${test_logs[@]}"
-    cat "${test_logs[@]}" | skipped_tests >>"$scratch/skipped"
-    all_passed=$((all_passed + passed)) all_failed=$((all_failed + failed))
-    all_skipped=$((all_skipped + skipped))
-  }
   local shared=("$folder"/tests/*) alone=("$folder"/tests_alone/*)
   if [[ ! -e "${alone[0]}" ]]; then alone=(); fi
   if ((jobs == 1)); then
     alone=("${shared[@]}" ${alone[@]+"${alone[@]}"}) shared=()
   else
     start_sharing "$scratch" || return 1
+    local started=0
     for test in "${shared[@]}"; do
       for ((part = 0; part < jobs; ++part)); do
         while (($(jobs -pr | wc -l) >= jobs)); do wait -n || true; done
-        # Waiting threads of the processes would keep all cores busy.
+        if [[ -t 2 ]]; then printf '\rpart %d of %d' $((++started)) $((jobs * ${#shared[@]})) >&2; fi
+        # With a thread for each core in each of them, they would wait for each other.
         OMP_NUM_THREADS=1 run_part "$test" "$part" "$jobs" "$logs/$(basename "$test").$part" \
           ${under[@]+"${under[@]}"} &
       done
     done
     wait
+    if [[ -t 2 ]]; then printf '\n' >&2; fi
     stop_sharing
-    for test in "${shared[@]}"; do report "$test" "$jobs"; done
+    for test in "${shared[@]}"; do report "$test" "$jobs" "$logs" "$scratch/skipped"; done
   fi
   for test in ${alone[@]+"${alone[@]}"}; do
     run_part "$test" 0 1 "$logs/$(basename "$test").0" ${under[@]+"${under[@]}"}
-    report "$test" 1
+    report "$test" 1 "$logs" "$scratch/skipped"
   done
   skipped_by_reason <"$scratch/skipped" >>"$not_run"
   rm -rf "$scratch" "$logs"/*.status
-  echo "$all_passed passed, $all_failed failed, $all_skipped skipped"
-  ((all_failed == 0 && all_skipped == 0 && all_passed > 0))
+  echo "$passed passed, $failed failed, $skipped skipped"
+  ((failed == 0 && skipped == 0 && passed > 0))
 }
 
 # benchmark bench|models [FLAG…]

@@ -1,9 +1,11 @@
 """Tests that `cuda_test.sh run` counts the results of the packed tests, and counts nothing untested as passed."""
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import tempfile
+import time
 import unittest
 
 PASSED = "[ RUN      ] cuda_relu.a\n[       OK ] cuda_relu.a (1 ms)\n"
@@ -13,32 +15,34 @@ SUMMARY = "[  FAILED  ] 1 test, listed below:\n[  FAILED  ] cuda_relu.b\n[  SKIP
 
 
 class Run(unittest.TestCase):
-    def run_packed(self, tests, *arguments, alone=None, **programs):
-        """(exit status, last line) for {name: (what it prints, its exit status)}.
+    def packed(self, folder, tests, alone=None, **programs):
+        """Fills a folder like cuda_test.sh pack. Returns the environment of the script.
 
-        PART in what it prints is the number of its process, ALL that of all. alone: tests that share the GPU
-        with no other. programs: the texts of programs that are on PATH, with _ for - in their names.
+        tests: {name: (what it prints, its exit status)}, where PART in what it prints is the number of its
+        process, ALL that of all. alone: tests that share the GPU with no other. programs: the texts of programs
+        that are on PATH, with _ for - in their names.
         """
+        shutil.copy("tools/cuda_test.sh", folder)
+        os.mkdir(os.path.join(folder, "tests"))
+        os.mkdir(os.path.join(folder, "tests_alone"))
+        texts = {name.replace("_", "-"): text for name, text in programs.items()}
+        for place, those in (("tests", tests), ("tests_alone", alone or {})):
+            for name, (text, status) in those.items():
+                text = text.replace("PART", "${GTEST_SHARD_INDEX}").replace("ALL", "${GTEST_TOTAL_SHARDS}")
+                texts[os.path.join(place, name)] = f"cat <<END\n{text}END\nexit {status}\n"
+        for path, text in texts.items():
+            path = os.path.join(folder, path)
+            with open(path, "w", encoding="utf-8") as stream:
+                stream.write("#!/bin/bash\n" + text)
+            os.chmod(path, stat.S_IRWXU)
+        return {"PATH": folder + ":/usr/bin:/bin"}
+
+    def run_packed(self, tests, *arguments, alone=None, **programs):
+        """(exit status, last line) of cuda_test.sh run; the arguments are those of packed."""
         with tempfile.TemporaryDirectory() as folder:
-            shutil.copy("tools/cuda_test.sh", folder)
-            os.mkdir(os.path.join(folder, "tests"))
-            os.mkdir(os.path.join(folder, "tests_alone"))
-            paths = {os.path.join("tests", name): test for name, test in tests.items()}
-            paths.update({os.path.join("tests_alone", name): test for name, test in (alone or {}).items()})
-            for path, (text, status) in paths.items():
-                path = os.path.join(folder, path)
-                with open(path, "w", encoding="utf-8") as stream:
-                    text = text.replace("PART", "${GTEST_SHARD_INDEX}").replace("ALL", "${GTEST_TOTAL_SHARDS}")
-                    stream.write(f"#!/bin/bash\ncat <<END\n{text}END\nexit {status}\n")
-                os.chmod(path, stat.S_IRWXU)
-            for name, text in programs.items():
-                path = os.path.join(folder, name.replace("_", "-"))
-                with open(path, "w", encoding="utf-8") as stream:
-                    stream.write("#!/bin/bash\n" + text)
-                os.chmod(path, stat.S_IRWXU)
+            environment = self.packed(folder, tests, alone, **programs)
             done = subprocess.run([os.path.join(folder, "cuda_test.sh"), "run", *arguments], stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, text=True, check=False,
-                                  env={"PATH": folder + ":/usr/bin:/bin"})
+                                  stderr=subprocess.STDOUT, text=True, check=False, env=environment)
             return done.returncode, done.stdout.splitlines()[-1]
 
     def test_passes_if_all_have_passed(self):
@@ -94,6 +98,35 @@ class Run(unittest.TestCase):
         status, line = self.run_packed({"a": (PASSED, 0)}, "--jobs=2")
         self.assertEqual(status, 1)
         self.assertIn("nvidia-cuda-mps-control is not on PATH", line)
+        status, line = self.run_packed({"a": (PASSED, 0)}, "--jobs=2", nvidia_cuda_mps_control="exit 1\n")
+        self.assertEqual((status, line), (1, "error: --jobs=2: the multi-process service did not start"))
+
+    def test_what_it_started_ends_with_the_script(self):
+        with tempfile.TemporaryDirectory() as folder:
+            served, tested = os.path.join(folder, "served"), os.path.join(folder, "tested")
+            service = f'if [[ "$1" == -d ]]; then touch {served}; elif [[ "$(cat)" == quit ]]; then rm {served}; fi\n'
+            test = (f"END\ntouch {tested}\nexec sleep 600\n", 0)
+            environment = self.packed(folder, {"a": test}, nvidia_cuda_mps_control=service)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                # As a terminal does, which sends a signal to all processes of the group.
+                with subprocess.Popen([os.path.join(folder, "cuda_test.sh"), "run", "--jobs=2"], start_new_session=True,
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment) as script:
+                    while not os.path.exists(tested):
+                        self.assertIsNone(script.poll())
+                        time.sleep(0.01)
+                    os.killpg(script.pid, number)
+                    script.wait()
+                self.assertFalse(os.path.exists(served), number)
+                for _ in range(500):
+                    try:
+                        os.killpg(script.pid, 0)
+                    except ProcessLookupError:
+                        break
+                    time.sleep(0.01)
+                else:
+                    os.killpg(script.pid, signal.SIGKILL)
+                    self.fail(f"processes are left after signal {number}")
+                os.remove(tested)
 
     def test_a_failure_of_one_process_is_a_failure(self):
         crash = "END\n[[ $GTEST_SHARD_INDEX != 1 ]] || exit 139\ncat <<END\n" + PASSED
