@@ -15,7 +15,8 @@
 #                                    tests; they share the GPU through CUDA's multi-process service
 #                                    (nvidia-cuda-mps-control must be on PATH), in which a fault of
 #                                    one fails all. Tests of the whole GPU follow, one at a time.
-#                                    What a process prints stays in a file in the folder of --logs.
+#                                    What a process prints stays in a file in the folder of --logs,
+#                                    with what the service writes.
 #   FOLDER/cuda_test.sh bench [--json=FILE] [FLAG…]
 #                                    times every op with a CUDA kernel on the cases of real size,
 #                                    then shows optimizers, norms, element-wise ops and whatever
@@ -41,6 +42,8 @@ usage() {
 
 # Where lines are added about what could not run.
 not_run=/dev/null
+# A run's files, which it removes; what tests print; where its multi-process service is, if it has one.
+scratch='' logs='' service=''
 
 # Prints the shared libraries of a program, except those of the C library and the driver, which must
 # be the other machine's own.
@@ -61,12 +64,13 @@ pack() {
   local flags=(--config=opt --config=cuda)
   mkdir -p "$folder"
   folder=$(realpath "$folder")
+  rm -rf "$folder/tests" "$folder/tests_alone"
   mkdir -p "$folder/tests" "$folder/tests_alone" "$folder/lib" "$folder/bench"
   cp "$(realpath "${BASH_SOURCE[0]}")" "$folder/cuda_test.sh"
   cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
-  local labels
-  local of_cuda='attr(tags, "\bcuda\b", tests(//...))'
+  local of_cuda='attr(tags, "\bcuda\b", tests(//...))' labels alone
   labels=$("${BAZEL:-bazel}" query "$of_cuda")
+  alone=$("${BAZEL:-bazel}" query "attr(tags, \"\bexclusive\b\", $of_cuda)")
   # shellcheck disable=SC2086
   "${BAZEL:-bazel}" build "${flags[@]}" $labels //tools/op_bench \
     //tools/model_bench
@@ -75,9 +79,9 @@ pack() {
     target=${label#//}
     add "$bin/${target/://}" "$folder/tests/${target//[\/:]/.}" "$folder/lib"
   done
-  for label in $("${BAZEL:-bazel}" query "attr(tags, \"\bexclusive\b\", $of_cuda)"); do
+  for label in $alone; do
     target=${label#//}
-    mv -f "$folder/tests/${target//[\/:]/.}" "$folder/tests_alone/"
+    mv "$folder/tests/${target//[\/:]/.}" "$folder/tests_alone/"
   done
   for label in op_bench model_bench; do
     add "$bin/tools/$label/$label" "$folder/bench/$label" "$folder/lib"
@@ -110,68 +114,85 @@ skipped_by_reason() {
     }'
 }
 
-# Starts the multi-process service, with its files in a folder, for processes that this shell starts.
-start_sharing() {
-  command -v nvidia-cuda-mps-control >/dev/null || {
-    echo "error: --jobs=$jobs: nvidia-cuda-mps-control is not on PATH; it comes with the driver" >&2
-    echo "tests, all: nvidia-cuda-mps-control, for --jobs=$jobs, is not on PATH" >>"$not_run"
-    return 1
-  }
-  export CUDA_MPS_PIPE_DIRECTORY=$1 CUDA_MPS_LOG_DIRECTORY=$1
-  # The service would outlive this shell.
-  trap stop_sharing EXIT
-  nvidia-cuda-mps-control -d || {
-    trap - EXIT
-    echo "error: --jobs=$jobs: the multi-process service did not start" >&2
-    echo "tests, all: the multi-process service, for --jobs=$jobs, did not start" >>"$not_run"
-    return 1
-  }
+# Starts the multi-process service for the parts of a run.
+start_service() {
+  local problem='nvidia-cuda-mps-control is not on PATH; it comes with the driver'
+  if command -v nvidia-cuda-mps-control >/dev/null; then
+    service=$scratch
+    if CUDA_MPS_PIPE_DIRECTORY=$service CUDA_MPS_LOG_DIRECTORY=$logs nvidia-cuda-mps-control -d; then
+      return
+    fi
+    service='' problem='nvidia-cuda-mps-control failed to start the multi-process service'
+  fi
+  echo "error: --jobs=$jobs: $problem" >&2
+  echo "tests: --jobs=$jobs: $problem" >>"$not_run"
+  return 1
 }
 
-stop_sharing() {
+# Ends the parts that still run, the service, and removes the run's files.
+end_run() {
   trap - EXIT
-  echo quit | nvidia-cuda-mps-control ||
-    echo "warning: the multi-process service did not end as asked" >&2
-  unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY
+  local group
+  for group in $(jobs -p); do kill -- "-$group" 2>/dev/null || true; done
+  wait
+  if [[ -n "$service" ]]; then
+    echo quit | CUDA_MPS_PIPE_DIRECTORY=$service nvidia-cuda-mps-control ||
+      echo "warning: nvidia-cuda-mps-control failed to end the multi-process service" >&2
+    service=''
+  fi
+  rm -rf "$scratch"
 }
 
-# run_part TEST PART PARTS LOG [COMMAND…]: runs a part of a test, by the command if there is one.
-# What it prints is in LOG, its exit status in LOG.status.
-run_part() {
-  local test=$1 log=$4 status=0
-  LD_LIBRARY_PATH=$(dirname "$(dirname "$test")")/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
-    GTEST_SHARD_INDEX=$2 GTEST_TOTAL_SHARDS=$3 "${@:5}" "$test" >"$log" 2>&1 || status=$?
-  echo "$status" >"$log.status"
+# Starts a part of a test in the background, as a process group of its own. What it prints is in
+# $logs/TEST.PART, its exit status in $scratch/TEST.PART.
+# start_part TEST PART PARTS [VARIABLE=VALUE…] [COMMAND…]: the command runs the test.
+start_part() {
+  local name
+  name=$(basename "$1").$2
+  local libraries=${1%/*/*}/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  set -m
+  {
+    status=0
+    env GTEST_SHARD_INDEX="$2" GTEST_TOTAL_SHARDS="$3" LD_LIBRARY_PATH="$libraries" "${@:4}" "$1" \
+      >"$logs/$name" 2>&1 || status=$?
+    echo "$status" >"$scratch/$name"
+  } &
+  set +m
 }
 
-# Prints the result of a test from the logs of its parts, and what failed; adds its numbers to
-# passed, failed and skipped, and what was skipped, and why, to a file.
-# report TEST PARTS LOGS SKIPPED
+# Prints what failed in a test, and its numbers, which are added to passed, failed and skipped.
+# report TEST PARTS
 report() {
-  local name part log part_failed part_skipped test_passed=0 test_failed=0 test_skipped=0
+  local name part log n status part_failed part_skipped test_passed=0 test_failed=0 test_skipped=0
   name=$(basename "$1")
   for ((part = 0; part < $2; ++part)); do
-    log=$3/$name.$part
-    part_failed=$(grep -c '^\[  FAILED  \] .*ms)$' "$log" || true)
-    part_skipped=$(grep -c '^\[  SKIPPED \] .*ms)$' "$log" || true)
-    # A crash has no line of its own.
-    if (($(<"$log.status") != 0 && part_failed == 0)); then part_failed=1; fi
+    log=$logs/$name.$part
+    n=$(grep -c '^\[       OK \] .*ms)$' "$log" || true)
+    test_passed=$((test_passed + ${n:-0}))
+    n=$(grep -c '^\[  FAILED  \] .*ms)$' "$log" || true)
+    part_failed=${n:-0}
+    n=$(grep -c '^\[  SKIPPED \] .*ms)$' "$log" || true)
+    part_skipped=${n:-0}
+    status=$(cat "$scratch/$name.$part" || true)
+    # A crash has no line of its own, and a part that was killed no status.
+    if [[ "$status" != 0 ]] && ((part_failed == 0)); then part_failed=1; fi
+    # A program without any test tested nothing.
+    if ((part + 1 == $2 && test_passed + test_failed + part_failed + test_skipped + part_skipped == 0))
+    then part_failed=1; fi
     if ((part_failed + part_skipped > 0)); then
+      echo "-- $name, part $((part + 1)) of $2"
       { grep -v '^\[ RUN\|^\[       OK' "$log" || true; } | tail -n 60
     fi
-    skipped_tests <"$log" >>"$4"
-    test_passed=$((test_passed + $(grep -c '^\[       OK \] .*ms)$' "$log" || true)))
+    if [[ -r "$log" ]]; then skipped_tests <"$log" >>"$scratch/skipped"; fi
     test_failed=$((test_failed + part_failed)) test_skipped=$((test_skipped + part_skipped))
   done
-  # A program without any test tested nothing.
-  if ((test_passed + test_failed + test_skipped == 0)); then test_failed=1; fi
   echo "$name: $test_passed passed, $test_failed failed, $test_skipped skipped"
   passed=$((passed + test_passed)) failed=$((failed + test_failed)) skipped=$((skipped + test_skipped))
 }
 
 # Runs the tests as the flags say.
 run() {
-  local folder scratch logs test part passed=0 failed=0 skipped=0 under=()
+  local folder test part passed=0 failed=0 skipped=0 under=()
   folder=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
   if [[ -n "$tool" ]]; then
     command -v compute-sanitizer >/dev/null || {
@@ -182,35 +203,40 @@ run() {
     under=(compute-sanitizer --tool "$tool" --error-exitcode 1 --require-cuda-init no)
   fi
   scratch=$(mktemp -d)
-  logs=${log_folder:-$scratch}
+  trap end_run EXIT
+  logs=${log_folder:-$scratch/logs}
   mkdir -p "$logs"
   local shared=("$folder"/tests/*) alone=("$folder"/tests_alone/*)
   if [[ ! -e "${alone[0]}" ]]; then alone=(); fi
+  for test in "${shared[@]}" ${alone[@]+"${alone[@]}"}; do
+    rm -f "$logs/$(basename "$test")".[0-9]*  # of an earlier run
+  done
+  : >"$scratch/skipped"
   if ((jobs == 1)); then
     alone=("${shared[@]}" ${alone[@]+"${alone[@]}"}) shared=()
   else
-    start_sharing "$scratch" || return 1
+    start_service || { end_run; return 1; }
     local started=0
     for test in "${shared[@]}"; do
       for ((part = 0; part < jobs; ++part)); do
         while (($(jobs -pr | wc -l) >= jobs)); do wait -n || true; done
         if [[ -t 2 ]]; then printf '\rpart %d of %d' $((++started)) $((jobs * ${#shared[@]})) >&2; fi
         # With a thread for each core in each of them, they would wait for each other.
-        OMP_NUM_THREADS=1 run_part "$test" "$part" "$jobs" "$logs/$(basename "$test").$part" \
-          ${under[@]+"${under[@]}"} &
+        start_part "$test" "$part" "$jobs" CUDA_MPS_PIPE_DIRECTORY="$service" OMP_NUM_THREADS=1 \
+          ${under[@]+"${under[@]}"}
       done
     done
     wait
     if [[ -t 2 ]]; then printf '\n' >&2; fi
-    stop_sharing
-    for test in "${shared[@]}"; do report "$test" "$jobs" "$logs" "$scratch/skipped"; done
+    for test in "${shared[@]}"; do report "$test" "$jobs"; done
   fi
   for test in ${alone[@]+"${alone[@]}"}; do
-    run_part "$test" 0 1 "$logs/$(basename "$test").0" ${under[@]+"${under[@]}"}
-    report "$test" 1 "$logs" "$scratch/skipped"
+    start_part "$test" 0 1 ${under[@]+"${under[@]}"}
+    wait
+    report "$test" 1
   done
   skipped_by_reason <"$scratch/skipped" >>"$not_run"
-  rm -rf "$scratch" "$logs"/*.status
+  end_run
   echo "$passed passed, $failed failed, $skipped skipped"
   ((failed == 0 && skipped == 0 && passed > 0))
 }

@@ -105,10 +105,9 @@ constexpr std::array<RowsKernel<T>, sizeof...(kIndex)> RowsKernels(std::index_se
 }
 
 // Splits rows into groups of nearly the same size: a remainder of one or two rows would load B for
-// little work. Calls body(row, count) for each.
+// little work. There is a row. Calls body(row, count) for each group.
 template <typename T, typename Body>
 void ForEachGroup(int64_t rows, const Body& body) {
-  if (rows == 0) return;
   const int64_t groups = (rows + kMaxRows<T> - 1) / kMaxRows<T>;
   const int64_t smallest = rows / groups;
   const int64_t larger = rows % groups;  // groups that have one row more
@@ -136,7 +135,8 @@ void MultiplyPanels(const ProductPart<T>& part, int64_t p, int64_t depth, const 
     const bool is_last = column + kPairColumns >= part.columns;
     const Pair<T> next = is_last ? pair : pair_at(column + kPairColumns);
     ForEachGroup<T>(part.rows, [&](int64_t row, int64_t count) {
-      // Two groups ask for all of the next pair. Later ones find it in the cache.
+      // The first two or three groups ask for all of the next pair, which is quicker than if one
+      // does. Later groups find it in the cache.
       kKernels[static_cast<size_t>(count - 1)](
           copy + row * depth, pair, row < 2 * kMaxRows<T> ? next : pair, depth, part.add || p > 0,
           part.columns - column, part.c + row * part.c_stride + column, part.c_stride);

@@ -319,8 +319,8 @@ class ForwardKernel final : public DecoderKernel<T, Cell> {
         weights_(context.OutputIndex("AttentionWeights")),
         batch_gate_(context.OutputIndex("BatchGate")),
         batch_query_(context.OutputIndex("BatchQuery")),
-        states_(RequestNumbers<T>(context, max_sentences_, Padded(sizes_.hidden))),
-        contexts_(RequestNumbers<T>(context, max_sentences_, Padded(sizes_.width))),
+        states_(RequestNumbers<T>(context, max_sentences_, sizes_.hidden)),
+        contexts_(RequestNumbers<T>(context, max_sentences_, sizes_.width)),
         gates_(RequestNumbers<T>(context, batch_gate_ < 0 ? max_sentences_ : 0, sizes_.gates)),
         queries_(
             RequestNumbers<T>(context, batch_query_ < 0 ? max_sentences_ : 0, sizes_.key_width)),
@@ -333,18 +333,17 @@ class ForwardKernel final : public DecoderKernel<T, Cell> {
     this->cell_.Begin(run, before);
     this->FindWeights(run);
     T* states = Data<T>(run, states_);
-    const int64_t stride = Padded(sizes_.hidden);
     steps.ForEach([&](const TimeSteps::Step& step) {
       const StepOfRows rows{steps, step};
       if (step.time == 0) {
         for (int64_t j = 0; j < step.count; ++j)
-          std::copy_n(before.Before(rows, j), sizes_.hidden, states + j * stride);
+          std::copy_n(before.Before(rows, j), sizes_.hidden, states + j * sizes_.hidden);
       }
       T* gates = StepRows<T>(run, batch_gate_, gates_, step, sizes_.gates);
       if (this->context_weight_) {
         AttendAll(run, rows, states);
-        this->context_weight_->Multiply(run, Data<T>(run, contexts_), step.count,
-                                        Padded(sizes_.width), false, gates, sizes_.gates);
+        this->context_weight_->Multiply(run, Data<T>(run, contexts_), step.count, sizes_.width,
+                                        false, gates, sizes_.gates);
       }
       this->cell_.Forward(run, rows,
                           {.input = run.input(this->input_).template data<T>(),
@@ -359,24 +358,23 @@ class ForwardKernel final : public DecoderKernel<T, Cell> {
  private:
   // Computes the contexts of the rows, given the states.
   void AttendAll(const KernelContext& run, const StepOfRows& rows, const T* states) const {
-    const int64_t stride = Padded(sizes_.hidden);
     const int64_t key_width = sizes_.key_width;
     T* queries = StepRows<T>(run, batch_query_, queries_, rows.step, key_width);
     if (this->query_weight_) {
-      this->query_weight_->Multiply(run, states, rows.step.count, stride, false, queries,
+      this->query_weight_->Multiply(run, states, rows.step.count, sizes_.hidden, false, queries,
                                     key_width);
     }
     const T* bias = InputOrNull<T>(run, query_bias_);
     T* contexts = Data<T>(run, contexts_);
     rows.ForEach(this->AttentionWork(run), [&](int64_t j) {
       T* query = queries + j * key_width;
-      if (!this->query_weight_) std::copy_n(states + j * stride, key_width, query);
+      if (!this->query_weight_) std::copy_n(states + j * sizes_.hidden, key_width, query);
       if (bias != nullptr) AddTo(query, bias, key_width);
       const AttendedTokens<T> seen = this->Seen(run, rows.steps, j);
       T* weights = weights_ < 0 ? Data<T>(run, step_weights_) + this->FirstToken(run, rows.steps, j)
                                 : run.output(weights_).template data<T>() +
                                       this->WeightsOf(run, rows, j, seen.tokens);
-      T* context = contexts + j * Padded(sizes_.width);
+      T* context = contexts + j * sizes_.width;
       Attend(seen, query, weights, context);
       if (context_ < 0) return;
       std::copy_n(context, sizes_.width,
@@ -425,9 +423,9 @@ class GradKernel final : public DecoderKernel<T, Cell> {
         score_weight_grad_(context.OutputIndex("ScoreWeight@GRAD")),
         product_(context, max_rows_, std::max({sizes_.gates, sizes_.width, sizes_.key_width})),
         next_(RequestNumbers<T>(context, max_sentences_, sizes_.hidden)),
-        step_gates_(RequestNumbers<T>(context, max_sentences_, Padded(sizes_.gates))),
+        step_gates_(RequestNumbers<T>(context, max_sentences_, sizes_.gates)),
         step_contexts_(RequestNumbers<T>(context, max_sentences_, sizes_.width)),
-        step_queries_(RequestNumbers<T>(context, max_sentences_, Padded(sizes_.key_width))),
+        step_queries_(RequestNumbers<T>(context, max_sentences_, sizes_.key_width)),
         step_scores_(RequestNumbers<T>(context, this->max_tokens_, 1)),
         score_weights_(RequestNumbers<T>(context, score_weight_grad_ < 0 ? 0 : max_sentences_,
                                          sizes_.key_width)),
@@ -466,9 +464,8 @@ class GradKernel final : public DecoderKernel<T, Cell> {
            .step_gates = Data<T>(run, step_gates_),
            .all_gates = AllGates(run)});
       if (!this->context_weight_) return;
-      this->context_weight_->Multiply(run, Data<T>(run, step_gates_), step.count,
-                                      Padded(sizes_.gates), false, Data<T>(run, step_contexts_),
-                                      sizes_.width);
+      this->context_weight_->Multiply(run, Data<T>(run, step_gates_), step.count, sizes_.gates,
+                                      false, Data<T>(run, step_contexts_), sizes_.width);
       AttendAllBackward(run, rows);
     });
     if (h0_grad_ >= 0) {
@@ -490,7 +487,6 @@ class GradKernel final : public DecoderKernel<T, Cell> {
   // states that the queries are made of.
   void AttendAllBackward(const KernelContext& run, const StepOfRows& rows) const {
     const int64_t key_width = sizes_.key_width;
-    const int64_t stride = Padded(key_width);
     const T* context_grad = InputOrNull<T>(run, context_grad_);
     T* queries = Data<T>(run, step_queries_);
     T* next = Data<T>(run, next_);
@@ -501,15 +497,16 @@ class GradKernel final : public DecoderKernel<T, Cell> {
       AttendBackward(this->Seen(run, rows.steps, j),
                      run.input(batch_query_).template data<T>() + (rows.step.first + j) * key_width,
                      Weights(run, rows, j, weights_),
-                     AttentionOf(run, rows, j, context, queries + j * stride));
+                     AttentionOf(run, rows, j, context, queries + j * key_width));
       if (encoded_grad_ >= 0) {
         std::copy_n(context, sizes_.width, Data<T>(run, all_contexts_) + row * sizes_.width);
       }
-      std::copy_n(queries + j * stride, key_width, Data<T>(run, all_queries_) + row * key_width);
-      if (!this->query_weight_) AddTo(next + j * key_width, queries + j * stride, key_width);
+      std::copy_n(queries + j * key_width, key_width, Data<T>(run, all_queries_) + row * key_width);
+      if (!this->query_weight_) AddTo(next + j * key_width, queries + j * key_width, key_width);
     });
     if (!this->query_weight_) return;
-    this->query_weight_->Multiply(run, queries, rows.step.count, stride, true, next, sizes_.hidden);
+    this->query_weight_->Multiply(run, queries, rows.step.count, key_width, true, next,
+                                  sizes_.hidden);
   }
 
   // Returns the numbers of row j in an input like AttentionWeights, nullptr if it is absent.

@@ -221,7 +221,7 @@ class GradKernel final : public LstmKernel<T> {
         c0_grad_(context.OutputIndex("C0@GRAD")),
         next_hidden_(RequestNumbers<T>(context, sequences_, size_)),
         next_cell_(RequestNumbers<T>(context, sequences_, size_)),
-        step_gates_(RequestNumbers<T>(context, sequences_, step_stride())),
+        step_gates_(RequestNumbers<T>(context, sequences_, 4 * size_)),
         all_gates_(RequestNumbers<T>(context, input_grad_ < 0 ? rows_ : 0, 4 * size_)),
         hidden_before_(RequestNumbers<T>(context, weight_grad_ < 0 ? 0 : rows_, size_)) {}
 
@@ -238,7 +238,7 @@ class GradKernel final : public LstmKernel<T> {
         for (int64_t j = begin; j < end; ++j) RunRow(steps, step, arguments, j);
       });
       if (step.time > 0 || h0_grad_ >= 0) {
-        weight_.Multiply(run, arguments.step_gates, step.count, step_stride(), false,
+        weight_.Multiply(run, arguments.step_gates, step.count, 4 * size_, false,
                          arguments.next_hidden, size_);
       }
     });
@@ -291,10 +291,6 @@ class GradKernel final : public LstmKernel<T> {
     return {.m = size_, .n = 4 * size_, .k = rows, .trans_a = true};
   }
 
-  // Of step_gates. If the distance of rows were a power of two, the product would find them in the
-  // same few sets of the first-level cache.
-  int64_t step_stride() const { return 4 * size_ + 16; }
-
   const T* Data(const KernelContext& run, int input) const {
     return input < 0 ? nullptr : run.input(input).template data<T>();
   }
@@ -324,7 +320,7 @@ class GradKernel final : public LstmKernel<T> {
               int64_t j) const {
     const int64_t row = steps.Row(j, step.time);
     const int64_t batch_row = step.first + j;
-    T* gates = arguments.step_gates + j * step_stride();
+    T* gates = arguments.step_gates + j * 4 * size_;
     LstmBackward(
         arguments.lstm,
         LstmStep<const T>{.cell_before = steps.StateBefore(j, step.time, arguments.cell,

@@ -292,7 +292,7 @@ class GradKernel final : public LstmpKernel<T> {
         next_projection_(RequestNumbers<T>(context, max_sequences_, width_)),
         next_cell_(RequestNumbers<T>(context, max_sequences_, size_)),
         hidden_(RequestNumbers<T>(context, max_sequences_, size_)),
-        gates_rows_(RequestNumbers<T>(context, max_rows_, stride())),
+        gates_rows_(RequestNumbers<T>(context, max_rows_, 4 * size_)),
         projection_rows_(RequestNumbers<T>(context, max_rows_, width_)),
         before_pointers_(context.RequestWorkspace(
             MultiplyCounts(max_rows_, static_cast<int64_t>(sizeof(const T*))))) {}
@@ -340,10 +340,6 @@ class GradKernel final : public LstmpKernel<T> {
     T* input_grad;
   };
 
-  // The distance of rows of gates. If it were a power of two, the products would find the rows in
-  // the same few sets of the first-level cache.
-  int64_t stride() const { return 4 * size_ + 16; }
-
   Arguments ArgumentsOf(const KernelContext& run) const {
     return {.lstm = this->Cell(run),
             .zeros = this->Zeros(run),
@@ -385,8 +381,8 @@ class GradKernel final : public LstmpKernel<T> {
       for (int64_t j = begin; j < end; ++j) RunRow(steps, step, arguments, j);
     });
     if (step.time == 0 && h0_grad_ < 0) return;
-    this->weight_.Multiply(run, arguments.gates_rows + step.first * stride(), step.count, stride(),
-                           false, arguments.next_projection, width_);
+    this->weight_.Multiply(run, arguments.gates_rows + step.first * 4 * size_, step.count,
+                           4 * size_, false, arguments.next_projection, width_);
   }
 
   const T* CellBefore(const TimeSteps& steps, const TimeSteps::Step& step,
@@ -399,7 +395,7 @@ class GradKernel final : public LstmpKernel<T> {
               int64_t j) const {
     const int64_t row = steps.Row(j, step.time);
     const int64_t batch_row = step.first + j;
-    T* gates = arguments.gates_rows + batch_row * stride();
+    T* gates = arguments.gates_rows + batch_row * 4 * size_;
     LstmBackward(
         arguments.lstm,
         LstmStep<const T>{.cell_before = CellBefore(steps, step, arguments, j),
@@ -421,7 +417,7 @@ class GradKernel final : public LstmpKernel<T> {
   void WriteWeightGradients(const KernelContext& run, const TimeSteps& steps,
                             const Arguments& arguments) const {
     const int64_t rows = run.input(batch_gate_).shape()[0];
-    const MatrixRows<T> gates{.first = arguments.gates_rows, .stride = stride()};
+    const MatrixRows<T> gates{.first = arguments.gates_rows, .stride = 4 * size_};
     if (weight_grad_ >= 0) {
       weight_product_.Pack(run, gates, rows);
       weight_product_.Multiply(run, {.each = arguments.before_pointers}, width_, rows,
@@ -435,12 +431,12 @@ class GradKernel final : public LstmpKernel<T> {
     }
     if (bias_grad_ < 0) return;
     T* bias_grad = run.output(bias_grad_).template data<T>();
-    SumRows(arguments.gates_rows, rows, stride(), 4 * size_, bias_grad);
+    SumRows(arguments.gates_rows, rows, 4 * size_, 4 * size_, bias_grad);
     if (!this->has_peepholes_) return;
     const auto row_of = [&](const TimeSteps::Step& step, int64_t j) {
       return PeepholeRow<T>{.before = CellBefore(steps, step, arguments, j),
                             .cell = arguments.cell + steps.Row(j, step.time) * size_,
-                            .gates_gradient = arguments.gates_rows + (step.first + j) * stride()};
+                            .gates_gradient = arguments.gates_rows + (step.first + j) * 4 * size_};
     };
     SumPeepholes(steps, size_, row_of, bias_grad + 4 * size_);
   }

@@ -455,7 +455,7 @@ class GradKernel final : public RnnKernel<T> {
         input_grad_(context.OutputIndex("Input@GRAD")),
         input_products_(context, max_rows_, std::max(input_width_, WidestLayerInput())),
         hidden_product_(context, max_rows_, settings_.size),
-        gates_rows_(RequestNumbers<T>(context, max_rows_, stride())),
+        gates_rows_(RequestNumbers<T>(context, max_rows_, settings_.gates_width())),
         before_pointers_(this->RequestPointers(context, max_rows_)),
         input_grad_rows_(RequestNumbers<T>(
             context, lengths_ >= 0 && input_grad_ >= 0 ? max_rows_ : 0, input_width_)) {
@@ -495,9 +495,6 @@ class GradKernel final : public RnnKernel<T> {
   }
 
  private:
-  // The distance of rows of gates. If it were a power of two, the products would find the rows in
-  // the same few sets of the first-level cache.
-  int64_t stride() const { return settings_.gates_width() + 16; }
   int64_t WidestLayerInput() const { return settings_.layers > 1 ? settings_.hidden_width() : 0; }
   int64_t InputWidth(int64_t layer) const {
     return layer == 0 ? input_width_ : settings_.hidden_width();
@@ -585,8 +582,8 @@ class GradKernel final : public RnnKernel<T> {
       });
       // A GRU has a part of this gradient already.
       weights_[static_cast<size_t>(pass)].hidden[0].Multiply(
-          run, gates + step.first * stride(), step.count, stride(), settings_.mode == RnnMode::kGru,
-          this->State(run, 0), size);
+          run, gates + step.first * settings_.gates_width(), step.count, settings_.gates_width(),
+          settings_.mode == RnnMode::kGru, this->State(run, 0), size);
     });
     for (size_t i = 0; i < settings_.states(); ++i) {
       if (pre_state_grads_[i] < 0) continue;
@@ -624,7 +621,7 @@ class GradKernel final : public RnnKernel<T> {
     static_cast<const T**>(run.workspace(before_pointers_))[row] = before;
     const T* d_hidden = out_grad.Row(steps, j, step.time, column);
     T* next = this->State(run, 0) + j * size;
-    T* d_gates = this->Numbers(run, gates_rows_) + row * stride();
+    T* d_gates = this->Numbers(run, gates_rows_) + row * settings_.gates_width();
     if (settings_.mode == RnnMode::kSimple) {
       SimpleRnnBackward(this->Simple(nullptr), hidden.Row(steps, j, step.time, column),
                         {.hidden = d_hidden, .next = next, .gates = d_gates});
@@ -660,22 +657,24 @@ class GradKernel final : public RnnKernel<T> {
     for (const RnnGatePart& part : settings_.input_parts()) {
       if (Wants(settings_.weight(pass))) {
         InputProduct(pass / settings_.directions)
-            .Multiply(run, {.first = gates + part.column, .stride = stride()}, part.count, rows,
+            .Multiply(run, {.first = gates + part.column, .stride = settings_.gates_width()},
+                      part.count, rows,
                       WeightGradient(run, settings_.weight(pass)) + part.row * width);
       }
       if (Wants(settings_.bias(pass))) {
-        SumRows(gates + part.column, rows, stride(), part.count,
+        SumRows(gates + part.column, rows, settings_.gates_width(), part.count,
                 WeightGradient(run, settings_.bias(pass)) + part.row);
       }
     }
     if (Wants(settings_.hidden_weight(pass))) {
       auto* before = static_cast<const T**>(run.workspace(before_pointers_));
       hidden_product_.Pack(run, {.each = before}, rows);
-      hidden_product_.Multiply(run, {.first = gates, .stride = stride()}, settings_.weight_rows(),
-                               rows, WeightGradient(run, settings_.hidden_weight(pass)));
+      hidden_product_.Multiply(run, {.first = gates, .stride = settings_.gates_width()},
+                               settings_.weight_rows(), rows,
+                               WeightGradient(run, settings_.hidden_weight(pass)));
     }
     if (Wants(settings_.hidden_bias(pass))) {
-      SumRows(gates, rows, stride(), settings_.weight_rows(),
+      SumRows(gates, rows, settings_.gates_width(), settings_.weight_rows(),
               WeightGradient(run, settings_.hidden_bias(pass)));
     }
   }
@@ -688,8 +687,9 @@ class GradKernel final : public RnnKernel<T> {
     const int64_t width = InputWidth(pass / settings_.directions);
     for (size_t i = 0; i < parts.size(); ++i) {
       const bool is_first = i == 0 && !this->is_backward(pass);
-      weights_[static_cast<size_t>(pass)].input[i].Multiply(
-          run, gates + parts[i].column, steps.rows(), stride(), !is_first, input_grad, width);
+      weights_[static_cast<size_t>(pass)].input[i].Multiply(run, gates + parts[i].column,
+                                                            steps.rows(), settings_.gates_width(),
+                                                            !is_first, input_grad, width);
     }
   }
 

@@ -16,10 +16,6 @@
 
 namespace skiff {
 
-// Returns the distance of rows of a matrix that a step multiplies. If it were a power of two, the
-// product would find the rows in the same few sets of the first-level cache.
-inline int64_t Padded(int64_t width) { return width + 16; }
-
 template <typename T>
 T* Data(const KernelContext& run, int workspace) {
   return static_cast<T*>(run.workspace(workspace));
@@ -63,7 +59,7 @@ template <typename T>
 struct CellStep {
   const T* input;  // of all rows
   T* hidden;       // of all rows
-  T* states;       // before the step, then after it; Padded
+  T* states;       // before the step, then after it
   T* gates;        // the product of the contexts, if there is one; then activated
   bool has_product;
 };
@@ -74,7 +70,7 @@ struct CellGradient {
   const T* hidden;  // the gradient from the outside, of all rows
   const T* gates;   // activated
   T* next;          // the gradient of the states, from later steps; then of those before
-  T* step_gates;    // on return the gradient of g; Padded
+  T* step_gates;    // on return the gradient of g
   T* all_gates;     // the same for all rows
 };
 
@@ -87,7 +83,7 @@ class GruDecoderCell {
         bias_(context.InputIndex("Bias")),
         weight_rows_(
             is_gradient && context.HasOutput("Weight@GRAD") ? context.Input("Input").shape[0] : 0),
-        reset_(RequestNumbers<T>(context, sentences, Padded(size_))),
+        reset_(RequestNumbers<T>(context, sentences, size_)),
         reset_rows_(RequestNumbers<T>(context, weight_rows_, size_)) {}
 
   void Begin(const KernelContext& run, const StateRows<T>&) {
@@ -99,52 +95,50 @@ class GruDecoderCell {
 
   void Forward(const KernelContext& run, const StepOfRows& rows, const CellStep<T>& step) const {
     const int64_t count = rows.step.count;
-    const int64_t stride = Padded(size_);
     T* reset = Data<T>(run, reset_);
-    weights_.gates.Multiply(run, step.states, count, stride, step.has_product, step.gates,
+    weights_.gates.Multiply(run, step.states, count, size_, step.has_product, step.gates,
                             3 * size_);
     rows.ForEach(3 * size_, [&](int64_t j) {
-      GruReset(cell_, step.input + rows.Row(j) * 3 * size_, step.states + j * stride,
-               step.gates + j * 3 * size_, reset + j * stride);
+      GruReset(cell_, step.input + rows.Row(j) * 3 * size_, step.states + j * size_,
+               step.gates + j * 3 * size_, reset + j * size_);
     });
-    weights_.candidate.Multiply(run, reset, count, stride, step.has_product, step.gates + 2 * size_,
+    weights_.candidate.Multiply(run, reset, count, size_, step.has_product, step.gates + 2 * size_,
                                 3 * size_);
     rows.ForEach(3 * size_, [&](int64_t j) {
       T* hidden = step.hidden + rows.Row(j) * size_;
-      GruForward(cell_, step.input + rows.Row(j) * 3 * size_, step.states + j * stride,
+      GruForward(cell_, step.input + rows.Row(j) * 3 * size_, step.states + j * size_,
                  step.gates + j * 3 * size_, hidden);
-      std::copy_n(hidden, size_, step.states + j * stride);
+      std::copy_n(hidden, size_, step.states + j * size_);
     });
   }
 
   void BeginBackward(const KernelContext&) {}
   void Backward(const KernelContext& run, const StepOfRows& rows, const CellGradient<T>& gradient) {
-    const int64_t stride = Padded(3 * size_);
     T* reset_grad = Data<T>(run, reset_);
     const auto gradient_of = [&](int64_t j) {
       return GruStepGradient<T>{.hidden = gradient.hidden + rows.Row(j) * size_,
                                 .before = gradient.next + j * size_,
-                                .gates = gradient.step_gates + j * stride};
+                                .gates = gradient.step_gates + j * 3 * size_};
     };
     rows.ForEach(3 * size_, [&](int64_t j) {
       GruBackward(cell_, gradient.before.Before(rows, j), gradient.gates + j * 3 * size_,
                   gradient_of(j));
     });
-    weights_.candidate.Multiply(run, gradient.step_gates + 2 * size_, rows.step.count, stride,
+    weights_.candidate.Multiply(run, gradient.step_gates + 2 * size_, rows.step.count, 3 * size_,
                                 false, reset_grad, size_);
     rows.ForEach(3 * size_, [&](int64_t j) {
       const int64_t row = rows.Row(j);
       const T* before = gradient.before.Before(rows, j);
       const T* gates = gradient.gates + j * 3 * size_;
       GruResetBackward(cell_, before, gates, reset_grad + j * size_, gradient_of(j));
-      std::copy_n(gradient.step_gates + j * stride, 3 * size_,
+      std::copy_n(gradient.step_gates + j * 3 * size_, 3 * size_,
                   gradient.all_gates + row * 3 * size_);
       if (weight_rows_ == 0) return;
       T* reset = Data<T>(run, reset_rows_) + row * size_;
       for (int64_t i = 0; i < size_; ++i) reset[i] = gates[size_ + i] * before[i];
     });
-    weights_.gates.Multiply(run, gradient.step_gates, rows.step.count, stride, true, gradient.next,
-                            size_);
+    weights_.gates.Multiply(run, gradient.step_gates, rows.step.count, 3 * size_, true,
+                            gradient.next, size_);
   }
   void EndBackward(const KernelContext&, const TimeSteps&) const {}
 
@@ -214,7 +208,7 @@ class LstmDecoderCell {
   }
 
   void Forward(const KernelContext& run, const StepOfRows& rows, const CellStep<T>& step) const {
-    weight_.Multiply(run, step.states, rows.step.count, Padded(size_), step.has_product, step.gates,
+    weight_.Multiply(run, step.states, rows.step.count, size_, step.has_product, step.gates,
                      4 * size_);
     T* cells = cell_out_ < 0 ? Data<T>(run, cells_) : run.output(cell_out_).template data<T>();
     T* activated = StepRows<T>(run, activated_out_, activated_, rows.step, size_);
@@ -226,7 +220,7 @@ class LstmDecoderCell {
                    .cell = cells + row * size_,
                    .activated_cell = activated + j * size_},
                   step.hidden + row * size_);
-      std::copy_n(step.hidden + row * size_, size_, step.states + j * Padded(size_));
+      std::copy_n(step.hidden + row * size_, size_, step.states + j * size_);
     });
   }
 
@@ -234,14 +228,13 @@ class LstmDecoderCell {
     std::fill_n(Data<T>(run, next_cell_), sentences_ * size_, T{0});
   }
   void Backward(const KernelContext& run, const StepOfRows& rows, const CellGradient<T>& gradient) {
-    const int64_t stride = Padded(4 * size_);
     const T* cells = CellRows(run);
     const T* activated = InputOrNull<T>(run, activated_in_) + rows.step.first * size_;
     const T* cell_grad = InputOrNull<T>(run, cell_grad_);
     T* next_cell = Data<T>(run, next_cell_);
     rows.ForEach(4 * size_, [&](int64_t j) {
       const int64_t row = rows.Row(j);
-      T* gates = gradient.step_gates + j * stride;
+      T* gates = gradient.step_gates + j * 4 * size_;
       LstmBackward(
           cell_,
           LstmStep<const T>{.cell_before = before_.Before(rows, j),
@@ -255,7 +248,7 @@ class LstmDecoderCell {
                               .gates = gates});
       std::copy_n(gates, 4 * size_, gradient.all_gates + row * 4 * size_);
     });
-    weight_.Multiply(run, gradient.step_gates, rows.step.count, stride, false, gradient.next,
+    weight_.Multiply(run, gradient.step_gates, rows.step.count, 4 * size_, false, gradient.next,
                      size_);
   }
   void EndBackward(const KernelContext& run, const TimeSteps& steps) const {

@@ -245,6 +245,32 @@ TEST(DynamicRnn, DoesNotCopyAStaticInput) {
   EXPECT_EQ(shown, 1);
 }
 
+TEST(DynamicRnn, MakesTheGradientOfWhatItShrinksInPlace) {
+  Program main, startup;
+  Variable loss;
+  {
+    const ProgramGuard guard(&main, &startup);
+    loss = WithDynamicRnn({.attends = true});
+    optimizer::Sgd({.learning_rate = 0.05}).Minimize(loss);
+  }
+  Executor executor(Place::Cpu());
+  executor.Run(startup);
+  const Batch batch{{2, 7, 9, 1}, {3, 1, 4, 2}};
+  const BoundProgram bound = executor.Compile(main).Bind(batch.Feeds(true), {loss.name()});
+  int in_place = 0;
+  for (const Instruction& instruction : bound.plan().instructions) {
+    if (instruction.kind != InstructionKind::kLoop) continue;
+    const Plan& body = instruction.loop->body;
+    for (const Instruction& inner : body.instructions) {
+      if (inner.op->type != "shrink_rnn_memory_grad") continue;
+      EXPECT_EQ(body.StorageOf(inner.OutputIn("X@GRAD")),
+                body.StorageOf(inner.InputIn("Out@GRAD")));
+      ++in_place;
+    }
+  }
+  EXPECT_EQ(in_place, 1);  // of the states; the notes need no gradient
+}
+
 // One program for batches of different lengths: what a batch has left is gone in the next.
 TEST(DynamicRnn, TrainsOnLongShortAndLongBatches) {
   const std::vector<Batch> batches = {{{2, 7, 9, 1}, {3, 1, 4, 2}},

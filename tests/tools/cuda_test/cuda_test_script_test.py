@@ -99,34 +99,76 @@ class Run(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn("nvidia-cuda-mps-control is not on PATH", line)
         status, line = self.run_packed({"a": (PASSED, 0)}, "--jobs=2", nvidia_cuda_mps_control="exit 1\n")
-        self.assertEqual((status, line), (1, "error: --jobs=2: the multi-process service did not start"))
+        self.assertEqual((status, line), (1, "error: --jobs=2: nvidia-cuda-mps-control failed to start the "
+                                             "multi-process service"))
 
     def test_what_it_started_ends_with_the_script(self):
+        def exists(group):
+            try:
+                os.killpg(group, 0)
+                return True
+            except ProcessLookupError:
+                return False
+
         with tempfile.TemporaryDirectory() as folder:
-            served, tested = os.path.join(folder, "served"), os.path.join(folder, "tested")
+            served = os.path.join(folder, "served")
             service = f'if [[ "$1" == -d ]]; then touch {served}; elif [[ "$(cat)" == quit ]]; then rm {served}; fi\n'
-            test = (f"END\ntouch {tested}\nexec sleep 600\n", 0)
+            # A part is a process group of its own.
+            test = (f"END\nps -o pgid= -p $$ >{folder}/group.PART\nmv {folder}/group.PART {folder}/part.PART\n"
+                    "exec sleep 600\n", 0)
             environment = self.packed(folder, {"a": test}, nvidia_cuda_mps_control=service)
-            for number in (signal.SIGINT, signal.SIGTERM):
-                # As a terminal does, which sends a signal to all processes of the group.
-                with subprocess.Popen([os.path.join(folder, "cuda_test.sh"), "run", "--jobs=2"], start_new_session=True,
-                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment) as script:
-                    while not os.path.exists(tested):
+            parts = [os.path.join(folder, "part.0"), os.path.join(folder, "part.1")]
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                with subprocess.Popen([os.path.join(folder, "cuda_test.sh"), "run", "--jobs=2"], env=environment,
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as script:
+                    while not all(map(os.path.exists, parts)):
                         self.assertIsNone(script.poll())
                         time.sleep(0.01)
-                    os.killpg(script.pid, number)
-                    script.wait()
+                    script.send_signal(number)
+                    self.assertNotEqual(script.wait(), 0)
                 self.assertFalse(os.path.exists(served), number)
-                for _ in range(500):
-                    try:
-                        os.killpg(script.pid, 0)
-                    except ProcessLookupError:
-                        break
-                    time.sleep(0.01)
-                else:
-                    os.killpg(script.pid, signal.SIGKILL)
-                    self.fail(f"processes are left after signal {number}")
-                os.remove(tested)
+                for part in parts:
+                    with open(part, encoding="utf-8") as stream:
+                        group = int(stream.read())
+                    os.remove(part)
+                    for _ in range(1000):  # until it has died of the signal
+                        if not exists(group):
+                            break
+                        time.sleep(0.01)
+                    else:
+                        os.killpg(group, signal.SIGKILL)
+                        self.fail(f"{os.path.basename(part)} goes on after signal {number}")
+
+    def test_a_number_of_processes_runs_at_a_time(self):
+        with tempfile.TemporaryDirectory() as folder:
+            # Each waits until a second one runs, too, and counts them.
+            test = (f"END\nmkdir -p {folder}/running {folder}/met\ntouch {folder}/running/$$\n"
+                    f"for ((i = 0; i < 1000 && $(ls {folder}/met | wc -l) < 2; ++i)); do\n"
+                    f"  [[ $(ls {folder}/running | wc -l) -lt 2 ]] || touch {folder}/met/$$\n  sleep 0.01\ndone\n"
+                    f"n=$(ls {folder}/running | wc -l)\nrm {folder}/running/$$\n"
+                    f"[[ $n -le 2 && $(ls {folder}/met | wc -l) -ge 2 ]] || exit 1\ncat <<END\n" + PASSED, 0)
+            self.assertEqual(self.run_packed({"a": test, "b": test, "c": test}, "--jobs=2",
+                                             nvidia_cuda_mps_control=":"), (0, "6 passed, 0 failed, 0 skipped"))
+
+    def test_processes_run_under_the_sanitizer(self):
+        tool = '[[ "$*" == "--tool memcheck --error-exitcode 1 --require-cuda-init no "* ]] || exit 2\n"${@: -1}"\n'
+        test = ("END\n[[ $OMP_NUM_THREADS == 1 && -n $CUDA_MPS_PIPE_DIRECTORY ]] || exit 1\ncat <<END\n" + PASSED, 0)
+        self.assertEqual(self.run_packed({"a": test}, "--jobs=2", "--sanitizer=memcheck", compute_sanitizer=tool,
+                                         nvidia_cuda_mps_control=":"), (0, "2 passed, 0 failed, 0 skipped"))
+
+    def test_a_part_that_was_killed_is_a_failure(self):
+        killed = ('END\n[[ $GTEST_SHARD_INDEX != 1 ]] || { kill -9 "$PPID"; exec sleep 0; }\ncat <<END\n' + PASSED, 0)
+        self.assertEqual(self.run_packed({"a": killed, "b": (PASSED, 0)}, "--jobs=2", nvidia_cuda_mps_control=":"),
+                         (1, "3 passed, 1 failed, 0 skipped"))
+
+    def test_logs_are_those_of_the_run(self):
+        with tempfile.TemporaryDirectory() as logs:
+            for name in ("a.7", "mine.status"):
+                with open(os.path.join(logs, name), "w", encoding="utf-8") as stream:
+                    stream.write(FAILED)
+            self.assertEqual(self.run_packed({"a": (PASSED, 0)}, "--logs=" + logs),
+                             (0, "1 passed, 0 failed, 0 skipped"))
+            self.assertEqual(sorted(os.listdir(logs)), ["a.0", "mine.status"])
 
     def test_a_failure_of_one_process_is_a_failure(self):
         crash = "END\n[[ $GTEST_SHARD_INDEX != 1 ]] || exit 139\ncat <<END\n" + PASSED
