@@ -48,11 +48,13 @@ class OpRegistry {
      ...);
   }
 
-  // The same for kernels on selected rows, under the name "selected_rows".
+  // The same for kernels on selected rows, of any place, under the name "selected_rows". Those of
+  // the CPU are the reference.
   template <typename... Ts, typename Prepare>
-  void AddSelectedRowsKernels(std::string_view type, Prepare prepare) {
+  void AddSelectedRowsKernels(std::string_view type, Prepare prepare,
+                              PlaceKind place = PlaceKind::kCpu) {
     (AddKernel(type, KernelDef{.name = "selected_rows",
-                               .place = PlaceKind::kCpu,
+                               .place = place,
                                .dtype = kDTypeOf<Ts>,
                                .prepare =
                                    [prepare](PrepareContext& context) {
@@ -61,7 +63,7 @@ class OpRegistry {
                                .accepts = {},
                                .pays = {},
                                .selected_rows = true,
-                               .is_reference = true}),
+                               .is_reference = place == PlaceKind::kCpu}),
      ...);
   }
 

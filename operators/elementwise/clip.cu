@@ -1,5 +1,10 @@
 // CUDA kernels of clip and clip_grad; clip.cc has the formulas.
+#include <memory>
+
+#include "operators/common/cuda_for_each.cuh"
 #include "operators/common/cuda_launch.h"
+#include "operators/common/cuda_selected_rows.h"
+#include "operators/common/cuda_sorted_rows.cuh"
 #include "operators/elementwise/kernels/cuda_unary.cuh"
 
 namespace skiff {
@@ -13,6 +18,8 @@ struct Bounds {
         max(launch.numbers.values[1]),
         given_min(static_cast<const T*>(launch.tensors[0])),
         given_max(static_cast<const T*>(launch.tensors[1])) {}
+  Bounds(float low, float high, const T* low_tensor, const T* high_tensor)
+      : min(low), max(high), given_min(low_tensor), given_max(high_tensor) {}
 
   __device__ T low() const { return given_min == nullptr ? static_cast<T>(min) : *given_min; }
   __device__ T high() const { return given_max == nullptr ? static_cast<T>(max) : *given_max; }
@@ -50,9 +57,11 @@ struct ClipGrad {
 }
 
 // A fault holds the bits of both bounds as floats: min's are the position, max's the value.
+// keeps_zero: zeros, which are missing from selected rows, must stay zeros.
 template <typename T>
-__global__ void CheckBounds(Bounds<T> bounds, uint64_t* fault) {
-  if (bounds.low() <= bounds.high()) return;
+__global__ void CheckBounds(Bounds<T> bounds, bool keeps_zero, uint64_t* fault) {
+  const bool has_zero = bounds.low() <= 0 && bounds.high() >= 0;
+  if (bounds.low() <= bounds.high() && (has_zero || !keeps_zero)) return;
   constexpr uint32_t kNotANumber = 0x7FC00000;
   const auto min = static_cast<float>(bounds.low());
   const auto max = static_cast<float>(bounds.high());
@@ -60,17 +69,22 @@ __global__ void CheckBounds(Bounds<T> bounds, uint64_t* fault) {
             std::bit_cast<int32_t>(max));
 }
 
-void ThrowClipFault(const DataFault& fault) {
-  ThrowBadBounds(std::bit_cast<float>(static_cast<uint32_t>(fault.position)),
-                 std::bit_cast<float>(static_cast<int32_t>(fault.value)));
+float MinOf(const DataFault& fault) {
+  return std::bit_cast<float>(static_cast<uint32_t>(fault.position));
 }
+
+float MaxOf(const DataFault& fault) {
+  return std::bit_cast<float>(static_cast<int32_t>(fault.value));
+}
+
+void ThrowClipFault(const DataFault& fault) { ThrowBadBounds(MinOf(fault), MaxOf(fault)); }
 
 template <typename T>
 const char* LaunchClip(const CudaUnaryLaunch& launch) {
   const Bounds<T> bounds(launch);
   if (bounds.given_min != nullptr || bounds.given_max != nullptr) {
-    CheckBounds<T>
-        <<<1, 1, 0, static_cast<cudaStream_t>(launch.grid.stream)>>>(bounds, launch.fault);
+    CheckBounds<T><<<1, 1, 0, static_cast<cudaStream_t>(launch.grid.stream)>>>(
+        bounds, /*keeps_zero=*/false, launch.fault);
   } else if (!(bounds.min <= bounds.max)) {
     ThrowBadBounds(bounds.min, bounds.max);
   }
@@ -82,6 +96,92 @@ const char* LaunchClipGrad(const CudaUnaryLaunch& launch) {
   return cuda_unary::LaunchApplyGradient<T>(launch, ClipGrad<T>{Bounds<T>(launch)});
 }
 
+// Marks all slots as unused but the first one of each row.
+struct KeepFirstSlots {
+  __device__ void operator()(int64_t k) const {
+    rows[sorted.positions[k]] = IsFirstOfRow(sorted, k) ? sorted.rows[k] : int64_t{-1};
+  }
+
+  SortedRows sorted;
+  int64_t* rows;
+};
+
+template <typename T>
+struct ClipUsedSlots {
+  template <int kCount>
+  __device__ void Do(int64_t i) const {
+    if (rows[Divide(i, width).quotient] < 0) return;
+    CudaValues<T, kCount> clipped = LoadValues<kCount>(values + i, is_aligned);
+#pragma unroll
+    for (int k = 0; k < kCount; ++k) clipped.at[k] = clip(clipped.at[k]);
+    StoreValues(clipped, is_aligned, values + i);
+  }
+
+  Clip<T> clip;
+  const int64_t* rows;
+  int64_t width;
+  T* values;
+  bool is_aligned;
+};
+
+// Also runs in place: the sum of a row goes to its first slot.
+template <typename T>
+class ClipRowsKernel final : public Kernel {
+ public:
+  explicit ClipRowsKernel(PrepareContext& context)
+      : x_(context.InputIndex("X")),
+        min_tensor_(context.InputIndex("Min")),
+        max_tensor_(context.InputIndex("Max")),
+        out_(context.OutputIndex("Out")),
+        min_(context.Attr<float>("min")),
+        max_(context.Attr<float>("max")),
+        merged_(context, context.Input("X")) {}
+
+  bool TakesFewerRows() const override { return true; }
+
+  void Run(const KernelContext& run) override {
+    const Tensor& x = run.input(x_);
+    Tensor& out = run.output(out_);
+    height_ = x.height();
+    const Bounds<T> bounds(min_, max_, BoundOf(run, min_tensor_), BoundOf(run, max_tensor_));
+    if (HasTensors()) {
+      CheckBounds<T><<<1, 1, 0, StreamOf(run)>>>(bounds, /*keeps_zero=*/true, run.fault);
+      CheckLaunch("clip");
+    }
+    // A fault tells of the bounds, if these aren't known before the run.
+    const SortedRows sorted = merged_.Sort(run, x, HasTensors() ? nullptr : run.fault);
+    const int64_t width = RowWidth(x.shape());
+    merged_.SetAtFirst(run, sorted, width, x.data<T>(), out.data<T>());
+    ForEachOnDevice(run, "clip", sorted.count, KeepFirstSlots{sorted, out.rows().data()});
+    T* const values = out.data<T>();
+    ForEachPackOnDevice<T>(run, "clip", out.element_count(), width,
+                           ClipUsedSlots<T>{Clip<T>{bounds}, out.rows().data(), width, values,
+                                            ArePacksAligned(values)});
+  }
+
+  [[noreturn]] void ThrowFault(const DataFault& fault) const override {
+    if (!HasTensors()) ThrowRowNumber(fault.position, fault.value, height_);
+    if (!(MinOf(fault) <= MaxOf(fault))) ThrowClipFault(fault);
+    Throw(ErrorCode::kInvalidArgument, "clip: X is selected rows, min = ", MinOf(fault),
+          " and max = ", MaxOf(fault), ", expected min <= 0 <= max: the other rows are zeros");
+  }
+
+ private:
+  bool HasTensors() const { return min_tensor_ >= 0 || max_tensor_ >= 0; }
+  static const T* BoundOf(const KernelContext& run, int input) {
+    return input < 0 ? nullptr : run.input(input).template data<T>();
+  }
+
+  int x_;
+  int min_tensor_;
+  int max_tensor_;
+  int out_;
+  float min_;
+  float max_;
+  CudaMergedRows<T> merged_;
+  int64_t height_ = 0;
+};
+
 }  // namespace
 
 void RegisterClipCuda(OpRegistry& registry) {
@@ -92,6 +192,12 @@ void RegisterClipCuda(OpRegistry& registry) {
                              .throw_fault = ThrowClipFault};
   AddCudaUnaryKernel(registry, facts, DType::kFloat32, LaunchClip<float>);
   AddCudaUnaryKernel(registry, facts, DType::kFloat64, LaunchClip<double>);
+  registry.AddSelectedRowsKernels<float, double>(
+      "clip",
+      [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
+        return std::make_unique<ClipRowsKernel<T>>(context);
+      },
+      PlaceKind::kCuda);
   AddCudaUnaryGradKernel(registry, facts, DType::kFloat32, LaunchClipGrad<float>);
   AddCudaUnaryGradKernel(registry, facts, DType::kFloat64, LaunchClipGrad<double>);
 }

@@ -1,5 +1,6 @@
 // CUDA kernels of elementwise_mul and elementwise_mul_grad; elementwise_mul.cc has the formulas.
 #include "operators/common/cuda_integer.cuh"
+#include "operators/common/cuda_values_kernels.h"
 #include "operators/elementwise/kernels/cuda_binary.cuh"
 
 namespace skiff {
@@ -36,6 +37,7 @@ struct MulYGrad {
 
 void RegisterElementwiseMulCuda(OpRegistry& registry) {
   AddCudaBinary<Mul>(registry, "elementwise_mul");
+  AddCudaValuesKernels(registry, "elementwise_mul");
   AddCudaBinaryGradients<MulXGrad, MulYGrad>(registry, "elementwise_mul");
 }
 

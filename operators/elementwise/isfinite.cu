@@ -3,8 +3,10 @@
 #include <type_traits>
 
 #include "framework/op/registry.h"
+#include "operators/common/cuda_division.h"
 #include "operators/common/cuda_fold.cuh"
 #include "operators/common/cuda_for_each.cuh"
+#include "operators/common/selected_rows.h"
 
 namespace skiff {
 namespace {
@@ -25,6 +27,17 @@ struct AreFinite {
   bool* out;
 };
 
+// Of the slots in use.
+template <typename T>
+struct AreUsedFinite : AreFinite<T> {
+  __device__ void Add(int64_t i, int64_t output, int64_t j, bool* carry) const {
+    if (rows[Divide(i, width).quotient] >= 0) AreFinite<T>::Add(i, output, j, carry);
+  }
+
+  const int64_t* rows;
+  int64_t width;
+};
+
 // All integers are finite: none is looked at.
 template <typename T>
 int64_t CountOf(int64_t elements) {
@@ -43,12 +56,30 @@ std::unique_ptr<Kernel> PrepareIsfinite(PrepareContext& context) {
   });
 }
 
+template <typename T>
+std::unique_ptr<Kernel> PrepareIsfiniteRows(PrepareContext& context) {
+  const CudaFold<AreUsedFinite<T>> fold(context, context.Input("X").shape.element_count());
+  const int x = context.InputIndex("X");
+  const int out = context.OutputIndex("Out");
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const Tensor& values = run.input(x);
+    fold.Run(run, "isfinite", CudaFoldView(values.element_count(), 1),
+             {{values.data<T>(), run.output(out).data<bool>()},
+              values.rows().data(),
+              RowWidth(values.shape())});
+  });
+}
+
 }  // namespace
 
 void RegisterIsfiniteCuda(OpRegistry& registry) {
   AddCudaKernels<float, double, int32_t, int64_t>(
       registry, "isfinite",
       [=]<typename T>(PrepareContext& context) { return PrepareIsfinite<T>(context); });
+  registry.AddSelectedRowsKernels<float, double>(
+      "isfinite",
+      [=]<typename T>(PrepareContext& context) { return PrepareIsfiniteRows<T>(context); },
+      PlaceKind::kCuda);
 }
 
 }  // namespace skiff

@@ -1,5 +1,6 @@
 // CUDA kernels of scale; scale.cc has the formula.
 #include "operators/common/cuda_integer.cuh"
+#include "operators/common/cuda_values_kernels.h"
 #include "operators/elementwise/kernels/cuda_unary.cuh"
 
 namespace skiff {
@@ -36,6 +37,7 @@ void RegisterScaleCuda(OpRegistry& registry) {
   AddCudaUnaryKernel(registry, facts, DType::kFloat64, LaunchScale<double>);
   AddCudaUnaryKernel(registry, facts, DType::kInt32, LaunchScale<int32_t>);
   AddCudaUnaryKernel(registry, facts, DType::kInt64, LaunchScale<int64_t>);
+  AddCudaValuesKernels(registry, "scale");
 }
 
 }  // namespace skiff

@@ -7,6 +7,7 @@
 #include "operators/common/cuda_for_each.cuh"
 #include "operators/math/kernels/cuda_line_factors.cuh"
 #include "operators/math/kernels/cuda_scale_by.cuh"
+#include "operators/math/kernels/squared_norm.cuh"
 
 namespace skiff {
 namespace {
@@ -22,19 +23,50 @@ struct ClipFactor {
   double max_norm;
 };
 
+// Clips by the norm of an array that a run makes of X.
+template <typename T>
+class NormClip {
+ public:
+  explicit NormClip(PrepareContext& context)
+      : x_(context.InputIndex("X")),
+        out_(context.OutputIndex("Out")),
+        max_norm_(static_cast<double>(context.Attr<float>("max_norm"))),
+        fold_(context, context.Input("X").shape.element_count()),
+        sum_(context.RequestWorkspace(sizeof(double))) {}
+
+  // `values`: as many as X has elements.
+  void Run(const KernelContext& run, const T* values) const {
+    const Tensor& x = run.input(x_);
+    auto* const sum = static_cast<double*>(run.workspace(sum_));
+    fold_.Run(run, "clip_by_norm", ViewOfLines({.length = x.element_count()}), {{values}, sum});
+    ScaleOnDevice<T>(run, "clip_by_norm", ClipFactor<T>{sum, max_norm_}, x, &run.output(out_));
+  }
+
+ private:
+  int x_;
+  int out_;
+  double max_norm_;
+  CudaFold<CudaLineSum<SquareOf<T>>> fold_;
+  int sum_;
+};
+
 template <typename T>
 std::unique_ptr<Kernel> PrepareClipByNorm(PrepareContext& context) {
-  const int x_input = context.InputIndex("X");
-  const int output = context.OutputIndex("Out");
-  const double max_norm = static_cast<double>(context.Attr<float>("max_norm"));
-  const CudaFold<CudaLineSum<SquareOf<T>>> fold(context, context.Input("X").shape.element_count());
-  const int sum_workspace = context.RequestWorkspace(sizeof(double));
-  return MakeRowsKernel([=](const KernelContext& run) {
-    const Tensor& x = run.input(x_input);
-    auto* const sum = static_cast<double*>(run.workspace(sum_workspace));
-    fold.Run(run, "clip_by_norm", ViewOfLines({.length = x.element_count()}), {{x.data<T>()}, sum});
-    ScaleOnDevice<T>(run, "clip_by_norm", ClipFactor<T>{sum, max_norm}, x, &run.output(output));
-  });
+  return MakeRowsKernel([clip = NormClip<T>(context), x = context.InputIndex("X")](
+                            const KernelContext& run) { clip.Run(run, run.input(x).data<T>()); });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareClipRowsByNorm(PrepareContext& context) {
+  const int x = context.InputIndex("X");
+  return MakeCudaSelectedRowsKernel(
+      x,
+      [x, clip = NormClip<T>(context), distinct = CudaDistinctRows<T>(context, context.Input("X")),
+       out = context.OutputIndex("Out")](const KernelContext& run) {
+        const Tensor& rows = run.input(x);
+        clip.Run(run, distinct.Make(run, rows));
+        CopyRowNumbersOnDevice(run, rows, &run.output(out));
+      });
 }
 
 }  // namespace
@@ -43,6 +75,10 @@ void RegisterClipByNormCuda(OpRegistry& registry) {
   AddCudaKernels<float, double>(registry, "clip_by_norm", [=]<typename T>(PrepareContext& context) {
     return PrepareClipByNorm<T>(context);
   });
+  registry.AddSelectedRowsKernels<float, double>(
+      "clip_by_norm",
+      [=]<typename T>(PrepareContext& context) { return PrepareClipRowsByNorm<T>(context); },
+      PlaceKind::kCuda);
 }
 
 }  // namespace skiff

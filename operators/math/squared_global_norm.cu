@@ -5,8 +5,7 @@
 namespace skiff {
 
 void RegisterSquaredGlobalNormCuda(OpRegistry& registry) {
-  AddCudaSquaredNormKernel<float>(registry, "squared_global_norm");
-  AddCudaSquaredNormKernel<double>(registry, "squared_global_norm");
+  AddCudaSquaredNormKernels(registry, "squared_global_norm");
 }
 
 }  // namespace skiff

@@ -28,8 +28,7 @@ std::unique_ptr<Kernel> PrepareSquaredL2NormGrad(PrepareContext& context) {
 }  // namespace
 
 void RegisterSquaredL2NormCuda(OpRegistry& registry) {
-  AddCudaSquaredNormKernel<float>(registry, "squared_l2_norm");
-  AddCudaSquaredNormKernel<double>(registry, "squared_l2_norm");
+  AddCudaSquaredNormKernels(registry, "squared_l2_norm");
   AddCudaKernels<float, double>(
       registry, "squared_l2_norm_grad",
       [=]<typename T>(PrepareContext& context) { return PrepareSquaredL2NormGrad<T>(context); });

@@ -1,10 +1,14 @@
-// CUDA kernels of sum, of dense tensors.
+// CUDA kernels of sum: of dense tensors, of selected rows, and of both.
 #include <algorithm>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "framework/op/registry.h"
+#include "operators/common/cuda_for_each.cuh"
 #include "operators/common/cuda_grid.h"
 #include "operators/common/cuda_integer.cuh"
+#include "operators/common/cuda_selected_rows.h"
 #include "operators/common/cuda_vector_loop.cuh"
 #include "operators/common/cuda_vectors.cuh"
 
@@ -39,10 +43,9 @@ __global__ void __launch_bounds__(kGridThreads)
 template <typename T>
 class SumKernel final : public Kernel {
  public:
-  explicit SumKernel(PrepareContext& context) : out_(context.OutputIndex("Out")) {
-    for (size_t i = 0; i < context.InputCount("X"); ++i) {
-      inputs_.push_back(context.InputIndex("X", i));
-    }
+  // Of these inputs, at least one.
+  SumKernel(PrepareContext& context, std::vector<int> inputs)
+      : inputs_(std::move(inputs)), out_(context.OutputIndex("Out")) {
     if (inputs_.size() <= kMaxTerms) return;
     const int64_t count = context.Output("Out").shape.element_count();
     so_far_ = context.RequestWorkspace(count * static_cast<int64_t>(sizeof(T)));
@@ -79,24 +82,68 @@ class SumKernel final : public Kernel {
   int so_far_ = -1;
 };
 
+// Returns the inputs that are selected rows, or those that aren't.
+std::vector<int> InputsThat(const OpContext& context, bool are_selected_rows) {
+  std::vector<int> inputs;
+  for (size_t i = 0; i < context.InputCount("X"); ++i) {
+    if (context.Input("X", i).is_selected_rows() != are_selected_rows) continue;
+    inputs.push_back(context.InputIndex("X", i));
+  }
+  return inputs;
+}
+
+// All inputs are selected rows. Out may be one of them if all others are empty.
+void ConcatenateRows(const KernelContext& run, const std::vector<int>& inputs, Tensor* out) {
+  auto* values = static_cast<char*>(out->raw_data());
+  int64_t* rows = out->rows().data();
+  for (const int input : inputs) {
+    const Tensor& x = run.input(input);
+    const int64_t slots = x.shape()[0];
+    if (slots == 0) continue;
+    const int64_t bytes = x.element_count() * SizeOf(x.dtype());
+    CopyOnDevice(run, x.raw_data(), values, bytes);
+    CopyOnDevice(run, x.rows().data(), rows, slots * static_cast<int64_t>(sizeof(int64_t)));
+    values += bytes;
+    rows += slots;
+  }
+}
+
+// The sum of the dense inputs, to which those of selected rows are added.
 template <typename T>
-void AddSumKernel(OpRegistry& registry) {
-  registry.AddKernel("sum", {.name = "cuda",
-                             .place = PlaceKind::kCuda,
-                             .dtype = kDTypeOf<T>,
-                             .prepare = [](PrepareContext& context) -> std::unique_ptr<Kernel> {
-                               return std::make_unique<SumKernel<T>>(context);
-                             },
-                             .accepts = {}});
+std::unique_ptr<Kernel> PrepareSumOfRows(PrepareContext& context) {
+  const std::vector<int> dense = InputsThat(context, /*are_selected_rows=*/false);
+  const std::vector<int> selected = InputsThat(context, /*are_selected_rows=*/true);
+  const int out = context.OutputIndex("Out");
+  if (dense.empty()) {
+    return MakeRowsKernel(
+        [=](const KernelContext& run) { ConcatenateRows(run, selected, &run.output(out)); });
+  }
+  std::vector<CudaMergedRows<T>> merged;
+  for (size_t i = 0; i < context.InputCount("X"); ++i) {
+    const TensorMeta& x = context.Input("X", i);
+    if (x.is_selected_rows()) merged.emplace_back(context, x);
+  }
+  return MakeCudaSelectedRowsKernel(
+      selected.front(),
+      [=, of_dense = std::make_shared<SumKernel<T>>(context, dense)](const KernelContext& run) {
+        of_dense->Run(run);
+        for (size_t i = 0; i < selected.size(); ++i) {
+          const Tensor& rows = run.input(selected[i]);
+          merged[i].AddTo(run, rows, rows.data<T>(), run.output(out).template data<T>());
+        }
+      });
 }
 
 }  // namespace
 
 void RegisterSumCuda(OpRegistry& registry) {
-  AddSumKernel<float>(registry);
-  AddSumKernel<double>(registry);
-  AddSumKernel<int32_t>(registry);
-  AddSumKernel<int64_t>(registry);
+  AddCudaKernels<float, double, int32_t, int64_t>(
+      registry, "sum", [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
+        return std::make_unique<SumKernel<T>>(context, InputsThat(context, false));
+      });
+  registry.AddSelectedRowsKernels<float, double>(
+      "sum", [=]<typename T>(PrepareContext& context) { return PrepareSumOfRows<T>(context); },
+      PlaceKind::kCuda);
 }
 
 }  // namespace skiff

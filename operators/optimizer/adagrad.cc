@@ -38,13 +38,11 @@ UpdateOp AdagradOp() {
                       .doc = "The sums of the squared gradients, each of its parameter's shape."}},
           .attrs = {FloatAttr(
               "epsilon", 1e-6f,
-              "Keeps the quotient finite; with 0 it is NaN where all gradients were 0.")},
-          .sparse_rule = SparseRule::kTouchedRows};
+              "Keeps the quotient finite; with 0 it is NaN where all gradients were 0.")}};
 }
 
 UpdateOp DecayedAdagradOp() {
   UpdateOp op = AdagradOp();
-  op.sparse_rule = SparseRule::kAllRows;
   op.type = "decayed_adagrad";
   op.doc =
       "MomentOut = decay * Moment + (1 - decay) * Grad²; ParamOut = Param - LearningRate * Grad / "

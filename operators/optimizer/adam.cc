@@ -50,7 +50,6 @@ UpdateOp MergedAdamOp() {
   UpdateOp op = AdamOp();
   op.type = "merged_adam";
   op.merged_as = "";
-  op.sparse_rule = SparseRule::kAllRows;
   std::erase_if(op.attrs, [](const AttrDef& attr) {
     return attr.name == "lazy_mode" || attr.name == "min_row_size_to_use_multithread";
   });

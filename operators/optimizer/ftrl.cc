@@ -53,8 +53,7 @@ UpdateOp FtrlOp() {
                   .doc = "The linear terms, each of its parameter's shape."}},
       .attrs = {FloatAttr("l1", 0.0f, "The L1 penalty, which makes parameters exactly 0."),
                 FloatAttr("l2", 0.0f, "The L2 penalty."),
-                FloatAttr("lr_power", -0.5f, "How fast the learning rate falls.")},
-      .sparse_rule = SparseRule::kTouchedRows};
+                FloatAttr("lr_power", -0.5f, "How fast the learning rate falls.")}};
 }
 
 }  // namespace

@@ -28,10 +28,7 @@ HWY_EXPORT(SgdLoops);
 
 void RegisterSgd(OpRegistry& registry) {
   RegisterUpdateOp(
-      registry,
-      {.type = "sgd",
-       .doc = "ParamOut = Param - LearningRate * Grad. Fluid's sgd.",
-       .sparse_rule = SparseRule::kTouchedRows},
+      registry, {.type = "sgd", .doc = "ParamOut = Param - LearningRate * Grad. Fluid's sgd."},
       [](const OpContext&) { return HWY_DYNAMIC_DISPATCH(SgdLoops)(); },
       [](const OpContext&) { return RuleOf<HWY_NAMESPACE::SgdFormula>(); });
 }

@@ -9,8 +9,8 @@
 
 #include "framework/op/registry.h"
 #include "operators/common/axis_extents.h"
+#include "operators/common/cuda_words.cuh"
 #include "operators/tensor/kernels/axis_parts.h"
-#include "operators/tensor/kernels/cuda_words.cuh"
 #include "operators/tensor/kernels/data_mover.h"
 
 namespace skiff {

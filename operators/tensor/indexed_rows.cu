@@ -2,10 +2,7 @@
 // index_select, gather_nd, scatter, scatter_nd_add and their kin. As in index_rows.h, a tensor is
 // [outer, length, inner], indices count along the middle axis, and a row is `inner` elements.
 //
-// Reading is one pass. Sums sort the indices first (cuda_row_sort.cuh). Then the sorted list is cut
-// into chunks, and a thread adds up the elements of one column in one chunk, so that a row with
-// many positions keeps as many threads busy as many rows with few. A row within a chunk is written
-// at once; the sums of a row that reaches across chunks are added in a second pass.
+// Reading is one pass. Sums sort the indices first (cuda_row_sums.h).
 #include <cuda_runtime.h>
 
 #include <array>
@@ -18,8 +15,10 @@
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
 #include "operators/common/axis_extents.h"
-#include "operators/tensor/kernels/cuda_row_sort.cuh"
-#include "operators/tensor/kernels/cuda_words.cuh"
+#include "operators/common/cuda_row_sort.h"
+#include "operators/common/cuda_row_sums.h"
+#include "operators/common/cuda_selected_rows.h"
+#include "operators/common/cuda_words.cuh"
 #include "operators/tensor/kernels/data_mover.h"
 
 namespace skiff {
@@ -86,14 +85,15 @@ __global__ void TakeRows(TakenRows<Index> shape, RowIndices indices, Index words
 }
 
 // rows[i] = the number of the row, -1 for padding and what is refused. `rows` may be nullptr.
-__global__ void ResolveRows(RowIndices indices, int64_t count, int32_t* rows) {
+template <typename Row>
+__global__ void ResolveRows(RowIndices indices, int64_t count, Row* rows) {
   const int64_t stride = int64_t{gridDim.x} * blockDim.x;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) {
     const int64_t index = indices.At(i);
     indices.NoteIfRefused(i, index);
     if (rows == nullptr) continue;
     const bool is_row = indices.IsRow(index) && !indices.IsPadding(index);
-    rows[i] = is_row ? static_cast<int32_t>(index) : -1;
+    rows[i] = is_row ? static_cast<Row>(index) : Row{-1};
   }
 }
 
@@ -119,134 +119,6 @@ __global__ void ResolveTuples(RowIndices indices, TupleDims tuple, int64_t count
       }
     }
     rows[i] = static_cast<int32_t>(row);
-  }
-}
-
-constexpr int64_t kChunk = 32;
-
-// Rows [outer, count, inner] that are added to those of a tensor [outer, length, inner].
-struct AddedRows {
-  SortedRows sorted;
-  int64_t inner;
-  Divisor<uint64_t> inner_divisor;
-  int64_t columns;  // outer * inner
-  Divisor<uint64_t> columns_divisor;
-  int64_t chunks;
-
-  // Return the offset of a column in row `number` of one of the two.
-  __device__ int64_t Offset(int64_t outer, int64_t rows, int64_t number, int64_t column) const {
-    return (outer * rows + number) * inner + column;
-  }
-  __device__ int64_t ChunkEnd(int64_t chunk) const {
-    const int64_t end = (chunk + 1) * kChunk;
-    return end < sorted.count ? end : sorted.count;
-  }
-};
-
-// The columns of a tensor that a thread looks after.
-struct Column {
-  int64_t chunk;
-  int64_t number;
-  int64_t outer;
-  int64_t inner;
-
-  __device__ Column(const AddedRows& added, int64_t i) {
-    auto rest = static_cast<uint64_t>(i);
-    number = static_cast<int64_t>(added.columns_divisor.Split(&rest));
-    chunk = static_cast<int64_t>(rest);
-    rest = static_cast<uint64_t>(number);
-    inner = static_cast<int64_t>(added.inner_divisor.Split(&rest));
-    outer = static_cast<int64_t>(rest);
-  }
-};
-
-// heads and tails, [chunks][columns]: the sums of a chunk's part of a row that has begun in an
-// earlier chunk, and of one that begins here and goes on in the next. kAdds: sums are added to what
-// `out` has.
-template <typename T, bool kAdds>
-__global__ void AddChunks(AddedRows added, const T* values, T* out, T* heads, T* tails) {
-  const SortedRows& sorted = added.sorted;
-  const int64_t stride = int64_t{gridDim.x} * blockDim.x;
-  const int64_t units = added.chunks * added.columns;
-  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < units; i += stride) {
-    const Column column(added, i);
-    const int64_t begin = column.chunk * kChunk;
-    const int64_t end = added.ChunkEnd(column.chunk);
-    const uint32_t before = begin == 0 ? sorted.length : sorted.rows[begin - 1];
-    const uint32_t after = end == sorted.count ? sorted.length : sorted.rows[end];
-    uint32_t row = sorted.length;  // whose sum `sum` is
-    bool is_head = false;
-    T sum = 0;
-    const auto finish = [&](bool goes_on) {
-      if (row >= sorted.length) return;
-      if (is_head) {
-        heads[i] = sum;
-      } else if (goes_on) {
-        tails[i] = sum;
-      } else {
-        T* const to = out + added.Offset(column.outer, sorted.length, row, column.inner);
-        *to = kAdds ? *to + sum : sum;
-      }
-    };
-    // Several loads at a time: a row has too few columns to hide their latency otherwise.
-    constexpr int kLoads = 4;
-    for (int64_t first = begin; first < end; first += kLoads) {
-      uint32_t rows[kLoads];
-      T loaded[kLoads];
-#pragma unroll
-      for (int j = 0; j < kLoads; ++j) {
-        const int64_t at = first + j;
-        rows[j] = at < end ? sorted.rows[at] : sorted.length;
-        loaded[j] = rows[j] < sorted.length
-                        ? values[added.Offset(column.outer, sorted.count, sorted.positions[at],
-                                              column.inner)]
-                        : T(0);
-      }
-#pragma unroll
-      for (int j = 0; j < kLoads; ++j) {
-        // Numbers of no row are the last.
-        if (rows[j] >= sorted.length) continue;
-        if (rows[j] != row) {
-          finish(/*goes_on=*/false);
-          is_head = first + j == begin && rows[j] == before;
-          row = rows[j];
-          sum = 0;
-        }
-        sum += loaded[j];
-      }
-    }
-    finish(/*goes_on=*/row == after);
-  }
-}
-
-// Adds up the parts of each row that begins in a chunk and goes on in the next.
-template <typename T, bool kAdds>
-__global__ void JoinChunks(AddedRows added, T* out, const T* heads, const T* tails) {
-  const SortedRows& sorted = added.sorted;
-  const int64_t stride = int64_t{gridDim.x} * blockDim.x;
-  const int64_t units = (added.chunks - 1) * added.columns;
-  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < units; i += stride) {
-    const Column column(added, i);
-    const int64_t begin = column.chunk * kChunk;
-    const int64_t end = begin + kChunk;
-    const uint32_t row = sorted.rows[end - 1];
-    if (row >= sorted.length || row != sorted.rows[end]) continue;
-    if (begin > 0 && row == sorted.rows[begin - 1]) continue;  // it has begun earlier
-    // The first position behind `end` that has another row.
-    int64_t last = end;
-    int64_t other = sorted.count;
-    while (other - last > 1) {
-      const int64_t middle = (last + other) / 2;
-      (sorted.rows[middle] == row ? last : other) = middle;
-    }
-    T sum = tails[i];
-    const int64_t last_chunk = last / kChunk;
-#pragma unroll 8
-    for (int64_t chunk = column.chunk + 1; chunk <= last_chunk; ++chunk) {
-      sum += heads[chunk * added.columns + column.number];
-    }
-    T* const to = out + added.Offset(column.outer, sorted.length, row, column.inner);
-    *to = kAdds ? *to + sum : sum;
   }
 }
 
@@ -298,60 +170,13 @@ void LaunchTakeRows(const KernelContext& run, const AxisExtents& axis, const Row
   CheckLaunch("rows by index");
 }
 
+template <typename Row>
 void LaunchResolveRows(const KernelContext& run, const RowIndices& indices, int64_t count,
-                       int32_t* rows) {
+                       Row* rows) {
   if (count == 0) return;
   ResolveRows<<<CudaBlocksOfThreads(count), kCudaThreads, 0, StreamOf(run)>>>(indices, count, rows);
   CheckLaunch("numbers of rows");
 }
-
-void CheckLength(const OpContext& context, int64_t length) {
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max() - 1;
-  SKIFF_ENFORCE(length <= kMost, kUnimplemented, context.op().type, ": there are ", length,
-                " rows, on a device expected at most ", kMost);
-}
-
-// The sums of rows, with the room that they need.
-template <typename T>
-class RowSums {
- public:
-  // For up to `capacity` positions and `columns` columns.
-  RowSums(PrepareContext& context, int64_t capacity, int64_t columns) : sort_(context, capacity) {
-    partials_ = context.RequestWorkspace(2 * ChunksOf(capacity) * columns * int64_t{sizeof(T)});
-  }
-
-  int32_t* rows(const KernelContext& run) const { return sort_.rows(run); }
-
-  // Sorts rows(run) and sets out[o, r, :] to the sum of values[o, i, :] over all i whose row is r,
-  // plus out[o, r, :] if kAdds. Other rows stay as they are.
-  template <bool kAdds>
-  void Run(const KernelContext& run, const AxisExtents& axis, int64_t count, const void* values,
-           void* out) const {
-    if (count == 0 || axis.lines() == 0 || axis.length == 0) return;
-    const AddedRows added{.sorted = sort_.Sort(run, count, axis.length),
-                          .inner = axis.inner,
-                          .inner_divisor = Divisor<uint64_t>(axis.inner),
-                          .columns = axis.lines(),
-                          .columns_divisor = Divisor<uint64_t>(axis.lines()),
-                          .chunks = ChunksOf(count)};
-    T* const heads = static_cast<T*>(run.workspace(partials_));
-    T* const tails = heads + added.chunks * added.columns;
-    AddChunks<T, kAdds>
-        <<<CudaBlocksOfThreads(added.chunks * added.columns), kCudaThreads, 0, StreamOf(run)>>>(
-            added, static_cast<const T*>(values), static_cast<T*>(out), heads, tails);
-    if (added.chunks > 1) {
-      JoinChunks<T, kAdds><<<CudaBlocksOfThreads((added.chunks - 1) * added.columns), kCudaThreads,
-                             0, StreamOf(run)>>>(added, static_cast<T*>(out), heads, tails);
-    }
-    CheckLaunch("sums of rows");
-  }
-
- private:
-  static int64_t ChunksOf(int64_t count) { return (count + kChunk - 1) / kChunk; }
-
-  RowSort sort_;
-  int partials_ = -1;
-};
 
 // A kernel that refuses indices. `Function` takes the run and returns the number of rows.
 template <typename Function>
@@ -388,7 +213,10 @@ std::unique_ptr<Kernel> MakeIndexKernel(const OpContext& context, std::string sl
 // Reads rows and checks the indices, even if rows have no elements.
 void TakeCheckedRows(const KernelContext& run, const AxisExtents& axis, const RowIndices& indices,
                      int64_t count, int64_t element_bytes, const void* x, void* out) {
-  if (axis.lines() == 0) return LaunchResolveRows(run, indices, count, nullptr);
+  if (axis.lines() == 0) {
+    int32_t* const none = nullptr;
+    return LaunchResolveRows(run, indices, count, none);
+  }
   LaunchTakeRows(run, axis, indices, count, element_bytes, x, out);
 }
 
@@ -415,7 +243,7 @@ std::unique_ptr<Kernel> PrepareLookup(PrepareContext& context) {
 template <typename T>
 std::unique_ptr<Kernel> PrepareLookupGrad(PrepareContext& context) {
   const Shape& table = context.Output("W@GRAD").shape;
-  CheckLength(context, table[0]);
+  CheckDeviceRows(context, table[0]);
   const RowSums<T> sums(context, context.Input("Ids").shape.element_count(), table[1]);
   return MakeIndexKernel(
       context, "Ids", /*takes_fewer_rows=*/true,
@@ -427,9 +255,25 @@ std::unique_ptr<Kernel> PrepareLookupGrad(PrepareContext& context) {
         const int64_t count = run.input(ids).element_count();
         LaunchResolveRows(run, IndicesOf(run, ids, axis.length, padding), count, sums.rows(run));
         MoverOf(run).ZeroBytes(run, result.raw_data(), result.byte_count());
-        sums.template Run<false>(run, axis, count, run.input(grad).raw_data(), result.raw_data());
+        sums.Set(run, axis, count, run.input(grad).raw_data(), result.raw_data());
         return axis.length;
       });
+}
+
+// A slot for each id; those of padding are unused.
+std::unique_ptr<Kernel> PrepareSparseLookupGrad(PrepareContext& context) {
+  return MakeIndexKernel(context, "Ids", /*takes_fewer_rows=*/true,
+                         [padding = context.IntAttr("padding_idx"), ids = context.InputIndex("Ids"),
+                          grad = context.InputIndex("Out@GRAD"),
+                          out = context.OutputIndex("W@GRAD")](const KernelContext& run) {
+                           Tensor& rows = run.output(out);
+                           LaunchResolveRows(run, IndicesOf(run, ids, rows.height(), padding),
+                                             run.input(ids).element_count(), rows.rows().data());
+                           const Tensor& values = run.input(grad);
+                           CopyOnDevice(run, values.raw_data(), rows.raw_data(),
+                                        values.byte_count());
+                           return rows.height();
+                         });
 }
 
 // ---- gather, index_select
@@ -459,7 +303,7 @@ KernelFactory TakeGradFactory(const char* axis_attr) {
     const Shape& x = context.Output("X@GRAD").shape;
     const int axis_index = NormalizeAxis(context.IntAttr(axis_attr), x.rank(), context.op().type);
     const AxisExtents prepared = ExtentsOfAxis(x, axis_index);
-    CheckLength(context, prepared.length);
+    CheckDeviceRows(context, prepared.length);
     const RowSums<T> sums(context, context.Input("Index").shape.element_count(), prepared.lines());
     return MakeIndexKernel(
         context, "Index", /*takes_fewer_rows=*/true,
@@ -470,7 +314,7 @@ KernelFactory TakeGradFactory(const char* axis_attr) {
           const int64_t count = run.input(index).element_count();
           LaunchResolveRows(run, IndicesOf(run, index, axis.length), count, sums.rows(run));
           MoverOf(run).ZeroBytes(run, result.raw_data(), result.byte_count());
-          sums.template Run<false>(run, axis, count, run.input(grad).raw_data(), result.raw_data());
+          sums.Set(run, axis, count, run.input(grad).raw_data(), result.raw_data());
           return axis.length;
         });
   };
@@ -533,7 +377,7 @@ std::unique_ptr<Kernel> MakeTupleKernel(const OpContext& context, bool takes_few
 
 std::unique_ptr<Kernel> PrepareGatherNd(PrepareContext& context) {
   const TupleRows prepared(context.Input("X").shape, context.Input("Index").shape);
-  CheckLength(context, prepared.axis.length);
+  CheckDeviceRows(context, prepared.axis.length);
   return MakeTupleKernel(
       context, /*takes_fewer_rows=*/true,
       [numbers = context.RequestWorkspace(prepared.count * int64_t{sizeof(int32_t)}),
@@ -552,7 +396,7 @@ std::unique_ptr<Kernel> PrepareGatherNd(PrepareContext& context) {
 template <typename T>
 std::unique_ptr<Kernel> PrepareGatherNdGrad(PrepareContext& context) {
   const TupleRows prepared(context.Output("X@GRAD").shape, context.Input("Index").shape);
-  CheckLength(context, prepared.axis.length);
+  CheckDeviceRows(context, prepared.axis.length);
   const RowSums<T> sums(context, prepared.count, prepared.axis.inner);
   return MakeTupleKernel(
       context, /*takes_fewer_rows=*/true,
@@ -562,8 +406,7 @@ std::unique_ptr<Kernel> PrepareGatherNdGrad(PrepareContext& context) {
         const TupleRows rows(result.shape(), run.input(index).shape());
         rows.Resolve(run, index, sums.rows(run));
         MoverOf(run).ZeroBytes(run, result.raw_data(), result.byte_count());
-        sums.template Run<false>(run, rows.axis, rows.count, run.input(grad).raw_data(),
-                                 result.raw_data());
+        sums.Set(run, rows.axis, rows.count, run.input(grad).raw_data(), result.raw_data());
         return rows;
       });
 }
@@ -571,7 +414,7 @@ std::unique_ptr<Kernel> PrepareGatherNdGrad(PrepareContext& context) {
 template <typename T>
 std::unique_ptr<Kernel> PrepareScatterNdAdd(PrepareContext& context) {
   const TupleRows rows(context.Input("X").shape, context.Input("Index").shape);
-  CheckLength(context, rows.axis.length);
+  CheckDeviceRows(context, rows.axis.length);
   const RowSums<T> sums(context, rows.count, rows.axis.inner);
   return MakeTupleKernel(context, /*takes_fewer_rows=*/false,
                          [=, x = context.InputIndex("X"), index = context.InputIndex("Index"),
@@ -581,16 +424,15 @@ std::unique_ptr<Kernel> PrepareScatterNdAdd(PrepareContext& context) {
                            rows.Resolve(run, index, sums.rows(run));
                            MoverOf(run).CopyBytes(run, run.input(x).raw_data(), result.raw_data(),
                                                   result.byte_count());
-                           sums.template Run<true>(run, rows.axis, rows.count,
-                                                   run.input(updates).raw_data(),
-                                                   result.raw_data());
+                           sums.Add(run, rows.axis, rows.count, run.input(updates).raw_data(),
+                                    result.raw_data());
                            return rows;
                          });
 }
 
 std::unique_ptr<Kernel> PrepareScatterNdAddGrad(PrepareContext& context) {
   const TupleRows rows(context.Input("Out@GRAD").shape, context.Input("Index").shape);
-  CheckLength(context, rows.axis.length);
+  CheckDeviceRows(context, rows.axis.length);
   return MakeTupleKernel(
       context, /*takes_fewer_rows=*/false,
       [=, numbers = context.RequestWorkspace(rows.count * int64_t{sizeof(int32_t)}),
@@ -631,7 +473,7 @@ void LaunchLastRows(const KernelContext& run, const SortedRows& sorted, int64_t 
 template <typename T>
 std::unique_ptr<Kernel> PrepareScatter(PrepareContext& context) {
   const AxisExtents axis = ExtentsOfAxis(context.Input("X").shape, 0);
-  CheckLength(context, axis.length);
+  CheckDeviceRows(context, axis.length);
   const int64_t count = context.Input("Ids").shape.element_count();
   const bool overwrite = context.Attr<bool>("overwrite");
   const int x = context.InputIndex("X");
@@ -648,8 +490,7 @@ std::unique_ptr<Kernel> PrepareScatter(PrepareContext& context) {
         context, "Ids", /*takes_fewer_rows=*/false,
         [=, sums = RowSums<T>(context, count, axis.inner)](const KernelContext& run) {
           start(run, sums.rows(run));
-          sums.template Run<false>(run, axis, count, run.input(updates).raw_data(),
-                                   run.output(out).raw_data());
+          sums.Set(run, axis, count, run.input(updates).raw_data(), run.output(out).raw_data());
           return axis.length;
         });
   }
@@ -669,7 +510,7 @@ std::unique_ptr<Kernel> PrepareScatter(PrepareContext& context) {
 std::unique_ptr<Kernel> PrepareScatterGrad(PrepareContext& context) {
   const TensorMeta& grad = context.Input("Out@GRAD");
   const AxisExtents axis = ExtentsOfAxis(grad.shape, 0);
-  CheckLength(context, axis.length);
+  CheckDeviceRows(context, axis.length);
   const int64_t count = context.Input("Ids").shape.element_count();
   const RowSort sort(context, count);
   return MakeIndexKernel(
@@ -744,6 +585,10 @@ void RegisterIndexedRowsCuda(OpRegistry& registry) {
     AddRowsKernel(registry, type, DType::kFloat64, PrepareLookup);
     AddRowsKernel(registry, type + "_grad", DType::kFloat32, PrepareLookupGrad<float>);
     AddRowsKernel(registry, type + "_grad", DType::kFloat64, PrepareLookupGrad<double>);
+    registry.AddSelectedRowsKernels<float, double>(
+        type + "_grad",
+        [=]<typename>(PrepareContext& context) { return PrepareSparseLookupGrad(context); },
+        PlaceKind::kCuda);
   }
   AddMovingKernels(registry, "gather", TakeFactory("axis"));
   AddMovingKernels(registry, "index_select", TakeFactory("dim"));

@@ -6,6 +6,7 @@
 
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
+#include "memory/allocator.h"
 #include "tests/harness/case_op.h"
 #include "tests/harness/error_text.h"
 #include "tests/harness/prepared_op.h"
@@ -15,15 +16,18 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string ErrorOfRun(const OpCase& op_case) {
+std::string ErrorOfRun(const OpCase& op_case, Place place) {
   const Op op = MakeOp(op_case);
   const NamedTensors inputs = MakeInputs(op_case, DType::kFloat32);
-  PreparedOp prepared(DefaultOpRegistry(), op, inputs);
+  PreparedOp prepared(DefaultOpRegistry(), op, inputs, {.place = place});
   prepared.Load(inputs, 0);
-  return ErrorText(ErrorCode::kOutOfRange, [&] { prepared.Run(); });
+  return ErrorText(ErrorCode::kOutOfRange, [&] {
+    prepared.Run();
+    prepared.Wait();
+  });
 }
 
-TEST(RowNumbers, MustBeThoseOfTheTable) {
+void ExpectThatAllRefuse(Place place) {
   const auto rows = [](int64_t wrong) {
     return SelectedRows(Uniform({3, 2}, 1), {4, -1, wrong}, 5);
   };
@@ -36,6 +40,11 @@ TEST(RowNumbers, MustBeThoseOfTheTable) {
          .outputs = {{"Out", 1}}},
         {.type = "sum", .inputs = {{"X", {param, rows(wrong)}}}, .outputs = {{"Out", 1}}},
         {.type = "squared_l2_norm", .inputs = {{"X", {rows(wrong)}}}, .outputs = {{"Out", 1}}},
+        {.type = "merge_selected_rows", .inputs = {{"X", {rows(wrong)}}}, .outputs = {{"Out", 1}}},
+        {.type = "clip",
+         .inputs = {{"X", {rows(wrong)}}},
+         .attrs = {{"min", -1.0f}, {"max", 1.0f}},
+         .outputs = {{"Out", 1}}},
         {.type = "sgd",
          .inputs = {{"Param", {param}}, {"Grad", {rows(wrong)}}, {"LearningRate", {rate}}},
          .outputs = {{"ParamOut", 1}}},
@@ -47,12 +56,23 @@ TEST(RowNumbers, MustBeThoseOfTheTable) {
          .attrs = {{"mu", 0.9f}},
          .outputs = {{"ParamOut", 1}, {"VelocityOut", 1}}}};
     for (const OpCase& op_case : cases) {
-      EXPECT_THAT(ErrorOfRun(op_case),
+      EXPECT_THAT(ErrorOfRun(op_case, place),
                   HasSubstr("selected rows: row number " + std::to_string(wrong) +
                             " in slot 2, expected one in [0, 5), or -1"))
           << op_case.type;
     }
   }
+}
+
+TEST(RowNumbers, MustBeThoseOfTheTable) { ExpectThatAllRefuse(Place::Cpu()); }
+
+TEST(RowNumbers, MustBeThoseOfTheTableOnCuda) {
+  try {
+    AllocatorOf(Place::Cuda());
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  ExpectThatAllRefuse(Place::Cuda());
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
 // Embeddings whose gradients are selected rows train as those with dense gradients, by every
 // optimizer, clipped or not, with the optimizers' passes on and off.
+#include "tests/skiff/sparse_training.h"
+
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <functional>
+#include <algorithm>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,58 +15,10 @@ namespace skiff {
 namespace {
 
 using optimizer::Optimizer;
-
-constexpr int64_t kWords = 23;
-
-struct Spec {
-  std::string name;
-  std::function<std::unique_ptr<Optimizer>()> make;
-};
-
-template <class Made, class Options>
-Spec SpecOf(const std::string& name, Options options) {
-  return {name, [options] { return std::make_unique<Made>(options); }};
-}
-
-std::vector<Spec> Specs() {
-  using namespace optimizer;  // NOLINT(google-build-using-namespace): a table of them
-  // Large epsilons: rows without a gradient have states of 0, which rounding must not decide about.
-  return {
-      SpecOf<Sgd>("sgd", SgdOptions{.learning_rate = 0.1}),
-      SpecOf<Sgd>("decayed_sgd",
-                  SgdOptions{.learning_rate = 0.1, .regularization = L2Decay(0.01f)}),
-      SpecOf<Sgd>("clipped_sgd", SgdOptions{.learning_rate = 0.1, .clip = ClipByGlobalNorm(0.1f)}),
-      SpecOf<Sgd>("sgd_by_norm", SgdOptions{.learning_rate = 0.1, .clip = ClipByNorm(0.1f)}),
-      SpecOf<Sgd>("sgd_by_value", SgdOptions{.learning_rate = 0.1, .clip = ClipByValue(0.01f)}),
-      SpecOf<Momentum>("momentum", MomentumOptions{.learning_rate = 0.1, .use_nesterov = true}),
-      SpecOf<LarsMomentum>("lars", LarsMomentumOptions{.learning_rate = 0.1}),
-      SpecOf<Adam>("adam", AdamOptions{.learning_rate = 0.01, .epsilon = 1e-2f}),
-      SpecOf<AdamW>("adamw", AdamWOptions{.learning_rate = 0.01, .epsilon = 1e-2f}),
-      SpecOf<Adamax>("adamax", AdamaxOptions{.learning_rate = 0.01, .epsilon = 1e-2f}),
-      SpecOf<Adagrad>("adagrad", AdagradOptions{.learning_rate = 0.1, .epsilon = 1e-2f}),
-      SpecOf<DecayedAdagrad>("decayed_adagrad",
-                             DecayedAdagradOptions{.learning_rate = 0.1, .epsilon = 1e-2f}),
-      SpecOf<Adadelta>("adadelta", AdadeltaOptions{.learning_rate = 1.0, .epsilon = 1e-2f}),
-      SpecOf<RmsProp>("rmsprop", RmsPropOptions{.learning_rate = 0.01, .epsilon = 1e-2f}),
-      SpecOf<Lamb>("lamb", LambOptions{.learning_rate = 0.01, .epsilon = 1e-2f})};
-}
-
-// A table of words is looked up twice, so gradients add up, and words repeat.
-Variable Loss(bool is_sparse) {
-  const auto embed = [&](const Variable& ids) {
-    return layers::Embedding(
-        ids, {.rows = kWords, .width = 5, .is_sparse = is_sparse, .param_attr = {.name = "table"}});
-  };
-  const Variable left = layers::Data("left", {-1}, DType::kInt64);
-  const Variable right = layers::Data("right", {-1}, DType::kInt64);
-  const Variable x = layers::Concat({embed(left), embed(right)}, 1);
-  return layers::Mean(layers::Square(layers::Fc(x, 3, {.act = "tanh"})));
-}
-
-FeedList Batch(int64_t i) {
-  return {{"left", Tensor::FromValues<int64_t>({4}, {i, 2, 2, 7})},
-          {"right", Tensor::FromValues<int64_t>({4}, {2, 19, i + 3, 7})}};
-}
+using sparse_training::Batch;
+using sparse_training::Loss;
+using sparse_training::Spec;
+using sparse_training::Specs;
 
 // The table after some steps.
 std::vector<float> TrainedTable(const Optimizer& optimizer, bool is_sparse,

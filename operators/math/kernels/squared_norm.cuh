@@ -2,18 +2,25 @@
 // bfloat16. There are three launches for any number of tensors (two for one): they compute the sums
 // of chunks, the sums of tensors, rounded to the dtype, and the total in the order of the tensors.
 // No order of additions depends on addresses or on the number of blocks.
+//
+// Selected rows count as the dense tensor that they represent: their repeated rows are added up in
+// a workspace first, which is zero elsewhere.
 #pragma once
 
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <memory>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
-#include "framework/op/kernel.h"
+#include "framework/op/registry.h"
 #include "operators/common/cuda_chunks.cuh"
 #include "operators/common/cuda_combine.cuh"
+#include "operators/common/cuda_for_each.cuh"
 #include "operators/common/cuda_launch.h"
+#include "operators/common/cuda_selected_rows.h"
 #include "operators/common/cuda_table.cuh"
 
 namespace skiff {
@@ -98,8 +105,8 @@ __global__ void __launch_bounds__(kCudaThreads) AddInOrder(const T* x, int64_t c
   if (threadIdx.x == 0) *out = total;
 }
 
-// The sums of the squares of arrays, of sizes that the factory knows. T is the dtype of the
-// elements.
+// The sums of the squares of arrays, of which the factory knows the largest sizes. T is the dtype
+// of the elements.
 template <typename T>
 class CudaSquareSums {
  public:
@@ -109,15 +116,15 @@ class CudaSquareSums {
         chunk_table_(context.place(), first_chunks_.size()),
         chunk_sums_(
             context.RequestWorkspace(first_chunks_.back() * static_cast<int64_t>(sizeof(double)))) {
-    for (const int64_t count : counts) arrays_.push_back({.count = count});
+    arrays_.resize(counts.size());
   }
 
   int64_t array_count() const { return static_cast<int64_t>(arrays_.size()); }
 
-  // Tells of a run where array i is. The dtype is T's or, if T is float, one of two bytes.
-  void Locate(size_t i, const Tensor& tensor) {
-    arrays_[i].data = tensor.raw_data();
-    arrays_[i].dtype = tensor.dtype();
+  // Tells of a run where array i is, and how long. The dtype is T's or, if T is float, one of two
+  // bytes.
+  void Locate(size_t i, const void* data, DType dtype, int64_t count) {
+    arrays_[i] = {.data = data, .dtype = dtype, .count = count};
   }
 
   // Issues two launches that set sums[i], rounded to Sum, for all arrays.
@@ -145,6 +152,29 @@ class CudaSquareSums {
   int chunk_sums_;
 };
 
+// The values of selected rows without repetitions: [slots, width], each row at its first slot,
+// zeros in the other slots.
+template <typename T>
+class CudaDistinctRows {
+ public:
+  CudaDistinctRows(PrepareContext& context, const TensorMeta& x)
+      : merged_(context, x),
+        values_(
+            context.RequestWorkspace(x.shape.element_count() * static_cast<int64_t>(sizeof(T)))) {}
+
+  // Returns as many elements as `x` has.
+  const T* Make(const KernelContext& run, const Tensor& x) const {
+    auto* const values = static_cast<T*>(run.workspace(values_));
+    FillBytesOnDevice(run, values, 0, x.element_count() * static_cast<int64_t>(sizeof(T)));
+    merged_.SetAtFirst(run, merged_.Sort(run, x), RowWidth(x.shape()), x.data<T>(), values);
+    return values;
+  }
+
+ private:
+  CudaMergedRows<T> merged_;
+  int values_;
+};
+
 // Computes Out from all X.
 template <typename T>
 class CudaSquaredNormKernel final : public Kernel {
@@ -153,11 +183,24 @@ class CudaSquaredNormKernel final : public Kernel {
       : out_(context.OutputIndex("Out")),
         squares_(context, CountsOf(context)),
         array_sums_(
-            context.RequestWorkspace(squares_.array_count() * static_cast<int64_t>(sizeof(T)))) {}
+            context.RequestWorkspace(squares_.array_count() * static_cast<int64_t>(sizeof(T)))) {
+    for (size_t i = 0; i < context.inputs().size(); ++i) {
+      const TensorMeta& x = context.inputs()[i];
+      if (x.is_selected_rows()) sparse_.emplace_back(i, CudaDistinctRows<T>(context, x));
+    }
+  }
+
+  bool TakesFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     for (int64_t i = 0; i < squares_.array_count(); ++i) {
-      squares_.Locate(static_cast<size_t>(i), run.input(static_cast<int>(i)));
+      const Tensor& x = run.input(static_cast<int>(i));
+      squares_.Locate(static_cast<size_t>(i), x.raw_data(), x.dtype(), x.element_count());
+    }
+    for (const auto& [i, distinct] : sparse_) {
+      const Tensor& x = run.input(static_cast<int>(i));
+      squares_.Locate(i, distinct.Make(run, x), x.dtype(), x.element_count());
+      height_ = x.height();
     }
     T* out = run.output(out_).template data<T>();
     T* sums = squares_.array_count() == 1 ? out : static_cast<T*>(run.workspace(array_sums_));
@@ -165,6 +208,11 @@ class CudaSquaredNormKernel final : public Kernel {
     if (sums == out) return;
     AddInOrder<<<1, kCudaThreads, 0, StreamOf(run)>>>(sums, squares_.array_count(), out);
     CheckLaunch("squared norm");
+  }
+
+  // Of several selected rows, a fault doesn't say which have it: the message has the last height.
+  [[noreturn]] void ThrowFault(const DataFault& fault) const override {
+    ThrowRowNumber(fault.position, fault.value, height_);
   }
 
  private:
@@ -177,17 +225,17 @@ class CudaSquaredNormKernel final : public Kernel {
   int out_;
   CudaSquareSums<T> squares_;
   int array_sums_;
+  std::vector<std::pair<size_t, CudaDistinctRows<T>>> sparse_;  // with the indices of their X
+  int64_t height_ = 0;
 };
 
-template <typename T>
-void AddCudaSquaredNormKernel(OpRegistry& registry, const char* type) {
-  registry.AddKernel(type, {.name = "cuda",
-                            .place = PlaceKind::kCuda,
-                            .dtype = kDTypeOf<T>,
-                            .prepare = [](PrepareContext& context) -> std::unique_ptr<Kernel> {
-                              return std::make_unique<CudaSquaredNormKernel<T>>(context);
-                            },
-                            .accepts = {}});
+// Adds the kernels of float32 and float64, of dense tensors and of selected rows.
+inline void AddCudaSquaredNormKernels(OpRegistry& registry, const char* type) {
+  const auto prepare = []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
+    return std::make_unique<CudaSquaredNormKernel<T>>(context);
+  };
+  AddCudaKernels<float, double>(registry, type, prepare);
+  registry.AddSelectedRowsKernels<float, double>(type, prepare, PlaceKind::kCuda);
 }
 
 }  // namespace

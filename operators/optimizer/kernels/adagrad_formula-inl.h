@@ -2,6 +2,7 @@
 // instruction set and of CUDA.
 struct AdagradFormula {
   static constexpr size_t kStates = 1;
+  static constexpr SparseRule kSparseRule = SparseRule::kTouchedRows;
   enum Number { kEpsilonNumber, kOtherNumbers };
   static constexpr auto kNumbers = std::to_array<NumberSource>({{"epsilon"}});
   enum Coefficient { kRate, kKept, kAdded, kEpsilon };  // kKept of the moment, kAdded of grad²
@@ -26,6 +27,7 @@ struct AdagradFormula {
 
 // The moment is a mean instead of a sum.
 struct DecayedAdagradFormula : AdagradFormula {
+  static constexpr SparseRule kSparseRule = SparseRule::kAllRows;
   enum Number { kDecayNumber = AdagradFormula::kOtherNumbers };
   static constexpr auto kNumbers =
       std::to_array<NumberSource>({AdagradFormula::kNumbers[0], {"decay"}});

@@ -48,7 +48,6 @@ UpdateOp MakeAdamOp(std::string type, std::string doc) {
               .shared_scalars = {Override("Beta1Tensor", "beta1"), Override("Beta2Tensor", "beta2"),
                                  Override("EpsilonTensor", "epsilon")},
               .attrs = AdamAttrs(1e-8f)};
-  op.sparse_rule = SparseRule::kLazyMode;
   op.attrs.push_back(
       BoolAttr("lazy_mode", "A sparse gradient updates the rows that it has, and no others."));
   // Threads are used by the number of elements here, but Fluid's programs set the attribute.

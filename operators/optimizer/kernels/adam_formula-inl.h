@@ -1,6 +1,7 @@
 // adam for one element; see adam.cc. Included in the namespace of each instruction set and of CUDA.
 struct AdamFormula {
   static constexpr size_t kStates = 2;
+  static constexpr SparseRule kSparseRule = SparseRule::kLazyMode;
   // Optimizers built on this one have theirs from kOtherNumbers and kOthers on.
   enum Number { kBeta1Number, kBeta2Number, kEpsilonNumber, kOtherNumbers };
   static constexpr auto kNumbers = std::to_array<NumberSource>(

@@ -4,6 +4,7 @@
 
 struct AdamwFormula {
   static constexpr size_t kStates = AdamFormula::kStates;
+  static constexpr SparseRule kSparseRule = AdamFormula::kSparseRule;
   enum Number { kRatioNumber = AdamFormula::kOtherNumbers, kDecayNumber, kDecaysNumber };
   static constexpr auto kNumbers = std::to_array<NumberSource>({AdamFormula::kNumbers[0],
                                                                 AdamFormula::kNumbers[1],

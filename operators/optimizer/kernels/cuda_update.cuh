@@ -15,7 +15,8 @@
 // With multi_precision the kernels update the master weights (kHasHalves). A thread takes as many
 // two-byte parameters and gradients as others, 8 bytes at once.
 //
-// There is no kernel for sparse gradients on CUDA yet.
+// A sparse gradient is that of the one parameter. If the rows that it lacks are left alone, a
+// launch updates the elements of the others; else it is made dense first, in a workspace.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -24,15 +25,21 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "framework/base/element_count.h"
 #include "framework/op/registry.h"
 #include "operators/common/cuda_chunks.cuh"
 #include "operators/common/cuda_combine.cuh"
+#include "operators/common/cuda_division.h"
+#include "operators/common/cuda_for_each.cuh"
 #include "operators/common/cuda_launch.h"
+#include "operators/common/cuda_selected_rows.h"
+#include "operators/common/cuda_sorted_rows.cuh"
 #include "operators/common/cuda_table.cuh"
 #include "operators/optimizer/kernels/update_arguments.h"
 #include "operators/optimizer/kernels/update_numbers.h"
@@ -244,60 +251,206 @@ __device__ Pack<T> LoadGradient(const CudaUpdate<T>& update, const CudaParameter
   return LoadPack<kIsWhole>(parameter.grad + at, count);
 }
 
-// Returns the thread's part of the sums, of pass kSteps.
+// The update of packs of a parameter, of one pass.
 template <class Formula, UpdatePass kPass, bool kHasHalves, typename T>
-__device__ CudaSquares UpdateChunk(const CudaUpdate<T>& update, const CudaChunk& chunk) {
-  constexpr int kStates = static_cast<int>(Formula::kStates);
-  constexpr bool kStoresStates = kPass != UpdatePass::kApply && kMovesStates<Formula>;
-  const CudaParameter<T>& parameter = update.parameters[chunk.array];
-  const CudaMath<T> math(update.coefficients[chunk.array].data());
-  const GradientForm<T> form = FormOf(update, parameter);
-  const T* params = parameter.param;
-  T* params_out = parameter.param_out;
-  const T* states[kStates + 1];
-  T* states_out[kStates + 1];
-  for (int k = 0; k < kStates; ++k) {
-    states_out[k] = parameter.states_out[k];
-    states[k] = kPass == UpdatePass::kApply ? states_out[k] : parameter.states[k];
+class PackUpdate {
+ public:
+  __device__ PackUpdate(const CudaUpdate<T>& update, int64_t array)
+      : parameter_(update.parameters[array]),
+        is_float16_(update.is_float16),
+        math_(update.coefficients[array].data()),
+        form_(FormOf(update, parameter_)),
+        params_(parameter_.param),
+        params_out_(parameter_.param_out) {
+    for (int k = 0; k < kStates; ++k) {
+      states_out_[k] = parameter_.states_out[k];
+      states_[k] = kPass == UpdatePass::kApply ? states_out_[k] : parameter_.states[k];
+    }
   }
-  T param_squares = 0;
-  T step_squares = 0;
-  ForEachPack<T>(chunk, parameter.is_aligned, [&]<bool kIsWhole>(int64_t at, int count) {
-    Pack<T> param = LoadPack<kIsWhole>(params + at, count);
-    const Pack<T> grad = LoadGradient<kIsWhole, kHasHalves>(update, parameter, at, count);
+
+  // Of `count` elements from `at` on. Adds the squares of parameters and steps in pass kSteps.
+  template <bool kIsWhole>
+  __device__ void Do(int64_t at, int count, const Pack<T>& grad, T* param_squares,
+                     T* step_squares) const {
+    Pack<T> param = LoadPack<kIsWhole>(params_ + at, count);
     Pack<T> moved[kStates + 1];
 #pragma unroll
-    for (int k = 0; k < kStates; ++k) moved[k] = LoadPack<kIsWhole>(states[k] + at, count);
+    for (int k = 0; k < kStates; ++k) moved[k] = LoadPack<kIsWhole>(states_[k] + at, count);
 #pragma unroll
     for (int j = 0; j < kPackSize<T>; ++j) {
       const T old_param = param.values[j];
       T of_element[kStates + 1];
 #pragma unroll
       for (int k = 0; k < kStates; ++k) of_element[k] = moved[k].values[j];
-      const T formed = GradientFormula::Formed(math, form, grad.values[j], old_param);
-      Formula::Update(math, formed, param.values[j], of_element);
+      const T formed = GradientFormula::Formed(math_, form_, grad.values[j], old_param);
+      Formula::Update(math_, formed, param.values[j], of_element);
 #pragma unroll
       for (int k = 0; k < kStates; ++k) moved[k].values[j] = of_element[k];
       if (kPass == UpdatePass::kSteps && j < count) {
-        param_squares += old_param * old_param;
-        step_squares += param.values[j] * param.values[j];
+        *param_squares += old_param * old_param;
+        *step_squares += param.values[j] * param.values[j];
       }
     }
     if constexpr (kPass != UpdatePass::kSteps) {
-      StorePack<kIsWhole>(param, count, params_out + at);
+      StorePack<kIsWhole>(param, count, params_out_ + at);
       if constexpr (kHasHalves) {
-        StoreHalves<kIsWhole>(param, update.is_float16, count, parameter.half_param_out + at);
+        StoreHalves<kIsWhole>(param, is_float16_, count, parameter_.half_param_out + at);
       }
     }
-    if constexpr (kStoresStates) {
+    if constexpr (kPass != UpdatePass::kApply && kMovesStates<Formula>) {
 #pragma unroll
       for (int k = 0; k < kStates; ++k) {
-        StorePack<kIsWhole>(moved[k], count, states_out[k] + at);
+        StorePack<kIsWhole>(moved[k], count, states_out_[k] + at);
       }
     }
+  }
+
+ private:
+  static constexpr int kStates = static_cast<int>(Formula::kStates);
+
+  const CudaParameter<T>& parameter_;
+  bool is_float16_;
+  CudaMath<T> math_;
+  GradientForm<T> form_;
+  const T* params_;
+  T* params_out_;
+  const T* states_[kStates + 1];
+  T* states_out_[kStates + 1];
+};
+
+// Returns the thread's part of the sums, of pass kSteps.
+template <class Formula, UpdatePass kPass, bool kHasHalves, typename T>
+__device__ CudaSquares UpdateChunk(const CudaUpdate<T>& update, const CudaChunk& chunk) {
+  const CudaParameter<T>& parameter = update.parameters[chunk.array];
+  const PackUpdate<Formula, kPass, kHasHalves, T> pack(update, chunk.array);
+  T param_squares = 0;
+  T step_squares = 0;
+  ForEachPack<T>(chunk, parameter.is_aligned, [&]<bool kIsWhole>(int64_t at, int count) {
+    const Pack<T> grad = LoadGradient<kIsWhole, kHasHalves>(update, parameter, at, count);
+    pack.template Do<kIsWhole>(at, count, grad, &param_squares, &step_squares);
   });
   return {static_cast<double>(param_squares), static_cast<double>(step_squares)};
 }
+
+// The rows that a sparse gradient has, which is that of one parameter.
+template <typename T>
+struct CudaRowGradients {
+  SortedRows sorted;
+  const T* sums = nullptr;  // [slots, width]: the gradient of a row at its first slot
+  int64_t width = 0;
+};
+
+// Updates these rows and no others.
+template <class Formula, bool kHasHalves, typename T>
+__global__ void __launch_bounds__(kCudaThreads)
+    UpdateRows(CudaUpdate<T> update, CudaRowGradients<T> gradients) {
+  if (Skips(update)) return;
+  const PackUpdate<Formula, UpdatePass::kWhole, kHasHalves, T> pack(update, 0);
+  const int64_t width = gradients.width;
+  const bool is_aligned = update.parameters[0].is_aligned && width % kPackSize<T> == 0;
+  const int64_t packs = (width + kPackSize<T> - 1) / kPackSize<T>;  // of a row
+  const int64_t all = gradients.sorted.count * packs;
+  T unused = 0;
+  const int64_t stride = int64_t{gridDim.x} * kCudaThreads;
+  for (int64_t i = int64_t{blockIdx.x} * kCudaThreads + threadIdx.x; i < all; i += stride) {
+    const CudaDivision place = Divide(i, packs);
+    const int64_t k = place.quotient;
+    if (!IsFirstOfRow(gradients.sorted, k)) continue;
+    const int64_t column = place.rest * kPackSize<T>;
+    const int64_t at = gradients.sorted.rows[k] * width + column;
+    const T* const sums = gradients.sums + gradients.sorted.positions[k] * width + column;
+    if (is_aligned) {
+      const Pack<T> grad = LoadPack<true>(sums, kPackSize<T>);
+      pack.template Do<true>(at, kPackSize<T>, grad, &unused, &unused);
+    } else {
+      const int64_t rest = width - column;
+      const int count = rest < kPackSize<T> ? static_cast<int>(rest) : kPackSize<T>;
+      pack.template Do<false>(at, count, LoadPack<false>(sums, count), &unused, &unused);
+    }
+  }
+}
+
+// Sets values[i] from two-byte numbers.
+struct HalvesToFloats {
+  template <int kCount>
+  __device__ void Do(int64_t i) const {
+    if constexpr (kCount == kPackSize<float>) {
+      if (is_aligned) {
+        StoreWhole(LoadHalves<true>(halves + i, is_float16, kCount), values + i);
+        return;
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < kCount; ++k) values[i + k] = FloatOfHalf(halves[i + k], is_float16);
+  }
+
+  const uint16_t* halves;
+  bool is_float16;
+  bool is_aligned;
+  float* values;
+};
+
+// A sparse gradient, of one parameter, with the room for its sums.
+template <typename T>
+class CudaSparseGradient {
+ public:
+  // only_touched: for Rows, else for Dense.
+  CudaSparseGradient(PrepareContext& context, const UpdateArguments& arguments, bool only_touched)
+      : grad_(arguments.grads[0]),
+        half_(arguments.has_half_grads ? arguments.half : kDTypeOf<T>),
+        merged_(context, context.Input("Grad")) {
+    const Shape& shape = context.Input("Grad").shape;
+    if (arguments.has_half_grads) {
+      values_ = context.RequestWorkspace(ByteCount(shape.element_count(), kDTypeOf<T>));
+    }
+    sums_ = context.RequestWorkspace(
+        ByteCount(only_touched ? shape.element_count() : arguments.counts[0], kDTypeOf<T>));
+  }
+
+  // Returns the rows with their sums.
+  CudaRowGradients<T> Rows(const KernelContext& run) const {
+    const Tensor& grad = run.input(grad_);
+    const CudaRowGradients<T> rows{.sorted = merged_.Sort(run, grad),
+                                   .sums = static_cast<const T*>(run.workspace(sums_)),
+                                   .width = RowWidth(grad.shape())};
+    merged_.SetAtFirst(run, rows.sorted, rows.width, ValuesOf(run, grad),
+                       static_cast<T*>(run.workspace(sums_)));
+    return rows;
+  }
+
+  // Where Dense puts the gradient of all rows.
+  T* dense(const KernelContext& run) const { return static_cast<T*>(run.workspace(sums_)); }
+  void MakeDense(const KernelContext& run, int64_t count) const {
+    const Tensor& grad = run.input(grad_);
+    FillBytesOnDevice(run, dense(run), 0, ByteCount(count, kDTypeOf<T>));
+    merged_.AddTo(run, grad, ValuesOf(run, grad), dense(run));
+  }
+
+  int64_t height(const KernelContext& run) const { return run.input(grad_).height(); }
+
+ private:
+  const T* ValuesOf(const KernelContext& run, const Tensor& grad) const {
+    if constexpr (std::is_same_v<T, float>) {
+      if (values_ >= 0) {
+        const auto* halves = static_cast<const uint16_t*>(grad.raw_data());
+        auto* const values = static_cast<float*>(run.workspace(values_));
+        const int64_t count = grad.element_count();
+        ForEachPackOnDevice<float>(
+            run, "two-byte gradient", count, count,
+            HalvesToFloats{halves, half_ == DType::kFloat16,
+                           IsHalfPackAligned(halves) && IsPackAligned(values), values});
+        return values;
+      }
+    }
+    return grad.data<T>();
+  }
+
+  int grad_;
+  DType half_;
+  CudaMergedRows<T> merged_;
+  int values_ = -1;  // as floats; -1: they have the dtype T
+  int sums_ = -1;
+};
 
 // Makes steps and keeps only their squares. A formula with states also stores their next values.
 template <class Step, bool kHasHalves, typename T>
@@ -351,9 +504,22 @@ class CudaUpdateKernel final : public Kernel {
                             ? context.RequestWorkspace(first_chunks_.back() *
                                                        static_cast<int64_t>(sizeof(CudaSquares)))
                             : -1;
+    if (!context.Input("Grad").is_selected_rows()) return;
+    only_touched_ = kMayLeaveRows && UpdatesOnlyTouchedRows(context, SparseRuleOf<Formula>());
+    sparse_.emplace(context, arguments_, only_touched_);
+  }
+
+  // A sparse gradient has those of the run; the rows of parameters are fixed.
+  bool TakesFewerRows() const override { return sparse_.has_value(); }
+
+  [[noreturn]] void ThrowFault(const DataFault& fault) const override {
+    ThrowRowNumber(fault.position, fault.value, height_);
   }
 
   void Run(const KernelContext& run) override {
+    if (sparse_) height_ = sparse_->height(run);
+    if (only_touched_) return RunOnRows(run);
+    if (sparse_) sparse_->MakeDense(run, arguments_.counts[0]);
     const cudaStream_t stream = StreamOf(run);
     const CudaUpdate<T> update = Collect(run, stream);
     const int blocks = CudaBlocks(update.chunks.count);
@@ -373,6 +539,40 @@ class CudaUpdateKernel final : public Kernel {
   }
 
  private:
+  // Whether the formula may leave rows alone that a sparse gradient lacks.
+  static constexpr bool kMayLeaveRows =
+      SparseRuleOf<Formula>() != SparseRule::kAllRows && !kNeedsNorms<Formula>;
+
+  // Updates the rows of the sparse gradient alone.
+  void RunOnRows(const KernelContext& run) {
+    if constexpr (kMayLeaveRows) {
+      // The outputs need the other rows, too.
+      CopyPairs(run, arguments_.params);
+      CopyPairs(run, arguments_.half_params);
+      for (const std::vector<UpdateArguments::Pair>& state : arguments_.states) {
+        CopyPairs(run, state);
+      }
+      const cudaStream_t stream = StreamOf(run);
+      const CudaUpdate<T> update = Collect(run, stream);
+      SetAll(update, /*is_last=*/true, stream);
+      const CudaRowGradients<T> rows = sparse_->Rows(run);
+      const int64_t packs = (rows.width + kPackSize<T> - 1) / kPackSize<T> * rows.sorted.count;
+      if (packs > 0) {
+        UpdateRows<Formula, kHasHalves>
+            <<<CudaBlocksOfThreads(packs), kCudaThreads, 0, stream>>>(update, rows);
+      }
+      CheckLaunch(type_.c_str());
+    }
+  }
+
+  // CopyToOutputs on the device.
+  static void CopyPairs(const KernelContext& run, const std::vector<UpdateArguments::Pair>& pairs) {
+    for (const UpdateArguments::Pair& pair : pairs) {
+      const Tensor& from = run.input(pair.in);
+      CopyOnDevice(run, from.raw_data(), run.output(pair.out).raw_data(), from.byte_count());
+    }
+  }
+
   // Returns the part of the parameters that no run changes.
   static std::vector<CudaParameter<T>> ParametersOf(const OpContext& context,
                                                     const UpdateArguments& arguments) {
@@ -399,7 +599,9 @@ class CudaUpdateKernel final : public Kernel {
     parameter->param = run.input(param.in).template data<T>();
     parameter->param_out = run.output(param.out).template data<T>();
     const Tensor& grad = run.input(arguments_.grads[i]);
-    if (arguments_.has_half_grads) {
+    if (sparse_) {
+      parameter->grad = only_touched_ ? nullptr : sparse_->dense(run);
+    } else if (arguments_.has_half_grads) {
       parameter->half_grad = static_cast<const uint16_t*>(grad.raw_data());
     } else {
       parameter->grad = grad.template data<T>();
@@ -463,6 +665,9 @@ class CudaUpdateKernel final : public Kernel {
   CudaTable<int64_t> chunk_table_;
   int coefficient_workspace_ = -1;
   int square_workspace_ = -1;  // CudaSquares of each chunk
+  std::optional<CudaSparseGradient<T>> sparse_;
+  bool only_touched_ = false;  // by a sparse gradient
+  int64_t height_ = 0;         // of the sparse gradient
 };
 
 template <class Formula, class Step, typename T>
@@ -475,21 +680,16 @@ std::unique_ptr<Kernel> MakeCudaUpdateKernel(PrepareContext& context) {
   return std::make_unique<CudaUpdateKernel<Formula, Step, false, T>>(context);
 }
 
-// Adds the kernels of an op, whose definition is already registered. The one of floats also takes
-// master weights.
+// Adds the kernels of an op, whose definition is already registered, for dense and for sparse
+// gradients. The one of floats also takes master weights.
 inline void AddCudaUpdateKernels(OpRegistry& registry, const std::string& type,
-                                 KernelFactory of_float, KernelFactory of_double) {
-  const auto add = [&](DType dtype, KernelFactory prepare) {
-    registry.AddKernel(type, {.name = "cuda",
-                              .place = PlaceKind::kCuda,
-                              .dtype = dtype,
-                              .prepare = std::move(prepare),
-                              .accepts = {}});
+                                 const KernelFactory& of_float, const KernelFactory& of_double) {
+  const auto prepare = [=]<typename T>(PrepareContext& context) {
+    return std::is_same_v<T, double> ? of_double(context) : of_float(context);
   };
-  add(DType::kFloat16, of_float);
-  add(DType::kBFloat16, of_float);
-  add(DType::kFloat32, std::move(of_float));
-  add(DType::kFloat64, std::move(of_double));
+  AddCudaKernels<float, double, Float16, BFloat16>(registry, type, prepare);
+  registry.AddSelectedRowsKernels<float, double, Float16, BFloat16>(type, prepare,
+                                                                    PlaceKind::kCuda);
 }
 
 // Registers the kernels of one formula. Step makes its steps if it needs their norms.

@@ -6,6 +6,7 @@
 template <bool kIsRoot>
 struct FtrlFormula {
   static constexpr size_t kStates = 2;
+  static constexpr SparseRule kSparseRule = SparseRule::kTouchedRows;
   enum Number { kL1Number, kL2Number, kPowerNumber };
   static constexpr auto kNumbers = std::to_array<NumberSource>({{"l1"}, {"l2"}, {"lr_power"}});
   enum Coefficient { kRate, kL1, kTwiceL2, kPower };  // kPower: -lr_power

@@ -13,11 +13,11 @@ namespace skiff {
 namespace {
 
 template <typename T>
-std::unique_ptr<Kernel> MakeUpdateKernel(PrepareContext& context, SparseRule sparse_rule,
-                                         UpdateLoops<T> loops, const CoefficientRule& rule) {
+std::unique_ptr<Kernel> MakeUpdateKernel(PrepareContext& context, UpdateLoops<T> loops,
+                                         const CoefficientRule& rule) {
   if (rule.needs_norms) return std::make_unique<NormUpdate<T>>(context, loops, rule);
   if (context.Input("Grad").is_selected_rows()) {
-    return std::make_unique<SparseUpdate<T>>(context, sparse_rule, loops.update, rule);
+    return std::make_unique<SparseUpdate<T>>(context, loops.update, rule);
   }
   return std::make_unique<DenseUpdate<T>>(context, loops.update, rule);
 }
@@ -28,14 +28,13 @@ void RegisterUpdateOp(OpRegistry& registry, const UpdateOp& op,
                       std::function<UpdateLoopSet(const OpContext&)> loops,
                       std::function<CoefficientRule(const OpContext&)> rule) {
   registry.Add(MakeUpdateOpDef(op));
-  const auto prepare =
-      [sparse_rule = op.sparse_rule, loops = std::move(loops),
-       rule = std::move(rule)]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
+  const auto prepare = [loops = std::move(loops), rule = std::move(rule)]<typename T>(
+                           PrepareContext& context) -> std::unique_ptr<Kernel> {
     const UpdateLoopSet set = loops(context);
     if constexpr (std::is_same_v<T, double>) {
-      return MakeUpdateKernel<double>(context, sparse_rule, set.of_double, rule(context));
+      return MakeUpdateKernel<double>(context, set.of_double, rule(context));
     } else {
-      return MakeUpdateKernel<float>(context, sparse_rule, set.of_float, rule(context));
+      return MakeUpdateKernel<float>(context, set.of_float, rule(context));
     }
   };
   registry.AddCpuKernels<float, double, Float16, BFloat16>(op.type, prepare);

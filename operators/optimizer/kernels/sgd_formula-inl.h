@@ -1,6 +1,7 @@
 // sgd for one element; see sgd.cc. Included in the namespace of each instruction set and of CUDA.
 struct SgdFormula {
   static constexpr size_t kStates = 0;
+  static constexpr SparseRule kSparseRule = SparseRule::kTouchedRows;
   static constexpr std::array<NumberSource, 0> kNumbers{};
   enum Coefficient { kRate };
 

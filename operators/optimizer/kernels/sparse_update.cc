@@ -6,21 +6,13 @@
 #include "operators/common/merged_rows.h"
 
 namespace skiff {
-namespace {
-
-SparseRows RowsToUpdate(const OpContext& context, SparseRule rule) {
-  const bool touched = rule == SparseRule::kTouchedRows ||
-                       (rule == SparseRule::kLazyMode && context.Attr<bool>("lazy_mode"));
-  return touched ? SparseRows::kTouched : SparseRows::kAll;
-}
-
-}  // namespace
 
 template <typename T>
-SparseUpdate<T>::SparseUpdate(PrepareContext& context, SparseRule rule, UpdateLoop<T> update,
-                              const CoefficientRule& coefficients)
-    : UpdateKernel<T>(context, update, coefficients),
-      which_(RowsToUpdate(context, rule)),
+SparseUpdate<T>::SparseUpdate(PrepareContext& context, UpdateLoop<T> update,
+                              const CoefficientRule& rule)
+    : UpdateKernel<T>(context, update, rule),
+      which_(UpdatesOnlyTouchedRows(context, rule.sparse_rule) ? SparseRows::kTouched
+                                                               : SparseRows::kAll),
       values_(context, this->arguments()) {
   const Shape& slots = context.Input("Grad").shape;
   merge_workspace_ = context.RequestWorkspace(MergedRowsWorkspaceBytes(slots[0]));

@@ -6,15 +6,13 @@
 #include "operators/optimizer/kernels/row_values.h"
 #include "operators/optimizer/kernels/sparse_ranges.h"
 #include "operators/optimizer/kernels/update_kernel.h"
-#include "operators/optimizer/kernels/update_op.h"
 
 namespace skiff {
 
 template <typename T>
 class SparseUpdate final : public UpdateKernel<T> {
  public:
-  SparseUpdate(PrepareContext& context, SparseRule rule, UpdateLoop<T> update,
-               const CoefficientRule& coefficients);
+  SparseUpdate(PrepareContext& context, UpdateLoop<T> update, const CoefficientRule& rule);
 
   // The gradient has those of the run.
   bool TakesFewerRows() const override { return true; }

@@ -101,6 +101,11 @@ UpdateNumbers UpdateArguments::NumbersOf(size_t i) const {
   return found;
 }
 
+bool UpdatesOnlyTouchedRows(const OpContext& context, SparseRule rule) {
+  if (rule != SparseRule::kLazyMode) return rule == SparseRule::kTouchedRows;
+  return context.HasAttr("lazy_mode") && context.Attr<bool>("lazy_mode");
+}
+
 std::vector<int> InputIndices(const OpContext& context, const std::string& slot) {
   std::vector<int> indices;
   for (size_t i = 0; i < context.InputCount(slot); ++i) {

@@ -56,6 +56,9 @@ struct UpdateArguments {
   bool has_half_grads = false;   // whether gradients have that dtype, too
 };
 
+// Returns whether a sparse gradient leaves the rows alone that it lacks.
+bool UpdatesOnlyTouchedRows(const OpContext& context, SparseRule rule);
+
 // Returns the indices of the arguments of an input slot, as KernelContext takes them.
 std::vector<int> InputIndices(const OpContext& context, const std::string& slot);
 

@@ -45,6 +45,13 @@ struct UpdateNumbers {
   double scalars[kMaxUpdateScalars] = {};
 };
 
+// What a sparse gradient does to the rows that it lacks.
+enum class SparseRule {
+  kAllRows,      // updates them by a gradient of 0
+  kTouchedRows,  // leaves them alone
+  kLazyMode,     // as kTouchedRows if the op has an attribute lazy_mode that is true, else kAllRows
+};
+
 // How a formula computes its coefficients.
 struct CoefficientRule {
   std::span<const NumberSource> numbers;
@@ -53,6 +60,7 @@ struct CoefficientRule {
   // The number of states that the formula updates: the op's first ones. The others don't change.
   size_t state_count = 0;
   bool needs_norms = false;
+  SparseRule sparse_rule = SparseRule::kAllRows;
 };
 
 template <class Formula>
@@ -71,6 +79,16 @@ inline constexpr bool kMovesStates = !requires {
   Formula::kKeepsStates;
 };
 
+// Returns the rule for sparse gradients that a formula declares: kAllRows unless it says otherwise.
+template <class Formula>
+constexpr SparseRule SparseRuleOf() {
+  if constexpr (requires { Formula::kSparseRule; }) {
+    return Formula::kSparseRule;
+  } else {
+    return SparseRule::kAllRows;
+  }
+}
+
 // Returns the rule that a formula declares.
 template <class Formula>
 CoefficientRule RuleOf() {
@@ -79,7 +97,8 @@ CoefficientRule RuleOf() {
   CoefficientRule rule{.numbers = Formula::kNumbers,
                        .set_coefficients = Formula::template SetCoefficients<UpdateNumbers>,
                        .state_count = Formula::kStates,
-                       .needs_norms = kNeedsNorms<Formula>};
+                       .needs_norms = kNeedsNorms<Formula>,
+                       .sparse_rule = SparseRuleOf<Formula>()};
   if constexpr (kHasScalars<Formula>) {
     static_assert(Formula::kScalars.size() <= kMaxUpdateScalars);
     rule.scalars = Formula::kScalars;

@@ -19,7 +19,7 @@
 //
 // If the op has one parameter, its gradient may be selected rows. The slots of a row are added up
 // first, in order of occurrence. Rows that aren't there have a gradient of 0, or are left alone
-// (SparseRule).
+// (SparseRule, which the formula declares).
 #pragma once
 
 #include <cstddef>
@@ -30,13 +30,6 @@
 #include "framework/op/registry.h"
 
 namespace skiff {
-
-// What a sparse gradient does to the rows that it lacks.
-enum class SparseRule {
-  kAllRows,      // updates them by a gradient of 0
-  kTouchedRows,  // leaves them alone
-  kLazyMode,     // as kTouchedRows if the attribute lazy_mode is true, else as kAllRows
-};
 
 // What distinguishes one update op from the others.
 struct UpdateOp {
@@ -57,7 +50,6 @@ struct UpdateOp {
   std::vector<AttrDef> attrs;           // replace common ones of the same name
   std::vector<std::string> list_attrs;  // attributes with one entry for all parameters or for each
   std::string merged_as;                // UpdateRule::merged_as
-  SparseRule sparse_rule = SparseRule::kAllRows;
 };
 
 // Returns the definition of the op. Its shape rule throws Error unless each list has as many

@@ -1,5 +1,4 @@
-// A stable sort of row numbers on a device, for sums over all positions that name a row: one thread
-// adds them in the order of the positions, and no two write the same element.
+// The kernels of RowSort.
 //
 // It is a radix sort by digits of 8 bits, of as many passes as the largest number has digits. In
 // each pass a block takes a tile of numbers, or a digit:
@@ -12,24 +11,11 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
-#include <limits>
-#include <utility>
 
-#include "framework/base/error.h"
-#include "framework/op/kernel.h"
 #include "operators/common/cuda_combine.cuh"
 #include "operators/common/cuda_launch.h"
 
 namespace skiff {
-
-// The numbers of rows in ascending order, and their positions, ascending among equals. A number of
-// `length` or more is that of no row; they are the last.
-struct SortedRows {
-  const uint32_t* rows;
-  const uint32_t* positions;
-  int64_t count;
-  uint32_t length;
-};
 
 namespace row_sort {
 
@@ -153,59 +139,4 @@ static __global__ void ScatterTile(Pass pass, const uint32_t* earlier, const uin
 }
 
 }  // namespace row_sort
-
-class RowSort {
- public:
-  // For up to `capacity` numbers.
-  RowSort(PrepareContext& context, int64_t capacity) : capacity_(capacity) {
-    SKIFF_ENFORCE(capacity <= kMost, kUnimplemented, context.op().type, ": there are ", capacity,
-                  " row numbers, on a device expected at most ", kMost);
-    const int64_t counts = (TilesOf(capacity) + 1) * row_sort::kDigits;
-    workspace_ = context.RequestWorkspace((4 * capacity + counts) * int64_t{sizeof(uint32_t)});
-  }
-
-  // Where the numbers must be before Sort. Negative numbers are those of no row.
-  int32_t* rows(const KernelContext& run) const {
-    return static_cast<int32_t*>(run.workspace(workspace_));
-  }
-
-  // Sorts the first `count` of them.
-  SortedRows Sort(const KernelContext& run, int64_t count, int64_t length) const {
-    auto* const room = static_cast<uint32_t*>(run.workspace(workspace_));
-    uint32_t* rows = room;
-    uint32_t* rows_out = rows + capacity_;
-    uint32_t* positions = rows_out + capacity_;
-    uint32_t* positions_out = positions + capacity_;
-    uint32_t* counts = positions_out + capacity_;
-    const auto tiles = static_cast<uint32_t>(TilesOf(count));
-    uint32_t* totals = counts + tiles * row_sort::kDigits;
-    for (int shift = 0; shift == 0 || length >> shift > 0; shift += row_sort::kDigitBits) {
-      const row_sort::Pass pass{.rows = rows,
-                                .positions = shift == 0 ? nullptr : positions,
-                                .count = static_cast<uint32_t>(count),
-                                .length = static_cast<uint32_t>(length),
-                                .shift = shift};
-      if (tiles > 1) {
-        row_sort::CountDigits<<<tiles, kCudaThreads, 0, StreamOf(run)>>>(pass, counts);
-        row_sort::ScanCounts<<<row_sort::kDigits, kCudaThreads, 0, StreamOf(run)>>>(tiles, counts,
-                                                                                    totals);
-      }
-      row_sort::ScatterTile<<<tiles, kCudaThreads, 0, StreamOf(run)>>>(pass, counts, totals,
-                                                                       rows_out, positions_out);
-      std::swap(rows, rows_out);
-      std::swap(positions, positions_out);
-    }
-    CheckLaunch("sort of rows");
-    return {rows, positions, count, static_cast<uint32_t>(length)};
-  }
-
- private:
-  static constexpr int64_t kMost = std::numeric_limits<int32_t>::max() - row_sort::kTile;
-
-  static int64_t TilesOf(int64_t count) { return (count + row_sort::kTile - 1) / row_sort::kTile; }
-
-  int64_t capacity_;
-  int workspace_ = -1;
-};
-
 }  // namespace skiff

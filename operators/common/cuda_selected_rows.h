@@ -1,0 +1,79 @@
+// Common code of CUDA kernels on selected rows, whose values and row numbers are both in the
+// device's memory. Includes none of CUDA's headers; the kernels are compiled once, in
+// cuda_selected_rows.cu.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "framework/op/registry.h"
+#include "operators/common/cuda_row_sums.h"
+#include "operators/common/selected_rows.h"
+
+namespace skiff {
+
+// Copies within the device's memory, unless both are the same memory.
+void CopyOnDevice(const KernelContext& run, const void* from, void* to, int64_t bytes);
+// Fills the device's memory with a byte.
+void FillBytesOnDevice(const KernelContext& run, void* to, int byte, int64_t bytes);
+// CopyRowNumbers.
+void CopyRowNumbersOnDevice(const KernelContext& run, const Tensor& from, Tensor* to);
+
+// The sums of repeated rows, in their order. T is float or double.
+template <typename T>
+class CudaMergedRows {
+ public:
+  // Prepares it for selected rows of at most as many slots, and requests workspace. Throws Error if
+  // there are too many for a device.
+  CudaMergedRows(PrepareContext& context, const TensorMeta& x);
+
+  // Sorts the slots of `x` by row. Unused ones come last. The result is in a workspace. The first
+  // row number that is neither -1 nor one of the table is noted at `fault`, unless that is nullptr,
+  // and counts as unused.
+  SortedRows Sort(const KernelContext& run, const Tensor& x, uint64_t* fault) const;
+  SortedRows Sort(const KernelContext& run, const Tensor& x) const {
+    return Sort(run, x, run.fault);
+  }
+
+  // Sets the sum of each row of [width] at the row's first slot, as RowSums::SetAt does.
+  void SetAtFirst(const KernelContext& run, const SortedRows& sorted, int64_t width,
+                  const T* values, T* sums) const {
+    sums_.SetAt(run, sorted, sorted.positions, width, values, sums);
+  }
+  const RowSums<T>& sums() const { return sums_; }
+
+  // dense[r, :] += the sum of row r, for selected rows `x` with these values.
+  void AddTo(const KernelContext& run, const Tensor& x, const T* values, T* dense) const;
+
+ private:
+  RowSums<T> sums_;
+};
+
+extern template class CudaMergedRows<float>;
+extern template class CudaMergedRows<double>;
+
+// A kernel that sorts the slots of its input `x`, and takes fewer rows. `Function` takes the run.
+template <typename Function>
+std::unique_ptr<Kernel> MakeCudaSelectedRowsKernel(int x, Function function) {
+  class SelectedRowsKernel final : public Kernel {
+   public:
+    SelectedRowsKernel(int x, Function function) : x_(x), function_(std::move(function)) {}
+    bool TakesFewerRows() const override { return true; }
+    void Run(const KernelContext& run) override {
+      height_ = run.input(x_).height();
+      function_(run);
+    }
+    [[noreturn]] void ThrowFault(const DataFault& fault) const override {
+      ThrowRowNumber(fault.position, fault.value, height_);
+    }
+
+   private:
+    int x_;
+    Function function_;
+    int64_t height_ = 0;
+  };
+  return std::make_unique<SelectedRowsKernel>(x, std::move(function));
+}
+
+}  // namespace skiff

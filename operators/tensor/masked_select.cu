@@ -1,0 +1,85 @@
+// CUDA kernels of masked_select_grad; masked_select.cc has the formula. masked_select itself makes
+// rows by data, and stays on the CPU.
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "framework/base/error.h"
+#include "framework/op/registry.h"
+#include "operators/common/cuda_for_each.cuh"
+#include "operators/common/cuda_numbering.cuh"
+
+namespace skiff {
+namespace {
+
+struct IsMasked {
+  __device__ bool operator()(int64_t i) const { return mask[i]; }
+
+  const bool* mask;
+};
+
+template <typename T>
+struct SpreadGradient {
+  __device__ void operator()(int64_t i, int64_t number, bool is_masked) const {
+    to[i] = is_masked && number < count ? from[number] : T{0};
+  }
+
+  const T* from;
+  int64_t count;
+  T* to;
+};
+
+// Notes a fault unless Mask selects as many elements as Y@GRAD has.
+__global__ void CheckSelected(const int64_t* selected, int64_t count, uint64_t* fault) {
+  if (*selected != count) NoteFault(fault, 0, *selected);
+}
+
+template <typename T>
+class MaskedSelectGrad final : public Kernel {
+ public:
+  explicit MaskedSelectGrad(PrepareContext& context)
+      : mask_(context.InputIndex("Mask")),
+        y_grad_(context.InputIndex("Y@GRAD")),
+        x_grad_(context.OutputIndex("X@GRAD")),
+        numbering_(context, context.Input("Mask").shape.element_count()) {}
+
+  bool TakesFewerRows() const override { return true; }
+
+  void Run(const KernelContext& run) override {
+    const Tensor& mask = run.input(mask_);
+    const Tensor& gradient = run.input(y_grad_);
+    given_ = gradient.element_count();
+    const int64_t* const selected = numbering_.Run(
+        run, kWhat, mask.element_count(), IsMasked{mask.data<bool>()},
+        SpreadGradient<T>{gradient.data<T>(), given_, run.output(x_grad_).template data<T>()});
+    CheckSelected<<<1, 1, 0, StreamOf(run)>>>(selected, given_, run.fault);
+    CheckLaunch(kWhat);
+  }
+
+  [[noreturn]] void ThrowFault(const DataFault& fault) const override {
+    Throw(ErrorCode::kInvalidArgument, kWhat, ": Y@GRAD has ", given_,
+          " elements, expected one for each that Mask selects, ", fault.value);
+  }
+
+ private:
+  static constexpr const char* kWhat = "masked_select_grad";
+
+  int mask_;
+  int y_grad_;
+  int x_grad_;
+  CudaNumbering numbering_;
+  int64_t given_ = 0;  // elements of Y@GRAD
+};
+
+}  // namespace
+
+void RegisterMaskedSelectCuda(OpRegistry& registry) {
+  AddCudaKernels<float, double>(
+      registry, "masked_select_grad",
+      [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
+        return std::make_unique<MaskedSelectGrad<T>>(context);
+      });
+}
+
+}  // namespace skiff

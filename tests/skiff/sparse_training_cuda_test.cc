@@ -1,0 +1,92 @@
+// Embeddings whose gradients are selected rows train on a device as on the CPU, by every optimizer,
+// clipped or not, with merged gradients, in graphs and without. All of the program runs there.
+// Skipped if there is no device.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "framework/analysis/ops_on_host.h"
+#include "framework/base/error.h"
+#include "skiff/skiff.h"
+#include "tests/skiff/sparse_training.h"
+
+namespace skiff {
+namespace {
+
+using sparse_training::Batch;
+using sparse_training::Loss;
+using sparse_training::Spec;
+using sparse_training::Specs;
+
+constexpr int64_t kSteps = 6;
+
+// The table after the steps. `runs`: of which each update merges the gradients.
+std::vector<float> TrainedTable(const optimizer::Optimizer& optimizer, Place place, int64_t runs,
+                                bool graphs) {
+  Program main, startup;
+  const ProgramGuard guard(&main, &startup);
+  const Variable loss = Loss(/*is_sparse=*/true);
+  optimizer.Minimize(loss, {.gradient_merge = {.steps = runs}});
+  Executor executor(place);
+  executor.Run(startup);
+  CompiledProgram compiled = executor.Compile(main, {.graphs = graphs});
+  FeedList feeds = Batch(0);
+  BoundProgram bound = compiled.Bind(feeds, {loss});
+  for (const auto& [type, count] : OpsOnHost(bound.plan())) {
+    ADD_FAILURE() << count << " instructions on the CPU: " << type;
+  }
+  for (int64_t i = 0; i < kSteps; ++i) {
+    // The program reads the tensors that it is bound to.
+    const FeedList batch = Batch(i);
+    for (size_t k = 0; k < feeds.size(); ++k) CopyTensor(batch[k].second, &feeds[k].second);
+    bound.Step();
+  }
+  EXPECT_EQ(bound.statistics().graphs > 0, graphs);
+  return CopyToCpu(executor.scope().Get("table")).ToVector<float>();
+}
+
+class SparseTrainingOnCuda : public ::testing::TestWithParam<Spec> {
+ protected:
+  void SetUp() override {
+    try {
+      AllocatorOf(Place::Cuda());
+    } catch (const Error& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+};
+
+TEST_P(SparseTrainingOnCuda, HasTheTableOfTheCpu) {
+  for (const int64_t runs : {1, 3}) {
+    const auto train = [&](Place place, bool graphs) {
+      return TrainedTable(*GetParam().make(), place, runs, graphs);
+    };
+    const std::vector<float> expected = train(Place::Cpu(), false);
+    const std::vector<float> found = train(Place::Cuda(), false);
+    ASSERT_EQ(found.size(), expected.size());
+    for (size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_NEAR(found[i], expected[i], 2e-6f) << "row " << i / 5 << ", runs " << runs;
+    }
+    EXPECT_EQ(train(Place::Cuda(), true), found) << "in graphs, runs " << runs;
+  }
+}
+
+std::vector<Spec> SpecsAndLazyOnes() {
+  std::vector<Spec> specs = Specs();
+  specs.push_back(sparse_training::SpecOf<optimizer::Adam>(
+      "lazy_adam",
+      optimizer::AdamOptions{.learning_rate = 0.01, .epsilon = 1e-2f, .lazy_mode = true}));
+  specs.push_back(sparse_training::SpecOf<optimizer::AdamW>(
+      "lazy_adamw",
+      optimizer::AdamWOptions{.learning_rate = 0.01, .epsilon = 1e-2f, .lazy_mode = true}));
+  specs.push_back(sparse_training::SpecOf<optimizer::Ftrl>(
+      "ftrl", optimizer::FtrlOptions{.learning_rate = 0.1}));
+  return specs;
+}
+
+INSTANTIATE_TEST_SUITE_P(Optimizers, SparseTrainingOnCuda, ::testing::ValuesIn(SpecsAndLazyOnes()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace skiff
