@@ -32,10 +32,10 @@ void SetOutputLayouts(const std::vector<std::string>& names,
 void FillRowNumbers(unsigned char byte, Tensor* tensor) {
   constexpr unsigned char kHighest = 0x7F;
   const int64_t row = byte == 0 ? 0 : byte == kHighest ? tensor->height() - 1 : -1;
-  const std::vector<int64_t> rows(tensor->rows().size(), row < tensor->height() ? row : -1);
-  if (rows.empty()) return;
-  CopyBytes(tensor->rows().data(), tensor->place(), rows.data(), Place::Cpu(),
-            rows.size() * sizeof(int64_t));
+  if (tensor->rows().empty()) return;
+  Tensor filled = CopyToCpu(*tensor);
+  std::ranges::fill(filled.rows(), row < filled.height() ? row : -1);
+  CopyTensor(filled, tensor);
 }
 
 // What inputs hold after their rows in use: NaN for floats.
