@@ -125,6 +125,14 @@ bool ChecksData(const Instruction& instruction) {
   });
 }
 
+bool MayNoteFault(const Instruction& instruction) {
+  return instruction.kind == InstructionKind::kOp &&
+         std::ranges::any_of(instruction.def->inputs, [&](const SlotDef& slot) {
+           return slot.checks_data && !slot.on_host && !slot.array &&
+                  instruction.InputIn(slot.name);
+         });
+}
+
 // An array of gradients isn't as before when the gradient of a write has read it:
 // read_from_array.cc.
 bool TakesElements(const Instruction& instruction) {

@@ -11,8 +11,9 @@ namespace skiff {
 
 // Returns how many instructions of each type (Instruction::Name) run on the CPU, though the plan is
 // on a device: for want of a kernel, or since loops, ops on arrays and the like always do
-// (PlacementPass). Leaves out copies, and ops whose work is on the host (OpDef::is_on_host). Empty
-// for a plan on the CPU.
+// (PlacementPass). Leaves out copies, ops whose work is on the host (OpDef::is_on_host), and those
+// that make single elements for the host, such as the counter of a loop. Empty for a plan on the
+// CPU.
 std::map<std::string, int64_t> OpsOnHost(const Plan& plan);
 
 }  // namespace skiff

@@ -5,11 +5,20 @@
 #include <utility>
 
 #include "framework/base/error.h"
+#include "framework/executor/device_link.h"
 #include "framework/executor/scope_overlap.h"
 #include "framework/tensor/tensor_array.h"
 #include "memory/allocator.h"
 
 namespace skiff {
+namespace {
+
+// Returns the name of an array in the scope. Plans may have it on several places.
+std::string NameOfArray(const PlanValue& array) {
+  return array.place.is_cpu() ? array.name : StrCat(array.name, "@", array.place);
+}
+
+}  // namespace
 
 // Resolves each value to one Tensor*, once: a view into the arena, the scope's own tensor, or an
 // empty tensor that the feed fills later. Kernels keep these pointers, so a step looks up nothing.
@@ -24,7 +33,7 @@ BoundValues::BoundValues(const Plan& plan, Scope* scope, std::shared_ptr<SharedA
       const PlanValue& value = plan[id];
       tensor_of_[id] = &tensors_[id];
       if (value.storage == Storage::kScope) {
-        tensor_of_[id] = scope->FindMutable(value.name);
+        tensor_of_[id] = scope->FindMutable(value.meta.is_array ? NameOfArray(value) : value.name);
       } else if (value.storage == Storage::kArena) {
         const int64_t offset = plan[plan.StorageOf(id)].offset;
         if (offset < 0) continue;  // nothing writes it any more
@@ -57,9 +66,14 @@ BoundValues::~BoundValues() {
   }
 }
 
-void BoundValues::ClearArrays() const {
+void BoundValues::ClearArrays(DeviceLink* link) const {
   for (const ValueId id : plan_.ids()) {
-    if (plan_[id].storage == Storage::kScope && plan_[id].meta.is_array) Of(id)->array()->Clear();
+    TensorArray* array = plan_[id].meta.is_array ? Of(id)->array() : nullptr;
+    if (array == nullptr) continue;
+    if (plan_[id].storage == Storage::kScope) array->Clear();
+    if (link == nullptr || !array->HasOutgrown()) continue;
+    link->Wait();
+    array->ReleaseOutgrown();
   }
 }
 
@@ -95,7 +109,7 @@ void BoundValues::BindStacks() {
       const ValueId output = instruction.outputs[i];
       if (!output || plan_[output].storage != Storage::kMade) continue;
       const std::string name = StrCat(instruction.position, "/", i);
-      tensors_[output] = Tensor::OfArray(arena_->Array(name));
+      tensors_[output] = Tensor::OfArray(arena_->Array(name, plan_[output].place));
     }
   }
 }
@@ -112,8 +126,9 @@ void BoundValues::ReservePersistables() {
       SKIFF_ENFORCE(known == nullptr || known->array() != nullptr, kFailedPrecondition,
                     "the scope holds a tensor named \"", value.name,
                     "\", which is an array of the program: expected another name");
-      if (known != nullptr) continue;
-      scope_.Reserve(value.name, Tensor::OfArray(std::make_shared<TensorArray>(Place::Cpu())));
+      const std::string name = NameOfArray(value);
+      if (scope_.FindMutable(name) != nullptr) continue;
+      scope_.Reserve(name, Tensor::OfArray(std::make_shared<TensorArray>(value.place)));
       continue;
     }
     if (scope_.Find(value.name) != nullptr) continue;

@@ -16,6 +16,8 @@
 
 namespace skiff {
 
+class DeviceLink;
+
 // The tensors of a plan's values, as its kernels see them.
 class ValueTensors {
  public:
@@ -56,8 +58,9 @@ class BoundValues final : public ValueTensors {
 
   // The variables of the scope that the plan writes, by name.
   const std::map<std::string, const Tensor*>& written() const { return written_; }
-  // Removes the elements of all arrays, which keep their memory.
-  void ClearArrays() const;
+  // Removes the elements of all arrays of the program, which keep their memory. Gives back what
+  // arrays on the device have outgrown, after a wait. `link`: nullptr on the CPU.
+  void ClearArrays(DeviceLink* link) const;
   // Shows the hidden persistables to everybody, since a run has filled them.
   void Reveal();
   // Erases the hidden persistables from the scope. Returns whether there were any: if so, the

@@ -9,7 +9,7 @@ namespace skiff {
 DataFaults::DataFaults(const Plan& plan, DeviceLink* link) : link_(*link) {
   for (size_t i = 0; i < plan.instructions.size(); ++i) {
     const Instruction& instruction = plan.instructions[i];
-    if (!instruction.place.is_cpu() && ChecksData(instruction)) instructions_.push_back(i);
+    if (!instruction.place.is_cpu() && MayNoteFault(instruction)) instructions_.push_back(i);
   }
   if (is_empty()) return;
   const auto bytes = static_cast<int64_t>(instructions_.size() * sizeof(uint64_t));

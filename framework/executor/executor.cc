@@ -423,11 +423,12 @@ struct CompiledProgram::State {
                    bool is_observed = true) {
     PipelineOptions passes = options.passes;
     if (!is_observed) passes.plan_observer = nullptr;
-    const auto run_passes = [&](Plan* plan, bool is_root) {
+    const auto run_passes = [&](Plan* plan, bool is_root, bool is_segment) {
       PassContext context{.registry = *registry,
                           .memory = memory,
                           .forced_kernels = options.kernels,
-                          .is_body = !is_root};
+                          .is_body = !is_root,
+                          .is_segment = is_segment};
       if (!is_root) {
         // The budget is that of the whole plan.
         context.memory.recompute =
@@ -443,20 +444,21 @@ struct CompiledProgram::State {
       *arrays = before->arrays_after();
       gradients = before->gradients_after();
     }
-    Segment segment = LowerSegment({.registry = *registry,
-                                    .scope = *scope,
-                                    .place = place,
-                                    .positions = positions,
-                                    .body_passes = [&](Plan* body) { run_passes(body, false); },
-                                    .max_loop_iterations = options.max_loop_iterations,
-                                    .rows_vary = request.rows_vary,
-                                    .arrays = arrays,
-                                    .gradients = gradients},
-                                   *program, request.feeds, request.fetches, request.first_op);
+    Segment segment =
+        LowerSegment({.registry = *registry,
+                      .scope = *scope,
+                      .place = place,
+                      .positions = positions,
+                      .body_passes = [&](Plan* body) { run_passes(body, false, false); },
+                      .max_loop_iterations = options.max_loop_iterations,
+                      .rows_vary = request.rows_vary,
+                      .arrays = arrays,
+                      .gradients = gradients},
+                     *program, request.feeds, request.fetches, request.first_op);
     // Before passes and kernels, which a plan that can't be would ask for memory.
     SKIFF_ENFORCE(request.counts == nullptr || segment.gradients_after.empty(), kUnimplemented,
                   "the gradient of a loop is in a later segment: expected exact rows");
-    run_passes(&segment.plan, true);
+    run_passes(&segment.plan, true, request.first_op > 0 || !segment.is_last);
     return segment;
   }
 

@@ -49,13 +49,26 @@ void AddTo(const Tensor& x, Tensor* sum) {
   });
 }
 
-// Where values that outlive an instruction lie in the workspace, after the body's arena.
+// The memory of a body: on its place, and what a body on a device has on the host.
+struct BodyMemory {
+  char* on_place = nullptr;
+  char* on_host = nullptr;
+
+  char* Of(Place place, const Plan& body) const {
+    return place.is_cpu() && !body.place.is_cpu() ? on_host : on_place;
+  }
+};
+
+// Where values that outlive an instruction lie, after the body's arenas.
 struct Places {
   Places(const Loop& loop, const std::vector<PreparedKernel>& kernels)
-      : end(RoundUp(loop.body.planned_bytes, kBufferAlignment)) {
+      : end(RoundUp(loop.body.planned_bytes, kBufferAlignment)),
+        host_end(RoundUp(loop.body.host_planned_bytes, kBufferAlignment)) {
     const auto add = [&](ValueId value) {
-      const int64_t place = end;
-      end += StackSlotBytes(loop.body[value]);
+      const bool is_apart = loop.body[value].place.is_cpu() && !loop.body.place.is_cpu();
+      int64_t& after = is_apart ? host_end : end;
+      const int64_t place = after;
+      after += StackSlotBytes(loop.body[value]);
       return place;
     };
     for (const LoopFeed& feed : loop.feeds) {
@@ -89,6 +102,7 @@ struct Places {
   std::map<size_t, int64_t> batches;
   std::vector<int64_t> forms;  // of the loop, by instruction
   int64_t end;
+  int64_t host_end;  // of what a body on a device has on the host
 };
 
 // The tensors of the body.
@@ -107,13 +121,13 @@ class BodyTensors final : public ValueTensors {
       const int64_t bytes = StorageBytes(value.meta.shape, value.meta.dtype, value.meta.layout);
       tensors_[id] =
           Tensor(value.meta.shape, value.meta.dtype,
-                 std::make_shared<Buffer>(nullptr, bytes, body_.place), 0, value.meta.layout);
+                 std::make_shared<Buffer>(nullptr, bytes, value.place), 0, value.meta.layout);
     }
   }
 
-  // Makes the values of the scope be these of the outer plan, and puts those of the arena into
+  // Makes the values of the scope be these of the outer plan, and puts those of the arenas into
   // `memory`.
-  void Place(const Loop& loop, const KernelContext& outer, char* memory) {
+  void Place(const Loop& loop, const KernelContext& outer, const BodyMemory& memory) {
     memory_ = memory;
     for (const LoopScopeValue& variable : loop.scope_values) {
       const auto index = static_cast<size_t>(variable.index);
@@ -130,7 +144,8 @@ class BodyTensors final : public ValueTensors {
     for (const ValueId id : body_.ids()) {
       // Stacked values have no place as yet, and those that are read for their shapes never have.
       const int64_t offset = body_[body_.StorageOf(id)].offset;
-      if (body_[id].storage == Storage::kArena && offset >= 0) tensors_[id].Rebind(memory + offset);
+      if (body_[id].storage != Storage::kArena || offset < 0) continue;
+      tensors_[id].Rebind(memory.Of(body_[id].place, body_) + offset);
     }
   }
 
@@ -138,7 +153,18 @@ class BodyTensors final : public ValueTensors {
     for (auto& [name, array] : own_arrays_) array.array()->Clear();
   }
 
-  void* InArena(skiff::Place, int64_t offset) const override { return memory_ + offset; }
+  // Gives back what own arrays on a device have outgrown, after a wait.
+  void ReleaseOutgrown(DeviceLink* link) {
+    for (auto& [name, array] : own_arrays_) {
+      if (!array.array()->HasOutgrown()) continue;
+      link->Wait();
+      array.array()->ReleaseOutgrown();
+    }
+  }
+
+  void* InArena(skiff::Place place, int64_t offset) const override {
+    return memory_.Of(place, body_) + offset;
+  }
 
   void SetPending(ValueId value, PendingWrites*) override {
     Throw(ErrorCode::kUnimplemented, "\"", body_[value].name,
@@ -148,7 +174,7 @@ class BodyTensors final : public ValueTensors {
  private:
   const Plan& body_;
   std::map<std::string, Tensor> own_arrays_;
-  char* memory_ = nullptr;
+  BodyMemory memory_;
 };
 
 class LoopKernel final : public Kernel, public TimedBody {
@@ -182,7 +208,13 @@ class LoopKernel final : public Kernel, public TimedBody {
   }
 
   void Bind(const KernelContext& context) override {
-    memory_ = static_cast<char*>(context.workspace(0));
+    if (places_.host_end > 0 && host_memory_ == nullptr) {
+      host_memory_ = std::make_unique<Buffer>(AllocatorOf(Place::Cpu()), places_.host_end,
+                                              AllocationOptions{.tag = MemoryTag::kArena});
+    }
+    memory_ = {
+        .on_place = static_cast<char*>(context.workspace(0)),
+        .on_host = host_memory_ == nullptr ? nullptr : static_cast<char*>(host_memory_->data())};
     tensors_.Place(*loop_, context, memory_);
     PlaceFeeds(context);
     if (steps_.empty()) {
@@ -201,19 +233,20 @@ class LoopKernel final : public Kernel, public TimedBody {
       if (step.kernel) step.kernel->Bind();
     }
     for (const auto& [index, place] : places_.batches)
-      steps_[index].batch->rows->Bind(memory_ + place);
+      steps_[index].batch->rows->Bind(memory_.on_place + place);
   }
 
   void Run(const KernelContext& context) override {
     state_.step = *context.step;
     // What the device has to do before isn't the body's.
     if (is_timed_ && link_ != nullptr) link_->Wait();
+    if (link_ != nullptr) tensors_.ReleaseOutgrown(link_);
     PlaceFeeds(context);
     for (Step& step : steps_) {
       if (step.reads_feed && step.kernel) step.kernel->Bind();
     }
     for (const auto& [index, place] : places_.batches) {
-      if (steps_[index].reads_feed) steps_[index].batch->rows->Bind(memory_ + place);
+      if (steps_[index].reads_feed) steps_[index].batch->rows->Bind(memory_.on_place + place);
     }
     StartForms();
     rows_ ? rows_->NoteFeeds(context) : SetLoDs();
@@ -302,7 +335,7 @@ class LoopKernel final : public Kernel, public TimedBody {
   // Has the forms of this run made when they are needed first.
   void StartForms() {
     for (size_t i = 0; i < steps_.size(); ++i) {
-      char* const forms = memory_ + places_.forms[i];
+      char* const forms = memory_.on_place + places_.forms[i];
       steps_[i].batch ? steps_[i].batch->rows->StartLoop(forms)
                       : steps_[i].kernel->StartLoop(forms);
     }
@@ -414,17 +447,18 @@ class LoopKernel final : public Kernel, public TimedBody {
         tensor = context.input(feed.input);
         for (const ValueId view : views_[i]) tensors_.Of(view)->Rebind(tensor.raw_data());
       } else if (places_.carried[i] >= 0) {
-        tensor.Rebind(memory_ + places_.carried[i]);
+        tensor.Rebind(memory_.Of(body_[feed.value].place, body_) + places_.carried[i]);
       }
     }
   }
 
-  // ---- memory of the body, on its place
+  // ---- memory of the body: a value stays on its place
 
   void Zero(Tensor* tensor) const {
     const auto bytes = static_cast<size_t>(tensor->byte_count());
-    if (bytes > 0 && link_ != nullptr) link_->stream().Fill(tensor->raw_data(), 0, bytes);
-    if (bytes > 0 && link_ == nullptr) std::memset(tensor->raw_data(), 0, bytes);
+    const bool is_on_host = tensor->place().is_cpu();
+    if (bytes > 0 && !is_on_host) link_->stream().Fill(tensor->raw_data(), 0, bytes);
+    if (bytes > 0 && is_on_host) std::memset(tensor->raw_data(), 0, bytes);
     // Row 0 would be one that has changed.
     if (tensor->is_selected_rows()) std::ranges::fill(tensor->rows(), -1);
   }
@@ -433,7 +467,7 @@ class LoopKernel final : public Kernel, public TimedBody {
     const auto bytes = static_cast<size_t>(from.byte_count());
     // A value that a carried one becomes may have been made in its place.
     if (bytes == 0 || from.raw_data() == to) return;
-    if (link_ == nullptr) {
+    if (from.place().is_cpu()) {
       std::memcpy(to, from.raw_data(), bytes);
     } else {
       link_->stream().Copy(to, body_.place, from.raw_data(), body_.place, bytes);
@@ -609,6 +643,8 @@ class LoopKernel final : public Kernel, public TimedBody {
   }
 
   std::unique_ptr<BoundKernel> PrepareForRows(size_t index) {
+    // The kernel that this one takes the place of may still be at work.
+    if (link_ != nullptr) link_->Wait();
     const Plan& moment = rows_->BodyOfMoment();
     const Instruction& planned = body_.instructions[index];
     Instruction instruction = moment.instructions[index];
@@ -618,6 +654,7 @@ class LoopKernel final : public Kernel, public TimedBody {
     const KernelSelection selection{.registry = registry_,
                                     .forced = same,
                                     .rows_vary = true,
+                                    .link = link_,
                                     .scope = scope_,
                                     .trains = trains_,
                                     .poisons = poisons_};
@@ -695,7 +732,7 @@ class LoopKernel final : public Kernel, public TimedBody {
         // Until its kernel has run.
         for (const Stashed& same : stashed_) {
           if (same.stash.value == root) {
-            tensors_.Of(same.value)->Rebind(memory_ + unsized->second);
+            tensors_.Of(same.value)->Rebind(memory_.Of(body_[root].place, body_) + unsized->second);
           }
         }
         continue;
@@ -852,7 +889,8 @@ class LoopKernel final : public Kernel, public TimedBody {
   std::vector<const LoD*> feed_lods_;
   RunLoDs next_lods_;
   RunState state_;
-  char* memory_ = nullptr;
+  std::unique_ptr<Buffer> host_memory_;  // of a body on a device
+  BodyMemory memory_;
 };
 
 // Returns nullptr if no rows vary.
@@ -878,9 +916,8 @@ std::unique_ptr<Kernel> PrepareLoop(const KernelSelection& selection, Instructio
   const bool is_batched = std::ranges::any_of(
       loop->body.instructions,
       [](const Instruction& inner) { return inner.batching != Batching::kNone; });
-  SKIFF_ENFORCE(loop->body.place.is_cpu() || (rows == nullptr && !is_batched), kUnimplemented,
-                "a loop on ", loop->body.place,
-                ", in which the host would count or gather rows: expected it on the CPU");
+  SKIFF_ENFORCE(loop->body.place.is_cpu() || !is_batched, kUnimplemented, "a loop on ",
+                loop->body.place, ", in which the host would gather rows: expected it on the CPU");
   KernelSelection of_body = selection;
   of_body.is_body = true;
   of_body.rows_vary = selection.rows_vary || rows != nullptr;

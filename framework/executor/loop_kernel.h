@@ -12,8 +12,8 @@ namespace skiff {
 // Prepares the kernels of the body, plans its storage and returns the kernel of the loop. Gives the
 // instruction a copy of its loop with that storage, and one workspace, which holds the body's arena
 // and the carried values. Throws what PrepareKernels and PlanStorage throw, and an Error
-// (kUnimplemented) for a body on a device whose rows vary or are batched, or if a sum over the
-// iterations would be of a dtype other than float32 and float64.
+// (kUnimplemented) for a body on a device with batched rows, or if a sum over the iterations would
+// be of a dtype other than float32 and float64.
 //
 // The kernel takes memory of its own only for stacks of loops whose iterations aren't counted
 // before, and for arrays: it keeps it from run to run. An Error in the body says in which iteration

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "framework/analysis/aliasing.h"
+#include "framework/analysis/body_places.h"
 #include "framework/analysis/nested_blocks.h"
 #include "framework/analysis/op_uses.h"
 #include "framework/base/error.h"
@@ -45,11 +46,15 @@ Shape WithFirstDim(int64_t dim, const Shape& shape) {
 // Returns whether each op of the block may run in a loop on a device, as far as its type tells.
 bool MayRunOnDevice(const OpRegistry& registry, const Block& block) {
   return std::ranges::all_of(block.ops(), [&](const auto& op) {
-    const bool checks_data = std::ranges::any_of(
-        registry.Get(op->type).inputs,
-        [&](const SlotDef& slot) { return slot.checks_data && !op->Input(slot.name).empty(); });
-    return op->SubBlocks().empty() && !checks_data &&
-           std::ranges::count(registry.Kernels(op->type), PlaceKind::kCuda, &KernelDef::place) > 0;
+    const OpDef& def = registry.Get(op->type);
+    const bool may_note_fault = std::ranges::any_of(def.inputs, [&](const SlotDef& slot) {
+      return slot.checks_data && !slot.on_host && !slot.array && !op->Input(slot.name).empty();
+    });
+    const bool has_kernel =
+        std::ranges::count(registry.Kernels(op->type), PlaceKind::kCuda, &KernelDef::place) > 0;
+    // A gradient op refuses nothing that its forward op has accepted.
+    const bool may_refuse = may_note_fault && def.data_checked_by.empty();
+    return op->SubBlocks().empty() && !may_refuse && (has_kernel || def.is_on_host);
   });
 }
 
@@ -99,6 +104,7 @@ class LoopLowering {
     if (outer_.inputs().body_passes) outer_.inputs().body_passes(&plan);
     // Passes may have replaced fetches by equal values.
     for (size_t i = 0; i < fetches_.size(); ++i) fetches_[i].link.value = plan.fetches[i];
+    if (!plan.place.is_cpu() && !PlaceValues(&plan)) MoveBodyToCpu(&plan);
     Cut();
     return true;
   }
@@ -224,15 +230,24 @@ class LoopLowering {
 
   // ---- while and conditional_block
 
-  // Returns the device if the body may run there; the placement pass decides. Only a loop whose
-  // number of iterations, and whose shapes, the host knows asks for nothing of the device's.
+  // Returns the device if the body may run there; PlaceValues and the placement pass decide.
   Place PlaceOfBody() const {
     const LoweringInputs& inputs = outer_.inputs();
     const bool may_leave =
-        kind_ == Kind::kRecurrent && !inputs.rows_vary &&
-        MayRunOnDevice(inputs.registry, forward_) &&
+        kind_ != Kind::kConditional && MayRunOnDevice(inputs.registry, forward_) &&
         (gradient_.op == nullptr || MayRunOnDevice(inputs.registry, BlockOf(*gradient_.op)));
     return may_leave ? inputs.place : Place::Cpu();
+  }
+
+  // Returns whether the body can run on the device.
+  bool PlaceValues(Plan* plan) {
+    std::vector<std::pair<ValueId, ValueId>> carried;
+    for (const Fetch& fetch : fetches_) {
+      if (fetch.link.kind != LoopFetch::Kind::kCarried) continue;
+      carried.emplace_back(fetch.link.value,
+                           feeds_[static_cast<size_t>(fetch.link.feed)].link.value);
+    }
+    return PlaceBody(outer_.inputs().registry, ConditionValue(), carried, plan);
   }
 
   // Returns the place of the op where it is now: passes may have moved it.
@@ -740,6 +755,7 @@ class LoopLowering {
     const FoundOp at = of_gradient ? gradient_ : FoundOp{&outer_.block(), &op_, position_};
     Half half;
     half.instruction.kind = InstructionKind::kLoop;
+    half.instruction.place = line_.plan().place;
     half.instruction.op = at.op;
     half.instruction.def = &outer_.inputs().registry.Get(at.op->type);
     half.instruction.block = at.block->index();

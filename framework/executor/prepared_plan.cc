@@ -28,9 +28,25 @@ namespace skiff {
 namespace {
 
 // Returns whether the host itself reads or writes values of the plan to run the instruction.
-bool RunsOnHost(const Plan& plan, const Instruction& instruction) {
-  if (instruction.kind != InstructionKind::kCopy) return instruction.place.is_cpu();
-  return plan[instruction.inputs[0]].place.is_cpu() && plan[instruction.outputs[0]].place.is_cpu();
+bool UsesHostArena(const Plan& plan, const Instruction& instruction) {
+  const auto is_there = [&](ValueId value) {
+    return value && plan[value].place.is_cpu() && plan[value].storage == Storage::kArena;
+  };
+  if (instruction.kind == InstructionKind::kCopy) {
+    return plan[instruction.inputs[0]].place.is_cpu() &&
+           plan[instruction.outputs[0]].place.is_cpu();
+  }
+  if (instruction.place.is_cpu()) return true;
+  for (size_t i = 0; i < instruction.inputs.size(); ++i) {
+    if (instruction.reads_data[i] && is_there(instruction.inputs[i])) return true;
+  }
+  return std::ranges::any_of(instruction.outputs, is_there);
+}
+
+// Returns whether the body has arrays that are empty when an iteration begins.
+bool HasOwnArrays(const Loop& loop) {
+  return std::ranges::any_of(loop.scope_values,
+                             [](const LoopScopeValue& value) { return value.index < 0; });
 }
 
 // A generation that no scope reaches.
@@ -158,10 +174,13 @@ int64_t PreparedPlan::Launches(size_t step) const {
 bool PreparedPlan::CanBeCaptured(size_t step) const {
   const Instruction& instruction = plan_.instructions[step];
   if (instruction.place.is_cpu()) return false;
+  // The host makes room for the elements of arrays.
+  if (instruction.loop != nullptr && HasOwnArrays(*instruction.loop)) return false;
   // The host decides from run to run whether a form is made anew.
   if (steps_[step].planned->has_derived_forms()) return false;
   const auto is_of_host = [this](ValueId value) {
-    return value && (plan_[value].place.is_cpu() || plan_[value].meta.lod_level > 0);
+    return value && (plan_[value].place.is_cpu() || plan_[value].meta.lod_level > 0 ||
+                     plan_[value].meta.is_array);
   };
   for (size_t i = 0; i < instruction.inputs.size(); ++i) {
     if (instruction.reads_data[i] && is_of_host(instruction.inputs[i])) return false;
@@ -216,7 +235,7 @@ void PreparedPlan::BindSteps() {
 }
 
 void PreparedPlan::FindUsesOfHost(const Instruction& instruction, Step* step) const {
-  step->uses_host_arena = RunsOnHost(plan_, instruction);
+  step->uses_host_arena = UsesHostArena(plan_, instruction);
   // The device's own kernels order such reads and writes themselves.
   if (instruction.kind == InstructionKind::kOp && !instruction.place.is_cpu()) return;
   for (const ValueId input : instruction.inputs) {
@@ -391,7 +410,7 @@ void PreparedPlan::StartRun() {
 }
 
 void PreparedPlan::ClearArrays() {
-  if (is_last_segment_) return values_->ClearArrays();
+  if (is_last_segment_) return values_->ClearArrays(link_.get());
   // Those of later segments, too.
   for (size_t i = 0; i < program_->block_count(); ++i) {
     for (const auto& var : program_->block(static_cast<int32_t>(i))->vars()) {

@@ -30,19 +30,20 @@ struct Held : Range {
 std::vector<Held> HeldVariables(const Plan& plan, Scope& scope) {
   std::map<std::string, bool> is_written;
   for (const PlanValue& value : plan.values) {
-    if (value.storage == Storage::kScope) is_written.emplace(value.name, false);
+    // The elements of arrays are nobody else's.
+    if (value.storage != Storage::kScope || value.meta.is_array) continue;
+    is_written.emplace(value.name, false);
   }
   for (const Instruction& instruction : plan.instructions) {
     for (const ValueId output : instruction.outputs) {
       if (!output) continue;
       const PlanValue& value = plan[output];
-      if (value.storage == Storage::kScope) is_written[value.name] = true;
+      if (value.storage == Storage::kScope && !value.meta.is_array) is_written[value.name] = true;
     }
   }
   std::vector<Held> held;
   for (const auto& [name, written] : is_written) {
     const Tensor& tensor = *scope.FindMutable(name);
-    if (tensor.array() != nullptr) continue;  // its elements are its own
     const Range range = RangeOf(tensor);
     // Empty tensors share no byte with any other.
     if (range.begin < range.end) held.push_back({range, name, written});

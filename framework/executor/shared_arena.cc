@@ -25,9 +25,9 @@ void SharedArena::Reserve(Place place, int64_t bytes) {
   part.view = std::make_shared<Buffer>(part.owned->data(), part.owned->bytes(), part.place);
 }
 
-const std::shared_ptr<TensorArray>& SharedArena::Array(const std::string& name) {
-  std::shared_ptr<TensorArray>& array = arrays_[name];
-  if (array == nullptr) array = std::make_shared<TensorArray>(Place::Cpu());
+const std::shared_ptr<TensorArray>& SharedArena::Array(const std::string& name, Place place) {
+  std::shared_ptr<TensorArray>& array = arrays_[{name, place.is_cpu()}];
+  if (array == nullptr) array = std::make_shared<TensorArray>(place);
   return array;
 }
 

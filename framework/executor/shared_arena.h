@@ -4,9 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
-#include <unordered_map>
+#include <utility>
 
 #include "framework/base/place.h"
 #include "framework/executor/device_link.h"
@@ -29,9 +30,9 @@ class SharedArena {
   // whenever the arena has grown, never nullptr.
   const std::shared_ptr<Buffer>& memory(Place place) const { return PartOf(place).view; }
 
-  // Returns the array of this name, which is made if it isn't there. What a plan leaves in it is
-  // good until another plan runs.
-  const std::shared_ptr<TensorArray>& Array(const std::string& name);
+  // Returns the array of this name on a place, which is made if it isn't there. What a plan leaves
+  // in it is good until another plan runs.
+  const std::shared_ptr<TensorArray>& Array(const std::string& name, Place place);
 
  private:
   friend class ArenaUse;
@@ -51,7 +52,8 @@ class SharedArena {
   int64_t uses_ = 0;
   Part host_;
   Part device_;  // without an allocator on the CPU
-  std::unordered_map<std::string, std::shared_ptr<TensorArray>> arrays_;
+  // By name, and whether on the CPU.
+  std::map<std::pair<std::string, bool>, std::shared_ptr<TensorArray>> arrays_;
 };
 
 // A plan's use of an arena. The memory is given back with the last one.

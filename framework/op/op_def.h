@@ -33,6 +33,9 @@ struct SlotDef {
   bool selected_rows = false;
   // Whether the slot takes (or gives) arrays of tensors, and nothing else.
   bool array = false;
+  // Whether it is in host memory for kernels on a device, too: an input that tells the host what to
+  // do, such as an index. The kernel reads it when it issues its work.
+  bool on_host = false;
 };
 
 struct AttrDef {

@@ -48,6 +48,7 @@ Tensor& TensorArray::Make(int64_t index, const Shape& shape, DType dtype, const 
       element.tensor = Tensor(shape, dtype, std::shared_ptr<Buffer>(held));
     }
   } else {
+    if (held != nullptr && !place_.is_cpu()) outgrown_.push_back(held);
     const MemoryTagScope tag(MemoryTag::kArena);
     element.tensor = Tensor(shape, dtype, place_);
   }
@@ -80,6 +81,19 @@ const std::shared_ptr<TensorArray>& TensorArray::Nested(int64_t slot) {
   if (index >= nested_.size()) nested_.resize(index + 1);
   if (nested_[index] == nullptr) nested_[index] = std::make_shared<TensorArray>(place_);
   return nested_[index];
+}
+
+bool TensorArray::HasOutgrown() const {
+  return !outgrown_.empty() || std::ranges::any_of(nested_, [](const auto& array) {
+    return array != nullptr && array->HasOutgrown();
+  });
+}
+
+void TensorArray::ReleaseOutgrown() {
+  outgrown_.clear();
+  for (const auto& array : nested_) {
+    if (array != nullptr) array->ReleaseOutgrown();
+  }
 }
 
 int64_t TensorArray::bytes() const {

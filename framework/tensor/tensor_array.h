@@ -11,7 +11,8 @@ namespace skiff {
 
 // The elements may differ in rows and LoD. The array owns their memory and keeps it when elements
 // are removed, so that an array that is filled again and again takes memory only for elements that
-// are larger than before. Not thread-safe.
+// are larger than before. On a device, which may still use the memory that an element has outgrown,
+// that is kept as well, until ReleaseOutgrown. Not thread-safe.
 class TensorArray {
  public:
   explicit TensorArray(Place place = Place::Cpu()) : place_(place) {}
@@ -38,7 +39,12 @@ class TensorArray {
   // elements leaves it as it is.
   const std::shared_ptr<TensorArray>& Nested(int64_t slot);
 
-  // Returns the bytes of memory that the array and those nested in it own.
+  // Return whether elements, here or in nested arrays, have outgrown memory of a device, and give
+  // it back: the caller has waited for the device.
+  bool HasOutgrown() const;
+  void ReleaseOutgrown();
+
+  // Returns the bytes of memory that the elements, here and in nested arrays, own.
   int64_t bytes() const;
 
  private:
@@ -51,6 +57,7 @@ class TensorArray {
   Place place_;
   std::vector<std::unique_ptr<Element>> elements_;  // nullptr: never made
   std::vector<std::shared_ptr<TensorArray>> nested_;
+  std::vector<std::shared_ptr<Buffer>> outgrown_;
 };
 
 }  // namespace skiff

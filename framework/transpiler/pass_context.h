@@ -20,7 +20,8 @@ struct PassContext {
   // The kernels that the user forces on ops, where they take the shapes. No pass replaces such an
   // op by another one.
   KernelNames forced_kernels = {};
-  bool is_body = false;  // whether the plan is the body of a loop or branch
+  bool is_body = false;     // whether the plan is the body of a loop or branch
+  bool is_segment = false;  // whether the program has other plans, which run before or after
 
   // Returns the kernel that is forced on ops of this type, or "" if none is.
   std::string_view ForcedKernel(const std::string& type) const;

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "framework/analysis/argument_places.h"
+#include "framework/analysis/body_places.h"
 #include "framework/analysis/dependencies.h"
 #include "framework/base/error.h"
 #include "framework/op/device_sum.h"
@@ -20,8 +22,12 @@ class Placement {
   Placement(const PassContext& context, Plan* plan) : context_(context), plan_(*plan) {}
 
   PassReport Run() {
+    PlaceArrays();
+    FindOpsForHost();
     std::vector<Instruction> instructions = std::exchange(plan_.instructions, {});
-    for (Instruction& instruction : instructions) Add(std::move(instruction));
+    for (size_t i = 0; i < instructions.size(); ++i) {
+      Add(std::move(instructions[i]), is_for_host_[i]);
+    }
     plan_.instructions = std::move(placed_);
     return {.pass = {},
             .changes = on_host_ + copies_,
@@ -29,22 +35,130 @@ class Placement {
   }
 
  private:
-  void Add(Instruction instruction) {
+  void Add(Instruction instruction, bool is_for_host) {
     if (instruction.kind == InstructionKind::kCopy) {
       PlaceCopy(&instruction);
       placed_.push_back(std::move(instruction));
       return;
     }
-    const bool runs_on_device = instruction.kind == InstructionKind::kLoop
-                                    ? BodyRunsOnDevice(*instruction.loop)
-                                    : RunsOnDevice(plan_, instruction);
+    const bool runs_on_device = !is_for_host && RunsOnDevice(instruction);
     instruction.place = runs_on_device ? plan_.place : Place::Cpu();
-    if (!runs_on_device && instruction.kind == InstructionKind::kLoop) MoveBodyToCpu(&instruction);
+    if (!runs_on_device && instruction.kind == InstructionKind::kLoop) MoveToCpu(&instruction);
     if (instruction.place.is_cpu()) ++on_host_;
     MoveInputs(&instruction);
     std::vector<Instruction> after = PlaceOutputs(&instruction);
     placed_.push_back(std::move(instruction));
     std::ranges::move(after, std::back_inserter(placed_));
+  }
+
+  // ---- arrays
+
+  // Arrays have one place in the whole plan: the device, if all that use them can run there.
+  // Several segments of a program may have the same array, and don't know of each other.
+  void PlaceArrays() {
+    for (const ValueId id : plan_.ids()) {
+      const bool is_of_caller =
+          std::ranges::count(plan_.feeds, id) > 0 || std::ranges::count(plan_.fetches, id) > 0;
+      if (plan_[id].meta.is_array && (context_.is_segment || is_of_caller)) {
+        arrays_on_host_.insert(KeyOf(id));
+      }
+    }
+    for (bool has_changed = true; has_changed;) {
+      has_changed = false;
+      for (const Instruction& instruction : plan_.instructions) {
+        if (instruction.def->is_on_host) continue;  // looks at what the host knows of it
+        const std::vector<std::string> arrays = ArraysOf(instruction);
+        if (arrays.empty() || RunsOnDevice(instruction)) continue;
+        for (const std::string& array : arrays) has_changed |= arrays_on_host_.insert(array).second;
+      }
+    }
+    for (const ValueId id : plan_.ids()) {
+      if (!plan_[id].meta.is_array) continue;
+      const bool is_on_host = histories_.contains(id) || arrays_on_host_.contains(KeyOf(id));
+      plan_[id].place = is_on_host ? Place::Cpu() : plan_.place;
+    }
+  }
+
+  // All values of a variable are one array; the stack of a loop is an array without a variable.
+  std::string KeyOf(ValueId array) const {
+    const PlanValue& value = plan_[array];
+    return value.storage == Storage::kScope ? value.name : StrCat("#", array.index());
+  }
+
+  // Returns the arrays that must be where the instruction runs.
+  std::vector<std::string> ArraysOf(const Instruction& instruction) {
+    std::vector<std::string> arrays;
+    const auto add = [&](const std::vector<ValueId>& values, const std::vector<Place>& places,
+                         int history) {
+      for (size_t i = 0; i < values.size(); ++i) {
+        if (!values[i] || !plan_[values[i]].meta.is_array) continue;
+        // What iterations stack on the host stays there, and so does what they note of rows.
+        const bool is_of_host = !instruction.place.is_cpu() && places[i].is_cpu();
+        if (static_cast<int>(i) == history || is_of_host) {
+          histories_.insert(values[i]);
+        } else {
+          arrays.push_back(KeyOf(values[i]));
+        }
+      }
+    };
+    const Loop* loop = instruction.loop.get();
+    const int history = loop == nullptr ? -1 : loop->history;
+    const bool is_gradient = loop != nullptr && loop->is_gradient;
+    add(instruction.inputs, InputPlaces(instruction), is_gradient ? history : -1);
+    add(instruction.outputs, OutputPlaces(instruction), is_gradient ? -1 : history);
+    return arrays;
+  }
+
+  bool IsOnHost(ValueId array) const { return arrays_on_host_.contains(KeyOf(array)); }
+
+  // ---- ops that make what only the host reads
+
+  // Finds the ops whose results only the host reads, such as the counter of a loop when it begins:
+  // there the device would have to be waited for. Their arguments are single elements.
+  void FindOpsForHost() {
+    const size_t count = plan_.instructions.size();
+    is_for_host_.assign(count, false);
+    std::map<ValueId, bool> only_host_reads;
+    for (const ValueId fetch : plan_.fetches) only_host_reads[fetch] = false;
+    for (size_t i = count; i-- > 0;) {
+      const Instruction& instruction = plan_.instructions[i];
+      is_for_host_[i] = MakesValuesForHost(instruction, only_host_reads);
+      const bool is_on_device = !is_for_host_[i] && RunsOnDevice(instruction);
+      const std::vector<Place> places = InputPlaces(instruction);
+      for (size_t j = 0; j < places.size(); ++j) {
+        const ValueId input = instruction.inputs[j];
+        if (!input || !instruction.reads_data[j]) continue;
+        const bool is_read_by_host =
+            instruction.kind != InstructionKind::kCopy && (!is_on_device || places[j].is_cpu());
+        const auto [read, is_first] = only_host_reads.emplace(input, is_read_by_host);
+        read->second = read->second && is_read_by_host;
+      }
+    }
+  }
+
+  bool MakesValuesForHost(const Instruction& instruction,
+                          const std::map<ValueId, bool>& only_host_reads) const {
+    if (instruction.kind != InstructionKind::kOp || instruction.def->random) return false;
+    const auto is_small = [&](ValueId value) {
+      return plan_[value].meta.shape.element_count() == 1 && !plan_[value].meta.is_array;
+    };
+    for (size_t j = 0; j < instruction.inputs.size(); ++j) {
+      const ValueId input = instruction.inputs[j];
+      if (input && instruction.reads_data[j] && !is_small(input)) return false;
+    }
+    bool has_output = false;
+    for (const ValueId output : instruction.outputs) {
+      if (!output) continue;
+      has_output = true;
+      const auto found = only_host_reads.find(output);
+      if (plan_[output].storage != Storage::kArena || !is_small(output) ||
+          found == only_host_reads.end() || !found->second) {
+        return false;
+      }
+    }
+    Instruction on_host = instruction;
+    on_host.place = Place::Cpu();
+    return has_output && context_.registry.FindKernel(ContextOf(plan_, on_host)) != nullptr;
   }
 
   // The output of a copy to the arena stays where its input is.
@@ -57,17 +171,27 @@ class Placement {
     NoteCurrent(copy->outputs[0]);
   }
 
+  bool RunsOnDevice(const Instruction& instruction) const {
+    return instruction.kind == InstructionKind::kLoop
+               ? BodyRunsOnDevice(instruction)
+               : OpRunsOnDevice(plan_, instruction, [this](ValueId id) { return IsOnHost(id); });
+  }
+
   // `plan`: of the instruction.
-  bool RunsOnDevice(const Plan& plan, const Instruction& instruction) const {
+  template <typename IsOnHost>
+  bool OpRunsOnDevice(const Plan& plan, const Instruction& instruction,
+                      const IsOnHost& is_on_host) const {
     if (instruction.kind != InstructionKind::kOp) return false;
     const OpDef& def = *instruction.def;
-    if (def.is_on_host || instruction.sets_rows) return false;
+    if (def.is_on_host) return false;
     const auto is_of_host = [&](ValueId value) {
-      return value && (plan[value].meta.is_array || plan[value].storage == Storage::kMade);
+      if (!value) return false;
+      if (plan[value].meta.is_array) return is_on_host(value);
+      return plan[value].storage == Storage::kMade;
     };
     if (std::ranges::any_of(instruction.inputs, is_of_host)) return false;
     if (std::ranges::any_of(instruction.outputs, is_of_host)) return false;
-    // Only the kernel knows the LoD.
+    // Only the kernel knows the LoD, when it runs.
     const auto has_unknown_lod = [&](ValueId value) {
       return value && plan[value].meta.lod_level > 0 && plan[value].meta.lod == nullptr;
     };
@@ -75,39 +199,37 @@ class Placement {
     return context_.registry.FindKernel(ContextOf(plan, instruction)) != nullptr;
   }
 
-  bool BodyRunsOnDevice(const Loop& loop) const {
+  bool BodyRunsOnDevice(const Instruction& instruction) const {
+    const Loop& loop = *instruction.loop;
     const Plan& body = loop.body;
-    if (body.place.is_cpu() || loop.iterations < 0 || loop.count_output >= 0) return false;
-    const auto is_ragged = [&](const LoopFeed& feed) {
-      return body[feed.value].meta.lod != nullptr;
+    if (body.place.is_cpu() || NeedsInputOnBoth(instruction)) return false;
+    const auto is_on_host = [&](ValueId array) {
+      const auto found = std::ranges::find(loop.scope_values, array, &LoopScopeValue::value);
+      if (found == loop.scope_values.end()) return true;  // the stack of a loop inside
+      if (found->index < 0) return false;
+      const auto index = static_cast<size_t>(found->index);
+      return IsOnHost(found->is_output ? instruction.outputs[index] : instruction.inputs[index]);
     };
-    if (std::ranges::any_of(loop.feeds, is_ragged)) return false;
-    const auto is_array = [&](const LoopScopeValue& variable) {
-      return body[variable.value].meta.is_array;
-    };
-    if (std::ranges::any_of(loop.scope_values, is_array)) return false;
     const bool adds_on_device = std::ranges::all_of(loop.fetches, [&](const LoopFetch& fetch) {
       return fetch.kind != LoopFetch::Kind::kSum || fetch.output < 0 ||
              DeviceSum::IsPossible(context_.registry, body[fetch.value].meta, body.place);
     });
     return adds_on_device && std::ranges::all_of(body.instructions, [&](const Instruction& inner) {
-             return inner.kind == InstructionKind::kCopy ||
-                    (RunsOnDevice(body, inner) && !ChecksData(inner) && !HasStateOnHost(inner));
+             return inner.kind == InstructionKind::kCopy || inner.place.is_cpu() ||
+                    (OpRunsOnDevice(body, inner, is_on_host) && !HasStateOnHost(inner) &&
+                     (!MayNoteFault(inner) || !inner.def->data_checked_by.empty()));
            });
   }
 
   static bool HasStateOnHost(const Instruction& instruction) {
-    const auto is_cpu = [](Place place) { return place.is_cpu(); };
-    return std::ranges::any_of(InputPlaces(instruction), is_cpu) ||
-           std::ranges::any_of(OutputPlaces(instruction), is_cpu);
+    return std::ranges::any_of(OutputPlaces(instruction),
+                               [](Place place) { return place.is_cpu(); });
   }
 
-  static void MoveBodyToCpu(Instruction* instruction) {
+  static void MoveToCpu(Instruction* instruction) {
     if (instruction->loop->body.place.is_cpu()) return;
     auto moved = std::make_shared<Loop>(*instruction->loop);
-    moved->body.place = Place::Cpu();
-    for (const ValueId id : moved->body.ids()) moved->body[id].place = Place::Cpu();
-    for (Instruction& inner : moved->body.instructions) inner.place = Place::Cpu();
+    MoveBodyToCpu(&moved->body);
     instruction->loop = std::move(moved);
   }
 
@@ -117,7 +239,7 @@ class Placement {
       ValueId& input = instruction->inputs[i];
       if (input) NoteCurrent(input);
       if (!input || !instruction->reads_data[i] || plan_[input].place == places[i]) continue;
-      // An array isn't moved: whatever uses it is on the CPU.
+      // An array isn't moved: it is where all that use it run.
       if (plan_[input].meta.is_array) continue;
       ValueId& moved = moved_[{input, places[i].is_cpu()}];
       if (!moved) moved = AppendCopy(*instruction, input, places[i]);
@@ -200,6 +322,9 @@ class Placement {
 
   const PassContext& context_;
   Plan& plan_;
+  std::set<std::string> arrays_on_host_;  // by KeyOf
+  std::set<ValueId> histories_;           // arrays that loops have on the host wherever they run
+  std::vector<bool> is_for_host_;         // by instruction
   std::vector<Instruction> placed_;
   std::map<std::pair<ValueId, bool>, ValueId> moved_;  // by value, and whether to the CPU
   std::map<std::string, ValueId> current_;             // by the name of a variable of the scope

@@ -17,6 +17,7 @@ void RegisterLoopBoundary(OpRegistry& registry) {
   def.infer = [](OpContext&) {};
   def.no_gradient_reason = "it is no part of a program";
   def.has_side_effect = true;
+  def.is_on_host = true;
   registry.Add(std::move(def));
   registry.AddCpuKernels<float>("loop_boundary", []<typename T>(PrepareContext&) {
     return MakeKernel([](const KernelContext&) {});

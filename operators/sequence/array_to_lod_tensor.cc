@@ -4,15 +4,16 @@
 // lod_tensor_to_array.
 //
 // With the role Backward, X is an array of gradients: elements that it lacks are 0.
-#include <algorithm>
+#include <vector>
 
 #include "framework/base/error.h"
-#include "framework/base/parallel.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "framework/tensor/tensor_array.h"
+#include "operators/common/memory_mover.h"
 #include "operators/sequence/kernels/rank_table.h"
+#include "operators/sequence/kernels/ranked_rows.h"
 
 namespace skiff {
 namespace {
@@ -39,31 +40,21 @@ template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   return MakeRowsKernel(
       [x = context.InputIndex("X"), at = context.InputIndex("RankTable"),
-       out = context.OutputIndex("Out"), width = RowWidth(context, "X"),
-       may_lack = (context.op().role() & kRoleBackward) != 0](const KernelContext& run) {
+       out = context.OutputIndex("Out"),
+       row_bytes = RowWidth(context, "X") * static_cast<int64_t>(sizeof(T)),
+       may_lack = (context.op().role() & kRoleBackward) != 0,
+       runs = RoomForRuns(context.Output("Out").shape[0])](const KernelContext& run) mutable {
         const RankTable table(run.input(at));
         const TensorArray& array = *run.input(x).array();
-        T* to = run.output(out).data<T>();
-        const int64_t steps = table.step_count();
-        for (int64_t t = 0; t < steps; ++t) {
+        for (int64_t t = 0; t < table.step_count(); ++t) {
           if (may_lack && array.Find(t) == nullptr) continue;
           const Shape& shape = array.At(t).shape();
           const Shape expected = WithRows(run.output(out).shape(), table.RowsAt(t));
           SKIFF_ENFORCE(shape == expected, kInvalidArgument, "array_to_lod_tensor: element ", t,
                         " of X has the shape ", shape, ", expected ", expected);
         }
-        const int64_t grain = SequenceGrain(table.size(), run.output(out).element_count());
-        ParallelFor(table.size(), grain, [&](int64_t begin, int64_t end) {
-          for (int64_t rank = begin; rank < end; ++rank) {
-            const RowRange rows = table.rows(rank);
-            for (int64_t t = 0; t < rows.count(); ++t) {
-              T* row = to + (rows.begin + t) * width;
-              const Tensor* element = array.Find(t);
-              element == nullptr ? std::fill_n(row, width, T(0))
-                                 : std::copy_n(element->data<T>() + rank * width, width, row);
-            }
-          }
-        });
+        ListRowsOfSteps(table, array, row_bytes, run.output(out).raw_data(), &runs);
+        MemoryMoverOf(run).CopyRuns(run, runs);
       });
 }
 

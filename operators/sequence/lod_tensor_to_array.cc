@@ -5,15 +5,16 @@
 //
 // With the role Backward, Out is an array of gradients, and the op adds to the elements that it
 // has.
-#include <algorithm>
+#include <vector>
 
 #include "framework/base/error.h"
-#include "framework/base/parallel.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "framework/tensor/tensor_array.h"
+#include "operators/common/memory_mover.h"
 #include "operators/sequence/kernels/rank_table.h"
+#include "operators/sequence/kernels/ranked_rows.h"
 
 namespace skiff {
 namespace {
@@ -33,45 +34,33 @@ void Infer(OpContext& context) {
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   return MakeRowsKernel([x = context.InputIndex("X"), at = context.InputIndex("RankTable"),
-                         out = context.OutputIndex("Out"), width = RowWidth(context, "X"),
-                         adds =
-                             (context.op().role() & kRoleBackward) != 0](const KernelContext& run) {
+                         out = context.OutputIndex("Out"),
+                         row_bytes = RowWidth(context, "X") * static_cast<int64_t>(sizeof(T)),
+                         adds = (context.op().role() & kRoleBackward) != 0,
+                         runs = RoomForRuns(context.Input("X").shape[0])](
+                            const KernelContext& run) mutable {
     const RankTable table(run.input(at));
     // Those of a gradient are what its forward tensor had.
     const LoD& lod = run.input(x).lod();
     SKIFF_ENFORCE(adds || lod.empty() || lod.back() == run.input(at).lod().back(), kInvalidArgument,
-                  "lod_tensor_to_array: the sequences of X have other lengths than those of the ",
-                  "rank table");
-    const T* from = run.input(x).data<T>();
+                  "lod_tensor_to_array: the sequences of X have other ",
+                  "lengths than those of the rank table");
     TensorArray& array = *run.output(out).array();
-    const int64_t steps = table.step_count();
     if (!adds) array.Clear();
-    for (int64_t t = 0; t < steps; ++t) {
+    for (int64_t t = 0; t < table.step_count(); ++t) {
       const Shape shape = WithRows(run.input(x).shape(), table.RowsAt(t));
       const Tensor* before = array.Find(t);
       if (before == nullptr) {
         Tensor& element = array.Make(t, shape, kDTypeOf<T>);
-        if (adds) std::fill_n(element.data<T>(), element.element_count(), T(0));
+        if (adds) MemoryMoverOf(run).ZeroBytes(run, element.raw_data(), element.byte_count());
       } else {
         SKIFF_ENFORCE(before->shape() == shape, kInvalidArgument, "lod_tensor_to_array: element ",
                       t, " would be added to ", before->shape(), ", expected ", shape);
       }
     }
-    const int64_t grain = SequenceGrain(table.size(), run.input(x).element_count());
-    ParallelFor(table.size(), grain, [&](int64_t begin, int64_t end) {
-      for (int64_t rank = begin; rank < end; ++rank) {
-        const RowRange rows = table.rows(rank);
-        for (int64_t t = 0; t < rows.count(); ++t) {
-          const T* row = from + (rows.begin + t) * width;
-          T* to = array.At(t).data<T>() + rank * width;
-          if (adds) {
-            for (int64_t i = 0; i < width; ++i) to[i] = static_cast<T>(to[i] + row[i]);
-          } else {
-            std::copy_n(row, width, to);
-          }
-        }
-      }
-    });
+    ListRowsToSteps(table, run.input(x).raw_data(), row_bytes, &array, &runs);
+    adds ? MemoryMoverOf(run).AddRuns(run, kDTypeOf<T>, runs)
+         : MemoryMoverOf(run).CopyRuns(run, runs);
   });
 }
 

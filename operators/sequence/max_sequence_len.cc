@@ -17,6 +17,7 @@ void RegisterMaxSequenceLen(OpRegistry& registry) {
     context.SetOutput("Out", Shape({1}), DType::kInt64);
   };
   def.no_gradient_reason = "the result is an integer";
+  def.is_on_host = true;
   registry.Add(std::move(def));
   registry.AddCpuKernels<int64_t>("max_sequence_len", []<typename T>(PrepareContext& context) {
     return MakeRowsKernel([table = context.InputIndex("RankTable"),

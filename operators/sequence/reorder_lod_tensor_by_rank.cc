@@ -4,7 +4,6 @@
 // reorder_lod_tensor_by_rank.
 //
 // Gradient: the same with the inverse order. Source: Fluid's reorder_lod_tensor_by_rank_grad.
-#include <algorithm>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,9 +11,9 @@
 #include <vector>
 
 #include "framework/base/error.h"
-#include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/memory_mover.h"
 #include "operators/sequence/kernels/rank_table.h"
 
 namespace skiff {
@@ -69,31 +68,30 @@ template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context, bool restores) {
   return MakeRowsKernel([restores, x = context.InputIndex("X"),
                          at = context.InputIndex("RankTable"), out = context.OutputIndex("Out"),
-                         width = RowWidth(context, "X"),
-                         is_ragged = context.Input("X").lod_level > 0](const KernelContext& run) {
+                         row_bytes = RowWidth(context, "X") * static_cast<int64_t>(sizeof(T)),
+                         is_ragged = context.Input("X").lod_level > 0,
+                         runs = RoomForRuns(context.Input("RankTable").shape[0])](
+                            const KernelContext& run) mutable {
     const RankTable table(run.input(at));
     const Tensor& from = run.input(x);
     Tensor& to = run.output(out);
     const int64_t count = is_ragged ? SequenceRows(from).size() : from.shape()[0];
-    for (int64_t rank = 0; rank < table.size(); ++rank) {
-      SKIFF_ENFORCE(table.sequence(rank) >= 0 && table.sequence(rank) < count, kOutOfRange,
-                    "reorder_lod_tensor_by_rank: the rank table has sequence ",
-                    table.sequence(rank), ", X has ", count);
-    }
     const auto rows_of = [&](const Tensor& tensor, int64_t i) {
       return is_ragged ? SequenceRows(tensor)[i] : RowRange{i, i + 1};
     };
-    const T* in = from.data<T>();
-    T* data = to.data<T>();
-    const int64_t grain = SequenceGrain(table.size(), to.element_count());
-    ParallelFor(table.size(), grain, [&](int64_t begin, int64_t end) {
-      for (int64_t rank = begin; rank < end; ++rank) {
-        const int64_t sequence = table.sequence(rank);
-        const RowRange rows = rows_of(from, restores ? rank : sequence);
-        const RowRange place = rows_of(to, restores ? sequence : rank);
-        std::copy_n(in + rows.begin * width, rows.count() * width, data + place.begin * width);
-      }
-    });
+    runs.clear();
+    for (int64_t rank = 0; rank < table.size(); ++rank) {
+      const int64_t sequence = table.sequence(rank);
+      SKIFF_ENFORCE(sequence >= 0 && sequence < count, kOutOfRange,
+                    "reorder_lod_tensor_by_rank: the rank table has sequence ", sequence,
+                    ", X has ", count);
+      const RowRange rows = rows_of(from, restores ? rank : sequence);
+      const RowRange place = rows_of(to, restores ? sequence : rank);
+      runs.push_back({.from = static_cast<const char*>(from.raw_data()) + rows.begin * row_bytes,
+                      .to = static_cast<char*>(to.raw_data()) + place.begin * row_bytes,
+                      .bytes = rows.count() * row_bytes});
+    }
+    MemoryMoverOf(run).CopyRuns(run, runs);
   });
 }
 

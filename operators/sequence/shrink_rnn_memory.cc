@@ -4,7 +4,6 @@
 // Source: Fluid's shrink_rnn_memory. If X is ragged, its sequences take the place of the rows.
 //
 // Gradient: Out@GRAD, and 0 for the rows that Out lacks.
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
+#include "operators/common/memory_mover.h"
 #include "operators/sequence/kernels/rank_table.h"
 
 namespace skiff {
@@ -60,8 +60,8 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
       to = Tensor(WithRows(from.shape(), rows), from.dtype(), from.place());
       if (!from.lod().empty()) to.set_lod(*lod);
     }
-    const T* begin = from.data<T>();
-    if (begin != to.data<T>()) std::copy_n(begin, rows * width, to.data<T>());
+    MemoryMoverOf(run).CopyBytes(run, from.data<T>(), to.data<T>(),
+                                 rows * width * static_cast<int64_t>(sizeof(T)));
   });
 }
 
@@ -76,9 +76,9 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
                          x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
     const Tensor& from = run.input(out_grad);
     Tensor& to = run.output(x_grad);
-    const int64_t count = from.element_count();
-    if (from.data<T>() != to.data<T>()) std::copy_n(from.data<T>(), count, to.data<T>());
-    std::fill(to.data<T>() + count, to.data<T>() + to.element_count(), T(0));
+    const int64_t bytes = from.byte_count();
+    MemoryMoverOf(run).CopyBytes(run, from.raw_data(), to.raw_data(), bytes);
+    MemoryMoverOf(run).ZeroBytes(run, to.data<T>() + from.element_count(), to.byte_count() - bytes);
   });
 }
 
@@ -90,7 +90,7 @@ void RegisterShrinkRnnMemory(OpRegistry& registry) {
   def.doc = "The rows of X that belong to sequences longer than I.";
   def.inputs = {{.name = "X", .doc = "A row, or a sequence, for each sequence in ranked order."},
                 RankTableSlot(),
-                {.name = "I", .doc = "The step: one int64."}};
+                {.name = "I", .doc = "The step: one int64.", .on_host = true}};
   def.outputs = {{.name = "Out", .doc = "The first rows, or sequences, of X."}};
   def.infer = Infer;
   def.grad = GradOp("shrink_rnn_memory_grad", {"X", "Out@GRAD"}, {"X@GRAD"});

@@ -9,7 +9,9 @@
 
 #include "framework/op/registry.h"
 #include "operators/common/axis_extents.h"
+#include "operators/common/cuda_memory_mover.h"
 #include "operators/common/cuda_words.cuh"
+#include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/axis_parts.h"
 #include "operators/tensor/kernels/data_mover.h"
 
@@ -134,7 +136,8 @@ class CudaMover final : public DataMover {
         return;
       case StridedCopy::Loop::kRows:
         if (box.axes().size() == 1) {
-          return CopyBytes(run, source, target, box.element_count() * box.element_bytes());
+          return MemoryMoverOf(run).CopyBytes(run, source, target,
+                                              box.element_count() * box.element_bytes());
         }
         return CopyWords(run, box, WordBytesOfRows(box, source, target), source, target);
       case StridedCopy::Loop::kTransposed:
@@ -146,20 +149,6 @@ class CudaMover final : public DataMover {
     CopyWords(run, box, box.element_bytes(), source, target);
   }
 
-  void CopyBytes(const KernelContext& run, const void* source, void* target,
-                 int64_t bytes) const override {
-    if (source == target || bytes == 0) return;
-    CheckCall(cudaMemcpyAsync(target, source, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice,
-                              StreamOf(run)),
-              "cudaMemcpyAsync");
-  }
-
-  void ZeroBytes(const KernelContext& run, void* target, int64_t bytes) const override {
-    if (bytes == 0) return;
-    CheckCall(cudaMemsetAsync(target, 0, static_cast<size_t>(bytes), StreamOf(run)),
-              "cudaMemsetAsync");
-  }
-
   void Join(const KernelContext& run, const AxisParts& parts, void* whole) const override {
     MoveParts<true>(run, parts, whole);
   }
@@ -169,11 +158,6 @@ class CudaMover final : public DataMover {
   }
 
  private:
-  static void CheckCall(cudaError_t status, const char* call) {
-    SKIFF_ENFORCE(status == cudaSuccess, kIo, "moving data: ", call, ": ",
-                  cudaGetErrorString(status));
-  }
-
   // The rows of a box on whose both sides they are contiguous may be copied in larger words.
   static int64_t WordBytesOfRows(const StridedCopy& box, const void* source, const void* target) {
     const int64_t bytes = box.element_bytes();
@@ -308,61 +292,51 @@ class CudaMover final : public DataMover {
   }
 };
 
-// Ops whose factories for the CPU use only a DataMover.
-constexpr const char* kMovingOps[] = {"concat",
-                                      "concat_grad",
-                                      "diag",
-                                      "expand",
-                                      "expand_v2",
-                                      "flatten2",
-                                      "flatten2_grad",
-                                      "flatten_contiguous_range",
-                                      "flatten_contiguous_range_grad",
-                                      "flip",
-                                      "meshgrid",
-                                      "pad_grad",
-                                      "pixel_shuffle",
-                                      "pixel_shuffle_grad",
-                                      "reshape2",
-                                      "reshape2_grad",
-                                      "rnn_memory_helper",
-                                      "rnn_memory_helper_grad",
-                                      "roll",
-                                      "roll_grad",
-                                      "slice",
-                                      "slice_grad",
-                                      "split",
-                                      "squeeze2",
-                                      "squeeze2_grad",
-                                      "stack",
-                                      "stack_grad",
-                                      "strided_slice",
-                                      "strided_slice_grad",
-                                      "tile",
-                                      "transpose2",
-                                      "transpose2_grad",
-                                      "unsqueeze2",
-                                      "unsqueeze2_grad",
-                                      "unstack",
-                                      "unstack_grad"};
-
 }  // namespace
 
 void RegisterDataMovementCuda(OpRegistry& registry) {
   static const CudaMover mover;
   SetDeviceMover(&mover);
-  for (const char* type : kMovingOps) {
-    // A copy, since adding kernels moves those that there are.
-    const std::vector<KernelDef> kernels = registry.Kernels(type);
-    for (const KernelDef& kernel : kernels) {
-      if (kernel.place != PlaceKind::kCpu) continue;
-      registry.AddKernel(type, {.name = "cuda",
-                                .place = PlaceKind::kCuda,
-                                .dtype = kernel.dtype,
-                                .prepare = kernel.prepare,
-                                .accepts = kernel.accepts});
-    }
-  }
+  AddMovingKernels(registry, {"concat",
+                              "concat_grad",
+                              "diag",
+                              "expand",
+                              "expand_v2",
+                              "flatten2",
+                              "flatten2_grad",
+                              "flatten_contiguous_range",
+                              "flatten_contiguous_range_grad",
+                              "flip",
+                              "meshgrid",
+                              "pad_grad",
+                              "pixel_shuffle",
+                              "pixel_shuffle_grad",
+                              "read_from_array",
+                              "reshape2",
+                              "reshape2_grad",
+                              "rnn_memory_helper",
+                              "rnn_memory_helper_grad",
+                              "roll",
+                              "roll_grad",
+                              "select_input",
+                              "select_output",
+                              "slice",
+                              "slice_grad",
+                              "split",
+                              "squeeze2",
+                              "squeeze2_grad",
+                              "stack",
+                              "stack_grad",
+                              "strided_slice",
+                              "strided_slice_grad",
+                              "tile",
+                              "transpose2",
+                              "transpose2_grad",
+                              "unsqueeze2",
+                              "unsqueeze2_grad",
+                              "unstack",
+                              "unstack_grad",
+                              "write_to_array"});
 }
 
 }  // namespace skiff

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "framework/base/error.h"
+#include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/data_mover.h"
 #include "operators/tensor/kernels/strided_copy.h"
@@ -22,7 +23,7 @@ std::unique_ptr<Kernel> PrepareDiag(PrepareContext& context) {
                      out = context.OutputIndex("Out")](const KernelContext& run) {
     Tensor& matrix = run.output(out);
     const DataMover& mover = MoverOf(run);
-    mover.ZeroBytes(run, matrix.raw_data(), matrix.byte_count());
+    MemoryMoverOf(run).ZeroBytes(run, matrix.raw_data(), matrix.byte_count());
     mover.Copy(run, copy, run.input(x).raw_data(), matrix.raw_data());
   });
 }

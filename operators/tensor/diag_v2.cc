@@ -12,6 +12,7 @@
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "operators/common/input_checks.h"
+#include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/fill.h"
 #include "operators/tensor/kernels/strided_copy.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "framework/base/error.h"
+#include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/fill.h"
 #include "operators/tensor/kernels/strided_copy.h"
 

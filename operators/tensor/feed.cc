@@ -19,6 +19,7 @@ void RegisterFeed(OpRegistry& registry) {
   def.no_gradient_reason = "a feed comes from outside the program";
   def.kernel_dtype_slot = "Out";
   def.has_side_effect = true;
+  def.is_on_host = true;
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "feed", CopyFactory("X", "Out"));
 }

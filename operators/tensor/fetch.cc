@@ -19,6 +19,7 @@ void RegisterFetch(OpRegistry& registry) {
   def.no_gradient_reason = "a fetch leaves the program";
   def.kernel_dtype_slot = "X";
   def.has_side_effect = true;
+  def.is_on_host = true;
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "fetch", CopyFactory("X", "Out"));
 }

@@ -1,6 +1,7 @@
 // fill_zeros_like: Out = 0 in the shape of X.
 //
 // Source: Fluid's fill_zeros_like, which append_backward inserts where a gradient does not exist.
+#include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/strided_copy.h"
 

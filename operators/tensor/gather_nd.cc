@@ -5,6 +5,7 @@
 // the sum of the rows of Out@GRAD whose tuples name it, in the order of the tuples.
 #include "framework/op/grad.h"
 #include "operators/common/input_checks.h"
+#include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/index_rows.h"
 #include "operators/tensor/kernels/strided_copy.h"

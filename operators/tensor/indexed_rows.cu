@@ -19,6 +19,7 @@
 #include "operators/common/cuda_row_sums.h"
 #include "operators/common/cuda_selected_rows.h"
 #include "operators/common/cuda_words.cuh"
+#include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/data_mover.h"
 
 namespace skiff {
@@ -254,7 +255,7 @@ std::unique_ptr<Kernel> PrepareLookupGrad(PrepareContext& context) {
         const AxisExtents axis = TableExtents(result);
         const int64_t count = run.input(ids).element_count();
         LaunchResolveRows(run, IndicesOf(run, ids, axis.length, padding), count, sums.rows(run));
-        MoverOf(run).ZeroBytes(run, result.raw_data(), result.byte_count());
+        MemoryMoverOf(run).ZeroBytes(run, result.raw_data(), result.byte_count());
         sums.Set(run, axis, count, run.input(grad).raw_data(), result.raw_data());
         return axis.length;
       });
@@ -313,7 +314,7 @@ KernelFactory TakeGradFactory(const char* axis_attr) {
           const AxisExtents axis = ExtentsOfAxis(result.shape(), axis_index);
           const int64_t count = run.input(index).element_count();
           LaunchResolveRows(run, IndicesOf(run, index, axis.length), count, sums.rows(run));
-          MoverOf(run).ZeroBytes(run, result.raw_data(), result.byte_count());
+          MemoryMoverOf(run).ZeroBytes(run, result.raw_data(), result.byte_count());
           sums.Set(run, axis, count, run.input(grad).raw_data(), result.raw_data());
           return axis.length;
         });
@@ -405,7 +406,7 @@ std::unique_ptr<Kernel> PrepareGatherNdGrad(PrepareContext& context) {
         Tensor& result = run.output(out);
         const TupleRows rows(result.shape(), run.input(index).shape());
         rows.Resolve(run, index, sums.rows(run));
-        MoverOf(run).ZeroBytes(run, result.raw_data(), result.byte_count());
+        MemoryMoverOf(run).ZeroBytes(run, result.raw_data(), result.byte_count());
         sums.Set(run, rows.axis, rows.count, run.input(grad).raw_data(), result.raw_data());
         return rows;
       });
@@ -422,8 +423,8 @@ std::unique_ptr<Kernel> PrepareScatterNdAdd(PrepareContext& context) {
                           out = context.OutputIndex("Out")](const KernelContext& run) {
                            Tensor& result = run.output(out);
                            rows.Resolve(run, index, sums.rows(run));
-                           MoverOf(run).CopyBytes(run, run.input(x).raw_data(), result.raw_data(),
-                                                  result.byte_count());
+                           MemoryMoverOf(run).CopyBytes(run, run.input(x).raw_data(),
+                                                        result.raw_data(), result.byte_count());
                            sums.Add(run, rows.axis, rows.count, run.input(updates).raw_data(),
                                     result.raw_data());
                            return rows;
@@ -447,7 +448,8 @@ std::unique_ptr<Kernel> PrepareScatterNdAddGrad(PrepareContext& context) {
                          from.raw_data(), run.output(updates).raw_data());
         }
         if (x >= 0) {
-          MoverOf(run).CopyBytes(run, from.raw_data(), run.output(x).raw_data(), from.byte_count());
+          MemoryMoverOf(run).CopyBytes(run, from.raw_data(), run.output(x).raw_data(),
+                                       from.byte_count());
         }
         return rows;
       });
@@ -483,7 +485,8 @@ std::unique_ptr<Kernel> PrepareScatter(PrepareContext& context) {
   const auto start = [=](const KernelContext& run, int32_t* rows) {
     Tensor& result = run.output(out);
     LaunchResolveRows(run, IndicesOf(run, ids, axis.length), count, rows);
-    MoverOf(run).CopyBytes(run, run.input(x).raw_data(), result.raw_data(), result.byte_count());
+    MemoryMoverOf(run).CopyBytes(run, run.input(x).raw_data(), result.raw_data(),
+                                 result.byte_count());
   };
   if (!overwrite) {
     return MakeIndexKernel(
@@ -535,13 +538,13 @@ std::unique_ptr<Kernel> PrepareScatterGrad(PrepareContext& context) {
           }
           if (x >= 0) {
             Tensor& to = run.output(x);
-            MoverOf(run).CopyBytes(run, gradient.raw_data(), to.raw_data(), to.byte_count());
+            MemoryMoverOf(run).CopyBytes(run, gradient.raw_data(), to.raw_data(), to.byte_count());
             LaunchLastRows<LastRow::kIsZeroed>(run, sorted, axis.inner * bytes, to.raw_data(),
                                                to.raw_data());
           }
         } else if (x >= 0) {
-          MoverOf(run).CopyBytes(run, gradient.raw_data(), run.output(x).raw_data(),
-                                 gradient.byte_count());
+          MemoryMoverOf(run).CopyBytes(run, gradient.raw_data(), run.output(x).raw_data(),
+                                       gradient.byte_count());
         }
         return axis.length;
       });

@@ -15,6 +15,7 @@ void RegisterLodArrayLength(OpRegistry& registry) {
   def.outputs = {{.name = "Out", .doc = "int64 [1]."}};
   def.infer = [](OpContext& context) { context.SetOutput("Out", Shape({1}), DType::kInt64); };
   def.no_gradient_reason = "the result is an integer";
+  def.is_on_host = true;
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "lod_array_length", [](PrepareContext& context) {
     return MakeRowsKernel(

@@ -15,6 +15,7 @@
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
 #include "operators/common/cuda_words.cuh"
+#include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/data_mover.h"
 
 namespace skiff {
@@ -56,7 +57,7 @@ uint64_t BitsOf(double number, DType dtype) {
 }
 
 void Fill(const KernelContext& run, uint64_t bits, Tensor* out) {
-  if (bits == 0) return MoverOf(run).ZeroBytes(run, out->raw_data(), out->byte_count());
+  if (bits == 0) return MemoryMoverOf(run).ZeroBytes(run, out->raw_data(), out->byte_count());
   const int64_t count = out->element_count();
   if (count == 0) return;
   VisitElementWord(SizeOf(out->dtype()), [&]<typename Word>() {
@@ -69,7 +70,7 @@ void Fill(const KernelContext& run, uint64_t bits, Tensor* out) {
 std::unique_ptr<Kernel> PrepareEye(PrepareContext& context) {
   return MakeKernel([out = context.OutputIndex("Out")](const KernelContext& run) {
     Tensor& eye = run.output(out);
-    MoverOf(run).ZeroBytes(run, eye.raw_data(), eye.byte_count());
+    MemoryMoverOf(run).ZeroBytes(run, eye.raw_data(), eye.byte_count());
     const int64_t count = std::min(eye.shape()[0], eye.shape()[1]);
     VisitElementWord(SizeOf(eye.dtype()), [&]<typename Word>() {
       StoreSteps<<<CudaBlocksOfThreads(count), kCudaThreads, 0, StreamOf(run)>>>(
@@ -111,7 +112,7 @@ class OneHotKernel final : public Kernel {
     Tensor& rows = run.output(out_);
     const int64_t count = run.input(x_).element_count();
     if (count == 0) return;
-    MoverOf(run).ZeroBytes(run, rows.raw_data(), rows.byte_count());
+    MemoryMoverOf(run).ZeroBytes(run, rows.raw_data(), rows.byte_count());
     VisitElementWord(SizeOf(rows.dtype()), [&]<typename Word>() {
       StoreOnes<Id, Word><<<CudaBlocksOfThreads(count), kCudaThreads, 0, StreamOf(run)>>>(
           run.input(x_).data<Id>(), count, depth_, checks_,

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "framework/op/grad.h"
+#include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/fill.h"
 #include "operators/tensor/kernels/strided_copy.h"
 #include "operators/tensor/kernels/tensor_text.h"

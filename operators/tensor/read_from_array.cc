@@ -4,12 +4,12 @@
 // write_to_array, with X_W, it reads an array of gradients: an element that is missing is 0, and
 // one that is read is removed.
 #include <algorithm>
-#include <cstring>
 
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "framework/tensor/tensor_array.h"
+#include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/tensor_array_access.h"
 
@@ -53,7 +53,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
       to = Tensor(element.shape(), element.dtype(), element.place());
     }
     SetRowsLike(element, &to);
-    CopyBytes(element, to.raw_data());
+    MemoryMoverOf(run).CopyBytes(run, element.raw_data(), to.raw_data(), element.byte_count());
   });
 }
 
@@ -64,14 +64,12 @@ std::unique_ptr<Kernel> PrepareGradient(PrepareContext& context) {
     const int64_t index = *run.input(i).data<int64_t>();
     Tensor& to = run.output(out);
     const Tensor* element = array.Find(index);
-    if (element == nullptr) {
-      std::memset(to.raw_data(), 0, static_cast<size_t>(to.byte_count()));
-      return;
-    }
+    if (element == nullptr)
+      return MemoryMoverOf(run).ZeroBytes(run, to.raw_data(), to.byte_count());
     SKIFF_ENFORCE(element->shape() == to.shape() && element->dtype() == to.dtype(),
                   kInvalidArgument, "read_from_array: element ", index, " is ", element->dtype(),
                   " ", element->shape(), ", expected ", to.dtype(), " ", to.shape());
-    CopyBytes(*element, to.raw_data());
+    MemoryMoverOf(run).CopyBytes(run, element->raw_data(), to.raw_data(), to.byte_count());
     // What was written at this index before has a gradient of its own.
     array.Remove(index);
   });
@@ -93,7 +91,7 @@ void RegisterReadFromArray(OpRegistry& registry) {
   def.doc = "A copy of element I of an array.";
   def.inputs = {
       {.name = "X", .doc = "The array.", .array = true},
-      {.name = "I", .doc = "The index: one int64.", .checks_data = true},
+      {.name = "I", .doc = "The index: one int64.", .checks_data = true, .on_host = true},
       {.name = "X_W",
        .doc = "Of the gradient of write_to_array: what was written. Out is like it, and 0 "
               "if X has no such element.",

@@ -10,6 +10,7 @@
 // the row as if it had reached Out.
 #include "framework/op/grad.h"
 #include "operators/common/input_checks.h"
+#include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/index_rows.h"
 #include "operators/tensor/kernels/strided_copy.h"

@@ -3,6 +3,7 @@
 // Source: Fluid's select_input. Its gradient is select_output.
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/selected_tensor.h"
 
@@ -23,7 +24,7 @@ void RegisterSelectInput(OpRegistry& registry) {
   def.type = "select_input";
   def.doc = "Out = X[Mask].";
   def.inputs = {{.name = "X", .doc = "Tensors of one shape and dtype.", .duplicable = true},
-                {.name = "Mask", .doc = "The index of one of X: one int32.", .checks_data = true}};
+                MaskSlot("The index of one of X: one int32.")};
   def.outputs = {{.name = "Out", .doc = "A copy of that one."}};
   def.infer = [](OpContext& context) {
     CheckMask(context);
@@ -46,7 +47,8 @@ void RegisterSelectInput(OpRegistry& registry) {
     const int out = context.OutputIndex("Out");
     return MakeRowsKernel([=](const KernelContext& run) {
       const int64_t chosen = ChosenIndex("select_input", run.input(mask), count);
-      CopyWhole(run.input(first + static_cast<int>(chosen)), &run.output(out));
+      const Tensor& x = run.input(first + static_cast<int>(chosen));
+      MemoryMoverOf(run).CopyBytes(run, x.raw_data(), run.output(out).raw_data(), x.byte_count());
     });
   });
 }

@@ -2,10 +2,9 @@
 //
 // Source: Fluid's select_output, which leaves the others without a value. Its gradient is
 // select_input.
-#include <cstring>
-
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/selected_tensor.h"
 
@@ -25,9 +24,8 @@ void RegisterSelectOutput(OpRegistry& registry) {
   OpDef def;
   def.type = "select_output";
   def.doc = "Out[Mask] = X; all other outputs are 0.";
-  def.inputs = {
-      {.name = "X", .doc = "Any tensor."},
-      {.name = "Mask", .doc = "The index of one of the outputs: one int32.", .checks_data = true}};
+  def.inputs = {{.name = "X", .doc = "Any tensor."},
+                MaskSlot("The index of one of the outputs: one int32.")};
   def.outputs = {{.name = "Out", .doc = "X or zeros.", .duplicable = true}};
   def.infer = [](OpContext& context) {
     CheckMask(context);
@@ -51,9 +49,10 @@ void RegisterSelectOutput(OpRegistry& registry) {
         if (index < 0) continue;
         Tensor& out = run.output(index);
         if (i == chosen) {
-          CopyWhole(run.input(x), &out);
-        } else if (out.byte_count() > 0) {
-          std::memset(out.raw_data(), 0, static_cast<size_t>(out.byte_count()));
+          MemoryMoverOf(run).CopyBytes(run, run.input(x).raw_data(), out.raw_data(),
+                                       out.byte_count());
+        } else {
+          MemoryMoverOf(run).ZeroBytes(run, out.raw_data(), out.byte_count());
         }
       }
     });

@@ -2,6 +2,7 @@
 // the sum of the slots of row r in their order, or zeros if there are none.
 //
 // Fluid has no such op; there, `sum` with a dense tensor of zeros does this.
+#include "operators/common/memory_mover.h"
 #include "operators/common/selected_rows.h"
 #include "operators/tensor/kernels/selected_rows_op.h"
 #include "operators/tensor/kernels/strided_copy.h"

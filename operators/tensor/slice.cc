@@ -10,6 +10,7 @@
 
 #include "framework/base/error.h"
 #include "operators/common/input_checks.h"
+#include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/data_mover.h"
 #include "operators/tensor/kernels/strided_copy.h"
@@ -127,7 +128,7 @@ std::unique_ptr<Kernel> PrepareSliceGrad(PrepareContext& context) {
     Tensor& grad = run.output(to);
     const BoxCopy box = MakeBoxCopy(grad.shape(), bounds, grad.dtype(), /*into_input=*/true);
     const DataMover& mover = MoverOf(run);
-    mover.ZeroBytes(run, grad.raw_data(), grad.byte_count());
+    MemoryMoverOf(run).ZeroBytes(run, grad.raw_data(), grad.byte_count());
     mover.Copy(run, box.copy, run.input(from).raw_data(),
                static_cast<char*>(grad.raw_data()) + box.offset_bytes);
   });

@@ -15,6 +15,7 @@
 
 #include "framework/base/error.h"
 #include "operators/common/input_checks.h"
+#include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/data_mover.h"
 #include "operators/tensor/kernels/strided_copy.h"
@@ -168,7 +169,7 @@ std::unique_ptr<Kernel> PrepareStridedSliceGrad(PrepareContext& context) {
                      to = context.OutputIndex("Input@GRAD")](const KernelContext& run) {
     Tensor& grad = run.output(to);
     const DataMover& mover = MoverOf(run);
-    mover.ZeroBytes(run, grad.raw_data(), grad.byte_count());
+    MemoryMoverOf(run).ZeroBytes(run, grad.raw_data(), grad.byte_count());
     mover.Copy(run, selected.copy,
                static_cast<const char*>(run.input(from).raw_data()) + selected.out_offset_bytes,
                static_cast<char*>(grad.raw_data()) + selected.input_offset_bytes);

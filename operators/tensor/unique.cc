@@ -15,6 +15,7 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
+#include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/index_rows.h"
 #include "operators/tensor/kernels/strided_copy.h"
 

@@ -9,6 +9,7 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "framework/tensor/tensor_array.h"
+#include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/tensor_array_access.h"
 
@@ -20,19 +21,13 @@ void Infer(OpContext& context) {
   context.SetOutputLike("Out", "X");
 }
 
-template <typename T>
-void Add(const Tensor& x, Tensor* sum) {
-  for (int64_t i = 0; i < x.element_count(); ++i) sum->data<T>()[i] += x.data<T>()[i];
-}
-
-void AddTo(const Tensor& x, Tensor* sum) {
+void AddTo(const KernelContext& run, const Tensor& x, Tensor* sum) {
   SKIFF_ENFORCE(sum->shape() == x.shape() && sum->dtype() == x.dtype(), kInvalidArgument,
                 "write_to_array: ", x.dtype(), " ", x.shape(), " would be added to ", sum->dtype(),
                 " ", sum->shape());
-  if (x.dtype() == DType::kFloat32) return Add<float>(x, sum);
-  if (x.dtype() == DType::kFloat64) return Add<double>(x, sum);
-  Throw(ErrorCode::kUnimplemented, "write_to_array: a sum of ", x.dtype(),
-        ", expected float32 or float64");
+  CheckCanBeAdded("write_to_array", x.dtype());
+  const MemoryRun all{.from = x.raw_data(), .to = sum->raw_data(), .bytes = x.byte_count()};
+  MemoryMoverOf(run).AddRuns(run, x.dtype(), {&all, 1});
 }
 
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
@@ -42,8 +37,9 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
         const Tensor& from = run.input(x);
         TensorArray& array = *run.output(out).array();
         const int64_t index = *run.input(i).data<int64_t>();
-        if (adds && array.Find(index) != nullptr) return AddTo(from, &array.At(index));
-        CopyBytes(from, array.Make(index, from.shape(), from.dtype(), from.lod()).raw_data());
+        if (adds && array.Find(index) != nullptr) return AddTo(run, from, &array.At(index));
+        Tensor& element = array.Make(index, from.shape(), from.dtype(), from.lod());
+        MemoryMoverOf(run).CopyBytes(run, from.raw_data(), element.raw_data(), from.byte_count());
       });
 }
 
@@ -63,7 +59,10 @@ void RegisterWriteToArray(OpRegistry& registry) {
   def.type = "write_to_array";
   def.doc = "Makes a copy of X element I of an array.";
   def.inputs = {{.name = "X", .doc = "Any dense tensor."},
-                {.name = "I", .doc = "The index: one int64, at least 0.", .checks_data = true}};
+                {.name = "I",
+                 .doc = "The index: one int64, at least 0.",
+                 .checks_data = true,
+                 .on_host = true}};
   def.outputs = {{.name = "Out", .doc = "The array, which grows if need be.", .array = true}};
   def.infer = Infer;
   def.grad = Gradient;

@@ -15,6 +15,7 @@
 #include "framework/base/error.h"
 #include "framework/base/steady_seconds.h"
 #include "framework/op/background_kernel.h"
+#include "operators/common/memory_mover.h"
 
 namespace skiff::harness {
 namespace {
@@ -298,6 +299,50 @@ class LateKernel final : public Kernel {
   std::exception_ptr refusal_;
 };
 
+// Moves memory of the device as late as its streams run.
+class LateMover final : public MemoryMover {
+ public:
+  void CopyBytes(const KernelContext& run, const void* source, void* target,
+                 int64_t bytes) const override {
+    const MemoryRun all{.from = source, .to = target, .bytes = bytes};
+    if (source != target) CopyRuns(run, {&all, 1});
+  }
+  void ZeroBytes(const KernelContext& run, void* target, int64_t bytes) const override {
+    const MemoryRun all{.from = nullptr, .to = target, .bytes = bytes};
+    CopyRuns(run, {&all, 1});
+  }
+  void CopyRuns(const KernelContext& run, std::span<const MemoryRun> runs) const override {
+    StreamOf(run).Append([list = std::vector<MemoryRun>(runs.begin(), runs.end())] {
+      MemoryMoverOf(OnHost()).CopyRuns(OnHost(), list);
+    });
+  }
+  void AddRuns(const KernelContext& run, DType dtype,
+               std::span<const MemoryRun> runs) const override {
+    StreamOf(run).Append([dtype, list = std::vector<MemoryRun>(runs.begin(), runs.end())] {
+      MemoryMoverOf(OnHost()).AddRuns(OnHost(), dtype, list);
+    });
+  }
+
+ private:
+  static const KernelContext& OnHost() {
+    static const DeviceContext device;
+    static const KernelContext context = [] {
+      KernelContext made;
+      made.device_context = &device;
+      return made;
+    }();
+    return context;
+  }
+};
+
+// Returns whether the host reads some of the arguments when it issues the work of the op, which
+// then only moves memory.
+bool IsIssuedByHost(const OpDef& def) {
+  const auto is_of_host = [](const SlotDef& slot) { return slot.on_host || slot.array; };
+  return std::ranges::any_of(def.inputs, is_of_host) ||
+         std::ranges::any_of(def.outputs, is_of_host);
+}
+
 std::unique_ptr<Kernel> PrepareLate(const KernelFactory& prepare, PrepareContext& context) {
   PrepareContext on_cpu(context.op(), context.def(),
                         {context.inputs().begin(), context.inputs().end()},
@@ -324,6 +369,8 @@ Place EmulatedPlace() {
   static const Place place = [] {
     const Place made = Place::Cuda(1000);
     AddDevice(made, std::make_unique<EmulatedDevice>());
+    static const LateMover mover;
+    SetMemoryMover(made, &mover);
     return made;
   }();
   return place;
@@ -339,9 +386,13 @@ std::unique_ptr<OpRegistry> RegistryWithEmulation(
     for (const KernelDef& kernel : registry.Kernels(type)) {
       if (kernel.place != PlaceKind::kCpu) continue;
       made->AddKernel(type, kernel);
-      if (kernel.selected_rows || (leave_out && leave_out(def))) continue;
+      if (leave_out && leave_out(def)) continue;
       KernelDef late = kernel;
       late.place = PlaceKind::kCuda;
+      if (IsIssuedByHost(def)) {
+        made->AddKernel(type, std::move(late));
+        continue;
+      }
       late.prepare = [prepare = kernel.prepare](PrepareContext& context) {
         return PrepareLate(prepare, context);
       };

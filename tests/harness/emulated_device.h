@@ -19,8 +19,7 @@ namespace skiff::harness {
 Place EmulatedPlace();
 
 // Returns a registry with all ops and kernels of `registry`, and with each kernel of the CPU once
-// more, for EmulatedPlace(). `leave_out` says of which ops the device is to have no kernels. Takes
-// none for selected rows, as CUDA has none.
+// more, for EmulatedPlace(). `leave_out` says of which ops the device is to have no kernels.
 std::unique_ptr<OpRegistry> RegistryWithEmulation(
     const OpRegistry& registry, const std::function<bool(const OpDef&)>& leave_out = {});
 

@@ -6,6 +6,7 @@
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
+#include "framework/op/host_slots.h"
 #include "memory/device.h"
 
 namespace skiff::harness {
@@ -126,7 +127,7 @@ PreparedOp::PreparedOp(const OpRegistry& registry, const Op& op, const NamedTens
   SKIFF_ENFORCE(kernel_ != nullptr, kFailedPrecondition, op.type, ": the factory of candidate \"",
                 candidate_, "\" returned no kernel");
 
-  AddInputs(InputOrder(def_, op), {context.inputs().begin(), context.inputs().end()});
+  AddInputs({context.inputs().begin(), context.inputs().end()});
   AddOutputs(OutputOrder(def_, op), {context.outputs().begin(), context.outputs().end()},
              settings.in_place);
   for (const int64_t bytes : prepare.workspace_bytes()) {
@@ -156,8 +157,13 @@ GuardedBlock* PreparedOp::NewBlock(int64_t bytes) {
   return &blocks_.emplace_back(bytes, device_.place);
 }
 
-void PreparedOp::AddInputs(const std::vector<std::string>& names,
-                           const std::vector<TensorMeta>& metas) {
+void PreparedOp::AddInputs(const std::vector<TensorMeta>& metas) {
+  const std::vector<std::string> names = InputOrder(def_, op_);
+  std::vector<Place> places;
+  for (const SlotDef& slot : def_.inputs) {
+    places.insert(places.end(), op_.Input(slot.name).size(),
+                  PlaceOfSlot(def_, op_, slot.name, device_.place));
+  }
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i] == kEmptyVarName) {
       context_.inputs.push_back(nullptr);
@@ -172,7 +178,7 @@ void PreparedOp::AddInputs(const std::vector<std::string>& names,
     const int64_t bytes = StorageBytes(meta.shape, meta.dtype, meta.layout);
     Argument& input = inputs_.emplace_back();
     input.name = names[i];
-    input.block = NewBlock(bytes);
+    input.block = &blocks_.emplace_back(bytes, places[i]);
     input.tensor = TensorIn(*input.block, meta);
     context_.inputs.push_back(&input.tensor);
   }

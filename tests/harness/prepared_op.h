@@ -96,7 +96,7 @@ class PreparedOp {
   };
 
   GuardedBlock* NewBlock(int64_t bytes);
-  void AddInputs(const std::vector<std::string>& names, const std::vector<TensorMeta>& metas);
+  void AddInputs(const std::vector<TensorMeta>& metas);
   void AddOutputs(const std::vector<std::string>& names, const std::vector<TensorMeta>& metas,
                   const VariablePairs& in_place);
   Argument* FindInput(const std::string& name);

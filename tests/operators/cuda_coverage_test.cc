@@ -1,6 +1,6 @@
-// Which ops have no CUDA kernel, so that they run on the CPU in a program on a device. The list,
-// ops_without_cuda_kernels.txt, may only shrink: an op that gets a kernel leaves it, and a new op
-// comes with a kernel.
+// Which ops have no CUDA kernel, though their work isn't the host's, so that they run on the CPU in
+// a program on a device. The list, ops_without_cuda_kernels.txt, may only shrink: an op that gets a
+// kernel leaves it, and a new op comes with a kernel.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,8 +22,9 @@ std::set<std::string> OpsWithoutCudaKernels(const OpRegistry& registry) {
     const auto& kernels = registry.Kernels(type);
     const bool has_cuda = std::ranges::any_of(
         kernels, [](const KernelDef& kernel) { return kernel.place == PlaceKind::kCuda; });
-    // Loops and branches have no kernel anywhere.
-    if (!kernels.empty() && !has_cuda && !def.is_on_host) types.insert(type);
+    // Loops and branches have no kernel anywhere. The host must know the rows that data make.
+    const bool is_of_host = kernels.empty() || def.is_on_host || def.data_dependent_shape;
+    if (!has_cuda && !is_of_host) types.insert(type);
   }
   return types;
 }

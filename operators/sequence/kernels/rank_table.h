@@ -98,7 +98,8 @@ inline int64_t OwnRankTableSize(const OpContext& context) {
 inline SlotDef RankTableSlot(bool checks_data = false) {
   return {.name = "RankTable",
           .doc = "What lod_rank_table makes of the sequences.",
-          .checks_data = checks_data};
+          .checks_data = checks_data,
+          .on_host = true};
 }
 
 }  // namespace skiff

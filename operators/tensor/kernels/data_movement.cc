@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "framework/base/error.h"
+#include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/data_mover.h"
 
 namespace skiff {
@@ -144,7 +145,7 @@ KernelFactory CopyFactory(const std::string& input, const std::string& output) {
       SKIFF_ENFORCE(source.byte_count() == target.byte_count(), kInvalidArgument, "copy of ",
                     source.dtype(), " ", source.shape(), " into ", target.dtype(), " ",
                     target.shape(), ", expected as many bytes");
-      MoverOf(run).CopyBytes(run, source.raw_data(), target.raw_data(), source.byte_count());
+      MemoryMoverOf(run).CopyBytes(run, source.raw_data(), target.raw_data(), source.byte_count());
     });
   };
 }

@@ -14,13 +14,6 @@ class HostMover final : public DataMover {
             void* target) const override {
     box.Run(source, target);
   }
-  void CopyBytes(const KernelContext&, const void* source, void* target,
-                 int64_t bytes) const override {
-    skiff::CopyBytes(source, target, bytes);
-  }
-  void ZeroBytes(const KernelContext&, void* target, int64_t bytes) const override {
-    skiff::ZeroBytes(target, bytes);
-  }
   void Join(const KernelContext&, const AxisParts& parts, void* whole) const override {
     for (const AxisPart& part : parts.parts) {
       PartCopy(parts.whole, parts.axis, part.offset, part.extent, parts.dtype, /*from_part=*/true)

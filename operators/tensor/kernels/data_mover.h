@@ -24,7 +24,8 @@ struct AxisParts {
   std::span<const AxisPart> parts;
 };
 
-// No function allocates host memory. On a device they only issue the work.
+// Moves boxes and parts; memory_mover.h moves bytes. No function allocates host memory. On a device
+// they only issue the work.
 class DataMover {
  public:
   virtual ~DataMover() = default;
@@ -32,10 +33,6 @@ class DataMover {
   // StridedCopy::Run.
   virtual void Copy(const KernelContext& run, const StridedCopy& box, const void* source,
                     void* target) const = 0;
-  // Does nothing if source == target.
-  virtual void CopyBytes(const KernelContext& run, const void* source, void* target,
-                         int64_t bytes) const = 0;
-  virtual void ZeroBytes(const KernelContext& run, void* target, int64_t bytes) const = 0;
   // Copy all parts into the tensor (out of it).
   virtual void Join(const KernelContext& run, const AxisParts& parts, void* whole) const = 0;
   virtual void Split(const KernelContext& run, const AxisParts& parts, const void* whole) const = 0;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/index_rows.h"
 #include "operators/tensor/kernels/strided_copy.h"

@@ -1,7 +1,8 @@
 // What select_input and select_output have in common.
 #pragma once
 
-#include <cstring>
+#include <string>
+#include <utility>
 
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
@@ -19,17 +20,17 @@ inline void CheckMask(const OpContext& context) {
                 ", expected int32");
 }
 
+// Returns the definition of the mask.
+inline SlotDef MaskSlot(std::string doc) {
+  return {.name = "Mask", .doc = std::move(doc), .checks_data = true, .on_host = true};
+}
+
 // Returns the mask's value. Throws an Error (kOutOfRange) unless it is in [0, count).
 inline int64_t ChosenIndex(const char* op, const Tensor& mask, int64_t count) {
   const int64_t chosen = *mask.data<int32_t>();
   SKIFF_ENFORCE(chosen >= 0 && chosen < count, kOutOfRange, op, ": Mask = ", chosen,
                 " is outside [0, ", count - 1, "]");
   return chosen;
-}
-
-inline void CopyWhole(const Tensor& from, Tensor* to) {
-  if (from.byte_count() == 0) return;
-  std::memcpy(to->raw_data(), from.raw_data(), static_cast<size_t>(from.byte_count()));
 }
 
 }  // namespace skiff

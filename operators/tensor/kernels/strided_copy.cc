@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "framework/base/parallel.h"
+#include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/stream_copy.h"
 #include "operators/tensor/kernels/transpose_tile.h"
 
@@ -24,20 +25,6 @@ std::array<int64_t, Shape::kMaxRank> RowMajorStrides(const Shape& shape) {
     stride *= shape[axis];
   }
   return strides;
-}
-
-void CopyBytes(const void* source, void* target, int64_t bytes) {
-  if (source == target) return;
-  ParallelFor(bytes, kGrainBytes, [=](int64_t begin, int64_t end) {
-    std::memcpy(static_cast<char*>(target) + begin, static_cast<const char*>(source) + begin,
-                static_cast<size_t>(end - begin));
-  });
-}
-
-void ZeroBytes(void* target, int64_t bytes) {
-  ParallelFor(bytes, kGrainBytes, [=](int64_t begin, int64_t end) {
-    std::memset(static_cast<char*>(target) + begin, 0, static_cast<size_t>(end - begin));
-  });
 }
 
 StridedCopy::StridedCopy(std::span<const int64_t> dims, std::span<const int64_t> source_strides,

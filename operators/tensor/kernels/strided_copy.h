@@ -74,9 +74,4 @@ class StridedCopy {
   Loop loop_ = Loop::kNothing;
 };
 
-// Copies a contiguous range. Does nothing if source == target. Threaded.
-void CopyBytes(const void* source, void* target, int64_t bytes);
-// Sets a contiguous range to zero. Threaded.
-void ZeroBytes(void* target, int64_t bytes);
-
 }  // namespace skiff

@@ -11,6 +11,7 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "operators/common/input_checks.h"
+#include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/index_rows.h"
 #include "operators/tensor/kernels/stream_copy.h"

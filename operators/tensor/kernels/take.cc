@@ -5,6 +5,7 @@
 
 #include "framework/op/grad.h"
 #include "operators/common/input_checks.h"
+#include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/index_rows.h"
 #include "operators/tensor/kernels/strided_copy.h"

@@ -1,10 +1,11 @@
-// Loops of a program on a device: those that the host can count run there, the others and branches
-// on the CPU, beside it.
+// Loops of a program on a device: they run there if the host can issue their iterations without
+// waiting, else on the CPU, beside it, as branches do.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -13,17 +14,20 @@
 #include "framework/builder/control.h"
 #include "framework/builder/control_flow.h"
 #include "framework/builder/data.h"
+#include "framework/builder/dynamic_rnn.h"
 #include "framework/builder/layer_call.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
 #include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
+#include "framework/builder/sequence.h"
 #include "framework/builder/static_rnn.h"
 #include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
 #include "framework/op/registry.h"
 #include "tests/harness/emulated_device.h"
 #include "tests/harness/pass_check.h"
+#include "tests/harness/sgd_training.h"
 
 namespace skiff {
 namespace {
@@ -41,6 +45,7 @@ class LoopsOnDevice : public ::testing::Test {
     Executor executor(harness::EmulatedPlace(), nullptr, registry_.get());
     executor.Run(startup);
     CompiledProgram compiled = executor.Compile(main);
+    on_host_ = OpsOnHost(compiled.Bind(feeds, {}).plan());
     compiled.Run(feeds, {});
     compiled.Run(feeds, {});
     const Tensor& state = executor.scope().Get("state");
@@ -48,6 +53,7 @@ class LoopsOnDevice : public ::testing::Test {
     return CopyToCpu(state).ToVector<float>();
   }
 
+  std::map<std::string, int64_t> on_host_;  // in the last two runs
   const std::unique_ptr<OpRegistry> registry_ = harness::RegistryWithEmulation(DefaultOpRegistry());
 };
 
@@ -73,7 +79,26 @@ TEST_F(LoopsOnDevice, EachIterationSeesWhatTheLastHasWritten) {
         StateAfterTwoRuns(startup, main, {{"n", Tensor::FromValues<int64_t>({1}, {iterations})}}),
         ElementsAre(expected, expected))
         << iterations << " iterations";
+    EXPECT_THAT(on_host_, IsEmpty());
   }
+}
+
+// The condition is computed from what the device makes.
+TEST_F(LoopsOnDevice, ALoopThatTheDeviceEndsRunsOnTheCpu) {
+  Program main;
+  Program startup;
+  const ProgramGuard guard(&main, &startup);
+  const Variable state =
+      CreatePersistable("state", {2}, DType::kFloat32, 1.0, std::source_location::current());
+  const Variable bound = layers::FillConstant({1}, DType::kFloat32, 100.0);
+  const Variable goes_on = layers::LessThan(layers::Mean(state), bound);
+  layers::While loop(goes_on);
+  loop.Body([&] {
+    layers::AssignTo(state * 2.0f, state);
+    layers::AssignTo(layers::LessThan(layers::Mean(state), bound), goes_on);
+  });
+  EXPECT_THAT(StateAfterTwoRuns(startup, main, {}), ElementsAre(128.0f, 128.0f));
+  EXPECT_THAT(on_host_, Contains(Key("while")));
 }
 
 TEST_F(LoopsOnDevice, ABranchThatIsNotTakenChangesNothing) {
@@ -171,6 +196,91 @@ TEST_F(LoopsOnDevice, ARecurrenceOfWhichAnOpHasNoKernelThereRunsOnTheCpu) {
   for (size_t i = 0; i < on_cpu.losses.size(); ++i) {
     EXPECT_NEAR(found.losses[i], on_cpu.losses[i], 1e-5f);
   }
+}
+
+// ---- loops over ragged batches
+
+using Lengths = std::vector<int64_t>;
+
+// What a recurrence over ragged sequences, which attends to ragged notes, leaves.
+Trained TrainRagged(Place place, const OpRegistry* registry, const CompileOptions& options,
+                    const std::vector<Lengths>& batches) {
+  constexpr int64_t kWidth = 3;
+  constexpr int64_t kHidden = 5;
+  Program main;
+  Program startup;
+  const ProgramGuard guard(&main, &startup);
+  const Variable x = layers::Data("x", {-1, kWidth}, DType::kFloat32, {.lod_level = 1});
+  const Variable notes = layers::Data("notes", {-1, kHidden}, DType::kFloat32, {.lod_level = 1});
+  layers::DynamicRnn rnn;
+  rnn.Body([&] {
+    const Variable part = rnn.StepInput(x);
+    const Variable before = rnn.Memory({kHidden}, 0.5f);
+    const Variable seen = rnn.StaticInput(notes);
+    const Variable score = layers::ReduceSum(seen * layers::SequenceExpandAs(before, seen),
+                                             {.dims = {1}, .keep_dim = true});
+    const Variable context = layers::SequencePool(layers::SequenceSoftmax(score) * seen, "SUM");
+    const Variable state = layers::Dropout(
+        layers::Fc(layers::Concat({part, before, context}, 1), kHidden, {.act = "tanh"}), 0.25);
+    rnn.UpdateMemory(before, state);
+    rnn.StepOutput(state);
+  });
+  const Variable loss = layers::Mean(layers::Square(rnn.Outputs()[0]));
+  optimizer::Sgd({.learning_rate = 0.5}).Minimize(loss);
+
+  Executor executor(place, nullptr, registry);
+  executor.Run(startup);
+  CompiledProgram compiled = executor.Compile(main, options);
+  const auto ragged = [](const Lengths& lengths, int64_t width) {
+    const int64_t rows = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+    Tensor tensor = harness::SmallNumbers({rows, width}, 1, DType::kFloat32);
+    tensor.set_lod({OffsetsOf(lengths)});
+    return tensor;
+  };
+  Trained trained;
+  for (const Lengths& lengths : batches) {
+    Lengths of_notes(lengths.rbegin(), lengths.rend());
+    BoundProgram bound = compiled.Bind(
+        {{"x", ragged(lengths, kWidth)}, {"notes", ragged(of_notes, kHidden)}}, {loss.name()});
+    trained.on_host = OpsOnHost(bound.plan());
+    for (int i = 0; i < 2; ++i) {
+      bound.Step();
+      trained.losses.push_back(bound.fetch(0).Item<float>());
+    }
+  }
+  return trained;
+}
+
+TEST_F(LoopsOnDevice, ALoopOverRaggedBatchesRunsThereWithItsGradient) {
+  // Later batches are longer and shorter, so that arrays and stacks grow and aren't full.
+  const std::vector<Lengths> batches = {{3, 1, 2}, {5, 2, 7}, {1, 1}, {4, 9, 2, 6, 1}, {3, 1, 2}};
+  const CompileOptions options = harness::NoPasses().options;
+  const Trained on_cpu = TrainRagged(Place::Cpu(), nullptr, options, batches);
+  const Trained found = TrainRagged(harness::EmulatedPlace(), registry_.get(), options, batches);
+  EXPECT_EQ(found.losses, on_cpu.losses);
+  EXPECT_THAT(found.on_host, IsEmpty());
+  EXPECT_NE(on_cpu.losses.front(), on_cpu.losses.back());
+}
+
+TEST_F(LoopsOnDevice, PassesRunOnTheBodyOfALoopOverRaggedBatches) {
+  const std::vector<Lengths> batches = {{3, 1, 2}, {5, 2, 7}, {1, 1}};
+  const Trained on_cpu = TrainRagged(Place::Cpu(), nullptr, {}, batches);
+  const Trained found = TrainRagged(harness::EmulatedPlace(), registry_.get(), {}, batches);
+  EXPECT_THAT(found.on_host, IsEmpty());
+  for (size_t i = 0; i < on_cpu.losses.size(); ++i) {
+    EXPECT_NEAR(found.losses[i], on_cpu.losses[i], 1e-5f) << i;
+  }
+}
+
+TEST_F(LoopsOnDevice, ALoopOverRaggedBatchesOfWhichAnOpHasNoKernelThereRunsOnTheCpu) {
+  const std::vector<Lengths> batches = {{3, 1, 2}, {5, 2, 7}};
+  const auto without_tanh = harness::RegistryWithEmulation(
+      DefaultOpRegistry(), [](const OpDef& def) { return def.type == "tanh_grad"; });
+  const CompileOptions options = harness::NoPasses().options;
+  const Trained on_cpu = TrainRagged(Place::Cpu(), nullptr, options, batches);
+  const Trained found = TrainRagged(harness::EmulatedPlace(), without_tanh.get(), options, batches);
+  EXPECT_THAT(found.on_host, Contains(Key("while")));
+  EXPECT_EQ(found.losses, on_cpu.losses);
 }
 
 }  // namespace

@@ -1,0 +1,25 @@
+// What the host does in the body of a loop on a device.
+#pragma once
+
+#include <span>
+#include <utility>
+
+#include "framework/op/registry.h"
+#include "framework/plan/plan.h"
+
+namespace skiff {
+
+// Moves the whole body to the CPU.
+void MoveBodyToCpu(Plan* body);
+
+// Decides the places in a body on a device, whose halves are still one line: the host keeps what it
+// must know while it issues an iteration, such as counters and the condition of the loop, and runs
+// the ops that make it. All of these must work on single elements, so that the host needn't wait
+// for the device. Otherwise returns false and changes nothing.
+//
+// `condition`: of a `while`, else none. `carried`: pairs of values, of which one becomes the other
+// when the next iteration begins.
+bool PlaceBody(const OpRegistry& registry, ValueId condition,
+               std::span<const std::pair<ValueId, ValueId>> carried, Plan* body);
+
+}  // namespace skiff

@@ -1,0 +1,14 @@
+// The MemoryMover of CUDA, and kernels made of nothing else. For .cu files only.
+#pragma once
+
+#include <initializer_list>
+
+#include "framework/op/registry.h"
+
+namespace skiff {
+
+// Registers the CPU's kernels of these ops for CUDA, too. Their factories must move data by a
+// mover (memory_mover.h or data_mover.h) and read what the host must know on the host.
+void AddMovingKernels(OpRegistry& registry, std::initializer_list<const char*> types);
+
+}  // namespace skiff
