@@ -167,34 +167,36 @@ void LaunchAddUp(const KernelContext& run, const AddedRows& added, const T* valu
 }  // namespace
 
 template <typename T>
-RowSums<T>::RowSums(PrepareContext& context, int64_t capacity, int64_t columns)
+CudaRowSums<T>::CudaRowSums(PrepareContext& context, int64_t capacity, int64_t columns)
     : sort_(context, capacity),
       partials_(context.RequestWorkspace(2 * ChunksOf(capacity) * columns * int64_t{sizeof(T)})) {}
 
 template <typename T>
-void RowSums<T>::AddSorted(const KernelContext& run, const SortedRows& sorted, int64_t width,
-                           const void* values, void* dense) const {
+void CudaRowSums<T>::AddSorted(const KernelContext& run, const SortedRows& sorted, int64_t width,
+                               const void* values, void* dense) const {
   const AxisExtents rows{.outer = 1, .length = sorted.length, .inner = width};
   AddUp(run, sorted, rows, /*targets=*/nullptr, values, /*adds=*/true, dense);
 }
 
 template <typename T>
-void RowSums<T>::SetAt(const KernelContext& run, const SortedRows& sorted, const uint32_t* targets,
-                       int64_t width, const void* values, void* sums) const {
+void CudaRowSums<T>::SetAt(const KernelContext& run, const SortedRows& sorted,
+                           const uint32_t* targets, int64_t width, const void* values,
+                           void* sums) const {
   const AxisExtents rows{.outer = 1, .length = sorted.length, .inner = width};
   AddUp(run, sorted, rows, targets, values, /*adds=*/false, sums);
 }
 
 template <typename T>
-void RowSums<T>::SortAndAddUp(const KernelContext& run, const AxisExtents& axis, int64_t count,
-                              const void* values, bool adds, void* out) const {
+void CudaRowSums<T>::SortAndAddUp(const KernelContext& run, const AxisExtents& axis, int64_t count,
+                                  const void* values, bool adds, void* out) const {
   if (count == 0 || axis.lines() == 0 || axis.length == 0) return;
   AddUp(run, Sort(run, count, axis.length), axis, /*targets=*/nullptr, values, adds, out);
 }
 
 template <typename T>
-void RowSums<T>::AddUp(const KernelContext& run, const SortedRows& sorted, const AxisExtents& axis,
-                       const uint32_t* targets, const void* values, bool adds, void* out) const {
+void CudaRowSums<T>::AddUp(const KernelContext& run, const SortedRows& sorted,
+                           const AxisExtents& axis, const uint32_t* targets, const void* values,
+                           bool adds, void* out) const {
   if (sorted.count == 0 || axis.lines() == 0) return;
   const AddedRows added{.sorted = sorted,
                         .inner = axis.inner,
@@ -213,9 +215,9 @@ void RowSums<T>::AddUp(const KernelContext& run, const SortedRows& sorted, const
   }
 }
 
-template class RowSums<float>;
-template class RowSums<double>;
-template class RowSums<uint32_t>;
-template class RowSums<uint64_t>;
+template class CudaRowSums<float>;
+template class CudaRowSums<double>;
+template class CudaRowSums<uint32_t>;
+template class CudaRowSums<uint64_t>;
 
 }  // namespace skiff

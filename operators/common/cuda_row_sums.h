@@ -18,10 +18,10 @@ namespace skiff {
 // The sums of rows, with the room that they need. T is float, double, uint32_t or uint64_t. The
 // kernels are compiled once, in cuda_row_sums.cu.
 template <typename T>
-class RowSums {
+class CudaRowSums {
  public:
   // For up to `capacity` positions and `columns` columns.
-  RowSums(PrepareContext& context, int64_t capacity, int64_t columns);
+  CudaRowSums(PrepareContext& context, int64_t capacity, int64_t columns);
 
   // RowSort::rows.
   int32_t* rows(const KernelContext& run) const { return sort_.rows(run); }
@@ -61,9 +61,9 @@ class RowSums {
   int partials_ = -1;
 };
 
-extern template class RowSums<float>;
-extern template class RowSums<double>;
-extern template class RowSums<uint32_t>;
-extern template class RowSums<uint64_t>;
+extern template class CudaRowSums<float>;
+extern template class CudaRowSums<double>;
+extern template class CudaRowSums<uint32_t>;
+extern template class CudaRowSums<uint64_t>;
 
 }  // namespace skiff

@@ -36,18 +36,18 @@ class CudaMergedRows {
     return Sort(run, x, run.fault);
   }
 
-  // Sets the sum of each row of [width] at the row's first slot, as RowSums::SetAt does.
+  // Sets the sum of each row of [width] at the row's first slot, as CudaRowSums::SetAt does.
   void SetAtFirst(const KernelContext& run, const SortedRows& sorted, int64_t width,
                   const T* values, T* sums) const {
     sums_.SetAt(run, sorted, sorted.positions, width, values, sums);
   }
-  const RowSums<T>& sums() const { return sums_; }
+  const CudaRowSums<T>& sums() const { return sums_; }
 
   // dense[r, :] += the sum of row r, for selected rows `x` with these values.
   void AddTo(const KernelContext& run, const Tensor& x, const T* values, T* dense) const;
 
  private:
-  RowSums<T> sums_;
+  CudaRowSums<T> sums_;
 };
 
 extern template class CudaMergedRows<float>;

@@ -245,7 +245,7 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareLookupGrad(PrepareContext& context) {
   const Shape& table = context.Output("W@GRAD").shape;
   CheckDeviceRows(context, table[0]);
-  const RowSums<T> sums(context, context.Input("Ids").shape.element_count(), table[1]);
+  const CudaRowSums<T> sums(context, context.Input("Ids").shape.element_count(), table[1]);
   return MakeIndexKernel(
       context, "Ids", /*takes_fewer_rows=*/true,
       [=, padding = context.IntAttr("padding_idx"), ids = context.InputIndex("Ids"),
@@ -305,7 +305,8 @@ KernelFactory TakeGradFactory(const char* axis_attr) {
     const int axis_index = NormalizeAxis(context.IntAttr(axis_attr), x.rank(), context.op().type);
     const AxisExtents prepared = ExtentsOfAxis(x, axis_index);
     CheckDeviceRows(context, prepared.length);
-    const RowSums<T> sums(context, context.Input("Index").shape.element_count(), prepared.lines());
+    const CudaRowSums<T> sums(context, context.Input("Index").shape.element_count(),
+                              prepared.lines());
     return MakeIndexKernel(
         context, "Index", /*takes_fewer_rows=*/true,
         [=, index = context.InputIndex("Index"), grad = context.InputIndex("Out@GRAD"),
@@ -398,7 +399,7 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareGatherNdGrad(PrepareContext& context) {
   const TupleRows prepared(context.Output("X@GRAD").shape, context.Input("Index").shape);
   CheckDeviceRows(context, prepared.axis.length);
-  const RowSums<T> sums(context, prepared.count, prepared.axis.inner);
+  const CudaRowSums<T> sums(context, prepared.count, prepared.axis.inner);
   return MakeTupleKernel(
       context, /*takes_fewer_rows=*/true,
       [=, index = context.InputIndex("Index"), grad = context.InputIndex("Out@GRAD"),
@@ -416,7 +417,7 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareScatterNdAdd(PrepareContext& context) {
   const TupleRows rows(context.Input("X").shape, context.Input("Index").shape);
   CheckDeviceRows(context, rows.axis.length);
-  const RowSums<T> sums(context, rows.count, rows.axis.inner);
+  const CudaRowSums<T> sums(context, rows.count, rows.axis.inner);
   return MakeTupleKernel(context, /*takes_fewer_rows=*/false,
                          [=, x = context.InputIndex("X"), index = context.InputIndex("Index"),
                           updates = context.InputIndex("Updates"),
@@ -491,7 +492,7 @@ std::unique_ptr<Kernel> PrepareScatter(PrepareContext& context) {
   if (!overwrite) {
     return MakeIndexKernel(
         context, "Ids", /*takes_fewer_rows=*/false,
-        [=, sums = RowSums<T>(context, count, axis.inner)](const KernelContext& run) {
+        [=, sums = CudaRowSums<T>(context, count, axis.inner)](const KernelContext& run) {
           start(run, sums.rows(run));
           sums.Set(run, axis, count, run.input(updates).raw_data(), run.output(out).raw_data());
           return axis.length;

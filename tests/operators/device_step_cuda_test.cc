@@ -137,6 +137,10 @@ CaseList RandomOps() {
   cases.push_back(RandomTensor("gaussian_random", {}, DType::kFloat32));
   cases.push_back(RandomTensor("truncated_gaussian_random", {}, DType::kFloat32));
   cases.push_back(RandomTensor("randint", {{"low", 0}, {"high", 1000}}, DType::kInt64));
+  cases.push_back({.name = "order",
+                   .type = "randperm",
+                   .attrs = {{"n", int32_t{205}}, {"dtype", static_cast<int32_t>(DType::kInt64)}},
+                   .outputs = {{"Out", 1}}});
   cases.push_back(Attention("short", 3, 5));
   cases.push_back(Attention("tiles", 19, 67));
   cases.push_back(LayerNorm());

@@ -231,7 +231,7 @@ class CudaSquaredNormKernel final : public Kernel {
 
 // Adds the kernels of float32 and float64, of dense tensors and of selected rows.
 inline void AddCudaSquaredNormKernels(OpRegistry& registry, const char* type) {
-  const auto prepare = []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
+  const auto prepare = [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
     return std::make_unique<CudaSquaredNormKernel<T>>(context);
   };
   AddCudaKernels<float, double>(registry, type, prepare);
