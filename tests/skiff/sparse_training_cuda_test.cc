@@ -1,9 +1,10 @@
 // Embeddings whose gradients are selected rows train on a device as on the CPU, by every optimizer,
-// clipped or not, with merged gradients, in graphs and without. All of the program runs there.
-// Skipped if there is no device.
+// clipped or not, with merged gradients and with checked ones, in graphs and without. All of the
+// program runs there. Skipped if there is no device.
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/analysis/ops_on_host.h"
@@ -21,13 +22,13 @@ using sparse_training::Specs;
 
 constexpr int64_t kSteps = 6;
 
-// The table after the steps. `runs`: of which each update merges the gradients.
-std::vector<float> TrainedTable(const optimizer::Optimizer& optimizer, Place place, int64_t runs,
-                                bool graphs) {
+// The table after the steps.
+std::vector<float> TrainedTable(const optimizer::Optimizer& optimizer, Place place,
+                                const optimizer::MinimizeOptions& options, bool graphs) {
   Program main, startup;
   const ProgramGuard guard(&main, &startup);
   const Variable loss = Loss(/*is_sparse=*/true);
-  optimizer.Minimize(loss, {.gradient_merge = {.steps = runs}});
+  optimizer.Minimize(loss, options);
   Executor executor(place);
   executor.Run(startup);
   CompiledProgram compiled = executor.Compile(main, {.graphs = graphs});
@@ -58,17 +59,22 @@ class SparseTrainingOnCuda : public ::testing::TestWithParam<Spec> {
 };
 
 TEST_P(SparseTrainingOnCuda, HasTheTableOfTheCpu) {
-  for (const int64_t runs : {1, 3}) {
+  const std::pair<std::string, optimizer::MinimizeOptions> all_options[] = {
+      {"plain", {}},
+      {"merged", {.gradient_merge = {.steps = 3}}},
+      {"checked", {.skip_non_finite = true}}};
+  for (const auto& [name, options] : all_options) {
+    SCOPED_TRACE(name);
     const auto train = [&](Place place, bool graphs) {
-      return TrainedTable(*GetParam().make(), place, runs, graphs);
+      return TrainedTable(*GetParam().make(), place, options, graphs);
     };
     const std::vector<float> expected = train(Place::Cpu(), false);
     const std::vector<float> found = train(Place::Cuda(), false);
     ASSERT_EQ(found.size(), expected.size());
     for (size_t i = 0; i < expected.size(); ++i) {
-      EXPECT_NEAR(found[i], expected[i], 2e-6f) << "row " << i / 5 << ", runs " << runs;
+      EXPECT_NEAR(found[i], expected[i], 2e-6f) << "row " << i / 5;
     }
-    EXPECT_EQ(train(Place::Cuda(), true), found) << "in graphs, runs " << runs;
+    EXPECT_EQ(train(Place::Cuda(), true), found) << "in graphs";
   }
 }
 
