@@ -26,8 +26,8 @@ std::map<std::string, int64_t> OpsOnHost(const Plan& plan) {
   if (plan.place.is_cpu()) return counts;
   std::set<ValueId> moved_to_device;
   for (const Instruction& instruction : plan.instructions) {
-    const bool is_move = instruction.kind == InstructionKind::kCopy &&
-                         !plan[instruction.outputs[0]].place.is_cpu();
+    const bool is_move =
+        instruction.kind == InstructionKind::kCopy && !plan[instruction.outputs[0]].place.is_cpu();
     if (is_move) moved_to_device.insert(instruction.inputs[0]);
   }
   for (const Instruction& instruction : plan.instructions) {

@@ -27,16 +27,19 @@
 namespace skiff {
 namespace {
 
-// Returns whether the host itself reads or writes values of the plan to run the instruction.
+bool RunsOnHost(const Plan& plan, const Instruction& instruction) {
+  if (instruction.kind != InstructionKind::kCopy) return instruction.place.is_cpu();
+  return plan[instruction.inputs[0]].place.is_cpu() && plan[instruction.outputs[0]].place.is_cpu();
+}
+
+// Returns whether the host itself reads or writes values of the plan to run the instruction, or to
+// issue it to the device.
 bool UsesHostArena(const Plan& plan, const Instruction& instruction) {
+  if (RunsOnHost(plan, instruction)) return true;
+  if (instruction.kind == InstructionKind::kCopy) return false;
   const auto is_there = [&](ValueId value) {
     return value && plan[value].place.is_cpu() && plan[value].storage == Storage::kArena;
   };
-  if (instruction.kind == InstructionKind::kCopy) {
-    return plan[instruction.inputs[0]].place.is_cpu() &&
-           plan[instruction.outputs[0]].place.is_cpu();
-  }
-  if (instruction.place.is_cpu()) return true;
   for (size_t i = 0; i < instruction.inputs.size(); ++i) {
     if (instruction.reads_data[i] && is_there(instruction.inputs[i])) return true;
   }
@@ -236,8 +239,10 @@ void PreparedPlan::BindSteps() {
 
 void PreparedPlan::FindUsesOfHost(const Instruction& instruction, Step* step) const {
   step->uses_host_arena = UsesHostArena(plan_, instruction);
-  // The device's own kernels order such reads and writes themselves.
-  if (instruction.kind == InstructionKind::kOp && !instruction.place.is_cpu()) return;
+  // The device's own kernels order such reads and writes themselves, if the host reads nothing when
+  // it issues them.
+  const bool is_of_device = instruction.kind == InstructionKind::kOp && !instruction.place.is_cpu();
+  if (is_of_device && std::ranges::none_of(instruction.def->inputs, &SlotDef::on_host)) return;
   for (const ValueId input : instruction.inputs) {
     if (!input || plan_[input].storage != Storage::kScope || !plan_[input].place.is_cpu()) continue;
     step->reads_of_host.push_back(values_->Of(input));
@@ -533,7 +538,7 @@ std::vector<InstructionTime> PreparedPlan::TimedRun() {
     StartBodyTiming(kernel.kernel());
     try {
       RunLocated(i, [&] {
-        if (link_ != nullptr && !steps_[i].uses_host_arena) {
+        if (link_ != nullptr && !RunsOnHost(plan_, plan_.instructions[i])) {
           on_device.push_back(TimeOnDevice(i));
           return;
         }

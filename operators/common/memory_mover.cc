@@ -121,7 +121,7 @@ void SetMemoryMover(Place device, const MemoryMover* mover) {
   movers.is_used.store(true, std::memory_order_release);
 }
 
-void CheckCanBeAdded(const std::string& type, DType dtype) {
+void CheckCanBeAdded(const char* type, DType dtype) {
   SKIFF_ENFORCE(dtype == DType::kFloat32 || dtype == DType::kFloat64, kUnimplemented, type,
                 ": a sum of ", dtype, ", expected float32 or float64");
 }

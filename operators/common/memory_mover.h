@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "framework/base/dtype.h"
@@ -57,6 +56,6 @@ void SetMemoryMover(Place device, const MemoryMover* mover);
 
 // Throws Error (kUnimplemented), which starts with the op's type, unless AddRuns takes the dtype:
 // float32 and float64.
-void CheckCanBeAdded(const std::string& type, DType dtype);
+void CheckCanBeAdded(const char* type, DType dtype);
 
 }  // namespace skiff

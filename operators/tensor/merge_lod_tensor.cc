@@ -5,6 +5,7 @@
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/row_mask.h"
 
@@ -29,27 +30,30 @@ void Infer(OpContext& context) {
 }
 
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  return MakeKernel([mask = context.InputIndex("Mask"), in_true = context.InputIndex("InTrue"),
-                     in_false = context.InputIndex("InFalse"),
-                     out = context.OutputIndex("Out")](const KernelContext& run) {
-    for (const bool value : {true, false}) {
-      const int64_t rows = run.input(value ? in_true : in_false).shape()[0];
-      const int64_t chosen = CountRows(run.input(mask), value);
-      SKIFF_ENFORCE(rows == chosen, kInvalidArgument,
-                    "merge_lod_tensor: ", value ? "InTrue" : "InFalse", " has ", rows,
-                    " rows, the mask chooses ", chosen);
-    }
-    const int64_t bytes = RowBytes(run.output(out));
-    auto* to = static_cast<char*>(run.output(out).raw_data());
-    const auto* from_true = static_cast<const char*>(run.input(in_true).raw_data());
-    const auto* from_false = static_cast<const char*>(run.input(in_false).raw_data());
-    for (const bool chosen : run.input(mask).values<bool>()) {
-      const char*& from = chosen ? from_true : from_false;
-      std::memcpy(to, from, static_cast<size_t>(bytes));
-      from += bytes;
-      to += bytes;
-    }
-  });
+  return MakeKernel(
+      [mask = context.InputIndex("Mask"), in_true = context.InputIndex("InTrue"),
+       in_false = context.InputIndex("InFalse"), out = context.OutputIndex("Out"),
+       runs = RoomForRuns(context.Output("Out").shape[0])](const KernelContext& run) mutable {
+        for (const bool value : {true, false}) {
+          const int64_t rows = run.input(value ? in_true : in_false).shape()[0];
+          const int64_t chosen = CountRows(run.input(mask), value);
+          SKIFF_ENFORCE(rows == chosen, kInvalidArgument,
+                        "merge_lod_tensor: ", value ? "InTrue" : "InFalse", " has ", rows,
+                        " rows, the mask chooses ", chosen);
+        }
+        const int64_t bytes = RowBytes(run.output(out));
+        auto* to = static_cast<char*>(run.output(out).raw_data());
+        const auto* from_true = static_cast<const char*>(run.input(in_true).raw_data());
+        const auto* from_false = static_cast<const char*>(run.input(in_false).raw_data());
+        runs.clear();
+        for (const bool chosen : run.input(mask).values<bool>()) {
+          const char*& from = chosen ? from_true : from_false;
+          runs.push_back({.from = from, .to = to, .bytes = bytes});
+          from += bytes;
+          to += bytes;
+        }
+        MemoryMoverOf(run).CopyRuns(run, runs);
+      });
 }
 
 std::vector<Op> Gradient(const GradContext& context) {
@@ -67,7 +71,7 @@ void RegisterMergeLodTensor(OpRegistry& registry) {
   def.type = "merge_lod_tensor";
   def.doc = "Puts the rows that a mask has split together again.";
   def.inputs = {{.name = "X", .doc = "What was split: gives the rows.", .shape_only = true},
-                {.name = "Mask", .doc = "bool [rows, 1].", .checks_data = true},
+                {.name = "Mask", .doc = "bool [rows, 1].", .checks_data = true, .on_host = true},
                 {.name = "InTrue", .doc = "A row for each true of the mask."},
                 {.name = "InFalse", .doc = "A row for each false."}};
   def.outputs = {{.name = "Out", .doc = "[rows, …]."}};

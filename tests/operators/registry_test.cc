@@ -72,11 +72,12 @@ TEST(DefaultOpRegistry, HasACaseWithFewerRowsForEveryKernelThatTakesThem) {
   }
 }
 
-// Whether the case runs is up to the machine: see cuda_test.
+// Whether the case runs is up to the machine: see cuda_test, and loop_cuda_test for arrays.
 TEST(DefaultOpRegistry, HasACaseForEveryCudaKernel) {
   for (const std::string& kernel :
        KernelsWithoutCase(DefaultOpRegistry(), Cases(), Place::Cuda())) {
-    ADD_FAILURE() << kernel << " accepts no case";
+    const std::string type = kernel.substr(0, kernel.find('/'));
+    if (!kWithoutCase.contains(type)) ADD_FAILURE() << kernel << " accepts no case";
   }
 }
 

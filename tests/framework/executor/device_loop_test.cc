@@ -5,7 +5,6 @@
 
 #include <map>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -14,20 +13,19 @@
 #include "framework/builder/control.h"
 #include "framework/builder/control_flow.h"
 #include "framework/builder/data.h"
-#include "framework/builder/dynamic_rnn.h"
 #include "framework/builder/layer_call.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
 #include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
-#include "framework/builder/sequence.h"
 #include "framework/builder/static_rnn.h"
 #include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
+#include "framework/ir/text.h"
 #include "framework/op/registry.h"
 #include "tests/harness/emulated_device.h"
 #include "tests/harness/pass_check.h"
-#include "tests/harness/sgd_training.h"
+#include "tests/harness/ragged_training.h"
 
 namespace skiff {
 namespace {
@@ -122,6 +120,31 @@ TEST_F(LoopsOnDevice, ABranchThatIsNotTakenChangesNothing) {
   }
 }
 
+// The host reads the mask when it issues select_input: it must wait for what the last step has
+// made of it.
+TEST_F(LoopsOnDevice, WhatTheHostReadsMayComeFromTheDevice) {
+  Executor executor(harness::EmulatedPlace(), nullptr, registry_.get());
+  executor.scope().Set("mask", Tensor::FromValues<int32_t>({1}, {0}));
+  CompiledProgram program = executor.Compile(*ParseProgramText(R"(program { block 0 {
+    var "a" float32 [2]
+    var "b" float32 [2]
+    var "mask" int32 [1] persistable
+    var "chosen" float32 [2]
+    {Out: ["chosen"]} = select_input(X: ["a", "b"], Mask: ["mask"])
+    {Out: ["mask"]} = scale(X: ["mask"]) {scale = -1.0, bias = 1.0}
+  } })"));
+  BoundProgram bound = program.Bind({{"a", Tensor::FromValues<float>({2}, {1, 2})},
+                                     {"b", Tensor::FromValues<float>({2}, {3, 4})}},
+                                    {"chosen"});
+  EXPECT_THAT(OpsOnHost(bound.plan()), IsEmpty());
+  for (const bool is_first : {true, false, true}) {
+    bound.Step();
+    EXPECT_THAT(bound.fetch(0).ToVector<float>(), is_first ? ElementsAre(1, 2) : ElementsAre(3, 4));
+    bound.Step();
+    bound.Step();
+  }
+}
+
 // What the training of a recurrence leaves: the loss of each step.
 struct Trained {
   std::vector<float> losses;
@@ -200,72 +223,25 @@ TEST_F(LoopsOnDevice, ARecurrenceOfWhichAnOpHasNoKernelThereRunsOnTheCpu) {
 
 // ---- loops over ragged batches
 
-using Lengths = std::vector<int64_t>;
-
-// What a recurrence over ragged sequences, which attends to ragged notes, leaves.
-Trained TrainRagged(Place place, const OpRegistry* registry, const CompileOptions& options,
-                    const std::vector<Lengths>& batches) {
-  constexpr int64_t kWidth = 3;
-  constexpr int64_t kHidden = 5;
-  Program main;
-  Program startup;
-  const ProgramGuard guard(&main, &startup);
-  const Variable x = layers::Data("x", {-1, kWidth}, DType::kFloat32, {.lod_level = 1});
-  const Variable notes = layers::Data("notes", {-1, kHidden}, DType::kFloat32, {.lod_level = 1});
-  layers::DynamicRnn rnn;
-  rnn.Body([&] {
-    const Variable part = rnn.StepInput(x);
-    const Variable before = rnn.Memory({kHidden}, 0.5f);
-    const Variable seen = rnn.StaticInput(notes);
-    const Variable score = layers::ReduceSum(seen * layers::SequenceExpandAs(before, seen),
-                                             {.dims = {1}, .keep_dim = true});
-    const Variable context = layers::SequencePool(layers::SequenceSoftmax(score) * seen, "SUM");
-    const Variable state = layers::Dropout(
-        layers::Fc(layers::Concat({part, before, context}, 1), kHidden, {.act = "tanh"}), 0.25);
-    rnn.UpdateMemory(before, state);
-    rnn.StepOutput(state);
-  });
-  const Variable loss = layers::Mean(layers::Square(rnn.Outputs()[0]));
-  optimizer::Sgd({.learning_rate = 0.5}).Minimize(loss);
-
-  Executor executor(place, nullptr, registry);
-  executor.Run(startup);
-  CompiledProgram compiled = executor.Compile(main, options);
-  const auto ragged = [](const Lengths& lengths, int64_t width) {
-    const int64_t rows = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
-    Tensor tensor = harness::SmallNumbers({rows, width}, 1, DType::kFloat32);
-    tensor.set_lod({OffsetsOf(lengths)});
-    return tensor;
-  };
-  Trained trained;
-  for (const Lengths& lengths : batches) {
-    Lengths of_notes(lengths.rbegin(), lengths.rend());
-    BoundProgram bound = compiled.Bind(
-        {{"x", ragged(lengths, kWidth)}, {"notes", ragged(of_notes, kHidden)}}, {loss.name()});
-    trained.on_host = OpsOnHost(bound.plan());
-    for (int i = 0; i < 2; ++i) {
-      bound.Step();
-      trained.losses.push_back(bound.fetch(0).Item<float>());
-    }
-  }
-  return trained;
-}
-
 TEST_F(LoopsOnDevice, ALoopOverRaggedBatchesRunsThereWithItsGradient) {
   // Later batches are longer and shorter, so that arrays and stacks grow and aren't full.
-  const std::vector<Lengths> batches = {{3, 1, 2}, {5, 2, 7}, {1, 1}, {4, 9, 2, 6, 1}, {3, 1, 2}};
+  const std::vector<harness::Lengths> batches = {
+      {3, 1, 2}, {5, 2, 7}, {1, 1}, {4, 9, 2, 6, 1}, {3, 1, 2}};
   const CompileOptions options = harness::NoPasses().options;
-  const Trained on_cpu = TrainRagged(Place::Cpu(), nullptr, options, batches);
-  const Trained found = TrainRagged(harness::EmulatedPlace(), registry_.get(), options, batches);
+  const harness::RaggedTraining on_cpu =
+      harness::TrainRagged(Place::Cpu(), nullptr, options, batches);
+  const harness::RaggedTraining found =
+      harness::TrainRagged(harness::EmulatedPlace(), registry_.get(), options, batches);
   EXPECT_EQ(found.losses, on_cpu.losses);
   EXPECT_THAT(found.on_host, IsEmpty());
   EXPECT_NE(on_cpu.losses.front(), on_cpu.losses.back());
 }
 
 TEST_F(LoopsOnDevice, PassesRunOnTheBodyOfALoopOverRaggedBatches) {
-  const std::vector<Lengths> batches = {{3, 1, 2}, {5, 2, 7}, {1, 1}};
-  const Trained on_cpu = TrainRagged(Place::Cpu(), nullptr, {}, batches);
-  const Trained found = TrainRagged(harness::EmulatedPlace(), registry_.get(), {}, batches);
+  const std::vector<harness::Lengths> batches = {{3, 1, 2}, {5, 2, 7}, {1, 1}};
+  const harness::RaggedTraining on_cpu = harness::TrainRagged(Place::Cpu(), nullptr, {}, batches);
+  const harness::RaggedTraining found =
+      harness::TrainRagged(harness::EmulatedPlace(), registry_.get(), {}, batches);
   EXPECT_THAT(found.on_host, IsEmpty());
   for (size_t i = 0; i < on_cpu.losses.size(); ++i) {
     EXPECT_NEAR(found.losses[i], on_cpu.losses[i], 1e-5f) << i;
@@ -273,12 +249,14 @@ TEST_F(LoopsOnDevice, PassesRunOnTheBodyOfALoopOverRaggedBatches) {
 }
 
 TEST_F(LoopsOnDevice, ALoopOverRaggedBatchesOfWhichAnOpHasNoKernelThereRunsOnTheCpu) {
-  const std::vector<Lengths> batches = {{3, 1, 2}, {5, 2, 7}};
+  const std::vector<harness::Lengths> batches = {{3, 1, 2}, {5, 2, 7}};
   const auto without_tanh = harness::RegistryWithEmulation(
       DefaultOpRegistry(), [](const OpDef& def) { return def.type == "tanh_grad"; });
   const CompileOptions options = harness::NoPasses().options;
-  const Trained on_cpu = TrainRagged(Place::Cpu(), nullptr, options, batches);
-  const Trained found = TrainRagged(harness::EmulatedPlace(), without_tanh.get(), options, batches);
+  const harness::RaggedTraining on_cpu =
+      harness::TrainRagged(Place::Cpu(), nullptr, options, batches);
+  const harness::RaggedTraining found =
+      harness::TrainRagged(harness::EmulatedPlace(), without_tanh.get(), options, batches);
   EXPECT_THAT(found.on_host, Contains(Key("while")));
   EXPECT_EQ(found.losses, on_cpu.losses);
 }

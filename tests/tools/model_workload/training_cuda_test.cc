@@ -42,8 +42,8 @@ class TrainingOnCuda : public testing::TestWithParam<TrainedModel> {
     const ModelWorkload workload = MakeModelWorkload(model.name,
                                                      {.batch_size = model.batch_size,
                                                       .length = model.length,
-                                                      .decoder = model.decoder,
-                                                      .optimizer = "plain_adam"},
+                                                      .optimizer = "plain_adam",
+                                                      .decoder = model.decoder},
                                                      &executor);
     CompiledProgram compiled = executor.Compile(*workload.program, {.graphs = graphs});
     BoundProgram bound = compiled.Bind(workload.batches[0], {workload.fetch});
