@@ -37,6 +37,7 @@ void ForEachInputOfLoop(const Loop& loop, const Use& use) {
   for (const LoopStash& stash : loop.stashes) {
     if (loop.is_gradient) add(stash.index, body[stash.value].place);
   }
+  if (loop.is_gradient) add(loop.history, Place::Cpu());
   add(loop.condition_input, Place::Cpu());
   add(loop.count_input, Place::Cpu());
 }
@@ -52,12 +53,14 @@ void ForEachOutputOfLoop(const Loop& loop, const Use& use) {
   for (const LoopStash& stash : loop.stashes) {
     if (!loop.is_gradient) add(stash.index, body[stash.value].place);
   }
+  if (!loop.is_gradient) add(loop.history, Place::Cpu());
   add(loop.count_output, Place::Cpu());
 }
 
-// The pass `placement` decides where arrays are, not the ops that use them.
 void Check(const Plan& plan, const Instruction& instruction, ValueId value, Place expected) {
-  if (!value || plan[value].meta.is_array) return;
+  if (!value) return;
+  // An op of the host only looks at what the host knows of an array.
+  if (plan[value].meta.is_array && instruction.def->is_on_host) return;
   SKIFF_ENFORCE(plan[value].place == expected, kFailedPrecondition, "\"", plan[value].name,
                 "\" is on ", plan[value].place, ": ", instruction.Name(), " needs it on ",
                 expected);

@@ -85,23 +85,8 @@ class BodyPlaces {
   }
 
   bool CanRunOnHost(const Instruction& instruction) const {
-    if (instruction.def->is_on_host && instruction.kind == InstructionKind::kOp) return true;
-    const auto is_one_element = [this](ValueId value) {
-      const TensorMeta& meta = body_[value].meta;
-      return !meta.is_array && meta.layout.is_plain() && meta.shape.element_count() == 1;
-    };
-    for (size_t j = 0; j < instruction.inputs.size(); ++j) {
-      const ValueId input = instruction.inputs[j];
-      if (input && instruction.reads_data[j] && !is_one_element(input)) return false;
-    }
-    for (const ValueId output : instruction.outputs) {
-      if (output && !is_one_element(output)) return false;
-    }
-    if (instruction.kind == InstructionKind::kCopy) return true;
-    if (instruction.kind != InstructionKind::kOp) return false;
-    Instruction on_host = instruction;
-    on_host.place = Place::Cpu();
-    return registry_.FindKernel(ContextOf(body_, on_host)) != nullptr;
+    return (instruction.def->is_on_host && instruction.kind == InstructionKind::kOp) ||
+           CanMakeForHost(registry_, body_, instruction);
   }
 
   bool CanRunOnDevice(const Instruction& instruction) const {
@@ -121,6 +106,24 @@ class BodyPlaces {
 };
 
 }  // namespace
+
+bool IsOneElement(const TensorMeta& meta) {
+  return !meta.is_array && meta.layout.is_plain() && meta.shape.element_count() == 1;
+}
+
+bool CanMakeForHost(const OpRegistry& registry, const Plan& plan, const Instruction& instruction) {
+  for (size_t i = 0; i < instruction.inputs.size(); ++i) {
+    const ValueId input = instruction.inputs[i];
+    if (input && instruction.reads_data[i] && !IsOneElement(plan[input].meta)) return false;
+  }
+  const auto is_large = [&](ValueId output) { return output && !IsOneElement(plan[output].meta); };
+  if (std::ranges::any_of(instruction.outputs, is_large)) return false;
+  if (instruction.kind == InstructionKind::kCopy) return true;
+  if (instruction.kind != InstructionKind::kOp || instruction.def->random) return false;
+  Instruction on_host = instruction;
+  on_host.place = Place::Cpu();
+  return registry.FindKernel(ContextOf(plan, on_host)) != nullptr;
+}
 
 void MoveBodyToCpu(Plan* body) {
   body->place = Place::Cpu();

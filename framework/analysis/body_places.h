@@ -9,6 +9,13 @@
 
 namespace skiff {
 
+// Returns whether it is a dense tensor of one element, such as a counter.
+bool IsOneElement(const TensorMeta& meta);
+
+// Returns whether the host can run the instruction, an op or a copy, for itself: it reads and makes
+// single elements, and draws no numbers.
+bool CanMakeForHost(const OpRegistry& registry, const Plan& plan, const Instruction& instruction);
+
 // Moves the whole body to the CPU.
 void MoveBodyToCpu(Plan* body);
 

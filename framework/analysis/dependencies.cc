@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "framework/ir/op_role.h"
+#include "framework/op/host_slots.h"
 #include "framework/plan/loop.h"
 
 namespace skiff {
@@ -128,8 +129,7 @@ bool ChecksData(const Instruction& instruction) {
 bool MayNoteFault(const Instruction& instruction) {
   return instruction.kind == InstructionKind::kOp &&
          std::ranges::any_of(instruction.def->inputs, [&](const SlotDef& slot) {
-           return slot.checks_data && !slot.on_host && !slot.array &&
-                  instruction.InputIn(slot.name);
+           return MayNoteFault(slot) && instruction.InputIn(slot.name);
          });
 }
 

@@ -12,8 +12,8 @@ namespace skiff {
 // or one of a body may, or a loop may run too often.
 bool ChecksData(const Instruction& instruction);
 
-// Returns whether its kernel, on a device, may refuse data there (KernelContext::fault). The host
-// refuses those of inputs that it reads itself, such as indices and arrays. Loops have no such ops.
+// Returns whether its kernel, on a device, may refuse data there (host_slots.h). False for a loop:
+// a body on a device has no op that does.
 bool MayNoteFault(const Instruction& instruction);
 
 // Returns whether the instruction, or one of its body, has a side effect. It then may not be

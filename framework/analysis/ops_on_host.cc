@@ -3,19 +3,29 @@
 #include <algorithm>
 #include <set>
 
+#include "framework/analysis/body_places.h"
+
 namespace skiff {
 namespace {
 
+// The values that copies take from one place to another.
+struct Moved {
+  std::set<ValueId> to_device;    // before the copy
+  std::set<ValueId> from_device;  // after it
+};
+
 // Returns whether the op makes single elements for the host out of what the host has.
-bool IsForHost(const Plan& plan, const Instruction& instruction,
-               const std::set<ValueId>& moved_to_device) {
-  if (instruction.kind != InstructionKind::kOp) return false;
-  const auto is_small = [&](ValueId value) {
-    return !value || (plan[value].meta.shape.element_count() == 1 && !plan[value].meta.is_array);
-  };
-  return std::ranges::all_of(instruction.inputs, is_small) &&
-         std::ranges::all_of(instruction.outputs, [&](ValueId value) {
-           return is_small(value) && !moved_to_device.contains(value);
+bool IsForHost(const Plan& plan, const Instruction& instruction, const Moved& moved) {
+  return instruction.kind == InstructionKind::kOp &&
+         std::ranges::all_of(instruction.inputs,
+                             [&](ValueId input) {
+                               return !input || (IsOneElement(plan[input].meta) &&
+                                                 !moved.from_device.contains(input));
+                             }) &&
+         std::ranges::all_of(instruction.outputs, [&](ValueId output) {
+           return !output ||
+                  (IsOneElement(plan[output].meta) && !moved.to_device.contains(output) &&
+                   std::ranges::count(plan.fetches, output) == 0);
          });
 }
 
@@ -24,15 +34,17 @@ bool IsForHost(const Plan& plan, const Instruction& instruction,
 std::map<std::string, int64_t> OpsOnHost(const Plan& plan) {
   std::map<std::string, int64_t> counts;
   if (plan.place.is_cpu()) return counts;
-  std::set<ValueId> moved_to_device;
+  Moved moved;
   for (const Instruction& instruction : plan.instructions) {
-    const bool is_move =
-        instruction.kind == InstructionKind::kCopy && !plan[instruction.outputs[0]].place.is_cpu();
-    if (is_move) moved_to_device.insert(instruction.inputs[0]);
+    if (instruction.kind != InstructionKind::kCopy) continue;
+    const ValueId from = instruction.inputs[0];
+    const ValueId to = instruction.outputs[0];
+    if (plan[from].place == plan[to].place) continue;
+    plan[to].place.is_cpu() ? moved.from_device.insert(to) : moved.to_device.insert(from);
   }
   for (const Instruction& instruction : plan.instructions) {
     if (instruction.kind == InstructionKind::kCopy || !instruction.place.is_cpu()) continue;
-    if (instruction.def->is_on_host || IsForHost(plan, instruction, moved_to_device)) continue;
+    if (instruction.def->is_on_host || IsForHost(plan, instruction, moved)) continue;
     ++counts[instruction.Name()];
   }
   return counts;

@@ -60,8 +60,8 @@ struct BodyMemory {
 };
 
 // Where values that outlive an instruction lie, after the body's arenas.
-struct Places {
-  Places(const Loop& loop, const std::vector<PreparedKernel>& kernels)
+struct BodyOffsets {
+  BodyOffsets(const Loop& loop, const std::vector<PreparedKernel>& kernels)
       : end(RoundUp(loop.body.planned_bytes, kBufferAlignment)),
         host_end(RoundUp(loop.body.host_planned_bytes, kBufferAlignment)) {
     const auto add = [&](ValueId value) {
@@ -875,7 +875,7 @@ class LoopKernel final : public Kernel, public TimedBody {
   const bool trains_;
   const bool poisons_;
   DeviceLink* const link_;  // nullptr if the body runs on the CPU
-  const Places places_;
+  const BodyOffsets places_;
   BodyTensors tensors_;
   std::vector<std::vector<ValueId>> views_;  // of invariant feeds, by feed
   std::vector<PreparedKernel> prepared_;     // until the first Bind
@@ -940,7 +940,7 @@ std::unique_ptr<Kernel> PrepareLoop(const KernelSelection& selection, Instructio
     }
   }
   PlanStorage(&loop->body);
-  instruction->workspace_bytes = {Places(*loop, kernels).end};
+  instruction->workspace_bytes = {BodyOffsets(*loop, kernels).end};
   instruction->loop = loop;
   return std::make_unique<LoopKernel>(std::move(loop), std::move(kernels), std::move(rows),
                                       selection);

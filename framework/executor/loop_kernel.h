@@ -16,7 +16,8 @@ namespace skiff {
 // be of a dtype other than float32 and float64.
 //
 // The kernel takes memory of its own only for stacks of loops whose iterations aren't counted
-// before, and for arrays: it keeps it from run to run. An Error in the body says in which iteration
+// before, for arrays, and for what the host keeps of a body on a device: it keeps it from run to
+// run. An Error in the body says in which iteration
 // it occurred.
 std::unique_ptr<Kernel> PrepareLoop(const KernelSelection& selection, Instruction* instruction);
 

@@ -16,6 +16,7 @@
 #include "framework/ir/op_role.h"
 #include "framework/op/block_rule.h"
 #include "framework/op/grad.h"
+#include "framework/op/host_slots.h"
 #include "framework/plan/loop.h"
 
 namespace skiff {
@@ -48,7 +49,7 @@ bool MayRunOnDevice(const OpRegistry& registry, const Block& block) {
   return std::ranges::all_of(block.ops(), [&](const auto& op) {
     const OpDef& def = registry.Get(op->type);
     const bool may_note_fault = std::ranges::any_of(def.inputs, [&](const SlotDef& slot) {
-      return slot.checks_data && !slot.on_host && !slot.array && !op->Input(slot.name).empty();
+      return MayNoteFault(slot) && !op->Input(slot.name).empty();
     });
     const bool has_kernel =
         std::ranges::count(registry.Kernels(op->type), PlaceKind::kCuda, &KernelDef::place) > 0;
@@ -101,6 +102,8 @@ class LoopLowering {
     Plan& plan = line_.plan();
     for (const Feed& feed : feeds_) plan.feeds.push_back(feed.link.value);
     for (const Fetch& fetch : fetches_) plan.fetches.push_back(fetch.link.value);
+    // Passes ask for the kernels of the place.
+    if (Plan tried = plan; !plan.place.is_cpu() && !PlaceValues(&tried)) MoveBodyToCpu(&plan);
     if (outer_.inputs().body_passes) outer_.inputs().body_passes(&plan);
     // Passes may have replaced fetches by equal values.
     for (size_t i = 0; i < fetches_.size(); ++i) fetches_[i].link.value = plan.fetches[i];

@@ -46,10 +46,13 @@ bool UsesHostArena(const Plan& plan, const Instruction& instruction) {
   return std::ranges::any_of(instruction.outputs, is_there);
 }
 
-// Returns whether the body has arrays that are empty when an iteration begins.
-bool HasOwnArrays(const Loop& loop) {
+// Returns whether the host does more in an iteration than put work into the stream: it makes room
+// for the elements of arrays, or runs ops.
+bool HostWorksIn(const Loop& loop) {
   return std::ranges::any_of(loop.scope_values,
-                             [](const LoopScopeValue& value) { return value.index < 0; });
+                             [](const LoopScopeValue& value) { return value.index < 0; }) ||
+         std::ranges::any_of(loop.body.instructions,
+                             [](const Instruction& inner) { return inner.place.is_cpu(); });
 }
 
 // A generation that no scope reaches.
@@ -177,8 +180,7 @@ int64_t PreparedPlan::Launches(size_t step) const {
 bool PreparedPlan::CanBeCaptured(size_t step) const {
   const Instruction& instruction = plan_.instructions[step];
   if (instruction.place.is_cpu()) return false;
-  // The host makes room for the elements of arrays.
-  if (instruction.loop != nullptr && HasOwnArrays(*instruction.loop)) return false;
+  if (instruction.loop != nullptr && HostWorksIn(*instruction.loop)) return false;
   // The host decides from run to run whether a form is made anew.
   if (steps_[step].planned->has_derived_forms()) return false;
   const auto is_of_host = [this](ValueId value) {

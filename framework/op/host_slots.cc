@@ -18,4 +18,6 @@ Place PlaceOfSlot(const OpDef& def, const Op& op, std::string_view slot, Place p
   return is_kept ? Place::Cpu() : place;
 }
 
+bool MayNoteFault(const SlotDef& slot) { return slot.checks_data && !slot.on_host && !slot.array; }
+
 }  // namespace skiff

@@ -17,4 +17,8 @@ inline constexpr const char* kOnHostAttr = "on_host";
 // updates in place (OpDef::in_place) with kOnHostAttr set, else `place`.
 Place PlaceOfSlot(const OpDef& def, const Op& op, std::string_view slot, Place place);
 
+// Returns whether a kernel on a device may refuse data of the slot there (KernelContext::fault).
+// The host refuses what it reads itself, such as indices and arrays.
+bool MayNoteFault(const SlotDef& slot);
+
 }  // namespace skiff

@@ -32,8 +32,8 @@ struct PlanValue {
   std::string name;  // of the variable
   TensorMeta meta;
   Storage storage = Storage::kArena;
-  // The device whose memory holds it. What only the host can know, such as arrays and tensors that
-  // a kernel makes itself, is on the CPU, as feeds are.
+  // The device whose memory holds it, or the elements of an array. Tensors that a kernel makes
+  // itself are on the CPU, as feeds are.
   Place place = {};
   // The value whose storage this one uses (in place, views), if it has none of its own.
   ValueId alias_of;

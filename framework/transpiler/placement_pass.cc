@@ -74,7 +74,7 @@ class Placement {
     }
     for (const ValueId id : plan_.ids()) {
       if (!plan_[id].meta.is_array) continue;
-      const bool is_on_host = histories_.contains(id) || arrays_on_host_.contains(KeyOf(id));
+      const bool is_on_host = always_on_host_.contains(id) || arrays_on_host_.contains(KeyOf(id));
       plan_[id].place = is_on_host ? Place::Cpu() : plan_.place;
     }
   }
@@ -88,25 +88,28 @@ class Placement {
   // Returns the arrays that must be where the instruction runs.
   std::vector<std::string> ArraysOf(const Instruction& instruction) {
     std::vector<std::string> arrays;
-    const auto add = [&](const std::vector<ValueId>& values, const std::vector<Place>& places,
-                         int history) {
+    ForEachArray(instruction, [&](ValueId array, bool is_of_host) {
+      if (is_of_host) {
+        always_on_host_.insert(array);
+      } else {
+        arrays.push_back(KeyOf(array));
+      }
+    });
+    return arrays;
+  }
+
+  // Calls use(array, is_of_host): whether it is on the host even if the instruction, a loop, runs
+  // on the device, since iterations stack there what the host keeps.
+  template <typename Use>
+  void ForEachArray(const Instruction& instruction, const Use& use) const {
+    const auto visit = [&](const std::vector<ValueId>& values, const std::vector<Place>& places) {
       for (size_t i = 0; i < values.size(); ++i) {
         if (!values[i] || !plan_[values[i]].meta.is_array) continue;
-        // What iterations stack on the host stays there, and so does what they note of rows.
-        const bool is_of_host = !instruction.place.is_cpu() && places[i].is_cpu();
-        if (static_cast<int>(i) == history || is_of_host) {
-          histories_.insert(values[i]);
-        } else {
-          arrays.push_back(KeyOf(values[i]));
-        }
+        use(values[i], !instruction.place.is_cpu() && places[i].is_cpu());
       }
     };
-    const Loop* loop = instruction.loop.get();
-    const int history = loop == nullptr ? -1 : loop->history;
-    const bool is_gradient = loop != nullptr && loop->is_gradient;
-    add(instruction.inputs, InputPlaces(instruction), is_gradient ? history : -1);
-    add(instruction.outputs, OutputPlaces(instruction), is_gradient ? -1 : history);
-    return arrays;
+    visit(instruction.inputs, InputPlaces(instruction));
+    visit(instruction.outputs, OutputPlaces(instruction));
   }
 
   bool IsOnHost(ValueId array) const { return arrays_on_host_.contains(KeyOf(array)); }
@@ -138,28 +141,21 @@ class Placement {
 
   bool MakesValuesForHost(const Instruction& instruction,
                           const std::map<ValueId, bool>& only_host_reads) const {
-    if (instruction.kind != InstructionKind::kOp || instruction.def->random) return false;
-    const auto is_small = [&](ValueId value) {
-      return plan_[value].meta.shape.element_count() == 1 && !plan_[value].meta.is_array;
-    };
-    for (size_t j = 0; j < instruction.inputs.size(); ++j) {
-      const ValueId input = instruction.inputs[j];
-      if (input && instruction.reads_data[j] && !is_small(input)) return false;
-    }
     bool has_output = false;
     for (const ValueId output : instruction.outputs) {
       if (!output) continue;
       has_output = true;
       const auto found = only_host_reads.find(output);
-      if (plan_[output].storage != Storage::kArena || !is_small(output) ||
-          found == only_host_reads.end() || !found->second) {
+      if (plan_[output].storage != Storage::kArena || found == only_host_reads.end() ||
+          !found->second) {
         return false;
       }
     }
-    Instruction on_host = instruction;
-    on_host.place = Place::Cpu();
-    return has_output && context_.registry.FindKernel(ContextOf(plan_, on_host)) != nullptr;
+    return has_output && instruction.kind == InstructionKind::kOp &&
+           CanMakeForHost(context_.registry, plan_, instruction);
   }
+
+  // ---- instructions
 
   // The output of a copy to the arena stays where its input is.
   void PlaceCopy(Instruction* copy) {
@@ -203,6 +199,12 @@ class Placement {
     const Loop& loop = *instruction.loop;
     const Plan& body = loop.body;
     if (body.place.is_cpu() || NeedsInputOnBoth(instruction)) return false;
+    // The other half may have to run on the CPU, which has the stacks then.
+    bool has_its_arrays = true;
+    ForEachArray(instruction, [&](ValueId array, bool is_of_host) {
+      has_its_arrays = has_its_arrays && (is_of_host || !IsOnHost(array));
+    });
+    if (!has_its_arrays) return false;
     const auto is_on_host = [&](ValueId array) {
       const auto found = std::ranges::find(loop.scope_values, array, &LoopScopeValue::value);
       if (found == loop.scope_values.end()) return true;  // the stack of a loop inside
@@ -323,7 +325,7 @@ class Placement {
   const PassContext& context_;
   Plan& plan_;
   std::set<std::string> arrays_on_host_;  // by KeyOf
-  std::set<ValueId> histories_;           // arrays that loops have on the host wherever they run
+  std::set<ValueId> always_on_host_;      // arrays that loops have there wherever they run
   std::vector<bool> is_for_host_;         // by instruction
   std::vector<Instruction> placed_;
   std::map<std::pair<ValueId, bool>, ValueId> moved_;  // by value, and whether to the CPU

@@ -1,4 +1,4 @@
-// The MemoryMover of CUDA, and kernels made of nothing else. For .cu files only.
+// CUDA kernels of ops that only move memory. For .cu files only.
 #pragma once
 
 #include <initializer_list>
@@ -8,7 +8,8 @@
 namespace skiff {
 
 // Registers the CPU's kernels of these ops for CUDA, too. Their factories must move data by a
-// mover (memory_mover.h or data_mover.h) and read what the host must know on the host.
+// mover (memory_mover.h or data_mover.h) and read what the host must know on the host. Sets the
+// MemoryMover of devices.
 void AddMovingKernels(OpRegistry& registry, std::initializer_list<const char*> types);
 
 }  // namespace skiff

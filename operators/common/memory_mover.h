@@ -42,7 +42,8 @@ class MemoryMover {
   virtual void ZeroBytes(const KernelContext& run, void* target, int64_t bytes) const = 0;
   // Copies many runs. No target may overlap another, or a source.
   virtual void CopyRuns(const KernelContext& run, std::span<const MemoryRun> runs) const = 0;
-  // Adds the elements of each source to those of its target. Takes the dtypes of CheckCanBeAdded.
+  // Adds the elements of each source to those of its target. No target may overlap another, or a
+  // source. Takes the dtypes of CheckCanBeAdded.
   virtual void AddRuns(const KernelContext& run, DType dtype,
                        std::span<const MemoryRun> runs) const = 0;
 };

@@ -70,8 +70,8 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context, bool restores) {
                          at = context.InputIndex("RankTable"), out = context.OutputIndex("Out"),
                          row_bytes = RowWidth(context, "X") * static_cast<int64_t>(sizeof(T)),
                          is_ragged = context.Input("X").lod_level > 0,
-                         runs = RoomForRuns(context.Input("RankTable").shape[0])](
-                            const KernelContext& run) mutable {
+                         runs = RoomForRuns(context.Input("RankTable").shape[0]),
+                         seen = std::vector<bool>()](const KernelContext& run) mutable {
     const RankTable table(run.input(at));
     const Tensor& from = run.input(x);
     Tensor& to = run.output(out);
@@ -80,11 +80,15 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context, bool restores) {
       return is_ragged ? SequenceRows(tensor)[i] : RowRange{i, i + 1};
     };
     runs.clear();
+    seen.assign(static_cast<size_t>(count), false);
     for (int64_t rank = 0; rank < table.size(); ++rank) {
       const int64_t sequence = table.sequence(rank);
       SKIFF_ENFORCE(sequence >= 0 && sequence < count, kOutOfRange,
                     "reorder_lod_tensor_by_rank: the rank table has sequence ", sequence,
                     ", X has ", count);
+      SKIFF_ENFORCE(!seen[static_cast<size_t>(sequence)], kInvalidArgument,
+                    "reorder_lod_tensor_by_rank: the rank table has sequence ", sequence, " twice");
+      seen[static_cast<size_t>(sequence)] = true;
       const RowRange rows = rows_of(from, restores ? rank : sequence);
       const RowRange place = rows_of(to, restores ? sequence : rank);
       runs.push_back({.from = static_cast<const char*>(from.raw_data()) + rows.begin * row_bytes,

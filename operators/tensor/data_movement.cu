@@ -330,7 +330,6 @@ void RegisterDataMovementCuda(OpRegistry& registry) {
                               "stack_grad",
                               "strided_slice",
                               "strided_slice_grad",
-                              "tensor_array_to_tensor_grad",
                               "tile",
                               "transpose2",
                               "transpose2_grad",

@@ -4,6 +4,7 @@
 // nothing but their extent at `axis`; with use_stack not even there.
 //
 // Gradient: each element's part of Out@GRAD, which is added to the array X@GRAD.
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -14,7 +15,6 @@
 #include "framework/op/registry.h"
 #include "framework/tensor/tensor_array.h"
 #include "operators/common/input_checks.h"
-#include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/tensor_array_access.h"
 
@@ -115,27 +115,28 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   return MakeKernel([x = context.InputIndex("X"), out_grad = context.InputIndex("Out@GRAD"),
                      x_grad = context.OutputIndex("X@GRAD"),
-                     join = Join(context, context.Input("X").shape.rank()),
-                     runs = std::vector<MemoryRun>()](const KernelContext& run) mutable {
+                     join =
+                         Join(context, context.Input("X").shape.rank())](const KernelContext& run) {
     const TensorArray& array = *run.input(x).array();
     TensorArray& gradients = *run.output(x_grad).array();
     const Tensor& joined = run.input(out_grad);
     int64_t offset = 0;
-    runs.clear();
     for (int64_t i = 0; i < array.size(); ++i) {
       const Tensor& element = array.At(i);
       if (gradients.Find(i) == nullptr) {
         Tensor& made = gradients.Make(i, element.shape(), element.dtype(), element.lod());
-        MemoryMoverOf(run).ZeroBytes(run, made.raw_data(), made.byte_count());
+        std::ranges::fill(made.values<T>(), T(0));
       }
-      const auto* from = static_cast<const char*>(joined.raw_data());
-      auto* to = static_cast<char*>(gradients.At(i).raw_data());
+      T* sum = gradients.At(i).data<T>();
+      const T* from = joined.data<T>();
       ForEachRun(join, element, joined, offset, [&](int64_t part, int64_t place, int64_t bytes) {
-        runs.push_back({.from = from + place, .to = to + part, .bytes = bytes});
+        const auto at = [](int64_t offset_bytes) {
+          return offset_bytes / static_cast<int64_t>(sizeof(T));
+        };
+        for (int64_t k = 0; k < at(bytes); ++k) sum[at(part) + k] += from[at(place) + k];
       });
       offset += join.ExtentOf(element);
     }
-    MemoryMoverOf(run).AddRuns(run, kDTypeOf<T>, runs);
   });
 }
 

@@ -40,6 +40,12 @@ class HiddenMemory {
   void GiveBack(void* block, int64_t bytes) {
     madvise(block, static_cast<size_t>(bytes), MADV_DONTNEED);
   }
+  // Throws an Error (kFailedPrecondition) if the address isn't in this memory.
+  void Check(const void* address) const {
+    const auto* at = static_cast<const char*>(address);
+    SKIFF_ENFORCE(at >= base_ && at < base_ + kBytes, kFailedPrecondition,
+                  "the device would use memory of the host as its own");
+  }
   // Runs `work` while the memory can be used.
   template <typename Work>
   void Open(const Work& work) {
@@ -118,10 +124,13 @@ class LateStream final : public DeviceStream {
   }
 
   void* handle() const override { return const_cast<LateStream*>(this); }
-  void Copy(void* to, Place, const void* from, Place, size_t bytes) override {
+  void Copy(void* to, Place to_place, const void* from, Place from_place, size_t bytes) override {
+    if (!to_place.is_cpu()) memory_.Check(to);
+    if (!from_place.is_cpu()) memory_.Check(from);
     Append([=] { std::memmove(to, from, bytes); });
   }
   void Fill(void* to, unsigned char byte, size_t bytes) override {
+    memory_.Check(to);
     Append([=] { std::memset(to, byte, bytes); });
   }
   void Record(DeviceEvent* event) override;
@@ -149,6 +158,7 @@ class LateStream final : public DeviceStream {
     ++appended_;
   }
   int64_t appended() const { return appended_; }
+  const HiddenMemory& memory() const { return memory_; }
   // Runs what is left of the first `count` pieces of work. Throws what one of them has thrown.
   void RunUpTo(int64_t count) {
     if (ran_ >= count) return;
@@ -273,9 +283,15 @@ class Arguments {
 // Puts the runs of a kernel of the CPU into the stream.
 class LateKernel final : public Kernel {
  public:
-  explicit LateKernel(std::shared_ptr<Kernel> kernel) : kernel_(std::move(kernel)) {}
+  // `reads_data`: of each input; else the kernel reads its shape only.
+  LateKernel(std::shared_ptr<Kernel> kernel, std::vector<bool> reads_data)
+      : kernel_(std::move(kernel)), reads_data_(std::move(reads_data)) {}
 
   void Run(const KernelContext& run) override {
+    for (size_t i = 0; i < run.inputs.size(); ++i) {
+      if (reads_data_[i]) Check(run, run.inputs[i]);
+    }
+    for (const Tensor* output : run.outputs) Check(run, output);
     const auto arguments = std::make_shared<Arguments>(run);
     StreamOf(run).Append([this, kernel = kernel_, arguments, fault = run.fault] {
       try {
@@ -295,7 +311,14 @@ class LateKernel final : public Kernel {
   bool TakesFewerRows() const override { return kernel_->TakesFewerRows(); }
 
  private:
+  // Throws Error if a tensor of the device lies elsewhere.
+  static void Check(const KernelContext& run, const Tensor* tensor) {
+    if (tensor == nullptr || tensor->place().is_cpu() || tensor->byte_count() == 0) return;
+    StreamOf(run).memory().Check(tensor->raw_data());
+  }
+
   std::shared_ptr<Kernel> kernel_;
+  const std::vector<bool> reads_data_;
   std::exception_ptr refusal_;
 };
 
@@ -312,18 +335,24 @@ class LateMover final : public MemoryMover {
     CopyRuns(run, {&all, 1});
   }
   void CopyRuns(const KernelContext& run, std::span<const MemoryRun> runs) const override {
-    StreamOf(run).Append([list = std::vector<MemoryRun>(runs.begin(), runs.end())] {
-      MemoryMoverOf(OnHost()).CopyRuns(OnHost(), list);
-    });
+    StreamOf(run).Append(
+        [list = ListOf(run, runs)] { MemoryMoverOf(OnHost()).CopyRuns(OnHost(), list); });
   }
   void AddRuns(const KernelContext& run, DType dtype,
                std::span<const MemoryRun> runs) const override {
-    StreamOf(run).Append([dtype, list = std::vector<MemoryRun>(runs.begin(), runs.end())] {
+    StreamOf(run).Append([dtype, list = ListOf(run, runs)] {
       MemoryMoverOf(OnHost()).AddRuns(OnHost(), dtype, list);
     });
   }
 
  private:
+  static std::vector<MemoryRun> ListOf(const KernelContext& run, std::span<const MemoryRun> runs) {
+    for (const MemoryRun& one : runs) {
+      if (one.bytes > 0) StreamOf(run).memory().Check(one.to);
+      if (one.bytes > 0 && one.from != nullptr) StreamOf(run).memory().Check(one.from);
+    }
+    return {runs.begin(), runs.end()};
+  }
   static const KernelContext& OnHost() {
     static const DeviceContext device;
     static const KernelContext context = [] {
@@ -360,7 +389,11 @@ std::unique_ptr<Kernel> PrepareLate(const KernelFactory& prepare, PrepareContext
                                   });
                                 }});
   }
-  return std::make_unique<LateKernel>(std::move(kernel));
+  std::vector<bool> reads_data;
+  for (const SlotDef& slot : context.def().inputs) {
+    reads_data.insert(reads_data.end(), context.op().Input(slot.name).size(), !slot.shape_only);
+  }
+  return std::make_unique<LateKernel>(std::move(kernel), std::move(reads_data));
 }
 
 }  // namespace

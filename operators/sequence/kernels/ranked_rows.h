@@ -15,11 +15,13 @@ namespace skiff {
 inline void ListRowsToSteps(const RankTable& table, const void* ragged, int64_t row_bytes,
                             TensorArray* steps, std::vector<MemoryRun>* runs) {
   runs->clear();
-  for (int64_t rank = 0; rank < table.size(); ++rank) {
-    const RowRange rows = table.rows(rank);
-    for (int64_t t = 0; t < rows.count(); ++t) {
-      runs->push_back({.from = static_cast<const char*>(ragged) + (rows.begin + t) * row_bytes,
-                       .to = static_cast<char*>(steps->At(t).raw_data()) + rank * row_bytes,
+  for (int64_t t = 0; t < table.step_count(); ++t) {
+    char* to = static_cast<char*>(steps->At(t).raw_data());
+    const int64_t count = table.RowsAt(t);
+    for (int64_t rank = 0; rank < count; ++rank, to += row_bytes) {
+      const int64_t row = table.rows(rank).begin + t;
+      runs->push_back({.from = static_cast<const char*>(ragged) + row * row_bytes,
+                       .to = to,
                        .bytes = row_bytes});
     }
   }
@@ -30,14 +32,14 @@ inline void ListRowsToSteps(const RankTable& table, const void* ragged, int64_t 
 inline void ListRowsOfSteps(const RankTable& table, const TensorArray& steps, int64_t row_bytes,
                             void* ragged, std::vector<MemoryRun>* runs) {
   runs->clear();
-  for (int64_t rank = 0; rank < table.size(); ++rank) {
-    const RowRange rows = table.rows(rank);
-    for (int64_t t = 0; t < rows.count(); ++t) {
-      const Tensor* step = steps.Find(t);
-      const void* from = nullptr;
-      if (step != nullptr) from = static_cast<const char*>(step->raw_data()) + rank * row_bytes;
-      runs->push_back({.from = from,
-                       .to = static_cast<char*>(ragged) + (rows.begin + t) * row_bytes,
+  for (int64_t t = 0; t < table.step_count(); ++t) {
+    const Tensor* step = steps.Find(t);
+    const auto* from = step == nullptr ? nullptr : static_cast<const char*>(step->raw_data());
+    const int64_t count = table.RowsAt(t);
+    for (int64_t rank = 0; rank < count; ++rank) {
+      const int64_t row = table.rows(rank).begin + t;
+      runs->push_back({.from = from == nullptr ? nullptr : from + rank * row_bytes,
+                       .to = static_cast<char*>(ragged) + row * row_bytes,
                        .bytes = row_bytes});
     }
   }

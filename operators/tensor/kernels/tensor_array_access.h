@@ -1,8 +1,6 @@
 // Elements of arrays, for ops that write and read them.
 #pragma once
 
-#include <cstring>
-
 #include "framework/base/error.h"
 #include "framework/op/op_context.h"
 #include "framework/tensor/tensor_array.h"
@@ -31,12 +29,6 @@ inline const TensorMeta& ElementMeta(const OpContext& context, std::string_view 
 inline void SetRowsLike(const Tensor& like, Tensor* output) {
   if (like.shape().rank() > 0) output->SetRows(like.shape()[0]);
   output->ShareLoD(like.shared_lod());
-}
-
-inline void CopyBytes(const Tensor& from, void* to) {
-  if (from.byte_count() > 0) {
-    std::memcpy(to, from.raw_data(), static_cast<size_t>(from.byte_count()));
-  }
 }
 
 }  // namespace skiff

@@ -26,10 +26,12 @@
 #include "tests/harness/emulated_device.h"
 #include "tests/harness/pass_check.h"
 #include "tests/harness/ragged_training.h"
+#include "tests/harness/sgd_training.h"
 
 namespace skiff {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -221,6 +223,86 @@ TEST_F(LoopsOnDevice, ARecurrenceOfWhichAnOpHasNoKernelThereRunsOnTheCpu) {
   }
 }
 
+// ---- a `while` with a gradient
+
+// Trains w, by which a state is multiplied `count` times, and returns the loss of each step.
+// `is_segmented`: with an op whose rows depend on data, which another part of the program reads.
+Trained TrainWhile(Place place, const OpRegistry* registry, int64_t count, bool is_segmented) {
+  Program main;
+  Program startup;
+  const ProgramGuard guard(&main, &startup);
+  const Variable x = layers::Data("x", {2, 3}, DType::kFloat32);
+  const Variable n = layers::Data("n", {1}, DType::kInt64);
+  const Variable zero = layers::FillConstant({1}, DType::kInt64, 0.0);
+  const Variables after = layers::WhileLoop(
+      [&](const Variables& now) { return layers::LessThan(now[0], n); },
+      [&](const Variables& now) {
+        const Variable state = layers::Tanh(layers::Fc(now[1], 3, {.param_attr = {.name = "w"}}));
+        return Variables{now[0] + layers::FillConstant({1}, DType::kInt64, 1.0), state};
+      },
+      {zero, x});
+  Variable loss = layers::Mean(layers::Square(layers::Fc(after[1], 2)));
+  if (is_segmented) {
+    const Variable positive = layers::MaskedSelect(x, layers::GreaterThan(x, x * 0.0f));
+    loss = loss + layers::Mean(positive);
+  }
+  optimizer::Sgd({.learning_rate = 0.5}).Minimize(loss);
+  Executor executor(place, nullptr, registry);
+  executor.Run(startup);
+  CompiledProgram compiled = executor.Compile(main, harness::NoPasses().options);
+  BoundProgram bound = compiled.Bind(
+      {{"x", harness::SmallNumbers({2, 3}, 1)}, {"n", Tensor::FromValues<int64_t>({1}, {count})}},
+      {loss.name()});
+  Trained trained{.on_host = OpsOnHost(bound.plan())};
+  for (int i = 0; i < 3; ++i) {
+    bound.Step();
+    trained.losses.push_back(bound.fetch(0).Item<float>());
+  }
+  return trained;
+}
+
+TEST_F(LoopsOnDevice, AWhileLoopRunsThereWithItsGradient) {
+  for (const int64_t count : {0, 1, 5}) {
+    const Trained on_cpu = TrainWhile(Place::Cpu(), nullptr, count, false);
+    const Trained found = TrainWhile(harness::EmulatedPlace(), registry_.get(), count, false);
+    EXPECT_EQ(found.losses, on_cpu.losses) << count << " iterations";
+    EXPECT_THAT(found.on_host, IsEmpty());
+    EXPECT_NE(on_cpu.losses.front(), on_cpu.losses.back());
+  }
+}
+
+// The parts of a program don't know where others have an array.
+TEST_F(LoopsOnDevice, InAProgramOfSeveralSegmentsAWhileLoopRunsOnTheCpu) {
+  const Trained on_cpu = TrainWhile(Place::Cpu(), nullptr, 3, true);
+  const Trained found = TrainWhile(harness::EmulatedPlace(), registry_.get(), 3, true);
+  EXPECT_EQ(found.losses, on_cpu.losses);
+  EXPECT_THAT(found.on_host, Contains(Key("while")));
+}
+
+TEST_F(LoopsOnDevice, BothHalvesOfALoopRunInOnePlace) {
+  // The gradient adds up what the iterations make of w.
+  const auto without_sum = harness::RegistryWithEmulation(
+      DefaultOpRegistry(), [](const OpDef& def) { return def.type == "sum"; });
+  const Trained on_cpu = TrainWhile(Place::Cpu(), nullptr, 3, false);
+  const Trained found = TrainWhile(harness::EmulatedPlace(), without_sum.get(), 3, false);
+  EXPECT_EQ(found.losses, on_cpu.losses);
+  EXPECT_THAT(found.on_host, AllOf(Contains(Key("while")), Contains(Key("while_grad"))));
+}
+
+TEST_F(LoopsOnDevice, AnOpThatLacksAKernelIsToldOfEvenIfItMakesANumber) {
+  const auto without_square = harness::RegistryWithEmulation(
+      DefaultOpRegistry(), [](const OpDef& def) { return def.type == "square"; });
+  Program main;
+  Program startup;
+  const ProgramGuard guard(&main, &startup);
+  const Variable x = layers::Data("x", {2, 3}, DType::kFloat32);
+  const Variable y = layers::Square(layers::Mean(x));
+  Executor executor(harness::EmulatedPlace(), nullptr, without_square.get());
+  const BoundProgram bound =
+      executor.Compile(main).Bind({{"x", harness::SmallNumbers({2, 3}, 1)}}, {y.name()});
+  EXPECT_THAT(OpsOnHost(bound.plan()), ElementsAre(Key("square")));
+}
+
 // ---- loops over ragged batches
 
 TEST_F(LoopsOnDevice, ALoopOverRaggedBatchesRunsThereWithItsGradient) {
@@ -235,6 +317,17 @@ TEST_F(LoopsOnDevice, ALoopOverRaggedBatchesRunsThereWithItsGradient) {
   EXPECT_EQ(found.losses, on_cpu.losses);
   EXPECT_THAT(found.on_host, IsEmpty());
   EXPECT_NE(on_cpu.losses.front(), on_cpu.losses.back());
+}
+
+// The device may still use the memory of elements that are too small for a later batch.
+TEST_F(LoopsOnDevice, ElementsGrowWhileTheDeviceUsesThem) {
+  const std::vector<harness::Lengths> batches = {{1, 1}, {5, 2, 7}, {4, 9, 2, 6, 1}};
+  const CompileOptions options = harness::NoPasses().options;
+  const harness::RaggedTraining on_cpu =
+      harness::TrainRagged(Place::Cpu(), nullptr, options, batches, /*waits=*/false);
+  const harness::RaggedTraining found = harness::TrainRagged(
+      harness::EmulatedPlace(), registry_.get(), options, batches, /*waits=*/false);
+  EXPECT_EQ(found.losses, on_cpu.losses);
 }
 
 TEST_F(LoopsOnDevice, PassesRunOnTheBodyOfALoopOverRaggedBatches) {
