@@ -319,8 +319,7 @@ TEST_F(LoopsOnDevice, ALoopOverRaggedBatchesRunsThereWithItsGradient) {
   EXPECT_NE(on_cpu.losses.front(), on_cpu.losses.back());
 }
 
-// The device may still use the memory of elements that are too small for a later batch.
-TEST_F(LoopsOnDevice, ElementsGrowWhileTheDeviceUsesThem) {
+TEST_F(LoopsOnDevice, StepsOverRaggedBatchesNeedNoFetchInBetween) {
   const std::vector<harness::Lengths> batches = {{1, 1}, {5, 2, 7}, {4, 9, 2, 6, 1}};
   const CompileOptions options = harness::NoPasses().options;
   const harness::RaggedTraining on_cpu =
