@@ -219,8 +219,16 @@ class Placement {
     return adds_on_device && std::ranges::all_of(body.instructions, [&](const Instruction& inner) {
              return inner.kind == InstructionKind::kCopy || inner.place.is_cpu() ||
                     (OpRunsOnDevice(body, inner, is_on_host) && !HasStateOnHost(inner) &&
+                     !HasSelectedRows(body, inner) &&
                      (!MayNoteFault(inner) || !inner.def->data_checked_by.empty()));
            });
+  }
+
+  // The loop itself writes row numbers, on the host.
+  static bool HasSelectedRows(const Plan& body, const Instruction& instruction) {
+    return std::ranges::any_of(instruction.outputs, [&](ValueId output) {
+      return output && body[output].meta.is_selected_rows();
+    });
   }
 
   static bool HasStateOnHost(const Instruction& instruction) {

@@ -1,5 +1,5 @@
-// A stable sort of row numbers on a device, for sums over all positions that name a row: one thread
-// adds them in the order of the positions, and no two write the same element.
+// A stable sort of row numbers on a device, for sums over all positions that name a row, in a fixed
+// order (cuda_row_sums.h).
 #pragma once
 
 #include <cstdint>

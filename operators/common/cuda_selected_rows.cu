@@ -10,15 +10,14 @@
 namespace skiff {
 namespace {
 
-// numbers[i] = rows[i], -1 for what is refused.
-__global__ void ReadRowNumbers(const int64_t* rows, int64_t count, int64_t height, int32_t* numbers,
-                               uint64_t* fault) {
+// numbers[i] = rows[i], -1 for what is no row.
+__global__ void ReadRowNumbers(const int64_t* rows, int64_t count, int64_t height,
+                               int32_t* numbers) {
   const int64_t stride = int64_t{gridDim.x} * blockDim.x;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) {
     const int64_t row = rows[i];
     const bool is_row = row >= 0 && row < height;
     numbers[i] = is_row ? static_cast<int32_t>(row) : -1;
-    if (!is_row && row != -1 && fault != nullptr) NoteFault(fault, i, row);
   }
 }
 
@@ -76,13 +75,12 @@ CudaMergedRows<T>::CudaMergedRows(PrepareContext& context, const TensorMeta& x)
 }
 
 template <typename T>
-SortedRows CudaMergedRows<T>::Sort(const KernelContext& run, const Tensor& x,
-                                   uint64_t* fault) const {
+SortedRows CudaMergedRows<T>::Sort(const KernelContext& run, const Tensor& x) const {
   const std::span<const int64_t> rows = x.rows();
   const auto count = static_cast<int64_t>(rows.size());
   if (count > 0) {
     ReadRowNumbers<<<CudaBlocksOfThreads(count), kCudaThreads, 0, StreamOf(run)>>>(
-        rows.data(), count, x.height(), sums_.rows(run), fault);
+        rows.data(), count, x.height(), sums_.rows(run));
     CheckLaunch("row numbers of selected rows");
   }
   return sums_.Sort(run, count, x.height());

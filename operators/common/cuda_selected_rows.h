@@ -4,8 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <utility>
 
 #include "framework/op/registry.h"
 #include "operators/common/cuda_row_sums.h"
@@ -28,13 +26,9 @@ class CudaMergedRows {
   // there are too many for a device.
   CudaMergedRows(PrepareContext& context, const TensorMeta& x);
 
-  // Sorts the slots of `x` by row. Unused ones come last. The result is in a workspace. The first
-  // row number that is neither -1 nor one of the table is noted at `fault`, unless that is nullptr,
-  // and counts as unused.
-  SortedRows Sort(const KernelContext& run, const Tensor& x, uint64_t* fault) const;
-  SortedRows Sort(const KernelContext& run, const Tensor& x) const {
-    return Sort(run, x, run.fault);
-  }
+  // Sorts the slots of `x` by row. Unused ones come last, and so do numbers that are no row's: the
+  // op that made the rows has refused such ids. The result is in a workspace.
+  SortedRows Sort(const KernelContext& run, const Tensor& x) const;
 
   // Sets the sum of each row of [width] at the row's first slot, as CudaRowSums::SetAt does.
   void SetAtFirst(const KernelContext& run, const SortedRows& sorted, int64_t width,
@@ -52,28 +46,5 @@ class CudaMergedRows {
 
 extern template class CudaMergedRows<float>;
 extern template class CudaMergedRows<double>;
-
-// A kernel that sorts the slots of its input `x`, and takes fewer rows. `Function` takes the run.
-template <typename Function>
-std::unique_ptr<Kernel> MakeCudaSelectedRowsKernel(int x, Function function) {
-  class SelectedRowsKernel final : public Kernel {
-   public:
-    SelectedRowsKernel(int x, Function function) : x_(x), function_(std::move(function)) {}
-    bool TakesFewerRows() const override { return true; }
-    void Run(const KernelContext& run) override {
-      height_ = run.input(x_).height();
-      function_(run);
-    }
-    [[noreturn]] void ThrowFault(const DataFault& fault) const override {
-      ThrowRowNumber(fault.position, fault.value, height_);
-    }
-
-   private:
-    int x_;
-    Function function_;
-    int64_t height_ = 0;
-  };
-  return std::make_unique<SelectedRowsKernel>(x, std::move(function));
-}
 
 }  // namespace skiff

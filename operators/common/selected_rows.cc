@@ -14,15 +14,9 @@ void CopyRowNumbers(const Tensor& from, Tensor* to) {
 
 void CheckRowNumbers(std::span<const int64_t> rows, int64_t height) {
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i] < -1 || rows[i] >= height) {
-      ThrowRowNumber(static_cast<int64_t>(i), rows[i], height);
-    }
+    SKIFF_ENFORCE(rows[i] >= -1 && rows[i] < height, kOutOfRange, "selected rows: row number ",
+                  rows[i], " in slot ", i, ", expected one in [0, ", height, "), or -1");
   }
-}
-
-void ThrowRowNumber(int64_t slot, int64_t row, int64_t height) {
-  Throw(ErrorCode::kOutOfRange, "selected rows: row number ", row, " in slot ", slot,
-        ", expected one in [0, ", height, "), or -1");
 }
 
 template <typename T>

@@ -23,8 +23,6 @@ inline int64_t RowWidth(const Shape& shape) { return shape.element_count(1, shap
 // Throws Error (kOutOfRange), naming the first offending position, unless all row numbers are -1 or
 // in [0, height).
 void CheckRowNumbers(std::span<const int64_t> rows, int64_t height);
-// Throws that Error.
-[[noreturn]] void ThrowRowNumber(int64_t slot, int64_t row, int64_t height);
 
 // Adds the values of each row in use to dense[row, :], in order. Threaded by columns, so that the
 // number of threads changes no bit. `dense` must have the shape that `rows` represents. T is float

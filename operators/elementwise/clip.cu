@@ -142,14 +142,12 @@ class ClipRowsKernel final : public Kernel {
   void Run(const KernelContext& run) override {
     const Tensor& x = run.input(x_);
     Tensor& out = run.output(out_);
-    height_ = x.height();
     const Bounds<T> bounds(min_, max_, BoundOf(run, min_tensor_), BoundOf(run, max_tensor_));
     if (HasTensors()) {
       CheckBounds<T><<<1, 1, 0, StreamOf(run)>>>(bounds, /*keeps_zero=*/true, run.fault);
       CheckLaunch("clip");
     }
-    // A fault tells of the bounds, if these aren't known before the run.
-    const SortedRows sorted = merged_.Sort(run, x, HasTensors() ? nullptr : run.fault);
+    const SortedRows sorted = merged_.Sort(run, x);
     const int64_t width = RowWidth(x.shape());
     merged_.SetAtFirst(run, sorted, width, x.data<T>(), out.data<T>());
     ForEachOnDevice(run, "clip", sorted.count, KeepFirstSlots{sorted, out.rows().data()});
@@ -160,7 +158,6 @@ class ClipRowsKernel final : public Kernel {
   }
 
   [[noreturn]] void ThrowFault(const DataFault& fault) const override {
-    if (!HasTensors()) ThrowRowNumber(fault.position, fault.value, height_);
     if (!(MinOf(fault) <= MaxOf(fault))) ThrowClipFault(fault);
     Throw(ErrorCode::kInvalidArgument, "clip: X is selected rows, min = ", MinOf(fault),
           " and max = ", MaxOf(fault), ", expected min <= 0 <= max: the other rows are zeros");
@@ -179,7 +176,6 @@ class ClipRowsKernel final : public Kernel {
   float min_;
   float max_;
   CudaMergedRows<T> merged_;
-  int64_t height_ = 0;
 };
 
 }  // namespace

@@ -59,14 +59,13 @@ std::unique_ptr<Kernel> PrepareClipByNorm(PrepareContext& context) {
 template <typename T>
 std::unique_ptr<Kernel> PrepareClipRowsByNorm(PrepareContext& context) {
   const int x = context.InputIndex("X");
-  return MakeCudaSelectedRowsKernel(
-      x,
-      [x, clip = NormClip<T>(context), distinct = CudaDistinctRows<T>(context, context.Input("X")),
-       out = context.OutputIndex("Out")](const KernelContext& run) {
-        const Tensor& rows = run.input(x);
-        clip.Run(run, distinct.Make(run, rows));
-        CopyRowNumbersOnDevice(run, rows, &run.output(out));
-      });
+  return MakeRowsKernel([x, clip = NormClip<T>(context),
+                         distinct = CudaDistinctRows<T>(context, context.Input("X")),
+                         out = context.OutputIndex("Out")](const KernelContext& run) {
+    const Tensor& rows = run.input(x);
+    clip.Run(run, distinct.Make(run, rows));
+    CopyRowNumbersOnDevice(run, rows, &run.output(out));
+  });
 }
 
 }  // namespace

@@ -123,8 +123,7 @@ std::unique_ptr<Kernel> PrepareSumOfRows(PrepareContext& context) {
     const TensorMeta& x = context.Input("X", i);
     if (x.is_selected_rows()) merged.emplace_back(context, x);
   }
-  return MakeCudaSelectedRowsKernel(
-      selected.front(),
+  return MakeRowsKernel(
       [=, of_dense = std::make_shared<SumKernel<T>>(context, dense)](const KernelContext& run) {
         of_dense->Run(run);
         for (size_t i = 0; i < selected.size(); ++i) {

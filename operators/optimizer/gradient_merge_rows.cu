@@ -29,7 +29,8 @@ struct BeginRound {
   bool* touched;
 };
 
-// Adds the sums of a gradient's rows, which are at their first slots, to those of the round.
+// Adds the sums of a gradient's rows, which are at their first slots, to those of the round. So a
+// repeated row is rounded otherwise than on the CPU, which adds its slots to the round's sum.
 template <typename T>
 struct AddTouchedRows {
   template <int kCount>
@@ -147,16 +148,11 @@ class GradientMergeRows final : public Kernel {
                                          ArePacksAligned(sums, values)});
   }
 
-  [[noreturn]] void ThrowFault(const DataFault& fault) const override {
-    ThrowRowNumber(fault.position, fault.value, height_);
-  }
-
  private:
   static constexpr const char* kWhat = "gradient_merge_rows";
 
   void Add(const KernelContext& run, bool* touched) {
     const Tensor& grad = run.input(grad_);
-    height_ = grad.height();
     const SortedRows sorted = merged_.Sort(run, grad);
     const int64_t width = RowWidth(grad.shape());
     auto* const gradients = static_cast<T*>(run.workspace(gradients_));
@@ -178,7 +174,6 @@ class GradientMergeRows final : public Kernel {
   CudaMergedRows<T> merged_;
   CudaNumbering numbering_;
   int gradients_;  // workspace
-  int64_t height_ = 0;
 };
 
 }  // namespace

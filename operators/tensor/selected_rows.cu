@@ -42,8 +42,7 @@ std::unique_ptr<Kernel> PrepareMergeSelectedRows(PrepareContext& context) {
   const int numbers_workspace =
       context.RequestWorkspace(x.shape[0] * static_cast<int64_t>(sizeof(uint32_t)));
   const int x_input = context.InputIndex("X");
-  return MakeCudaSelectedRowsKernel(x_input, [=, out_index = context.OutputIndex("Out")](
-                                                 const KernelContext& run) {
+  return MakeRowsKernel([=, out_index = context.OutputIndex("Out")](const KernelContext& run) {
     const Tensor& rows = run.input(x_input);
     Tensor& out = run.output(out_index);
     auto* const numbers = static_cast<uint32_t*>(run.workspace(numbers_workspace));
@@ -94,12 +93,11 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareSelectedRowsToDense(PrepareContext& context) {
   const CudaMergedRows<T> merged(context, context.Input("X"));
   const int x = context.InputIndex("X");
-  return MakeCudaSelectedRowsKernel(
-      x, [=, out = context.OutputIndex("Out")](const KernelContext& run) {
-        Tensor& dense = run.output(out);
-        FillBytesOnDevice(run, dense.raw_data(), 0, dense.byte_count());
-        merged.AddTo(run, run.input(x), run.input(x).data<T>(), dense.data<T>());
-      });
+  return MakeRowsKernel([=, out = context.OutputIndex("Out")](const KernelContext& run) {
+    Tensor& dense = run.output(out);
+    FillBytesOnDevice(run, dense.raw_data(), 0, dense.byte_count());
+    merged.AddTo(run, run.input(x), run.input(x).data<T>(), dense.data<T>());
+  });
 }
 
 }  // namespace

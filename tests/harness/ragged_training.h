@@ -18,8 +18,8 @@ struct RaggedTraining {
 };
 
 // Trains a recurrence over sequences of these lengths, which attends to ragged notes and drops
-// elements, for two steps with each batch. `registry`: nullptr for the default one. `waits`: looks at
-// the loss of each step, for which a device must have finished, else of the last one only.
+// elements, for two steps with each batch. `registry`: nullptr for the default one. `waits`: looks
+// at the loss of each step, for which a device must have finished, else of the last one only.
 RaggedTraining TrainRagged(Place place, const OpRegistry* registry, const CompileOptions& options,
                            const std::vector<Lengths>& batches, bool waits = true);
 

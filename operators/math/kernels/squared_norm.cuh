@@ -1,10 +1,10 @@
 // The squared L2 norm of tensors on CUDA. Among tensors of float32, some may be float16 or
-// bfloat16. There are three launches for any number of tensors (two for one): they compute the sums
-// of chunks, the sums of tensors, rounded to the dtype, and the total in the order of the tensors.
-// No order of additions depends on addresses or on the number of blocks.
+// bfloat16. There are three launches for any number of dense ones (two for one): they compute the
+// sums of chunks, the sums of tensors, rounded to the dtype, and the total in the order of the
+// tensors. No order of additions depends on addresses or on the number of blocks.
 //
 // Selected rows count as the dense tensor that they represent: their repeated rows are added up in
-// a workspace first, which is zero elsewhere.
+// a workspace first, which is zero elsewhere, by some launches for each of them.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -200,7 +200,6 @@ class CudaSquaredNormKernel final : public Kernel {
     for (const auto& [i, distinct] : sparse_) {
       const Tensor& x = run.input(static_cast<int>(i));
       squares_.Locate(i, distinct.Make(run, x), x.dtype(), x.element_count());
-      height_ = x.height();
     }
     T* out = run.output(out_).template data<T>();
     T* sums = squares_.array_count() == 1 ? out : static_cast<T*>(run.workspace(array_sums_));
@@ -208,11 +207,6 @@ class CudaSquaredNormKernel final : public Kernel {
     if (sums == out) return;
     AddInOrder<<<1, kCudaThreads, 0, StreamOf(run)>>>(sums, squares_.array_count(), out);
     CheckLaunch("squared norm");
-  }
-
-  // Of several selected rows, a fault doesn't say which have it: the message has the last height.
-  [[noreturn]] void ThrowFault(const DataFault& fault) const override {
-    ThrowRowNumber(fault.position, fault.value, height_);
   }
 
  private:
@@ -226,7 +220,6 @@ class CudaSquaredNormKernel final : public Kernel {
   CudaSquareSums<T> squares_;
   int array_sums_;
   std::vector<std::pair<size_t, CudaDistinctRows<T>>> sparse_;  // with the indices of their X
-  int64_t height_ = 0;
 };
 
 // Adds the kernels of float32 and float64, of dense tensors and of selected rows.

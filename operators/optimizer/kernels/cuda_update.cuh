@@ -1,12 +1,12 @@
 // The CUDA kernel of all optimizers, around the same formulas as the CPU kernels (update_kernel.h).
 // An op's .cu includes its formula and calls RegisterCudaUpdate.
 //
-// A run is a constant number of launches, however many parameters there are: 2, or 3 for a formula
-// that needs norms, or 4 if it needs the norm of its step. The first launch makes the coefficients
-// of each parameter from its attributes and from scalars on the device (learning rates, powers of
-// beta, GradScale), and advances the powers; the last one updates all elements. The device reads
-// SkipUpdate as well, so the CPU waits for nothing. A table on the device has the addresses of the
-// tensors; it changes when they move.
+// For dense gradients, a run is a constant number of launches, however many parameters there are:
+// 2, or 3 for a formula that needs norms, or 4 if it needs the norm of its step. The first launch
+// makes the coefficients of each parameter from its attributes and from scalars on the device
+// (learning rates, powers of beta, GradScale), and advances the powers; the last one updates all
+// elements. The device reads SkipUpdate as well, so the CPU waits for nothing. A table on the
+// device has the addresses of the tensors; it changes when they move.
 //
 // An element is rounded as on the CPU with AVX2 or better, except powers (ftrl): products and sums
 // are fused only where the formula says so (the family is compiled without contraction). A norm is
@@ -15,8 +15,9 @@
 // With multi_precision the kernels update the master weights (kHasHalves). A thread takes as many
 // two-byte parameters and gradients as others, 8 bytes at once.
 //
-// A sparse gradient is that of the one parameter. If the rows that it lacks are left alone, a
-// launch updates the elements of the others; else it is made dense first, in a workspace.
+// A sparse gradient is that of the one parameter. A few more launches sort its rows and add up the
+// repeated ones. If the rows that it lacks are left alone, a launch updates the elements of the
+// others; else it is made dense first, in a workspace.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -426,8 +427,6 @@ class CudaSparseGradient {
     merged_.AddTo(run, grad, ValuesOf(run, grad), dense(run));
   }
 
-  int64_t height(const KernelContext& run) const { return run.input(grad_).height(); }
-
  private:
   const T* ValuesOf(const KernelContext& run, const Tensor& grad) const {
     if constexpr (std::is_same_v<T, float>) {
@@ -512,12 +511,7 @@ class CudaUpdateKernel final : public Kernel {
   // A sparse gradient has those of the run; the rows of parameters are fixed.
   bool TakesFewerRows() const override { return sparse_.has_value(); }
 
-  [[noreturn]] void ThrowFault(const DataFault& fault) const override {
-    ThrowRowNumber(fault.position, fault.value, height_);
-  }
-
   void Run(const KernelContext& run) override {
-    if (sparse_) height_ = sparse_->height(run);
     if (only_touched_) return RunOnRows(run);
     if (sparse_) sparse_->MakeDense(run, arguments_.counts[0]);
     const cudaStream_t stream = StreamOf(run);
@@ -667,7 +661,6 @@ class CudaUpdateKernel final : public Kernel {
   int square_workspace_ = -1;  // CudaSquares of each chunk
   std::optional<CudaSparseGradient<T>> sparse_;
   bool only_touched_ = false;  // by a sparse gradient
-  int64_t height_ = 0;         // of the sparse gradient
 };
 
 template <class Formula, class Step, typename T>
