@@ -23,6 +23,7 @@
 #include "framework/executor/executor.h"
 #include "framework/ir/text.h"
 #include "framework/op/registry.h"
+#include "framework/tensor/tensor_array.h"
 #include "tests/harness/emulated_device.h"
 #include "tests/harness/pass_check.h"
 #include "tests/harness/ragged_training.h"
@@ -317,6 +318,20 @@ TEST_F(LoopsOnDevice, ALoopOverRaggedBatchesRunsThereWithItsGradient) {
   EXPECT_EQ(found.losses, on_cpu.losses);
   EXPECT_THAT(found.on_host, IsEmpty());
   EXPECT_NE(on_cpu.losses.front(), on_cpu.losses.back());
+}
+
+// The device may still be using it.
+TEST_F(LoopsOnDevice, AnArrayKeepsMemoryThatItsElementsHaveOutgrown) {
+  TensorArray array(harness::EmulatedPlace());
+  array.Make(0, {2}, DType::kFloat32);
+  const std::weak_ptr<Buffer> outgrown = array.Nested(1)->Make(0, {2}, DType::kFloat32).buffer();
+  EXPECT_FALSE(array.HasOutgrown());
+  array.Nested(1)->Make(0, {8}, DType::kFloat32);
+  EXPECT_TRUE(array.HasOutgrown());
+  EXPECT_FALSE(outgrown.expired());
+  array.ReleaseOutgrown();
+  EXPECT_FALSE(array.HasOutgrown());
+  EXPECT_TRUE(outgrown.expired());
 }
 
 TEST_F(LoopsOnDevice, StepsOverRaggedBatchesNeedNoFetchInBetween) {

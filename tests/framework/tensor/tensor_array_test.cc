@@ -4,7 +4,6 @@
 
 #include <memory>
 
-#include "tests/harness/emulated_device.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff {
@@ -69,20 +68,6 @@ TEST(TensorArray, NamesAnElementThatItLacks) {
   EXPECT_EQ(InvalidArgumentText([&] { array.Make(int64_t{1} << 40, {1}, DType::kFloat32); }),
             "element 1099511627776 of an array, expected an index of at least 0 and less than "
             "16777216");
-}
-
-// The device may still be using it.
-TEST(TensorArray, KeepsMemoryOfADeviceThatElementsHaveOutgrown) {
-  TensorArray array(harness::EmulatedPlace());
-  array.Make(0, {2}, DType::kFloat32);
-  const std::weak_ptr<Buffer> outgrown = array.Nested(1)->Make(0, {2}, DType::kFloat32).buffer();
-  EXPECT_FALSE(array.HasOutgrown());
-  array.Nested(1)->Make(0, {8}, DType::kFloat32);
-  EXPECT_TRUE(array.HasOutgrown());
-  EXPECT_FALSE(outgrown.expired());
-  array.ReleaseOutgrown();
-  EXPECT_FALSE(array.HasOutgrown());
-  EXPECT_TRUE(outgrown.expired());
 }
 
 TEST(TensorArray, FreesMemoryOfTheCpuThatAnElementHasOutgrown) {
