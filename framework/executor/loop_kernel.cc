@@ -189,7 +189,7 @@ class LoopKernel final : public Kernel, public TimedBody {
         trains_(selection.trains),
         poisons_(selection.poisons && body_.place.is_cpu()),
         link_(body_.place.is_cpu() ? nullptr : selection.link),
-        places_(*loop_, kernels),
+        offsets_(*loop_, kernels),
         tensors_(*loop_),
         prepared_(std::move(kernels)) {
     for (const LoopFeed& feed : loop_->feeds) {
@@ -208,8 +208,8 @@ class LoopKernel final : public Kernel, public TimedBody {
   }
 
   void Bind(const KernelContext& context) override {
-    if (places_.host_end > 0 && host_memory_ == nullptr) {
-      host_memory_ = std::make_unique<Buffer>(AllocatorOf(Place::Cpu()), places_.host_end,
+    if (offsets_.host_end > 0 && host_memory_ == nullptr) {
+      host_memory_ = std::make_unique<Buffer>(AllocatorOf(Place::Cpu()), offsets_.host_end,
                                               AllocationOptions{.tag = MemoryTag::kArena});
     }
     memory_ = {
@@ -232,7 +232,7 @@ class LoopKernel final : public Kernel, public TimedBody {
     for (Step& step : steps_) {
       if (step.kernel) step.kernel->Bind();
     }
-    for (const auto& [index, place] : places_.batches)
+    for (const auto& [index, place] : offsets_.batches)
       steps_[index].batch->rows->Bind(memory_.on_place + place);
   }
 
@@ -245,7 +245,7 @@ class LoopKernel final : public Kernel, public TimedBody {
     for (Step& step : steps_) {
       if (step.reads_feed && step.kernel) step.kernel->Bind();
     }
-    for (const auto& [index, place] : places_.batches) {
+    for (const auto& [index, place] : offsets_.batches) {
       if (steps_[index].reads_feed) steps_[index].batch->rows->Bind(memory_.on_place + place);
     }
     StartForms();
@@ -335,7 +335,7 @@ class LoopKernel final : public Kernel, public TimedBody {
   // Has the forms of this run made when they are needed first.
   void StartForms() {
     for (size_t i = 0; i < steps_.size(); ++i) {
-      char* const forms = memory_.on_place + places_.forms[i];
+      char* const forms = memory_.on_place + offsets_.forms[i];
       steps_[i].batch ? steps_[i].batch->rows->StartLoop(forms)
                       : steps_[i].kernel->StartLoop(forms);
     }
@@ -446,8 +446,8 @@ class LoopKernel final : public Kernel, public TimedBody {
       if (feed.kind == LoopFeed::Kind::kInvariant) {
         tensor = context.input(feed.input);
         for (const ValueId view : views_[i]) tensors_.Of(view)->Rebind(tensor.raw_data());
-      } else if (places_.carried[i] >= 0) {
-        tensor.Rebind(memory_.Of(body_[feed.value].place, body_) + places_.carried[i]);
+      } else if (offsets_.carried[i] >= 0) {
+        tensor.Rebind(memory_.Of(body_[feed.value].place, body_) + offsets_.carried[i]);
       }
     }
   }
@@ -508,7 +508,7 @@ class LoopKernel final : public Kernel, public TimedBody {
   bool CountsBefore() const { return loop_->iterations >= 0 || loop_->condition_input >= 0; }
 
   void Start(const KernelContext& context) {
-    for (const auto& [index, place] : places_.batches) {
+    for (const auto& [index, place] : offsets_.batches) {
       Batch& batch = *steps_[index].batch;
       batch.rows->Clear();
       batch.added = 0;
@@ -667,7 +667,7 @@ class LoopKernel final : public Kernel, public TimedBody {
   // Moves an output whose rows are known now to its slot.
   void KeepUnsized(const KernelContext& context, int64_t slot, const Instruction& instruction) {
     for (const ValueId output : instruction.outputs) {
-      if (!output || !places_.unsized.contains(output) || CountsBefore()) continue;
+      if (!output || !offsets_.unsized.contains(output) || CountsBefore()) continue;
       const Tensor& tensor = *tensors_.Of(output);
       const auto stashed = std::ranges::find(stashed_, output, &Stashed::value);
       char* data = OutputSlot(context, stashed->stash.index, slot, tensor.byte_count());
@@ -727,8 +727,8 @@ class LoopKernel final : public Kernel, public TimedBody {
         MoveStorage(root, InputSlot(context, index, slot + shift, StackSlotBytes(body_[root])));
         continue;
       }
-      const auto unsized = places_.unsized.find(root);
-      if (unsized != places_.unsized.end() && !CountsBefore()) {
+      const auto unsized = offsets_.unsized.find(root);
+      if (unsized != offsets_.unsized.end() && !CountsBefore()) {
         // Until its kernel has run.
         for (const Stashed& same : stashed_) {
           if (same.stash.value == root) {
@@ -843,7 +843,7 @@ class LoopKernel final : public Kernel, public TimedBody {
   }
 
   void Finish(const KernelContext& context, int64_t count) {
-    for (const auto& [index, place] : places_.batches) {
+    for (const auto& [index, place] : offsets_.batches) {
       Batch& batch = *steps_[index].batch;
       // If no iteration had any rows, the sum is of none.
       const bool is_due = batch.rows->rows() > 0 || (batch.added == 0 && count > 0);
@@ -875,7 +875,7 @@ class LoopKernel final : public Kernel, public TimedBody {
   const bool trains_;
   const bool poisons_;
   DeviceLink* const link_;  // nullptr if the body runs on the CPU
-  const BodyOffsets places_;
+  const BodyOffsets offsets_;
   BodyTensors tensors_;
   std::vector<std::vector<ValueId>> views_;  // of invariant feeds, by feed
   std::vector<PreparedKernel> prepared_;     // until the first Bind

@@ -17,8 +17,7 @@ namespace skiff {
 //
 // The kernel takes memory of its own only for stacks of loops whose iterations aren't counted
 // before, for arrays, and for what the host keeps of a body on a device: it keeps it from run to
-// run. An Error in the body says in which iteration
-// it occurred.
+// run. An Error in the body says in which iteration it occurred.
 std::unique_ptr<Kernel> PrepareLoop(const KernelSelection& selection, Instruction* instruction);
 
 }  // namespace skiff

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "operators/common/cuda_bytes.h"
 #include "operators/common/cuda_launch.h"
 #include "operators/common/cuda_memory_mover.h"
 #include "operators/common/cuda_words.cuh"
@@ -39,16 +40,10 @@ class CudaMemoryMover final : public MemoryMover {
  public:
   void CopyBytes(const KernelContext& run, const void* source, void* target,
                  int64_t bytes) const override {
-    if (source == target || bytes == 0) return;
-    CheckCall(cudaMemcpyAsync(target, source, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice,
-                              StreamOf(run)),
-              "cudaMemcpyAsync");
+    CopyOnDevice(run, source, target, bytes);
   }
-
   void ZeroBytes(const KernelContext& run, void* target, int64_t bytes) const override {
-    if (bytes == 0) return;
-    CheckCall(cudaMemsetAsync(target, 0, static_cast<size_t>(bytes), StreamOf(run)),
-              "cudaMemsetAsync");
+    FillBytesOnDevice(run, target, 0, bytes);
   }
 
   void CopyRuns(const KernelContext& run, std::span<const MemoryRun> runs) const override {
@@ -78,11 +73,6 @@ class CudaMemoryMover final : public MemoryMover {
   }
 
  private:
-  static void CheckCall(cudaError_t status, const char* call) {
-    SKIFF_ENFORCE(status == cudaSuccess, kIo, "moving memory: ", call, ": ",
-                  cudaGetErrorString(status));
-  }
-
   // Calls launch(list, grid) until all runs that have bytes are moved.
   template <typename Launch>
   static void InBatches(std::span<const MemoryRun> runs, const Launch& launch) {

@@ -21,10 +21,6 @@ __global__ void ReadRowNumbers(const int64_t* rows, int64_t count, int64_t heigh
   }
 }
 
-void CheckBytes(cudaError_t status, const char* what) {
-  SKIFF_ENFORCE(status == cudaSuccess, kIo, what, ": ", cudaGetErrorString(status));
-}
-
 // Runs a kernel on the values, and copies the row numbers.
 class ValuesKernel final : public Kernel {
  public:
@@ -49,19 +45,6 @@ class ValuesKernel final : public Kernel {
 };
 
 }  // namespace
-
-void CopyOnDevice(const KernelContext& run, const void* from, void* to, int64_t bytes) {
-  if (from == to || bytes == 0) return;
-  CheckBytes(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice,
-                             StreamOf(run)),
-             "copy on the device");
-}
-
-void FillBytesOnDevice(const KernelContext& run, void* to, int byte, int64_t bytes) {
-  if (bytes == 0) return;
-  CheckBytes(cudaMemsetAsync(to, byte, static_cast<size_t>(bytes), StreamOf(run)),
-             "bytes on the device");
-}
 
 void CopyRowNumbersOnDevice(const KernelContext& run, const Tensor& from, Tensor* to) {
   const std::span<const int64_t> rows = from.rows();

@@ -6,15 +6,12 @@
 #include <cstdint>
 
 #include "framework/op/registry.h"
+#include "operators/common/cuda_bytes.h"
 #include "operators/common/cuda_row_sums.h"
 #include "operators/common/selected_rows.h"
 
 namespace skiff {
 
-// Copies within the device's memory, unless both are the same memory.
-void CopyOnDevice(const KernelContext& run, const void* from, void* to, int64_t bytes);
-// Fills the device's memory with a byte.
-void FillBytesOnDevice(const KernelContext& run, void* to, int byte, int64_t bytes);
 // CopyRowNumbers.
 void CopyRowNumbersOnDevice(const KernelContext& run, const Tensor& from, Tensor* to);
 

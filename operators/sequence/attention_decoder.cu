@@ -328,7 +328,7 @@ class AttentionDecoderGradKernel final : public DecoderKernel<T> {
     const Attended<T> seen = this->Load(run);
     if (keys_grad_ >= 0) {
       Tensor& keys_grad = run.output(keys_grad_);
-      ClearOnDevice(run, keys_grad.raw_data(), keys_grad.byte_count());
+      FillBytesOnDevice(run, keys_grad.raw_data(), 0, keys_grad.byte_count());
     }
     const AttendBackwardStep<T> attend = AttendOf(run, seen);
     const LstmBackwardStep<T> lstm = LstmOf(run);

@@ -96,7 +96,7 @@ std::unique_ptr<Kernel> PrepareGruUnitGrad(PrepareContext& context) {
                         Numbers<T>(run, reset_grad_workspace), hidden_prev_grad >= 0, space);
       if (hidden_prev_grad >= 0) {
         Tensor& to = run.output(hidden_prev_grad);
-        CopyOnDevice(run, args.next, to.byte_count(), to.raw_data());
+        CopyOnDevice(run, args.next, to.raw_data(), to.byte_count());
       }
     }
     if (weight_grad >= 0) {

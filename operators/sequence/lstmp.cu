@@ -123,7 +123,7 @@ class LstmpForwardKernel final : public LstmpKernel<T> {
     });
     if (ordered_ < 0) return;
     Tensor& ordered = run.output(ordered_);
-    ClearOnDevice(run, ordered.raw_data(), ordered.byte_count());
+    FillBytesOnDevice(run, ordered.raw_data(), 0, ordered.byte_count());
   }
 
  private:

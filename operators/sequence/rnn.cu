@@ -472,7 +472,7 @@ class RnnForwardKernel final : public RnnKernel<T> {
       const bool is_written = output != dropout_state_ || this->drops();
       if (output < 0 || (is_written && !this->is_padded())) continue;
       Tensor& tensor = run.output(output);
-      ClearOnDevice(run, tensor.raw_data(), tensor.byte_count());
+      FillBytesOnDevice(run, tensor.raw_data(), 0, tensor.byte_count());
     }
     const T* input = run.input(this->input_).template data<T>();
     for (int64_t layer = 0; layer < settings_.layers; ++layer) {
@@ -519,7 +519,7 @@ class RnnForwardKernel final : public RnnKernel<T> {
     T* const states[] = {args.states, args.cell_states};
     const int64_t bytes = this->StateNumbers() * int64_t{sizeof(T)};
     for (size_t i = 0; i < settings_.states(); ++i)
-      CopyOnDevice(run, this->PreState(run, i, number), bytes, states[i]);
+      CopyOnDevice(run, this->PreState(run, i, number), states[i], bytes);
     const T* weight = this->Weight(run, settings_.hidden_weight(number));
     const RowThreads threads(batch_, settings_.size);
     this->ForEachStep(pass.is_backward, [&](int64_t at) {
@@ -531,7 +531,7 @@ class RnnForwardKernel final : public RnnKernel<T> {
     for (size_t i = 0; i < settings_.states(); ++i) {
       if (state_outputs_[i] < 0) continue;
       T* to = run.output(state_outputs_[i]).template data<T>() + number * this->StateNumbers();
-      CopyOnDevice(run, states[i], bytes, to);
+      CopyOnDevice(run, states[i], to, bytes);
     }
   }
 
@@ -670,7 +670,7 @@ class RnnGradKernel final : public RnnKernel<T> {
     for (const int output : weight_grads_) {
       if (output < 0) continue;
       Tensor& tensor = run.output(output);
-      ClearOnDevice(run, tensor.raw_data(), tensor.byte_count());
+      FillBytesOnDevice(run, tensor.raw_data(), 0, tensor.byte_count());
     }
   }
 
@@ -712,17 +712,17 @@ class RnnGradKernel final : public RnnKernel<T> {
         .gates_grad = Numbers<T>(run, gates_),
         .before = Numbers<T>(run, before_)};
     if (this->is_padded()) {
-      ClearOnDevice(run, args.gates_grad, rows_ * pass.gates_width * int64_t{sizeof(T)});
-      ClearOnDevice(run, args.before, rows_ * pass.size * int64_t{sizeof(T)});
+      FillBytesOnDevice(run, args.gates_grad, 0, rows_ * pass.gates_width * int64_t{sizeof(T)});
+      FillBytesOnDevice(run, args.before, 0, rows_ * pass.size * int64_t{sizeof(T)});
     }
     T* const next[] = {args.next, args.next_cell};
     const int64_t bytes = this->StateNumbers() * int64_t{sizeof(T)};
     for (size_t i = 0; i < settings_.states(); ++i) {
       const T* from = InputData<T>(run, state_grads_[i]);
       if (from == nullptr) {
-        ClearOnDevice(run, next[i], bytes);
+        FillBytesOnDevice(run, next[i], 0, bytes);
       } else {
-        CopyOnDevice(run, from + number * this->StateNumbers(), bytes, next[i]);
+        CopyOnDevice(run, from + number * this->StateNumbers(), next[i], bytes);
       }
     }
     const T* weight = this->Weight(run, settings_.hidden_weight(number));
@@ -743,8 +743,8 @@ class RnnGradKernel final : public RnnKernel<T> {
       CheckLaunch("gradient of the initial states of rnn");
     }
     if (this->is_lstm() && pre_state_grads_[1] >= 0) {
-      CopyOnDevice(run, args.next_cell, bytes,
-                   OutputData<T>(run, pre_state_grads_[1]) + number * this->StateNumbers());
+      CopyOnDevice(run, args.next_cell,
+                   OutputData<T>(run, pre_state_grads_[1]) + number * this->StateNumbers(), bytes);
     }
   }
 

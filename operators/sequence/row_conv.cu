@@ -100,7 +100,7 @@ class RowConvolution {
     const int64_t rows = Rows(run);
     const int64_t context = ContextRows(run);
     if (width_ == 0 || context == 0) return;
-    if (rows == 0) return ClearOnDevice(run, to, context * width_ * int64_t{sizeof(T)});
+    if (rows == 0) return FillBytesOnDevice(run, to, 0, context * width_ * int64_t{sizeof(T)});
     const dim3 blocks(static_cast<unsigned>((width_ + kSumColumns - 1) / kSumColumns),
                       static_cast<unsigned>(context));
     FilterGradient<T><<<blocks, SumThreads(rows), 0, StreamOf(run)>>>(

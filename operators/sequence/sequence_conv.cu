@@ -176,11 +176,12 @@ class SequenceConvForwardKernel final : public ConvKernel<T> {
     Tensor& out = run.output(out_);
     const int64_t rows = out.shape()[0];
     if (rows == 0) return;
-    if (contexts_.context_width() == 0) return ClearOnDevice(run, out.raw_data(), out.byte_count());
+    if (contexts_.context_width() == 0)
+      return FillBytesOnDevice(run, out.raw_data(), 0, out.byte_count());
     const T* matrix = this->Copy(run, this->level_->Send(run, this->x_), rows);
     T* to = rows == most_rows_ ? out.template data<T>() : Numbers<T>(run, this->out_rows_);
     product_.Run(run, rows, matrix, run.input(this->filter_).template data<T>(), false, to, space_);
-    CopyOnDevice(run, to, out.byte_count(), out.raw_data());
+    CopyOnDevice(run, to, out.raw_data(), out.byte_count());
   }
 
  private:
@@ -219,7 +220,7 @@ class SequenceConvGradKernel final : public ConvKernel<T> {
                                      this->out_width_, this->out_rows_);
     T* matrix = Numbers<T>(run, this->matrix_);
     if (this->out_width_ == 0) {
-      ClearOnDevice(run, matrix, rows * contexts_.context_width() * int64_t{sizeof(T)});
+      FillBytesOnDevice(run, matrix, 0, rows * contexts_.context_width() * int64_t{sizeof(T)});
     } else {
       product_.Run(run, rows, out_grad, run.input(this->filter_).template data<T>(), false, matrix,
                    space_);
@@ -243,7 +244,7 @@ class SequenceConvGradKernel final : public ConvKernel<T> {
                             const T* matrix) const {
     Tensor& padding_grad = run.output(padding_grad_);
     if (this->padding_ < 0)
-      return ClearOnDevice(run, padding_grad.raw_data(), padding_grad.byte_count());
+      return FillBytesOnDevice(run, padding_grad.raw_data(), 0, padding_grad.byte_count());
     const RowThreads threads(contexts_.rows_before + contexts_.rows_after, contexts_.width);
     SumPadding<T><<<threads.blocks, kCudaThreads, 0, StreamOf(run)>>>(
         contexts_, sequences, matrix, threads.of_row, padding_grad.template data<T>());

@@ -9,8 +9,8 @@ namespace {
 
 std::unique_ptr<Kernel> PrepareSequenceReshape(int from, int to) {
   return MakeRowsKernel([=](const KernelContext& run) {
-    CopyOnDevice(run, run.input(from).raw_data(), run.output(to).byte_count(),
-                 run.output(to).raw_data());
+    CopyOnDevice(run, run.input(from).raw_data(), run.output(to).raw_data(),
+                 run.output(to).byte_count());
   });
 }
 

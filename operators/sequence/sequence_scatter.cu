@@ -121,7 +121,7 @@ class SequenceScatterForwardKernel final : public ScatterKernel {
   void Run(const KernelContext& run) override {
     const Tensor& x = run.input(x_);
     Tensor& out = run.output(out_);
-    CopyOnDevice(run, x.raw_data(), x.byte_count(), out.raw_data());
+    CopyOnDevice(run, x.raw_data(), out.raw_data(), x.byte_count());
     const ScatterIds ids = Send(run);
     if (ids.sequences.count == 0) return;
     AddUpdates<<<CudaBlocks(ids.sequences.count), kCudaThreads, 0, StreamOf(run)>>>(
@@ -154,7 +154,7 @@ class SequenceScatterGradKernel final : public ScatterKernel {
       ForEachOnDevice(run, "sequence_scatter_grad: ids", Rows(run), CheckIds{ids});
     }
     if (x_grad_ >= 0) {
-      CopyOnDevice(run, gradient.raw_data(), gradient.byte_count(), run.output(x_grad_).raw_data());
+      CopyOnDevice(run, gradient.raw_data(), run.output(x_grad_).raw_data(), gradient.byte_count());
     }
   }
 

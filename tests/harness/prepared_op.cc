@@ -142,8 +142,14 @@ PreparedOp::PreparedOp(const OpRegistry& registry, const Op& op, const NamedTens
   if (!device_.place.is_cpu()) {
     stream_ = DeviceOf(device_.place).MakeStream();
     device_.stream = stream_->handle();
-    fault_ = NewBlock(sizeof(uint64_t));
-    context_.fault = static_cast<uint64_t*>(fault_->data());
+    // Only where a plan gives one, so that a kernel that needs it otherwise is found.
+    const bool may_refuse = std::ranges::any_of(def_.inputs, [&](const SlotDef& slot) {
+      return MayNoteFault(slot) && !op.Input(slot.name).empty();
+    });
+    if (may_refuse) {
+      fault_ = NewBlock(sizeof(uint64_t));
+      context_.fault = static_cast<uint64_t*>(fault_->data());
+    }
   }
   context_.device_context = &device_;
   context_.seed = &seed_;
@@ -293,8 +299,9 @@ void PreparedOp::TakeInputAway(const std::string& name) {
 void PreparedOp::Run() { kernel_->Run(context_); }
 
 void PreparedOp::Wait() const {
-  if (fault_ == nullptr) return;
+  if (stream_ == nullptr) return;
   stream_->Wait();
+  if (fault_ == nullptr) return;
   uint64_t word = kNoDataFault;
   CopyBytes(&word, Place::Cpu(), context_.fault, device_.place, sizeof(word));
   if (word != kNoDataFault) kernel_->ThrowFault(DataFaultOf(word));

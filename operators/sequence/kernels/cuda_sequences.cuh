@@ -18,6 +18,7 @@
 #include "framework/op/op_context.h"
 #include "framework/op/registry.h"
 #include "operators/common/argument_data.h"
+#include "operators/common/cuda_bytes.h"
 #include "operators/common/cuda_launch.h"
 #include "operators/common/cuda_table.cuh"
 
@@ -190,21 +191,6 @@ void CopyRows(const KernelContext& run, const void* from, int64_t rows, int64_t 
   if (bits % sizeof(uint4) == 0) return launch(uint4{});
   if (bits % sizeof(uint2) == 0) return launch(uint2{});
   launch(uint32_t{});
-}
-
-// Copies memory within the device.
-inline void CopyOnDevice(const KernelContext& run, const void* from, int64_t bytes, void* to) {
-  if (from == to || bytes == 0) return;
-  const cudaError_t error = cudaMemcpyAsync(to, from, static_cast<size_t>(bytes),
-                                            cudaMemcpyDeviceToDevice, StreamOf(run));
-  SKIFF_ENFORCE(error == cudaSuccess, kIo, "copy on a device: ", cudaGetErrorString(error));
-}
-
-// Sets memory on the device to zeros.
-inline void ClearOnDevice(const KernelContext& run, void* to, int64_t bytes) {
-  if (bytes == 0) return;
-  const cudaError_t error = cudaMemsetAsync(to, 0, static_cast<size_t>(bytes), StreamOf(run));
-  SKIFF_ENFORCE(error == cudaSuccess, kIo, "zeros on a device: ", cudaGetErrorString(error));
 }
 
 // Adds the CUDA kernel of an op for T.

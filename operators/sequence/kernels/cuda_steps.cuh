@@ -241,7 +241,7 @@ class CudaSumProduct {
     } else if (product_) {
       product_->Run(StreamOf(run), a, b, c, run.workspace(workspace));
     } else {
-      ClearOnDevice(run, c, bytes_);
+      FillBytesOnDevice(run, c, 0, bytes_);
     }
   }
 
@@ -267,7 +267,7 @@ int RequestProductSpace(PrepareContext& context, const Products&... products) {
 // Sets rows [used, rows) to zeros.
 template <typename T>
 void ClearRows(const KernelContext& run, T* matrix, int64_t used, int64_t rows, int64_t width) {
-  ClearOnDevice(run, matrix + used * width, (rows - used) * width * int64_t{sizeof(T)});
+  FillBytesOnDevice(run, matrix + used * width, 0, (rows - used) * width * int64_t{sizeof(T)});
 }
 
 // Returns `matrix`, or if it has fewer than the most rows, a copy in `space` with zeros after them.
@@ -276,7 +276,7 @@ const T* WithZeroRows(const KernelContext& run, const T* matrix, int64_t used, i
                       int64_t width, int space) {
   if (used == rows) return matrix;
   auto* copy = static_cast<T*>(run.workspace(space));
-  CopyOnDevice(run, matrix, used * width * int64_t{sizeof(T)}, copy);
+  CopyOnDevice(run, matrix, copy, used * width * int64_t{sizeof(T)});
   ClearRows(run, copy, used, rows, width);
   return copy;
 }

@@ -211,8 +211,9 @@ TEST_P(DynamicRnnTest, JoinsWhatBelongsToASequence) {
   ExpectSame({.joins = true, .branches = true, .reshapes = true});
 }
 
-// What iterations see of it lies where it is, also for the gradient.
-TEST(DynamicRnn, DoesNotCopyAStaticInput) {
+// Calls use(loop) for the loops of a training that attends to notes, first the forward half.
+template <typename Use>
+void ForEachLoopOfTraining(const Use& use) {
   Program main, startup;
   Variable loss;
   {
@@ -224,11 +225,16 @@ TEST(DynamicRnn, DoesNotCopyAStaticInput) {
   executor.Run(startup);
   const Batch batch{{2, 7, 9, 1}, {3, 1, 4, 2}};
   const BoundProgram bound = executor.Compile(main).Bind(batch.Feeds(true), {loss.name()});
+  for (const Instruction& instruction : bound.plan().instructions) {
+    if (instruction.kind == InstructionKind::kLoop) use(*instruction.loop);
+  }
+}
+
+// What iterations see of it lies where it is, also for the gradient.
+TEST(DynamicRnn, DoesNotCopyAStaticInput) {
   int shown = 0;
   ValueId notes;
-  for (const Instruction& instruction : bound.plan().instructions) {
-    if (instruction.kind != InstructionKind::kLoop) continue;
-    const Loop& loop = *instruction.loop;
+  ForEachLoopOfTraining([&](const Loop& loop) {
     for (const Instruction& inner : loop.body.instructions) {
       if (inner.op->type != "shrink_rnn_memory") continue;
       const auto feed = std::ranges::find(loop.feeds, inner.InputIn("X"), &LoopFeed::value);
@@ -237,37 +243,24 @@ TEST(DynamicRnn, DoesNotCopyAStaticInput) {
       notes = feed->value;
       EXPECT_EQ(loop.body.StorageOf(inner.OutputIn("Out")), notes);
     }
-    // The gradient half comes later. It has no stack of them, but the notes themselves.
-    if (!loop.is_gradient) continue;
+    // The gradient half has no stack of them, but the notes themselves.
+    if (!loop.is_gradient) return;
     EXPECT_EQ(std::ranges::count(loop.feeds, notes, &LoopFeed::value), 1);
     EXPECT_EQ(std::ranges::count(loop.stashes, notes, &LoopStash::value), 0);
-  }
+  });
   EXPECT_EQ(shown, 1);
 }
 
 TEST(DynamicRnn, MakesTheGradientOfWhatItShrinksInPlace) {
-  Program main, startup;
-  Variable loss;
-  {
-    const ProgramGuard guard(&main, &startup);
-    loss = WithDynamicRnn({.attends = true});
-    optimizer::Sgd({.learning_rate = 0.05}).Minimize(loss);
-  }
-  Executor executor(Place::Cpu());
-  executor.Run(startup);
-  const Batch batch{{2, 7, 9, 1}, {3, 1, 4, 2}};
-  const BoundProgram bound = executor.Compile(main).Bind(batch.Feeds(true), {loss.name()});
   int in_place = 0;
-  for (const Instruction& instruction : bound.plan().instructions) {
-    if (instruction.kind != InstructionKind::kLoop) continue;
-    const Plan& body = instruction.loop->body;
-    for (const Instruction& inner : body.instructions) {
+  ForEachLoopOfTraining([&](const Loop& loop) {
+    for (const Instruction& inner : loop.body.instructions) {
       if (inner.op->type != "shrink_rnn_memory_grad") continue;
-      EXPECT_EQ(body.StorageOf(inner.OutputIn("X@GRAD")),
-                body.StorageOf(inner.InputIn("Out@GRAD")));
+      EXPECT_EQ(loop.body.StorageOf(inner.OutputIn("X@GRAD")),
+                loop.body.StorageOf(inner.InputIn("Out@GRAD")));
       ++in_place;
     }
-  }
+  });
   EXPECT_EQ(in_place, 1);  // of the states; the notes need no gradient
 }
 

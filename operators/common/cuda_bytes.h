@@ -1,0 +1,15 @@
+// Copies and fills within a device's memory. Includes none of CUDA's headers.
+#pragma once
+
+#include <cstdint>
+
+#include "framework/op/kernel.h"
+
+namespace skiff {
+
+// Copies bytes, unless both are the same memory.
+void CopyOnDevice(const KernelContext& run, const void* from, void* to, int64_t bytes);
+// Sets bytes to a value in [0, 255].
+void FillBytesOnDevice(const KernelContext& run, void* to, int byte, int64_t bytes);
+
+}  // namespace skiff
