@@ -20,11 +20,13 @@
 #include "framework/builder/program_guard.h"
 #include "framework/builder/static_rnn.h"
 #include "framework/builder/tensor.h"
+#include "framework/builder/tensor_array.h"
 #include "framework/executor/executor.h"
 #include "framework/ir/text.h"
 #include "framework/op/registry.h"
 #include "framework/tensor/tensor_array.h"
 #include "tests/harness/emulated_device.h"
+#include "tests/harness/error_text.h"
 #include "tests/harness/pass_check.h"
 #include "tests/harness/ragged_training.h"
 #include "tests/harness/sgd_training.h"
@@ -35,6 +37,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Key;
 
@@ -146,6 +149,41 @@ TEST_F(LoopsOnDevice, WhatTheHostReadsMayComeFromTheDevice) {
     bound.Step();
     bound.Step();
   }
+}
+
+// Iterations before have written the variable when the host finds that there is no element.
+TEST_F(LoopsOnDevice, AnErrorOfTheHostLeavesTheScopeAsItWas) {
+  Program main;
+  Program startup;
+  const ProgramGuard guard(&main, &startup);
+  const Variable state =
+      CreatePersistable("state", {2}, DType::kFloat32, 1.0, std::source_location::current());
+  const Variable x = layers::Data("x", {2}, DType::kFloat32);
+  const Variable n = layers::Data("n", {1}, DType::kInt64);
+  const Variable array = layers::CreateArray(DType::kFloat32);
+  layers::ArrayWrite(x, layers::FillConstant({1}, DType::kInt64, 0.0), array);
+  layers::ArrayWrite(x, layers::FillConstant({1}, DType::kInt64, 1.0), array);
+  const Variable i = layers::FillConstant({1}, DType::kInt64, 0.0);
+  const Variable goes_on = layers::LessThan(i, n);
+  layers::While loop(goes_on);
+  loop.Body([&] {
+    layers::AssignTo(state + layers::ArrayRead(array, i), state);
+    layers::Increment(i);
+    layers::AssignTo(layers::LessThan(i, n), goes_on);
+  });
+  Executor executor(harness::EmulatedPlace(), nullptr, registry_.get());
+  executor.Run(startup);
+  CompiledProgram compiled = executor.Compile(main);
+  const auto feeds = [](int64_t count) {
+    return FeedList{{"x", Tensor::FromValues<float>({2}, {3, 4})},
+                    {"n", Tensor::FromValues<int64_t>({1}, {count})}};
+  };
+  EXPECT_THAT(OpsOnHost(compiled.Bind(feeds(2), {}).plan()), IsEmpty());
+  compiled.Run(feeds(2), {});
+  EXPECT_THAT(ErrorText(ErrorCode::kOutOfRange, [&] { compiled.Run(feeds(5), {}); }),
+              AllOf(HasSubstr("iteration 2: read_from_array"),
+                    HasSubstr("the array has no element 2, it has 2")));
+  EXPECT_THAT(CopyToCpu(executor.scope().Get("state")).ToVector<float>(), ElementsAre(7, 9));
 }
 
 // What the training of a recurrence leaves: the loss of each step.
