@@ -64,9 +64,12 @@ def _supported(archs):
         kept.append("compute_" + kept[-1].partition("_")[2])
     return kept
 
-def _nvcc_flags(mode, archs):
+def _nvcc_flags(mode, archs, optimized):
     flags = ["-std=c++20", "--expt-relaxed-constexpr", "--extended-lambda"]
     flags += [_gencode(a) for a in _supported(archs)]
+    if not optimized:
+        # nvcc takes more than half of its time to optimize and to compress what it made.
+        return flags + ["-O1", "-Xcicc", "-O0", "-Xptxas", "-O0"] + (["-DNDEBUG"] if mode == "opt" else [])
     major, minor = [int(n) for n in CUDA_VERSION.split(".")[:2]]
     if (major, minor) >= (12, 8):
         # The code for devices is most of a program: a seventh of it this way.
@@ -163,7 +166,7 @@ def _cuda_library_impl(ctx):
         flags.add_all(_emulation_flags(mode, host_copts, ctx.attr.copts))
     else:
         flags.add("-ccbin", host_cc)
-        flags.add_all(_nvcc_flags(mode, ctx.attr._archs[FlagInfo].value.split(",")))
+        flags.add_all(_nvcc_flags(mode, ctx.attr._archs[FlagInfo].value.split(","), ctx.attr._optimized[FlagInfo].value))
         flags.add_all(host_copts + ["-fPIC"], before_each = "-Xcompiler")
     flags.add_all(depset(transitive = [dep_ctx.defines, own_ctx.defines]), before_each = "-D")
     flags.add_all(ctx.attr.local_defines, before_each = "-D")
@@ -249,6 +252,7 @@ _cuda_library = rule(
             allow_single_file = True,
         ),
         "_emulation_headers": attr.label(default = "//tools/cuda/emulation:device_headers"),
+        "_optimized": attr.label(default = "//tools/cuda:optimized"),
         "_rewrite": attr.label(
             default = "//tools/cuda/emulation:rewrite.py",
             allow_single_file = True,

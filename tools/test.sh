@@ -33,6 +33,10 @@ suites=("${flags[@]}")
 if has_nvcc; then
   echo "== 2. nvcc is here: with CUDA"
   suites+=(--config=cuda)
+  if ! has_gpu; then
+    echo "No GPU is here to run CUDA's kernels: they are compiled and linked, but not optimized."
+    suites+=(--//tools/cuda:optimized=false)
+  fi
 else
   echo "== 2. no nvcc: without CUDA"
 fi

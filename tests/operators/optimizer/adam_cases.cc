@@ -24,6 +24,7 @@ void AddAdamCases(CaseList& cases) {
   UpdateCase lazy = Adam("lazy");
   lazy.attrs["lazy_mode"] = true;
   AddSparseCases(cases, lazy, true);
+  cases.push_back(SparseCase(Adam("plain"), false, CrowdedSelectedRows()));
   cases.push_back(MakeUpdateCase(Adam("large_epsilon", {.epsilon = 0.5})));
   cases.push_back(MakeUpdateCase(Adam("global_powers", {.global_pow = true})));
   cases.push_back(MakeUpdateCase(Adam("lazy_mode")));

@@ -64,6 +64,8 @@ void AddGradientMergeRowsCases(CaseList& cases) {
       cases.push_back(MergeRows(kind, grad, step));
     }
   }
+  const auto [kind, grad] = CrowdedSelectedRows();
+  cases.push_back(MergeRows(kind, grad, {.name = "middle", .count = 2}));
 }
 
 }  // namespace skiff::harness

@@ -13,6 +13,7 @@ void AddSgdCases(CaseList& cases) {
   const UpdateCase sgd{.name = "plain", .type = "sgd", .update = Sgd};
   AddUpdateCases(cases, sgd);
   AddSparseCases(cases, sgd, true);
+  cases.push_back(SparseCase(sgd, true, CrowdedSelectedRows()));
 
   UpdateCase l1 = sgd;
   l1.name = "l1_decay";

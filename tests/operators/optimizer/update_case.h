@@ -212,41 +212,43 @@ inline OpCase WithSkipUpdate(UpdateCase made, bool skips) {
   return result;
 }
 
-// Adds the same with each kind of sparse gradient. An update of touched rows only (`touched`)
-// leaves the rest of the outputs unchanged.
-inline void AddSparseCasesOf(CaseList& cases, const UpdateCase& made, bool touched) {
-  for (const auto& [kind, gradient] : SelectedRowsOfAllKinds()) {
-    UpdateCase changed = made;
-    changed.name += "_sparse_" + kind;
-    const Array dense = Dense(gradient);
-    changed.shapes = {dense.shape};
-    const std::set<int64_t> rows(gradient.rows.begin(), gradient.rows.end());
-    changed.update = [rows, touched, update = made.update](UpdatedParameter& p) {
-      const UpdatedParameter before = p;
-      update(p);
-      if (!touched) return;
-      const size_t height = static_cast<size_t>(p.height);
-      const size_t width = height == 0 ? 0 : p.param.size() / height;
-      for (size_t i = 0; i < p.param.size(); ++i) {
-        if (rows.contains(static_cast<int64_t>(i / width))) continue;
-        p.param[i] = before.param[i];
-        for (size_t k = 0; k < p.states.size(); ++k) p.states[k][i] = before.states[k][i];
-      }
-    };
-    OpCase op_case = MakeUpdateCase(changed);
-    op_case.inputs["Grad"] = {changed.half_grads ? In(changed.half, gradient) : gradient};
-    cases.push_back(std::move(op_case));
-  }
+// Returns the same with a sparse gradient, given with the name of its kind. An update of touched
+// rows only (`touched`) leaves the rest of the outputs unchanged.
+inline OpCase SparseCase(const UpdateCase& made, bool touched,
+                         const std::pair<std::string, Array>& sparse) {
+  const auto& [kind, gradient] = sparse;
+  UpdateCase changed = made;
+  changed.name += "_sparse_" + kind;
+  changed.shapes = {Dense(gradient).shape};
+  const std::set<int64_t> rows(gradient.rows.begin(), gradient.rows.end());
+  changed.update = [rows, touched, update = made.update](UpdatedParameter& p) {
+    const UpdatedParameter before = p;
+    update(p);
+    if (!touched) return;
+    const size_t height = static_cast<size_t>(p.height);
+    const size_t width = height == 0 ? 0 : p.param.size() / height;
+    for (size_t i = 0; i < p.param.size(); ++i) {
+      if (rows.contains(static_cast<int64_t>(i / width))) continue;
+      p.param[i] = before.param[i];
+      for (size_t k = 0; k < p.states.size(); ++k) p.states[k][i] = before.states[k][i];
+    }
+  };
+  OpCase op_case = MakeUpdateCase(changed);
+  op_case.inputs["Grad"] = {changed.half_grads ? In(changed.half, gradient) : gradient};
+  return op_case;
 }
 
-// Also with two-byte parameters, whose gradients have two bytes, too.
+// Adds the same with each kind of sparse gradient, also with two-byte parameters, whose gradients
+// have two bytes, too.
 inline void AddSparseCases(CaseList& cases, const UpdateCase& made, bool touched) {
-  AddSparseCasesOf(cases, made, touched);
   UpdateCase halves = made;
   halves.name += "_bfloat16";
   halves.half = DType::kBFloat16;
   halves.half_grads = true;
-  AddSparseCasesOf(cases, halves, touched);
+  for (const auto& sparse : SelectedRowsOfAllKinds()) {
+    cases.push_back(SparseCase(made, touched, sparse));
+    cases.push_back(SparseCase(halves, touched, sparse));
+  }
 }
 
 // The cases of every update op: `made` as one parameter of a matrix, as an empty one, as lists

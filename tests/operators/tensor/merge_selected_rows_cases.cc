@@ -4,7 +4,9 @@
 namespace skiff::harness {
 
 void AddMergeSelectedRowsCases(CaseList& cases) {
-  for (const auto& [name, x] : SelectedRowsOfAllKinds()) {
+  auto kinds = SelectedRowsOfAllKinds();
+  kinds.push_back(CrowdedSelectedRows());
+  for (const auto& [name, x] : kinds) {
     cases.push_back({.name = name,
                      .type = "merge_selected_rows",
                      .inputs = {{"X", {x}}},

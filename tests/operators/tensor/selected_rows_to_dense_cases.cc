@@ -4,7 +4,9 @@
 namespace skiff::harness {
 
 void AddSelectedRowsToDenseCases(CaseList& cases) {
-  for (const auto& [name, x] : SelectedRowsOfAllKinds()) {
+  auto kinds = SelectedRowsOfAllKinds();
+  kinds.push_back(CrowdedSelectedRows());
+  for (const auto& [name, x] : kinds) {
     cases.push_back({.name = name,
                      .type = "selected_rows_to_dense",
                      .inputs = {{"X", {x}}},
