@@ -65,22 +65,22 @@ def _supported(archs):
     return kept
 
 def _nvcc_flags(mode, archs, optimized):
-    flags = ["-std=c++20", "--expt-relaxed-constexpr", "--extended-lambda"]
-    flags += [_gencode(a) for a in _supported(archs)]
+    archs = _supported(archs)
     if not optimized:
-        # nvcc takes more than half of its time to optimize and to compress what it made.
-        return flags + ["-O1", "-Xcicc", "-O0", "-Xptxas", "-O0"] + (["-DNDEBUG"] if mode == "opt" else [])
+        # One form is enough for code that nothing runs.
+        archs = archs[:1]
+    flags = ["-std=c++20", "--expt-relaxed-constexpr", "--extended-lambda"]
+    flags += [_gencode(a) for a in archs]
     major, minor = [int(n) for n in CUDA_VERSION.split(".")[:2]]
     if (major, minor) >= (12, 8):
         # The code for devices is most of a program: a seventh of it this way.
         flags.append("--compress-mode=size")
-    if mode == "opt":
-        # For the host's part, which only checks arguments and launches. The device's is always
-        # optimized.
-        return flags + ["-O1", "-DNDEBUG", "-lineinfo"]
-    if mode == "dbg":
-        return flags + ["-O0", "-g", "-lineinfo"]
-    return flags + ["-O1"]
+    flags += {
+        # For the host's part, which only checks arguments and launches.
+        "opt": ["-O1", "-DNDEBUG", "-lineinfo"],
+        "dbg": ["-O0", "-g", "-lineinfo"],
+    }.get(mode, ["-O1"])
+    return flags if optimized else flags + ["-Xcicc", "-O0", "-Xptxas", "-O0"]
 
 # nvcc's options -> the host compiler's.
 _EMULATED_COPTS = {"-fmad=false": "-ffp-contract=off"}

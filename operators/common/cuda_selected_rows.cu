@@ -2,9 +2,11 @@
 
 #include <vector>
 
+#include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "operators/common/cuda_launch.h"
 #include "operators/common/cuda_selected_rows.h"
+#include "operators/common/cuda_sorted_rows.cuh"
 #include "operators/common/cuda_values_kernels.h"
 
 namespace skiff {
@@ -18,6 +20,15 @@ __global__ void ReadRowNumbers(const int64_t* rows, int64_t count, int64_t heigh
     const int64_t row = rows[i];
     const bool is_row = row >= 0 && row < height;
     numbers[i] = is_row ? static_cast<int32_t>(row) : -1;
+  }
+}
+
+__global__ void WriteFirstSlots(SortedRows sorted, int32_t* slots) {
+  const int64_t stride = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t k = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; k < sorted.count; k += stride) {
+    if (IsFirstOfRow(sorted, k)) {
+      slots[sorted.rows[k]] = static_cast<int32_t>(sorted.positions[k]);
+    }
   }
 }
 
@@ -67,6 +78,16 @@ SortedRows CudaMergedRows<T>::Sort(const KernelContext& run, const Tensor& x) co
     CheckLaunch("row numbers of selected rows");
   }
   return sums_.Sort(run, count, x.height());
+}
+
+template <typename T>
+void CudaMergedRows<T>::SetFirstSlots(const KernelContext& run, const SortedRows& sorted,
+                                      int32_t* slots) const {
+  FillBytesOnDevice(run, slots, 0xFF, ByteCount(sorted.length, DType::kInt32));
+  if (sorted.count == 0) return;
+  WriteFirstSlots<<<CudaBlocksOfThreads(sorted.count), kCudaThreads, 0, StreamOf(run)>>>(sorted,
+                                                                                         slots);
+  CheckLaunch("slots of selected rows");
 }
 
 template <typename T>

@@ -32,6 +32,8 @@ class CudaMergedRows {
                   const T* values, T* sums) const {
     sums_.SetAt(run, sorted, sorted.positions, width, values, sums);
   }
+  // Sets slots[r] to the first slot of row r, to -1 if it has none, for all rows.
+  void SetFirstSlots(const KernelContext& run, const SortedRows& sorted, int32_t* slots) const;
   const CudaRowSums<T>& sums() const { return sums_; }
 
   // dense[r, :] += the sum of row r, for selected rows `x` with these values.

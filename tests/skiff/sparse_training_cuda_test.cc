@@ -9,6 +9,7 @@
 
 #include "framework/analysis/ops_on_host.h"
 #include "framework/base/error.h"
+#include "framework/plan/plan.h"
 #include "skiff/skiff.h"
 #include "tests/skiff/sparse_training.h"
 
@@ -75,6 +76,27 @@ TEST_P(SparseTrainingOnCuda, HasTheTableOfTheCpu) {
       EXPECT_NEAR(found[i], expected[i], 2e-6f) << "row " << i / 5;
     }
     EXPECT_EQ(train(Place::Cuda(), true), found) << "in graphs";
+  }
+}
+
+// A few ids of a large table.
+TEST_P(SparseTrainingOnCuda, NeedsLittleScratchMemory) {
+  constexpr int64_t kRows = 4000;
+  constexpr int64_t kWidth = 64;
+  Program main, startup;
+  const ProgramGuard guard(&main, &startup);
+  const Variable ids = layers::Data("ids", {-1}, DType::kInt64);
+  const Variable rows = layers::Embedding(ids, {.rows = kRows, .width = kWidth, .is_sparse = true});
+  GetParam().make()->Minimize(layers::Mean(layers::Square(rows)));
+  Executor executor(Place::Cuda());
+  executor.Run(startup);
+  CompiledProgram compiled = executor.Compile(main);
+  const FeedList feeds = {{"ids", Tensor::FromValues<int64_t>({3}, {5, 3999, 5})}};
+  const BoundProgram bound = compiled.Bind(feeds, {});
+  for (const Instruction& instruction : bound.plan().instructions) {
+    for (const int64_t bytes : instruction.workspace_bytes) {
+      EXPECT_LE(bytes, kRows * kWidth) << instruction.def->type << ": a quarter of the table";
+    }
   }
 }
 

@@ -17,7 +17,7 @@
 //
 // A sparse gradient is that of the one parameter. A few more launches sort its rows and add up the
 // repeated ones. If the rows that it lacks are left alone, a launch updates the elements of the
-// others; else it is made dense first, in a workspace.
+// others; else a list says where the sum of each row is, and the gradient of the rest is zero.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -116,6 +116,10 @@ struct CudaParameter {
   // With multi_precision, where `param` are the master weights.
   const uint16_t* half_param = nullptr;
   const uint16_t* half_grad = nullptr;  // instead of `grad`; nullptr: none
+  // Of a sparse gradient, whose rows of `width` are in `grad`: the slot of each row of the
+  // parameter, -1 of one that the gradient lacks. nullptr: `grad` is dense.
+  const int32_t* slots = nullptr;
+  int64_t width = 0;
   uint16_t* half_param_out = nullptr;
   bool is_aligned = false;  // all of them: see cuda_chunks.cuh
   int64_t count = 0;
@@ -241,6 +245,28 @@ namespace {
 
 #include "operators/optimizer/kernels/gradient_formula-inl.h"
 
+// LoadPack of a sparse gradient.
+template <bool kIsWhole, typename T>
+__device__ Pack<T> LoadRows(const CudaParameter<T>& parameter, int64_t at, int count) {
+  const int64_t width = parameter.width;
+  auto [row, column] = Divide(at, width);
+  if (kIsWhole && width % kPackSize<T> == 0) {
+    const int64_t slot = parameter.slots[row];
+    return slot < 0 ? Pack<T>{} : LoadPack<true>(parameter.grad + slot * width + column, count);
+  }
+  Pack<T> pack{};
+#pragma unroll
+  for (int j = 0; j < kPackSize<T>; ++j) {
+    if (j >= count) break;
+    const int64_t slot = parameter.slots[row];
+    if (slot >= 0) pack.values[j] = parameter.grad[slot * width + column];
+    if (++column < width) continue;
+    column = 0;
+    ++row;
+  }
+  return pack;
+}
+
 template <bool kIsWhole, bool kHasHalves, typename T>
 __device__ Pack<T> LoadGradient(const CudaUpdate<T>& update, const CudaParameter<T>& parameter,
                                 int64_t at, int count) {
@@ -249,6 +275,7 @@ __device__ Pack<T> LoadGradient(const CudaUpdate<T>& update, const CudaParameter
       return LoadHalves<kIsWhole>(parameter.half_grad + at, update.is_float16, count);
     }
   }
+  if (parameter.slots != nullptr) return LoadRows<kIsWhole>(parameter, at, count);
   return LoadPack<kIsWhole>(parameter.grad + at, count);
 }
 
@@ -395,36 +422,37 @@ struct HalvesToFloats {
 template <typename T>
 class CudaSparseGradient {
  public:
-  // only_touched: for Rows, else for Dense.
-  CudaSparseGradient(PrepareContext& context, const UpdateArguments& arguments, bool only_touched)
+  // has_slots: also with the room for slots.
+  CudaSparseGradient(PrepareContext& context, const UpdateArguments& arguments, bool has_slots)
       : grad_(arguments.grads[0]),
         half_(arguments.has_half_grads ? arguments.half : kDTypeOf<T>),
         merged_(context, context.Input("Grad")) {
-    const Shape& shape = context.Input("Grad").shape;
-    if (arguments.has_half_grads) {
-      values_ = context.RequestWorkspace(ByteCount(shape.element_count(), kDTypeOf<T>));
+    const TensorMeta& grad = context.Input("Grad");
+    const int64_t bytes = ByteCount(grad.shape.element_count(), kDTypeOf<T>);
+    if (arguments.has_half_grads) values_ = context.RequestWorkspace(bytes);
+    sums_ = context.RequestWorkspace(bytes);
+    if (has_slots) {
+      slots_ = context.RequestWorkspace(ByteCount(grad.layout.height, DType::kInt32));
     }
-    sums_ = context.RequestWorkspace(
-        ByteCount(only_touched ? shape.element_count() : arguments.counts[0], kDTypeOf<T>));
   }
 
   // Returns the rows with their sums.
   CudaRowGradients<T> Rows(const KernelContext& run) const {
     const Tensor& grad = run.input(grad_);
-    const CudaRowGradients<T> rows{.sorted = merged_.Sort(run, grad),
-                                   .sums = static_cast<const T*>(run.workspace(sums_)),
-                                   .width = RowWidth(grad.shape())};
-    merged_.SetAtFirst(run, rows.sorted, rows.width, ValuesOf(run, grad),
-                       static_cast<T*>(run.workspace(sums_)));
+    const CudaRowGradients<T> rows{
+        .sorted = merged_.Sort(run, grad), .sums = sums(run), .width = RowWidth(grad.shape())};
+    merged_.SetAtFirst(run, rows.sorted, rows.width, ValuesOf(run, grad), sums(run));
     return rows;
   }
+  // Sets slots(run) to the slots of the sums that Rows has made.
+  void SetSlots(const KernelContext& run, const CudaRowGradients<T>& rows) const {
+    merged_.SetFirstSlots(run, rows.sorted, slots(run));
+  }
 
-  // Where Dense puts the gradient of all rows.
-  T* dense(const KernelContext& run) const { return static_cast<T*>(run.workspace(sums_)); }
-  void MakeDense(const KernelContext& run, int64_t count) const {
-    const Tensor& grad = run.input(grad_);
-    FillBytesOnDevice(run, dense(run), 0, ByteCount(count, kDTypeOf<T>));
-    merged_.AddTo(run, grad, ValuesOf(run, grad), dense(run));
+  T* sums(const KernelContext& run) const { return static_cast<T*>(run.workspace(sums_)); }
+  // CudaParameter::slots; nullptr without room for them.
+  int32_t* slots(const KernelContext& run) const {
+    return slots_ < 0 ? nullptr : static_cast<int32_t*>(run.workspace(slots_));
   }
 
  private:
@@ -449,6 +477,7 @@ class CudaSparseGradient {
   CudaMergedRows<T> merged_;
   int values_ = -1;  // as floats; -1: they have the dtype T
   int sums_ = -1;
+  int slots_ = -1;
 };
 
 // Makes steps and keeps only their squares. A formula with states also stores their next values.
@@ -505,7 +534,7 @@ class CudaUpdateKernel final : public Kernel {
                             : -1;
     if (!context.Input("Grad").is_selected_rows()) return;
     only_touched_ = kMayLeaveRows && UpdatesOnlyTouchedRows(context, SparseRuleOf<Formula>());
-    sparse_.emplace(context, arguments_, only_touched_);
+    sparse_.emplace(context, arguments_, /*has_slots=*/!only_touched_);
   }
 
   // A sparse gradient has those of the run; the rows of parameters are fixed.
@@ -513,7 +542,7 @@ class CudaUpdateKernel final : public Kernel {
 
   void Run(const KernelContext& run) override {
     if (only_touched_) return RunOnRows(run);
-    if (sparse_) sparse_->MakeDense(run, arguments_.counts[0]);
+    if (sparse_) sparse_->SetSlots(run, sparse_->Rows(run));
     const cudaStream_t stream = StreamOf(run);
     const CudaUpdate<T> update = Collect(run, stream);
     const int blocks = CudaBlocks(update.chunks.count);
@@ -594,7 +623,9 @@ class CudaUpdateKernel final : public Kernel {
     parameter->param_out = run.output(param.out).template data<T>();
     const Tensor& grad = run.input(arguments_.grads[i]);
     if (sparse_) {
-      parameter->grad = only_touched_ ? nullptr : sparse_->dense(run);
+      parameter->grad = sparse_->sums(run);
+      parameter->slots = sparse_->slots(run);
+      parameter->width = RowWidth(grad.shape());
     } else if (arguments_.has_half_grads) {
       parameter->half_grad = static_cast<const uint16_t*>(grad.raw_data());
     } else {

@@ -203,11 +203,24 @@ inline OpCase MakeUpdateCase(UpdateCase made) {
   return result;
 }
 
-// The same with SkipUpdate: nothing changes if `skips`.
-inline OpCase WithSkipUpdate(UpdateCase made, bool skips) {
+// The same with a gradient that is rescaled, scaled and decayed.
+inline UpdateCase WithFormedGradient(UpdateCase made) {
+  made.name += "_formed_gradient";
+  made.grad_scale = 0.75;
+  made.attrs["rescale_grad"] = 0.5f;
+  if (!made.attrs.contains("regularization_method")) {
+    made.attrs["regularization_method"] = std::string("l2_decay");
+    made.attrs["regularization_coeff"] = 0.0625f;
+  }
+  return made;
+}
+
+// What `make` makes of the case, with SkipUpdate: nothing changes if `skips`.
+template <typename Make>
+OpCase WithSkipUpdate(UpdateCase made, bool skips, const Make& make) {
   made.name += skips ? "_skipped" : "_not_skipped";
   if (skips) made.update = [](UpdatedParameter&) {};
-  OpCase result = MakeUpdateCase(std::move(made));
+  OpCase result = make(made);
   result.inputs["SkipUpdate"] = {Values({1}, {skips ? 1.0 : 0.0}, DType::kBool)};
   return result;
 }
@@ -239,7 +252,7 @@ inline OpCase SparseCase(const UpdateCase& made, bool touched,
 }
 
 // Adds the same with each kind of sparse gradient, also with two-byte parameters, whose gradients
-// have two bytes, too.
+// have two bytes, too; and with one that is rescaled, scaled and decayed, and skipped.
 inline void AddSparseCases(CaseList& cases, const UpdateCase& made, bool touched) {
   UpdateCase halves = made;
   halves.name += "_bfloat16";
@@ -249,6 +262,11 @@ inline void AddSparseCases(CaseList& cases, const UpdateCase& made, bool touched
     cases.push_back(SparseCase(made, touched, sparse));
     cases.push_back(SparseCase(halves, touched, sparse));
   }
+  const auto make = [&](const UpdateCase& changed) {
+    return SparseCase(changed, touched, SelectedRowsOfAllKinds().front());
+  };
+  cases.push_back(make(WithFormedGradient(made)));
+  for (const bool skips : {true, false}) cases.push_back(WithSkipUpdate(made, skips, make));
 }
 
 // The cases of every update op: `made` as one parameter of a matrix, as an empty one, as lists
@@ -271,14 +289,9 @@ inline void AddUpdateCases(CaseList& cases, const UpdateCase& made) {
     c.shapes = {{17}, {2, 5}, {4}};
     c.rates = {0.125, 0.0625, 0.25};
   });
-  add("_formed_gradient", [](UpdateCase& c) {
-    c.shapes = {{17}, {2, 5}};
-    c.grad_scale = 0.75;
-    c.attrs["rescale_grad"] = 0.5f;
-    if (c.attrs.contains("regularization_method")) return;
-    c.attrs["regularization_method"] = std::string("l2_decay");
-    c.attrs["regularization_coeff"] = 0.0625f;
-  });
+  UpdateCase formed = WithFormedGradient(made);
+  formed.shapes = {{17}, {2, 5}};
+  cases.push_back(MakeUpdateCase(formed));
   add("_float16", [](UpdateCase& c) {
     c.shapes = {{5, 7}, {0}, {131, 67}, {1}, {3, 3}};
     c.half = DType::kFloat16;
@@ -299,7 +312,7 @@ inline void AddUpdateCases(CaseList& cases, const UpdateCase& made) {
       changed.shapes = {{6, 2}, {3}};
       changed.half = half;
       if (half != DType::kFloat32) changed.name += "_bfloat16";
-      cases.push_back(WithSkipUpdate(std::move(changed), skips));
+      cases.push_back(WithSkipUpdate(std::move(changed), skips, MakeUpdateCase));
     }
   }
 }
