@@ -67,8 +67,8 @@ def _supported(archs):
 def _nvcc_flags(mode, archs, optimized):
     archs = _supported(archs)
     if not optimized:
-        # One form is enough for code that nothing runs.
-        archs = archs[:1]
+        # PTX is for devices that nothing here has.
+        archs = [a for a in archs if a.startswith("sm_")] or archs
     flags = ["-std=c++20", "--expt-relaxed-constexpr", "--extended-lambda"]
     flags += [_gencode(a) for a in archs]
     major, minor = [int(n) for n in CUDA_VERSION.split(".")[:2]]
@@ -80,7 +80,9 @@ def _nvcc_flags(mode, archs, optimized):
         "opt": ["-O1", "-DNDEBUG", "-lineinfo"],
         "dbg": ["-O0", "-g", "-lineinfo"],
     }.get(mode, ["-O1"])
-    return flags if optimized else flags + ["-Xcicc", "-O0", "-Xptxas", "-O0"]
+    if optimized:
+        return flags
+    return flags + (["--Ofast-compile=max"] if major >= 13 else ["-Xptxas", "-O0"])
 
 # nvcc's options -> the host compiler's.
 _EMULATED_COPTS = {"-fmad=false": "-ffp-contract=off"}

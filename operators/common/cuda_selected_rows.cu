@@ -4,6 +4,7 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
+#include "operators/common/cuda_for_each.cuh"
 #include "operators/common/cuda_launch.h"
 #include "operators/common/cuda_selected_rows.h"
 #include "operators/common/cuda_sorted_rows.cuh"
@@ -23,14 +24,14 @@ __global__ void ReadRowNumbers(const int64_t* rows, int64_t count, int64_t heigh
   }
 }
 
-__global__ void WriteFirstSlots(SortedRows sorted, int32_t* slots) {
-  const int64_t stride = int64_t{gridDim.x} * blockDim.x;
-  for (int64_t k = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; k < sorted.count; k += stride) {
-    if (IsFirstOfRow(sorted, k)) {
-      slots[sorted.rows[k]] = static_cast<int32_t>(sorted.positions[k]);
-    }
+struct WriteFirstSlot {
+  __device__ void operator()(int64_t k) const {
+    if (IsFirstOfRow(sorted, k)) slots[sorted.rows[k]] = static_cast<int32_t>(sorted.positions[k]);
   }
-}
+
+  SortedRows sorted;
+  int32_t* slots;
+};
 
 // Runs a kernel on the values, and copies the row numbers.
 class ValuesKernel final : public Kernel {
@@ -84,10 +85,7 @@ template <typename T>
 void CudaMergedRows<T>::SetFirstSlots(const KernelContext& run, const SortedRows& sorted,
                                       int32_t* slots) const {
   FillBytesOnDevice(run, slots, 0xFF, ByteCount(sorted.length, DType::kInt32));
-  if (sorted.count == 0) return;
-  WriteFirstSlots<<<CudaBlocksOfThreads(sorted.count), kCudaThreads, 0, StreamOf(run)>>>(sorted,
-                                                                                         slots);
-  CheckLaunch("slots of selected rows");
+  ForEachOnDevice(run, "slots of selected rows", sorted.count, WriteFirstSlot{sorted, slots});
 }
 
 template <typename T>

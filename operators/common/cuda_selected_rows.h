@@ -32,7 +32,7 @@ class CudaMergedRows {
                   const T* values, T* sums) const {
     sums_.SetAt(run, sorted, sorted.positions, width, values, sums);
   }
-  // Sets slots[r] to the first slot of row r, to -1 if it has none, for all rows.
+  // For every row r, sets slots[r] to its first slot, or to -1 if it has none.
   void SetFirstSlots(const KernelContext& run, const SortedRows& sorted, int32_t* slots) const;
   const CudaRowSums<T>& sums() const { return sums_; }
 

@@ -13,9 +13,10 @@ namespace skiff::harness {
 // one row, rows of one number, enough rows for several threads, and rows wider than a tile.
 std::vector<std::pair<std::string, Array>> SelectedRowsOfAllKinds();
 
-// Returns another one, with too many rows for one block of CUDA's sort. A third of them are the
-// same row. On the CPU, CUDA's kernels take long for it, so only ops with kernels of their own for
-// repeated rows have such a case.
+// Returns another one, with more rows than a block of CUDA's sort takes. A third of them are the
+// same row. On the CPU, CUDA's kernels take seconds for it, so it is for the ways to treat repeated
+// rows that differ: merge them, in place (clip) or not, make them dense, add them to sums
+// (gradient_merge_rows), update their rows (sgd) or all rows (lamb).
 std::pair<std::string, Array> CrowdedSelectedRows();
 
 }  // namespace skiff::harness

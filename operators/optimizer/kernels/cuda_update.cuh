@@ -116,10 +116,6 @@ struct CudaParameter {
   // With multi_precision, where `param` are the master weights.
   const uint16_t* half_param = nullptr;
   const uint16_t* half_grad = nullptr;  // instead of `grad`; nullptr: none
-  // Of a sparse gradient, whose rows of `width` are in `grad`: the slot of each row of the
-  // parameter, -1 of one that the gradient lacks. nullptr: `grad` is dense.
-  const int32_t* slots = nullptr;
-  int64_t width = 0;
   uint16_t* half_param_out = nullptr;
   bool is_aligned = false;  // all of them: see cuda_chunks.cuh
   int64_t count = 0;
@@ -136,11 +132,20 @@ struct CudaSquares {
   double step = 0;
 };
 
+// A sparse gradient, for an update of all rows.
+template <typename T>
+struct CudaRowsBySlot {
+  const T* sums = nullptr;         // [slots, width]
+  const int32_t* slots = nullptr;  // of each row of the parameter; -1: the gradient lacks the row
+  int64_t width = 0;
+};
+
 // All parameters of a run, as kernels get them.
 template <typename T>
 struct CudaUpdate {
   const CudaParameter<T>* parameters = nullptr;
   CudaChunks chunks;
+  CudaRowsBySlot<T> sparse;    // instead of the gradient of the only parameter
   const bool* skip = nullptr;  // nullptr: never
   CudaScalar scale;
   CudaScalar overrides[kMaxUpdateNumbers];  // of the numbers
@@ -247,35 +252,34 @@ namespace {
 
 // LoadPack of a sparse gradient.
 template <bool kIsWhole, typename T>
-__device__ Pack<T> LoadRows(const CudaParameter<T>& parameter, int64_t at, int count) {
-  const int64_t width = parameter.width;
-  auto [row, column] = Divide(at, width);
-  if (kIsWhole && width % kPackSize<T> == 0) {
-    const int64_t slot = parameter.slots[row];
-    return slot < 0 ? Pack<T>{} : LoadPack<true>(parameter.grad + slot * width + column, count);
+__device__ Pack<T> LoadRows(const CudaRowsBySlot<T>& rows, int64_t at, int count) {
+  auto [row, column] = Divide(at, rows.width);
+  if (kIsWhole && rows.width % kPackSize<T> == 0) {
+    const int64_t slot = rows.slots[row];
+    return slot < 0 ? Pack<T>{} : LoadPack<true>(rows.sums + slot * rows.width + column, count);
   }
   Pack<T> pack{};
 #pragma unroll
   for (int j = 0; j < kPackSize<T>; ++j) {
     if (j >= count) break;
-    const int64_t slot = parameter.slots[row];
-    if (slot >= 0) pack.values[j] = parameter.grad[slot * width + column];
-    if (++column < width) continue;
+    const int64_t slot = rows.slots[row];
+    if (slot >= 0) pack.values[j] = rows.sums[slot * rows.width + column];
+    if (++column < rows.width) continue;
     column = 0;
     ++row;
   }
   return pack;
 }
 
-template <bool kIsWhole, bool kHasHalves, typename T>
+template <bool kIsWhole, bool kHasHalves, bool kIsSparse, typename T>
 __device__ Pack<T> LoadGradient(const CudaUpdate<T>& update, const CudaParameter<T>& parameter,
                                 int64_t at, int count) {
+  if constexpr (kIsSparse) return LoadRows<kIsWhole>(update.sparse, at, count);
   if constexpr (kHasHalves) {
     if (parameter.half_grad != nullptr) {
       return LoadHalves<kIsWhole>(parameter.half_grad + at, update.is_float16, count);
     }
   }
-  if (parameter.slots != nullptr) return LoadRows<kIsWhole>(parameter, at, count);
   return LoadPack<kIsWhole>(parameter.grad + at, count);
 }
 
@@ -347,14 +351,15 @@ class PackUpdate {
 };
 
 // Returns the thread's part of the sums, of pass kSteps.
-template <class Formula, UpdatePass kPass, bool kHasHalves, typename T>
+template <class Formula, UpdatePass kPass, bool kHasHalves, bool kIsSparse, typename T>
 __device__ CudaSquares UpdateChunk(const CudaUpdate<T>& update, const CudaChunk& chunk) {
   const CudaParameter<T>& parameter = update.parameters[chunk.array];
   const PackUpdate<Formula, kPass, kHasHalves, T> pack(update, chunk.array);
   T param_squares = 0;
   T step_squares = 0;
   ForEachPack<T>(chunk, parameter.is_aligned, [&]<bool kIsWhole>(int64_t at, int count) {
-    const Pack<T> grad = LoadGradient<kIsWhole, kHasHalves>(update, parameter, at, count);
+    const Pack<T> grad =
+        LoadGradient<kIsWhole, kHasHalves, kIsSparse>(update, parameter, at, count);
     pack.template Do<kIsWhole>(at, count, grad, &param_squares, &step_squares);
   });
   return {static_cast<double>(param_squares), static_cast<double>(step_squares)};
@@ -422,78 +427,70 @@ struct HalvesToFloats {
 template <typename T>
 class CudaSparseGradient {
  public:
-  // has_slots: also with the room for slots.
+  // has_slots: for BySlot, too.
   CudaSparseGradient(PrepareContext& context, const UpdateArguments& arguments, bool has_slots)
       : grad_(arguments.grads[0]),
         half_(arguments.has_half_grads ? arguments.half : kDTypeOf<T>),
         merged_(context, context.Input("Grad")) {
     const TensorMeta& grad = context.Input("Grad");
-    const int64_t bytes = ByteCount(grad.shape.element_count(), kDTypeOf<T>);
-    if (arguments.has_half_grads) values_ = context.RequestWorkspace(bytes);
-    sums_ = context.RequestWorkspace(bytes);
-    if (has_slots) {
-      slots_ = context.RequestWorkspace(ByteCount(grad.layout.height, DType::kInt32));
-    }
+    sums_ = context.RequestWorkspace(ByteCount(grad.shape.element_count(), kDTypeOf<T>));
+    if (has_slots) slots_ = context.RequestWorkspace(ByteCount(grad.height(), DType::kInt32));
   }
 
   // Returns the rows with their sums.
   CudaRowGradients<T> Rows(const KernelContext& run) const {
     const Tensor& grad = run.input(grad_);
+    T* const sums = static_cast<T*>(run.workspace(sums_));
     const CudaRowGradients<T> rows{
-        .sorted = merged_.Sort(run, grad), .sums = sums(run), .width = RowWidth(grad.shape())};
-    merged_.SetAtFirst(run, rows.sorted, rows.width, ValuesOf(run, grad), sums(run));
+        .sorted = merged_.Sort(run, grad), .sums = sums, .width = RowWidth(grad.shape())};
+    merged_.SetAtFirst(run, rows.sorted, rows.width, ValuesOf(run, grad, sums), sums);
     return rows;
   }
-  // Sets slots(run) to the slots of the sums that Rows has made.
-  void SetSlots(const KernelContext& run, const CudaRowGradients<T>& rows) const {
-    merged_.SetFirstSlots(run, rows.sorted, slots(run));
-  }
-
-  T* sums(const KernelContext& run) const { return static_cast<T*>(run.workspace(sums_)); }
-  // CudaParameter::slots; nullptr without room for them.
-  int32_t* slots(const KernelContext& run) const {
-    return slots_ < 0 ? nullptr : static_cast<int32_t*>(run.workspace(slots_));
+  CudaRowsBySlot<T> BySlot(const KernelContext& run) const {
+    const CudaRowGradients<T> rows = Rows(run);
+    auto* const slots = static_cast<int32_t*>(run.workspace(slots_));
+    merged_.SetFirstSlots(run, rows.sorted, slots);
+    return {.sums = rows.sums, .slots = slots, .width = rows.width};
   }
 
  private:
-  const T* ValuesOf(const KernelContext& run, const Tensor& grad) const {
+  // `floats` are where two-byte values become floats.
+  const T* ValuesOf(const KernelContext& run, const Tensor& grad, T* floats) const {
     if constexpr (std::is_same_v<T, float>) {
-      if (values_ >= 0) {
+      if (half_ != DType::kFloat32) {
         const auto* halves = static_cast<const uint16_t*>(grad.raw_data());
-        auto* const values = static_cast<float*>(run.workspace(values_));
         const int64_t count = grad.element_count();
         ForEachPackOnDevice<float>(
             run, "two-byte gradient", count, count,
             HalvesToFloats{halves, half_ == DType::kFloat16,
-                           IsHalfPackAligned(halves) && IsPackAligned(values), values});
-        return values;
+                           IsHalfPackAligned(halves) && IsPackAligned(floats), floats});
+        return floats;
       }
     }
     return grad.data<T>();
   }
 
   int grad_;
-  DType half_;
+  DType half_;  // of a two-byte gradient; else T's
   CudaMergedRows<T> merged_;
-  int values_ = -1;  // as floats; -1: they have the dtype T
   int sums_ = -1;
   int slots_ = -1;
 };
 
 // Makes steps and keeps only their squares. A formula with states also stores their next values.
-template <class Step, bool kHasHalves, typename T>
+template <class Step, bool kHasHalves, bool kIsSparse, typename T>
 __global__ void __launch_bounds__(kCudaThreads) MakeSteps(CudaUpdate<T> update) {
   if (Skips(update)) return;
   for (int64_t i = blockIdx.x; i < update.chunks.count; i += gridDim.x) {
     const CudaSquares sums =
-        UpdateChunk<Step, UpdatePass::kSteps, kHasHalves>(update, ChunkOf(update, i));
+        UpdateChunk<Step, UpdatePass::kSteps, kHasHalves, kIsSparse>(update, ChunkOf(update, i));
     const CudaSquares total = {CombineBlock(sums.param, JoinBySum{}),
                                CombineBlock(sums.step, JoinBySum{})};
     if (threadIdx.x == 0) update.squares[i] = total;
   }
 }
 
-template <class Formula, UpdatePass kPass, bool kHasHalves, typename T>
+template <class Formula, UpdatePass kPass, bool kHasHalves, bool kIsSparse, typename T>
 __global__ void __launch_bounds__(kCudaThreads) UpdateElements(CudaUpdate<T> update) {
   const bool skips = Skips(update);
   for (int64_t i = blockIdx.x; i < update.chunks.count; i += gridDim.x) {
@@ -505,7 +502,7 @@ __global__ void __launch_bounds__(kCudaThreads) UpdateElements(CudaUpdate<T> upd
         KeepChunk(parameter.half_param, chunk, parameter.half_param_out);
       }
     } else {
-      UpdateChunk<Formula, kPass, kHasHalves>(update, chunk);
+      UpdateChunk<Formula, kPass, kHasHalves, kIsSparse>(update, chunk);
     }
     for (size_t k = skips ? 0 : Formula::kStates; k < update.state_count; ++k) {
       KeepChunk(parameter.states[k], chunk, parameter.states_out[k]);
@@ -541,14 +538,37 @@ class CudaUpdateKernel final : public Kernel {
   bool TakesFewerRows() const override { return sparse_.has_value(); }
 
   void Run(const KernelContext& run) override {
-    if (only_touched_) return RunOnRows(run);
-    if (sparse_) sparse_->SetSlots(run, sparse_->Rows(run));
     const cudaStream_t stream = StreamOf(run);
-    const CudaUpdate<T> update = Collect(run, stream);
+    CudaUpdate<T> update = Collect(run, stream);
+    if (only_touched_) {
+      UpdateTouchedRows(run, update, stream);
+    } else if (sparse_) {
+      if constexpr (kMayUpdateAllRows) {
+        update.sparse = sparse_->BySlot(run);
+        UpdateAll</*kIsSparse=*/true>(update, stream);
+      }
+    } else {
+      UpdateAll</*kIsSparse=*/false>(update, stream);
+    }
+    CheckLaunch(type_.c_str());
+  }
+
+ private:
+  // What the formula may do with rows that a sparse gradient lacks: leave them alone, or update
+  // them.
+  static constexpr bool kMayLeaveRows =
+      SparseRuleOf<Formula>() != SparseRule::kAllRows && !kNeedsNorms<Formula>;
+  static constexpr bool kMayUpdateAllRows =
+      SparseRuleOf<Formula>() != SparseRule::kTouchedRows || !kMayLeaveRows;
+
+  template <bool kIsSparse>
+  static void UpdateAll(const CudaUpdate<T>& update, cudaStream_t stream) {
     const int blocks = CudaBlocks(update.chunks.count);
     if constexpr (kNeedsNorms<Formula>) {
       if constexpr (Step::kStates > 0) SetAll(update, /*is_last=*/false, stream);
-      if (blocks > 0) MakeSteps<Step, kHasHalves><<<blocks, kCudaThreads, 0, stream>>>(update);
+      if (blocks > 0) {
+        MakeSteps<Step, kHasHalves, kIsSparse><<<blocks, kCudaThreads, 0, stream>>>(update);
+      }
       const int blocks_of_parameters = CudaBlocks(update.chunks.array_count);
       SetCoefficientsByNorms<Formula><<<blocks_of_parameters, kCudaThreads, 0, stream>>>(update);
     } else {
@@ -556,18 +576,13 @@ class CudaUpdateKernel final : public Kernel {
     }
     constexpr UpdatePass kPass = kMovesStates<Formula> ? UpdatePass::kWhole : UpdatePass::kApply;
     if (blocks > 0) {
-      UpdateElements<Formula, kPass, kHasHalves><<<blocks, kCudaThreads, 0, stream>>>(update);
+      UpdateElements<Formula, kPass, kHasHalves, kIsSparse>
+          <<<blocks, kCudaThreads, 0, stream>>>(update);
     }
-    CheckLaunch(type_.c_str());
   }
 
- private:
-  // Whether the formula may leave rows alone that a sparse gradient lacks.
-  static constexpr bool kMayLeaveRows =
-      SparseRuleOf<Formula>() != SparseRule::kAllRows && !kNeedsNorms<Formula>;
-
-  // Updates the rows of the sparse gradient alone.
-  void RunOnRows(const KernelContext& run) {
+  void UpdateTouchedRows(const KernelContext& run, const CudaUpdate<T>& update,
+                         cudaStream_t stream) const {
     if constexpr (kMayLeaveRows) {
       // The outputs need the other rows, too.
       CopyPairs(run, arguments_.params);
@@ -575,8 +590,6 @@ class CudaUpdateKernel final : public Kernel {
       for (const std::vector<UpdateArguments::Pair>& state : arguments_.states) {
         CopyPairs(run, state);
       }
-      const cudaStream_t stream = StreamOf(run);
-      const CudaUpdate<T> update = Collect(run, stream);
       SetAll(update, /*is_last=*/true, stream);
       const CudaRowGradients<T> rows = sparse_->Rows(run);
       const int64_t packs = (rows.width + kPackSize<T> - 1) / kPackSize<T> * rows.sorted.count;
@@ -584,7 +597,6 @@ class CudaUpdateKernel final : public Kernel {
         UpdateRows<Formula, kHasHalves>
             <<<CudaBlocksOfThreads(packs), kCudaThreads, 0, stream>>>(update, rows);
       }
-      CheckLaunch(type_.c_str());
     }
   }
 
@@ -622,13 +634,10 @@ class CudaUpdateKernel final : public Kernel {
     parameter->param = run.input(param.in).template data<T>();
     parameter->param_out = run.output(param.out).template data<T>();
     const Tensor& grad = run.input(arguments_.grads[i]);
-    if (sparse_) {
-      parameter->grad = sparse_->sums(run);
-      parameter->slots = sparse_->slots(run);
-      parameter->width = RowWidth(grad.shape());
-    } else if (arguments_.has_half_grads) {
+    // A sparse one isn't read from here.
+    if (!sparse_ && arguments_.has_half_grads) {
       parameter->half_grad = static_cast<const uint16_t*>(grad.raw_data());
-    } else {
+    } else if (!sparse_) {
       parameter->grad = grad.template data<T>();
     }
     bool is_aligned = IsPackAligned(parameter->param) && IsPackAligned(parameter->grad) &&

@@ -151,8 +151,9 @@ TEST_F(LoopsOnDevice, WhatTheHostReadsMayComeFromTheDevice) {
   }
 }
 
-// Iterations before have written the variable when the host finds that there is no element.
-TEST_F(LoopsOnDevice, AnErrorOfTheHostLeavesTheScopeAsItWas) {
+// Earlier iterations have already written the variable when the host finds that the array has no
+// such element.
+TEST_F(LoopsOnDevice, AnErrorThatTheHostFindsLeavesTheScopeAsItWas) {
   Program main;
   Program startup;
   const ProgramGuard guard(&main, &startup);

@@ -53,7 +53,9 @@ void AddClipCases(CaseList& cases) {
   one_tensor.inputs["Max"] = {Values({1}, {0.25})};
   one_tensor.gradients = {"X"};
   cases.push_back(one_tensor);
-  for (const auto& [name, x] : SelectedRowsOfAllKinds()) {
+  auto kinds = SelectedRowsOfAllKinds();
+  kinds.push_back(CrowdedSelectedRows());
+  for (const auto& [name, x] : kinds) {
     cases.push_back({.name = name,
                      .type = "clip",
                      .inputs = {{"X", {x}}},

@@ -24,7 +24,6 @@ void AddAdamCases(CaseList& cases) {
   UpdateCase lazy = Adam("lazy");
   lazy.attrs["lazy_mode"] = true;
   AddSparseCases(cases, lazy, true);
-  cases.push_back(SparseCase(Adam("plain"), false, CrowdedSelectedRows()));
   cases.push_back(MakeUpdateCase(Adam("large_epsilon", {.epsilon = 0.5})));
   cases.push_back(MakeUpdateCase(Adam("global_powers", {.global_pow = true})));
   cases.push_back(MakeUpdateCase(Adam("lazy_mode")));
@@ -46,6 +45,9 @@ void AddAdamCases(CaseList& cases) {
   words.shapes = {{30522, 768}};
   cases.push_back(MakeUpdateCase(words));
   cases.back().benchmark_only = true;
+  cases.push_back(SparseWordsCase(Adam("bert"), false));
+  lazy.name = "bert_lazy";
+  cases.push_back(SparseWordsCase(lazy, true));
 }
 
 }  // namespace skiff::harness

@@ -38,6 +38,7 @@ Array Zeros() { return Values({5, 7}, std::vector<double>(35, 0.0)); }
 void AddLambCases(CaseList& cases) {
   AddUpdateCases(cases, Lamb("plain"));
   AddSparseCases(cases, Lamb("plain"), false);
+  cases.push_back(SparseCase(InBFloat16(Lamb("plain")), false, CrowdedSelectedRows()));
   AddUpdateCases(cases, Lamb("no_decay", {.decay = 0}));
   cases.push_back(MakeUpdateCase(Lamb("always_adapts", {.decay = 0, .always_adapt = true})));
   cases.push_back(MakeUpdateCase(Lamb("zero_param")));

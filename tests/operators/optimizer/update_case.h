@@ -232,7 +232,8 @@ inline OpCase SparseCase(const UpdateCase& made, bool touched,
   const auto& [kind, gradient] = sparse;
   UpdateCase changed = made;
   changed.name += "_sparse_" + kind;
-  changed.shapes = {Dense(gradient).shape};
+  changed.shapes = {gradient.shape};
+  changed.shapes[0][0] = gradient.height;
   const std::set<int64_t> rows(gradient.rows.begin(), gradient.rows.end());
   changed.update = [rows, touched, update = made.update](UpdatedParameter& p) {
     const UpdatedParameter before = p;
@@ -251,22 +252,37 @@ inline OpCase SparseCase(const UpdateCase& made, bool touched,
   return op_case;
 }
 
-// Adds the same with each kind of sparse gradient, also with two-byte parameters, whose gradients
-// have two bytes, too; and with one that is rescaled, scaled and decayed, and skipped.
+// The same with two-byte parameters and gradients.
+inline UpdateCase InBFloat16(UpdateCase made) {
+  made.name += "_bfloat16";
+  made.half = DType::kBFloat16;
+  made.half_grads = true;
+  return made;
+}
+
+// Adds the same with each kind of sparse gradient, with one that is rescaled, scaled and decayed,
+// and with SkipUpdate; all of them also with two-byte parameters and gradients.
 inline void AddSparseCases(CaseList& cases, const UpdateCase& made, bool touched) {
-  UpdateCase halves = made;
-  halves.name += "_bfloat16";
-  halves.half = DType::kBFloat16;
-  halves.half_grads = true;
-  for (const auto& sparse : SelectedRowsOfAllKinds()) {
-    cases.push_back(SparseCase(made, touched, sparse));
-    cases.push_back(SparseCase(halves, touched, sparse));
-  }
+  const auto kinds = SelectedRowsOfAllKinds();
   const auto make = [&](const UpdateCase& changed) {
-    return SparseCase(changed, touched, SelectedRowsOfAllKinds().front());
+    return SparseCase(changed, touched, kinds.front());
   };
-  cases.push_back(make(WithFormedGradient(made)));
-  for (const bool skips : {true, false}) cases.push_back(WithSkipUpdate(made, skips, make));
+  for (const UpdateCase& base : {made, InBFloat16(made)}) {
+    for (const auto& sparse : kinds) cases.push_back(SparseCase(base, touched, sparse));
+    cases.push_back(make(WithFormedGradient(base)));
+    for (const bool skips : {true, false}) cases.push_back(WithSkipUpdate(base, skips, make));
+  }
+}
+
+// The same on BERT's table of words, whose gradient has the rows of 4,096 words; for benchmarks.
+inline OpCase SparseWordsCase(const UpdateCase& made, bool touched) {
+  constexpr int64_t kWords = 30522;
+  std::vector<int64_t> rows(4096);
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<int64_t>(i * i) % kWords;
+  OpCase result = SparseCase(
+      made, touched, {"words", SelectedRows(Uniform({4096, 768}, 1), std::move(rows), kWords)});
+  result.benchmark_only = true;
+  return result;
 }
 
 // The cases of every update op: `made` as one parameter of a matrix, as an empty one, as lists
@@ -302,10 +318,7 @@ inline void AddUpdateCases(CaseList& cases, const UpdateCase& made) {
     c.shapes = {{17}, {2, 5}};
     c.half = DType::kFloat16;
   });
-  add("_bfloat16", [](UpdateCase& c) {
-    c.half = DType::kBFloat16;
-    c.half_grads = true;
-  });
+  cases.push_back(MakeUpdateCase(InBFloat16(made)));
   for (const DType half : {DType::kFloat32, DType::kBFloat16}) {
     for (const bool skips : {true, false}) {
       UpdateCase changed = made;

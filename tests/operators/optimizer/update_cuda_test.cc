@@ -144,15 +144,18 @@ class Stream {
 };
 
 // An op in place, whose tensors begin `offset` bytes after aligned addresses, or an element if
-// that is larger.
+// that is larger; but for selected rows.
 class PlacedUpdate {
  public:
   PlacedUpdate(const OpRegistry& registry, const std::string& type,
                const std::vector<Parameter>& parameters, Precision precision, int64_t offset = 0,
                Place place = Place::Cuda())
-      : def_(registry.Get(type)),
-        op_(MakeOp(CaseOf(def_, parameters, precision))),
-        inputs_(MakeInputs(CaseOf(def_, parameters, precision), DType::kFloat32)),
+      : PlacedUpdate(registry, CaseOf(registry.Get(type), parameters, precision), offset, place) {}
+
+  PlacedUpdate(const OpRegistry& registry, const OpCase& op_case, int64_t offset, Place place)
+      : def_(registry.Get(op_case.type)),
+        op_(MakeOp(op_case)),
+        inputs_(MakeInputs(op_case, DType::kFloat32)),
         offset_(offset),
         device_{.place = place, .stream = stream_.get()} {
     const OpContext context = ContextOf(def_, op_, inputs_, {}, place);
@@ -170,7 +173,7 @@ class PlacedUpdate {
     }
     run_.outputs.resize(context.outputs().size());
     for (const auto& [input, output] : def_.in_place) {
-      for (size_t i = 0; i < parameters.size(); ++i) {
+      for (size_t i = 0; i < op_.Input(input).size(); ++i) {
         const int out = context.OutputIndex(output, i);
         if (out < 0) continue;
         run_.outputs[static_cast<size_t>(out)] =
@@ -237,10 +240,15 @@ class PlacedUpdate {
 
  private:
   Tensor OnDevice(const Tensor& value) const {
-    const int64_t offset = offset_ == 0 ? 0 : std::max(offset_, SizeOf(value.dtype()));
-    const int64_t bytes = value.byte_count() + offset;
-    Tensor placed(value.shape(), value.dtype(),
-                  std::make_shared<Buffer>(AllocatorOf(device_.place), bytes), offset);
+    const bool is_odd = offset_ != 0 && !value.is_selected_rows();
+    const int64_t offset = is_odd ? std::max(offset_, SizeOf(value.dtype())) : 0;
+    Tensor placed(value.shape(), value.dtype(), device_.place, value.layout());
+    if (is_odd) {
+      placed =
+          Tensor(value.shape(), value.dtype(),
+                 std::make_shared<Buffer>(AllocatorOf(device_.place), value.byte_count() + offset),
+                 offset);
+    }
     CopyTensor(value, &placed);
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
     return placed;
@@ -307,6 +315,30 @@ TEST_F(UpdateOnCuda, AddressesChangeNoBit) {
     aligned.Run();
     odd.Run();
     EXPECT_EQ(aligned.Values(), odd.Values()) << type;
+  });
+}
+
+// The gradient of one parameter, in rows that packs fill and in rows that they don't.
+TEST_F(UpdateOnCuda, AddressesChangeNoBitOfASparseUpdate) {
+  constexpr int64_t kRows = 9;
+  ForEachKind([&](const std::string& type, Precision precision) {
+    const OpDef& def = registry_.Get(type);
+    if (IsAverage(def)) return;
+    for (const int64_t width : {8, 7}) {
+      OpCase op_case = CaseOf(def, ParametersOf({kRows * width}), precision);
+      for (auto& [slot, arrays] : op_case.inputs) {
+        for (Array& array : arrays) {
+          if (array.shape[0] == kRows * width) array.shape = {kRows, width};
+        }
+      }
+      const Array slots = In(precision.grad, Uniform({5, width}, 1, 0.25, 0.75));
+      op_case.inputs["Grad"] = {SelectedRows(slots, {3, 0, 3, -1, 8}, kRows)};
+      PlacedUpdate aligned(registry_, op_case, 0, Place::Cuda());
+      PlacedUpdate odd(registry_, op_case, 4, Place::Cuda());
+      aligned.Run();
+      odd.Run();
+      EXPECT_EQ(aligned.Values(), odd.Values()) << type << ", width " << width;
+    }
   });
 }
 
