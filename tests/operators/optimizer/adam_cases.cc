@@ -45,9 +45,7 @@ void AddAdamCases(CaseList& cases) {
   words.shapes = {{30522, 768}};
   cases.push_back(MakeUpdateCase(words));
   cases.back().benchmark_only = true;
-  cases.push_back(SparseWordsCase(Adam("bert"), false));
-  lazy.name = "bert_lazy";
-  cases.push_back(SparseWordsCase(lazy, true));
+  cases.push_back(SparseWordsCase(Adam("bert")));
 }
 
 }  // namespace skiff::harness
