@@ -10,7 +10,7 @@ namespace {
 
 // Returns the pairs of slots that the op has.
 InputOutputPairs PairsOf(const Plan& plan, const Instruction& instruction,
-                         const std::vector<std::pair<std::string, std::string>>& slots) {
+                         const std::vector<std::pair<StaticText, StaticText>>& slots) {
   InputOutputPairs pairs;
   if (slots.empty()) return pairs;
   const PrepareContext context = ContextOf(plan, instruction);

@@ -125,7 +125,7 @@ void FlatScope::Flatten(const OpRegistry& registry, const Program& program, int6
     for (const auto& op : program.root()->ops()) {
       const OpDef* def = registry.Find(op->type);
       if (!IsFlatUpdate(def, *op) || UpdatesParameters(*op) != updates_parameters) continue;
-      for (const std::string& slot : def->update->lists) {
+      for (const StaticText slot : def->update->lists) {
         const std::vector<std::string>& names = op->Input(slot);
         const std::vector<const Tensor*> tensors = HeldTensors(program, *scope, names);
         if (tensors.size() < 2) continue;

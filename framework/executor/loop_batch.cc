@@ -16,8 +16,8 @@ BatchLayout::BatchLayout(const Loop& loop, size_t index) {
   const auto add = [&](ValueId value) {
     if (value && std::ranges::count(values, value) == 0) values.push_back(value);
   };
-  for (const std::string& slot : rule.inputs) add(instruction.InputIn(slot));
-  for (const std::string& slot : rule.outputs) {
+  for (const StaticText slot : rule.inputs) add(instruction.InputIn(slot));
+  for (const StaticText slot : rule.outputs) {
     if (instruction.def->FindOutput(slot) != nullptr) add(instruction.OutputIn(slot));
   }
   limit = MostBatchRows(loop.body, instruction);

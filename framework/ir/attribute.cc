@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <type_traits>
+#include <utility>
 
 #include "framework/base/error.h"
 
@@ -43,6 +44,23 @@ struct SameValue {
 }  // namespace
 
 Attribute::Attribute() = default;
+Attribute::Attribute(int32_t value) : AttributeVariant(value) {}
+Attribute::Attribute(float value) : AttributeVariant(value) {}
+Attribute::Attribute(std::string value) : AttributeVariant(std::move(value)) {}
+Attribute::Attribute(const char* value) : AttributeVariant(std::string(value)) {}
+Attribute::Attribute(std::vector<int32_t> value) : AttributeVariant(std::move(value)) {}
+Attribute::Attribute(std::vector<float> value) : AttributeVariant(std::move(value)) {}
+Attribute::Attribute(std::vector<std::string> value) : AttributeVariant(std::move(value)) {}
+Attribute::Attribute(bool value) : AttributeVariant(value) {}
+Attribute::Attribute(std::vector<bool> value) : AttributeVariant(std::move(value)) {}
+Attribute::Attribute(BlockIndex value) : AttributeVariant(value) {}
+Attribute::Attribute(int64_t value) : AttributeVariant(value) {}
+Attribute::Attribute(std::vector<BlockIndex> value) : AttributeVariant(std::move(value)) {}
+Attribute::Attribute(std::vector<int64_t> value) : AttributeVariant(std::move(value)) {}
+Attribute::Attribute(std::vector<double> value) : AttributeVariant(std::move(value)) {}
+Attribute::Attribute(VarName value) : AttributeVariant(std::move(value)) {}
+Attribute::Attribute(std::vector<VarName> value) : AttributeVariant(std::move(value)) {}
+Attribute::Attribute(double value) : AttributeVariant(value) {}
 Attribute::Attribute(const Attribute& other) = default;
 Attribute::Attribute(Attribute&& other) noexcept = default;
 Attribute& Attribute::operator=(const Attribute& other) = default;

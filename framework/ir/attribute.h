@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -29,13 +30,29 @@ using AttributeVariant =
                  std::vector<BlockIndex>, std::vector<int64_t>, std::vector<double>, VarName,
                  std::vector<VarName>, double>;
 
-// A variant whose special members are out of line: inlined, they would be compiled anew, for
-// sixteen alternatives, in every file that copies or destroys an attribute.
+// A variant whose constructors and destructor are out of line: inlined, they would be compiled
+// anew, for sixteen alternatives, in every file that makes, copies or destroys an attribute.
 class Attribute : public AttributeVariant {
  public:
-  using AttributeVariant::AttributeVariant;
-
   Attribute();
+  Attribute(int32_t value);
+  Attribute(float value);
+  Attribute(std::string value);
+  Attribute(const char* value);
+  Attribute(std::vector<int32_t> value);
+  Attribute(std::vector<float> value);
+  Attribute(std::vector<std::string> value);
+  Attribute(bool value);
+  Attribute(std::vector<bool> value);
+  Attribute(BlockIndex value);
+  Attribute(int64_t value);
+  Attribute(std::vector<BlockIndex> value);
+  Attribute(std::vector<int64_t> value);
+  Attribute(std::vector<double> value);
+  Attribute(VarName value);
+  Attribute(std::vector<VarName> value);
+  Attribute(double value);
+  Attribute(const void*) = delete;  // would be a bool
   Attribute(const Attribute& other);
   Attribute(Attribute&& other) noexcept;
   Attribute& operator=(const Attribute& other);
@@ -64,6 +81,16 @@ enum class AttrType : int32_t {
 
 inline AttrType TypeOf(const Attribute& attribute) {
   return static_cast<AttrType>(attribute.index());
+}
+
+// Returns the type of attributes whose value is a T.
+template <typename T>
+constexpr AttrType AttrTypeOf() {
+  return []<typename... Alternatives>(std::variant<Alternatives...>*) {
+    int32_t type = 0;
+    static_cast<void>(((std::is_same_v<T, Alternatives> || (++type, false)) || ...));
+    return static_cast<AttrType>(type);
+  }(static_cast<AttributeVariant*>(nullptr));
 }
 
 // Returns "int", "float", "string", "ints", …, the names that the text format uses.

@@ -94,6 +94,14 @@ bool operator==(const Var& a, const Var& b) {
 
 // ---- Op
 
+Op::Op() = default;
+Op::Op(std::string type) : type(std::move(type)) {}
+Op::Op(const Op& other) = default;
+Op::Op(Op&& other) noexcept = default;
+Op& Op::operator=(const Op& other) = default;
+Op& Op::operator=(Op&& other) noexcept = default;
+Op::~Op() = default;
+
 const std::vector<std::string>& Op::Input(std::string_view slot) const {
   return ArgumentsOf(inputs, slot);
 }

@@ -77,8 +77,14 @@ using Slots = std::vector<SlotArguments>;
 
 class Op {
  public:
-  Op() = default;
-  explicit Op(std::string type) : type(std::move(type)) {}
+  Op();
+  explicit Op(std::string type);
+  // These, too, are compiled once, not in every file that has an op.
+  Op(const Op& other);
+  Op(Op&& other) noexcept;
+  Op& operator=(const Op& other);
+  Op& operator=(Op&& other) noexcept;
+  ~Op();
 
   std::string type;
   Slots inputs;
@@ -237,7 +243,7 @@ const T& Op::Attr(std::string_view name) const {
   const Attribute* attribute = FindAttr(name);
   if (attribute == nullptr) ThrowNoAttr(name);
   const T* value = std::get_if<T>(attribute);
-  if (value == nullptr) ThrowAttrType(name, TypeOf(Attribute(T{})));
+  if (value == nullptr) ThrowAttrType(name, AttrTypeOf<T>());
   return *value;
 }
 

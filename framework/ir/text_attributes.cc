@@ -70,9 +70,7 @@ std::optional<Attribute> ValueOfType(TextScanner* scan, std::string_view type,
                                      std::index_sequence<kTypes...>) {
   std::optional<Attribute> value;
   (void)((AttrTypeName(static_cast<AttrType>(kTypes)) == type &&
-          (value.emplace(std::in_place_index<kTypes>,
-                         ParseValue<std::variant_alternative_t<kTypes, AttributeVariant>>(scan)),
-           true)) ||
+          (value = ParseValue<std::variant_alternative_t<kTypes, AttributeVariant>>(scan), true)) ||
          ...);
   return value;
 }

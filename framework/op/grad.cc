@@ -24,21 +24,20 @@ std::vector<std::string> GradContext::OutputGrad(std::string_view slot) const {
   return names;
 }
 
-GradRule GradOp(std::string type, std::vector<std::string> inputs,
-                std::vector<std::string> outputs) {
+GradRule GradOp(StaticText type, std::vector<StaticText> inputs, std::vector<StaticText> outputs) {
   // The rule is made once per op type and called for each op, so it owns its slots.
-  return [type = std::move(type), inputs = std::move(inputs),
+  return [type, inputs = std::move(inputs),
           outputs = std::move(outputs)](const GradContext& context) {
     const std::string_view suffix = kGradSuffix;
     // "Out@GRAD" -> "Out".
-    const auto forward_slot = [&](const std::string& slot) {
+    const auto forward_slot = [&](std::string_view slot) {
       return slot.substr(0, slot.size() - suffix.size());
     };
     Op op(type);
     // All attributes, also those that the gradient op's definition lacks: Fluid's programs have
     // them, too, and CheckOp ignores them.
     op.attrs = context.forward().attrs;
-    for (const std::string& slot : inputs) {
+    for (const StaticText slot : inputs) {
       if (slot.ends_with(suffix)) {
         op.SetInput(slot, context.OutputGrad(forward_slot(slot)));
         continue;
@@ -48,7 +47,7 @@ GradRule GradOp(std::string type, std::vector<std::string> inputs,
       const std::vector<std::string>& names = is_input ? context.Input(slot) : context.Output(slot);
       if (!names.empty()) op.SetInput(slot, names);
     }
-    for (const std::string& slot : outputs) {
+    for (const StaticText slot : outputs) {
       if (!context.Input(forward_slot(slot)).empty()) {
         op.SetOutput(slot, context.InputGrad(forward_slot(slot)));
       }
@@ -57,10 +56,10 @@ GradRule GradOp(std::string type, std::vector<std::string> inputs,
   };
 }
 
-FlopRule GradFlop(FlopRule forward, std::vector<std::string> outputs) {
+FlopRule GradFlop(FlopRule forward, std::vector<StaticText> outputs) {
   return [forward = std::move(forward), outputs = std::move(outputs)](const OpContext& context) {
-    const auto made = std::ranges::count_if(
-        outputs, [&](const std::string& slot) { return context.HasOutput(slot); });
+    const auto made =
+        std::ranges::count_if(outputs, [&](StaticText slot) { return context.HasOutput(slot); });
     return static_cast<double>(made) * forward(context);
   };
 }

@@ -45,11 +45,10 @@ class GradContext {
 // Returns the usual rule: one op of `type` with all attributes of the forward op. `inputs` lists
 // slots of the forward op, inputs or outputs, and gradients of its outputs ("Out@GRAD"); slots that
 // the forward op lacks are left out. `outputs` lists gradients of its inputs ("X@GRAD").
-GradRule GradOp(std::string type, std::vector<std::string> inputs,
-                std::vector<std::string> outputs);
+GradRule GradOp(StaticText type, std::vector<StaticText> inputs, std::vector<StaticText> outputs);
 
 // Returns the FLOP rule of a gradient op that spends what `forward` returns on each of `outputs`
 // that it computes. `forward` may use only inputs that the gradient op has, too.
-FlopRule GradFlop(FlopRule forward, std::vector<std::string> outputs);
+FlopRule GradFlop(FlopRule forward, std::vector<StaticText> outputs);
 
 }  // namespace skiff

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/base/static_text.h"
 #include "framework/op/data_fault.h"
 #include "framework/op/op_context.h"
 #include "framework/tensor/device_context.h"
@@ -153,7 +154,7 @@ class PrepareContext : public OpContext {
 using KernelFactory = std::function<std::unique_ptr<Kernel>(PrepareContext&)>;
 
 struct KernelDef {
-  std::string name = "plain";  // names the candidate: "plain", "onednn", "winograd", …
+  StaticText name = "plain";  // names the candidate: "plain", "onednn", "winograd", …
   PlaceKind place = PlaceKind::kCpu;
   DType dtype = DType::kFloat32;
   KernelFactory prepare;

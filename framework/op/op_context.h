@@ -127,7 +127,7 @@ std::vector<std::string> OutputOrder(const OpDef& def, const Op& op);
 template <typename T>
 const T& OpContext::Attr(std::string_view name) const {
   const T* value = std::get_if<T>(&GetAttr(name));
-  if (value == nullptr) ThrowAttrType(name, TypeOf(Attribute(T{})));
+  if (value == nullptr) ThrowAttrType(name, AttrTypeOf<T>());
   return *value;
 }
 

@@ -131,22 +131,22 @@ void CheckUnknownAttribute(const Op& op, const std::string& name, const Attribut
 
 }  // namespace
 
-AttrDef ChoiceAttr(std::string name, std::string default_value, std::vector<std::string> choices,
-                   std::string doc) {
+AttrDef ChoiceAttr(StaticText name, StaticText default_value, std::vector<StaticText> choices,
+                   StaticText doc) {
   std::string expected;
   for (size_t i = 0; i < choices.size(); ++i) {
     const char* separator = i == 0 ? "" : i + 1 == choices.size() ? " or " : ", ";
-    expected += StrCat(separator, PrintAttribute(choices[i]));
+    expected += StrCat(separator, PrintAttribute(std::string(choices[i])));
   }
-  return {.name = std::move(name),
+  return {.name = name,
           .type = AttrType::kString,
-          .default_value = std::move(default_value),
-          .doc = std::move(doc),
+          .default_value = std::string(default_value),
+          .doc = doc,
           .accepts =
               [choices = std::move(choices)](const Attribute& value) {
                 return std::ranges::count(choices, std::get<std::string>(value)) > 0;
               },
-          .expected = std::move(expected)};
+          .expected = expected};
 }
 
 const SlotDef* OpDef::FindInput(std::string_view slot) const { return FindByName(inputs, slot); }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/base/static_text.h"
 #include "framework/ir/attribute.h"
 #include "framework/ir/program.h"
 
@@ -21,8 +22,8 @@ class GradContext;
 struct BlockRule;
 
 struct SlotDef {
-  std::string name;
-  std::string doc;
+  StaticText name;
+  StaticText doc;
   bool duplicable = false;    // takes any number of variables
   bool dispensable = false;   // may be absent
   bool intermediate = false;  // an output that only the gradient reads
@@ -39,20 +40,20 @@ struct SlotDef {
 };
 
 struct AttrDef {
-  std::string name;
+  StaticText name;
   AttrType type = AttrType::kInt;
   std::optional<Attribute> default_value;  // none: the attribute must be set
-  std::string doc;
+  StaticText doc;
   // Returns whether the op accepts the value; empty: it accepts any. `expected` describes accepted
   // values in messages.
   std::function<bool(const Attribute&)> accepts;
-  std::string expected;
+  StaticText expected;
   ErrorCode refusal = ErrorCode::kInvalidArgument;  // thrown for other values
 };
 
 // Returns the definition of a string attribute whose values are `choices`.
-AttrDef ChoiceAttr(std::string name, std::string default_value, std::vector<std::string> choices,
-                   std::string doc);
+AttrDef ChoiceAttr(StaticText name, StaticText default_value, std::vector<StaticText> choices,
+                   StaticText doc);
 
 // How an op treats channel-blocked layouts.
 enum class LayoutRule {
@@ -74,52 +75,52 @@ struct UpdateRule {
   // A scalar per parameter that is multiplied by `factor`, a float attribute, in each step: by the
   // op if `output` is connected, else by the program.
   struct Power {
-    std::string input;
-    std::string output;
-    std::string factor;
+    StaticText input;
+    StaticText output;
+    StaticText factor;
   };
 
   // Input slots with one argument per parameter; the first slot holds the parameters, or what
   // becomes one. The op takes any number of parameters: argument i of each of these slots, and of
   // the outputs that may share their storage (in_place), belongs to parameter i. What the op does
   // to one parameter depends on no other.
-  std::vector<std::string> lists;
+  std::vector<StaticText> lists;
   // Those of `lists` whose arguments have one element. In the others argument i has as many
   // elements as parameter i.
-  std::vector<std::string> scalars;
+  std::vector<StaticText> scalars;
   // List attributes with one entry for all parameters or one entry per parameter.
-  std::vector<std::string> list_attrs;
+  std::vector<StaticText> list_attrs;
   // The type that ops of this type are merged into. It has the same slots, and lists in list_attrs
   // what may be plain attributes here. Empty: this type itself.
-  std::string merged_as;
+  StaticText merged_as;
   std::vector<Power> powers;
 };
 
 // What an op does row by row, a row being an index of dim 0. It reads the inputs that aren't listed
 // here whole for each row.
 struct RowRule {
-  std::vector<std::string> inputs;   // all of the same rows
-  std::vector<std::string> outputs;  // row i depends on row i of `inputs` alone
-  std::vector<std::string> sums;     // outputs that add up a term for each row, in any order
+  std::vector<StaticText> inputs;   // all of the same rows
+  std::vector<StaticText> outputs;  // row i depends on row i of `inputs` alone
+  std::vector<StaticText> sums;     // outputs that add up a term for each row, in any order
   // Another op that computes `sums` alone. It takes variables of this op, inputs and outputs, in
   // slots of the same names, and has a RowRule itself. Empty: this op, without its other outputs.
-  std::string sums_by;
+  StaticText sums_by;
   // Returns whether the rule holds for the op with these shapes and attributes. Empty: always.
   std::function<bool(const OpContext&)> applies;
 };
 
 // An op whose output is a copy of an element of an array.
 struct ElementRule {
-  std::string array;  // the slots
-  std::string index;
+  StaticText array;  // the slots
+  StaticText index;
   // Returns whether the op does only that. Empty: always.
   std::function<bool(const Op&)> applies;
 };
 
 struct OpDef {
-  std::string type;
+  StaticText type;
   // The formula and its source, for documentation and messages.
-  std::string doc;
+  StaticText doc;
   std::vector<SlotDef> inputs;
   std::vector<SlotDef> outputs;
   std::vector<AttrDef> attrs;
@@ -127,20 +128,20 @@ struct OpDef {
   ShapeRule infer;
   // Returns the gradient ops. Empty: the op has no gradient; no_gradient_reason says why.
   GradRule grad;
-  std::string no_gradient_reason;
+  StaticText no_gradient_reason;
   // The slot, input or output, whose dtype selects the kernel. Empty: the first input present, or
   // the first output of an op without inputs.
-  std::string kernel_dtype_slot;
+  StaticText kernel_dtype_slot;
 
   // Facts. Pairs {input, output} that may share storage. For slots with several arguments this
   // means arguments of equal index.
-  std::vector<std::pair<std::string, std::string>> in_place;
+  std::vector<std::pair<StaticText, StaticText>> in_place;
   // Pairs {input, output} in which the op updates statistics such as a running mean. When it does,
   // no other output depends on the input.
-  std::vector<std::pair<std::string, std::string>> running_state;
+  std::vector<std::pair<StaticText, StaticText>> running_state;
   // Pairs {input, output} whose output is the input's elements, all or the first of them, in order,
   // in another shape. They are in `in_place`, too.
-  std::vector<std::pair<std::string, std::string>> views;
+  std::vector<std::pair<StaticText, StaticText>> views;
   // Returns the FLOP of one run by the textbook formula (a multiply-add counts 2); every dim is
   // known. Set for matrix products and convolutions, whose time is spent on arithmetic.
   // Element-wise work isn't counted, nor are savings by a kernel such as Winograd. Empty for all
@@ -148,7 +149,7 @@ struct OpDef {
   FlopRule flop;
   // Another op that recomputes some outputs of this one with the same bits and less work. It takes
   // variables of this op, inputs and outputs, in slots of the same names. Empty: none.
-  std::string replayed_by;
+  StaticText replayed_by;
   // Set if the op treats rows one by one, so that a loop may run it on the rows of many iterations.
   std::optional<RowRule> rows;
   std::optional<ElementRule> element;
@@ -159,7 +160,7 @@ struct OpDef {
   // Set if the op runs a block (loops and branches): how values enter and leave it.
   std::shared_ptr<const BlockRule> block;
   LayoutRule layout_rule = LayoutRule::kPlain;
-  std::vector<std::string> layout_slots;
+  std::vector<StaticText> layout_slots;
   bool zero_preserving = false;  // all inputs 0 give outputs 0: safe on padded tensors
   // Whether, if all outputs have one shape, element i of each depends only on the inputs at i. An
   // input of fewer elements is one number or is repeated: its dims are those at the attribute
@@ -178,7 +179,7 @@ struct OpDef {
   // For an op with inputs marked checks_data: another op after which this one rejects nothing,
   // provided that it has the same attributes as the other and the same variables in slots of the
   // same name, input or output. For a gradient op that is the forward op. Empty: none.
-  std::string data_checked_by;
+  StaticText data_checked_by;
 
   // Return nullptr if there is none.
   const SlotDef* FindInput(std::string_view slot) const;

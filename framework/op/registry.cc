@@ -46,7 +46,9 @@ KernelFactory PreparedIfThereIsWork(KernelFactory prepare) {
 
 }  // namespace
 
-void OpRegistry::Add(OpDef def) {
+void OpRegistry::Add(const OpDef& def) { Add(OpDef(def)); }
+
+void OpRegistry::Add(OpDef&& def) {
   SKIFF_ENFORCE(!def.type.empty() && !def.doc.empty() && def.infer != nullptr, kInvalidArgument,
                 "op \"", def.type, "\": a definition needs a type, documentation and a shape rule");
   SKIFF_ENFORCE((def.grad != nullptr) != !def.no_gradient_reason.empty(), kInvalidArgument, "op \"",
@@ -67,7 +69,11 @@ const OpRegistry::Entry* OpRegistry::FindEntry(std::string_view type) const {
   return it == entries_.end() ? nullptr : &it->second;
 }
 
-void OpRegistry::AddKernel(std::string_view type, KernelDef kernel) {
+void OpRegistry::AddKernel(std::string_view type, const KernelDef& kernel) {
+  AddKernel(type, KernelDef(kernel));
+}
+
+void OpRegistry::AddKernel(std::string_view type, KernelDef&& kernel) {
   const auto it = entries_.find(type);
   SKIFF_ENFORCE(it != entries_.end(), kNotFound, "kernel \"", kernel.name, "\" of op \"", type,
                 "\": the op is not registered");
@@ -79,6 +85,28 @@ void OpRegistry::AddKernel(std::string_view type, KernelDef kernel) {
   }
   kernel.prepare = PreparedIfThereIsWork(std::move(kernel.prepare));
   it->second.kernels.push_back(std::move(kernel));
+}
+
+void OpRegistry::AddReferenceKernel(std::string_view type, DType dtype, KernelFactory prepare,
+                                    StaticText name) {
+  AddKernel(type, {.name = name,
+                   .dtype = dtype,
+                   .prepare = std::move(prepare),
+                   .accepts = {},
+                   .pays = {},
+                   .is_reference = true});
+}
+
+void OpRegistry::AddSelectedRowsKernel(std::string_view type, PlaceKind place, DType dtype,
+                                       KernelFactory prepare) {
+  AddKernel(type, {.name = "selected_rows",
+                   .place = place,
+                   .dtype = dtype,
+                   .prepare = std::move(prepare),
+                   .accepts = {},
+                   .pays = {},
+                   .selected_rows = true,
+                   .is_reference = place == PlaceKind::kCpu});
 }
 
 const OpDef* OpRegistry::Find(std::string_view type) const {

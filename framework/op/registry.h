@@ -24,28 +24,20 @@ class OpRegistry {
   OpRegistry(const OpRegistry&) = delete;
   OpRegistry& operator=(const OpRegistry&) = delete;
 
-  // Adds an op. Throws Error (kAlreadyExists) if the type exists, and (kInvalidArgument) if the
+  // Add an op. Throw Error (kAlreadyExists) if the type exists, and (kInvalidArgument) if the
   // definition lacks a shape rule or documentation, or has neither a gradient nor a reason for
   // having none.
-  void Add(OpDef def);
-  // Adds a kernel of an op that has been added. Throws Error if the op has a kernel of this name,
+  void Add(OpDef&& def);
+  void Add(const OpDef& def);
+  // Add a kernel of an op that has been added. Throw Error if the op has a kernel of this name,
   // place and dtype.
-  void AddKernel(std::string_view type, KernelDef kernel);
+  void AddKernel(std::string_view type, KernelDef&& kernel);
+  void AddKernel(std::string_view type, const KernelDef& kernel);
   // Adds one CPU kernel for each of Ts as the op's reference. The factory is prepare.template
   // operator()<T>(context).
   template <typename... Ts, typename Prepare>
-  void AddCpuKernels(std::string_view type, Prepare prepare, std::string name = "plain") {
-    (AddKernel(type, KernelDef{.name = name,
-                               .place = PlaceKind::kCpu,
-                               .dtype = kDTypeOf<Ts>,
-                               .prepare =
-                                   [prepare](PrepareContext& context) {
-                                     return prepare.template operator()<Ts>(context);
-                                   },
-                               .accepts = {},
-                               .pays = {},
-                               .is_reference = true}),
-     ...);
+  void AddCpuKernels(std::string_view type, Prepare prepare, StaticText name = "plain") {
+    (AddReferenceKernel(type, kDTypeOf<Ts>, FactoryFor<Ts>(prepare), name), ...);
   }
 
   // The same for kernels on selected rows, of any place, under the name "selected_rows". Those of
@@ -53,18 +45,7 @@ class OpRegistry {
   template <typename... Ts, typename Prepare>
   void AddSelectedRowsKernels(std::string_view type, Prepare prepare,
                               PlaceKind place = PlaceKind::kCpu) {
-    (AddKernel(type, KernelDef{.name = "selected_rows",
-                               .place = place,
-                               .dtype = kDTypeOf<Ts>,
-                               .prepare =
-                                   [prepare](PrepareContext& context) {
-                                     return prepare.template operator()<Ts>(context);
-                                   },
-                               .accepts = {},
-                               .pays = {},
-                               .selected_rows = true,
-                               .is_reference = place == PlaceKind::kCpu}),
-     ...);
+    (AddSelectedRowsKernel(type, place, kDTypeOf<Ts>, FactoryFor<Ts>(prepare)), ...);
   }
 
   // Returns nullptr if there is none.
@@ -100,6 +81,14 @@ class OpRegistry {
     using is_transparent = void;
     size_t operator()(std::string_view type) const { return std::hash<std::string_view>()(type); }
   };
+  template <typename T, typename Prepare>
+  static KernelFactory FactoryFor(Prepare prepare) {
+    return [prepare](PrepareContext& context) { return prepare.template operator()<T>(context); };
+  }
+  void AddReferenceKernel(std::string_view type, DType dtype, KernelFactory prepare,
+                          StaticText name);
+  void AddSelectedRowsKernel(std::string_view type, PlaceKind place, DType dtype,
+                             KernelFactory prepare);
   const Entry* FindEntry(std::string_view type) const;
 
   // By type. The addresses of its definitions are stable: plans point to them.

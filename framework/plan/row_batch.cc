@@ -9,7 +9,7 @@
 namespace skiff {
 namespace {
 
-bool Has(const std::vector<std::string>& slots, const std::string& slot) {
+bool Has(const std::vector<StaticText>& slots, std::string_view slot) {
   return std::ranges::find(slots, slot) != slots.end();
 }
 

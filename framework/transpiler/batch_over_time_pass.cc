@@ -31,7 +31,7 @@ SlotValues In(const Instruction& instruction, const std::vector<SlotDef>& slots)
   return values;
 }
 
-bool Has(const std::vector<std::string>& slots, const std::string& slot) {
+bool Has(const std::vector<StaticText>& slots, std::string_view slot) {
   return std::ranges::find(slots, slot) != slots.end();
 }
 

@@ -89,7 +89,7 @@ class StorageSharing {
 // Requests contiguous storage for those lists of a flat update that are in the arena: gradients.
 void LayFlat(const Instruction& update, int64_t wanted_alignment, Plan* plan) {
   if (update.kind != InstructionKind::kOp || !IsFlatUpdate(update.def, *update.op)) return;
-  for (const std::string& slot : update.def->update->lists) {
+  for (const StaticText slot : update.def->update->lists) {
     ContiguousValues list;
     int64_t largest_bytes = 0;
     DType dtype = DType::kFloat32;

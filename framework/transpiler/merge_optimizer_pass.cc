@@ -153,7 +153,7 @@ class Merging {
 
   Kind KindOf(const Op& op, const OpDef& def) const {
     const UpdateRule& rule = *def.update;
-    const std::vector<std::string>& list_attrs = MergedDef(def).update->list_attrs;
+    const std::vector<StaticText>& list_attrs = MergedDef(def).update->list_attrs;
     Kind kind = {{"type", op.type}, {kOpRoleAttr, StrCat(op.role())}};
     for (const AttrDef& attr : def.attrs) {
       const Attribute* value = EffectiveAttr(op, attr);
@@ -170,7 +170,7 @@ class Merging {
     for (const SlotDef& slot : def.outputs) {
       kind[slot.name] = op.Output(slot.name).empty() ? "none" : "some";
     }
-    for (const std::string& slot : rule.lists) {
+    for (const StaticText slot : rule.lists) {
       if (op.Input(slot).empty()) continue;
       kind["dtype"] += StrCat(slot, " ", DTypeName(block_.GetVar(op.Input(slot)[0])->dtype), " ");
     }
@@ -230,7 +230,7 @@ class Merging {
     std::erase_if(merged.attrs, [&def, &own = registry_.Get(last.type)](const auto& attr) {
       return own.FindAttr(attr.first) != nullptr && def.FindAttr(attr.first) == nullptr;
     });
-    for (const std::string& slot : def.update->lists) {
+    for (const StaticText slot : def.update->lists) {
       std::vector<std::string> arguments = Joined(group, slot, &Op::Input);
       if (!arguments.empty()) merged.SetInput(slot, std::move(arguments));
     }
@@ -238,7 +238,7 @@ class Merging {
       std::vector<std::string> arguments = Joined(group, slot.name, &Op::Output);
       if (!arguments.empty()) merged.SetOutput(slot.name, std::move(arguments));
     }
-    for (const std::string& attr : def.update->list_attrs) {
+    for (const StaticText attr : def.update->list_attrs) {
       merged.SetAttr(attr, JoinedAttr(group, attr));
     }
     // Fluid's op_role_var: pairs of a parameter and its gradient, one after the other.

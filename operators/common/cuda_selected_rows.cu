@@ -97,7 +97,7 @@ void CudaMergedRows<T>::AddTo(const KernelContext& run, const Tensor& x, const T
 template class CudaMergedRows<float>;
 template class CudaMergedRows<double>;
 
-void AddCudaValuesKernels(OpRegistry& registry, const std::string& type) {
+void AddCudaValuesKernels(OpRegistry& registry, std::string_view type) {
   // A copy, as kernels are added.
   const std::vector<KernelDef> kernels = registry.Kernels(type);
   for (const KernelDef& kernel : kernels) {

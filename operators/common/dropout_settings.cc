@@ -71,7 +71,7 @@ std::vector<AttrDef> DropoutAttrs(float default_probability) {
 std::vector<AttrDef> UpscaledDropoutAttrs() {
   std::vector<AttrDef> attrs = DropoutAttrs(/*default_probability=*/0.0f);
   std::erase_if(attrs, [](const AttrDef& attr) { return attr.name == kImplementation; });
-  attrs[0].doc += " The others are divided by 1 - dropout_prob in training.";
+  attrs[0].doc = StrCat(attrs[0].doc, " The others are divided by 1 - dropout_prob in training.");
   attrs[0].accepts = [](const Attribute& value) {
     return IsProbability(value) && std::get<float>(value) < 1.0f;
   };

@@ -82,7 +82,7 @@ template <typename T>
 class BoundSource {
  public:
   explicit BoundSource(const OpContext& context)
-      : type_(&context.def().type),
+      : type_(context.def().type),
         min_(context.InputIndex("Min")),
         max_(context.InputIndex("Max")),
         attrs_{FromFloat<T>(context.Attr<float>("min")), FromFloat<T>(context.Attr<float>("max"))} {
@@ -100,11 +100,11 @@ class BoundSource {
 
  private:
   void Check(const Bounds<T>& bounds) const {
-    SKIFF_ENFORCE(bounds.low <= bounds.high, kInvalidArgument, *type_, ": min = ", bounds.low,
+    SKIFF_ENFORCE(bounds.low <= bounds.high, kInvalidArgument, type_, ": min = ", bounds.low,
                   " and max = ", bounds.high, ", expected min <= max");
   }
 
-  const std::string* type_;  // of the definition, which outlives the plan
+  StaticText type_;
   int min_;
   int max_;
   Bounds<T> attrs_;

@@ -34,7 +34,7 @@ bool IsReduced(const OpContext& context) {
 class Divisor {
  public:
   explicit Divisor(const OpContext& context)
-      : type_(&context.def().type),
+      : type_(context.def().type),
         by_elements_(context.Attr<std::string>("reduction") == "mean"),
         by_rows_(context.Attr<std::string>("reduction") == "batchmean") {
     // What is wrong is found before any run.
@@ -44,14 +44,14 @@ class Divisor {
   // Throws Error if it is 0.
   double For(const Shape& shape) const {
     if (!by_elements_ && !by_rows_) return 1;
-    SKIFF_ENFORCE(shape.element_count() > 0, kInvalidArgument, *type_, ": X of shape ", shape,
+    SKIFF_ENFORCE(shape.element_count() > 0, kInvalidArgument, type_, ": X of shape ", shape,
                   " has no elements, expected at least one for reduction ",
                   by_elements_ ? "mean" : "batchmean");
     return static_cast<double>(by_elements_ ? shape.element_count() : shape[0]);
   }
 
  private:
-  const std::string* type_;  // of the definition, which outlives the plan
+  StaticText type_;
   bool by_elements_;
   bool by_rows_;
 };

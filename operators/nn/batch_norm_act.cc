@@ -24,12 +24,12 @@ namespace skiff {
 namespace {
 
 std::vector<Op> GradOps(const GradContext& context) {
-  const std::vector<std::string> saved = {
+  const std::vector<StaticText> saved = {
       "X",         "Scale",         "Bias",         "MeanOut", "VarianceOut",
       "SavedMean", "SavedVariance", "ReserveSpace", "Y@GRAD"};
-  std::vector<std::string> with_output = saved;
+  std::vector<StaticText> with_output = saved;
   with_output.push_back("Y");
-  const std::vector<std::string> gradients = {"X@GRAD", "Z@GRAD", "Scale@GRAD", "Bias@GRAD"};
+  const std::vector<StaticText> gradients = {"X@GRAD", "Z@GRAD", "Scale@GRAD", "Bias@GRAD"};
   const bool adds = !context.Input("Z").empty();
   return BatchNormGradOps(context,
                           GradOp("batch_norm_act_grad", adds ? with_output : saved, gradients));

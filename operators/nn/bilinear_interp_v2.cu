@@ -179,7 +179,7 @@ std::unique_ptr<Kernel> PrepareResizingGrad(PrepareContext& context) {
 }
 
 template <typename T, Interpolation kMethod>
-void AddResizingKernels(OpRegistry& registry, const std::string& type) {
+void AddResizingKernels(OpRegistry& registry, StaticText type) {
   const auto accepts = [](const OpContext& context) {
     const Resizing resizing = ParseResizing(context, kMethod);
     return AllPlain(context) && ResizingLaunch::ElementsOf(resizing.input) <= kMaxCudaElements &&
@@ -190,16 +190,16 @@ void AddResizingKernels(OpRegistry& registry, const std::string& type) {
                             .dtype = kDTypeOf<T>,
                             .prepare = PrepareResizing<T, kMethod>,
                             .accepts = accepts});
-  registry.AddKernel(type + "_grad", {.name = "cuda",
-                                      .place = PlaceKind::kCuda,
-                                      .dtype = kDTypeOf<T>,
-                                      .prepare = PrepareResizingGrad<T, kMethod>,
-                                      .accepts = accepts});
+  registry.AddKernel(StrCat(type, "_grad"), {.name = "cuda",
+                                             .place = PlaceKind::kCuda,
+                                             .dtype = kDTypeOf<T>,
+                                             .prepare = PrepareResizingGrad<T, kMethod>,
+                                             .accepts = accepts});
 }
 
 }  // namespace
 
-void AddCudaInterpolation(OpRegistry& registry, const std::string& type, Interpolation method) {
+void AddCudaInterpolation(OpRegistry& registry, StaticText type, Interpolation method) {
   if (method == Interpolation::kNearest) {
     AddResizingKernels<float, Interpolation::kNearest>(registry, type);
     AddResizingKernels<double, Interpolation::kNearest>(registry, type);

@@ -123,7 +123,7 @@ class ConvolutionGradKernel final : public Kernel {
 // Adds a candidate, whose passes are what make(convolution, pass) returns. `candidate` has its
 // name, priority and accepts.
 template <typename T>
-void AddConvolutionKernels(OpRegistry& registry, const std::string& type,
+void AddConvolutionKernels(OpRegistry& registry, StaticText type,
                            const ParseConvolutionFunction& parse, bool is_transposed,
                            KernelDef candidate,
                            std::unique_ptr<CudaConvolutionPass<T>> (*make)(const VolumeConvolution&,
@@ -140,7 +140,7 @@ void AddConvolutionKernels(OpRegistry& registry, const std::string& type,
         context, is_transposed,
         [make, conv = parse(context)](ConvolutionPass pass) { return make(conv, pass); });
   };
-  registry.AddKernel(type + "_grad", candidate);
+  registry.AddKernel(StrCat(type, "_grad"), candidate);
 }
 
 // ---- "cudnn"
@@ -214,8 +214,8 @@ class CudnnConvolutionPass final : public CudaConvolutionPass<float> {
   std::unique_ptr<CudnnConvolution> convolution_;
 };
 
-void AddCudnnKernels(OpRegistry& registry, const std::string& type,
-                     const ParseConvolutionFunction& parse, bool is_transposed) {
+void AddCudnnKernels(OpRegistry& registry, StaticText type, const ParseConvolutionFunction& parse,
+                     bool is_transposed) {
   const auto accepts = [parse, is_transposed](const OpContext& context) {
     if (!AllPlain(context)) return false;
     const VolumeConvolution conv = parse(context);
@@ -233,8 +233,8 @@ void AddCudnnKernels(OpRegistry& registry, const std::string& type,
 
 // ---- all candidates
 
-void AddAllKernels(OpRegistry& registry, const std::string& type,
-                   const ParseConvolutionFunction& parse, bool is_transposed) {
+void AddAllKernels(OpRegistry& registry, StaticText type, const ParseConvolutionFunction& parse,
+                   bool is_transposed) {
   const KernelDef candidate{.name = "cuda", .accepts = [parse](const OpContext& context) {
                               return AllPlain(context) && CudaCountsConvolution(parse(context));
                             }};
@@ -300,12 +300,12 @@ template std::unique_ptr<CudaConvolutionPass<float>> MakeCudaConvolutionPass(
 template std::unique_ptr<CudaConvolutionPass<double>> MakeCudaConvolutionPass(
     const VolumeConvolution&, ConvolutionPass);
 
-void AddCudaConvolution(OpRegistry& registry, const std::string& type,
+void AddCudaConvolution(OpRegistry& registry, StaticText type,
                         const ParseConvolutionFunction& parse) {
   AddAllKernels(registry, type, parse, /*is_transposed=*/false);
 }
 
-void AddCudaTransposedConvolution(OpRegistry& registry, const std::string& type,
+void AddCudaTransposedConvolution(OpRegistry& registry, StaticText type,
                                   const ParseConvolutionFunction& parse) {
   AddAllKernels(registry, type, parse, /*is_transposed=*/true);
 }

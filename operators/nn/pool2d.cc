@@ -35,11 +35,9 @@ namespace skiff {
 namespace {
 
 std::vector<AttrDef> PoolingAttrs() {
-  const auto flag = [](std::string name, bool default_value, std::string doc) {
-    return AttrDef{.name = std::move(name),
-                   .type = AttrType::kBool,
-                   .default_value = default_value,
-                   .doc = std::move(doc)};
+  const auto flag = [](StaticText name, bool default_value, StaticText doc) {
+    return AttrDef{
+        .name = name, .type = AttrType::kBool, .default_value = default_value, .doc = doc};
   };
   return {
       {.name = "pooling_type",

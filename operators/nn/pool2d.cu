@@ -289,7 +289,7 @@ std::unique_ptr<Kernel> PreparePoolingGrad(PrepareContext& context, const CudaPo
 }
 
 template <typename T>
-void AddPoolingKernels(OpRegistry& registry, const std::string& type,
+void AddPoolingKernels(OpRegistry& registry, StaticText type,
                        const std::function<CudaPooling(const OpContext&)>& parse) {
   const auto accepts = [parse](const OpContext& context) {
     const CudaPooling pooling = parse(context);
@@ -307,7 +307,7 @@ void AddPoolingKernels(OpRegistry& registry, const std::string& type,
                                              : PreparePooling<T, false>(context, pooling);
                                 },
                             .accepts = accepts});
-  registry.AddKernel(type + "_grad",
+  registry.AddKernel(StrCat(type, "_grad"),
                      {.name = "cuda",
                       .place = PlaceKind::kCuda,
                       .dtype = kDTypeOf<T>,
@@ -334,7 +334,7 @@ CudaPooling ParsePool2d(const OpContext& context) {
 
 }  // namespace
 
-void AddCudaPooling(OpRegistry& registry, const std::string& type,
+void AddCudaPooling(OpRegistry& registry, StaticText type,
                     const std::function<CudaPooling(const OpContext&)>& parse) {
   AddPoolingKernels<float>(registry, type, parse);
   AddPoolingKernels<double>(registry, type, parse);

@@ -53,7 +53,7 @@ UpdateOp MergedAdamOp() {
   std::erase_if(op.attrs, [](const AttrDef& attr) {
     return attr.name == "lazy_mode" || attr.name == "min_row_size_to_use_multithread";
   });
-  op.doc = "adam of many parameters. " + op.doc;
+  op.doc = StrCat("adam of many parameters. ", op.doc);
   return op;
 }
 

@@ -87,11 +87,8 @@ class AverageAccumulates final : public AverageKernel {
   std::vector<Fold> folds_;  // by parameter, of the run
 };
 
-AttrDef CountAttr(std::string name, int64_t default_value, std::string doc) {
-  return {.name = std::move(name),
-          .type = AttrType::kLong,
-          .default_value = default_value,
-          .doc = std::move(doc)};
+AttrDef CountAttr(StaticText name, int64_t default_value, StaticText doc) {
+  return {.name = name, .type = AttrType::kLong, .default_value = default_value, .doc = doc};
 }
 
 void CheckWindow(const OpContext& context) {

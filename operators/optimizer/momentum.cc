@@ -47,7 +47,7 @@ UpdateOp MergedMomentumOp() {
   UpdateOp op = MomentumOp();
   op.type = "merged_momentum";
   op.merged_as = "";
-  op.doc = "momentum of many parameters, each with its own decay. " + op.doc;
+  op.doc = StrCat("momentum of many parameters, each with its own decay. ", op.doc);
   op.attrs.push_back({.name = "regularization_method",
                       .type = AttrType::kStrings,
                       .default_value = std::vector<std::string>{""},

@@ -224,7 +224,7 @@ bool AcceptsFloat(const OpContext& context) {
   return count_blocked(context.inputs()) == 1 && count_blocked(context.outputs()) == 1;
 }
 
-void AddKernels(OpRegistry& registry, const std::string& type, const KernelFactory& prepare_float,
+void AddKernels(OpRegistry& registry, StaticText type, const KernelFactory& prepare_float,
                 const KernelFactory& prepare_double) {
   registry.AddKernel(type, {.prepare = prepare_float, .accepts = AcceptsFloat});
   registry.AddKernel(type, {.dtype = DType::kFloat64, .prepare = prepare_double});

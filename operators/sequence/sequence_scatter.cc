@@ -135,7 +135,7 @@ void AddGrad(OpRegistry& registry) {
        {.name = "Updates@GRAD", .doc = "Like Updates.", .dispensable = true}},
       InferGrad);
   // Nothing ties the dims of Out@GRAD to those of the X that sequence_scatter had.
-  grad.data_checked_by.clear();
+  grad.data_checked_by = {};
   grad.in_place = {{"Out@GRAD", "X@GRAD"}};
   registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>(

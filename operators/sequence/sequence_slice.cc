@@ -123,7 +123,7 @@ void AddGrad(OpRegistry& registry) {
        {.name = "Out@GRAD", .doc = "The gradient of Out."}},
       {{.name = "X@GRAD", .doc = "Like X."}}, InferGrad);
   // Nothing ties the rows of Out@GRAD to the lengths that sequence_slice had.
-  grad.data_checked_by.clear();
+  grad.data_checked_by = {};
   registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>(
       "sequence_slice_grad",

@@ -553,8 +553,7 @@ std::unique_ptr<Kernel> PrepareScatterGrad(PrepareContext& context) {
 
 // ---- registration
 
-void AddRowsKernel(OpRegistry& registry, const std::string& type, DType dtype,
-                   KernelFactory prepare) {
+void AddRowsKernel(OpRegistry& registry, StaticText type, DType dtype, KernelFactory prepare) {
   registry.AddKernel(type, {.name = "cuda",
                             .place = PlaceKind::kCuda,
                             .dtype = dtype,
@@ -563,7 +562,7 @@ void AddRowsKernel(OpRegistry& registry, const std::string& type, DType dtype,
 }
 
 // Adds a kernel that only moves elements for each dtype that the CPU has one for.
-void AddMovingKernels(OpRegistry& registry, const std::string& type, const KernelFactory& prepare) {
+void AddMovingKernels(OpRegistry& registry, StaticText type, const KernelFactory& prepare) {
   for (const DType dtype :
        {DType::kBool, DType::kInt8, DType::kUint8, DType::kInt16, DType::kInt32, DType::kInt64,
         DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64}) {
@@ -587,10 +586,10 @@ void RegisterIndexedRowsCuda(OpRegistry& registry) {
   for (const std::string type : {"lookup_table", "lookup_table_v2"}) {
     AddRowsKernel(registry, type, DType::kFloat32, PrepareLookup);
     AddRowsKernel(registry, type, DType::kFloat64, PrepareLookup);
-    AddRowsKernel(registry, type + "_grad", DType::kFloat32, PrepareLookupGrad<float>);
-    AddRowsKernel(registry, type + "_grad", DType::kFloat64, PrepareLookupGrad<double>);
+    AddRowsKernel(registry, StrCat(type, "_grad"), DType::kFloat32, PrepareLookupGrad<float>);
+    AddRowsKernel(registry, StrCat(type, "_grad"), DType::kFloat64, PrepareLookupGrad<double>);
     registry.AddSelectedRowsKernels<float, double>(
-        type + "_grad",
+        StrCat(type, "_grad"),
         [=]<typename>(PrepareContext& context) { return PrepareSparseLookupGrad(context); },
         PlaceKind::kCuda);
   }

@@ -18,9 +18,9 @@
 namespace skiff {
 namespace {
 
-const std::vector<std::string>& RuntimeSlots() {
-  static const auto& slots = *new std::vector<std::string>{"StartsTensor", "EndsTensor",
-                                                           "StartsTensorList", "EndsTensorList"};
+const std::vector<StaticText>& RuntimeSlots() {
+  static const auto& slots = *new std::vector<StaticText>{"StartsTensor", "EndsTensor",
+                                                          "StartsTensorList", "EndsTensorList"};
   return slots;
 }
 

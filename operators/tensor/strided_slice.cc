@@ -23,10 +23,10 @@
 namespace skiff {
 namespace {
 
-const std::vector<std::string>& RuntimeSlots() {
+const std::vector<StaticText>& RuntimeSlots() {
   static const auto& slots =
-      *new std::vector<std::string>{"StartsTensor",   "StartsTensorList", "EndsTensor",
-                                    "EndsTensorList", "StridesTensor",    "StridesTensorList"};
+      *new std::vector<StaticText>{"StartsTensor",   "StartsTensorList", "EndsTensor",
+                                   "EndsTensorList", "StridesTensor",    "StridesTensorList"};
   return slots;
 }
 
@@ -178,7 +178,7 @@ std::unique_ptr<Kernel> PrepareStridedSliceGrad(PrepareContext& context) {
 
 std::vector<SlotDef> RuntimeSlotDefs() {
   std::vector<SlotDef> slots;
-  for (const std::string& name : RuntimeSlots()) {
+  for (const StaticText name : RuntimeSlots()) {
     slots.push_back(RuntimeArgumentSlot(name, /*duplicable=*/name.ends_with("List")));
   }
   return slots;
@@ -226,7 +226,7 @@ void RegisterStridedSlice(OpRegistry& registry) {
   def.outputs = {{.name = "Out", .doc = "The elements taken."}};
   def.attrs = StridedSliceAttrs();
   def.infer = InferStridedSlice;
-  std::vector<std::string> grad_inputs = {"Input", "Out@GRAD"};
+  std::vector<StaticText> grad_inputs = {"Input", "Out@GRAD"};
   grad_inputs.insert(grad_inputs.end(), RuntimeSlots().begin(), RuntimeSlots().end());
   def.grad = GradOp("strided_slice_grad", std::move(grad_inputs), {"Input@GRAD"});
   registry.Add(std::move(def));

@@ -104,7 +104,7 @@ class CoverageCheck {
       Expect(def.FindInput(input) != nullptr && def.FindOutput(output) != nullptr, def.type,
              StrCat("in_place names ", input, " -> ", output, ", which are no slots"));
     }
-    for (const std::string& slot : def.layout_slots) {
+    for (const StaticText slot : def.layout_slots) {
       Expect(def.FindInput(slot) != nullptr || def.FindOutput(slot) != nullptr, def.type,
              StrCat("layout_slots names ", slot, ", which is no slot"));
     }

@@ -29,7 +29,7 @@ OpDef CompleteDef(const std::string& type) {
 }
 
 OpDef WithGradient(OpDef def, const std::string& gradient_type) {
-  def.no_gradient_reason.clear();
+  def.no_gradient_reason = {};
   def.grad = GradOp(gradient_type, {"Out@GRAD"}, {"X@GRAD"});
   return def;
 }
@@ -114,9 +114,9 @@ TEST(CaseCoverage, NamesAnOpWithoutCpuKernel) {
 }
 
 TEST(CaseCoverage, NamesMissingDocumentation) {
-  EXPECT_THAT(ProblemsAfter([](OpDef* def) { def->inputs[0].doc.clear(); }),
+  EXPECT_THAT(ProblemsAfter([](OpDef* def) { def->inputs[0].doc = {}; }),
               Contains("copy: slot X has no documentation"));
-  EXPECT_THAT(ProblemsAfter([](OpDef* def) { def->attrs[0].doc.clear(); }),
+  EXPECT_THAT(ProblemsAfter([](OpDef* def) { def->attrs[0].doc = {}; }),
               Contains("copy: attribute axis has no documentation"));
 }
 

@@ -88,7 +88,7 @@ TEST_F(KernelCoverageTest, CountsCandidatesForBlockedLayouts) {
 
 TEST_F(KernelCoverageTest, CountsKernelsOfCheckedGradients) {
   OpDef twice = CopyDef("twice");
-  twice.no_gradient_reason.clear();
+  twice.no_gradient_reason = {};
   twice.grad = GradOp("twice_grad", {"X", "Out@GRAD"}, {"X@GRAD"});
   registry_.Add(std::move(twice));
   registry_.Add(CopyDef("twice_grad"));

@@ -208,7 +208,7 @@ class OpChecker {
         shapes.push_back(metas[i].shape);
       }
     };
-    for (const std::string& slot : def_.layout_slots) {
+    for (const StaticText slot : def_.layout_slots) {
       const bool is_input = def_.FindInput(slot) != nullptr;
       const std::vector<std::string>& names =
           is_input ? check_.op.Input(slot) : check_.op.Output(slot);
@@ -518,7 +518,7 @@ class OpChecker {
     for (const auto& [name, tensor] : check_.inputs) zeros[name] = ZerosLike(tensor);
     prepared->Load(zeros, kPoison);
     const NamedTensors outputs = Finish(prepared, where + " of zeros");
-    for (const std::string& slot : def_.layout_slots) {
+    for (const StaticText slot : def_.layout_slots) {
       for (const std::string& name : check_.op.Output(slot)) {
         const auto found = outputs.find(name);
         if (found == outputs.end() || SameBits(found->second, ZerosLike(found->second))) continue;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "framework/base/str_cat.h"
 #include "tests/harness/case_op.h"
 #include "tests/harness/gradient_check.h"
 #include "tests/harness/prepared_op.h"
@@ -16,7 +17,7 @@ namespace {
 harness::VariablePairs UpdatedInPlace(const OpDef& def, const Op& op) {
   harness::VariablePairs pairs;
   for (const auto& [input, output] : def.in_place) {
-    if (output != input + "Out") continue;
+    if (output != StrCat(input, "Out")) continue;
     const size_t count = std::min(op.Input(input).size(), op.Output(output).size());
     for (size_t i = 0; i < count; ++i) {
       pairs.emplace_back(op.Input(input)[i], op.Output(output)[i]);

@@ -127,7 +127,7 @@ std::string OperatorDocs(const OpRegistry& registry, std::string_view known_diff
   for (const OpDef* def : ops) {
     text += "\n";
     AppendOp(registry, *def, &text);
-    const OpDef* gradient = registry.Find(def->type + std::string(kGradientSuffix));
+    const OpDef* gradient = registry.Find(StrCat(def->type, kGradientSuffix));
     if (gradient != nullptr) {
       text += StrCat("\nGradient: `", gradient->type, "`. ", gradient->doc, "\n");
     } else if (def->grad != nullptr) {

@@ -11,9 +11,9 @@ namespace skiff {
 
 // Returns the definition of an op that runs a block, without slots. Its outputs keep the shapes
 // that the program declares: lowering finds out what the block makes of them. No kernel runs it.
-inline OpDef BlockOpDefinition(std::string type, BlockRule rule) {
+inline OpDef BlockOpDefinition(StaticText type, BlockRule rule) {
   OpDef def;
-  def.type = std::move(type);
+  def.type = type;
   def.infer = [](OpContext&) {};
   def.attrs = {{.name = "sub_block",
                 .type = AttrType::kBlock,

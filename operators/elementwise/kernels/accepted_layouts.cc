@@ -10,7 +10,7 @@ namespace {
 // Calls visit(meta) for each slot that is present, until it returns false. Returns whether all
 // returned true.
 template <typename Visit>
-bool AllOfSlots(const OpContext& context, const std::vector<std::string>& slots,
+bool AllOfSlots(const OpContext& context, const std::vector<StaticText>& slots,
                 const Visit& visit) {
   return std::all_of(slots.begin(), slots.end(), [&](const std::string& slot) {
     const bool is_input = context.def().FindInput(slot) != nullptr;
@@ -21,7 +21,7 @@ bool AllOfSlots(const OpContext& context, const std::vector<std::string>& slots,
 
 }  // namespace
 
-bool SameShapeAndLayout(const OpContext& context, const std::vector<std::string>& slots) {
+bool SameShapeAndLayout(const OpContext& context, const std::vector<StaticText>& slots) {
   const TensorMeta* first = nullptr;
   return AllOfSlots(context, slots, [&](const TensorMeta& meta) {
     if (first == nullptr) first = &meta;
@@ -29,7 +29,7 @@ bool SameShapeAndLayout(const OpContext& context, const std::vector<std::string>
   });
 }
 
-bool SlotsArePlain(const OpContext& context, const std::vector<std::string>& slots) {
+bool SlotsArePlain(const OpContext& context, const std::vector<StaticText>& slots) {
   return AllOfSlots(context, slots, [](const TensorMeta& meta) { return meta.layout.is_plain(); });
 }
 

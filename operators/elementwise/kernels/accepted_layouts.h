@@ -16,10 +16,10 @@ namespace skiff {
 
 // Returns whether the tensors of the slots (inputs or outputs) all have the same shape and layout.
 // Ignores absent ones.
-bool SameShapeAndLayout(const OpContext& context, const std::vector<std::string>& slots);
+bool SameShapeAndLayout(const OpContext& context, const std::vector<StaticText>& slots);
 
 // Returns whether the tensors of the slots are all plain.
-bool SlotsArePlain(const OpContext& context, const std::vector<std::string>& slots);
+bool SlotsArePlain(const OpContext& context, const std::vector<StaticText>& slots);
 
 // Returns the number of elements in the tensor's storage, padding included.
 int64_t StorageElements(const Tensor& tensor);

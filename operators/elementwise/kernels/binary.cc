@@ -43,16 +43,17 @@ void InferGradient(OpContext& context) {
 
 OpDef BinaryGradOpDef(const BinaryFacts& facts) {
   OpDef def;
-  def.type = facts.type + "_grad";
-  def.doc = facts.grad_doc + " Each is summed over the dims along which its operand was repeated.";
+  def.type = StrCat(facts.type, "_grad");
+  def.doc =
+      StrCat(facts.grad_doc, " Each is summed over the dims along which its operand was repeated.");
   if (facts.grad_reads_out) {
-    def.inputs.push_back({.name = "Out", .doc = "Out of " + facts.type + "."});
+    def.inputs.push_back({.name = "Out", .doc = StrCat("Out of ", facts.type, ".")});
   }
   def.inputs.push_back({.name = "Out@GRAD", .doc = "Gradient of Out."});
   def.inputs.push_back(
-      {.name = "X", .doc = "X of " + facts.type + ".", .shape_only = !facts.grad_reads_x});
+      {.name = "X", .doc = StrCat("X of ", facts.type, "."), .shape_only = !facts.grad_reads_x});
   def.inputs.push_back(
-      {.name = "Y", .doc = "Y of " + facts.type + ".", .shape_only = !facts.grad_reads_y});
+      {.name = "Y", .doc = StrCat("Y of ", facts.type, "."), .shape_only = !facts.grad_reads_y});
   def.outputs = {{.name = "X@GRAD", .doc = "Gradient of X, of its shape.", .dispensable = true},
                  {.name = "Y@GRAD", .doc = "Gradient of Y, of its shape.", .dispensable = true}};
   def.attrs = {AxisAttr()};
@@ -72,7 +73,7 @@ OpDef BinaryGradOpDef(const BinaryFacts& facts) {
 
 }  // namespace
 
-OpDef BinaryOpDef(const std::string& type, const std::string& doc, const DType* out_dtype) {
+OpDef BinaryOpDef(StaticText type, StaticText doc, const DType* out_dtype) {
   OpDef def;
   def.type = type;
   def.doc = doc;
@@ -112,28 +113,28 @@ void AddBinaryOps(OpRegistry& registry, const BinaryFacts& facts) {
   def.no_gradient_reason = facts.no_gradient_reason;
   const bool has_gradient = facts.no_gradient_reason.empty();
   if (has_gradient) {
-    std::vector<std::string> reads = {"Out@GRAD", "X", "Y"};
+    std::vector<StaticText> reads = {"Out@GRAD", "X", "Y"};
     if (facts.grad_reads_out) reads.insert(reads.begin(), "Out");
-    def.grad = GradOp(facts.type + "_grad", std::move(reads), {"X@GRAD", "Y@GRAD"});
+    def.grad = GradOp(StrCat(facts.type, "_grad"), std::move(reads), {"X@GRAD", "Y@GRAD"});
   }
   registry.Add(std::move(def));
   if (has_gradient) registry.Add(BinaryGradOpDef(facts));
 }
 
 RunBroadcast::RunBroadcast(const OpContext& context)
-    : axis_(AxisOf(context)), type_(&context.def().type) {}
+    : axis_(AxisOf(context)), type_(context.def().type) {}
 
 Broadcast RunBroadcast::Of(const Tensor& x, const Tensor& y) const {
   // The storage of a blocked layout has padding, which is computed along with the elements.
   if (x.shape() == y.shape()) return Broadcast(StorageElements(x));
-  return Broadcast(x.shape(), y.shape(), axis_, *type_);
+  return Broadcast(x.shape(), y.shape(), axis_, type_);
 }
 
 RunGradBroadcast::RunGradBroadcast(const OpContext& context)
     : x_(context.Input("X").shape),
       y_(context.Input("Y").shape),
       axis_(AxisOf(context)),
-      type_(&context.def().type) {
+      type_(context.def().type) {
   const Shape& out = context.Input("Out@GRAD").shape;
   const auto has_rows = [&](const Shape& operand, int64_t first_axis) {
     return operand.rank() > 0 && first_axis == 0 && operand[0] == out[0];
@@ -153,11 +154,11 @@ Broadcast RunGradBroadcast::Of(const Shape& out_gradient, Layout layout) const {
   Shape y = y_;
   if (x_has_rows_) x[0] = out_gradient[0];
   if (y_has_rows_) y[0] = out_gradient[0];
-  return Broadcast(x, y, axis_, *type_);
+  return Broadcast(x, y, axis_, type_);
 }
 
-std::vector<std::string> GradLayoutSlots(const BinaryFacts& facts) {
-  std::vector<std::string> slots = {"Out@GRAD", "X@GRAD", "Y@GRAD"};
+std::vector<StaticText> GradLayoutSlots(const BinaryFacts& facts) {
+  std::vector<StaticText> slots = {"Out@GRAD", "X@GRAD", "Y@GRAD"};
   if (facts.grad_reads_x) slots.push_back("X");
   if (facts.grad_reads_y) slots.push_back("Y");
   if (facts.grad_reads_out) slots.push_back("Out");

@@ -30,12 +30,12 @@ using BinaryGradKernelLoop = void (*)(const T* x, int64_t x_step, const T* y, in
                                       const T* out, const T* dout, T* grad, int64_t count);
 
 struct BinaryFacts {
-  std::string type;
-  std::string doc;
+  StaticText type;
+  StaticText doc;
   bool zero_preserving = false;
   // The documentation of the gradient op. Empty: there is none, and no_gradient_reason says why.
-  std::string grad_doc;
-  std::string no_gradient_reason;
+  StaticText grad_doc;
+  StaticText no_gradient_reason;
   // Whether the gradient op reads the data of X, Y and Out. It always reads the shapes of X and Y.
   // Out is an input only if it is read.
   bool grad_reads_x = false;
@@ -50,8 +50,7 @@ struct BinaryFacts {
 
 // Returns the definition of X, Y -> Out with `axis`, without a gradient rule. `out_dtype` is the
 // dtype of Out; null means X's.
-OpDef BinaryOpDef(const std::string& type, const std::string& doc,
-                  const DType* out_dtype = nullptr);
+OpDef BinaryOpDef(StaticText type, StaticText doc, const DType* out_dtype = nullptr);
 // Adds the op <type> and, if it has a gradient, <type>_grad.
 void AddBinaryOps(OpRegistry& registry, const BinaryFacts& facts);
 
@@ -64,7 +63,7 @@ class RunBroadcast {
 
  private:
   int64_t axis_;
-  const std::string* type_;  // of the definition, which outlives the plan
+  StaticText type_;
 };
 
 template <typename Functor, typename T, typename Out = T>
@@ -119,7 +118,7 @@ std::unique_ptr<Kernel> PrepareBinary(PrepareContext& context, BinaryKernelLoop<
 }
 
 template <typename T, typename Out = T>
-void AddBinaryKernel(OpRegistry& registry, const std::string& type, BinaryKernelLoop<T, Out> loop,
+void AddBinaryKernel(OpRegistry& registry, StaticText type, BinaryKernelLoop<T, Out> loop,
                      int64_t grain, DivisorCheck<T> check = nullptr) {
   AddElementwiseKernel<T>(registry, type, {"X", "Y", "Out"},
                           [loop, grain, check](PrepareContext& context) {
@@ -158,10 +157,10 @@ class RunGradBroadcast {
   bool x_has_rows_;
   bool y_has_rows_;
   int64_t axis_;
-  const std::string* type_;  // of the definition, which outlives the plan
+  StaticText type_;
 };
 // Returns the slots of the gradient op whose data it reads or writes, and whose layouts matter.
-std::vector<std::string> GradLayoutSlots(const BinaryFacts& facts);
+std::vector<StaticText> GradLayoutSlots(const BinaryFacts& facts);
 
 // Computes the gradient of one operand. Run takes the loops of the run, with fewer rows than those
 // that it was prepared for, or as many.
@@ -270,7 +269,7 @@ template <typename T>
 void AddBinaryGradKernel(OpRegistry& registry, const BinaryFacts& facts,
                          const BinaryGradLoops<T>& loops, int64_t grain) {
   AddElementwiseKernel<T>(
-      registry, facts.type + "_grad", GradLayoutSlots(facts),
+      registry, StrCat(facts.type, "_grad"), GradLayoutSlots(facts),
       [loops, grain](PrepareContext& context) { return PrepareBinaryGrad(context, loops, grain); });
 }
 
@@ -323,7 +322,7 @@ void RegisterBinary(OpRegistry& registry, const BinaryFacts& facts, BinaryFloatL
       registry, facts.type, {"X", "Y", "Out"}, [loops](PrepareContext& context) {
         return PrepareBinary<float, float>(context, loops().forward, kVectorGrain, nullptr);
       });
-  AddElementwiseKernel<float>(registry, facts.type + "_grad", GradLayoutSlots(facts),
+  AddElementwiseKernel<float>(registry, StrCat(facts.type, "_grad"), GradLayoutSlots(facts),
                               [loops](PrepareContext& context) {
                                 return PrepareBinaryGrad(context, loops().grad, kVectorGrain);
                               });

@@ -10,14 +10,14 @@ namespace skiff {
 
 // Adds kernels X, Y -> bool Out for every type of Ts, with Functor()(x, y) for each element.
 template <typename Functor, typename... Ts>
-void AddBoolKernels(OpRegistry& registry, const std::string& type) {
+void AddBoolKernels(OpRegistry& registry, StaticText type) {
   (AddBinaryKernel<Ts, bool>(registry, type, ScalarBinaryLoop<Functor, Ts, bool>, kScalarGrain),
    ...);
 }
 
 // Registers a comparison, such as less_than.
 template <typename Functor>
-void RegisterCompare(OpRegistry& registry, const std::string& type, const std::string& doc) {
+void RegisterCompare(OpRegistry& registry, StaticText type, StaticText doc) {
   constexpr DType kBool = DType::kBool;
   OpDef def = BinaryOpDef(type, doc, &kBool);
   def.attrs.push_back({.name = "force_cpu",
@@ -31,7 +31,7 @@ void RegisterCompare(OpRegistry& registry, const std::string& type, const std::s
 
 // Registers a logical op, such as logical_and. A number counts as true unless it is 0.
 template <typename Functor>
-void RegisterLogical(OpRegistry& registry, const std::string& type, const std::string& doc) {
+void RegisterLogical(OpRegistry& registry, StaticText type, StaticText doc) {
   constexpr DType kBool = DType::kBool;
   OpDef def = BinaryOpDef(type, doc, &kBool);
   def.attrs.clear();  // aligned at the end

@@ -12,7 +12,7 @@
 namespace skiff {
 namespace {
 
-void CheckFailure(const std::string& type, const char* failure) {
+void CheckFailure(std::string_view type, const char* failure) {
   SKIFF_ENFORCE(failure == nullptr, kIo, type, ": launch failed: ", failure);
 }
 
@@ -156,7 +156,7 @@ class CudaBinaryGradKernel final : public Kernel {
 };
 
 template <typename Prepare>
-void AddKernel(OpRegistry& registry, const std::string& type, DType dtype, Prepare prepare) {
+void AddKernel(OpRegistry& registry, StaticText type, DType dtype, Prepare prepare) {
   registry.AddKernel(type, {.name = "cuda",
                             .place = PlaceKind::kCuda,
                             .dtype = dtype,

@@ -76,7 +76,7 @@ class CudaUnaryKernel final : public Kernel {
   void (*throw_fault_)(const DataFault& fault);
 };
 
-void AddKernel(OpRegistry& registry, const std::string& type, DType dtype, KernelFactory prepare) {
+void AddKernel(OpRegistry& registry, StaticText type, DType dtype, KernelFactory prepare) {
   registry.AddKernel(type, {.name = "cuda",
                             .place = PlaceKind::kCuda,
                             .dtype = dtype,

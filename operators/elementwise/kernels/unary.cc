@@ -28,16 +28,16 @@ OpDef UnaryOpDef(const UnaryFacts& facts) {
 
 OpDef UnaryGradOpDef(const UnaryFacts& facts) {
   OpDef def;
-  def.type = facts.type + "_grad";
+  def.type = StrCat(facts.type, "_grad");
   def.doc = facts.grad_doc;
   if (!facts.grad_reads.empty()) {
     def.inputs.push_back(
-        {.name = facts.grad_reads, .doc = facts.grad_reads + " of " + facts.type + "."});
+        {.name = facts.grad_reads, .doc = StrCat(facts.grad_reads, " of ", facts.type, ".")});
   }
   if (!facts.grad_ignores.empty()) {
     // Fluid's programs connect this slot, although the formula doesn't need it.
     def.inputs.push_back({.name = facts.grad_ignores,
-                          .doc = facts.grad_ignores + " of " + facts.type + ", not read.",
+                          .doc = StrCat(facts.grad_ignores, " of ", facts.type, ", not read."),
                           .dispensable = true,
                           .shape_only = true});
   }
@@ -45,7 +45,7 @@ OpDef UnaryGradOpDef(const UnaryFacts& facts) {
   def.outputs = {{.name = "X@GRAD", .doc = "Gradient of X."}};
   def.attrs = facts.attrs;
   def.infer = [reads = facts.grad_reads, ignores = facts.grad_ignores](OpContext& context) {
-    for (const std::string& slot : {reads, ignores}) {
+    for (const StaticText slot : {reads, ignores}) {
       if (slot.empty() || !context.HasInput(slot)) continue;
       const TensorMeta& saved = context.Input(slot);
       CheckInputLike(context, "Out@GRAD", saved.shape, saved.dtype);
@@ -67,11 +67,11 @@ OpDef UnaryGradOpDef(const UnaryFacts& facts) {
 
 void AddUnaryOps(OpRegistry& registry, const UnaryFacts& facts) {
   OpDef def = UnaryOpDef(facts);
-  std::vector<std::string> reads;
+  std::vector<StaticText> reads;
   if (!facts.grad_reads.empty()) reads.push_back(facts.grad_reads);
   if (!facts.grad_ignores.empty()) reads.push_back(facts.grad_ignores);
   reads.push_back("Out@GRAD");
-  def.grad = GradOp(facts.type + "_grad", std::move(reads), {"X@GRAD"});
+  def.grad = GradOp(StrCat(facts.type, "_grad"), std::move(reads), {"X@GRAD"});
   registry.Add(std::move(def));
   registry.Add(UnaryGradOpDef(facts));
 }

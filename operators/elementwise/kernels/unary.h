@@ -34,15 +34,15 @@ struct UnaryFloatLoops {
 };
 
 struct UnaryFacts {
-  std::string type;
-  std::string doc;
-  std::string grad_doc;
+  StaticText type;
+  StaticText doc;
+  StaticText grad_doc;
   // The slot that the gradient op reads besides Out@GRAD: "X", "Out" or "" for none.
-  std::string grad_reads;
+  StaticText grad_reads;
   bool zero_preserving = false;
   bool grad_zero_preserving = false;
   // A slot that Fluid's gradient op has as well and whose data this one doesn't read: "Out" or "".
-  std::string grad_ignores = {};
+  StaticText grad_ignores = {};
   // The attributes of the op and of its gradient op.
   std::vector<AttrDef> attrs = {};
 };
@@ -56,8 +56,8 @@ void AddUnaryOps(OpRegistry& registry, const UnaryFacts& facts);
 
 // Adds a kernel of T that accepts any layout, if it is the same for all `slots`.
 template <typename T>
-void AddElementwiseKernel(OpRegistry& registry, const std::string& type,
-                          std::vector<std::string> slots, KernelFactory prepare) {
+void AddElementwiseKernel(OpRegistry& registry, StaticText type, std::vector<StaticText> slots,
+                          KernelFactory prepare) {
   registry.AddKernel(type, KernelDef{.dtype = kDTypeOf<T>,
                                      .prepare = std::move(prepare),
                                      .accepts = [slots = std::move(slots)](const OpContext& c) {
@@ -93,8 +93,7 @@ Functor MakeFunctor([[maybe_unused]] const OpContext& context) {
 // Adds a kernel that calls loop(x, out, count). A plan calls make_loop(context) once, which returns
 // the loop.
 template <typename T, typename LoopMaker>
-void AddUnaryKernel(OpRegistry& registry, const std::string& type, LoopMaker make_loop,
-                    int64_t grain) {
+void AddUnaryKernel(OpRegistry& registry, StaticText type, LoopMaker make_loop, int64_t grain) {
   AddElementwiseKernel<T>(registry, type, {"X", "Out"}, [=](PrepareContext& context) {
     const auto loop = make_loop(context);
     const int x = context.InputIndex("X");
@@ -110,7 +109,7 @@ void AddUnaryKernel(OpRegistry& registry, const std::string& type, LoopMaker mak
 
 // Adds a kernel of the gradient op, which calls loop(saved, dout, dx, count).
 template <typename T, typename LoopMaker>
-void AddUnaryGradKernel(OpRegistry& registry, const std::string& type, const std::string& saved,
+void AddUnaryGradKernel(OpRegistry& registry, StaticText type, const std::string& saved,
                         LoopMaker make_loop, int64_t grain) {
   const std::string saved_slot = saved.empty() ? "Out@GRAD" : saved;
   AddElementwiseKernel<T>(registry, type, {saved_slot, "Out@GRAD", "X@GRAD"},
@@ -161,7 +160,7 @@ void AddScalarUnaryKernels(OpRegistry& registry, const UnaryFacts& facts) {
 
 template <typename Functor, typename... Ts>
 void AddScalarUnaryGradKernels(OpRegistry& registry, const UnaryFacts& facts) {
-  (AddUnaryGradKernel<Ts>(registry, facts.type + "_grad", facts.grad_reads,
+  (AddUnaryGradKernel<Ts>(registry, StrCat(facts.type, "_grad"), facts.grad_reads,
                           UnaryGradLoopMaker<Functor, Ts>(ScalarUnaryGradLoop<Functor, Ts>),
                           kScalarGrain),
    ...);
@@ -186,7 +185,7 @@ void RegisterUnary(OpRegistry& registry, const UnaryFacts& facts,
       registry, facts.type,
       [make_loops](const OpContext& context) { return make_loops(context).forward; }, kVectorGrain);
   AddUnaryGradKernel<float>(
-      registry, facts.type + "_grad", facts.grad_reads,
+      registry, StrCat(facts.type, "_grad"), facts.grad_reads,
       [make_loops](const OpContext& context) { return make_loops(context).grad; }, kVectorGrain);
   AddScalarUnaryKernels<Functor, double, Integers...>(registry, facts);
   AddScalarUnaryGradKernels<GradFunctor, double>(registry, facts);

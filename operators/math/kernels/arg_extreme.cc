@@ -142,7 +142,7 @@ void FindPlaces(const AxisExtents& extents, const T* x, Place* out) {
   });
 }
 
-void CheckNotEmpty(const std::string& type, const Shape& x, const AxisExtents& extents) {
+void CheckNotEmpty(std::string_view type, const Shape& x, const AxisExtents& extents) {
   SKIFF_ENFORCE(extents.length > 0 || extents.lines() == 0, kInvalidArgument, type, ": X of shape ",
                 x, " has no elements along the axis, expected at least one");
 }
@@ -176,11 +176,12 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 
 }  // namespace
 
-void RegisterArgExtreme(OpRegistry& registry, const std::string& type, bool is_max) {
+void RegisterArgExtreme(OpRegistry& registry, StaticText type, bool is_max) {
   const std::string which = is_max ? "largest" : "smallest";
   OpDef def;
   def.type = type;
-  def.doc = "Out = the place of the " + which + " element of X along `axis`. Fluid's " + type + ".";
+  def.doc =
+      StrCat("Out = the place of the ", which, " element of X along `axis`. Fluid's ", type, ".");
   def.inputs = {{.name = "X", .doc = "Of any shape."}};
   def.outputs = {{.name = "Out", .doc = "Places, counted from 0."}};
   def.attrs = {{.name = "axis",

@@ -9,6 +9,6 @@ namespace skiff {
 
 // Registers arg_max or arg_min. Of equal elements the first one counts. NaN counts as the largest
 // for arg_max and as the smallest for arg_min.
-void RegisterArgExtreme(OpRegistry& registry, const std::string& type, bool is_max);
+void RegisterArgExtreme(OpRegistry& registry, StaticText type, bool is_max);
 
 }  // namespace skiff

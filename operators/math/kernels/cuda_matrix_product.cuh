@@ -61,7 +61,7 @@ std::unique_ptr<Kernel> PrepareCudaMatrixProductGrad(PrepareContext& context,
 
 template <typename T>
 void AddCudaMatrixProductKernels(
-    OpRegistry& registry, const std::string& type,
+    OpRegistry& registry, StaticText type,
     const std::function<MatrixProductOfShapes(const OpContext&)>& product_of) {
   registry.AddKernel(type, {.name = "cuda",
                             .place = PlaceKind::kCuda,
@@ -71,15 +71,15 @@ void AddCudaMatrixProductKernels(
                                   return PrepareCudaMatrixProduct<T>(context, product_of(context));
                                 },
                             .accepts = {}});
-  registry.AddKernel(type + "_grad", {.name = "cuda",
-                                      .place = PlaceKind::kCuda,
-                                      .dtype = kDTypeOf<T>,
-                                      .prepare =
-                                          [product_of](PrepareContext& context) {
-                                            return PrepareCudaMatrixProductGrad<T>(
-                                                context, product_of(context));
-                                          },
-                                      .accepts = {}});
+  registry.AddKernel(StrCat(type, "_grad"), {.name = "cuda",
+                                             .place = PlaceKind::kCuda,
+                                             .dtype = kDTypeOf<T>,
+                                             .prepare =
+                                                 [product_of](PrepareContext& context) {
+                                                   return PrepareCudaMatrixProductGrad<T>(
+                                                       context, product_of(context));
+                                                 },
+                                             .accepts = {}});
 }
 
 }  // namespace skiff

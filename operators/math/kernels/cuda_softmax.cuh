@@ -101,13 +101,14 @@ std::unique_ptr<Kernel> PrepareCudaSoftmaxGrad(PrepareContext& context) {
 }
 
 template <bool kIsLog>
-void AddCudaSoftmaxKernels(OpRegistry& registry, const std::string& type) {
+void AddCudaSoftmaxKernels(OpRegistry& registry, StaticText type) {
   AddCudaKernels<float, double>(registry, type, [=]<typename T>(PrepareContext& context) {
     return PrepareCudaSoftmax<T, kIsLog>(context);
   });
-  AddCudaKernels<float, double>(registry, type + "_grad", [=]<typename T>(PrepareContext& context) {
-    return PrepareCudaSoftmaxGrad<T, kIsLog>(context);
-  });
+  AddCudaKernels<float, double>(registry, StrCat(type, "_grad"),
+                                [=]<typename T>(PrepareContext& context) {
+                                  return PrepareCudaSoftmaxGrad<T, kIsLog>(context);
+                                });
 }
 
 }  // namespace

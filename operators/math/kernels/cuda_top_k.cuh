@@ -105,7 +105,7 @@ class CudaTopKGradKernel final : public Kernel {
 };
 
 template <typename T>
-void AddCudaTopKKernel(OpRegistry& registry, const std::string& type, bool is_v2) {
+void AddCudaTopKKernel(OpRegistry& registry, StaticText type, bool is_v2) {
   registry.AddKernel(
       type,
       {.name = "cuda",
@@ -123,7 +123,7 @@ void AddCudaTopKKernels(OpRegistry& registry, bool is_v2) {
   AddCudaTopKKernel<int32_t>(registry, type, is_v2);
   AddCudaTopKKernel<int64_t>(registry, type, is_v2);
   AddCudaKernels<float, double>(
-      registry, type + "_grad",
+      registry, StrCat(type, "_grad"),
       [is_v2]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
         return std::make_unique<CudaTopKGradKernel<T>>(context, is_v2);
       });

@@ -172,7 +172,7 @@ std::vector<AttrDef> Attributes(bool is_v2) {
   return attributes;
 }
 
-OpDef ForwardDef(const std::string& type, bool is_v2) {
+OpDef ForwardDef(StaticText type, bool is_v2) {
   OpDef def;
   def.type = type;
   def.doc = StrCat("The k largest ", is_v2 ? "or smallest values of X along `axis`" : "of each row",
@@ -186,19 +186,19 @@ OpDef ForwardDef(const std::string& type, bool is_v2) {
   def.attrs = Attributes(is_v2);
   def.infer = Infer;
   // As in Fluid, whose top_k_grad takes no K.
-  std::vector<std::string> inputs = {"X", "Indices", "Out@GRAD"};
+  std::vector<StaticText> inputs = {"X", "Indices", "Out@GRAD"};
   if (is_v2) inputs.emplace_back("K");
-  def.grad = GradOp(type + "_grad", std::move(inputs), {"X@GRAD"});
+  def.grad = GradOp(StrCat(type, "_grad"), std::move(inputs), {"X@GRAD"});
   // If K is given, a run finds the shape.
   def.data_dependent_shape = true;
   return def;
 }
 
-OpDef GradientDef(const std::string& type, bool is_v2) {
+OpDef GradientDef(StaticText type, bool is_v2) {
   OpDef def;
-  def.type = type + "_grad";
-  def.doc = "The gradient of " + type + ": dX is dOut at the places found, 0 elsewhere.";
-  def.inputs = {{.name = "X", .doc = "The input of " + type + ".", .shape_only = true},
+  def.type = StrCat(type, "_grad");
+  def.doc = StrCat("The gradient of ", type, ": dX is dOut at the places found, 0 elsewhere.");
+  def.inputs = {{.name = "X", .doc = StrCat("The input of ", type, "."), .shape_only = true},
                 {.name = "Indices", .doc = "The places found.", .checks_data = true},
                 {.name = "Out@GRAD", .doc = "The gradient of Out."}};
   if (is_v2) {
@@ -223,7 +223,8 @@ void RegisterTopKOp(OpRegistry& registry, bool is_v2) {
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
       type, []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>(
-      type + "_grad", []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+      StrCat(type, "_grad"),
+      []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
 }
 
 }  // namespace skiff

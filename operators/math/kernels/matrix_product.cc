@@ -169,13 +169,13 @@ double FlopOf(const MatrixProduct& product) {
          static_cast<double>(product.k) * static_cast<double>(product.n);
 }
 
-OpDef MatrixProductGradDef(const std::string& type) {
+OpDef MatrixProductGradDef(StaticText type) {
   OpDef def;
-  def.type = type + "_grad";
-  def.doc =
-      "The gradient of " + type +
+  def.type = StrCat(type, "_grad");
+  def.doc = StrCat(
+      "The gradient of ", type,
       ", Out = alpha * P * Q with P = op(X) and Q = op(Y): dP = alpha * dOut * Q', dQ = alpha "
-      "* P' * dOut, summed over broadcast dims.";
+      "* P' * dOut, summed over broadcast dims.");
   def.inputs = {{.name = "X", .doc = "The left factor."},
                 {.name = "Y", .doc = "The right factor."},
                 {.name = "Out@GRAD", .doc = "The gradient of Out."}};

@@ -92,6 +92,6 @@ extern template std::unique_ptr<Kernel> PrepareMatrixProductGrad<double>(
     PrepareContext&, const MatrixProductOfShapes&);
 
 // Returns the definition of the gradient op <type>_grad, without attributes and shape rule.
-OpDef MatrixProductGradDef(const std::string& type);
+OpDef MatrixProductGradDef(StaticText type);
 
 }  // namespace skiff

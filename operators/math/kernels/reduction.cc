@@ -107,8 +107,7 @@ void CheckSomethingIsReduced(std::string_view op, const Shape& x, const AxisRedu
                 op, ": X of shape ", x, " leaves no elements for an output, expected at least one");
 }
 
-OpDef ReductionDef(const std::string& type, const std::string& doc,
-                   const std::vector<std::string>& forward_slots) {
+OpDef ReductionDef(StaticText type, StaticText doc, const std::vector<StaticText>& forward_slots) {
   OpDef def;
   def.type = type;
   def.doc = doc;
@@ -116,21 +115,21 @@ OpDef ReductionDef(const std::string& type, const std::string& doc,
   def.outputs = {{.name = "Out", .doc = "The results; of rank 0 if no dim is left."}};
   def.attrs = ReductionAttributes();
   def.infer = [](OpContext& context) { InferReduction(context, context.Input("X").dtype); };
-  std::vector<std::string> inputs = forward_slots;
+  std::vector<StaticText> inputs = forward_slots;
   inputs.emplace_back("Out@GRAD");
-  def.grad = GradOp(type + "_grad", std::move(inputs), {"X@GRAD"});
+  def.grad = GradOp(StrCat(type, "_grad"), std::move(inputs), {"X@GRAD"});
   return def;
 }
 
-OpDef ReductionGradDef(const std::string& type, const std::string& doc,
-                       const std::vector<std::string>& forward_slots, bool reads_x) {
+OpDef ReductionGradDef(StaticText type, StaticText doc,
+                       const std::vector<StaticText>& forward_slots, bool reads_x) {
   OpDef def;
-  def.type = type + "_grad";
+  def.type = StrCat(type, "_grad");
   def.doc = doc;
-  for (const std::string& slot : forward_slots) {
+  for (const StaticText slot : forward_slots) {
     // So a plan can free X's memory before the gradient op.
     const bool shape_only = slot == "X" && !reads_x;
-    def.inputs.push_back({.name = slot, .doc = "Of " + type + ".", .shape_only = shape_only});
+    def.inputs.push_back({.name = slot, .doc = StrCat("Of ", type, "."), .shape_only = shape_only});
   }
   def.inputs.push_back({.name = "Out@GRAD", .doc = "The gradient of Out."});
   def.outputs = {{.name = "X@GRAD", .doc = "Of X's shape."}};

@@ -31,9 +31,8 @@ void CheckSomethingIsReduced(std::string_view op, const Shape& x, const AxisRedu
 
 // Return the definitions of a reduction, to X's dtype, and of <type>_grad. `doc` is the formula.
 // `forward_slots`, of X and Out, are those that the gradient op takes besides Out@GRAD.
-OpDef ReductionDef(const std::string& type, const std::string& doc,
-                   const std::vector<std::string>& forward_slots);
-OpDef ReductionGradDef(const std::string& type, const std::string& doc,
-                       const std::vector<std::string>& forward_slots, bool reads_x);
+OpDef ReductionDef(StaticText type, StaticText doc, const std::vector<StaticText>& forward_slots);
+OpDef ReductionGradDef(StaticText type, StaticText doc,
+                       const std::vector<StaticText>& forward_slots, bool reads_x);
 
 }  // namespace skiff

@@ -34,7 +34,7 @@ int SoftmaxAxis(const OpContext& context, const Shape& shape) {
   return AxisIndex(context, shape, context.IntAttr("axis"));
 }
 
-OpDef SoftmaxDef(const std::string& type, const std::string& doc, const std::string& out_doc) {
+OpDef SoftmaxDef(StaticText type, StaticText doc, StaticText out_doc) {
   OpDef def;
   def.type = type;
   def.doc = doc;
@@ -43,16 +43,16 @@ OpDef SoftmaxDef(const std::string& type, const std::string& doc, const std::str
   def.attrs = Attributes();
   def.infer = Infer;
   // The gradient needs only Out, so X's memory can be freed or overwritten after the forward op.
-  def.grad = GradOp(type + "_grad", {"Out", "Out@GRAD"}, {"X@GRAD"});
+  def.grad = GradOp(StrCat(type, "_grad"), {"Out", "Out@GRAD"}, {"X@GRAD"});
   def.in_place = {{"X", "Out"}};
   return def;
 }
 
-OpDef SoftmaxGradDef(const std::string& type, const std::string& doc) {
+OpDef SoftmaxGradDef(StaticText type, StaticText doc) {
   OpDef def;
-  def.type = type + "_grad";
+  def.type = StrCat(type, "_grad");
   def.doc = doc;
-  def.inputs = {{.name = "Out", .doc = "The output of " + type + "."},
+  def.inputs = {{.name = "Out", .doc = StrCat("The output of ", type, ".")},
                 {.name = "Out@GRAD", .doc = "Its gradient."}};
   def.outputs = {{.name = "X@GRAD", .doc = "Of Out's shape."}};
   def.attrs = Attributes();

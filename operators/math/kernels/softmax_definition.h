@@ -13,7 +13,7 @@ int SoftmaxAxis(const OpContext& context, const Shape& shape);
 
 // Return the definitions of the op `type` from X to Out, of the same shape, and of its gradient op
 // <type>_grad, which reads Out and Out@GRAD. `doc` is the formula; `out_doc` describes Out.
-OpDef SoftmaxDef(const std::string& type, const std::string& doc, const std::string& out_doc);
-OpDef SoftmaxGradDef(const std::string& type, const std::string& doc);
+OpDef SoftmaxDef(StaticText type, StaticText doc, StaticText out_doc);
+OpDef SoftmaxGradDef(StaticText type, StaticText doc);
 
 }  // namespace skiff

@@ -12,11 +12,8 @@
 namespace skiff {
 
 std::vector<AttrDef> BatchNormAttrs() {
-  const auto flag = [](std::string name, std::string doc) {
-    return AttrDef{.name = std::move(name),
-                   .type = AttrType::kBool,
-                   .default_value = false,
-                   .doc = std::move(doc)};
+  const auto flag = [](StaticText name, StaticText doc) {
+    return AttrDef{.name = name, .type = AttrType::kBool, .default_value = false, .doc = doc};
   };
   return {
       flag("is_test", "Evaluation: Mean and Variance are used and stay."),

@@ -393,12 +393,12 @@ class BatchNormReplayKernel final : public Kernel {
 
 }  // namespace
 
-void AddBatchNormKernels(OpRegistry& registry, const std::string& type) {
+void AddBatchNormKernels(OpRegistry& registry, StaticText type) {
   AddNormKernels<BatchNormKernel>(registry, type);
-  AddNormKernels<BatchNormGradKernel>(registry, type + "_grad");
+  AddNormKernels<BatchNormGradKernel>(registry, StrCat(type, "_grad"));
 }
 
-void AddBatchNormReplayKernels(OpRegistry& registry, const std::string& type) {
+void AddBatchNormReplayKernels(OpRegistry& registry, StaticText type) {
   AddNormKernels<BatchNormReplayKernel>(registry, type);
 }
 

@@ -9,9 +9,9 @@ namespace skiff {
 
 // Registers the kernels of `type`, which has the slots of batch_norm or batch_norm_act, and of
 // <type>_grad.
-void AddBatchNormKernels(OpRegistry& registry, const std::string& type);
+void AddBatchNormKernels(OpRegistry& registry, StaticText type);
 
 // Registers the kernels of `type`, which has the slots and attributes of batch_norm_replay.
-void AddBatchNormReplayKernels(OpRegistry& registry, const std::string& type);
+void AddBatchNormReplayKernels(OpRegistry& registry, StaticText type);
 
 }  // namespace skiff

@@ -130,7 +130,7 @@ NormGeometry ParseNormGeometry(const OpContext& context, std::string_view slot) 
 }
 
 bool HasFastNormLoops(const OpContext& context) {
-  const std::vector<std::string>& images = context.def().layout_slots;
+  const std::vector<StaticText>& images = context.def().layout_slots;
   const NormGeometry geometry = ParseNormGeometry(context, images.front());
   const Layout layout = context.Input(images.front()).layout;
   if (geometry.count() == 0 || geometry.channels == 0) return false;

@@ -302,7 +302,7 @@ Convolution ParseConvolution(const OpContext& context) {
   return conv;
 }
 
-OpDef ConvolutionDef(const std::string& type, const std::string& doc) {
+OpDef ConvolutionDef(StaticText type, StaticText doc) {
   OpDef def;
   def.type = type;
   def.doc = doc;
@@ -312,22 +312,23 @@ OpDef ConvolutionDef(const std::string& type, const std::string& doc) {
   def.outputs = {{.name = "Output", .doc = "Images with as many channels as there are filters."}};
   def.attrs = ConvolutionAttrs();
   def.infer = InferConvolution;
-  def.grad =
-      GradOp(type + "_grad", {"Input", "Filter", "Output@GRAD"}, {"Input@GRAD", "Filter@GRAD"});
+  def.grad = GradOp(StrCat(type, "_grad"), {"Input", "Filter", "Output@GRAD"},
+                    {"Input@GRAD", "Filter@GRAD"});
   def.flop = Flop;
   def.layout_rule = LayoutRule::kChannelBlocked;
   def.layout_slots = {"Input", "Output"};
   return def;
 }
 
-OpDef ConvolutionGradDef(const std::string& type) {
+OpDef ConvolutionGradDef(StaticText type) {
   OpDef def;
-  def.type = type + "_grad";
-  def.doc = "The gradients of " + type +
-            ": Input@GRAD is the transposed convolution of Output@GRAD with Filter, Filter@GRAD "
-            "the correlation of Input with Output@GRAD.";
-  def.inputs = {{.name = "Input", .doc = "Of " + type + "."},
-                {.name = "Filter", .doc = "Of " + type + "."},
+  def.type = StrCat(type, "_grad");
+  def.doc =
+      StrCat("The gradients of ", type,
+             ": Input@GRAD is the transposed convolution of Output@GRAD with Filter, Filter@GRAD "
+             "the correlation of Input with Output@GRAD.");
+  def.inputs = {{.name = "Input", .doc = StrCat("Of ", type, ".")},
+                {.name = "Filter", .doc = StrCat("Of ", type, ".")},
                 {.name = "Output@GRAD", .doc = "The gradient of Output."}};
   def.outputs = {{.name = "Input@GRAD", .doc = "Like Input.", .dispensable = true},
                  {.name = "Filter@GRAD", .doc = "Like Filter.", .dispensable = true}};
@@ -340,13 +341,14 @@ OpDef ConvolutionGradDef(const std::string& type) {
   return def;
 }
 
-void AddPlainConvolution(OpRegistry& registry, const std::string& type) {
+void AddPlainConvolution(OpRegistry& registry, StaticText type) {
   registry.AddCpuKernels<float, double>(
       type, []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
         return std::make_unique<PlainForward<T>>(context, ParseConvolution(context));
       });
-  if (registry.Find(type + "_grad") == nullptr) return;
-  registry.AddCpuKernels<float, double>(type + "_grad", []<typename T>(PrepareContext& context) {
+  if (registry.Find(StrCat(type, "_grad")) == nullptr) return;
+  registry.AddCpuKernels<float, double>(StrCat(type, "_grad"), []<typename T>(
+                                                                   PrepareContext& context) {
     const int input = context.InputIndex("Input");
     const int filter = context.InputIndex("Filter");
     const int output_gradient = context.InputIndex("Output@GRAD");

@@ -38,33 +38,33 @@ struct Convolution {
 Convolution ParseConvolution(const OpContext& context);
 
 // Return the definitions of a convolution and of its gradient op, <type>_grad.
-OpDef ConvolutionDef(const std::string& type, const std::string& doc);
-OpDef ConvolutionGradDef(const std::string& type);
+OpDef ConvolutionDef(StaticText type, StaticText doc);
+OpDef ConvolutionGradDef(StaticText type);
 
 // The functions below add kernels to `type`, with an epilogue if its definition has one
 // (convolution_epilogue.h), and to its gradient op, <type>_grad, if there is one.
 //
 // "plain": direct loops in float32 and float64, for every attribute.
-void AddPlainConvolution(OpRegistry& registry, const std::string& type);
+void AddPlainConvolution(OpRegistry& registry, StaticText type);
 // "onednn": float32, for images that are plain or blocked by 8 or 16.
-void AddOnednnConvolution(OpRegistry& registry, const std::string& type);
+void AddOnednnConvolution(OpRegistry& registry, StaticText type);
 // "winograd": float32, 3x3 of stride 1, for images blocked by the lanes of a vector.
-void AddWinogradConvolution(OpRegistry& registry, const std::string& type);
+void AddWinogradConvolution(OpRegistry& registry, StaticText type);
 
 // Adds a float32 kernel Forward to `type` and, if there is a gradient op, Backward to it.
 // `candidate` has everything but the dtype and the factory.
 template <typename Forward, typename Backward>
-void AddConvolutionKernels(OpRegistry& registry, const std::string& type, KernelDef candidate) {
+void AddConvolutionKernels(OpRegistry& registry, StaticText type, KernelDef candidate) {
   candidate.dtype = DType::kFloat32;
   candidate.prepare = [](PrepareContext& context) -> std::unique_ptr<Kernel> {
     return std::make_unique<Forward>(context);
   };
   registry.AddKernel(type, candidate);
-  if (registry.Find(type + "_grad") == nullptr) return;
+  if (registry.Find(StrCat(type, "_grad")) == nullptr) return;
   candidate.prepare = [](PrepareContext& context) -> std::unique_ptr<Kernel> {
     return std::make_unique<Backward>(context);
   };
-  registry.AddKernel(type + "_grad", candidate);
+  registry.AddKernel(StrCat(type, "_grad"), candidate);
 }
 
 }  // namespace skiff

@@ -352,7 +352,7 @@ bool Accepts(const OpContext& context) {
 
 }  // namespace
 
-void AddOnednnConvolution(OpRegistry& registry, const std::string& type) {
+void AddOnednnConvolution(OpRegistry& registry, StaticText type) {
   AddConvolutionKernels<ForwardKernel, BackwardKernel>(
       registry, type, {.name = "onednn", .accepts = Accepts, .pays = {}, .priority = 10});
 }

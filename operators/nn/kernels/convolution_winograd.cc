@@ -178,7 +178,7 @@ bool Accepts(const OpContext& context) {
 
 }  // namespace
 
-void AddWinogradConvolution(OpRegistry& registry, const std::string& type) {
+void AddWinogradConvolution(OpRegistry& registry, StaticText type) {
   AddConvolutionKernels<ForwardKernel, BackwardKernel>(
       registry, type, {.name = "winograd", .accepts = Accepts, .pays = Pays, .priority = 20});
 }

@@ -347,13 +347,13 @@ class CudaGroupNormGradKernel final : public Kernel {
 
 // Adds the kernels of `type` and <type>_grad.
 template <class GroupsOf>
-void AddCudaGroupNormKernels(OpRegistry& registry, const std::string& type,
-                             const GroupsOf& groups_of, const GroupStatisticSlots& slots) {
+void AddCudaGroupNormKernels(OpRegistry& registry, StaticText type, const GroupsOf& groups_of,
+                             const GroupStatisticSlots& slots) {
   AddCudaKernels<float, double>(registry, type, [=]<typename T>(PrepareContext& context) {
     return PrepareCudaGroupNorm<T>(context, groups_of(context), slots);
   });
   AddCudaKernels<float, double>(
-      registry, type + "_grad",
+      registry, StrCat(type, "_grad"),
       [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
         return std::make_unique<CudaGroupNormGradKernel<T>>(context, groups_of(context), slots);
       });

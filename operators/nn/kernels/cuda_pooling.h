@@ -29,7 +29,7 @@ struct CudaPooling {
 };
 
 // Adds kernels to `type` and <type>_grad. `parse` returns the pooling of an op or its gradient op.
-void AddCudaPooling(OpRegistry& registry, const std::string& type,
+void AddCudaPooling(OpRegistry& registry, StaticText type,
                     const std::function<CudaPooling(const OpContext&)>& parse);
 
 }  // namespace skiff

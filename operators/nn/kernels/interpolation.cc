@@ -254,21 +254,21 @@ ResizedAxis ResizedAxisOf(const Resizing& resizing, size_t axis) {
   return resized;
 }
 
-void RegisterInterpolation(OpRegistry& registry, const std::string& type, Interpolation method) {
+void RegisterInterpolation(OpRegistry& registry, StaticText type, Interpolation method) {
   const std::string what = method == Interpolation::kNearest
                                ? "Each pixel of Out is the nearest one of X."
                                : "Each pixel of Out is blended from the four around it in X.";
   registry.Add({.type = type,
-                .doc = what + " Fluid's " + type + ".",
+                .doc = StrCat(what, " Fluid's ", type, "."),
                 .inputs = {{.name = "X", .doc = "Images, [N, C, H, W] or [N, H, W, C]."}},
                 .outputs = {{.name = "Out", .doc = "Images of the requested size."}},
                 .attrs = Attributes(),
                 .infer = [method](OpContext& context) { Infer(context, method); },
-                .grad = GradOp(type + "_grad", {"X", "Out@GRAD"}, {"X@GRAD"})});
-  registry.Add({.type = type + "_grad",
-                .doc = "The gradient of " + type +
-                       ": X@GRAD sums Out@GRAD times the weights that the pixel had.",
-                .inputs = {{.name = "X", .doc = "Of " + type + ".", .shape_only = true},
+                .grad = GradOp(StrCat(type, "_grad"), {"X", "Out@GRAD"}, {"X@GRAD"})});
+  registry.Add({.type = StrCat(type, "_grad"),
+                .doc = StrCat("The gradient of ", type,
+                              ": X@GRAD sums Out@GRAD times the weights that the pixel had."),
+                .inputs = {{.name = "X", .doc = StrCat("Of ", type, "."), .shape_only = true},
                            {.name = "Out@GRAD", .doc = "The gradient of Out."}},
                 .outputs = {{.name = "X@GRAD", .doc = "Like X."}},
                 .attrs = Attributes(),
@@ -282,7 +282,7 @@ void RegisterInterpolation(OpRegistry& registry, const std::string& type, Interp
     });
   });
   registry.AddCpuKernels<float, double>(
-      type + "_grad", [method]<typename T>(PrepareContext& context) {
+      StrCat(type, "_grad"), [method]<typename T>(PrepareContext& context) {
         return MakeKernel([loops = ResizingLoops<T>(context, method),
                            gradient = context.InputIndex("Out@GRAD"),
                            dx = context.OutputIndex("X@GRAD")](const KernelContext& run) {

@@ -14,8 +14,8 @@ enum class Interpolation { kNearest, kBilinear };
 
 // Registers an op and its gradient op. The attributes out_h and out_w, or scale, give the output's
 // size. The op refuses sizes that are data (OutSize, SizeTensor, Scale).
-void RegisterInterpolation(OpRegistry& registry, const std::string& type, Interpolation method);
+void RegisterInterpolation(OpRegistry& registry, StaticText type, Interpolation method);
 // Adds the kernels for CUDA.
-void AddCudaInterpolation(OpRegistry& registry, const std::string& type, Interpolation method);
+void AddCudaInterpolation(OpRegistry& registry, StaticText type, Interpolation method);
 
 }  // namespace skiff

@@ -153,34 +153,34 @@ VolumeConvolution ParseTransposedConvolution(const OpContext& context, VolumeAxe
   return conv;
 }
 
-void RegisterTransposedConvolution(OpRegistry& registry, const std::string& type, VolumeAxes axes) {
+void RegisterTransposedConvolution(OpRegistry& registry, StaticText type, VolumeAxes axes) {
   const FlopRule flop = [axes](const OpContext& context) {
     return ParseTransposedConvolution(context, axes).flop();
   };
   OpDef def;
   def.type = type;
-  def.doc =
+  def.doc = StrCat(
       "Output[n, o, p * stride + t * dilation - padding] += Input[n, c, p] * Filter[c, o, t]. "
-      "Fluid's " +
-      type + ".";
+      "Fluid's ",
+      type, ".");
   def.inputs = {
       {.name = "Input", .doc = "[N, C, extents] or [N, extents, C] (data_format)."},
       {.name = "Filter", .doc = "[C, output channels / groups, extents] in either format."}};
   def.outputs = {{.name = "Output", .doc = "Larger than Input where strides are above 1."}};
   def.attrs = Attributes(axes);
   def.infer = [axes](OpContext& context) { Infer(context, axes); };
-  def.grad =
-      GradOp(type + "_grad", {"Input", "Filter", "Output@GRAD"}, {"Input@GRAD", "Filter@GRAD"});
+  def.grad = GradOp(StrCat(type, "_grad"), {"Input", "Filter", "Output@GRAD"},
+                    {"Input@GRAD", "Filter@GRAD"});
   def.flop = flop;
   registry.Add(std::move(def));
 
   OpDef grad;
-  grad.type = type + "_grad";
-  grad.doc = "The gradients of " + type +
-             ": Input@GRAD is the convolution of Output@GRAD with Filter, Filter@GRAD the "
-             "correlation of Output@GRAD with Input.";
-  grad.inputs = {{.name = "Input", .doc = "Of " + type + "."},
-                 {.name = "Filter", .doc = "Of " + type + "."},
+  grad.type = StrCat(type, "_grad");
+  grad.doc = StrCat("The gradients of ", type,
+                    ": Input@GRAD is the convolution of Output@GRAD with Filter, Filter@GRAD the "
+                    "correlation of Output@GRAD with Input.");
+  grad.inputs = {{.name = "Input", .doc = StrCat("Of ", type, ".")},
+                 {.name = "Filter", .doc = StrCat("Of ", type, ".")},
                  {.name = "Output@GRAD", .doc = "The gradient of Output."}};
   grad.outputs = {{.name = "Input@GRAD", .doc = "Like Input.", .dispensable = true},
                   {.name = "Filter@GRAD", .doc = "Like Filter.", .dispensable = true}};
@@ -193,7 +193,7 @@ void RegisterTransposedConvolution(OpRegistry& registry, const std::string& type
   registry.AddCpuKernels<float, double>(
       type, [axes]<typename T>(PrepareContext& context) { return Prepare<T>(context, axes); });
   registry.AddCpuKernels<float, double>(
-      type + "_grad", [axes]<typename T>(PrepareContext& context) {
+      StrCat(type, "_grad"), [axes]<typename T>(PrepareContext& context) {
         return PrepareConvolutionGrad<T>(context, ParseTransposedConvolution(context, axes),
                                          ConvolutionPass::kForward);
       });

@@ -23,6 +23,6 @@ namespace skiff {
 VolumeConvolution ParseTransposedConvolution(const OpContext& context, VolumeAxes axes);
 
 // Registers the op and <type>_grad, for images or for volumes.
-void RegisterTransposedConvolution(OpRegistry& registry, const std::string& type, VolumeAxes axes);
+void RegisterTransposedConvolution(OpRegistry& registry, StaticText type, VolumeAxes axes);
 
 }  // namespace skiff

@@ -40,9 +40,9 @@ std::vector<AttrDef> AdamAttrs(float epsilon) {
                     "Keeps the quotient finite; with 0 it is NaN where all gradients were 0.")};
 }
 
-UpdateOp MakeAdamOp(std::string type, std::string doc) {
-  UpdateOp op{.type = std::move(type),
-              .doc = std::move(doc),
+UpdateOp MakeAdamOp(StaticText type, StaticText doc) {
+  UpdateOp op{.type = type,
+              .doc = doc,
               .states = AdamMoments(),
               .scalars = AdamPowers(),
               .shared_scalars = {Override("Beta1Tensor", "beta1"), Override("Beta2Tensor", "beta2"),

@@ -9,7 +9,7 @@
 namespace skiff {
 
 // Returns an op with the slots and attributes of adam.
-UpdateOp MakeAdamOp(std::string type, std::string doc);
+UpdateOp MakeAdamOp(StaticText type, StaticText doc);
 std::vector<UpdateOp::State> AdamMoments();
 std::vector<UpdateOp::State> AdamPowers();
 // Returns beta1, beta2 and epsilon, which has the given default.

@@ -11,8 +11,8 @@
 namespace skiff {
 namespace {
 
-SlotDef ListSlot(std::string name, std::string doc) {
-  return {.name = std::move(name), .doc = std::move(doc), .duplicable = true};
+SlotDef ListSlot(StaticText name, StaticText doc) {
+  return {.name = name, .doc = doc, .duplicable = true};
 }
 
 void CheckCount(const OpContext& context, const std::string& param, const AverageOp::State& state) {

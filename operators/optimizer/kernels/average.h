@@ -20,14 +20,14 @@
 namespace skiff {
 
 struct AverageOp {
-  std::string type;
-  std::string doc;
-  std::string param;  // the slot of the parameters
+  StaticText type;
+  StaticText doc;
+  StaticText param;  // the slot of the parameters
 
   struct State {
-    std::string input;
-    std::string output;
-    std::string doc;
+    StaticText input;
+    StaticText output;
+    StaticText doc;
   };
   std::vector<State> arrays;
   std::vector<State> scalars;

@@ -190,7 +190,7 @@ class CudaAverageKernel final : public Kernel {
 
 // With kOnHostAttr, the kernel is that of the CPU, which runs on copies of the parameters.
 template <class Rule, typename T>
-void AddCudaAverageKernel(OpRegistry& registry, const std::string& type) {
+void AddCudaAverageKernel(OpRegistry& registry, StaticText type) {
   registry.AddKernel(type,
                      {.name = "cuda",
                       .place = PlaceKind::kCuda,

@@ -603,7 +603,7 @@ std::unique_ptr<Kernel> MakeCudaUpdateKernel(PrepareContext& context) {
 
 // Adds the kernels of an op, whose definition is already registered, for dense and for sparse
 // gradients. The one of floats also takes master weights.
-inline void AddCudaUpdateKernels(OpRegistry& registry, const std::string& type,
+inline void AddCudaUpdateKernels(OpRegistry& registry, StaticText type,
                                  const KernelFactory& of_float, const KernelFactory& of_double) {
   const auto prepare = [=]<typename T>(PrepareContext& context) {
     return std::is_same_v<T, double> ? of_double(context) : of_float(context);
@@ -615,7 +615,7 @@ inline void AddCudaUpdateKernels(OpRegistry& registry, const std::string& type,
 
 // Registers the kernels of one formula. Step makes its steps if it needs their norms.
 template <class Formula, class Step = GradientStep>
-void RegisterCudaUpdate(OpRegistry& registry, const std::string& type) {
+void RegisterCudaUpdate(OpRegistry& registry, StaticText type) {
   AddCudaUpdateKernels(registry, type, MakeCudaUpdateKernel<Formula, Step, float>,
                        MakeCudaUpdateKernel<Formula, Step, double>);
 }

@@ -12,12 +12,12 @@ namespace skiff {
 namespace {
 
 // Returns the name of an argument in messages. An index is useful only in lists.
-std::string Argument(const OpContext& context, const std::string& slot, size_t i) {
-  if (context.InputCount("Param") == 1) return slot;
+std::string Argument(const OpContext& context, std::string_view slot, size_t i) {
+  if (context.InputCount("Param") == 1) return std::string(slot);
   return StrCat(slot, "[", i, "]");
 }
 
-void CheckCount(const OpContext& context, const std::string& slot, bool may_be_shared) {
+void CheckCount(const OpContext& context, std::string_view slot, bool may_be_shared) {
   const size_t found = context.InputCount(slot);
   const size_t expected = context.InputCount("Param");
   SKIFF_ENFORCE(found == expected || (may_be_shared && found == 1), kInvalidArgument,
@@ -26,7 +26,7 @@ void CheckCount(const OpContext& context, const std::string& slot, bool may_be_s
 }
 
 // Throws Error unless argument i has the shape of Param i, and the dtype.
-void CheckLikeParam(const OpContext& context, const std::string& slot, size_t i, DType dtype) {
+void CheckLikeParam(const OpContext& context, std::string_view slot, size_t i, DType dtype) {
   const TensorMeta& found = context.Input(slot, i);
   const Shape& expected = context.Input("Param", i).shape;
   SKIFF_ENFORCE(DimsAgree(found.dense_shape().dims(), expected.dims()) && found.dtype == dtype,
@@ -35,7 +35,7 @@ void CheckLikeParam(const OpContext& context, const std::string& slot, size_t i,
 }
 
 // Programs often keep numbers in float32 even if the parameters are float64, so both are accepted.
-void CheckScalar(const OpContext& context, const std::string& slot, size_t i, DType math) {
+void CheckScalar(const OpContext& context, std::string_view slot, size_t i, DType math) {
   const TensorMeta& found = context.Input(slot, i);
   SKIFF_ENFORCE(!found.shape.is_known() || found.shape.element_count() == 1, kInvalidArgument,
                 context.op().type, ": ", Argument(context, slot, i), " has shape ", found.shape,
@@ -46,9 +46,9 @@ void CheckScalar(const OpContext& context, const std::string& slot, size_t i, DT
                 math == DType::kFloat32 ? "" : StrCat(" or Param's dtype, ", math));
 }
 
-void CheckListAttrs(const OpContext& context, const std::vector<std::string>& names) {
+void CheckListAttrs(const OpContext& context, const std::vector<StaticText>& names) {
   const size_t expected = context.InputCount("Param");
-  for (const std::string& name : names) {
+  for (const StaticText name : names) {
     const Attribute* value = EffectiveAttr(context.op(), *context.def().FindAttr(name));
     const auto* floats = std::get_if<std::vector<float>>(value);
     const auto* texts = std::get_if<std::vector<std::string>>(value);
@@ -88,7 +88,7 @@ void CheckSkip(const OpContext& context) {
       ", expected one bool");
 }
 
-void CheckOutputCount(const OpContext& context, const std::string& output) {
+void CheckOutputCount(const OpContext& context, std::string_view output) {
   const size_t found = context.OutputCount(output);
   const size_t expected = context.InputCount("Param");
   SKIFF_ENFORCE(found == expected, kInvalidArgument, context.op().type, ": output \"", output,
@@ -96,7 +96,7 @@ void CheckOutputCount(const OpContext& context, const std::string& output) {
 }
 
 // Throws Error unless every output is connected. Otherwise the next step would read the old state.
-void CheckOutputs(const OpContext& context, const std::string& output) {
+void CheckOutputs(const OpContext& context, std::string_view output) {
   CheckOutputCount(context, output);
   for (size_t i = 0; i < context.InputCount("Param"); ++i) {
     SKIFF_ENFORCE(context.OutputIndex(output, i) >= 0, kInvalidArgument, context.op().type,
@@ -164,11 +164,8 @@ void InferUpdate(OpContext& context, const UpdateOp& op) {
   SetOutputs(context, {.input = "Param", .output = "ParamOut", .doc = {}, .factor = {}});
 }
 
-SlotDef ListSlot(std::string name, std::string doc, bool dispensable = false) {
-  return {.name = std::move(name),
-          .doc = std::move(doc),
-          .duplicable = true,
-          .dispensable = dispensable};
+SlotDef ListSlot(StaticText name, StaticText doc, bool dispensable = false) {
+  return {.name = name, .doc = doc, .duplicable = true, .dispensable = dispensable};
 }
 
 // Returns the attributes of every update op. An op's own attributes replace those of the same name.
@@ -262,11 +259,8 @@ OpDef MakeUpdateOpDef(UpdateOp op) {
   return def;
 }
 
-AttrDef FloatAttr(std::string name, float default_value, std::string doc) {
-  return {.name = std::move(name),
-          .type = AttrType::kFloat,
-          .default_value = default_value,
-          .doc = std::move(doc)};
+AttrDef FloatAttr(StaticText name, float default_value, StaticText doc) {
+  return {.name = name, .type = AttrType::kFloat, .default_value = default_value, .doc = doc};
 }
 
 AttrDef IsFlatAttr() {
@@ -275,11 +269,8 @@ AttrDef IsFlatAttr() {
       "Asks for the tensors of each list to be contiguous in memory; the result is the same.");
 }
 
-AttrDef BoolAttr(std::string name, std::string doc) {
-  return {.name = std::move(name),
-          .type = AttrType::kBool,
-          .default_value = false,
-          .doc = std::move(doc)};
+AttrDef BoolAttr(StaticText name, StaticText doc) {
+  return {.name = name, .type = AttrType::kBool, .default_value = false, .doc = doc};
 }
 
 }  // namespace skiff

@@ -33,23 +33,23 @@ namespace skiff {
 
 // What distinguishes one update op from the others.
 struct UpdateOp {
-  std::string type;
-  std::string doc;
+  StaticText type;
+  StaticText doc;
 
   // A state of a parameter: an input, and the output that is its next value. A scalar may have no
   // output (""), and a program may leave a scalar's output unconnected.
   struct State {
-    std::string input;
-    std::string output;
-    std::string doc;
-    std::string factor;  // UpdateRule::Power::factor, for a scalar that the program may advance
+    StaticText input;
+    StaticText output;
+    StaticText doc;
+    StaticText factor;  // UpdateRule::Power::factor, for a scalar that the program may advance
   };
   std::vector<State> states;            // of Param's shape; float32 where Param has a master copy
   std::vector<State> scalars;           // of one element a parameter, float32 or of Param's dtype
   std::vector<SlotDef> shared_scalars;  // one element for all parameters
   std::vector<AttrDef> attrs;           // replace common ones of the same name
-  std::vector<std::string> list_attrs;  // attributes with one entry for all parameters or for each
-  std::string merged_as;                // UpdateRule::merged_as
+  std::vector<StaticText> list_attrs;   // attributes with one entry for all parameters or for each
+  StaticText merged_as;                 // UpdateRule::merged_as
 };
 
 // Returns the definition of the op. Its shape rule throws Error unless each list has as many
@@ -64,8 +64,8 @@ T EntryFor(const std::vector<T>& list, size_t i) {
 }
 
 // Return the definition of an optional attribute; a bool is false by default.
-AttrDef FloatAttr(std::string name, float default_value, std::string doc);
-AttrDef BoolAttr(std::string name, std::string doc);
+AttrDef FloatAttr(StaticText name, float default_value, StaticText doc);
+AttrDef BoolAttr(StaticText name, StaticText doc);
 // Returns the definition of the attribute kIsFlatAttr.
 AttrDef IsFlatAttr();
 

@@ -11,9 +11,8 @@ RecurrentActivation ActivationOf(const OpContext& context, std::string_view attr
   return name == "relu" ? RecurrentActivation::kRelu : RecurrentActivation::kIdentity;
 }
 
-AttrDef ActivationAttr(std::string name, std::string default_value, std::string doc) {
-  return ChoiceAttr(std::move(name), std::move(default_value),
-                    {"sigmoid", "tanh", "relu", "identity"}, std::move(doc));
+AttrDef ActivationAttr(StaticText name, StaticText default_value, StaticText doc) {
+  return ChoiceAttr(name, default_value, {"sigmoid", "tanh", "relu", "identity"}, doc);
 }
 
 }  // namespace skiff

@@ -14,6 +14,6 @@ enum class RecurrentActivation { kIdentity, kSigmoid, kTanh, kRelu };
 RecurrentActivation ActivationOf(const OpContext& context, std::string_view attribute);
 
 // Returns the definition of such an attribute.
-AttrDef ActivationAttr(std::string name, std::string default_value, std::string doc);
+AttrDef ActivationAttr(StaticText name, StaticText default_value, StaticText doc);
 
 }  // namespace skiff

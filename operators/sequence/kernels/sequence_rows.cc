@@ -38,11 +38,11 @@ Shape WithRows(Shape shape, int64_t rows) {
   return shape;
 }
 
-OpDef SequenceGradDef(const std::string& forward, std::string doc, std::vector<SlotDef> inputs,
+OpDef SequenceGradDef(StaticText forward, StaticText doc, std::vector<SlotDef> inputs,
                       std::vector<SlotDef> outputs, ShapeRule infer, std::vector<AttrDef> attrs) {
   OpDef def;
-  def.type = forward + "_grad";
-  def.doc = std::move(doc);
+  def.type = StrCat(forward, "_grad");
+  def.doc = doc;
   def.kernel_dtype_slot = inputs.back().name;
   def.inputs = std::move(inputs);
   def.outputs = std::move(outputs);

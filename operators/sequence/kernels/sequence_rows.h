@@ -64,7 +64,7 @@ Shape WithRows(Shape shape, int64_t rows);
 
 // Returns the definition of `<forward>_grad`, whose kernel goes by the dtype of its last input, the
 // gradient of the forward op's output.
-OpDef SequenceGradDef(const std::string& forward, std::string doc, std::vector<SlotDef> inputs,
+OpDef SequenceGradDef(StaticText forward, StaticText doc, std::vector<SlotDef> inputs,
                       std::vector<SlotDef> outputs, ShapeRule infer,
                       std::vector<AttrDef> attrs = {});
 

@@ -19,15 +19,15 @@ void AddKernelsForAllDTypes(OpRegistry& registry, std::string_view type,
   }
 }
 
-void RejectRuntimeArguments(const OpContext& context, const std::vector<std::string>& slots) {
-  for (const std::string& slot : slots) {
+void RejectRuntimeArguments(const OpContext& context, const std::vector<StaticText>& slots) {
+  for (const StaticText slot : slots) {
     SKIFF_ENFORCE(context.InputCount(slot) == 0, kUnimplemented, context.op().type, ": input \"",
                   slot, "\" is connected; expected the values in the attribute instead");
   }
 }
 
-SlotDef RuntimeArgumentSlot(std::string name, bool duplicable) {
-  return {.name = std::move(name),
+SlotDef RuntimeArgumentSlot(StaticText name, bool duplicable) {
+  return {.name = name,
           .doc = "Not supported: an Error if connected. Fluid reads the attribute from here.",
           .duplicable = duplicable,
           .dispensable = true};
@@ -101,13 +101,13 @@ Shape DimsInXShape(const OpContext& context) {
   return Shape(x_shape.shape.dims().subspan(1));
 }
 
-void AddReshapeGrad(OpRegistry& registry, const std::string& type, const std::string& forward) {
+void AddReshapeGrad(OpRegistry& registry, StaticText type, StaticText forward) {
   OpDef def;
   def.type = type;
-  def.doc =
+  def.doc = StrCat(
       "X@GRAD has the elements of Out@GRAD in the same order and the shape of X, which are "
-      "the dims of XShape without the first. Gradient of " +
-      forward + ".";
+      "the dims of XShape without the first. Gradient of ",
+      forward, ".");
   def.inputs = {{.name = "Out@GRAD", .doc = "The gradient of Out."},
                 {.name = "XShape", .doc = "XShape of the forward op.", .shape_only = true}};
   def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};

@@ -20,10 +20,10 @@ void AddKernelsForAllDTypes(OpRegistry& registry, std::string_view type,
 
 // Throws Error (kUnimplemented) if one of these slots is connected. They would replace an attribute
 // at run time, but shapes must be known before a kernel runs.
-void RejectRuntimeArguments(const OpContext& context, const std::vector<std::string>& slots);
+void RejectRuntimeArguments(const OpContext& context, const std::vector<StaticText>& slots);
 
 // Returns the definition of such a slot.
-SlotDef RuntimeArgumentSlot(std::string name, bool duplicable = false);
+SlotDef RuntimeArgumentSlot(StaticText name, bool duplicable = false);
 
 // Returns the product of dims [begin, end), or -1 if one is unknown and none is 0.
 int64_t ProductOrUnknown(const Shape& shape, int begin, int end);
@@ -48,7 +48,7 @@ Shape DimsInXShape(const OpContext& context);
 SlotDef XShapeOutput();
 // Registers a gradient op `type` of `forward`, which gives Out@GRAD the shape of X, with its
 // kernels.
-void AddReshapeGrad(OpRegistry& registry, const std::string& type, const std::string& forward);
+void AddReshapeGrad(OpRegistry& registry, StaticText type, StaticText forward);
 // Returns the gradient rule that makes such an op.
 GradRule ReshapeGradRule(const std::string& grad_type);
 

@@ -8,9 +8,9 @@
 namespace skiff {
 
 struct OneHotFacts {
-  std::string type;
-  std::string doc;
-  std::string x_doc;
+  StaticText type;
+  StaticText doc;
+  StaticText x_doc;
   // Whether the last dim of X must be 1 and is ignored.
   bool ids_are_columns = false;
 };

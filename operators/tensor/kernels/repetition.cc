@@ -162,16 +162,16 @@ OpDef RepeatDef(const RepeatFacts& facts) {
     SetLodLevel(context,
                 x.rank() > 0 && repetition.times.rank() == x.rank() && repetition.times[0] == 1);
   };
-  def.grad = GradOp(facts.type + "_grad",
+  def.grad = GradOp(StrCat(facts.type, "_grad"),
                     {"X", "Out@GRAD", facts.tensor_slot, facts.tensor_list_slot}, {"X@GRAD"});
   return def;
 }
 
 OpDef RepeatGradDef(const RepeatFacts& facts) {
   OpDef def;
-  def.type = facts.type + "_grad";
+  def.type = StrCat(facts.type, "_grad");
   def.doc = "X@GRAD = the sum of Out@GRAD over all copies of an element.";
-  def.inputs = {{.name = "X", .doc = "X of " + facts.type + ".", .shape_only = true},
+  def.inputs = {{.name = "X", .doc = StrCat("X of ", facts.type, "."), .shape_only = true},
                 {.name = "Out@GRAD", .doc = "The gradient of Out."}};
   for (SlotDef& slot : RuntimeSlots(facts)) def.inputs.push_back(std::move(slot));
   def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
@@ -201,7 +201,7 @@ void AddRepeatOps(OpRegistry& registry, const RepeatFacts& facts) {
   });
   registry.Add(RepeatGradDef(facts));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
-      facts.type + "_grad", [facts]<typename T>(PrepareContext& context) {
+      StrCat(facts.type, "_grad"), [facts]<typename T>(PrepareContext& context) {
         return PrepareRepeatGrad<T>(facts, context);
       });
 }

@@ -19,14 +19,14 @@ struct Repetition {
 };
 
 struct RepeatFacts {
-  std::string type;
-  std::string doc;
+  StaticText type;
+  StaticText doc;
   // The attribute (a list of ints) that says how often to repeat, and the slots in which Fluid
   // accepts it at run time.
-  std::string attr;
-  std::string attr_doc;
-  std::string tensor_slot;
-  std::string tensor_list_slot;
+  StaticText attr;
+  StaticText attr_doc;
+  StaticText tensor_slot;
+  StaticText tensor_list_slot;
   // Returns the repetition that the attribute and the shape of X ask for. Throws Error if they
   // don't fit.
   std::function<Repetition(const OpContext&, const Shape& x, const std::vector<int64_t>& values)>

@@ -6,10 +6,10 @@
 
 namespace skiff {
 
-OpDef RowOpDef(std::string type, std::string doc) {
+OpDef RowOpDef(StaticText type, StaticText doc) {
   OpDef def;
-  def.type = std::move(type);
-  def.doc = std::move(doc);
+  def.type = type;
+  def.doc = doc;
   def.inputs = {{.name = "X", .doc = "Selected rows.", .selected_rows = true}};
   def.no_gradient_reason = "selected rows are gradients, and second derivatives are not provided";
   return def;

@@ -8,7 +8,7 @@
 namespace skiff {
 
 // Returns the definition of an op of selected rows X, without gradient, outputs and shape rule.
-OpDef RowOpDef(std::string type, std::string doc);
+OpDef RowOpDef(StaticText type, StaticText doc);
 
 // Throws Error that names the op unless X is selected rows.
 void CheckSelectedRows(const OpContext& context);

@@ -21,8 +21,8 @@ inline void CheckMask(const OpContext& context) {
 }
 
 // Returns the definition of the mask.
-inline SlotDef MaskSlot(std::string doc) {
-  return {.name = "Mask", .doc = std::move(doc), .checks_data = true, .on_host = true};
+inline SlotDef MaskSlot(StaticText doc) {
+  return {.name = "Mask", .doc = doc, .checks_data = true, .on_host = true};
 }
 
 // Returns the mask's value. Throws an Error (kOutOfRange) unless it is in [0, count).

@@ -229,7 +229,7 @@ std::vector<AttrDef> LookupAttrs(const LookupFacts& facts) {
 
 void AddLookupGrad(OpRegistry& registry, const LookupFacts& facts) {
   OpDef def;
-  def.type = facts.type + "_grad";
+  def.type = StrCat(facts.type, "_grad");
   def.doc =
       "W@GRAD[r, :] = the sum of Out@GRAD[i, :] over all i with Ids[i] == r, except for the "
       "row padding_idx, which is zero. With is_sparse, W@GRAD is selected rows with a slot for "
@@ -267,7 +267,7 @@ void AddLookupOps(OpRegistry& registry, const LookupFacts& facts) {
       {.name = "Out", .doc = "The rows: each id of Ids is replaced by `width` elements."}};
   def.attrs = LookupAttrs(facts);
   def.infer = [facts](OpContext& context) { InferLookup(facts, context); };
-  def.grad = GradOp(facts.type + "_grad", {"Ids", "W", "Out@GRAD"}, {"W@GRAD"});
+  def.grad = GradOp(StrCat(facts.type, "_grad"), {"Ids", "W", "Out@GRAD"}, {"W@GRAD"});
   def.kernel_dtype_slot = "W";
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(

@@ -10,9 +10,9 @@
 namespace skiff {
 
 struct LookupFacts {
-  std::string type;
-  std::string doc;
-  std::string ids_doc;
+  StaticText type;
+  StaticText doc;
+  StaticText ids_doc;
   // Whether the last dim of Ids must be 1 and is ignored.
   bool ids_are_columns = false;
   // The attributes that only this op has.

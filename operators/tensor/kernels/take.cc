@@ -18,7 +18,7 @@ int AxisOf(const TakeFacts& facts, const OpContext& context) {
   const Shape& x = context.Input("X").shape;
   SKIFF_ENFORCE(facts.negative_axis || axis >= 0, kOutOfRange, context.op().type, ": ",
                 facts.axis_attr, " = ", axis, " is outside [0, ", x.rank(), ") for X of shape ", x);
-  return NormalizeAxis(axis, x.rank(), context.op().type + ": " + facts.axis_attr);
+  return NormalizeAxis(axis, x.rank(), StrCat(context.op().type, ": ", facts.axis_attr));
 }
 
 Shape TakenShape(const TakeFacts& facts, const OpContext& context) {
@@ -83,12 +83,13 @@ std::vector<AttrDef> TakeAttrs(const TakeFacts& facts) {
 
 OpDef TakeGradDef(const TakeFacts& facts) {
   OpDef def;
-  def.type = facts.type + "_grad";
+  def.type = StrCat(facts.type, "_grad");
   def.doc =
       "X@GRAD[..., r, ...] = the sum of Out@GRAD[..., i, ...] over all i with Index[i] == r, in "
       "the order of i.";
-  def.inputs = {{.name = "X", .doc = "X of " + facts.type + ".", .shape_only = true},
-                {.name = "Index", .doc = "Index of " + facts.type + ".", .checks_data = true}};
+  def.inputs = {
+      {.name = "X", .doc = StrCat("X of ", facts.type, "."), .shape_only = true},
+      {.name = "Index", .doc = StrCat("Index of ", facts.type, "."), .checks_data = true}};
   if (facts.axis_slot) def.inputs.push_back(RuntimeArgumentSlot("Axis"));
   def.inputs.push_back({.name = "Out@GRAD", .doc = "The gradient of Out."});
   def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
@@ -109,7 +110,7 @@ OpDef TakeDef(const TakeFacts& facts) {
                  .doc = facts.scalar_index ? "int32 or int64, [m], [m, 1] or a scalar."
                                            : "int32 or int64, [m] or [m, 1].",
                  .checks_data = true}};
-  std::vector<std::string> grad_inputs = {"X", "Index", "Out@GRAD"};
+  std::vector<StaticText> grad_inputs = {"X", "Index", "Out@GRAD"};
   if (facts.axis_slot) {
     def.inputs.push_back(RuntimeArgumentSlot("Axis"));
     grad_inputs.emplace_back("Axis");
@@ -120,7 +121,7 @@ OpDef TakeDef(const TakeFacts& facts) {
     context.SetOutput("Out", TakenShape(facts, context), context.Input("X").dtype);
     SetLodLevel(context, /*same_rows=*/AxisOf(facts, context) != 0);
   };
-  def.grad = GradOp(facts.type + "_grad", std::move(grad_inputs), {"X@GRAD"});
+  def.grad = GradOp(StrCat(facts.type, "_grad"), std::move(grad_inputs), {"X@GRAD"});
   def.kernel_dtype_slot = "X";
   return def;
 }
@@ -133,7 +134,7 @@ void AddTakeOps(OpRegistry& registry, const TakeFacts& facts) {
                          [facts](PrepareContext& context) { return PrepareTake(facts, context); });
   registry.Add(TakeGradDef(facts));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
-      facts.type + "_grad",
+      StrCat(facts.type, "_grad"),
       [facts]<typename T>(PrepareContext& context) { return PrepareTakeGrad<T>(facts, context); });
 }
 

@@ -9,9 +9,9 @@ namespace skiff {
 
 // Out[..., i, ...] = X[..., Index[i], ...] along the axis that the attribute names.
 struct TakeFacts {
-  std::string type;
-  std::string doc;
-  std::string axis_attr;
+  StaticText type;
+  StaticText doc;
+  StaticText axis_attr;
   // The differences between Fluid's ops.
   bool negative_axis = false;  // the axis may count from the back
   bool scalar_index = false;   // Index may be a scalar, which drops the axis

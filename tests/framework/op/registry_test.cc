@@ -75,13 +75,13 @@ TEST(OpRegistry, RefusesATypeTwice) {
 TEST(OpRegistry, RefusesIncompleteDefinitions) {
   OpRegistry registry;
   OpDef undocumented = CopyDef("copy");
-  undocumented.doc.clear();
+  undocumented.doc = {};
   EXPECT_EQ(ErrorOf([&] { registry.Add(undocumented); }).first, ErrorCode::kInvalidArgument);
   OpDef without_infer = CopyDef("copy");
   without_infer.infer = nullptr;
   EXPECT_EQ(ErrorOf([&] { registry.Add(without_infer); }).first, ErrorCode::kInvalidArgument);
   OpDef without_reason = CopyDef("copy");
-  without_reason.no_gradient_reason.clear();
+  without_reason.no_gradient_reason = {};
   EXPECT_THAT(ErrorOf([&] { registry.Add(without_reason); }).second,
               HasSubstr("expected a gradient rule or a reason"));
   OpDef with_both = CopyDef("copy");

@@ -71,7 +71,7 @@ Array ScalarOfAverage(const std::string& slot, uint64_t number) {
 // A window is full at half of all updates, from 4 to 8 of them.
 OpCase AverageCaseOf(const OpDef& def, const std::vector<Parameter>& parameters, DType dtype) {
   OpCase result{.name = "lists", .type = def.type};
-  for (const std::string& slot : def.update->lists) {
+  for (const StaticText slot : def.update->lists) {
     const uint64_t seed = 1000 * result.inputs.size();
     for (const auto& [number, count] : parameters) {
       result.inputs[slot].push_back(IsScalar(def, slot)
@@ -106,7 +106,7 @@ OpCase CaseOf(const OpDef& def, const std::vector<Parameter>& parameters, Precis
   OpCase result{.name = "lists", .type = def.type};
   const bool has_masters = precision.param != DType::kFloat32;
   if (has_masters) result.attrs["multi_precision"] = true;
-  for (const std::string& slot : def.update->lists) {
+  for (const StaticText slot : def.update->lists) {
     if (slot == "MasterParam" && !has_masters) continue;
     uint64_t seed = 1000 * result.inputs.size();
     for (const Parameter& parameter : parameters) {

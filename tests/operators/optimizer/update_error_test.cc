@@ -24,7 +24,7 @@ Array In(DType dtype, const Array& array) { return Values(array.shape, array.val
 // list slot: float32, or bfloat16 with master weights.
 OpCase CaseOf(const OpDef& def, bool has_masters = true) {
   OpCase result{.name = "lists", .type = def.type};
-  for (const std::string& slot : def.update->lists) {
+  for (const StaticText slot : def.update->lists) {
     if (slot == "MasterParam" && !has_masters) continue;
     for (const Shape& shape : {Shape{2, 3}, Shape{4}}) {
       result.inputs[slot].push_back(Uniform(IsScalar(slot) ? Shape{1} : shape, 1, 0.25, 0.75));
@@ -80,8 +80,8 @@ class UpdateError : public testing::Test {
   void ForEachList(const std::function<void(const OpDef&, const std::string& slot)>& body) const {
     for (const std::string& type : Optimizers()) {
       const OpDef& def = registry_.Get(type);
-      for (const std::string& slot : def.update->lists) {
-        SCOPED_TRACE(type + " " + slot);
+      for (const StaticText slot : def.update->lists) {
+        SCOPED_TRACE(StrCat(type, " ", slot));
         body(def, slot);
       }
     }
@@ -103,7 +103,7 @@ TEST_F(UpdateError, NamesAListOfAnotherLength) {
   ForEachList([this](const OpDef& def, const std::string& slot) {
     if (slot == "Param") return;
     EXPECT_THAT(ErrorOf(def.type, [&](OpCase& made) { made.inputs[slot].pop_back(); }),
-                HasSubstr(def.type + ": " + slot + " has 1 arguments, expected 2 as Param"));
+                HasSubstr(StrCat(def.type, ": ", slot, " has 1 arguments, expected 2 as Param")));
   });
   EXPECT_THAT(
       ErrorOf("sgd",
@@ -117,7 +117,7 @@ TEST_F(UpdateError, NamesTheArgumentOfAnotherShape) {
     const std::string message = IsScalar(slot) ? "[1] has shape [5], expected one element"
                                                : "[1] is float32 [5], expected float32 [4]";
     EXPECT_THAT(ErrorOf(def.type, [&](OpCase& made) { made.inputs[slot][1] = Uniform({5}, 1); }),
-                HasSubstr(def.type + ": " + slot + message));
+                HasSubstr(StrCat(def.type, ": ", slot, message)));
   });
 }
 
@@ -127,7 +127,7 @@ TEST_F(UpdateError, NamesTheArgumentOfAnotherDtype) {
       const Array& given = made.inputs[slot][1];
       made.inputs[slot][1] = Integers(given.shape, 1, 0, 9);
     };
-    EXPECT_THAT(ErrorOf(def.type, change), HasSubstr(def.type + ": " + slot + "[1] is int64"));
+    EXPECT_THAT(ErrorOf(def.type, change), HasSubstr(StrCat(def.type, ": ", slot, "[1] is int64")));
   });
 }
 
@@ -199,8 +199,9 @@ TEST_F(UpdateError, NamesTheOutputThatIsMissing) {
       const auto change = [&, name = output](OpCase& made) {
         for (auto& [made_output, count] : made.outputs) count = made_output == name ? 1 : 2;
       };
-      EXPECT_THAT(ErrorOf(def.type, change), HasSubstr(def.type + ": output \"" + output +
-                                                       "\" has 1 arguments, expected 2 as Param"));
+      EXPECT_THAT(ErrorOf(def.type, change),
+                  HasSubstr(StrCat(def.type, ": output \"", output,
+                                   "\" has 1 arguments, expected 2 as Param")));
     }
   });
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/base/str_cat.h"
 #include "framework/op/registry.h"
 #include "operators/sequence/sequence_ops.h"
 #include "tests/harness/array_tensor.h"
@@ -55,7 +56,7 @@ class SequenceErrors : public ::testing::Test {
       }
       op.SetInput(slot, names);
     }
-    for (const SlotDef& slot : def.outputs) op.SetOutput(slot.name, {"out_" + slot.name});
+    for (const SlotDef& slot : def.outputs) op.SetOutput(slot.name, {StrCat("out_", slot.name)});
     CheckOp(def, op);
     PreparedOp prepared(registry_, op, inputs);
     prepared.Run();
