@@ -1,7 +1,6 @@
 #include "framework/analysis/aliasing.h"
 
 #include <algorithm>
-#include <string>
 
 #include "framework/analysis/fused_blocks.h"
 

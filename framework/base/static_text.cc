@@ -1,5 +1,6 @@
 #include "framework/base/static_text.h"
 
+#include <functional>
 #include <mutex>
 #include <set>
 

@@ -15,10 +15,13 @@ namespace skiff {
 class StaticText : public std::string_view {
  public:
   constexpr StaticText() = default;
-  // An array must be a literal, or live as long as the process.
+  // A constant array must be a literal, or live as long as the process.
   template <size_t kSize>
   constexpr StaticText(const char (&literal)[kSize]) : std::string_view(literal) {}
   // Keep a copy; equal texts share one. Thread-safe.
+  template <size_t kSize>
+  StaticText(char (&text)[kSize]) : StaticText(std::string_view(text)) {}
+  // A template, so that a literal takes the first constructor.
   template <std::same_as<const char*> Pointer>
   StaticText(Pointer text) : StaticText(std::string_view(text)) {}
   StaticText(const std::string& text) : StaticText(std::string_view(text)) {}

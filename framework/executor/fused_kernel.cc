@@ -35,7 +35,7 @@ class BlockRunner {
     for (const Instruction& member : fused.members) {
       // The kernel that would run on the whole arrays, by name: selected for a block alone it might
       // be another one, which rounds differently.
-      const std::string& name = registry.SelectKernel(ContextOf(plan, member)).name;
+      const StaticText name = registry.SelectKernel(ContextOf(plan, member)).name;
       PrepareContext context = BlockContext(plan, member, cut, block);
       Step step{.kernel = registry.SelectKernel(context, name).prepare(context), .context = {}};
       for (ValueId input : member.inputs) step.context.inputs.push_back(TensorOf(input));

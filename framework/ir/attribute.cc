@@ -51,7 +51,7 @@ Attribute::Attribute(const char* value) : AttributeVariant(std::string(value)) {
 Attribute::Attribute(std::vector<int32_t> value) : AttributeVariant(std::move(value)) {}
 Attribute::Attribute(std::vector<float> value) : AttributeVariant(std::move(value)) {}
 Attribute::Attribute(std::vector<std::string> value) : AttributeVariant(std::move(value)) {}
-Attribute::Attribute(bool value) : AttributeVariant(value) {}
+Attribute::Attribute(bool value, std::nullptr_t) : AttributeVariant(value) {}
 Attribute::Attribute(std::vector<bool> value) : AttributeVariant(std::move(value)) {}
 Attribute::Attribute(BlockIndex value) : AttributeVariant(value) {}
 Attribute::Attribute(int64_t value) : AttributeVariant(value) {}

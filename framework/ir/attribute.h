@@ -1,6 +1,8 @@
 // The value of an op's attribute.
 #pragma once
 
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -30,8 +32,9 @@ using AttributeVariant =
                  std::vector<BlockIndex>, std::vector<int64_t>, std::vector<double>, VarName,
                  std::vector<VarName>, double>;
 
-// A variant whose constructors and destructor are out of line: inlined, they would be compiled
-// anew, for sixteen alternatives, in every file that makes, copies or destroys an attribute.
+// A variant whose constructors, assignments and destructor are out of line: inlined, they would be
+// compiled anew, for sixteen alternatives, in every file that has an attribute. Other integers than
+// int32_t and int64_t aren't converted.
 class Attribute : public AttributeVariant {
  public:
   Attribute();
@@ -42,7 +45,9 @@ class Attribute : public AttributeVariant {
   Attribute(std::vector<int32_t> value);
   Attribute(std::vector<float> value);
   Attribute(std::vector<std::string> value);
-  Attribute(bool value);
+  // Exactly a bool: pointers, functions and lambdas convert to one.
+  template <std::same_as<bool> Bool>
+  Attribute(Bool value) : Attribute(value, nullptr) {}
   Attribute(std::vector<bool> value);
   Attribute(BlockIndex value);
   Attribute(int64_t value);
@@ -52,12 +57,14 @@ class Attribute : public AttributeVariant {
   Attribute(VarName value);
   Attribute(std::vector<VarName> value);
   Attribute(double value);
-  Attribute(const void*) = delete;  // would be a bool
   Attribute(const Attribute& other);
   Attribute(Attribute&& other) noexcept;
   Attribute& operator=(const Attribute& other);
   Attribute& operator=(Attribute&& other) noexcept;
   ~Attribute();
+
+ private:
+  Attribute(bool value, std::nullptr_t);
 };
 
 enum class AttrType : int32_t {
@@ -87,6 +94,7 @@ inline AttrType TypeOf(const Attribute& attribute) {
 template <typename T>
 constexpr AttrType AttrTypeOf() {
   return []<typename... Alternatives>(std::variant<Alternatives...>*) {
+    static_assert((std::is_same_v<T, Alternatives> || ...));
     int32_t type = 0;
     static_cast<void>(((std::is_same_v<T, Alternatives> || (++type, false)) || ...));
     return static_cast<AttrType>(type);

@@ -79,7 +79,7 @@ class Op {
  public:
   Op();
   explicit Op(std::string type);
-  // These, too, are compiled once, not in every file that has an op.
+  // Out of line, as those of Attribute: compiled once, not in every file that has an op.
   Op(const Op& other);
   Op(Op&& other) noexcept;
   Op& operator=(const Op& other);

@@ -141,7 +141,7 @@ std::vector<std::string> OpRegistry::Types() const {
 
 DType OpRegistry::KernelDType(const OpContext& context) {
   const OpDef& def = context.def();
-  const std::string& slot = def.kernel_dtype_slot;
+  const StaticText slot = def.kernel_dtype_slot;
   if (!slot.empty()) {
     return def.FindInput(slot) != nullptr ? context.Input(slot).dtype : context.Output(slot).dtype;
   }

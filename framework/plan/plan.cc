@@ -35,7 +35,7 @@ int IndexInSlots(const std::vector<SlotDef>& defs, const Slots& slots, std::stri
 
 // Fills the slots of an op of this type and the values of an instruction, in the order of the
 // definition.
-void FillSlots(const Plan& plan, const std::string& type, const std::vector<SlotDef>& defs,
+void FillSlots(const Plan& plan, std::string_view type, const std::vector<SlotDef>& defs,
                const SlotValues& given, Slots* slots, std::vector<ValueId>* values) {
   for (const auto& [slot, value] : given) {
     const bool is_known = std::ranges::count(defs, slot, &SlotDef::name) > 0;

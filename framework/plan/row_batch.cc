@@ -1,7 +1,7 @@
 #include "framework/plan/row_batch.h"
 
 #include <algorithm>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/op/op_def.h"

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <variant>
@@ -25,7 +26,7 @@ namespace {
 
 constexpr size_t kNever = std::numeric_limits<size_t>::max();
 
-bool IsList(const UpdateRule& rule, const std::string& slot) {
+bool IsList(const UpdateRule& rule, std::string_view slot) {
   return std::ranges::count(rule.lists, slot) > 0;
 }
 
@@ -252,7 +253,7 @@ class Merging {
   }
 
   std::vector<std::string> Joined(
-      const Group& group, const std::string& slot,
+      const Group& group, std::string_view slot,
       const std::vector<std::string>& (Op::*arguments_of)(std::string_view) const) const {
     std::vector<std::string> joined;
     for (const size_t member : group.members) {
@@ -263,7 +264,7 @@ class Merging {
   }
 
   // One entry a parameter.
-  Attribute JoinedAttr(const Group& group, const std::string& name) const {
+  Attribute JoinedAttr(const Group& group, std::string_view name) const {
     std::vector<float> numbers;
     std::vector<std::string> texts;
     for (const size_t member : group.members) {
@@ -285,7 +286,7 @@ class Merging {
   }
 
   template <typename T>
-  static void AppendEntries(const Op& op, const std::string& name, const std::vector<T>& own,
+  static void AppendEntries(const Op& op, std::string_view name, const std::vector<T>& own,
                             size_t count, std::vector<T>* joined) {
     // Shape rules check this as well, but they run after the passes over a program.
     SKIFF_ENFORCE(own.size() == 1 || own.size() == count, kInvalidArgument, op.type, ": attribute ",

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
-#include <string>
+#include <string_view>
 #include <utility>
 
 #include "framework/base/element_count.h"
@@ -37,7 +37,7 @@ void AddSelectedRows(const Tensor& rows, const T* values, T* dense);
 // `prepare`, which takes fewer rows, on the values as if they were a dense tensor, and copies the
 // row numbers.
 template <typename T>
-void AddValuesKernel(OpRegistry& registry, StaticText type, KernelFactory prepare) {
+void AddValuesKernel(OpRegistry& registry, std::string_view type, KernelFactory prepare) {
   const auto prepare_both = [prepare = std::move(prepare)]<typename>(PrepareContext& context) {
     return MakeRowsKernel([values = prepare(context), x = context.InputIndex("X"),
                            out = context.OutputIndex("Out")](const KernelContext& run) {

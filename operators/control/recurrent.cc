@@ -16,13 +16,13 @@ namespace skiff {
 namespace {
 
 std::vector<AttrDef> RecurrentAttrs() {
-  const auto names = [](const char* name, const char* doc) {
+  const auto names = [](StaticText name, StaticText doc) {
     return AttrDef{.name = name,
                    .type = AttrType::kStrings,
                    .default_value = std::vector<std::string>(),
                    .doc = doc};
   };
-  const auto flag = [](const char* name, bool value, const char* doc) {
+  const auto flag = [](StaticText name, bool value, StaticText doc) {
     return AttrDef{.name = name, .type = AttrType::kBool, .default_value = value, .doc = doc};
   };
   return {names("ex_states", "The states inside, as the iteration before has left them."),
@@ -38,7 +38,7 @@ std::vector<AttrDef> RecurrentAttrs() {
 void RegisterRecurrent(OpRegistry& registry) {
   OpDef def = BlockOpDefinition("recurrent", {.kind = BlockRule::Kind::kRecurrent});
   def.doc = "Runs a block for each part of its inputs along dim 0.";
-  const auto list = [](const char* name, const char* doc, bool shape_only = false) {
+  const auto list = [](StaticText name, StaticText doc, bool shape_only = false) {
     return SlotDef{.name = name,
                    .doc = doc,
                    .duplicable = true,

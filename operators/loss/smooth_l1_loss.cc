@@ -162,7 +162,7 @@ std::vector<AttrDef> Attributes() {
            .expected = "a number other than 0"}};
 }
 
-SlotDef WeightSlot(const char* name, const char* doc) {
+SlotDef WeightSlot(StaticText name, StaticText doc) {
   return {.name = name, .doc = doc, .dispensable = true};
 }
 

@@ -236,7 +236,7 @@ class CosSimGradKernel final : public Kernel {
 }  // namespace
 
 void RegisterCosSim(OpRegistry& registry) {
-  const auto norm = [](const char* name, const char* doc) {
+  const auto norm = [](StaticText name, StaticText doc) {
     return SlotDef{.name = name, .doc = doc, .dispensable = true, .intermediate = true};
   };
   registry.Add({.type = "cos_sim",

@@ -179,7 +179,7 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }
 
 std::vector<AttrDef> Attributes() {
-  const auto flag = [](const char* name, const char* doc) {
+  const auto flag = [](StaticText name, StaticText doc) {
     return AttrDef{
         .name = name, .type = AttrType::kBool, .default_value = Attribute(false), .doc = doc};
   };

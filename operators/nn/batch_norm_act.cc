@@ -10,7 +10,6 @@
 // with G in place of Y@GRAD. If nothing was added, the gradient op computes the sign of Y again
 // from X, so that Y need not be kept; the kernel of the same name rounds as it did in the forward
 // pass. Otherwise it reads Y.
-#include <utility>
 
 #include "framework/base/error.h"
 #include "framework/op/grad.h"

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "framework/base/str_cat.h"
 #include "operators/common/cuda_launch.h"
 #include "operators/nn/kernels/cuda_volume.cuh"
 #include "operators/nn/kernels/resizing.h"
@@ -179,7 +180,7 @@ std::unique_ptr<Kernel> PrepareResizingGrad(PrepareContext& context) {
 }
 
 template <typename T, Interpolation kMethod>
-void AddResizingKernels(OpRegistry& registry, StaticText type) {
+void AddResizingKernels(OpRegistry& registry, std::string_view type) {
   const auto accepts = [](const OpContext& context) {
     const Resizing resizing = ParseResizing(context, kMethod);
     return AllPlain(context) && ResizingLaunch::ElementsOf(resizing.input) <= kMaxCudaElements &&
@@ -199,7 +200,7 @@ void AddResizingKernels(OpRegistry& registry, StaticText type) {
 
 }  // namespace
 
-void AddCudaInterpolation(OpRegistry& registry, StaticText type, Interpolation method) {
+void AddCudaInterpolation(OpRegistry& registry, std::string_view type, Interpolation method) {
   if (method == Interpolation::kNearest) {
     AddResizingKernels<float, Interpolation::kNearest>(registry, type);
     AddResizingKernels<double, Interpolation::kNearest>(registry, type);

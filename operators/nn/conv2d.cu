@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
-#include <string>
 #include <utility>
 
+#include "framework/base/str_cat.h"
 #include "operators/common/cudnn_convolution.h"
 #include "operators/nn/kernels/cuda_column_convolution.cuh"
 #include "operators/nn/kernels/cuda_direct_convolution.cuh"
@@ -123,7 +123,7 @@ class ConvolutionGradKernel final : public Kernel {
 // Adds a candidate, whose passes are what make(convolution, pass) returns. `candidate` has its
 // name, priority and accepts.
 template <typename T>
-void AddConvolutionKernels(OpRegistry& registry, StaticText type,
+void AddConvolutionKernels(OpRegistry& registry, std::string_view type,
                            const ParseConvolutionFunction& parse, bool is_transposed,
                            KernelDef candidate,
                            std::unique_ptr<CudaConvolutionPass<T>> (*make)(const VolumeConvolution&,
@@ -214,8 +214,8 @@ class CudnnConvolutionPass final : public CudaConvolutionPass<float> {
   std::unique_ptr<CudnnConvolution> convolution_;
 };
 
-void AddCudnnKernels(OpRegistry& registry, StaticText type, const ParseConvolutionFunction& parse,
-                     bool is_transposed) {
+void AddCudnnKernels(OpRegistry& registry, std::string_view type,
+                     const ParseConvolutionFunction& parse, bool is_transposed) {
   const auto accepts = [parse, is_transposed](const OpContext& context) {
     if (!AllPlain(context)) return false;
     const VolumeConvolution conv = parse(context);
@@ -233,8 +233,8 @@ void AddCudnnKernels(OpRegistry& registry, StaticText type, const ParseConvoluti
 
 // ---- all candidates
 
-void AddAllKernels(OpRegistry& registry, StaticText type, const ParseConvolutionFunction& parse,
-                   bool is_transposed) {
+void AddAllKernels(OpRegistry& registry, std::string_view type,
+                   const ParseConvolutionFunction& parse, bool is_transposed) {
   const KernelDef candidate{.name = "cuda", .accepts = [parse](const OpContext& context) {
                               return AllPlain(context) && CudaCountsConvolution(parse(context));
                             }};
@@ -300,12 +300,12 @@ template std::unique_ptr<CudaConvolutionPass<float>> MakeCudaConvolutionPass(
 template std::unique_ptr<CudaConvolutionPass<double>> MakeCudaConvolutionPass(
     const VolumeConvolution&, ConvolutionPass);
 
-void AddCudaConvolution(OpRegistry& registry, StaticText type,
+void AddCudaConvolution(OpRegistry& registry, std::string_view type,
                         const ParseConvolutionFunction& parse) {
   AddAllKernels(registry, type, parse, /*is_transposed=*/false);
 }
 
-void AddCudaTransposedConvolution(OpRegistry& registry, StaticText type,
+void AddCudaTransposedConvolution(OpRegistry& registry, std::string_view type,
                                   const ParseConvolutionFunction& parse) {
   AddAllKernels(registry, type, parse, /*is_transposed=*/true);
 }

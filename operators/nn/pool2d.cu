@@ -9,6 +9,7 @@
 #include <limits>
 #include <memory>
 
+#include "framework/base/str_cat.h"
 #include "operators/common/cuda_combine.cuh"
 #include "operators/common/cuda_launch.h"
 #include "operators/nn/kernels/cuda_pooling.h"
@@ -289,7 +290,7 @@ std::unique_ptr<Kernel> PreparePoolingGrad(PrepareContext& context, const CudaPo
 }
 
 template <typename T>
-void AddPoolingKernels(OpRegistry& registry, StaticText type,
+void AddPoolingKernels(OpRegistry& registry, std::string_view type,
                        const std::function<CudaPooling(const OpContext&)>& parse) {
   const auto accepts = [parse](const OpContext& context) {
     const CudaPooling pooling = parse(context);
@@ -334,7 +335,7 @@ CudaPooling ParsePool2d(const OpContext& context) {
 
 }  // namespace
 
-void AddCudaPooling(OpRegistry& registry, StaticText type,
+void AddCudaPooling(OpRegistry& registry, std::string_view type,
                     const std::function<CudaPooling(const OpContext&)>& parse) {
   AddPoolingKernels<float>(registry, type, parse);
   AddPoolingKernels<double>(registry, type, parse);

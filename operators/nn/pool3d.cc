@@ -16,7 +16,6 @@
 #include <limits>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "framework/base/parallel.h"

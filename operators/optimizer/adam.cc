@@ -7,6 +7,7 @@
 // Beta1Pow holds b1^t in step t (b1 in the first). Beta1PowOut = Beta1Pow * b1, unless
 // use_global_beta_pow says that the program advances the powers itself. lazy_mode concerns sparse
 // gradients only. For g, see kernels/update_op.h.
+#include "framework/base/str_cat.h"
 #include "operators/optimizer/kernels/adam_definition.h"
 #include "operators/optimizer/kernels/register_update_op.h"
 

@@ -19,7 +19,6 @@
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <utility>
 
 #include "operators/common/array_reduction.h"
 #include "operators/optimizer/kernels/average.h"

@@ -3,6 +3,7 @@
 //
 // Source: Fluid's momentum, and its merged form for the order of rescaling and decay. For g, see
 // kernels/update_op.h.
+#include "framework/base/str_cat.h"
 #include "operators/optimizer/kernels/register_update_op.h"
 
 #undef HWY_TARGET_INCLUDE

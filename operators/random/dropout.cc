@@ -203,7 +203,7 @@ void InferDropoutGrad(OpContext& context) {
 }
 
 // The op may run blocked from slot `from` to slot `to`.
-void AllowBlocked(const std::string& from, const std::string& to, OpDef* def) {
+void AllowBlocked(StaticText from, StaticText to, OpDef* def) {
   def->layout_rule = LayoutRule::kSame;
   def->layout_slots = {from, to};
   def->zero_preserving = true;
@@ -212,8 +212,8 @@ void AllowBlocked(const std::string& from, const std::string& to, OpDef* def) {
 // Everything plain, or blocked where AllowBlocked says.
 bool AcceptsFloat(const OpContext& context) {
   if (AllPlain(context)) return true;
-  const std::string& from = context.def().layout_slots[0];
-  const std::string& to = context.def().layout_slots[1];
+  const StaticText from = context.def().layout_slots[0];
+  const StaticText to = context.def().layout_slots[1];
   if (!context.HasOutput(to)) return false;
   const Layout layout = context.Input(from).layout;
   if (layout != context.Output(to).layout || layout.channel_block > BlockedTile::kMaxBlock)
@@ -224,7 +224,7 @@ bool AcceptsFloat(const OpContext& context) {
   return count_blocked(context.inputs()) == 1 && count_blocked(context.outputs()) == 1;
 }
 
-void AddKernels(OpRegistry& registry, StaticText type, const KernelFactory& prepare_float,
+void AddKernels(OpRegistry& registry, std::string_view type, const KernelFactory& prepare_float,
                 const KernelFactory& prepare_double) {
   registry.AddKernel(type, {.prepare = prepare_float, .accepts = AcceptsFloat});
   registry.AddKernel(type, {.dtype = DType::kFloat64, .prepare = prepare_double});

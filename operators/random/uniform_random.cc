@@ -88,11 +88,11 @@ void RegisterUniformRandom(OpRegistry& registry) {
   def.inputs = RuntimeShapeSlots();
   def.outputs = {{.name = "Out", .doc = "Random numbers."}};
   def.attrs = RandomTensorAttrs(AttrType::kLongs);
-  const auto number = [&](const char* name, float value, const char* doc) {
+  const auto number = [&](StaticText name, float value, StaticText doc) {
     def.attrs.push_back(
         {.name = name, .type = AttrType::kFloat, .default_value = value, .doc = doc});
   };
-  const auto whole = [&](const char* name, const char* doc) {
+  const auto whole = [&](StaticText name, StaticText doc) {
     def.attrs.push_back(
         {.name = name, .type = AttrType::kInt, .default_value = int32_t{0}, .doc = doc});
   };

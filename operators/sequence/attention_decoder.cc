@@ -663,7 +663,7 @@ void AddGrad(OpRegistry& registry) {
   OpDef def;
   def.type = "attention_decoder_grad";
   def.doc = "The gradients of the decoder with attention.";
-  const auto of_forward = [](const char* name, bool dispensable = false, bool shape_only = false) {
+  const auto of_forward = [](StaticText name, bool dispensable = false, bool shape_only = false) {
     return SlotDef{.name = name,
                    .doc = "Of attention_decoder.",
                    .dispensable = dispensable,

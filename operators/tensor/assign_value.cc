@@ -48,7 +48,7 @@ void RegisterAssignValue(OpRegistry& registry) {
   def.type = "assign_value";
   def.doc = "Out = the values of the attribute that belongs to `dtype`, row-major in `shape`.";
   def.outputs = {{.name = "Out", .doc = "A tensor of `shape` and `dtype`."}};
-  const auto values = [](const char* name, AttrType type, Attribute empty) {
+  const auto values = [](StaticText name, AttrType type, Attribute empty) {
     return AttrDef{.name = name,
                    .type = type,
                    .default_value = std::move(empty),

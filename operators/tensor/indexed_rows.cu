@@ -553,7 +553,8 @@ std::unique_ptr<Kernel> PrepareScatterGrad(PrepareContext& context) {
 
 // ---- registration
 
-void AddRowsKernel(OpRegistry& registry, StaticText type, DType dtype, KernelFactory prepare) {
+void AddRowsKernel(OpRegistry& registry, std::string_view type, DType dtype,
+                   KernelFactory prepare) {
   registry.AddKernel(type, {.name = "cuda",
                             .place = PlaceKind::kCuda,
                             .dtype = dtype,
@@ -562,7 +563,7 @@ void AddRowsKernel(OpRegistry& registry, StaticText type, DType dtype, KernelFac
 }
 
 // Adds a kernel that only moves elements for each dtype that the CPU has one for.
-void AddMovingKernels(OpRegistry& registry, StaticText type, const KernelFactory& prepare) {
+void AddMovingKernels(OpRegistry& registry, std::string_view type, const KernelFactory& prepare) {
   for (const DType dtype :
        {DType::kBool, DType::kInt8, DType::kUint8, DType::kInt16, DType::kInt32, DType::kInt64,
         DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64}) {
@@ -583,7 +584,7 @@ void ForEachSumType(const Add& add) {
 }  // namespace
 
 void RegisterIndexedRowsCuda(OpRegistry& registry) {
-  for (const std::string type : {"lookup_table", "lookup_table_v2"}) {
+  for (const StaticText type : {StaticText("lookup_table"), StaticText("lookup_table_v2")}) {
     AddRowsKernel(registry, type, DType::kFloat32, PrepareLookup);
     AddRowsKernel(registry, type, DType::kFloat64, PrepareLookup);
     AddRowsKernel(registry, StrCat(type, "_grad"), DType::kFloat32, PrepareLookupGrad<float>);

@@ -9,7 +9,7 @@ namespace skiff {
 namespace {
 
 template <typename T>
-AttrDef Ignored(const char* name, AttrType type, T value) {
+AttrDef Ignored(StaticText name, AttrType type, T value) {
   return {.name = name,
           .type = type,
           .default_value = Attribute(std::move(value)),

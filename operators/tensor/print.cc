@@ -111,7 +111,7 @@ std::vector<Op> PrintGrad(const GradContext& context) {
 }
 
 std::vector<AttrDef> PrintAttrs() {
-  const auto flag = [](const char* name, const char* doc) {
+  const auto flag = [](StaticText name, StaticText doc) {
     return AttrDef{.name = name, .type = AttrType::kBool, .default_value = true, .doc = doc};
   };
   return {

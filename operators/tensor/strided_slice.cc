@@ -185,7 +185,7 @@ std::vector<SlotDef> RuntimeSlotDefs() {
 }
 
 std::vector<AttrDef> StridedSliceAttrs() {
-  const auto ints = [](const char* name, const char* doc) {
+  const auto ints = [](StaticText name, StaticText doc) {
     return AttrDef{
         .name = name, .type = AttrType::kInts, .default_value = std::vector<int32_t>{}, .doc = doc};
   };

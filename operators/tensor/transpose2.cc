@@ -79,8 +79,8 @@ void InferTransposeGrad(OpContext& context) {
   context.SetOutput("X@GRAD", shape, grad.dtype);
 }
 
-KernelFactory PermuteFactory(std::string input, std::string output, bool inverse) {
-  return [input = std::move(input), output = std::move(output), inverse](PrepareContext& context) {
+KernelFactory PermuteFactory(StaticText input, StaticText output, bool inverse) {
+  return [input, output, inverse](PrepareContext& context) {
     const TensorMeta& x = context.Input(input);
     const int rank = x.shape.rank();
     Permutation permutation = PermutationOf(context, rank);

@@ -182,7 +182,7 @@ std::unique_ptr<Kernel> PrepareUnique(PrepareContext& context) {
 }
 
 std::vector<AttrDef> UniqueAttrs() {
-  const auto flag = [](const char* name, const char* doc) {
+  const auto flag = [](StaticText name, StaticText doc) {
     return AttrDef{.name = name, .type = AttrType::kBool, .default_value = false, .doc = doc};
   };
   return {flag("return_index", "Fluid computes Indices only if set; ignored."),

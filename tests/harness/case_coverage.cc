@@ -34,7 +34,7 @@ class CoverageCheck {
   }
 
  private:
-  void Expect(bool condition, const std::string& type, const std::string& problem) {
+  void Expect(bool condition, std::string_view type, const std::string& problem) {
     if (!condition) problems_.push_back(StrCat(type, ": ", problem));
   }
 
@@ -110,7 +110,7 @@ class CoverageCheck {
     }
     Expect((def.layout_rule == LayoutRule::kPlain) == def.layout_slots.empty(), def.type,
            "layout_slots must be given exactly where the layout rule is not plain");
-    const std::string& slot = def.kernel_dtype_slot;
+    const StaticText slot = def.kernel_dtype_slot;
     Expect(slot.empty() || def.FindInput(slot) != nullptr || def.FindOutput(slot) != nullptr,
            def.type, StrCat("kernel_dtype_slot ", slot, " is no slot"));
     for (const SlotDef& output : def.outputs) {
@@ -123,7 +123,7 @@ class CoverageCheck {
       Expect(!input.shape_only || !input.checks_data, def.type,
              StrCat("input ", input.name, " is both shape_only and checks_data"));
     }
-    const std::string& other = def.data_checked_by;
+    const StaticText other = def.data_checked_by;
     Expect(
         other.empty() || (checks_data && registry_.Find(other) != nullptr), def.type,
         StrCat("data_checked_by = ", other, ": expected an op, and an input that is checks_data"));

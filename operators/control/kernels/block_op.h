@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "framework/op/block_rule.h"
 #include "framework/op/op_def.h"

@@ -12,7 +12,7 @@ namespace {
 template <typename Visit>
 bool AllOfSlots(const OpContext& context, const std::vector<StaticText>& slots,
                 const Visit& visit) {
-  return std::all_of(slots.begin(), slots.end(), [&](const std::string& slot) {
+  return std::all_of(slots.begin(), slots.end(), [&](StaticText slot) {
     const bool is_input = context.def().FindInput(slot) != nullptr;
     const bool present = is_input ? context.HasInput(slot) : context.HasOutput(slot);
     return !present || visit(is_input ? context.Input(slot) : context.Output(slot));

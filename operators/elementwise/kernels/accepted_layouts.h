@@ -6,9 +6,9 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
+#include "framework/base/static_text.h"
 #include "framework/op/op_context.h"
 #include "framework/tensor/tensor.h"
 

@@ -1,8 +1,10 @@
 #include "operators/elementwise/kernels/binary.h"
 
 #include <cstdlib>
+#include <string_view>
 #include <utility>
 
+#include "framework/base/str_cat.h"
 #include "framework/op/grad.h"
 #include "operators/common/input_checks.h"
 
@@ -166,7 +168,7 @@ std::vector<StaticText> GradLayoutSlots(const BinaryFacts& facts) {
 }
 
 BinaryGradInputs FindBinaryGradInputs(const OpContext& context) {
-  const auto read = [&](const std::string& slot) {
+  const auto read = [&](std::string_view slot) {
     const SlotDef* def = context.def().FindInput(slot);
     return def == nullptr || def->shape_only ? -1 : context.InputIndex(slot);
   };

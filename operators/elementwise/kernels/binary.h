@@ -7,10 +7,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
+#include "framework/base/str_cat.h"
 #include "framework/op/registry.h"
 #include "operators/common/broadcast.h"
 #include "operators/elementwise/kernels/unary.h"
@@ -118,7 +119,7 @@ std::unique_ptr<Kernel> PrepareBinary(PrepareContext& context, BinaryKernelLoop<
 }
 
 template <typename T, typename Out = T>
-void AddBinaryKernel(OpRegistry& registry, StaticText type, BinaryKernelLoop<T, Out> loop,
+void AddBinaryKernel(OpRegistry& registry, std::string_view type, BinaryKernelLoop<T, Out> loop,
                      int64_t grain, DivisorCheck<T> check = nullptr) {
   AddElementwiseKernel<T>(registry, type, {"X", "Y", "Out"},
                           [loop, grain, check](PrepareContext& context) {

@@ -1,7 +1,7 @@
 // Comparisons and logical ops of two operands, whose result is bool.
 #pragma once
 
-#include <string>
+#include <string_view>
 #include <utility>
 
 #include "operators/elementwise/kernels/binary.h"
@@ -10,7 +10,7 @@ namespace skiff {
 
 // Adds kernels X, Y -> bool Out for every type of Ts, with Functor()(x, y) for each element.
 template <typename Functor, typename... Ts>
-void AddBoolKernels(OpRegistry& registry, StaticText type) {
+void AddBoolKernels(OpRegistry& registry, std::string_view type) {
   (AddBinaryKernel<Ts, bool>(registry, type, ScalarBinaryLoop<Functor, Ts, bool>, kScalarGrain),
    ...);
 }

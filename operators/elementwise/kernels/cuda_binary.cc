@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ranges>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "framework/base/error.h"
@@ -156,7 +157,7 @@ class CudaBinaryGradKernel final : public Kernel {
 };
 
 template <typename Prepare>
-void AddKernel(OpRegistry& registry, StaticText type, DType dtype, Prepare prepare) {
+void AddKernel(OpRegistry& registry, std::string_view type, DType dtype, Prepare prepare) {
   registry.AddKernel(type, {.name = "cuda",
                             .place = PlaceKind::kCuda,
                             .dtype = dtype,
@@ -196,7 +197,7 @@ void AddCudaBinaryKernel(OpRegistry& registry, const char* type, DType dtype,
 
 void AddCudaBinaryGradKernel(OpRegistry& registry, const char* type, DType dtype,
                              CudaBinaryGradLauncher launcher) {
-  AddKernel(registry, std::string(type) + "_grad", dtype, [=](PrepareContext& context) {
+  AddKernel(registry, StrCat(type, "_grad"), dtype, [=](PrepareContext& context) {
     const auto loops_of = [loops = RunGradBroadcast(context)](const Shape& dout) {
       return loops.Of(dout, Layout::Plain());
     };

@@ -76,7 +76,7 @@ class CudaUnaryKernel final : public Kernel {
   void (*throw_fault_)(const DataFault& fault);
 };
 
-void AddKernel(OpRegistry& registry, StaticText type, DType dtype, KernelFactory prepare) {
+void AddKernel(OpRegistry& registry, std::string_view type, DType dtype, KernelFactory prepare) {
   registry.AddKernel(type, {.name = "cuda",
                             .place = PlaceKind::kCuda,
                             .dtype = dtype,
@@ -96,7 +96,7 @@ void AddCudaUnaryKernel(OpRegistry& registry, const CudaUnaryFacts& facts, DType
 
 void AddCudaUnaryGradKernel(OpRegistry& registry, const CudaUnaryFacts& facts, DType dtype,
                             CudaUnaryLauncher launcher) {
-  AddKernel(registry, std::string(facts.type) + "_grad", dtype, [=](PrepareContext& context) {
+  AddKernel(registry, StrCat(facts.type, "_grad"), dtype, [=](PrepareContext& context) {
     const bool reads = *facts.grad_reads != '\0';
     const Arguments arguments{.saved = context.InputIndex(reads ? facts.grad_reads : "Out@GRAD"),
                               .from = context.InputIndex("Out@GRAD"),

@@ -8,12 +8,13 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "framework/base/parallel.h"
+#include "framework/base/str_cat.h"
 #include "framework/op/registry.h"
 #include "operators/elementwise/kernels/accepted_layouts.h"
 
@@ -56,8 +57,8 @@ void AddUnaryOps(OpRegistry& registry, const UnaryFacts& facts);
 
 // Adds a kernel of T that accepts any layout, if it is the same for all `slots`.
 template <typename T>
-void AddElementwiseKernel(OpRegistry& registry, StaticText type, std::vector<StaticText> slots,
-                          KernelFactory prepare) {
+void AddElementwiseKernel(OpRegistry& registry, std::string_view type,
+                          std::vector<StaticText> slots, KernelFactory prepare) {
   registry.AddKernel(type, KernelDef{.dtype = kDTypeOf<T>,
                                      .prepare = std::move(prepare),
                                      .accepts = [slots = std::move(slots)](const OpContext& c) {
@@ -93,7 +94,8 @@ Functor MakeFunctor([[maybe_unused]] const OpContext& context) {
 // Adds a kernel that calls loop(x, out, count). A plan calls make_loop(context) once, which returns
 // the loop.
 template <typename T, typename LoopMaker>
-void AddUnaryKernel(OpRegistry& registry, StaticText type, LoopMaker make_loop, int64_t grain) {
+void AddUnaryKernel(OpRegistry& registry, std::string_view type, LoopMaker make_loop,
+                    int64_t grain) {
   AddElementwiseKernel<T>(registry, type, {"X", "Out"}, [=](PrepareContext& context) {
     const auto loop = make_loop(context);
     const int x = context.InputIndex("X");
@@ -109,9 +111,9 @@ void AddUnaryKernel(OpRegistry& registry, StaticText type, LoopMaker make_loop, 
 
 // Adds a kernel of the gradient op, which calls loop(saved, dout, dx, count).
 template <typename T, typename LoopMaker>
-void AddUnaryGradKernel(OpRegistry& registry, StaticText type, const std::string& saved,
+void AddUnaryGradKernel(OpRegistry& registry, std::string_view type, StaticText saved,
                         LoopMaker make_loop, int64_t grain) {
-  const std::string saved_slot = saved.empty() ? "Out@GRAD" : saved;
+  const StaticText saved_slot = saved.empty() ? StaticText("Out@GRAD") : saved;
   AddElementwiseKernel<T>(registry, type, {saved_slot, "Out@GRAD", "X@GRAD"},
                           [=](PrepareContext& context) {
                             const auto loop = make_loop(context);

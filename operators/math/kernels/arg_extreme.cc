@@ -7,6 +7,7 @@
 #include <array>
 #include <limits>
 #include <memory>
+#include <string_view>
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
@@ -161,10 +162,10 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
                 " elements along the axis, more than int32 can count");
   const int x = context.InputIndex("X");
   const int out = context.OutputIndex("Out");
-  return MakeRowsKernel([=, type = &context.def().type](const KernelContext& run) {
+  return MakeRowsKernel([=, type = context.def().type](const KernelContext& run) {
     const Shape& shape = run.input(x).shape();
     const AxisExtents extents_of_run = ExtentsOf(shape, flattens, axis);
-    CheckNotEmpty(*type, shape, extents_of_run);
+    CheckNotEmpty(type, shape, extents_of_run);
     const T* from = run.input(x).data<T>();
     if (place_type == DType::kInt32) {
       FindPlaces<kIsMax>(extents_of_run, from, run.output(out).data<int32_t>());

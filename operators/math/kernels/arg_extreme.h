@@ -1,8 +1,6 @@
 // arg_max and arg_min: the index of the largest or smallest element along an axis.
 #pragma once
 
-#include <string>
-
 #include "framework/op/registry.h"
 
 namespace skiff {

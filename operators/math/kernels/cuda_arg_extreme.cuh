@@ -3,7 +3,7 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
+#include <string_view>
 
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
@@ -43,7 +43,7 @@ std::unique_ptr<Kernel> PrepareCudaArgExtreme(PrepareContext& context, bool is_m
   });
 }
 
-void AddCudaArgExtremeKernels(OpRegistry& registry, StaticText type, bool is_max) {
+void AddCudaArgExtremeKernels(OpRegistry& registry, std::string_view type, bool is_max) {
   AddCudaKernels<float, double, int32_t, int64_t>(
       registry, type, [is_max]<typename T>(PrepareContext& context) {
         return PrepareCudaArgExtreme<T>(context, is_max);

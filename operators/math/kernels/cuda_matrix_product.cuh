@@ -4,9 +4,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <string>
-#include <utility>
+#include <string_view>
 
+#include "framework/base/str_cat.h"
 #include "framework/op/registry.h"
 #include "operators/common/cuda_gemm.h"
 #include "operators/math/kernels/matrix_product.h"
@@ -61,7 +61,7 @@ std::unique_ptr<Kernel> PrepareCudaMatrixProductGrad(PrepareContext& context,
 
 template <typename T>
 void AddCudaMatrixProductKernels(
-    OpRegistry& registry, StaticText type,
+    OpRegistry& registry, std::string_view type,
     const std::function<MatrixProductOfShapes(const OpContext&)>& product_of) {
   registry.AddKernel(type, {.name = "cuda",
                             .place = PlaceKind::kCuda,

@@ -4,8 +4,9 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
-#include <string>
+#include <string_view>
 
+#include "framework/base/str_cat.h"
 #include "framework/op/registry.h"
 #include "operators/common/cuda_lines.cuh"
 #include "operators/math/kernels/softmax_definition.h"
@@ -101,7 +102,7 @@ std::unique_ptr<Kernel> PrepareCudaSoftmaxGrad(PrepareContext& context) {
 }
 
 template <bool kIsLog>
-void AddCudaSoftmaxKernels(OpRegistry& registry, StaticText type) {
+void AddCudaSoftmaxKernels(OpRegistry& registry, std::string_view type) {
   AddCudaKernels<float, double>(registry, type, [=]<typename T>(PrepareContext& context) {
     return PrepareCudaSoftmax<T, kIsLog>(context);
   });

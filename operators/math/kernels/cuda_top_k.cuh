@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
@@ -105,7 +106,7 @@ class CudaTopKGradKernel final : public Kernel {
 };
 
 template <typename T>
-void AddCudaTopKKernel(OpRegistry& registry, StaticText type, bool is_v2) {
+void AddCudaTopKKernel(OpRegistry& registry, std::string_view type, bool is_v2) {
   registry.AddKernel(
       type,
       {.name = "cuda",
@@ -117,7 +118,7 @@ void AddCudaTopKKernel(OpRegistry& registry, StaticText type, bool is_v2) {
 }
 
 void AddCudaTopKKernels(OpRegistry& registry, bool is_v2) {
-  const std::string type = is_v2 ? "top_k_v2" : "top_k";
+  const StaticText type = is_v2 ? "top_k_v2" : "top_k";
   AddCudaTopKKernel<float>(registry, type, is_v2);
   AddCudaTopKKernel<double>(registry, type, is_v2);
   AddCudaTopKKernel<int32_t>(registry, type, is_v2);

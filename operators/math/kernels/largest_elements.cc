@@ -217,7 +217,7 @@ OpDef GradientDef(StaticText type, bool is_v2) {
 }  // namespace
 
 void RegisterTopKOp(OpRegistry& registry, bool is_v2) {
-  const std::string type = is_v2 ? "top_k_v2" : "top_k";
+  const StaticText type = is_v2 ? "top_k_v2" : "top_k";
   registry.Add(ForwardDef(type, is_v2));
   registry.Add(GradientDef(type, is_v2));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(

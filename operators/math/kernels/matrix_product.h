@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
 
 #include "framework/op/kernel.h"
 #include "framework/op/op_def.h"

@@ -1,7 +1,6 @@
 // Attributes, shape rules and definitions of the ops that reduce over the axes `dim`.
 #pragma once
 
-#include <string>
 #include <string_view>
 #include <vector>
 

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "framework/base/str_cat.h"
 #include "framework/op/grad.h"
 #include "operators/common/input_checks.h"
 

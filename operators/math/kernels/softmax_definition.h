@@ -1,8 +1,6 @@
 // The definitions of softmax and log_softmax.
 #pragma once
 
-#include <string>
-
 #include "framework/op/registry.h"
 #include "operators/common/axis_extents.h"
 

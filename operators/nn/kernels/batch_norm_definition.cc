@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <utility>
 
 #include "framework/op/grad.h"
 #include "operators/common/input_checks.h"

@@ -393,12 +393,12 @@ class BatchNormReplayKernel final : public Kernel {
 
 }  // namespace
 
-void AddBatchNormKernels(OpRegistry& registry, StaticText type) {
+void AddBatchNormKernels(OpRegistry& registry, std::string_view type) {
   AddNormKernels<BatchNormKernel>(registry, type);
   AddNormKernels<BatchNormGradKernel>(registry, StrCat(type, "_grad"));
 }
 
-void AddBatchNormReplayKernels(OpRegistry& registry, StaticText type) {
+void AddBatchNormReplayKernels(OpRegistry& registry, std::string_view type) {
   AddNormKernels<BatchNormReplayKernel>(registry, type);
 }
 

@@ -1,7 +1,7 @@
 // The kernels of batch_norm, batch_norm_act and batch_norm_replay.
 #pragma once
 
-#include <string>
+#include <string_view>
 
 #include "framework/op/registry.h"
 
@@ -9,9 +9,9 @@ namespace skiff {
 
 // Registers the kernels of `type`, which has the slots of batch_norm or batch_norm_act, and of
 // <type>_grad.
-void AddBatchNormKernels(OpRegistry& registry, StaticText type);
+void AddBatchNormKernels(OpRegistry& registry, std::string_view type);
 
 // Registers the kernels of `type`, which has the slots and attributes of batch_norm_replay.
-void AddBatchNormReplayKernels(OpRegistry& registry, StaticText type);
+void AddBatchNormReplayKernels(OpRegistry& registry, std::string_view type);
 
 }  // namespace skiff

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <string_view>
 
 #include "framework/op/kernel.h"
@@ -182,7 +181,7 @@ using MakeNormLoops = std::unique_ptr<NormLoops<T>> (*)(const NormGeometry&);
 // KernelOf<T>(PrepareContext&, MakeNormLoops<T>). The first of the op's layout_slots must be an
 // input.
 template <template <typename> class KernelOf>
-void AddNormKernels(OpRegistry& registry, StaticText type) {
+void AddNormKernels(OpRegistry& registry, std::string_view type) {
   registry.AddCpuKernels<float, double>(
       type, []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
         return std::make_unique<KernelOf<T>>(context, MakePlainNormLoops<T>);

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "framework/base/element_count.h"
@@ -341,7 +340,7 @@ OpDef ConvolutionGradDef(StaticText type) {
   return def;
 }
 
-void AddPlainConvolution(OpRegistry& registry, StaticText type) {
+void AddPlainConvolution(OpRegistry& registry, std::string_view type) {
   registry.AddCpuKernels<float, double>(
       type, []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
         return std::make_unique<PlainForward<T>>(context, ParseConvolution(context));

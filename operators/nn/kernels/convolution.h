@@ -3,8 +3,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
+#include <string_view>
 
+#include "framework/base/str_cat.h"
 #include "framework/op/kernel.h"
 #include "framework/op/op_def.h"
 #include "framework/op/registry.h"
@@ -45,16 +46,16 @@ OpDef ConvolutionGradDef(StaticText type);
 // (convolution_epilogue.h), and to its gradient op, <type>_grad, if there is one.
 //
 // "plain": direct loops in float32 and float64, for every attribute.
-void AddPlainConvolution(OpRegistry& registry, StaticText type);
+void AddPlainConvolution(OpRegistry& registry, std::string_view type);
 // "onednn": float32, for images that are plain or blocked by 8 or 16.
-void AddOnednnConvolution(OpRegistry& registry, StaticText type);
+void AddOnednnConvolution(OpRegistry& registry, std::string_view type);
 // "winograd": float32, 3x3 of stride 1, for images blocked by the lanes of a vector.
-void AddWinogradConvolution(OpRegistry& registry, StaticText type);
+void AddWinogradConvolution(OpRegistry& registry, std::string_view type);
 
 // Adds a float32 kernel Forward to `type` and, if there is a gradient op, Backward to it.
 // `candidate` has everything but the dtype and the factory.
 template <typename Forward, typename Backward>
-void AddConvolutionKernels(OpRegistry& registry, StaticText type, KernelDef candidate) {
+void AddConvolutionKernels(OpRegistry& registry, std::string_view type, KernelDef candidate) {
   candidate.dtype = DType::kFloat32;
   candidate.prepare = [](PrepareContext& context) -> std::unique_ptr<Kernel> {
     return std::make_unique<Forward>(context);

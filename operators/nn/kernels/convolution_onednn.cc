@@ -7,7 +7,6 @@
 // is a workspace, so a run allocates nothing.
 #include <memory>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "framework/op/kernel.h"
@@ -352,7 +351,7 @@ bool Accepts(const OpContext& context) {
 
 }  // namespace
 
-void AddOnednnConvolution(OpRegistry& registry, StaticText type) {
+void AddOnednnConvolution(OpRegistry& registry, std::string_view type) {
   AddConvolutionKernels<ForwardKernel, BackwardKernel>(
       registry, type, {.name = "onednn", .accepts = Accepts, .pays = {}, .priority = 10});
 }

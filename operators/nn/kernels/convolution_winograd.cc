@@ -178,7 +178,7 @@ bool Accepts(const OpContext& context) {
 
 }  // namespace
 
-void AddWinogradConvolution(OpRegistry& registry, StaticText type) {
+void AddWinogradConvolution(OpRegistry& registry, std::string_view type) {
   AddConvolutionKernels<ForwardKernel, BackwardKernel>(
       registry, type, {.name = "winograd", .accepts = Accepts, .pays = Pays, .priority = 20});
 }

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
+#include <string_view>
 
 #include "framework/op/registry.h"
 #include "operators/common/cuda_long_sum.h"
@@ -17,9 +17,9 @@ using ParseConvolutionFunction = std::function<VolumeConvolution(const OpContext
 
 // Add kernels to a convolution and to its gradient op, <type>_grad; to a transposed convolution,
 // whose `parse` returns the convolution from Output to Input, and its gradient op.
-void AddCudaConvolution(OpRegistry& registry, StaticText type,
+void AddCudaConvolution(OpRegistry& registry, std::string_view type,
                         const ParseConvolutionFunction& parse);
-void AddCudaTransposedConvolution(OpRegistry& registry, StaticText type,
+void AddCudaTransposedConvolution(OpRegistry& registry, std::string_view type,
                                   const ParseConvolutionFunction& parse);
 
 // One prepared pass on a device. T is float or double.

@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
+#include "framework/base/str_cat.h"
 #include "framework/op/registry.h"
 #include "operators/common/cuda_fold.cuh"
 #include "operators/common/cuda_for_each.cuh"
@@ -347,7 +349,7 @@ class CudaGroupNormGradKernel final : public Kernel {
 
 // Adds the kernels of `type` and <type>_grad.
 template <class GroupsOf>
-void AddCudaGroupNormKernels(OpRegistry& registry, StaticText type, const GroupsOf& groups_of,
+void AddCudaGroupNormKernels(OpRegistry& registry, std::string_view type, const GroupsOf& groups_of,
                              const GroupStatisticSlots& slots) {
   AddCudaKernels<float, double>(registry, type, [=]<typename T>(PrepareContext& context) {
     return PrepareCudaGroupNorm<T>(context, groups_of(context), slots);

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <string>
+#include <string_view>
 
 #include "framework/op/registry.h"
 #include "operators/nn/kernels/pooling.h"
@@ -29,7 +29,7 @@ struct CudaPooling {
 };
 
 // Adds kernels to `type` and <type>_grad. `parse` returns the pooling of an op or its gradient op.
-void AddCudaPooling(OpRegistry& registry, StaticText type,
+void AddCudaPooling(OpRegistry& registry, std::string_view type,
                     const std::function<CudaPooling(const OpContext&)>& parse);
 
 }  // namespace skiff

@@ -62,8 +62,8 @@ ChannelOrder ParseChannelOrder(const OpContext& context, std::string_view attrib
   return value == "NHWC" ? ChannelOrder::kLast : ChannelOrder::kFirst;
 }
 
-AttrDef ChannelOrderAttr(std::string_view name) {
-  return {.name = std::string(name),
+AttrDef ChannelOrderAttr(StaticText name) {
+  return {.name = name,
           .type = AttrType::kString,
           .default_value = std::string("NCHW"),
           .doc = "NCHW or NHWC: where images have their channels."};
@@ -78,12 +78,9 @@ AttrDef PaddingAlgorithmAttr() {
               "pixels; VALID: none."};
 }
 
-AttrDef IntsAttrDef(std::string_view name, std::vector<int32_t> default_value,
-                    std::string_view doc) {
-  return {.name = std::string(name),
-          .type = AttrType::kInts,
-          .default_value = std::move(default_value),
-          .doc = std::string(doc)};
+AttrDef IntsAttrDef(StaticText name, std::vector<int32_t> default_value, StaticText doc) {
+  return {
+      .name = name, .type = AttrType::kInts, .default_value = std::move(default_value), .doc = doc};
 }
 
 ImageDims ImageOf(const OpContext& context, std::string_view slot, const Shape& shape,

@@ -40,7 +40,7 @@ struct ImageStrides {
 // Returns the order that the attribute, data_format or data_layout, says: "NCHW" or "NHWC".
 // "AnyLayout" of old programs means NCHW. Throws Error for anything else.
 ChannelOrder ParseChannelOrder(const OpContext& context, std::string_view attribute);
-AttrDef ChannelOrderAttr(std::string_view name);
+AttrDef ChannelOrderAttr(StaticText name);
 
 // Returns the dims of an image batch. Throws Error that names `slot` unless the shape has rank 4.
 ImageDims ImageOf(const OpContext& context, std::string_view slot, const Shape& shape,
@@ -98,7 +98,6 @@ constexpr int64_t GrainOf(int64_t work_per_item) {
 }
 
 // Returns the definition of an attribute of ints.
-AttrDef IntsAttrDef(std::string_view name, std::vector<int32_t> default_value,
-                    std::string_view doc);
+AttrDef IntsAttrDef(StaticText name, std::vector<int32_t> default_value, StaticText doc);
 
 }  // namespace skiff

@@ -8,7 +8,6 @@
 #include <array>
 #include <limits>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "framework/base/error.h"
@@ -161,7 +160,7 @@ class ResizingLoops {
 };
 
 std::vector<AttrDef> Attributes() {
-  const auto size = [](const char* name, const char* doc) {
+  const auto size = [](StaticText name, StaticText doc) {
     return AttrDef{
         .name = name, .type = AttrType::kInt, .default_value = Attribute(int32_t{0}), .doc = doc};
   };

@@ -4,7 +4,7 @@
 // the product of a weight of the row and one of the column.
 #pragma once
 
-#include <string>
+#include <string_view>
 
 #include "framework/op/registry.h"
 
@@ -16,6 +16,6 @@ enum class Interpolation { kNearest, kBilinear };
 // size. The op refuses sizes that are data (OutSize, SizeTensor, Scale).
 void RegisterInterpolation(OpRegistry& registry, StaticText type, Interpolation method);
 // Adds the kernels for CUDA.
-void AddCudaInterpolation(OpRegistry& registry, StaticText type, Interpolation method);
+void AddCudaInterpolation(OpRegistry& registry, std::string_view type, Interpolation method);
 
 }  // namespace skiff

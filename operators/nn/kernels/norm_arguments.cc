@@ -18,7 +18,7 @@ AttrDef ReluTypeAttr() { return ChoiceAttr("act_type", "relu", {"relu"}, "The ac
 
 void CheckVectors(const OpContext& context, std::initializer_list<const char*> slots, int64_t size,
                   const char* meaning) {
-  const std::string& first = context.def().inputs[0].name;
+  const StaticText first = context.def().inputs[0].name;
   const TensorMeta& x = context.Input(first);
   for (const char* slot : slots) {
     if (!context.HasInput(slot)) continue;

@@ -10,8 +10,6 @@
 // convolution and the correlation of Output@GRAD with Input.
 #pragma once
 
-#include <string>
-
 #include "framework/op/registry.h"
 #include "operators/nn/kernels/volume_convolution.h"
 

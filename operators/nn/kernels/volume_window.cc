@@ -37,9 +37,9 @@ ChannelOrder ParseVolumeOrder(const OpContext& context, std::string_view attribu
   return value == "NDHWC" ? ChannelOrder::kLast : ChannelOrder::kFirst;
 }
 
-AttrDef VolumeOrderAttr(std::string_view name, VolumeAxes axes) {
+AttrDef VolumeOrderAttr(StaticText name, VolumeAxes axes) {
   if (axes == VolumeAxes::kImage) return ChannelOrderAttr(name);
-  return {.name = std::string(name),
+  return {.name = name,
           .type = AttrType::kString,
           .default_value = std::string("NCDHW"),
           .doc = "NCDHW or NDHWC: where volumes have their channels."};

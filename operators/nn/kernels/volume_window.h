@@ -47,7 +47,7 @@ struct VolumeStrides {
 // means NCHW), NCDHW or NDHWC for volumes. Throws Error for anything else.
 ChannelOrder ParseVolumeOrder(const OpContext& context, std::string_view attribute,
                               VolumeAxes axes);
-AttrDef VolumeOrderAttr(std::string_view name, VolumeAxes axes);
+AttrDef VolumeOrderAttr(StaticText name, VolumeAxes axes);
 
 // Returns the dims of a batch. Throws Error that names `slot` for a shape of another rank.
 VolumeDims VolumeOf(const OpContext& context, std::string_view slot, const Shape& shape,

@@ -1,13 +1,11 @@
 #include "operators/optimizer/kernels/adam_definition.h"
 
-#include <utility>
-
 #include "framework/base/error.h"
 
 namespace skiff {
 namespace {
 
-SlotDef Override(const char* slot, const char* attr) {
+SlotDef Override(StaticText slot, StaticText attr) {
   return {.name = slot,
           .doc = StrCat("One element: overrides the attribute ", attr, "."),
           .dispensable = true};

@@ -1,7 +1,6 @@
 // The parts of adam's definition that adamw and lamb share.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "operators/optimizer/kernels/update_op.h"

@@ -1,5 +1,6 @@
 #include "operators/optimizer/kernels/average.h"
 
+#include <string_view>
 #include <utility>
 
 #include "framework/base/error.h"
@@ -15,7 +16,7 @@ SlotDef ListSlot(StaticText name, StaticText doc) {
   return {.name = name, .doc = doc, .duplicable = true};
 }
 
-void CheckCount(const OpContext& context, const std::string& param, const AverageOp::State& state) {
+void CheckCount(const OpContext& context, std::string_view param, const AverageOp::State& state) {
   const size_t expected = context.InputCount(param);
   SKIFF_ENFORCE(context.InputCount(state.input) == expected, kInvalidArgument, context.op().type,
                 ": ", state.input, " has ", context.InputCount(state.input),
@@ -27,7 +28,7 @@ void CheckCount(const OpContext& context, const std::string& param, const Averag
   }
 }
 
-void CheckArray(const OpContext& context, const std::string& slot, size_t i, const Shape& shape,
+void CheckArray(const OpContext& context, std::string_view slot, size_t i, const Shape& shape,
                 DType dtype) {
   const TensorMeta& found = context.Input(slot, i);
   SKIFF_ENFORCE(DimsAgree(found.shape.dims(), shape.dims()) && found.dtype == dtype,
@@ -35,7 +36,7 @@ void CheckArray(const OpContext& context, const std::string& slot, size_t i, con
                 found.shape, ", expected ", dtype, " ", shape);
 }
 
-void CheckNumber(const OpContext& context, const std::string& slot, size_t i, DType dtype) {
+void CheckNumber(const OpContext& context, std::string_view slot, size_t i, DType dtype) {
   const TensorMeta& found = context.Input(slot, i);
   const bool is_one = !found.shape.is_known() || found.shape.element_count() == 1;
   SKIFF_ENFORCE(is_one && found.dtype == dtype, kInvalidArgument, context.op().type, ": ", slot,

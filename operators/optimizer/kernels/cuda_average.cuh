@@ -16,6 +16,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/op/host_slots.h"
@@ -190,7 +191,7 @@ class CudaAverageKernel final : public Kernel {
 
 // With kOnHostAttr, the kernel is that of the CPU, which runs on copies of the parameters.
 template <class Rule, typename T>
-void AddCudaAverageKernel(OpRegistry& registry, StaticText type) {
+void AddCudaAverageKernel(OpRegistry& registry, std::string_view type) {
   registry.AddKernel(type,
                      {.name = "cuda",
                       .place = PlaceKind::kCuda,

@@ -28,8 +28,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "framework/op/registry.h"
@@ -603,7 +603,7 @@ std::unique_ptr<Kernel> MakeCudaUpdateKernel(PrepareContext& context) {
 
 // Adds the kernels of an op, whose definition is already registered, for dense and for sparse
 // gradients. The one of floats also takes master weights.
-inline void AddCudaUpdateKernels(OpRegistry& registry, StaticText type,
+inline void AddCudaUpdateKernels(OpRegistry& registry, std::string_view type,
                                  const KernelFactory& of_float, const KernelFactory& of_double) {
   const auto prepare = [=]<typename T>(PrepareContext& context) {
     return std::is_same_v<T, double> ? of_double(context) : of_float(context);
@@ -615,7 +615,7 @@ inline void AddCudaUpdateKernels(OpRegistry& registry, StaticText type,
 
 // Registers the kernels of one formula. Step makes its steps if it needs their norms.
 template <class Formula, class Step = GradientStep>
-void RegisterCudaUpdate(OpRegistry& registry, StaticText type) {
+void RegisterCudaUpdate(OpRegistry& registry, std::string_view type) {
   AddCudaUpdateKernels(registry, type, MakeCudaUpdateKernel<Formula, Step, float>,
                        MakeCudaUpdateKernel<Formula, Step, double>);
 }

@@ -1,6 +1,7 @@
 #include "operators/optimizer/kernels/update_arguments.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "framework/base/error.h"
@@ -106,7 +107,7 @@ bool UpdatesOnlyTouchedRows(const OpContext& context, SparseRule rule) {
   return context.HasAttr("lazy_mode") && context.Attr<bool>("lazy_mode");
 }
 
-std::vector<int> InputIndices(const OpContext& context, const std::string& slot) {
+std::vector<int> InputIndices(const OpContext& context, std::string_view slot) {
   std::vector<int> indices;
   for (size_t i = 0; i < context.InputCount(slot); ++i) {
     indices.push_back(context.InputIndex(slot, i));
@@ -114,8 +115,8 @@ std::vector<int> InputIndices(const OpContext& context, const std::string& slot)
   return indices;
 }
 
-std::vector<UpdateArguments::Pair> PairsOf(const OpContext& context, const std::string& input,
-                                           const std::string& output) {
+std::vector<UpdateArguments::Pair> PairsOf(const OpContext& context, std::string_view input,
+                                           std::string_view output) {
   std::vector<UpdateArguments::Pair> pairs;
   for (size_t i = 0; i < context.InputCount(input); ++i) {
     pairs.push_back({.in = context.InputIndex(input, i),

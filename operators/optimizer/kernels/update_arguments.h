@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/op/kernel.h"
@@ -60,12 +60,12 @@ struct UpdateArguments {
 bool UpdatesOnlyTouchedRows(const OpContext& context, SparseRule rule);
 
 // Returns the indices of the arguments of an input slot, as KernelContext takes them.
-std::vector<int> InputIndices(const OpContext& context, const std::string& slot);
+std::vector<int> InputIndices(const OpContext& context, std::string_view slot);
 
 // Returns the indices of the arguments of an input slot, each with that of its next value in the
 // output slot.
-std::vector<UpdateArguments::Pair> PairsOf(const OpContext& context, const std::string& input,
-                                           const std::string& output);
+std::vector<UpdateArguments::Pair> PairsOf(const OpContext& context, std::string_view input,
+                                           std::string_view output);
 
 // Copies each input to its next value, unless they share memory or there is no next value.
 void CopyToOutputs(const KernelContext& run, std::span<const UpdateArguments::Pair> pairs);

@@ -1,6 +1,7 @@
 #include "operators/optimizer/kernels/update_op.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 #include <variant>
 

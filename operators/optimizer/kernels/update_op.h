@@ -23,7 +23,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 #include <vector>
 
 #include "framework/op/kernel.h"

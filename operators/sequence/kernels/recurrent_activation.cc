@@ -1,7 +1,5 @@
 #include "operators/sequence/kernels/recurrent_activation.h"
 
-#include <utility>
-
 namespace skiff {
 
 RecurrentActivation ActivationOf(const OpContext& context, std::string_view attribute) {

@@ -1,9 +1,9 @@
 // The activations of recurrent layers.
 #pragma once
 
-#include <string>
 #include <string_view>
 
+#include "framework/base/static_text.h"
 #include "framework/op/op_context.h"
 
 namespace skiff {

@@ -129,11 +129,11 @@ void AddReshapeGrad(OpRegistry& registry, StaticText type, StaticText forward) {
   AddKernelsForAllDTypes(registry, type, CopyFactory("Out@GRAD", "X@GRAD"));
 }
 
-GradRule ReshapeGradRule(const std::string& grad_type) {
+GradRule ReshapeGradRule(StaticText grad_type) {
   return GradOp(grad_type, {"Out@GRAD", "XShape"}, {"X@GRAD"});
 }
 
-KernelFactory CopyFactory(const std::string& input, const std::string& output) {
+KernelFactory CopyFactory(StaticText input, StaticText output) {
   return [input, output](PrepareContext& context) {
     const int from = context.InputIndex(input);
     const int to = context.OutputIndex(output);

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -50,9 +49,9 @@ SlotDef XShapeOutput();
 // kernels.
 void AddReshapeGrad(OpRegistry& registry, StaticText type, StaticText forward);
 // Returns the gradient rule that makes such an op.
-GradRule ReshapeGradRule(const std::string& grad_type);
+GradRule ReshapeGradRule(StaticText grad_type);
 
 // Returns the factory of a kernel that copies the elements of one slot to another, in order.
-KernelFactory CopyFactory(const std::string& input, const std::string& output);
+KernelFactory CopyFactory(StaticText input, StaticText output);
 
 }  // namespace skiff

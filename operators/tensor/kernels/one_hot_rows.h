@@ -1,8 +1,6 @@
 // one_hot and one_hot_v2: rows of zeros with one 1.
 #pragma once
 
-#include <string>
-
 #include "framework/op/registry.h"
 
 namespace skiff {

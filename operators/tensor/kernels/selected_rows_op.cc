@@ -1,7 +1,5 @@
 #include "operators/tensor/kernels/selected_rows_op.h"
 
-#include <utility>
-
 #include "framework/base/error.h"
 
 namespace skiff {

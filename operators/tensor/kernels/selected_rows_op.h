@@ -1,8 +1,6 @@
 // Common code of the ops whose X is always selected rows.
 #pragma once
 
-#include <string>
-
 #include "framework/op/registry.h"
 
 namespace skiff {

@@ -1,9 +1,6 @@
 // What select_input and select_output have in common.
 #pragma once
 
-#include <string>
-#include <utility>
-
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
 #include "framework/tensor/dims_agree.h"

@@ -246,7 +246,7 @@ void AddLookupGrad(OpRegistry& registry, const LookupFacts& facts) {
   def.no_gradient_reason = "second derivatives are not provided";
   def.kernel_dtype_slot = "Out@GRAD";
   def.data_checked_by = facts.type;
-  const std::string type = def.type;
+  const StaticText type = def.type;
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(
       type, []<typename T>(PrepareContext& context) { return PrepareLookupGrad<T>(context); });

@@ -2,7 +2,6 @@
 // gradients.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "framework/op/registry.h"

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/base/str_cat.h"
 #include "framework/op/grad.h"
 #include "operators/common/input_checks.h"
 #include "operators/common/memory_mover.h"

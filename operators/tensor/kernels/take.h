@@ -1,8 +1,6 @@
 // The ops that pick slices of a tensor along one axis by a vector of indices, and their gradients.
 #pragma once
 
-#include <string>
-
 #include "framework/op/registry.h"
 
 namespace skiff {

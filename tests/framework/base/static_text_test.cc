@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -27,16 +29,37 @@ TEST(StaticText, KeepsACopyOfOtherText) {
   const StaticText from_string = name;
   const StaticText from_pointer = name.c_str();
   const StaticText from_view{std::string_view(name)};
+  char buffer[] = "in a buffer";
+  const StaticText from_buffer = buffer;
+  buffer[0] = '?';
   name.assign(name.size(), '?');
   EXPECT_EQ(from_string, expected);
   EXPECT_EQ(from_pointer, expected);
   EXPECT_EQ(from_view, expected);
+  EXPECT_EQ(from_buffer, "in a buffer");
+  // By request only, since a view is rarely meant to be kept.
+  EXPECT_FALSE((std::is_convertible_v<std::string_view, StaticText>));
 }
 
 TEST(StaticText, KeepsEqualTextsOnce) {
   const StaticText first = std::string("kept once");
   const StaticText second = std::string("kept once");
   EXPECT_EQ(first.data(), second.data());
+}
+
+TEST(StaticText, KeepsTextsOfSeveralThreads) {
+  constexpr int kTexts = 200;
+  const auto keep = [](std::vector<StaticText>* texts) {
+    for (int i = 0; i < kTexts; ++i) texts->push_back(StrCat("text ", i));
+  };
+  std::vector<StaticText> texts, texts_of_other;
+  std::thread other(keep, &texts_of_other);
+  keep(&texts);
+  other.join();
+  for (size_t i = 0; i < kTexts; ++i) {
+    EXPECT_EQ(texts[i], StrCat("text ", i));
+    EXPECT_EQ(texts[i].data(), texts_of_other[i].data());
+  }
 }
 
 TEST(StaticText, IsCopiedAndDestroyedWithoutACall) {

@@ -64,6 +64,23 @@ struct CopyContext {
   std::unique_ptr<OpContext> context;
 };
 
+TEST(OpRegistry, LeavesDefinitionsThatItCopies) {
+  OpRegistry registry;
+  OpDef def = CopyDef("copy");
+  registry.Add(def);
+  def.type = "copy_again";
+  registry.Add(def);
+  KernelDef kernel = KernelNamed("plain");
+  registry.AddKernel("copy", kernel);
+  registry.AddKernel("copy_again", kernel);
+  for (const std::string type : {"copy", "copy_again"}) {
+    EXPECT_EQ(registry.Get(type).inputs.size(), 1u);
+    EXPECT_EQ(registry.Kernels(type).at(0).name, "plain");
+  }
+  EXPECT_NE(def.infer, nullptr);
+  EXPECT_NE(kernel.prepare, nullptr);
+}
+
 TEST(OpRegistry, RefusesATypeTwice) {
   OpRegistry registry;
   registry.Add(CopyDef("copy"));
