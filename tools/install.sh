@@ -5,7 +5,7 @@ set -euo pipefail
 
 packages=(
   # the build
-  bazel-bootstrap g++ mold python3 git
+  bazel-bootstrap g++ python3 git
   # libraries
   libprotozero-dev libgoogle-glog-dev libgflags-dev libdnnl-dev libhwy-dev
   nlohmann-json3-dev libzip-dev zlib1g-dev libicu-dev libsentencepiece-dev
