@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -48,7 +47,6 @@ TEST(Attribute, TakesALiteralForAString) {
 TEST(Attribute, IsMadeOfNothingElse) {
   const auto lambda = [](int) { return true; };
   EXPECT_FALSE((std::is_constructible_v<Attribute, const int*>));
-  EXPECT_FALSE((std::is_constructible_v<Attribute, std::nullptr_t>));
   EXPECT_FALSE((std::is_constructible_v<Attribute, void (*)()>));
   EXPECT_FALSE((std::is_constructible_v<Attribute, decltype(lambda)>));
   EXPECT_FALSE((std::is_constructible_v<Attribute, int BlockIndex::*>));
