@@ -4,6 +4,8 @@
 #include <mutex>
 #include <set>
 
+#include "framework/base/error.h"
+
 namespace skiff {
 namespace {
 
@@ -19,5 +21,11 @@ std::string_view Kept(std::string_view text) {
 }  // namespace
 
 StaticText::StaticText(std::string_view text) : std::string_view(Kept(text)) {}
+
+std::string_view StaticText::TextAt(const char* text) {
+  SKIFF_ENFORCE(text != nullptr, kInvalidArgument,
+                "a text of a definition is a null pointer, expected a string");
+  return text;
+}
 
 }  // namespace skiff

@@ -21,13 +21,16 @@ class StaticText : public std::string_view {
   // Keep a copy; equal texts share one. Thread-safe.
   template <size_t kSize>
   StaticText(char (&text)[kSize]) : StaticText(std::string_view(text)) {}
-  // A template, so that a literal takes the first constructor.
+  // A template, so that a literal takes the first constructor. Throws Error for a null pointer.
   template <std::same_as<const char*> Pointer>
-  StaticText(Pointer text) : StaticText(std::string_view(text)) {}
+  StaticText(Pointer text) : StaticText(TextAt(text)) {}
   StaticText(const std::string& text) : StaticText(std::string_view(text)) {}
   explicit StaticText(std::string_view text);
 
   operator std::string() const { return std::string(data(), size()); }
+
+ private:
+  static std::string_view TextAt(const char* text);
 };
 
 }  // namespace skiff

@@ -11,6 +11,12 @@
 namespace skiff {
 namespace {
 
+std::string TextAt(const char* text) {
+  SKIFF_ENFORCE(text != nullptr, kInvalidArgument,
+                "the value of an attribute is a null pointer, expected a string");
+  return text;
+}
+
 // In the order of AttrType, which is Fluid's. The text format uses these names, so they can't
 // change.
 constexpr std::array<std::string_view, std::variant_size_v<AttributeVariant>> kAttrTypeNames{
@@ -47,7 +53,7 @@ Attribute::Attribute() = default;
 Attribute::Attribute(int32_t value) : AttributeVariant(value) {}
 Attribute::Attribute(float value) : AttributeVariant(value) {}
 Attribute::Attribute(std::string value) : AttributeVariant(std::move(value)) {}
-Attribute::Attribute(const char* value) : AttributeVariant(std::string(value)) {}
+Attribute::Attribute(const char* value) : AttributeVariant(TextAt(value)) {}
 Attribute::Attribute(std::vector<int32_t> value) : AttributeVariant(std::move(value)) {}
 Attribute::Attribute(std::vector<float> value) : AttributeVariant(std::move(value)) {}
 Attribute::Attribute(std::vector<std::string> value) : AttributeVariant(std::move(value)) {}

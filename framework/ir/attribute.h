@@ -41,7 +41,9 @@ class Attribute : public AttributeVariant {
   Attribute(int32_t value);
   Attribute(float value);
   Attribute(std::string value);
+  // Throws Error for a null pointer.
   Attribute(const char* value);
+  Attribute(std::nullptr_t) = delete;
   Attribute(std::vector<int32_t> value);
   Attribute(std::vector<float> value);
   Attribute(std::vector<std::string> value);

@@ -149,6 +149,10 @@ AttrDef ChoiceAttr(StaticText name, StaticText default_value, std::vector<Static
           .expected = expected};
 }
 
+bool IsOneOf(std::string_view name, const std::vector<StaticText>& names) {
+  return std::ranges::find(names, name) != names.end();
+}
+
 const SlotDef* OpDef::FindInput(std::string_view slot) const { return FindByName(inputs, slot); }
 const SlotDef* OpDef::FindOutput(std::string_view slot) const { return FindByName(outputs, slot); }
 const AttrDef* OpDef::FindAttr(std::string_view name) const { return FindByName(attrs, name); }

@@ -187,6 +187,9 @@ struct OpDef {
   const AttrDef* FindAttr(std::string_view name) const;
 };
 
+// Returns whether `name`, of a slot or an attribute, is one of `names`.
+bool IsOneOf(std::string_view name, const std::vector<StaticText>& names);
+
 // Checks an op against its definition. Throws Error, starting with the op's type, for an unknown or
 // missing slot, several variables in a slot that takes one, and an attribute that is missing, of
 // the wrong type, or not accepted. An attribute that the definition doesn't list (op_role, engine

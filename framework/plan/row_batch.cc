@@ -1,17 +1,12 @@
 #include "framework/plan/row_batch.h"
 
 #include <algorithm>
-#include <string_view>
 #include <vector>
 
 #include "framework/op/op_def.h"
 
 namespace skiff {
 namespace {
-
-bool Has(const std::vector<StaticText>& slots, std::string_view slot) {
-  return std::ranges::find(slots, slot) != slots.end();
-}
 
 int64_t BytesOfRow(const PlanValue& value) {
   Shape shape = value.meta.shape;
@@ -31,7 +26,7 @@ int64_t MostBatchRows(const Plan& body, const Instruction& instruction) {
     for (size_t i = 0; i < instruction.op->Input(slot.name).size(); ++i) {
       const ValueId value = instruction.InputIn(slot.name, i);
       if (!value) continue;
-      const bool are_rows = Has(rule.inputs, slot.name);
+      const bool are_rows = IsOneOf(slot.name, rule.inputs);
       (are_rows ? row_bytes : shared_bytes) +=
           are_rows ? BytesOfRow(body[value]) : StorageBytes(body[value]);
     }
@@ -40,7 +35,7 @@ int64_t MostBatchRows(const Plan& body, const Instruction& instruction) {
     for (size_t i = 0; i < instruction.op->Output(slot.name).size(); ++i) {
       const ValueId value = instruction.OutputIn(slot.name, i);
       if (!value) continue;
-      const bool are_rows = Has(rule.outputs, slot.name);
+      const bool are_rows = IsOneOf(slot.name, rule.outputs);
       (are_rows ? row_bytes : sum_bytes) +=
           are_rows ? BytesOfRow(body[value]) : StorageBytes(body[value]);
     }

@@ -32,10 +32,6 @@ SlotValues In(const Instruction& instruction, const std::vector<SlotDef>& slots)
   return values;
 }
 
-bool Has(const std::vector<StaticText>& slots, std::string_view slot) {
-  return std::ranges::find(slots, slot) != slots.end();
-}
-
 // Rewrites one body.
 class BodyBatches {
  public:
@@ -110,7 +106,7 @@ class BodyBatches {
   std::vector<ValueId> RowInputs(const Instruction& instruction) const {
     std::vector<ValueId> rows;
     for (const auto& [slot, value] : In(instruction, instruction.def->inputs)) {
-      if (value && Has(instruction.def->rows->inputs, slot)) rows.push_back(value);
+      if (value && IsOneOf(slot, instruction.def->rows->inputs)) rows.push_back(value);
     }
     return rows;
   }
@@ -119,7 +115,7 @@ class BodyBatches {
   bool ReadsTheSameInAll(const Instruction& instruction) const {
     return std::ranges::all_of(In(instruction, instruction.def->inputs), [&](const auto& input) {
       const auto& [slot, value] = input;
-      return !value || Has(instruction.def->rows->inputs, slot) || IsTheSameInAll(value);
+      return !value || IsOneOf(slot, instruction.def->rows->inputs) || IsTheSameInAll(value);
     });
   }
 
@@ -184,7 +180,7 @@ class BodyBatches {
     SlotValues others;
     for (const auto& [slot, value] : In(instruction, instruction.def->outputs)) {
       if (!value) continue;
-      const bool is_sum = Has(rule.sums, slot) && OnlyLeaves(uses, value, index);
+      const bool is_sum = IsOneOf(slot, rule.sums) && OnlyLeaves(uses, value, index);
       (is_sum ? sums : others).emplace_back(slot, value);
     }
     if (sums.empty()) return std::nullopt;

@@ -77,7 +77,7 @@ class FormFinder {
     std::vector<size_t> arguments;
     size_t index = 0;
     for (const SlotDef& slot : slots) {
-      const bool listed = std::ranges::count(instruction.def->layout_slots, slot.name) > 0;
+      const bool listed = IsOneOf(slot.name, instruction.def->layout_slots);
       for (size_t i = 0; i < count(slot.name); ++i, ++index) {
         if (listed && values[index]) arguments.push_back(index);
       }

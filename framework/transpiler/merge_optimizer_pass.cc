@@ -26,10 +26,6 @@ namespace {
 
 constexpr size_t kNever = std::numeric_limits<size_t>::max();
 
-bool IsList(const UpdateRule& rule, std::string_view slot) {
-  return std::ranges::count(rule.lists, slot) > 0;
-}
-
 // The positions of the uses of each variable, in order.
 class UsePositions {
  public:
@@ -147,7 +143,8 @@ class Merging {
   // Returns a slot with several arguments for which the merged op has only one, or "".
   static std::string SlotOfSeveral(const Op& op, const OpDef& def) {
     for (const SlotDef& slot : def.inputs) {
-      if (!IsList(*def.update, slot.name) && op.Input(slot.name).size() > 1) return slot.name;
+      if (!IsOneOf(slot.name, def.update->lists) && op.Input(slot.name).size() > 1)
+        return slot.name;
     }
     return {};
   }
@@ -158,14 +155,14 @@ class Merging {
     Kind kind = {{"type", op.type}, {kOpRoleAttr, StrCat(op.role())}};
     for (const AttrDef& attr : def.attrs) {
       const Attribute* value = EffectiveAttr(op, attr);
-      const bool is_list = std::ranges::count(list_attrs, attr.name) > 0;
+      const bool is_list = IsOneOf(attr.name, list_attrs);
       if (value != nullptr && !is_list) kind[attr.name] = PrintAttribute(*value);
     }
     // For a list, only whether the op has it: argument i of each list belongs to parameter i, so
     // either all members have it or none.
     for (const SlotDef& slot : def.inputs) {
       const std::vector<std::string>& arguments = op.Input(slot.name);
-      const bool is_list = IsList(rule, slot.name);
+      const bool is_list = IsOneOf(slot.name, rule.lists);
       kind[slot.name] = !is_list ? Join(arguments, ", ") : arguments.empty() ? "none" : "some";
     }
     for (const SlotDef& slot : def.outputs) {

@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "framework/base/error.h"
 #include "framework/base/str_cat.h"
 
 namespace skiff {
@@ -39,6 +40,16 @@ TEST(StaticText, KeepsACopyOfOtherText) {
   EXPECT_EQ(from_buffer, "in a buffer");
   // By request only, since a view is rarely meant to be kept.
   EXPECT_FALSE((std::is_convertible_v<std::string_view, StaticText>));
+}
+
+TEST(StaticText, RefusesANullPointer) {
+  const char* null = nullptr;
+  try {
+    static_cast<void>(StaticText(null));
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "a text of a definition is a null pointer, expected a string");
+  }
 }
 
 TEST(StaticText, KeepsEqualTextsOnce) {

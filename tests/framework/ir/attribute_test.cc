@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <type_traits>
 #include <variant>
 #include <vector>
+
+#include "framework/base/error.h"
 
 namespace skiff {
 namespace {
@@ -43,10 +46,21 @@ TEST(Attribute, TakesALiteralForAString) {
   EXPECT_EQ(std::get<std::string>(Attribute("text")), "text");
 }
 
+TEST(Attribute, RefusesANullPointer) {
+  const char* null = nullptr;
+  try {
+    const Attribute attribute = null;
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "the value of an attribute is a null pointer, expected a string");
+  }
+}
+
 // Pointers, functions and lambdas would otherwise be a bool; an unsigned integer has no type here.
 TEST(Attribute, IsMadeOfNothingElse) {
   const auto lambda = [](int) { return true; };
   EXPECT_FALSE((std::is_constructible_v<Attribute, const int*>));
+  EXPECT_FALSE((std::is_constructible_v<Attribute, std::nullptr_t>));
   EXPECT_FALSE((std::is_constructible_v<Attribute, void (*)()>));
   EXPECT_FALSE((std::is_constructible_v<Attribute, decltype(lambda)>));
   EXPECT_FALSE((std::is_constructible_v<Attribute, int BlockIndex::*>));
