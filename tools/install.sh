@@ -12,7 +12,7 @@ packages=(
   # the Python package and its tests
   python3-dev python3-numpy python3-venv python3-mypy pybind11-dev libdlpack-dev
   # tests and benchmarks
-  libgtest-dev libgmock-dev libprotobuf-dev protobuf-compiler
+  libgtest-dev libgmock-dev libprotobuf-dev protobuf-compiler libjemalloc-dev
   # the tests of what is installed (docs/install.md), by other builds
   cmake make pkgconf
 )

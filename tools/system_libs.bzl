@@ -157,6 +157,12 @@ def system_libs():
         },
     )
     system_library(
+        name = "jemalloc",
+        apt = "libjemalloc-dev",
+        headers = ["jemalloc/jemalloc.h"],
+        libs = {"jemalloc": ["libjemalloc_pic.a", "-ldl", "-lm", "-lpthread"]},
+    )
+    system_library(
         name = "dnnl",
         apt = "libdnnl-dev",
         headers = ["dnnl.hpp"],
