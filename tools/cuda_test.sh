@@ -30,7 +30,8 @@
 #   FOLDER/cuda_test.sh all [--sanitizer=TOOL] [--jobs=N] [--json=FOLDER]
 #                                    run, with TOOL once more, bench and models, whether or not the
 #                                    others succeed, and lists at the end what could not run, and
-#                                    why. Figures are in ops.json and models.json of the folder.
+#                                    why. Figures are in ops.json, models.json and
+#                                    models_in_loops.json of the folder.
 set -euo pipefail
 
 print_help() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
@@ -271,6 +272,9 @@ all() {
   benchmark bench ${json:+"--json=$json/ops.json"} || failed=1
   echo "== models"
   benchmark models ${json:+"--json=$json/models.json"} || failed=1
+  echo "== models, their decoders as loops"
+  benchmark models --model=seq2seq_gru_bahdanau,seq2seq_lstm_luong --decoder=dynamic_rnn \
+    ${json:+"--json=$json/models_in_loops.json"} || failed=1
   echo "== what could not run, and why"
   if [[ -s "$not_run" ]]; then awk '!seen[$0]++' "$not_run"; else echo "nothing"; fi
   rm -f "$not_run"

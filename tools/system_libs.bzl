@@ -159,7 +159,6 @@ def system_libs():
     system_library(
         name = "jemalloc",
         apt = "libjemalloc-dev",
-        headers = ["jemalloc/jemalloc.h"],
         libs = {"jemalloc": ["libjemalloc_pic.a", "-ldl", "-lm", "-lpthread"]},
     )
     system_library(

@@ -10,7 +10,8 @@
 
 namespace skiff::models {
 
-// What the precision of n-grams is, for an n of which the translations have some but none fits.
+// The precision of n-grams for an n of which the translations have some, but none in common with
+// the references.
 enum class BleuSmoothing {
   kNone,  // 0, and so is the score, as published
   // 1 / (2^k · the number of n-grams), for the k-th such n (method 3 of Chen and Cherry 2014), as

@@ -51,6 +51,8 @@ void Check(const Seq2SeqOptions& options) {
                 ", expected attention = luong");
   SKIFF_ENFORCE(options.label_smoothing >= 0 && options.label_smoothing < 1, kInvalidArgument,
                 "seq2seq: label_smoothing = ", options.label_smoothing, ", expected one in [0, 1)");
+  SKIFF_ENFORCE(options.dropout >= 0 && options.dropout < 1, kInvalidArgument,
+                "seq2seq: dropout = ", options.dropout, ", expected one in [0, 1)");
 }
 
 Variable Product(const Variable& x, int64_t size, const std::string& name) {

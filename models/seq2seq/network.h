@@ -26,12 +26,12 @@ struct Seq2SeqOptions {
   bool input_feeding = false;    // of luong: a step reads what the one before chose its token by
   bool tied_embeddings = false;  // scores by the products with the vectors of the target's tokens
   float dropout = 0.0f;          // of embeddings and of what a token is chosen by
-  // Of the training alone: the share of each label's probability that all tokens get alike.
+  // In training, this share of each label's probability is spread over all tokens alike.
   float label_smoothing = 0.0f;
-  // Of the training alone: how the decoder runs. Both have the same parameters, so a model that was
-  // trained with one can be trained on with the other.
-  // attention_decoder   one op for all steps, layers::AttentionDecoder; faster
-  // dynamic_rnn         a loop of ordinary layers; input_feeding always takes it, since the op has
+  // How the decoder runs in training. Both have the same parameters, so a model that was trained
+  // with one can be trained on with the other. attention_decoder   one op for all steps,
+  // layers::AttentionDecoder; faster dynamic_rnn         a loop of ordinary layers; input_feeding
+  // always takes it, since the op has
   //                     no readout in its steps
   std::string decoder = "attention_decoder";
 };
@@ -52,16 +52,16 @@ struct Decoded {
   Variable weights;   // [tokens], ragged: how much the step looked at each
 };
 
-// What a step's attention is made of: the ops of Fluid, which PaddlePaddle runs as well, for what
-// is saved; or sequence_attention, which is faster. The parameters and results are the same.
+// What a step's attention is made of: the ops of Fluid, for models that are saved (PaddlePaddle
+// runs those of bahdanau as well), or sequence_attention, which is faster. Parameters and results
+// are the same.
 enum class AttentionOps { kFluid, kOne };
 
 // All parameters have names, so that the programs that use the network share them.
 class Seq2SeqNetwork {
  public:
   // Throws an Error (kInvalidArgument) for a size below 1, another cell, attention or decoder,
-  // input_feeding without luong, and a label_smoothing outside [0, 1). The layers throw one for a
-  // dropout outside [0, 1).
+  // input_feeding without luong, and a label_smoothing or dropout outside [0, 1).
   explicit Seq2SeqNetwork(const Seq2SeqOptions& options);
 
   Encoded Encode(const Variable& ids) const;

@@ -7,12 +7,12 @@
 namespace skiff::models {
 namespace {
 
-// Calls visit(name, option) for each option.
-template <typename Options, typename Visit>
-void VisitOptions(Options& options, const Visit& visit) {
+// Calls visit(name, member) for each option and the checksum.
+template <typename Network, typename Visit>
+void VisitMembers(Network& network, const Visit& visit) {
   // An option that is missing here doesn't compile.
   auto& [source_tokens, target_tokens, embedding, hidden, cell, layers, bidirectional, attention,
-         input_feeding, tied_embeddings, dropout, label_smoothing, decoder] = options;
+         input_feeding, tied_embeddings, dropout, label_smoothing, decoder] = network.options;
   visit("source_tokens", source_tokens);
   visit("target_tokens", target_tokens);
   visit("embedding", embedding);
@@ -26,35 +26,36 @@ void VisitOptions(Options& options, const Visit& visit) {
   visit("dropout", dropout);
   visit("label_smoothing", label_smoothing);
   visit("decoder", decoder);
+  visit("vocabularies", network.vocabularies);
 }
 
 }  // namespace
 
-std::string NetworkText(const Seq2SeqOptions& options) {
+std::string NetworkText(const SavedNetwork& network) {
   nlohmann::ordered_json json;
-  VisitOptions(options, [&](const char* name, const auto& option) { json[name] = option; });
+  VisitMembers(network, [&](const char* name, const auto& member) { json[name] = member; });
   return json.dump(2) + "\n";
 }
 
-Seq2SeqOptions ParseNetwork(const std::string& text, const std::string& source) {
+SavedNetwork ParseNetwork(const std::string& text, const std::string& source) {
   nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   SKIFF_ENFORCE(json.is_object(), kInvalidArgument, source, ": expected a JSON object");
-  Seq2SeqOptions options;
-  VisitOptions(options, [&](const char* name, auto& option) {
+  SavedNetwork network;
+  VisitMembers(network, [&](const char* name, auto& member) {
     const auto found = json.find(name);
     if (found == json.end()) return;
-    const nlohmann::json like = option;
+    const nlohmann::json like = member;
     // 0 may stand for 0.0.
     const bool fits =
         found->type() == like.type() || (like.is_number() && found->is_number_integer());
     SKIFF_ENFORCE(fits, kInvalidArgument, source, ": \"", name, "\" is ", found->dump(),
                   ", expected one like ", like.dump());
-    found->get_to(option);
+    found->get_to(member);
     json.erase(found);
   });
   SKIFF_ENFORCE(json.empty(), kInvalidArgument, source, ": \"", json.begin().key(),
                 "\" is no option of the network");
-  return options;
+  return network;
 }
 
 }  // namespace skiff::models

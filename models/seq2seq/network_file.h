@@ -1,4 +1,4 @@
-// The options of a network, in a file beside a saved model: what a program needs to be built anew.
+// The file beside a saved model that says what network it is, so that a program can build it anew.
 #pragma once
 
 #include <string>
@@ -7,14 +7,19 @@
 
 namespace skiff::models {
 
-// The file beside a saved model.
 inline constexpr const char* kNetworkFile = "network.json";
 
-// Returns the options as a JSON object, each under its name.
-std::string NetworkText(const Seq2SeqOptions& options);
-// The opposite. Options that are missing keep their defaults. Throws an Error (kInvalidArgument),
-// which begins with `source`, for text that is no JSON object, a name that isn't an option's and a
-// value of another type.
-Seq2SeqOptions ParseNetwork(const std::string& text, const std::string& source);
+struct SavedNetwork {
+  Seq2SeqOptions options;
+  // VocabularyChecksum of the vocabularies that it was trained with. Empty: not known.
+  std::string vocabularies;
+};
+
+// Returns the options and the checksum as a JSON object, each under its name.
+std::string NetworkText(const SavedNetwork& network);
+// Returns what NetworkText has written. Members that are missing keep their defaults. Throws an
+// Error (kInvalidArgument), which begins with `source`, for text that is no JSON object, a name
+// that no member has and a value of another type.
+SavedNetwork ParseNetwork(const std::string& text, const std::string& source);
 
 }  // namespace skiff::models

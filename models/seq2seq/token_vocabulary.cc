@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "framework/base/error.h"
+#include "framework/io/byte_stream.h"
 #include "framework/io/file.h"
 #include "models/common/text/text_lines.h"
 #include "models/common/text/unicode.h"
@@ -39,7 +40,9 @@ std::vector<std::string> TokensOf(std::string_view text, TokenKind kind) {
     if (!word.empty()) tokens.push_back(text::EncodeUtf8(word));
     word.clear();
   };
-  for (const char32_t character : text::DecodeUtf8(text)) {
+  for (char32_t character : text::DecodeUtf8(text)) {
+    // A file of a vocabulary couldn't have a carriage return at the end of a line.
+    if (character == U'\r') character = U' ';
     if (kind != TokenKind::kCharacter && text::IsWhiteSpace(character)) {
       end_word();
       continue;
@@ -161,6 +164,16 @@ std::string TokenVocabulary::Decode(std::span<const int64_t> ids) const {
   std::vector<std::string> tokens;
   for (const int64_t id : ids) tokens.push_back(token(id));
   return Join(tokens, kind_ == TokenKind::kWord ? " " : "");
+}
+
+std::string VocabularyChecksum(const TokenVocabulary& source, const TokenVocabulary& target) {
+  uint32_t checksum = 0;
+  for (const auto& files : {source.Files(kSourceSide), target.Files(kTargetSide)}) {
+    for (const auto& [name, contents] : files) {
+      checksum = Crc32(checksum, contents.data(), std::ssize(contents));
+    }
+  }
+  return Crc32Text(checksum);
 }
 
 }  // namespace skiff::models

@@ -15,6 +15,10 @@
 
 namespace skiff::models {
 
+// The sides of a model, as TokenVocabulary::Files takes them.
+inline constexpr const char* kSourceSide = "source";
+inline constexpr const char* kTargetSide = "target";
+
 // What a token is.
 enum class TokenKind {
   kWord,       // what white space separates
@@ -27,7 +31,8 @@ TokenKind ParseTokenKind(std::string_view name);
 // The opposite.
 std::string_view NameOf(TokenKind kind);
 // Returns the words or the characters of a text in UTF-8; for kPiece its words, which only a
-// vocabulary knows the pieces of. Malformed bytes become U+FFFD.
+// vocabulary knows the pieces of. Malformed bytes become U+FFFD, a carriage return counts as a
+// blank.
 std::vector<std::string> TokensOf(std::string_view text, TokenKind kind);
 
 // Constant, so many threads may use it.
@@ -72,5 +77,9 @@ class TokenVocabulary {
   std::optional<WordPieces> pieces_;  // of the kind kPiece
   std::unordered_map<std::string, int64_t> ids_;
 };
+
+// Returns a checksum of the tokens of both sides, their ids and, for pieces, how texts are cut into
+// them: the CRC-32 of TokenVocabulary::Files, as text.
+std::string VocabularyChecksum(const TokenVocabulary& source, const TokenVocabulary& target);
 
 }  // namespace skiff::models

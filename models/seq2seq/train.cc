@@ -90,12 +90,11 @@ skiff::models::TrainingTask MakeTask(const skiff::models::TaskOptions& task_opti
   // The tables of a checkpoint mean nothing beside other tokens, which a changed text would give,
   // or another version of SentencePiece. The name sorts behind the flags that change them, which
   // are then blamed first.
-  uint32_t checksum = 0;
-  for (const auto& [name, contents] : task.model_files) {
-    checksum = skiff::Crc32(checksum, contents.data(), std::ssize(contents));
-  }
-  task.configuration = {{"vocabulary_tokens", skiff::Crc32Text(checksum)}};
-  task.model_files.emplace(skiff::models::kNetworkFile, skiff::models::NetworkText(network));
+  const std::string vocabularies =
+      skiff::models::VocabularyChecksum(data->source(), data->target());
+  task.configuration = {{"vocabulary_tokens", vocabularies}};
+  task.model_files.emplace(skiff::models::kNetworkFile,
+                           skiff::models::NetworkText({network, vocabularies}));
   skiff::training::OptimizationOptions optimization = task_options.optimization;
   optimization.total_steps = task_options.epochs * task.train->batches_in_epoch();
   task.program = std::make_unique<skiff::training::TrainingProgram>(

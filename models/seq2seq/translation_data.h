@@ -17,9 +17,6 @@ namespace skiff::models {
 
 // The name of the data that needs no file.
 inline constexpr const char* kGeneratedDates = "dates";
-// The sides of TokenVocabulary::Files.
-inline constexpr const char* kSourceSide = "source";
-inline constexpr const char* kTargetSide = "target";
 
 struct TranslationDataOptions {
   // dates, a table of pairs (ReadPairTable), or two files with a comma between (ReadParallelText)
@@ -30,7 +27,7 @@ struct TranslationDataOptions {
   std::string tokens = "characters";  // ParseTokenKind
   int64_t vocabulary_size = 8000;     // of each side, at most
   int64_t least_count = 1;            // TokenVocabulary::Of
-  int64_t longest = 100;              // pairs with more tokens on a side aren't trained on
+  int64_t longest = 100;              // pairs with more tokens on a side are left out
   int64_t batch_size = 32;
   int64_t most_tokens = 4096;
   uint64_t seed = 1;

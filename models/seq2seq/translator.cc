@@ -51,16 +51,26 @@ Translator::Translator(const std::string& model_directory, const BeamOptions& be
   program_ = std::move(model.program);
   fetches_ = model.fetch_names;
   CheckBeam(beam);
-  if (beam.width > 1) UseBeam(model_directory, beam);
+  const std::string path = JoinPath(model_directory, kNetworkFile);
+  if (PathExists(path)) {
+    const SavedNetwork network = ParseNetwork(ReadFile(path), path);
+    const std::string found = VocabularyChecksum(source_, target_);
+    SKIFF_ENFORCE(network.vocabularies.empty() || network.vocabularies == found, kInvalidArgument,
+                  model_directory, ": the vocabularies are those of another model: their checksum ",
+                  "is ", found, ", expected ", network.vocabularies, ", as ", kNetworkFile,
+                  " says");
+    if (beam.width > 1) UseBeam(network.options, path, beam);
+  } else {
+    SKIFF_ENFORCE(beam.width == 1, kNotFound, path, ": no such file, but a beam of ", beam.width,
+                  " needs it (models that earlier versions trained don't have it)");
+  }
   compiled_ = std::make_unique<CompiledProgram>(executor_.Compile(*program_));
 }
 
-void Translator::UseBeam(const std::string& model_directory, const BeamOptions& beam) {
-  const std::string path = JoinPath(model_directory, kNetworkFile);
-  SKIFF_ENFORCE(PathExists(path), kNotFound, path, ": no such file, but a beam of ", beam.width,
-                " needs it (models that earlier versions trained don't have it)");
+void Translator::UseBeam(const Seq2SeqOptions& network, const std::string& path,
+                         const BeamOptions& beam) {
   BeamTranslatorOutputs outputs;
-  program_ = BuildBeamTranslator(ParseNetwork(ReadFile(path), path), beam, &outputs);
+  program_ = BuildBeamTranslator(network, beam, &outputs);
   CheckParameters(*program_, executor_.scope(), path);
   beam_width_ = beam.width;
   fetches_ = {outputs.tokens, outputs.weights, outputs.parents};

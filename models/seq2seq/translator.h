@@ -28,7 +28,9 @@ class Translator {
   // takes the most probable token in each step, as the saved program does; a wider beam makes
   // another program of the network's file (network_file.h), with the same parameters. Throws an
   // Error: kNotFound, kIo and kDataLoss for files that are missing or broken; kInvalidArgument if
-  // it isn't a translation model or has other vocabularies, and what BuildBeamTranslator throws.
+  // it isn't a translation model, if the vocabularies aren't those that it was trained with (by
+  // their checksum in the network's file; without that, by their sizes), and what
+  // BuildBeamTranslator throws.
   explicit Translator(const std::string& model_directory, const BeamOptions& beam = {.width = 1});
 
   // What a token of a translation is.
@@ -40,7 +42,8 @@ class Translator {
   std::vector<Translation> Translate(const std::vector<std::string>& texts, int64_t most_tokens);
 
  private:
-  void UseBeam(const std::string& model_directory, const BeamOptions& beam);
+  // Replaces the program. `path` is the network's file, for messages.
+  void UseBeam(const Seq2SeqOptions& network, const std::string& path, const BeamOptions& beam);
 
   Executor executor_{Place::Cpu()};
   TokenVocabulary source_;

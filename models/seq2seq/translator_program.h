@@ -54,11 +54,11 @@ inline constexpr float kNoHypothesis = -1e25f;
 // kLargestLengthPenalty].
 void CheckBeam(const BeamOptions& options);
 
-// Returns a program that translates by a beam search, until n tokens are written or the best
-// hypotheses of all sentences have ended and will stay the best ones: whatever the others, some of
-// them still open, go on with, their log(probability) can't rise. So the best hypothesis of a
-// sentence doesn't depend on the rest of the batch; how far its other ones have come does. One that
-// has ended carries on with kEndToken alone and keeps its score. Throws what CheckBeam throws, and
+// Returns a program that translates by a beam search. It stops when n tokens are written, or when
+// the best hypothesis of each sentence has ended and no open one could overtake it, even if all its
+// further tokens were certain. So the best hypothesis of a sentence doesn't depend on the rest of
+// the batch; how far its other ones have come does. One that has ended carries on with kEndToken
+// alone and keeps its score. Throws what CheckBeam throws, and
 // an Error (kInvalidArgument) for options that Seq2SeqNetwork refuses.
 std::unique_ptr<Program> BuildBeamTranslator(const Seq2SeqOptions& options, const BeamOptions& beam,
                                              BeamTranslatorOutputs* outputs);

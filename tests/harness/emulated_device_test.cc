@@ -1,12 +1,17 @@
 #include "tests/harness/emulated_device.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "framework/tensor/tensor.h"
 #include "memory/allocator.h"
+#include "tests/harness/error_text.h"
 
 namespace skiff::harness {
 namespace {
@@ -73,12 +78,29 @@ TEST(EmulatedDeviceDeathTest, AHostThatTouchesTheDevicesMemoryDies) {
   const auto stream = DeviceOf(EmulatedPlace()).MakeStream();
   const Sevens sevens(stream.get());
   stream->Wait();
-  EXPECT_DEATH(
+  EXPECT_EXIT(
       {
         volatile char found = sevens.First();
         (void)found;
       },
-      "");
+      testing::KilledBySignal(SIGSEGV), "");
+}
+
+// An address of the host that leaks into what the device works on.
+TEST(EmulatedDevice, RefusesTheHostsMemoryAsItsOwn) {
+  const auto stream = DeviceOf(EmulatedPlace()).MakeStream();
+  std::vector<char> host(4, 0);
+  const auto text = [&](const std::function<void()>& work) {
+    return ErrorText(ErrorCode::kFailedPrecondition, work);
+  };
+  const std::string expected = "the device would use memory of the host as its own";
+  EXPECT_THAT(text([&] { stream->Fill(host.data(), 1, 4); }), testing::HasSubstr(expected));
+  EXPECT_THAT(
+      text([&] { stream->Copy(host.data(), EmulatedPlace(), host.data(), Place::Cpu(), 4); }),
+      testing::HasSubstr(expected));
+  EXPECT_THAT(
+      text([&] { stream->Copy(host.data(), Place::Cpu(), host.data(), EmulatedPlace(), 4); }),
+      testing::HasSubstr(expected));
 }
 
 TEST(EmulatedDevice, CopiesOfTensorsWaitForAllStreams) {

@@ -1,9 +1,10 @@
 // Which ops have no CUDA kernel, though their work isn't the host's, so that they run on the CPU in
-// a program on a device. The list, ops_without_cuda_kernels.txt, may only shrink: an op that gets a
-// kernel leaves it, and a new op comes with a kernel.
+// a program on a device: prints them. The list, ops_without_cuda_kernels.txt, may only shrink: an
+// op that gets a kernel leaves it, and a new op comes with a kernel.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iostream>
 #include <set>
 #include <sstream>
 #include <string>
@@ -15,23 +16,36 @@
 namespace skiff {
 namespace {
 
+// Lower it with the list.
+constexpr size_t kMostListed = 1;
+
+bool HasCudaKernel(const OpRegistry& registry, const std::string& type) {
+  return std::ranges::any_of(registry.Kernels(type), [](const KernelDef& kernel) {
+    return kernel.place == PlaceKind::kCuda;
+  });
+}
+
 std::set<std::string> OpsWithoutCudaKernels(const OpRegistry& registry) {
   std::set<std::string> types;
   for (const std::string& type : registry.Types()) {
     const OpDef& def = registry.Get(type);
-    const auto& kernels = registry.Kernels(type);
-    const bool has_cuda = std::ranges::any_of(
-        kernels, [](const KernelDef& kernel) { return kernel.place == PlaceKind::kCuda; });
     // Loops and branches have no kernel anywhere. The host must know the rows that data make.
-    const bool is_of_host = kernels.empty() || def.is_on_host || def.data_dependent_shape;
-    if (!has_cuda && !is_of_host) types.insert(type);
+    const bool is_of_host =
+        registry.Kernels(type).empty() || def.is_on_host || def.data_dependent_shape;
+    if (!HasCudaKernel(registry, type) && !is_of_host) types.insert(type);
   }
   return types;
 }
 
 TEST(CudaCoverage, TheListOfOpsWithoutAKernelIsTrue) {
-  const std::set<std::string> found = OpsWithoutCudaKernels(DefaultOpRegistry());
-  if (found.contains("relu")) GTEST_SKIP() << "built without CUDA";
+  const OpRegistry& registry = DefaultOpRegistry();
+  if (std::ranges::none_of(registry.Types(), [&](const std::string& type) {
+        return HasCudaKernel(registry, type);
+      })) {
+    GTEST_SKIP() << "built without CUDA";
+  }
+  const std::set<std::string> found = OpsWithoutCudaKernels(registry);
+  std::cout << "without a CUDA kernel: " << Join(found, ", ") << std::endl;
   std::set<std::string> listed;
   std::istringstream lines(ReadFile("tests/operators/ops_without_cuda_kernels.txt"));
   for (std::string line; std::getline(lines, line);) {
@@ -43,7 +57,7 @@ TEST(CudaCoverage, TheListOfOpsWithoutAKernelIsTrue) {
   for (const std::string& type : listed) {
     EXPECT_TRUE(found.contains(type)) << type << " has a CUDA kernel by now: take it off the list";
   }
-  RecordProperty("ops_without_cuda_kernels", static_cast<int>(found.size()));
+  EXPECT_LE(listed.size(), kMostListed);
 }
 
 }  // namespace

@@ -65,6 +65,7 @@ class TrainedOnPairs(Folder):
         cls.model = "--model=" + cls.at("run/model")
         result = run("train", *cls.flags)
         assert result.returncode == 0, result.stderr
+        cls.weights = re.search(rb"^weights ([0-9a-f]{16})$", result.stdout, re.MULTILINE)[1]
 
 
 class Trained(TrainedOnPairs):
@@ -154,6 +155,14 @@ class Trained(TrainedOnPairs):
         # That of a model which was trained before.
         self.assertLess(losses[0], 0.5)
 
+    def test_a_training_that_stops_inside_an_epoch_ends_with_the_same_weights(self):
+        flags = (*self.flags, "--output_dir=" + self.at("stopped_run"))
+        # An epoch has 51 steps.
+        self.assertIn("stopped and saved", run("train", *flags, "--stop_after=70").stdout.decode())
+        result = run("train", *flags, "--resume")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(b"\nweights " + self.weights + b"\n", result.stdout)
+
     def test_files_of_another_model(self):
         other = self.at("other_model")
         shutil.copytree(self.at("run/model"), other)
@@ -161,6 +170,10 @@ class Trained(TrainedOnPairs):
         vocabulary = os.path.join(other, "source_vocabulary.txt")
         self.write(vocabulary, "words\n<s>\n</s>\n<unk>\nder\n")
         self.assertIn('the model\'s "source.table" has 13 tokens, the vocabulary has 4',
+                      self.refused("translate", "--model=" + other, "--text=a"))
+        with open(os.path.join(self.at("run/model"), "source_vocabulary.txt"), encoding="utf-8") as stream:
+            self.write(vocabulary, stream.read().replace("\nder\n", "\ndas\n"))
+        self.assertIn(other + ": the vocabularies are those of another model",
                       self.refused("translate", "--model=" + other, "--text=a"))
         os.remove(vocabulary)
         self.assertIn(vocabulary, self.refused("translate", "--model=" + other, "--text=a"))
@@ -233,6 +246,15 @@ class TrainedOnPieces(TrainedOnPairs):
 
 
 class Data(Folder):
+    def test_learns_to_read_dates(self):
+        """What tools/train.sh seq2seq trains by itself translates 98 of 100 other dates exactly."""
+        self.assertIn("7200 to train, 800 to validate",
+                      self.done("train", "--threads=1", "--output_dir=" + self.at("all_dates")))
+        output = self.done("translate", "--model=" + self.at("all_dates/model"), "--evaluate=dates")
+        exact, count = re.match(r"(\d+) of (\d+) translations are exactly as given", output).groups()
+        self.assertEqual(count, "8000")
+        self.assertGreaterEqual(int(exact), 7840)
+
     def test_pieces_of_dates(self):
         self.assertIn("7200 to train, 800 to validate, 60 and 60 tokens",
                       self.done("train", "--data=dates", *QUICK, "--tokens=bpe", "--vocabulary_size=60", "--epochs=1",
@@ -292,6 +314,7 @@ class Flags(Folder):
                 ("--decoder=rnn", 'decoder = "rnn", expected attention_decoder or dynamic_rnn'),
                 ("--layers=0", "layers = 0, expected at least 1"),
                 ("--label_smoothing=1", "label_smoothing = 1, expected one in [0, 1)"),
+                ("--dropout=1", "dropout = 1, expected one in [0, 1)"),
                 ("--tokens=pieces", 'tokens "pieces": expected one of words, characters, bpe')):
             self.assertIn(message, self.refused("train", flags))
 

@@ -26,7 +26,7 @@ TEST(NetworkFile, HoldsEveryOption) {
                                   .dropout = 0.5f,
                                   .label_smoothing = 0.25f,
                                   .decoder = "dynamic_rnn"};
-  const std::string text = NetworkText(options);
+  const std::string text = NetworkText({options, "5e1f"});
   EXPECT_EQ(text, R"({
   "source_tokens": 11,
   "target_tokens": 12,
@@ -40,24 +40,25 @@ TEST(NetworkFile, HoldsEveryOption) {
   "tied_embeddings": true,
   "dropout": 0.5,
   "label_smoothing": 0.25,
-  "decoder": "dynamic_rnn"
+  "decoder": "dynamic_rnn",
+  "vocabularies": "5e1f"
 }
 )");
   EXPECT_EQ(NetworkText(ParseNetwork(text, "network.json")), text);
 }
 
 TEST(NetworkFile, GivesBackTheNumbersToTheLastBit) {
-  const Seq2SeqOptions found =
-      ParseNetwork(NetworkText({.hidden = int64_t{1} << 40, .dropout = 0.1f}), "network.json");
+  const SavedNetwork network = {.options = {.hidden = int64_t{1} << 40, .dropout = 0.1f}};
+  const Seq2SeqOptions found = ParseNetwork(NetworkText(network), "network.json").options;
   EXPECT_EQ(found.hidden, int64_t{1} << 40);
   EXPECT_EQ(found.dropout, 0.1f);
 }
 
 // So a file from before an option was there can be read.
 TEST(NetworkFile, MissingOptionsHaveTheirDefaults) {
-  const Seq2SeqOptions found = ParseNetwork(R"({"hidden": 7, "dropout": 0})", "network.json");
-  EXPECT_EQ(found.hidden, 7);
-  EXPECT_EQ(NetworkText(found), NetworkText({.hidden = 7}));
+  const SavedNetwork found = ParseNetwork(R"({"hidden": 7, "dropout": 0})", "network.json");
+  EXPECT_EQ(found.options.hidden, 7);
+  EXPECT_EQ(NetworkText(found), NetworkText({.options = {.hidden = 7}}));
 }
 
 TEST(NetworkFile, RefusesWhatIsNoNetwork) {

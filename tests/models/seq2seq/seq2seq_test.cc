@@ -100,6 +100,7 @@ struct BothDecoders {
 
 // So a saved model, or a checkpoint, of one is good for the other.
 TEST_P(Seq2Seq, HasTheSameStateWithEitherDecoder) {
+  if (options_.input_feeding) GTEST_SKIP() << "always a loop";
   const BothDecoders both(options_);
   const auto dims = [](const training::TrainingProgram& program) {
     std::map<std::string, std::vector<int64_t>> dims;
@@ -112,6 +113,7 @@ TEST_P(Seq2Seq, HasTheSameStateWithEitherDecoder) {
 
 // In a batch in which one sentence has no tokens, which a PairReader would refuse.
 TEST_P(Seq2Seq, HasTheSameLossAndGradientsWithEitherDecoder) {
+  if (options_.input_feeding) GTEST_SKIP() << "always a loop";
   const BothDecoders both(options_);
   FeedList feeds = Feeds({{3, 4, 5}, {6}, {7}, {7, 8, 3, 4}}, {{3, 4}, {5, 6, 7, 3}, {4, 5}, {4}});
   for (auto& [name, tensor] : feeds) {
@@ -139,6 +141,35 @@ TEST_P(Seq2Seq, HasTheSameLossAndGradientsWithEitherDecoder) {
                                        harness::Tolerances::kFloat32Gradient),
               "")
         << (i == 0 ? "loss" : parameters[i - 1]);
+  }
+}
+
+// Dropout changes the loss of the training program, and nothing in the evaluation.
+TEST_P(Seq2Seq, LeavesOutNumbersInTrainingOnly) {
+  const training::TrainingProgram all = BuildSeq2Seq(options_, {}, 1);
+  options_.dropout = 0.5f;
+  const training::TrainingProgram some = BuildSeq2Seq(options_, {}, 1);
+  Executor executor;
+  executor.Run(*all.startup);
+  const FeedList feeds = Feeds({{3, 4, 5}, {6}}, {{3, 4}, {5, 6, 7}});
+  const auto loss = [&](const Program& program, const std::string& fetched) {
+    return executor.Run(program, feeds, {fetched})[0].Item<float>();
+  };
+  const float expected = loss(*all.test, all.loss);
+  EXPECT_EQ(loss(*some.test, some.loss), expected);
+  // A step changes the parameters, but only after its loss.
+  const float trained = loss(*some.main, some.loss);
+  executor.Run(*all.startup);
+  const float without = loss(*all.main, all.loss);
+  EXPECT_GT(std::abs(trained - without), 1e-3f);
+}
+
+TEST(Seq2SeqNetwork, RefusesToLeaveOutAll) {
+  Seq2SeqOptions options = Small();
+  for (const float dropout : {1.0f, -0.1f}) {
+    options.dropout = dropout;
+    EXPECT_THAT(InvalidArgumentText([&] { BuildSeq2Seq(options, {}, 1); }),
+                HasSubstr(StrCat("dropout = ", dropout, ", expected one in [0, 1)")));
   }
 }
 

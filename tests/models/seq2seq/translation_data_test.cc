@@ -123,6 +123,7 @@ TEST(TokensOf, CutsAtAllWhiteSpace) {
                        TokenKind::kWord),
               ElementsAre("a", "b", "c"));
   EXPECT_THAT(TokensOf("a ñ", TokenKind::kCharacter), ElementsAre("a", " ", "ñ"));
+  EXPECT_THAT(TokensOf("a\rb", TokenKind::kCharacter), ElementsAre("a", " ", "b"));
   EXPECT_THAT(TokensOf("  ", TokenKind::kWord), IsEmpty());
   EXPECT_THAT(TokensOf("ab c", TokenKind::kPiece), ElementsAre("ab", "c"));
 }

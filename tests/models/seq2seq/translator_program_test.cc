@@ -14,22 +14,17 @@
 #include <utility>
 #include <vector>
 
-#include "framework/builder/activation.h"
-#include "framework/builder/beam_search.h"
-#include "framework/builder/control.h"
-#include "framework/builder/control_flow.h"
-#include "framework/builder/data.h"
-#include "framework/builder/math.h"
-#include "framework/builder/program_guard.h"
-#include "framework/builder/sequence.h"
-#include "framework/builder/tensor.h"
-#include "framework/builder/tensor_array.h"
 #include "framework/executor/executor.h"
+#include "framework/io/inference_model.h"
+#include "framework/io/npz.h"
 #include "framework/io/parameters.h"
 #include "models/seq2seq/pair_reader.h"
 #include "models/seq2seq/seq2seq.h"
 #include "models/seq2seq/token_ids.h"
+#include "tests/harness/array_tensor.h"
 #include "tests/harness/error_text.h"
+#include "tests/harness/temp_directory.h"
+#include "tests/models/seq2seq/fluid_search.h"
 #include "tests/models/seq2seq/unrolled_decoder.h"
 #include "tests/models/seq2seq/variants.h"
 
@@ -416,6 +411,29 @@ TEST(BeamTranslatorTest, GoesOnWhileALongerTranslationMayBeBetter) {
   EXPECT_TRUE(is_overtaken);
 }
 
+// Saved and loaded as any other program, by an executor that has seen nothing of the network.
+TEST(BeamTranslatorTest, RunsFromASavedInferenceModel) {
+  Network network(Small());
+  BeamTranslatorOutputs outputs;
+  const std::unique_ptr<Program> program =
+      BuildBeamTranslator(Small(), {.width = 3, .length_penalty = 0.6f}, &outputs);
+  const FetchList fetches = {outputs.tokens, outputs.scores, outputs.parents, outputs.weights};
+  const FeedList feeds = {{PairReader::kSource, RaggedIds(kSentences)},
+                          {kTranslationRoom, Tensor({kMost}, DType::kInt64)}};
+  const std::vector<Tensor> expected = network.executor().Run(*program, feeds, fetches);
+  const TempDirectory directory;
+  SaveInferenceModel(directory.path(), {PairReader::kSource, kTranslationRoom}, fetches, *program,
+                     network.executor().scope());
+  Executor other;
+  const InferenceModel model = LoadInferenceModel(directory.path(), &other.scope());
+  const std::vector<Tensor> found = other.Run(*model.program, feeds, model.fetch_names);
+  for (size_t i = 0; i < fetches.size(); ++i) {
+    EXPECT_EQ(
+        harness::FirstDifference(harness::ToArray(found[i]), harness::ToArray(expected[i]), 0), "")
+        << fetches[i];
+  }
+}
+
 TEST(BeamTranslatorTest, RefusesOptionsThatCannotBe) {
   BeamTranslatorOutputs outputs;
   const auto refused = [&](const BeamOptions& beam) {
@@ -435,113 +453,58 @@ TEST(BeamTranslatorTest, RefusesOptionsThatCannotBe) {
               HasSubstr("cell = \"rnn\""));
 }
 
-// The search that Fluid's translation programs have, with the ops beam_search and
-// beam_search_decode: hypotheses are rows of ragged variables, as many as there are.
-class FluidSearch {
- public:
-  FluidSearch(Network* network, int64_t width, int64_t steps) : network_(network) {
-    Program startup;
-    const ProgramGuard guard(&program_, &startup);
-    const layers::BeamSearchOptions options = {.beam_size = width, .end_id = kEndToken};
-    const Seq2SeqNetwork layers_of(network->options());
-    const Encoded encoded =
-        layers_of.Encode(layers::Data(PairReader::kSource, {-1}, DType::kInt64, {.lod_level = 1}));
-    const Variable step = layers::FillConstant({1}, DType::kInt64, 0);
-    const Variable most = layers::FillConstant({1}, DType::kInt64, static_cast<double>(steps));
-    const Variable ids = layers::CreateArray(DType::kInt64);
-    const Variable scores = layers::CreateArray(DType::kFloat32);
-    layers::ArrayWrite(layers::Data("ids", {-1, 1}, DType::kInt64, {.lod_level = 2}), step, ids);
-    layers::ArrayWrite(layers::Data("scores", {-1, 1}, DType::kFloat32, {.lod_level = 2}), step,
-                       scores);
-    // What a hypothesis looks at goes with its state.
-    Variables first = layers_of.FirstState(encoded);
-    first.push_back(encoded.states);
-    first.push_back(encoded.keys);
-    Variables arrays;
-    for (const Variable& x : first) {
-      arrays.push_back(layers::CreateArray(DType::kFloat32));
-      layers::ArrayWrite(x, step, arrays.back());
-    }
-    const Variable goes_on = layers::LessThan(step, most);
-    layers::While loop(goes_on);
-    loop.Body([&] {
-      const Variable last = layers::ArrayRead(ids, step);
-      const Variable score = layers::ArrayRead(scores, step);
-      Variables before;
-      for (const Variable& array : arrays) {
-        before.push_back(layers::SequenceExpand(layers::ArrayRead(array, step), score));
-      }
-      const Encoded looked_at = {.states = before[before.size() - 2], .keys = before.back()};
-      before.resize(before.size() - 2);
-      const Variable word = layers_of.Embed(layers::Reshape(last, {-1}));
-      const Decoded decoded = layers_of.Step(word, before, looked_at);
-      const Variable next = layers::LogSoftmax(layers_of.Scores(decoded.outputs, word));
-      const Variable total = layers::ElementwiseAdd(layers::LoDReset(next, score),
-                                                    layers::Reshape(score, {-1}), {.axis = 0});
-      const layers::BeamSelection selected = layers::BeamSearch(last, score, {}, total, options);
-      layers::Increment(step);
-      Variables after = decoded.state;
-      after.push_back(looked_at.states);
-      after.push_back(looked_at.keys);
-      for (size_t i = 0; i < after.size(); ++i) layers::ArrayWrite(after[i], step, arrays[i]);
-      layers::ArrayWrite(selected.ids, step, ids);
-      layers::ArrayWrite(selected.scores, step, scores);
-      layers::AssignTo(layers::LogicalAnd(layers::LessThan(step, most),
-                                          layers::LogicalNot(layers::IsEmpty(selected.ids))),
-                       goes_on);
-    });
-    const layers::BeamSentences found = layers::BeamSearchDecode(ids, scores, options);
-    fetches_ = {found.ids, found.scores};
+void ExpectTokensAndScores(const std::vector<Hypothesis>& found,
+                           const std::vector<FluidSearch::Hypothesis>& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(found[i].tokens, expected[i].tokens);
+    EXPECT_NEAR(found[i].score, expected[i].score, 1e-4);
   }
+}
 
-  // Returns the hypotheses of each sentence, the best one first.
-  std::vector<std::vector<Hypothesis>> Translate(const Sequences& sources) {
-    std::vector<uint64_t> one_each(sources.size() + 1);
-    std::iota(one_each.begin(), one_each.end(), 0);
-    const int64_t count = std::ssize(sources);
-    Tensor ids = Tensor::FromValues({count, 1}, Ids(sources.size(), kBeginToken));
-    Tensor scores = Tensor::FromValues({count, 1}, std::vector(sources.size(), 0.0f));
-    ids.set_lod({one_each, one_each});
-    scores.set_lod({one_each, one_each});
-    const std::vector<Tensor> found = network_->executor().Run(
-        program_, {{PairReader::kSource, RaggedIds(sources)}, {"ids", ids}, {"scores", scores}},
-        fetches_);
-    const LoD& lod = found[0].lod();
-    std::vector<std::vector<Hypothesis>> translations(sources.size());
-    for (size_t s = 0; s < sources.size(); ++s) {
-      for (uint64_t i = lod[0][s]; i < lod[0][s + 1]; ++i) {
-        Hypothesis& hypothesis = translations[s].emplace_back();
-        const auto tokens = found[0].values<int64_t>();
-        // The first one is kBeginToken.
-        hypothesis.tokens.assign(tokens.begin() + static_cast<int64_t>(lod[1][i]) + 1,
-                                 tokens.begin() + static_cast<int64_t>(lod[1][i + 1]));
-        hypothesis.score = found[1].values<float>()[lod[1][i + 1] - 1];
-      }
-    }
-    return translations;
-  }
-
- private:
-  Network* network_;
-  Program program_;
-  FetchList fetches_;
-};
-
-// PaddlePaddle finds the same with these ops: tests/tools/run_program/run_program_test.cc.
 TEST_P(BeamTranslatorOfVariant, FindsTheHypothesesOfTheOpsBeamSearch) {
   for (const int64_t width : {1, 2, 4, 9}) {
     SCOPED_TRACE(StrCat("width ", width));
+    const auto search = [&](int64_t steps) {
+      const FluidSearch fluid(network_.options(), width, steps);
+      const std::vector<Tensor> fetched =
+          network_.executor().Run(fluid.program(), FluidSearch::Feeds(kSentences), fluid.fetches());
+      return FluidSearch::Hypotheses(fetched[0], fetched[1]);
+    };
     BeamTranslator translator(&network_, {.width = width});
     const auto found = translator.Translate(kSentences, kMost);
-    const auto expected = FluidSearch(&network_, width, translator.steps()).Translate(kSentences);
+    const auto expected = search(translator.steps());
+    const auto of_all_steps = search(kMost);
     for (size_t s = 0; s < kSentences.size(); ++s) {
-      ASSERT_EQ(found[s].size(), expected[s].size());
-      for (size_t i = 0; i < found[s].size(); ++i) {
-        EXPECT_EQ(found[s][i].tokens, expected[s][i].tokens);
-        EXPECT_NEAR(found[s][i].score, expected[s][i].score, 1e-4);
-      }
+      ExpectTokensAndScores(found[s], expected[s]);
+      // The translator stops when the best hypothesis can't change any more.
+      ExpectTokensAndScores({found[s][0]}, {of_all_steps[s][0]});
     }
   }
+}
+
+// By the program that tests/oracle/write_translation_search.cc writes.
+TEST(BeamTranslatorTest, FindsTheHypothesesOfPaddlePaddle) {
+  const std::string folder = "tests/models/seq2seq/paddle_translations/";
+  Network network(Small());
+  for (const auto& [name, value] : ReadNpz(folder + "params.npz")) {
+    network.executor().scope().Set(name, value);
+  }
+  const TensorMap feeds = ReadNpz(folder + "feed.npz");
+  const Tensor& ids = feeds.at(PairReader::kSource);
+  Sequences sources;
+  for (size_t s = 0; s + 1 < ids.lod()[0].size(); ++s) {
+    const auto values = ids.values<int64_t>();
+    sources.emplace_back(values.begin() + static_cast<int64_t>(ids.lod()[0][s]),
+                         values.begin() + static_cast<int64_t>(ids.lod()[0][s + 1]));
+  }
+  const TensorMap fetched = ReadNpz(folder + "found.npz");
+  const auto expected = FluidSearch::Hypotheses(fetched.at("ids"), fetched.at("scores"));
+  ASSERT_EQ(expected.size(), sources.size());
+  BeamTranslator translator(&network, {.width = std::ssize(expected[0])});
+  const auto found = translator.Translate(sources, kMost);
+  ASSERT_EQ(translator.steps(), kMost);
+  for (size_t s = 0; s < sources.size(); ++s) ExpectTokensAndScores(found[s], expected[s]);
 }
 
 }  // namespace

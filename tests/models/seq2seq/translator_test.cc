@@ -74,7 +74,8 @@ void SaveTrained(const Variant& variant, const std::string& directory, int epoch
   std::map<std::string, std::string> files = source.Files(kSourceSide);
   files.merge(target.Files(kTargetSide));
   for (const auto& [name, text] : files) AtomicWriteFile(JoinPath(directory, name), text);
-  AtomicWriteFile(JoinPath(directory, kNetworkFile), NetworkText(options));
+  AtomicWriteFile(JoinPath(directory, kNetworkFile),
+                  NetworkText({options, VocabularyChecksum(source, target)}));
 }
 
 class TranslatorOfVariant : public ::testing::TestWithParam<Variant> {};
@@ -136,7 +137,7 @@ TEST(TranslatorWithoutTraining, TheAttentionIsThatOfTheChosenHypothesis) {
   const auto source = TokenVocabulary::Load(directory.path(), kSourceSide);
   Executor executor;
   LoadInferenceModel(directory.path(), &executor.scope(), {.params_filename = kCombinedParamsFile});
-  UnrolledDecoder decoder(&executor, ParseNetwork(BytesOf(network), network), 10);
+  UnrolledDecoder decoder(&executor, ParseNetwork(BytesOf(network), network).options, 10);
   const std::vector<std::string> texts = {"ab", "cd", "abc", "d", "dab", "ca", "bcd", "dcab"};
   const std::vector<Translation> greedy = Translator(directory.path()).Translate(texts, 10);
   const std::vector<Translation> found =
@@ -199,9 +200,9 @@ TEST_F(TranslatorTest, ABeamNeedsTheFileOfTheNetwork) {
 
 TEST_F(TranslatorTest, RefusesTheFileOfAnotherNetwork) {
   const std::string path = JoinPath(directory_.path(), kNetworkFile);
-  const Seq2SeqOptions options = ParseNetwork(BytesOf(path), path);
+  const Seq2SeqOptions options = ParseNetwork(BytesOf(path), path).options;
   const auto refused = [&](const Seq2SeqOptions& other) {
-    AtomicWriteFile(path, NetworkText(other));
+    AtomicWriteFile(path, NetworkText({other, ""}));
     return InvalidArgumentText([&] { Translator translator(directory_.path(), {.width = 3}); });
   };
   Seq2SeqOptions wider = options;
@@ -217,6 +218,26 @@ TEST_F(TranslatorTest, RefusesAVocabularyOfAnotherModel) {
                   "characters\n<s>\n</s>\n<unk>\nx\n");
   EXPECT_THAT(InvalidArgumentText([&] { Translator translator(directory_.path()); }),
               HasSubstr("the model's \"target.table\" has 7 tokens, the vocabulary has 4"));
+}
+
+// With as many tokens, so that all sizes fit.
+TEST_F(TranslatorTest, RefusesAVocabularyOfAnotherModelOfTheSameSize) {
+  const std::string path = JoinPath(directory_.path(), "target_vocabulary.txt");
+  const std::string text = BytesOf(path);
+  std::string other = text;
+  std::swap(other[other.size() - 2], other[other.size() - 4]);
+  AtomicWriteFile(path, other);
+  for (const int64_t width : {1, 3}) {
+    EXPECT_THAT(
+        InvalidArgumentText([&] { Translator translator(directory_.path(), {.width = width}); }),
+        HasSubstr(directory_.path() + ": the vocabularies are those of another model"));
+  }
+  // A network's file of an earlier version says nothing of them.
+  const std::string network = JoinPath(directory_.path(), kNetworkFile);
+  AtomicWriteFile(network, NetworkText({ParseNetwork(BytesOf(network), network).options, ""}));
+  EXPECT_EQ(Translator(directory_.path()).Translate({"cd"}, 20)[0].text, "cd");
+  AtomicWriteFile(path, text);
+  EXPECT_EQ(Translator(directory_.path()).Translate({"cd"}, 20)[0].text, "dc");
 }
 
 }  // namespace

@@ -21,6 +21,11 @@ inline const Variant kVariants[] = {
     {"Layers", [](Seq2SeqOptions* o) { o->layers = 2; }},
     {"OneDirection", [](Seq2SeqOptions* o) { o->bidirectional = false; }},
     {"Luong", [](Seq2SeqOptions* o) { o->attention = "luong"; }},
+    {"LstmLuong",
+     [](Seq2SeqOptions* o) {
+       o->cell = "lstm";
+       o->attention = "luong";
+     }},
     {"InputFeeding",
      [](Seq2SeqOptions* o) {
        o->attention = "luong";

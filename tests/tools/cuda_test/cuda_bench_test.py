@@ -364,6 +364,7 @@ Running main()
             "tests, 1 skipped: no reason given (a.f/1)",
             "tests, 4 skipped: no second GPU (a.b, a.c, a.d, …)"])
         self.assertEqual(len(json.loads(self.read("out/models.json"))), 12)
+        self.assertEqual(len(json.loads(self.read("out/models_in_loops.json"))), 2)
         self.assertEqual(len(json.loads(self.read("out/ops.json"))), 2)
 
     def test_succeeds_if_nothing_is_missing(self):

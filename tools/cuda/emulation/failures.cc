@@ -33,6 +33,10 @@ void FailAtExit() {
 
 Options ReadOptions() {
   Options options;
+  // The shards of a test in Bazel have other seeds.
+  if (const char* shard = std::getenv("TEST_SHARD_INDEX")) {
+    options.seed += std::strtoull(shard, nullptr, 10);
+  }
   const char* text = std::getenv("SKIFF_CUDA_EMULATION");
   std::string rest = text == nullptr ? "" : text;
   while (!rest.empty()) {
