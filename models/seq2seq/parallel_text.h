@@ -25,7 +25,8 @@ std::vector<TextPair> ReadParallelText(const std::string& source_path,
 std::vector<TextPair> ReadPairTable(const std::string& path);
 
 // Returns dates, as people write them, with their form in ISO 8601: {"the 3rd of May, 1998",
-// "1998-05-03"}. Each seed has its own; no two sources are equal.
+// "1998-05-03"}. Years are 1900 to 2049, days 1 to 28. Each seed has its own; no two sources are
+// equal.
 std::vector<TextPair> GenerateDates(int64_t count, uint64_t seed);
 
 }  // namespace skiff::models

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs in PaddlePaddle what write_translation_search wrote.
+"""Runs in PaddlePaddle what tests/models/seq2seq/write_translation_search.cc wrote.
 
 usage: search_in_paddle.py DIR
 

@@ -137,7 +137,10 @@ BuiltSeq2Seq BuildSeq2SeqWorkload(const Seq2SeqWorkload& workload, const std::st
   std::vector<FeedList> batches;
   for (size_t i = 0; i + size <= pairs.size(); i += size)
     batches.push_back(Batch(std::span(pairs).subspan(i, size), seed));
-  return {.loss = layers::Mean(layers::SoftmaxWithCrossEntropy(layers::Fc(states, kTokens), label)),
+  const Variable scores =
+      layers::Fc(states, kTokens,
+                 {.param_attr = {.name = "scores.w"}, .bias_attr = ParamAttr{.name = "scores.b"}});
+  return {.loss = layers::Mean(layers::SoftmaxWithCrossEntropy(scores, label)),
           .batches = std::move(batches)};
 }
 

@@ -483,7 +483,7 @@ TEST_P(BeamTranslatorOfVariant, FindsTheHypothesesOfTheOpsBeamSearch) {
   }
 }
 
-// By the program that tests/oracle/write_translation_search.cc writes.
+// By the program that tests/models/seq2seq/write_translation_search.cc writes.
 TEST(BeamTranslatorTest, FindsTheHypothesesOfPaddlePaddle) {
   const std::string folder = "tests/models/seq2seq/paddle_translations/";
   Network network(Small());

@@ -4,8 +4,8 @@
 //   write_translation_search DIR
 //
 // DIR, which exists, then holds main.pb, params.npz, feed.npz and fetches.txt: the names of the
-// tokens and of the scores. search_in_paddle.py runs it and adds what it finds.
-// tests/models/seq2seq/paddle_translations keeps the arrays for a test of the translator.
+// tokens and of the scores. tests/oracle/search_in_paddle.py runs it and adds what it finds.
+// paddle_translations keeps the arrays for a test of the translator.
 #include <cstdio>
 #include <string>
 #include <vector>
