@@ -2,6 +2,7 @@
 //
 //   ## Drops the branch that nobody fetches
 //   recompute=checkpoints        (lines of options, if a plan pass needs any; see SetOption)
+//   needs=cuda                   (if ops have to run on a device: left out in builds without CUDA)
 //   before:
 //   plan cpu reuse=none { … }
 //   after:
@@ -11,6 +12,7 @@
 // of a block on the processor at hand.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -22,6 +24,7 @@
 #include "framework/base/error.h"
 #include "framework/io/file.h"
 #include "framework/ir/text.h"
+#include "framework/op/registry.h"
 #include "framework/plan/plan_text.h"
 #include "framework/transpiler/pass.h"
 #include "tests/harness/thread_count.h"
@@ -38,6 +41,7 @@ struct Rewrite {
   std::string before;
   std::string after;
   bool needs_blocks = false;
+  bool needs_cuda = false;
 };
 
 void ReplaceAll(std::string_view old_text, std::string_view new_text, std::string* text) {
@@ -55,6 +59,7 @@ Rewrite ParseRewrite(const std::string& text) {
   std::istringstream head(text.substr(0, before));
   std::getline(head, rewrite.title);
   for (std::string line; std::getline(head, line);) rewrite.options.push_back(line);
+  rewrite.needs_cuda = std::erase(rewrite.options, "needs=cuda") > 0;
   rewrite.before = text.substr(before + 8, after - before - 7);
   rewrite.after = text.substr(after + 7);
   // A processor without blocked layouts has none to show.
@@ -96,6 +101,12 @@ class Rewrites : public ::testing::TestWithParam<std::string> {
  protected:
   static const OpRegistry& registry() { return DefaultOpRegistry(); }
 
+  static bool HasCuda() {
+    return std::ranges::any_of(registry().Kernels("relu"), [](const KernelDef& kernel) {
+      return kernel.place == PlaceKind::kCuda;
+    });
+  }
+
   static std::string Normalized(const std::string& text) {
     return IsPlan(text) ? PrintPlan(ParsePlan(registry(), text))
                         : PrintProgram(*ParseProgramText(text));
@@ -136,6 +147,7 @@ TEST_P(Rewrites, AreThoseOfTheFile) {
     const bool same = rewrite.after.starts_with(kSame);
     changes = changes || !same;
     if (rewrite.needs_blocks && PreferredChannelBlock() == 1) continue;
+    if (rewrite.needs_cuda && !HasCuda()) continue;
     const std::string found = Apply(GetParam(), rewrite);
     if (!same && !IsText(rewrite.after)) {
       // `after` isn't written yet.
