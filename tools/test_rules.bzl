@@ -1,7 +1,7 @@
 """skiff_test, cuda_test, skiff_py_test: tests with this repository's defaults; JEMALLOC, for some."""
 
-# The malloc of tests that make plans all the time: they take a fifth less time with it than with
-# glibc's. Only under --config=opt: a sanitizer, which --config=check has, brings its own.
+# The malloc of tests that make plans all the time (docs/build.md). Only in the compilation mode opt:
+# sanitizers, which are used without it, bring their own.
 JEMALLOC = select({
     "//tools/pch:opt": "@jemalloc",
     "//conditions:default": "@bazel_tools//tools/cpp:malloc",

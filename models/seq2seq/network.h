@@ -29,9 +29,11 @@ struct Seq2SeqOptions {
   // In training, this share of each label's probability is spread over all tokens alike.
   float label_smoothing = 0.0f;
   // How the decoder runs in training. Both have the same parameters, so a model that was trained
-  // with one can be trained on with the other. attention_decoder   one op for all steps,
-  // layers::AttentionDecoder; faster dynamic_rnn         a loop of ordinary layers; input_feeding
-  // always takes it, since the op has
+  // with one can be trained on with the other.
+  //
+  // attention_decoder   one op for all steps, layers::AttentionDecoder; faster
+  //
+  // dynamic_rnn         a loop of ordinary layers; input_feeding always takes it, since the op has
   //                     no readout in its steps
   std::string decoder = "attention_decoder";
 };

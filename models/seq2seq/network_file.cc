@@ -10,9 +10,10 @@ namespace {
 // Calls visit(name, member) for each option and the checksum.
 template <typename Network, typename Visit>
 void VisitMembers(Network& network, const Visit& visit) {
-  // An option that is missing here doesn't compile.
+  // A member that is missing here doesn't compile.
+  auto& [options, vocabularies] = network;
   auto& [source_tokens, target_tokens, embedding, hidden, cell, layers, bidirectional, attention,
-         input_feeding, tied_embeddings, dropout, label_smoothing, decoder] = network.options;
+         input_feeding, tied_embeddings, dropout, label_smoothing, decoder] = options;
   visit("source_tokens", source_tokens);
   visit("target_tokens", target_tokens);
   visit("embedding", embedding);
@@ -26,7 +27,7 @@ void VisitMembers(Network& network, const Visit& visit) {
   visit("dropout", dropout);
   visit("label_smoothing", label_smoothing);
   visit("decoder", decoder);
-  visit("vocabularies", network.vocabularies);
+  visit("vocabularies", vocabularies);
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ std::vector<std::string> TokensOf(std::string_view text, TokenKind kind) {
     word.clear();
   };
   for (char32_t character : text::DecodeUtf8(text)) {
-    // A file of a vocabulary couldn't have a carriage return at the end of a line.
+    // Reading a vocabulary's file drops a carriage return at the end of a line, so none is a token.
     if (character == U'\r') character = U' ';
     if (kind != TokenKind::kCharacter && text::IsWhiteSpace(character)) {
       end_word();

@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "framework/base/str_cat.h"
-#include "framework/io/byte_stream.h"
 #include "models/common/train_main.h"
 #include "models/seq2seq/network_file.h"
 #include "models/seq2seq/seq2seq.h"

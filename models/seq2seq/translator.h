@@ -28,9 +28,9 @@ class Translator {
   // takes the most probable token in each step, as the saved program does; a wider beam makes
   // another program of the network's file (network_file.h), with the same parameters. Throws an
   // Error: kNotFound, kIo and kDataLoss for files that are missing or broken; kInvalidArgument if
-  // it isn't a translation model, if the vocabularies aren't those that it was trained with (by
-  // their checksum in the network's file; without that, by their sizes), and what
-  // BuildBeamTranslator throws.
+  // it isn't a translation model, and if the vocabularies aren't those that it was trained with (by
+  // their checksum in the network's file, which is read if it is there; else by their sizes); and
+  // what ParseNetwork and BuildBeamTranslator throw.
   explicit Translator(const std::string& model_directory, const BeamOptions& beam = {.width = 1});
 
   // What a token of a translation is.

@@ -58,8 +58,8 @@ void CheckBeam(const BeamOptions& options);
 // the best hypothesis of each sentence has ended and no open one could overtake it, even if all its
 // further tokens were certain. So the best hypothesis of a sentence doesn't depend on the rest of
 // the batch; how far its other ones have come does. One that has ended carries on with kEndToken
-// alone and keeps its score. Throws what CheckBeam throws, and
-// an Error (kInvalidArgument) for options that Seq2SeqNetwork refuses.
+// alone and keeps its score. Throws what CheckBeam throws, and an Error (kInvalidArgument) for
+// options that Seq2SeqNetwork refuses.
 std::unique_ptr<Program> BuildBeamTranslator(const Seq2SeqOptions& options, const BeamOptions& beam,
                                              BeamTranslatorOutputs* outputs);
 

@@ -100,6 +100,7 @@ class TrainerOnCuda : public ::testing::Test {
 TEST_F(TrainerOnCuda, TrainsAsOnTheCpu) {
   const TrainingResult expected = Train("cpu", Place::Cpu(), 0, false);
   EXPECT_LT(expected.records[2].train.at("loss"), expected.records[0].train.at("loss"));
+  out_.str("");
   ExpectSame("cuda", Train("cuda", Place::Cuda(), 0, false), expected);
   EXPECT_THAT(out_.str(), Not(HasSubstr("warning")));
 }

@@ -487,9 +487,14 @@ TEST_P(BeamTranslatorOfVariant, FindsTheHypothesesOfTheOpsBeamSearch) {
 TEST(BeamTranslatorTest, FindsTheHypothesesOfPaddlePaddle) {
   const std::string folder = "tests/models/seq2seq/paddle_translations/";
   Network network(Small());
-  for (const auto& [name, value] : ReadNpz(folder + "params.npz")) {
+  const TensorMap params = ReadNpz(folder + "params.npz");
+  for (const auto& [name, value] : params) {
+    Tensor* own = network.executor().scope().FindMutable(name);
+    ASSERT_NE(own, nullptr) << name;
+    ASSERT_EQ(own->shape(), value.shape()) << name;
     network.executor().scope().Set(name, value);
   }
+  EXPECT_EQ(params.size(), PersistableNames(*BuildSeq2Seq(Small(), {}, 1).test).size());
   const TensorMap feeds = ReadNpz(folder + "feed.npz");
   const Tensor& ids = feeds.at(PairReader::kSource);
   Sequences sources;

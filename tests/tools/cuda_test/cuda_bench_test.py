@@ -365,6 +365,7 @@ Running main()
             "tests, 4 skipped: no second GPU (a.b, a.c, a.d, …)"])
         self.assertEqual(len(json.loads(self.read("out/models.json"))), 12)
         self.assertEqual(len(json.loads(self.read("out/models_in_loops.json"))), 2)
+        self.assertIn("--decoder=dynamic_rnn", self.calls("model_bench")[-1])
         self.assertEqual(len(json.loads(self.read("out/ops.json"))), 2)
 
     def test_succeeds_if_nothing_is_missing(self):

@@ -33,7 +33,7 @@ void FailAtExit() {
 
 Options ReadOptions() {
   Options options;
-  // The shards of a test in Bazel have other seeds.
+  // Each shard of a test in Bazel has a seed of its own.
   if (const char* shard = std::getenv("TEST_SHARD_INDEX")) {
     options.seed += std::strtoull(shard, nullptr, 10);
   }
