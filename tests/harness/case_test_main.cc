@@ -10,6 +10,7 @@
 
 #include "framework/base/error.h"
 #include "memory/allocator.h"
+#include "tests/harness/cuda_kernels.h"
 #include "tests/harness/kernel_coverage.h"
 #include "tests/harness/op_runner.h"
 
@@ -70,19 +71,6 @@ class NoKernelsTest : public ::testing::Test {
  public:
   void TestBody() override { GTEST_SKIP() << "this build has no CUDA kernels"; }
 };
-
-bool HasCudaKernels(const OpRegistry& registry, const std::string& type) {
-  if (registry.Find(type) == nullptr) return false;
-  const std::vector<KernelDef>& kernels = registry.Kernels(type);
-  return std::any_of(kernels.begin(), kernels.end(),
-                     [](const KernelDef& kernel) { return kernel.place == PlaceKind::kCuda; });
-}
-
-bool HasAnyCudaKernels(const OpRegistry& registry) {
-  const std::vector<std::string> types = registry.Types();
-  return std::any_of(types.begin(), types.end(),
-                     [&](const std::string& type) { return HasCudaKernels(registry, type); });
-}
 
 class DuplicateCaseTest : public ::testing::Test {
  public:

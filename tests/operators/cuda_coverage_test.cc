@@ -3,7 +3,6 @@
 // op that gets a kernel leaves it, and a new op comes with a kernel.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <iostream>
 #include <set>
 #include <sstream>
@@ -12,18 +11,13 @@
 #include "framework/base/str_cat.h"
 #include "framework/io/file.h"
 #include "framework/op/registry.h"
+#include "tests/harness/cuda_kernels.h"
 
 namespace skiff {
 namespace {
 
 // Lower it with the list.
 constexpr size_t kMostListed = 1;
-
-bool HasCudaKernel(const OpRegistry& registry, const std::string& type) {
-  return std::ranges::any_of(registry.Kernels(type), [](const KernelDef& kernel) {
-    return kernel.place == PlaceKind::kCuda;
-  });
-}
 
 std::set<std::string> OpsWithoutCudaKernels(const OpRegistry& registry) {
   std::set<std::string> types;
@@ -32,18 +26,14 @@ std::set<std::string> OpsWithoutCudaKernels(const OpRegistry& registry) {
     // Loops and branches have no kernel anywhere. The host must know the rows that data make.
     const bool is_of_host =
         registry.Kernels(type).empty() || def.is_on_host || def.data_dependent_shape;
-    if (!HasCudaKernel(registry, type) && !is_of_host) types.insert(type);
+    if (!harness::HasCudaKernels(registry, type) && !is_of_host) types.insert(type);
   }
   return types;
 }
 
 TEST(CudaCoverage, TheListOfOpsWithoutAKernelIsTrue) {
   const OpRegistry& registry = DefaultOpRegistry();
-  if (std::ranges::none_of(registry.Types(), [&](const std::string& type) {
-        return HasCudaKernel(registry, type);
-      })) {
-    GTEST_SKIP() << "built without CUDA";
-  }
+  if (!harness::HasAnyCudaKernels(registry)) GTEST_SKIP() << "built without CUDA";
   const std::set<std::string> found = OpsWithoutCudaKernels(registry);
   std::cout << "without a CUDA kernel: " << Join(found, ", ") << std::endl;
   std::set<std::string> listed;

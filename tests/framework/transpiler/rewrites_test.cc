@@ -12,7 +12,6 @@
 // of a block on the processor at hand.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -24,9 +23,9 @@
 #include "framework/base/error.h"
 #include "framework/io/file.h"
 #include "framework/ir/text.h"
-#include "framework/op/registry.h"
 #include "framework/plan/plan_text.h"
 #include "framework/transpiler/pass.h"
+#include "tests/harness/cuda_kernels.h"
 #include "tests/harness/thread_count.h"
 
 namespace skiff {
@@ -101,12 +100,6 @@ class Rewrites : public ::testing::TestWithParam<std::string> {
  protected:
   static const OpRegistry& registry() { return DefaultOpRegistry(); }
 
-  static bool HasCuda() {
-    return std::ranges::any_of(registry().Kernels("relu"), [](const KernelDef& kernel) {
-      return kernel.place == PlaceKind::kCuda;
-    });
-  }
-
   static std::string Normalized(const std::string& text) {
     return IsPlan(text) ? PrintPlan(ParsePlan(registry(), text))
                         : PrintProgram(*ParseProgramText(text));
@@ -147,7 +140,7 @@ TEST_P(Rewrites, AreThoseOfTheFile) {
     const bool same = rewrite.after.starts_with(kSame);
     changes = changes || !same;
     if (rewrite.needs_blocks && PreferredChannelBlock() == 1) continue;
-    if (rewrite.needs_cuda && !HasCuda()) continue;
+    if (rewrite.needs_cuda && !harness::HasAnyCudaKernels(registry())) continue;
     const std::string found = Apply(GetParam(), rewrite);
     if (!same && !IsText(rewrite.after)) {
       // `after` isn't written yet.

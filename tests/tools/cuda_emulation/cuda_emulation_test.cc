@@ -67,6 +67,19 @@ TEST_F(CudaEmulation, RunsKernels) {
   EXPECT_EQ(sums[2], 8);
 }
 
+// The end of a process that failed says by which seed it can be repeated.
+TEST_F(CudaEmulation, EachShardHasASeedOfItsOwn) {
+  const auto fail = [](const char* options) {
+    setenv("TEST_SHARD_INDEX", "2", 1);
+    setenv("SKIFF_CUDA_EMULATION", options, 1);
+    std::vector<float> out;
+    RunFault("EndsBeforeBarrier", &out);
+    std::exit(0);
+  };
+  EXPECT_EXIT(fail(""), ExitedWithCode(1), HasSubstr("seed=3)"));
+  EXPECT_EXIT(fail("seed=7"), ExitedWithCode(1), HasSubstr("seed=7)"));
+}
+
 TEST_F(CudaEmulation, EachLaunchHasAnOrderOfItsOwn) {
   ExpectWithOptions("seed=1", [] {
     std::vector<float> as_numbered(256);
