@@ -90,10 +90,8 @@ _EMULATED_COPTS = {"-fmad=false": "-ffp-contract=off"}
 # Every access to memory in a kernel is checked (tools/cuda/emulation/checks.cc) unless another
 # sanitizer does it.
 _MEMORY_CHECKS = [
-    "-fsanitize=kernel-address",
-    "--param=asan-stack=0",
-    "--param=asan-globals=0",
-    "--param=asan-instrumentation-with-call-threshold=0",
+    "-fsanitize=thread",
+    "--param=tsan-instrument-func-entry-exit=0",
     "-fsanitize=alignment",
 ]
 

@@ -5,8 +5,6 @@ Looks at $CUDA_HOME, $CUDA_PATH, /usr/local/cuda, /opt/cuda,
 CUDA_HOME=none: pretend there is none.
 """
 
-_LIBS = ["cublas", "cublasLt", "cudnn", "nccl", "curand", "cusolver", "cusparse", "cufft"]
-
 _DEFS = "CUDA_FOUND = %s\nCUDA_VERSION = %s\nNVCC = %s\nNVCC_ARCHS = %s\n"
 
 def _first(rctx, dirs, name):
@@ -49,7 +47,6 @@ def _find(rctx):
         archs = [a for a in archs.stdout.replace("\n", " ").split(" ") if a.startswith("sm_")],
         version = res.stdout.partition(", V")[2].partition("\n")[0].strip(),
         include = inc,
-        libdirs = libdirs,
         cudart_static = static + "/libcudart_static.a",
     ), ""
 
@@ -74,7 +71,7 @@ def _impl(rctx):
     build = ["package(default_visibility = [\"//visibility:public\"])\n"]
     cuda, why = _find(rctx)
     if not cuda:
-        for target in ["cuda_headers", "cudart_static"] + _LIBS:
+        for target in ["cuda_headers", "cudart_static"]:
             build.append(_missing(target, why))
         rctx.file("BUILD", "".join(build))
         rctx.file("defs.bzl", _DEFS % (False, repr("none"), repr("nvcc-not-found"), []))
@@ -116,21 +113,6 @@ cc_library(
     deps = [":cudart_static_import"],
 )
 """)
-    for lib in _LIBS:
-        d = _first(rctx, cuda.libdirs, "lib%s.so" % lib)
-        if not d:
-            build.append(_missing(lib, "lib%s.so not found" % lib))
-            continue
-        rpaths = ["-Wl,-rpath,$$ORIGIN", "-Wl,-rpath,/usr/local/cuda/lib64"]
-        if not d.startswith("/usr/lib") and d != "/usr/local/cuda/lib64":
-            rpaths.append("-Wl,-rpath," + d)
-        build.append("""
-cc_library(
-    name = "{lib}",
-    linkopts = {linkopts},
-    deps = [":cuda_headers"],
-)
-""".format(lib = lib, linkopts = repr(["-L" + d, "-l" + lib] + rpaths)))
     rctx.file("BUILD", "".join(build))
     rctx.file("defs.bzl", _DEFS % (True, repr(cuda.version), repr(cuda.nvcc), repr(cuda.archs)))
 

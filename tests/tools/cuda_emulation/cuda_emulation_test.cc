@@ -19,6 +19,7 @@
 namespace skiff::cuda_emulation {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ExitedWithCode;
 using ::testing::HasSubstr;
 
@@ -134,10 +135,40 @@ TEST_F(CudaEmulation, FindsWhatLeavesSharedMemory) {
 
 TEST_F(CudaEmulation, FindsRaces) {
   EXPECT_FAULT("ForgetsBarrier", "there since the last barrier");
+  EXPECT_FAULT("AddsWithoutAtomics", "there since the last barrier");
   EXPECT_FAULT("WritesEachBlock", "another block has written there");
   EXPECT_FAULT("PassesThroughWarpUnordered", "there since the last barrier");
   EXPECT_FAULT("WritesOneByte", "has written there since the last barrier");
   EXPECT_FAULT("WritesBesideAtomics", "there since the last barrier");
+}
+
+// Returns how many of 64 launches, each of which has an order of its own, fail.
+int FailedLaunches(const char* name) {
+  int failed = 0;
+  for (int launch = 0; launch < 64; ++launch) {
+    std::vector<float> out;
+    if (!RunFault(name, &out).empty()) ++failed;
+  }
+  return failed;
+}
+
+TEST_F(CudaEmulation, FindsRacesThatShowInSomeOrdersOnly) {
+  // As the threads are numbered.
+  ExpectWithOptions("seed=0", [] { return FailedLaunches("OverwritesBehindSyncwarp") == 0; });
+  const auto launch_with = [](const char* options) {
+    setenv("SKIFF_CUDA_EMULATION", options, 1);
+    const int failed = FailedLaunches("OverwritesBehindSyncwarp");
+    std::fputs(failed < 64 ? "not all launches failed" : "all launches failed", stderr);
+    std::exit(0);
+  };
+  // A failure of any launch is one of the process.
+  for (const char* options : {"seed=1", "seed=2", "seed=3"}) {
+    EXPECT_EXIT(
+        launch_with(options), ExitedWithCode(1),
+        AllOf(HasSubstr("kernel OverwritesBehindSyncwarp"),
+              HasSubstr("there since the last barrier"), HasSubstr("not all launches failed")))
+        << options;
+  }
 }
 
 TEST_F(CudaEmulation, AcceptsWhatIsOrdered) {

@@ -114,6 +114,27 @@ __global__ void PassesThroughWarpUnordered(float* out) {
   out[threadIdx.x] = values[threadIdx.x ^ 1];
 }
 
+// A warp waits for its own lanes, though the others read the value, too. They have done so if the
+// threads run as they are numbered, or if the last one to read is of that warp.
+__global__ void OverwritesBehindSyncwarp(float* out) {
+  __shared__ float value;
+  if (threadIdx.x == 0) value = 1;
+  __syncthreads();
+  out[threadIdx.x] = value;
+  __syncwarp();
+  if (threadIdx.x == kThreads - 1) value = 2;
+}
+
+// g++ takes the check of the read for one of the write, too, if it may (tools/cuda.bzl).
+__global__ void AddsWithoutAtomics(float* out) {
+  __shared__ float sum;
+  if (threadIdx.x == 0) sum = 0;
+  __syncthreads();
+  sum += 1;
+  __syncthreads();
+  out[threadIdx.x] = sum;
+}
+
 // Right: each thread has a byte of its own.
 __global__ void WritesBytesOfOneWord(float* out) {
   __shared__ unsigned char values[kThreads];
@@ -210,6 +231,8 @@ std::string RunFault(const std::string& name, std::vector<float>* out) {
       {"LeavesDynamicShared", [&] { LeavesDynamicShared<<<1, kThreads, 1000>>>(to); }},
       {"PassesThroughWarp", [&] { PassesThroughWarp<<<1, kThreads>>>(to); }},
       {"PassesThroughWarpUnordered", [&] { PassesThroughWarpUnordered<<<1, kThreads>>>(to); }},
+      {"OverwritesBehindSyncwarp", [&] { OverwritesBehindSyncwarp<<<1, kThreads>>>(to); }},
+      {"AddsWithoutAtomics", [&] { AddsWithoutAtomics<<<1, kThreads>>>(to); }},
       {"WritesBytesOfOneWord", [&] { WritesBytesOfOneWord<<<1, kThreads>>>(to); }},
       {"WritesOneByte", [&] { WritesOneByte<<<1, kThreads>>>(to); }},
       {"WritesBesideAtomics", [&] { WritesBesideAtomics<<<1, kThreads>>>(to); }},
@@ -230,7 +253,9 @@ std::string RunFault(const std::string& name, std::vector<float>* out) {
   cudaError_t status = cudaGetLastError();
   if (status == cudaSuccess) status = cudaDeviceSynchronize();
   *out = result.ToHost();
-  return status == cudaSuccess ? "" : cudaGetErrorString(status);
+  const std::string error = status == cudaSuccess ? "" : cudaGetErrorString(status);
+  cudaGetLastError();  // the next launch is told its own errors only
+  return error;
 }
 
 std::vector<float> SumsOfBlock() {

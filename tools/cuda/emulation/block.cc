@@ -13,13 +13,13 @@
 #include "tools/cuda/emulation/memory.h"
 #include "tools/cuda/emulation/options.h"
 
-constinit thread_local uint3 threadIdx{};
-constinit thread_local uint3 blockIdx{};
-constinit thread_local dim3 blockDim{};
-constinit thread_local dim3 gridDim{};
-
 namespace skiff::cuda_emulation {
 namespace {
+
+constinit thread_local uint3 thread_index{};
+constinit thread_local uint3 block_index{};
+constinit thread_local dim3 block_size{};
+constinit thread_local dim3 grid_size{};
 
 // What a kernel may have without asking for more. Of the emulation's memory, gaps take a part, too.
 constexpr size_t kMostSharedBytes = size_t{48} << 10;
@@ -94,9 +94,9 @@ bool Block::Run(const KernelCall& call, uint3 index, uint64_t seed) {
   shared_bytes_ = call.shape.shared_bytes;
   // Not-a-number, until somebody writes.
   std::memset(shared_.get(), 0xFF, shared_bytes_);
-  blockIdx = index;
-  blockDim = size;
-  gridDim = call.shape.grid;
+  block_index = index;
+  block_size = size;
+  grid_size = call.shape.grid;
   running_block_ = this;
   Schedule();
   running_block_ = nullptr;
@@ -158,7 +158,7 @@ void Block::RunThreads() {
 
 void Block::Begin(int thread) {
   running_ = thread;
-  threadIdx = ThreadIndex(thread, call_->shape.block);
+  thread_index = ThreadIndex(thread, call_->shape.block);
   threads_[static_cast<size_t>(thread)].state = State::kReady;
 }
 
@@ -312,14 +312,14 @@ std::string Block::SharedNear(const void* address) const {
 void Block::Report(const std::string& what) {
   has_failed_ = true;
   std::ostringstream text;
-  text << "kernel " << call_->name << ", block " << Text(blockIdx) << ", " << what
+  text << "kernel " << call_->name << ", block " << Text(block_index) << ", " << what
        << " (launched by " << call_->where.function_name() << ")";
   ReportFailure(text.str());
 }
 
 void Block::Fail(const std::string& what) {
   StopChecks();
-  Report("thread " + Text(threadIdx) + ": " + what);
+  Report("thread " + Text(thread_index) + ": " + what);
   Wait();
   Die("a thread that failed went on");
 }
@@ -440,6 +440,11 @@ void Exchange(unsigned mask, const char* function, const void* value, size_t byt
               void* result, Where where) {
   Block::Running()->Exchange(mask, function, value, bytes, lane, result, where);
 }
+
+uint3 ThreadIdx() { return thread_index; }
+uint3 BlockIdx() { return block_index; }
+dim3 BlockDim() { return block_size; }
+dim3 GridDim() { return grid_size; }
 
 void SetAtomic(bool is_atomic) { Block::Running()->races().SetAtomic(is_atomic); }
 

@@ -1,6 +1,7 @@
-// What g++ calls before each access to memory in a .cu file: -fsanitize=kernel-address leaves to
-// the program where its shadow lies, here in the records of the blocks and of the device's memory.
-// And -fsanitize=alignment.
+// What g++ calls before each access to memory in a .cu file, and in place of atomics: those are the
+// calls of -fsanitize=thread, whose runtime isn't linked. (-fsanitize=kernel-address leaves out a
+// write behind a read of the same address: `sum += 1` by all threads would be no race.) And what
+// -fsanitize=alignment calls.
 #include <cstddef>
 #include <cstdint>
 #include <sstream>
@@ -46,16 +47,27 @@ namespace {
   Refuse(block, address, bytes, is_write, /*is_race=*/is_there);
 }
 
+template <class T>
+void CheckAtomic(volatile T* at) {
+  Check(const_cast<T*>(at), sizeof(T), false);
+  Check(const_cast<T*>(at), sizeof(T), true);
+}
+
 }  // namespace
 }  // namespace skiff::cuda_emulation
 
 using skiff::cuda_emulation::Check;
+using skiff::cuda_emulation::CheckAtomic;
 
 extern "C" {
 
+void __tsan_init() {}
+
 #define SKIFF_EMULATED_CHECK(BYTES)                                              \
-  void __asan_load##BYTES##_noabort(const void* at) { Check(at, BYTES, false); } \
-  void __asan_store##BYTES##_noabort(const void* at) { Check(at, BYTES, true); }
+  void __tsan_read##BYTES(const void* at) { Check(at, BYTES, false); }           \
+  void __tsan_write##BYTES(const void* at) { Check(at, BYTES, true); }           \
+  void __tsan_unaligned_read##BYTES(const void* at) { Check(at, BYTES, false); } \
+  void __tsan_unaligned_write##BYTES(const void* at) { Check(at, BYTES, true); }
 SKIFF_EMULATED_CHECK(1)
 SKIFF_EMULATED_CHECK(2)
 SKIFF_EMULATED_CHECK(4)
@@ -63,9 +75,54 @@ SKIFF_EMULATED_CHECK(8)
 SKIFF_EMULATED_CHECK(16)
 #undef SKIFF_EMULATED_CHECK
 
-void __asan_loadN_noabort(const void* at, size_t bytes) { Check(at, bytes, false); }
-void __asan_storeN_noabort(const void* at, size_t bytes) { Check(at, bytes, true); }
-void __asan_handle_no_return() {}
+void __tsan_read_range(const void* at, size_t bytes) { Check(at, bytes, false); }
+void __tsan_write_range(const void* at, size_t bytes) { Check(at, bytes, true); }
+void __tsan_vptr_update(void**, const void*) {}  // by constructors of the host's part
+void __tsan_vptr_read(void**) {}
+
+void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+void __tsan_atomic_signal_fence(int) { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
+
+// The order that the caller asks for is the last argument; here it is always the strictest.
+#define SKIFF_EMULATED_FETCH(BITS, TYPE, NAME)                                  \
+  TYPE __tsan_atomic##BITS##_fetch_##NAME(volatile TYPE* at, TYPE value, int) { \
+    CheckAtomic(at);                                                            \
+    return __atomic_fetch_##NAME(at, value, __ATOMIC_SEQ_CST);                  \
+  }
+#define SKIFF_EMULATED_EXCHANGE(BITS, TYPE, NAME)                                      \
+  int __tsan_atomic##BITS##_compare_exchange_##NAME(volatile TYPE* at, TYPE* expected, \
+                                                    TYPE desired, int, int) {          \
+    CheckAtomic(at);                                                                   \
+    return __atomic_compare_exchange_n(at, expected, desired, false, __ATOMIC_SEQ_CST, \
+                                       __ATOMIC_SEQ_CST);                              \
+  }
+#define SKIFF_EMULATED_ATOMIC(BITS, TYPE)                                   \
+  TYPE __tsan_atomic##BITS##_load(const volatile TYPE* at, int) {           \
+    Check(const_cast<const TYPE*>(at), sizeof(TYPE), false);                \
+    return __atomic_load_n(at, __ATOMIC_SEQ_CST);                           \
+  }                                                                         \
+  void __tsan_atomic##BITS##_store(volatile TYPE* at, TYPE value, int) {    \
+    Check(const_cast<const TYPE*>(at), sizeof(TYPE), true);                 \
+    __atomic_store_n(at, value, __ATOMIC_SEQ_CST);                          \
+  }                                                                         \
+  TYPE __tsan_atomic##BITS##_exchange(volatile TYPE* at, TYPE value, int) { \
+    CheckAtomic(at);                                                        \
+    return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);                \
+  }                                                                         \
+  SKIFF_EMULATED_FETCH(BITS, TYPE, add)                                     \
+  SKIFF_EMULATED_FETCH(BITS, TYPE, sub)                                     \
+  SKIFF_EMULATED_FETCH(BITS, TYPE, and)                                     \
+  SKIFF_EMULATED_FETCH(BITS, TYPE, or)                                      \
+  SKIFF_EMULATED_FETCH(BITS, TYPE, xor)                                     \
+  SKIFF_EMULATED_EXCHANGE(BITS, TYPE, strong)                               \
+  SKIFF_EMULATED_EXCHANGE(BITS, TYPE, weak)
+SKIFF_EMULATED_ATOMIC(8, uint8_t)
+SKIFF_EMULATED_ATOMIC(16, uint16_t)
+SKIFF_EMULATED_ATOMIC(32, uint32_t)
+SKIFF_EMULATED_ATOMIC(64, uint64_t)
+#undef SKIFF_EMULATED_ATOMIC
+#undef SKIFF_EMULATED_EXCHANGE
+#undef SKIFF_EMULATED_FETCH
 
 // What g++ says of a pointer of which a type is expected.
 struct TypeMismatch {

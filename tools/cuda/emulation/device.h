@@ -15,15 +15,22 @@
 #undef __launch_bounds__
 #define __launch_bounds__(...)
 
-extern constinit thread_local uint3 threadIdx;
-extern constinit thread_local uint3 blockIdx;
-extern constinit thread_local dim3 blockDim;
-extern constinit thread_local dim3 gridDim;
+// Calls, since each read of a variable in a .cu file is checked; the compiler makes one for many.
+#define threadIdx skiff::cuda_emulation::ThreadIdx()
+#define blockIdx skiff::cuda_emulation::BlockIdx()
+#define blockDim skiff::cuda_emulation::BlockDim()
+#define gridDim skiff::cuda_emulation::GridDim()
 inline constexpr int warpSize = 32;
 
 namespace skiff::cuda_emulation {
 
 inline constexpr unsigned kLanes = 32;
+
+// What CUDA calls so, of the running thread, which has the same as long as it runs.
+[[gnu::const]] uint3 ThreadIdx();
+[[gnu::const]] uint3 BlockIdx();
+[[gnu::const]] dim3 BlockDim();
+[[gnu::const]] dim3 GridDim();
 
 // rewrite.py makes calls of the first three out of <<<>>> and __shared__.
 

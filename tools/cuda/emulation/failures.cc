@@ -60,11 +60,15 @@ Options ReadOptions() {
       options.checks_accesses = value != 0;
     } else if (name == "finds_races") {
       options.finds_races = value != 0;
+    } else if (name == "has_libraries") {
+      options.has_libraries = value != 0;
     } else if (name == "memory_bytes") {
       options.memory_bytes = value;
     } else {
       Die("$SKIFF_CUDA_EMULATION: \"" + name +
-          "\": expected seed, late_us, hides_memory, checks_accesses, finds_races or memory_bytes");
+          "\": expected seed, late_us, hides_memory, checks_accesses, finds_races, has_libraries "
+          "or "
+          "memory_bytes");
     }
   }
   return options;

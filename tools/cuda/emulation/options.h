@@ -18,6 +18,8 @@ struct Options {
   // Each access to memory is checked, which takes most of the time; races are found on the way.
   bool checks_accesses = true;
   bool finds_races = true;
+  // Whether there are cuBLASLt and cuDNN: stand-ins (libraries/libraries.h).
+  bool has_libraries = false;
   // Bytes of the device's memory.
   uint64_t memory_bytes = uint64_t{8} << 30;
 };

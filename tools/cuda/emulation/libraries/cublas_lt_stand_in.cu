@@ -1,0 +1,412 @@
+#include <cublasLt.h>
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <mutex>
+#include <set>
+#include <type_traits>
+
+#include "tools/cuda/emulation/libraries/cublas_lt_stand_in.h"
+
+namespace skiff::cuda_emulation {
+namespace {
+
+// ---- handles and descriptors
+
+struct Context {};
+
+struct Product {
+  cublasComputeType_t compute;
+  cudaDataType_t scale;
+  cublasOperation_t op_a = CUBLAS_OP_N;
+  cublasOperation_t op_b = CUBLAS_OP_N;
+};
+
+// Column by column.
+struct Layout {
+  cudaDataType_t type;
+  int64_t rows;
+  int64_t columns;
+  int64_t distance;  // of columns
+  int32_t batches = 1;
+  int64_t stride = 0;  // of batches
+};
+
+struct Preference {
+  uint64_t workspace_bytes = 0;
+  uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
+  uint32_t alignments[4] = {256, 256, 256, 256};
+};
+
+// The objects of a type that have been made and not destroyed, so that a wrong pointer is found.
+template <class Object>
+class Objects {
+ public:
+  template <class Pointer>
+  static cublasStatus_t Make(Pointer* pointer, const Object& value) {
+    if (pointer == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
+    auto* made = new Object(value);
+    const std::lock_guard lock(Mutex());
+    Alive().insert(made);
+    *pointer = reinterpret_cast<Pointer>(made);
+    return CUBLAS_STATUS_SUCCESS;
+  }
+  static cublasStatus_t Destroy(const void* pointer) {
+    const std::lock_guard lock(Mutex());
+    if (Alive().erase(pointer) == 0) return CUBLAS_STATUS_INVALID_VALUE;
+    delete static_cast<const Object*>(pointer);
+    return CUBLAS_STATUS_SUCCESS;
+  }
+  // Returns nullptr if there is no such object.
+  static Object* At(const void* pointer) {
+    const std::lock_guard lock(Mutex());
+    return Alive().contains(pointer) ? static_cast<Object*>(const_cast<void*>(pointer)) : nullptr;
+  }
+
+ private:
+  static std::mutex& Mutex() {
+    static auto& mutex = *new std::mutex;
+    return mutex;
+  }
+  static std::set<const void*>& Alive() {
+    static auto& alive = *new std::set<const void*>;
+    return alive;
+  }
+};
+
+template <class Value>
+cublasStatus_t Set(const void* from, size_t bytes, Value* to) {
+  if (from == nullptr || bytes != sizeof(Value)) return CUBLAS_STATUS_INVALID_VALUE;
+  std::memcpy(to, from, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t Create(cublasLtHandle_t* handle) { return Objects<Context>::Make(handle, {}); }
+
+const char* StatusName(cublasStatus_t status) {
+  switch (status) {
+    case CUBLAS_STATUS_SUCCESS:
+      return "CUBLAS_STATUS_SUCCESS";
+    case CUBLAS_STATUS_INVALID_VALUE:
+      return "CUBLAS_STATUS_INVALID_VALUE";
+    case CUBLAS_STATUS_NOT_SUPPORTED:
+      return "CUBLAS_STATUS_NOT_SUPPORTED";
+    case CUBLAS_STATUS_EXECUTION_FAILED:
+      return "CUBLAS_STATUS_EXECUTION_FAILED";
+    default:
+      return "unknown";
+  }
+}
+
+cublasStatus_t CreateProduct(cublasLtMatmulDesc_t* product, cublasComputeType_t compute,
+                             cudaDataType_t scale) {
+  return Objects<Product>::Make(product, {.compute = compute, .scale = scale});
+}
+
+cublasStatus_t DestroyProduct(cublasLtMatmulDesc_t product) {
+  return Objects<Product>::Destroy(product);
+}
+
+cublasStatus_t SetProduct(cublasLtMatmulDesc_t product, cublasLtMatmulDescAttributes_t attribute,
+                          const void* value, size_t bytes) {
+  Product* const found = Objects<Product>::At(product);
+  if (found == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
+  if (attribute == CUBLASLT_MATMUL_DESC_TRANSA) return Set(value, bytes, &found->op_a);
+  if (attribute == CUBLASLT_MATMUL_DESC_TRANSB) return Set(value, bytes, &found->op_b);
+  return CUBLAS_STATUS_INVALID_VALUE;
+}
+
+cublasStatus_t CreateLayout(cublasLtMatrixLayout_t* layout, cudaDataType type, uint64_t rows,
+                            uint64_t columns, int64_t distance) {
+  if (rows == 0 || columns == 0 || distance < static_cast<int64_t>(rows)) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  return Objects<Layout>::Make(layout, {.type = type,
+                                        .rows = static_cast<int64_t>(rows),
+                                        .columns = static_cast<int64_t>(columns),
+                                        .distance = distance});
+}
+
+cublasStatus_t DestroyLayout(cublasLtMatrixLayout_t layout) {
+  return Objects<Layout>::Destroy(layout);
+}
+
+cublasStatus_t SetLayout(cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t attribute,
+                         const void* value, size_t bytes) {
+  Layout* const found = Objects<Layout>::At(layout);
+  if (found == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
+  if (attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT) return Set(value, bytes, &found->batches);
+  if (attribute == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET) {
+    return Set(value, bytes, &found->stride);
+  }
+  return CUBLAS_STATUS_INVALID_VALUE;
+}
+
+cublasStatus_t CreatePreference(cublasLtMatmulPreference_t* preference) {
+  return Objects<Preference>::Make(preference, {});
+}
+
+cublasStatus_t DestroyPreference(cublasLtMatmulPreference_t preference) {
+  return Objects<Preference>::Destroy(preference);
+}
+
+cublasStatus_t SetPreference(cublasLtMatmulPreference_t preference,
+                             cublasLtMatmulPreferenceAttributes_t attribute, const void* value,
+                             size_t bytes) {
+  Preference* const found = Objects<Preference>::At(preference);
+  if (found == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
+  switch (attribute) {
+    case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
+      return Set(value, bytes, &found->workspace_bytes);
+    case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
+      return Set(value, bytes, &found->reductions);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
+      return Set(value, bytes, &found->alignments[0]);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
+      return Set(value, bytes, &found->alignments[1]);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
+      return Set(value, bytes, &found->alignments[2]);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
+      return Set(value, bytes, &found->alignments[3]);
+    default:
+      return CUBLAS_STATUS_INVALID_VALUE;
+  }
+}
+
+// ---- products
+
+// As a kernel gets it.
+struct Sizes {
+  Layout a;
+  Layout b;
+  Layout c;  // and D
+  bool transposes_a;
+  bool transposes_b;
+  int64_t k;
+};
+
+bool IsOneOf(cudaDataType_t type, const Product& product) {
+  const bool is_float = type == CUDA_R_32F && product.compute == CUBLAS_COMPUTE_32F;
+  const bool is_double = type == CUDA_R_64F && product.compute == CUBLAS_COMPUTE_64F;
+  return (is_float || is_double) && product.scale == type;
+}
+
+bool Is(cublasOperation_t operation) {
+  return operation == CUBLAS_OP_N || operation == CUBLAS_OP_T;
+}
+
+bool IsSame(const Layout& c, const Layout& d) {
+  return c.type == d.type && c.rows == d.rows && c.columns == d.columns &&
+         c.distance == d.distance && c.batches == d.batches && c.stride == d.stride;
+}
+
+// Checks all that the descriptors say of each other.
+cublasStatus_t SizesOf(const void* product, const void* a, const void* b, const void* c,
+                       const void* d, Sizes* sizes) {
+  const Product* const found = Objects<Product>::At(product);
+  for (const void* layout : {a, b, c, d}) {
+    if (Objects<Layout>::At(layout) == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  if (found == nullptr || !Is(found->op_a) || !Is(found->op_b)) return CUBLAS_STATUS_INVALID_VALUE;
+  sizes->a = *Objects<Layout>::At(a);
+  sizes->b = *Objects<Layout>::At(b);
+  sizes->c = *Objects<Layout>::At(c);
+  sizes->transposes_a = found->op_a == CUBLAS_OP_T;
+  sizes->transposes_b = found->op_b == CUBLAS_OP_T;
+  sizes->k = sizes->transposes_a ? sizes->a.rows : sizes->a.columns;
+  const bool fits = (sizes->transposes_a ? sizes->a.columns : sizes->a.rows) == sizes->c.rows &&
+                    (sizes->transposes_b ? sizes->b.rows : sizes->b.columns) == sizes->c.columns &&
+                    (sizes->transposes_b ? sizes->b.columns : sizes->b.rows) == sizes->k &&
+                    sizes->a.batches == sizes->c.batches && sizes->b.batches == sizes->c.batches;
+  if (!fits || !IsSame(sizes->c, *Objects<Layout>::At(d))) return CUBLAS_STATUS_INVALID_VALUE;
+  for (const Layout& layout : {sizes->a, sizes->b, sizes->c}) {
+    if (!IsOneOf(layout.type, *found)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+// What cublasLtMatmulAlgo_t holds.
+struct Algorithm {
+  uint64_t problem;  // that it was chosen for
+  uint64_t workspace_bytes;
+  uint64_t alignment;
+};
+static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
+
+uint64_t ProblemOf(const Sizes& sizes) {
+  uint64_t hash = 0;
+  const auto add = [&hash](int64_t number) {
+    hash = (hash ^ static_cast<uint64_t>(number)) * 0x100000001b3 + 1;
+  };
+  for (const Layout& layout : {sizes.a, sizes.b, sizes.c}) {
+    for (const int64_t number : {static_cast<int64_t>(layout.type), layout.rows, layout.columns,
+                                 layout.distance, int64_t{layout.batches}, layout.stride}) {
+      add(number);
+    }
+  }
+  add(sizes.transposes_a);
+  add(sizes.transposes_b);
+  return hash;
+}
+
+// By k, so that products of a few sizes meet all answers.
+cublasStatus_t Choose(cublasLtHandle_t handle, cublasLtMatmulDesc_t product,
+                      cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
+                      cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t preference,
+                      int requested, cublasLtMatmulHeuristicResult_t* results, int* count) {
+  constexpr uint64_t kWorkspaceBytes = 1040;
+  const Preference* const wishes = Objects<Preference>::At(preference);
+  if (Objects<Context>::At(handle) == nullptr || wishes == nullptr || requested < 1 ||
+      results == nullptr || count == nullptr) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  Sizes sizes;
+  const cublasStatus_t status = SizesOf(product, a, b, c, d, &sizes);
+  if (status != CUBLAS_STATUS_SUCCESS) return status;
+  // Sums in place are added in the order in which they are done, which Skiff mustn't allow.
+  if ((wishes->reductions & CUBLASLT_REDUCTION_SCHEME_INPLACE) != 0) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  *count = 0;
+  const uint32_t alignment = *std::ranges::min_element(wishes->alignments);
+  if (sizes.k % 11 == 6) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (sizes.k % 7 == 5 && alignment < 16) return CUBLAS_STATUS_SUCCESS;  // with no algorithm
+  const bool has_workspace = sizes.k % 2 == 1 && wishes->workspace_bytes >= kWorkspaceBytes;
+  const Algorithm chosen{.problem = ProblemOf(sizes),
+                         .workspace_bytes = has_workspace ? kWorkspaceBytes : 0,
+                         .alignment = alignment};
+  results[0] = {};
+  std::memcpy(&results[0].algo, &chosen, sizeof(chosen));
+  results[0].workspaceSize = chosen.workspace_bytes;
+  results[0].state = CUBLAS_STATUS_SUCCESS;
+  *count = 1;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+__global__ void Overwrite(unsigned char* workspace, int64_t bytes) {
+  for (int64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < bytes; i += gridDim.x * blockDim.x) {
+    workspace[i] = 0xFF;
+  }
+}
+
+// D = alpha · op(A) · op(B) + beta · C. C isn't read if beta is 0.
+template <typename T>
+__global__ void Multiply(Sizes sizes, T alpha, const T* a, const T* b, T beta, const T* c, T* d) {
+  const int64_t matrix = sizes.c.rows * sizes.c.columns;
+  const int64_t count = matrix * sizes.c.batches;
+  for (int64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {
+    const int64_t batch = i / matrix;
+    const int64_t row = i % matrix % sizes.c.rows;
+    const int64_t column = i % matrix / sizes.c.rows;
+    const T* left =
+        a + batch * sizes.a.stride + (sizes.transposes_a ? row * sizes.a.distance : row);
+    const T* right =
+        b + batch * sizes.b.stride + (sizes.transposes_b ? column : column * sizes.b.distance);
+    const int64_t left_step = sizes.transposes_a ? 1 : sizes.a.distance;
+    const int64_t right_step = sizes.transposes_b ? sizes.b.distance : 1;
+    double sum = 0;
+    for (int64_t p = 0; p < sizes.k; ++p) {
+      sum += static_cast<double>(left[p * left_step]) * static_cast<double>(right[p * right_step]);
+    }
+    const int64_t at = batch * sizes.c.stride + column * sizes.c.distance + row;
+    sum *= static_cast<double>(alpha);
+    if (beta != 0) sum += static_cast<double>(beta) * static_cast<double>(c[at]);
+    d[at] = static_cast<T>(sum);
+  }
+}
+
+template <typename T>
+cublasStatus_t Launch(const Sizes& sizes, const void* alpha, const void* a, const void* b,
+                      const void* beta, const void* c, void* d, cudaStream_t stream) {
+  constexpr int64_t kThreads = 128;
+  constexpr int64_t kMostBlocks = 16;
+  const int64_t count = sizes.c.rows * sizes.c.columns * sizes.c.batches;
+  const auto blocks =
+      static_cast<unsigned>(std::min((count + kThreads - 1) / kThreads, kMostBlocks));
+  Multiply<T><<<blocks, kThreads, 0, stream>>>(
+      sizes, *static_cast<const T*>(alpha), static_cast<const T*>(a), static_cast<const T*>(b),
+      *static_cast<const T*>(beta), static_cast<const T*>(c), static_cast<T*>(d));
+  return cudaGetLastError() == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+}
+
+bool IsMultiple(const void* address, uint64_t bytes) {
+  return reinterpret_cast<uintptr_t>(address) % bytes == 0;
+}
+
+cublasStatus_t Multiply(cublasLtHandle_t handle, cublasLtMatmulDesc_t product, const void* alpha,
+                        const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
+                        cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
+                        cublasLtMatrixLayout_t c_layout, void* d, cublasLtMatrixLayout_t d_layout,
+                        const cublasLtMatmulAlgo_t* algorithm, void* workspace, size_t bytes,
+                        cudaStream_t stream) {
+  Sizes sizes;
+  const cublasStatus_t status = SizesOf(product, a_layout, b_layout, c_layout, d_layout, &sizes);
+  if (status != CUBLAS_STATUS_SUCCESS) return status;
+  // The library would look for one now, with a workspace of its own choice.
+  if (Objects<Context>::At(handle) == nullptr || algorithm == nullptr || alpha == nullptr ||
+      beta == nullptr) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  Algorithm chosen;
+  std::memcpy(&chosen, algorithm, sizeof(chosen));
+  if (chosen.problem != ProblemOf(sizes) || bytes < chosen.workspace_bytes) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  for (const void* matrix : {a, b, c, static_cast<const void*>(d)}) {
+    if (matrix == nullptr || !IsMultiple(matrix, chosen.alignment)) {
+      return CUBLAS_STATUS_INVALID_VALUE;
+    }
+  }
+  if (chosen.workspace_bytes > 0) {
+    if (workspace == nullptr || !IsMultiple(workspace, 256)) return CUBLAS_STATUS_INVALID_VALUE;
+    Overwrite<<<1, 128, 0, stream>>>(static_cast<unsigned char*>(workspace),
+                                     static_cast<int64_t>(chosen.workspace_bytes));
+  }
+  return sizes.c.type == CUDA_R_32F ? Launch<float>(sizes, alpha, a, b, beta, c, d, stream)
+                                    : Launch<double>(sizes, alpha, a, b, beta, c, d, stream);
+}
+
+// The address of a function that has the type of the library's.
+template <class Function>
+void* AddressOf(std::type_identity_t<Function>* function) {
+  return reinterpret_cast<void*>(function);
+}
+
+}  // namespace
+
+void* CublasLtFunction(std::string_view name) {
+  const struct {
+    std::string_view name;
+    void* address;
+  } functions[] = {
+      {"cublasLtCreate", AddressOf<decltype(cublasLtCreate)>(Create)},
+      {"cublasLtGetStatusName", AddressOf<decltype(cublasLtGetStatusName)>(StatusName)},
+      {"cublasLtMatmulDescCreate", AddressOf<decltype(cublasLtMatmulDescCreate)>(CreateProduct)},
+      {"cublasLtMatmulDescDestroy", AddressOf<decltype(cublasLtMatmulDescDestroy)>(DestroyProduct)},
+      {"cublasLtMatmulDescSetAttribute",
+       AddressOf<decltype(cublasLtMatmulDescSetAttribute)>(SetProduct)},
+      {"cublasLtMatrixLayoutCreate", AddressOf<decltype(cublasLtMatrixLayoutCreate)>(CreateLayout)},
+      {"cublasLtMatrixLayoutDestroy",
+       AddressOf<decltype(cublasLtMatrixLayoutDestroy)>(DestroyLayout)},
+      {"cublasLtMatrixLayoutSetAttribute",
+       AddressOf<decltype(cublasLtMatrixLayoutSetAttribute)>(SetLayout)},
+      {"cublasLtMatmulPreferenceCreate",
+       AddressOf<decltype(cublasLtMatmulPreferenceCreate)>(CreatePreference)},
+      {"cublasLtMatmulPreferenceDestroy",
+       AddressOf<decltype(cublasLtMatmulPreferenceDestroy)>(DestroyPreference)},
+      {"cublasLtMatmulPreferenceSetAttribute",
+       AddressOf<decltype(cublasLtMatmulPreferenceSetAttribute)>(SetPreference)},
+      {"cublasLtMatmulAlgoGetHeuristic",
+       AddressOf<decltype(cublasLtMatmulAlgoGetHeuristic)>(Choose)},
+      {"cublasLtMatmul", AddressOf<decltype(cublasLtMatmul)>(Multiply)},
+  };
+  for (const auto& function : functions) {
+    if (function.name == name) return function.address;
+  }
+  return nullptr;
+}
+
+}  // namespace skiff::cuda_emulation

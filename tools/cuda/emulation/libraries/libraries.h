@@ -1,0 +1,16 @@
+// Stand-ins for NVIDIA's libraries, which show mistakes in how they are called.
+//
+// A stand-in takes what the library's documentation allows, and refuses all else. Its kernels are
+// plain, and the emulation checks their accesses.
+#pragma once
+
+#include <string_view>
+
+namespace skiff::cuda_emulation {
+
+// Returns the function of this name, of cuBLASLt or cuDNN. nullptr if the stand-ins have none, or
+// if Options::has_libraries is false: then the program must do without, as on a machine that lacks
+// the libraries.
+void* LibraryFunction(std::string_view name);
+
+}  // namespace skiff::cuda_emulation
