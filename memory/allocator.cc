@@ -2,7 +2,6 @@
 
 #include "framework/base/error.h"
 #include "memory/cpu_allocator.h"
-#include "memory/cuda_allocator.h"
 #include "memory/device.h"
 
 namespace skiff {
@@ -14,8 +13,6 @@ Allocator& AllocatorOf(Place place) {
   }
   return DeviceOf(place).allocator();
 }
-
-Allocator& PinnedAllocator() { return CudaPinnedAllocator(); }
 
 Buffer::Buffer(Allocator& allocator, int64_t bytes, const AllocationOptions& options)
     : allocator_(&allocator),

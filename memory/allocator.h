@@ -56,10 +56,6 @@ class Allocator {
 // Returns the process-wide allocator of a place. Throws Error if this build or machine lacks the
 // place.
 Allocator& AllocatorOf(Place place);
-// Returns the process-wide allocator of page-locked CPU memory, which devices copy to and from
-// asynchronously. A block used by copies on a stream needs RecordUse. Throws Error
-// (kFailedPrecondition) in a build without CUDA, and on a machine without a device.
-Allocator& PinnedAllocator();
 
 // Owns a block and frees it. Not copyable; tensors share a Buffer through shared_ptr.
 class Buffer {

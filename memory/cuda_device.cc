@@ -84,6 +84,13 @@ class CudaStream final : public DeviceStream {
   void Record(DeviceEvent* event) override {
     Check(cudaEventRecord(static_cast<CudaEvent*>(event)->event(), stream_), "record an event");
   }
+  void WaitFor(const DeviceEvent& event) override {
+    Check(cudaStreamWaitEvent(stream_, static_cast<const CudaEvent&>(event).event(), 0),
+          "wait for an event");
+  }
+  void Call(void (*function)(void*), void* argument) override {
+    Check(cudaLaunchHostFunc(stream_, function, argument), "call a function of the host");
+  }
   void Launch(const DeviceGraph& graph) override {
     Check(cudaGraphLaunch(static_cast<const CudaGraph&>(graph).graph(), stream_), "launch a graph");
   }

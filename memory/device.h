@@ -31,12 +31,13 @@ class DeviceGraph {
   virtual ~DeviceGraph() = default;
 };
 
-// A queue of work that a device runs in order, while the host goes on. Streams don't wait for each
-// other. One thread at a time uses a stream. The destructor waits for the work.
+// A queue of work that a device runs in order, while the host goes on. Streams wait for each other
+// only where WaitFor says so. One thread at a time uses a stream. The destructor waits for the
+// work.
 class DeviceStream {
  public:
   virtual ~DeviceStream() = default;
-  // Returns what kernels know the stream by (DeviceContext::stream).
+  // Returns what the device's own interface knows the stream by: a cudaStream_t.
   virtual void* handle() const = 0;
   // Append a copy, and a fill. Memory must stay allocated, and what is copied from the host must
   // stay unchanged, until it has run. A copy is only asynchronous if the host's memory is
@@ -44,6 +45,14 @@ class DeviceStream {
   virtual void Copy(void* to, Place to_place, const void* from, Place from_place, size_t bytes) = 0;
   virtual void Fill(void* to, unsigned char byte, size_t bytes) = 0;
   virtual void Record(DeviceEvent* event) = 0;
+  // Makes the work that is appended from now on wait for what the event's stream held when it was
+  // recorded last, or for nothing if it never was. Another stream of the device may have recorded
+  // it. The host doesn't wait.
+  virtual void WaitFor(const DeviceEvent& event) = 0;
+  // Appends a call of the host's `function`, on a thread of the device's choice. Work that is
+  // appended later waits until it has returned. It must neither throw nor use a device, and
+  // `argument` must live until then.
+  virtual void Call(void (*function)(void* argument), void* argument) = 0;
   // Appends the work of a graph.
   virtual void Launch(const DeviceGraph& graph) = 0;
   // From BeginCapture on, work that is appended goes to a graph instead of being run, until
@@ -60,7 +69,8 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual Allocator& allocator() = 0;
-  // Returns the allocator of memory of the CPU that the device copies to and from asynchronously.
+  // Returns the process-wide allocator of page-locked memory of the CPU, which the device copies to
+  // and from asynchronously. A block used by copies on a stream needs Allocator::RecordUse.
   virtual Allocator& pinned_allocator() = 0;
   virtual std::unique_ptr<DeviceStream> MakeStream() = 0;
   virtual std::unique_ptr<DeviceEvent> MakeEvent() = 0;

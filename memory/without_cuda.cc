@@ -9,10 +9,6 @@ Allocator& CudaAllocatorOf(int32_t device) {
   Throw(ErrorCode::kFailedPrecondition, "place ", Place::Cuda(device), ": built without CUDA");
 }
 
-Allocator& CudaPinnedAllocator() {
-  Throw(ErrorCode::kFailedPrecondition, "pinned memory: built without CUDA");
-}
-
 Device& CudaDeviceOf(int32_t index) {
   Throw(ErrorCode::kFailedPrecondition, "place ", Place::Cuda(index), ": built without CUDA");
 }

@@ -18,9 +18,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # The flags of model_bench by which a model is trained, where its defaults aren't usual.
 MODELS = {"mlp": [], "lenet": [], "resnet20": [], "resnet50": [], "vgg16": [],
           "ernie_mini": ["--optimizer=adam", "--passes=+fuse_optimizer"],
+          "text_cnn": ["--optimizer=plain_adam"], "text_gru": ["--optimizer=plain_adam"],
+          "text_lstm": ["--optimizer=plain_adam"],
           "char_lstm": [], "char_gru": [], "lstm_512": [], "gru_512": [],
           "seq2seq_gru_bahdanau": ["--optimizer=plain_adam"],
           "seq2seq_lstm_luong": ["--optimizer=plain_adam"]}
+# Those that model_in_torch.py lacks, ragged texts.
+NOT_IN_TORCH = ["text_cnn", "text_gru", "text_lstm"]
 # As in operators/common/cudnn_convolution.cc, which says nothing if it finds none of them.
 CUDNN_NAMES = [folder + name for name in ("libcudnn.so.9", "libcudnn.so.8")
                for folder in ("", "/usr/local/cuda/lib64/")]
@@ -166,6 +170,9 @@ class Torch:
         """Returns what is added to the figures of a model; empty if PyTorch can't be timed."""
         if self.why_missing:
             return {}
+        # Said with the model alone: nothing is missing on this machine.
+        if skiff["model"] in NOT_IN_TORCH:
+            return {"torch_error": "model_in_torch.py lacks this model"}
         try:
             if skiff["inference"] or skiff["pairs"]:
                 raise Failed("it only trains, on sentences of one length")

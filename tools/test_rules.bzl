@@ -1,10 +1,19 @@
-"""skiff_test, cuda_test, skiff_py_test: tests with this repository's defaults; JEMALLOC, for some."""
+"""skiff_test, cuda_test, skiff_py_test: tests with this repository's defaults.
+
+JEMALLOC and EMULATED_CUDA: attributes of some.
+"""
 
 # The malloc of tests that make plans all the time (docs/build.md). Only in the compilation mode opt:
 # sanitizers, which are used without it, bring their own.
 JEMALLOC = select({
     "//tools/pch:opt": "@jemalloc",
     "//conditions:default": "@bazel_tools//tools/cpp:malloc",
+})
+
+# For target_compatible_with: only where devices are emulated (--config=cuda_emulated).
+EMULATED_CUDA = select({
+    "//tools/cuda:enabled_emulated": [],
+    "//conditions:default": ["//tools/cuda:unavailable"],
 })
 
 def skiff_test(name, srcs, deps = [], size = "small", **kwargs):

@@ -16,7 +16,7 @@ struct Place {
   static Place Cpu() { return {}; }
   static Place Cuda(int32_t index = 0) { return {PlaceKind::kCuda, index}; }
 
-  // The place where programs run by default: the CPU, since not every op has a CUDA kernel yet.
+  // The place where programs run by default: the CPU, which every machine has.
   static Place Default() { return Cpu(); }
 
   // Parses "cpu", "cuda" (device 0) or "cuda:1". Throws Error for any other name.

@@ -25,8 +25,7 @@
 // or one that writes such a variable, throws an Error (kFailedPrecondition).
 //
 // The executor owns the scope (or borrows it) and outlives what it compiles, and so does a borrowed
-// scope. One thread at a time
-// may run the programs of one executor.
+// scope. One thread at a time may run the programs of one executor.
 #pragma once
 
 #include <cstdint>

@@ -86,7 +86,7 @@ PreparedPlan::PreparedPlan(Segment segment, const Inputs& inputs)
       arena_(inputs.arena),
       statistics_(inputs.statistics),
       shapes_(plan_, inputs.counts),
-      state_{.device = {plan_.place, link_ == nullptr ? nullptr : link_->stream().handle()},
+      state_{.device = {plan_.place, link_ == nullptr ? nullptr : &link_->stream()},
              .seed = inputs.program->seed} {
   // A pass that breaks this would have a kernel touch memory that it can't.
   if (link_ != nullptr) CheckPlaces(plan_);

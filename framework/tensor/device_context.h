@@ -1,13 +1,15 @@
-// Where a kernel issues its work: a place and, on a GPU, a stream.
+// Where a kernel issues its work: a place and, on a device, a stream.
 #pragma once
 
 #include "framework/base/place.h"
 
 namespace skiff {
 
+class DeviceStream;
+
 struct DeviceContext {
   Place place;
-  void* stream = nullptr;  // a cudaStream_t; unused on the CPU
+  DeviceStream* stream = nullptr;  // nullptr on the CPU
 };
 
 }  // namespace skiff

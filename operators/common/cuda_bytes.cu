@@ -22,8 +22,14 @@ void CopyOnDevice(const KernelContext& run, const void* from, void* to, int64_t 
 }
 
 void FillBytesOnDevice(const KernelContext& run, void* to, int byte, int64_t bytes) {
+  FillBytesOnDevice(StreamOf(run), to, byte, bytes);
+}
+
+void FillBytesOnDevice(void* stream, void* to, int byte, int64_t bytes) {
   if (bytes == 0) return;
-  CheckBytes(cudaMemsetAsync(to, byte, static_cast<size_t>(bytes), StreamOf(run)), "fill", bytes);
+  CheckBytes(
+      cudaMemsetAsync(to, byte, static_cast<size_t>(bytes), static_cast<cudaStream_t>(stream)),
+      "fill", bytes);
 }
 
 }  // namespace skiff

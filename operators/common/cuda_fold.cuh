@@ -30,7 +30,8 @@ class CudaFold {
   // `what` names the work in an Error.
   void Run(const KernelContext& run, const char* what, const CudaFoldView& view,
            const Rule& rule) const {
-    const char* failure = LaunchFold(view, rule, run.workspace(workspace_), run.device().stream);
+    const char* failure =
+        LaunchFold(view, rule, run.workspace(workspace_), run.device().stream->handle());
     SKIFF_ENFORCE(failure == nullptr, kIo, what, ": launch failed: ", failure);
   }
 

@@ -18,19 +18,19 @@
 
 #include <cuda_runtime.h>
 
-#include <algorithm>
 #include <cstdint>
 
 #include "operators/common/cuda_fold_view.h"
+#include "operators/common/cuda_launch_size.h"
 #include "operators/common/cuda_vectors.cuh"
 
 namespace skiff {
 
 template <class Rule>
-__global__ void __launch_bounds__(kGridThreads)
+__global__ void __launch_bounds__(kCudaThreads)
     FoldTiles(Rule rule, CudaFoldView view, CudaFoldCut cut, typename Rule::Carry* parts) {
   using Carry = typename Rule::Carry;
-  __shared__ Carry carries[kGridThreads];
+  __shared__ Carry carries[kCudaThreads];
   const int slots = static_cast<int>(cut.slots);
   const int threads = static_cast<int>(cut.threads);
   const int index = static_cast<int>(threadIdx.x);
@@ -102,8 +102,8 @@ struct CudaPartsRule {
 template <class Rule>
 void LaunchTiles(const CudaFoldView& view, const CudaFoldCut& cut, const Rule& rule,
                  typename Rule::Carry* parts, void* stream) {
-  const auto blocks = static_cast<unsigned>(std::min(cut.tiles * cut.parts, kMaxGridBlocks));
-  FoldTiles<<<blocks, kGridThreads, 0, static_cast<cudaStream_t>(stream)>>>(rule, view, cut, parts);
+  const int blocks = CudaBlocks(cut.tiles * cut.parts, kMaxElementBlocks);
+  FoldTiles<<<blocks, kCudaThreads, 0, static_cast<cudaStream_t>(stream)>>>(rule, view, cut, parts);
 }
 
 // Issues a reduction to the stream, a cudaStream_t. `workspace`: of FoldWorkspaceBytes. Returns

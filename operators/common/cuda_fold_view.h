@@ -91,7 +91,7 @@ struct CudaFoldCut {
   static constexpr int64_t kBlocks = 1024;
   // The least elements of a thread that make a part worth its own result.
   static constexpr int64_t kLeast = 8;
-  static constexpr int64_t kThreads = kGridThreads;
+  static constexpr int64_t kThreads = kCudaThreads;
 
   explicit CudaFoldCut(const CudaFoldView& view, bool may_part = true) {
     const auto power = [](int64_t least, int64_t most) {

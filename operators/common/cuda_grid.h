@@ -2,10 +2,10 @@
 // compiles what prepares kernels of many ops once, instead of nvcc in the .cu file of each.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "framework/op/kernel.h"
+#include "memory/device.h"
 #include "operators/common/cuda_launch_size.h"
 
 namespace skiff {
@@ -13,9 +13,8 @@ namespace skiff {
 // Returns a grid of one thread for each of `count` parts of work. If that were too many blocks,
 // threads take further parts, a grid apart.
 inline CudaGrid GridOf(const KernelContext& run, int64_t count) {
-  const int64_t blocks = (count + kGridThreads - 1) / kGridThreads;
-  return {.blocks = static_cast<int>(std::min(blocks, kMaxGridBlocks)),
-          .stream = run.device().stream};
+  return {.blocks = CudaBlocksOfThreads(count, kMaxElementBlocks),
+          .stream = run.device().stream->handle()};
 }
 
 // The same for threads that take vectors of elements of this many bytes.

@@ -1,30 +1,19 @@
-// Helpers for launching CUDA kernels. For .cu files only.
+// Helpers for launching CUDA kernels, and the sizes of launches. For .cu files only.
 #pragma once
 
 #include <cuda_runtime.h>
 
-#include <algorithm>
 #include <cstdint>
 
 #include "framework/base/error.h"
 #include "framework/op/kernel.h"
+#include "memory/device.h"
+#include "operators/common/cuda_launch_size.h"
 
 namespace skiff {
 
-inline constexpr int kCudaThreads = 256;  // per block
-inline constexpr int64_t kMaxCudaBlocks = 4096;
-
-// Returns the number of blocks for `count` parts of work. Each block takes the parts that are a
-// grid apart.
-inline int CudaBlocks(int64_t count) { return static_cast<int>(std::min(count, kMaxCudaBlocks)); }
-
-// The same for one part per thread.
-inline int CudaBlocksOfThreads(int64_t count) {
-  return CudaBlocks((count + kCudaThreads - 1) / kCudaThreads);
-}
-
 inline cudaStream_t StreamOf(const KernelContext& run) {
-  return static_cast<cudaStream_t>(run.device().stream);
+  return static_cast<cudaStream_t>(run.device().stream->handle());
 }
 
 // Notes that element `position`, which has this value, is refused (KernelContext::fault).

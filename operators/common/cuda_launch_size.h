@@ -1,13 +1,27 @@
 // The size of a launch and its stream, for host code that knows neither CUDA nor kernels, and for
-// .cu files that include little.
+// .cu files that include little; cuda_launch.h has more.
 #pragma once
 
 #include <cstdint>
 
 namespace skiff {
 
-inline constexpr int kGridThreads = 256;  // per block
-inline constexpr int64_t kMaxGridBlocks = 8192;
+inline constexpr int kCudaThreads = 256;  // per block
+// The most blocks of a launch, and of one that passes over elements once: one by one (GridOf) or
+// for a reduction (LaunchFold). No result depends on either.
+inline constexpr int64_t kMaxCudaBlocks = 4096;
+inline constexpr int64_t kMaxElementBlocks = 8192;
+
+// Returns the number of blocks for `count` parts of work. Each block takes the parts that are a
+// grid apart.
+constexpr int CudaBlocks(int64_t count, int64_t most = kMaxCudaBlocks) {
+  return static_cast<int>(count < most ? count : most);
+}
+
+// The same for one part per thread.
+constexpr int CudaBlocksOfThreads(int64_t count, int64_t most = kMaxCudaBlocks) {
+  return CudaBlocks((count + kCudaThreads - 1) / kCudaThreads, most);
+}
 
 // Returns how many neighbouring elements of this many bytes a thread takes at once: 16 bytes of
 // them, and at most 4.

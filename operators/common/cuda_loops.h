@@ -19,7 +19,7 @@ class CudaLoops {
     sizes_[rank_] = size;
     count_ *= size;
     is_small_ = count_ < int64_t{1} << 31;
-    if (is_small_) divisors_[rank_] = FastDivisor(static_cast<uint32_t>(size));
+    if (is_small_) divisors_[rank_] = FastDivisor(size);
     for (int k = 0; k < kTensors; ++k) strides_[rank_][k] = strides[k];
     ++rank_;
   }

@@ -2,7 +2,6 @@
 // memory. It is loaded when the first product is made, so that programs run without it as well.
 #include <cublasLt.h>
 #include <cuda_runtime.h>
-#include <dlfcn.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -11,13 +10,13 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <tuple>
 #include <utility>
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "operators/common/cuda_product_parts.h"
+#include "operators/common/shared_library.h"
 
 namespace skiff {
 namespace {
@@ -28,8 +27,6 @@ constexpr int64_t kWorkspaceAlignment = 256;
 constexpr int64_t kUnusedBytes = kWorkspaceAlignment - 64;
 // Of matrices for which the fastest algorithms are chosen: they load 16 bytes at once.
 constexpr uint32_t kPackBytes = 16;
-
-std::string LibraryName() { return StrCat("libcublasLt.so.", CUBLAS_VER_MAJOR); }
 
 struct CublasFunctions {
   decltype(&cublasLtCreate) create = nullptr;
@@ -47,42 +44,28 @@ struct CublasFunctions {
   decltype(&cublasLtMatmul) multiply = nullptr;
 };
 
-// Finds a function of the library; false if there is none.
-template <class Function>
-bool Find(void* library, const char* name, Function* function) {
-  *function = reinterpret_cast<Function>(dlsym(library, name));
-  return *function != nullptr;
-}
-
-bool FindAll(void* library, CublasFunctions* functions) {
-  return Find(library, "cublasLtCreate", &functions->create) &&
-         Find(library, "cublasLtGetStatusName", &functions->status_name) &&
-         Find(library, "cublasLtMatmulDescCreate", &functions->create_product) &&
-         Find(library, "cublasLtMatmulDescDestroy", &functions->destroy_product) &&
-         Find(library, "cublasLtMatmulDescSetAttribute", &functions->set_product) &&
-         Find(library, "cublasLtMatrixLayoutCreate", &functions->create_layout) &&
-         Find(library, "cublasLtMatrixLayoutDestroy", &functions->destroy_layout) &&
-         Find(library, "cublasLtMatrixLayoutSetAttribute", &functions->set_layout) &&
-         Find(library, "cublasLtMatmulPreferenceCreate", &functions->create_preference) &&
-         Find(library, "cublasLtMatmulPreferenceDestroy", &functions->destroy_preference) &&
-         Find(library, "cublasLtMatmulPreferenceSetAttribute", &functions->set_preference) &&
-         Find(library, "cublasLtMatmulAlgoGetHeuristic", &functions->choose) &&
-         Find(library, "cublasLtMatmul", &functions->multiply);
+bool FindAll(SharedLibrary* library, CublasFunctions* functions) {
+  return library->Find("cublasLtCreate", &functions->create) &&
+         library->Find("cublasLtGetStatusName", &functions->status_name) &&
+         library->Find("cublasLtMatmulDescCreate", &functions->create_product) &&
+         library->Find("cublasLtMatmulDescDestroy", &functions->destroy_product) &&
+         library->Find("cublasLtMatmulDescSetAttribute", &functions->set_product) &&
+         library->Find("cublasLtMatrixLayoutCreate", &functions->create_layout) &&
+         library->Find("cublasLtMatrixLayoutDestroy", &functions->destroy_layout) &&
+         library->Find("cublasLtMatrixLayoutSetAttribute", &functions->set_layout) &&
+         library->Find("cublasLtMatmulPreferenceCreate", &functions->create_preference) &&
+         library->Find("cublasLtMatmulPreferenceDestroy", &functions->destroy_preference) &&
+         library->Find("cublasLtMatmulPreferenceSetAttribute", &functions->set_preference) &&
+         library->Find("cublasLtMatmulAlgoGetHeuristic", &functions->choose) &&
+         library->Find("cublasLtMatmul", &functions->multiply);
 }
 
 const CublasFunctions* Load() {
-  const std::string name = LibraryName();
-  void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  // Where the toolkit's installer puts it without telling the loader.
-  if (library == nullptr) {
-    library = dlopen(("/usr/local/cuda/lib64/" + name).c_str(), RTLD_NOW | RTLD_LOCAL);
-  }
   static CublasFunctions functions;
-  if (library != nullptr && FindAll(library, &functions)) return &functions;
-  std::fprintf(stderr,
-               "warning: products of matrices run on a slower kernel: %s, expected on the library "
-               "path\n",
-               library == nullptr ? dlerror() : (name + " lacks functions").c_str());
+  SharedLibrary library(StrCat("libcublasLt.so.", CUBLAS_VER_MAJOR));
+  if (FindAll(&library, &functions)) return &functions;
+  std::fprintf(stderr, "warning: products of matrices run on a slower kernel: %s\n",
+               library.failure().c_str());
   return nullptr;
 }
 

@@ -13,9 +13,9 @@ constexpr int64_t kChunk = 32;
 struct AddedRows {
   SortedRows sorted;
   int64_t inner;
-  Divisor<uint64_t> inner_divisor;
+  WideDivisor inner_divisor;
   int64_t columns;  // outer * inner
-  Divisor<uint64_t> columns_divisor;
+  WideDivisor columns_divisor;
   int64_t chunks;
   // Where the sum of a row goes, by the row's first place in the sorted list, of one outer index;
   // nullptr: to the row.
@@ -45,10 +45,10 @@ struct Column {
 
   __device__ Column(const AddedRows& added, int64_t i) {
     auto rest = static_cast<uint64_t>(i);
-    number = static_cast<int64_t>(added.columns_divisor.Split(&rest));
+    number = static_cast<int64_t>(added.columns_divisor.TakeRemainder(&rest));
     chunk = static_cast<int64_t>(rest);
     rest = static_cast<uint64_t>(number);
-    inner = static_cast<int64_t>(added.inner_divisor.Split(&rest));
+    inner = static_cast<int64_t>(added.inner_divisor.TakeRemainder(&rest));
     outer = static_cast<int64_t>(rest);
   }
 };
@@ -200,9 +200,9 @@ void CudaRowSums<T>::AddUp(const KernelContext& run, const SortedRows& sorted,
   if (sorted.count == 0 || axis.lines() == 0) return;
   const AddedRows added{.sorted = sorted,
                         .inner = axis.inner,
-                        .inner_divisor = Divisor<uint64_t>(axis.inner),
+                        .inner_divisor = WideDivisor(axis.inner),
                         .columns = axis.lines(),
-                        .columns_divisor = Divisor<uint64_t>(axis.lines()),
+                        .columns_divisor = WideDivisor(axis.lines()),
                         .chunks = ChunksOf(sorted.count),
                         .targets = targets};
   const T* const from = static_cast<const T*>(values);

@@ -4,58 +4,24 @@
 
 #include <cuda_runtime.h>
 
-#include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <initializer_list>
 #include <limits>
 #include <type_traits>
 
-#include "framework/base/error.h"
 #include "operators/common/cuda_launch.h"
+#include "operators/common/fast_divisor.h"
 
 namespace skiff {
 
-// Divides by a number that the host knows, for uint32_t numbers below 2^31 by a multiplication.
-template <typename Index>
-class Divisor;
-
-template <>
-class Divisor<uint32_t> {
+// Divides numbers of 64 bits, as FastDivisor does smaller ones.
+class WideDivisor {
  public:
-  Divisor() = default;
-  // `divisor` is 1 or more. If it is larger than all numbers, the quotients are 0.
-  explicit Divisor(int64_t divisor)
-      : divisor_(static_cast<uint32_t>(std::min(divisor, int64_t{1} << 31))) {
-    // With s = ceil(log2(divisor)) and m = ceil(2^(31 + s) / divisor), n * m / 2^(31 + s) is less
-    // than n / divisor + 1 / divisor, so both have the same integer part.
-    int bits = 0;
-    while ((uint64_t{1} << bits) < divisor_) ++bits;
-    shift_ = 31 + bits;
-    multiplier_ = static_cast<uint32_t>(((uint64_t{1} << shift_) + divisor_ - 1) / divisor_);
-  }
+  WideDivisor() = default;  // by 1
+  explicit WideDivisor(int64_t divisor) : divisor_(static_cast<uint64_t>(divisor)) {}
 
-  // Divides `number`; returns the remainder and leaves the quotient.
-  __device__ uint32_t Split(uint32_t* number) const {
-    const auto quotient = static_cast<uint32_t>((uint64_t{*number} * multiplier_) >> shift_);
-    const uint32_t remainder = *number - quotient * divisor_;
-    *number = quotient;
-    return remainder;
-  }
-
- private:
-  uint32_t divisor_ = 1;
-  uint32_t multiplier_ = uint32_t{1} << 31;
-  int shift_ = 31;
-};
-
-template <>
-class Divisor<uint64_t> {
- public:
-  Divisor() = default;
-  explicit Divisor(int64_t divisor) : divisor_(static_cast<uint64_t>(divisor)) {}
-
-  __device__ uint64_t Split(uint64_t* number) const {
+  // Sets the number to the quotient and returns the remainder.
+  __device__ uint64_t TakeRemainder(uint64_t* number) const {
     const uint64_t quotient = *number / divisor_;
     const uint64_t remainder = *number - quotient * divisor_;
     *number = quotient;
@@ -65,6 +31,10 @@ class Divisor<uint64_t> {
  private:
   uint64_t divisor_ = 1;
 };
+
+// Divides indices of a type that VisitIndexType chooses.
+template <typename Index>
+using Divisor = std::conditional_t<std::is_same_v<Index, uint32_t>, FastDivisor, WideDivisor>;
 
 // Calls function.template operator()<Index>() with the type in which `count` words, and the steps
 // of a grid beyond them, are counted.

@@ -3,21 +3,23 @@
 #include "operators/common/cudnn_convolution.h"
 
 #include <cuda_runtime.h>
-#include <dlfcn.h>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdio>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/base/place.h"
 #include "framework/op/kernel_choice.h"
+#include "operators/common/shared_library.h"
 
 namespace skiff {
 namespace {
@@ -97,64 +99,50 @@ struct Library {
   }
 };
 
-// Finds a function of the library; false if there is none.
-template <class Function>
-bool Find(void* library, const char* name, Function** function) {
-  *function = reinterpret_cast<Function*>(dlsym(library, name));
-  return *function != nullptr;
-}
-
-bool FindAll(void* at, Library* library) {
-  return Find(at, "cudnnCreate", &library->create) &&
-         Find(at, "cudnnSetStream", &library->set_stream) &&
-         Find(at, "cudnnGetErrorString", &library->error) &&
-         Find(at, "cudnnCreateTensorDescriptor", &library->create_tensor) &&
-         Find(at, "cudnnSetTensorNdDescriptor", &library->set_tensor) &&
-         Find(at, "cudnnDestroyTensorDescriptor", &library->destroy_tensor) &&
-         Find(at, "cudnnCreateFilterDescriptor", &library->create_filter) &&
-         Find(at, "cudnnSetFilterNdDescriptor", &library->set_filter) &&
-         Find(at, "cudnnDestroyFilterDescriptor", &library->destroy_filter) &&
-         Find(at, "cudnnCreateConvolutionDescriptor", &library->create_convolution) &&
-         Find(at, "cudnnSetConvolutionNdDescriptor", &library->set_convolution) &&
-         Find(at, "cudnnSetConvolutionGroupCount", &library->set_groups) &&
-         Find(at, "cudnnSetConvolutionMathType", &library->set_math) &&
-         Find(at, "cudnnDestroyConvolutionDescriptor", &library->destroy_convolution) &&
-         Find(at, "cudnnGetConvolutionForwardAlgorithm_v7", &library->forward.choose) &&
-         Find(at, "cudnnGetConvolutionForwardWorkspaceSize", &library->forward.workspace_bytes) &&
-         Find(at, "cudnnConvolutionForward", &library->forward.run) &&
-         Find(at, "cudnnGetConvolutionBackwardDataAlgorithm_v7", &library->backward_data.choose) &&
-         Find(at, "cudnnGetConvolutionBackwardDataWorkspaceSize",
-              &library->backward_data.workspace_bytes) &&
-         Find(at, "cudnnConvolutionBackwardData", &library->backward_data.run) &&
-         Find(at, "cudnnGetConvolutionBackwardFilterAlgorithm_v7",
-              &library->backward_filter.choose) &&
-         Find(at, "cudnnGetConvolutionBackwardFilterWorkspaceSize",
-              &library->backward_filter.workspace_bytes) &&
-         Find(at, "cudnnConvolutionBackwardFilter", &library->backward_filter.run);
+bool FindAll(SharedLibrary* at, Library* library) {
+  return at->Find("cudnnCreate", &library->create) &&
+         at->Find("cudnnSetStream", &library->set_stream) &&
+         at->Find("cudnnGetErrorString", &library->error) &&
+         at->Find("cudnnCreateTensorDescriptor", &library->create_tensor) &&
+         at->Find("cudnnSetTensorNdDescriptor", &library->set_tensor) &&
+         at->Find("cudnnDestroyTensorDescriptor", &library->destroy_tensor) &&
+         at->Find("cudnnCreateFilterDescriptor", &library->create_filter) &&
+         at->Find("cudnnSetFilterNdDescriptor", &library->set_filter) &&
+         at->Find("cudnnDestroyFilterDescriptor", &library->destroy_filter) &&
+         at->Find("cudnnCreateConvolutionDescriptor", &library->create_convolution) &&
+         at->Find("cudnnSetConvolutionNdDescriptor", &library->set_convolution) &&
+         at->Find("cudnnSetConvolutionGroupCount", &library->set_groups) &&
+         at->Find("cudnnSetConvolutionMathType", &library->set_math) &&
+         at->Find("cudnnDestroyConvolutionDescriptor", &library->destroy_convolution) &&
+         at->Find("cudnnGetConvolutionForwardAlgorithm_v7", &library->forward.choose) &&
+         at->Find("cudnnGetConvolutionForwardWorkspaceSize", &library->forward.workspace_bytes) &&
+         at->Find("cudnnConvolutionForward", &library->forward.run) &&
+         at->Find("cudnnGetConvolutionBackwardDataAlgorithm_v7", &library->backward_data.choose) &&
+         at->Find("cudnnGetConvolutionBackwardDataWorkspaceSize",
+                  &library->backward_data.workspace_bytes) &&
+         at->Find("cudnnConvolutionBackwardData", &library->backward_data.run) &&
+         at->Find("cudnnGetConvolutionBackwardFilterAlgorithm_v7",
+                  &library->backward_filter.choose) &&
+         at->Find("cudnnGetConvolutionBackwardFilterWorkspaceSize",
+                  &library->backward_filter.workspace_bytes) &&
+         at->Find("cudnnConvolutionBackwardFilter", &library->backward_filter.run);
 }
 
 // ---- the adapter
 
-bool HasDevice() {
-  int count = 0;
-  if (cudaGetDeviceCount(&count) == cudaSuccess) return count > 0;
-  // What failed is not for whoever looks for the last error next.
-  cudaGetLastError();
-  return false;
-}
-
 const Library* Load() {
-  if (!HasDevice()) return nullptr;
   static Library library;
-  for (const char* name : {"libcudnn.so.9", "/usr/local/cuda/lib64/libcudnn.so.9", "libcudnn.so.8",
-                           "/usr/local/cuda/lib64/libcudnn.so.8"}) {
-    void* const loaded = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (loaded != nullptr && FindAll(loaded, &library)) return &library;
+  std::string failure;  // of the newest version
+  for (const char* name : {"libcudnn.so.9", "libcudnn.so.8"}) {
+    SharedLibrary loaded(name);
+    if (FindAll(&loaded, &library)) return &library;
+    if (failure.empty()) failure = loaded.failure();
   }
+  std::fprintf(stderr, "warning: convolutions run on slower kernels: %s\n", failure.c_str());
   return nullptr;
 }
 
-// nullptr if there is none.
+// The library; nullptr if it is missing.
 const Library* TheLibrary() {
   static const Library* const library = Load();
   return library;
@@ -409,14 +397,20 @@ class LoadedConvolution final : public CudnnConvolution {
 
 }  // namespace
 
-bool CudnnConvolution::IsAvailable() { return TheLibrary() != nullptr; }
+bool CudnnConvolution::HasDevice() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess) return count > 0;
+  // What failed is not for whoever looks for the last error next.
+  cudaGetLastError();
+  return false;
+}
 
 bool CudnnConvolution::Supports(const CudnnConvolutionSpec& spec) {
-  return IsAvailable() && ChoiceFor(spec).has_value();
+  return TheLibrary() != nullptr && ChoiceFor(spec).has_value();
 }
 
 std::unique_ptr<CudnnConvolution> CudnnConvolution::Make(const CudnnConvolutionSpec& spec) {
-  const std::optional<Choice> choice = IsAvailable() ? ChoiceFor(spec) : std::nullopt;
+  const std::optional<Choice> choice = TheLibrary() != nullptr ? ChoiceFor(spec) : std::nullopt;
   SKIFF_ENFORCE(choice, kUnimplemented, "cuDNN: it has no such convolution, or is missing");
   return std::make_unique<LoadedConvolution>(spec, *choice);
 }

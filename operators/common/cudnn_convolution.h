@@ -1,5 +1,5 @@
-// Convolutions on a device by cuDNN, which is loaded when it is first asked for: programs run
-// without it as well.
+// Convolutions on a device by cuDNN, which is loaded when it is first asked for one: programs run
+// without it as well, on kernels of our own, after a warning.
 //
 // The same convolution has the same bits in each run: no algorithm adds up in an order that varies.
 // Numbers are float32, and no factor is rounded to TF32.
@@ -33,10 +33,10 @@ struct CudnnConvolutionSpec {
 
 class CudnnConvolution {
  public:
-  // Returns whether the machine has cuDNN and a device. Always false where devices are emulated.
-  static bool IsAvailable();
-  // Returns whether the library has a convolution of this kind for the current device. The answer,
-  // which takes long, is kept.
+  // Returns whether there is a device. Asks nothing of the library.
+  static bool HasDevice();
+  // Returns whether the library is there and has a convolution of this kind for the current device.
+  // The answer, which takes long, is kept.
   static bool Supports(const CudnnConvolutionSpec& spec);
   // Returns the convolution. Throws Error unless it is supported.
   static std::unique_ptr<CudnnConvolution> Make(const CudnnConvolutionSpec& spec);

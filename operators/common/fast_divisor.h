@@ -6,17 +6,20 @@
 
 namespace skiff {
 
-// Divides numbers below 2^31 by one that is from 1 to 2^31 - 1 (Granlund & Montgomery 1994).
+// Divides numbers below 2^31 by one that is 1 or more (Granlund & Montgomery 1994). If that is
+// larger than all of them, the quotients are 0.
 class FastDivisor {
  public:
   constexpr FastDivisor() = default;  // by 1
-  constexpr explicit FastDivisor(uint32_t divisor) : divisor_(divisor) {
-    while ((uint64_t{1} << shift_) < divisor) ++shift_;
+  constexpr explicit FastDivisor(int64_t divisor)
+      : divisor_(static_cast<uint32_t>(divisor < kLimit ? divisor : kLimit)) {
+    while ((uint64_t{1} << shift_) < divisor_) ++shift_;
     // 2^(32 + shift) / divisor, rounded up, without its highest bit, which is 2^32.
-    const uint64_t excess = (uint64_t{1} << shift_) - divisor;
-    multiplier_ = static_cast<uint32_t>((excess << 32) / divisor + 1);
+    const uint64_t excess = (uint64_t{1} << shift_) - divisor_;
+    multiplier_ = static_cast<uint32_t>((excess << 32) / divisor_ + 1);
   }
 
+  // The sum has 32 bits, as the number and the product's upper half are below 2^31.
   constexpr uint32_t Quotient(uint32_t number) const {
     return (static_cast<uint32_t>(uint64_t{number} * multiplier_ >> 32) + number) >> shift_;
   }
@@ -29,6 +32,8 @@ class FastDivisor {
   }
 
  private:
+  static constexpr int64_t kLimit = int64_t{1} << 31;  // of numbers
+
   uint32_t divisor_ = 1;
   uint32_t multiplier_ = 1;
   uint32_t shift_ = 0;

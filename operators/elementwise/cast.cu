@@ -47,7 +47,7 @@ __device__ void StoreAs(const CudaVector<From, kSize>& values, int count, bool i
 }
 
 template <typename From>
-__global__ void __launch_bounds__(kGridThreads)
+__global__ void __launch_bounds__(kCudaThreads)
     Cast(const From* x, void* out, DType dtype, int64_t count, bool is_aligned) {
   constexpr int kSize = kVectorSize<From>;
   ForEachVector<kSize>(count, is_aligned, [&](int64_t i, int length, bool is_whole) {
@@ -98,7 +98,7 @@ void AddCastKernel(OpRegistry& registry, DType dtype = kDTypeOf<From>) {
           const int64_t count = from.element_count();
           if (count == 0) return;
           const CudaGrid grid = GridOfVectors(run, count, sizeof(From));
-          Cast<From><<<grid.blocks, kGridThreads, 0, static_cast<cudaStream_t>(grid.stream)>>>(
+          Cast<From><<<grid.blocks, kCudaThreads, 0, static_cast<cudaStream_t>(grid.stream)>>>(
               static_cast<const From*>(from.raw_data()), to.raw_data(), to.dtype(), count,
               IsAlignedTo(from.raw_data(), 16) && IsAlignedTo(to.raw_data(), 16));
           const char* failure = LaunchFailure();

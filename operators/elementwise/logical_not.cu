@@ -7,7 +7,7 @@ namespace skiff {
 namespace {
 
 template <typename T>
-__global__ void __launch_bounds__(kGridThreads) Not(const T* x, bool* out, int64_t count) {
+__global__ void __launch_bounds__(kCudaThreads) Not(const T* x, bool* out, int64_t count) {
   const int64_t stride = int64_t{gridDim.x} * blockDim.x;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) {
     out[i] = x[i] == T{0};
@@ -16,7 +16,7 @@ __global__ void __launch_bounds__(kGridThreads) Not(const T* x, bool* out, int64
 
 template <typename T>
 const char* LaunchNot(const CudaUnaryLaunch& launch) {
-  Not<T><<<launch.grid.blocks, kGridThreads, 0, static_cast<cudaStream_t>(launch.grid.stream)>>>(
+  Not<T><<<launch.grid.blocks, kCudaThreads, 0, static_cast<cudaStream_t>(launch.grid.stream)>>>(
       static_cast<const T*>(launch.from), static_cast<bool*>(launch.to), launch.count);
   return LaunchFailure();
 }

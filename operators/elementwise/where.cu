@@ -19,7 +19,7 @@ struct Choice {
 
 // Each thread reads all of a vector before it writes any of it, so outputs may be inputs.
 template <typename Word>
-__global__ void __launch_bounds__(kGridThreads)
+__global__ void __launch_bounds__(kCudaThreads)
     Choose(const uint8_t* condition, Choice<Word> first, Choice<Word> second, int64_t count,
            bool is_aligned) {
   constexpr int kSize = kVectorSize<Word>;
@@ -57,7 +57,7 @@ void LaunchChoose(const KernelContext& run, const Tensor& condition, const Choic
   if (count == 0) return;
   const auto* holds = static_cast<const uint8_t*>(condition.raw_data());
   const CudaGrid grid = GridOfVectors(run, count, sizeof(Word));
-  Choose<Word><<<grid.blocks, kGridThreads, 0, static_cast<cudaStream_t>(grid.stream)>>>(
+  Choose<Word><<<grid.blocks, kCudaThreads, 0, static_cast<cudaStream_t>(grid.stream)>>>(
       holds, first, second, count, IsAlignedTo(holds, 16) && IsAligned(first) && IsAligned(second));
   const char* failure = LaunchFailure();
   SKIFF_ENFORCE(failure == nullptr, kIo, "where: launch failed: ", failure);

@@ -24,7 +24,7 @@ struct MarginRankLosses {
 // A thread reads all of a vector before it writes any of it, so the outputs may be inputs, here and
 // below.
 template <typename T>
-__global__ void __launch_bounds__(kGridThreads)
+__global__ void __launch_bounds__(kCudaThreads)
     SetLosses(MarginRankLosses<T> of, int64_t count, bool is_aligned) {
   constexpr int kSize = kVectorSize<T>;
   ForEachVector<kSize>(count, is_aligned, [&](int64_t i, int length, bool is_whole) {
@@ -53,7 +53,7 @@ struct MarginRankGradients {
 };
 
 template <typename T>
-__global__ void __launch_bounds__(kGridThreads)
+__global__ void __launch_bounds__(kCudaThreads)
     SetGradients(MarginRankGradients<T> of, int64_t count, bool is_aligned) {
   constexpr int kSize = kVectorSize<T>;
   ForEachVector<kSize>(count, is_aligned, [&](int64_t i, int length, bool is_whole) {
@@ -85,7 +85,7 @@ std::unique_ptr<Kernel> PrepareMarginRankLoss(PrepareContext& context) {
     const MarginRankLosses<T> of{run.input(label).data<T>(),      run.input(x1).data<T>(),
                                  run.input(x2).data<T>(),         run.output(out).data<T>(),
                                  run.output(activated).data<T>(), margin};
-    SetLosses<T><<<GridOfVectors(run, count, sizeof(T)).blocks, kGridThreads, 0, StreamOf(run)>>>(
+    SetLosses<T><<<GridOfVectors(run, count, sizeof(T)).blocks, kCudaThreads, 0, StreamOf(run)>>>(
         of, count, ArePacksAligned(of.label, of.x1, of.x2, of.out, of.activated));
     CheckLaunch("margin_rank_loss");
   });
@@ -105,7 +105,7 @@ std::unique_ptr<Kernel> PrepareMarginRankLossGrad(PrepareContext& context) {
                                     run.input(dout).data<T>(), OutputData<T>(run, dx1),
                                     OutputData<T>(run, dx2)};
     SetGradients<T>
-        <<<GridOfVectors(run, count, sizeof(T)).blocks, kGridThreads, 0, StreamOf(run)>>>(
+        <<<GridOfVectors(run, count, sizeof(T)).blocks, kCudaThreads, 0, StreamOf(run)>>>(
             of, count, ArePacksAligned(of.activated, of.label, of.dout, of.dx1, of.dx2));
     CheckLaunch("margin_rank_loss_grad");
   });

@@ -16,6 +16,7 @@
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
 #include "operators/common/axis_extents.h"
+#include "operators/common/cuda_bytes.h"
 #include "operators/common/cuda_launch.h"
 
 namespace skiff {
@@ -250,10 +251,7 @@ class ArgsortGradKernel final : public Kernel {
     const int64_t count = run.output(dx_).element_count();
     if (count == 0) return;
     auto* const sources = static_cast<int32_t*>(run.workspace(sources_));
-    const cudaError_t status =
-        cudaMemsetAsync(sources, 0xFF, static_cast<size_t>(count) * sizeof(int32_t), StreamOf(run));
-    SKIFF_ENFORCE(status == cudaSuccess, kIo,
-                  "argsort_grad: cudaMemsetAsync: ", cudaGetErrorString(status));
+    FillBytesOnDevice(run, sources, 0xFF, count * int64_t{sizeof(int32_t)});
     const int blocks = CudaBlocksOfThreads(count);
     FindSources<<<blocks, kCudaThreads, 0, StreamOf(run)>>>(run.input(indices_).data<int64_t>(),
                                                             count, extents_.length, extents_.inner,

@@ -26,7 +26,7 @@ struct Terms {
 
 // Each thread reads a vector of all terms before it writes, so the output may be one of them.
 template <typename T>
-__global__ void __launch_bounds__(kGridThreads)
+__global__ void __launch_bounds__(kCudaThreads)
     AddTerms(Terms<T> terms, T* out, int64_t count, bool is_aligned) {
   constexpr int kSize = kVectorSize<T>;
   ForEachVector<kSize>(count, is_aligned, [&](int64_t i, int length, bool is_whole) {
@@ -69,7 +69,7 @@ class SumKernel final : public Kernel {
       const bool is_aligned =
           IsAlignedTo(to, 16) && std::all_of(terms.data, terms.data + terms.count,
                                              [](const T* term) { return IsAlignedTo(term, 16); });
-      AddTerms<T><<<grid.blocks, kGridThreads, 0, static_cast<cudaStream_t>(grid.stream)>>>(
+      AddTerms<T><<<grid.blocks, kCudaThreads, 0, static_cast<cudaStream_t>(grid.stream)>>>(
           terms, to, count, is_aligned);
     }
     const char* failure = LaunchFailure();

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "framework/base/str_cat.h"
+#include "operators/common/cuda_bytes.h"
+#include "operators/common/cuda_launch.h"
 #include "operators/common/cudnn_convolution.h"
 #include "operators/nn/kernels/cuda_column_convolution.cuh"
 #include "operators/nn/kernels/cuda_direct_convolution.cuh"
@@ -21,11 +23,7 @@ class EmptyConvolution final : public CudaConvolutionPass<T> {
   explicit EmptyConvolution(int64_t results) : results_(results) {}
   int64_t workspace_bytes() const override { return 0; }
   void Run(void* stream, const T*, const T*, T* result, void*, bool adds) const override {
-    if (adds || results_ == 0) return;
-    const cudaError_t status = cudaMemsetAsync(result, 0, static_cast<size_t>(results_) * sizeof(T),
-                                               static_cast<cudaStream_t>(stream));
-    SKIFF_ENFORCE(status == cudaSuccess, kIo,
-                  "convolution: cudaMemsetAsync: ", cudaGetErrorString(status));
+    if (!adds) FillBytesOnDevice(stream, result, 0, results_ * int64_t{sizeof(T)});
   }
 
  private:
@@ -56,7 +54,7 @@ class ConvolutionForwardKernel final : public Kernel {
         workspace_(context.RequestWorkspace(pass_->workspace_bytes())) {}
 
   void Run(const KernelContext& run) override {
-    pass_->Run(run.device().stream, run.input(input_).data<T>(), run.input(filter_).data<T>(),
+    pass_->Run(StreamOf(run), run.input(input_).data<T>(), run.input(filter_).data<T>(),
                run.output(output_).data<T>(), run.workspace(workspace_));
   }
 
@@ -97,12 +95,12 @@ class ConvolutionGradKernel final : public Kernel {
   void Run(const KernelContext& run) override {
     const T* gradient = run.input(output_gradient_).data<T>();
     if (to_input_ != nullptr) {
-      to_input_->Run(run.device().stream, gradient, run.input(filter_).data<T>(),
+      to_input_->Run(StreamOf(run), gradient, run.input(filter_).data<T>(),
                      run.output(input_gradient_).data<T>(), run.workspace(workspace_));
     }
     if (to_filter_ != nullptr) {
       const T* input = run.input(input_).data<T>();
-      to_filter_->Run(run.device().stream, is_transposed_ ? input : gradient,
+      to_filter_->Run(StreamOf(run), is_transposed_ ? input : gradient,
                       is_transposed_ ? gradient : input, run.output(filter_gradient_).data<T>(),
                       run.workspace(workspace_));
     }
@@ -242,7 +240,7 @@ void AddAllKernels(OpRegistry& registry, std::string_view type,
                                MakeCudaConvolutionPass<float>);
   AddConvolutionKernels<double>(registry, type, parse, is_transposed, candidate,
                                 MakeCudaConvolutionPass<double>);
-  if (CudnnConvolution::IsAvailable()) AddCudnnKernels(registry, type, parse, is_transposed);
+  if (CudnnConvolution::HasDevice()) AddCudnnKernels(registry, type, parse, is_transposed);
 }
 
 }  // namespace

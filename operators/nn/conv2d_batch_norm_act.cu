@@ -121,7 +121,7 @@ class FusedKernel final : public Kernel {
         CheckLaunch("conv2d_batch_norm_act");
       });
     }
-    pass_->Run(run.device().stream, run.input(input_).data<T>(), filter, output,
+    pass_->Run(StreamOf(run), run.input(input_).data<T>(), filter, output,
                run.workspace(workspace_), adds);
     if (adds && !rectifies_) return;
     ForEachPart([&](int64_t at, int64_t count) {
@@ -207,7 +207,7 @@ void RegisterConv2dBatchNormActCuda(OpRegistry& registry) {
                             }};
   AddKernel<float>(registry, candidate, MakeCudaConvolutionPass<float>);
   AddKernel<double>(registry, candidate, MakeCudaConvolutionPass<double>);
-  if (!CudnnConvolution::IsAvailable()) return;
+  if (!CudnnConvolution::HasDevice()) return;
   const auto accepts = [](const OpContext& context) {
     return AllPlain(context) && CudnnSupports(Parse(context), ConvolutionPass::kForward);
   };

@@ -6,6 +6,7 @@
 // window.
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 

@@ -10,7 +10,7 @@ namespace {
 
 // A fault's value has the bits of the probability as a float.
 template <typename T>
-__global__ void __launch_bounds__(kGridThreads)
+__global__ void __launch_bounds__(kCudaThreads)
     DrawBernoulli(DevicePhilox philox, const T* x, T* out, int64_t count, uint64_t* fault) {
   ForEachVector<4>(count, false, [&](int64_t i, int length, bool) {
     const DevicePhilox::Block block = philox.At(static_cast<uint64_t>(i / 4));
@@ -41,7 +41,7 @@ class BernoulliKernel final : public Kernel {
     const int64_t count = x.element_count();
     if (count == 0) return;
     const CudaGrid grid = GridOf(run, (count + 3) / 4);
-    DrawBernoulli<T><<<grid.blocks, kGridThreads, 0, StreamOf(run)>>>(
+    DrawBernoulli<T><<<grid.blocks, kCudaThreads, 0, StreamOf(run)>>>(
         DevicePhilox(run.random_key()), x.data<T>(), run.output(out_).template data<T>(), count,
         run.fault);
     CheckLaunch("bernoulli");

@@ -39,7 +39,7 @@ struct DropoutKey {
 
 // A thread takes the four elements of a block of words.
 template <typename T>
-__global__ void __launch_bounds__(kGridThreads) Drop(Dropout<T> of, DropoutKey key) {
+__global__ void __launch_bounds__(kCudaThreads) Drop(Dropout<T> of, DropoutKey key) {
   constexpr int kLoaded = kVectorSize<T>;
   const DevicePhilox philox = key.Philox();
   ForEachVector<4>(of.count, of.is_aligned, [&](int64_t i, int length, bool is_whole) {
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kGridThreads) Drop(Dropout<T> of, DropoutKey k
 
 // `mask`: nullptr keeps all.
 template <typename T>
-__global__ void __launch_bounds__(kGridThreads)
+__global__ void __launch_bounds__(kCudaThreads)
     MaskedScale(const uint8_t* mask, const T* dout, T scale, T* dx, int64_t count,
                 bool is_aligned) {
   constexpr int kSize = kVectorSize<T>;
@@ -106,7 +106,7 @@ std::unique_ptr<Kernel> PrepareDropout(PrepareContext& context) {
       key.seed_is_int32 = run.input(seed).dtype() == DType::kInt32;
     }
     const CudaGrid grid = GridOf(run, (of.count + 3) / 4);
-    Drop<T><<<grid.blocks, kGridThreads, 0, StreamOf(run)>>>(of, key);
+    Drop<T><<<grid.blocks, kCudaThreads, 0, StreamOf(run)>>>(of, key);
     CheckLaunch("dropout");
   });
 }
@@ -127,7 +127,7 @@ std::unique_ptr<Kernel> PrepareDropoutGrad(PrepareContext& context) {
     const int64_t count = run.input(from).element_count();
     if (count == 0) return;
     const CudaGrid grid = GridOfVectors(run, count, sizeof(T));
-    MaskedScale<T><<<grid.blocks, kGridThreads, 0, StreamOf(run)>>>(
+    MaskedScale<T><<<grid.blocks, kCudaThreads, 0, StreamOf(run)>>>(
         kept, dout, scale, dx, count,
         IsAlignedTo(kept, 4) && IsAlignedTo(dout, 16) && IsAlignedTo(dx, 16));
     CheckLaunch("dropout_grad");

@@ -50,7 +50,7 @@ std::unique_ptr<Kernel> PrepareUniform(PrepareContext& context) {
     DrawOnDevice<T>(run, InitializerKey(seed, run), uniform, &tensor);
     if (count <= 0) return;
     const CudaGrid grid = GridOf(run, count);
-    SetDiagonal<T><<<grid.blocks, kGridThreads, 0, static_cast<cudaStream_t>(grid.stream)>>>(
+    SetDiagonal<T><<<grid.blocks, kCudaThreads, 0, static_cast<cudaStream_t>(grid.stream)>>>(
         value, step, count, tensor.data<T>());
     const char* failure = LaunchFailure();
     SKIFF_ENFORCE(failure == nullptr, kIo, "uniform_random: launch failed: ", failure);

@@ -4,6 +4,7 @@
 // order of the batch, and those without a row in it keep their states. Only Reserve and
 // DropoutState are in batch order, as on the CPU; a launch computes where their rows are. Products
 // with inputs are one for all rows, with padding; where they are summed over, it is zeros.
+#include <algorithm>
 #include <memory>
 #include <vector>
 

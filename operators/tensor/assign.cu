@@ -1,5 +1,8 @@
 // CUDA kernels of assign.
-#include "operators/tensor/kernels/cuda_copy.cuh"
+#include <memory>
+
+#include "operators/common/cuda_bytes.h"
+#include "operators/tensor/kernels/cuda_all_dtypes.cuh"
 
 namespace skiff {
 
@@ -10,11 +13,7 @@ void RegisterAssignCuda(OpRegistry& registry) {
                                to = context.OutputIndex("Out")](const KernelContext& run) {
           const Tensor& source = run.input(from);
           Tensor& target = run.output(to);
-          if (source.byte_count() == 0 || source.raw_data() == target.raw_data()) return;
-          CheckCopy(cudaMemcpyAsync(target.raw_data(), source.raw_data(),
-                                    static_cast<size_t>(source.byte_count()),
-                                    cudaMemcpyDeviceToDevice, StreamOf(run)),
-                    "assign");
+          CopyOnDevice(run, source.raw_data(), target.raw_data(), source.byte_count());
         });
       });
 }

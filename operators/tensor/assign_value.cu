@@ -1,10 +1,15 @@
 // CUDA kernels of assign_value. The values are in a table on the device, which the first run
 // writes.
 #include <bit>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
 #include <vector>
 
+#include "framework/op/registry.h"
+#include "operators/common/cuda_bytes.h"
+#include "operators/common/cuda_launch.h"
 #include "operators/common/cuda_table.cuh"
-#include "operators/tensor/kernels/cuda_copy.cuh"
 
 namespace skiff {
 namespace {
@@ -62,10 +67,8 @@ class AssignValue final : public Kernel {
   void Run(const KernelContext& run) override {
     Tensor& out = run.output(out_);
     if (words_.empty()) return;
-    CheckCopy(
-        cudaMemcpyAsync(out.raw_data(), table_.Store(words_, StreamOf(run)),
-                        words_.size() * sizeof(Word<T>), cudaMemcpyDeviceToDevice, StreamOf(run)),
-        "assign_value");
+    CopyOnDevice(run, table_.Store(words_, StreamOf(run)), out.raw_data(),
+                 static_cast<int64_t>(words_.size() * sizeof(Word<T>)));
   }
 
  private:

@@ -11,6 +11,7 @@
 #include "operators/common/axis_extents.h"
 #include "operators/common/cuda_memory_mover.h"
 #include "operators/common/cuda_words.cuh"
+#include "operators/common/fast_divisor.h"
 #include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/axis_parts.h"
 #include "operators/tensor/kernels/data_mover.h"
@@ -31,7 +32,7 @@ struct BoxAxes {
   // Adds the offsets of position `index` in the box of the first `used` axes.
   __device__ void AddOffsets(Index index, int used, int64_t* source, int64_t* target) const {
     for (int i = used - 1; i >= 0; --i) {
-      const auto at = static_cast<int64_t>(axes[i].dim.Split(&index));
+      const auto at = static_cast<int64_t>(axes[i].dim.TakeRemainder(&index));
       *source += at * axes[i].source_stride;
       *target += at * axes[i].target_stride;
     }
@@ -61,8 +62,8 @@ struct Transposition {
   int64_t along_target;
   int64_t source_stride;  // of along_target
   int64_t tiles;          // all
-  Divisor<uint64_t> tiles_along_source;
-  Divisor<uint64_t> tiles_along_target;
+  WideDivisor tiles_along_source;
+  WideDivisor tiles_along_target;
 };
 
 // A block reads a tile along the source's rows and writes it along the target's. The tile's rows
@@ -75,8 +76,8 @@ __global__ void TransposeBox(BoxAxes<uint64_t> outer, Transposition inner, const
   const int first_row = static_cast<int>(threadIdx.x) / kTile;
   for (int64_t unit = blockIdx.x; unit < inner.tiles; unit += gridDim.x) {
     auto rest = static_cast<uint64_t>(unit);
-    const int64_t s = static_cast<int64_t>(inner.tiles_along_source.Split(&rest)) * kTile;
-    const int64_t t = static_cast<int64_t>(inner.tiles_along_target.Split(&rest)) * kTile;
+    const int64_t s = static_cast<int64_t>(inner.tiles_along_source.TakeRemainder(&rest)) * kTile;
+    const int64_t t = static_cast<int64_t>(inner.tiles_along_target.TakeRemainder(&rest)) * kTile;
     int64_t from = 0;
     int64_t to = 0;
     outer.AddOffsets(rest, outer.count, &from, &to);
@@ -100,7 +101,7 @@ struct WordParts {
   struct Part {
     void* data;
     uint32_t words;  // all
-    Divisor<uint32_t> row_words;
+    FastDivisor row_words;
     int64_t first;  // in a row of the tensor
   };
   static constexpr int kCapacity = 64;
@@ -117,7 +118,7 @@ __global__ void CopyParts(WordParts all, Word* whole) {
   const uint32_t stride = gridDim.x * blockDim.x;
   for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < part.words; i += stride) {
     uint32_t row = i;
-    const uint32_t column = part.row_words.Split(&row);
+    const uint32_t column = part.row_words.TakeRemainder(&row);
     const int64_t at = row * all.whole_row_words + part.first + column;
     if constexpr (kJoins) {
       whole[at] = data[i];
@@ -218,8 +219,8 @@ class CudaMover final : public DataMover {
                               .along_target = along_target.dim,
                               .source_stride = along_target.source_stride,
                               .tiles = outer * source_tiles * target_tiles,
-                              .tiles_along_source = Divisor<uint64_t>(source_tiles),
-                              .tiles_along_target = Divisor<uint64_t>(target_tiles)};
+                              .tiles_along_source = WideDivisor(source_tiles),
+                              .tiles_along_target = WideDivisor(target_tiles)};
     const auto outer_axes = AxesInWords<uint64_t>(axes.first(axes.size() - 2), 1, 1);
     VisitWord(box.element_bytes(), [&]<typename Word>() {
       TransposeBox<Word><<<CudaBlocks(inner.tiles), kCudaThreads, 0, StreamOf(run)>>>(
@@ -256,7 +257,7 @@ class CudaMover final : public DataMover {
         if (words == 0) continue;
         table.parts[count++] = {.data = part.data,
                                 .words = static_cast<uint32_t>(words),
-                                .row_words = Divisor<uint32_t>(row_words),
+                                .row_words = FastDivisor(row_words),
                                 .first = part.offset * index_bytes / word_bytes};
         most = std::max(most, words);
       }

@@ -72,8 +72,8 @@ __global__ void TakeRows(TakenRows<Index> shape, RowIndices indices, Index words
   const Index stride = Index{gridDim.x} * blockDim.x;
   for (Index i = Index{blockIdx.x} * blockDim.x + threadIdx.x; i < words; i += stride) {
     Index outer = i;
-    const auto column = static_cast<int64_t>(shape.row_words.Split(&outer));
-    const auto at = static_cast<int64_t>(shape.count.Split(&outer));
+    const auto column = static_cast<int64_t>(shape.row_words.TakeRemainder(&outer));
+    const auto at = static_cast<int64_t>(shape.count.TakeRemainder(&outer));
     const int64_t index = indices.At(at);
     if (indices.IsRow(index) && !indices.IsPadding(index)) {
       const int64_t row = static_cast<int64_t>(outer) * indices.length + index;
@@ -132,13 +132,13 @@ enum class LastRow {
 
 // Rows are `inner` words; there is one outer index.
 template <typename Word, LastRow kUse>
-__global__ void MoveLastRows(SortedRows sorted, int64_t inner, Divisor<uint64_t> inner_divisor,
+__global__ void MoveLastRows(SortedRows sorted, int64_t inner, WideDivisor inner_divisor,
                              const Word* source, Word* target) {
   const int64_t stride = int64_t{gridDim.x} * blockDim.x;
   const int64_t words = sorted.count * inner;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < words; i += stride) {
     auto rest = static_cast<uint64_t>(i);
-    const auto column = static_cast<int64_t>(inner_divisor.Split(&rest));
+    const auto column = static_cast<int64_t>(inner_divisor.TakeRemainder(&rest));
     const auto k = static_cast<int64_t>(rest);
     const uint32_t row = sorted.rows[k];
     const bool is_row = row < sorted.length;
@@ -467,7 +467,7 @@ void LaunchLastRows(const KernelContext& run, const SortedRows& sorted, int64_t 
   if (words == 0) return;
   VisitWord(word_bytes, [&]<typename Word>() {
     MoveLastRows<Word, kUse><<<CudaBlocksOfThreads(words), kCudaThreads, 0, StreamOf(run)>>>(
-        sorted, inner, Divisor<uint64_t>(inner), static_cast<const Word*>(source),
+        sorted, inner, WideDivisor(inner), static_cast<const Word*>(source),
         static_cast<Word*>(target));
   });
   CheckLaunch("last rows");

@@ -212,8 +212,8 @@ __global__ void CutTriangle(Triangle<Index> triangle, Index count, const Word* x
   const Index stride = Index{gridDim.x} * blockDim.x;
   for (Index i = Index{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) {
     Index rest = i;
-    const auto column = static_cast<int64_t>(triangle.columns.Split(&rest));
-    const auto row = static_cast<int64_t>(triangle.rows.Split(&rest));
+    const auto column = static_cast<int64_t>(triangle.columns.TakeRemainder(&rest));
+    const auto row = static_cast<int64_t>(triangle.rows.TakeRemainder(&rest));
     const int64_t beyond = column - row - triangle.diagonal;
     out[i] = (triangle.lower ? beyond <= 0 : beyond >= 0) ? x[i] : Word{0};
   }
@@ -334,9 +334,9 @@ struct PaddedImages {
   PaddedAxis columns;
   int64_t inner;
   int64_t count;  // elements of the result
-  Divisor<uint64_t> inner_divisor;
-  Divisor<uint64_t> column_divisor;  // of the result
-  Divisor<uint64_t> row_divisor;
+  WideDivisor inner_divisor;
+  WideDivisor column_divisor;  // of the result
+  WideDivisor row_divisor;
 };
 
 struct Pixel {
@@ -347,9 +347,9 @@ struct Pixel {
 
   __device__ Pixel(const PaddedImages& images, int64_t i) {
     auto rest = static_cast<uint64_t>(i);
-    inner = static_cast<int64_t>(images.inner_divisor.Split(&rest));
-    column = static_cast<int64_t>(images.column_divisor.Split(&rest));
-    row = static_cast<int64_t>(images.row_divisor.Split(&rest));
+    inner = static_cast<int64_t>(images.inner_divisor.TakeRemainder(&rest));
+    column = static_cast<int64_t>(images.column_divisor.TakeRemainder(&rest));
+    row = static_cast<int64_t>(images.row_divisor.TakeRemainder(&rest));
     outer = static_cast<int64_t>(rest);
   }
 };
@@ -398,9 +398,9 @@ PaddedImages ImagesOf(const OpContext& context, bool of_x) {
   const int64_t rows = of_x ? images.rows.extent : images.rows.padded;
   const int64_t columns = of_x ? images.columns.extent : images.columns.padded;
   images.count = x.element_count(0, row) * rows * columns * images.inner;
-  images.inner_divisor = Divisor<uint64_t>(images.inner);
-  images.column_divisor = Divisor<uint64_t>(columns);
-  images.row_divisor = Divisor<uint64_t>(rows);
+  images.inner_divisor = WideDivisor(images.inner);
+  images.column_divisor = WideDivisor(columns);
+  images.row_divisor = WideDivisor(rows);
   return images;
 }
 

@@ -63,7 +63,7 @@ __global__ void CopyUsedSlots(Divisor<Index> row_words, Index words, const int64
   const Index stride = Index{gridDim.x} * blockDim.x;
   for (Index i = Index{blockIdx.x} * blockDim.x + threadIdx.x; i < words; i += stride) {
     Index slot = i;
-    row_words.Split(&slot);
+    row_words.TakeRemainder(&slot);
     out[i] = rows[slot] < 0 ? Word{} : x[i];
   }
 }

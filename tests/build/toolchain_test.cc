@@ -48,12 +48,7 @@ HWY_AFTER_NAMESPACE();
 #include <string>
 #include <vector>
 
-#include "tests/build/device_sum.h"
 #include "tests/build/sample.pb.h"
-
-#ifdef WITH_CUDA
-#include <cuda_runtime.h>
-#endif
 
 DEFINE_int32(answer, 42, "A flag, to see that gflags is linked.");
 
@@ -126,16 +121,6 @@ TEST(Toolchain, LinksTheSmallLibraries) {
   EXPECT_NE(zip_libzip_version(), nullptr);
   EXPECT_TRUE(u_ispunct(0x3002));  // an ideographic full stop
   LOG(INFO) << "glog is linked";
-}
-
-TEST(Toolchain, LaunchesACudaKernel) {
-#ifdef WITH_CUDA
-  int devices = 0;
-  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "no GPU";
-  EXPECT_EQ(SumOnDevice({1, 2, 3.5}), 6.5f);
-#else
-  GTEST_SKIP() << "built without CUDA";
-#endif
 }
 
 }  // namespace skiff::build_test

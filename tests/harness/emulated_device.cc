@@ -14,7 +14,8 @@
 
 #include "framework/base/error.h"
 #include "framework/base/steady_seconds.h"
-#include "framework/op/background_kernel.h"
+#include "framework/op/host_slots.h"
+#include "operators/common/host_state_kernel.h"
 #include "operators/common/memory_mover.h"
 
 namespace skiff::harness {
@@ -50,20 +51,29 @@ class HiddenMemory {
   template <typename Work>
   void Open(const Work& work) {
     const std::lock_guard lock(open_);
-    Protect(PROT_READ | PROT_WRITE);
-    try {
-      work();
-    } catch (...) {
-      Protect(PROT_NONE);
-      throw;
-    }
-    Protect(PROT_NONE);
+    RunWith(PROT_READ | PROT_WRITE, PROT_NONE, work);
+  }
+  // Runs `work`, called by what Open runs, while the memory can't be used.
+  template <typename Work>
+  void Close(const Work& work) {
+    RunWith(PROT_NONE, PROT_READ | PROT_WRITE, work);
   }
 
  private:
   static constexpr int64_t kPage = 4096;
   static constexpr int64_t kBytes = int64_t{1} << 38;
 
+  template <typename Work>
+  void RunWith(int protection, int afterwards, const Work& work) {
+    Protect(protection);
+    try {
+      work();
+    } catch (...) {
+      Protect(afterwards);
+      throw;
+    }
+    Protect(afterwards);
+  }
   void Protect(int protection) { mprotect(base_, static_cast<size_t>(used_), protection); }
 
   char* const base_;
@@ -109,9 +119,42 @@ class LateGraph final : public DeviceGraph {
   const std::vector<Work> work_;
 };
 
+// The work of a stream, in order. Events may outlive the stream.
+class LateQueue {
+ public:
+  explicit LateQueue(HiddenMemory* memory) : memory_(*memory) {}
+
+  const HiddenMemory& memory() const { return memory_; }
+  int64_t appended() const { return appended_; }
+  void Append(Work work) {
+    work_.push_back(std::move(work));
+    ++appended_;
+  }
+  // Runs what is left of the first `count` pieces of work. Throws what one of them has thrown.
+  void RunUpTo(int64_t count) {
+    if (ran_ < count) memory_.Open([&] { RunOpenUpTo(count); });
+  }
+  // The same for a caller that is itself work of a stream.
+  void RunOpenUpTo(int64_t count) {
+    while (ran_ < count) {
+      const Work work = std::move(work_.front());
+      work_.pop_front();
+      ++ran_;
+      work();
+    }
+  }
+
+ private:
+  HiddenMemory& memory_;
+  std::deque<Work> work_;
+  int64_t appended_ = 0;
+  int64_t ran_ = 0;
+};
+
 class LateStream final : public DeviceStream {
  public:
-  LateStream(HiddenMemory* memory, std::set<LateStream*>* all) : memory_(*memory), all_(*all) {
+  LateStream(HiddenMemory* memory, std::set<LateStream*>* all)
+      : memory_(*memory), queue_(std::make_shared<LateQueue>(memory)), all_(*all) {
     all_.insert(this);
   }
   ~LateStream() override {
@@ -134,6 +177,10 @@ class LateStream final : public DeviceStream {
     Append([=] { std::memset(to, byte, bytes); });
   }
   void Record(DeviceEvent* event) override;
+  void WaitFor(const DeviceEvent& event) override;
+  void Call(void (*function)(void*), void* argument) override {
+    Append([=, this] { memory_.Close([=] { function(argument); }); });
+  }
   void Launch(const DeviceGraph& graph) override {
     for (const Work& work : static_cast<const LateGraph&>(graph).work()) Append(work);
   }
@@ -149,62 +196,56 @@ class LateStream final : public DeviceStream {
   }
   void Wait() override {
     SKIFF_ENFORCE(!captured_, kFailedPrecondition, "a wait while the stream is captured");
-    RunUpTo(appended_);
+    queue_->RunUpTo(queue_->appended());
   }
 
   void Append(Work work) {
     if (captured_) return captured_->push_back(std::move(work));
-    work_.push_back(std::move(work));
-    ++appended_;
+    queue_->Append(std::move(work));
   }
-  int64_t appended() const { return appended_; }
   const HiddenMemory& memory() const { return memory_; }
-  // Runs what is left of the first `count` pieces of work. Throws what one of them has thrown.
-  void RunUpTo(int64_t count) {
-    if (ran_ >= count) return;
-    memory_.Open([&] {
-      while (ran_ < count) {
-        const Work work = std::move(work_.front());
-        work_.pop_front();
-        ++ran_;
-        work();
-      }
-    });
-  }
 
  private:
   HiddenMemory& memory_;
+  const std::shared_ptr<LateQueue> queue_;
   std::set<LateStream*>& all_;
-  std::deque<Work> work_;
   std::optional<std::vector<Work>> captured_;
-  int64_t appended_ = 0;
-  int64_t ran_ = 0;
 };
 
 class LateEvent final : public DeviceEvent {
  public:
   void Wait() override {
-    if (stream_ != nullptr) stream_->RunUpTo(after_);
+    if (queue_ != nullptr) queue_->RunUpTo(after_);
   }
   double SecondsSince(const DeviceEvent& earlier) const override {
     return *seconds_ - *static_cast<const LateEvent&>(earlier).seconds_;
   }
-  void Set(LateStream* stream) {
-    stream_ = stream;
-    stream->Append([seconds = seconds_] { *seconds = SteadySeconds(); });
-    after_ = stream->appended();
+  void Set(const std::shared_ptr<LateQueue>& queue) {
+    queue_ = queue;
+    queue->Append([seconds = seconds_] { *seconds = SteadySeconds(); });
+    after_ = queue->appended();
+  }
+  // Returns work that has the event passed when it has run.
+  Work Passing() const {
+    if (queue_ == nullptr) return [] {};
+    return [queue = queue_, after = after_] { queue->RunOpenUpTo(after); };
   }
 
  private:
-  LateStream* stream_ = nullptr;
+  std::shared_ptr<LateQueue> queue_;  // nullptr: never recorded
   int64_t after_ = 0;
-  // When it has passed; shared with the stream, which may outlive the event.
+  // When it has passed; shared with the queue, which may outlive the event.
   const std::shared_ptr<double> seconds_ = std::make_shared<double>(0);
 };
 
 void LateStream::Record(DeviceEvent* event) {
   SKIFF_ENFORCE(!captured_, kFailedPrecondition, "an event while the stream is captured");
-  static_cast<LateEvent*>(event)->Set(this);
+  static_cast<LateEvent*>(event)->Set(queue_);
+}
+
+void LateStream::WaitFor(const DeviceEvent& event) {
+  SKIFF_ENFORCE(!captured_, kFailedPrecondition, "an event while the stream is captured");
+  Append(static_cast<const LateEvent&>(event).Passing());
 }
 
 class EmulatedDevice final : public Device {
@@ -426,8 +467,11 @@ std::unique_ptr<OpRegistry> RegistryWithEmulation(
         made->AddKernel(type, std::move(late));
         continue;
       }
-      late.prepare = [prepare = kernel.prepare](PrepareContext& context) {
-        return PrepareLate(prepare, context);
+      late.prepare = [prepare = kernel.prepare, made = made.get()](PrepareContext& context) {
+        const bool keeps_states_on_host =
+            context.def().FindAttr(kOnHostAttr) != nullptr && context.Attr<bool>(kOnHostAttr);
+        return keeps_states_on_host ? PrepareHostStateKernel(context, *made)
+                                    : PrepareLate(prepare, context);
       };
       made->AddKernel(type, std::move(late));
     }

@@ -73,6 +73,74 @@ TEST(EmulatedDevice, AnEventRunsTheStreamUpToWhereItWasRecorded) {
   EXPECT_EQ(late, std::vector<char>(4, 7));
 }
 
+TEST(EmulatedDevice, AStreamWaitsForAnEventOfAnother) {
+  Device& device = DeviceOf(EmulatedPlace());
+  const auto first = device.MakeStream();
+  const auto second = device.MakeStream();
+  const auto event = device.MakeEvent();
+  second->WaitFor(*event);  // never recorded
+  Sevens sevens(first.get());
+  first->Record(event.get());
+  std::vector<char> after_the_event(4, 0);
+  sevens.CopyTo(&after_the_event, first.get());
+  second->WaitFor(*event);
+  std::vector<char> host(4, 0);
+  sevens.CopyTo(&host, second.get());
+  EXPECT_EQ(host, std::vector<char>(4, 0));
+  second->Wait();
+  EXPECT_EQ(host, std::vector<char>(4, 7));
+  EXPECT_EQ(after_the_event, std::vector<char>(4, 0)) << "nobody has waited for this";
+  first->Wait();
+}
+
+TEST(EmulatedDevice, StreamsThatDoNotWaitRunInAnyOrder) {
+  Device& device = DeviceOf(EmulatedPlace());
+  const auto first = device.MakeStream();
+  const auto second = device.MakeStream();
+  Sevens sevens(first.get());
+  std::vector<char> host(4, 1);
+  sevens.CopyTo(&host, second.get());
+  second->Wait();
+  EXPECT_NE(host, std::vector<char>(4, 7)) << "a missing WaitFor must show";
+}
+
+TEST(EmulatedDevice, CallsTheHostInItsTurn) {
+  const auto stream = DeviceOf(EmulatedPlace()).MakeStream();
+  std::vector<char> host(4, 0);
+  Sevens sevens(stream.get());
+  sevens.CopyTo(&host, stream.get());
+  struct Seen {
+    const std::vector<char>* host;
+    std::vector<char> values;
+  } seen{.host = &host, .values = {}};
+  stream->Call(
+      [](void* argument) {
+        auto* called = static_cast<Seen*>(argument);
+        called->values = *called->host;
+      },
+      &seen);
+  EXPECT_TRUE(seen.values.empty());
+  stream->Wait();
+  EXPECT_EQ(seen.values, std::vector<char>(4, 7));
+}
+
+TEST(EmulatedDeviceDeathTest, AFunctionOfTheHostThatTouchesTheDevicesMemoryDies) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(
+      {
+        const auto stream = DeviceOf(EmulatedPlace()).MakeStream();
+        Sevens sevens(stream.get());
+        stream->Call(
+            [](void* argument) {
+              volatile char found = static_cast<const Sevens*>(argument)->First();
+              (void)found;
+            },
+            &sevens);
+        stream->Wait();
+      },
+      testing::KilledBySignal(SIGSEGV), "");
+}
+
 TEST(EmulatedDeviceDeathTest, AHostThatTouchesTheDevicesMemoryDies) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto stream = DeviceOf(EmulatedPlace()).MakeStream();

@@ -141,7 +141,7 @@ PreparedOp::PreparedOp(const OpRegistry& registry, const Op& op, const NamedTens
   }
   if (!device_.place.is_cpu()) {
     stream_ = DeviceOf(device_.place).MakeStream();
-    device_.stream = stream_->handle();
+    device_.stream = stream_.get();
     // Only where a plan gives one, so that a kernel that needs it otherwise is found.
     const bool may_refuse = std::ranges::any_of(def_.inputs, [&](const SlotDef& slot) {
       return MayNoteFault(slot) && !op.Input(slot.name).empty();

@@ -109,16 +109,6 @@ TEST(AllocatorOf, RefusesPlacesThatAreNotThere) {
   }
 }
 
-TEST(PinnedAllocator, IsThereWhereCudaIs) {
-  try {
-    const Buffer buffer(PinnedAllocator(), 100);
-    EXPECT_EQ(buffer.place(), Place::Cpu());
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), MatchesRegex("pinned memory: "
-                                           "(built without CUDA|no CUDA devices [(][^()]+[)])"));
-  }
-}
-
 TEST(Buffer, CountsUnderItsTag) {
   Allocator& allocator = AllocatorOf(Place::Cpu());
   const auto live = [&allocator](MemoryTag tag) {

@@ -14,6 +14,7 @@
 #include "framework/base/error.h"
 #include "memory/cuda_allocator.h"
 #include "memory/cuda_memory.h"
+#include "memory/device.h"
 #include "memory/out_of_memory_error.h"
 
 namespace skiff {
@@ -193,7 +194,7 @@ TEST(CudaAllocator, IsTheDevices) {
 
 TEST(CudaPinnedAllocator, GivesPageLockedMemory) {
   if (!HasDevice()) GTEST_SKIP() << "no GPU";
-  const Buffer buffer(PinnedAllocator(), 1000);
+  const Buffer buffer(DeviceOf(Place::Cuda()).pinned_allocator(), 1000);
   EXPECT_EQ(buffer.place(), Place::Cpu());
   cudaPointerAttributes attributes{};
   ASSERT_EQ(cudaPointerGetAttributes(&attributes, buffer.data()), cudaSuccess);

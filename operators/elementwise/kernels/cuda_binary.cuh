@@ -44,7 +44,7 @@ __device__ CudaVector<T, kSize> LoadOperand(const CudaOperand<T>& operand, int64
 }
 
 template <class Functor, int kSize, typename T, typename Out>
-__global__ void __launch_bounds__(kGridThreads)
+__global__ void __launch_bounds__(kCudaThreads)
     Combine(Functor f, CudaOperand<T> x, CudaOperand<T> y, Out* out, CudaLoops<2> loops,
             bool is_aligned) {
   ForEachVector<kSize>(loops.count(), is_aligned, [&](int64_t i, int count, bool is_whole) {
@@ -72,7 +72,7 @@ struct Gradients {
 
 // The gradients of operands without repeated elements, both in one pass.
 template <class XGradient, class YGradient, int kSize, typename T>
-__global__ void __launch_bounds__(kGridThreads)
+__global__ void __launch_bounds__(kCudaThreads)
     CombineGradients(Gradients<T> of, CudaLoops<2> loops, bool is_aligned) {
   constexpr bool kReadsX = XGradient::kReadsX || YGradient::kReadsX;
   constexpr bool kReadsY = XGradient::kReadsY || YGradient::kReadsY;
@@ -148,10 +148,10 @@ const char* LaunchForward(const CudaBinaryLaunch& launch) {
   if (kVectors && launch.has_vectors) {
     const bool is_aligned = (x.step == 0 || IsAlignedTo(x.data, 16)) &&
                             (y.step == 0 || IsAlignedTo(y.data, 16)) && IsAlignedTo(out, 16);
-    Combine<Functor, kSize, T, Out><<<launch.grid.blocks, kGridThreads, 0, stream>>>(
+    Combine<Functor, kSize, T, Out><<<launch.grid.blocks, kCudaThreads, 0, stream>>>(
         Functor(), x, y, out, launch.loops, is_aligned);
   } else {
-    Combine<Functor, 1, T, Out><<<launch.grid.blocks, kGridThreads, 0, stream>>>(
+    Combine<Functor, 1, T, Out><<<launch.grid.blocks, kCudaThreads, 0, stream>>>(
         Functor(), x, y, out, launch.loops, false);
   }
   return LaunchFailure();
@@ -185,10 +185,10 @@ const char* LaunchGradients(const CudaBinaryGradLaunch& launch) {
                             IsAlignedTo(of.out, 16) && IsAlignedTo(of.dout, 16) &&
                             IsAlignedTo(of.dx, 16) && IsAlignedTo(of.dy, 16);
     CombineGradients<XGradient, YGradient, kVectorSize<T>, T>
-        <<<launch.grid.blocks, kGridThreads, 0, stream>>>(of, launch.loops, is_aligned);
+        <<<launch.grid.blocks, kCudaThreads, 0, stream>>>(of, launch.loops, is_aligned);
   } else {
     CombineGradients<XGradient, YGradient, 1, T>
-        <<<launch.grid.blocks, kGridThreads, 0, stream>>>(of, launch.loops, false);
+        <<<launch.grid.blocks, kCudaThreads, 0, stream>>>(of, launch.loops, false);
   }
   return LaunchFailure();
 }

@@ -17,7 +17,7 @@ __device__ T DeviceDivide(T x, T y) {
 namespace cuda_binary {
 
 template <class Functor, typename T>
-__global__ void __launch_bounds__(kGridThreads)
+__global__ void __launch_bounds__(kCudaThreads)
     Divide(const T* x, const T* y, T* out, CudaLoops<2> loops, uint64_t* fault) {
   ForEachVector<1>(loops.count(), false, [&](int64_t i, int, bool) {
     int64_t offsets[2];
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(kGridThreads)
 template <class Functor, typename T>
 const char* LaunchDivision(const CudaBinaryLaunch& launch) {
   const auto stream = static_cast<cudaStream_t>(launch.grid.stream);
-  Divide<Functor, T><<<launch.grid.blocks, kGridThreads, 0, stream>>>(
+  Divide<Functor, T><<<launch.grid.blocks, kCudaThreads, 0, stream>>>(
       static_cast<const T*>(launch.x), static_cast<const T*>(launch.y), static_cast<T*>(launch.out),
       launch.loops, launch.fault);
   return LaunchFailure();

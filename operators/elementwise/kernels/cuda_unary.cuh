@@ -22,7 +22,7 @@ struct CudaZeroGradient {
 namespace cuda_unary {
 
 template <class Functor, typename T>
-__global__ void __launch_bounds__(kGridThreads)
+__global__ void __launch_bounds__(kCudaThreads)
     Apply(Functor f, const T* x, T* out, int64_t count, bool is_aligned) {
   constexpr int kSize = kVectorSize<T>;
   ForEachVector<kSize>(count, is_aligned, [&](int64_t i, int length, bool is_whole) {
@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kGridThreads)
 }
 
 template <class Functor, typename T>
-__global__ void __launch_bounds__(kGridThreads)
+__global__ void __launch_bounds__(kCudaThreads)
     ApplyGradient(Functor f, const T* saved, const T* dout, T* dx, int64_t count, bool is_aligned) {
   constexpr int kSize = kVectorSize<T>;
   ForEachVector<kSize>(count, is_aligned, [&](int64_t i, int length, bool is_whole) {
@@ -59,7 +59,7 @@ Functor MakeFunctor([[maybe_unused]] const UnaryNumbers& numbers) {
 template <typename T, class Functor>
 const char* LaunchApply(const CudaUnaryLaunch& launch, const Functor& f) {
   Apply<Functor, T>
-      <<<launch.grid.blocks, kGridThreads, 0, static_cast<cudaStream_t>(launch.grid.stream)>>>(
+      <<<launch.grid.blocks, kCudaThreads, 0, static_cast<cudaStream_t>(launch.grid.stream)>>>(
           f, static_cast<const T*>(launch.from), static_cast<T*>(launch.to), launch.count,
           IsAlignedTo(launch.from, 16) && IsAlignedTo(launch.to, 16));
   return LaunchFailure();
@@ -70,7 +70,7 @@ const char* LaunchApplyGradient(const CudaUnaryLaunch& launch, const Functor& f)
   const bool is_aligned =
       IsAlignedTo(launch.saved, 16) && IsAlignedTo(launch.from, 16) && IsAlignedTo(launch.to, 16);
   ApplyGradient<Functor, T>
-      <<<launch.grid.blocks, kGridThreads, 0, static_cast<cudaStream_t>(launch.grid.stream)>>>(
+      <<<launch.grid.blocks, kCudaThreads, 0, static_cast<cudaStream_t>(launch.grid.stream)>>>(
           f, static_cast<const T*>(launch.saved), static_cast<const T*>(launch.from),
           static_cast<T*>(launch.to), launch.count, is_aligned);
   return LaunchFailure();

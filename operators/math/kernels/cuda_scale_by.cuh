@@ -16,7 +16,7 @@ namespace {
 
 // factor_of(), which each thread calls, reads device memory that isn't `out`. `out` may be `x`.
 template <class FactorOf, typename T>
-__global__ void __launch_bounds__(kGridThreads)
+__global__ void __launch_bounds__(kCudaThreads)
     ScaleBy(FactorOf factor_of, const T* x, T* out, int64_t count, bool is_aligned) {
   constexpr int kSize = kVectorSize<T>;
   const T factor = factor_of();
@@ -37,7 +37,7 @@ void ScaleOnDevice(const KernelContext& run, const char* what, const FactorOf& f
   const T* from = x.data<T>();
   T* to = out->data<T>();
   const CudaGrid grid = GridOfVectors(run, count, sizeof(T));
-  ScaleBy<FactorOf, T><<<grid.blocks, kGridThreads, 0, StreamOf(run)>>>(
+  ScaleBy<FactorOf, T><<<grid.blocks, kCudaThreads, 0, StreamOf(run)>>>(
       factor_of, from, to, count, IsAlignedTo(from, 16) && IsAlignedTo(to, 16));
   CheckLaunch(what);
 }

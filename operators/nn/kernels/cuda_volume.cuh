@@ -18,7 +18,7 @@ inline constexpr int64_t kMaxCudaElements = (int64_t{1} << 31) - 1;
 inline FastDivisor DivisorOf(int64_t divisor) {
   SKIFF_ENFORCE(divisor >= 1 && divisor <= kMaxCudaElements, kOutOfRange, "a divisor of ", divisor,
                 ", expected 1 to ", kMaxCudaElements);
-  return FastDivisor(static_cast<uint32_t>(divisor));
+  return FastDivisor(divisor);
 }
 
 // An element of a batch: image, channel, and the place along depth, height and width.

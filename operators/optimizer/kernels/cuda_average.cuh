@@ -22,9 +22,9 @@
 #include "framework/op/host_slots.h"
 #include "framework/op/registry.h"
 #include "operators/common/cuda_chunks.cuh"
-#include "operators/common/cuda_host_kernel.cuh"
 #include "operators/common/cuda_launch.h"
 #include "operators/common/cuda_table.cuh"
+#include "operators/common/host_state_kernel.h"
 #include "operators/optimizer/kernels/update_arguments.h"
 
 namespace skiff {
@@ -198,7 +198,7 @@ void AddCudaAverageKernel(OpRegistry& registry, std::string_view type) {
                       .dtype = kDTypeOf<T>,
                       .prepare = [&registry](PrepareContext& context) -> std::unique_ptr<Kernel> {
                         if (context.Attr<bool>(kOnHostAttr)) {
-                          return std::make_unique<CudaHostKernel>(context, registry);
+                          return PrepareHostStateKernel(context, registry);
                         }
                         return std::make_unique<CudaAverageKernel<Rule, T>>(context);
                       },

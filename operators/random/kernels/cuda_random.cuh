@@ -18,7 +18,7 @@ namespace cuda_random {
 
 // Element: Set(words, elements) makes kElements elements of kWords words, which are 1, 2 or 4.
 template <class Element, typename T>
-__global__ void __launch_bounds__(kGridThreads)
+__global__ void __launch_bounds__(kCudaThreads)
     Draw(DevicePhilox philox, Element element, T* out, int64_t count, bool is_aligned) {
   // The elements of a block of four words.
   constexpr int kElements = 4 / Element::kWords * Element::kElements;
@@ -44,7 +44,7 @@ void DrawOnDevice(const KernelContext& run, const RandomKey& key, const Element&
   if (count == 0) return;
   const CudaGrid grid = GridOf(run, (count + kElements - 1) / kElements);
   cuda_random::Draw<Element, T>
-      <<<grid.blocks, kGridThreads, 0, static_cast<cudaStream_t>(grid.stream)>>>(
+      <<<grid.blocks, kCudaThreads, 0, static_cast<cudaStream_t>(grid.stream)>>>(
           DevicePhilox(key), element, out->data<T>(), count, IsAlignedTo(out->raw_data(), 16));
   const char* failure = LaunchFailure();
   SKIFF_ENFORCE(failure == nullptr, kIo, "random numbers: launch failed: ", failure);

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "framework/base/element_count.h"
+#include "operators/common/cuda_launch.h"
 #include "operators/common/cuda_long_sum.cuh"
 #include "operators/common/cuda_product.h"
 #include "operators/sequence/kernels/cuda_sequences.cuh"
@@ -192,7 +193,7 @@ class CudaStepProduct {
     if (rows == 0 || products_.empty()) return;
     size_t at = 0;
     while (at + 1 < products_.size() && products_[at + 1].rows >= rows) ++at;
-    products_[at].product.Run(run.device().stream, a, b, c, run.workspace(workspace), T{1},
+    products_[at].product.Run(StreamOf(run), a, b, c, run.workspace(workspace), T{1},
                               adds ? T{1} : T{0});
   }
 

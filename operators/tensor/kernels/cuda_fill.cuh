@@ -17,7 +17,7 @@ namespace cuda_fill {
 
 // `given`: where the value is, unless it is nullptr.
 template <typename Word>
-__global__ void __launch_bounds__(kGridThreads)
+__global__ void __launch_bounds__(kCudaThreads)
     Fill(Word value, const uint64_t* given, Word* out, int64_t count, bool is_aligned) {
   constexpr int kSize = kVectorSize<Word>;
   if (given != nullptr) value = static_cast<Word>(*given);
@@ -34,7 +34,7 @@ void LaunchFill(const KernelContext& run, uint64_t value, const uint64_t* given,
   const int64_t count = out->element_count();
   auto* words = static_cast<Word*>(out->raw_data());
   const CudaGrid grid = GridOfVectors(run, count, sizeof(Word));
-  Fill<Word><<<grid.blocks, kGridThreads, 0, static_cast<cudaStream_t>(grid.stream)>>>(
+  Fill<Word><<<grid.blocks, kCudaThreads, 0, static_cast<cudaStream_t>(grid.stream)>>>(
       static_cast<Word>(value), given, words, count, IsAlignedTo(words, 16));
 }
 

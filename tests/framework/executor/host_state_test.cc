@@ -69,6 +69,46 @@ TEST_F(HostStates, AreWhatTheyAreOnTheCpu) {
   EXPECT_THAT(scope.Get("e").ToVector<float>(), ElementsAre(0.75f, 1.5f));
 }
 
+// w, on the device, becomes w / 4 in each step, after which e becomes (e + w) / 2, in host memory.
+class StatesBesideTheProgram : public testing::Test {
+ protected:
+  StatesBesideTheProgram()
+      : step_(ParseProgramText(
+            "program { block 0 { param w float32 [2] persistable var e float32 [2] persistable "
+            "var p float64 [1] persistable {Out: [w]} = scale(X: [w]) {scale = 0.25} "
+            "{AverageOut: [e], DecayProductOut: [p]} = exponential_moving_average("
+            "Param: [w], Average: [e], DecayProduct: [p]) {decay = 0.5, on_host = true} } }")) {}
+
+  // Returns e after these steps, between which nobody waits.
+  std::vector<float> AverageAfter(int steps, Place place) {
+    Executor executor(place, nullptr, registry_.get());
+    executor.scope().Set("w", Tensor::FromValues<float>({2}, {16, 48}));
+    executor.scope().Set("e", Tensor::FromValues<float>({2}, {0, 0}));
+    executor.scope().Set("p", Tensor::FromValues<double>({1}, {1}));
+    BoundProgram bound = executor.Compile(*step_).Bind({}, {});
+    const Tensor& unwaited = executor.scope().Get("e");
+    for (int i = 0; i < steps; ++i) bound.Step();
+    const std::vector<float> before = unwaited.ToVector<float>();
+    const std::vector<float> after = executor.scope().Get("e").ToVector<float>();
+    if (!place.is_cpu()) {
+      EXPECT_NE(before, after) << "no step waits for its own average";
+    }
+    return after;
+  }
+
+  const std::unique_ptr<OpRegistry> registry_ = harness::RegistryWithEmulation(DefaultOpRegistry());
+  const std::unique_ptr<Program> step_;
+};
+
+// Each average must see the parameters of its own step, though the next steps write them again.
+TEST_F(StatesBesideTheProgram, AreThoseOfTheCpu) {
+  for (const int steps : {1, 2, 5}) {
+    EXPECT_EQ(AverageAfter(steps, harness::EmulatedPlace()), AverageAfter(steps, Place::Cpu()))
+        << steps << " steps";
+  }
+  EXPECT_THAT(AverageAfter(2, harness::EmulatedPlace()), ElementsAre(1.5f, 4.5f));
+}
+
 // Out = X + 1, once somebody waits for it.
 class LateWrites final : public PendingWrites {
  public:

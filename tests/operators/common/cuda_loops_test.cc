@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "operators/common/cuda_fold_view.h"
+#include "operators/common/fast_divisor.h"
 
 namespace skiff {
 namespace {
@@ -22,9 +23,29 @@ TEST(FastDivisor, DividesAllNumbersBelow2To31) {
       for (const uint32_t number : {i, kHighest - i, multiple, multiple + divisor - 1}) {
         if (number > kHighest) continue;
         ASSERT_EQ(fast.Quotient(number), number / divisor) << number << " / " << divisor;
+        uint32_t quotient = number;
+        ASSERT_EQ(fast.TakeRemainder(&quotient), number % divisor) << number << " / " << divisor;
+        ASSERT_EQ(quotient, number / divisor);
       }
     }
   }
+}
+
+TEST(FastDivisor, DividesByNumbersLargerThanAllToZero) {
+  for (const int64_t divisor : {int64_t{1} << 31, (int64_t{1} << 32) + 1, int64_t{1} << 62}) {
+    const FastDivisor fast(divisor);
+    for (const uint32_t number : {0U, 1U, 0x40000000U, 0x7FFFFFFFU}) {
+      uint32_t quotient = number;
+      EXPECT_EQ(fast.TakeRemainder(&quotient), number) << number << " / " << divisor;
+      EXPECT_EQ(quotient, 0U) << number << " / " << divisor;
+    }
+  }
+}
+
+TEST(FastDivisor, DividesByOneByDefault) {
+  uint32_t number = 0x7FFFFFFF;
+  EXPECT_EQ(FastDivisor().TakeRemainder(&number), 0U);
+  EXPECT_EQ(number, 0x7FFFFFFFU);
 }
 
 TEST(CudaLoops, FindsOffsetsInSmallAndLargeLoops) {

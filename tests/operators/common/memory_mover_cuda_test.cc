@@ -30,7 +30,7 @@ class MovedMemory : public ::testing::TestWithParam<Place> {
     device_.place = GetParam();
     if (!GetParam().is_cpu()) {
       stream_ = DeviceOf(GetParam()).MakeStream();
-      device_.stream = stream_->handle();
+      device_.stream = stream_.get();
     }
     run_.device_context = &device_;
   }

@@ -16,6 +16,7 @@
 
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
+#include "memory/device.h"
 #include "operators/optimizer/optimizer_ops.h"
 #include "tests/harness/case_op.h"
 #include "tests/harness/prepared_op.h"
@@ -129,19 +130,6 @@ OpCase CaseOf(const OpDef& def, const std::vector<Parameter>& parameters, Precis
   return result;
 }
 
-class Stream {
- public:
-  Stream() { EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess); }
-  ~Stream() { cudaStreamDestroy(stream_); }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-  cudaStream_t get() const { return stream_; }
-  void Wait() const { EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess); }
-
- private:
-  cudaStream_t stream_ = nullptr;
-};
-
 // An op in place, whose tensors begin `offset` bytes after aligned addresses, or an element if
 // that is larger; but for selected rows.
 class PlacedUpdate {
@@ -188,21 +176,21 @@ class PlacedUpdate {
 
   // Another value of an input.
   void Set(const std::string& name, const Tensor& value) {
-    stream_.Wait();
+    stream_->Wait();
     CopyTensor(value, tensor_of_.at(name));
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   }
 
   // To other addresses.
   void Move() {
-    stream_.Wait();
+    stream_->Wait();
     left_behind_ = tensors_;
     for (Tensor& tensor : tensors_) tensor = OnDevice(CopyToCpu(tensor));
   }
 
   // Returns the values of the inputs that Move has left behind.
   std::vector<std::vector<double>> ValuesLeftBehind() const {
-    stream_.Wait();
+    stream_->Wait();
     std::vector<std::vector<double>> values;
     for (const Tensor& tensor : left_behind_) values.push_back(ToArray(CopyToCpu(tensor)).values);
     return values;
@@ -210,7 +198,7 @@ class PlacedUpdate {
 
   // Returns the values of all parameters and states, one vector per tensor.
   std::vector<std::vector<double>> Values() const {
-    stream_.Wait();
+    stream_->Wait();
     std::vector<std::vector<double>> values;
     for (const Tensor* output : run_.outputs) {
       values.push_back(ToArray(CopyToCpu(*output)).values);
@@ -221,9 +209,9 @@ class PlacedUpdate {
   // Captures a run as a graph.
   cudaGraph_t Capture() {
     cudaGraph_t graph = nullptr;
-    EXPECT_EQ(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeThreadLocal), cudaSuccess);
+    EXPECT_EQ(cudaStreamBeginCapture(Handle(), cudaStreamCaptureModeThreadLocal), cudaSuccess);
     Run();
-    EXPECT_EQ(cudaStreamEndCapture(stream_.get(), &graph), cudaSuccess);
+    EXPECT_EQ(cudaStreamEndCapture(Handle(), &graph), cudaSuccess);
     return graph;
   }
 
@@ -231,13 +219,15 @@ class PlacedUpdate {
     cudaGraphExec_t executable = nullptr;
     EXPECT_EQ(cudaGraphInstantiateWithFlags(&executable, graph, 0), cudaSuccess);
     for (int i = 0; i < times; ++i) {
-      EXPECT_EQ(cudaGraphLaunch(executable, stream_.get()), cudaSuccess);
+      EXPECT_EQ(cudaGraphLaunch(executable, Handle()), cudaSuccess);
     }
-    stream_.Wait();
+    stream_->Wait();
     EXPECT_EQ(cudaGraphExecDestroy(executable), cudaSuccess);
   }
 
  private:
+  cudaStream_t Handle() const { return static_cast<cudaStream_t>(stream_->handle()); }
+
   Tensor OnDevice(const Tensor& value) const {
     const bool is_odd = offset_ != 0 && !value.is_selected_rows();
     const int64_t offset = is_odd ? std::max(offset_, SizeOf(value.dtype())) : 0;
@@ -253,7 +243,7 @@ class PlacedUpdate {
     return placed;
   }
 
-  Stream stream_;
+  const std::unique_ptr<DeviceStream> stream_ = DeviceOf(Place::Cuda()).MakeStream();
   const OpDef& def_;
   Op op_;
   NamedTensors inputs_;

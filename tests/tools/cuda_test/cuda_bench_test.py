@@ -224,15 +224,27 @@ with open(FLAGS""")
         self.assertEqual(lines[-3], "  in PyTorch: OutOfMemoryError: too large")
         self.assertEqual(lines[-1], "  in PyTorch: it only trains, on sentences of one length")
 
+    def test_says_which_models_pytorch_lacks(self):
+        status, lines, _ = self.run_packed("models", "--model=text_gru", "--json=figures.json",
+                                           models={"text_gru": figures()})
+        self.assertEqual(status, 0)
+        self.assertEqual(lines[-2].split(), "text_gru 64 2.000 - 0.500 10.0 0.5 0.0% - -".split())
+        reason = "model_in_torch.py lacks this model"
+        self.assertEqual(lines[-1], "  in PyTorch: " + reason)
+        self.assertEqual(json.loads(self.read("figures.json"))[0]["torch_error"], reason)
+        self.assertEqual(self.calls("model_in_torch.py"), [])
+
     def test_trains_all_models_as_they_are_trained_usually(self):
         self.run_packed("models", models={})
         calls = {call[0][len("--model="):]: call[3:-1] for call in self.calls("model_bench")}
         self.assertEqual(list(calls), [
-            "mlp", "lenet", "resnet20", "resnet50", "vgg16", "ernie_mini", "char_lstm", "char_gru",
-            "lstm_512", "gru_512", "seq2seq_gru_bahdanau", "seq2seq_lstm_luong"])
+            "mlp", "lenet", "resnet20", "resnet50", "vgg16", "ernie_mini", "text_cnn", "text_gru",
+            "text_lstm", "char_lstm", "char_gru", "lstm_512", "gru_512", "seq2seq_gru_bahdanau",
+            "seq2seq_lstm_luong"])
         self.assertEqual(calls["ernie_mini"],
                          ["--optimizer=adam", "--passes=+fuse_optimizer", "--nographs"])
         self.assertEqual(calls["seq2seq_lstm_luong"], ["--optimizer=plain_adam", "--nographs"])
+        self.assertEqual(calls["text_cnn"], ["--optimizer=plain_adam", "--nographs"])
         self.assertEqual(calls["mlp"], ["--nographs"])
 
     def test_prints_the_split(self):
@@ -339,8 +351,9 @@ Running main()
         return status, others if len(others) == len(lines) else others or ["nothing"]
 
     def canned(self, **changes):
-        names = ("mlp", "lenet", "resnet20", "resnet50", "vgg16", "ernie_mini", "char_lstm",
-                 "char_gru", "lstm_512", "gru_512", "seq2seq_gru_bahdanau", "seq2seq_lstm_luong")
+        names = ("mlp", "lenet", "resnet20", "resnet50", "vgg16", "ernie_mini", "text_cnn",
+                 "text_gru", "text_lstm", "char_lstm", "char_gru", "lstm_512", "gru_512",
+                 "seq2seq_gru_bahdanau", "seq2seq_lstm_luong")
         models = {name: figures(in_graphs=3) for name in names}
         return {"models": {**models, **changes}, "torch": {name: 5 for name in names},
                 "benchmark_only": [case("adam", "words", 1000)], "memory": [COPY]}
@@ -363,7 +376,7 @@ Running main()
             "tests under compute-sanitizer: it is not on PATH",
             "tests, 1 skipped: no reason given (a.f/1)",
             "tests, 4 skipped: no second GPU (a.b, a.c, a.d, …)"])
-        self.assertEqual(len(json.loads(self.read("out/models.json"))), 12)
+        self.assertEqual(len(json.loads(self.read("out/models.json"))), 15)
         self.assertEqual(len(json.loads(self.read("out/models_in_loops.json"))), 2)
         self.assertIn("--decoder=dynamic_rnn", self.calls("model_bench")[-1])
         self.assertEqual(len(json.loads(self.read("out/ops.json"))), 2)
@@ -457,12 +470,15 @@ class Command(Packed):
         status, lines, _ = self.run_packed("models", "--model=mlp", models={"mlp": figures()})
         self.assertEqual((status, lines[-2].split()[:3]), (0, ["mlp", "64", "2.000"]))
 
-    def test_pytorch_has_every_model(self):
+    def test_pytorch_has_every_model_but_those_that_it_lacks(self):
         done = subprocess.run(["/usr/bin/python3", "tools/model_bench/model_in_torch.py", "--help"],
                               stdout=subprocess.PIPE, text=True, check=True)
         self.run_packed("models", models={})
         for call in self.calls("model_bench"):
-            self.assertRegex(done.stdout, r"[{,]%s[,}]" % call[0][len("--model="):])
+            model = call[0][len("--model="):]
+            check = self.assertNotRegex if model in cuda_bench.NOT_IN_TORCH else self.assertRegex
+            check(done.stdout, r"[{,]%s[,}]" % model)
+        self.assertLess(set(cuda_bench.NOT_IN_TORCH), set(cuda_bench.MODELS))
 
 
 if __name__ == "__main__":

@@ -1,18 +1,10 @@
-// Copies and zeros of whole tensors on CUDA, of any dtype.
+// Registration of CUDA kernels that read no element, of any dtype.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include "framework/op/registry.h"
-#include "operators/common/cuda_launch.h"
 
 namespace skiff {
 
-inline void CheckCopy(cudaError_t status, const char* what) {
-  SKIFF_ENFORCE(status == cudaSuccess, kIo, what, ": ", cudaGetErrorString(status));
-}
-
-// Registers `prepare` for every dtype: the kernel reads no element.
 inline void AddCudaKernelsForAllDTypes(OpRegistry& registry, const char* type,
                                        const KernelFactory& prepare) {
   for (const DType dtype :
