@@ -47,6 +47,10 @@ if (($# == 0)); then
   if has_nvcc; then
     suites+=(--then "${flags[@]}" --config=opt --config=cuda_emulated --build_tests_only //tests/...
       --test_tag_filters=cuda,cuda_emulated "--test_filter=-LongModels/*")
+    # asan and ubsan in place of the emulation's own checks.
+    suites+=(--then "${flags[@]}" --config=cuda_emulated --config=check
+      //tests/operators/common:cuda_product_cuda_test
+      //tests/operators/common:cuda_product_by_library_test)
   fi
 fi
 echo "== 3. tests (tools/run_tests.py ${suites[*]})"
