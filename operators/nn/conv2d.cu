@@ -1,6 +1,4 @@
 // CUDA kernels of conv2d and of all other convolutions and transposed convolutions.
-#include <cuda_runtime.h>
-
 #include <algorithm>
 #include <memory>
 #include <optional>

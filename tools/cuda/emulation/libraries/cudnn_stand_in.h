@@ -1,11 +1,35 @@
-// Placeholder until the stand-in is there.
+// A stand-in for cuDNN's convolutions, as version 9 has them: float32, channels first, two or three
+// axes, groups. Enumerations are passed as int; handles and descriptors are numbers, none of which
+// is given twice.
+//
+// It refuses what cuDNN's documentation doesn't allow: handles and descriptors that are null,
+// destroyed, never set or of another kind; sizes that don't fit each other; algorithms that it
+// didn't offer for these sizes; a workspace that is smaller than it said. It also refuses what
+// cuDNN takes and Skiff mustn't ask for: a math type other than CUDNN_FMA_MATH; a run before
+// cudnnSetStream; a workspace that isn't at a multiple of 256 bytes; a run of an algorithm that
+// isn't deterministic, uses tensor cores or takes more than 512 MiB. All of these are
+// CUDNN_STATUS_BAD_PARAM, but for algorithms that weren't offered. CUDNN_STATUS_NOT_SUPPORTED are
+// those, and what cuDNN has and the stand-in hasn't: other types, layouts, strides of tensors and
+// numbers of axes, and CUDNN_CONVOLUTION.
+//
+// The algorithms that it offers depend on the sizes alone, so that convolutions of several sizes
+// meet all answers. The first are ones that Skiff mustn't run: not deterministic, on tensor cores,
+// with a workspace of 1 GiB, or with a status that says that it isn't supported. Then come, in an
+// order that differs, one without a workspace and one with a workspace of some hundred bytes, and
+// last, for filters of 3x3 without strides, dilations and groups, Winograd's, which is also on
+// tensor cores for some sizes. For one size in five, only an algorithm is left that takes six times
+// as much as the tensors and 4 MiB more; for one in eleven, there is none that Skiff may run, and
+// for another one in eleven, cudnnGetConvolution…Algorithm_v7 returns NOT_SUPPORTED.
+//
+// A run is one kernel in the handle's stream, which writes all of the workspace and adds in a fixed
+// order, in float64. It reads the result only if beta isn't 0.
 #pragma once
 
 #include <string_view>
 
 namespace skiff::cuda_emulation {
 
-// Returns the stand-in's function of this name; nullptr if it has none.
+// Returns the stand-in's function of this name, nullptr if it has none.
 void* CudnnFunction(std::string_view name);
 
 }  // namespace skiff::cuda_emulation
