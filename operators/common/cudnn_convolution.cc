@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "framework/base/element_count.h"
@@ -305,10 +306,9 @@ bool PrefersWinograd(const CudnnConvolutionSpec& spec) {
 
 // Returns the fastest algorithm with a modest workspace; if none has, the one that takes least.
 // Throws Error if the library refuses the numbers, such as a group count that it doesn't take.
-std::optional<Choice> Choose(const CudnnConvolutionSpec& spec) {
+std::optional<Choice> Choose(const CudnnConvolutionSpec& spec, Handle& handle) {
   const Library& library = *TheLibrary();
   const PassFunctions& functions = library.Of(spec.pass);
-  Handle& handle = HandleOf(CurrentDevice());
   const std::lock_guard lock(handle.mutex);
   const Descriptors descriptors(spec);
   std::array<Algorithm, 16> found{};
@@ -316,7 +316,9 @@ std::optional<Choice> Choose(const CudnnConvolutionSpec& spec) {
   const int status = functions.choose(handle.pointer, descriptors.first(), descriptors.second(),
                                       descriptors.convolution(), descriptors.result(),
                                       static_cast<int>(found.size()), &count, found.data());
-  if (status != kSuccess) return std::nullopt;
+  // Another number in each version.
+  if (std::string_view(library.error(status)) == "CUDNN_STATUS_NOT_SUPPORTED") return std::nullopt;
+  Check(status, "to ask for algorithms");
   // By the library's estimate, the fastest are the first.
   const std::span<Algorithm> algorithms(found.data(), static_cast<size_t>(count));
   if (PrefersWinograd(spec)) {
@@ -349,9 +351,14 @@ std::optional<Choice> ChoiceFor(const CudnnConvolutionSpec& spec) {
   const std::pair key(CurrentDevice(), spec);
   const auto found = choices.find(key);
   if (found != choices.end()) return found->second;
+  Handle& handle = HandleOf(key.first);
   try {
-    return choices[key] = Choose(spec);
-  } catch (const Error&) {
+    return choices[key] = Choose(spec, handle);
+  } catch (const Error& error) {
+    static bool has_warned = false;
+    if (!std::exchange(has_warned, true)) {
+      std::fprintf(stderr, "warning: a convolution runs on a slower kernel: %s\n", error.what());
+    }
     return choices[key] = std::nullopt;
   }
 }

@@ -14,7 +14,8 @@ namespace skiff {
 
 enum class CudnnPass { kForward, kBackwardData, kBackwardFilter };
 
-// Of images or volumes with channels first. None of the numbers of dims is 0.
+// Of images or volumes with channels first. None of the numbers of dims is 0, and no tensor has more
+// than 2^31 - 1 elements.
 struct CudnnConvolutionSpec {
   CudnnPass pass = CudnnPass::kForward;
   int axes = 2;  // 3 for volumes
@@ -36,7 +37,8 @@ class CudnnConvolution {
   // Returns whether there is a device. Asks nothing of the library.
   static bool HasDevice();
   // Returns whether the library is there and has a convolution of this kind for the current device.
-  // The answer, which takes long, is kept.
+  // The answer, which takes long, is kept. Throws Error (kIo) if the library can't work at all. If
+  // it refuses the numbers, a warning says so, the first time.
   static bool Supports(const CudnnConvolutionSpec& spec);
   // Returns the convolution. Throws Error unless it is supported.
   static std::unique_ptr<CudnnConvolution> Make(const CudnnConvolutionSpec& spec);

@@ -20,8 +20,9 @@ class EmptyConvolution final : public CudaConvolutionPass<T> {
  public:
   explicit EmptyConvolution(int64_t results) : results_(results) {}
   int64_t workspace_bytes() const override { return 0; }
-  void Run(void* stream, const T*, const T*, T* result, void*, bool adds) const override {
-    if (!adds) FillBytesOnDevice(stream, result, 0, results_ * int64_t{sizeof(T)});
+  void Run(const KernelContext& run, const T*, const T*, T* result, void*,
+           bool adds) const override {
+    if (!adds) FillBytesOnDevice(run, result, 0, results_ * int64_t{sizeof(T)});
   }
 
  private:
@@ -52,7 +53,7 @@ class ConvolutionForwardKernel final : public Kernel {
         workspace_(context.RequestWorkspace(pass_->workspace_bytes())) {}
 
   void Run(const KernelContext& run) override {
-    pass_->Run(StreamOf(run), run.input(input_).data<T>(), run.input(filter_).data<T>(),
+    pass_->Run(run, run.input(input_).data<T>(), run.input(filter_).data<T>(),
                run.output(output_).data<T>(), run.workspace(workspace_));
   }
 
@@ -93,14 +94,13 @@ class ConvolutionGradKernel final : public Kernel {
   void Run(const KernelContext& run) override {
     const T* gradient = run.input(output_gradient_).data<T>();
     if (to_input_ != nullptr) {
-      to_input_->Run(StreamOf(run), gradient, run.input(filter_).data<T>(),
+      to_input_->Run(run, gradient, run.input(filter_).data<T>(),
                      run.output(input_gradient_).data<T>(), run.workspace(workspace_));
     }
     if (to_filter_ != nullptr) {
       const T* input = run.input(input_).data<T>();
-      to_filter_->Run(StreamOf(run), is_transposed_ ? input : gradient,
-                      is_transposed_ ? gradient : input, run.output(filter_gradient_).data<T>(),
-                      run.workspace(workspace_));
+      to_filter_->Run(run, is_transposed_ ? input : gradient, is_transposed_ ? gradient : input,
+                      run.output(filter_gradient_).data<T>(), run.workspace(workspace_));
     }
   }
 
@@ -201,9 +201,9 @@ class CudnnConvolutionPass final : public CudaConvolutionPass<float> {
   explicit CudnnConvolutionPass(const CudnnConvolutionSpec& spec)
       : convolution_(CudnnConvolution::Make(spec)) {}
   int64_t workspace_bytes() const override { return convolution_->workspace_bytes(); }
-  void Run(void* stream, const float* first, const float* second, float* result, void* workspace,
-           bool adds) const override {
-    convolution_->Run(stream, first, second, result, workspace, adds);
+  void Run(const KernelContext& run, const float* first, const float* second, float* result,
+           void* workspace, bool adds) const override {
+    convolution_->Run(StreamOf(run), first, second, result, workspace, adds);
   }
 
  private:

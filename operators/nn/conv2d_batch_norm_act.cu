@@ -121,8 +121,7 @@ class FusedKernel final : public Kernel {
         CheckLaunch("conv2d_batch_norm_act");
       });
     }
-    pass_->Run(StreamOf(run), run.input(input_).data<T>(), filter, output,
-               run.workspace(workspace_), adds);
+    pass_->Run(run, run.input(input_).data<T>(), filter, output, run.workspace(workspace_), adds);
     if (adds && !rectifies_) return;
     ForEachPart([&](int64_t at, int64_t count) {
       FinishOutput<T><<<CudaBlocksOfThreads(count), kCudaThreads, 0, StreamOf(run)>>>(

@@ -171,14 +171,14 @@ class CudaColumnConvolution final : public CudaConvolutionPass<T> {
     return product_bytes_ + column_bytes_ + partial_bytes_;
   }
 
-  void Run(void* stream, const T* first, const T* second, T* result, void* workspace,
+  void Run(const KernelContext& run, const T* first, const T* second, T* result, void* workspace,
            bool adds) const override {
     for (int64_t n = 0; n < conv_.output.batch; n += images_) {
       for (int64_t p = 0; p < conv_.output.points(); p += points_) {
         const Part part{n, std::min(images_, conv_.output.batch - n), p,
                         std::min(points_, conv_.output.points() - p)};
-        RunPart(static_cast<cudaStream_t>(stream), part, first, second, result,
-                static_cast<std::byte*>(workspace), adds);
+        RunPart(StreamOf(run), part, first, second, result, static_cast<std::byte*>(workspace),
+                adds);
       }
     }
   }

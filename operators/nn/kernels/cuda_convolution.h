@@ -29,11 +29,11 @@ class CudaConvolutionPass {
   virtual ~CudaConvolutionPass() = default;
   // Of the workspace that Run needs.
   virtual int64_t workspace_bytes() const = 0;
-  // Gives the pass to the stream. kForward: from input and filter to output. kBackwardData: from
-  // the output's gradient and filter to the input's gradient. kBackwardFilter: from the output's
-  // gradient and input to the filter's gradient. kForward may add to what `result` holds.
-  virtual void Run(void* stream, const T* first, const T* second, T* result, void* workspace,
-                   bool adds = false) const = 0;
+  // Gives the pass to the run's stream. kForward: from input and filter to output. kBackwardData:
+  // from the output's gradient and filter to the input's gradient. kBackwardFilter: from the
+  // output's gradient and input to the filter's gradient. kForward may add to what `result` holds.
+  virtual void Run(const KernelContext& run, const T* first, const T* second, T* result,
+                   void* workspace, bool adds = false) const = 0;
 };
 
 // Returns whether the kernels' 32-bit counts suffice for the convolution.

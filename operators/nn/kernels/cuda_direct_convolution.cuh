@@ -126,9 +126,9 @@ class CudaDirectConvolution final : public CudaConvolutionPass<T> {
 
   int64_t workspace_bytes() const override { return 0; }
 
-  void Run(void* stream, const T* first, const T* second, T* result, void* /*workspace*/,
-           bool adds) const override {
-    const auto cuda_stream = static_cast<cudaStream_t>(stream);
+  void Run(const KernelContext& run, const T* first, const T* second, T* result,
+           void* /*workspace*/, bool adds) const override {
+    const cudaStream_t stream = StreamOf(run);
     const int64_t elements = std::max(input_elements_, output_elements_);
     ForEachCudaPart(batch_, elements, [&](int64_t n, int64_t images) {
       const int64_t input = n * input_elements_;
@@ -136,20 +136,20 @@ class CudaDirectConvolution final : public CudaConvolutionPass<T> {
       switch (pass_) {
         case ConvolutionPass::kForward: {
           const int64_t count = images * output_elements_;
-          ConvolveDirectly<T><<<CudaBlocksOfThreads(count), kCudaThreads, 0, cuda_stream>>>(
+          ConvolveDirectly<T><<<CudaBlocksOfThreads(count), kCudaThreads, 0, stream>>>(
               windows_, in_, out_, group_, first + input, second, result + output, adds,
               static_cast<uint32_t>(count));
           break;
         }
         case ConvolutionPass::kBackwardData: {
           const int64_t count = images * input_elements_;
-          ConvolveBackDirectly<T><<<CudaBlocksOfThreads(count), kCudaThreads, 0, cuda_stream>>>(
+          ConvolveBackDirectly<T><<<CudaBlocksOfThreads(count), kCudaThreads, 0, stream>>>(
               windows_, in_, out_, group_, first + output, second, result + input,
               static_cast<uint32_t>(count));
           break;
         }
         case ConvolutionPass::kBackwardFilter:
-          CorrelateDirectly<T><<<CudaBlocks(filter_elements_), kCudaThreads, 0, cuda_stream>>>(
+          CorrelateDirectly<T><<<CudaBlocks(filter_elements_), kCudaThreads, 0, stream>>>(
               windows_, in_, out_, pixels_, group_, first + output, second + input, result, n > 0,
               static_cast<uint32_t>(filter_elements_),
               static_cast<uint32_t>(images * output_points_));

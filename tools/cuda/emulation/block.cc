@@ -225,7 +225,7 @@ void Block::Exchange(unsigned mask, const char* function, const void* value, siz
   waiting |= 1U << LaneId();
   bool is_complete = (waiting & mask) == mask;
   for (unsigned i = 0; is_complete && i < kLanes; ++i) {
-    is_complete = (mask >> i & 1) == 0 || IsComplete(first + static_cast<int>(i), mask, function);
+    is_complete = (mask >> i & 1) == 0 || IsInExchange(first + static_cast<int>(i), mask, function);
   }
   if (!is_complete) {
     Wait();
@@ -237,7 +237,7 @@ void Block::Exchange(unsigned mask, const char* function, const void* value, siz
   Deliver(first, mask, bytes);
 }
 
-bool Block::IsComplete(int thread, unsigned mask, const char* function) const {
+bool Block::IsInExchange(int thread, unsigned mask, const char* function) const {
   if (thread >= static_cast<int>(threads_.size())) return false;
   const Thread& other = threads_[static_cast<size_t>(thread)];
   return other.state == State::kInWarp && other.mask == mask && IsSame(other.function, function);
@@ -349,7 +349,7 @@ std::string Block::WhyStuck() const {
     const int first = i - i % static_cast<int>(kLanes);
     for (int lane = 0; lane < static_cast<int>(kLanes); ++lane) {
       const bool is_asked = (thread.mask >> lane & 1) != 0;
-      if (!is_asked || IsComplete(first + lane, thread.mask, thread.function)) continue;
+      if (!is_asked || IsInExchange(first + lane, thread.mask, thread.function)) continue;
       text << Describe(i) << ", but "
            << (first + lane < count ? Describe(first + lane)
                                     : "the block has no thread of one of these lanes");

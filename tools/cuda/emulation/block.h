@@ -19,47 +19,64 @@
 
 namespace skiff::cuda_emulation {
 
-// Runs all blocks of a launch. What a thread does wrong is reported, and ends the launch.
+// Runs all blocks of a launch on the calling thread of the CPU, one after the other in an order
+// that is drawn. If a thread does something wrong, that is reported (failures.h), and what is left
+// of the launch doesn't run. Leaves the device's memory open (DeviceMemory::Open).
 void RunLaunch(const KernelCall& call);
 
+// Runs blocks, one after the other, and keeps their stacks and shared memory from one to the next.
+// One thread of the CPU at a time uses it.
 class Block {
  public:
-  // The one whose threads the calling thread of the CPU runs; nullptr outside of kernels.
+  // Returns the block whose threads the calling thread of the CPU runs; nullptr outside of kernels.
   static Block* Running() { return running_block_; }
 
-  // False if a thread failed.
+  // Runs all threads of the block that has this index in the grid. They run in an order that is
+  // drawn from the seed, or as they are numbered if it is 0. Returns false, with the failure
+  // reported, if a thread did something wrong or if none could go on.
   bool Run(const KernelCall& call, uint3 index, uint64_t seed);
 
-  // By its threads.
+  // The next five are for the running thread of the block. They are what device.h declares as
+  // SyncThreads, Exchange, SharedVariable, DynamicSharedMemory and LaneId.
   void SyncThreads(Where where);
   void Exchange(unsigned mask, const char* function, const void* value, size_t bytes, int lane,
                 void* result, Where where);
   void* Shared(const void* key, size_t bytes, const char* name);
   void* DynamicShared() const { return shared_.get(); }
   unsigned LaneId() const { return static_cast<unsigned>(running_) % kLanes; }
-  // Nothing that the calling thread of the CPU does from now on is checked, since the launch fails.
+
+  // Makes Running return nullptr, so that nothing the calling thread of the CPU does is checked any
+  // more. What is about to call Fail calls it first.
   static void StopChecks() { running_block_ = nullptr; }
-  // Reports what the running thread did, which runs no more, as all of the launch.
+  // Reports what the running thread did wrong, and ends the launch: no thread of it goes on.
   [[noreturn]] void Fail(const std::string& what);
-  // Of the running thread's stack, and of the launch's arguments.
+
+  // Returns whether all of the bytes are in the running thread's stack, or in the launch's
+  // arguments.
   bool IsThreadsOwn(const void* address, size_t bytes) const {
     return IsIn(address, bytes, stack_, Fiber::kStackBytes) ||
            IsIn(address, bytes, arguments_, call_->argument_bytes);
   }
+  // Returns whether all of the bytes are in one shared variable, or in the dynamic shared memory.
   bool IsShared(const void* address, size_t bytes) const {
     if (IsIn(address, bytes, shared_.get(), call_->shape.shared_bytes)) return true;
     return std::ranges::any_of(variables_, [&](const SharedVariable& variable) {
       return IsIn(address, bytes, shared_.get() + variable.begin, variable.bytes);
     });
   }
-  // What lies nearest in shared memory, for messages; empty if it isn't shared memory.
+  // Returns which shared variable is nearest to the address and how far from its beginning that is,
+  // for messages; empty if the address isn't in the block's shared memory nor between its
+  // variables.
   std::string SharedNear(const void* address) const;
-  // By the running thread to memory that others see. False if it races; races().race() says how.
+  // Notes an access of the running thread to shared memory of the block or else to memory of the
+  // device. Returns false if it races with an earlier one; races().race() then says with which.
+  // Always returns true without Options::finds_races.
   bool Access(const void* address, size_t bytes, bool is_write, bool is_shared) {
     return !finds_races_ ||
            races_.Access(address, bytes, is_write, is_shared,
                          {running_, warp_epochs_[static_cast<size_t>(running_) / kLanes]});
   }
+  // Returns what looks for races in the accesses of the block, and of those that ran before it.
   RaceDetector& races() { return races_; }
 
  private:
@@ -71,8 +88,8 @@ class Block {
   struct Thread {
     State state = State::kUnstarted;
     Fiber* fiber = nullptr;
-    Where where;
-    // In a warp's exchange.
+    Where where;  // of the call in which it waits
+    // The arguments of its Exchange.
     const char* function = nullptr;
     unsigned mask = 0;
     int lane = 0;
@@ -87,26 +104,52 @@ class Block {
     size_t bytes;
   };
 
+  // Returns whether all of the bytes are among the `count` that begin at `from`.
   static bool IsIn(const void* address, size_t bytes, const void* from, size_t count) {
     const auto offset = reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(from);
     return offset < count && bytes <= count - offset;
   }
-  static void FiberMain();
-  void RunThreads();
-  void SwitchTo(Fiber* fiber);
 
-  void Begin(int thread);
-  void Wait();
-  void Resume(int thread);
+  // The scheduler runs on the stack of Run's caller, and threads run on fibers. A fiber runs
+  // threads one after the other; if one of them waits, the fiber is its own until it ends.
+
+  // The scheduler: runs threads until all have ended. If none can go on, it reports that. After a
+  // failure it returns at once: the other threads never go on, and their fibers are free.
   void Schedule();
+  // Goes from the scheduler to a fiber. Returns when a thread on it waits, or when it has run all
+  // threads that it could.
+  void SwitchTo(Fiber* fiber);
+  // Goes from the scheduler to a thread that is ready. Returns as SwitchTo does.
+  void Resume(int thread);
+  // Code of a new fiber.
+  static void FiberMain();
+  // Runs threads on the fiber that runs until all threads have begun; then goes to the scheduler.
+  // Never returns, and runs threads again when the scheduler comes back.
+  void RunThreads();
+  // Makes a thread the running one, as far as LaneId, ThreadIdx and the checks go. Calls no code of
+  // it.
+  void Begin(int thread);
+  // Goes from the running thread to the scheduler. Returns when that resumes the thread.
+  void Wait();
+
+  // Makes all threads ready, which have come to a barrier; or reports that they came to several.
   void ReleaseBarrier();
-  bool IsComplete(int thread, unsigned mask, const char* function) const;
+  // Returns whether a thread waits in an exchange with this mask and function.
+  bool IsInExchange(int thread, unsigned mask, const char* function) const;
+  // Ends an exchange to which all lanes of the mask have come, in the warp that begins with thread
+  // `first_of_warp`: gives each lane what it asked for, and makes those that wait ready.
   void Deliver(int first_of_warp, unsigned mask, size_t bytes);
-  // Of the block as a whole.
+
+  // Reports a failure of the block, and makes the scheduler return.
   void Report(const std::string& what);
+  // Returns, for messages, why no thread can go on: one that waits, and one that it waits for.
   std::string WhyStuck() const;
+  // Returns, for messages, which thread it is and what it waits for.
   std::string Describe(int thread) const;
+
+  // Puts threads in an order that is drawn, unless Run's seed is 0.
   void Shuffle(std::vector<int>* threads);
+  // Returns the next number that is drawn from Run's seed.
   uint64_t Random();
 
   static constinit thread_local Block* running_block_;
@@ -117,21 +160,21 @@ class Block {
   bool is_shuffled_ = false;
   bool has_failed_ = false;
   std::vector<Thread> threads_;
-  int running_ = 0;
-  std::vector<int> order_;  // of beginning
-  size_t begun_ = 0;
-  size_t ended_ = 0;
-  size_t at_barrier_ = 0;
-  std::vector<int> ready_;  // the last one goes first
+  int running_ = 0;         // the thread that runs
+  std::vector<int> order_;  // in which threads begin
+  size_t begun_ = 0;        // threads that have begun
+  size_t ended_ = 0;        // threads that have ended
+  size_t at_barrier_ = 0;   // threads that wait at a barrier
+  std::vector<int> ready_;  // threads that may go on; the last one goes first
   RaceDetector races_;
-  std::vector<unsigned> warp_epochs_;    // how often each has passed __syncwarp
-  std::vector<unsigned> waiting_lanes_;  // of each warp in its exchanges, a bit each
-  std::vector<int> woken_;               // by the exchange that is complete
+  std::vector<unsigned> warp_epochs_;    // how often each warp has passed __syncwarp
+  std::vector<unsigned> waiting_lanes_;  // of each warp, a bit for each lane in an exchange
+  std::vector<int> woken_;               // Deliver's
 
   Fiber scheduler_;
   std::deque<Fiber> fibers_;
-  std::vector<Fiber*> free_fibers_;  // at the end of RunThreads, or not started
-  Fiber* fiber_ = nullptr;           // that runs
+  std::vector<Fiber*> free_fibers_;  // whose RunThreads has no thread, or hasn't begun
+  Fiber* fiber_ = nullptr;           // the one that runs
   const void* stack_ = nullptr;      // its stack
   const void* arguments_ = nullptr;  // the launch's
 

@@ -63,11 +63,9 @@ extern "C" {
 
 void __tsan_init() {}
 
-#define SKIFF_EMULATED_CHECK(BYTES)                                              \
-  void __tsan_read##BYTES(const void* at) { Check(at, BYTES, false); }           \
-  void __tsan_write##BYTES(const void* at) { Check(at, BYTES, true); }           \
-  void __tsan_unaligned_read##BYTES(const void* at) { Check(at, BYTES, false); } \
-  void __tsan_unaligned_write##BYTES(const void* at) { Check(at, BYTES, true); }
+#define SKIFF_EMULATED_CHECK(BYTES)                                    \
+  void __tsan_read##BYTES(const void* at) { Check(at, BYTES, false); } \
+  void __tsan_write##BYTES(const void* at) { Check(at, BYTES, true); }
 SKIFF_EMULATED_CHECK(1)
 SKIFF_EMULATED_CHECK(2)
 SKIFF_EMULATED_CHECK(4)
@@ -78,7 +76,6 @@ SKIFF_EMULATED_CHECK(16)
 void __tsan_read_range(const void* at, size_t bytes) { Check(at, bytes, false); }
 void __tsan_write_range(const void* at, size_t bytes) { Check(at, bytes, true); }
 void __tsan_vptr_update(void**, const void*) {}  // by constructors of the host's part
-void __tsan_vptr_read(void**) {}
 
 void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 void __tsan_atomic_signal_fence(int) { __atomic_signal_fence(__ATOMIC_SEQ_CST); }

@@ -1,11 +1,11 @@
 // What a .cu file finds in nvcc and not in <cuda_runtime.h>, for g++: compile.sh includes it before
-// everything else. What is missing here doesn't compile: add it.
+// everything else. It has what Skiff's kernels use. What is missing here doesn't compile: add it.
 #pragma once
 
 #include <cuda_runtime.h>
 
-#include <cmath>
-#include <cstring>
+#include <cmath>    // nvcc includes it, too
+#include <cstring>  // and this one
 #include <memory>
 #include <source_location>
 #include <type_traits>
@@ -26,14 +26,23 @@ namespace skiff::cuda_emulation {
 
 inline constexpr unsigned kLanes = 32;
 
-// What CUDA calls so, of the running thread, which has the same as long as it runs.
+// Only kernels may call what follows, but for Launch. If a kernel does something wrong, the launch
+// fails: what it did is reported (failures.h), no thread of the launch goes on, and the call
+// doesn't return.
+
+// Return threadIdx, blockIdx, blockDim and gridDim of the running thread, which has the same ones
+// as long as it runs.
 [[gnu::const]] uint3 ThreadIdx();
 [[gnu::const]] uint3 BlockIdx();
 [[gnu::const]] dim3 BlockDim();
 [[gnu::const]] dim3 GridDim();
 
-// rewrite.py makes calls of the first three out of <<<>>> and __shared__.
+// rewrite.py makes calls of the next three out of <<<>>> and __shared__.
 
+// Gives a call of the kernel, with copies of the arguments, to the stream of `shape`. If no device
+// could launch it, or the stream refuses it, that becomes the host thread's last error
+// (cudaGetLastError). Messages have the kernel's name and, from `where`, the function that launched
+// it.
 template <class Kernel, class... Arguments>
 void Launch(const char* name, const LaunchShape& shape, Where where, Kernel kernel,
             Arguments... arguments) {
@@ -44,20 +53,39 @@ void Launch(const char* name, const LaunchShape& shape, Where where, Kernel kern
   GiveToStream({name, shape, run, std::make_shared<const Call>(call), sizeof(Call), where});
 }
 
-// The variable of the running block; `key` tells variables apart.
+// Returns the shared variable that the running block knows by `key`. The block's first call for a
+// key makes the variable, of `bytes`, all of them 0xFF. The launch fails if the block has more than
+// 48 KiB of shared memory then. Messages have the variable's name.
 void* SharedVariable(const void* key, size_t bytes, const char* name);
+
+// Returns the running block's dynamic shared memory, LaunchShape::shared_bytes of it.
 void* DynamicSharedMemory();
 
+// Waits until all threads of the block wait in SyncThreads. The launch fails if one of them ends
+// instead or, from another `where`, waits at another barrier.
 void SyncThreads(Where where);
-// Waits for all lanes of the mask, each of which gives `bytes`, up to 8, and gets those of `lane`,
-// or of all 32 if it is -1. What a lane outside the mask gives is all ones.
+
+// Lets lanes of a warp pass values to each other. It waits until all lanes of `mask` have called it
+// with the same mask and `function`, the name of what the kernel calls. Each lane gives the `bytes`
+// at `value`, 8 at most, and gets at `result` what lane number `lane`, modulo 32, has given. If
+// `lane` is -1, it gets what all 32 lanes have given, in their order. Bytes of a lane that isn't in
+// the mask are all 0xFF. Only "__syncwarp" orders the warp's accesses to memory, too. The launch
+// fails if the caller isn't in the mask, if a lane in it can't come, or if `bytes` is more than 8.
 void Exchange(unsigned mask, const char* function, const void* value, size_t bytes, int lane,
               void* result, Where where);
+
+// Returns the running thread's number in its warp, from 0 to 31.
 unsigned LaneId();
-// Around what other threads may do at the same time.
+
+// From SetAtomic(true) to SetAtomic(false), the running thread's accesses are atomic: two atomic
+// ones never race. The thread doesn't wait in between.
 void SetAtomic(bool is_atomic);
+
+// Notes that the block has called __threadfence: until its end, it may read what other blocks have
+// written.
 void PassFence();
 
+// Returns the value that `lane` gives in an Exchange, to which the caller gives `value`.
 template <class T>
 T FromLane(unsigned mask, const char* function, T value, unsigned lane, Where where) {
   T result;
@@ -65,7 +93,8 @@ T FromLane(unsigned mask, const char* function, T value, unsigned lane, Where wh
   return result;
 }
 
-// Calls take(value) with what each lane of the mask gives, in their order.
+// Calls take(lane, value) for each lane of the mask, in their order, with the value that the lane
+// gives in an Exchange, to which the caller gives `value`.
 template <class T, class Take>
 void ForEachLane(unsigned mask, const char* function, T value, Where where, const Take& take) {
   T values[kLanes];
@@ -75,18 +104,7 @@ void ForEachLane(unsigned mask, const char* function, T value, Where where, cons
   }
 }
 
-template <class T, class Combine>
-T Reduce(unsigned mask, const char* function, T value, Where where, const Combine& combine) {
-  bool is_first = true;
-  T result = value;
-  ForEachLane(mask, function, value, where, [&](unsigned, T of_lane) {
-    result = is_first ? of_lane : combine(result, of_lane);
-    is_first = false;
-  });
-  return result;
-}
-
-// *at = next(*at); returns what was there.
+// Sets *at to next(*at), atomically, and returns what was there before.
 template <class T, class Next>
 T Exchanged(T* at, const Next& next) {
   SetAtomic(true);
@@ -114,9 +132,6 @@ inline void __syncwarp(unsigned mask = 0xFFFFFFFF,
   int result;
   skiff::cuda_emulation::Exchange(mask, "__syncwarp", &nothing, sizeof(int), 0, &result, where);
 }
-
-// The least that a device may answer, and the only answer that promises no convergence.
-inline unsigned __activemask() { return 1U << skiff::cuda_emulation::LaneId(); }
 
 template <class T>
 T __shfl_sync(unsigned mask, T value, int lane, int width = warpSize,
@@ -164,107 +179,42 @@ inline unsigned __ballot_sync(unsigned mask, int predicate,
   return ballot;
 }
 
-inline int __any_sync(unsigned mask, int predicate,
-                      std::source_location where = std::source_location::current()) {
-  return __ballot_sync(mask, predicate, where) != 0;
+template <class T>
+T __reduce_add_sync(unsigned mask, T value,
+                    std::source_location where = std::source_location::current()) {
+  T sum = 0;
+  skiff::cuda_emulation::ForEachLane(mask, "__reduce_add_sync", value, where,
+                                     [&](unsigned, T of_lane) { sum += of_lane; });
+  return sum;
 }
-
-inline int __all_sync(unsigned mask, int predicate,
-                      std::source_location where = std::source_location::current()) {
-  return __ballot_sync(mask, predicate, where) == mask;
-}
-
-#define SKIFF_EMULATED_REDUCE(NAME, EXPRESSION)                                                  \
-  template <class T>                                                                             \
-  T NAME(unsigned mask, T value, std::source_location where = std::source_location::current()) { \
-    return skiff::cuda_emulation::Reduce(mask, #NAME, value, where,                              \
-                                         [](T a, T b) -> T { return EXPRESSION; });              \
-  }
-SKIFF_EMULATED_REDUCE(__reduce_add_sync, a + b)
-SKIFF_EMULATED_REDUCE(__reduce_min_sync, b < a ? b : a)
-SKIFF_EMULATED_REDUCE(__reduce_max_sync, a < b ? b : a)
-SKIFF_EMULATED_REDUCE(__reduce_and_sync, a& b)
-SKIFF_EMULATED_REDUCE(__reduce_or_sync, a | b)
-SKIFF_EMULATED_REDUCE(__reduce_xor_sync, a ^ b)
-#undef SKIFF_EMULATED_REDUCE
 
 // ---- atomics
 
-#define SKIFF_EMULATED_ATOMIC(NAME, EXPRESSION)                                          \
-  template <class T>                                                                     \
-  T NAME(T* at, std::type_identity_t<T> value) {                                         \
-    return skiff::cuda_emulation::Exchanged(at, [&](T old) -> T { return EXPRESSION; }); \
-  }
-SKIFF_EMULATED_ATOMIC(atomicAdd, old + value)
-SKIFF_EMULATED_ATOMIC(atomicSub, old - value)
-SKIFF_EMULATED_ATOMIC(atomicExch, value)
-SKIFF_EMULATED_ATOMIC(atomicMin, value < old ? value : old)
-SKIFF_EMULATED_ATOMIC(atomicMax, old < value ? value : old)
-SKIFF_EMULATED_ATOMIC(atomicAnd, old& value)
-SKIFF_EMULATED_ATOMIC(atomicOr, old | value)
-SKIFF_EMULATED_ATOMIC(atomicXor, old ^ value)
-SKIFF_EMULATED_ATOMIC(atomicInc, old >= value ? 0 : old + 1)
-SKIFF_EMULATED_ATOMIC(atomicDec, old == 0 || old > value ? value : old - 1)
-#undef SKIFF_EMULATED_ATOMIC
-
 template <class T>
-T atomicCAS(T* at, std::type_identity_t<T> compared, std::type_identity_t<T> value) {
-  return skiff::cuda_emulation::Exchanged(at, [&](T old) { return old == compared ? value : old; });
+T atomicAdd(T* at, std::type_identity_t<T> value) {
+  return skiff::cuda_emulation::Exchanged(at, [&](T old) -> T { return old + value; });
 }
 
-inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+template <class T>
+T atomicMin(T* at, std::type_identity_t<T> value) {
+  return skiff::cuda_emulation::Exchanged(at, [&](T old) { return value < old ? value : old; });
+}
+
+template <class T>
+T atomicMax(T* at, std::type_identity_t<T> value) {
+  return skiff::cuda_emulation::Exchanged(at, [&](T old) { return old < value ? value : old; });
+}
+
 inline void __threadfence() {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   skiff::cuda_emulation::PassFence();
 }
-inline void __threadfence_system() { __threadfence(); }
 
-// ---- loads and stores with a hint
+// ---- a store with a hint; bits
 
-#define SKIFF_EMULATED_LOAD(NAME) \
-  template <class T>              \
-  T NAME(const T* from) {         \
-    return *from;                 \
-  }
-SKIFF_EMULATED_LOAD(__ldg)
-SKIFF_EMULATED_LOAD(__ldcg)
-SKIFF_EMULATED_LOAD(__ldca)
-SKIFF_EMULATED_LOAD(__ldcs)
-SKIFF_EMULATED_LOAD(__ldlu)
-SKIFF_EMULATED_LOAD(__ldcv)
-#undef SKIFF_EMULATED_LOAD
+template <class T>
+void __stwb(T* to, std::type_identity_t<T> value) {
+  *to = value;
+}
 
-#define SKIFF_EMULATED_STORE(NAME)                  \
-  template <class T>                                \
-  void NAME(T* to, std::type_identity_t<T> value) { \
-    *to = value;                                    \
-  }
-SKIFF_EMULATED_STORE(__stwb)
-SKIFF_EMULATED_STORE(__stcg)
-SKIFF_EMULATED_STORE(__stcs)
-SKIFF_EMULATED_STORE(__stwt)
-#undef SKIFF_EMULATED_STORE
-
-// ---- arithmetic
-
-inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
-inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
-inline float __expf(float x) { return std::exp(x); }
-inline float __logf(float x) { return std::log(x); }
-inline float __fdividef(float a, float b) { return a / b; }
-inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
-inline double __fma_rn(double a, double b, double c) { return std::fma(a, b, c); }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
-inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
-inline int __ffs(int x) { return __builtin_ffs(x); }
-
-inline int __float_as_int(float x) {
-  int bits;
-  std::memcpy(&bits, &x, sizeof(bits));
-  return bits;
-}
-inline float __int_as_float(int bits) {
-  float x;
-  std::memcpy(&x, &bits, sizeof(x));
-  return x;
-}

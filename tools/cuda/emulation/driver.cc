@@ -5,7 +5,6 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <string>
 
 #include "tools/cuda/emulation/memory.h"
 

@@ -67,8 +67,7 @@ Options ReadOptions() {
     } else {
       Die("$SKIFF_CUDA_EMULATION: \"" + name +
           "\": expected seed, late_us, hides_memory, checks_accesses, finds_races, has_libraries "
-          "or "
-          "memory_bytes");
+          "or memory_bytes");
     }
   }
   return options;

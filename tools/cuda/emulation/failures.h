@@ -5,14 +5,14 @@
 
 namespace skiff::cuda_emulation {
 
-// Tells it at once on stderr, then to whoever waits next (TakeFailure), and the process exits with
-// an error, so that it can't be overlooked.
+// Writes to stderr what went wrong, and keeps it for TakeFailure. The process will exit with 1
+// whatever else happens, so that nobody overlooks it.
 void ReportFailure(const std::string& what);
 
-// What was reported since the last call; empty: nothing.
+// Returns the first failure that was reported since the last call; empty: there was none.
 std::string TakeFailure();
 
-// Of this kind there is no way on.
+// Writes a message to stderr, and aborts the process. For what leaves no way to go on.
 [[noreturn]] void Die(const std::string& what);
 
 }  // namespace skiff::cuda_emulation

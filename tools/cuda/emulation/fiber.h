@@ -11,24 +11,30 @@
 
 namespace skiff::cuda_emulation {
 
-// One side of a switch: a stack of its own, or the thread's.
+// A stack of its own, or that of a thread of the CPU, and the place where its code goes on. One
+// thread of the CPU at a time uses a fiber and those that it switches to.
 class Fiber {
  public:
-  Fiber() = default;  // what runs now
+  // Stands for the calling thread's own stack, until Start gives the fiber another one.
+  Fiber() = default;
+  // Frees the fiber's own stack, which no code may be running on.
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // `main` begins with the next switch to the fiber, whatever it was at. It never returns.
+  // Makes the next SwitchTo to this fiber begin `main`, which calls Arrive first and never returns.
+  // The fiber gets a stack if it has none; ends the process if there is no memory. What ran on the
+  // stack before is forgotten: no destructors run.
   void Start(void (*main)());
 
-  // Goes on with `to`, until somebody switches back.
+  // Called on this fiber's stack: keeps where its code is, and goes on with `to`. Returns when
+  // another fiber switches to this one.
   void SwitchTo(Fiber* to);
 
-  // First thing on a new stack.
+  // Ends a switch, for AddressSanitizer. The `main` of Start calls it.
   static void Arrive();
 
-  // Of kStackBytes; nullptr: the thread's.
+  // Returns the lowest address of the fiber's own stack, of kStackBytes; nullptr if it has none.
   const void* stack() const { return stack_; }
   static constexpr size_t kStackBytes = size_t{256} << 10;
 

@@ -23,18 +23,22 @@ struct LaunchShape {
   cudaStream_t stream;
 };
 
+// A kernel with all that a launch needs.
 struct KernelCall {
+  // Runs the kernel's code once, as the thread of a block that is the running one.
   void Run() const { run(arguments.get()); }
 
-  const char* name;
+  const char* name;  // for messages
   LaunchShape shape;
-  void (*run)(const void* arguments);  // one thread
+  void (*run)(const void* arguments);
   std::shared_ptr<const void> arguments;
   size_t argument_bytes;
-  Where where;
+  Where where;  // of the launch, for messages
 };
 
-// Gives it to its stream. A shape that no device has is the thread's last error.
+// Gives the call to its stream, which runs all of the launch. If no device could launch it, or if
+// the stream refuses it, that becomes the calling thread's last error (cudaGetLastError), and
+// nothing runs.
 void GiveToStream(const KernelCall& call);
 
 }  // namespace skiff::cuda_emulation

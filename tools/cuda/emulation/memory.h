@@ -1,5 +1,6 @@
-// The device's memory: addresses of its own, which are never given twice, so that what was freed is
-// nobody's. It is mapped twice: where the host may touch it, only copies know.
+// The device's memory. Its addresses are its own and are never given twice, so that what was freed
+// is nobody's. All memory is mapped twice: kernels use one address, which the host can't touch
+// while no stream runs kernels; copies use the other, which can always be touched.
 #pragma once
 
 #include <array>
@@ -11,20 +12,22 @@
 
 namespace skiff::cuda_emulation {
 
+// Thread-safe.
 class DeviceMemory {
  public:
-  // Never destroyed.
+  // Returns the device's memory, which is never destroyed.
   static DeviceMemory& Get();
 
-  // Whether an address is the device's, used or not.
+  // Returns whether an address is one of the device's, used or not.
   bool IsOfDevice(const void* address) const {
     return reinterpret_cast<uintptr_t>(address) - begin_ < kAddressBytes;
   }
-  // Whether it is one that Always gives.
+  // Returns whether an address is one that Always returns for the device's memory.
   bool IsForCopies(const void* address) const {
     return reinterpret_cast<uintptr_t>(address) - begin_ - kAddressBytes < kAddressBytes;
   }
-  // Whether kernels may touch all of the bytes.
+  // Returns whether kernels may touch all of the bytes: they are allocated, or mapped and allowed.
+  // They may be in several allocations that lie side by side.
   bool Holds(const void* address, size_t bytes) {
     const auto begin = reinterpret_cast<uintptr_t>(address);
     const uint64_t now = changes_.load(std::memory_order_acquire);
@@ -34,35 +37,51 @@ class DeviceMemory {
     return Find(begin, bytes);
   }
 
-  // Addresses without memory; nullptr: there are no more.
+  // Returns addresses without memory behind them, or nullptr if there are no more.
   void* Reserve(size_t bytes);
+  // Unmaps what is mapped to reserved addresses. Nobody gets them again.
   void Release(void* begin, size_t bytes);
-  // Bytes of the device's memory; false: so much isn't free.
+
+  // Counts bytes of the device's memory as used. Returns false, and counts none, if fewer are free.
   bool Take(size_t bytes);
+  // Counts bytes as free again that Take has counted as used.
   void GiveBack(size_t bytes);
+  // Returns how many bytes are free.
   size_t free_bytes();
+  // Returns how many bytes the device has: Options::memory_bytes.
   size_t total_bytes() const;
-  // Memory behind reserved addresses. False: there is some, or, of the others, there is none.
+
+  // Puts memory, all of it 0, behind reserved addresses; the caller has taken the bytes. Returns
+  // false, and changes nothing, if some of the addresses have memory.
   bool Map(void* begin, size_t bytes);
+  // Takes the memory from behind the addresses. Returns false if it wasn't exactly what some calls
+  // of Map have put there.
   bool Unmap(void* begin, size_t bytes);
+  // Lets kernels touch mapped memory. Returns false if the addresses aren't exactly those of some
+  // calls of Map.
   bool Allow(void* begin, size_t bytes);
 
-  // What cudaMalloc does; nullptr: so much isn't free.
+  // Returns memory that kernels may touch, as cudaMalloc does, or nullptr if fewer bytes, in whole
+  // pages, or addresses are free.
   void* Allocate(size_t bytes);
-  // False: it is no beginning of what was allocated.
+  // Frees what Allocate has returned. Returns false, and frees nothing, if `begin` isn't the
+  // beginning of such memory.
   bool Free(void* begin);
 
-  // For copies: where memory of the device can always be touched; host memory is where it is.
+  // Returns where a copy finds the memory at an address. For the device's memory that is its second
+  // address, where the host can always touch it; for the host's it is the same address.
   void* Always(const void* address) const {
     return static_cast<char*>(const_cast<void*>(address)) +
            (IsOfDevice(address) ? kAddressBytes : 0);
   }
-  // Shows the memory, also to the host, until the calling thread calls Close. Does nothing if the
-  // thread has opened it already: a thread that does a stream's work opens it for the first kernel
-  // and closes it when the stream is idle or its wait ends, since hiding it takes longer than most
-  // kernels of tests.
+
+  // Lets the process touch the device's memory at its first addresses, as kernels do, until the
+  // calling thread calls Close. Does nothing if the thread has opened it already: a thread that
+  // does a stream's work opens it for the first kernel, and closes it when the stream is idle or
+  // its wait ends, since hiding it takes longer than most kernels of tests.
   void Open();
-  // Hides the memory unless other threads have opened it. Does nothing if the thread hasn't.
+  // Hides the memory from the host, unless other threads have opened it. Does nothing if the thread
+  // hasn't opened it.
   void Close();
 
  private:
@@ -74,7 +93,7 @@ class DeviceMemory {
     bool is_allocated;  // by Allocate
   };
 
-  // Stretches that the thread has found, as long as ranges haven't changed.
+  // A stretch that the thread has found. It is still there if `changes` is changes_.
   struct Known {
     uint64_t changes = 0;
     uintptr_t begin = 0;
@@ -83,13 +102,15 @@ class DeviceMemory {
   static constexpr size_t kKnown = 4;
 
   DeviceMemory();
-  // Returns whether some stretch has all of the bytes; the thread knows it from then on.
+  // Returns whether a stretch of allowed ranges without a gap has all of the bytes. The thread
+  // keeps the stretch in knowns_.
   bool Find(uintptr_t begin, size_t bytes);
-  // Puts memory behind addresses.
+  // Puts memory, hidden and all of it 0, behind both addresses. Ends the process if there is none.
   static void Fill(void* begin, size_t bytes);
-  // Of each stretch of allowed ranges without a gap.
+  // Calls visit(begin, bytes) for each stretch of allowed ranges without a gap. With mutex_.
   template <class Visit>
   void ForEachStretch(const Visit& visit) const;
+  // Adds to ranges_. With mutex_.
   void AddRange(uintptr_t begin, const Range& range);
 
   static constinit thread_local std::array<Known, kKnown> knowns_;
@@ -97,7 +118,7 @@ class DeviceMemory {
   static constinit thread_local bool has_opened_;
 
   uintptr_t begin_ = 0;
-  // How often ranges have changed: what threads remember of them is no longer so.
+  // How often ranges_ has changed. Each change voids what threads know of it.
   std::atomic<uint64_t> changes_ = 1;
   std::mutex mutex_;
   size_t reserved_ = 0;  // addresses from begin_ on

@@ -1,5 +1,5 @@
-// $SKIFF_CUDA_EMULATION: what changes between runs to find what happens to work, as in
-// "seed=7,late_us=0".
+// The options in $SKIFF_CUDA_EMULATION, as "seed=7,late_us=0": runs that differ in them find code
+// that only happens to work.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,17 @@
 namespace skiff::cuda_emulation {
 
 struct Options {
-  // Of the orders in which blocks, and threads between barriers, run; each launch draws its own. 0:
-  // always as they are numbered. By default 1 in the first shard of a test, 2 in the second, ….
+  // Draws the orders in which blocks, and threads between barriers, run; each launch has its own.
+  // 0: all run as they are numbered. By default 1 in the first shard of a test, 2 in the second, ….
   uint64_t seed = 1;
-  // Work begins so long after it was given to its stream, if nobody waits for it: what the
-  // host does without waiting happens first.
+  // If nobody waits for a stream, its work begins so many microseconds after the idle stream was
+  // given it: what the host does without waiting happens first.
   int64_t late_us = 1000;
-  // Device memory can't be touched by the host while no work runs.
+  // The host can't touch the device's memory while no stream runs kernels.
   bool hides_memory = true;
-  // Each access to memory is checked, which takes most of the time; races are found on the way.
+  // Whether each access of a kernel is checked, which takes most of the time.
   bool checks_accesses = true;
+  // Whether these checks look for races, too.
   bool finds_races = true;
   // Whether there are cuBLASLt and cuDNN: stand-ins (libraries/libraries.h).
   bool has_libraries = false;
@@ -24,6 +25,8 @@ struct Options {
   uint64_t memory_bytes = uint64_t{8} << 30;
 };
 
+// Returns the options. The first call reads them; one that it can't read ends the process with a
+// message.
 const Options& TheOptions();
 
 }  // namespace skiff::cuda_emulation

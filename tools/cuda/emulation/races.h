@@ -1,6 +1,6 @@
 // Finds accesses of two threads to the same bytes, of which one writes, that nothing orders: no
-// barrier of the block, no __syncwarp of the warp, and, across blocks, no atomics. It is called for
-// each access, so most of it is inline.
+// barrier of the block, no __syncwarp of the warp, and, across blocks, no atomics. Blocks run one
+// after the other. The detector is called for each access, so most of it is inline.
 #pragma once
 
 #include <algorithm>
@@ -16,28 +16,33 @@ namespace skiff::cuda_emulation {
 
 class RaceDetector {
  public:
-  // Nothing before it matters any more.
+  // Begins a launch: it races with nothing that came before.
   void BeginLaunch() {
     first_of_launch_ = first_of_block_ = ++interval_;
     if (pages_.size() <= kMostPages) return;
     pages_.clear();
     recent_ = {};
   }
+  // Begins a block of the launch, whose accesses may race with those of earlier blocks.
   void BeginBlock() {
     first_of_block_ = ++interval_;
     has_fence_ = false;
     is_atomic_ = false;  // a thread may have failed in an atomic access
   }
+  // Notes a barrier of the block: what its threads did before it is ordered before what follows.
   void PassBarrier() { ++interval_; }
-  // The block publishes, and reads what others have published, by atomics.
+  // Notes a __threadfence: until the block ends, its reads don't race with writes of earlier
+  // blocks.
   void PassFence() { has_fence_ = true; }
+  // Says whether the accesses that follow are atomic. Two atomic ones don't race.
   void SetAtomic(bool is_atomic) { is_atomic_ = is_atomic; }
 
+  // Who accesses memory.
   struct Accessor {
-    int thread;
+    int thread;      // its number in the block
     unsigned epoch;  // how many __syncwarp its warp has passed
   };
-  // False if the access races with another one. race() says with which.
+  // Notes an access. Returns false if it races with an earlier one; race() then says with which.
   [[gnu::always_inline]] bool Access(const void* address, size_t bytes, bool is_write,
                                      bool is_shared, Accessor accessor) {
     const auto begin = reinterpret_cast<uintptr_t>(address);
@@ -60,6 +65,7 @@ class RaceDetector {
     }
     return true;
   }
+  // Returns what the access that Access refused last has raced with, for messages.
   const std::string& race() const { return race_; }
 
  private:
@@ -89,7 +95,8 @@ class RaceDetector {
 
   static unsigned ThreadOf(Visit visit) { return visit >> kThreadAt & kThreadMask; }
 
-  // Notes the visit. Nothing before `since` matters, which is so for most words.
+  // Notes the visit of a word. Returns false if it races with the last write or, if it writes, with
+  // the last read. Visits before `since`, which most words have, race with nothing.
   [[gnu::always_inline]] bool Note(Word& word, Visit now, Visit since, bool is_write) {
     if (word.written >= since && IsRace(word.written, now, !is_write)) {
       return Fail(word.written, true);
@@ -100,6 +107,7 @@ class RaceDetector {
     (is_write ? word.written : word.read) = now;
     return true;
   }
+  // Returns whether nothing orders two visits of a word, of which one writes.
   bool IsRace(Visit before, Visit now, bool is_read_of_write) const {
     if ((before & now & kAllBytes << kBytesAt) == 0 || (before & now & kAtomic) != 0) return false;
     if (before >> kIntervalAt < first_of_block_) return !(is_read_of_write && has_fence_);
@@ -109,14 +117,16 @@ class RaceDetector {
     if (thread == other) return false;
     return thread / kWarp != other / kWarp || ((before ^ now) >> kEpochAt & kEpochMask) == 0;
   }
-  // Notes the race with an earlier access, and returns false.
+  // Writes the race with an earlier visit to race_, and returns false.
   bool Fail(Visit before, bool was_write);
+  // Returns the record of a word of memory, by its address in words.
   Word& WordOf(uintptr_t number) {
     const uintptr_t page = number / kPageWords;
     const auto& [recent, words] = recent_[page % kRecentPages];
     Page& found = words != nullptr && recent == page ? *words : FindPage(page);
     return found[number % kPageWords];
   }
+  // Returns a page of records, which it makes if there is none, and keeps it in recent_.
   Page& FindPage(uintptr_t page);
 
   uint64_t interval_ = 1;

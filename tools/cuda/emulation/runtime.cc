@@ -141,8 +141,6 @@ using namespace skiff::cuda_emulation;  // NOLINT: what follows is CUDA's
 
 cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
 
-cudaError_t cudaPeekAtLastError() { return last_error; }
-
 const char* cudaGetErrorString(cudaError_t error) {
   switch (error) {
     case cudaSuccess:
@@ -167,8 +165,6 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "an error of the CUDA runtime";
   }
 }
-
-const char* cudaGetErrorName(cudaError_t error) { return cudaGetErrorString(error); }
 
 // ---- devices
 
@@ -261,10 +257,6 @@ cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned /*flags*/) {
   const std::lock_guard lock(Pinned().mutex);
   Pinned().ranges[reinterpret_cast<uintptr_t>(*memory)] = bytes;
   return cudaSuccess;
-}
-
-cudaError_t cudaMallocHost(void** memory, size_t bytes) {
-  return cudaHostAlloc(memory, bytes, cudaHostAllocDefault);
 }
 
 cudaError_t cudaFreeHost(void* memory) {

@@ -3,15 +3,41 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <map>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
 #include <mutex>
 #include <random>
 #include <set>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "tools/cuda/emulation/failures.h"
 #include "tools/cuda/emulation/memory.h"
 #include "tools/cuda/emulation/options.h"
+
+namespace skiff::cuda_emulation {
+namespace {
+
+// What a stream is given while it is captured.
+struct Capture {
+  std::vector<Work> nodes;
+  bool is_broken = false;
+  cudaStreamCaptureMode mode;
+  std::thread::id thread;
+};
+
+// How far a stream is; it outlives the stream, which ends when all it was given is done.
+struct Progress {
+  cudaStream_t stream = nullptr;  // only while done < given
+  uint64_t given = 0;
+  uint64_t done = 0;
+};
+
+}  // namespace
+}  // namespace skiff::cuda_emulation
 
 using skiff::cuda_emulation::Capture;
 using skiff::cuda_emulation::Progress;
@@ -109,7 +135,7 @@ cudaStream_t NewStream(bool waits_for_null) {
 // With the device's mutex.
 cudaStream_t Found(cudaStream_t stream) {
   Device& device = TheDevice();
-  if (stream != nullptr && stream != cudaStreamLegacy) {
+  if (stream != nullptr) {
     if (!device.streams.contains(stream)) Die("a stream that is none, or was destroyed");
     return stream;
   }
@@ -185,9 +211,11 @@ bool DoAtOnce(cudaStream_t stream, const Work& work) {
   const std::lock_guard lock(device.mutex);
   stream = Found(stream);
   if (stream->capture != nullptr || !IsIdle(*stream)) return false;
-  if (stream->waits_for_null && !std::ranges::all_of(device.streams, [](cudaStream_t other) {
-        return !other->waits_for_null || IsIdle(*other);
-      })) {
+  const auto is_no_hindrance = [](cudaStream_t other) {
+    return !other->waits_for_null || IsIdle(*other);
+  };
+  if (stream->waits_for_null &&
+      !(is_no_hindrance(Found(nullptr)) && std::ranges::all_of(device.streams, is_no_hindrance))) {
     return false;
   }
   work();
@@ -253,10 +281,6 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   const std::lock_guard lock(TheDevice().mutex);
   TheDevice().streams.insert(*stream);
   return cudaSuccess;
-}
-
-cudaError_t cudaStreamCreate(cudaStream_t* stream) {
-  return cudaStreamCreateWithFlags(stream, cudaStreamDefault);
 }
 
 // What it has been given will be done.

@@ -4,47 +4,53 @@
 
 #include <cuda_runtime.h>
 
-#include <cstddef>
-#include <cstdint>
-#include <deque>
 #include <functional>
-#include <memory>
-#include <thread>
-#include <vector>
 
 namespace skiff::cuda_emulation {
 
 using Work = std::function<void()>;
 
-// What a stream is given while it is captured.
-struct Capture {
-  std::vector<Work> nodes;
-  bool is_broken = false;
-  cudaStreamCaptureMode mode;
-  std::thread::id thread;
-};
+// In all functions a stream of nullptr is the null stream. A stream that was never created, or was
+// destroyed, ends the process with a message.
 
-// How far a stream is; it outlives the stream, which ends when all it was given is done.
-struct Progress {
-  cudaStream_t stream = nullptr;  // only while done < given
-  uint64_t given = 0;
-  uint64_t done = 0;
-};
+// The three functions that wait: the calling thread does the streams' work itself, unless another
+// thread is at it. It has made sure that it may wait (CheckNotCaptured, CheckMayCallUnsafely,
+// IsInHostFunction), and learns what failed from TakeFailure (failures.h).
 
-// nullptr: the null stream.
+// Waits until all streams have done what they were given before the call, one stream after the
+// other in an order that is drawn.
 void WaitForDevice();
+
+// Waits until the stream has done what it was given before the call.
 void WaitForStream(cudaStream_t stream);
+
+// Waits until the event has passed: its stream has done what it had been given when the event was
+// recorded last. Returns at once if the event was never recorded.
 void WaitForEvent(cudaEvent_t event);
 
-// Gives work to a stream, or to the graph that it is captured into.
+// Appends work to a stream, or to the graph that the stream is captured into. Returns
+// cudaErrorNotPermitted, and appends nothing, inside of a host function; else cudaSuccess.
 cudaError_t Give(cudaStream_t stream, Work work);
-// Does it, if that is what giving it to the stream and waiting for it comes to; else false.
+
+// Does work before it returns, and returns true, if that comes to the same as Give and
+// WaitForStream. Does nothing, and returns false, if the stream is captured or has work left, or if
+// it takes turns with the null stream and any stream that does so has work left. No stream begins
+// work meanwhile, and `work` may not use streams.
 bool DoAtOnce(cudaStream_t stream, const Work& work);
-// Of the stream: cudaErrorStreamCaptureUnsupported if it is captured.
+
+// For calls that a captured stream refuses. Returns cudaSuccess if the stream isn't captured. Else
+// returns cudaErrorStreamCaptureUnsupported, and cudaStreamEndCapture will fail.
 cudaError_t CheckNotCaptured(cudaStream_t stream);
-// The same for calls that concern the whole device: cudaMalloc and its like.
+
+// For calls that concern the whole device, as cudaMalloc: a capture of any stream may refuse them,
+// as the mode of the capture and that of the calling thread say
+// (cudaThreadExchangeStreamCaptureMode). Returns cudaSuccess if none does. Else returns
+// cudaErrorStreamCaptureUnsupported, and cudaStreamEndCapture will fail. Returns
+// cudaErrorNotPermitted inside of a host function.
 cudaError_t CheckMayCallUnsafely();
-// Inside cudaLaunchHostFunc's functions nothing of CUDA may be called.
+
+// Returns whether the calling thread runs a function that cudaLaunchHostFunc was given. Such a
+// function may not call CUDA.
 bool IsInHostFunction();
 
 }  // namespace skiff::cuda_emulation

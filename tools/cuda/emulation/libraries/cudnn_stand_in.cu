@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -65,17 +67,20 @@ struct Handle {
   std::optional<cudaStream_t> stream;
 };
 
-// No sizes: not set yet.
+// dims and axes are 0 until they are set.
+
 struct Tensor {
-  std::vector<int> sizes;
+  int dims = 0;
+  std::array<int, 5> sizes{};
 };
 
 struct Filter {
-  std::vector<int> sizes;
+  int dims = 0;
+  std::array<int, 5> sizes{};
 };
 
 struct Convolution {
-  int axes = 0;  // 0: not set yet
+  int axes = 0;
   std::array<int, 3> padding{};
   std::array<int, 3> stride{};
   std::array<int, 3> dilation{};
@@ -175,14 +180,20 @@ int SetTensor(Pointer tensor, int type, int dims, const int* sizes, const int* s
     if (strides[i] != stride) return kNotSupported;
     stride *= sizes[i];
   }
-  return Objects::Set<Tensor>(tensor, [&](Tensor* set) { set->sizes.assign(sizes, sizes + dims); });
+  return Objects::Set<Tensor>(tensor, [&](Tensor* set) {
+    set->dims = dims;
+    std::copy_n(sizes, dims, set->sizes.begin());
+  });
 }
 
 int SetFilter(Pointer filter, int type, int format, int dims, const int* sizes) {
   const int status = CheckSizes(type, dims, sizes);
   if (status != kSuccess) return status;
   if (format != kChannelsFirst) return kNotSupported;
-  return Objects::Set<Filter>(filter, [&](Filter* set) { set->sizes.assign(sizes, sizes + dims); });
+  return Objects::Set<Filter>(filter, [&](Filter* set) {
+    set->dims = dims;
+    std::copy_n(sizes, dims, set->sizes.begin());
+  });
 }
 
 // Leaves groups and math type as they are, as cuDNN does.
@@ -292,9 +303,8 @@ int SizesOf(const Operands& descriptors, Pointer convolution, Sizes* sizes) {
   if (!input || !filter || !output || !found || found->axes == 0) return kBadParam;
   // cuDNN would take another one, and round factors to TF32.
   if (found->math != kFusedSums) return kBadParam;
-  const auto dims = static_cast<size_t>(found->axes + 2);
-  for (const std::vector<int>* of : {&input->sizes, &filter->sizes, &output->sizes}) {
-    if (of->size() != dims) return kBadParam;
+  for (const int dims : {input->dims, filter->dims, output->dims}) {
+    if (dims != found->axes + 2) return kBadParam;
   }
   const auto along = [&found](const int* numbers, int64_t missing) {
     return AlongAxes(numbers, found->axes, missing);
@@ -327,7 +337,7 @@ int SizesOf(const Operands& descriptors, Pointer convolution, Sizes* sizes) {
 struct Numbers {
   int unordered;  // not deterministic
   int tensor_cores;
-  int huge;
+  int doubtful;  // not supported, or with too large a workspace
   int with_workspace;
   int plain;
   int winograd;
@@ -338,22 +348,26 @@ Numbers NumbersOf(Pass pass) {
     case Pass::kForward:
       return {.unordered = 6,
               .tensor_cores = 1,
-              .huge = 4,
+              .doubtful = 4,
               .with_workspace = 2,
               .plain = 0,
               .winograd = 7};
     case Pass::kBackwardData:
       return {.unordered = 0,
               .tensor_cores = 4,
-              .huge = 2,
+              .doubtful = 2,
               .with_workspace = 3,
               .plain = 1,
               .winograd = 5};
     case Pass::kBackwardFilter:
       break;
   }
-  return {
-      .unordered = 0, .tensor_cores = 3, .huge = 2, .with_workspace = 6, .plain = 1, .winograd = 5};
+  return {.unordered = 0,
+          .tensor_cores = 3,
+          .doubtful = 2,
+          .with_workspace = 6,
+          .plain = 1,
+          .winograd = 5};
 }
 
 // Kernels write workspaces in words.
@@ -385,7 +399,7 @@ int64_t Sum(const Sizes& sizes) {
   return sum;
 }
 
-// The fastest first, as cuDNN would estimate it. Empty: none, for no good reason.
+// The fastest first, as cuDNN would estimate it. Empty: it has no convolution of these sizes.
 std::vector<Algorithm> Offers(Pass pass, const Sizes& sizes) {
   const int64_t sum = Sum(sizes);
   if (sum % 11 == 6) return {};
@@ -400,11 +414,11 @@ std::vector<Algorithm> Offers(Pass pass, const Sizes& sizes) {
                                          .math = math});
   };
   offer(numbers.unordered, 0, kFusedSums).determinism = kNonDeterministic;
-  offer(numbers.tensor_cores, 0, kTensorCores);
-  if (sum % 3 == 0) {
-    offer(numbers.huge, kHugeBytes, kFusedSums);
+  offer(numbers.tensor_cores, 0, sum % 2 == 0 ? kTensorCores : kRoundToTensorCores);
+  if (sum % 3 == 2) {
+    offer(numbers.doubtful, 0, kFusedSums).status = kNotSupported;
   } else {
-    offer(numbers.huge, 0, kFusedSums).status = kNotSupported;
+    offer(numbers.doubtful, sum % 3 == 0 ? kHugeBytes : 2 * ImmodestBytes(sizes), kFusedSums);
   }
   if (sum % 11 == 3) return offers;
   if (sum % 5 == 2) {
@@ -420,13 +434,11 @@ std::vector<Algorithm> Offers(Pass pass, const Sizes& sizes) {
   return offers;
 }
 
-// Finds what was offered for these sizes.
-int FindOffer(Pass pass, const Sizes& sizes, int number, Algorithm* algorithm) {
+// Returns what was offered for these sizes under this number, if anything was.
+std::optional<Algorithm> OfferOf(Pass pass, const Sizes& sizes, int number) {
   const std::vector<Algorithm> offers = Offers(pass, sizes);
   const auto found = std::ranges::find(offers, number, &Algorithm::algorithm);
-  if (found == offers.end()) return kNotSupported;
-  *algorithm = *found;
-  return found->status;
+  return found == offers.end() ? std::nullopt : std::optional(*found);
 }
 
 bool MayRun(const Algorithm& algorithm) {
@@ -451,17 +463,18 @@ int Choose(Pointer handle, Pointer first, Pointer second, Pointer convolution, P
   return kSuccess;
 }
 
+// Tells the bytes of an algorithm with a bad status, too: the status must be looked at.
 template <Pass kPass>
 int WorkspaceBytes(Pointer handle, Pointer first, Pointer second, Pointer convolution,
                    Pointer result, int number, size_t* bytes) {
   if (!Objects::Get<Handle>(handle) || bytes == nullptr) return kBadParam;
   Sizes sizes;
-  int status = SizesOf(OperandsOf(kPass, first, second, result), convolution, &sizes);
+  const int status = SizesOf(OperandsOf(kPass, first, second, result), convolution, &sizes);
   if (status != kSuccess) return status;
-  Algorithm algorithm;
-  status = FindOffer(kPass, sizes, number, &algorithm);
-  if (status == kSuccess) *bytes = algorithm.memory;
-  return status;
+  const std::optional<Algorithm> algorithm = OfferOf(kPass, sizes, number);
+  if (!algorithm) return kNotSupported;
+  *bytes = algorithm->memory;
+  return kSuccess;
 }
 
 // ---- kernels
@@ -654,13 +667,13 @@ int RunPass(Pointer handle, const void* alpha, Pointer first_descriptor, const v
     return kBadParam;
   }
   Sizes sizes;
-  int status = SizesOf(OperandsOf(kPass, first_descriptor, second_descriptor, result_descriptor),
-                       convolution, &sizes);
+  const int status =
+      SizesOf(OperandsOf(kPass, first_descriptor, second_descriptor, result_descriptor),
+              convolution, &sizes);
   if (status != kSuccess) return status;
-  Algorithm algorithm;
-  status = FindOffer(kPass, sizes, number, &algorithm);
-  if (status != kSuccess) return status;
-  if (!MayRun(algorithm) || !IsWorkspace(algorithm, workspace, bytes)) return kBadParam;
+  const std::optional<Algorithm> algorithm = OfferOf(kPass, sizes, number);
+  if (!algorithm || algorithm->status != kSuccess) return kNotSupported;
+  if (!MayRun(*algorithm) || !IsWorkspace(*algorithm, workspace, bytes)) return kBadParam;
   return Launch({.pass = kPass,
                  .sizes = sizes,
                  .first = static_cast<const float*>(first),
@@ -670,7 +683,7 @@ int RunPass(Pointer handle, const void* alpha, Pointer first_descriptor, const v
                  .alpha = *static_cast<const float*>(alpha),
                  .beta = *static_cast<const float*>(beta),
                  .workspace = static_cast<Word*>(workspace),
-                 .words = static_cast<int64_t>(algorithm.memory / sizeof(Word))},
+                 .words = static_cast<int64_t>(algorithm->memory / sizeof(Word))},
                 *found->stream);
 }
 

@@ -13,13 +13,16 @@
 // numbers of axes, and CUDNN_CONVOLUTION.
 //
 // The algorithms that it offers depend on the sizes alone, so that convolutions of several sizes
-// meet all answers. The first are ones that Skiff mustn't run: not deterministic, on tensor cores,
-// with a workspace of 1 GiB, or with a status that says that it isn't supported. Then come, in an
-// order that differs, one without a workspace and one with a workspace of some hundred bytes, and
-// last, for filters of 3x3 without strides, dilations and groups, Winograd's, which is also on
-// tensor cores for some sizes. For one size in five, only an algorithm is left that takes six times
-// as much as the tensors and 4 MiB more; for one in eleven, there is none that Skiff may run, and
-// for another one in eleven, cudnnGetConvolution…Algorithm_v7 returns NOT_SUPPORTED.
+// meet all answers.
+//  - First come those that Skiff mustn't run, or shouldn't: one that isn't deterministic, one on
+//    tensor cores, and one whose status is NOT_SUPPORTED, or whose workspace takes 1 GiB, or 12
+//    times as much as the tensors and 8 MiB.
+//  - Then, in an order that differs, one without a workspace and one with 776 bytes.
+//  - Last, for images and filters of 3x3 without strides, dilations and groups, Winograd's with 520
+//    bytes, which uses tensor cores for some sizes.
+// For one size in five, the last two lines are one algorithm with a workspace of 6 times as much as
+// the tensors and 4 MiB. For one in eleven, they are missing, and for another one in eleven,
+// cudnnGetConvolution…Algorithm_v7 returns NOT_SUPPORTED.
 //
 // A run is one kernel in the handle's stream, which writes all of the workspace and adds in a fixed
 // order, in float64. It reads the result only if beta isn't 0.
