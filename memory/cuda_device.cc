@@ -82,9 +82,11 @@ class CudaStream final : public DeviceStream {
     Check(cudaMemsetAsync(to, byte, bytes, stream_), "fill");
   }
   void Record(DeviceEvent* event) override {
+    RefuseInCapture();
     Check(cudaEventRecord(static_cast<CudaEvent*>(event)->event(), stream_), "record an event");
   }
   void WaitFor(const DeviceEvent& event) override {
+    RefuseInCapture();
     Check(cudaStreamWaitEvent(stream_, static_cast<const CudaEvent&>(event).event(), 0),
           "wait for an event");
   }
@@ -97,8 +99,10 @@ class CudaStream final : public DeviceStream {
   // Other threads may allocate and copy all the while.
   void BeginCapture() override {
     Check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "capture a graph");
+    captures_ = true;
   }
   std::unique_ptr<DeviceGraph> EndCapture() override {
+    captures_ = false;
     cudaGraph_t captured = nullptr;
     const cudaError_t status = cudaStreamEndCapture(stream_, &captured);
     // What has spoiled the capture is no failure of the calls that follow.
@@ -111,7 +115,13 @@ class CudaStream final : public DeviceStream {
   void Wait() override { Check(cudaStreamSynchronize(stream_), "wait for the device"); }
 
  private:
+  // In a graph, events would be edges instead of points in the stream.
+  void RefuseInCapture() const {
+    SKIFF_ENFORCE(!captures_, kFailedPrecondition, "an event while the stream is captured");
+  }
+
   cudaStream_t stream_ = nullptr;
+  bool captures_ = false;
 };
 
 class CudaDevice final : public Device {

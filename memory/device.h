@@ -56,7 +56,8 @@ class DeviceStream {
   // Appends the work of a graph.
   virtual void Launch(const DeviceGraph& graph) = 0;
   // From BeginCapture on, work that is appended goes to a graph instead of being run, until
-  // EndCapture returns that. Nothing may wait, and no event be recorded, in between. The stream is
+  // EndCapture returns that. In between, the host may not wait, and Record and WaitFor throw Error
+  // (kFailedPrecondition). What is given to Call then must live as long as the graph. The stream is
   // as before after EndCapture, also if it throws Error (kIo): some of the work can't be captured.
   virtual void BeginCapture() = 0;
   virtual std::unique_ptr<DeviceGraph> EndCapture() = 0;
@@ -70,7 +71,8 @@ class Device {
   virtual ~Device() = default;
   virtual Allocator& allocator() = 0;
   // Returns the process-wide allocator of page-locked memory of the CPU, which the device copies to
-  // and from asynchronously. A block used by copies on a stream needs Allocator::RecordUse.
+  // and from asynchronously. A block used by copies on a stream needs Allocator::RecordUse, unless
+  // its owner waits for them before it frees the block.
   virtual Allocator& pinned_allocator() = 0;
   virtual std::unique_ptr<DeviceStream> MakeStream() = 0;
   virtual std::unique_ptr<DeviceEvent> MakeEvent() = 0;

@@ -6,7 +6,6 @@ The folder that cuda_test.sh packs has the programs that this one calls. Use it 
 """
 
 import argparse
-import ctypes
 import json
 import os
 import signal
@@ -25,9 +24,6 @@ MODELS = {"mlp": [], "lenet": [], "resnet20": [], "resnet50": [], "vgg16": [],
           "seq2seq_lstm_luong": ["--optimizer=plain_adam"]}
 # Those that model_in_torch.py lacks, ragged texts.
 NOT_IN_TORCH = ["text_cnn", "text_gru", "text_lstm"]
-# As in operators/common/cudnn_convolution.cc, which says nothing if it finds none of them.
-CUDNN_NAMES = [folder + name for name in ("libcudnn.so.9", "libcudnn.so.8")
-               for folder in ("", "/usr/local/cuda/lib64/")]
 # Ops without FLOP whose arguments have this size are limited by memory: caches don't hold them.
 LARGE_BYTES = 128 << 20
 COPY = "assign"  # the op whose kernel copies within the device's memory
@@ -114,16 +110,6 @@ def figures_of(program, text):
     if not isinstance(figures, dict):
         raise Failed("%s wrote no figures, but %r" % (program, text.strip()[:80]))
     return figures
-
-
-def add_missing_libraries(report):
-    for name in CUDNN_NAMES:
-        try:
-            ctypes.CDLL(name)
-            return
-        except OSError:
-            pass
-    report.could_not_run("convolutions by cuDNN: found none of " + ", ".join(CUDNN_NAMES))
 
 
 # ---- models
@@ -217,7 +203,6 @@ def model_row(figures):
 
 def time_models(options, flags, report):
     """Prints a line a model. Returns whether all of them have run."""
-    add_missing_libraries(report)
     torch, has_failed = Torch(report), False
     print(MODEL_LEGEND)
     print(MODEL_ROW % MODEL_COLUMNS)
@@ -319,7 +304,6 @@ class Cases:
 
 def time_ops(_, flags, report):
     """Prints all ops, then those that memory limits. Returns whether all of them have run."""
-    add_missing_libraries(report)
     copies = []
     time_cases(["--memory", "--op=" + COPY], report, copies.append)
     cases = Cases(copies[0]["gigabytes_per_second"], report)

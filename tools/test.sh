@@ -7,7 +7,8 @@
 # sanitizers. `tools/test.sh --config=check` runs all tests that way.
 # CUDA is compiled and linked wherever nvcc is found, with a GPU or without. There,
 # the tests without arguments also run CUDA's kernels on the CPU, with threads in
-# another order at each launch (tools/cuda/emulation/README.md).
+# another order at each launch (tools/cuda/emulation/README.md), and some of them
+# with sanitizers.
 # SKIFF_CACHE: folder of the build cache (default ~/.cache/skiff-bazel).
 # BAZEL: the bazel to call.
 set -euo pipefail

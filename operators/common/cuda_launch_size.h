@@ -7,9 +7,10 @@
 namespace skiff {
 
 inline constexpr int kCudaThreads = 256;  // per block
-// The most blocks of a launch, and of one that passes over elements once: one by one (GridOf) or
-// for a reduction (LaunchFold). No result depends on either.
+// The most blocks of most launches. No result depends on it.
 inline constexpr int64_t kMaxCudaBlocks = 4096;
+// The most blocks of a launch that passes over elements once: GridOf, LaunchTiles. No result
+// depends on it.
 inline constexpr int64_t kMaxElementBlocks = 8192;
 
 // Returns the number of blocks for `count` parts of work. Each block takes the parts that are a

@@ -15,6 +15,7 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
+#include "framework/base/str_cat.h"
 #include "operators/common/cuda_product_parts.h"
 #include "operators/common/shared_library.h"
 

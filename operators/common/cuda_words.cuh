@@ -14,7 +14,7 @@
 
 namespace skiff {
 
-// Divides numbers of 64 bits, as FastDivisor does smaller ones.
+// Has the interface of FastDivisor for numbers of 64 bits, and divides by an instruction.
 class WideDivisor {
  public:
   WideDivisor() = default;  // by 1

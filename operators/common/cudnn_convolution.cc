@@ -1,5 +1,3 @@
-// Uses the part of cuDNN's interface that is the same in versions 8 and 9. The few declarations
-// that this takes are here, so that a build needs no headers of cuDNN.
 #include "operators/common/cudnn_convolution.h"
 
 #include <cuda_runtime.h>
@@ -19,70 +17,39 @@
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/base/place.h"
+#include "framework/base/str_cat.h"
 #include "framework/op/kernel_choice.h"
+#include "operators/common/cudnn_declarations.h"
 #include "operators/common/shared_library.h"
 
 namespace skiff {
 namespace {
 
-// ---- cuDNN's declarations. Its enumerations are passed as int.
-
-constexpr int kSuccess = 0;             // CUDNN_STATUS_SUCCESS
-constexpr int kFloat = 0;               // CUDNN_DATA_FLOAT
-constexpr int kChannelsFirst = 0;       // CUDNN_TENSOR_NCHW
-constexpr int kCrossCorrelation = 1;    // CUDNN_CROSS_CORRELATION
-constexpr int kDeterministic = 1;       // CUDNN_DETERMINISTIC
-constexpr int kTensorCores = 1;         // CUDNN_TENSOR_OP_MATH
-constexpr int kRoundToTensorCores = 2;  // CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION
-constexpr int kFusedSums = 3;           // CUDNN_FMA_MATH
-constexpr int kWinogradForward = 7;     // CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED
-constexpr int kWinogradBackward = 5;    // the same of BWD_DATA and BWD_FILTER
-
-// cudnnConvolutionFwdAlgoPerf_t, and its likes for the other passes.
-struct Algorithm {
-  int algorithm;
-  int status;
-  float time;
-  size_t memory;
-  int determinism;
-  int math;
-  int reserved[3];
-};
-static_assert(offsetof(Algorithm, memory) == 16 && sizeof(Algorithm) == 48);
-
-// All descriptors and the handle are pointers to structures of the library.
-using Pointer = void*;
-using ChooseFunction = int(Pointer handle, Pointer first, Pointer second, Pointer convolution,
-                           Pointer result, int count, int* found, Algorithm* algorithms);
-using WorkspaceFunction = int(Pointer handle, Pointer first, Pointer second, Pointer convolution,
-                              Pointer result, int algorithm, size_t* bytes);
-using RunFunction = int(Pointer handle, const void* alpha, Pointer first_descriptor,
-                        const void* first, Pointer second_descriptor, const void* second,
-                        Pointer convolution, int algorithm, void* workspace, size_t bytes,
-                        const void* beta, Pointer result_descriptor, void* result);
+using cudnn::Algorithm;
+using cudnn::kSuccess;
+using cudnn::Pointer;
 
 struct PassFunctions {
-  ChooseFunction* choose = nullptr;
-  WorkspaceFunction* workspace_bytes = nullptr;
-  RunFunction* run = nullptr;
+  cudnn::ChooseFunction* choose = nullptr;
+  cudnn::WorkspaceFunction* workspace_bytes = nullptr;
+  cudnn::RunFunction* run = nullptr;
 };
 
 struct Library {
-  int (*create)(Pointer* handle) = nullptr;
-  int (*set_stream)(Pointer handle, cudaStream_t stream) = nullptr;
-  const char* (*error)(int status) = nullptr;
-  int (*create_tensor)(Pointer*) = nullptr;
-  int (*set_tensor)(Pointer, int type, int dims, const int* sizes, const int* strides) = nullptr;
-  int (*destroy_tensor)(Pointer) = nullptr;
-  int (*create_filter)(Pointer*) = nullptr;
-  int (*set_filter)(Pointer, int type, int format, int dims, const int* sizes) = nullptr;
-  int (*destroy_filter)(Pointer) = nullptr;
-  int (*create_convolution)(Pointer*) = nullptr;
-  int (*set_convolution)(Pointer, int axes, const int* paddings, const int* strides,
-                         const int* dilations, int mode, int type) = nullptr;
-  int (*set_groups)(Pointer, int) = nullptr;
-  int (*set_math)(Pointer, int) = nullptr;
-  int (*destroy_convolution)(Pointer) = nullptr;
+  cudnn::CreateFunction* create = nullptr;
+  cudnn::SetStreamFunction* set_stream = nullptr;
+  cudnn::ErrorStringFunction* error = nullptr;
+  cudnn::CreateFunction* create_tensor = nullptr;
+  cudnn::SetTensorFunction* set_tensor = nullptr;
+  cudnn::DestroyFunction* destroy_tensor = nullptr;
+  cudnn::CreateFunction* create_filter = nullptr;
+  cudnn::SetFilterFunction* set_filter = nullptr;
+  cudnn::DestroyFunction* destroy_filter = nullptr;
+  cudnn::CreateFunction* create_convolution = nullptr;
+  cudnn::SetConvolutionFunction* set_convolution = nullptr;
+  cudnn::SetIntFunction* set_groups = nullptr;
+  cudnn::SetIntFunction* set_math = nullptr;
+  cudnn::DestroyFunction* destroy_convolution = nullptr;
   PassFunctions forward;
   PassFunctions backward_data;
   PassFunctions backward_filter;
@@ -129,15 +96,13 @@ bool FindAll(SharedLibrary* at, Library* library) {
          at->Find("cudnnConvolutionBackwardFilter", &library->backward_filter.run);
 }
 
-// ---- the adapter
-
 const Library* Load() {
   static Library library;
-  std::string failure;  // of the newest version
+  std::string failure;
   for (const char* name : {"libcudnn.so.9", "libcudnn.so.8"}) {
     SharedLibrary loaded(name);
     if (FindAll(&loaded, &library)) return &library;
-    if (failure.empty()) failure = loaded.failure();
+    failure += StrCat(failure.empty() ? "" : "; ", loaded.failure());
   }
   std::fprintf(stderr, "warning: convolutions run on slower kernels: %s\n", failure.c_str());
   return nullptr;
@@ -206,15 +171,16 @@ class Descriptors {
     const int dims = spec.axes + 2;
     SetTensor(spec.input, dims, input_);
     SetTensor(spec.output, dims, output_);
-    Check(library.set_filter(filter_.get(), kFloat, kChannelsFirst, dims, spec.filter.data()),
+    Check(library.set_filter(filter_.get(), cudnn::kFloat, cudnn::kChannelsFirst, dims,
+                             spec.filter.data()),
           "cudnnSetFilterNdDescriptor");
     Check(library.set_convolution(convolution_.get(), spec.axes, spec.padding.data(),
-                                  spec.stride.data(), spec.dilation.data(), kCrossCorrelation,
-                                  kFloat),
+                                  spec.stride.data(), spec.dilation.data(),
+                                  cudnn::kCrossCorrelation, cudnn::kFloat),
           "cudnnSetConvolutionNdDescriptor");
     Check(library.set_groups(convolution_.get(), spec.groups), "cudnnSetConvolutionGroupCount");
     // The default would allow TF32.
-    Check(library.set_math(convolution_.get(), kFusedSums), "cudnnSetConvolutionMathType");
+    Check(library.set_math(convolution_.get(), cudnn::kFusedSums), "cudnnSetConvolutionMathType");
   }
 
   Pointer convolution() const { return convolution_.get(); }
@@ -251,7 +217,8 @@ class Descriptors {
       strides[static_cast<size_t>(i)] = static_cast<int>(stride);
       stride *= sizes[static_cast<size_t>(i)];
     }
-    Check(TheLibrary()->set_tensor(descriptor.get(), kFloat, dims, sizes.data(), strides.data()),
+    Check(TheLibrary()->set_tensor(descriptor.get(), cudnn::kFloat, dims, sizes.data(),
+                                   strides.data()),
           "cudnnSetTensorNdDescriptor");
   }
 
@@ -322,7 +289,8 @@ std::optional<Choice> Choose(const CudnnConvolutionSpec& spec, Handle& handle) {
   // By the library's estimate, the fastest are the first.
   const std::span<Algorithm> algorithms(found.data(), static_cast<size_t>(count));
   if (PrefersWinograd(spec)) {
-    const int winograd = spec.pass == CudnnPass::kForward ? kWinogradForward : kWinogradBackward;
+    const int winograd =
+        spec.pass == CudnnPass::kForward ? cudnn::kWinogradForward : cudnn::kWinogradBackward;
     std::ranges::stable_partition(
         algorithms, [winograd](int algorithm) { return algorithm == winograd; },
         &Algorithm::algorithm);
@@ -330,8 +298,9 @@ std::optional<Choice> Choose(const CudnnConvolutionSpec& spec, Handle& handle) {
   const size_t modest = ModestWorkspaceBytes(spec);
   std::optional<Choice> least;
   for (const Algorithm& algorithm : algorithms) {
-    if (algorithm.status != kSuccess || algorithm.determinism != kDeterministic) continue;
-    if (algorithm.math == kTensorCores || algorithm.math == kRoundToTensorCores) continue;
+    if (algorithm.status != kSuccess || algorithm.determinism != cudnn::kDeterministic) continue;
+    if (algorithm.math == cudnn::kTensorCores || algorithm.math == cudnn::kRoundToTensorCores)
+      continue;
     Choice choice{.algorithm = algorithm.algorithm};
     const int of_size = functions.workspace_bytes(
         handle.pointer, descriptors.first(), descriptors.second(), descriptors.convolution(),

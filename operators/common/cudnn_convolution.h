@@ -14,8 +14,8 @@ namespace skiff {
 
 enum class CudnnPass { kForward, kBackwardData, kBackwardFilter };
 
-// Of images or volumes with channels first. None of the numbers of dims is 0, and no tensor has more
-// than 2^31 - 1 elements.
+// Of images or volumes with channels first. None of the numbers of dims is 0, and no tensor has
+// more than 2^31 - 1 elements.
 struct CudnnConvolutionSpec {
   CudnnPass pass = CudnnPass::kForward;
   int axes = 2;  // 3 for volumes

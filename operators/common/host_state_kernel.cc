@@ -1,4 +1,5 @@
-// Each device has one more stream, the host lane, for all such ops of all plans. In each run:
+// Ops that keep their states in host memory. Each device has one more stream, the host lane, for
+// all of them, in all plans. In each run:
 //
 //   the program's stream   … writes the inputs ─┐            ┌─ goes on, may write them again …
 //   the host lane                               └─ copies ───┴─ CPU kernel ─ …
@@ -29,6 +30,7 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/base/str_cat.h"
 #include "framework/op/background_kernel.h"
 #include "framework/op/host_slots.h"
 #include "memory/allocator.h"
@@ -59,14 +61,21 @@ class HostLane final : public PendingWrites {
   }
 
   void Wait() override {
-    Use([](DeviceStream& stream) { stream.Wait(); });
+    WaitForWork();
     ThrowFailure();
   }
 
-  // For destructors: leaves failures to the next Wait.
+  // Waits, and leaves failures of runs to the next Wait. The lane may be used meanwhile.
+  void WaitForWork() {
+    const std::unique_ptr<DeviceEvent> event = device_.MakeEvent();
+    Use([&](DeviceStream& stream) { stream.Record(event.get()); });
+    event->Wait();
+  }
+
+  // The same for destructors.
   void WaitQuietly() noexcept {
     try {
-      Use([](DeviceStream& stream) { stream.Wait(); });
+      WaitForWork();
     } catch (const Error&) {
       // A device that has failed says so in each call.
     }
@@ -96,17 +105,30 @@ class HostLane final : public PendingWrites {
   }
 
  private:
-  explicit HostLane(Place place) : stream_(DeviceOf(place).MakeStream()) {}
+  explicit HostLane(Place place) : device_(DeviceOf(place)), stream_(device_.MakeStream()) {}
 
   bool HasFailure() {
     const std::lock_guard lock(failure_mutex_);
     return failure_ != nullptr;
   }
 
+  Device& device_;
   std::mutex stream_mutex_;
   const std::unique_ptr<DeviceStream> stream_;
   std::mutex failure_mutex_;  // never held while work runs
   std::exception_ptr failure_;
+};
+
+// Lets the thread that makes the call use as many threads as an op of the program would.
+class ThreadCount {
+ public:
+  explicit ThreadCount(int count) { omp_set_num_threads(count); }
+  ~ThreadCount() { omp_set_num_threads(before_); }
+  ThreadCount(const ThreadCount&) = delete;
+  ThreadCount& operator=(const ThreadCount&) = delete;
+
+ private:
+  const int before_ = omp_get_max_threads();
 };
 
 class HostStateKernel final : public BackgroundKernel {
@@ -136,7 +158,7 @@ class HostStateKernel final : public BackgroundKernel {
   PendingWrites* pending() const override { return &lane_; }
 
   void Bind(const KernelContext& run) override {
-    lane_.Use([](DeviceStream& stream) { stream.Wait(); });
+    lane_.WaitForWork();
     for (const Tensor* output : run.outputs) CheckOnHost(*output);
     std::vector<StagedTensor> tensors;
     for (const size_t i : copied_inputs_) {
@@ -193,8 +215,7 @@ class HostStateKernel final : public BackgroundKernel {
   static void RunOnHost(void* self) {
     auto& kernel = *static_cast<HostStateKernel*>(self);
     kernel.lane_.Call([&] {
-      // As many threads as an op of the program would use.
-      omp_set_num_threads(kernel.threads_);
+      const ThreadCount threads(kernel.threads_);
       try {
         kernel.kernel_->Run(kernel.run_);
       } catch (const Error& error) {

@@ -14,8 +14,11 @@ namespace skiff {
 // of a device share one pending().
 //
 // Throws Error (kFailedPrecondition) if an output isn't in host memory, or if the CPU kernel needs
-// derived forms, which nobody makes there; and what the CPU kernel's factory throws. An Error of a
-// run is thrown by pending()->Wait() or by a later run, of this op or another one: once.
+// derived forms, which nobody makes there; and what the CPU kernel's factory throws. Bind throws
+// Error (kFailedPrecondition) for a state that isn't in host memory.
+//
+// An Error of a run is thrown once, by pending()->Wait() or by a later run, of this op or another
+// one. Until then, all such ops of the device skip the runs that were submitted: their states stay.
 std::unique_ptr<Kernel> PrepareHostStateKernel(const PrepareContext& context,
                                                const OpRegistry& registry);
 

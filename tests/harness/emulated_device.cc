@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <exception>
@@ -74,7 +75,10 @@ class HiddenMemory {
     }
     Protect(afterwards);
   }
-  void Protect(int protection) { mprotect(base_, static_cast<size_t>(used_), protection); }
+  // Ends the process if that fails: whoever touches the memory next would tell nothing.
+  void Protect(int protection) {
+    if (mprotect(base_, static_cast<size_t>(used_), protection) != 0) std::abort();
+  }
 
   char* const base_;
   std::mutex mutex_;
@@ -124,23 +128,28 @@ class LateQueue {
  public:
   explicit LateQueue(HiddenMemory* memory) : memory_(*memory) {}
 
-  const HiddenMemory& memory() const { return memory_; }
   int64_t appended() const { return appended_; }
   void Append(Work work) {
     work_.push_back(std::move(work));
     ++appended_;
   }
-  // Runs what is left of the first `count` pieces of work. Throws what one of them has thrown.
+  // Runs what is left of the first `count` pieces of work. Throws what one of them, the first that
+  // did, has thrown since the last call.
   void RunUpTo(int64_t count) {
     if (ran_ < count) memory_.Open([&] { RunOpenUpTo(count); });
+    if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
   }
-  // The same for a caller that is itself work of a stream.
+  // The same for a caller that is itself work of a stream: what is thrown is left to RunUpTo.
   void RunOpenUpTo(int64_t count) {
     while (ran_ < count) {
       const Work work = std::move(work_.front());
       work_.pop_front();
       ++ran_;
-      work();
+      try {
+        work();
+      } catch (...) {
+        if (failure_ == nullptr) failure_ = std::current_exception();
+      }
     }
   }
 
@@ -149,6 +158,7 @@ class LateQueue {
   std::deque<Work> work_;
   int64_t appended_ = 0;
   int64_t ran_ = 0;
+  std::exception_ptr failure_;
 };
 
 class LateStream final : public DeviceStream {
@@ -179,7 +189,8 @@ class LateStream final : public DeviceStream {
   void Record(DeviceEvent* event) override;
   void WaitFor(const DeviceEvent& event) override;
   void Call(void (*function)(void*), void* argument) override {
-    Append([=, this] { memory_.Close([=] { function(argument); }); });
+    // A graph may outlive the stream.
+    Append([=, &memory = memory_] { memory.Close([=] { function(argument); }); });
   }
   void Launch(const DeviceGraph& graph) override {
     for (const Work& work : static_cast<const LateGraph&>(graph).work()) Append(work);

@@ -81,11 +81,13 @@ std::set<int64_t> RowsLookedUp() {
   return rows;
 }
 
-// Returns whether the optimizer of this Spec updates no other rows than those of a gradient.
+// The Specs whose optimizers update no other rows than those of a gradient.
+constexpr std::string_view kUpdateRowsOfGradientOnly[] = {
+    "sgd",     "clipped_sgd", "sgd_by_norm", "sgd_by_value",
+    "adagrad", "ftrl",        "lazy_adam",   "lazy_adamw"};
+
 bool UpdatesRowsOfGradientOnly(const std::string& spec) {
-  constexpr std::string_view kSpecs[] = {"sgd",     "clipped_sgd", "sgd_by_norm", "sgd_by_value",
-                                         "adagrad", "ftrl",        "lazy_adam",   "lazy_adamw"};
-  return std::ranges::any_of(kSpecs, [&](std::string_view name) { return name == spec; });
+  return std::ranges::count(kUpdateRowsOfGradientOnly, spec) > 0;
 }
 
 // Checks which rows of the table the steps have changed.
@@ -166,6 +168,12 @@ std::vector<Spec> SpecsAndLazyOnes() {
   specs.push_back(sparse_training::SpecOf<optimizer::Ftrl>(
       "ftrl", optimizer::FtrlOptions{.learning_rate = 0.1}));
   return specs;
+}
+
+TEST(SpecsOfSparseTraining, HaveThoseThatUpdateRowsOfGradientOnly) {
+  for (const std::string_view name : kUpdateRowsOfGradientOnly) {
+    EXPECT_EQ(std::ranges::count(SpecsAndLazyOnes(), name, &Spec::name), 1) << name;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Optimizers, SparseTrainingOnCuda, ::testing::ValuesIn(SpecsAndLazyOnes()),

@@ -62,7 +62,7 @@ TEST(OpsOnHost, AreInOneWarning) {
   EXPECT_EQ(printed.find("warning"), printed.rfind("warning")) << printed;
 }
 
-TEST(OpsOnHost, AreNoMatterOnTheCpu) {
+TEST(OpsOnHost, AreNotMentionedOnTheCpu) {
   EXPECT_THAT(PrintedByTraining(Place::Cpu()), Not(HasSubstr("warning")));
 }
 

@@ -1,32 +1,30 @@
 // Products of matrices on a device, beside sums on the host. Skipped if there is no device.
 //
 // On the emulated device this runs twice: by the kernel of our own, and by a stand-in for cuBLASLt,
-// whose answers depend on k. kDepths meet all of them.
+// whose answers depend on k (cublas_lt_stand_in.h). kDepths meet all of them.
 #include <gtest/gtest.h>
 
 #ifdef WITH_CUDA
 
 #include <cuda_runtime.h>
 
-#include <cmath>
+#include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <limits>
 #include <memory>
 #include <random>
-#include <string_view>
 #include <vector>
 
-#include "framework/base/element_count.h"
 #include "framework/tensor/tensor.h"
 #include "memory/device.h"
 #include "operators/common/cuda_product.h"
+#include "tests/harness/emulated_cuda.h"
 
 namespace skiff {
 namespace {
 
-// By k: with a workspace (odd) and without; none for matrices at odd addresses (5, 12); none at all
-// (6, 17); no sum.
+// With a workspace (odd) and without; none for matrices at odd addresses (5, 12, 40); none at all
+// (6, 17); and no sum.
 constexpr int64_t kDepths[] = {1, 2, 5, 6, 7, 12, 17, 40, 0};
 
 // Elements from the begin of a matrix to the end of the last one of its batch.
@@ -36,27 +34,48 @@ int64_t SpanOf(int64_t rows, int64_t row_distance, int64_t columns, int64_t batc
   return (batches - 1) * stride + (rows - 1) * row_distance + columns;
 }
 
-// A block of the device's memory whose values begin `offset` elements after an aligned address.
+// A block of the device's memory whose values begin `offset` elements after an aligned address and
+// end kGuards elements before its end.
 template <typename T>
 class OnDevice {
  public:
-  OnDevice(const std::vector<T>& values, int64_t offset) : offset_(offset), count_(values.size()) {
-    std::vector<T> padded(static_cast<size_t>(offset) + values.size() + 1, T{0});
+  OnDevice(const std::vector<T>& values, int64_t offset) : offset_(offset) {
+    std::vector<T> padded(static_cast<size_t>(offset + kGuards) + values.size(), kGuard);
     std::copy(values.begin(), values.end(), padded.begin() + offset);
     block_ = Tensor({static_cast<int64_t>(padded.size())}, kDTypeOf<T>, Place::Cuda());
     CopyTensor(Tensor::FromValues<T>(block_.shape(), padded), &block_);
   }
   T* data() { return block_.data<T>() + offset_; }
+  // Returns the values. Fails the test if anything was written beside them.
   std::vector<T> Values() const {
     const std::vector<T> all = CopyToCpu(block_).ToVector<T>();
-    return {all.begin() + offset_, all.begin() + offset_ + static_cast<int64_t>(count_)};
+    const auto begin = all.begin() + offset_;
+    const auto end = all.end() - kGuards;
+    const auto is_guard = [](T value) { return value == kGuard; };
+    EXPECT_TRUE(std::all_of(all.begin(), begin, is_guard) && std::all_of(end, all.end(), is_guard))
+        << "a write beside a block";
+    return {begin, end};
   }
 
  private:
+  static constexpr int64_t kGuards = 64;
+  static constexpr T kGuard = 77;
+
   int64_t offset_;
-  size_t count_;
   Tensor block_;
 };
+
+// Calls function(batch, row, column, index) for each element of C.
+template <class Function>
+void ForEachOfC(const CudaProductShape& shape, const Function& function) {
+  for (int64_t batch = 0; batch < shape.batches; ++batch) {
+    for (int64_t i = 0; i < shape.m; ++i) {
+      for (int64_t j = 0; j < shape.n; ++j) {
+        function(batch, i, j, static_cast<size_t>(batch * shape.stride_c + i * shape.ldc + j));
+      }
+    }
+  }
+}
 
 template <typename T>
 std::vector<T> Drawn(int64_t count, std::mt19937* random) {
@@ -76,8 +95,8 @@ class CudaProductTest : public testing::Test {
   }
 
   // Multiplies on the device and on the host, with each matrix `offset` elements after an aligned
-  // address, and expects no element of C's block that isn't of C to change. `shape` has all
-  // distances.
+  // address. Nothing but C may change, nor may memory beside the workspace. Without beta, C holds
+  // NaN before. `shape` has all distances.
   void ExpectProduct(const CudaProductShape& shape, T alpha, T beta, int64_t offset) {
     std::mt19937 random(static_cast<uint32_t>(shape.k * 100 + shape.m));
     const int64_t a_rows = shape.transpose_a ? shape.k : shape.m;
@@ -89,30 +108,35 @@ class CudaProductTest : public testing::Test {
     const auto b =
         Drawn<T>(SpanOf(b_rows, shape.ldb, b_columns, shape.batches, shape.stride_b), &random);
     auto c = Drawn<T>(SpanOf(shape.m, shape.ldc, shape.n, shape.batches, shape.stride_c), &random);
+    if (beta == 0) {
+      ForEachOfC(shape, [&](int64_t, int64_t, int64_t, size_t at) {
+        c[at] = std::numeric_limits<T>::quiet_NaN();
+      });
+    }
     OnDevice<T> device_a(a, offset);
     OnDevice<T> device_b(b, offset);
     OnDevice<T> device_c(c, offset);
     const CudaProduct<T> product(shape);
-    Tensor workspace({product.workspace_bytes() + 1}, DType::kUint8, Place::Cuda());
+    // As a plan aligns them.
+    OnDevice<uint8_t> workspace(std::vector<uint8_t>(product.workspace_bytes()), 64);
     product.Run(stream_->handle(), device_a.data(), device_b.data(), device_c.data(),
-                workspace.raw_data(), alpha, beta);
+                workspace.data(), alpha, beta);
     stream_->Wait();
+    workspace.Values();
+    EXPECT_EQ(device_a.Values(), a);
+    EXPECT_EQ(device_b.Values(), b);
     std::vector<double> expected(c.begin(), c.end());
-    for (int64_t batch = 0; batch < shape.batches; ++batch) {
-      for (int64_t i = 0; i < shape.m; ++i) {
-        for (int64_t j = 0; j < shape.n; ++j) {
-          double sum = 0;
-          for (int64_t p = 0; p < shape.k; ++p) {
-            const int64_t at_a = shape.transpose_a ? p * shape.lda + i : i * shape.lda + p;
-            const int64_t at_b = shape.transpose_b ? j * shape.ldb + p : p * shape.ldb + j;
-            sum += static_cast<double>(a[static_cast<size_t>(batch * shape.stride_a + at_a)]) *
-                   static_cast<double>(b[static_cast<size_t>(batch * shape.stride_b + at_b)]);
-          }
-          double& at = expected[static_cast<size_t>(batch * shape.stride_c + i * shape.ldc + j)];
-          at = static_cast<double>(alpha) * sum + (beta == 0 ? 0 : static_cast<double>(beta) * at);
-        }
+    ForEachOfC(shape, [&](int64_t batch, int64_t i, int64_t j, size_t at) {
+      double sum = 0;
+      for (int64_t p = 0; p < shape.k; ++p) {
+        const int64_t at_a = shape.transpose_a ? p * shape.lda + i : i * shape.lda + p;
+        const int64_t at_b = shape.transpose_b ? j * shape.ldb + p : p * shape.ldb + j;
+        sum += static_cast<double>(a[static_cast<size_t>(batch * shape.stride_a + at_a)]) *
+               static_cast<double>(b[static_cast<size_t>(batch * shape.stride_b + at_b)]);
       }
-    }
+      expected[at] = static_cast<double>(alpha) * sum +
+                     (beta == 0 ? 0 : static_cast<double>(beta) * expected[at]);
+    });
     const std::vector<T> found = device_c.Values();
     const double bound = 4 * static_cast<double>(shape.k + 2) * std::numeric_limits<T>::epsilon();
     for (size_t i = 0; i < found.size(); ++i) {
@@ -175,12 +199,9 @@ TYPED_TEST(CudaProductTest, IsRightForABatch) {
   }
 }
 
-// A wrong address in the stand-in's workspace is an error of the emulation.
 TYPED_TEST(CudaProductTest, IsByTheLibraryWhereThereIsOne) {
-  const char* const options = std::getenv("SKIFF_CUDA_EMULATION");
-  if (options == nullptr) GTEST_SKIP() << "whether there is a library isn't known";
-  const bool has_libraries =
-      std::string_view(options).find("has_libraries=1") != std::string_view::npos;
+  if (!harness::IsCudaEmulated()) GTEST_SKIP() << "whether there is a library isn't known";
+  const bool has_libraries = harness::EmulationHasLibraries();
   const CudaProductShape with_workspace{.m = 9, .n = 13, .k = 7, .lda = 7, .ldb = 13, .ldc = 13};
   EXPECT_EQ(CudaProduct<TypeParam>(with_workspace).is_by_cublas(), has_libraries);
   EXPECT_EQ(CudaProduct<TypeParam>(with_workspace).workspace_bytes() > 0, has_libraries);

@@ -24,13 +24,13 @@ namespace {
 using harness::EmulatedPlace;
 using ::testing::HasSubstr;
 
-// StateOut = State + Param, unless the test wants the kernel to fail.
+// StateOut = 2 * State + Param, unless the test wants the kernel to fail.
 class HostStateKernelTest : public testing::Test {
  protected:
   HostStateKernelTest() {
     OpDef def;
     def.type = "add_up";
-    def.doc = "StateOut = State + Param.";
+    def.doc = "StateOut = 2 * State + Param.";
     def.inputs = {{.name = "Param", .doc = "a number"}, {.name = "State", .doc = "the sum so far"}};
     def.outputs = {{.name = "StateOut", .doc = "the sum"}};
     def.attrs = {{.name = kOnHostAttr,
@@ -45,7 +45,8 @@ class HostStateKernelTest : public testing::Test {
     registry_.AddKernel("add_up", {.prepare = [this](PrepareContext&) {
                           return MakeKernel([this](const KernelContext& run) {
                             SKIFF_ENFORCE(!std::exchange(fails_, false), kOutOfRange, "too much");
-                            *run.output(0).data<float>() += *run.input(0).data<float>();
+                            float* state = run.output(0).data<float>();
+                            *state = 2 * *state + *run.input(0).data<float>();
                           });
                         }});
     op_.type = "add_up";
@@ -97,7 +98,7 @@ TEST_F(HostStateKernelTest, ReadsWhatTheProgramHasWrittenBefore) {
   EXPECT_EQ(State(), 10) << "a run waits for nothing";
   // Nobody has waited for the program.
   PendingOf(*kernel).Wait();
-  EXPECT_EQ(State(), 11);
+  EXPECT_EQ(State(), 21);
 }
 
 TEST_F(HostStateKernelTest, DoesNotReadWhatTheProgramWritesAfterwards) {
@@ -108,7 +109,7 @@ TEST_F(HostStateKernelTest, DoesNotReadWhatTheProgramWritesAfterwards) {
   WriteParam(&kTwo);
   program_->Wait();
   PendingOf(*kernel).Wait();
-  EXPECT_EQ(State(), 11);
+  EXPECT_EQ(State(), 21);
 }
 
 TEST_F(HostStateKernelTest, RunsInOrder) {
@@ -119,7 +120,7 @@ TEST_F(HostStateKernelTest, RunsInOrder) {
     kernel->Run(run_);
   }
   PendingOf(*kernel).Wait();
-  EXPECT_EQ(State(), 15);
+  EXPECT_EQ(State(), 90);
 }
 
 TEST_F(HostStateKernelTest, IsWaitedForByItsDestructor) {
@@ -128,7 +129,7 @@ TEST_F(HostStateKernelTest, IsWaitedForByItsDestructor) {
   WriteParam(&kOne);
   kernel->Run(run_);
   kernel.reset();
-  EXPECT_EQ(State(), 11);
+  EXPECT_EQ(State(), 21);
 }
 
 // What comes behind a failed run isn't done, since it would go on from a wrong state.
@@ -146,7 +147,7 @@ TEST_F(HostStateKernelTest, ThrowsAnErrorOfARunOnce) {
   PendingOf(*kernel).Wait();
   kernel->Run(run_);
   PendingOf(*kernel).Wait();
-  EXPECT_EQ(State(), 11);
+  EXPECT_EQ(State(), 21);
 }
 
 TEST_F(HostStateKernelTest, ThrowsAnErrorOfARunInTheNext) {
@@ -159,7 +160,7 @@ TEST_F(HostStateKernelTest, ThrowsAnErrorOfARunInTheNext) {
   EXPECT_THAT(ErrorText(ErrorCode::kOutOfRange, [&] { kernel->Run(run_); }), HasSubstr("too much"));
   kernel->Run(run_);
   PendingOf(*kernel).Wait();
-  EXPECT_EQ(State(), 12);
+  EXPECT_EQ(State(), 22);
 }
 
 TEST_F(HostStateKernelTest, NeedsItsStatesInHostMemory) {

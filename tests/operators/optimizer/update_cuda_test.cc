@@ -144,7 +144,7 @@ class PlacedUpdate {
         op_(MakeOp(op_case)),
         inputs_(MakeInputs(op_case, DType::kFloat32)),
         offset_(offset),
-        device_{.place = place, .stream = stream_.get()} {
+        device_{.place = place, .stream = place.is_cpu() ? nullptr : stream_.get()} {
     const OpContext context = ContextOf(def_, op_, inputs_, {}, place);
     PrepareContext prepare(op_, def_, {context.inputs().begin(), context.inputs().end()},
                            {context.outputs().begin(), context.outputs().end()}, place);

@@ -11,38 +11,33 @@
 #include <variant>
 #include <vector>
 
+#include "operators/common/cudnn_declarations.h"
 #include "tools/cuda/emulation/libraries/cudnn_stand_in.h"
 
 namespace skiff::cuda_emulation {
 namespace {
 
-// ---- cuDNN's declarations. Its headers aren't part of a toolkit.
+// ---- what the adapter needs no names for
 
-constexpr int kSuccess = 0;             // CUDNN_STATUS_SUCCESS
 constexpr int kBadParam = 2000;         // CUDNN_STATUS_BAD_PARAM
 constexpr int kNotSupported = 3000;     // CUDNN_STATUS_NOT_SUPPORTED
 constexpr int kExecutionFailed = 5000;  // CUDNN_STATUS_EXECUTION_FAILED
 constexpr int kMostDims = 8;            // CUDNN_DIM_MAX
-constexpr int kFloat = 0;               // CUDNN_DATA_FLOAT
-constexpr int kChannelsFirst = 0;       // CUDNN_TENSOR_NCHW
-constexpr int kCrossCorrelation = 1;    // CUDNN_CROSS_CORRELATION
 constexpr int kNonDeterministic = 0;    // CUDNN_NON_DETERMINISTIC
-constexpr int kDeterministic = 1;       // CUDNN_DETERMINISTIC
 constexpr int kDefaultMath = 0;         // CUDNN_DEFAULT_MATH
-constexpr int kTensorCores = 1;         // CUDNN_TENSOR_OP_MATH
-constexpr int kRoundToTensorCores = 2;  // CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION
-constexpr int kFusedSums = 3;           // CUDNN_FMA_MATH
 
-// cudnnConvolutionFwdAlgoPerf_t, and its likes for the other passes.
-struct Algorithm {
-  int algorithm;
-  int status;
-  float time;
-  size_t memory;
-  int determinism;
-  int math;
-  int reserved[3] = {};
-};
+using cudnn::Algorithm;
+using cudnn::kChannelsFirst;
+using cudnn::kCrossCorrelation;
+using cudnn::kDeterministic;
+using cudnn::kFloat;
+using cudnn::kFusedSums;
+using cudnn::kRoundToTensorCores;
+using cudnn::kSuccess;
+using cudnn::kTensorCores;
+using cudnn::kWinogradBackward;
+using cudnn::kWinogradForward;
+using cudnn::Pointer;
 
 const char* ErrorString(int status) {
   switch (status) {
@@ -60,8 +55,6 @@ const char* ErrorString(int status) {
 }
 
 // ---- handles and descriptors
-
-using Pointer = void*;
 
 struct Handle {
   std::optional<cudaStream_t> stream;
@@ -699,31 +692,38 @@ void* CudnnFunction(std::string_view name) {
     std::string_view name;
     void* address;
   } functions[] = {
-      {"cudnnCreate", AddressOf(Objects::Make<Handle>)},
-      {"cudnnSetStream", AddressOf(SetStream)},
-      {"cudnnGetErrorString", AddressOf(ErrorString)},
-      {"cudnnCreateTensorDescriptor", AddressOf(Objects::Make<Tensor>)},
-      {"cudnnSetTensorNdDescriptor", AddressOf(SetTensor)},
-      {"cudnnDestroyTensorDescriptor", AddressOf(Objects::Destroy<Tensor>)},
-      {"cudnnCreateFilterDescriptor", AddressOf(Objects::Make<Filter>)},
-      {"cudnnSetFilterNdDescriptor", AddressOf(SetFilter)},
-      {"cudnnDestroyFilterDescriptor", AddressOf(Objects::Destroy<Filter>)},
-      {"cudnnCreateConvolutionDescriptor", AddressOf(Objects::Make<Convolution>)},
-      {"cudnnSetConvolutionNdDescriptor", AddressOf(SetConvolution)},
-      {"cudnnSetConvolutionGroupCount", AddressOf(SetGroups)},
-      {"cudnnSetConvolutionMathType", AddressOf(SetMath)},
-      {"cudnnDestroyConvolutionDescriptor", AddressOf(Objects::Destroy<Convolution>)},
-      {"cudnnGetConvolutionForwardAlgorithm_v7", AddressOf(Choose<Pass::kForward>)},
-      {"cudnnGetConvolutionForwardWorkspaceSize", AddressOf(WorkspaceBytes<Pass::kForward>)},
-      {"cudnnConvolutionForward", AddressOf(RunPass<Pass::kForward>)},
-      {"cudnnGetConvolutionBackwardDataAlgorithm_v7", AddressOf(Choose<Pass::kBackwardData>)},
+      {"cudnnCreate", AddressOf<cudnn::CreateFunction>(Objects::Make<Handle>)},
+      {"cudnnSetStream", AddressOf<cudnn::SetStreamFunction>(SetStream)},
+      {"cudnnGetErrorString", AddressOf<cudnn::ErrorStringFunction>(ErrorString)},
+      {"cudnnCreateTensorDescriptor", AddressOf<cudnn::CreateFunction>(Objects::Make<Tensor>)},
+      {"cudnnSetTensorNdDescriptor", AddressOf<cudnn::SetTensorFunction>(SetTensor)},
+      {"cudnnDestroyTensorDescriptor", AddressOf<cudnn::DestroyFunction>(Objects::Destroy<Tensor>)},
+      {"cudnnCreateFilterDescriptor", AddressOf<cudnn::CreateFunction>(Objects::Make<Filter>)},
+      {"cudnnSetFilterNdDescriptor", AddressOf<cudnn::SetFilterFunction>(SetFilter)},
+      {"cudnnDestroyFilterDescriptor", AddressOf<cudnn::DestroyFunction>(Objects::Destroy<Filter>)},
+      {"cudnnCreateConvolutionDescriptor",
+       AddressOf<cudnn::CreateFunction>(Objects::Make<Convolution>)},
+      {"cudnnSetConvolutionNdDescriptor", AddressOf<cudnn::SetConvolutionFunction>(SetConvolution)},
+      {"cudnnSetConvolutionGroupCount", AddressOf<cudnn::SetIntFunction>(SetGroups)},
+      {"cudnnSetConvolutionMathType", AddressOf<cudnn::SetIntFunction>(SetMath)},
+      {"cudnnDestroyConvolutionDescriptor",
+       AddressOf<cudnn::DestroyFunction>(Objects::Destroy<Convolution>)},
+      {"cudnnGetConvolutionForwardAlgorithm_v7",
+       AddressOf<cudnn::ChooseFunction>(Choose<Pass::kForward>)},
+      {"cudnnGetConvolutionForwardWorkspaceSize",
+       AddressOf<cudnn::WorkspaceFunction>(WorkspaceBytes<Pass::kForward>)},
+      {"cudnnConvolutionForward", AddressOf<cudnn::RunFunction>(RunPass<Pass::kForward>)},
+      {"cudnnGetConvolutionBackwardDataAlgorithm_v7",
+       AddressOf<cudnn::ChooseFunction>(Choose<Pass::kBackwardData>)},
       {"cudnnGetConvolutionBackwardDataWorkspaceSize",
-       AddressOf(WorkspaceBytes<Pass::kBackwardData>)},
-      {"cudnnConvolutionBackwardData", AddressOf(RunPass<Pass::kBackwardData>)},
-      {"cudnnGetConvolutionBackwardFilterAlgorithm_v7", AddressOf(Choose<Pass::kBackwardFilter>)},
+       AddressOf<cudnn::WorkspaceFunction>(WorkspaceBytes<Pass::kBackwardData>)},
+      {"cudnnConvolutionBackwardData", AddressOf<cudnn::RunFunction>(RunPass<Pass::kBackwardData>)},
+      {"cudnnGetConvolutionBackwardFilterAlgorithm_v7",
+       AddressOf<cudnn::ChooseFunction>(Choose<Pass::kBackwardFilter>)},
       {"cudnnGetConvolutionBackwardFilterWorkspaceSize",
-       AddressOf(WorkspaceBytes<Pass::kBackwardFilter>)},
-      {"cudnnConvolutionBackwardFilter", AddressOf(RunPass<Pass::kBackwardFilter>)},
+       AddressOf<cudnn::WorkspaceFunction>(WorkspaceBytes<Pass::kBackwardFilter>)},
+      {"cudnnConvolutionBackwardFilter",
+       AddressOf<cudnn::RunFunction>(RunPass<Pass::kBackwardFilter>)},
   };
   for (const auto& function : functions) {
     if (function.name == name) return function.address;

@@ -1,7 +1,7 @@
 // Stand-ins for NVIDIA's libraries, which show mistakes in how they are called.
 //
-// A stand-in takes what the library's documentation allows, and refuses all else. Its kernels are
-// plain, and the emulation checks their accesses.
+// A stand-in has what Skiff calls. It refuses what the library's documentation doesn't allow, and
+// what Skiff mustn't ask for. Its kernels are plain, and the emulation checks their accesses.
 #pragma once
 
 #include <string_view>
