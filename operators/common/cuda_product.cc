@@ -43,8 +43,8 @@ int64_t CudaProduct<T>::workspace_bytes() const {
 }
 
 template <typename T>
-void CudaProduct<T>::Run(void* stream, const T* a, const T* b, T* c, void* workspace, T alpha,
-                         T beta) const {
+void CudaProduct<T>::Run(CUstream_st* stream, const T* a, const T* b, T* c, void* workspace,
+                         T alpha, T beta) const {
   if (IsEmpty(shape_)) return;
   if (cublas_ != nullptr && cublas_->Run(stream, a, b, c, workspace, &alpha, &beta)) return;
   RunPlainProduct(shape_, stream, a, b, c, alpha, beta);

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <memory>
 
+struct CUstream_st;  // a cudaStream_t points to one
+
 namespace skiff {
 
 class CublasProduct;
@@ -53,7 +55,7 @@ class CudaProduct {
 
   // Gives the product to the stream. C must overlap neither A nor B. With beta = 0 it is
   // overwritten, whatever it contains. Does nothing if C is empty.
-  void Run(void* stream, const T* a, const T* b, T* c, void* workspace, T alpha = 1,
+  void Run(CUstream_st* stream, const T* a, const T* b, T* c, void* workspace, T alpha = 1,
            T beta = 0) const;
 
  private:

@@ -179,8 +179,8 @@ class LtProduct final : public CublasProduct {
     return static_cast<int64_t>(aligned_->workspace_bytes) + kUnusedBytes;
   }
 
-  bool Run(void* stream, const void* a, const void* b, void* c, void* workspace, const void* alpha,
-           const void* beta) const override {
+  bool Run(CUstream_st* stream, const void* a, const void* b, void* c, void* workspace,
+           const void* alpha, const void* beta) const override {
     const bool is_aligned = IsAligned(a) && IsAligned(b) && IsAligned(c);
     const std::optional<ChosenAlgorithm>& chosen = is_aligned ? aligned_ : Unaligned();
     if (!chosen) return false;
@@ -192,7 +192,7 @@ class LtProduct final : public CublasProduct {
     // Column by column, what is row by row here is its transpose: C' = op(B)' op(A)'.
     Check(library_.multiply(handle_, product_.get(), alpha, b, b_.get(), a, a_.get(), beta, c,
                             c_.get(), c, c_.get(), &chosen->algorithm, memory,
-                            chosen->workspace_bytes, static_cast<cudaStream_t>(stream)),
+                            chosen->workspace_bytes, stream),
           "cublasLtMatmul");
     return true;
   }

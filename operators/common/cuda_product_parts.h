@@ -7,6 +7,8 @@
 #include "framework/base/dtype.h"
 #include "operators/common/cuda_product.h"
 
+struct CUstream_st;  // a cudaStream_t points to one
+
 namespace skiff {
 
 // A product by cuBLAS. Nothing in it is empty. The factors alpha and beta are of its dtype, in host
@@ -17,7 +19,7 @@ class CublasProduct {
   virtual int64_t workspace_bytes() const = 0;
   // Gives the product to the stream; or returns false, and does nothing, if there is no algorithm
   // for matrices at these addresses.
-  virtual bool Run(void* stream, const void* a, const void* b, void* c, void* workspace,
+  virtual bool Run(CUstream_st* stream, const void* a, const void* b, void* c, void* workspace,
                    const void* alpha, const void* beta) const = 0;
 };
 
@@ -28,12 +30,12 @@ std::shared_ptr<const CublasProduct> MakeCublasProduct(const CudaProductShape& s
 
 // Gives a product to the stream, as a kernel of our own. Needs no workspace. C isn't empty.
 template <typename T>
-void RunPlainProduct(const CudaProductShape& shape, void* stream, const T* a, const T* b, T* c,
-                     T alpha, T beta);
+void RunPlainProduct(const CudaProductShape& shape, CUstream_st* stream, const T* a, const T* b,
+                     T* c, T alpha, T beta);
 
-extern template void RunPlainProduct<float>(const CudaProductShape&, void*, const float*,
+extern template void RunPlainProduct<float>(const CudaProductShape&, CUstream_st*, const float*,
                                             const float*, float*, float, float);
-extern template void RunPlainProduct<double>(const CudaProductShape&, void*, const double*,
+extern template void RunPlainProduct<double>(const CudaProductShape&, CUstream_st*, const double*,
                                              const double*, double*, double, double);
 
 }  // namespace skiff

@@ -178,8 +178,8 @@ int64_t TilesOf(int64_t count) { return (count + kTile - 1) / kTile; }
 }  // namespace
 
 template <typename T>
-void RunPlainProduct(const CudaProductShape& shape, void* stream, const T* a, const T* b, T* c,
-                     T alpha, T beta) {
+void RunPlainProduct(const CudaProductShape& shape, CUstream_st* stream, const T* a, const T* b,
+                     T* c, T alpha, T beta) {
   Product<T> product{};
   product.a = {a, shape.stride_a, shape.transpose_a ? 1 : shape.lda,
                shape.transpose_a ? shape.lda : 1, shape.transpose_a};
@@ -196,14 +196,13 @@ void RunPlainProduct(const CudaProductShape& shape, void* stream, const T* a, co
   product.tiles = shape.batches * product.tile_rows * product.tile_columns;
   product.alpha = alpha;
   product.beta = beta;
-  MultiplyTiles<T>
-      <<<CudaBlocks(product.tiles), kCudaThreads, 0, static_cast<cudaStream_t>(stream)>>>(product);
+  MultiplyTiles<T><<<CudaBlocks(product.tiles), kCudaThreads, 0, stream>>>(product);
   CheckLaunch("product of matrices");
 }
 
-template void RunPlainProduct<float>(const CudaProductShape&, void*, const float*, const float*,
-                                     float*, float, float);
-template void RunPlainProduct<double>(const CudaProductShape&, void*, const double*, const double*,
-                                      double*, double, double);
+template void RunPlainProduct<float>(const CudaProductShape&, CUstream_st*, const float*,
+                                     const float*, float*, float, float);
+template void RunPlainProduct<double>(const CudaProductShape&, CUstream_st*, const double*,
+                                      const double*, double*, double, double);
 
 }  // namespace skiff

@@ -343,8 +343,8 @@ class LoadedConvolution final : public CudnnConvolution {
            kKernelWorkspaceAlignment;
   }
 
-  void Run(void* stream, const float* first, const float* second, float* result, void* workspace,
-           bool adds) const override {
+  void Run(CUstream_st* stream, const float* first, const float* second, float* result,
+           void* workspace, bool adds) const override {
     const Library& library = *TheLibrary();
     const float alpha = 1;
     const float beta = adds ? 1 : 0;
@@ -356,7 +356,7 @@ class LoadedConvolution final : public CudnnConvolution {
     // The library takes the filter before the output's gradient, and the input before it.
     if (pass_ != CudnnPass::kForward) std::swap(first, second);
     const std::lock_guard lock(handle_.mutex);
-    Check(library.set_stream(handle_.pointer, static_cast<cudaStream_t>(stream)), "cudnnSetStream");
+    Check(library.set_stream(handle_.pointer, stream), "cudnnSetStream");
     Check(library.Of(pass_).run(handle_.pointer, &alpha, descriptors_.first(), first,
                                 descriptors_.second(), second, descriptors_.convolution(),
                                 choice_.algorithm, memory, choice_.workspace_bytes, &beta,

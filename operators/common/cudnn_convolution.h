@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <memory>
 
+struct CUstream_st;  // a cudaStream_t points to one
+
 namespace skiff {
 
 enum class CudnnPass { kForward, kBackwardData, kBackwardFilter };
@@ -49,7 +51,7 @@ class CudnnConvolution {
   // Gives the convolution to the stream: from input and filter to output, from the output's
   // gradient and the filter to the input's gradient, or from the output's gradient and the input to
   // the filter's gradient. `adds`: to what the result holds.
-  virtual void Run(void* stream, const float* first, const float* second, float* result,
+  virtual void Run(CUstream_st* stream, const float* first, const float* second, float* result,
                    void* workspace, bool adds) const = 0;
 };
 

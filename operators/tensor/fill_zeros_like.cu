@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "operators/common/cuda_bytes.h"
-#include "operators/tensor/kernels/cuda_all_dtypes.cuh"
+#include "operators/tensor/kernels/cuda_dtypes.h"
 
 namespace skiff {
 

@@ -1,6 +1,6 @@
 // CUDA kernels of is_empty: the host knows how many elements there are.
 #include "operators/common/cuda_bytes.h"
-#include "operators/tensor/kernels/cuda_all_dtypes.cuh"
+#include "operators/tensor/kernels/cuda_dtypes.h"
 
 namespace skiff {
 

@@ -109,7 +109,7 @@ class CudaGroupedProduct {
 
   int64_t workspace_bytes() const { return product_.workspace_bytes(); }
   bool is_by_cublas() const { return product_.is_by_cublas(); }
-  void Run(void* stream, const T* a, const T* b, T* c, void* workspace, T beta) const {
+  void Run(CUstream_st* stream, const T* a, const T* b, T* c, void* workspace, T beta) const {
     for (int64_t i = 0; i < calls_.count; ++i) {
       product_.Run(stream, a + i * calls_.a, b + i * calls_.b, c + i * calls_.c, workspace, T(1),
                    beta);

@@ -11,6 +11,7 @@
 #include "operators/common/cuda_grid.h"
 #include "operators/common/cuda_vector_loop.cuh"
 #include "operators/common/cuda_vectors.cuh"
+#include "operators/tensor/kernels/cuda_dtypes.h"
 
 namespace skiff {
 namespace cuda_fill {
@@ -65,14 +66,9 @@ inline void FillOnDevice(const KernelContext& run, uint64_t bits, const uint64_t
 // Registers `prepare` for every dtype that FillTensor knows.
 inline void AddCudaFillKernels(OpRegistry& registry, const char* type,
                                const KernelFactory& prepare) {
-  for (const DType dtype : {DType::kBool, DType::kInt8, DType::kUint8, DType::kInt16, DType::kInt32,
-                            DType::kInt64, DType::kFloat32, DType::kFloat64}) {
-    registry.AddKernel(type, {.name = "cuda",
-                              .place = PlaceKind::kCuda,
-                              .dtype = dtype,
-                              .prepare = prepare,
-                              .accepts = {}});
-  }
+  AddCudaKernelsFor({DType::kBool, DType::kInt8, DType::kUint8, DType::kInt16, DType::kInt32,
+                     DType::kInt64, DType::kFloat32, DType::kFloat64},
+                    registry, type, prepare);
 }
 
 }  // namespace skiff

@@ -119,8 +119,8 @@ class CudaProductTest : public testing::Test {
     const CudaProduct<T> product(shape);
     // As a plan aligns them.
     OnDevice<uint8_t> workspace(std::vector<uint8_t>(product.workspace_bytes()), 64);
-    product.Run(stream_->handle(), device_a.data(), device_b.data(), device_c.data(),
-                workspace.data(), alpha, beta);
+    product.Run(static_cast<cudaStream_t>(stream_->handle()), device_a.data(), device_b.data(),
+                device_c.data(), workspace.data(), alpha, beta);
     stream_->Wait();
     workspace.Values();
     EXPECT_EQ(device_a.Values(), a);

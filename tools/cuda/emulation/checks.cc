@@ -78,48 +78,26 @@ void __tsan_write_range(const void* at, size_t bytes) { Check(at, bytes, true); 
 void __tsan_vptr_update(void**, const void*) {}  // by constructors of the host's part
 
 void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-void __tsan_atomic_signal_fence(int) { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
-
 // The order that the caller asks for is the last argument; here it is always the strictest.
-#define SKIFF_EMULATED_FETCH(BITS, TYPE, NAME)                                  \
-  TYPE __tsan_atomic##BITS##_fetch_##NAME(volatile TYPE* at, TYPE value, int) { \
-    CheckAtomic(at);                                                            \
-    return __atomic_fetch_##NAME(at, value, __ATOMIC_SEQ_CST);                  \
+#define SKIFF_EMULATED_ATOMIC(BITS, TYPE)                                                          \
+  TYPE __tsan_atomic##BITS##_load(const volatile TYPE* at, int) {                                  \
+    Check(const_cast<const TYPE*>(at), sizeof(TYPE), false);                                       \
+    return __atomic_load_n(at, __ATOMIC_SEQ_CST);                                                  \
+  }                                                                                                \
+  TYPE __tsan_atomic##BITS##_fetch_add(volatile TYPE* at, TYPE value, int) {                       \
+    CheckAtomic(at);                                                                               \
+    return __atomic_fetch_add(at, value, __ATOMIC_SEQ_CST);                                        \
+  }                                                                                                \
+  int __tsan_atomic##BITS##_compare_exchange_weak(volatile TYPE* at, TYPE* expected, TYPE desired, \
+                                                  int, int) {                                      \
+    CheckAtomic(at);                                                                               \
+    return __atomic_compare_exchange_n(at, expected, desired, false, __ATOMIC_SEQ_CST,             \
+                                       __ATOMIC_SEQ_CST);                                          \
   }
-#define SKIFF_EMULATED_EXCHANGE(BITS, TYPE, NAME)                                      \
-  int __tsan_atomic##BITS##_compare_exchange_##NAME(volatile TYPE* at, TYPE* expected, \
-                                                    TYPE desired, int, int) {          \
-    CheckAtomic(at);                                                                   \
-    return __atomic_compare_exchange_n(at, expected, desired, false, __ATOMIC_SEQ_CST, \
-                                       __ATOMIC_SEQ_CST);                              \
-  }
-#define SKIFF_EMULATED_ATOMIC(BITS, TYPE)                                   \
-  TYPE __tsan_atomic##BITS##_load(const volatile TYPE* at, int) {           \
-    Check(const_cast<const TYPE*>(at), sizeof(TYPE), false);                \
-    return __atomic_load_n(at, __ATOMIC_SEQ_CST);                           \
-  }                                                                         \
-  void __tsan_atomic##BITS##_store(volatile TYPE* at, TYPE value, int) {    \
-    Check(const_cast<const TYPE*>(at), sizeof(TYPE), true);                 \
-    __atomic_store_n(at, value, __ATOMIC_SEQ_CST);                          \
-  }                                                                         \
-  TYPE __tsan_atomic##BITS##_exchange(volatile TYPE* at, TYPE value, int) { \
-    CheckAtomic(at);                                                        \
-    return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);                \
-  }                                                                         \
-  SKIFF_EMULATED_FETCH(BITS, TYPE, add)                                     \
-  SKIFF_EMULATED_FETCH(BITS, TYPE, sub)                                     \
-  SKIFF_EMULATED_FETCH(BITS, TYPE, and)                                     \
-  SKIFF_EMULATED_FETCH(BITS, TYPE, or)                                      \
-  SKIFF_EMULATED_FETCH(BITS, TYPE, xor)                                     \
-  SKIFF_EMULATED_EXCHANGE(BITS, TYPE, strong)                               \
-  SKIFF_EMULATED_EXCHANGE(BITS, TYPE, weak)
 SKIFF_EMULATED_ATOMIC(8, uint8_t)
-SKIFF_EMULATED_ATOMIC(16, uint16_t)
 SKIFF_EMULATED_ATOMIC(32, uint32_t)
 SKIFF_EMULATED_ATOMIC(64, uint64_t)
 #undef SKIFF_EMULATED_ATOMIC
-#undef SKIFF_EMULATED_EXCHANGE
-#undef SKIFF_EMULATED_FETCH
 
 // What g++ says of a pointer of which a type is expected.
 struct TypeMismatch {

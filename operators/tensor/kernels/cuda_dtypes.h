@@ -1,0 +1,31 @@
+// Registration of CUDA kernels that are the same for many dtypes.
+#pragma once
+
+#include <initializer_list>
+
+#include "framework/op/registry.h"
+
+namespace skiff {
+
+// Adds the kernel "cuda" that `prepare` makes, for each of the dtypes.
+inline void AddCudaKernelsFor(std::initializer_list<DType> dtypes, OpRegistry& registry,
+                              const char* type, const KernelFactory& prepare) {
+  for (const DType dtype : dtypes) {
+    registry.AddKernel(type, {.name = "cuda",
+                              .place = PlaceKind::kCuda,
+                              .dtype = dtype,
+                              .prepare = prepare,
+                              .accepts = {}});
+  }
+}
+
+// Adds it for all dtypes, of an op that reads no element.
+inline void AddCudaKernelsForAllDTypes(OpRegistry& registry, const char* type,
+                                       const KernelFactory& prepare) {
+  AddCudaKernelsFor(
+      {DType::kBool, DType::kInt8, DType::kUint8, DType::kInt16, DType::kInt32, DType::kInt64,
+       DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64},
+      registry, type, prepare);
+}
+
+}  // namespace skiff
