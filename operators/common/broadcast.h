@@ -161,9 +161,13 @@ class BroadcastReduction {
     }
     auto* partial = static_cast<Sum<T>*>(scratch);
     ParallelFor(parts_ * tiles_, grain_, [&](int64_t begin, int64_t end) {
-      for (int64_t item = begin; item < end; ++item) {
+      for (int64_t item = begin; item < end;) {
         Sum<T>* target = parts_ == 1 ? nullptr : partial + item / tiles_ * kept_count_;
-        SumTile<T>(segment, item / tiles_, item % tiles_, sums, target);
+        const int64_t tile = item % tiles_;
+        const int64_t count =
+            std::min({end - item, tiles_per_run_ - tile % tiles_per_run_, kTilesAtOnce});
+        SumTiles<T>(segment, item / tiles_, tile, count, sums, target);
+        item += count;
       }
     });
     if (parts_ == 1) return;
@@ -181,6 +185,9 @@ class BroadcastReduction {
 
   // Enough independent pieces of work for many threads, with little scratch memory.
   static constexpr int64_t kEnoughTiles = 16;
+  // Neighbours that a thread sums together. So it reads 32 KiB of a row of floats at a time: with
+  // less, each row is a new page that the hardware's prefetcher doesn't expect.
+  static constexpr int64_t kTilesAtOnce = 8;
   static constexpr int64_t kMaxParts = 64;
   static constexpr int64_t kMinPartElements = 32768;
   static constexpr int64_t kGrainElements = 16384;
@@ -215,8 +222,10 @@ class BroadcastReduction {
     return steps;
   }
 
+  // Sums `count` tiles of one run, at most kTilesAtOnce.
   template <typename T, typename Segment>
-  void SumTile(const Segment& segment, int64_t part, int64_t tile, T* sums, Sum<T>* partial) const {
+  void SumTiles(const Segment& segment, int64_t part, int64_t tile, int64_t count, T* sums,
+                Sum<T>* partial) const {
     Dims reduced;
     BroadcastOffsets start = CutReduced(part, &reduced);
     BroadcastWalk kept(std::span<const BroadcastDim>(kept_).first(kept_rank_), start);
@@ -231,10 +240,10 @@ class BroadcastReduction {
       return;
     }
     const int64_t first = tile % tiles_per_run_ * kSegment;
-    const int64_t length = std::min(kSegment, run_.size - first);
+    const int64_t length = std::min(count * kSegment, run_.size - first);
     start.Advance(run_, first);
     target += first;
-    std::array<Sum<T>, kSegment> columns;
+    std::array<Sum<T>, kTilesAtOnce * kSegment> columns;
     std::fill_n(columns.begin(), length, Sum<T>{0});
     SumColumns<T>(segment, std::span<const BroadcastDim>(reduced).first(reduced_rank_), start,
                   length, columns.data());
@@ -249,16 +258,21 @@ class BroadcastReduction {
 
   // Adds up the segments at every iteration of `dims`, element by element.
   template <typename T, typename Segment>
-  static void SumColumns(const Segment& segment, std::span<const BroadcastDim> dims,
-                         const BroadcastOffsets& start, int64_t length, Sum<T>* columns) {
+  void SumColumns(const Segment& segment, std::span<const BroadcastDim> dims,
+                  const BroadcastOffsets& start, int64_t length, Sum<T>* columns) const {
     alignas(64) std::array<T, kSegment> buffer;
     BroadcastWalk walk(dims, start);
     for (int64_t left = Steps(dims); left > 0; --left, walk.Next()) {
-      const T* values = segment(walk.offsets(), length, buffer.data());
-      if constexpr (std::is_same_v<T, float>) {
-        AddToSums(values, columns, length);
-      } else {
-        for (int64_t i = 0; i < length; ++i) columns[i] += static_cast<Sum<T>>(values[i]);
+      BroadcastOffsets offsets = walk.offsets();
+      for (int64_t first = 0; first < length; first += kSegment) {
+        const int64_t count = std::min(kSegment, length - first);
+        const T* values = segment(offsets, count, buffer.data());
+        if constexpr (std::is_same_v<T, float>) {
+          AddToSums(values, columns + first, count);
+        } else {
+          for (int64_t i = 0; i < count; ++i) columns[first + i] += static_cast<Sum<T>>(values[i]);
+        }
+        offsets.Advance(run_, count);
       }
     }
   }

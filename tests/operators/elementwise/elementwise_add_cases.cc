@@ -18,6 +18,12 @@ void AddElementwiseAddCases(CaseList& cases) {
   };
   trailing.gradients = {"X", "Y"};
   cases.push_back(trailing);
+  // The bias of a projection to a vocabulary.
+  OpCase bias = BinaryCase("bias_1920x8000", "elementwise_add", Uniform({1920, 8000}, 11),
+                           Uniform({8000}, 12), -1, f);
+  bias.gradients = {"Y"};
+  bias.benchmark_only = true;
+  cases.push_back(bias);
   // At this axis there would be room for another dim; Fluid doesn't check it.
   OpCase equal = BinaryCase("equal_shapes_whatever_the_axis", "elementwise_add",
                             Uniform({2, 1, 3, 1}, 9), Uniform({2, 1, 3, 1}, 10), -1, f);
