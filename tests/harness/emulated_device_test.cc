@@ -22,7 +22,7 @@ class Sevens {
   explicit Sevens(DeviceStream* stream) : buffer_(DeviceOf(EmulatedPlace()).allocator(), kBytes) {
     stream->Fill(buffer_.data(), 7, kBytes);
   }
-  void CopyTo(std::vector<char>* host, DeviceStream* stream) {
+  void CopyTo(std::vector<char>* host, DeviceStream* stream) const {
     stream->Copy(host->data(), Place::Cpu(), buffer_.data(), EmulatedPlace(), kBytes);
   }
   char First() const { return *static_cast<const char*>(buffer_.data()); }
@@ -122,6 +122,22 @@ TEST(EmulatedDevice, CallsTheHostInItsTurn) {
   EXPECT_TRUE(seen.values.empty());
   stream->Wait();
   EXPECT_EQ(seen.values, std::vector<char>(4, 7));
+}
+
+TEST(EmulatedDevice, RefusesEventsInACaptureAndGoesOnWithIt) {
+  Device& device = DeviceOf(EmulatedPlace());
+  const auto stream = device.MakeStream();
+  const auto event = device.MakeEvent();
+  stream->BeginCapture();
+  const Sevens sevens(stream.get());
+  EXPECT_THROW(stream->Record(event.get()), Error);
+  EXPECT_THROW(stream->WaitFor(*event), Error);
+  const auto graph = stream->EndCapture();
+  stream->Launch(*graph);
+  std::vector<char> host(4, 0);
+  sevens.CopyTo(&host, stream.get());
+  stream->Wait();
+  EXPECT_EQ(host, std::vector<char>(4, 7));
 }
 
 TEST(EmulatedDeviceDeathTest, AFunctionOfTheHostThatTouchesTheDevicesMemoryDies) {

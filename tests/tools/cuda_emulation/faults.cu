@@ -145,7 +145,7 @@ __global__ void WritesBytesOfOneWord(float* out) {
 __global__ void WritesOneByte(float* out) {
   __shared__ unsigned char values[kThreads];
   values[threadIdx.x / 2] = 1;
-  out[threadIdx.x] = 1;
+  out[threadIdx.x] = static_cast<float>(values[threadIdx.x / 2]);
 }
 
 __global__ void WritesBesideAtomics(float* out) {
