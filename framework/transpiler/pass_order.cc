@@ -11,6 +11,7 @@ constexpr std::string_view kMatchesPlainOps =
     "copies between layouts would separate the ops that it looks for";
 constexpr std::string_view kMatchesOnePlace =
     "copies between places would separate the ops that it looks for";
+constexpr std::string_view kFusesMore = "it fuses a bias with more than the product before it";
 constexpr std::string_view kMembersKeepArguments =
     "it rewrites the arguments of instructions, but not those of the members of a fused one";
 constexpr std::string_view kStorageIsShared =
@@ -24,6 +25,8 @@ constexpr PassOrder kOrders[] = {
 
     {"fuse_batch_norm_act", "fold_batch_norm", "a fused batch norm folds with its activation"},
     {"fuse_batch_norm_act", "replay_activation", "only the fused op can be replayed"},
+    {"fuse_bias_act", "fuse_linear", kFusesMore},
+    {"fuse_residual_layer_norm", "fuse_linear", kFusesMore},
     {"fuse_attention", "layout", kMatchesPlainOps},
     {"fuse_attention", "common_subexpression", "it would share heads among several attentions"},
     {"fuse_attention", "recompute", "it would compute parts of an attention again"},
@@ -31,12 +34,14 @@ constexpr PassOrder kOrders[] = {
     {"fuse_batch_norm_act", "layout", kMatchesPlainOps},
     {"fuse_bias_act", "layout", kMatchesPlainOps},
     {"fuse_residual_layer_norm", "layout", kMatchesPlainOps},
+    {"fuse_linear", "layout", kMatchesPlainOps},
     {"fold_batch_norm", "layout", kMatchesPlainOps},
     {"fuse_attention", "placement", kMatchesOnePlace},
     {"fuse_softmax_loss", "placement", kMatchesOnePlace},
     {"fuse_batch_norm_act", "placement", kMatchesOnePlace},
     {"fuse_bias_act", "placement", kMatchesOnePlace},
     {"fuse_residual_layer_norm", "placement", kMatchesOnePlace},
+    {"fuse_linear", "placement", kMatchesOnePlace},
     {"fold_batch_norm", "placement", kMatchesOnePlace},
     {"replay_activation", "placement", kMatchesOnePlace},
     {"placement", "memory_reuse", "it tells which values are in the same arena"},

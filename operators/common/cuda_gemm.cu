@@ -28,7 +28,8 @@ CudaProductShape ShapeOf(const GemmSpec& spec) {
           .k = spec.k,
           .lda = spec.lda,
           .ldb = spec.ldb,
-          .ldc = spec.ldc};
+          .ldc = spec.ldc,
+          .adds_bias = spec.adds_bias};
 }
 
 void SetBatch(const GemmBatchDim& dim, CudaProductShape* shape) {
@@ -92,12 +93,12 @@ class CudaGemm<T>::Plan {
   const Scratch& scratch() const { return scratch_; }
 
   // The scratch memory may be nullptr where it isn't needed.
-  void Run(cudaStream_t stream, const T* a, const T* b, T* c, void* of_product,
+  void Run(cudaStream_t stream, const T* a, const T* b, T* c, const T* bias, void* of_product,
            void* of_parts) const {
-    if (sequence_) RunSequence(stream, a, b, c, of_product);
+    if (sequence_) RunSequence(stream, a, b, c, bias, of_product);
     if (parts_) RunParts(stream, a, b, c, of_product, static_cast<T*>(of_parts));
     if (long_sum_) {
-      long_sum_->Run(stream, a, b, c, of_product, static_cast<T*>(of_parts), alpha_, beta_);
+      long_sum_->Run(stream, a, b, c, of_product, static_cast<T*>(of_parts), alpha_, beta_, bias);
     }
   }
 
@@ -132,7 +133,8 @@ class CudaGemm<T>::Plan {
     parts_ = Parts{dim, elements, count, products, last_products};
   }
 
-  void RunSequence(cudaStream_t stream, const T* a, const T* b, T* c, void* of_product) const {
+  void RunSequence(cudaStream_t stream, const T* a, const T* b, T* c, const T* bias,
+                   void* of_product) const {
     const int64_t kept_count = BatchCount(sequence_->kept);
     const int64_t summed_count = BatchCount(sequence_->summed);
     for (int64_t i = 0; i < kept_count; ++i) {
@@ -140,7 +142,7 @@ class CudaGemm<T>::Plan {
       for (int64_t j = 0; j < summed_count; ++j) {
         const GemmOffsets summed = BatchOffsets(sequence_->summed, j);
         sequence_->product.Run(stream, a + kept.a + summed.a, b + kept.b + summed.b, c + kept.c,
-                               of_product, alpha_, j == 0 ? beta_ : T(1));
+                               of_product, alpha_, j == 0 ? beta_ : T(1), bias);
       }
     }
   }
@@ -179,9 +181,9 @@ CudaGemm<T>::CudaGemm(const GemmSpec& spec, PrepareContext& context) {
 }
 
 template <typename T>
-void CudaGemm<T>::Run(const KernelContext& run, const GemmSpec& spec, const T* a, const T* b,
-                      T* c) {
-  PlanOf(spec).Run(StreamOf(run), a, b, c,
+void CudaGemm<T>::Run(const KernelContext& run, const GemmSpec& spec, const T* a, const T* b, T* c,
+                      const T* bias) {
+  PlanOf(spec).Run(StreamOf(run), a, b, c, bias,
                    product_workspace_ < 0 ? nullptr : run.workspace(product_workspace_),
                    part_workspace_ < 0 ? nullptr : run.workspace(part_workspace_));
 }

@@ -26,8 +26,9 @@ class CudaGemm {
   CudaGemm(const GemmSpec& spec, PrepareContext& context);
 
   // Computes the product that it was made for, or one of which no size is larger. c must overlap
-  // neither a nor b.
-  void Run(const KernelContext& run, const GemmSpec& spec, const T* a, const T* b, T* c);
+  // neither a nor b. The bias is read if the spec adds one.
+  void Run(const KernelContext& run, const GemmSpec& spec, const T* a, const T* b, T* c,
+           const T* bias = nullptr);
 
  private:
   class Plan;

@@ -19,10 +19,11 @@ template <typename T>
 class CudaLongSum {
  public:
   // The rows of C must be contiguous, the shape no batch, and the cut one of its k. Throws Error
-  // for sizes that don't fit.
+  // for sizes that don't fit. Whether a bias is added is up to Run.
   CudaLongSum(CudaProductShape shape, const LongSumCut& cut,
               int64_t max_product_workspace = kMaxCudaProductWorkspace)
       : elements_(shape.m * shape.n),
+        columns_(shape.n),
         parts_(cut.parts()),
         first_parts_(cut.count),
         products_(PartsOf(shape, cut), max_product_workspace) {
@@ -31,6 +32,7 @@ class CudaLongSum {
     rest_a_ = cut.count * of_parts.stride_a;
     rest_b_ = cut.count * of_parts.stride_b;
     shape.k = cut.rest;
+    shape.adds_bias = false;
     rest_.emplace(shape, max_product_workspace);
   }
 
@@ -41,16 +43,16 @@ class CudaLongSum {
   }
   int64_t part_bytes() const { return parts_ * elements_ * static_cast<int64_t>(sizeof(T)); }
 
-  // C = alpha · op(A) · op(B) + beta · C.
+  // C = alpha · op(A) · op(B) + beta · C, and a bias that isn't nullptr.
   void Run(cudaStream_t stream, const T* a, const T* b, T* c, void* of_product, T* of_parts,
-           T alpha = 1, T beta = 0) const {
+           T alpha = 1, T beta = 0, const T* bias = nullptr) const {
     products_.Run(stream, a, b, of_parts, of_product, alpha);
     if (rest_) {
       rest_->Run(stream, a + rest_a_, b + rest_b_, of_parts + first_parts_ * elements_, of_product,
                  alpha);
     }
     AddPartsOnDevice(stream, "long sum of a product of matrices", of_parts, parts_, elements_, beta,
-                     c);
+                     c, RowBias<T>{bias, columns_});
   }
 
  private:
@@ -60,10 +62,12 @@ class CudaLongSum {
     shape.stride_a = cut.terms * (shape.transpose_a ? shape.lda : 1);
     shape.stride_b = cut.terms * (shape.transpose_b ? 1 : shape.ldb);
     shape.stride_c = shape.m * shape.n;
+    shape.adds_bias = false;
     return shape;
   }
 
   int64_t elements_;     // of a part
+  int64_t columns_;      // of C
   int64_t parts_;        // with that of the rest
   int64_t first_parts_;  // without it
   CudaProduct<T> products_;

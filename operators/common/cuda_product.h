@@ -35,12 +35,14 @@ struct CudaProductShape {
   int64_t stride_a = 0;
   int64_t stride_b = 0;
   int64_t stride_c = 0;
+  // Adds a vector of n numbers to each row of C, after all else. Of one product, not of a batch.
+  bool adds_bias = false;
 
   friend auto operator<=>(const CudaProductShape&, const CudaProductShape&) = default;
 };
 
-// C = alpha · op(A) · op(B) + beta · C, with its algorithm chosen. T is float or double. May be
-// copied.
+// C = alpha · op(A) · op(B) + beta · C, and a bias if the shape says so, with its algorithm chosen.
+// T is float or double. May be copied; one thread at a time may run any of the copies.
 template <typename T>
 class CudaProduct {
  public:
@@ -54,13 +56,15 @@ class CudaProduct {
   bool is_by_cublas() const { return cublas_ != nullptr; }
 
   // Gives the product to the stream. C must overlap neither A nor B. With beta = 0 it is
-  // overwritten, whatever it contains. Does nothing if C is empty.
+  // overwritten, whatever it contains. Does nothing if C is empty. The bias is read if there is one
+  // to add.
   void Run(CUstream_st* stream, const T* a, const T* b, T* c, void* workspace, T alpha = 1,
-           T beta = 0) const;
+           T beta = 0, const T* bias = nullptr) const;
 
  private:
   CudaProductShape shape_;
   std::shared_ptr<const CublasProduct> cublas_;  // nullptr: the plain kernel runs
+  bool adds_bias_after_ = false;                 // since cuBLAS doesn't, for this product
 };
 
 extern template class CudaProduct<float>;

@@ -180,10 +180,12 @@ class LtProduct final : public CublasProduct {
   }
 
   bool Run(CUstream_st* stream, const void* a, const void* b, void* c, void* workspace,
-           const void* alpha, const void* beta) const override {
-    const bool is_aligned = IsAligned(a) && IsAligned(b) && IsAligned(c);
+           const void* alpha, const void* beta, const void* bias) const override {
+    const bool is_aligned =
+        IsAligned(a) && IsAligned(b) && IsAligned(c) && (!shape_.adds_bias || IsAligned(bias));
     const std::optional<ChosenAlgorithm>& chosen = is_aligned ? aligned_ : Unaligned();
     if (!chosen) return false;
+    if (shape_.adds_bias) SetBias(bias);
     void* memory = nullptr;
     if (chosen->workspace_bytes > 0) {
       memory = reinterpret_cast<void*>(RoundUp(
@@ -212,12 +214,25 @@ class LtProduct final : public CublasProduct {
     };
     set_operation(CUBLASLT_MATMUL_DESC_TRANSA, shape_.transpose_b);
     set_operation(CUBLASLT_MATMUL_DESC_TRANSB, shape_.transpose_a);
+    if (shape_.adds_bias) {
+      // Column by column, the bias belongs to the rows, as the library has it.
+      const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+      Check(library_.set_product(product_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
+                                 sizeof(epilogue)),
+            "cublasLtMatmulDescSetAttribute");
+    }
     const auto [m, n, k] = std::tuple(shape_.m, shape_.n, shape_.k);
     DescribeMatrix(type, shape_.transpose_a ? k : m, shape_.transpose_a ? m : k, shape_.lda,
                    shape_.stride_a, &a_);
     DescribeMatrix(type, shape_.transpose_b ? n : k, shape_.transpose_b ? k : n, shape_.ldb,
                    shape_.stride_b, &b_);
     DescribeMatrix(type, m, n, shape_.ldc, shape_.stride_c, &c_);
+  }
+
+  void SetBias(const void* bias) const {
+    Check(library_.set_product(product_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias,
+                               sizeof(bias)),
+          "cublasLtMatmulDescSetAttribute");
   }
 
   // Of rows x columns, stored row by row.
@@ -253,6 +268,8 @@ class LtProduct final : public CublasProduct {
   }
 
   std::optional<ChosenAlgorithm> Ask(const Question& question) const {
+    // Nobody reads there yet. The library may look at the alignment.
+    if (shape_.adds_bias) SetBias(reinterpret_cast<const void*>(uintptr_t{question.alignment}));
     Owned<cublasLtMatmulPreference_t> preference(library_.destroy_preference);
     Check(library_.create_preference(preference.address()), "cublasLtMatmulPreferenceCreate");
     const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {

@@ -4,6 +4,7 @@
 // of kDepth terms go through shared memory; the next parts are loaded while the threads add up the
 // present ones. Each element of C is one sum in the order of its terms, whatever the sizes.
 #include "operators/common/cuda_chunks.cuh"
+#include "operators/common/cuda_division.h"
 #include "operators/common/cuda_launch.h"
 #include "operators/common/cuda_product_parts.h"
 
@@ -46,6 +47,7 @@ struct Product {
   int64_t tiles;  // of all matrices of the batch
   T alpha;
   T beta;
+  const T* bias;  // nullptr: none is added
 };
 
 // The part of a factor that one thread loads: the elements (across, term) of positions thread,
@@ -167,9 +169,20 @@ __global__ void __launch_bounds__(kCudaThreads) MultiplyTiles(Product<T> product
         T value = product.alpha * sums[i][j];
         // With beta = 0, NaN in C doesn't matter.
         if (product.beta != T(0)) value += product.beta * *to;
+        if (product.bias != nullptr) value += product.bias[column + j];
         *to = value;
       }
     }
+  }
+}
+
+template <typename T>
+__global__ void AddToRows(const T* bias, int64_t columns, int64_t elements, int64_t row_distance,
+                          T* c) {
+  const int64_t stride = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < elements; i += stride) {
+    const CudaDivision at = Divide(i, columns);
+    c[at.quotient * row_distance + at.rest] += bias[at.rest];
   }
 }
 
@@ -179,7 +192,7 @@ int64_t TilesOf(int64_t count) { return (count + kTile - 1) / kTile; }
 
 template <typename T>
 void RunPlainProduct(const CudaProductShape& shape, CUstream_st* stream, const T* a, const T* b,
-                     T* c, T alpha, T beta) {
+                     T* c, T alpha, T beta, const T* bias) {
   Product<T> product{};
   product.a = {a, shape.stride_a, shape.transpose_a ? 1 : shape.lda,
                shape.transpose_a ? shape.lda : 1, shape.transpose_a};
@@ -196,13 +209,24 @@ void RunPlainProduct(const CudaProductShape& shape, CUstream_st* stream, const T
   product.tiles = shape.batches * product.tile_rows * product.tile_columns;
   product.alpha = alpha;
   product.beta = beta;
+  product.bias = bias;
   MultiplyTiles<T><<<CudaBlocks(product.tiles), kCudaThreads, 0, stream>>>(product);
   CheckLaunch("product of matrices");
 }
 
+template <typename T>
+void AddBiasToRows(const CudaProductShape& shape, CUstream_st* stream, const T* bias, T* c) {
+  const int64_t elements = shape.m * shape.n;
+  AddToRows<T><<<CudaBlocksOfThreads(elements), kCudaThreads, 0, stream>>>(bias, shape.n, elements,
+                                                                           shape.ldc, c);
+  CheckLaunch("bias of a product of matrices");
+}
+
 template void RunPlainProduct<float>(const CudaProductShape&, CUstream_st*, const float*,
-                                     const float*, float*, float, float);
+                                     const float*, float*, float, float, const float*);
 template void RunPlainProduct<double>(const CudaProductShape&, CUstream_st*, const double*,
-                                      const double*, double*, double, double);
+                                      const double*, double*, double, double, const double*);
+template void AddBiasToRows<float>(const CudaProductShape&, CUstream_st*, const float*, float*);
+template void AddBiasToRows<double>(const CudaProductShape&, CUstream_st*, const double*, double*);
 
 }  // namespace skiff

@@ -14,6 +14,7 @@
 
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
+#include "operators/common/argument_data.h"
 #include "operators/common/gemm_plan.h"
 #include "operators/common/onednn.h"
 #include "operators/common/packed_product.h"
@@ -72,14 +73,16 @@ void MergeBatchDims(GemmBatch* batch) {
   *batch = merged;
 }
 
-// Sets C = beta * C: the result if a product has no terms. For beta = 0 this overwrites NaN, too.
+// Sets C = beta * C, plus a bias if it isn't nullptr: the result if a product has no terms. For
+// beta = 0 this overwrites NaN, too.
 template <typename T>
-void ScaleMatrices(const PlannedGemm& product, T* c) {
+void ScaleMatrices(const PlannedGemm& product, T* c, const T* bias = nullptr) {
   const GemmSpec& spec = product.spec;
   for (int64_t i = 0; i < product.kept_count * spec.m; ++i) {
     T* row = c + BatchOffsets(product.kept, i / spec.m).c + i % spec.m * spec.ldc;
     for (int64_t j = 0; j < spec.n; ++j) {
       row[j] = spec.beta == 0 ? T{0} : static_cast<T>(spec.beta) * row[j];
+      if (bias != nullptr) row[j] += bias[j];
     }
   }
 }
@@ -131,24 +134,29 @@ class MatmulPrimitive {
     const auto a = Describe(spec.m, spec.k, a_row, a_column, kept, &GemmBatchDim::stride_a);
     const auto b = Describe(spec.k, spec.n, b_row, b_column, kept, &GemmBatchDim::stride_b);
     const auto c = Describe(spec.m, spec.n, spec.ldc, 1, kept, &GemmBatchDim::stride_c);
+    const auto bias =
+        spec.adds_bias ? OnednnStrided({1, spec.n}, {spec.n, 1}) : dnnl::memory::desc();
     const auto description = OnednnMatmul(a, prepacked_b < 0 ? b : OnednnAny({spec.k, spec.n}),
-                                          dnnl::memory::desc(), c, ScaleAndAdd(spec.alpha, beta));
+                                          bias, c, ScaleAndAdd(spec.alpha, beta));
     const auto wanted_b = description.weights_desc();
     if (prepacked_b >= 0 && wanted_b != b) packed_b_ = Prepack(b, wanted_b, prepacked_b, context);
     call_ = OnednnCall(dnnl::matmul(description));
     call_.AddArgument(DNNL_ARG_SRC, a);
     call_.AddArgument(DNNL_ARG_WEIGHTS, wanted_b);
     call_.AddArgument(DNNL_ARG_DST, c);
+    if (spec.adds_bias) call_.AddArgument(DNNL_ARG_BIAS, bias);
     const auto scratchpad = description.scratchpad_desc();
     if (OnednnBytes(scratchpad) == 0) return;
     call_.AddArgument(DNNL_ARG_SCRATCHPAD, scratchpad);
     workspace_ = context.RequestWorkspace(OnednnBytes(scratchpad));
   }
 
-  void Run(const KernelContext& context, const float* a, const float* b, float* c) {
+  void Run(const KernelContext& context, const float* a, const float* b, float* c,
+           const float* bias) {
     call_.SetData(DNNL_ARG_SRC, a);
     call_.SetData(DNNL_ARG_WEIGHTS, packed_b_ < 0 ? b : context.derived(packed_b_));
     call_.SetData(DNNL_ARG_DST, c);
+    if (bias != nullptr) call_.SetData(DNNL_ARG_BIAS, bias);
     if (workspace_ >= 0) call_.SetData(DNNL_ARG_SCRATCHPAD, context.workspace(workspace_));
     call_.Run();
   }
@@ -224,24 +232,26 @@ int64_t PackedBytes(const GemmSpec& spec) {
   return bytes;
 }
 
-// Multiplies two matrices. C is overwritten or added to. B is `all_packed` or, if that is nullptr,
-// `b`, which is packed block by block.
+// Multiplies two matrices. C is overwritten or added to; then a bias, if it isn't nullptr, is
+// added. B is `all_packed` or, if that is nullptr, `b`, which is packed block by block.
 template <typename T>
 void MultiplyBlocks(const GemmSpec& spec, bool adds, const T* a, const T* b, const T* all_packed,
-                    T* c, T* packed) {
-  ForEachBlock<T>(spec,
-                  [&](const PackedProduct<T>& block, int64_t column, int64_t p, int64_t offset) {
-                    if (all_packed == nullptr) PackBlock(spec, block, column, p, b, packed);
-                    const T* of_block = all_packed == nullptr ? packed : all_packed + offset;
-                    T* to = c + column;
-                    if (spec.trans_a) {
-                      block.MultiplyTransposed({.first = a + p * spec.lda, .stride = spec.lda},
-                                               spec.m, of_block, adds || p > 0, to, spec.ldc);
-                    } else {
-                      block.Multiply({.first = a + p, .stride = spec.lda}, spec.m, of_block,
-                                     adds || p > 0, to, spec.ldc);
-                    }
-                  });
+                    T* c, const T* bias, T* packed) {
+  ForEachBlock<T>(
+      spec, [&](const PackedProduct<T>& block, int64_t column, int64_t p, int64_t offset) {
+        if (all_packed == nullptr) PackBlock(spec, block, column, p, b, packed);
+        const T* of_block = all_packed == nullptr ? packed : all_packed + offset;
+        T* to = c + column;
+        const bool is_last = p + PackedProduct<T>::kDepth >= spec.k;
+        const T* added = bias == nullptr || !is_last ? nullptr : bias + column;
+        if (spec.trans_a) {
+          block.MultiplyTransposed({.first = a + p * spec.lda, .stride = spec.lda}, spec.m,
+                                   of_block, adds || p > 0, to, spec.ldc, added);
+        } else {
+          block.Multiply({.first = a + p, .stride = spec.lda}, spec.m, of_block, adds || p > 0, to,
+                         spec.ldc, added);
+        }
+      });
 }
 
 }  // namespace
@@ -270,6 +280,10 @@ GemmSpec SimplifyGemm(GemmSpec spec) {
   MergeBatchDims(&spec.batch);
   while (FoldInnermost(&spec)) {
   }
+  // oneDNN scales a bias with the product.
+  SKIFF_ENFORCE(!spec.adds_bias || (spec.batch.empty() && spec.alpha == 1), kInvalidArgument,
+                "gemm: a bias for ", spec.batch.empty() ? "one product" : "a batch of products",
+                " with alpha = ", spec.alpha, ", expected one product with alpha = 1");
   return spec;
 }
 
@@ -307,12 +321,13 @@ class Gemm<T>::Product {
 
   bool takes_other_sizes() const { return takes_other_sizes_; }
 
-  void Run(const KernelContext& context, const T* a, const T* b, T* c) {
-    RunPlanned(context, prepared_, a, b, c);
+  void Run(const KernelContext& context, const T* a, const T* b, T* c, const T* bias) {
+    RunPlanned(context, prepared_, a, b, c, bias);
   }
 
-  void Run(const KernelContext& context, const GemmSpec& spec, const T* a, const T* b, T* c) {
-    if (spec == spec_) return Run(context, a, b, c);
+  void Run(const KernelContext& context, const GemmSpec& spec, const T* a, const T* b, T* c,
+           const T* bias) {
+    if (spec == spec_) return Run(context, a, b, c, bias);
     const PlannedGemm product(SimplifyGemm(spec));
     SKIFF_ENFORCE(product.is_empty() || !product.has_terms() ||
                       (packed_ >= 0 && std::min(kBlockColumns, spec.n) <= packed_columns_) ||
@@ -320,7 +335,7 @@ class Gemm<T>::Product {
                   kFailedPrecondition, "gemm: prepared for n = ", spec_.n,
                   packed_ >= 0 ? " at most" : " and no other sizes", ", runs with n = ", spec.n,
                   " and k = ", spec.k);
-    RunPlanned(context, product, a, b, c);
+    RunPlanned(context, product, a, b, c, bias);
   }
 
  private:
@@ -340,20 +355,23 @@ class Gemm<T>::Product {
   }
 
   void RunPlanned(const KernelContext& context, const PlannedGemm& product, const T* a, const T* b,
-                  T* c) {
+                  T* c, const T* bias) {
     if (product.is_empty()) return;
-    if (!product.has_terms()) return ScaleMatrices(product, c);
+    SKIFF_ENFORCE(product.spec.adds_bias == (bias != nullptr), kFailedPrecondition,
+                  "gemm: prepared ", product.spec.adds_bias ? "with" : "without", " a bias, runs ",
+                  bias != nullptr ? "with" : "without", " one");
+    if (!product.has_terms()) return ScaleMatrices(product, c, bias);
     for (int64_t i = 0; i < product.summed_count; ++i) {
       // The summed dims run one after the other, in order: two threads must not add to one C.
       const GemmOffsets at = BatchOffsets(product.summed, i);
-      RunKept(context, product, a + at.a, b + at.b, c, i == 0);
+      RunKept(context, product, a + at.a, b + at.b, c, bias, i == 0);
     }
   }
 
   void RunKept(const KernelContext& context, const PlannedGemm& product, const T* a, const T* b,
-               T* c, bool is_first) {
+               T* c, const T* bias, bool is_first) {
     if constexpr (std::is_same_v<T, float>) {
-      if (first_) return (is_first ? *first_ : *next_).Run(context, a, b, c);
+      if (first_) return (is_first ? *first_ : *next_).Run(context, a, b, c, bias);
     }
     const double beta = is_first ? product.spec.beta : 1.0;
     if (beta != 0 && beta != 1) ScaleMatrices(product, c);
@@ -362,7 +380,7 @@ class Gemm<T>::Product {
       MultiplyBlocks<T>(
           product.spec, beta != 0, a + at.a, b + at.b,
           all_packed_ < 0 ? nullptr : static_cast<const T*>(context.derived(all_packed_)), c + at.c,
-          packed_ < 0 ? nullptr : static_cast<T*>(context.workspace(packed_)));
+          bias, packed_ < 0 ? nullptr : static_cast<T*>(context.workspace(packed_)));
     }
   }
 
@@ -389,14 +407,14 @@ template <typename T>
 Gemm<T>& Gemm<T>::operator=(Gemm&&) noexcept = default;
 
 template <typename T>
-void Gemm<T>::Run(const KernelContext& context, const T* a, const T* b, T* c) const {
-  product_->Run(context, a, b, c);
+void Gemm<T>::Run(const KernelContext& context, const T* a, const T* b, T* c, const T* bias) const {
+  product_->Run(context, a, b, c, bias);
 }
 
 template <typename T>
-void Gemm<T>::Run(const KernelContext& context, const GemmSpec& spec, const T* a, const T* b,
-                  T* c) const {
-  product_->Run(context, spec, a, b, c);
+void Gemm<T>::Run(const KernelContext& context, const GemmSpec& spec, const T* a, const T* b, T* c,
+                  const T* bias) const {
+  product_->Run(context, spec, a, b, c, bias);
 }
 
 template <typename T>
@@ -413,18 +431,20 @@ std::unique_ptr<Kernel> PrepareProduct(PrepareContext& context, const ProductOfS
   const int x = context.InputIndex("X");
   const int y = context.InputIndex("Y");
   const int out = context.OutputIndex("Out");
-  Gemm<T> gemm(product_of(context.Input("X").shape, context.Input("Y").shape), context,
-               prepacks_y ? y : -1, y);
+  const GemmSpec prepared = product_of(context.Input("X").shape, context.Input("Y").shape);
+  const int bias = prepared.adds_bias ? context.InputIndex("Bias") : -1;
+  Gemm<T> gemm(prepared, context, prepacks_y ? y : -1, y);
   if (!gemm.takes_other_sizes()) {
     return MakeKernel([=, gemm = std::move(gemm)](const KernelContext& run) {
-      gemm.Run(run, run.input(x).data<T>(), run.input(y).data<T>(), run.output(out).data<T>());
+      gemm.Run(run, run.input(x).data<T>(), run.input(y).data<T>(), run.output(out).data<T>(),
+               InputData<T>(run, bias));
     });
   }
   return MakeRowsKernel([=, gemm = std::move(gemm)](const KernelContext& run) {
     const Tensor& left = run.input(x);
     const Tensor& right = run.input(y);
     gemm.Run(run, product_of(left.shape(), right.shape()), left.data<T>(), right.data<T>(),
-             run.output(out).data<T>());
+             run.output(out).data<T>(), InputData<T>(run, bias));
   });
 }
 

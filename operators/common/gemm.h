@@ -1,5 +1,5 @@
 // General matrix multiplication, C = alpha * op(A) * op(B) + beta * C, on row-major matrices: op(A)
-// is [m, k], op(B) [k, n], C [m, n]; op transposes or not.
+// is [m, k], op(B) [k, n], C [m, n]; op transposes or not. A bias may be added to each row of C.
 //
 // float runs on oneDNN's matmul (2.x and 3.x), and on PackedProduct where the rows vary from run to
 // run or oneDNN is slow; double runs on PackedProduct. A Gemm is prepared once and can run many
@@ -72,6 +72,9 @@ struct GemmSpec {
   int64_t lda = 0;
   int64_t ldb = 0;
   int64_t ldc = 0;
+  // Adds a vector of n numbers to each row of C, after all else. Of one product, not of a batch,
+  // with alpha = 1.
+  bool adds_bias = false;
   GemmBatch batch;
 
   friend bool operator==(const GemmSpec&, const GemmSpec&) = default;
@@ -79,8 +82,8 @@ struct GemmSpec {
 
 // Returns the same product with leading dimensions filled in and the smallest batch: dims of size 1
 // are dropped, neighbours merged, and a dim is folded into m (one B for all rows) or k (a sum over
-// the batch) if the matrices are contiguous. Throws Error for a negative size or a leading
-// dimension below the row's length.
+// the batch) if the matrices are contiguous. Throws Error for a negative size, a leading dimension
+// below the row's length, and a bias for more than one product or with another alpha than 1.
 GemmSpec SimplifyGemm(GemmSpec spec);
 
 // Returns whether the product simplifies to one of two matrices, neither of them empty.
@@ -105,11 +108,13 @@ class Gemm {
   Gemm(Gemm&&) noexcept;
   Gemm& operator=(Gemm&&) noexcept;
 
-  // Computes the product. c must overlap neither a nor b.
-  void Run(const KernelContext& context, const T* a, const T* b, T* c) const;
+  // Computes the product. c must overlap neither a nor b. The bias is read if the spec adds one.
+  void Run(const KernelContext& context, const T* a, const T* b, T* c,
+           const T* bias = nullptr) const;
   // Computes a product of other sizes, of which n mustn't be larger. Throws Error unless
   // takes_other_sizes or the product is the prepared one.
-  void Run(const KernelContext& context, const GemmSpec& spec, const T* a, const T* b, T* c) const;
+  void Run(const KernelContext& context, const GemmSpec& spec, const T* a, const T* b, T* c,
+           const T* bias = nullptr) const;
   // True where context.rows_vary(), unless B is prepacked.
   bool takes_other_sizes() const;
 
@@ -126,8 +131,8 @@ extern template class Gemm<double>;
 using ProductOfShapes = std::function<GemmSpec(const Shape& x, const Shape& y)>;
 
 // Returns the kernel of an op with slots X, Y and Out that computes the product X * Y that
-// `product_of` specifies. T is float or double. With `prepacks_y` the kernel reads Y prepacked, as
-// Gemm does.
+// `product_of` specifies; the bias that it may add is in slot Bias. T is float or double. With
+// `prepacks_y` the kernel reads Y prepacked, as Gemm does.
 template <typename T>
 std::unique_ptr<Kernel> PrepareProduct(PrepareContext& context, const ProductOfShapes& product_of,
                                        bool prepacks_y = false);

@@ -50,11 +50,11 @@ struct Pair {
 };
 
 // c[kRows, columns] = a * B, or c += that, for `depth` rows and a pair of B; `a` has kRows numbers
-// for each of these rows. Asks for `next` in the second-level cache. The number of rows is a
-// template argument so that the sums stay in registers.
+// for each of these rows. Then adds a bias that isn't nullptr. Asks for `next` in the second-level
+// cache. The number of rows is a template argument so that the sums stay in registers.
 template <typename T, int kRows>
-void MultiplyRows(const T* a, Pair<T> b, Pair<T> next, int64_t depth, bool add, int64_t columns,
-                  T* c, int64_t c_stride) {
+void MultiplyRows(const T* a, Pair<T> b, Pair<T> next, int64_t depth, bool add, const T* bias,
+                  int64_t columns, T* c, int64_t c_stride) {
   const TagOf<T> d;
   constexpr int64_t kLanes = kLanesOf<T>;
   constexpr int64_t kStep = PackedProduct<T>::kPanelColumns;
@@ -85,19 +85,26 @@ void MultiplyRows(const T* a, Pair<T> b, Pair<T> next, int64_t depth, bool add, 
   for (int r = 0; r < kRows; ++r) {
     T* to = c + r * c_stride;
     if (columns >= 2 * kLanes) {
-      for (int j = 0; j < 2; ++j, to += kLanes)
-        hn::StoreU(add ? hn::Add(hn::LoadU(d, to), sums[r][j]) : sums[r][j], d, to);
+      for (int j = 0; j < 2; ++j, to += kLanes) {
+        auto sum = add ? hn::Add(hn::LoadU(d, to), sums[r][j]) : sums[r][j];
+        if (bias != nullptr) sum = hn::Add(sum, hn::LoadU(d, bias + j * kLanes));
+        hn::StoreU(sum, d, to);
+      }
       continue;
     }
     HWY_ALIGN T row[2 * kLanes];
     hn::Store(sums[r][0], d, row);
     hn::Store(sums[r][1], d, row + kLanes);
-    for (int64_t j = 0; j < columns; ++j) to[j] = add ? to[j] + row[j] : row[j];
+    for (int64_t j = 0; j < columns; ++j) {
+      if (add) row[j] += to[j];
+      to[j] = bias == nullptr ? row[j] : row[j] + bias[j];
+    }
   }
 }
 
 template <typename T>
-using RowsKernel = void (*)(const T*, Pair<T>, Pair<T>, int64_t, bool, int64_t, T*, int64_t);
+using RowsKernel = void (*)(const T*, Pair<T>, Pair<T>, int64_t, bool, const T*, int64_t, T*,
+                            int64_t);
 
 template <typename T, size_t... kIndex>
 constexpr std::array<RowsKernel<T>, sizeof...(kIndex)> RowsKernels(std::index_sequence<kIndex...>) {
@@ -134,12 +141,14 @@ void MultiplyPanels(const ProductPart<T>& part, int64_t p, int64_t depth, const 
     const Pair<T> pair = pair_at(column);
     const bool is_last = column + kPairColumns >= part.columns;
     const Pair<T> next = is_last ? pair : pair_at(column + kPairColumns);
+    const bool adds_bias = part.bias != nullptr && p + depth == part.depth;
+    const T* bias = adds_bias ? part.bias + column : nullptr;
     ForEachGroup<T>(part.rows, [&](int64_t row, int64_t count) {
       // The first two or three groups ask for all of the next pair, which is quicker than if one
       // does. Later groups find it in the cache.
       kKernels[static_cast<size_t>(count - 1)](
           copy + row * depth, pair, row < 2 * kMaxRows<T> ? next : pair, depth, part.add || p > 0,
-          part.columns - column, part.c + row * part.c_stride + column, part.c_stride);
+          bias, part.columns - column, part.c + row * part.c_stride + column, part.c_stride);
     });
   }
 }
@@ -279,6 +288,7 @@ void MultiplyAll(const LeftMatrix<T>& a, const ProductPart<T>& whole, int64_t pa
       part.panels += pair * kPairColumns * whole.depth;
       part.columns = std::min(whole.columns - pair * kPairColumns, count * kPairColumns);
       part.c += part.first_row * whole.c_stride + pair * kPairColumns;
+      if (part.bias != nullptr) part.bias += pair * kPairColumns;
       MultiplyPart(a, part);
       begin += count;
     }
@@ -382,14 +392,14 @@ void PackedProduct<T>::Pack(const MatrixRows<T>& b, T* packed) const {
 
 template <typename T>
 void PackedProduct<T>::Multiply(const MatrixRows<T>& a, int64_t rows, const T* packed, bool add,
-                                T* c, int64_t c_stride) const {
-  MultiplyAll<T>({a, false}, {0, rows, packed, depth_, columns_, add, c, c_stride}, pairs_);
+                                T* c, int64_t c_stride, const T* bias) const {
+  MultiplyAll<T>({a, false}, {0, rows, packed, depth_, columns_, add, c, c_stride, bias}, pairs_);
 }
 
 template <typename T>
 void PackedProduct<T>::MultiplyTransposed(const MatrixRows<T>& a, int64_t rows, const T* packed,
-                                          bool add, T* c, int64_t c_stride) const {
-  MultiplyAll<T>({a, true}, {0, rows, packed, depth_, columns_, add, c, c_stride}, pairs_);
+                                          bool add, T* c, int64_t c_stride, const T* bias) const {
+  MultiplyAll<T>({a, true}, {0, rows, packed, depth_, columns_, add, c, c_stride, bias}, pairs_);
 }
 
 template class PackedProduct<float>;

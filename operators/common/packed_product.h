@@ -42,12 +42,13 @@ class PackedProduct {
   void Pack(const T* b, int64_t row_stride, int64_t column_stride, T* packed) const;
   // Packs the matrix of these rows.
   void Pack(const MatrixRows<T>& b, T* packed) const;
-  // c = a * op(B), or c += a * op(B), for `rows` rows of a.
+  // c = a * op(B), or c += a * op(B), for `rows` rows of a. Then adds a bias [columns], if it isn't
+  // nullptr, to each row of c.
   void Multiply(const MatrixRows<T>& a, int64_t rows, const T* packed, bool add, T* c,
-                int64_t c_stride) const;
+                int64_t c_stride, const T* bias = nullptr) const;
   // The same with the transpose of a [depth, rows].
   void MultiplyTransposed(const MatrixRows<T>& a, int64_t rows, const T* packed, bool add, T* c,
-                          int64_t c_stride) const;
+                          int64_t c_stride, const T* bias = nullptr) const;
 
  private:
   int64_t depth_;

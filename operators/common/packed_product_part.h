@@ -29,6 +29,7 @@ struct ProductPart {
   bool add = false;
   T* c = nullptr;  // of the first row and column
   int64_t c_stride = 0;
+  const T* bias = nullptr;  // of the first column; nullptr: none is added
 };
 
 }  // namespace skiff

@@ -38,6 +38,7 @@ constexpr std::string_view kOpsOfProducts[] = {"addmm",
                                                "conv3d",
                                                "conv3d_transpose",
                                                "depthwise_conv2d_transpose",
+                                               "linear",
                                                "matmul",
                                                "matmul_v2",
                                                "mul"};

@@ -65,6 +65,9 @@ MatrixProductOfShapes MatmulProduct(const OpContext& context);
 MatrixProductOfShapes MatmulV2Product(const OpContext& context);
 MatrixProductOfShapes MulProduct(const OpContext& context);
 
+// Returns the product of `linear`, which adds its Bias.
+ProductOfShapes LinearProduct(const OpContext& context);
+
 // Returns the kernel from X and Y to Out. T is float or double.
 template <typename T>
 std::unique_ptr<Kernel> PrepareMatrixProduct(PrepareContext& context,

@@ -15,6 +15,7 @@
 #include <random>
 #include <vector>
 
+#include "framework/base/error.h"
 #include "framework/tensor/tensor.h"
 #include "memory/device.h"
 #include "operators/common/cuda_product.h"
@@ -24,8 +25,8 @@ namespace skiff {
 namespace {
 
 // With a workspace (odd) and without; none for matrices at odd addresses (5, 12, 40); none at all
-// (6, 17); and no sum.
-constexpr int64_t kDepths[] = {1, 2, 5, 6, 7, 12, 17, 40, 0};
+// (6, 17), or none with a bias (30); and no sum.
+constexpr int64_t kDepths[] = {1, 2, 5, 6, 7, 12, 17, 30, 40, 0};
 
 // Elements from the begin of a matrix to the end of the last one of its batch.
 int64_t SpanOf(int64_t rows, int64_t row_distance, int64_t columns, int64_t batches,
@@ -116,15 +117,19 @@ class CudaProductTest : public testing::Test {
     OnDevice<T> device_a(a, offset);
     OnDevice<T> device_b(b, offset);
     OnDevice<T> device_c(c, offset);
+    const auto bias = Drawn<T>(shape.adds_bias ? shape.n : 0, &random);
+    OnDevice<T> device_bias(bias, offset);
     const CudaProduct<T> product(shape);
     // As a plan aligns them.
     OnDevice<uint8_t> workspace(std::vector<uint8_t>(product.workspace_bytes()), 64);
     product.Run(static_cast<cudaStream_t>(stream_->handle()), device_a.data(), device_b.data(),
-                device_c.data(), workspace.data(), alpha, beta);
+                device_c.data(), workspace.data(), alpha, beta,
+                shape.adds_bias ? device_bias.data() : nullptr);
     stream_->Wait();
     workspace.Values();
     EXPECT_EQ(device_a.Values(), a);
     EXPECT_EQ(device_b.Values(), b);
+    EXPECT_EQ(device_bias.Values(), bias);
     std::vector<double> expected(c.begin(), c.end());
     ForEachOfC(shape, [&](int64_t batch, int64_t i, int64_t j, size_t at) {
       double sum = 0;
@@ -135,7 +140,8 @@ class CudaProductTest : public testing::Test {
                static_cast<double>(b[static_cast<size_t>(batch * shape.stride_b + at_b)]);
       }
       expected[at] = static_cast<double>(alpha) * sum +
-                     (beta == 0 ? 0 : static_cast<double>(beta) * expected[at]);
+                     (beta == 0 ? 0 : static_cast<double>(beta) * expected[at]) +
+                     (shape.adds_bias ? static_cast<double>(bias[static_cast<size_t>(j)]) : 0);
     });
     const std::vector<T> found = device_c.Values();
     const double bound = 4 * static_cast<double>(shape.k + 2) * std::numeric_limits<T>::epsilon();
@@ -177,6 +183,25 @@ TYPED_TEST(CudaProductTest, ScalesAndAdds) {
     this->ExpectProduct(shape, TypeParam(0.5), TypeParam(-2), 0);
     this->ExpectProduct(shape, TypeParam(1), TypeParam(1), 1);
   }
+}
+
+// Rows of C with gaps, and without.
+TYPED_TEST(CudaProductTest, AddsABias) {
+  for (const int64_t k : kDepths) {
+    CudaProductShape shape{
+        .m = 9, .n = 13, .k = k, .lda = k + 3, .ldb = 13, .ldc = 13 + 3, .adds_bias = true};
+    for (const int64_t offset : {0, 1}) {
+      this->ExpectProduct(shape, 1, 0, offset);
+      this->ExpectProduct(shape, TypeParam(0.5), TypeParam(-2), offset);
+    }
+    shape.ldc = 13;
+    this->ExpectProduct(shape, 1, 0, 0);
+  }
+}
+
+TYPED_TEST(CudaProductTest, RefusesABiasForABatch) {
+  const CudaProductShape shape{.m = 2, .n = 2, .k = 2, .batches = 2, .adds_bias = true};
+  EXPECT_THROW(CudaProduct<TypeParam>{shape}, Error);
 }
 
 // All products of the second batch read one B.

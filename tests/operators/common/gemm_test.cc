@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <ranges>
 #include <utility>
@@ -28,9 +29,10 @@ int64_t Place(int64_t row, int64_t column, int64_t leading, bool transposed) {
   return transposed ? column * leading + row : row * leading + column;
 }
 
-// C = alpha * op(A) op(B) + beta * C by definition; leading dimensions must be given.
+// C = alpha * op(A) op(B) + beta * C, plus a bias that isn't nullptr, by definition; leading
+// dimensions must be given.
 template <typename T>
-void Expected(const GemmSpec& spec, const T* a, const T* b, T* c) {
+void Expected(const GemmSpec& spec, const T* a, const T* b, const T* bias, T* c) {
   int64_t count = 1;
   for (const GemmBatchDim& dim : spec.batch) count *= dim.size;
   std::vector<bool> scaled(kNumbers, false);
@@ -53,7 +55,8 @@ void Expected(const GemmSpec& spec, const T* a, const T* b, T* c) {
         const double old = scaled[static_cast<size_t>(place)] ? 1.0 : spec.beta;
         scaled[static_cast<size_t>(place)] = true;
         c[place] = static_cast<T>(spec.alpha * sum +
-                                  (old == 0 ? 0.0 : old * static_cast<double>(c[place])));
+                                  (old == 0 ? 0.0 : old * static_cast<double>(c[place])) +
+                                  (bias == nullptr ? 0.0 : static_cast<double>(bias[j])));
       }
     }
   }
@@ -66,7 +69,8 @@ class GemmTest : public testing::Test {
   // whose B stays the same.
   void Check(const GemmSpec& spec) {
     CheckPreparedFor(spec, /*rows_vary=*/false, /*constant_b=*/false, spec);
-    CheckPreparedFor({.m = 2, .n = spec.n, .k = 2}, /*rows_vary=*/true, /*constant_b=*/false, spec);
+    CheckPreparedFor({.m = 2, .n = spec.n, .k = 2, .adds_bias = spec.adds_bias},
+                     /*rows_vary=*/true, /*constant_b=*/false, spec);
     GemmSpec fewer_rows = spec;
     if (spec.batch.empty() && !spec.trans_a) fewer_rows.m = 1;
     CheckPreparedFor(fewer_rows, /*rows_vary=*/true, /*constant_b=*/true, spec);
@@ -79,7 +83,9 @@ class GemmTest : public testing::Test {
     const std::vector<T> b = Numbers<T>(kNumbers, 2);
     std::vector<T> c = Numbers<T>(kNumbers, 3);
     std::vector<T> expected = c;
-    Expected(spec, a.data(), b.data(), expected.data());
+    const std::vector<T> numbers = Numbers<T>(kNumbers, 4);
+    const T* bias = spec.adds_bias ? numbers.data() : nullptr;
+    Expected(spec, a.data(), b.data(), bias, expected.data());
     if (spec.beta == 0) PoisonWritten(spec, &c);
     PrepareContext context(op_, def_, {}, {});
     context.set_rows_vary(rows_vary);
@@ -101,7 +107,7 @@ class GemmTest : public testing::Test {
       run.derived_forms.push_back(room(form.bytes));
       form.refresh(run, run.derived_forms.back());
     }
-    gemm.Run(run, spec, a.data(), b.data(), c.data());
+    gemm.Run(run, spec, a.data(), b.data(), c.data(), bias);
     EXPECT_EQ(c, expected);
   }
 
@@ -205,6 +211,44 @@ TYPED_TEST(GemmTest, FoldsABatchIntoRowsOrTerms) {
 
 TYPED_TEST(GemmTest, ScalesOnlyWhereThereAreNoTerms) {
   this->Check({.m = 4, .n = 3, .k = 0, .beta = 2, .lda = 1, .ldb = 3, .ldc = 3});
+}
+
+// Of one block, of several, and of none.
+TYPED_TEST(GemmTest, AddsABiasToEachRow) {
+  for (const int64_t k : {int64_t{7}, int64_t{300}, int64_t{0}}) {
+    for (const bool a : {false, true}) {
+      GemmSpec spec{.m = 90,
+                    .n = 530,
+                    .k = k,
+                    .trans_a = a,
+                    .lda = a ? 90 : std::max<int64_t>(k, 1),
+                    .ldb = 530,
+                    .ldc = 540,
+                    .adds_bias = true};
+      this->Check(spec);
+      spec.beta = 2;
+      this->Check(spec);
+    }
+  }
+}
+
+TEST(Gemm, RefusesABiasThatIsNotThereAndOneForABatchOrAScaledProduct) {
+  const Op op("gemm");
+  const OpDef def;
+  PrepareContext context(op, def, {}, {});
+  const GemmSpec without{.m = 2, .n = 3, .k = 4};
+  GemmSpec with = without;
+  with.adds_bias = true;
+  const std::vector<float> a(12);
+  std::vector<float> c(6);
+  EXPECT_THROW(Gemm<float>(with, context).Run({}, a.data(), a.data(), c.data()), Error);
+  EXPECT_THROW(Gemm<float>(without, context).Run({}, a.data(), a.data(), c.data(), a.data()),
+               Error);
+  GemmSpec scaled = with;
+  scaled.alpha = 2;
+  EXPECT_THROW(SimplifyGemm(scaled), Error);
+  with.batch = {{6, 20, 15, 12}};
+  EXPECT_THROW(SimplifyGemm(with), Error);
 }
 
 TEST(Gemm, KnowsWhatIsOneProduct) {

@@ -29,10 +29,11 @@ class Product {
   }
 
   // C, whose rows are `gap` numbers apart and hold `before`.
-  std::vector<T> Multiply(bool add = false, T before = 7, int64_t gap = 3) const {
+  std::vector<T> Multiply(bool add = false, T before = 7, int64_t gap = 3,
+                          const T* bias = nullptr) const {
     std::vector<T> c(static_cast<size_t>(rows_ * (columns_ + gap)), before);
     product_.Multiply({.first = a_.data(), .stride = depth_}, rows_, packed_.data(), add, c.data(),
-                      columns_ + gap);
+                      columns_ + gap, bias);
     return c;
   }
   void MultiplyFirst(int64_t rows, T* c) const {
@@ -155,6 +156,27 @@ TYPED_TEST(PackedProductTest, TakesRowsFromPointersTransposesAndColumns) {
     EXPECT_EQ(product.MultiplyEach(), reversed) << Text(sizes);
     product.PackByColumns();
     EXPECT_EQ(product.Multiply(), product.AllExpected()) << Text(sizes);
+  }
+}
+
+// With the bits of an addition that follows.
+TYPED_TEST(PackedProductTest, AddsABiasToEachRow) {
+  constexpr int64_t kGap = 3;
+  std::vector<Sizes> all = AllSizes();
+  all.push_back({5, 0, 20});
+  for (const Sizes& sizes : all) {
+    std::vector<TypeParam> bias;
+    for (int64_t j = 0; j < sizes.columns; ++j)
+      bias.push_back(static_cast<TypeParam>(std::cos(static_cast<double>(j))));
+    const Product<TypeParam> product(sizes.rows, sizes.depth, sizes.columns, /*is_exact=*/false);
+    for (const bool add : {false, true}) {
+      std::vector<TypeParam> expected = product.Multiply(add, 7, kGap);
+      for (size_t i = 0; i < expected.size(); ++i) {
+        const size_t column = i % static_cast<size_t>(sizes.columns + kGap);
+        if (column < bias.size()) expected[i] += bias[column];
+      }
+      EXPECT_EQ(product.Multiply(add, 7, kGap, bias.data()), expected) << Text(sizes);
+    }
   }
 }
 

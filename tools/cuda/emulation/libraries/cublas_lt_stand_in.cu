@@ -5,11 +5,10 @@
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
-#include <mutex>
-#include <set>
 #include <type_traits>
 
 #include "tools/cuda/emulation/libraries/cublas_lt_stand_in.h"
+#include "tools/cuda/emulation/libraries/live_objects.h"
 
 namespace skiff::cuda_emulation {
 namespace {
@@ -23,6 +22,8 @@ struct Product {
   cudaDataType_t scale;
   cublasOperation_t op_a = CUBLAS_OP_N;
   cublasOperation_t op_b = CUBLAS_OP_N;
+  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  const void* bias = nullptr;
 };
 
 // Column by column.
@@ -41,41 +42,27 @@ struct Preference {
   uint32_t alignments[4] = {256, 256, 256, 256};
 };
 
-// The objects of a type that have been made and not destroyed, so that a wrong pointer is found.
-template <class Object>
-class Objects {
- public:
-  template <class Pointer>
-  static cublasStatus_t Make(Pointer* pointer, const Object& value) {
-    if (pointer == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
-    auto* made = new Object(value);
-    const std::lock_guard lock(Mutex());
-    Alive().insert(made);
-    *pointer = reinterpret_cast<Pointer>(made);
-    return CUBLAS_STATUS_SUCCESS;
-  }
-  static cublasStatus_t Destroy(const void* pointer) {
-    const std::lock_guard lock(Mutex());
-    if (Alive().erase(pointer) == 0) return CUBLAS_STATUS_INVALID_VALUE;
-    delete static_cast<const Object*>(pointer);
-    return CUBLAS_STATUS_SUCCESS;
-  }
-  // Returns nullptr if there is no such object.
-  static Object* At(const void* pointer) {
-    const std::lock_guard lock(Mutex());
-    return Alive().contains(pointer) ? static_cast<Object*>(const_cast<void*>(pointer)) : nullptr;
-  }
+cublasStatus_t StatusOf(bool is_done) {
+  return is_done ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+}
 
- private:
-  static std::mutex& Mutex() {
-    static auto& mutex = *new std::mutex;
-    return mutex;
-  }
-  static std::set<const void*>& Alive() {
-    static auto& alive = *new std::set<const void*>;
-    return alive;
-  }
-};
+template <class Object, class Pointer>
+cublasStatus_t Make(Pointer* pointer, const Object& object) {
+  return StatusOf(LiveObjects<Object>::Make(pointer, object));
+}
+
+template <class Object>
+cublasStatus_t Destroy(const void* pointer) {
+  return StatusOf(LiveObjects<Object>::Destroy(pointer));
+}
+
+// Calls change(&object), which returns a status.
+template <class Object, class Change>
+cublasStatus_t SetIn(const void* pointer, const Change& change) {
+  cublasStatus_t status = CUBLAS_STATUS_INVALID_VALUE;
+  LiveObjects<Object>::Set(pointer, [&](Object* object) { status = change(object); });
+  return status;
+}
 
 template <class Value>
 cublasStatus_t Set(const void* from, size_t bytes, Value* to) {
@@ -84,7 +71,7 @@ cublasStatus_t Set(const void* from, size_t bytes, Value* to) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t Create(cublasLtHandle_t* handle) { return Objects<Context>::Make(handle, {}); }
+cublasStatus_t Create(cublasLtHandle_t* handle) { return Make<Context>(handle, {}); }
 
 const char* StatusName(cublasStatus_t status) {
   switch (status) {
@@ -103,20 +90,27 @@ const char* StatusName(cublasStatus_t status) {
 
 cublasStatus_t CreateProduct(cublasLtMatmulDesc_t* product, cublasComputeType_t compute,
                              cudaDataType_t scale) {
-  return Objects<Product>::Make(product, {.compute = compute, .scale = scale});
+  return Make<Product>(product, {.compute = compute, .scale = scale});
 }
 
-cublasStatus_t DestroyProduct(cublasLtMatmulDesc_t product) {
-  return Objects<Product>::Destroy(product);
-}
+cublasStatus_t DestroyProduct(cublasLtMatmulDesc_t product) { return Destroy<Product>(product); }
 
 cublasStatus_t SetProduct(cublasLtMatmulDesc_t product, cublasLtMatmulDescAttributes_t attribute,
                           const void* value, size_t bytes) {
-  Product* const found = Objects<Product>::At(product);
-  if (found == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
-  if (attribute == CUBLASLT_MATMUL_DESC_TRANSA) return Set(value, bytes, &found->op_a);
-  if (attribute == CUBLASLT_MATMUL_DESC_TRANSB) return Set(value, bytes, &found->op_b);
-  return CUBLAS_STATUS_INVALID_VALUE;
+  return SetIn<Product>(product, [&](Product* found) {
+    switch (attribute) {
+      case CUBLASLT_MATMUL_DESC_TRANSA:
+        return Set(value, bytes, &found->op_a);
+      case CUBLASLT_MATMUL_DESC_TRANSB:
+        return Set(value, bytes, &found->op_b);
+      case CUBLASLT_MATMUL_DESC_EPILOGUE:
+        return Set(value, bytes, &found->epilogue);
+      case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+        return Set(value, bytes, &found->bias);
+      default:
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+  });
 }
 
 cublasStatus_t CreateLayout(cublasLtMatrixLayout_t* layout, cudaDataType type, uint64_t rows,
@@ -124,56 +118,57 @@ cublasStatus_t CreateLayout(cublasLtMatrixLayout_t* layout, cudaDataType type, u
   if (rows == 0 || columns == 0 || distance < static_cast<int64_t>(rows)) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  return Objects<Layout>::Make(layout, {.type = type,
-                                        .rows = static_cast<int64_t>(rows),
-                                        .columns = static_cast<int64_t>(columns),
-                                        .distance = distance});
+  return Make<Layout>(layout, {.type = type,
+                               .rows = static_cast<int64_t>(rows),
+                               .columns = static_cast<int64_t>(columns),
+                               .distance = distance});
 }
 
-cublasStatus_t DestroyLayout(cublasLtMatrixLayout_t layout) {
-  return Objects<Layout>::Destroy(layout);
-}
+cublasStatus_t DestroyLayout(cublasLtMatrixLayout_t layout) { return Destroy<Layout>(layout); }
 
 cublasStatus_t SetLayout(cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t attribute,
                          const void* value, size_t bytes) {
-  Layout* const found = Objects<Layout>::At(layout);
-  if (found == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
-  if (attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT) return Set(value, bytes, &found->batches);
-  if (attribute == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET) {
-    return Set(value, bytes, &found->stride);
-  }
-  return CUBLAS_STATUS_INVALID_VALUE;
+  return SetIn<Layout>(layout, [&](Layout* found) {
+    switch (attribute) {
+      case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT:
+        return Set(value, bytes, &found->batches);
+      case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET:
+        return Set(value, bytes, &found->stride);
+      default:
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+  });
 }
 
 cublasStatus_t CreatePreference(cublasLtMatmulPreference_t* preference) {
-  return Objects<Preference>::Make(preference, {});
+  return Make<Preference>(preference, {});
 }
 
 cublasStatus_t DestroyPreference(cublasLtMatmulPreference_t preference) {
-  return Objects<Preference>::Destroy(preference);
+  return Destroy<Preference>(preference);
 }
 
 cublasStatus_t SetPreference(cublasLtMatmulPreference_t preference,
                              cublasLtMatmulPreferenceAttributes_t attribute, const void* value,
                              size_t bytes) {
-  Preference* const found = Objects<Preference>::At(preference);
-  if (found == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
-  switch (attribute) {
-    case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
-      return Set(value, bytes, &found->workspace_bytes);
-    case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
-      return Set(value, bytes, &found->reductions);
-    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
-      return Set(value, bytes, &found->alignments[0]);
-    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
-      return Set(value, bytes, &found->alignments[1]);
-    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
-      return Set(value, bytes, &found->alignments[2]);
-    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
-      return Set(value, bytes, &found->alignments[3]);
-    default:
-      return CUBLAS_STATUS_INVALID_VALUE;
-  }
+  return SetIn<Preference>(preference, [&](Preference* found) {
+    switch (attribute) {
+      case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
+        return Set(value, bytes, &found->workspace_bytes);
+      case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
+        return Set(value, bytes, &found->reductions);
+      case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
+        return Set(value, bytes, &found->alignments[0]);
+      case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
+        return Set(value, bytes, &found->alignments[1]);
+      case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
+        return Set(value, bytes, &found->alignments[2]);
+      case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
+        return Set(value, bytes, &found->alignments[3]);
+      default:
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+  });
 }
 
 // ---- products
@@ -186,6 +181,7 @@ struct Sizes {
   bool transposes_a;
   bool transposes_b;
   int64_t k;
+  const void* bias;  // of the rows of D; nullptr: none is added
 };
 
 bool IsOneOf(cudaDataType_t type, const Product& product) {
@@ -206,14 +202,22 @@ bool IsSame(const Layout& c, const Layout& d) {
 // Checks all that the descriptors say of each other.
 cublasStatus_t SizesOf(const void* product, const void* a, const void* b, const void* c,
                        const void* d, Sizes* sizes) {
-  const Product* const found = Objects<Product>::At(product);
-  for (const void* layout : {a, b, c, d}) {
-    if (Objects<Layout>::At(layout) == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
+  const auto found = LiveObjects<Product>::Get(product);
+  const auto found_a = LiveObjects<Layout>::Get(a);
+  const auto found_b = LiveObjects<Layout>::Get(b);
+  const auto found_c = LiveObjects<Layout>::Get(c);
+  const auto found_d = LiveObjects<Layout>::Get(d);
+  if (!found_a || !found_b || !found_c || !found_d) return CUBLAS_STATUS_INVALID_VALUE;
+  if (!found || !Is(found->op_a) || !Is(found->op_b)) return CUBLAS_STATUS_INVALID_VALUE;
+  if (found->epilogue == CUBLASLT_EPILOGUE_BIAS) {
+    if (found->bias == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
+  } else if (found->epilogue != CUBLASLT_EPILOGUE_DEFAULT) {
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   }
-  if (found == nullptr || !Is(found->op_a) || !Is(found->op_b)) return CUBLAS_STATUS_INVALID_VALUE;
-  sizes->a = *Objects<Layout>::At(a);
-  sizes->b = *Objects<Layout>::At(b);
-  sizes->c = *Objects<Layout>::At(c);
+  sizes->bias = found->epilogue == CUBLASLT_EPILOGUE_BIAS ? found->bias : nullptr;
+  sizes->a = *found_a;
+  sizes->b = *found_b;
+  sizes->c = *found_c;
   sizes->transposes_a = found->op_a == CUBLAS_OP_T;
   sizes->transposes_b = found->op_b == CUBLAS_OP_T;
   sizes->k = sizes->transposes_a ? sizes->a.rows : sizes->a.columns;
@@ -221,7 +225,7 @@ cublasStatus_t SizesOf(const void* product, const void* a, const void* b, const 
                     (sizes->transposes_b ? sizes->b.rows : sizes->b.columns) == sizes->c.columns &&
                     (sizes->transposes_b ? sizes->b.columns : sizes->b.rows) == sizes->k &&
                     sizes->a.batches == sizes->c.batches && sizes->b.batches == sizes->c.batches;
-  if (!fits || !IsSame(sizes->c, *Objects<Layout>::At(d))) return CUBLAS_STATUS_INVALID_VALUE;
+  if (!fits || !IsSame(sizes->c, *found_d)) return CUBLAS_STATUS_INVALID_VALUE;
   for (const Layout& layout : {sizes->a, sizes->b, sizes->c}) {
     if (!IsOneOf(layout.type, *found)) return CUBLAS_STATUS_NOT_SUPPORTED;
   }
@@ -249,6 +253,7 @@ uint64_t ProblemOf(const Sizes& sizes) {
   }
   add(sizes.transposes_a);
   add(sizes.transposes_b);
+  add(sizes.bias != nullptr);
   return hash;
 }
 
@@ -258,9 +263,9 @@ cublasStatus_t Choose(cublasLtHandle_t handle, cublasLtMatmulDesc_t product,
                       cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t preference,
                       int requested, cublasLtMatmulHeuristicResult_t* results, int* count) {
   constexpr uint64_t kWorkspaceBytes = 1040;
-  const Preference* const wishes = Objects<Preference>::At(preference);
-  if (Objects<Context>::At(handle) == nullptr || wishes == nullptr || requested < 1 ||
-      results == nullptr || count == nullptr) {
+  const auto wishes = LiveObjects<Preference>::Get(preference);
+  if (!LiveObjects<Context>::Get(handle) || !wishes || requested < 1 || results == nullptr ||
+      count == nullptr) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   Sizes sizes;
@@ -273,6 +278,7 @@ cublasStatus_t Choose(cublasLtHandle_t handle, cublasLtMatmulDesc_t product,
   *count = 0;
   const uint32_t alignment = *std::ranges::min_element(wishes->alignments);
   if (sizes.k % 11 == 6) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (sizes.k % 13 == 4 && sizes.bias != nullptr) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (sizes.k % 7 == 5 && alignment < 16) return CUBLAS_STATUS_SUCCESS;  // with no algorithm
   const bool has_workspace = sizes.k % 2 == 1 && wishes->workspace_bytes >= kWorkspaceBytes;
   const Algorithm chosen{.problem = ProblemOf(sizes),
@@ -292,7 +298,7 @@ __global__ void Overwrite(unsigned char* workspace, int64_t bytes) {
   }
 }
 
-// D = alpha · op(A) · op(B) + beta · C. C isn't read if beta is 0.
+// D = alpha · op(A) · op(B) + beta · C + bias. C isn't read if beta is 0.
 template <typename T>
 __global__ void Multiply(Sizes sizes, T alpha, const T* a, const T* b, T beta, const T* c, T* d) {
   const int64_t matrix = sizes.c.rows * sizes.c.columns;
@@ -314,6 +320,7 @@ __global__ void Multiply(Sizes sizes, T alpha, const T* a, const T* b, T beta, c
     const int64_t at = batch * sizes.c.stride + column * sizes.c.distance + row;
     sum *= static_cast<double>(alpha);
     if (beta != 0) sum += static_cast<double>(beta) * static_cast<double>(c[at]);
+    if (sizes.bias != nullptr) sum += static_cast<double>(static_cast<const T*>(sizes.bias)[row]);
     d[at] = static_cast<T>(sum);
   }
 }
@@ -346,7 +353,7 @@ cublasStatus_t Multiply(cublasLtHandle_t handle, cublasLtMatmulDesc_t product, c
   const cublasStatus_t status = SizesOf(product, a_layout, b_layout, c_layout, d_layout, &sizes);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
   // The library would look for one now, with a workspace of its own choice.
-  if (Objects<Context>::At(handle) == nullptr || algorithm == nullptr || alpha == nullptr ||
+  if (!LiveObjects<Context>::Get(handle) || algorithm == nullptr || alpha == nullptr ||
       beta == nullptr) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
@@ -355,7 +362,9 @@ cublasStatus_t Multiply(cublasLtHandle_t handle, cublasLtMatmulDesc_t product, c
   if (chosen.problem != ProblemOf(sizes) || bytes < chosen.workspace_bytes) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  for (const void* matrix : {a, b, c, static_cast<const void*>(d)}) {
+  // Without a bias, D once more.
+  const void* const bias = sizes.bias == nullptr ? d : sizes.bias;
+  for (const void* matrix : {a, b, c, static_cast<const void*>(d), bias}) {
     if (matrix == nullptr || !IsMultiple(matrix, chosen.alignment)) {
       return CUBLAS_STATUS_INVALID_VALUE;
     }

@@ -5,14 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <map>
-#include <mutex>
 #include <optional>
-#include <variant>
 #include <vector>
 
 #include "operators/common/cudnn_declarations.h"
 #include "tools/cuda/emulation/libraries/cudnn_stand_in.h"
+#include "tools/cuda/emulation/libraries/live_objects.h"
 
 namespace skiff::cuda_emulation {
 namespace {
@@ -81,67 +79,25 @@ struct Convolution {
   int math = kDefaultMath;
 };
 
-// All that were made and not destroyed. Their numbers are what the caller gets for a pointer.
-class Objects {
- public:
-  template <class Object>
-  static int Make(Pointer* pointer) {
-    if (pointer == nullptr) return kBadParam;
-    Objects& all = All();
-    const std::lock_guard lock(all.mutex_);
-    *pointer = reinterpret_cast<Pointer>(++all.last_);
-    all.objects_[all.last_] = Object();
-    return kSuccess;
-  }
+int StatusOf(bool is_done) { return is_done ? kSuccess : kBadParam; }
 
-  template <class Object>
-  static int Destroy(Pointer pointer) {
-    Objects& all = All();
-    const std::lock_guard lock(all.mutex_);
-    if (all.Find<Object>(pointer) == nullptr) return kBadParam;
-    all.objects_.erase(reinterpret_cast<uintptr_t>(pointer));
-    return kSuccess;
-  }
+template <class Object>
+int Make(Pointer* pointer) {
+  return StatusOf(LiveObjects<Object>::Make(pointer));
+}
 
-  // Returns a copy; nothing if there is no such object of this kind.
-  template <class Object>
-  static std::optional<Object> Get(Pointer pointer) {
-    Objects& all = All();
-    const std::lock_guard lock(all.mutex_);
-    const Object* const found = all.Find<Object>(pointer);
-    return found == nullptr ? std::nullopt : std::optional(*found);
-  }
+template <class Object>
+int Destroy(Pointer pointer) {
+  return StatusOf(LiveObjects<Object>::Destroy(pointer));
+}
 
-  // Calls change(&object).
-  template <class Object, class Change>
-  static int Set(Pointer pointer, const Change& change) {
-    Objects& all = All();
-    const std::lock_guard lock(all.mutex_);
-    Object* const found = all.Find<Object>(pointer);
-    if (found == nullptr) return kBadParam;
-    change(found);
-    return kSuccess;
-  }
-
- private:
-  static Objects& All() {
-    static auto& all = *new Objects;
-    return all;
-  }
-
-  template <class Object>
-  Object* Find(Pointer pointer) {
-    const auto found = objects_.find(reinterpret_cast<uintptr_t>(pointer));
-    return found == objects_.end() ? nullptr : std::get_if<Object>(&found->second);
-  }
-
-  std::mutex mutex_;
-  uintptr_t last_ = 0;
-  std::map<uintptr_t, std::variant<Handle, Tensor, Filter, Convolution>> objects_;
-};
+template <class Object, class Change>
+int Set(Pointer pointer, const Change& change) {
+  return StatusOf(LiveObjects<Object>::Set(pointer, change));
+}
 
 int SetStream(Pointer handle, cudaStream_t stream) {
-  return Objects::Set<Handle>(handle, [stream](Handle* found) { found->stream = stream; });
+  return Set<Handle>(handle, [stream](Handle* found) { found->stream = stream; });
 }
 
 bool AllAtLeast(int least, const int* numbers, int count) {
@@ -173,7 +129,7 @@ int SetTensor(Pointer tensor, int type, int dims, const int* sizes, const int* s
     if (strides[i] != stride) return kNotSupported;
     stride *= sizes[i];
   }
-  return Objects::Set<Tensor>(tensor, [&](Tensor* set) {
+  return Set<Tensor>(tensor, [&](Tensor* set) {
     set->dims = dims;
     std::copy_n(sizes, dims, set->sizes.begin());
   });
@@ -183,7 +139,7 @@ int SetFilter(Pointer filter, int type, int format, int dims, const int* sizes) 
   const int status = CheckSizes(type, dims, sizes);
   if (status != kSuccess) return status;
   if (format != kChannelsFirst) return kNotSupported;
-  return Objects::Set<Filter>(filter, [&](Filter* set) {
+  return Set<Filter>(filter, [&](Filter* set) {
     set->dims = dims;
     std::copy_n(sizes, dims, set->sizes.begin());
   });
@@ -198,7 +154,7 @@ int SetConvolution(Pointer convolution, int axes, const int* padding, const int*
     return kBadParam;
   }
   if (axes < 2 || axes > 3 || mode != kCrossCorrelation || type != kFloat) return kNotSupported;
-  return Objects::Set<Convolution>(convolution, [&](Convolution* set) {
+  return Set<Convolution>(convolution, [&](Convolution* set) {
     set->axes = axes;
     std::copy_n(padding, axes, set->padding.begin());
     std::copy_n(stride, axes, set->stride.begin());
@@ -208,12 +164,12 @@ int SetConvolution(Pointer convolution, int axes, const int* padding, const int*
 
 int SetGroups(Pointer convolution, int groups) {
   if (groups < 1) return kBadParam;
-  return Objects::Set<Convolution>(convolution, [&](Convolution* set) { set->groups = groups; });
+  return Set<Convolution>(convolution, [&](Convolution* set) { set->groups = groups; });
 }
 
 int SetMath(Pointer convolution, int math) {
   if (math < kDefaultMath || math > kFusedSums) return kBadParam;
-  return Objects::Set<Convolution>(convolution, [&](Convolution* set) { set->math = math; });
+  return Set<Convolution>(convolution, [&](Convolution* set) { set->math = math; });
 }
 
 // ---- sizes
@@ -289,10 +245,10 @@ Operands OperandsOf(Pass pass, Pointer first, Pointer second, Pointer result) {
 
 // Checks all that the descriptors say of each other.
 int SizesOf(const Operands& descriptors, Pointer convolution, Sizes* sizes) {
-  const auto input = Objects::Get<Tensor>(descriptors.input);
-  const auto filter = Objects::Get<Filter>(descriptors.filter);
-  const auto output = Objects::Get<Tensor>(descriptors.output);
-  const auto found = Objects::Get<Convolution>(convolution);
+  const auto input = LiveObjects<Tensor>::Get(descriptors.input);
+  const auto filter = LiveObjects<Filter>::Get(descriptors.filter);
+  const auto output = LiveObjects<Tensor>::Get(descriptors.output);
+  const auto found = LiveObjects<Convolution>::Get(convolution);
   if (!input || !filter || !output || !found || found->axes == 0) return kBadParam;
   // cuDNN would take another one, and round factors to TF32.
   if (found->math != kFusedSums) return kBadParam;
@@ -443,7 +399,8 @@ bool MayRun(const Algorithm& algorithm) {
 template <Pass kPass>
 int Choose(Pointer handle, Pointer first, Pointer second, Pointer convolution, Pointer result,
            int requested, int* found, Algorithm* algorithms) {
-  if (!Objects::Get<Handle>(handle) || requested < 1 || found == nullptr || algorithms == nullptr) {
+  if (!LiveObjects<Handle>::Get(handle) || requested < 1 || found == nullptr ||
+      algorithms == nullptr) {
     return kBadParam;
   }
   Sizes sizes;
@@ -460,7 +417,7 @@ int Choose(Pointer handle, Pointer first, Pointer second, Pointer convolution, P
 template <Pass kPass>
 int WorkspaceBytes(Pointer handle, Pointer first, Pointer second, Pointer convolution,
                    Pointer result, int number, size_t* bytes) {
-  if (!Objects::Get<Handle>(handle) || bytes == nullptr) return kBadParam;
+  if (!LiveObjects<Handle>::Get(handle) || bytes == nullptr) return kBadParam;
   Sizes sizes;
   const int status = SizesOf(OperandsOf(kPass, first, second, result), convolution, &sizes);
   if (status != kSuccess) return status;
@@ -654,7 +611,7 @@ int RunPass(Pointer handle, const void* alpha, Pointer first_descriptor, const v
             Pointer second_descriptor, const void* second, Pointer convolution, int number,
             void* workspace, size_t bytes, const void* beta, Pointer result_descriptor,
             void* result) {
-  const std::optional<Handle> found = Objects::Get<Handle>(handle);
+  const std::optional<Handle> found = LiveObjects<Handle>::Get(handle);
   if (!found || !found->stream || alpha == nullptr || beta == nullptr || first == nullptr ||
       second == nullptr || result == nullptr) {
     return kBadParam;
@@ -692,22 +649,21 @@ void* CudnnFunction(std::string_view name) {
     std::string_view name;
     void* address;
   } functions[] = {
-      {"cudnnCreate", AddressOf<cudnn::CreateFunction>(Objects::Make<Handle>)},
+      {"cudnnCreate", AddressOf<cudnn::CreateFunction>(Make<Handle>)},
       {"cudnnSetStream", AddressOf<cudnn::SetStreamFunction>(SetStream)},
       {"cudnnGetErrorString", AddressOf<cudnn::ErrorStringFunction>(ErrorString)},
-      {"cudnnCreateTensorDescriptor", AddressOf<cudnn::CreateFunction>(Objects::Make<Tensor>)},
+      {"cudnnCreateTensorDescriptor", AddressOf<cudnn::CreateFunction>(Make<Tensor>)},
       {"cudnnSetTensorNdDescriptor", AddressOf<cudnn::SetTensorFunction>(SetTensor)},
-      {"cudnnDestroyTensorDescriptor", AddressOf<cudnn::DestroyFunction>(Objects::Destroy<Tensor>)},
-      {"cudnnCreateFilterDescriptor", AddressOf<cudnn::CreateFunction>(Objects::Make<Filter>)},
+      {"cudnnDestroyTensorDescriptor", AddressOf<cudnn::DestroyFunction>(Destroy<Tensor>)},
+      {"cudnnCreateFilterDescriptor", AddressOf<cudnn::CreateFunction>(Make<Filter>)},
       {"cudnnSetFilterNdDescriptor", AddressOf<cudnn::SetFilterFunction>(SetFilter)},
-      {"cudnnDestroyFilterDescriptor", AddressOf<cudnn::DestroyFunction>(Objects::Destroy<Filter>)},
-      {"cudnnCreateConvolutionDescriptor",
-       AddressOf<cudnn::CreateFunction>(Objects::Make<Convolution>)},
+      {"cudnnDestroyFilterDescriptor", AddressOf<cudnn::DestroyFunction>(Destroy<Filter>)},
+      {"cudnnCreateConvolutionDescriptor", AddressOf<cudnn::CreateFunction>(Make<Convolution>)},
       {"cudnnSetConvolutionNdDescriptor", AddressOf<cudnn::SetConvolutionFunction>(SetConvolution)},
       {"cudnnSetConvolutionGroupCount", AddressOf<cudnn::SetIntFunction>(SetGroups)},
       {"cudnnSetConvolutionMathType", AddressOf<cudnn::SetIntFunction>(SetMath)},
       {"cudnnDestroyConvolutionDescriptor",
-       AddressOf<cudnn::DestroyFunction>(Objects::Destroy<Convolution>)},
+       AddressOf<cudnn::DestroyFunction>(Destroy<Convolution>)},
       {"cudnnGetConvolutionForwardAlgorithm_v7",
        AddressOf<cudnn::ChooseFunction>(Choose<Pass::kForward>)},
       {"cudnnGetConvolutionForwardWorkspaceSize",

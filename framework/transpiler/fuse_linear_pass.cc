@@ -1,0 +1,88 @@
+#include "framework/transpiler/fuse_linear_pass.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "framework/analysis/scope_use.h"
+#include "framework/base/error.h"
+#include "framework/transpiler/plan_rewrite.h"
+
+namespace skiff {
+namespace {
+
+class Fusion {
+ public:
+  Fusion(const PassContext& context, Plan* plan)
+      : plan_(*plan), linear_def_(context.registry.Find("linear")), rewrite_(context, plan) {}
+
+  int64_t Run() {
+    if (linear_def_ == nullptr) return 0;
+    for (size_t i = 0; i < plan_.instructions.size(); ++i) {
+      if (rewrite_.Is(i, "elementwise_add")) Try(i);
+    }
+    return rewrite_.Apply();
+  }
+
+ private:
+  // Returns the attributes of the fused op, or none if `linear` has no such product.
+  std::optional<AttributeMap> AttrsFor(size_t product) const {
+    const Instruction& instruction = plan_.instructions[product];
+    const int x_rank = rewrite_.ShapeOf(instruction.InputIn("X")).rank();
+    if (rewrite_.ShapeOf(instruction.InputIn("Y")).rank() != 2) return std::nullopt;
+    const OpContext context = ContextOf(plan_, instruction);
+    if (rewrite_.Is(product, "mul")) {
+      return AttributeMap{
+          {"x_num_col_dims", static_cast<int32_t>(context.IntAttr("x_num_col_dims"))}};
+    }
+    const bool is_v2 = rewrite_.Is(product, "matmul_v2");
+    if (x_rank < 2 || !(is_v2 || rewrite_.Is(product, "matmul")) ||
+        context.Attr<bool>(is_v2 ? "trans_x" : "transpose_X") ||
+        (!is_v2 && context.Attr<float>("alpha") != 1)) {
+      return std::nullopt;
+    }
+    return AttributeMap{{"x_num_col_dims", int32_t{x_rank - 1}},
+                        {"trans_y", context.Attr<bool>(is_v2 ? "trans_y" : "transpose_Y")}};
+  }
+
+  bool IsRowBias(const Instruction& add) const {
+    const Shape& rows = rewrite_.ShapeOf(add.InputIn("X"));
+    const Shape& bias = rewrite_.ShapeOf(add.InputIn("Y"));
+    const int64_t axis = ContextOf(plan_, add).IntAttr("axis");
+    return bias.rank() == 1 && bias[0] == rows[rows.rank() - 1] &&
+           (axis == -1 || axis == rows.rank() - 1);
+  }
+
+  void Try(size_t at) {
+    const Instruction& add = plan_.instructions[at];
+    const ValueId sum = add.InputIn("X");
+    const size_t product = rewrite_.WriterOf(sum);
+    if (product == PlanRewrite::kNobody || rewrite_.OnlyReader(sum) != at) return;
+    const std::optional<AttributeMap> attrs = AttrsFor(product);
+    const Instruction& factors = plan_.instructions[product];
+    // The fused op runs at the addition, so the factors mustn't be overwritten before that.
+    if (!attrs || !IsRowBias(add) || WritesScopeOf(plan_, factors.inputs, product + 1, at)) {
+      return;
+    }
+    Instruction fused = MakeInstruction(
+        &plan_, *linear_def_, factors, *attrs,
+        {{"X", factors.InputIn("X")}, {"Y", factors.InputIn("Y")}, {"Bias", add.InputIn("Y")}},
+        {{"Out", add.OutputIn("Out")}});
+    if (!rewrite_.HasKernel(fused)) return;
+    rewrite_.Replace(at, std::move(fused));
+    rewrite_.Drop(product);
+  }
+
+  Plan& plan_;
+  const OpDef* linear_def_;
+  PlanRewrite rewrite_;
+};
+
+}  // namespace
+
+PassReport FuseLinearPass::Apply(const PassContext& context, Plan* plan) const {
+  const int64_t made = Fusion(context, plan).Run();
+  return {.pass = {}, .changes = made, .summary = StrCat(made, " instructions fused")};
+}
+
+}  // namespace skiff

@@ -1,0 +1,29 @@
+// Makes one instruction of a product of matrices and a bias.
+//
+//   before                                     after
+//     p = mul(x, w)                              s = linear(x, w, b)
+//     s = elementwise_add(p, b)
+//
+// The product may also be a matmul or matmul_v2 of one matrix w, transposed or not; b has a number
+// for each column. The gradients stay as they are: they need neither p nor s.
+//
+// What is gained is a pass over p, which is added to while it is in registers.
+//
+// It fuses nothing if anyone else reads p, if x is transposed or the product scaled, if an
+// instruction in between writes a variable that the fused one reads, or if a kernel is forced on
+// one of the ops. `changes`: instructions made.
+#pragma once
+
+#include "framework/transpiler/pass.h"
+
+namespace skiff {
+
+class FuseLinearPass final : public PlanPass {
+ public:
+  std::string_view name() const override { return "fuse_linear"; }
+  // A library may add up a product in another order if it adds a bias.
+  double tolerance() const override { return 1e-5; }
+  PassReport Apply(const PassContext& context, Plan* plan) const override;
+};
+
+}  // namespace skiff
