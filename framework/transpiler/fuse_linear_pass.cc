@@ -1,5 +1,6 @@
 #include "framework/transpiler/fuse_linear_pass.h"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,7 +22,14 @@ class Fusion {
     for (size_t i = 0; i < plan_.instructions.size(); ++i) {
       if (rewrite_.Is(i, "elementwise_add")) Try(i);
     }
-    return rewrite_.Apply();
+    const int64_t made = rewrite_.Apply();
+    for (Instruction& instruction : plan_.instructions) {
+      for (ValueId& input : instruction.inputs) {
+        const auto sum = sums_.find(input);
+        if (sum != sums_.end()) input = sum->second;
+      }
+    }
+    return made;
   }
 
  private:
@@ -55,9 +63,9 @@ class Fusion {
 
   void Try(size_t at) {
     const Instruction& add = plan_.instructions[at];
-    const ValueId sum = add.InputIn("X");
-    const size_t product = rewrite_.WriterOf(sum);
-    if (product == PlanRewrite::kNobody || rewrite_.OnlyReader(sum) != at) return;
+    const ValueId rows = add.InputIn("X");
+    const size_t product = rewrite_.WriterOf(rows);
+    if (product == PlanRewrite::kNobody || rewrite_.OnlyReader(rows) != at) return;
     const std::optional<AttributeMap> attrs = AttrsFor(product);
     const Instruction& factors = plan_.instructions[product];
     // The fused op runs at the addition, so the factors mustn't be overwritten before that.
@@ -71,11 +79,15 @@ class Fusion {
     if (!rewrite_.HasKernel(fused)) return;
     rewrite_.Replace(at, std::move(fused));
     rewrite_.Drop(product);
+    sums_[rows] = add.OutputIn("Out");
   }
 
   Plan& plan_;
   const OpDef* linear_def_;
   PlanRewrite rewrite_;
+  // The sum by the product without the bias, which isn't made any more. The addition's gradient
+  // reads its shape.
+  std::map<ValueId, ValueId> sums_;
 };
 
 }  // namespace
