@@ -35,17 +35,19 @@ class Fusion {
  private:
   // Returns the attributes of the fused op, or none if `linear` has no such product.
   std::optional<AttributeMap> AttrsFor(size_t product) const {
+    const bool is_mul = rewrite_.Is(product, "mul");
+    const bool is_v2 = rewrite_.Is(product, "matmul_v2");
+    if (!is_mul && !is_v2 && !rewrite_.Is(product, "matmul")) return std::nullopt;
     const Instruction& instruction = plan_.instructions[product];
     const int x_rank = rewrite_.ShapeOf(instruction.InputIn("X")).rank();
-    if (rewrite_.ShapeOf(instruction.InputIn("Y")).rank() != 2) return std::nullopt;
+    const int y_rank = rewrite_.ShapeOf(instruction.InputIn("Y")).rank();
+    if (x_rank < 2 || y_rank != 2) return std::nullopt;
     const OpContext context = ContextOf(plan_, instruction);
-    if (rewrite_.Is(product, "mul")) {
+    if (is_mul) {
       return AttributeMap{
           {"x_num_col_dims", static_cast<int32_t>(context.IntAttr("x_num_col_dims"))}};
     }
-    const bool is_v2 = rewrite_.Is(product, "matmul_v2");
-    if (x_rank < 2 || !(is_v2 || rewrite_.Is(product, "matmul")) ||
-        context.Attr<bool>(is_v2 ? "trans_x" : "transpose_X") ||
+    if (context.Attr<bool>(is_v2 ? "trans_x" : "transpose_X") ||
         (!is_v2 && context.Attr<float>("alpha") != 1)) {
       return std::nullopt;
     }
