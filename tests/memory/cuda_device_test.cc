@@ -74,15 +74,17 @@ TEST_F(CudaDevice, AnEventThatWasNeverRecordedHoldsNothingUp) {
 }
 
 TEST_F(CudaDevice, CallsTheHostInItsTurn) {
-  std::vector<char> host(kBytes);
+  // Page-locked, since other memory may be read before its turn.
+  Buffer host(device().pinned_allocator(), kBytes);
   stream_->Fill(block_->data(), 3, kBytes);
-  CopyTo(&host, *block_, stream_.get());
+  stream_->Copy(host.data(), Place::Cpu(), block_->data(), Place::Cuda(), kBytes);
   // Sees the copy, and the next copy sees what it has written.
   stream_->Call(
       [](void* argument) {
-        for (char& byte : *static_cast<std::vector<char>*>(argument)) byte = char(byte * 2);
+        char* bytes = static_cast<char*>(argument);
+        for (int64_t i = 0; i < kBytes; ++i) bytes[i] = static_cast<char>(bytes[i] * 2);
       },
-      &host);
+      host.data());
   stream_->Copy(block_->data(), Place::Cuda(), host.data(), Place::Cpu(), kBytes);
   std::vector<char> back(kBytes);
   CopyTo(&back, *block_, stream_.get());
