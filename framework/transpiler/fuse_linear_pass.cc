@@ -87,8 +87,8 @@ class Fusion {
   Plan& plan_;
   const OpDef* linear_def_;
   PlanRewrite rewrite_;
-  // The sum by the product without the bias, which isn't made any more. The addition's gradient
-  // reads its shape.
+  // The sum by the product without the bias, which isn't made any more. (The addition's gradient
+  // reads its shape.)
   std::map<ValueId, ValueId> sums_;
 };
 

@@ -5,7 +5,8 @@
 //     s = elementwise_add(p, b)
 //
 // The product may also be a matmul or matmul_v2 of one matrix w, transposed or not; b has a number
-// for each column. The gradients stay as they are: they need neither p nor s.
+// for each column. The gradients stay as they are: they need the values of neither p nor s. What
+// reads the shape of p reads that of s instead.
 //
 // What is gained is a pass over p, which is added to while it is in registers.
 //
