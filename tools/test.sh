@@ -47,7 +47,7 @@ if (($# == 0)); then
   suites+=(--then --config=check "${flags[@]}" "${foundations[@]}")
   if has_nvcc; then
     suites+=(--then "${flags[@]}" --config=opt --config=cuda_emulated --build_tests_only //tests/...
-      --test_tag_filters=cuda,cuda_emulated "--test_filter=-LongModels/*")
+      --test_tag_filters=cuda,cuda_emulated)
     # asan and ubsan in place of the emulation's own checks.
     suites+=(--then "${flags[@]}" --config=cuda_emulated --config=check
       //tests/operators/common:cuda_product_cuda_test

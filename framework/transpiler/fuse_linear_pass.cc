@@ -1,5 +1,6 @@
 #include "framework/transpiler/fuse_linear_pass.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -63,6 +64,15 @@ class Fusion {
            (axis == -1 || axis == rows.rank() - 1);
   }
 
+  // Whether an instruction between two others reads the value's shape. The shape of the sum isn't
+  // there yet.
+  bool IsReadBetween(ValueId value, size_t first, size_t last) const {
+    for (size_t i = first + 1; i < last; ++i) {
+      if (std::ranges::count(plan_.instructions[i].inputs, value) > 0) return true;
+    }
+    return false;
+  }
+
   void Try(size_t at) {
     const Instruction& add = plan_.instructions[at];
     const ValueId rows = add.InputIn("X");
@@ -71,7 +81,8 @@ class Fusion {
     const std::optional<AttributeMap> attrs = AttrsFor(product);
     const Instruction& factors = plan_.instructions[product];
     // The fused op runs at the addition, so the factors mustn't be overwritten before that.
-    if (!attrs || !IsRowBias(add) || WritesScopeOf(plan_, factors.inputs, product + 1, at)) {
+    if (!attrs || !IsRowBias(add) || IsReadBetween(rows, product, at) ||
+        WritesScopeOf(plan_, factors.inputs, product + 1, at)) {
       return;
     }
     Instruction fused = MakeInstruction(

@@ -5,14 +5,14 @@
 //     s = elementwise_add(p, b)
 //
 // The product may also be a matmul or matmul_v2 of one matrix w, transposed or not; b has a number
-// for each column. The gradients stay as they are: they need the values of neither p nor s. What
-// reads the shape of p reads that of s instead.
+// for each column. The gradients stay: they read the data of neither p nor s. The addition's, which
+// needs the shape of p, takes that of s.
 //
 // What is gained is a pass over p, which is added to while it is in registers.
 //
-// It fuses nothing if anyone else reads p, if x is transposed or the product scaled, if an
-// instruction in between writes a variable that the fused one reads, or if a kernel is forced on
-// one of the ops. `changes`: instructions made.
+// It fuses nothing if anyone else reads p, or needs its shape before the addition, if x is
+// transposed or the product scaled, if an instruction in between writes a variable that the fused
+// one reads, or if a kernel is forced on one of the ops. `changes`: instructions made.
 #pragma once
 
 #include "framework/transpiler/pass.h"

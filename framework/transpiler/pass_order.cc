@@ -49,6 +49,8 @@ constexpr PassOrder kOrders[] = {
     {"common_subexpression", "recompute", "it would merge a recomputed value with the original"},
 
     {"fuse_attention", "fuse_elementwise", kMembersKeepArguments},
+    {"fuse_residual_layer_norm", "fuse_elementwise", kMembersKeepArguments},
+    {"fuse_linear", "fuse_elementwise", kMembersKeepArguments},
     {"replay_activation", "fuse_elementwise", kMembersKeepArguments},
     {"layout", "fuse_elementwise", kMembersKeepArguments},
     {"common_subexpression", "fuse_elementwise", kMembersKeepArguments},
@@ -56,6 +58,8 @@ constexpr PassOrder kOrders[] = {
     {"fuse_elementwise", "order", "a fused instruction moves as one"},
 
     {"fuse_attention", "memory_reuse", kStorageIsShared},
+    {"fuse_residual_layer_norm", "memory_reuse", kStorageIsShared},
+    {"fuse_linear", "memory_reuse", kStorageIsShared},
     {"replay_activation", "memory_reuse", kStorageIsShared},
     {"layout", "memory_reuse", kStorageIsShared},
     {"common_subexpression", "memory_reuse", kStorageIsShared},

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "operators/common/cuda_division.h"
 #include "operators/common/cuda_launch.h"
 
 namespace skiff {
@@ -24,7 +25,7 @@ __global__ void AddParts(const T* parts, int64_t count, int64_t elements, T beta
     // With beta = 0, NaN in C doesn't matter.
     T sum = beta == T(0) ? T(0) : beta * c[i];
     for (int64_t part = 0; part < count; ++part) sum += parts[part * elements + i];
-    if (bias.values != nullptr) sum += bias.values[i % bias.columns];
+    if (bias.values != nullptr) sum += bias.values[Divide(i, bias.columns).rest];
     c[i] = sum;
   }
 }

@@ -2,8 +2,8 @@
 // Bias a vector that is added to each row.
 //
 // The pass fuse_linear creates it. Fluid's fc has another name for each slot, and an activation.
-// The sums are those of a product followed by elementwise_add; a library may round them in another
-// order.
+// The result is that of a product followed by elementwise_add, up to the order in which a library
+// adds.
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
@@ -61,8 +61,9 @@ void Infer(OpContext& context) {
 double Flop(const OpContext& context) {
   const GemmSpec product =
       LinearProduct(context)(context.Input("X").shape, context.Input("Y").shape);
-  const double elements = static_cast<double>(product.m) * static_cast<double>(product.n);
-  return elements * (2.0 * static_cast<double>(product.k) + 1.0);
+  // Of the product alone, as for addmm.
+  return 2.0 * static_cast<double>(product.m) * static_cast<double>(product.n) *
+         static_cast<double>(product.k);
 }
 
 bool HasRowsAlone(const OpContext& context) { return context.IntAttr("x_num_col_dims") == 1; }

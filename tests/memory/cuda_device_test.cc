@@ -6,6 +6,7 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <thread>
@@ -70,7 +71,11 @@ TEST_F(CudaDevice, AnEventThatWasNeverRecordedHoldsNothingUp) {
   const auto event = device().MakeEvent();
   stream_->WaitFor(*event);
   event->Wait();
+  stream_->Fill(block_->data(), 6, kBytes);
+  std::vector<char> host(kBytes);
+  CopyTo(&host, *block_, stream_.get());
   stream_->Wait();
+  EXPECT_EQ(host, std::vector<char>(kBytes, 6));
 }
 
 TEST_F(CudaDevice, CallsTheHostInItsTurn) {

@@ -49,6 +49,9 @@ TEST(ProductFlop, CountsMatrixProducts) {
   ExpectFlop(2 * 2 * 15 * 7, "mul", {{"X", {2, 3, 5}}, {"Y", {15, 7}}}, "Out", {2, 7});
   ExpectFlop(2 * 6 * 5 * 7, "mul", {{"X", {2, 3, 5}}, {"Y", {5, 7}}}, "Out", {2, 3, 7},
              {{"x_num_col_dims", 2}});
+  EXPECT_EQ(FlopOf("linear", {{"X", {2, 3, 5}}, {"Y", {7, 5}}, {"Bias", {7}}}, {"Out"},
+                   {{"x_num_col_dims", int32_t{2}}, {"trans_y", true}}),
+            2 * 6 * 5 * 7);
   const Shapes batch = {{"X", {4, 2, 3}}, {"Y", {4, 3, 7}}};
   const double products = 4 * 2 * 2 * 3 * 7;
   for (const char* type : {"matmul", "matmul_v2", "bmm"}) {

@@ -362,8 +362,8 @@ TEST(Ernie, TrainsToTheSameBitsWithPassesThatChangeNone) {
 // Of the losses, since AdamW makes a step of the rounding that is the gradient of a key's bias.
 TEST(Ernie, TrainsAlikeWithPassesThatRoundDifferently) {
   const Trajectory expected = TrajectoryWith("");
-  for (const std::string pass :
-       {"fuse_attention", "fuse_bias_act", "fuse_residual_layer_norm", "fuse_softmax_loss"}) {
+  for (const std::string pass : {"fuse_attention", "fuse_bias_act", "fuse_linear",
+                                 "fuse_residual_layer_norm", "fuse_softmax_loss"}) {
     SCOPED_TRACE(pass);
     const double tolerance = MakePlanPass(pass)->tolerance();
     const Trajectory found = TrajectoryWith("-" + pass);

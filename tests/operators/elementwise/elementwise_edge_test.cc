@@ -321,13 +321,40 @@ TEST(BroadcastGradient, HasTheSameBitsForAnyNumberOfThreads) {
                                          {{400, 300}, {400}, 0},
                                          {{200000}, {1}, -1},
                                          {{50, 3, 40, 30}, {3}, 1},
-                                         {{4, 20, 40, 30}, {20}, 1}}) {
+                                         {{4, 20, 40, 30}, {20}, 1},
+                                         {{40, 9001}, {9001}, -1},
+                                         {{200, 2500}, {2500}, -1}}) {
     omp_set_num_threads(1);
     const std::vector<float> one = SumOfGradient(c.x, c.y, c.axis);
     omp_set_num_threads(3);
     EXPECT_EQ(SumOfGradient(c.x, c.y, c.axis), one) << c.x << " " << c.y;
   }
   omp_set_num_threads(threads);
+}
+
+// A thread takes several segments of a row at a time: 1,024 numbers each, at most eight.
+TEST(BroadcastGradient, IsTheSumOfEachColumnOfWideRows) {
+  for (const auto& [rows, columns] :
+       std::vector<std::pair<int64_t, int64_t>>{{40, 9001}, {200, 2500}, {3, 20000}}) {
+    for (const char* type : {"elementwise_add_grad", "elementwise_mul_grad"}) {
+      Op op(type);
+      op.SetInput("X", {"x"}).SetInput("Y", {"y"}).SetInput("Out@GRAD", {"dout"});
+      op.SetOutput("Y@GRAD", {"dy"}).SetAttr("axis", int32_t{-1});
+      const bool multiplies = op.type == "elementwise_mul_grad";
+      Tensor x({rows, columns}, DType::kFloat32), dout({rows, columns}, DType::kFloat32);
+      std::vector<double> sums(static_cast<size_t>(columns));
+      for (int64_t i = 0; i < rows * columns; ++i) {
+        x.data<float>()[i] = static_cast<float>(i % 7 - 3);
+        dout.data<float>()[i] = static_cast<float>(i % 11 - 5);
+        sums[static_cast<size_t>(i % columns)] +=
+            static_cast<double>(dout.data<float>()[i]) * (multiplies ? x.data<float>()[i] : 1.0f);
+      }
+      const Tensor y({columns}, DType::kFloat32);
+      EXPECT_EQ(RunOp(op, {{"x", x}, {"y", y}, {"dout", dout}}).at("dy").ToVector<float>(),
+                std::vector<float>(sums.begin(), sums.end()))
+          << op.type << ", " << rows << " rows of " << columns;
+    }
+  }
 }
 
 }  // namespace

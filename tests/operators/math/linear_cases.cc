@@ -53,6 +53,9 @@ void AddLinearCases(CaseList& cases) {
   cases.push_back(LinearCase("several_blocks", {37, 70}, {70, 67}));
   // More terms than are added at a time, and more columns than a block has.
   cases.push_back(LinearCase("long_sums", {6, 600}, {600, 5}));
+  // In parts on a device: equal ones, and with a rest.
+  cases.push_back(LinearCase("sums_in_parts", {6, 2048}, {2048, 5}));
+  cases.push_back(LinearCase("sums_in_parts_and_a_rest", {6, 2100}, {2100, 5}));
   cases.push_back(LinearCase("wide", {3, 4}, {4, 530}));
   cases.push_back(LinearCase("x_of_rank_4", {2, 3, 2, 2}, {4, 5}, 2));
   cases.push_back(LinearCase("x_columns_of_rank_3", {2, 3, 4}, {12, 5}));

@@ -1,6 +1,5 @@
 // Models train on a device as on the CPU: from the same numbers, the loss of each step is the same
-// up to rounding, and all of their ops run on the device. Skipped if there is none. On fibers, a
-// LongModel takes minutes.
+// up to rounding, and all of their ops run on the device. Skipped if there is none.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -77,22 +76,17 @@ TEST_P(TrainingOnCuda, HasTheLossesOfTheCpu) {
   EXPECT_EQ(Train(GetParam(), Place::Cuda(), true), found);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, TrainingOnCuda,
-                         testing::Values(TrainedModel{"mlp", 4}, TrainedModel{"lenet", 2},
-                                         TrainedModel{"resnet20", 2},
-                                         TrainedModel{"ernie_tiny", 1, 32},
-                                         TrainedModel{"text_cnn"}, TrainedModel{"text_gru"},
-                                         TrainedModel{"text_lstm"}, TrainedModel{"char_gru", 1},
-                                         TrainedModel{"seq2seq", 1, 2}),
-                         NameOfTest);
-INSTANTIATE_TEST_SUITE_P(LongModels, TrainingOnCuda,
-                         testing::Values(TrainedModel{"vgg11", 2},
-                                         TrainedModel{"ernie_mini_dropout", 1, 32},
-                                         TrainedModel{"char_lstm", 1},
-                                         TrainedModel{"seq2seq_gru_bahdanau", 2, 4},
-                                         TrainedModel{"seq2seq_gru_bahdanau", 2, 4, "dynamic_rnn"},
-                                         TrainedModel{"seq2seq_lstm_luong", 2, 4}),
-                         NameOfTest);
+INSTANTIATE_TEST_SUITE_P(
+    Models, TrainingOnCuda,
+    testing::Values(TrainedModel{"mlp", 4}, TrainedModel{"lenet", 2}, TrainedModel{"resnet20", 2},
+                    TrainedModel{"ernie_tiny", 1, 32}, TrainedModel{"text_cnn"},
+                    TrainedModel{"text_gru"}, TrainedModel{"text_lstm"},
+                    TrainedModel{"char_gru", 1}, TrainedModel{"seq2seq", 1, 2},
+                    TrainedModel{"vgg11", 2}, TrainedModel{"ernie_mini_dropout", 1, 32},
+                    TrainedModel{"char_lstm", 1}, TrainedModel{"seq2seq_gru_bahdanau", 2, 4},
+                    TrainedModel{"seq2seq_gru_bahdanau", 2, 4, "dynamic_rnn"},
+                    TrainedModel{"seq2seq_lstm_luong", 2, 4}),
+    NameOfTest);
 
 }  // namespace
 }  // namespace skiff
