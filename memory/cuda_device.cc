@@ -159,6 +159,14 @@ class CudaDevice final : public Device {
 
 }  // namespace
 
+bool HasCudaDevice() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess) return count > 0;
+  // What failed is not for whoever looks for the last error next.
+  cudaGetLastError();
+  return false;
+}
+
 Device& CudaDeviceOf(int32_t index) {
   static auto* mutex = new std::mutex;
   static auto* devices = new std::map<int32_t, std::unique_ptr<CudaDevice>>;

@@ -1,5 +1,5 @@
-// The devices of CUDA. In builds without CUDA every function throws Error (kFailedPrecondition)
-// that says so; so callers compile the same in both builds.
+// The devices of CUDA. In builds without CUDA there are none; so callers compile the same in both
+// builds.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,11 @@
 
 namespace skiff {
 
-// Returns a device. Throws Error, with the reason of the CUDA runtime, if there is no such device.
+// Returns whether there is a device.
+bool HasCudaDevice();
+
+// Returns a device. Throws Error (kFailedPrecondition), with the reason of the CUDA runtime or that
+// the build is without CUDA, if there is no such device.
 Device& CudaDeviceOf(int32_t index);
 
 }  // namespace skiff

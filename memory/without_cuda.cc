@@ -1,4 +1,4 @@
-// Replaces cuda_allocator.cc and cuda_device.cc in a build without CUDA: every function throws.
+// Replaces cuda_allocator.cc and cuda_device.cc in a build without CUDA: there is no device.
 #include "framework/base/error.h"
 #include "memory/cuda_allocator.h"
 #include "memory/cuda_device.h"
@@ -8,6 +8,8 @@ namespace skiff {
 Allocator& CudaAllocatorOf(int32_t device) {
   Throw(ErrorCode::kFailedPrecondition, "place ", Place::Cuda(device), ": built without CUDA");
 }
+
+bool HasCudaDevice() { return false; }
 
 Device& CudaDeviceOf(int32_t index) {
   Throw(ErrorCode::kFailedPrecondition, "place ", Place::Cuda(index), ": built without CUDA");

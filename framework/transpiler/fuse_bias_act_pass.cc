@@ -160,10 +160,8 @@ class Fusion {
   // Whether an addition, or its gradient, is that of a vector along the last dim of rows of shape
   // `x`. Images stay apart: bias_gelu takes no blocked layout.
   bool IsRowBias(const Instruction& add, const Shape& x) const {
-    const Shape& bias = rewrite_.ShapeOf(add.InputIn("Y"));
-    const int64_t axis = ContextOf(plan_, add).IntAttr("axis");
     return (x.rank() == 2 || x.rank() == 3) && rewrite_.ShapeOf(add.InputIn("X")) == x &&
-           bias.rank() == 1 && bias[0] == x[x.rank() - 1] && (axis == -1 || axis == x.rank() - 1);
+           rewrite_.AddsToRows(add);
   }
 
   bool MayGo(ValueId value) const {

@@ -56,14 +56,6 @@ class Fusion {
                         {"trans_y", context.Attr<bool>(is_v2 ? "trans_y" : "transpose_Y")}};
   }
 
-  bool IsRowBias(const Instruction& add) const {
-    const Shape& rows = rewrite_.ShapeOf(add.InputIn("X"));
-    const Shape& bias = rewrite_.ShapeOf(add.InputIn("Y"));
-    const int64_t axis = ContextOf(plan_, add).IntAttr("axis");
-    return bias.rank() == 1 && bias[0] == rows[rows.rank() - 1] &&
-           (axis == -1 || axis == rows.rank() - 1);
-  }
-
   // Whether an instruction between two others reads the value's shape. The shape of the sum isn't
   // there yet.
   bool IsReadBetween(ValueId value, size_t first, size_t last) const {
@@ -81,7 +73,7 @@ class Fusion {
     const std::optional<AttributeMap> attrs = AttrsFor(product);
     const Instruction& factors = plan_.instructions[product];
     // The fused op runs at the addition, so the factors mustn't be overwritten before that.
-    if (!attrs || !IsRowBias(add) || IsReadBetween(rows, product, at) ||
+    if (!attrs || !rewrite_.AddsToRows(add) || IsReadBetween(rows, product, at) ||
         WritesScopeOf(plan_, factors.inputs, product + 1, at)) {
       return;
     }

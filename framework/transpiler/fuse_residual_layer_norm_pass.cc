@@ -60,11 +60,7 @@ class Fusion {
   // Whether an elementwise_add, or its gradient, is of something of this shape and a number for
   // each element of a row.
   bool IsRowBias(size_t i, const Shape& shape) const {
-    const Instruction& add = At(i);
-    const Shape& bias = rewrite_.ShapeOf(add.InputIn("Y"));
-    const int64_t axis = ContextOf(plan_, add).IntAttr("axis");
-    return rewrite_.ShapeOf(add.InputIn("X")) == shape && bias.rank() == 1 &&
-           bias[0] == shape[shape.rank() - 1] && (axis == -1 || axis == shape.rank() - 1);
+    return rewrite_.ShapeOf(At(i).InputIn("X")) == shape && rewrite_.AddsToRows(At(i));
   }
 
   bool IsSumOfTwo(size_t i, const Shape& shape) const {

@@ -14,6 +14,14 @@ bool PlanRewrite::Is(size_t i, std::string_view type) const {
          context_.ForcedKernel(instruction.op->type).empty();
 }
 
+bool PlanRewrite::AddsToRows(const Instruction& add) const {
+  const Shape& rows = ShapeOf(add.InputIn("X"));
+  const Shape& bias = ShapeOf(add.InputIn("Y"));
+  const int64_t axis = ContextOf(plan_, add).IntAttr("axis");
+  return rows.rank() > 0 && bias.rank() == 1 && bias[0] == rows[rows.rank() - 1] &&
+         (axis == -1 || axis == rows.rank() - 1);
+}
+
 bool PlanRewrite::HasKernel(const Instruction& instruction) const {
   return context_.registry.FindKernel(ContextOf(plan_, instruction)) != nullptr;
 }

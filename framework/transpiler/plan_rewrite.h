@@ -20,6 +20,9 @@ class PlanRewrite : public PlanUses {
 
   // Returns whether instruction i is an op of the type on which no kernel is forced.
   bool Is(size_t i, std::string_view type) const;
+  // Returns whether an elementwise_add adds a vector to X along its last dim, one number for each
+  // column; or whether an elementwise_add_grad is the gradient of one that does.
+  bool AddsToRows(const Instruction& add) const;
   // Returns whether there is a kernel for the instruction.
   bool HasKernel(const Instruction& instruction) const;
 

@@ -373,14 +373,6 @@ class LoadedConvolution final : public CudnnConvolution {
 
 }  // namespace
 
-bool CudnnConvolution::HasDevice() {
-  int count = 0;
-  if (cudaGetDeviceCount(&count) == cudaSuccess) return count > 0;
-  // What failed is not for whoever looks for the last error next.
-  cudaGetLastError();
-  return false;
-}
-
 bool CudnnConvolution::Supports(const CudnnConvolutionSpec& spec) {
   return TheLibrary() != nullptr && ChoiceFor(spec).has_value();
 }

@@ -36,8 +36,6 @@ struct CudnnConvolutionSpec {
 
 class CudnnConvolution {
  public:
-  // Returns whether there is a device. Asks nothing of the library.
-  static bool HasDevice();
   // Returns whether the library is there and has a convolution of this kind for the current device.
   // The answer, which takes long, is kept. Throws Error (kIo) if the library can't work at all. If
   // it refuses the numbers, a warning says so, the first time.

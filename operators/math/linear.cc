@@ -4,7 +4,6 @@
 // The pass fuse_linear creates it. Fluid's fc has another name for each slot, and an activation.
 // The result is that of a product followed by elementwise_add, up to the order in which a library
 // adds.
-#include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
 #include "operators/common/gemm.h"
@@ -13,8 +12,6 @@
 
 namespace skiff {
 namespace {
-
-bool IsPositive(const Attribute& value) { return std::get<int32_t>(value) >= 1; }
 
 struct Sizes {
   int x_rows = 1;  // dims
@@ -34,12 +31,7 @@ Sizes SizesOf(const OpContext& context) {
                 x.shape);
   SKIFF_ENFORCE(y.shape.rank() == 2, kInvalidArgument, "linear: Y ", y.shape,
                 ", expected a matrix");
-  // An unknown dim makes the product unknown, and below 0.
-  int64_t columns = 1;
-  for (int i = sizes.x_rows; i < x.shape.rank(); ++i) {
-    columns = x.shape[i] < 0 || columns < 0 ? -1 : MultiplyCounts(columns, x.shape[i]);
-  }
-  MergeDims(columns, y.shape[sizes.transposes_y ? 1 : 0],
+  MergeDims(FlattenDims(x.shape, sizes.x_rows, x.shape.rank()), y.shape[sizes.transposes_y ? 1 : 0],
             StrCat("linear: columns of X ", x.shape, " and rows of Y ", y.shape,
                    sizes.transposes_y ? " (transposed)" : ""));
   sizes.n = y.shape[sizes.transposes_y ? 0 : 1];
@@ -66,8 +58,6 @@ double Flop(const OpContext& context) {
          static_cast<double>(product.k);
 }
 
-bool HasRowsAlone(const OpContext& context) { return context.IntAttr("x_num_col_dims") == 1; }
-
 }  // namespace
 
 ProductOfShapes LinearProduct(const OpContext& context) {
@@ -92,12 +82,7 @@ void RegisterLinear(OpRegistry& registry) {
                   {.name = "Y", .doc = "The right factor, [k, n]; [n, k] with trans_y."},
                   {.name = "Bias", .doc = "[n], added to each row."}},
        .outputs = {{.name = "Out", .doc = "Row dims of X, then n."}},
-       .attrs = {{.name = "x_num_col_dims",
-                  .type = AttrType::kInt,
-                  .default_value = Attribute(int32_t{1}),
-                  .doc = "How many leading dims of X make the rows of its matrix.",
-                  .accepts = IsPositive,
-                  .expected = "at least 1"},
+       .attrs = {RowDimsAttr("x_num_col_dims", "X"),
                  {.name = "trans_y",
                   .type = AttrType::kBool,
                   .default_value = Attribute(false),

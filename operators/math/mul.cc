@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
@@ -15,18 +14,6 @@
 
 namespace skiff {
 namespace {
-
-bool IsPositive(const Attribute& value) { return std::get<int32_t>(value) >= 1; }
-
-// Returns the product of dims [begin, end), or -1 if one is unknown.
-int64_t Flatten(const Shape& shape, int begin, int end) {
-  int64_t product = 1;
-  for (int i = begin; i < end; ++i) {
-    if (shape[i] < 0) return -1;
-    product = MultiplyCounts(product, shape[i]);
-  }
-  return product;
-}
 
 struct Sizes {
   int x_rows = 1;  // dims
@@ -52,11 +39,11 @@ Sizes SizesOf(const OpContext& context) {
   SKIFF_ENFORCE(sizes.y_rows >= 1 && sizes.y_rows < y.shape.rank(), kInvalidArgument, type,
                 ": y_num_col_dims = ", sizes.y_rows, " is outside [1, rank) for Y of shape ",
                 y.shape);
-  sizes.m = Flatten(x.shape, 0, sizes.x_rows);
-  sizes.k =
-      MergeDims(Flatten(x.shape, sizes.x_rows, x.shape.rank()), Flatten(y.shape, 0, sizes.y_rows),
-                StrCat(type, ": columns of X ", x.shape, " and rows of Y ", y.shape));
-  sizes.n = Flatten(y.shape, sizes.y_rows, y.shape.rank());
+  sizes.m = FlattenDims(x.shape, 0, sizes.x_rows);
+  sizes.k = MergeDims(FlattenDims(x.shape, sizes.x_rows, x.shape.rank()),
+                      FlattenDims(y.shape, 0, sizes.y_rows),
+                      StrCat(type, ": columns of X ", x.shape, " and rows of Y ", y.shape));
+  sizes.n = FlattenDims(y.shape, sizes.y_rows, y.shape.rank());
   return sizes;
 }
 
@@ -142,21 +129,8 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }
 
 std::vector<AttrDef> Attributes() {
-  return {{.name = "x_num_col_dims",
-           .type = AttrType::kInt,
-           .default_value = Attribute(int32_t{1}),
-           .doc = "How many leading dims of X make the rows of its matrix.",
-           .accepts = IsPositive,
-           .expected = "at least 1"},
-          {.name = "y_num_col_dims",
-           .type = AttrType::kInt,
-           .default_value = Attribute(int32_t{1}),
-           .doc = "How many leading dims of Y make the rows of its matrix.",
-           .accepts = IsPositive,
-           .expected = "at least 1"}};
+  return {RowDimsAttr("x_num_col_dims", "X"), RowDimsAttr("y_num_col_dims", "Y")};
 }
-
-bool HasRowsAlone(const OpContext& context) { return context.IntAttr("x_num_col_dims") == 1; }
 
 double ProductFlop(const OpContext& context) {
   const Sizes sizes = SizesOf(context);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "framework/base/str_cat.h"
+#include "memory/cuda_device.h"
 #include "operators/common/cuda_bytes.h"
 #include "operators/common/cuda_launch.h"
 #include "operators/common/cudnn_convolution.h"
@@ -238,7 +239,7 @@ void AddAllKernels(OpRegistry& registry, std::string_view type,
                                MakeCudaConvolutionPass<float>);
   AddConvolutionKernels<double>(registry, type, parse, is_transposed, candidate,
                                 MakeCudaConvolutionPass<double>);
-  if (CudnnConvolution::HasDevice()) AddCudnnKernels(registry, type, parse, is_transposed);
+  if (HasCudaDevice()) AddCudnnKernels(registry, type, parse, is_transposed);
 }
 
 }  // namespace

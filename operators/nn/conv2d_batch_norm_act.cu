@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "framework/base/element_count.h"
+#include "memory/cuda_device.h"
 #include "operators/common/cuda_launch.h"
 #include "operators/common/cudnn_convolution.h"
 #include "operators/nn/kernels/convolution.h"
@@ -206,7 +207,7 @@ void RegisterConv2dBatchNormActCuda(OpRegistry& registry) {
                             }};
   AddKernel<float>(registry, candidate, MakeCudaConvolutionPass<float>);
   AddKernel<double>(registry, candidate, MakeCudaConvolutionPass<double>);
-  if (!CudnnConvolution::HasDevice()) return;
+  if (!HasCudaDevice()) return;
   const auto accepts = [](const OpContext& context) {
     return AllPlain(context) && CudnnSupports(Parse(context), ConvolutionPass::kForward);
   };

@@ -16,6 +16,7 @@
 #include "framework/op/registry.h"
 #include "operators/common/cuda_words.cuh"
 #include "operators/common/memory_mover.h"
+#include "operators/tensor/kernels/cuda_dtypes.h"
 #include "operators/tensor/kernels/data_mover.h"
 
 namespace skiff {
@@ -450,17 +451,6 @@ std::unique_ptr<Kernel> PreparePad2dGrad(PrepareContext& context) {
 
 // ---- registration
 
-void AddPatternKernels(OpRegistry& registry, const char* type, const std::vector<DType>& dtypes,
-                       const KernelFactory& prepare) {
-  for (const DType dtype : dtypes) {
-    registry.AddKernel(type, {.name = "cuda",
-                              .place = PlaceKind::kCuda,
-                              .dtype = dtype,
-                              .prepare = prepare,
-                              .accepts = {}});
-  }
-}
-
 template <typename Id>
 std::unique_ptr<Kernel> PrepareOneHot(PrepareContext& context) {
   return std::make_unique<OneHotKernel<Id>>(context);
@@ -473,22 +463,20 @@ void RegisterPatternsCuda(OpRegistry& registry) {
                                       DType::kFloat64};
   std::vector<DType> filled = {DType::kBool, DType::kInt8, DType::kUint8, DType::kInt16};
   filled.insert(filled.end(), numbers.begin(), numbers.end());
-  std::vector<DType> all = filled;
-  all.insert(all.end(), {DType::kFloat16, DType::kBFloat16});
-  AddPatternKernels(registry, "eye", filled, PrepareEye);
+  AddCudaKernelsFor(filled, registry, "eye", PrepareEye);
   for (const char* type : {"one_hot", "one_hot_v2"}) {
-    AddPatternKernels(registry, type, {DType::kInt32}, PrepareOneHot<int32_t>);
-    AddPatternKernels(registry, type, {DType::kInt64}, PrepareOneHot<int64_t>);
+    AddCudaKernelsFor({DType::kInt32}, registry, type, PrepareOneHot<int32_t>);
+    AddCudaKernelsFor({DType::kInt64}, registry, type, PrepareOneHot<int64_t>);
   }
-  AddPatternKernels(registry, "diag_v2", numbers, PrepareDiag);
-  AddPatternKernels(registry, "diag_v2_grad", numbers, PrepareDiagGrad);
-  AddPatternKernels(registry, "tril_triu", all, TriangleFactory("X", "Out"));
-  AddPatternKernels(registry, "tril_triu_grad", all, TriangleFactory("Out@GRAD", "X@GRAD"));
-  AddPatternKernels(registry, "shape", all, PrepareShape);
-  AddPatternKernels(registry, "pad", numbers, PreparePad);
-  AddPatternKernels(registry, "pad2d", numbers, PreparePad2d);
-  AddPatternKernels(registry, "pad2d_grad", {DType::kFloat32}, PreparePad2dGrad<float>);
-  AddPatternKernels(registry, "pad2d_grad", {DType::kFloat64}, PreparePad2dGrad<double>);
+  AddCudaKernelsFor(numbers, registry, "diag_v2", PrepareDiag);
+  AddCudaKernelsFor(numbers, registry, "diag_v2_grad", PrepareDiagGrad);
+  AddCudaKernelsForAllDTypes(registry, "tril_triu", TriangleFactory("X", "Out"));
+  AddCudaKernelsForAllDTypes(registry, "tril_triu_grad", TriangleFactory("Out@GRAD", "X@GRAD"));
+  AddCudaKernelsForAllDTypes(registry, "shape", PrepareShape);
+  AddCudaKernelsFor(numbers, registry, "pad", PreparePad);
+  AddCudaKernelsFor(numbers, registry, "pad2d", PreparePad2d);
+  AddCudaKernelsFor({DType::kFloat32}, registry, "pad2d_grad", PreparePad2dGrad<float>);
+  AddCudaKernelsFor({DType::kFloat64}, registry, "pad2d_grad", PreparePad2dGrad<double>);
 }
 
 }  // namespace skiff

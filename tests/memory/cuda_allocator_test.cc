@@ -13,6 +13,7 @@
 
 #include "framework/base/error.h"
 #include "memory/cuda_allocator.h"
+#include "memory/cuda_device.h"
 #include "memory/cuda_memory.h"
 #include "memory/device.h"
 #include "memory/out_of_memory_error.h"
@@ -21,11 +22,6 @@ namespace skiff {
 namespace {
 
 constexpr int64_t kMegabyte = int64_t{1} << 20;
-
-bool HasDevice() {
-  int devices = 0;
-  return cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0;
-}
 
 // Work on a stream that lasts until the test ends it.
 class BlockedStream {
@@ -69,7 +65,7 @@ void ExpectIsMemory(void* block, int64_t bytes) {
 class CudaCaching : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
-    if (!HasDevice()) GTEST_SKIP() << "no GPU";
+    if (!HasCudaDevice()) GTEST_SKIP() << "no GPU";
     if (GetParam() && MakeCudaVirtualMemory(0) == nullptr) {
       GTEST_SKIP() << "the device maps no memory";
     }
@@ -187,13 +183,13 @@ INSTANTIATE_TEST_SUITE_P(Segments, CudaCaching, ::testing::Values(true, false),
                          });
 
 TEST(CudaAllocator, IsTheDevices) {
-  if (!HasDevice()) GTEST_SKIP() << "no GPU";
+  if (!HasCudaDevice()) GTEST_SKIP() << "no GPU";
   const Buffer buffer(AllocatorOf(Place::Cuda(0)), 1000);
   ExpectIsMemory(buffer.data(), buffer.bytes());
 }
 
 TEST(CudaPinnedAllocator, GivesPageLockedMemory) {
-  if (!HasDevice()) GTEST_SKIP() << "no GPU";
+  if (!HasCudaDevice()) GTEST_SKIP() << "no GPU";
   const Buffer buffer(DeviceOf(Place::Cuda()).pinned_allocator(), 1000);
   EXPECT_EQ(buffer.place(), Place::Cpu());
   cudaPointerAttributes attributes{};
@@ -203,7 +199,7 @@ TEST(CudaPinnedAllocator, GivesPageLockedMemory) {
 }
 
 TEST(CudaPinnedAllocator, KeepsABlockWhileAStreamCopiesFromIt) {
-  if (!HasDevice()) GTEST_SKIP() << "no GPU";
+  if (!HasCudaDevice()) GTEST_SKIP() << "no GPU";
   CachingAllocator allocator(PinnedCachingOptions(), MakeCudaEvents(-1));
   BlockedStream copies;
   void* block = allocator.Allocate(1000);

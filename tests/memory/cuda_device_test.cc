@@ -4,8 +4,6 @@
 
 #ifdef WITH_CUDA
 
-#include <cuda_runtime.h>
-
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -14,6 +12,7 @@
 
 #include "framework/base/error.h"
 #include "memory/allocator.h"
+#include "memory/cuda_device.h"
 #include "memory/device.h"
 
 namespace skiff {
@@ -22,8 +21,7 @@ namespace {
 class CudaDevice : public ::testing::Test {
  protected:
   void SetUp() override {
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "no GPU";
+    if (!HasCudaDevice()) GTEST_SKIP() << "no GPU";
     block_ = std::make_unique<Buffer>(device().allocator(), kBytes);
     stream_ = device().MakeStream();
   }

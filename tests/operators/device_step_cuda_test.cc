@@ -4,8 +4,6 @@
 
 #ifdef WITH_CUDA
 
-#include <cuda_runtime.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -13,6 +11,7 @@
 #include <vector>
 
 #include "framework/op/registry.h"
+#include "memory/cuda_device.h"
 #include "memory/device.h"
 #include "operators/nn/nn_ops.h"
 #include "operators/random/random_ops.h"
@@ -148,8 +147,7 @@ CaseList RandomOps() {
 }
 
 TEST(DeviceStep, GoesBeforeThatOfTheHost) {
-  int devices = 0;
-  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "no device";
+  if (!HasCudaDevice()) GTEST_SKIP() << "no device";
   constexpr uint64_t kStep = 5;
   const GuardedBlock on_device(sizeof(kStep), Place::Cuda());
   CopyBytes(on_device.data(), Place::Cuda(), &kStep, Place::Cpu(), sizeof(kStep));

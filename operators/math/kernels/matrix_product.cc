@@ -4,7 +4,9 @@
 #include <optional>
 #include <utility>
 
+#include "framework/base/element_count.h"
 #include "framework/base/error.h"
+#include "framework/base/str_cat.h"
 #include "framework/op/op_context.h"
 
 namespace skiff {
@@ -52,6 +54,26 @@ int64_t AlignedDim(const Shape& batch, int rank, int axis) {
   const int own = axis - (rank - batch.rank());
   return own < 0 ? 1 : batch[own];
 }
+
+AttrDef RowDimsAttr(StaticText name, StaticText slot) {
+  return {.name = name,
+          .type = AttrType::kInt,
+          .default_value = Attribute(int32_t{1}),
+          .doc = StrCat("How many leading dims of ", slot, " make the rows of its matrix."),
+          .accepts = [](const Attribute& value) { return std::get<int32_t>(value) >= 1; },
+          .expected = "at least 1"};
+}
+
+int64_t FlattenDims(const Shape& shape, int begin, int end) {
+  int64_t product = 1;
+  for (int i = begin; i < end; ++i) {
+    if (shape[i] < 0) return -1;
+    product = MultiplyCounts(product, shape[i]);
+  }
+  return product;
+}
+
+bool HasRowsAlone(const OpContext& context) { return context.IntAttr("x_num_col_dims") == 1; }
 
 void SetProductSizes(MatrixProduct* product) {
   product->m = product->x.height();

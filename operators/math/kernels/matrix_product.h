@@ -65,6 +65,14 @@ MatrixProductOfShapes MatmulProduct(const OpContext& context);
 MatrixProductOfShapes MatmulV2Product(const OpContext& context);
 MatrixProductOfShapes MulProduct(const OpContext& context);
 
+// Of ops that take a tensor as a matrix, whose first dims are the rows (Fluid's mul):
+// Returns the attribute that says how many dims of `slot` these are, at least one.
+AttrDef RowDimsAttr(StaticText name, StaticText slot);
+// Returns the product of dims [begin, end), or -1 if one is unknown.
+int64_t FlattenDims(const Shape& shape, int begin, int end);
+// Whether x_num_col_dims is 1: the rows of the matrix X are those of the tensor.
+bool HasRowsAlone(const OpContext& context);
+
 // Returns the product of `linear`, which adds its Bias.
 ProductOfShapes LinearProduct(const OpContext& context);
 

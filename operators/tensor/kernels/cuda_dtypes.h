@@ -1,14 +1,14 @@
 // Registration of CUDA kernels that are the same for many dtypes.
 #pragma once
 
-#include <initializer_list>
+#include <vector>
 
 #include "framework/op/registry.h"
 
 namespace skiff {
 
 // Adds the kernel "cuda" that `prepare` makes, for each of the dtypes.
-inline void AddCudaKernelsFor(std::initializer_list<DType> dtypes, OpRegistry& registry,
+inline void AddCudaKernelsFor(const std::vector<DType>& dtypes, OpRegistry& registry,
                               const char* type, const KernelFactory& prepare) {
   for (const DType dtype : dtypes) {
     registry.AddKernel(type, {.name = "cuda",

@@ -17,6 +17,7 @@
 
 #include "framework/base/error.h"
 #include "framework/tensor/tensor.h"
+#include "memory/cuda_device.h"
 #include "memory/device.h"
 #include "operators/common/cuda_product.h"
 #include "tests/harness/emulated_cuda.h"
@@ -90,8 +91,7 @@ template <typename T>
 class CudaProductTest : public testing::Test {
  protected:
   void SetUp() override {
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "no device";
+    if (!HasCudaDevice()) GTEST_SKIP() << "no device";
     stream_ = DeviceOf(Place::Cuda()).MakeStream();
   }
 

@@ -4,11 +4,10 @@
 
 #ifdef WITH_CUDA
 
-#include <cuda_runtime.h>
-
 #include <string>
 
 #include "framework/op/registry.h"
+#include "memory/cuda_device.h"
 #include "operators/elementwise/elementwise_ops.h"
 #include "operators/random/random_ops.h"
 #include "operators/tensor/tensor_ops.h"
@@ -29,8 +28,7 @@ class RefusedDataOnCuda : public ::testing::Test {
   }
 
   void SetUp() override {
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "no device";
+    if (!HasCudaDevice()) GTEST_SKIP() << "no device";
   }
 
   void ExpectErrorOfTheCpu(const OpCase& refused, DType dtype = DType::kFloat32) const {

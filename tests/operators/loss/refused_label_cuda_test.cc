@@ -4,14 +4,13 @@
 
 #ifdef WITH_CUDA
 
-#include <cuda_runtime.h>
-
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
+#include "memory/cuda_device.h"
 #include "operators/loss/loss_ops.h"
 #include "tests/harness/prepared_op.h"
 
@@ -98,8 +97,7 @@ void ExpectTheErrorsOfTheCpu() {
 }
 
 TEST(LabelOnCuda, OutsideOfTheClassesIsToldByRowAndValue) {
-  int devices = 0;
-  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "no device";
+  if (!HasCudaDevice()) GTEST_SKIP() << "no device";
   ExpectTheErrorsOfTheCpu<int64_t>();
   ExpectTheErrorsOfTheCpu<int32_t>();
 }

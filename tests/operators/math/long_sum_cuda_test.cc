@@ -4,14 +4,13 @@
 
 #ifdef WITH_CUDA
 
-#include <cuda_runtime.h>
-
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "framework/base/str_cat.h"
 #include "framework/op/registry.h"
+#include "memory/cuda_device.h"
 #include "operators/common/cuda_long_sum.h"
 #include "operators/math/math_ops.h"
 #include "tests/harness/array_tensor.h"
@@ -28,11 +27,6 @@ struct LongSum {
   bool transpose_y = false;
   int parts = 1;
 };
-
-bool HasDevice() {
-  int devices = 0;
-  return cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0;
-}
 
 OpCase Matmul(const LongSum& sum) {
   return {.name = "long_sum",
@@ -88,7 +82,7 @@ void ExpectThatOfTheCpu(const OpCase& op_case, const std::string& what) {
 }
 
 TEST(LongSumOnCuda, IsThatOfTheCpu) {
-  if (!HasDevice()) GTEST_SKIP() << "no device";
+  if (!HasCudaDevice()) GTEST_SKIP() << "no device";
   // Two parts; with terms that are left; many; each form of the factors; one term too few to cut.
   const LongSum sums[] = {
       {.x = {3, 1024}, .y = {1024, 5}, .parts = 2},
@@ -107,7 +101,7 @@ TEST(LongSumOnCuda, IsThatOfTheCpu) {
 }
 
 TEST(LongSumOnCuda, IsAddedToWhatTheOutputHolds) {
-  if (!HasDevice()) GTEST_SKIP() << "no device";
+  if (!HasCudaDevice()) GTEST_SKIP() << "no device";
   const OpCase sum{.name = "long_sum",
                    .type = "addmm",
                    .inputs = {{"Input", {Uniform({3, 5}, 1)}},
@@ -119,7 +113,7 @@ TEST(LongSumOnCuda, IsAddedToWhatTheOutputHolds) {
 }
 
 TEST(LongSumOnCuda, HasFewerTermsInLaterRuns) {
-  if (!HasDevice()) GTEST_SKIP() << "no device";
+  if (!HasCudaDevice()) GTEST_SKIP() << "no device";
   OpRegistry registry;
   RegisterMathOps(registry);
   const auto of_rows = [](int64_t rows, int parts) {

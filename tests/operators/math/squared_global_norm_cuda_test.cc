@@ -4,12 +4,11 @@
 
 #ifdef WITH_CUDA
 
-#include <cuda_runtime.h>
-
 #include <string>
 #include <vector>
 
 #include "framework/op/registry.h"
+#include "memory/cuda_device.h"
 #include "operators/math/math_ops.h"
 #include "tests/harness/array_tensor.h"
 #include "tests/harness/case_op.h"
@@ -19,8 +18,7 @@ namespace skiff::harness {
 namespace {
 
 TEST(SquaredGlobalNormOnCuda, AddsMoreTensorsThanABlockHasThreads) {
-  int devices = 0;
-  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "no device";
+  if (!HasCudaDevice()) GTEST_SKIP() << "no device";
   OpRegistry registry;
   RegisterMathOps(registry);
   OpCase many{.name = "many", .type = "squared_global_norm", .outputs = {{"Out", 1}}};

@@ -3,13 +3,12 @@
 
 #ifdef WITH_CUDA
 
-#include <cuda_runtime.h>
-
 #include <string>
 #include <vector>
 
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
+#include "memory/cuda_device.h"
 #include "operators/nn/nn_ops.h"
 #include "tests/harness/array_tensor.h"
 #include "tests/harness/case_op.h"
@@ -43,8 +42,7 @@ std::string ErrorOf(const std::vector<double>& lengths, int64_t queries, Place p
 }
 
 TEST(AttentionOnCuda, RefusesTheLengthsThatTheCpuRefuses) {
-  int devices = 0;
-  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "no device";
+  if (!HasCudaDevice()) GTEST_SKIP() << "no device";
   // Of several, the first one is named. Without queries there is still a look at the lengths.
   for (const std::vector<double>& lengths :
        {std::vector<double>{0, 7, 3}, {0, 8, 3}, {7, 7, -1}, {1, -5, 9}}) {

@@ -4,8 +4,6 @@
 
 #ifdef WITH_CUDA
 
-#include <cuda_runtime.h>
-
 #include <map>
 #include <memory>
 #include <string>
@@ -15,6 +13,7 @@
 #include "framework/base/error.h"
 #include "framework/executor/executor.h"
 #include "framework/ir/text.h"
+#include "memory/cuda_device.h"
 #include "operators/optimizer/optimizer_ops.h"
 #include "tests/harness/array_tensor.h"
 
@@ -129,8 +128,7 @@ class AveragedUpdate {
 class AverageOnHost : public testing::Test {
  protected:
   void SetUp() override {
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "no device";
+    if (!HasCudaDevice()) GTEST_SKIP() << "no device";
     RegisterOptimizerOps(registry_);
   }
 

@@ -16,6 +16,7 @@
 
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
+#include "memory/cuda_device.h"
 #include "memory/device.h"
 #include "operators/optimizer/optimizer_ops.h"
 #include "tests/harness/case_op.h"
@@ -266,8 +267,7 @@ size_t NodesOf(cudaGraph_t graph) {
 class UpdateOnCuda : public testing::Test {
  protected:
   void SetUp() override {
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "no device";
+    if (!HasCudaDevice()) GTEST_SKIP() << "no device";
     RegisterOptimizerOps(registry_);
     for (const std::string& type : registry_.Types()) {
       const auto is_on_cuda = [](const KernelDef& kernel) {

@@ -13,6 +13,7 @@
 
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
+#include "memory/cuda_device.h"
 #include "operators/sequence/sequence_ops.h"
 #include "tests/harness/array_tensor.h"
 #include "tests/harness/case_op.h"
@@ -34,8 +35,7 @@ Array Vector(std::vector<double> values) {
 class RefusedRowsOnCuda : public ::testing::Test {
  protected:
   void SetUp() override {
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "no device";
+    if (!HasCudaDevice()) GTEST_SKIP() << "no device";
     RegisterSequenceOps(registry_);
   }
 

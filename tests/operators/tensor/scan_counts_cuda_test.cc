@@ -4,11 +4,10 @@
 
 #ifdef WITH_CUDA
 
-#include <cuda_runtime.h>
-
 #include <cstdint>
 #include <vector>
 
+#include "memory/cuda_device.h"
 #include "tests/operators/tensor/scan_counts.h"
 
 namespace skiff::harness {
@@ -19,8 +18,7 @@ constexpr uint32_t kDigits = 256;
 uint32_t CountOf(uint32_t digit, uint32_t tile) { return (digit * 31 + tile * 17) % 2049; }
 
 TEST(ScanCounts, IsThatOfTheHost) {
-  int devices = 0;
-  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "no device";
+  if (!HasCudaDevice()) GTEST_SKIP() << "no device";
   // One turn of the loop, two, and three, the last of one tile.
   for (const uint32_t tiles : {2U, 256U, 300U, 513U}) {
     std::vector<uint32_t> counts;
