@@ -9,6 +9,7 @@
 #include "framework/executor/loop_lowering.h"
 #include "framework/executor/row_counts.h"
 #include "framework/ir/op_role.h"
+#include "framework/op/evaluation.h"
 #include "framework/op/var_meta.h"
 #include "framework/tensor/dims_agree.h"
 
@@ -36,7 +37,11 @@ TensorMeta MetaOfHeld(const Tensor& tensor) {
 }
 
 BlockLowering::BlockLowering(const LoweringInputs& inputs, const Block& block, Capture capture)
-    : inputs_(inputs), block_(&block), first_block_(&block), capture_(std::move(capture)) {
+    : inputs_(inputs),
+      block_(&block),
+      first_block_(&block),
+      capture_(std::move(capture)),
+      contents_(inputs.registry, &plan_) {
   plan_.place = inputs.place;
 }
 
@@ -52,11 +57,14 @@ const Var* BlockLowering::FindVar(const std::string& name) const {
 }
 
 ValueId BlockLowering::AddValue(const std::string& name, const TensorMeta& meta, Storage storage) {
-  return plan_.values.Add({.name = name,
-                           .meta = meta,
-                           .storage = storage,
-                           .place = PlaceOfValue(name, meta, storage),
-                           .alias_of = {}});
+  const ValueId value = plan_.values.Add({.name = name,
+                                          .meta = meta,
+                                          .storage = storage,
+                                          .place = PlaceOfValue(name, meta, storage),
+                                          .alias_of = {}});
+  // Those of the value whose meta this is.
+  plan_[value].meta.contents = nullptr;
+  return value;
 }
 
 // Returns the place of a value. The placement pass moves those in the arena to where their writers
@@ -136,13 +144,16 @@ void BlockLowering::CheckHeld(const Var& var, const Tensor& tensor) const {
                 Join(var.dims, ", "), "]");
 }
 
-void BlockLowering::AddOp(const Op& op, size_t position) {
-  if (op.type == "feed") return CheckFeeds(op);
-  if (op.type == "fetch") return;
-  const OpDef& def = inputs_.registry.Get(op.type);
-  CheckOp(def, op);
-  if (def.block != nullptr) return LowerLoop(this, op, def, position);
-  Instruction instruction = ReadInputs(op, def, position);
+void BlockLowering::AddOp(const Op& given, size_t position) {
+  if (given.type == "feed") return CheckFeeds(given);
+  if (given.type == "fetch") return;
+  const OpDef& def = inputs_.registry.Get(given.type);
+  CheckOp(def, given);
+  if (def.block != nullptr) return LowerLoop(this, given, def, position);
+  Instruction instruction = ReadInputs(given, def, position);
+  FindGivenAttributes(&instruction);
+  const Op& op = *instruction.op;
+  if (def.data_dependent_shape && MakeConstants(instruction)) return;
   // Inputs were read first, so an op that reads and writes one name reads the old value.
   DefineOutputs(op, def, &instruction);
   std::vector<Instruction> copies = WriteScopeOutOfPlace(op, def, &instruction);
@@ -182,6 +193,139 @@ Instruction BlockLowering::ReadInputs(const Op& op, const OpDef& def, size_t pos
     if (varying_.contains(instruction.inputs[i])) instruction.reads_data[i] = true;
   }
   return instruction;
+}
+
+KnownContents::Contents BlockLowering::ConstantContents(ValueId value, std::string* why) {
+  if (!ContentsMayVary(value)) return contents_.Find(value, why);
+  *why = StrCat("rows of \"", plan_[value].name, "\" that vary");
+  return nullptr;
+}
+
+// In a plan for the very rows, the root block has the same ones in all runs.
+bool BlockLowering::ContentsMayVary(ValueId value) const {
+  return (inputs_.is_for_capacity || capture_ != nullptr) && RowsVary(value);
+}
+
+// What all runs and iterations have in common becomes an attribute of the op, which then is an op
+// like others, and those that computed it are dead code. What varies stays an input: the ops that
+// compute it stay as well, and PlanRows finds the numbers for other rows.
+void BlockLowering::FindGivenAttributes(Instruction* instruction) {
+  const Op& op = *instruction->op;
+  std::vector<bool> gives;
+  std::vector<TensorMeta> metas;
+  bool vary = false;
+  for (const SlotDef& slot : instruction->def->inputs) {
+    for (size_t i = 0; i < op.Input(slot.name).size(); ++i) {
+      const ValueId value = instruction->inputs[gives.size()];
+      gives.push_back(!slot.attribute.empty());
+      if (gives.back()) {
+        std::string why = kEmptyVarName;
+        const bool is_known = value && contents_.Find(value, &why) != nullptr;
+        SKIFF_ENFORCE(is_known, kUnimplemented, op.type, ": input \"", slot.name, "\", variable \"",
+                      op.Input(slot.name)[i], "\", gives the attribute \"", slot.attribute,
+                      "\" and depends on ", why,
+                      ": expected numbers that follow from shapes and constants");
+        vary = vary || ContentsMayVary(value);
+      }
+      metas.push_back(value ? plan_[value].meta : TensorMeta{});
+    }
+  }
+  if (std::ranges::count(gives, true) == 0) return;
+  if (vary) {
+    for (size_t i = 0; i < gives.size(); ++i) {
+      if (gives[i]) instruction->reads_data[i] = true;
+    }
+    return;
+  }
+  auto known = std::make_shared<const Op>(
+      WithGivenAttributes(OpContext(op, *instruction->def, std::move(metas), {})));
+  CheckOp(*instruction->def, *known);
+  std::vector<ValueId> inputs;
+  std::vector<bool> reads_data;
+  for (size_t i = 0; i < gives.size(); ++i) {
+    if (gives[i]) continue;
+    inputs.push_back(instruction->inputs[i]);
+    reads_data.push_back(instruction->reads_data[i]);
+  }
+  instruction->op = known.get();
+  instruction->inputs = std::move(inputs);
+  instruction->reads_data = std::move(reads_data);
+  plan_.made_ops.push_back(std::move(known));
+}
+
+namespace {
+
+// Returns the attributes of an assign_value that makes the tensor; nothing for a dtype that it
+// doesn't have.
+std::optional<AttributeMap> AttributesOfConstant(const Tensor& tensor) {
+  AttributeMap attrs = {{"shape", tensor.shape().ToVector()},
+                        {"dtype", static_cast<int32_t>(tensor.dtype())}};
+  switch (tensor.dtype()) {
+    case DType::kBool: {
+      const auto values = tensor.values<bool>();
+      attrs["bool_values"] = std::vector<int32_t>(values.begin(), values.end());
+      return attrs;
+    }
+    case DType::kInt32:
+      attrs["int32_values"] = tensor.ToVector<int32_t>();
+      return attrs;
+    case DType::kInt64:
+      attrs["int64_values"] = tensor.ToVector<int64_t>();
+      return attrs;
+    case DType::kFloat32:
+      attrs["fp32_values"] = tensor.ToVector<float>();
+      return attrs;
+    case DType::kFloat64:
+      attrs["fp64_values"] = tensor.ToVector<double>();
+      return attrs;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+bool BlockLowering::MakeConstants(const Instruction& instruction) {
+  const OpDef& def = *instruction.def;
+  const Op& op = *instruction.op;
+  const OpDef* constant = inputs_.registry.Find("assign_value");
+  if (constant == nullptr) return false;
+  std::vector<TensorMeta> metas;
+  std::string why;
+  for (const SlotDef& slot : def.inputs) {
+    for (size_t i = 0; i < op.Input(slot.name).size(); ++i) {
+      const ValueId value = instruction.inputs[metas.size()];
+      const bool is_known = !value || (slot.shape_only ? !ContentsMayVary(value)
+                                                       : ConstantContents(value, &why) != nullptr);
+      if (!is_known) return false;
+      metas.push_back(value ? plan_[value].meta : TensorMeta{});
+    }
+  }
+  const std::vector<std::string> names = OutputOrder(def, op);
+  for (const std::string& name : names) {
+    if (unread_feeds_.contains(name)) return false;  // which DefineOutputs refuses
+  }
+  std::vector<std::shared_ptr<const Tensor>> made;
+  std::vector<std::optional<AttributeMap>> attrs(names.size());
+  try {
+    OpContext context(op, def, std::move(metas), std::vector<TensorMeta>(names.size()));
+    InferOutputs(&context);
+    if (!MayEvaluate(context)) return false;
+    made = Evaluate(inputs_.registry, context);
+  } catch (const Error&) {
+    return false;  // so will the op, when it runs
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (made[i] != nullptr && !(attrs[i] = AttributesOfConstant(*made[i]))) return false;
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (made[i] == nullptr) continue;
+    const ValueId value = Write(
+        *constant, names[i], {.shape = made[i]->shape(), .dtype = made[i]->dtype(), .layout = {}});
+    Append(MakeInstruction(&plan_, *constant, instruction, *attrs[i], {}, {{"Out", value}}));
+    plan_[value].meta.contents = made[i];
+  }
+  return true;
 }
 
 // Infers the metas of the outputs and makes a value of each.

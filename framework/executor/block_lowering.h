@@ -11,6 +11,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "framework/executor/known_contents.h"
 #include "framework/executor/lowering.h"
 #include "framework/ir/program.h"
 #include "framework/op/registry.h"
@@ -49,11 +50,18 @@ class BlockLowering {
   bool ArraysAreAsRead() const;
   // Returns whether the block declares the array, which is no array outside then.
   bool OwnsArray(const std::string& name) const;
+  // Lets feeds of the block have the contents that `of_feed` finds.
+  void SetContentsOfFeeds(KnownContents::OfFeed of_feed) {
+    contents_.SetOfFeed(std::move(of_feed));
+  }
+  // Returns the contents of a value if they are known and the same in all runs of the plan and in
+  // all iterations, else nullptr; `why` then says what they depend on.
+  KnownContents::Contents ConstantContents(ValueId value, std::string* why);
   // Announces the gradient block, which EnterGradientBlock will name.
   void SetGradientBlock(const Block* block) { gradient_block_ = block; }
 
   // Appends the instructions of an op. Throws Errors without the op's place.
-  void AddOp(const Op& op, size_t position);
+  void AddOp(const Op& given, size_t position);
 
   // Returns the value that a read of the name sees now. Throws an Error if nothing has written it.
   ValueId Read(const std::string& name);
@@ -86,6 +94,12 @@ class BlockLowering {
   Place PlaceOfValue(const std::string& name, const TensorMeta& meta, Storage storage) const;
   void CheckFeeds(const Op& op) const;
   Instruction ReadInputs(const Op& op, const OpDef& def, size_t position);
+  // Finds the attributes that inputs give.
+  void FindGivenAttributes(Instruction* instruction);
+  bool ContentsMayVary(ValueId value) const;
+  // Appends constants for an op whose output shapes depend on data that is known. Returns false for
+  // another op, and does nothing then.
+  bool MakeConstants(const Instruction& instruction);
   void DefineOutputs(const Op& op, const OpDef& def, Instruction* instruction);
   ValueId Define(const OpDef& def, const std::string& name, const TensorMeta& meta);
   // Gives a gradient whose rows depend on data those of its forward variable.
@@ -109,6 +123,7 @@ class BlockLowering {
   const Block* gradient_block_ = nullptr;
   const Capture capture_;
   Plan plan_;
+  KnownContents contents_;
   std::unordered_map<std::string, ValueId> current_;
   std::unordered_set<std::string> unread_feeds_;
   std::set<ValueId> unknown_;  // whose shape or LoD only a run tells

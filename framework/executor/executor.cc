@@ -155,7 +155,8 @@ struct CompiledProgram::State {
   // Returns whether the plan, of a later segment, begins with what the one before has left.
   bool Follows(const PreparedPlan& plan) const {
     return AreAlike(plan.arrays_before(), before->arrays_after()) &&
-           AreAlike(plan.gradients_before(), before->gradients_after());
+           AreAlike(plan.gradients_before(), before->gradients_after()) &&
+           AreAlike(plan.contents_before(), before->contents_after());
   }
 
   // Makes a plan and binds it to the feeds.
@@ -440,9 +441,11 @@ struct CompiledProgram::State {
     };
     auto arrays = std::make_shared<ArrayMetas>();
     PreparedGradients gradients;
+    ContentsByName contents;
     if (request.first_op > 0) {
       *arrays = before->arrays_after();
       gradients = before->gradients_after();
+      contents = before->contents_after();
     }
     Segment segment =
         LowerSegment({.registry = *registry,
@@ -452,8 +455,10 @@ struct CompiledProgram::State {
                       .body_passes = [&](Plan* body) { run_passes(body, false, false); },
                       .max_loop_iterations = options.max_loop_iterations,
                       .rows_vary = request.rows_vary,
+                      .is_for_capacity = request.counts != nullptr,
                       .arrays = arrays,
-                      .gradients = gradients},
+                      .gradients = gradients,
+                      .contents = contents},
                      *program, request.feeds, request.fetches, request.first_op);
     // Before passes and kernels, which a plan that can't be would ask for memory.
     SKIFF_ENFORCE(request.counts == nullptr || segment.gradients_after.empty(), kUnimplemented,

@@ -905,7 +905,7 @@ std::unique_ptr<LoopRows> RowsOf(const KernelSelection& selection, const Instruc
   const bool any_varies = std::ranges::count(varies, true) > 0;
   if (!any_varies && std::ranges::none_of(loop.line->instructions, &Instruction::sets_rows))
     return nullptr;
-  return std::make_unique<LoopRows>(loop, varies);
+  return std::make_unique<LoopRows>(selection.registry, loop, varies);
 }
 
 }  // namespace

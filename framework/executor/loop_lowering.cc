@@ -86,6 +86,8 @@ class LoopLowering {
         body_inputs_(OnPlace(PlaceOfBody(), outer->inputs())),
         line_(body_inputs_, forward_, [this](const std::string& name) { return Capture(name); }) {
     if (gradient_.op != nullptr) line_.SetGradientBlock(&BlockOf(*gradient_.op));
+    line_.SetContentsOfFeeds(
+        [this](ValueId feed, std::string* why) { return ContentsOfFeed(feed, why); });
   }
 
   // Returns false if the body writes other elements to an array than it has planned to read, larger
@@ -199,6 +201,17 @@ class LoopLowering {
     const ValueId outer = outer_.TryRead(name);
     if (!outer) return {};
     return feeds_[AddFeed(LoopFeed::Kind::kInvariant, name, Outer(outer).meta, outer)].link.value;
+  }
+
+  // Returns the contents of a feed that is the same in all iterations.
+  KnownContents::Contents ContentsOfFeed(ValueId value, std::string* why) {
+    const auto feed = std::ranges::find_if(
+        feeds_, [&](const Feed& candidate) { return candidate.link.value == value; });
+    if (feed->link.kind == LoopFeed::Kind::kInvariant) {
+      return outer_.ConstantContents(feed->outer, why);
+    }
+    *why = StrCat("\"", line_.plan()[value].name, "\", which iterations hand on");
+    return nullptr;
   }
 
   Fetch& AddFetch(LoopFetch::Kind kind, const std::string& name, ValueId value) {

@@ -7,7 +7,7 @@
 #include "framework/op/kernel.h"
 
 namespace skiff {
-LoopRows::LoopRows(const Loop& loop, const std::vector<bool>& varies)
+LoopRows::LoopRows(const OpRegistry& registry, const Loop& loop, const std::vector<bool>& varies)
     : body_(loop.body), shapes_(*loop.line) {
   AddSources(loop, varies);
   shapes_.feeds.clear();
@@ -18,8 +18,8 @@ LoopRows::LoopRows(const Loop& loop, const std::vector<bool>& varies)
   std::erase_if(shapes_.instructions,
                 [](const Instruction& instruction) { return instruction.sets_rows; });
   lods_.emplace(shapes_);
-  classes_ = FindClasses(shapes_, *lods_);
-  rows_.emplace(shapes_, *lods_, *classes_, PlanRows::Kind::kBody);
+  classes_ = FindClasses(registry, shapes_, *lods_);
+  rows_.emplace(registry, shapes_, *lods_, *classes_, PlanRows::Kind::kBody);
   for (const auto& [value, form, axis] : rows_->values()) form_of_[value] = form;
   for (const LoopFeed& feed : loop.feeds) {
     if (feed.kind == LoopFeed::Kind::kCarried) carried_.insert(feed.value);

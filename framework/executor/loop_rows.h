@@ -23,7 +23,7 @@ class LoopRows {
  public:
   // `varies`: by feed of the line, whether its rows may differ from run to run. Throws what
   // PlanRows throws. The loop must outlive it.
-  LoopRows(const Loop& loop, const std::vector<bool>& varies);
+  LoopRows(const OpRegistry& registry, const Loop& loop, const std::vector<bool>& varies);
 
   // Lets the values of each LoD group share one LoD.
   void Bind(ValueTensors* values);

@@ -7,6 +7,7 @@
 #include "framework/analysis/op_uses.h"
 #include "framework/base/error.h"
 #include "framework/executor/block_lowering.h"
+#include "framework/executor/known_contents.h"
 #include "framework/executor/loop_lowering.h"
 #include "framework/tensor/dims_agree.h"
 
@@ -31,7 +32,8 @@ class SegmentLowering {
                     .next_op = first_op,
                     .fetches = fetches,
                     .arrays_before = *inputs_.arrays,
-                    .gradients_before = inputs_.gradients};
+                    .gradients_before = inputs_.gradients,
+                    .contents_before = inputs_.contents};
     TakeGradients();
     for (; segment.next_op < ops.size(); ++segment.next_op) {
       const Op& op = *ops[segment.next_op];
@@ -55,7 +57,10 @@ class SegmentLowering {
     for (const std::string& name : segment.fetches) {
       block_.plan().fetches.push_back(Fetched(name));
     }
-    if (!segment.is_last) LeaveGradients(&segment);
+    if (!segment.is_last) {
+      LeaveContents(&segment);
+      LeaveGradients(&segment);
+    }
     segment.plan = std::move(block_.plan());
     segment.arrays_after = *inputs_.arrays;
     return segment;
@@ -88,7 +93,12 @@ class SegmentLowering {
     const ValueId value = block_.AddValue(name, meta, Storage::kFeed);
     block_.SetCurrent(name, value);
     block_.plan().feeds.push_back(value);
-    if (inputs_.rows_vary) block_.MarkVarying(value);
+    const auto known = inputs_.contents.find(name);
+    if (known != inputs_.contents.end() && known->second->shape() == meta.shape) {
+      block_.plan()[value].meta.contents = known->second;
+    } else if (inputs_.rows_vary) {
+      block_.MarkVarying(value);
+    }
   }
 
   bool ReadsUnknownShape(const Op& op, size_t position) const {
@@ -123,6 +133,19 @@ class SegmentLowering {
     }
     std::ranges::for_each(fetches, add);
     return carried;
+  }
+
+  // What was known before stays so in later segments.
+  void LeaveContents(Segment* segment) {
+    segment->contents_after = inputs_.contents;
+    std::string why;
+    for (const std::string& name : segment->fetches) {
+      if (const auto contents = block_.ConstantContents(block_.Current(name), &why)) {
+        segment->contents_after[name] = contents;
+      } else {
+        segment->contents_after.erase(name);
+      }
+    }
   }
 
   void TakeGradients() {
@@ -215,6 +238,12 @@ bool AreAlike(const PreparedGradients& a, const PreparedGradients& b) {
   return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
     return x.first == y.first && x.second.instruction.loop == y.second.instruction.loop &&
            x.second.input_names == y.second.input_names;
+  });
+}
+
+bool AreAlike(const ContentsByName& a, const ContentsByName& b) {
+  return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
+    return x.first == y.first && HaveSameElements(*x.second, *y.second);
   });
 }
 

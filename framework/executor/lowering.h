@@ -53,6 +53,10 @@ using PreparedGradients = std::map<std::string, PreparedGradient>;
 // Returns whether a plan that is made for one serves the other.
 bool AreAlike(const PreparedGradients& a, const PreparedGradients& b);
 
+// What is known of the elements of variables, by name.
+using ContentsByName = std::map<std::string, std::shared_ptr<const Tensor>>;
+bool AreAlike(const ContentsByName& a, const ContentsByName& b);
+
 // A part of a program whose shapes are all known when it begins: the ops from `first_op` up to
 // `next_op`. A segment ends before the first op that reads a value whose shape or LoD depends on
 // data, so most programs are one segment.
@@ -70,6 +74,9 @@ struct Segment {
   // The gradient halves that earlier segments have left to this one, and this one to later ones.
   PreparedGradients gradients_before = {};
   PreparedGradients gradients_after = {};
+  // What later segments know of the variables that they read.
+  ContentsByName contents_before = {};
+  ContentsByName contents_after = {};
 };
 
 // Runs plan passes on the body of a loop: one iteration, its gradient half after the forward half.
@@ -87,10 +94,13 @@ struct LoweringInputs {
   int64_t max_loop_iterations = 1000;  // CompileOptions::max_loop_iterations
   // Whether runs have other rows than the metas of feeds say.
   bool rows_vary = false;
+  // Whether the plan is one for a capacity, so that these runs have it, too.
+  bool is_for_capacity = false;
   // When the segment begins; lowering adds to it.
   std::shared_ptr<ArrayMetas> arrays = std::make_shared<ArrayMetas>();
-  // Segment::gradients_before.
+  // Segment::gradients_before and contents_before.
   PreparedGradients gradients = {};
+  ContentsByName contents = {};
 };
 
 // Returns the segment of the root block that begins with op `first_op`. Changes nothing else: a

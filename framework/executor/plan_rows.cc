@@ -5,6 +5,8 @@
 #include <set>
 
 #include "framework/base/error.h"
+#include "framework/executor/known_contents.h"
+#include "framework/op/evaluation.h"
 #include "framework/plan/loop.h"
 
 namespace skiff {
@@ -25,9 +27,9 @@ std::vector<const LoD*> LoDsOf(const FeedMetas& feeds) {
 class Inference {
  public:
   // `reached` counts the ops whose rules have agreed so far. nullptr: nobody wants to know.
-  Inference(const Plan& plan, const FeedMetas& feeds, const PlanLoDs& lods, const RunLoDs& run,
-            size_t* reached = nullptr)
-      : plan_(plan), metas_(plan.values.size()) {
+  Inference(const OpRegistry& registry, const Plan& plan, const FeedMetas& feeds,
+            const PlanLoDs& lods, const RunLoDs& run, size_t* reached = nullptr)
+      : registry_(registry), plan_(plan), metas_(plan.values.size()) {
     for (const ValueId id : plan.ids()) {
       metas_[id] = plan[id].meta;
       if (plan[id].storage == Storage::kArena) AssumeUnmade(id, lods, run);
@@ -51,6 +53,7 @@ class Inference {
       const TensorMeta& from = metas_[instruction.inputs[0]];
       copy.shape = from.shape;
       copy.lod = from.lod;
+      copy.contents = from.contents;
       unknown_.erase(instruction.outputs[0]);
     } else {
       InferOp(instruction);
@@ -114,7 +117,7 @@ class Inference {
     const PlanLoDs lods(loop.body);
     RunLoDs run;
     lods.Derive(LoDsOf(feeds), &run);
-    return Inference(loop.body, feeds, lods, run);
+    return Inference(registry_, loop.body, feeds, lods, run);
   }
 
   // Sets what is known of a value before it is made. An op that needs only its shape or LoD may run
@@ -122,7 +125,8 @@ class Inference {
   void AssumeUnmade(ValueId id, const PlanLoDs& lods, const RunLoDs& run) {
     TensorMeta& meta = metas_[id];
     meta.lod = nullptr;
-    if (meta.shape.rank() == 0) return;
+    // What is known when the plan is made has a fixed shape.
+    if (meta.shape.rank() == 0 || meta.contents != nullptr) return;
     if (const LoD* lod = lods.In(run, id)) {
       meta.lod = std::make_shared<const LoDGroup>(LoDGroup{.offsets = *lod});
       meta.shape[0] = RowsOf(*lod);
@@ -163,8 +167,20 @@ class Inference {
       metas_[output].lod = context.outputs()[i].lod;
       metas_[output].shape_lod = context.outputs()[i].shape_lod;
     }
+    InferContents(instruction, context);
   }
 
+  // Computes what the plan has found out about the elements of the outputs for these rows.
+  void InferContents(const Instruction& instruction, const OpContext& context) {
+    const auto is_known = [&](ValueId value) { return value && plan_[value].meta.contents; };
+    if (std::ranges::none_of(instruction.outputs, is_known)) return;
+    const auto made = Evaluate(registry_, context);
+    for (size_t i = 0; i < made.size(); ++i) {
+      if (is_known(instruction.outputs[i])) metas_[instruction.outputs[i]].contents = made[i];
+    }
+  }
+
+  const OpRegistry& registry_;
   const Plan& plan_;
   ValueTable<TensorMeta> metas_;
   std::set<ValueId> unknown_;  // not made yet, without a LoD
@@ -179,6 +195,34 @@ void AppendCountsOfGroups(const RunLoDs& lods, const std::vector<size_t>& planne
       counts->resize(counts->size() + planned[i], -1);
     } else if (!lod.empty()) {
       AppendCounts(lod, counts);
+    }
+  }
+}
+
+bool HaveEqualContents(const TensorMeta& a, const TensorMeta& b) {
+  if (a.contents == nullptr || b.contents == nullptr) return a.contents == b.contents;
+  return HaveSameElements(*a.contents, *b.contents);
+}
+
+// Throws an Error for a kernel that is prepared for the numbers of an input if these vary.
+void CheckGivenAttributes(const Plan& plan, const std::vector<Inference>& inferred) {
+  for (const Instruction& instruction : plan.instructions) {
+    if (instruction.kind != InstructionKind::kOp) continue;
+    size_t i = 0;
+    for (const SlotDef& slot : instruction.def->inputs) {
+      for (const std::string& name : instruction.op->Input(slot.name)) {
+        const ValueId value = instruction.inputs[i++];
+        if (slot.attribute.empty() || slot.for_shape || !value) continue;
+        const bool varies = std::ranges::any_of(inferred, [&](const Inference& other) {
+          return !HaveEqualContents(other[value], inferred[0][value]);
+        });
+        if (!varies) continue;
+        throw Error(ErrorCode::kUnimplemented,
+                    StrCat("input \"", slot.name, "\", variable \"", name,
+                           "\", depends on rows that vary, and the kernel is prepared for \"",
+                           slot.attribute, "\""))
+            .WithContext(DescribeOp(*instruction.op, instruction.block, instruction.position));
+      }
     }
   }
 }
@@ -215,7 +259,8 @@ struct PlanRows::Probes {
   size_t Other(size_t index) const { return 2 + index; }
 };
 
-PlanRows::PlanRows(const Plan& plan, const PlanLoDs& lods, const CountClasses& classes, Kind kind)
+PlanRows::PlanRows(const OpRegistry& registry, const Plan& plan, const PlanLoDs& lods,
+                   const CountClasses& classes, Kind kind)
     : kind_(kind) {
   FeedMetas feeds;
   for (const ValueId feed : plan.feeds) feeds.emplace_back(plan[feed].name, plan[feed].meta);
@@ -249,7 +294,7 @@ PlanRows::PlanRows(const Plan& plan, const PlanLoDs& lods, const CountClasses& c
     RunLoDs run;
     try {
       lods.Derive(LoDsOf(assumed[i]), &run);
-      inferred.emplace_back(plan, assumed[i], lods, run);
+      inferred.emplace_back(registry, plan, assumed[i], lods, run);
     } catch (const Error& error) {
       // Some ops want feeds with equal LoDs.
       if (i + 1 == assumed.size()) break;
@@ -268,6 +313,7 @@ PlanRows::PlanRows(const Plan& plan, const PlanLoDs& lods, const CountClasses& c
     probes.counts.push_back(std::move(by_class[i]));
     derived.push_back(std::move(run));
   }
+  CheckGivenAttributes(plan, inferred);
   capacity_ = probes.counts[0];
   FindEqualCounts(probes);
   // Where the rows of each group are among the counts.
@@ -443,7 +489,8 @@ namespace {
 // Tries which counts may change alone.
 class ClassSearch {
  public:
-  ClassSearch(const Plan& plan, const PlanLoDs& lods) : plan_(plan), lods_(lods) {
+  ClassSearch(const OpRegistry& registry, const Plan& plan, const PlanLoDs& lods)
+      : registry_(registry), plan_(plan), lods_(lods) {
     for (const ValueId feed : plan.feeds) {
       const TensorMeta& meta = plan[feed].meta;
       feeds_.emplace_back(plan[feed].name, meta);
@@ -557,7 +604,7 @@ class ClassSearch {
     try {
       RunLoDs run;
       lods_.Derive(LoDsOf(feeds), &run);
-      const Inference inference(plan_, feeds, lods_, run, &reached);
+      const Inference inference(registry_, plan_, feeds, lods_, run, &reached);
       return reached + 1;
     } catch (const Error&) {
       return reached;
@@ -580,6 +627,7 @@ class ClassSearch {
     return {std::move(classes), std::move(counts)};
   }
 
+  const OpRegistry& registry_;
   const Plan& plan_;
   const PlanLoDs& lods_;
   FeedMetas feeds_;
@@ -591,8 +639,8 @@ class ClassSearch {
 
 }  // namespace
 
-CountClasses FindClasses(const Plan& plan, const PlanLoDs& lods) {
-  return ClassSearch(plan, lods).Run();
+CountClasses FindClasses(const OpRegistry& registry, const Plan& plan, const PlanLoDs& lods) {
+  return ClassSearch(registry, plan, lods).Run();
 }
 
 }  // namespace skiff

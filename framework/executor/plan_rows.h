@@ -22,10 +22,10 @@ class PlanRows {
   };
   // Finds the forms by inferring the plan's shapes for several counts. Throws an Error
   // (kUnimplemented), which names the op, if there is a shape that has none (another dim than the
-  // first varies, or its rows follow from the counts in another way), or if an op refuses counts
-  // that it should serve.
-  PlanRows(const Plan& plan, const PlanLoDs& lods, const CountClasses& classes,
-           Kind kind = Kind::kCapacity);
+  // first varies, or its rows follow from the counts in another way), if an op refuses counts that
+  // it should serve, or if a kernel is prepared for numbers that vary (SlotDef::attribute).
+  PlanRows(const OpRegistry& registry, const Plan& plan, const PlanLoDs& lods,
+           const CountClasses& classes, Kind kind = Kind::kCapacity);
 
   // Sets `rows` to those of each form in a run, whose counts of feeds are given by class. Returns
   // false if the plan doesn't serve the run: it hasn't the capacity; a count or the rows of a value
@@ -85,6 +85,6 @@ class PlanRows {
 // Returns the counts of a plan's feeds, all of which may vary, with as few of them in one class as
 // the plan's ops allow: two counts share one if an op refuses the feeds when only one of them
 // changes. A dense feed that can't change at all has no class.
-CountClasses FindClasses(const Plan& plan, const PlanLoDs& lods);
+CountClasses FindClasses(const OpRegistry& registry, const Plan& plan, const PlanLoDs& lods);
 
 }  // namespace skiff

@@ -76,6 +76,8 @@ PreparedPlan::PreparedPlan(Segment segment, const Inputs& inputs)
       arrays_after_(std::move(segment.arrays_after)),
       gradients_before_(std::move(segment.gradients_before)),
       gradients_after_(std::move(segment.gradients_after)),
+      contents_before_(std::move(segment.contents_before)),
+      contents_after_(std::move(segment.contents_after)),
       program_(inputs.program),
       registry_(*inputs.registry),
       scope_(*inputs.scope),
@@ -85,7 +87,7 @@ PreparedPlan::PreparedPlan(Segment segment, const Inputs& inputs)
       link_(inputs.link),
       arena_(inputs.arena),
       statistics_(inputs.statistics),
-      shapes_(plan_, inputs.counts),
+      shapes_(*inputs.registry, plan_, inputs.counts),
       state_{.device = {plan_.place, link_ == nullptr ? nullptr : &link_->stream()},
              .seed = inputs.program->seed} {
   // A pass that breaks this would have a kernel touch memory that it can't.

@@ -93,6 +93,8 @@ class PreparedPlan {
   // Those of the Segment.
   const PreparedGradients& gradients_before() const { return gradients_before_; }
   const PreparedGradients& gradients_after() const { return gradients_after_; }
+  const ContentsByName& contents_before() const { return contents_before_; }
+  const ContentsByName& contents_after() const { return contents_after_; }
   // Gives the fetches to the caller, as the feeds of the next segment.
   FeedList TakeCarried();
   // Puts the scope back to what it was before the last run, since a later segment has failed.
@@ -186,6 +188,8 @@ class PreparedPlan {
   const ArrayMetas arrays_after_;
   const PreparedGradients gradients_before_;
   const PreparedGradients gradients_after_;
+  const ContentsByName contents_before_;
+  const ContentsByName contents_after_;
   std::shared_ptr<const Program> program_;
   const OpRegistry& registry_;
   Scope& scope_;

@@ -6,12 +6,12 @@
 
 namespace skiff {
 
-RunShapes::RunShapes(const Plan& plan, const CountClasses* counts)
+RunShapes::RunShapes(const OpRegistry& registry, const Plan& plan, const CountClasses* counts)
     : plan_(plan), lods_(plan), next_lods_(lods_.Room()) {
   if (counts == nullptr) return;
   counts_ = *counts;
   capacity_ = counts->Capacity();
-  rows_.emplace(plan, lods_, *counts);
+  rows_.emplace(registry, plan, lods_, *counts);
   for (const PlanRows::Varying& varying : rows_->values()) varying_.insert(varying.value);
 }
 

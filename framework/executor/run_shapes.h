@@ -20,7 +20,7 @@ class RunShapes {
   // `counts`: of the run for which a plan for a capacity is made, whose feeds are widened to the
   // capacity; nullptr for a plan for the very counts of its feeds. Throws what PlanRows throws. The
   // plan must outlive it.
-  RunShapes(const Plan& plan, const CountClasses* counts);
+  RunShapes(const OpRegistry& registry, const Plan& plan, const CountClasses* counts);
 
   // Lets the values of each LoD group share a LoD, which Set changes.
   void Bind(BoundValues* values) const { lods_.Bind(values); }

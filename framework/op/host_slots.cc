@@ -6,7 +6,7 @@ namespace skiff {
 
 Place PlaceOfSlot(const OpDef& def, const Op& op, std::string_view slot, Place place) {
   const SlotDef* input = def.FindInput(slot);
-  if (input != nullptr && input->on_host) return Place::Cpu();
+  if (input != nullptr && (input->on_host || !input->attribute.empty())) return Place::Cpu();
   const AttrDef* attr = def.FindAttr(kOnHostAttr);
   if (attr == nullptr || !def.update.has_value()) return place;
   const Attribute* value = EffectiveAttr(op, *attr);

@@ -1,6 +1,8 @@
 #include "framework/op/op_context.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include "framework/base/element_count.h"
@@ -27,7 +29,105 @@ std::vector<std::string> OutputOrder(const OpDef& def, const Op& op) {
 
 OpContext::OpContext(const Op& op, const OpDef& def, std::vector<TensorMeta> inputs,
                      std::vector<TensorMeta> outputs, Place place)
-    : op_(op), def_(def), inputs_(std::move(inputs)), outputs_(std::move(outputs)), place_(place) {}
+    : op_(op), def_(def), inputs_(std::move(inputs)), outputs_(std::move(outputs)), place_(place) {
+  for (const SlotDef& slot : def_.inputs) {
+    if (slot.attribute.empty() || op_.Input(slot.name).empty()) continue;
+    if (FindGiven(slot.attribute) != nullptr) continue;
+    given_.push_back({.slot = &slot, .value = ValueGivenBy(slot)});
+  }
+}
+
+const OpContext::GivenAttr* OpContext::FindGiven(std::string_view name) const {
+  for (const GivenAttr& given : given_) {
+    if (given.slot->attribute == name) return &given;
+  }
+  return nullptr;
+}
+
+namespace {
+
+bool IsFloats(AttrType type) { return type == AttrType::kFloats; }
+bool IsOneNumber(AttrType type) { return type == AttrType::kInt || type == AttrType::kLong; }
+
+// Appends the elements. Returns false for a dtype whose elements aren't such numbers.
+template <typename T>
+bool AppendElements(const Tensor& tensor, std::vector<T>* numbers) {
+  const auto append = [&]<typename Element>(Element) {
+    for (const Element element : tensor.values<Element>()) {
+      numbers->push_back(static_cast<T>(element));
+    }
+    return true;
+  };
+  if constexpr (std::is_floating_point_v<T>) {
+    if (tensor.dtype() == DType::kFloat32) return append(float{});
+    return tensor.dtype() == DType::kFloat64 && append(double{});
+  } else {
+    if (tensor.dtype() == DType::kInt32) return append(int32_t{});
+    return tensor.dtype() == DType::kInt64 && append(int64_t{});
+  }
+}
+
+}  // namespace
+
+std::optional<Attribute> OpContext::ValueGivenBy(const SlotDef& slot) const {
+  const AttrType type = def_.FindAttr(slot.attribute)->type;
+  std::vector<float> floats;
+  std::vector<int64_t> ints;
+  for (size_t i = 0; i < InputCount(slot.name); ++i) {
+    const int index = InputIndex(slot.name, i);
+    if (index < 0) return std::nullopt;
+    const std::shared_ptr<const Tensor>& contents = inputs_[static_cast<size_t>(index)].contents;
+    if (contents == nullptr) return std::nullopt;
+    const bool are_numbers =
+        IsFloats(type) ? AppendElements(*contents, &floats) : AppendElements(*contents, &ints);
+    if (!are_numbers) return std::nullopt;
+  }
+  if (IsFloats(type)) return Attribute(std::move(floats));
+  if (!IsOneNumber(type)) return Attribute(std::move(ints));
+  return ints.size() == 1 ? std::optional<Attribute>(ints[0]) : std::nullopt;
+}
+
+bool OpContext::Knows(std::string_view name) const {
+  const GivenAttr* given = FindGiven(name);
+  return given == nullptr || given->value.has_value();
+}
+
+int64_t OpContext::CountOfInts(std::string_view name) const {
+  const GivenAttr* given = FindGiven(name);
+  if (given == nullptr || given->value) return static_cast<int64_t>(IntsAttr(name).size());
+  if (given->slot->duplicable) return static_cast<int64_t>(InputCount(given->slot->name));
+  const Shape& shape = Input(given->slot->name).shape;
+  return shape.is_known() ? shape.element_count() : -1;
+}
+
+std::vector<int64_t> OpContext::DimsAttr(std::string_view name) const {
+  std::vector<int64_t> own = IntsAttr(name);
+  if (Knows(name)) return own;
+  const int64_t count = CountOfInts(name);
+  // Beside tensors, a program has what it knows in the attribute, and -1 for the rest.
+  if (count == static_cast<int64_t>(own.size())) return own;
+  SKIFF_ENFORCE(count >= 0, kInvalidArgument, op_.type, ": input \"", FindGiven(name)->slot->name,
+                "\" has the shape ", Input(FindGiven(name)->slot->name).shape,
+                ": expected a known number of elements");
+  return std::vector<int64_t>(static_cast<size_t>(count), -1);
+}
+
+Op WithGivenAttributes(const OpContext& context) {
+  Op op = context.op();
+  for (const SlotDef& slot : context.def().inputs) {
+    if (slot.attribute.empty() || op.Input(slot.name).empty()) continue;
+    const AttrType type = context.def().FindAttr(slot.attribute)->type;
+    if (IsFloats(type)) {
+      op.SetAttr(slot.attribute, context.Attr<std::vector<float>>(slot.attribute));
+    } else if (IsOneNumber(type)) {
+      op.SetAttr(slot.attribute, context.IntAttr(slot.attribute));
+    } else {
+      op.SetAttr(slot.attribute, context.IntsAttr(slot.attribute));
+    }
+    op.SetInput(slot.name, {});
+  }
+  return op;
+}
 
 int OpContext::IndexOf(const std::vector<SlotDef>& slots, bool is_input, std::string_view slot,
                        size_t i) const {
@@ -156,6 +256,8 @@ const LoD* OpContext::DependOnLoD(std::string_view slot,
 }
 
 const Attribute& OpContext::GetAttr(std::string_view name) const {
+  const GivenAttr* given = FindGiven(name);
+  if (given != nullptr && given->value) return *given->value;
   const auto it = op_.attrs.find(std::string(name));
   if (it != op_.attrs.end()) return it->second;
   const AttrDef* attr = def_.FindAttr(name);
@@ -194,14 +296,27 @@ void OpContext::ThrowAttrType(std::string_view name, AttrType expected) const {
 
 namespace {
 
+// Throws Error unless an argument of the slot can give an attribute.
+void CheckGivenAttribute(const OpDef& def, const SlotDef& slot, const TensorMeta& meta) {
+  const AttrType type = def.FindAttr(slot.attribute)->type;
+  const bool fits = IsFloats(type) ? meta.dtype == DType::kFloat32 || meta.dtype == DType::kFloat64
+                                   : meta.dtype == DType::kInt32 || meta.dtype == DType::kInt64;
+  const bool is_one = slot.duplicable || IsOneNumber(type);
+  SKIFF_ENFORCE(fits && (!is_one || !meta.shape.is_known() || meta.shape.element_count() == 1),
+                kInvalidArgument, def.type, ": input \"", slot.name,
+                "\", which gives the attribute \"", slot.attribute, "\", is ", meta.dtype, " ",
+                meta.shape, ", expected ", is_one ? "one number of " : "",
+                IsFloats(type) ? "float32 or float64" : "int32 or int64");
+}
+
 // Throws Error for arguments that no op may have: a shape that no tensor has, or selected rows in a
 // slot that doesn't take them, or a tensor in place of an array.
-void CheckArguments(const Op& op, const std::vector<SlotDef>& slots, bool is_input,
+void CheckArguments(const OpDef& def, const Op& op, bool is_input,
                     std::span<const TensorMeta> metas) {
   const char* kind = is_input ? "input" : "output";
   const bool runs_block = !op.SubBlocks().empty();
   size_t index = 0;
-  for (const SlotDef& slot : slots) {
+  for (const SlotDef& slot : is_input ? def.inputs : def.outputs) {
     for (const std::string& name : is_input ? op.Input(slot.name) : op.Output(slot.name)) {
       const TensorMeta& meta = metas[index++];
       const bool fits = slot.selected_rows || !meta.is_selected_rows();
@@ -214,6 +329,7 @@ void CheckArguments(const Op& op, const std::vector<SlotDef>& slots, bool is_inp
       SKIFF_ENFORCE(is_as_expected, kInvalidArgument, op.type, ": ", kind, " \"", slot.name,
                     "\", variable \"", name, "\": expected ",
                     slot.array ? "an array of tensors" : "a tensor, found an array of tensors");
+      if (!slot.attribute.empty() && name != kEmptyVarName) CheckGivenAttribute(def, slot, meta);
       try {
         CheckElementLimit(meta.shape.dims());
         if (meta.is_selected_rows()) CheckElementLimit(meta.dense_shape().dims());
@@ -229,7 +345,7 @@ void CheckArguments(const Op& op, const std::vector<SlotDef>& slots, bool is_inp
 
 void InferOutputs(OpContext* context) {
   const OpDef& def = context->def();
-  CheckArguments(context->op(), def.inputs, /*is_input=*/true, context->inputs());
+  CheckArguments(def, context->op(), /*is_input=*/true, context->inputs());
   // Inputs are checked before the rule, so that its arithmetic on dims can't overflow, and outputs
   // after it, since a product of legal dims may be too large.
   def.infer(*context);
@@ -241,7 +357,7 @@ void InferOutputs(OpContext* context) {
       if (def.block == nullptr) output.is_array = slot.array;
     }
   }
-  CheckArguments(context->op(), def.outputs, /*is_input=*/false, context->outputs());
+  CheckArguments(def, context->op(), /*is_input=*/false, context->outputs());
 }
 
 int64_t MergeDims(int64_t a, int64_t b, std::string_view what) {

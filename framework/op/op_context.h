@@ -3,9 +3,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "framework/base/place.h"
@@ -31,6 +33,9 @@ struct TensorMeta {
   // Of an array (TensorArray). Shape, dtype and LoD level are then those of an element; in a plan,
   // dim 0 is that of the largest one, and the shape has no dims as long as nothing is written.
   bool is_array = false;
+  // Of a value in a plan, whose elements are known and are needed for an attribute
+  // (SlotDef::attribute): a tensor on the CPU. nullptr: unknown, as while a program is built.
+  std::shared_ptr<const Tensor> contents = {};
 
   // For selected rows, `shape` is that of the values: dim 0 is the number of rows held.
   bool is_selected_rows() const { return layout.selected_rows; }
@@ -50,14 +55,22 @@ class OpContext {
   const OpDef& def() const { return def_; }
   Place place() const { return place_; }
 
-  // Returns the op's attribute or the definition's default. Throws Error if there is neither or it
-  // has another type.
+  // Returns the attribute that a connected input gives (SlotDef::attribute) if it is known, else
+  // the op's or the definition's default. Throws Error if there is neither or it has another type.
   template <typename T>
   const T& Attr(std::string_view name) const;
   bool HasAttr(std::string_view name) const;
   // Return an integer attribute that files store as int or long, and a list of either.
   int64_t IntAttr(std::string_view name) const;
   std::vector<int64_t> IntsAttr(std::string_view name) const;
+  // Returns false if an input is connected that gives the attribute (SlotDef::attribute), and its
+  // elements aren't known, as while a program is built. Then the op's own attribute doesn't count.
+  bool Knows(std::string_view name) const;
+  // Returns a list of integers that are dims or the like: -1 for those that aren't known. Throws
+  // Error (kInvalidArgument) if not even their number is known.
+  std::vector<int64_t> DimsAttr(std::string_view name) const;
+  // Returns how many numbers a list of integers has, -1 if nobody knows.
+  int64_t CountOfInts(std::string_view name) const;
 
   // Return the index of argument `i` of a slot among the op's inputs (outputs), as KernelContext
   // counts them; -1 if the slot is absent or has fewer arguments, or the argument is @EMPTY@.
@@ -111,13 +124,25 @@ class OpContext {
               size_t i) const;
   const Attribute& GetAttr(std::string_view name) const;
   [[noreturn]] void ThrowAttrType(std::string_view name, AttrType expected) const;
+  // An attribute that a connected input gives; without a value as long as that isn't known.
+  struct GivenAttr {
+    const SlotDef* slot = nullptr;
+    std::optional<Attribute> value;
+  };
+  const GivenAttr* FindGiven(std::string_view name) const;
+  std::optional<Attribute> ValueGivenBy(const SlotDef& slot) const;
 
   const Op& op_;
   const OpDef& def_;
   std::vector<TensorMeta> inputs_;
   std::vector<TensorMeta> outputs_;
   Place place_;
+  std::vector<GivenAttr> given_;
 };
+
+// Returns the op of the context with the attributes that inputs give (SlotDef::attribute), and
+// without these inputs. All of them must be known.
+Op WithGivenAttributes(const OpContext& context);
 
 // Return the op's arguments in the order of the definition's slots, the order that KernelContext's
 // indices count. @EMPTY@ keeps its position.
@@ -132,7 +157,7 @@ const T& OpContext::Attr(std::string_view name) const {
 }
 
 // Runs the shape rule. Throws Error, naming slot and variable, for selected rows in a slot whose
-// SlotDef::selected_rows is false.
+// SlotDef::selected_rows is false, and for an input that can't give its attribute.
 void InferOutputs(OpContext* context);
 
 // Returns the one of `a` and `b` that is known (not negative). Throws Error, starting with `what`,

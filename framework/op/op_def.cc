@@ -131,6 +131,21 @@ void CheckUnknownAttribute(const Op& op, const std::string& name, const Attribut
 
 }  // namespace
 
+SlotDef AttributeSlot(StaticText name, StaticText attribute, bool for_shape) {
+  return {.name = name,
+          .doc = StrCat("`", attribute, "`, if connected; known when a plan is made."),
+          .dispensable = true,
+          .attribute = attribute,
+          .for_shape = for_shape};
+}
+
+SlotDef AttributeListSlot(StaticText name, StaticText attribute, bool for_shape) {
+  SlotDef slot = AttributeSlot(name, attribute, for_shape);
+  slot.doc = StrCat("`", attribute, "`, if connected, a number each; known when a plan is made.");
+  slot.duplicable = true;
+  return slot;
+}
+
 AttrDef ChoiceAttr(StaticText name, StaticText default_value, std::vector<StaticText> choices,
                    StaticText doc) {
   std::string expected;

@@ -37,7 +37,20 @@ struct SlotDef {
   // Whether it is in host memory for kernels on a device, too: an input that tells the host what to
   // do, such as an index. The kernel reads it when it issues its work.
   bool on_host = false;
+  // The attribute that the input gives if it is connected: all of its elements in their order or,
+  // of a duplicable slot, the one of each argument. Of several such slots, the first one that is
+  // connected counts. A plan is made for these numbers, and no kernel reads the input: shape rules
+  // and kernel factories find the numbers in the attribute (OpContext::Knows). Empty: none.
+  StaticText attribute;
+  // Of such an input: whether only shape rules need the numbers. They may then be others in each
+  // run of a plan.
+  bool for_shape = false;
 };
+
+// Returns the definition of an input that gives the attribute.
+SlotDef AttributeSlot(StaticText name, StaticText attribute, bool for_shape = false);
+// The same for a slot that takes one argument for each number.
+SlotDef AttributeListSlot(StaticText name, StaticText attribute, bool for_shape = false);
 
 struct AttrDef {
   StaticText name;

@@ -35,10 +35,22 @@ TensorMeta MetaOf(const Block& block, const std::string& name, const Op& op) {
   return MetaOf(*var);
 }
 
+// Throws Error if an input gives an attribute that isn't known: the op's own doesn't count then.
+void CheckAttributesAreKnown(const OpContext& context) {
+  for (const SlotDef& slot : context.def().inputs) {
+    SKIFF_ENFORCE(slot.attribute.empty() || context.Knows(slot.attribute), kFailedPrecondition,
+                  context.op().type, ": input \"", slot.name, "\" gives the attribute \"",
+                  slot.attribute,
+                  "\": expected numbers that are known when the kernel is prepared");
+  }
+}
+
 // Returns a factory that does the same, except that for an op without work it makes a kernel that
-// does nothing. Wrapping each factory at registration saves every kernel a check for empty tensors.
+// does nothing, and that it throws an Error for attributes that aren't known. Wrapping each factory
+// at registration saves every kernel a check for both.
 KernelFactory PreparedIfThereIsWork(KernelFactory prepare) {
   return [prepare = std::move(prepare)](PrepareContext& context) -> std::unique_ptr<Kernel> {
+    CheckAttributesAreKnown(context);
     if (HasNoWork(context)) return MakeKernel([](const KernelContext&) {});
     return prepare(context);
   };
@@ -53,6 +65,11 @@ void OpRegistry::Add(OpDef&& def) {
                 "op \"", def.type, "\": a definition needs a type, documentation and a shape rule");
   SKIFF_ENFORCE((def.grad != nullptr) != !def.no_gradient_reason.empty(), kInvalidArgument, "op \"",
                 def.type, "\": expected a gradient rule or a reason why there is none");
+  for (const SlotDef& slot : def.inputs) {
+    SKIFF_ENFORCE(slot.attribute.empty() || def.FindAttr(slot.attribute) != nullptr,
+                  kInvalidArgument, "op \"", def.type, "\": input \"", slot.name,
+                  "\" gives the attribute \"", slot.attribute, "\", which the op doesn't have");
+  }
   for (const auto& view : def.views) {
     // Where a pass doesn't share the storage, the kernel copies; where memory_reuse does, it must
     // cope with both in one place.

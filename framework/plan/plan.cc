@@ -76,7 +76,8 @@ std::string Instruction::Name() const {
 std::vector<bool> ReadsData(const OpDef& def, const Op& op) {
   std::vector<bool> reads;
   for (const SlotDef& slot : def.inputs) {
-    reads.insert(reads.end(), op.Input(slot.name).size(), !slot.shape_only);
+    const bool reads_data = !slot.shape_only && slot.attribute.empty();
+    reads.insert(reads.end(), op.Input(slot.name).size(), reads_data);
   }
   return reads;
 }

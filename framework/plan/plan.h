@@ -90,7 +90,7 @@ struct Instruction {
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
   // By input: false if the op reads only the shape (SlotDef::shape_only), so that the data may be
-  // gone.
+  // gone. True for an input that gives an attribute (SlotDef::attribute) that each run may change.
   std::vector<bool> reads_data;
   // Whether only the kernel knows the rows and LoDs of the outputs (OpDef::sets_rows).
   bool sets_rows = false;

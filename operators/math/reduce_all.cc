@@ -1,6 +1,5 @@
 // reduce_all: Out = whether all of X's elements over the axes `dim` are true, or true for no
-// elements. Source: Fluid's reduce_all. Axes that are data (AxisTensor, AxisTensorList) are not
-// supported.
+// elements. Source: Fluid's reduce_all.
 #include "operators/math/kernels/reduction.h"
 
 namespace skiff {
@@ -12,6 +11,8 @@ void RegisterReduceAll(OpRegistry& registry) {
                    "reduce_all.",
                    {});
   def.attrs = ReductionAttributes(AttrType::kLongs);
+  def.inputs.push_back(AttributeSlot("AxisTensor", "dim"));
+  def.inputs.push_back(AttributeListSlot("AxisTensorList", "dim"));
   def.grad = nullptr;
   def.no_gradient_reason = "bools have no derivative";
   registry.Add(std::move(def));

@@ -1,6 +1,5 @@
 // reduce_any: Out = whether any of X's elements over the axes `dim` are true, or false for no
-// elements. Source: Fluid's reduce_any. Axes that are data (AxisTensor, AxisTensorList) are not
-// supported.
+// elements. Source: Fluid's reduce_any.
 #include "operators/math/kernels/reduction.h"
 
 namespace skiff {
@@ -12,6 +11,8 @@ void RegisterReduceAny(OpRegistry& registry) {
                    "reduce_any.",
                    {});
   def.attrs = ReductionAttributes(AttrType::kLongs);
+  def.inputs.push_back(AttributeSlot("AxisTensor", "dim"));
+  def.inputs.push_back(AttributeListSlot("AxisTensorList", "dim"));
   def.grad = nullptr;
   def.no_gradient_reason = "bools have no derivative";
   registry.Add(std::move(def));

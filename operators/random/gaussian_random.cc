@@ -46,7 +46,7 @@ void RegisterGaussianRandom(OpRegistry& registry) {
   def.type = "gaussian_random";
   def.doc =
       "Out[i] is drawn from the normal distribution of mean `mean`, standard deviation `std`.";
-  def.inputs = RuntimeShapeSlots();
+  def.inputs = ShapeSlots();
   def.outputs = {{.name = "Out", .doc = "Random numbers."}};
   def.attrs = RandomTensorAttrs(AttrType::kLongs);
   def.attrs.push_back(

@@ -44,7 +44,7 @@ void RegisterRandint(OpRegistry& registry) {
   OpDef def;
   def.type = "randint";
   def.doc = "Out[i] is an integer in [low, high), all equally likely.";
-  def.inputs = RuntimeShapeSlots();
+  def.inputs = ShapeSlots();
   def.outputs = {{.name = "Out", .doc = "Random numbers."}};
   def.attrs = {{.name = "low", .type = AttrType::kInt, .doc = "The least number."},
                {.name = "high", .type = AttrType::kInt, .doc = "The upper bound, never drawn."},

@@ -72,8 +72,9 @@ void InferUniform(OpContext& context) {
                 "uniform_random: range [", min, ", ", max, "), expected finite min <= max");
   const Diagonal diagonal = DiagonalOf(context);
   if (diagonal.count <= 0) return;
-  const std::vector<int64_t> dims = context.IntsAttr("shape");
-  const int64_t elements = Shape(std::span<const int64_t>(dims)).element_count();
+  const Shape shape = RandomShapeOf(context);
+  if (!shape.is_known()) return;
+  const int64_t elements = shape.element_count();
   SKIFF_ENFORCE(diagonal.step >= 0 && diagonal.Position(diagonal.count - 1) < elements, kOutOfRange,
                 "uniform_random: diag_num = ", diagonal.count, " and diag_step = ", diagonal.step,
                 " exceed the ", elements, " elements of Out");
@@ -85,7 +86,7 @@ void RegisterUniformRandom(OpRegistry& registry) {
   OpDef def;
   def.type = "uniform_random";
   def.doc = "Out[i] is drawn from the uniform distribution on [min, max).";
-  def.inputs = RuntimeShapeSlots();
+  def.inputs = ShapeSlots();
   def.outputs = {{.name = "Out", .doc = "Random numbers."}};
   def.attrs = RandomTensorAttrs(AttrType::kLongs);
   const auto number = [&](StaticText name, float value, StaticText doc) {

@@ -13,8 +13,10 @@ int AxisOf(const OpContext& context, int rank) {
 }
 
 void InferConcat(OpContext& context) {
-  RejectRuntimeArguments(context, {"AxisTensor"});
   const TensorMeta& first = context.Input("X");
+  if (!context.Knows("axis")) {
+    return context.SetOutput("Out", UnknownDims(first.shape.rank()), first.dtype);
+  }
   const int axis = AxisOf(context, first.shape.rank());
   Shape out = first.shape;
   int64_t extent = 0;
@@ -54,8 +56,11 @@ std::unique_ptr<Kernel> PrepareConcat(PrepareContext& context) {
 }
 
 void InferConcatGrad(OpContext& context) {
-  RejectRuntimeArguments(context, {"AxisTensor"});
   const TensorMeta& grad = context.Input("Out@GRAD");
+  if (!context.Knows("axis")) {
+    for (size_t i = 0; i < context.InputCount("X"); ++i) context.SetOutputLike("X@GRAD", "X", i);
+    return;
+  }
   const int axis = AxisOf(context, grad.shape.rank());
   int64_t extent = 0;
   for (size_t i = 0; i < context.InputCount("X"); ++i) {
@@ -93,7 +98,7 @@ void AddConcatGrad(OpRegistry& registry) {
   def.type = "concat_grad";
   def.doc = "X@GRAD[i] = the slice of Out@GRAD that X[i] became.";
   def.inputs = {{.name = "X", .doc = "Inputs of concat.", .duplicable = true, .shape_only = true},
-                RuntimeArgumentSlot("AxisTensor"),
+                AttributeSlot("AxisTensor", "axis"),
                 {.name = "Out@GRAD", .doc = "The gradient of Out."}};
   def.outputs = {{.name = "X@GRAD", .doc = "The gradients of X.", .duplicable = true}};
   def.attrs = {AxisAttr()};
@@ -113,7 +118,7 @@ void RegisterConcat(OpRegistry& registry) {
   def.inputs = {{.name = "X",
                  .doc = "One or more tensors of equal shapes, except for dim `axis`.",
                  .duplicable = true},
-                RuntimeArgumentSlot("AxisTensor")};
+                AttributeSlot("AxisTensor", "axis")};
   def.outputs = {{.name = "Out", .doc = "The concatenation."}};
   def.attrs = {AxisAttr()};
   def.infer = InferConcat;

@@ -12,12 +12,11 @@ namespace skiff {
 namespace {
 
 void InferFillConstant(OpContext& context) {
-  RejectRuntimeArguments(context, {"ShapeTensor", "ShapeTensorList"});
-  const std::vector<int64_t> dims = context.IntsAttr("shape");
+  const std::vector<int64_t> dims = context.DimsAttr("shape");
   const Shape shape{std::span<const int64_t>(dims)};
   for (const int64_t dim : shape) {
-    SKIFF_ENFORCE(dim >= 0, kInvalidArgument, "fill_constant: shape = ", shape,
-                  " has a negative dim");
+    SKIFF_ENFORCE(dim >= 0 || !context.Knows("shape"), kInvalidArgument,
+                  "fill_constant: shape = ", shape, " has a negative dim");
   }
   const DType dtype = DTypeFromAttribute(static_cast<int32_t>(context.IntAttr("dtype")));
   CheckFillDType(dtype, "fill_constant");
@@ -56,8 +55,8 @@ void RegisterFillConstant(OpRegistry& registry) {
                  .doc = "One element: the value, read at run time.",
                  .dispensable = true,
                  .checks_data = true},
-                RuntimeArgumentSlot("ShapeTensor"),
-                RuntimeArgumentSlot("ShapeTensorList", /*duplicable=*/true)};
+                AttributeSlot("ShapeTensor", "shape", /*for_shape=*/true),
+                AttributeListSlot("ShapeTensorList", "shape", /*for_shape=*/true)};
   def.outputs = {{.name = "Out", .doc = "A tensor of `shape` and `dtype`."}};
   def.attrs = {
       {.name = "dtype",

@@ -26,7 +26,6 @@ struct Padding {
 };
 
 Padding PaddingOf(const OpContext& context) {
-  RejectRuntimeArguments(context, {"Paddings"});
   const std::vector<int64_t> given = context.IntsAttr("paddings");
   const bool fits = given.size() == 4 && *std::min_element(given.begin(), given.end()) >= 0;
   SKIFF_ENFORCE(fits, kInvalidArgument, context.op().type, ": paddings = [", Join(given, ", "),
@@ -64,6 +63,16 @@ Borders BordersOf(const OpContext& context, const Shape& x) {
     *border++ = width;
   }
   return borders;
+}
+
+Shape OutOf(const OpContext& context) {
+  const Shape& x = context.Input("X").shape;
+  if (context.Knows("paddings")) return PaddedShape(x, BordersOf(context, x));
+  SKIFF_ENFORCE(x.rank() == 4, kInvalidArgument, context.op().type, ": X has shape ", x,
+                ", expected 4 dims");
+  Shape out = x;
+  out[RowAxis(context)] = out[RowAxis(context) + 1] = -1;
+  return out;
 }
 
 // Returns, for each position along an axis of Out, the position in X that it shows.
@@ -210,14 +219,13 @@ void AddPad2dGrad(OpRegistry& registry) {
   def.type = "pad2d_grad";
   def.doc = "X@GRAD of a pixel = the sum of Out@GRAD over all places that show it.";
   def.inputs = {{.name = "X", .doc = "X of pad2d.", .shape_only = true},
-                RuntimeArgumentSlot("Paddings"),
+                AttributeSlot("Paddings", "paddings"),
                 {.name = "Out@GRAD", .doc = "The gradient of Out."}};
   def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
   def.attrs = Pad2dAttrs();
   def.infer = [](OpContext& context) {
     const Shape& x = context.Input("X").shape;
-    CheckInputLike(context, "Out@GRAD", PaddedShape(x, BordersOf(context, x)),
-                   context.Input("X").dtype);
+    CheckInputLike(context, "Out@GRAD", OutOf(context), context.Input("X").dtype);
     context.SetOutputLike("X@GRAD", "X");
   };
   def.no_gradient_reason = "second derivatives are not provided";
@@ -235,13 +243,13 @@ void RegisterPad2d(OpRegistry& registry) {
   def.type = "pad2d";
   def.doc = "Out = X with a border of pad_value, or of copies of the image.";
   def.inputs = {{.name = "X", .doc = "Images, [n, c, h, w] or [n, h, w, c]."},
-                RuntimeArgumentSlot("Paddings")};
+                AttributeSlot("Paddings", "paddings")};
   def.outputs = {{.name = "Out", .doc = "The images with their borders."}};
   def.attrs = Pad2dAttrs();
   def.infer = [](OpContext& context) {
     const TensorMeta& x = context.Input("X");
     CheckPadValue(context, x.dtype);
-    context.SetOutput("Out", PaddedShape(x.shape, BordersOf(context, x.shape)), x.dtype);
+    context.SetOutput("Out", OutOf(context), x.dtype);
     SetLodLevel(context, /*same_rows=*/true);
   };
   def.grad = GradOp("pad2d_grad", {"X", "Paddings", "Out@GRAD"}, {"X@GRAD"});

@@ -29,10 +29,9 @@ int64_t InferDim(const Shape& x, const Shape& wanted, int inferred, const OpCont
 }
 
 void InferReshape(OpContext& context) {
-  RejectRuntimeArguments(context, {"Shape", "ShapeTensor"});
   const std::string& op = context.op().type;
   const Shape& x = context.Input("X").shape;
-  const std::vector<int64_t> dims = context.IntsAttr("shape");
+  const std::vector<int64_t> dims = context.DimsAttr("shape");
   const Shape wanted{std::span<const int64_t>(dims)};
   Shape out = wanted;
   int inferred = -1;
@@ -44,7 +43,8 @@ void InferReshape(OpContext& context) {
                     axis, " of X, which has shape ", x);
       out[axis] = x[axis];
     }
-    if (wanted[axis] != -1) continue;
+    // Where nothing is known, -1 says so, and there is nothing to infer.
+    if (wanted[axis] != -1 || !context.Knows("shape")) continue;
     SKIFF_ENFORCE(inferred < 0, kInvalidArgument, op, ": shape = ", wanted,
                   " has more than one -1");
     inferred = axis;
@@ -65,8 +65,8 @@ void RegisterReshape2(OpRegistry& registry) {
   def.type = "reshape2";
   def.doc = "Out has the elements of X in the same order and the shape `shape`.";
   def.inputs = {{.name = "X", .doc = "Any tensor."},
-                RuntimeArgumentSlot("Shape"),
-                RuntimeArgumentSlot("ShapeTensor", /*duplicable=*/true)};
+                AttributeListSlot("ShapeTensor", "shape", /*for_shape=*/true),
+                AttributeSlot("Shape", "shape", /*for_shape=*/true)};
   def.outputs = {{.name = "Out", .doc = "X in another shape."}, XShapeOutput()};
   def.attrs = {{.name = "shape",
                 .type = AttrType::kInts,

@@ -22,7 +22,7 @@ struct Roll {
 // Returns the roll of a tensor of shape `x`. Axes of unknown extent have no shift.
 Roll RollOf(const OpContext& context, const Shape& x) {
   const std::string& op = context.op().type;
-  RejectRuntimeArguments(context, {"ShiftsTensor"});
+  if (!context.Knows("shifts")) return {.shape = x};
   const std::vector<int64_t> shifts = context.IntsAttr("shifts");
   const std::vector<int64_t> axes = context.IntsAttr("axis");
   const size_t expected = axes.empty() ? 1 : axes.size();
@@ -114,7 +114,7 @@ void AddRollGrad(OpRegistry& registry) {
   def.type = "roll_grad";
   def.doc = "X@GRAD[i] = Out@GRAD[(i + shift) mod extent] along each of `axis`.";
   def.inputs = {{.name = "X", .doc = "X of roll.", .shape_only = true},
-                RuntimeArgumentSlot("ShiftsTensor"),
+                AttributeSlot("ShiftsTensor", "shifts"),
                 {.name = "Out@GRAD", .doc = "The gradient of Out."}};
   def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
   def.attrs = RollAttrs();
@@ -136,7 +136,7 @@ void RegisterRoll(OpRegistry& registry) {
   OpDef def;
   def.type = "roll";
   def.doc = "Out[(i + shift) mod extent] = X[i] along each of `axis`.";
-  def.inputs = {{.name = "X", .doc = "Any tensor."}, RuntimeArgumentSlot("ShiftsTensor")};
+  def.inputs = {{.name = "X", .doc = "Any tensor."}, AttributeSlot("ShiftsTensor", "shifts")};
   def.outputs = {{.name = "Out", .doc = "Of X's shape."}};
   def.attrs = RollAttrs();
   def.infer = [](OpContext& context) {

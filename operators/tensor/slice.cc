@@ -18,12 +18,6 @@
 namespace skiff {
 namespace {
 
-const std::vector<StaticText>& RuntimeSlots() {
-  static const auto& slots = *new std::vector<StaticText>{"StartsTensor", "EndsTensor",
-                                                          "StartsTensorList", "EndsTensorList"};
-  return slots;
-}
-
 // Returns a bound as an index in [0, extent].
 int64_t ClampBound(int64_t bound, int64_t extent) {
   return std::clamp<int64_t>(bound < 0 ? bound + extent : bound, 0, extent);
@@ -36,6 +30,7 @@ struct Box {
 
 // The attributes, by axis.
 struct Bounds {
+  bool are_known = true;
   std::array<bool, Shape::kMaxRank> is_sliced{};
   std::array<int64_t, Shape::kMaxRank> starts{};
   std::array<int64_t, Shape::kMaxRank> ends{};
@@ -43,20 +38,20 @@ struct Bounds {
 
 Bounds BoundsOf(const OpContext& context) {
   const std::string& op = context.op().type;
-  RejectRuntimeArguments(context, RuntimeSlots());
   const Shape& input = context.Input("Input").shape;
   const std::vector<int64_t> axes = context.IntsAttr("axes");
   const std::vector<int64_t> starts = context.IntsAttr("starts");
   const std::vector<int64_t> ends = context.IntsAttr("ends");
-  SKIFF_ENFORCE(starts.size() == axes.size() && ends.size() == axes.size(), kInvalidArgument, op,
-                ": ", starts.size(), " starts and ", ends.size(), " ends for ", axes.size(),
-                " axes");
-  Bounds bounds;
+  Bounds bounds{.are_known = context.Knows("starts") && context.Knows("ends")};
+  const bool fit = starts.size() == axes.size() && ends.size() == axes.size();
+  SKIFF_ENFORCE(fit || !bounds.are_known, kInvalidArgument, op, ": ", starts.size(), " starts and ",
+                ends.size(), " ends for ", axes.size(), " axes");
   for (size_t i = 0; i < axes.size(); ++i) {
     const int axis = NormalizeAxis(axes[i], input.rank(), op + ": axes");
     SKIFF_ENFORCE(!bounds.is_sliced[axis], kInvalidArgument, op, ": axes = [", Join(axes, ", "),
                   "] names axis ", axis, " twice");
     bounds.is_sliced[axis] = true;
+    if (!bounds.are_known) continue;
     bounds.starts[axis] = starts[i];
     bounds.ends[axis] = ends[i];
   }
@@ -68,6 +63,10 @@ Box BoxIn(const Shape& input, const Bounds& bounds) {
   for (int axis = 0; axis < input.rank(); ++axis) {
     box.start[axis] = 0;
     if (!bounds.is_sliced[axis] || input[axis] < 0) continue;
+    if (!bounds.are_known) {
+      box.extent[axis] = -1;
+      continue;
+    }
     box.start[axis] = ClampBound(bounds.starts[axis], input[axis]);
     const int64_t end = ClampBound(bounds.ends[axis], input[axis]);
     box.extent[axis] = std::max<int64_t>(0, end - box.start[axis]);
@@ -134,10 +133,10 @@ std::unique_ptr<Kernel> PrepareSliceGrad(PrepareContext& context) {
   });
 }
 
-std::vector<SlotDef> RuntimeSlotDefs() {
-  return {RuntimeArgumentSlot("StartsTensor"), RuntimeArgumentSlot("EndsTensor"),
-          RuntimeArgumentSlot("StartsTensorList", /*duplicable=*/true),
-          RuntimeArgumentSlot("EndsTensorList", /*duplicable=*/true)};
+std::vector<SlotDef> BoundSlots() {
+  return {AttributeSlot("StartsTensor", "starts"), AttributeSlot("EndsTensor", "ends"),
+          AttributeListSlot("StartsTensorList", "starts"),
+          AttributeListSlot("EndsTensorList", "ends")};
 }
 
 std::vector<AttrDef> SliceAttrs() {
@@ -149,8 +148,7 @@ std::vector<AttrDef> SliceAttrs() {
           ints("starts", "The first index along each of `axes`, negative from the back."),
           ints("ends", "The index after the last along each of `axes`, negative from the back."),
           ints("infer_flags",
-               "Fluid's mark (-1) of bounds that come from a tensor; such bounds "
-               "are refused with the tensor, so nothing depends on it."),
+               "Fluid's mark (-1) of bounds that come from a tensor; nothing depends on it."),
           ints("decrease_axis", "Axes of extent 1 to drop from the shape of Out.")};
 }
 
@@ -160,7 +158,7 @@ void AddSliceGrad(OpRegistry& registry) {
   def.doc = "Input@GRAD = Out@GRAD inside the box that slice cut out, 0 outside.";
   def.inputs = {{.name = "Input", .doc = "Input of slice.", .shape_only = true},
                 {.name = "Out@GRAD", .doc = "The gradient of Out."}};
-  for (SlotDef& slot : RuntimeSlotDefs()) def.inputs.push_back(std::move(slot));
+  for (SlotDef& slot : BoundSlots()) def.inputs.push_back(std::move(slot));
   def.outputs = {{.name = "Input@GRAD", .doc = "The gradient of Input."}};
   def.attrs = SliceAttrs();
   def.infer = InferSliceGrad;
@@ -177,7 +175,7 @@ void RegisterSlice(OpRegistry& registry) {
   def.type = "slice";
   def.doc = "Out = Input[…, start:end, …] along each of `axes`, with bounds clamped to the tensor.";
   def.inputs = {{.name = "Input", .doc = "Any tensor."}};
-  for (SlotDef& slot : RuntimeSlotDefs()) def.inputs.push_back(std::move(slot));
+  for (SlotDef& slot : BoundSlots()) def.inputs.push_back(std::move(slot));
   def.outputs = {{.name = "Out", .doc = "The box."}};
   def.attrs = SliceAttrs();
   def.infer = InferSlice;

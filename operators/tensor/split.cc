@@ -25,11 +25,12 @@ void CheckPieces(const OpContext& context, int64_t pieces) {
                 " outputs");
 }
 
-// Returns the extents of all pieces, -1 for those that depend on an unknown dim of X.
+// Returns the extents of all pieces, -1 for those that aren't known.
 std::vector<int64_t> ExtentsOf(const OpContext& context, int axis) {
   const Shape& x = context.Input("X").shape;
   const int64_t extent = x[axis];
   const int64_t pieces = context.IntAttr("num");
+  if (!context.Knows("sections")) return context.DimsAttr("sections");
   std::vector<int64_t> sections = context.IntsAttr("sections");
   if (sections.empty()) {
     SKIFF_ENFORCE(pieces > 0, kInvalidArgument, "split: num = ", pieces,
@@ -66,8 +67,13 @@ int AxisOf(const OpContext& context) {
 }
 
 void InferSplit(OpContext& context) {
-  RejectRuntimeArguments(context, {"AxisTensor", "SectionsTensorList"});
   const TensorMeta& x = context.Input("X");
+  if (!context.Knows("axis")) {
+    for (size_t i = 0; i < context.OutputCount("Out"); ++i) {
+      context.SetOutput("Out", UnknownDims(x.shape.rank()), x.dtype, i);
+    }
+    return;
+  }
   const int axis = AxisOf(context);
   const std::vector<int64_t> extents = ExtentsOf(context, axis);
   CheckPieces(context, static_cast<int64_t>(extents.size()));
@@ -84,6 +90,9 @@ std::vector<Op> SplitGrad(const GradContext& context) {
   const auto& attrs = context.forward().attrs;
   if (const auto axis = attrs.find("axis"); axis != attrs.end()) concat.attrs.insert(*axis);
   concat.SetInput("X", context.OutputGrad("Out")).SetOutput("Out", context.InputGrad("X"));
+  if (!context.Input("AxisTensor").empty()) {
+    concat.SetInput("AxisTensor", context.Input("AxisTensor"));
+  }
   return {std::move(concat)};
 }
 
@@ -94,8 +103,8 @@ void RegisterSplit(OpRegistry& registry) {
   def.type = "split";
   def.doc = "Out[i] = piece i of X along `axis`: `num` equal pieces, or pieces of `sections`.";
   def.inputs = {{.name = "X", .doc = "The tensor to cut."},
-                RuntimeArgumentSlot("AxisTensor"),
-                RuntimeArgumentSlot("SectionsTensorList", /*duplicable=*/true)};
+                AttributeSlot("AxisTensor", "axis"),
+                AttributeListSlot("SectionsTensorList", "sections")};
   def.outputs = {{.name = "Out", .doc = "The pieces, in order.", .duplicable = true}};
   def.attrs = {{.name = "sections",
                 .type = AttrType::kInts,

@@ -23,10 +23,15 @@
 namespace skiff {
 namespace {
 
-const std::vector<StaticText>& RuntimeSlots() {
-  static const auto& slots =
-      *new std::vector<StaticText>{"StartsTensor",   "StartsTensorList", "EndsTensor",
-                                   "EndsTensorList", "StridesTensor",    "StridesTensorList"};
+struct BoundSlot {
+  StaticText name;
+  StaticText attribute;
+};
+
+const std::vector<BoundSlot>& BoundSlots() {
+  static const auto& slots = *new std::vector<BoundSlot>{
+      {"StartsTensor", "starts"}, {"StartsTensorList", "starts"}, {"EndsTensor", "ends"},
+      {"EndsTensorList", "ends"}, {"StridesTensor", "strides"},   {"StridesTensorList", "strides"}};
   return slots;
 }
 
@@ -76,16 +81,17 @@ struct Selection {
 
 Selection SelectionOf(const OpContext& context) {
   const std::string& op = context.op().type;
-  RejectRuntimeArguments(context, RuntimeSlots());
   const Shape& input = context.Input("Input").shape;
   const std::vector<int64_t> axes = context.IntsAttr("axes");
   const std::vector<int64_t> starts = context.IntsAttr("starts");
   const std::vector<int64_t> ends = context.IntsAttr("ends");
   const std::vector<int64_t> strides = context.IntsAttr("strides");
-  SKIFF_ENFORCE(
-      starts.size() == axes.size() && ends.size() == axes.size() && strides.size() == axes.size(),
-      kInvalidArgument, op, ": ", starts.size(), " starts, ", ends.size(), " ends and ",
-      strides.size(), " strides for ", axes.size(), " axes");
+  const bool are_known =
+      context.Knows("starts") && context.Knows("ends") && context.Knows("strides");
+  const bool fit =
+      starts.size() == axes.size() && ends.size() == axes.size() && strides.size() == axes.size();
+  SKIFF_ENFORCE(fit || !are_known, kInvalidArgument, op, ": ", starts.size(), " starts, ",
+                ends.size(), " ends and ", strides.size(), " strides for ", axes.size(), " axes");
   Selection selection{.walks = {}, .extent = input};
   for (int axis = 0; axis < input.rank(); ++axis) selection.walks[axis].count = input[axis];
   std::array<bool, Shape::kMaxRank> seen{};
@@ -95,6 +101,10 @@ Selection SelectionOf(const OpContext& context) {
                   "] names axis ", axis, " twice");
     seen[axis] = true;
     selection.keeps_rows = selection.keeps_rows && axis != 0;
+    if (!are_known) {
+      selection.extent[axis] = -1;
+      continue;
+    }
     SKIFF_ENFORCE(strides[i] != 0, kInvalidArgument, op, ": the stride of axis ", axis, " is 0");
     if (input[axis] < 0) continue;
     selection.walks[axis] =
@@ -176,10 +186,11 @@ std::unique_ptr<Kernel> PrepareStridedSliceGrad(PrepareContext& context) {
   });
 }
 
-std::vector<SlotDef> RuntimeSlotDefs() {
+std::vector<SlotDef> BoundSlotDefs() {
   std::vector<SlotDef> slots;
-  for (const StaticText name : RuntimeSlots()) {
-    slots.push_back(RuntimeArgumentSlot(name, /*duplicable=*/name.ends_with("List")));
+  for (const auto& [name, attribute] : BoundSlots()) {
+    const bool is_list = name.ends_with("List");
+    slots.push_back(is_list ? AttributeListSlot(name, attribute) : AttributeSlot(name, attribute));
   }
   return slots;
 }
@@ -194,8 +205,7 @@ std::vector<AttrDef> StridedSliceAttrs() {
           ints("ends", "The index that ends the walk along each of `axes`, not included."),
           ints("strides", "The step along each of `axes`; negative walks down."),
           ints("infer_flags",
-               "Fluid's mark (-1) of bounds that come from a tensor; such bounds are refused with "
-               "the tensor, so nothing depends on it."),
+               "Fluid's mark (-1) of bounds that come from a tensor; nothing depends on it."),
           ints("decrease_axis", "Axes of extent 1 to drop from the shape of Out.")};
 }
 
@@ -205,7 +215,7 @@ void AddStridedSliceGrad(OpRegistry& registry) {
   def.doc = "Input@GRAD = Out@GRAD at the elements that strided_slice took, 0 elsewhere.";
   def.inputs = {{.name = "Input", .doc = "Input of strided_slice.", .shape_only = true},
                 {.name = "Out@GRAD", .doc = "The gradient of Out."}};
-  for (SlotDef& slot : RuntimeSlotDefs()) def.inputs.push_back(std::move(slot));
+  for (SlotDef& slot : BoundSlotDefs()) def.inputs.push_back(std::move(slot));
   def.outputs = {{.name = "Input@GRAD", .doc = "The gradient of Input."}};
   def.attrs = StridedSliceAttrs();
   def.infer = InferStridedSliceGrad;
@@ -222,12 +232,12 @@ void RegisterStridedSlice(OpRegistry& registry) {
   def.type = "strided_slice";
   def.doc = "Out = Input[…, start:end:stride, …] along each of `axes`.";
   def.inputs = {{.name = "Input", .doc = "Any tensor."}};
-  for (SlotDef& slot : RuntimeSlotDefs()) def.inputs.push_back(std::move(slot));
+  for (SlotDef& slot : BoundSlotDefs()) def.inputs.push_back(std::move(slot));
   def.outputs = {{.name = "Out", .doc = "The elements taken."}};
   def.attrs = StridedSliceAttrs();
   def.infer = InferStridedSlice;
   std::vector<StaticText> grad_inputs = {"Input", "Out@GRAD"};
-  grad_inputs.insert(grad_inputs.end(), RuntimeSlots().begin(), RuntimeSlots().end());
+  for (const BoundSlot& slot : BoundSlots()) grad_inputs.push_back(slot.name);
   def.grad = GradOp("strided_slice_grad", std::move(grad_inputs), {"Input@GRAD"});
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "strided_slice", PrepareStridedSlice);

@@ -17,8 +17,11 @@ Shape Insert(const Shape& shape, int axis) {
 }
 
 void InferUnsqueeze(OpContext& context) {
-  RejectRuntimeArguments(context, {"AxesTensor", "AxesTensorList"});
   Shape out = context.Input("X").shape;
+  if (!context.Knows("axes")) {
+    const auto count = static_cast<int64_t>(context.DimsAttr("axes").size());
+    return SetReshapedOutput(context, UnknownDims(out.rank() + count));
+  }
   for (const int64_t given : context.IntsAttr("axes")) {
     out = Insert(out, NormalizeAxis(given, out.rank() + 1, "unsqueeze2: axes"));
   }
@@ -32,8 +35,8 @@ void RegisterUnsqueeze2(OpRegistry& registry) {
   def.type = "unsqueeze2";
   def.doc = "Out has the elements of X with an axis of extent 1 inserted at each of `axes`.";
   def.inputs = {{.name = "X", .doc = "Any tensor."},
-                RuntimeArgumentSlot("AxesTensor"),
-                RuntimeArgumentSlot("AxesTensorList", /*duplicable=*/true)};
+                AttributeListSlot("AxesTensorList", "axes", /*for_shape=*/true),
+                AttributeSlot("AxesTensor", "axes", /*for_shape=*/true)};
   def.outputs = {{.name = "Out", .doc = "X with more axes."}, XShapeOutput()};
   def.attrs = {{.name = "axes",
                 .type = AttrType::kInts,

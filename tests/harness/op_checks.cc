@@ -107,6 +107,10 @@ class OpChecker {
       CheckInference(one_unknown, StrCat("with dim 0 of input ", i, " unknown"));
     }
     CheckInference(all_unknown, "with dim 0 of every input unknown");
+    // As while a program is built.
+    std::vector<TensorMeta> no_contents = known;
+    for (TensorMeta& meta : no_contents) meta.contents = nullptr;
+    CheckInference(no_contents, "without the contents of inputs");
   }
 
   void CheckKernels() {

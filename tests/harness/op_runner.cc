@@ -1,6 +1,9 @@
 #include "tests/harness/op_runner.h"
 
 #include <algorithm>
+#include <optional>
+#include <type_traits>
+#include <variant>
 
 #include "framework/base/error.h"
 #include "tests/harness/array_tensor.h"
@@ -84,11 +87,68 @@ void CheckDType(const OpRegistry& registry, const OpCase& op_case, const Op& op,
   op_case.check(rounded, OutputArrays(op_case, prepared.Outputs()));
 }
 
+// Returns the numbers of an attribute, none of one of another type.
+std::vector<double> NumbersOf(const Attribute& attribute) {
+  return std::visit(
+      [](const auto& value) -> std::vector<double> {
+        using T = std::decay_t<decltype(value)>;
+        if constexpr (std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>) {
+          return {static_cast<double>(value)};
+        } else if constexpr (std::is_same_v<T, std::vector<int32_t>> ||
+                             std::is_same_v<T, std::vector<int64_t>> ||
+                             std::is_same_v<T, std::vector<float>>) {
+          return {value.begin(), value.end()};
+        } else {
+          return {};
+        }
+      },
+      attribute);
+}
+
+// Returns the case with an attribute that the slot gives instead (SlotDef::attribute); nothing if
+// the case doesn't set it.
+std::optional<OpCase> WithInputForAttribute(const OpDef& def, const SlotDef& slot,
+                                            const OpCase& op_case) {
+  const auto given = op_case.attrs.find(slot.attribute);
+  if (slot.attribute.empty() || given == op_case.attrs.end()) return std::nullopt;
+  const std::vector<double> numbers = NumbersOf(given->second);
+  // Without arguments, a list isn't connected.
+  if (op_case.inputs.contains(slot.name) || (slot.duplicable && numbers.empty())) {
+    return std::nullopt;
+  }
+  OpCase other = op_case;
+  const bool is_float = std::holds_alternative<std::vector<float>>(given->second);
+  const DType ints = slot.duplicable ? DType::kInt32 : DType::kInt64;
+  const DType dtype = is_float ? DType::kFloat32 : ints;
+  std::vector<Array>& arguments = other.inputs[slot.name];
+  if (slot.duplicable) {
+    for (const double number : numbers) arguments.push_back(Values({1}, {number}, dtype));
+  } else {
+    arguments.push_back(Values({static_cast<int64_t>(numbers.size())}, numbers, dtype));
+  }
+  // What the op itself says doesn't count then.
+  other.attrs.erase(slot.attribute);
+  if (!def.FindAttr(slot.attribute)->default_value) {
+    other.attrs[slot.attribute] = std::vector<int32_t>(numbers.size(), 0);
+  }
+  other.name += StrCat("_by_", slot.name);
+  other.dtypes.resize(1);
+  return other;
+}
+
 }  // namespace
 
 CaseReport RunCase(const OpRegistry& registry, const OpCase& op_case,
                    const RunnerOptions& options) {
   CaseReport report;
+  const OpDef* def = registry.Find(op_case.type);
+  const bool has_variants = def != nullptr && !options.choose_only;
+  for (const SlotDef& slot : has_variants ? def->inputs : std::vector<SlotDef>()) {
+    const std::optional<OpCase> other = WithInputForAttribute(*def, slot, op_case);
+    if (!other) continue;
+    const CaseReport found = RunCase(registry, *other, options);
+    report.failures.insert(report.failures.end(), found.failures.begin(), found.failures.end());
+  }
   const Op op = MakeOp(op_case);
   if (!op_case.reference && !op_case.check) {
     report.failures.push_back(CaseName(op_case) + ": the case has neither reference nor check");

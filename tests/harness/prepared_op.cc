@@ -61,6 +61,11 @@ Tensor TensorIn(const GuardedBlock& block, const TensorMeta& meta) {
 std::vector<TensorMeta> InputMetas(const OpDef& def, const Op& op, const NamedTensors& inputs,
                                    const std::map<std::string, Layout>& layouts) {
   std::vector<TensorMeta> metas;
+  std::vector<bool> gives_attribute;
+  for (const SlotDef& slot : def.inputs) {
+    gives_attribute.insert(gives_attribute.end(), op.Input(slot.name).size(),
+                           !slot.attribute.empty());
+  }
   for (const std::string& name : InputOrder(def, op)) {
     if (name == kEmptyVarName) {
       metas.emplace_back();
@@ -78,6 +83,10 @@ std::vector<TensorMeta> InputMetas(const OpDef& def, const Op& op, const NamedTe
          .lod = tensor.lod().empty()
                     ? nullptr
                     : std::make_shared<const LoDGroup>(LoDGroup{.offsets = tensor.lod()})});
+    // As if a plan had found them.
+    if (gives_attribute[metas.size() - 1]) {
+      metas.back().contents = std::make_shared<const Tensor>(tensor);
+    }
   }
   return metas;
 }

@@ -49,6 +49,14 @@ std::vector<AttrDef> ReductionAttributes(AttrType type_of_dim) {
            .doc = "-1 or Out's dtype."}};
 }
 
+namespace {
+
+bool KnowsAxes(const OpContext& context) {
+  return context.Attr<bool>("reduce_all") || context.Knows("dim");
+}
+
+}  // namespace
+
 AxisFlags ReducedAxes(const OpContext& context) {
   const Shape& shape = context.Input("X").shape;
   const std::vector<int64_t> axes = context.IntsAttr("dim");
@@ -71,6 +79,12 @@ AxisFlags ReducedAxes(const OpContext& context) {
 
 Shape ReducedShape(const OpContext& context) {
   const Shape& shape = context.Input("X").shape;
+  if (!KnowsAxes(context)) {
+    const bool keeps = context.Attr<bool>("keep_dim");
+    const auto reduced = static_cast<int>(keeps ? 0 : context.DimsAttr("dim").size());
+    return Shape(
+        std::vector<int64_t>(static_cast<size_t>(std::max(shape.rank() - reduced, 0)), -1));
+  }
   const AxisFlags reduced = ReducedAxes(context);
   const bool keep_dim = context.Attr<bool>("keep_dim");
   Shape out;
@@ -87,7 +101,8 @@ Shape ReducedShape(const OpContext& context) {
 void InferReduction(OpContext& context, DType dtype) {
   CheckDtypes(context, dtype);
   // If axis 0 stays, so do the rows, and Out takes over the LoD level.
-  const bool keeps_rows = context.Input("X").shape.rank() > 0 && !ReducedAxes(context).front();
+  const bool keeps_rows =
+      context.Input("X").shape.rank() > 0 && KnowsAxes(context) && !ReducedAxes(context).front();
   if (keeps_rows) context.SetOutputLike("Out", "X");
   context.SetOutput("Out", ReducedShape(context), dtype);
 }

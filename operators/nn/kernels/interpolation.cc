@@ -165,6 +165,11 @@ std::vector<AttrDef> Attributes() {
         .name = name, .type = AttrType::kInt, .default_value = Attribute(int32_t{0}), .doc = doc};
   };
   return {ChannelOrderAttr("data_layout"),
+          {.name = "out_size",
+           .type = AttrType::kInts,
+           .default_value = Attribute(std::vector<int32_t>{}),
+           .doc = "Not Fluid's: height and width of the output, which OutSize and SizeTensor give. "
+                  "Empty: as the other attributes say."},
           size("out_d", "Of volumes; unused."),
           size("out_h", "Height of the output, unless scale is set."),
           size("out_w", "Width of the output, unless scale is set."),
@@ -203,14 +208,23 @@ Resizing ParseResizing(const OpContext& context, Interpolation method) {
   resizing.align_mode = context.IntAttr("align_mode");
   SKIFF_ENFORCE(resizing.align_mode == 0 || resizing.align_mode == 1, kInvalidArgument, type,
                 ": align_mode = ", resizing.align_mode, ", expected 0 or 1");
-  const std::vector<float>& scale = context.Attr<std::vector<float>>("scale");
+  const std::vector<int64_t> out_size = context.IntsAttr("out_size");
+  const bool has_size = !context.Knows("out_size") || !out_size.empty();
+  SKIFF_ENFORCE(!has_size || !context.Knows("out_size") || out_size.size() == 2, kInvalidArgument,
+                type, ": the size has ", out_size.size(), " numbers, expected height and width");
+  const std::vector<float> scale =
+      has_size ? std::vector<float>() : context.Attr<std::vector<float>>("scale");
   SKIFF_ENFORCE(scale.size() <= 2, kInvalidArgument, type, ": scale has ", scale.size(),
                 " values, expected none, one, or one for height and one for width");
   resizing.output = {resizing.input.batch, resizing.input.channels, {}};
   const char* const names[] = {"out_h", "out_w"};
   for (size_t axis = 0; axis < 2; ++axis) {
     int64_t& size = resizing.output.size[axis];
-    size = context.IntAttr(names[axis]);
+    size = out_size.empty() ? context.IntAttr(names[axis]) : out_size[axis];
+    if (!context.Knows("out_size") || (!has_size && !context.Knows("scale"))) {
+      size = -1;
+      continue;
+    }
     if (!scale.empty()) {
       const float factor = scale[scale.size() == 1 ? 0 : axis];
       SKIFF_ENFORCE(factor > 0, kInvalidArgument, type, ": scale = ", factor,
@@ -259,15 +273,22 @@ void RegisterInterpolation(OpRegistry& registry, StaticText type, Interpolation 
                                : "Each pixel of Out is blended from the four around it in X.";
   registry.Add({.type = type,
                 .doc = StrCat(what, " Fluid's ", type, "."),
-                .inputs = {{.name = "X", .doc = "Images, [N, C, H, W] or [N, H, W, C]."}},
+                .inputs = {{.name = "X", .doc = "Images, [N, C, H, W] or [N, H, W, C]."},
+                           AttributeListSlot("SizeTensor", "out_size"),
+                           AttributeSlot("OutSize", "out_size"),
+                           AttributeSlot("Scale", "scale")},
                 .outputs = {{.name = "Out", .doc = "Images of the requested size."}},
                 .attrs = Attributes(),
                 .infer = [method](OpContext& context) { Infer(context, method); },
-                .grad = GradOp(StrCat(type, "_grad"), {"X", "Out@GRAD"}, {"X@GRAD"})});
+                .grad = GradOp(StrCat(type, "_grad"),
+                               {"X", "SizeTensor", "OutSize", "Scale", "Out@GRAD"}, {"X@GRAD"})});
   registry.Add({.type = StrCat(type, "_grad"),
                 .doc = StrCat("The gradient of ", type,
                               ": X@GRAD sums Out@GRAD times the weights that the pixel had."),
                 .inputs = {{.name = "X", .doc = StrCat("Of ", type, "."), .shape_only = true},
+                           AttributeListSlot("SizeTensor", "out_size"),
+                           AttributeSlot("OutSize", "out_size"),
+                           AttributeSlot("Scale", "scale"),
                            {.name = "Out@GRAD", .doc = "The gradient of Out."}},
                 .outputs = {{.name = "X@GRAD", .doc = "Like X."}},
                 .attrs = Attributes(),

@@ -13,7 +13,7 @@ namespace skiff {
 enum class Interpolation { kNearest, kBilinear };
 
 // Registers an op and its gradient op. The attributes out_h and out_w, or scale, give the output's
-// size. The op refuses sizes that are data (OutSize, SizeTensor, Scale).
+// size.
 void RegisterInterpolation(OpRegistry& registry, StaticText type, Interpolation method);
 // Adds the kernels for CUDA.
 void AddCudaInterpolation(OpRegistry& registry, std::string_view type, Interpolation method);

@@ -7,15 +7,10 @@
 namespace skiff {
 
 Shape RandomShapeOf(const OpContext& context) {
-  const std::string& op = context.op().type;
-  for (const char* slot : {"ShapeTensor", "ShapeTensorList"}) {
-    SKIFF_ENFORCE(context.def().FindInput(slot) == nullptr || context.InputCount(slot) == 0,
-                  kUnimplemented, op, ": input \"", slot,
-                  "\" is connected; expected the shape in the attribute instead");
-  }
-  const std::vector<int64_t> dims = context.IntsAttr("shape");
+  const std::vector<int64_t> dims = context.DimsAttr("shape");
   const Shape shape{std::span<const int64_t>(dims)};
-  SKIFF_ENFORCE(shape.is_known(), kInvalidArgument, op, ": shape = ", shape, " has a negative dim");
+  SKIFF_ENFORCE(shape.is_known() || !context.Knows("shape"), kInvalidArgument, context.op().type,
+                ": shape = ", shape, " has a negative dim");
   return shape;
 }
 
@@ -27,10 +22,9 @@ void InferRandomTensor(OpContext& context) {
   context.SetOutput("Out", shape, dtype);
 }
 
-std::vector<SlotDef> RuntimeShapeSlots() {
-  const char* doc = "Not supported: an Error if connected. Fluid reads the shape from here.";
-  return {{.name = "ShapeTensor", .doc = doc, .dispensable = true},
-          {.name = "ShapeTensorList", .doc = doc, .duplicable = true, .dispensable = true}};
+std::vector<SlotDef> ShapeSlots() {
+  return {AttributeSlot("ShapeTensor", "shape", /*for_shape=*/true),
+          AttributeListSlot("ShapeTensorList", "shape", /*for_shape=*/true)};
 }
 
 std::vector<AttrDef> RandomTensorAttrs(AttrType shape_type) {

@@ -19,15 +19,15 @@ inline RandomKey InitializerKey(int64_t seed, const KernelContext& run) {
   return seed == 0 ? run.random_key() : RandomKey{static_cast<uint64_t>(seed), 0, 0};
 }
 
-// Returns the attribute `shape`. Throws Error for a negative dim and for a shape given at run time.
+// Returns the attribute `shape`, -1 for dims that aren't known. Throws Error for a negative dim.
 Shape RandomShapeOf(const OpContext& context);
 
-// Sets Out from the attributes `shape` and `dtype`. Throws Error for a negative dim, for a dtype
-// other than float32 and float64, and for a shape given at run time.
+// Sets Out from the attributes `shape` and `dtype`. Throws Error for a negative dim, and for a
+// dtype other than float32 and float64.
 void InferRandomTensor(OpContext& context);
 
-// Returns the slots ShapeTensor and ShapeTensorList, which InferRandomTensor refuses.
-std::vector<SlotDef> RuntimeShapeSlots();
+// Returns the slots ShapeTensor and ShapeTensorList, which may give the attribute `shape`.
+std::vector<SlotDef> ShapeSlots();
 // Returns the attributes `shape` (of the given type), `dtype` and `seed`.
 std::vector<AttrDef> RandomTensorAttrs(AttrType shape_type);
 

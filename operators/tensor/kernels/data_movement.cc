@@ -1,5 +1,6 @@
 #include "operators/tensor/kernels/data_movement.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -19,18 +20,8 @@ void AddKernelsForAllDTypes(OpRegistry& registry, std::string_view type,
   }
 }
 
-void RejectRuntimeArguments(const OpContext& context, const std::vector<StaticText>& slots) {
-  for (const StaticText slot : slots) {
-    SKIFF_ENFORCE(context.InputCount(slot) == 0, kUnimplemented, context.op().type, ": input \"",
-                  slot, "\" is connected; expected the values in the attribute instead");
-  }
-}
-
-SlotDef RuntimeArgumentSlot(StaticText name, bool duplicable) {
-  return {.name = name,
-          .doc = "Not supported: an Error if connected. Fluid reads the attribute from here.",
-          .duplicable = duplicable,
-          .dispensable = true};
+Shape UnknownDims(int64_t rank) {
+  return Shape(std::vector<int64_t>(static_cast<size_t>(std::max<int64_t>(rank, 0)), -1));
 }
 
 int64_t ProductOrUnknown(const Shape& shape, int begin, int end) {

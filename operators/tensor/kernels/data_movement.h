@@ -17,12 +17,8 @@ void AddKernelsForAllDTypes(OpRegistry& registry, std::string_view type,
                             const KernelFactory& prepare,
                             const std::function<bool(const OpContext&)>& accepts = {});
 
-// Throws Error (kUnimplemented) if one of these slots is connected. They would replace an attribute
-// at run time, but shapes must be known before a kernel runs.
-void RejectRuntimeArguments(const OpContext& context, const std::vector<StaticText>& slots);
-
-// Returns the definition of such a slot.
-SlotDef RuntimeArgumentSlot(StaticText name, bool duplicable = false);
+// Returns a shape of which nothing but the rank is known.
+Shape UnknownDims(int64_t rank);
 
 // Returns the product of dims [begin, end), or -1 if one is unknown and none is 0.
 int64_t ProductOrUnknown(const Shape& shape, int begin, int end);

@@ -17,12 +17,13 @@ void VisitOneHotDType(DType dtype, const std::string& op, const Visitor& visitor
 }
 
 void InferOneHot(const OneHotFacts& facts, OpContext& context) {
-  RejectRuntimeArguments(context, {"depth_tensor"});
   CheckIndexDType(context, "X");
   const std::string& op = context.op().type;
   const Shape& x = context.Input("X").shape;
-  const int64_t depth = context.IntAttr("depth");
-  SKIFF_ENFORCE(depth >= 0, kOutOfRange, op, ": depth = ", depth, ", expected 0 or more");
+  const bool is_known = context.Knows("depth");
+  const int64_t depth = is_known ? context.IntAttr("depth") : -1;
+  SKIFF_ENFORCE(depth >= 0 || !is_known, kOutOfRange, op, ": depth = ", depth,
+                ", expected 0 or more");
   Shape out = x;
   if (facts.ids_are_columns) {
     const bool is_column = x.rank() >= 1 && (x[x.rank() - 1] == 1 || x[x.rank() - 1] < 0);
@@ -66,7 +67,7 @@ void AddOneHotOp(OpRegistry& registry, const OneHotFacts& facts) {
   def.type = facts.type;
   def.doc = facts.doc;
   def.inputs = {{.name = "X", .doc = facts.x_doc, .checks_data = true},
-                RuntimeArgumentSlot("depth_tensor")};
+                AttributeSlot("depth_tensor", "depth")};
   def.outputs = {{.name = "Out", .doc = "A row of `depth` elements for each index."}};
   def.attrs = {{.name = "depth",
                 .type = AttrType::kInt,

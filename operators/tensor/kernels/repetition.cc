@@ -3,7 +3,9 @@
 // StridedCopy and AxisReduction.
 #include "operators/tensor/kernels/repetition.h"
 
+#include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -19,9 +21,23 @@
 namespace skiff {
 namespace {
 
-Repetition RepetitionOf(const RepeatFacts& facts, const OpContext& context) {
-  RejectRuntimeArguments(context, {facts.tensor_slot, facts.tensor_list_slot});
+// Returns the repetition for a shape rule; nothing if the numbers aren't known.
+std::optional<Repetition> RepetitionOf(const RepeatFacts& facts, const OpContext& context) {
+  if (!context.Knows(facts.attr)) return std::nullopt;
   return facts.repetition(context, context.Input("X").shape, context.IntsAttr(facts.attr));
+}
+
+Shape OutOf(const RepeatFacts& facts, const OpContext& context) {
+  if (const auto repetition = RepetitionOf(facts, context)) return repetition->out;
+  return UnknownDims(
+      std::max<int64_t>(context.Input("X").shape.rank(), context.CountOfInts(facts.attr)));
+}
+
+// Returns the repetition that makes a tensor of the one shape out of the other. Both have elements.
+Repetition RepetitionBetween(const Shape& x, const Shape& out) {
+  Repetition repetition{.dims = WithLeadingOnes(x, out.rank()), .times = out, .out = out};
+  for (int axis = 0; axis < out.rank(); ++axis) repetition.times[axis] /= repetition.dims[axis];
+  return repetition;
 }
 
 // Axis i of Out is seen as the axes [times[i], dims[i]], of which the first has stride 0 in X.
@@ -118,8 +134,10 @@ class RepeatSum {
   std::vector<int> workspaces_;  // of all stages but the last
 };
 
-std::unique_ptr<Kernel> PrepareRepeat(const RepeatFacts& facts, PrepareContext& context) {
-  return MakeKernel([copy = RepeatCopy(RepetitionOf(facts, context), context.Input("X").dtype),
+std::unique_ptr<Kernel> PrepareRepeat(PrepareContext& context) {
+  const Repetition repetition =
+      RepetitionBetween(context.Input("X").shape, context.Output("Out").shape);
+  return MakeKernel([copy = RepeatCopy(repetition, context.Input("X").dtype),
                      from = context.InputIndex("X"),
                      to = context.OutputIndex("Out")](const KernelContext& run) {
     MoverOf(run).Copy(run, copy, run.input(from).raw_data(), run.output(to).raw_data());
@@ -127,8 +145,10 @@ std::unique_ptr<Kernel> PrepareRepeat(const RepeatFacts& facts, PrepareContext& 
 }
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareRepeatGrad(const RepeatFacts& facts, PrepareContext& context) {
-  return MakeKernel([sum = RepeatSum(RepetitionOf(facts, context), kDTypeOf<T>, context),
+std::unique_ptr<Kernel> PrepareRepeatGrad(PrepareContext& context) {
+  const Repetition repetition =
+      RepetitionBetween(context.Output("X@GRAD").shape, context.Input("Out@GRAD").shape);
+  return MakeKernel([sum = RepeatSum(repetition, kDTypeOf<T>, context),
                      from = context.InputIndex("Out@GRAD"),
                      to = context.OutputIndex("X@GRAD")](const KernelContext& run) {
     sum.Run(run, run.input(from).data<T>(), run.output(to).data<T>());
@@ -136,8 +156,8 @@ std::unique_ptr<Kernel> PrepareRepeatGrad(const RepeatFacts& facts, PrepareConte
 }
 
 std::vector<SlotDef> RuntimeSlots(const RepeatFacts& facts) {
-  return {RuntimeArgumentSlot(facts.tensor_slot),
-          RuntimeArgumentSlot(facts.tensor_list_slot, /*duplicable=*/true)};
+  return {AttributeListSlot(facts.tensor_list_slot, facts.attr, /*for_shape=*/true),
+          AttributeSlot(facts.tensor_slot, facts.attr, /*for_shape=*/true)};
 }
 
 std::vector<AttrDef> RepeatAttrs(const RepeatFacts& facts) {
@@ -157,10 +177,10 @@ OpDef RepeatDef(const RepeatFacts& facts) {
   def.attrs = RepeatAttrs(facts);
   def.infer = [facts](OpContext& context) {
     const Shape& x = context.Input("X").shape;
-    const Repetition repetition = RepetitionOf(facts, context);
-    context.SetOutput("Out", repetition.out, context.Input("X").dtype);
-    SetLodLevel(context,
-                x.rank() > 0 && repetition.times.rank() == x.rank() && repetition.times[0] == 1);
+    context.SetOutput("Out", OutOf(facts, context), context.Input("X").dtype);
+    const auto repetition = RepetitionOf(facts, context);
+    SetLodLevel(context, repetition && x.rank() > 0 && repetition->times.rank() == x.rank() &&
+                             repetition->times[0] == 1);
   };
   def.grad = GradOp(StrCat(facts.type, "_grad"),
                     {"X", "Out@GRAD", facts.tensor_slot, facts.tensor_list_slot}, {"X@GRAD"});
@@ -177,7 +197,7 @@ OpDef RepeatGradDef(const RepeatFacts& facts) {
   def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
   def.attrs = RepeatAttrs(facts);
   def.infer = [facts](OpContext& context) {
-    CheckInputLike(context, "Out@GRAD", RepetitionOf(facts, context).out, context.Input("X").dtype);
+    CheckInputLike(context, "Out@GRAD", OutOf(facts, context), context.Input("X").dtype);
     context.SetOutputLike("X@GRAD", "X");
   };
   def.no_gradient_reason = "second derivatives are not provided";
@@ -196,14 +216,11 @@ Shape WithLeadingOnes(const Shape& x, int rank) {
 
 void AddRepeatOps(OpRegistry& registry, const RepeatFacts& facts) {
   registry.Add(RepeatDef(facts));
-  AddKernelsForAllDTypes(registry, facts.type, [facts](PrepareContext& context) {
-    return PrepareRepeat(facts, context);
-  });
+  AddKernelsForAllDTypes(registry, facts.type, PrepareRepeat);
   registry.Add(RepeatGradDef(facts));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
-      StrCat(facts.type, "_grad"), [facts]<typename T>(PrepareContext& context) {
-        return PrepareRepeatGrad<T>(facts, context);
-      });
+      StrCat(facts.type, "_grad"),
+      []<typename T>(PrepareContext& context) { return PrepareRepeatGrad<T>(context); });
 }
 
 }  // namespace skiff

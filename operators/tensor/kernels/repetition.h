@@ -20,8 +20,7 @@ struct Repetition {
 struct RepeatFacts {
   StaticText type;
   StaticText doc;
-  // The attribute (a list of ints) that says how often to repeat, and the slots in which Fluid
-  // accepts it at run time.
+  // The attribute (a list of ints) that says how often to repeat, and the slots that may give it.
   StaticText attr;
   StaticText attr_doc;
   StaticText tensor_slot;

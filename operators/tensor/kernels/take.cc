@@ -23,13 +23,13 @@ int AxisOf(const TakeFacts& facts, const OpContext& context) {
 }
 
 Shape TakenShape(const TakeFacts& facts, const OpContext& context) {
-  if (facts.axis_slot) RejectRuntimeArguments(context, {"Axis"});
   const Shape& x = context.Input("X").shape;
-  const int axis = AxisOf(facts, context);
   const int64_t count = CountOfIndexVector(context, "Index");
   const bool drops_axis = context.Input("Index").shape.rank() == 0;
   SKIFF_ENFORCE(facts.scalar_index || !drops_axis, kInvalidArgument, context.op().type,
                 ": Index is a scalar, expected shape [m] or [m, 1]");
+  if (!context.Knows(facts.axis_attr)) return UnknownDims(x.rank() - (drops_axis ? 1 : 0));
+  const int axis = AxisOf(facts, context);
   Shape out;
   for (int i = 0; i < x.rank(); ++i) {
     if (i != axis) out.Append(x[i]);
@@ -91,7 +91,7 @@ OpDef TakeGradDef(const TakeFacts& facts) {
   def.inputs = {
       {.name = "X", .doc = StrCat("X of ", facts.type, "."), .shape_only = true},
       {.name = "Index", .doc = StrCat("Index of ", facts.type, "."), .checks_data = true}};
-  if (facts.axis_slot) def.inputs.push_back(RuntimeArgumentSlot("Axis"));
+  if (facts.axis_slot) def.inputs.push_back(AttributeSlot("Axis", facts.axis_attr));
   def.inputs.push_back({.name = "Out@GRAD", .doc = "The gradient of Out."});
   def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
   def.attrs = TakeAttrs(facts);
@@ -113,14 +113,15 @@ OpDef TakeDef(const TakeFacts& facts) {
                  .checks_data = true}};
   std::vector<StaticText> grad_inputs = {"X", "Index", "Out@GRAD"};
   if (facts.axis_slot) {
-    def.inputs.push_back(RuntimeArgumentSlot("Axis"));
+    def.inputs.push_back(AttributeSlot("Axis", facts.axis_attr));
     grad_inputs.emplace_back("Axis");
   }
   def.outputs = {{.name = "Out", .doc = "X with m in place of the extent of the axis."}};
   def.attrs = TakeAttrs(facts);
   def.infer = [facts](OpContext& context) {
     context.SetOutput("Out", TakenShape(facts, context), context.Input("X").dtype);
-    SetLodLevel(context, /*same_rows=*/AxisOf(facts, context) != 0);
+    SetLodLevel(context,
+                /*same_rows=*/context.Knows(facts.axis_attr) && AxisOf(facts, context) != 0);
   };
   def.grad = GradOp(StrCat(facts.type, "_grad"), std::move(grad_inputs), {"X@GRAD"});
   def.kernel_dtype_slot = "X";

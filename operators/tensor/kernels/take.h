@@ -13,7 +13,7 @@ struct TakeFacts {
   // The differences between Fluid's ops.
   bool negative_axis = false;  // the axis may count from the back
   bool scalar_index = false;   // Index may be a scalar, which drops the axis
-  bool axis_slot = false;      // there is a slot Axis (refused if connected)
+  bool axis_slot = false;      // a slot Axis may give the attribute
 };
 
 // Registers the op and <type>_grad with their kernels. When they run, they throw Error for an index

@@ -80,12 +80,20 @@ TEST_F(TensorOps, ReshapeNamesWhatDoesNotFit) {
   EXPECT_NE(InferenceError(Unary("reshape2", {{"shape", Ints{4, 6, 0}}})), "");
 }
 
-TEST_F(TensorOps, ReshapeRefusesAShapeTensor) {
+// Only a plan knows the numbers of a tensor. What a program says beside it may be a part of them.
+TEST_F(TensorOps, ReshapeKnowsTheRankOfAShapeTensor) {
   Declare("x", {4, 6});
-  Declare("shape", {2}, DType::kInt32);
-  Op op = Unary("reshape2", {{"shape", Ints{6, 4}}});
+  Declare("shape", {3}, DType::kInt32);
+  Declare("number", {1}, DType::kInt64);
+  Op op = Unary("reshape2", {{"shape", Ints{}}});
   op.SetInput("Shape", {"shape"});
-  EXPECT_NE(InferenceError(op).find("\"Shape\""), std::string::npos);
+  EXPECT_EQ(Infer(op), (Dims{-1, -1, -1}));
+  Op list = Unary("reshape2", {{"shape", Ints{-1, -1, 3}}});
+  list.SetInput("ShapeTensor", {"number", "number", "number"});
+  EXPECT_EQ(Infer(list), (Dims{-1, -1, 3}));
+  Declare("of_any_length", {-1}, DType::kInt32);
+  op.SetInput("Shape", {"of_any_length"});
+  EXPECT_NE(InferenceError(op).find("expected a known number of elements"), std::string::npos);
 }
 
 TEST_F(TensorOps, TransposeRefusesWhatIsNoPermutation) {

@@ -1,0 +1,23 @@
+// Computes an op when a plan is made, from elements that are known by then
+// (TensorMeta::contents): by the op's own kernel, so that no formula is written twice.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "framework/op/registry.h"
+
+namespace skiff {
+
+// Returns whether nothing but its inputs, attributes and shapes determines what the op computes,
+// and its outputs are few dense elements: it draws no numbers, has no side effect and reads no LoD.
+// Says nothing of whether the contents of its inputs are known.
+bool MayEvaluate(const OpContext& context);
+
+// Returns the outputs, in the order of OutputOrder, nullptr for @EMPTY@. The contents of all inputs
+// must be known, but for those of which only the shape counts (SlotDef::shape_only). Throws what
+// the kernel throws, and an Error (kUnimplemented) if there is none.
+std::vector<std::shared_ptr<const Tensor>> Evaluate(const OpRegistry& registry,
+                                                    const OpContext& context);
+
+}  // namespace skiff
