@@ -12,10 +12,7 @@ namespace {
 
 // Appends an op with an extra output XShape, which its gradient reads instead of X, so that X
 // needn't be kept. As in Fluid, XShape holds the dims of X after a dim of 0, and no data.
-Variable WithXShape(const char* type, const Variable& x, AttributeMap attrs, const Site& site) {
-  const LayerCall call(type, "", site);
-  Op op(type);
-  op.attrs = std::move(attrs);
+Variable WithXShape(const LayerCall& call, Op op, const Variable& x) {
   op.SetInput("X", {call.Use(x)});
   const Variable out = call.NewOutput();
   const Variable x_shape = call.NewOutput();
@@ -23,6 +20,12 @@ Variable WithXShape(const char* type, const Variable& x, AttributeMap attrs, con
   call.Append(std::move(op));
   x_shape.StopGradient();
   return out;
+}
+
+Variable WithXShape(const char* type, const Variable& x, AttributeMap attrs, const Site& site) {
+  Op op(type);
+  op.attrs = std::move(attrs);
+  return WithXShape(LayerCall(type, "", site), std::move(op), x);
 }
 
 // Returns the axis counted from the front: not all of PaddlePaddle's ops can count from the back.
@@ -202,6 +205,11 @@ Variable Reshape(const Variable& x, const std::vector<int64_t>& dims, Site site)
   return WithXShape("reshape2", x, {{"shape", dims}}, site);
 }
 
+Variable ReshapeTo(const Variable& x, const Variable& dims, Site site) {
+  const LayerCall call("reshape2", "", site);
+  return WithXShape(call, Op("reshape2").SetInput("Shape", {call.Use(dims)}), x);
+}
+
 Variable Transpose(const Variable& x, const std::vector<int64_t>& permutation, Site site) {
   return WithXShape("transpose2", x, {{"axis", permutation}}, site);
 }
@@ -377,6 +385,12 @@ Variable Tile(const Variable& x, const std::vector<int64_t>& times, Site site) {
 
 Variable Expand(const Variable& x, const std::vector<int64_t>& dims, Site site) {
   return FromX("expand_v2", x, {{"shape", dims}}, site);
+}
+
+Variable ExpandTo(const Variable& x, const Variable& dims, Site site) {
+  const LayerCall call("expand_v2", "", site);
+  return call.AppendFor(
+      Op("expand_v2").SetInput("X", {call.Use(x)}).SetInput("Shape", {call.Use(dims)}));
 }
 
 Variable Pad(const Variable& x, const std::vector<int64_t>& paddings, float value, Site site) {

@@ -63,6 +63,9 @@ Variable SelectedRowsToDense(const Variable& x, Site site = Site::current());
 // x with other dims. At most one may be -1: it is inferred from the element count. 0 copies the
 // extent of x.
 Variable Reshape(const Variable& x, const std::vector<int64_t>& dims, Site site = Site::current());
+// Reshape with the dims in a vector, int32 or int64, that follows from shapes and constants by any
+// ops. A run throws an Error (kUnimplemented) if it depends on data.
+Variable ReshapeTo(const Variable& x, const Variable& dims, Site site = Site::current());
 // Dim i of the result is dim permutation[i] of x.
 Variable Transpose(const Variable& x, const std::vector<int64_t>& permutation,
                    Site site = Site::current());
@@ -151,6 +154,8 @@ Variable StridedSlice(const Variable& x, const StridedSliceOptions& options,
 Variable Tile(const Variable& x, const std::vector<int64_t>& times, Site site = Site::current());
 // x broadcast to `dims`; -1 keeps a dim of x.
 Variable Expand(const Variable& x, const std::vector<int64_t>& dims, Site site = Site::current());
+// Expand with the dims in a vector like that of ReshapeTo.
+Variable ExpandTo(const Variable& x, const Variable& dims, Site site = Site::current());
 // A border of `value`: {before axis 0, after it, before axis 1, …} elements.
 Variable Pad(const Variable& x, const std::vector<int64_t>& paddings, float value = 0.0f,
              Site site = Site::current());

@@ -48,8 +48,6 @@ Variable Make(const std::string& type, const Inputs& inputs, const AttributeMap&
   return call.AppendFor(std::move(op));
 }
 
-Variable ShapeOf(const Variable& x) { return Make("shape", {{"Input", {x}}}); }
-
 // The numbers from `begin` to before `end`.
 Variable Part(const Variable& numbers, int32_t begin, int32_t end) {
   return Make("slice", {{"Input", {numbers}}},
@@ -57,7 +55,7 @@ Variable Part(const Variable& numbers, int32_t begin, int32_t end) {
 }
 
 // int32 [1]: the extent of dim 0.
-Variable RowsOf(const Variable& x) { return Part(ShapeOf(x), 0, 1); }
+Variable RowsOf(const Variable& x) { return Part(layers::ShapeOf(x), 0, 1); }
 
 Variable Number(int32_t value) { return layers::FillConstant({1}, DType::kInt32, value); }
 
@@ -101,7 +99,7 @@ TEST_F(ComputedShapes, BecomeAttributesAndLeaveNothingToRun) {
 
 TEST_F(ComputedShapes, FollowFromAnyOps) {
   const Variable x = layers::Data("x", {-1, 4, 6});
-  const Variable shape = ShapeOf(x);
+  const Variable shape = layers::ShapeOf(x);
   // Half of the rows, rounded down.
   const Variable rows = layers::Cast(Part(shape, 0, 1), DType::kFloat32);
   const Variable half = layers::Cast(layers::Floor(rows * 0.5f), DType::kInt32);
@@ -110,7 +108,7 @@ TEST_F(ComputedShapes, FollowFromAnyOps) {
   const Variable both = layers::Squeeze(layers::Stack({half, rest}, 1), {0});
   const Variable picked =
       layers::Gather(layers::Concat({both, shape}), layers::AssignValue({2}, Ints{0, 1}));
-  const Variable y = Make("reshape2", {{"X", {x}}, {"Shape", {picked}}});
+  const Variable y = layers::ReshapeTo(x, picked);
   EXPECT_THAT(y.dims(), ElementsAre(-1, -1));
   ExpectVerified();
   for (const auto& [count, expected] :
@@ -128,8 +126,7 @@ TEST_F(ComputedShapes, MayBeLengthsOfRanges) {
   const Variable rows = RowsOf(x);
   const Variable numbers =
       Make("range", {{"Start", {Number(0)}}, {"End", {rows}}, {"Step", {Number(1)}}});
-  const Variable y =
-      Make("expand_v2", {{"X", {layers::Reshape(numbers, {-1, 1})}}, {"Shape", {ShapeOf(x)}}});
+  const Variable y = layers::ExpandTo(layers::Reshape(numbers, {-1, 1}), layers::ShapeOf(x));
   const Variable z = Reshaped(x, {Part(numbers, -1, 1000), Number(-1)});
   ExpectVerified();
   CompiledProgram program = executor_.Compile(main_);
@@ -261,7 +258,7 @@ TEST_F(ComputedShapes, AreKnownInLoops) {
     const Variable goes_on = layers::LessThan(i, limit);
     layers::While(goes_on).Body([&] {
       // One number from outside, and one of the body's own.
-      const Variable three = Part(ShapeOf(layers::Reshape(x, {-1, 3})), 1, 2);
+      const Variable three = Part(layers::ShapeOf(layers::Reshape(x, {-1, 3})), 1, 2);
       const Variable y = by_tensor ? Reshaped(layers::Tanh(x), {rows, Number(2), three})
                                    : layers::Reshape(layers::Tanh(x), {-1, 2, 3});
       layers::AssignTo(sum + layers::ReduceSum(y * y), sum);
@@ -312,9 +309,7 @@ TEST_F(ComputedShapes, NameTheDataOnWhichTheyDepend) {
 TEST_F(ComputedShapes, AreIntegers) {
   const Variable x = layers::Data("x", {2, 3});
   const Variable floats = layers::FillConstant({2}, DType::kFloat32, 1);
-  EXPECT_THAT(InvalidArgumentText([&] {
-                Make("reshape2", {{"X", {x}}, {"Shape", {floats}}});
-              }),
+  EXPECT_THAT(InvalidArgumentText([&] { layers::ReshapeTo(x, floats); }),
               HasSubstr("input \"Shape\", which gives the attribute \"shape\", is float32 [2], "
                         "expected int32 or int64"));
   EXPECT_THAT(
