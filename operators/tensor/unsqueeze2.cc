@@ -48,7 +48,15 @@ void RegisterUnsqueeze2(OpRegistry& registry) {
   def.views = {{"X", "Out"}};
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "unsqueeze2", CopyFactory("X", "Out"));
-  AddReshapeGrad(registry, "unsqueeze2_grad", "unsqueeze2");
+  const auto unused = [](StaticText name, bool duplicable) {
+    return SlotDef{.name = name,
+                   .doc = "Of unsqueeze2; unused.",
+                   .duplicable = duplicable,
+                   .dispensable = true,
+                   .shape_only = true};
+  };
+  AddReshapeGrad(registry, "unsqueeze2_grad", "unsqueeze2",
+                 {unused("AxesTensor", false), unused("AxesTensorList", true)});
 }
 
 }  // namespace skiff

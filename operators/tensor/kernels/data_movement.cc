@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include "framework/base/error.h"
@@ -92,7 +93,8 @@ Shape DimsInXShape(const OpContext& context) {
   return Shape(x_shape.shape.dims().subspan(1));
 }
 
-void AddReshapeGrad(OpRegistry& registry, StaticText type, StaticText forward) {
+void AddReshapeGrad(OpRegistry& registry, StaticText type, StaticText forward,
+                    std::vector<SlotDef> unused) {
   OpDef def;
   def.type = type;
   def.doc = StrCat(
@@ -101,6 +103,7 @@ void AddReshapeGrad(OpRegistry& registry, StaticText type, StaticText forward) {
       forward, ".");
   def.inputs = {{.name = "Out@GRAD", .doc = "The gradient of Out."},
                 {.name = "XShape", .doc = "XShape of the forward op.", .shape_only = true}};
+  std::ranges::move(unused, std::back_inserter(def.inputs));
   def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
   def.infer = [](OpContext& context) {
     const TensorMeta& grad = context.Input("Out@GRAD");

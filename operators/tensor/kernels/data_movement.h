@@ -42,8 +42,9 @@ Shape DimsInXShape(const OpContext& context);
 // Returns the definition of the output XShape.
 SlotDef XShapeOutput();
 // Registers a gradient op `type` of `forward`, which gives Out@GRAD the shape of X, with its
-// kernels.
-void AddReshapeGrad(OpRegistry& registry, StaticText type, StaticText forward);
+// kernels. `unused` are inputs that Fluid's has besides.
+void AddReshapeGrad(OpRegistry& registry, StaticText type, StaticText forward,
+                    std::vector<SlotDef> unused = {});
 // Returns the gradient rule that makes such an op.
 GradRule ReshapeGradRule(StaticText grad_type);
 
