@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "framework/analysis/nested_blocks.h"
+#include "framework/analysis/op_uses.h"
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
@@ -107,11 +108,15 @@ class Verifier {
       where_ = DescribeOp(op, block.index(), i);
       VisitOp(visible, op);
       MarkSetInside(op);
+      if (!op.SubBlocks().empty()) ForgetWrittenInside(block, i);
       VisitSubBlocks(op);
+      const bool makes_known = MakesKnown(visible, op);
       for (const std::string& name : op.OutputNames()) {
         const Var* var = visible.Find(name).var;
         written_.insert(var);
         if (op.type != "feed") computed_.insert(var);
+        known_.erase(var);
+        if (makes_known) known_.insert(var);
       }
     }
     path_.pop_back();
@@ -130,6 +135,45 @@ class Verifier {
       }
     } catch (const Error&) {
       // An attribute of another type, which VisitOp has reported.
+    }
+  }
+
+  // What iterations hand on depends on how many there are.
+  void ForgetWrittenInside(const Block& block, size_t position) {
+    try {
+      for (const VarUse& use : UsesOf(registry_, block, position).vars) {
+        if (use.writes) known_.erase(use.var);
+      }
+    } catch (const Error&) {
+      // A wrong block or argument, which is reported where it is.
+    }
+  }
+
+  // Returns whether a plan knows what the op makes (KnownContents), if there are few elements.
+  bool MakesKnown(VisibleVars& visible, const Op& op) const {
+    const OpDef* def = registry_.Find(op.type);
+    if (def == nullptr || def->random || def->has_side_effect || def->block != nullptr)
+      return false;
+    for (const SlotDef& slot : def->inputs) {
+      if (slot.shape_only) continue;
+      if (slot.array) return false;
+      for (const std::string& name : op.Input(slot.name)) {
+        if (name != kEmptyVarName && !known_.contains(visible.Find(name).var)) return false;
+      }
+    }
+    return true;
+  }
+
+  void CheckGivenAttributes(VisibleVars& visible, const Op& op, const OpDef& def) {
+    for (const SlotDef& slot : def.inputs) {
+      if (slot.attribute.empty()) continue;
+      for (const std::string& name : op.Input(slot.name)) {
+        const Var* var = visible.Find(name).var;
+        if (name != kEmptyVarName && (var == nullptr || known_.contains(var))) continue;
+        Report(op.type, ": input \"", slot.name, "\", variable \"", name,
+               "\", gives the attribute \"", slot.attribute,
+               "\" and depends on data: expected numbers that follow from shapes and constants");
+      }
     }
   }
 
@@ -169,7 +213,9 @@ class Verifier {
         Report("output \"", name, "\" is a feed");
       }
     }
-    if (complete && !structure_only_) CheckShapes(visible, op, *def);
+    if (structure_only_) return;
+    CheckGivenAttributes(visible, op, *def);
+    if (complete) CheckShapes(visible, op, *def);
   }
 
   // Checks an attribute that any op may have and no definition lists.
@@ -250,6 +296,7 @@ class Verifier {
   // Each block is visited once, even if several ops name it: otherwise a program that does so
   // repeatedly would take exponential time.
   std::unordered_set<int32_t> visited_;
+  VarSet known_;  // whose elements follow from shapes and constants
   VarSet without_shape_;
   std::string where_;
   std::vector<Message> messages_;

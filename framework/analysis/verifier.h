@@ -28,6 +28,7 @@ struct VerifyOptions {
 //   from both if the registry lacks them);
 // - a read before the first write of a variable that is neither persistable nor fed, wherever it is
 //   declared (a gradient block also sees the variables of its forward block);
+// - an input that gives an attribute (SlotDef::attribute) and depends on data;
 // - a variable whose shape or dtype differs from what the shape rule of its writer says;
 // - one variable in two output positions of an op;
 // - an op that writes a feed;

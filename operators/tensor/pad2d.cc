@@ -224,7 +224,6 @@ void AddPad2dGrad(OpRegistry& registry) {
   def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
   def.attrs = Pad2dAttrs();
   def.infer = [](OpContext& context) {
-    const Shape& x = context.Input("X").shape;
     CheckInputLike(context, "Out@GRAD", OutOf(context), context.Input("X").dtype);
     context.SetOutputLike("X@GRAD", "X");
   };

@@ -304,6 +304,8 @@ TEST_F(ComputedShapes, NameTheDataOnWhichTheyDepend) {
   const Variable z = Reshaped(x, {drawn, Number(-1)});
   EXPECT_THAT(ErrorText([&] { executor_.Run(main_, feeds, {z.name()}); }),
               HasSubstr("depends on what randint (block 0, op #"));
+  const auto is_refused = HasSubstr("gives the attribute \"shape\" and depends on data");
+  EXPECT_THAT(VerifyProgram(DefaultOpRegistry(), main_), ElementsAre(is_refused, is_refused));
 }
 
 TEST_F(ComputedShapes, AreIntegers) {
