@@ -112,23 +112,6 @@ std::vector<int64_t> OpContext::DimsAttr(std::string_view name) const {
   return std::vector<int64_t>(static_cast<size_t>(count), -1);
 }
 
-Op WithGivenAttributes(const OpContext& context) {
-  Op op = context.op();
-  for (const SlotDef& slot : context.def().inputs) {
-    if (slot.attribute.empty() || op.Input(slot.name).empty()) continue;
-    const AttrType type = context.def().FindAttr(slot.attribute)->type;
-    if (IsFloats(type)) {
-      op.SetAttr(slot.attribute, context.Attr<std::vector<float>>(slot.attribute));
-    } else if (IsOneNumber(type)) {
-      op.SetAttr(slot.attribute, context.IntAttr(slot.attribute));
-    } else {
-      op.SetAttr(slot.attribute, context.IntsAttr(slot.attribute));
-    }
-    op.SetInput(slot.name, {});
-  }
-  return op;
-}
-
 int OpContext::IndexOf(const std::vector<SlotDef>& slots, bool is_input, std::string_view slot,
                        size_t i) const {
   // Arguments of all slots are numbered through, in the order of the definition, not of the op: so
@@ -342,6 +325,26 @@ void CheckArguments(const OpDef& def, const Op& op, bool is_input,
 }
 
 }  // namespace
+
+Op WithGivenAttributes(const OpContext& context) {
+  Op op = context.op();
+  for (const SlotDef& slot : context.def().inputs) {
+    if (slot.attribute.empty() || op.Input(slot.name).empty()) continue;
+    for (size_t i = 0; i < context.InputCount(slot.name); ++i) {
+      CheckGivenAttribute(context.def(), slot, context.Input(slot.name, i));
+    }
+    const AttrType type = context.def().FindAttr(slot.attribute)->type;
+    if (IsFloats(type)) {
+      op.SetAttr(slot.attribute, context.Attr<std::vector<float>>(slot.attribute));
+    } else if (IsOneNumber(type)) {
+      op.SetAttr(slot.attribute, context.IntAttr(slot.attribute));
+    } else {
+      op.SetAttr(slot.attribute, context.IntsAttr(slot.attribute));
+    }
+    op.SetInput(slot.name, {});
+  }
+  return op;
+}
 
 void InferOutputs(OpContext* context) {
   const OpDef& def = context->def();

@@ -60,6 +60,19 @@ class Runs(unittest.TestCase):
         self.assertEqual(self.step.run({"x": self.x}), [])
         self.assertTrue(y.flags.writeable)
 
+    def test_compute_shapes(self):
+        main = skiff.Program()
+        with skiff.program_guard(main, skiff.Program()):
+            x = layers.data("x", [-1, 2, 3])
+            rows = layers.slice(layers.shape_of(x), axes=[0], starts=[0], ends=[1])
+            six = layers.assign_value([1], numpy.array([6], "int32"))
+            y = layers.reshape_to(x, layers.concat([rows, six]))
+        self.assertEqual(y.shape, (-1, -1))
+        step = skiff.Executor().compile(main)
+        for count in (2, 3):
+            fed = numpy.arange(6 * count, dtype="float32").reshape(count, 2, 3)
+            numpy.testing.assert_array_equal(step.run({"x": fed}, [y])[0], fed.reshape(count, 6))
+
     def test_let_feeds_go(self):
         count = sys.getrefcount(self.x)
         self.step.run({"x": self.x}, [self.y])
