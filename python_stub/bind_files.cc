@@ -129,13 +129,24 @@ std::string Hash(SharedScope& scope, const py::iterable& names) {
   return WeightsHash(scope.scope, texts);
 }
 
-py::dict ReadArchive(const py::object& path) {
+// None: all arrays.
+ArrayNames NamesOrAll(const py::object& names) {
+  if (names.is_none()) return {};
+  if (!py::isinstance<py::iterable>(names) || py::isinstance<py::str>(names)) {
+    throw py::type_error(StrCat("names: found ", std::string(py::str(py::repr(names))),
+                                ", expected several names, or None for all"));
+  }
+  return NamesOf(names.cast<py::iterable>());
+}
+
+py::dict ReadArchive(const py::object& path, const py::object& names) {
   const std::string text = PathText(path);
+  const ReadNpzOptions options{.names = NamesOrAll(names)};
   TensorMap tensors;
   {
     const py::gil_scoped_release release;
     // Arrays have no LoD: the offsets are arrays again, as numpy.load has them.
-    tensors = WithLoDEntries(ReadNpz(text));
+    tensors = WithLoDEntries(ReadNpz(text, options));
   }
   py::dict arrays;
   for (const auto& [name, tensor] : tensors) arrays[py::str(name)] = ArrayOf(tensor);
@@ -163,12 +174,13 @@ void WriteArchive(const py::object& path, const py::object& arrays, bool compres
 }
 
 // Tensors, since the format has bfloat16.
-py::dict ReadTensors(const py::object& path, bool mmap) {
+py::dict ReadTensors(const py::object& path, bool mmap, const py::object& names) {
   const std::string text = PathText(path);
+  const ArrayNames wanted = NamesOrAll(names);
   TensorMap tensors;
   {
     const py::gil_scoped_release release;
-    tensors = mmap ? MapSafetensors(text) : ReadSafetensors(text);
+    tensors = mmap ? MapSafetensors(text, wanted) : ReadSafetensors(text, wanted);
   }
   py::dict objects;
   for (const auto& [name, tensor] : tensors) {
@@ -230,19 +242,23 @@ void BindFiles(py::module_& module) {
              "Returns sixteen hexadecimal digits that tell whether two runs have the same values, "
              "on all machines.");
   module.def(
-      "read_npz", &ReadArchive, py::arg("path"),
+      "read_npz", &ReadArchive, py::arg("path"), py::arg("names") = py::none(),
       "Returns the arrays of a .npz archive by name, the offsets of a ragged x as x.lod0, x.lod1, "
-      "…. Nothing in the file is executed.");
+      "…. With names, returns these arrays and looks at nothing else, so that others may be of any "
+      "type. Nothing in the file is executed.");
   module.def(
       "write_npz", &WriteArchive, py::arg("path"), py::arg("arrays"), py::arg("compress") = false,
       "Writes a .npz archive. Arrays x.lod0, x.lod1, … are the offsets of a ragged x; so is the "
       "LoD of a Tensor. Equal arrays give equal bytes.");
-  module.def("read_safetensors", &ReadTensors, py::arg("path"), py::arg("mmap") = false,
-             "Returns the Tensors of a safetensors file by name. With mmap, elements are read when "
-             "they are touched, except bools, which must be checked, and elements whose place in "
-             "the file isn't a multiple of their size; writing to them changes the memory, not the "
-             "file. No process may shorten the file or write to it as long as a Tensor of it "
-             "exists: that would end this process. write_safetensors may replace it.");
+  module.def(
+      "read_safetensors", &ReadTensors, py::arg("path"), py::arg("mmap") = false,
+      py::arg("names") = py::none(),
+      "Returns the Tensors of a safetensors file by name. With names, returns these Tensors, "
+      "and others may be of any type. With mmap, elements are read when "
+      "they are touched, except bools, which must be checked, and elements whose place in "
+      "the file isn't a multiple of their size; writing to them changes the memory, not the "
+      "file. No process may shorten the file or write to it as long as a Tensor of it "
+      "exists: that would end this process. write_safetensors may replace it.");
   module.def("read_safetensors_metadata", &ReadMetadata, py::arg("path"),
              "Returns the texts that describe a safetensors file, by name. Reads its header only.");
   module.def("write_safetensors", &WriteTensors, py::arg("path"), py::arg("tensors"),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "framework/base/error.h"
@@ -65,6 +66,14 @@ void GiveLoD(const std::string& path, const std::string& owner, LoD lod, TensorM
   }
 }
 
+// As a message shows them: there may be many.
+std::string FirstOf(const std::vector<std::string>& entries) {
+  constexpr size_t kShown = 10;
+  const std::vector<std::string> shown(
+      entries.begin(), entries.begin() + std::min<std::ptrdiff_t>(kShown, std::ssize(entries)));
+  return Join(shown, ", ") + (entries.size() > kShown ? ", …" : "");
+}
+
 }  // namespace
 
 bool IsLoDEntry(std::string_view name) {
@@ -72,6 +81,23 @@ bool IsLoDEntry(std::string_view name) {
   if (mark == std::string_view::npos || mark == 0) return false;
   const std::string_view number = name.substr(mark + kLevelMark.size());
   return !number.empty() && number.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+std::vector<std::string> EntriesOf(const std::string& path, const std::vector<std::string>& names,
+                                   const std::vector<std::string>& entries) {
+  const std::set<std::string_view> found(entries.begin(), entries.end());
+  for (const std::string& name : names) {
+    SKIFF_ENFORCE(!IsLoDEntry(name), kInvalidArgument, path, ": \"", name,
+                  "\" has offsets and is read with its array: expected \"", OwnerOf(name), "\"");
+    SKIFF_ENFORCE(found.contains(name), kNotFound, path, " has no array \"", name,
+                  "\", expected one of ", FirstOf(entries));
+  }
+  const std::set<std::string_view> wanted(names.begin(), names.end());
+  std::vector<std::string> chosen;
+  for (const std::string& entry : entries) {
+    if (wanted.contains(IsLoDEntry(entry) ? OwnerOf(entry) : entry)) chosen.push_back(entry);
+  }
+  return chosen;
 }
 
 TensorMap WithLoDEntries(const TensorMap& tensors) {

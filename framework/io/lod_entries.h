@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "framework/io/tensor_stream.h"
 
@@ -11,6 +12,12 @@ namespace skiff {
 
 // Returns whether a name is that of a level, such as "x.lod0".
 bool IsLoDEntry(std::string_view name);
+
+// Returns those of a file's entries that hold the arrays with these names and their levels. Throws
+// Error, which begins with `path`: (kNotFound) for a name that isn't among the entries, and
+// (kInvalidArgument) for that of a level.
+std::vector<std::string> EntriesOf(const std::string& path, const std::vector<std::string>& names,
+                                   const std::vector<std::string>& entries);
 
 // Returns the tensors without their LoDs, and the arrays of the levels. Throws Error
 // (kInvalidArgument) for a tensor whose name is that of a level: it would be read as one.

@@ -1,5 +1,6 @@
 #include "framework/io/npy_header.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
@@ -14,18 +15,36 @@ constexpr std::string_view kMagic("\x93NUMPY", 6);
 constexpr int64_t kTextLimitBytes = 10000;
 constexpr int64_t kAlignment = 64;
 
-// NumPy writes '|' for single bytes, which have no order.
-constexpr std::array<std::pair<std::string_view, DType>, 9> kDescrs{{
-    {"|b1", DType::kBool},
-    {"|i1", DType::kInt8},
-    {"|u1", DType::kUint8},
-    {"<i2", DType::kInt16},
-    {"<i4", DType::kInt32},
-    {"<i8", DType::kInt64},
-    {"<f2", DType::kFloat16},
-    {"<f4", DType::kFloat32},
-    {"<f8", DType::kFloat64},
+struct NpyType {
+  std::string_view code;  // of a kind and its bytes
+  char letter;            // means the same
+  DType dtype;
+};
+constexpr std::array<NpyType, 9> kTypes{{
+    {"b1", '?', DType::kBool},
+    {"i1", 'b', DType::kInt8},
+    {"u1", 'B', DType::kUint8},
+    {"i2", 'h', DType::kInt16},
+    {"i4", 'i', DType::kInt32},
+    {"i8", 'q', DType::kInt64},
+    {"f2", 'e', DType::kFloat16},
+    {"f4", 'f', DType::kFloat32},
+    {"f8", 'd', DType::kFloat64},
 }};
+
+// Returns the dtype that `numpy.dtype(descr)` has, without its byte order; none if it isn't
+// Skiff's. NumPy writes an order and a code, '|' where single bytes have no order, but also reads
+// other forms. Those that mean another dtype on another machine ('l', 'int') are left out.
+std::optional<DType> FindType(std::string_view descr) {
+  const bool has_order = !descr.empty() && std::string_view("<>=|").find(descr[0]) < 4;
+  const std::string_view code = descr.substr(has_order ? 1 : 0);
+  for (const NpyType& type : kTypes) {
+    const bool is_name = !has_order && descr == DTypeName(type.dtype);
+    const bool is_letter = code.size() == 1 && code[0] == type.letter;
+    if (is_name || is_letter || code == type.code) return type.dtype;
+  }
+  return {};
+}
 
 // Parses the dict, and nothing else that Python would accept. NumPy evaluates the text as a
 // literal; a parser of just these three keys has less to go wrong with on hostile files.
@@ -44,7 +63,7 @@ class HeaderParser {
       break;
     }
     SkipSpaces();
-    if (next_ + 1 != text_.size() || text_[next_] != '\n') Fail("expected the end of the header");
+    if (next_ != text_.size()) Fail("expected the end of the header");
     if (!has_dtype_ || !has_order_ || !has_shape_) {
       Fail("expected the keys descr, fortran_order and shape");
     }
@@ -58,9 +77,7 @@ class HeaderParser {
                          "header of a NumPy array: ", args...);
   }
 
-  void SkipSpaces() {
-    while (next_ < text_.size() && text_[next_] == ' ') ++next_;
-  }
+  void SkipSpaces() { next_ = std::min(text_.find_first_not_of(" \t\r\n\f", next_), text_.size()); }
 
   bool Accept(char expected) {
     SkipSpaces();
@@ -75,6 +92,8 @@ class HeaderParser {
 
   std::string_view ParseString() {
     SkipSpaces();
+    // Python 2 writes texts of Unicode so.
+    if (next_ < text_.size() && text_[next_] == 'u') ++next_;
     const char quote = next_ < text_.size() ? text_[next_] : '\0';
     if (quote != '\'' && quote != '"') Fail("expected a string");
     const size_t end = text_.find(quote, next_ + 1);
@@ -99,22 +118,21 @@ class HeaderParser {
     SKIFF_ENFORCE(!structured, kUnimplemented, source_.name(),
                   ": NumPy array of structures: not supported");
     const std::string_view descr = ParseString();
-    for (const auto& [name, dtype] : kDescrs) {
-      if (name != descr) continue;
-      header_.dtype = dtype;
-      return;
-    }
-    Throw(ErrorCode::kUnimplemented, source_.name(), ": NumPy array of type \"", descr,
-          "\" is not supported");
+    const std::optional<DType> dtype = FindType(descr);
+    SKIFF_ENFORCE(dtype.has_value(), kUnimplemented, source_.name(), ": NumPy array of type \"",
+                  descr, "\" is not supported");
+    header_.dtype = *dtype;
+    header_.big_endian = descr.starts_with('>');
   }
 
   void ParseOrder() {
     SkipSpaces();
     const std::string_view rest = text_.substr(next_);
-    SKIFF_ENFORCE(rest.substr(0, 4) != "True", kUnimplemented, source_.name(),
-                  ": NumPy array in Fortran order: save it in C order");
-    if (rest.substr(0, 5) != "False") Fail("fortran_order: expected True or False");
-    next_ += 5;
+    header_.fortran_order = rest.starts_with("True");
+    if (!header_.fortran_order && !rest.starts_with("False")) {
+      Fail("fortran_order: expected True or False");
+    }
+    next_ += header_.fortran_order ? 4 : 5;
   }
 
   int64_t ParseDim() {
@@ -124,6 +142,8 @@ class HeaderParser {
     const auto [stop, error] = std::from_chars(begin, text_.data() + text_.size(), dim);
     if (error != std::errc() || dim < 0) Fail("expected a dim from 0 to 2^63 - 1");
     next_ += static_cast<size_t>(stop - begin);
+    // Python 2 marks its long integers.
+    if (next_ < text_.size() && text_[next_] == 'L') ++next_;
     return dim;
   }
 
@@ -173,11 +193,10 @@ std::string ShapeText(const Shape& shape) {
   return text + (shape.rank() == 1 ? ",)" : ")");
 }
 
-std::string_view DescrOf(DType dtype) {
-  for (const auto& [name, known] : kDescrs) {
-    if (known == dtype) return name;
-  }
-  Throw(ErrorCode::kUnimplemented, "NumPy has no dtype for ", dtype);
+std::string DescrOf(DType dtype) {
+  const auto* const type = std::ranges::find(kTypes, dtype, &NpyType::dtype);
+  SKIFF_ENFORCE(type != kTypes.end(), kUnimplemented, "NumPy has no dtype for ", dtype);
+  return StrCat(SizeOf(dtype) == 1 ? '|' : '<', type->code);
 }
 
 }  // namespace

@@ -15,11 +15,14 @@ namespace skiff {
 
 struct NpyHeader {
   DType dtype = DType::kFloat32;
+  bool big_endian = false;
+  bool fortran_order = false;  // the first dim varies fastest
   std::vector<int64_t> dims;
 };
 
-// Reads a header and leaves the source at the first element. Throws Error (kDataLoss) for anything
-// else, and (kUnimplemented) for Fortran order and for dtypes that Skiff doesn't read.
+// Reads a header as NumPy does and leaves the source at the first element: other programs and old
+// NumPys write `(2L, 3L)`, `u'descr'`, `|f4`, any whitespace, and no line break. Throws Error
+// (kDataLoss) for anything else, and (kUnimplemented) for dtypes that Skiff doesn't have.
 NpyHeader ReadNpyHeader(ByteSource* source);
 // Returns a header of version 1.0, padded to a multiple of 64 bytes. Throws Error (kUnimplemented)
 // for bfloat16.

@@ -8,8 +8,10 @@
 #include <zip.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -113,42 +115,68 @@ int64_t PlausibleSize(const zip_stat_t& stat, int64_t file_bytes, const std::str
   return static_cast<int64_t>(stat.size);
 }
 
-std::string TensorName(std::string_view entry, const std::string& path) {
-  const bool has_suffix = entry.size() > kEntrySuffix.size() &&
-                          entry.substr(entry.size() - kEntrySuffix.size()) == kEntrySuffix;
-  SKIFF_ENFORCE(has_suffix, kDataLoss, path, ": entry \"", entry, "\", expected a name in .npy");
-  return std::string(entry.substr(0, entry.size() - kEntrySuffix.size()));
+// Returns the name of the array in an entry; empty if it holds none.
+std::string ArrayName(std::string_view entry) {
+  const bool has_suffix = entry.ends_with(kEntrySuffix);
+  return std::string(entry.substr(0, has_suffix ? entry.size() - kEntrySuffix.size() : 0));
+}
+
+// The arrays of an archive, in its order, and the statistics of their entries.
+struct Listing {
+  std::vector<std::string> names;
+  std::vector<zip_stat_t> stats;
+};
+
+Listing List(zip_t* archive, const std::string& path, bool skips_others) {
+  Listing listing;
+  const zip_int64_t count = zip_get_num_entries(archive, 0);
+  for (zip_int64_t i = 0; i < count; ++i) {
+    const zip_stat_t stat = StatOf(archive, static_cast<zip_uint64_t>(i), path);
+    std::string name = ArrayName(stat.name);
+    SKIFF_ENFORCE(skips_others || !name.empty(), kDataLoss, path, ": entry \"", stat.name,
+                  "\", expected a name in .npy; to leave it out, name the arrays to read");
+    if (name.empty()) continue;
+    listing.names.push_back(std::move(name));
+    listing.stats.push_back(stat);
+  }
+  return listing;
 }
 
 // What an archive claims about an entry.
 struct EntryHead {
+  zip_uint64_t index = 0;
   std::string name;   // of the tensor
   std::string where;  // for messages
   int64_t bytes = 0;  // uncompressed
 };
 
-// Examines all entries before reading one: their names, and whether the bytes of the archive can
-// expand to what they claim.
+// Examines all entries that are to be read before reading one: their names, and whether the bytes
+// of the archive can expand to what they claim.
 std::vector<EntryHead> EntryHeads(zip_t* archive, const std::string& path, int64_t file_bytes,
-                                  int64_t limit_bytes) {
+                                  const ReadNpzOptions& options) {
+  const Listing listing = List(archive, path, options.names.has_value());
+  const std::vector<std::string> chosen =
+      options.names ? EntriesOf(path, *options.names, listing.names) : listing.names;
+  const std::set<std::string> wanted(chosen.begin(), chosen.end());
   std::vector<EntryHead> heads;
   std::set<std::string> names;
   int64_t compressed_bytes = 0;
   int64_t grown_bytes = 0;
-  const zip_int64_t count = zip_get_num_entries(archive, 0);
-  for (zip_int64_t i = 0; i < count; ++i) {
-    const zip_stat_t stat = StatOf(archive, static_cast<zip_uint64_t>(i), path);
-    EntryHead head{.where = StrCat(path, "(", stat.name, ")")};
+  for (size_t i = 0; i < listing.names.size(); ++i) {
+    if (!wanted.contains(listing.names[i])) continue;
+    const zip_stat_t& stat = listing.stats[i];
+    EntryHead head{
+        .index = stat.index, .name = listing.names[i], .where = StrCat(path, "(", stat.name, ")")};
     head.bytes = PlausibleSize(stat, file_bytes, head.where);
     const auto compressed = static_cast<int64_t>(stat.comp_size);
     SKIFF_ENFORCE(compressed <= file_bytes - compressed_bytes, kDataLoss, path,
                   ": the entries take more bytes than the ", file_bytes, " of the file");
     compressed_bytes += compressed;
     const int64_t growth = std::max<int64_t>(head.bytes - compressed, 0);
-    SKIFF_ENFORCE(growth <= limit_bytes - grown_bytes, kOutOfRange, path, " would take more than ",
-                  limit_bytes, " bytes beyond those of the file, uncompressed");
+    SKIFF_ENFORCE(growth <= options.limit_bytes - grown_bytes, kOutOfRange, path,
+                  " would take more than ", options.limit_bytes,
+                  " bytes beyond those of the file, uncompressed");
     grown_bytes += growth;
-    head.name = TensorName(stat.name, path);
     // Which of two entries a reader takes depends on the reader.
     SKIFF_ENFORCE(names.insert(head.name).second, kDataLoss, head.where, " is there twice");
     heads.push_back(std::move(head));
@@ -156,13 +184,49 @@ std::vector<EntryHead> EntryHeads(zip_t* archive, const std::string& path, int64
   return heads;
 }
 
-Tensor ReadEntry(zip_t* archive, zip_uint64_t index, const EntryHead& head) {
-  EntryFile file(zip_fopen_index(archive, index, 0));
+Tensor ReadEntry(zip_t* archive, const EntryHead& head) {
+  EntryFile file(zip_fopen_index(archive, head.index, 0));
   SKIFF_ENFORCE(file != nullptr, kDataLoss, head.where, ": ", zip_strerror(archive));
   EntrySource source(head.where, head.bytes, std::move(file));
   Tensor tensor = ReadNpy(&source);
   source.CheckEnd();
   return tensor;
+}
+
+void SwapBytes(Tensor* tensor) {
+  const auto size = static_cast<std::ptrdiff_t>(SizeOf(tensor->dtype()));
+  auto* const begin = static_cast<char*>(tensor->raw_data());
+  for (char* next = begin; next < begin + tensor->byte_count(); next += size) {
+    std::reverse(next, next + size);
+  }
+}
+
+// Returns the tensor with its dims in the opposite order.
+Tensor Transposed(const Tensor& tensor) {
+  const std::span<const int64_t> order = tensor.shape().dims();
+  const std::vector<int64_t> dims(order.rbegin(), order.rend());
+  Tensor result(Shape(std::span<const int64_t>(dims)), tensor.dtype());
+  std::vector<int64_t> strides;  // of the result's dims in `tensor`, in elements
+  int64_t stride = 1;
+  for (const int64_t dim : dims) {
+    strides.push_back(stride);
+    stride *= dim;
+  }
+  const auto size = static_cast<size_t>(SizeOf(tensor.dtype()));
+  const auto* const from = static_cast<const char*>(tensor.raw_data());
+  auto* to = static_cast<char*>(result.raw_data());
+  std::vector<int64_t> index(dims.size());
+  int64_t position = 0;
+  for (int64_t i = 0; i < result.element_count(); ++i, to += size) {
+    std::memcpy(to, from + static_cast<size_t>(position) * size, size);
+    for (size_t k = dims.size(); k-- > 0;) {
+      position += strides[k];
+      if (++index[k] < dims[k]) break;
+      position -= strides[k] * dims[k];
+      index[k] = 0;
+    }
+  }
+  return result;
 }
 
 void CheckWritable(const Tensor& tensor) {
@@ -217,8 +281,11 @@ void AddEntry(zip_t* archive, const std::string& name, bool compress, PendingEnt
 }  // namespace
 
 Tensor ReadNpy(ByteSource* source) {
-  const NpyHeader header = ReadNpyHeader(source);
+  NpyHeader header = ReadNpyHeader(source);
+  if (header.fortran_order) std::ranges::reverse(header.dims);
   Tensor tensor = ReadElements(header.dtype, header.dims, source);
+  if (header.big_endian) SwapBytes(&tensor);
+  if (header.fortran_order) tensor = Transposed(tensor);
   if (source->remaining() == 0) return tensor;
   source->ThrowCorrupt(source->offset(), source->remaining(),
                        " bytes remain after the array, expected none");
@@ -240,17 +307,19 @@ void WriteNpyFile(const std::string& path, const Tensor& tensor) {
   file.Commit();
 }
 
-TensorMap ReadNpz(const std::string& path, int64_t limit_bytes) {
+TensorMap ReadNpz(const std::string& path, const ReadNpzOptions& options) {
   // Our own errors say more than libzip's.
   const int64_t file_bytes = InputFile(path).size();
   // libzip takes an empty file for an archive without entries.
   SKIFF_ENFORCE(file_bytes > 0, kDataLoss, path, " is empty, expected an archive");
   const Archive archive = OpenForReading(path);
-  const std::vector<EntryHead> heads = EntryHeads(archive.get(), path, file_bytes, limit_bytes);
-  TensorMap tensors;
-  for (size_t i = 0; i < heads.size(); ++i) {
-    tensors.emplace(heads[i].name, ReadEntry(archive.get(), i, heads[i]));
-  }
+  TensorMap tensors = ReadNamed(options.names, [&] {
+    TensorMap read;
+    for (const EntryHead& head : EntryHeads(archive.get(), path, file_bytes, options)) {
+      read.emplace(head.name, ReadEntry(archive.get(), head));
+    }
+    return read;
+  });
   TakeLoDEntries(path, &tensors);
   return tensors;
 }

@@ -18,10 +18,14 @@ struct MappedBuffer {
 
 using TakeTensor = Tensor (SafetensorsFile::*)(const std::string& name);
 
-TensorMap TakeAll(const std::string& path, TakeTensor take) {
+TensorMap TakeTensors(const std::string& path, const ArrayNames& names, TakeTensor take) {
   SafetensorsFile file(path);
   TensorMap tensors;
-  for (const std::string& name : file.names()) tensors.emplace(name, (file.*take)(name));
+  ReadNamed(names, [&] {
+    for (const std::string& name : names ? *names : file.names()) {
+      tensors.emplace(name, (file.*take)(name));
+    }
+  });
   return tensors;
 }
 
@@ -71,9 +75,13 @@ Tensor SafetensorsFile::Map(const std::string& name) {
           std::shared_ptr<Buffer>(mapped, &mapped->buffer)};
 }
 
-TensorMap ReadSafetensors(const std::string& path) { return TakeAll(path, &SafetensorsFile::Read); }
+TensorMap ReadSafetensors(const std::string& path, const ArrayNames& names) {
+  return TakeTensors(path, names, &SafetensorsFile::Read);
+}
 
-TensorMap MapSafetensors(const std::string& path) { return TakeAll(path, &SafetensorsFile::Map); }
+TensorMap MapSafetensors(const std::string& path, const ArrayNames& names) {
+  return TakeTensors(path, names, &SafetensorsFile::Map);
+}
 
 void WriteSafetensors(const std::string& path, const TensorMap& tensors,
                       const std::map<std::string, std::string>& metadata) {

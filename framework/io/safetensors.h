@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "framework/io/array_names.h"
 #include "framework/io/file.h"
 #include "framework/io/mapped_file.h"
 #include "framework/io/safetensors_header.h"
@@ -23,9 +24,10 @@ class SafetensorsFile {
  public:
   // Reads the header. Throws Error (kNotFound, kIo) as InputFile, and (kDataLoss), which says
   // where, for anything that the format doesn't allow: a header of more than 100 MB, one that isn't
-  // an object in JSON or has a key twice, an entry with other members than dtype, shape and
-  // data_offsets, metadata other than strings, tensors that overlap, leave gaps or don't end with
-  // the file, or have other bytes than shape and dtype take.
+  // an object in JSON or has a key twice, an entry without dtype, shape and data_offsets, metadata
+  // other than strings, tensors that overlap, leave gaps or don't end with the file, or have other
+  // bytes than shape and dtype take. Like the format's own library, it takes `null` for no metadata
+  // and doesn't look at other members of an entry.
   explicit SafetensorsFile(const std::string& path);
 
   // Returns the names in ascending byte order.
@@ -61,9 +63,9 @@ class SafetensorsFile {
   std::shared_ptr<MappedFile> mapping_;  // nullptr before the first tensor is mapped
 };
 
-// Read or map all tensors. Throw what SafetensorsFile and its Read or Map throw.
-TensorMap ReadSafetensors(const std::string& path);
-TensorMap MapSafetensors(const std::string& path);
+// Read or map tensors. Throw what SafetensorsFile and its Read or Map throw.
+TensorMap ReadSafetensors(const std::string& path, const ArrayNames& names = {});
+TensorMap MapSafetensors(const std::string& path, const ArrayNames& names = {});
 
 // Writes a file atomically, one tensor after the other. Equal tensors and metadata give equal
 // bytes. The JSON and the elements are those that the format's own library writes (with several

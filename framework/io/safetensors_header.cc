@@ -22,8 +22,9 @@ using Json = nlohmann::json;
 constexpr const char* kMetadataKey = "__metadata__";
 constexpr int64_t kLengthBytes = sizeof(uint64_t);
 constexpr int64_t kHeaderLimitBytes = 100'000'000;
-// An object of tensors, the object of each, and its lists.
-constexpr int kNestingLimit = 3;
+// Of the format's own library. Only what isn't looked at is nested more than three times.
+constexpr int kNestingLimit = 127;
+constexpr std::array<std::string_view, 3> kMembers{"dtype", "shape", "data_offsets"};
 
 // In the order in which their tensors are written.
 constexpr std::array<std::pair<std::string_view, DType>, 10> kDTypes{{
@@ -59,7 +60,10 @@ std::string ReadText(ByteSource* source) {
     source->ThrowCorrupt(0, "header of ", length, " bytes, expected at most ", kHeaderLimitBytes);
   }
   std::string text = source->ReadString(static_cast<int64_t>(length), "header");
-  if (!text.starts_with('{')) source->ThrowCorrupt(kLengthBytes, "header: expected '{'");
+  const size_t begin = std::min(text.find_first_not_of(" \t\r\n"), text.size());
+  if (!std::string_view(text).substr(begin).starts_with('{')) {
+    source->ThrowCorrupt(kLengthBytes + static_cast<int64_t>(begin), "header: expected '{'");
+  }
   const size_t zero = text.find('\0');
   if (zero != std::string::npos) {
     source->ThrowCorrupt(kLengthBytes + static_cast<int64_t>(zero), "header: expected JSON");
@@ -72,32 +76,40 @@ class EventCheck {
  public:
   explicit EventCheck(const ByteSource& source) : source_(source) {}
 
-  void See(int depth, Json::parse_event_t event, const Json& value) {
+  // Returns whether the parser keeps what it has come to.
+  bool See(int depth, Json::parse_event_t event, const Json& value) {
     switch (event) {
       case Json::parse_event_t::object_start:
       case Json::parse_event_t::array_start:
         SKIFF_ENFORCE(depth < kNestingLimit, kDataLoss, source_.name(), ": header: more than ",
                       kNestingLimit, " levels of nesting");
-        keys_[static_cast<size_t>(depth)].clear();
-        break;
+        if (depth < kKnownDepth) keys_[static_cast<size_t>(depth)].clear();
+        return true;
       case Json::parse_event_t::key:
-        // `depth` is that of the values in the object.
-        CheckNew(value.get_ref<const std::string&>(), &keys_[static_cast<size_t>(depth) - 1]);
-        break;
+        return SeeKey(depth, value.get_ref<const std::string&>());
       default:
-        break;
+        return true;
     }
   }
 
  private:
-  void CheckNew(const std::string& key, std::set<std::string>* keys) const {
+  // An object of tensors, and the object of each.
+  static constexpr int kKnownDepth = 2;
+
+  // `depth` is that of the values in the object.
+  bool SeeKey(int depth, const std::string& key) {
+    if (depth == 1) is_metadata_ = key == kMetadataKey;
+    const bool is_known = depth == 1 || (depth == kKnownDepth &&
+                                         (is_metadata_ || std::ranges::count(kMembers, key) > 0));
     // Which of two a reader takes depends on the reader.
-    SKIFF_ENFORCE(keys->insert(key).second, kDataLoss, source_.name(), ": header: \"", key,
-                  "\" is there twice");
+    SKIFF_ENFORCE(!is_known || keys_[static_cast<size_t>(depth) - 1].insert(key).second, kDataLoss,
+                  source_.name(), ": header: \"", key, "\" is there twice");
+    return is_known;
   }
 
   const ByteSource& source_;
-  std::array<std::set<std::string>, kNestingLimit> keys_;  // by the depth of their object
+  std::array<std::set<std::string>, kKnownDepth> keys_;  // by the depth of their object
+  bool is_metadata_ = false;
 };
 
 Json ParseText(const std::string& text, const ByteSource& source) {
@@ -105,8 +117,7 @@ Json ParseText(const std::string& text, const ByteSource& source) {
   int64_t position = kLengthBytes;
   try {
     return Json::parse(text, [&](int depth, Json::parse_event_t event, Json& value) {
-      check.See(depth, event, value);
-      return true;
+      return check.See(depth, event, value);
     });
   } catch (const Json::parse_error& error) {
     // The parser counts from 1.
@@ -160,8 +171,8 @@ void CheckEntry(const SafetensorsEntry& entry, const std::string& where, int64_t
 }
 
 SafetensorsEntry ReadEntry(const Json& json, const std::string& where) {
-  const bool complete = json.is_object() && json.size() == 3 && json.contains("dtype") &&
-                        json.contains("shape") && json.contains("data_offsets");
+  // EventCheck drops others.
+  const bool complete = json.is_object() && json.size() == kMembers.size();
   SKIFF_ENFORCE(complete, kDataLoss, where, ": found ", Found(json),
                 ", expected dtype, shape and data_offsets");
   SKIFF_ENFORCE(json["dtype"].is_string(), kDataLoss, where, ": dtype: found ",
@@ -178,9 +189,10 @@ SafetensorsEntry ReadEntry(const Json& json, const std::string& where) {
 }
 
 std::map<std::string, std::string> ReadMetadata(const Json& json, const std::string& where) {
+  std::map<std::string, std::string> metadata;
+  if (json.is_null()) return metadata;
   SKIFF_ENFORCE(json.is_object(), kDataLoss, where, ": found ", Found(json),
                 ", expected an object of strings");
-  std::map<std::string, std::string> metadata;
   for (const auto& [key, value] : json.items()) {
     SKIFF_ENFORCE(value.is_string(), kDataLoss, where, ": \"", key, "\": found ", Found(value),
                   ", expected a string");

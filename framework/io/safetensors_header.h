@@ -1,6 +1,7 @@
 // The header of a safetensors file. Internal to framework/io.
 //
-// It consists of its length (uint64) and that many bytes of JSON, which may end with whitespace:
+// It consists of its length (uint64) and that many bytes of JSON, which may begin and end with
+// whitespace:
 //   {"__metadata__": {"key": "value"},
 //    "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}
 // Offsets count from the end of the header, where the elements begin.

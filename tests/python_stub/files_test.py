@@ -3,6 +3,8 @@ import os
 import pathlib
 import tempfile
 import unittest
+import warnings
+import zipfile
 
 import numpy
 
@@ -105,6 +107,53 @@ class Files(unittest.TestCase):
             skiff.read_npz(path + "x")
         with self.assertRaises(TypeError):
             skiff.read_npz(3)
+
+    def test_headers_of_archives_are_read_as_numpy_reads_them(self):
+        path = os.path.join(self.folder, "a.npz")
+        usual = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}"
+        headers = [usual, usual + " \n", "\t" + usual + "\r\n\n", usual.replace("2", "2L").replace("3", "3L"),
+                   usual.replace("'shape'", "u'shape'").replace(", ", ",\n"), usual.replace("False", "True")]
+        descrs = ["|f4", "=f4", "f4", "f", "float32", ">f4", ">f", ">i4", "<i", "|b1", "<?", "i2", "e", "float16"]
+        headers += [usual.replace("<f4", descr) for descr in descrs]
+        for header in headers:
+            for filler in ("", " \n"):
+                with self.subTest(header + filler):
+                    text = (header + filler).encode()
+                    item = numpy.dtype(header.split("'")[3]).itemsize
+                    with zipfile.ZipFile(path, "w") as archive:
+                        archive.writestr("a.npy", b"\x93NUMPY\x01\0" + len(text).to_bytes(2, "little") + text +
+                                         (bytes(range(24)) if item > 1 else b"\0\1\1\0\0\1")[:6 * item])
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")  # NumPy's, of Python 2
+                        expected = numpy.load(path)["a"]
+                    read = skiff.read_npz(path)["a"]
+                    self.assertEqual(read.dtype, expected.dtype.newbyteorder("="))
+                    numpy.testing.assert_array_equal(read, expected)
+
+    def test_arrays_are_read_by_their_names(self):
+        path = os.path.join(self.folder, "a.npz")
+        arrays = {"a": numpy.arange(6, dtype="float32").reshape(2, 3), "texts": numpy.array([b"x", b"y"])}
+        numpy.savez(path, **arrays)
+        with zipfile.ZipFile(path, "a") as archive:
+            archive.writestr("meta.json", "{}")
+        with self.assertRaisesRegex(skiff.DataLossError, "meta.json.*name the arrays to read"):
+            skiff.read_npz(path)
+        read = skiff.read_npz(path, names=["a"])
+        self.assertEqual(list(read), ["a"])
+        numpy.testing.assert_array_equal(read["a"], arrays["a"])
+        with self.assertRaisesRegex(skiff.UnimplementedError, "S1"):
+            skiff.read_npz(path, ["a", "texts"])
+        with self.assertRaisesRegex(skiff.NotFoundError, "expected one of a, texts"):
+            skiff.read_npz(path, ["b"])
+        path = os.path.join(self.folder, "a.safetensors")
+        skiff.write_safetensors(path, {"a": numpy.ones(2), "b": numpy.zeros(3)})
+        for mmap in (False, True):
+            self.assertEqual(list(skiff.read_safetensors(path, mmap, names=["b"])), ["b"])
+            self.assertEqual(skiff.read_safetensors(path, mmap, names=[]), {})
+        for read in (skiff.read_npz, skiff.read_safetensors):
+            for names in (3, "a"):
+                with self.assertRaisesRegex(TypeError, "expected several names"):
+                    read(path, names=names)
 
     def test_archives_hold_offsets_as_arrays(self):
         path = os.path.join(self.folder, "a.npz")

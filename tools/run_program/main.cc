@@ -15,6 +15,9 @@ DEFINE_string(
     params, "",
     "arrays (.npz or .safetensors) that set persistable variables after the startup program");
 DEFINE_string(feed, "", "arrays of feeds; x.lod0, x.lod1, … hold the offsets of a ragged x");
+DEFINE_string(params_names, "",
+              "comma-separated names of the arrays of --params to take; empty: all");
+DEFINE_string(feed_names, "", "comma-separated names of the arrays of --feed to take; empty: all");
 DEFINE_string(fetch, "", "comma-separated names of the variables to fetch");
 DEFINE_int64(steps, 1, "how often to run the program with the same feed");
 DEFINE_string(save_params, "", "file of arrays to write all persistable variables to at the end");
@@ -26,6 +29,10 @@ DEFINE_int32(threads, 0, "threads inside ops; 0: OMP_NUM_THREADS decides");
 namespace skiff {
 namespace {
 
+ArrayNames NamesFromFlag(const std::string& flag) {
+  return flag.empty() ? ArrayNames() : SplitNames(flag);
+}
+
 int Main() {
   SKIFF_ENFORCE(FLAGS_threads >= 0, kInvalidArgument, "threads = ", FLAGS_threads,
                 ": expected no negative number");
@@ -34,6 +41,8 @@ int Main() {
                                   .startup = FLAGS_startup,
                                   .params = FLAGS_params,
                                   .feed = FLAGS_feed,
+                                  .params_names = NamesFromFlag(FLAGS_params_names),
+                                  .feed_names = NamesFromFlag(FLAGS_feed_names),
                                   .fetch = SplitNames(FLAGS_fetch),
                                   .steps = FLAGS_steps,
                                   .save_params = FLAGS_save_params,

@@ -25,9 +25,11 @@
 namespace skiff {
 namespace {
 
-TensorMap ReadArrays(const std::string& path) {
-  if (!IsSafetensorsPath(path)) return ReadNpz(path);
-  TensorMap arrays = ReadSafetensors(path);
+TensorMap ReadArrays(const std::string& path, const ArrayNames& names) {
+  if (!IsSafetensorsPath(path)) return ReadNpz(path, {.names = names});
+  ArrayNames entries;
+  if (names) entries = EntriesOf(path, *names, SafetensorsFile(path).names());
+  TensorMap arrays = ReadSafetensors(path, entries);
   TakeLoDEntries(path, &arrays);
   return arrays;
 }
@@ -37,16 +39,17 @@ void WriteArrays(const std::string& path, const TensorMap& arrays) {
   WriteNpz(path, arrays);
 }
 
-FeedList ReadFeeds(const std::string& path) {
+FeedList ReadFeeds(const std::string& path, const ArrayNames& names) {
   if (path.empty()) return {};
-  const TensorMap arrays = ReadArrays(path);
+  const TensorMap arrays = ReadArrays(path, names);
   return {arrays.begin(), arrays.end()};
 }
 
-void SetParameters(const std::string& path, const Program& program, Scope* scope) {
+void SetParameters(const std::string& path, const ArrayNames& names, const Program& program,
+                   Scope* scope) {
   if (path.empty()) return;
   const std::vector<std::string> persistables = PersistableNames(program);
-  for (const auto& [name, tensor] : ReadArrays(path)) {
+  for (const auto& [name, tensor] : ReadArrays(path, names)) {
     SKIFF_ENFORCE(std::ranges::binary_search(persistables, name), kNotFound, path, ": \"", name,
                   "\" isn't a persistable variable of the program");
     scope->Assign(name, tensor);
@@ -101,11 +104,16 @@ void SetOption(const std::string& key, const nlohmann::json& value, RunProgramOp
     *path->second = value.get<std::string>();
   } else if (name == "fetch") {
     options->fetch = SplitNames(value.get<std::string>());
+  } else if (name == "params_names") {
+    options->params_names = SplitNames(value.get<std::string>());
+  } else if (name == "feed_names") {
+    options->feed_names = SplitNames(value.get<std::string>());
   } else if (name == "steps") {
     options->steps = value.get<int64_t>();
   } else {
     Throw(ErrorCode::kInvalidArgument, "a job has no \"", key,
-          "\"; expected program, startup, params, feed, fetch, steps, save_params or out");
+          "\"; expected program, startup, params, params_names, feed, feed_names, fetch, steps, "
+          "save_params or out");
   }
 }
 
@@ -131,9 +139,9 @@ RunProgramResult RunProgramFile(const RunProgramOptions& options) {
   const std::unique_ptr<Program> program = ParseProgram(ReadFile(options.program));
   Executor executor(Place::Cpu());
   if (!options.startup.empty()) executor.Run(*ParseProgram(ReadFile(options.startup)));
-  SetParameters(options.params, *program, &executor.scope());
+  SetParameters(options.params, options.params_names, *program, &executor.scope());
   CompiledProgram compiled = executor.Compile(*program, {.passes = options.passes});
-  BoundProgram bound = compiled.Bind(ReadFeeds(options.feed), options.fetch);
+  BoundProgram bound = compiled.Bind(ReadFeeds(options.feed, options.feed_names), options.fetch);
   RunProgramResult result;
   std::map<std::string, std::vector<double>> series;
   for (int64_t i = 0; i < options.steps; ++i) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/io/array_names.h"
 #include "framework/tensor/tensor.h"
 #include "framework/transpiler/pass.h"
 
@@ -18,6 +19,8 @@ struct RunProgramOptions {
   std::string startup;             // the same, run first; empty: none
   std::string params;              // arrays that set persistables after the startup program
   std::string feed;                // arrays of the feeds
+  ArrayNames params_names = {};    // of the arrays to take from `params`
+  ArrayNames feed_names = {};      // and from `feed`
   std::vector<std::string> fetch;  // names of variables
   int64_t steps = 1;               // runs with the same feed
   std::string save_params;         // arrays of all persistables after the last run; empty: none

@@ -207,6 +207,28 @@ TEST_F(RunProgram, TakesAndMakesSafetensorsByTheNameOfTheFile) {
   EXPECT_EQ(ReadSafetensors(options.save_params).at("w").Item<float>(), 3);
 }
 
+// The programs of others write more into their archives than a program takes.
+TEST_F(RunProgram, TakesOnlyTheArraysThatAreNamed) {
+  const TensorMap arrays = {{"w", Tensor::FromValues<float>({1}, {3})},
+                            {"x", Tensor::FromValues<float>({2}, {1, 2})},
+                            {"other", Tensor::FromValues<float>({1}, {9})}};
+  for (const char* name : {"a.npz", "a.safetensors"}) {
+    SCOPED_TRACE(name);
+    RunProgramOptions options = Options({"y"});
+    options.params = options.feed = folder_ / name;
+    IsSafetensorsPath(name) ? WriteSafetensors(options.feed, arrays)
+                            : WriteNpz(options.feed, arrays);
+    EXPECT_THAT(ErrorOf([&] { RunProgramFile(options); }).what(), HasSubstr("\"other\""));
+    options.params_names = {"w"};
+    options.feed_names = {"x"};
+    RunProgramFile(options);
+    EXPECT_THAT(Floats(Outputs().at("y")), ElementsAre(3, 6));
+    options.feed_names = {"z"};
+    ExpectError([&] { RunProgramFile(options); }, ErrorCode::kNotFound,
+                options.feed + " has no array \"z\", expected one of other, w, x");
+  }
+}
+
 TEST_F(RunProgram, GivesFeedsTheirOffsets) {
   const auto program = ParseProgramText(kMain);
   program->root()->GetVar("x")->lod_level = 1;
@@ -230,7 +252,9 @@ TEST_F(RunProgram, KeepsOffsetsInSafetensors) {
   RunProgramOptions options = Options({"r"});
   options.feed = folder_ / "feed.safetensors";
   options.out = folder_ / "out.safetensors";
+  options.feed_names = {"x"};
   WriteSafetensors(options.feed, {{"x", Tensor::FromValues<float>({3}, {1, -2, 4})},
+                                  {"other", Tensor::FromValues<float>({1}, {1})},
                                   {"x.lod0", Tensor::FromValues<int64_t>({2}, {0, 2})},
                                   {"x.lod1", Tensor::FromValues<int64_t>({3}, {0, 1, 3})}});
   EXPECT_EQ(RunProgramFile(options).fetches[0].second.lod(), (LoD{{0, 2}, {0, 1, 3}}));
