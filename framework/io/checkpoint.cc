@@ -162,6 +162,7 @@ void RemoveFolder(const std::string& directory, const std::string& path, SavedCh
 void RemoveBeyond(const std::string& directory, const SaveCheckpointOptions& options,
                   SavedCheckpoint* saved) {
   const std::vector<CheckpointFolder> folders = ListCheckpoints(directory);
+  if (std::ssize(folders) <= options.keep_last) return;
   const FileCheck check = options.verify_kept ? FileCheck::kContents : FileCheck::kSizes;
   // From the newest on. Only complete checkpoints count: a damaged newer one must never cause an
   // intact older one to be deleted.
@@ -176,6 +177,11 @@ void RemoveBeyond(const std::string& directory, const SaveCheckpointOptions& opt
     if (i + 1 == folders.size()) return;
     if (path == saved->path || IsComplete(path, check)) ++complete;
   }
+}
+
+void CheckKeepLast(const SaveCheckpointOptions& options) {
+  SKIFF_ENFORCE(options.keep_last >= 1, kInvalidArgument, "keep_last = ", options.keep_last,
+                ", expected at least 1");
 }
 
 struct CheckpointContents {
@@ -298,8 +304,7 @@ SavedCheckpoint SaveCheckpoint(const std::string& directory, const Program& prog
                                const Scope& scope, int64_t step, const TrainerState& state,
                                const SaveCheckpointOptions& options) {
   SKIFF_ENFORCE(step >= 0, kInvalidArgument, "step = ", step, ", expected at least 0");
-  SKIFF_ENFORCE(options.keep_last >= 1, kInvalidArgument, "keep_last = ", options.keep_last,
-                ", expected at least 1");
+  CheckKeepLast(options);
   std::vector<std::string> names = SavedNames(program, scope);
   CheckSavable(scope, &names);
   // A checkpoint with averages in place of weights would train on from the averages.
@@ -319,6 +324,15 @@ SavedCheckpoint SaveCheckpoint(const std::string& directory, const Program& prog
   folder.RenameTo(saved.path);
   SyncDirectory(directory);
   // The rename is on disk now, so older checkpoints may go.
+  RemoveBeyond(directory, options, &saved);
+  return saved;
+}
+
+SavedCheckpoint FinishLastSave(const std::string& directory, const SaveCheckpointOptions& options) {
+  CheckKeepLast(options);
+  SavedCheckpoint saved;
+  if (!PathExists(directory)) return saved;
+  RemoveLeftovers(directory);
   RemoveBeyond(directory, options, &saved);
   return saved;
 }

@@ -10,8 +10,9 @@
 //
 // The first number counts the saves, so the checkpoint saved last is the newest even if the
 // training went back to an earlier step. A save writes a folder whose name starts with
-// `.tmp-save-`, syncs it, and renames it when it is complete. The next save removes such folders of
-// interrupted saves. Only one process at a time may write to a checkpoint directory.
+// `.tmp-save-`, syncs it, and renames it when it is complete. The next save, or FinishLastSave,
+// removes such folders of interrupted saves. Only one process at a time may write to a checkpoint
+// directory.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,7 @@ struct SaveCheckpointOptions {
 };
 
 struct SavedCheckpoint {
-  std::string path;
+  std::string path;  // empty if none was saved
   // The older folders that were deleted, and messages about those that couldn't be.
   std::vector<std::string> removed;
   std::vector<std::string> not_removed;
@@ -56,6 +57,13 @@ struct SavedCheckpoint {
 // - (kInvalidArgument) for a negative step or keep_last < 1.
 SavedCheckpoint SaveCheckpoint(const std::string& directory, const Program& program,
                                const Scope& scope, int64_t step, const TrainerState& state,
+                               const SaveCheckpointOptions& options = {});
+
+// Removes what a save leaves if it is interrupted after its checkpoint is complete: checkpoints
+// beyond the newest `keep_last` complete ones, and temporary folders. Does nothing if the directory
+// doesn't exist. Throws Error (kIo) if the directory can't be read or a temporary folder can't be
+// removed, and (kInvalidArgument) for keep_last < 1.
+SavedCheckpoint FinishLastSave(const std::string& directory,
                                const SaveCheckpointOptions& options = {});
 
 // Returns whether the directory exists and holds a checkpoint, complete or not.

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,7 +12,7 @@
 namespace skiff {
 
 FileLock::FileLock(const std::string& path)
-    : descriptor_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+    : path_(path), descriptor_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
   if (descriptor_ < 0) ThrowSystemError("open", path, errno);
   // flock and not fcntl: the lock belongs to the open file, so it ends with this descriptor or the
   // process, whatever else the process opens and closes. Errors other than "held by another" mean a
@@ -20,5 +21,12 @@ FileLock::FileLock(const std::string& path)
 }
 
 FileLock::~FileLock() { close(descriptor_); }
+
+bool FileLock::is_in_place() const {
+  struct stat held {};
+  struct stat found {};
+  return fstat(descriptor_, &held) == 0 && stat(path_.c_str(), &found) == 0 &&
+         held.st_dev == found.st_dev && held.st_ino == found.st_ino;
+}
 
 }  // namespace skiff

@@ -18,8 +18,12 @@ class FileLock {
 
   // Returns false if another process holds the lock.
   bool is_held() const { return is_held_; }
+  // Returns whether the file is still where it was: not if it, or a folder above it, was removed,
+  // renamed or replaced. Others may then take a lock of the same path.
+  bool is_in_place() const;
 
  private:
+  std::string path_;
   int descriptor_;
   bool is_held_ = false;
 };

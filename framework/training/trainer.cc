@@ -287,9 +287,44 @@ void Trainer::PreparePlans() {
   *out_ << options_.compile.tuner->Summary() << std::endl;
 }
 
+// Else the next file would make the directory anew, without its lock and without what is lost.
+void Trainer::CheckDirectory() const {
+  SKIFF_ENFORCE(
+      lock_->is_in_place(), kDataLoss, options_.output_dir,
+      " was removed, renamed or replaced during the training: what it held is lost; begin "
+      "anew in another output directory");
+}
+
+// The files that the result promises.
+void Trainer::CheckWritten() const {
+  CheckDirectory();
+  std::vector<std::string> paths = {LogPath(), CheckpointDirectory()};
+  std::vector<std::string> models = {ModelDirectory()};
+  if (average_) models.push_back(UnaveragedModelDirectory());
+  for (const std::string& model : models) {
+    paths.push_back(JoinPath(model, InferenceModelFiles().model_filename));
+    paths.push_back(JoinPath(model, kCombinedParamsFile));
+  }
+  for (const std::string& path : paths) {
+    SKIFF_ENFORCE(PathExists(path), kDataLoss, path,
+                  " was written by the training, but isn't there any more: somebody removed it");
+  }
+}
+
 TrainingResult Trainer::Run() {
   CreateDirectories(options_.output_dir);
-  const std::unique_ptr<FileLock> lock = lock_ == nullptr ? NewLock() : std::move(lock_);
+  if (lock_ == nullptr) lock_ = NewLock();
+  try {
+    TrainingResult result = RunUnderLock();
+    lock_.reset();
+    return result;
+  } catch (...) {
+    lock_.reset();
+    throw;
+  }
+}
+
+TrainingResult Trainer::RunUnderLock() {
   if (!is_continuation_) RefuseToOverwriteTraining();
   is_continuation_ = true;
   // Under the lock: no other training's temporary files are in use.
@@ -297,6 +332,7 @@ TrainingResult Trainer::Run() {
        {options_.output_dir, ModelDirectory(), UnaveragedModelDirectory()}) {
     RemoveTempFiles(directory);
   }
+  ReportNotRemoved(FinishLastSave(CheckpointDirectory()));
   // Drops the lines of epochs that this run will train again.
   TrainingLog log(LogPath(), progress_.epoch);
   for (const std::string& message : log.warnings()) *out_ << "warning: " << message << "\n";
@@ -322,6 +358,7 @@ TrainingResult Trainer::Run() {
     *out_ << "stopped early: no better " << decisive_metric().name << " in " << EpochsWithoutGain()
           << " epochs\n";
   }
+  if (result.finished) CheckWritten();
   result.decisive_metric = decisive_metric();
   result.best_value = progress_.best_value;
   result.best_epoch = progress_.best_epoch;
@@ -469,6 +506,7 @@ void Trainer::TrainBatch(const Batch& batch) {
 }
 
 void Trainer::EndEpoch(TrainingLog* log) {
+  CheckDirectory();
   const double start = SteadySeconds();
   const MetricValues validation = Evaluate();
   const MetricValues averaged = EvaluateAveraged();
@@ -536,8 +574,12 @@ void Trainer::Report(const TrainingRecord& record) const {
 }
 
 void Trainer::Save() {
-  const SavedCheckpoint saved = SaveCheckpoint(CheckpointDirectory(), *program_->main,
-                                               executor_.scope(), progress_.step, SavedState());
+  CheckDirectory();
+  ReportNotRemoved(SaveCheckpoint(CheckpointDirectory(), *program_->main, executor_.scope(),
+                                  progress_.step, SavedState()));
+}
+
+void Trainer::ReportNotRemoved(const SavedCheckpoint& saved) {
   for (const std::string& message : saved.not_removed) *out_ << "warning: " << message << "\n";
 }
 

@@ -99,10 +99,13 @@ class Trainer {
   // of a trainer. After an Error the trainer is as it was.
   void LoadForEvaluation();
 
-  // Trains up to the last epoch. SIGINT and SIGTERM stop it between two steps. Throws an Error
-  // (kFailedPrecondition) if another trainer runs in the output directory, if that holds
-  // checkpoints, a model or lines of a log and this doesn't continue that training, or if the loss
-  // isn't a finite number; and what executor, reader and files throw.
+  // Trains up to the last epoch. SIGINT and SIGTERM stop it between two steps. First removes what a
+  // kill may have left: temporary files, and checkpoints that the last save didn't come to remove.
+  // Throws an Error (kFailedPrecondition) if another trainer runs in the output directory, if that
+  // holds checkpoints, a model or lines of a log and this doesn't continue that training, or if the
+  // loss isn't a finite number; (kDataLoss) if somebody removes or replaces the output directory
+  // meanwhile, or if at the end something that was written isn't there; and what executor, reader
+  // and files throw.
   TrainingResult Run();
 
   // Returns the means of the metrics over the validation reader's epoch 0.
@@ -151,6 +154,9 @@ class Trainer {
   std::string LogPath() const;
   void RefuseToOverwriteTraining() const;
   std::unique_ptr<FileLock> NewLock() const;
+  TrainingResult RunUnderLock();
+  void CheckDirectory() const;
+  void CheckWritten() const;
   // Loads the newest checkpoint and returns its state.
   TrainerState Load();
   void ContinueWith(std::optional<KernelChoices> choices);
@@ -174,6 +180,7 @@ class Trainer {
   void WarnOfOpsOnHost(const Plan& plan);
   void ReportPlans() const;
   void Save();
+  void ReportNotRemoved(const SavedCheckpoint& saved);
   TrainerState SavedState() const;
   Progress RestoredProgress(const TrainerState& state);
 

@@ -210,6 +210,27 @@ TEST_F(Checkpoints, IgnoreAndClearWhatAnInterruptedSaveLeft) {
             (std::vector<std::string>{"notes.txt", "save-000001-step-1", "save-000002-step-2"}));
 }
 
+// As a kill leaves them after the last save of a training, which no other save follows.
+TEST_F(Checkpoints, FinishASaveThatWasInterruptedAtItsEnd) {
+  EXPECT_TRUE(FinishLastSave(directory / "none").removed.empty());
+  EXPECT_FALSE(fs::exists(directory / "none"));
+  for (int step = 1; step <= 4; ++step) Save(step, {.keep_last = 4});
+  fs::rename(directory / "save-000001-step-1", directory / ".tmp-save-removed-save-000001-step-1");
+  fs::create_directory(directory / ".tmp-save-000005-step-5");
+  // Only complete ones count.
+  fs::remove(directory / "save-000004-step-4/manifest.json");
+  const auto finish = [&] { return FinishLastSave(directory.path()).removed; };
+  EXPECT_TRUE(finish().empty());
+  EXPECT_EQ(Folders(), (std::vector<std::string>{"save-000002-step-2", "save-000003-step-3",
+                                                 "save-000004-step-4"}));
+  Save(5, {.keep_last = 4});
+  EXPECT_EQ(finish(), std::vector<std::string>{directory / "save-000002-step-2"});
+  ExpectLoads(5, 0);
+  EXPECT_TRUE(finish().empty());
+  EXPECT_EQ(ErrorOf([&] { FinishLastSave(directory.path(), {.keep_last = 0}); }).code(),
+            ErrorCode::kInvalidArgument);
+}
+
 // One that is no more when it is read, because a training goes on there, is none that is lost.
 TEST_F(Checkpoints, AreFoundWhileAnotherProcessSavesAndDeletes) {
   constexpr int64_t kSaves = 60;

@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "framework/base/error.h"
 #include "tests/harness/temp_directory.h"
 
@@ -46,6 +48,27 @@ TEST(FileLock, IsFreeAgainWhenItsProcessIsKilled) {
   EXPECT_TRUE(FileLock(path).is_held());
   close(ready[0]);
   close(ready[1]);
+}
+
+TEST(FileLock, NoticesThatItsFileIsGone) {
+  namespace fs = std::filesystem;
+  const TempDirectory directory;
+  const std::string folder = directory / "run";
+  fs::create_directory(folder);
+  const FileLock lock(folder + "/lock");
+  EXPECT_TRUE(lock.is_in_place());
+  fs::rename(folder, directory / "elsewhere");
+  EXPECT_FALSE(lock.is_in_place());
+  fs::rename(directory / "elsewhere", folder);
+  EXPECT_TRUE(lock.is_in_place());
+  fs::remove_all(folder);
+  EXPECT_FALSE(lock.is_in_place());
+  // Another one of that name isn't the one that is held.
+  fs::create_directory(folder);
+  const FileLock other(folder + "/lock");
+  EXPECT_TRUE(other.is_held());
+  EXPECT_TRUE(other.is_in_place());
+  EXPECT_FALSE(lock.is_in_place());
 }
 
 TEST(FileLock, SaysWhyItsFileCannotBeOpened) {

@@ -129,6 +129,69 @@ TEST_F(TrainerTest, LeavesNothingOfWhereItWasCutOff) {
   for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(result.records[i].epoch, i + 1);
 }
 
+// A reader that does something else before a batch.
+class InterruptedReader : public Reader {
+ public:
+  InterruptedReader(Reader* reader, int64_t batch, std::function<void()> interruption)
+      : reader_(reader), left_(batch), interruption_(std::move(interruption)) {}
+
+  void StartEpoch(int64_t epoch) override { reader_->StartEpoch(epoch); }
+  bool Next(Batch* batch) override {
+    if (left_-- == 0) interruption_();
+    return reader_->Next(batch);
+  }
+  ReaderState state() const override { return reader_->state(); }
+  void Restore(const ReaderState& state) override { reader_->Restore(state); }
+  int64_t batches_in_epoch() const override { return reader_->batches_in_epoch(); }
+
+ private:
+  Reader* reader_;
+  int64_t left_;
+  std::function<void()> interruption_;
+};
+
+// Whenever it happens: before the checkpoint of a step, before that of an epoch, or when the best
+// model was written long ago.
+TEST_F(TrainerTest, NoticesThatItsOutputIsRemoved) {
+  const auto run = [&](const TrainerOptions& options, const std::string& removed) {
+    InterruptedReader reader(&images_.train, 15,
+                             [&] { std::filesystem::remove_all(options.output_dir + removed); });
+    Trainer(&program_, &reader, &images_.validation, options, &out_).Run();
+  };
+  TrainerOptions options = Options("run");
+  for (const int64_t save_every : {0, 16}) {
+    SCOPED_TRACE(save_every);
+    options.save_every_steps = save_every;
+    ExpectError([&] { run(options, ""); }, ErrorCode::kDataLoss,
+                options.output_dir +
+                    " was removed, renamed or replaced during the training: what it held is lost; "
+                    "begin anew in another output directory");
+    EXPECT_FALSE(std::filesystem::exists(options.output_dir));
+  }
+  // At learning rate 0 the first epoch stays the best, so no other one writes the model again.
+  program_ = Perceptron({.learning_rate = 0, .total_steps = 40});
+  ExpectError([&] { run(options, "/model"); }, ErrorCode::kDataLoss,
+              options.output_dir +
+                  "/model/__model__ was written by the training, but isn't there "
+                  "any more: somebody removed it");
+}
+
+// The process may have been killed when the last save was complete and removed older ones. Nothing
+// is left to train then, so no other save removes them.
+TEST_F(TrainerTest, RemovesWhatTheLastSaveDidNotComeToRemove) {
+  const TrainerOptions options = Options("run");
+  Make(options).Run();
+  const std::string folder = options.output_dir + "/checkpoints/";
+  const std::vector<std::string> kept = NamesIn(folder);
+  ASSERT_THAT(kept, ElementsAre("save-000003-step-30", "save-000004-step-40"));
+  std::filesystem::copy(folder + kept[0], folder + "save-000002-step-20");
+  std::filesystem::copy(folder + kept[0], folder + ".tmp-save-removed-save-000001-step-10");
+  Trainer trainer = Make(options);
+  trainer.Resume();
+  EXPECT_TRUE(trainer.Run().finished);
+  EXPECT_EQ(NamesIn(folder), kept);
+}
+
 TEST_F(TrainerTest, GoesOnWithADamagedLog) {
   TrainerOptions options = Options("run");
   options.stop_after_steps = 25;
