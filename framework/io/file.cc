@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "framework/base/number_text.h"
+#include "framework/io/read_files.h"
 
 namespace skiff {
 namespace {
@@ -95,7 +96,9 @@ InputFile::Opened InputFile::Open(const std::string& path) {
 InputFile::InputFile(const std::string& path) : InputFile(path, Open(path)) {}
 
 InputFile::InputFile(const std::string& path, Opened opened)
-    : ByteSource(path, opened.size), descriptor_(opened.descriptor) {}
+    : ByteSource(path, opened.size), descriptor_(opened.descriptor) {
+  NoteReadFile(path);
+}
 
 InputFile::~InputFile() { close(descriptor_); }
 

@@ -5,6 +5,7 @@
 #include <gflags/gflags.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -15,6 +16,8 @@
 #include "framework/base/parallel.h"
 #include "framework/command_line/argument_text.h"
 #include "framework/command_line/command_line.h"
+#include "framework/io/byte_stream.h"
+#include "framework/io/read_files.h"
 #include "framework/training/progress.h"
 #include "framework/training/trainer.h"
 #include "memory/allocator.h"
@@ -131,11 +134,69 @@ std::string FlagValue(const std::string& name) {
   return value;
 }
 
+// What a part of a flag's value names.
+struct NamedFiles {
+  std::string kind;  // before it, such as "mnist:"
+  bool is_folder = false;
+  std::vector<const FileContents*> files;  // of those that were read
+};
+
+NamedFiles FilesNamedBy(const std::string& part, const std::vector<FileContents>& read) {
+  const auto normal = [](const std::filesystem::path& path) { return path.lexically_normal(); };
+  // Without a colon, both are the same.
+  for (const size_t begin : {size_t{0}, part.find(':') + 1}) {
+    const std::string name = part.substr(begin);
+    for (const bool is_folder : {false, true}) {
+      NamedFiles named{.kind = part.substr(0, begin), .is_folder = is_folder, .files = {}};
+      for (const FileContents& file : read) {
+        const std::filesystem::path path(file.path);
+        std::filesystem::path expected(name);
+        if (is_folder) expected /= path.filename();
+        if (!name.empty() && normal(path) == normal(expected)) named.files.push_back(&file);
+      }
+      if (!named.files.empty()) return named;
+    }
+  }
+  return {};
+}
+
+std::string ContentsText(const FileContents& file) {
+  return StrCat(file.bytes, " bytes with CRC-32 ", Crc32Text(file.crc32));
+}
+
+// Adds a flag of the model. Where it names files that were read, their contents count, not their
+// names: a training may go on with a copy of its data, but not with other data of the same name.
+void AddFixedFlag(const std::string& flag, const std::vector<FileContents>& read,
+                  std::map<std::string, std::string>* result) {
+  const std::string value = FlagValue(flag);
+  std::vector<std::string> parts = {value};
+  // Else a list of names.
+  if (FilesNamedBy(value, read).files.empty()) parts = SplitNames(value);
+  bool names_files = false;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const NamedFiles named = FilesNamedBy(parts[i], read);
+    if (named.files.empty()) continue;
+    names_files = true;
+    parts[i] = StrCat(named.kind, named.is_folder ? "FOLDER" : "FILE");
+    for (const FileContents* file : named.files) {
+      const std::string name = std::filesystem::path(file->path).filename().string();
+      const std::string which = named.is_folder    ? " of " + name
+                                : parts.size() > 1 ? StrCat(" of file ", i + 1)
+                                                   : std::string();
+      // Behind the flag itself, which is then compared first.
+      (*result)[StrCat(flag, " (contents", which, ")")] = ContentsText(*file);
+    }
+  }
+  (*result)[flag] = names_files ? Join(parts, ",") : value;
+}
+
+// `read`: the files that the task was made from.
 std::map<std::string, std::string> Configuration(const TrainableModel& model,
-                                                 const TrainingTask& task) {
+                                                 const TrainingTask& task,
+                                                 const std::vector<FileContents>& read) {
   std::map<std::string, std::string> result = task.configuration;
   for (const char* name : kFixedFlags) result[name] = FlagValue(name);
-  for (const std::string& name : model.fixed_flags) result[name] = FlagValue(name);
+  for (const std::string& name : model.fixed_flags) AddFixedFlag(name, read, &result);
   if (FLAGS_model_average != "none") {
     for (const char* name : kAveragingFlags) result[name] = FlagValue(name);
   }
@@ -280,7 +341,8 @@ void CheckFlags() {
                 ": expected no negative number");
 }
 
-training::TrainerOptions OptionsOfTrainer(const TrainingTask& task, const TrainableModel& model) {
+training::TrainerOptions OptionsOfTrainer(const TrainingTask& task, const TrainableModel& model,
+                                          const std::vector<FileContents>& read) {
   return {.title = task.title,
           .output_dir = OutputDirectory(model),
           .samples = task.samples,
@@ -291,7 +353,7 @@ training::TrainerOptions OptionsOfTrainer(const TrainingTask& task, const Traina
           .initial_model = FLAGS_initial_model,
           .new_parameters = task.new_parameters,
           .model_files = task.model_files,
-          .configuration = Configuration(model, task),
+          .configuration = Configuration(model, task, read),
           .is_terminal = training::StdoutIsTerminal(),
           .place = Place::FromName(FLAGS_place),
           .compile = {.memory = MemoryFromFlags(),
@@ -317,16 +379,19 @@ int Train(const std::vector<std::string>& flags, const TrainableModel& model) {
   // Before the first tensor is made, so that all of them count.
   AllocatorOf(Place::FromName(FLAGS_place)).SetLimit(FLAGS_memory_limit_bytes);
 
+  std::optional<ReadFiles> read_files(std::in_place);
   const TrainingTask task = model.make_task({.batch_size = FLAGS_batch_size,
                                              .epochs = FLAGS_epochs,
                                              .seed = FLAGS_seed,
                                              .optimization = OptimizationFromFlags()});
+  const std::vector<FileContents> read = read_files->Contents();
+  read_files.reset();
   const std::string output_dir = OutputDirectory(model);
   std::cout << task.title << ": " << task.extent << ", " << FLAGS_epochs << " epochs of "
             << task.train->batches_in_epoch() << " steps, " << omp_get_max_threads()
             << " threads, output in " << output_dir << std::endl;
   training::Trainer trainer(task.program.get(), task.train.get(), task.validation.get(),
-                            OptionsOfTrainer(task, model), &std::cout);
+                            OptionsOfTrainer(task, model, read), &std::cout);
   if (FLAGS_evaluate_only) {
     PrintEvaluation(*task.program, &trainer);
     return 0;

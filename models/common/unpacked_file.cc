@@ -7,6 +7,7 @@
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/io/file.h"
+#include "framework/io/read_files.h"
 
 namespace skiff::models {
 namespace {
@@ -28,6 +29,7 @@ int64_t FileSize(const std::string& path) {
 UnpackedFile::UnpackedFile(const std::string& path)
     : path_(path), file_bytes_(FileSize(path)), file_(gzopen(path.c_str(), "rb")) {
   if (file_ == nullptr) ThrowSystemError("cannot open", path, errno);
+  NoteReadFile(path);
 }
 
 UnpackedFile::~UnpackedFile() { gzclose(file_); }

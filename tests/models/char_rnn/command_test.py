@@ -11,9 +11,9 @@ SMALL = ("--embedding=16", "--hidden=48", "--batch_size=16", "--steps=32")
 WORDS = ("booom", "cooon", "dooop", "fooor", "gooos", "hooot", "koooz", "looox")
 
 
-def run(name, *arguments):
+def run(name, *arguments, cwd=None):
     command = [os.path.abspath("models/char_rnn/" + name), *arguments]
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, cwd=cwd)
 
 
 class Folder(unittest.TestCase):
@@ -79,6 +79,20 @@ class Trained(Folder):
         self.assertIn("the prompt is empty", self.refused("generate", self.model, "--prompt="))
         self.assertIn("temperature = 0", self.refused("generate", self.model, "--prompt=a", "--temperature=0"))
         self.assertIn("no_such_model", self.refused("generate", "--model=" + self.at("no_such_model")))
+
+    def test_resumes_with_the_same_text_wherever_it_is(self):
+        with open(self.at("words.txt"), encoding="utf-8") as stream:
+            text = stream.read()
+        hash_of = lambda output: re.search(r"^weights (\S+)$", output, re.MULTILINE)[1]
+        for other in ("./words.txt", self.write("copy.txt", text)):
+            result = run("train", *self.flags, "--data=" + other, "--resume", cwd=self.folder)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(hash_of(result.stdout), hash_of(self.output))
+        self.assertRegex(self.refused("train", *self.flags, "--data=" + self.write("other.txt", text + "!"), "--resume"),
+                         r"the checkpoint was made with data \(contents\) = %d bytes with CRC-32 [0-9a-f]{8}, but now it "
+                         r"is %d bytes with CRC-32 " % (len(text), len(text) + 1))
+        self.assertIn("made with data = FILE, but now it is world:",
+                      self.refused("train", *self.flags, "--data=world", "--resume"))
 
     def test_another_network_does_not_resume(self):
         for flag in ("--cell=gru", "--loop=while", "--steps=16", "--hidden=8"):

@@ -202,6 +202,30 @@ TEST_F(CommandLine, NamesWhatAForeignCheckpointWasMadeWith) {
   EXPECT_EQ(resumed.Line("weights "), whole.Line("weights "));
 }
 
+// The images of a folder count, not where it is.
+TEST_F(CommandLine, NamesTheFileThatHasChanged) {
+  const auto write = [&](const std::string& folder, char pixel) {
+    CreateDirectories(folder);
+    const std::string count("\0\0\0\xa0", 4);
+    AtomicWriteFile(folder + "/train-images-idx3-ubyte",
+                    std::string("\0\0\x08\x03", 4) + count + std::string("\0\0\0\2\0\0\0\2", 8) +
+                        std::string(160 * 4 - 1, '\0') + pixel);
+    AtomicWriteFile(folder + "/train-labels-idx1-ubyte",
+                    std::string("\0\0\x08\x01", 4) + count + std::string(160, '\1'));
+  };
+  write(directory_ / "images", 1);
+  write(directory_ / "copy", 1);
+  write(directory_ / "other", 2);
+  const std::string flags =
+      "--epochs=2 --batch_size=32 --hidden_units=16" + OutputDir() + " --data=mnist:";
+  ASSERT_EQ(Train("mlp", flags + directory_ / "images --stop_after=3").status, 0);
+  EXPECT_EQ(Train("mlp", flags + directory_ / "copy/ --resume --stop_after=4").status, 0);
+  const std::string refusal = Train("mlp", flags + directory_ / "other --resume").Line("error: ");
+  EXPECT_THAT(refusal, HasSubstr("made with data (contents of train-images-idx3-ubyte) = 656 bytes "
+                                 "with CRC-32 "));
+  EXPECT_THAT(refusal, HasSubstr(", but now it is 656 bytes with CRC-32 "));
+}
+
 // What a newcomer does: run the same command twice, then one that the program suggests.
 TEST_F(CommandLine, RefusesTheDirectoryOfATrainingAndNamesOthers) {
   const std::string flags = "--epochs=1 --batch_size=32 --hidden_units=16";

@@ -265,15 +265,19 @@ class Data(Folder):
         self.assertNotEqual(translation.strip(), "")
 
     def test_changed_texts_do_not_resume(self):
-        for tokens in ("bpe", "words"):
-            lines = "".join("%s\t%s\n" % pair for pair in WORDS.items()) * 2
-            table = self.write("texts", lines)
-            train = ("train", "--data=" + table, *QUICK, "--tokens=" + tokens, "--output_dir=" + self.at(tokens + "_texts"))
-            self.done(*train, "--epochs=1")
-            # As many tokens, and others.
-            self.write("texts", lines.replace("e", "E"))
-            self.assertIn("the checkpoint was made with vocabulary_tokens = ",
-                          self.refused(*train, "--epochs=1", "--resume"))
+        sides = [self.write(name, "".join(word + "\n" for word in words) * 2) for name, words in
+                 (("old_source", WORDS), ("old_target", WORDS.values()))]
+        train = ("train", *QUICK, "--epochs=1", "--output_dir=" + self.at("texts"))
+        of = lambda source, target: "--data=%s,%s" % (source, target)
+        self.done(*train, of(*sides))
+        self.done(*train, of(*[os.path.join(self.folder, ".", os.path.basename(side)) for side in sides]), "--resume")
+        self.assertIn("made with data = FILE,FILE, but now it is FILE:", self.refused(*train, "--data=" + self.write(
+            "table", "".join("%s\t%s\n" % pair for pair in WORDS.items()) * 2), "--resume"))
+        # As many tokens, and others; of as many bytes.
+        other = self.write("other", "".join(word.replace("e", "E") + "\n" for word in WORDS.values()) * 2)
+        refusal = self.refused(*train, of(sides[0], other), "--resume")
+        self.assertIn("the checkpoint was made with data (contents of file 2) = 88 bytes with CRC-32 ", refusal)
+        self.assertIn(", but now it is 88 bytes with CRC-32 ", refusal)
 
     def test_texts_that_pieces_cannot_be_learned_from(self):
         table = self.write("four", "ab\tc\n" * 4)
