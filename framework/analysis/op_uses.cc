@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "framework/analysis/nested_blocks.h"
+#include "framework/analysis/running_state.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
 
@@ -59,8 +60,11 @@ class UseCollection {
         (shape_only ? use.reads_shape : use.reads_data) = true;
       });
     }
+    const std::vector<std::string> kept =
+        def == nullptr ? std::vector<std::string>() : KeptRunningState(*def, op);
     for (const SlotArguments& slot : op.outputs) {
-      AddArguments(slot, find, [this](VarUse& use) {
+      AddArguments(slot, find, [&](VarUse& use) {
+        if (std::ranges::count(kept, use.var->name) > 0) return;
         use.writes = true;
         // A sub-block may run zero times; then the old value remains.
         use.replaces = !runs_blocks_ && IsReplacedByAWrite(*use.var);

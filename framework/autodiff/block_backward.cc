@@ -14,6 +14,7 @@
 
 #include "framework/analysis/nested_blocks.h"
 #include "framework/analysis/op_uses.h"
+#include "framework/analysis/running_state.h"
 #include "framework/autodiff/loop_backward.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
@@ -354,6 +355,11 @@ std::string BlockBackward::NameOfRead(size_t position, const Op& gradient_op,
   const Op& forward = *forward_.ops()[position];
   const bool is_input = Contains(forward.InputNames(), name);
   if (!is_input && !Contains(forward.OutputNames(), name)) return name;
+  // Fluid's gradient ops name statistics that they don't read. So another op may update them, too.
+  const OpDef* def = registry_.Find(forward.type);
+  if (def != nullptr && IsRunningState(*def, slot) && UpdatesRunningState(*def, forward)) {
+    return name;
+  }
   const Var* var = VisibleVars(forward_).Find(name).var;
   const OpDef* gradient_def = registry_.Find(gradient_op.type);
   const SlotDef* slot_def = gradient_def == nullptr ? nullptr : gradient_def->FindInput(slot);

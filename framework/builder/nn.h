@@ -93,7 +93,8 @@ struct BatchNormOptions {
   ParamAttr param_attr = {};  // the scale, which starts at 1
   ParamAttr bias_attr = {};   // the shift, which starts at 0
   std::string data_layout = "NCHW";
-  // The moving statistics: a name for a new one, or the one to share.
+  // The moving statistics: a name for a new one, or the one to share, which each use then updates,
+  // one after the other.
   std::string moving_mean_name = {};
   std::string moving_variance_name = {};
   Variable moving_mean = {};

@@ -5,6 +5,7 @@
 
 #include "framework/analysis/aliasing.h"
 #include "framework/analysis/nested_blocks.h"
+#include "framework/analysis/running_state.h"
 #include "framework/base/error.h"
 #include "framework/executor/loop_lowering.h"
 #include "framework/executor/row_counts.h"
@@ -150,6 +151,17 @@ void BlockLowering::AddOp(const Op& given, size_t position) {
   const OpDef& def = inputs_.registry.Get(given.type);
   CheckOp(def, given);
   if (def.block != nullptr) return LowerLoop(this, given, def, position);
+  // Else a batch norm in test mode would count as a writer of its statistics.
+  if (const std::vector<std::string> kept = KeptRunningState(def, given); !kept.empty()) {
+    auto reader = std::make_shared<Op>(given);
+    for (SlotArguments& slot : reader->outputs) {
+      for (std::string& name : slot.arguments) {
+        if (std::ranges::count(kept, name) > 0) name = kEmptyVarName;
+      }
+    }
+    plan_.made_ops.push_back(reader);
+    return AddOp(*reader, position);
+  }
   Instruction instruction = ReadInputs(given, def, position);
   FindGivenAttributes(&instruction);
   const Op& op = *instruction.op;

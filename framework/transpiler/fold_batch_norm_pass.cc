@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/analysis/running_state.h"
 #include "framework/analysis/scope_use.h"
 #include "framework/base/error.h"
 #include "framework/transpiler/plan_rewrite.h"
@@ -38,31 +39,16 @@ class Folding {
     return std::get<T>(*EffectiveAttr(*instruction.op, *instruction.def->FindAttr(name)));
   }
 
-  static bool UsesRunningStatistics(const Instruction& norm) {
-    return AttrOf<bool>(norm, "use_global_stats") ||
-           (AttrOf<bool>(norm, "is_test") && !AttrOf<bool>(norm, "trainable_statistics"));
-  }
-
   const PlanValue& Value(ValueId value) const { return plan_[value]; }
 
-  // Returns whether the outputs of the batch norm other than Y may stay unwritten: nothing reads
-  // them, and those in the scope are the running statistics, which such a batch norm doesn't
-  // change.
+  // Returns whether the outputs of the batch norm other than Y may stay unwritten. It has none for
+  // statistics that it doesn't change, unless they are to be copied to another variable.
   bool WritesNothingElse(const Instruction& norm) const {
-    const auto is_same_variable = [&](const char* output, const char* input) {
-      return Value(norm.OutputIn(output)).name == Value(norm.InputIn(input)).name;
-    };
-    for (const char* slot :
-         {"MeanOut", "VarianceOut", "SavedMean", "SavedVariance", "ReserveSpace"}) {
-      const ValueId output = norm.OutputIn(slot);
-      if (!output) continue;
-      if (!rewrite_.ReadersOf(output).empty()) return false;
-      if (Value(output).storage == Storage::kArena) continue;
-      if (std::string_view(slot) == "MeanOut" && is_same_variable(slot, "Mean")) continue;
-      if (std::string_view(slot) == "VarianceOut" && is_same_variable(slot, "Variance")) continue;
-      return false;
-    }
-    return true;
+    return std::ranges::all_of(norm.outputs, [&](ValueId output) {
+      const bool is_read = output && !rewrite_.ReadersOf(output).empty();
+      return !output || output == norm.OutputIn("Y") ||
+             (!is_read && Value(output).storage == Storage::kArena);
+    });
   }
 
   void TryFold(size_t at) {
@@ -70,7 +56,8 @@ class Folding {
     const ValueId x = norm.InputIn("X");
     const size_t from = rewrite_.WriterOf(x);
     if (from == PlanRewrite::kNobody || !rewrite_.Is(from, "conv2d") ||
-        rewrite_.OnlyReader(x) != at || !UsesRunningStatistics(norm) || !WritesNothingElse(norm)) {
+        rewrite_.OnlyReader(x) != at || UpdatesRunningState(*norm.def, *norm.op) ||
+        !WritesNothingElse(norm)) {
       return;
     }
     const Instruction& convolution = plan_.instructions[from];

@@ -32,6 +32,7 @@
 #include "framework/io/checkpoint.h"
 #include "framework/io/parameters.h"
 #include "framework/io/weights_hash.h"
+#include "framework/transpiler/pass.h"
 #include "memory/allocator.h"
 #include "tests/harness/error_text.h"
 #include "tests/harness/temp_directory.h"
@@ -476,6 +477,53 @@ TEST(ParameterAverage, IsWhatABoundEvaluationSees) {
     EXPECT_NE(output(), raw);
   }
   EXPECT_EQ(output(), raw);
+}
+
+// Of batch norms that no pass folds into a convolution. In test mode they change nothing.
+TEST(ParameterAverage, IsEvaluatedWithBatchNormsOfAnyNetwork) {
+  Program main, startup;
+  const ProgramGuard guard(&main, &startup);
+  const Variable x = layers::Data("x", {-1, 2, 3, 3});
+  const Variable depthwise = layers::BatchNorm(
+      layers::Conv2d(x, {.filters = 2, .kernel = 2, .groups = 2, .depthwise = true}));
+  const Variable y = layers::BatchNorm(layers::Fc(depthwise, 2),
+                                       {.moving_mean_name = "mean", .moving_variance_name = "var"});
+  const auto test = main.CloneForTest();
+  optimizer::Sgd({.learning_rate = 0.5f}).Minimize(layers::Mean(layers::Square(y)));
+  const ExponentialMovingAverage average({.decay = 0.5f});
+  Executor executor(Place::Cpu());
+  executor.Run(startup);
+  std::vector<float> values(2 * 18);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i));
+  const Tensor batch = Tensor::FromValues<float>({2, 2, 3, 3}, values);
+  CompiledProgram step = executor.Compile(main);
+  for (int i = 0; i < 3; ++i) step.Run({{"x", batch}}, {});
+  const auto program_of = [&](const Program& program, const char* passes) {
+    return executor.Compile(program, {.passes = ParsePasses(passes)});
+  };
+  for (const char* passes : {"", "-fold_batch_norm", "-memory_reuse"}) {
+    SCOPED_TRACE(passes);
+    CompiledProgram evaluation = program_of(*test, passes);
+    const auto output = [&] { return evaluation.Run({{"x", batch}}, {y})[0].ToVector<float>(); };
+    const std::vector<float> raw = output();
+    const std::vector<float> mean = executor.scope().Get("mean").ToVector<float>();
+    {
+      const ReplacedValues averaged = training::ApplyAverage(average, &executor);
+      EXPECT_NE(executor.scope().Get("mean").ToVector<float>(), mean);
+      EXPECT_NE(output(), raw);
+      // One that would update the averages is still refused.
+      const auto updating = test->Clone();
+      for (const auto& op : updating->root()->ops()) {
+        if (op->type == "batch_norm") op->SetAttr("trainable_statistics", true);
+      }
+      CompiledProgram refused = program_of(*updating, passes);
+      EXPECT_THAT(ErrorText([&] {
+                    refused.Run({{"x", batch}}, {y});
+                  }),
+                  HasSubstr("a run that writes a variable: "));
+    }
+    EXPECT_EQ(output(), raw);
+  }
 }
 
 TEST(ParameterAverage, OnHostChangesNoBitOnTheCpu) {
