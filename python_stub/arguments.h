@@ -170,7 +170,7 @@ PythonObject* ToPython(const std::vector<std::string>& texts);
 PythonObject* ToPython(const Initializer& initializer);
 PythonObject* ToPython(const Regularizer& regularizer);
 PythonObject* ToPython(const GradientClip& clip);
-PythonObject* ToPython(const std::vector<ParameterGradient>& pairs);
+PythonObject* ToPython(const optimizer::Minimized& minimized);
 PythonObject* ToPython(std::unique_ptr<optimizer::Optimizer> optimizer);
 PythonObject* ToPython(std::unique_ptr<optimizer::ParameterAverage> average);
 // A named tuple of the class `name`.

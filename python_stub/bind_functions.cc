@@ -153,6 +153,7 @@ void BindFunctions(py::module_& module) {
            "Returns the names of the variables that take part, in ascending order.");
   TupleClasses()["ParameterGradient"] =
       NamedTupleClass(module, "ParameterGradient", {"parameter", "gradient"});
+  TupleClasses()["Minimized"] = NamedTupleClass(module, "Minimized", {"trained", "left"});
 
   for (const BoundTuple& tuple : BoundTuples()) {
     auto scope = module.attr(tuple.module.c_str()).cast<py::module_>();
@@ -190,14 +191,14 @@ PythonObject* ToPython(const Regularizer& regularizer) {
 }
 PythonObject* ToPython(const GradientClip& clip) { return py::cast(clip).release().ptr(); }
 
-PythonObject* ToPython(const std::vector<ParameterGradient>& pairs) {
-  py::list list;
+PythonObject* ToPython(const optimizer::Minimized& minimized) {
+  py::list trained;
   Block* root = DefaultMainProgram().root();
-  for (const ParameterGradient& pair : pairs) {
-    list.append(TupleClasses().at("ParameterGradient")(
+  for (const ParameterGradient& pair : minimized.trained) {
+    trained.append(TupleClasses().at("ParameterGradient")(
         VariableObject({root, pair.parameter->name}), VariableObject({root, pair.gradient->name})));
   }
-  return list.release().ptr();
+  return TupleClasses().at("Minimized")(trained, minimized.left).release().ptr();
 }
 
 PythonObject* ToPython(std::unique_ptr<optimizer::Optimizer> optimizer) {

@@ -144,6 +144,10 @@ class ParameterGradient(NamedTuple):
     parameter: Variable
     gradient: Variable
 
+class Minimized(NamedTuple):
+    trained: list[ParameterGradient]
+    left: list[str]
+
 class Optimizer:
     # generated: Optimizer
 

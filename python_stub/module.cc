@@ -6,6 +6,7 @@
 #include <string>
 
 #include "framework/base/error.h"
+#include "framework/builder/warning.h"
 #include "python_stub/arguments.h"
 #include "python_stub/binding.h"
 
@@ -44,12 +45,19 @@ void BindErrors() {
   py::register_exception_translator(&Translate);
 }
 
+// A filter of the module warnings can make an exception of one.
+void WarnAsPython(const std::string& message) {
+  const py::gil_scoped_acquire lock;
+  if (PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1) != 0) throw py::error_already_set();
+}
+
 }  // namespace
 }  // namespace skiff::python
 
 PYBIND11_MODULE(_skiff, module) {
   module.doc() = "The C++ part of the package skiff.";
   skiff::python::BindErrors();
+  skiff::SetWarningSink(&skiff::python::WarnAsPython);
   skiff::python::BindTensors(module);
   skiff::python::BindPrograms(module);
   skiff::python::BindFunctions(module);

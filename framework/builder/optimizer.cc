@@ -9,6 +9,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "framework/base/error.h"
@@ -19,6 +20,7 @@
 #include "framework/builder/math.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"
+#include "framework/builder/warning.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/registry.h"
 
@@ -214,6 +216,46 @@ std::vector<ParameterGradient> AppendFirstGradients(const LayerCall& call,
   return pairs;
 }
 
+// The variables of Minimized::left.
+std::vector<std::string> LeftUntrained(const Program& program, const MinimizeOptions& options) {
+  if (!options.parameters.empty()) return {};
+  std::set<std::string> read;
+  std::set<std::string> written;
+  for (size_t k = 0; k < program.block_count(); ++k) {
+    for (const auto& op : program.block(static_cast<int32_t>(k))->ops()) {
+      for (std::string& name : op->OutputNames()) written.insert(std::move(name));
+      // Learning rates and states are no parts of the network.
+      if ((op->role() & (kRoleOptimize | kRoleLRSched)) != 0) continue;
+      for (std::string& name : op->InputNames()) read.insert(std::move(name));
+    }
+  }
+  std::vector<std::string> left;
+  for (const auto& var : program.root()->vars()) {
+    const bool is_frozen =
+        var->stop_gradient || !var->trainable || std::ranges::count(options.no_grad, var->name) > 0;
+    const bool is_weight =
+        var->persistable && var->kind == VarKind::kLoDTensor && IsFloat(var->dtype);
+    if (is_weight && !is_frozen && read.contains(var->name) && !written.contains(var->name)) {
+      left.push_back(var->name);
+    }
+  }
+  std::ranges::sort(left);
+  return left;
+}
+
+void WarnOfLeft(const Minimized& minimized, const std::source_location& site) {
+  if (minimized.left.empty()) return;
+  constexpr std::ptrdiff_t kShown = 10;
+  const std::vector<std::string>& left = minimized.left;
+  const std::vector<std::string> shown(left.begin(),
+                                       left.begin() + std::min(kShown, std::ssize(left)));
+  Warn(StrCat(SiteText(site), ": minimize: ", minimized.trained.size(),
+              " parameters are trained, but not these ", left.size(),
+              ", although nothing freezes them: ", Join(shown, ", "),
+              std::ssize(left) > kShown ? ", …" : "",
+              "; the loss doesn't depend on them, or they aren't marked as parameters"));
+}
+
 // Which runs update.
 struct Gate {
   std::optional<MergeRound> round;
@@ -248,9 +290,8 @@ Op UnlessSkipped(Op op, const Gate& gate, const LayerCall& call) {
 
 }  // namespace
 
-std::vector<ParameterGradient> Optimizer::Minimize(const Variable& loss,
-                                                   const MinimizeOptions& options,
-                                                   std::source_location site) const {
+Minimized Optimizer::Minimize(const Variable& loss, const MinimizeOptions& options,
+                              std::source_location site) const {
   Appended to_main(DefaultMainProgram().root());
   Appended to_startup(DefaultStartupProgram().root());
   const LayerCall call("minimize", "minimize", site);
@@ -260,9 +301,12 @@ std::vector<ParameterGradient> Optimizer::Minimize(const Variable& loss,
   std::vector<ParameterGradient> pairs = AppendFirstGradients(call, op_, loss, options, site);
   CheckWanted(call, options.parameters, pairs);
   AppendUpdates(pairs, options, site);
+  Minimized minimized{.trained = std::move(pairs),
+                      .left = LeftUntrained(DefaultMainProgram(), options)};
+  WarnOfLeft(minimized, site);
   to_main.Stay();
   to_startup.Stay();
-  return pairs;
+  return minimized;
 }
 
 void Optimizer::AppendUpdates(const std::vector<ParameterGradient>& pairs,

@@ -39,21 +39,27 @@ struct MinimizeOptions {
   bool skip_non_finite = false;
 };
 
+struct Minimized {
+  std::vector<ParameterGradient> trained;  // the parameters and their gradients before clipping
+  // The parameters, and other variables with floats that outlive a run, that the program reads and
+  // nothing updates, although nobody froze them: by stop_gradient, trainable, no_grad or a list of
+  // parameters. In the order of the names.
+  std::vector<std::string> left;
+};
+
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
   // Appends gradients and updates for `loss`, a variable of the default main program with one
-  // element. Returns the parameters and their gradients before clipping. Throws what AppendBackward
-  // throws, and an Error if no parameter influences the loss; if one of options.parameters doesn't;
-  // if an op of the program already updates a parameter; if a parameter is float16 or bfloat16
-  // without multi_precision; if there is a clip from which all parameters are exempt; or if the
-  // learning rate is a schedule that another optimizer uses with another gradient_merge.steps. The
-  // programs are then as they were before, except for blocks that differentiating sub-blocks
-  // leaves.
-  std::vector<ParameterGradient> Minimize(
-      const Variable& loss, const MinimizeOptions& options = {},
-      std::source_location site = std::source_location::current()) const;
+  // element. Warns (warning.h) of parameters that are left. Throws what AppendBackward throws, and
+  // an Error if no parameter influences the loss; if one of options.parameters doesn't; if an op of
+  // the program already updates a parameter; if a parameter is float16 or bfloat16 without
+  // multi_precision; if there is a clip from which all parameters are exempt; or if the learning
+  // rate is a schedule that another optimizer uses with another gradient_merge.steps. The programs
+  // are then as they were before, except for blocks that differentiating sub-blocks leaves.
+  Minimized Minimize(const Variable& loss, const MinimizeOptions& options = {},
+                     std::source_location site = std::source_location::current()) const;
 
  protected:
   // `op`: the type of the update op. `options` has what every optimizer's have: learning_rate,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include "framework/io/file.h"
@@ -127,13 +128,27 @@ void AddFeedsAndFetches(const std::vector<std::string>& feeds,
   }
 }
 
-// Removes marks that only matter in training, as Fluid's savers do.
-void RemoveTrainingMarks(const Program& program) {
+// Fluid's savers remove the marks of parameters. Without them, a model couldn't be trained on. So
+// what ops read and none writes is a parameter: running statistics have a writer.
+void RestoreParameterMarks(const Program& program) {
+  std::vector<Var*> parameters;
+  std::set<std::string> read;
+  std::set<std::string> written;
   for (size_t i = 0; i < program.block_count(); ++i) {
-    for (const auto& var : program.block(static_cast<int32_t>(i))->vars()) {
-      var->is_parameter = false;
-      var->stop_gradient = false;
+    const Block& block = *program.block(static_cast<int32_t>(i));
+    for (const auto& var : block.vars()) {
+      if (var->is_parameter) return;
+      const bool may_be_one =
+          var->persistable && var->kind == VarKind::kLoDTensor && IsFloat(var->dtype);
+      if (may_be_one) parameters.push_back(var.get());
     }
+    for (const auto& op : block.ops()) {
+      for (std::string& name : op->InputNames()) read.insert(std::move(name));
+      for (std::string& name : op->OutputNames()) written.insert(std::move(name));
+    }
+  }
+  for (Var* var : parameters) {
+    var->is_parameter = read.contains(var->name) && !written.contains(var->name);
   }
 }
 
@@ -234,7 +249,6 @@ std::unique_ptr<Program> MakeInferenceProgram(const Program& program,
   std::unique_ptr<Program> pruned = test->Prune(feeds, outputs);
   CheckFeedsUsed(*pruned, feeds);
   AddFeedsAndFetches(feeds, outputs, pruned->root());
-  RemoveTrainingMarks(*pruned);
   return pruned;
 }
 
@@ -266,6 +280,7 @@ InferenceModel LoadInferenceModel(const std::string& directory, Scope* scope,
   } else {
     LoadCombined(*model.program, names, JoinPath(directory, files.params_filename), scope);
   }
+  RestoreParameterMarks(*model.program);
   return model;
 }
 

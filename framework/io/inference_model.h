@@ -53,7 +53,10 @@ void SaveInferenceModel(const std::string& directory, const std::vector<std::str
                         const Scope& scope, const SaveInferenceModelOptions& options = {});
 
 struct InferenceModel {
-  std::unique_ptr<Program> program;  // as in the file, with feed and fetch ops
+  // As in the file, with feed and fetch ops. In a file without a mark of a parameter, as Fluid
+  // saves it, the variables that ops read and none writes become parameters, so that it can be
+  // trained.
+  std::unique_ptr<Program> program;
   std::vector<std::string> feed_names;
   std::vector<std::string> fetch_names;
 };

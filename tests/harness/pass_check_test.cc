@@ -48,7 +48,7 @@ Workload SmallNetwork() {
     const Variable logits = layers::Fc(residual, 3);
     const Variable loss = layers::Mean(layers::SoftmaxWithCrossEntropy(logits, label));
     loss_name = loss.name();
-    for (const auto& pair : optimizer::Momentum({.learning_rate = 0.1}).Minimize(loss)) {
+    for (const auto& pair : optimizer::Momentum({.learning_rate = 0.1}).Minimize(loss).trained) {
       gradients.push_back(pair.gradient->name);
     }
   }

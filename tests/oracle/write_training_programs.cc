@@ -82,11 +82,14 @@ struct Classifier {
 std::vector<ParameterGradient> MinimizeByMomentum(const Variable& loss, double rate) {
   return optimizer::Momentum(
              {.learning_rate = rate, .momentum = 0.9f, .regularization = L2Decay(1e-4f)})
-      .Minimize(loss);
+      .Minimize(loss)
+      .trained;
 }
 
 std::vector<ParameterGradient> MinimizeByClippedAdam(const Variable& loss) {
-  return optimizer::Adam({.learning_rate = 0.001, .clip = ClipByGlobalNorm(1.0f)}).Minimize(loss);
+  return optimizer::Adam({.learning_rate = 0.001, .clip = ClipByGlobalNorm(1.0f)})
+      .Minimize(loss)
+      .trained;
 }
 
 std::vector<ParameterGradient> MinimizeBySchedule(const Variable& loss) {
@@ -95,7 +98,8 @@ std::vector<ParameterGradient> MinimizeBySchedule(const Variable& loss) {
   const Variable rate =
       learning_rate::LinearWarmup(cosine, {.warmup_steps = 5, .start = 0.0f, .end = 0.02f});
   return optimizer::Momentum({.learning_rate = rate, .momentum = 0.9f, .use_nesterov = true})
-      .Minimize(loss);
+      .Minimize(loss)
+      .trained;
 }
 
 Variable SmallNet(const Variable& image, int64_t classes) {
@@ -108,13 +112,14 @@ template <class Made, class Options>
 Classifier By(const std::string& name, Options options, GradientClip clip = {},
               std::shared_ptr<const ProgramPass> pass = nullptr) {
   options.clip = clip;
-  return {.name = "net_" + name,
-          .dtypes = {DType::kFloat64, DType::kFloat32},
-          .image_dims = {8, 1, 6, 6},
-          .classes = 5,
-          .logits = SmallNet,
-          .minimize = [options](const Variable& loss) { return Made(options).Minimize(loss); },
-          .pass = std::move(pass)};
+  return {
+      .name = "net_" + name,
+      .dtypes = {DType::kFloat64, DType::kFloat32},
+      .image_dims = {8, 1, 6, 6},
+      .classes = 5,
+      .logits = SmallNet,
+      .minimize = [options](const Variable& loss) { return Made(options).Minimize(loss).trained; },
+      .pass = std::move(pass)};
 }
 
 // The same with words as inputs. Some occur in a batch several times, some not at all; the
@@ -185,7 +190,7 @@ std::vector<Classifier> Optimizers() {
   add_float32(By<Ftrl>("ftrl", FtrlOptions{.learning_rate = 0.05, .l1 = 0.001f, .l2 = 0.001f}));
   Classifier averaged = By<Sgd>("model_average", SgdOptions{.learning_rate = 0.1});
   averaged.minimize = [](const Variable& loss) {
-    std::vector<ParameterGradient> pairs = Sgd({.learning_rate = 0.1}).Minimize(loss);
+    std::vector<ParameterGradient> pairs = Sgd({.learning_rate = 0.1}).Minimize(loss).trained;
     ModelAverage({.average_window_rate = 0.5f, .min_average_window = 2, .max_average_window = 6});
     return pairs;
   };

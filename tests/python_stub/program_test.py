@@ -185,7 +185,7 @@ class Programs(Building):
         x = layers.data("x", [-1, 4])
         y = layers.fc(layers.dropout(x), 2)
         loss = layers.mean(y)
-        pairs = skiff.optimizer.Sgd(learning_rate=0.1).minimize(loss, parameters=["fc_0.w_0"])
+        pairs = skiff.optimizer.Sgd(learning_rate=0.1).minimize(loss, parameters=["fc_0.w_0"]).trained
         self.assertEqual([(p.parameter.name, p.gradient.name) for p in pairs], [("fc_0.w_0", "fc_0.w_0@GRAD")])
         self.assertEqual(self.main.clone(), self.main)
         test = self.main.clone_for_test()

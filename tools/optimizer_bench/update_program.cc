@@ -110,7 +110,7 @@ std::unique_ptr<UpdateProgram> MakeUpdateProgram(const UpdateWork& work) {
                 work.l2_decay ? L2Decay(0.01f) : Regularizer{});
   auto program = std::make_unique<UpdateProgram>();
   const ProgramGuard guard(&program->main, &program->startup);
-  for (const ParameterGradient& pair : optimizer->Minimize(LossOf(work))) {
+  for (const ParameterGradient& pair : optimizer->Minimize(LossOf(work)).trained) {
     // Nothing computes the gradients any more, so the scope has to hold them.
     pair.gradient->persistable = true;
     program->gradients.push_back(pair.gradient->name);

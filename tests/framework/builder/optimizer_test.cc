@@ -30,9 +30,11 @@
 #include "framework/builder/optimizer/rmsprop.h"
 #include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
+#include "framework/builder/warning.h"
 #include "framework/executor/executor.h"
 #include "framework/ir/op_role.h"
 #include "framework/ir/text.h"
+#include "framework/transpiler/pass.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff {
@@ -286,6 +288,61 @@ TEST_F(MinimizeError, NamesAWantedParameterWithoutGradient) {
               HasSubstr("parameter \"other\" gets no gradient"));
 }
 
+// Keeps the warnings of its lifetime.
+class Warnings {
+ public:
+  Warnings()
+      : previous_(SetWarningSink([this](const std::string& text) { texts.push_back(text); })) {}
+  ~Warnings() { SetWarningSink(previous_); }
+
+  std::vector<std::string> texts;
+
+ private:
+  WarningSink previous_;
+};
+
+TEST_F(OptimizerTest, WarnsOfParametersThatNobodyFrozeAndNothingTrains) {
+  const Warnings warnings;
+  const Variable loss = LinearLoss({.name = "w"}, "x");
+  LinearLoss({.name = "other"}, "y");
+  LinearLoss({.name = "frozen", .trainable = false}, "z");
+  // As a program has them that was parsed from a file without marks.
+  LinearLoss({.name = "unmarked"}, "u");
+  main_.root()->GetVar("unmarked")->is_parameter = false;
+  const optimizer::Minimized minimized = optimizer::Sgd().Minimize(loss);
+  ASSERT_EQ(minimized.trained.size(), 1u);
+  EXPECT_EQ(minimized.trained[0].parameter->name, "w");
+  EXPECT_THAT(minimized.left, ElementsAre("other", "unmarked"));
+  ASSERT_EQ(warnings.texts.size(), 1u);
+  EXPECT_THAT(warnings.texts[0],
+              AllOf(HasSubstr("optimizer_test.cc:"),
+                    HasSubstr("minimize: 1 parameters are trained, but not these 2, although "
+                              "nothing freezes them: other, unmarked; the loss doesn't depend on "
+                              "them, or they aren't marked as parameters")));
+}
+
+TEST_F(OptimizerTest, WarnsOfNothingThatSomebodyChose) {
+  const Warnings warnings;
+  const Variable loss =
+      layers::ElementwiseAdd(LinearLoss({.name = "u"}, "x"), LinearLoss({.name = "w"}, "y"));
+  EXPECT_TRUE(optimizer::Sgd().Minimize(loss, {.parameters = {"u"}}).left.empty());
+  // The other one has an optimizer already.
+  EXPECT_TRUE(optimizer::Sgd().Minimize(loss, {.no_grad = {"u"}}).left.empty());
+  EXPECT_TRUE(warnings.texts.empty());
+}
+
+// A warning may be made an error: then nothing has happened.
+TEST_F(OptimizerTest, AWarningThatThrowsLeavesThePrograms) {
+  const Variable loss = LinearLoss({.name = "w"}, "x");
+  LinearLoss({.name = "other"}, "y");
+  const std::string before = PrintProgram(main_) + PrintProgram(startup_);
+  const WarningSink previous =
+      SetWarningSink([](const std::string& text) { Throw(ErrorCode::kInvalidArgument, text); });
+  EXPECT_THROW(optimizer::Sgd().Minimize(loss), Error);
+  SetWarningSink(previous);
+  EXPECT_EQ(PrintProgram(main_) + PrintProgram(startup_), before);
+}
+
 TEST_F(MinimizeError, AClipHasToConcernAParameter) {
   const Variable loss = LinearLoss({.name = "w", .need_clip = false}, "x");
   for (const GradientClip& clip : {ClipByValue(1.0f), ClipByNorm(1.0f), ClipByGlobalNorm(1.0f)}) {
@@ -304,7 +361,7 @@ TEST_F(MinimizeError, TheRateHasOneElement) {
 TEST_F(OptimizerTest, UpdatesGoByNameAndCarryTheirVariables) {
   const Variable loss =
       layers::ElementwiseAdd(LinearLoss({.name = "z"}, "x"), LinearLoss({.name = "a"}, "y"));
-  const auto pairs = optimizer::Sgd({.learning_rate = 0.5f}).Minimize(loss);
+  const auto pairs = optimizer::Sgd({.learning_rate = 0.5f}).Minimize(loss).trained;
   ASSERT_EQ(pairs.size(), 2u);
   EXPECT_EQ(pairs[0].parameter->name, "a");
   const auto& ops = main_.root()->ops();
@@ -434,6 +491,134 @@ TEST_F(OptimizerTest, EvaluationDropsTheTrainingOps) {
   const size_t forward_ops = main_.root()->ops().size();
   optimizer::Adam({.clip = ClipByGlobalNorm(1.0f)}).Minimize(loss);
   EXPECT_EQ(main_.CloneForTest()->root()->ops().size(), forward_ops);
+}
+
+// Two batches, normalised by themselves, with one scale, one shift and one pair of running
+// statistics.
+class SharedNorm : public OptimizerTest {
+ protected:
+  static constexpr int64_t kRows = 4;
+  static constexpr double kEpsilon = 1e-5f;
+  static constexpr double kMomentum = 0.9f;
+
+  // Returns Σ p · norm(x).
+  Variable NormLoss(const std::string& name, bool global) {
+    const Variable x = layers::Data(name, {kRows, 2}, DType::kFloat64, {.stop_gradient = false});
+    const Variable p = layers::Data("p" + name, {kRows, 2}, DType::kFloat64);
+    layers::BatchNormOptions options{.param_attr = {.name = "scale"},
+                                     .bias_attr = {.name = "shift"},
+                                     .use_global_stats = global};
+    if (const Var* mean = main_.root()->FindLocalVar("mean"); mean != nullptr) {
+      options.moving_mean = {main_.root(), "mean"};
+      options.moving_variance = {main_.root(), "variance"};
+    } else {
+      options.moving_mean_name = "mean";
+      options.moving_variance_name = "variance";
+    }
+    return layers::ReduceSum(layers::ElementwiseMul(layers::BatchNorm(x, options), p));
+  }
+
+  static double Value(const std::string& feed, int64_t row, int64_t channel) {
+    return std::sin(static_cast<double>(feed.back() * 7 + static_cast<int64_t>(feed.size()) * 31 +
+                                        row * 3 + channel * 5));
+  }
+  static Tensor Values(const std::string& feed) {
+    std::vector<double> values;
+    for (int64_t i = 0; i < kRows * 2; ++i) values.push_back(Value(feed, i / 2, i % 2));
+    return Tensor::FromValues<double>({kRows, 2}, values);
+  }
+
+  struct Moments {
+    double mean = 0;
+    double variance = 0;
+  };
+  static Moments MomentsOf(const std::string& feed, int64_t channel) {
+    Moments moments;
+    for (int64_t i = 0; i < kRows; ++i) moments.mean += Value(feed, i, channel) / kRows;
+    for (int64_t i = 0; i < kRows; ++i) {
+      moments.variance += std::pow(Value(feed, i, channel) - moments.mean, 2) / kRows;
+    }
+    return moments;
+  }
+};
+
+TEST_F(SharedNorm, IsTrainedByBothAndUpdatedOneAfterTheOther) {
+  const Variable first = NormLoss("a", false);
+  const Variable loss = layers::ElementwiseAdd(first, NormLoss("b", false));
+  optimizer::Sgd({.learning_rate = 0.5}).Minimize(loss);
+  for (const char* passes : {"", "-fuse_batch_norm_act,-memory_reuse,-order"}) {
+    SCOPED_TRACE(passes);
+    Executor exe(Place::Cpu());
+    exe.Run(startup_);
+    CompiledProgram step = exe.Compile(main_, {.passes = ParsePasses(passes)});
+    const auto fetched = step.Run(
+        {{"a", Values("a")}, {"pa", Values("pa")}, {"b", Values("b")}, {"pb", Values("pb")}},
+        {"a@GRAD", "b@GRAD"});
+    for (int64_t c = 0; c < 2; ++c) {
+      double scale_gradient = 0;
+      double shift_gradient = 0;
+      double mean = 0;
+      double variance = 1;
+      for (size_t which = 0; which < 2; ++which) {
+        const std::string feed = which == 0 ? "a" : "b";
+        const Moments moments = MomentsOf(feed, c);
+        mean = kMomentum * mean + (1 - kMomentum) * moments.mean;
+        variance = kMomentum * variance + (1 - kMomentum) * moments.variance;
+        const double slope = 1 / std::sqrt(moments.variance + kEpsilon);
+        const auto z = [&](int64_t i) { return (Value(feed, i, c) - moments.mean) * slope; };
+        double sum = 0;
+        double product = 0;
+        for (int64_t i = 0; i < kRows; ++i) {
+          sum += Value("p" + feed, i, c);
+          product += Value("p" + feed, i, c) * z(i);
+        }
+        scale_gradient += product;
+        shift_gradient += sum;
+        for (int64_t i = 0; i < kRows; ++i) {
+          EXPECT_NEAR(fetched[which].values<double>()[static_cast<size_t>(i * 2 + c)],
+                      slope * (Value("p" + feed, i, c) - (sum + z(i) * product) / kRows), 1e-9);
+        }
+      }
+      const auto held = [&](const char* name) {
+        return exe.scope().Get(name).values<double>()[static_cast<size_t>(c)];
+      };
+      EXPECT_NEAR(held("mean"), mean, 1e-9);
+      EXPECT_NEAR(held("variance"), variance, 1e-9);
+      EXPECT_NEAR(held("scale"), 1 - 0.5 * scale_gradient, 1e-9);
+      EXPECT_NEAR(held("shift"), -0.5 * shift_gradient, 1e-9);
+    }
+  }
+}
+
+// Frozen statistics are read by both gradients, and stay.
+TEST_F(SharedNorm, MayBeFrozenInBoth) {
+  const Variable first = NormLoss("a", true);
+  const Variable loss = layers::ElementwiseAdd(first, NormLoss("b", true));
+  optimizer::Sgd({.learning_rate = 0.5}).Minimize(loss);
+  Executor exe(Place::Cpu());
+  exe.Run(startup_);
+  exe.scope().Set("mean", Tensor::FromValues<double>({2}, {0.5, -1}));
+  exe.scope().Set("variance", Tensor::FromValues<double>({2}, {4, 9}));
+  const auto fetched = exe.Compile(main_).Run(
+      {{"a", Values("a")}, {"pa", Values("pa")}, {"b", Values("b")}, {"pb", Values("pb")}},
+      {"a@GRAD", "b@GRAD"});
+  for (size_t i = 0; i < kRows * 2; ++i) {
+    const double slope = 1 / std::sqrt((i % 2 == 0 ? 4.0 : 9.0) + kEpsilon);
+    for (size_t which = 0; which < 2; ++which) {
+      EXPECT_NEAR(fetched[which].values<double>()[i],
+                  slope * Values(which == 0 ? "pa" : "pb").values<double>()[i], 1e-9);
+    }
+  }
+  EXPECT_EQ(exe.scope().Get("mean").ToVector<double>(), (std::vector<double>{0.5, -1}));
+}
+
+// The gradient of the first needs the statistics that the second changes.
+TEST_F(SharedNorm, IsRefusedIfOneReadsWhatTheOtherUpdates) {
+  const Variable first = NormLoss("a", true);
+  const Variable loss = layers::ElementwiseAdd(first, NormLoss("b", false));
+  EXPECT_THAT(ErrorText([&] { optimizer::Sgd().Minimize(loss); }),
+              AllOf(HasSubstr("batch_norm_grad reads \"mean\""),
+                    HasSubstr("which is overwritten later by batch_norm")));
 }
 
 TEST_F(OptimizerTest, TrainsASmallClassifier) {

@@ -5,7 +5,9 @@
 #include <random>
 #include <utility>
 
+#include "framework/io/file.h"
 #include "framework/io/parameters.h"
+#include "framework/ir/codec.h"
 #include "framework/ir/text.h"
 #include "tests/framework/ir/damage_bytes.h"
 #include "tests/harness/full_disk.h"
@@ -80,11 +82,46 @@ TEST_F(InferenceModels, KeepWhatTheFetchesNeed) {
   EXPECT_EQ(FetchNames(*program), std::vector<std::string>{"save_infer_model/scale_0"});
   const Var* scaled = program->root()->GetVar("save_infer_model/scale_0");
   EXPECT_EQ(scaled->dims, (std::vector<int64_t>{-1, 3}));
-  EXPECT_FALSE(program->root()->GetVar("w")->is_parameter);
-  EXPECT_FALSE(program->root()->GetVar("x")->stop_gradient);
+  // So that it can be trained on.
+  EXPECT_TRUE(program->root()->GetVar("w")->is_parameter);
+  EXPECT_TRUE(program->root()->GetVar("x")->stop_gradient);
   EXPECT_TRUE(program->root()->GetVar("feed")->persistable);
   // The program of the training is as it was.
   EXPECT_EQ(PrintProgram(*training), PrintProgram(*ParseProgramText(kTraining)));
+}
+
+// As Fluid saves them. A statistic is written by the op that reads it.
+TEST_F(InferenceModels, HaveParametersEvenIfTheFileMarksNone) {
+  const auto program = ParseProgramText(R"(
+program {
+  block 0 {
+    var "x" float32 [-1, 3]
+    var "scale" float32 [3] persistable
+    var "mean" float32 [3] persistable
+    var "ids" int64 [3] persistable
+    var "unused" float32 [3] persistable
+    var "y" float32 [-1, 3]
+    {Y: ["y"], MeanOut: ["mean"]} = norm(X: ["x"], Scale: ["scale"], Mean: ["mean"], Ids: ["ids"])
+  }
+})");
+  for (const auto& var : program->root()->vars()) {
+    const Tensor three({3}, var->dtype);
+    if (var->persistable) scope.Set(var->name, three);
+  }
+  const auto parameters_of_loaded = [&] {
+    AtomicWriteFile(directory / "__model__", SerializeProgram(*program));
+    SaveSeparate(scope, PersistableNames(*program), directory.path());
+    std::vector<std::string> names;
+    Scope loaded;
+    const InferenceModel model = LoadInferenceModel(directory.path(), &loaded);
+    for (const auto& var : model.program->root()->vars()) {
+      if (var->is_parameter) names.push_back(var->name);
+    }
+    return names;
+  };
+  EXPECT_EQ(parameters_of_loaded(), std::vector<std::string>{"scale"});
+  program->root()->GetVar("unused")->is_parameter = true;
+  EXPECT_EQ(parameters_of_loaded(), std::vector<std::string>{"unused"});
 }
 
 TEST_F(InferenceModels, PutFeedColumnsDescendingAndFetchColumnsAscending) {

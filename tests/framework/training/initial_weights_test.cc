@@ -3,15 +3,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "framework/builder/data.h"
+#include "framework/builder/math.h"
 #include "framework/builder/nn.h"
+#include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
 #include "framework/executor/executor.h"
+#include "framework/io/file.h"
 #include "framework/io/inference_model.h"
+#include "framework/io/parameters.h"
 #include "framework/io/safetensors.h"
+#include "framework/ir/codec.h"
 #include "tests/harness/error_text.h"
 #include "tests/harness/temp_directory.h"
 
@@ -110,6 +117,93 @@ TEST(InitialWeights, OfASafetensorsFileAreRefusedLikeThoseOfAModel) {
   EXPECT_THAT(InvalidArgumentText([&] { network.Take(path); }),
               HasSubstr("the model has none of the parameters to train"));
   EXPECT_EQ(network.Values("body"), before);
+}
+
+// Trains a network, or one that was saved and loaded.
+class LoadedNetwork : public testing::Test {
+ protected:
+  using Minimized = optimizer::Minimized;
+  static constexpr int kLayers = 4;
+
+  LoadedNetwork() {
+    startup_.seed = 3;
+    const ProgramGuard guard(&main_, &startup_);
+    Variable x = layers::Data("x", {-1, 3});
+    for (int i = 0; i < kLayers; ++i) {
+      // Nobody trains the first.
+      x = layers::Fc(x, 3, {.param_attr = ParamAttr{.trainable = i > 0}, .act = "tanh"});
+    }
+    output_ = x.name();
+    Executor executor;
+    executor.Run(startup_);
+    SaveInferenceModel(directory_.path(), {"x"}, {output_}, main_, executor.scope());
+    values_ = Values(main_, executor.scope());
+  }
+
+  static std::map<std::string, std::vector<float>> Values(const Program& program,
+                                                          const Scope& scope) {
+    std::map<std::string, std::vector<float>> values;
+    for (const std::string& name : PersistableNames(program)) {
+      if (name.starts_with("fc_")) values[name] = scope.Get(name).ToVector<float>();
+    }
+    return values;
+  }
+
+  // Minimizes the mean of squares of `output`.
+  Minimized Train(Program* main, const std::string& output, Executor* executor) {
+    Program startup;
+    const ProgramGuard guard(main, &startup);
+    const Variable y(main->root(), output);
+    const Minimized minimized =
+        optimizer::Sgd({.learning_rate = 0.5f}).Minimize(layers::Mean(layers::Square(y)));
+    executor->Run(startup);
+    CompiledProgram step = executor->Compile(*main);
+    const Tensor x = Tensor::FromValues<float>({2, 3}, {1, 2, 3, -1, 0, 1});
+    for (int i = 0; i < 5; ++i) step.Run({{"x", x}}, {});
+    return minimized;
+  }
+
+  TempDirectory directory_;
+  Program main_;
+  Program startup_;
+  std::string output_;
+  std::map<std::string, std::vector<float>> values_;  // before training
+};
+
+TEST_F(LoadedNetwork, TrainsAsTheOneThatWasBuilt) {
+  Executor built;
+  built.Run(startup_);
+  const Minimized of_built = Train(&main_, output_, &built);
+  EXPECT_EQ(of_built.trained.size(), 2 * kLayers - 1);
+  EXPECT_TRUE(of_built.left.empty());
+
+  Executor executor;
+  const InferenceModel model = LoadInferenceModel(directory_.path(), &executor.scope());
+  EXPECT_EQ(Values(*model.program, executor.scope()), values_);
+  const Minimized of_loaded = Train(model.program.get(), model.fetch_names[0], &executor);
+  EXPECT_EQ(of_loaded.trained.size(), of_built.trained.size());
+  EXPECT_TRUE(of_loaded.left.empty());
+  const auto trained = Values(main_, built.scope());
+  EXPECT_EQ(Values(*model.program, executor.scope()), trained);
+  EXPECT_EQ(trained.at("fc_0.w_0"), values_.at("fc_0.w_0"));
+  EXPECT_NE(trained.at("fc_3.w_0"), values_.at("fc_3.w_0"));
+}
+
+// A file of Fluid has no marks, and so doesn't tell what was frozen.
+TEST_F(LoadedNetwork, TrainsAllIfItsFileHasNoMarks) {
+  const auto program = ParseProgram(ReadFile(directory_ / "__model__"));
+  for (const auto& var : program->root()->vars()) {
+    var->is_parameter = var->stop_gradient = false;
+  }
+  AtomicWriteFile(directory_ / "__model__", SerializeProgram(*program));
+  Executor executor;
+  const InferenceModel model = LoadInferenceModel(directory_.path(), &executor.scope());
+  const Minimized minimized = Train(model.program.get(), model.fetch_names[0], &executor);
+  EXPECT_EQ(minimized.trained.size(), 2 * kLayers);
+  EXPECT_TRUE(minimized.left.empty());
+  for (const auto& [name, values] : Values(*model.program, executor.scope())) {
+    EXPECT_NE(values, values_.at(name)) << name;
+  }
 }
 
 TEST(InitialWeights, OfAnotherConfigurationAreRefused) {
