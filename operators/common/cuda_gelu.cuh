@@ -5,12 +5,14 @@
 
 #include <cmath>
 
+#include "operators/common/finite.h"
+
 namespace skiff {
 
 // gelu(x) = x · below, and its slope = below + x · density.
 template <typename T>
 struct GeluCurve {
-  __device__ GeluCurve(T x, bool approximate) {
+  __device__ GeluCurve(T x, bool approximate) : x(x) {
     if (approximate) {
       constexpr double kLinear = 0.79788456080286536;  // sqrt(2 / pi)
       constexpr double kCubic = kLinear * 0.044715;
@@ -27,6 +29,10 @@ struct GeluCurve {
     }
   }
 
+  __device__ T Value() const { return AboveMinusInfinity(x) * below; }
+  __device__ T Slope() const { return below + NearestFinite(x) * density; }
+
+  T x;
   T below;
   T density;
 };

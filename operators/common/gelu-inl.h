@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "hwy/highway.h"
+#include "operators/common/finite-inl.h"
 #include "operators/common/simd_math-inl.h"
 
 #if defined(SKIFF_OPERATORS_COMMON_GELU_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -94,13 +95,15 @@ struct TanhCurve {
 struct GeluFunction {
   template <class D, class V>
   V operator()(D d, V x) const {
-    if (approximate) return hn::Mul(x, Curve(d, x).value);
-    return hn::Mul(x, NormalDistribution(d, x).below);
+    const V factor = AboveMinusInfinity(d, x);
+    if (approximate) return hn::Mul(factor, Curve(d, x).value);
+    return hn::Mul(factor, NormalDistribution(d, x).below);
   }
   template <typename T>
   T operator()(T x) const {
-    if (approximate) return x * TanhCurve<T>(x).value;
-    return x * NormalBelow(x);
+    const T factor = AboveMinusInfinity(x);
+    if (approximate) return factor * TanhCurve<T>(x).value;
+    return factor * NormalBelow(x);
   }
 
   bool approximate;
@@ -109,7 +112,8 @@ struct GeluFunction {
 // dout times the derivative of gelu at x.
 struct GeluGradFunction {
   template <class D, class V>
-  V operator()(D d, V x, V dout) const {
+  V operator()(D d, V any, V dout) const {
+    const V x = NearestFinite(d, any);
     if (approximate) {
       const auto curve = Curve(d, x);
       return hn::Mul(dout, hn::MulAdd(x, curve.slope, curve.value));
@@ -118,7 +122,8 @@ struct GeluGradFunction {
     return hn::Mul(dout, hn::MulAdd(x, normal.density, normal.below));
   }
   template <typename T>
-  T operator()(T x, T dout) const {
+  T operator()(T any, T dout) const {
+    const T x = NearestFinite(any);
     if (approximate) {
       const TanhCurve<T> curve(x);
       return dout * (curve.value + x * curve.slope);

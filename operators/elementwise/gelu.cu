@@ -10,7 +10,7 @@ struct Gelu {
 
   template <typename T>
   __device__ T operator()(T x) const {
-    return x * GeluCurve<T>(x, approximate).below;
+    return GeluCurve<T>(x, approximate).Value();
   }
 
   bool approximate;
@@ -21,8 +21,7 @@ struct GeluGrad {
 
   template <typename T>
   __device__ T operator()(T x, T dout) const {
-    const GeluCurve<T> curve(x, approximate);
-    return dout * (curve.below + x * curve.density);
+    return dout * GeluCurve<T>(x, approximate).Slope();
   }
 
   bool approximate;

@@ -8,6 +8,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/elementwise/hard_swish.cc"
 #include "hwy/foreach_target.h"
+#include "operators/common/finite-inl.h"
 #include "operators/elementwise/kernels/simd_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -26,14 +27,14 @@ struct HardSwish {
     const V above = hn::IfThenZeroElse(hn::Lt(shifted, hn::Zero(d)), shifted);
     const V top = hn::Set(d, threshold);
     const V gate = hn::IfThenElse(hn::Gt(above, top), top, above);
-    return hn::Div(hn::Mul(x, gate), hn::Set(d, scale));
+    return hn::Div(hn::Mul(AboveMinusInfinity(d, x), gate), hn::Set(d, scale));
   }
   template <typename T>
   T operator()(T x) const {
     const T shifted = x + static_cast<T>(offset);
     const T above = shifted < T{0} ? T{0} : shifted;
     const T top = static_cast<T>(threshold);
-    return x * (above > top ? top : above) / static_cast<T>(scale);
+    return AboveMinusInfinity(x) * (above > top ? top : above) / static_cast<T>(scale);
   }
 
   float threshold;

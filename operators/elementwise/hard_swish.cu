@@ -1,4 +1,5 @@
 // CUDA kernels of hard_swish and hard_swish_grad; hard_swish.cc has the formulas.
+#include "operators/common/finite.h"
 #include "operators/elementwise/kernels/cuda_unary.cuh"
 
 namespace skiff {
@@ -13,7 +14,7 @@ struct HardSwish {
     const T shifted = x + static_cast<T>(offset);
     const T above = shifted < T{0} ? T{0} : shifted;
     const T top = static_cast<T>(threshold);
-    return x * (above > top ? top : above) / static_cast<T>(scale);
+    return AboveMinusInfinity(x) * (above > top ? top : above) / static_cast<T>(scale);
   }
 
   float threshold;

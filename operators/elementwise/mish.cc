@@ -11,6 +11,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/elementwise/mish.cc"
 #include "hwy/foreach_target.h"
+#include "operators/common/finite-inl.h"
 #include "operators/elementwise/kernels/simd_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -18,11 +19,13 @@ namespace skiff::HWY_NAMESPACE {
 namespace {
 
 // tanh(s(x)) and its derivative. Beyond kFlat, tanh rounds to 1; x is limited to it because n would
-// overflow for large x.
+// overflow for large x. The limited x is a number; its product with the derivative is too small to
+// change 1.
 template <class V>
 struct TanhOfSoftplus {
   V tanh;
   V slope;
+  V limited;
 };
 
 template <class D, class V>
@@ -30,21 +33,24 @@ HWY_INLINE TanhOfSoftplus<V> Curve(D d, V x, float threshold) {
   constexpr float kFlat = 20.0f;
   const V one = hn::Set(d, 1.0f);
   const V two = hn::Set(d, 2.0f);
-  const V e = ExpOf(d, hn::IfThenElse(hn::Gt(x, hn::Set(d, kFlat)), hn::Set(d, kFlat), x));
+  const V below = AboveMinusInfinity(d, x);
+  const V limited = hn::IfThenElse(hn::Gt(x, hn::Set(d, kFlat)), hn::Set(d, kFlat), below);
+  const V e = ExpOf(d, limited);
   const auto is_line = hn::Gt(x, hn::Set(d, threshold));
   const V n = hn::IfThenElse(is_line, hn::MulSub(e, e, one), hn::Mul(e, hn::Add(e, two)));
   const V inverse = hn::Div(one, hn::Add(n, two));
   // 1 - tanh^2 = 4 (n + 1) / (n + 2)^2
   const V square = hn::Mul(hn::Mul(hn::Set(d, 4.0f), inverse), hn::Mul(hn::Add(n, one), inverse));
   const V bend = hn::IfThenElse(is_line, one, hn::Div(e, hn::Add(one, e)));
-  return {hn::Mul(n, inverse), hn::Mul(square, bend)};
+  return {hn::Mul(n, inverse), hn::Mul(square, bend), limited};
 }
 
 template <typename T>
 struct MishCurve {
   MishCurve(T x, T threshold) {
     constexpr T kFlat = std::is_same_v<T, float> ? 20 : 40;
-    const T e = std::exp(x > kFlat ? kFlat : x);
+    limited = x > kFlat ? kFlat : AboveMinusInfinity(x);
+    const T e = std::exp(limited);
     const bool is_line = x > threshold;
     const T n = is_line ? e * e - T{1} : e * (e + T{2});
     tanh = n / (n + T{2});
@@ -52,6 +58,7 @@ struct MishCurve {
   }
   T tanh;
   T slope;
+  T limited;
 };
 
 struct Mish {
@@ -59,11 +66,11 @@ struct Mish {
 
   template <class D, class V>
   V operator()(D d, V x) const {
-    return hn::Mul(x, Curve(d, x, threshold).tanh);
+    return hn::Mul(AboveMinusInfinity(d, x), Curve(d, x, threshold).tanh);
   }
   template <typename T>
   T operator()(T x) const {
-    return x * MishCurve<T>(x, static_cast<T>(threshold)).tanh;
+    return AboveMinusInfinity(x) * MishCurve<T>(x, static_cast<T>(threshold)).tanh;
   }
 
   float threshold;
@@ -75,12 +82,12 @@ struct MishGrad {
   template <class D, class V>
   V operator()(D d, V x, V dout) const {
     const auto curve = Curve(d, x, threshold);
-    return hn::Mul(dout, hn::MulAdd(x, curve.slope, curve.tanh));
+    return hn::Mul(dout, hn::MulAdd(curve.limited, curve.slope, curve.tanh));
   }
   template <typename T>
   T operator()(T x, T dout) const {
     const MishCurve<T> curve(x, static_cast<T>(threshold));
-    return dout * (curve.tanh + x * curve.slope);
+    return dout * (curve.tanh + curve.limited * curve.slope);
   }
 
   float threshold;

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "operators/common/finite.h"
 #include "operators/elementwise/kernels/cuda_unary.cuh"
 
 namespace skiff {
@@ -13,7 +14,8 @@ struct MishCurve {
   __device__ MishCurve(T x, T threshold) {
     // Beyond it, tanh rounds to 1, and n would overflow for large x.
     constexpr T kFlat = std::is_same_v<T, float> ? 20 : 40;
-    const T e = std::exp(x > kFlat ? kFlat : x);
+    limited = x > kFlat ? kFlat : AboveMinusInfinity(x);
+    const T e = std::exp(limited);
     const bool is_line = x > threshold;
     const T n = is_line ? e * e - T{1} : e * (e + T{2});
     tanh = n / (n + T{2});
@@ -21,6 +23,7 @@ struct MishCurve {
   }
   T tanh;
   T slope;
+  T limited;
 };
 
 struct Mish {
@@ -28,7 +31,7 @@ struct Mish {
 
   template <typename T>
   __device__ T operator()(T x) const {
-    return x * MishCurve<T>(x, static_cast<T>(threshold)).tanh;
+    return AboveMinusInfinity(x) * MishCurve<T>(x, static_cast<T>(threshold)).tanh;
   }
 
   float threshold;
@@ -40,7 +43,7 @@ struct MishGrad {
   template <typename T>
   __device__ T operator()(T x, T dout) const {
     const MishCurve<T> curve(x, static_cast<T>(threshold));
-    return dout * (curve.tanh + x * curve.slope);
+    return dout * (curve.tanh + curve.limited * curve.slope);
   }
 
   float threshold;

@@ -8,6 +8,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/elementwise/softsign.cc"
 #include "hwy/foreach_target.h"
+#include "operators/common/finite-inl.h"
 #include "operators/elementwise/kernels/simd_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -16,11 +17,13 @@ namespace {
 
 struct Softsign {
   template <class D, class V>
-  V operator()(D d, V x) const {
+  V operator()(D d, V any) const {
+    const V x = NearestFinite(d, any);
     return hn::Div(x, hn::Add(hn::Set(d, 1.0f), hn::Abs(x)));
   }
   template <typename T>
-  T operator()(T x) const {
+  T operator()(T any) const {
+    const T x = NearestFinite(any);
     return x / (T{1} + std::abs(x));
   }
 };

@@ -1,6 +1,7 @@
 // CUDA kernels of softsign and softsign_grad; softsign.cc has the formulas.
 #include <cmath>
 
+#include "operators/common/finite.h"
 #include "operators/elementwise/kernels/cuda_unary.cuh"
 
 namespace skiff {
@@ -8,7 +9,8 @@ namespace {
 
 struct Softsign {
   template <typename T>
-  __device__ T operator()(T x) const {
+  __device__ T operator()(T any) const {
+    const T x = NearestFinite(any);
     return x / (T{1} + std::abs(x));
   }
 };

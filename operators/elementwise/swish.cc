@@ -9,6 +9,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/elementwise/swish.cc"
 #include "hwy/foreach_target.h"
+#include "operators/common/finite-inl.h"
 #include "operators/elementwise/kernels/simd_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -18,11 +19,11 @@ namespace {
 struct Swish {
   template <class D, class V>
   V operator()(D d, V x) const {
-    return hn::Div(x, hn::Add(hn::Set(d, 1.0f), ExpOf(d, hn::Neg(x))));
+    return hn::Div(AboveMinusInfinity(d, x), hn::Add(hn::Set(d, 1.0f), ExpOf(d, hn::Neg(x))));
   }
   template <typename T>
   T operator()(T x) const {
-    return x / (T{1} + std::exp(-x));
+    return AboveMinusInfinity(x) / (T{1} + std::exp(-x));
   }
 };
 
@@ -31,12 +32,13 @@ struct SwishGrad {
   V operator()(D d, V x, V dout) const {
     const V one = hn::Set(d, 1.0f);
     const V sigmoid = hn::Div(one, hn::Add(one, ExpOf(d, hn::Neg(x))));
-    return hn::Mul(hn::Mul(dout, sigmoid), hn::MulAdd(x, hn::Sub(one, sigmoid), one));
+    const V line = hn::MulAdd(NearestFinite(d, x), hn::Sub(one, sigmoid), one);
+    return hn::Mul(hn::Mul(dout, sigmoid), line);
   }
   template <typename T>
   T operator()(T x, T dout) const {
     const T sigmoid = T{1} / (T{1} + std::exp(-x));
-    return dout * sigmoid * (T{1} + x * (T{1} - sigmoid));
+    return dout * sigmoid * (T{1} + NearestFinite(x) * (T{1} - sigmoid));
   }
 };
 

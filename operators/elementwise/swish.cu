@@ -1,6 +1,7 @@
 // CUDA kernels of swish and swish_grad; swish.cc has the formulas.
 #include <cmath>
 
+#include "operators/common/finite.h"
 #include "operators/elementwise/kernels/cuda_unary.cuh"
 
 namespace skiff {
@@ -9,7 +10,7 @@ namespace {
 struct Swish {
   template <typename T>
   __device__ T operator()(T x) const {
-    return x / (T{1} + std::exp(-x));
+    return AboveMinusInfinity(x) / (T{1} + std::exp(-x));
   }
 };
 
@@ -17,7 +18,7 @@ struct SwishGrad {
   template <typename T>
   __device__ T operator()(T x, T dout) const {
     const T sigmoid = T{1} / (T{1} + std::exp(-x));
-    return dout * sigmoid * (T{1} + x * (T{1} - sigmoid));
+    return dout * sigmoid * (T{1} + NearestFinite(x) * (T{1} - sigmoid));
   }
 };
 

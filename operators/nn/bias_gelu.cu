@@ -21,8 +21,7 @@ struct BiasGelu {
         LoadValues<kCount>(bias + Divide(i, size).rest, is_aligned);
 #pragma unroll
     for (int k = 0; k < kCount; ++k) {
-      const T biased = values.at[k] + biases.at[k];
-      values.at[k] = biased * GeluCurve<T>(biased, approximate).below;
+      values.at[k] = GeluCurve<T>(values.at[k] + biases.at[k], approximate).Value();
     }
     StoreValues(values, is_aligned, out + i);
   }
@@ -42,9 +41,7 @@ struct BiasGeluGradient {
   static __device__ Carry Identity() { return 0; }
   static __device__ Carry Join(Carry a, Carry b) { return a + b; }
   __device__ void Add(int64_t place, int64_t column, int64_t, Carry* carry) const {
-    const T biased = x[place] + bias[column];
-    const GeluCurve<T> curve(biased, approximate);
-    const T gradient = dout[place] * (curve.below + biased * curve.density);
+    const T gradient = dout[place] * GeluCurve<T>(x[place] + bias[column], approximate).Slope();
     if (dx != nullptr) dx[place] = gradient;
     *carry += static_cast<double>(gradient);
   }

@@ -2,8 +2,10 @@
 // kind share.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,6 +68,40 @@ inline void AddUnaryCases(const std::string& type, const UnaryFunction& f, doubl
   large.attrs = attrs;
   large.benchmark_only = true;
   cases.push_back(std::move(large));
+}
+
+// What an op makes of minus infinity and of infinity.
+struct Limits {
+  double below;
+  double above;
+};
+
+// Cases of `type` and of its gradient op, which reads X, at infinities. A finite limit of the
+// gradient is also that at large finite numbers.
+inline void AddLimitCases(const std::string& name, const std::string& type,
+                          const AttributeMap& attrs, const Limits& of_out, const Limits& of_slope,
+                          CaseList& cases) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const auto add = [&](const std::string& at, double x, double out, double slope) {
+    const auto all = [](double value) { return Values({19}, std::vector<double>(19, value)); };
+    if (std::isinf(x)) {
+      cases.push_back(UnaryCase(name + "at_" + at, type, all(x), [=](double) { return out; }));
+      cases.back().attrs = attrs;
+    }
+    cases.push_back({.name = name + "gradient_at_" + at,
+                     .type = type + "_grad",
+                     .inputs = {{"X", {all(x)}}, {"Out@GRAD", {all(0.5)}}},
+                     .attrs = attrs,
+                     .reference =
+                         [=](const Arrays&) {
+                           return Arrays{{"X@GRAD", {all(0.5 * slope)}}};
+                         },
+                     .outputs = {{"X@GRAD", 1}}});
+  };
+  add("minus_infinity", -kInfinity, of_out.below, of_slope.below);
+  add("infinity", kInfinity, of_out.above, of_slope.above);
+  add("minus_1e18", -1e18, of_out.below, of_slope.below);
+  add("1e18", 1e18, of_out.above, of_slope.above);
 }
 
 // The shape of lower rank, put at `axis` of the other one, with dims of 1 around it.

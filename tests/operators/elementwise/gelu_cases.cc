@@ -22,6 +22,8 @@ void AddGeluCases(CaseList& cases) {
     one.name = "approximate_" + one.name;
     cases.push_back(std::move(one));
   }
+  AddLimitCases("", "gelu", {}, {0, INFINITY}, {0, 1}, cases);
+  AddLimitCases("approximate_", "gelu", {{"approximate", true}}, {0, INFINITY}, {0, 1}, cases);
 }
 
 }  // namespace skiff::harness

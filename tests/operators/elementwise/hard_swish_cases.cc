@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "tests/operators/elementwise/elementwise_reference.h"
@@ -16,6 +17,7 @@ void AddHardSwishCases(CaseList& cases) {
   one.attrs = {{"threshold", 4.0f}, {"scale", 5.0f}, {"offset", 1.0f}};
   one.gradients = {"X"};
   cases.push_back(std::move(one));
+  AddLimitCases("", "hard_swish", {}, {0, INFINITY}, {0, 1}, cases);
 }
 
 }  // namespace skiff::harness

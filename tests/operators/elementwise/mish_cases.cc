@@ -18,6 +18,7 @@ void AddMishCases(CaseList& cases) {
   early.attrs = {{"threshold", -0.5f}};
   early.gradients = {"X"};
   cases.push_back(std::move(early));
+  AddLimitCases("", "mish", {}, {0, INFINITY}, {0, 1}, cases);
 }
 
 }  // namespace skiff::harness
