@@ -2,7 +2,8 @@
 // rounded; results out of range become the nearest integer.
 //
 // X@GRAD = Out@GRAD * Y * X^(Y - 1), Y@GRAD = Out@GRAD * ln(X) * X^Y. X@GRAD is 0 for Y = 0, and
-// Y@GRAD is 0 for X = 0 with Y > 0, as in the limit; Fluid gives NaN there.
+// Y@GRAD is 0 for X = 0 with Y >= 0 and for X = inf with Y < 0, as in the limit (at X = Y = 0, as
+// in PyTorch); Fluid gives NaN there.
 #include <cmath>
 
 #include "operators/common/integer.h"
@@ -32,7 +33,9 @@ struct PowXGrad {
 struct PowYGrad {
   template <typename T>
   T operator()(T x, T y, T, T dout) const {
-    return x == T{0} && y > T{0} ? T{0} : dout * std::log(x) * std::pow(x, y);
+    // Where the power is 0 or constant, an infinite logarithm doesn't matter.
+    const bool is_flat = (x == T{0} && y >= T{0}) || (x - x != T{0} && x > T{0} && y < T{0});
+    return is_flat ? T{0} : dout * std::log(x) * std::pow(x, y);
   }
 };
 

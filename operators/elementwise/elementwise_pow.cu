@@ -36,7 +36,9 @@ struct PowYGrad {
 
   template <typename T>
   __device__ T operator()(T x, T y, T, T dout) const {
-    return x == T{0} && y > T{0} ? T{0} : dout * std::log(x) * std::pow(x, y);
+    // Where the power is 0 or constant, an infinite logarithm doesn't matter.
+    const bool is_flat = (x == T{0} && y >= T{0}) || (x - x != T{0} && x > T{0} && y < T{0});
+    return is_flat ? T{0} : dout * std::log(x) * std::pow(x, y);
   }
 };
 

@@ -93,18 +93,89 @@ TEST(Unary, TakesInfinitiesAndNan) {
   ExpectUnary("relu6", x, {6, 0, kNan, 0, 6, 0});
   ExpectUnary("elu", x, {kInfinity, -1, kNan, 0, 200, -1});
   ExpectUnary("selu", x, {kInfinity, -1.7580993f, kNan, 0, 210.1402f, -1.7580993f});
-  ExpectUnary("gelu", x, {kInfinity, kNan, kNan, 0, 200, 0});
-  ExpectUnary("swish", x, {kInfinity, kNan, kNan, 0, 200, 0});
-  ExpectUnary("hard_swish", x, {kInfinity, kNan, kNan, 0, 200, 0});
+  ExpectUnary("gelu", x, {kInfinity, 0, kNan, 0, 200, 0});
+  ExpectUnary("swish", x, {kInfinity, 0, kNan, 0, 200, 0});
+  ExpectUnary("hard_swish", x, {kInfinity, 0, kNan, 0, 200, 0});
   ExpectUnary("softplus", x, {kInfinity, 0, kNan, 0.6931472f, 200, 0});
-  ExpectUnary("softsign", x, {kNan, kNan, kNan, 0, 200.0f / 201, -200.0f / 201});
-  ExpectUnary("mish", x, {kInfinity, kNan, kNan, 0, 200, 0});
+  ExpectUnary("softsign", x, {1, -1, kNan, 0, 200.0f / 201, -200.0f / 201});
+  ExpectUnary("mish", x, {kInfinity, 0, kNan, 0, 200, 0});
   ExpectUnary("rsqrt", x, {0, kNan, kNan, kInfinity, 1 / std::sqrt(200.0f), kNan});
   ExpectUnary("reciprocal", x, {0, 0, kNan, kInfinity, 0.005f, -0.005f});
   ExpectUnary("abs", x, {kInfinity, kInfinity, kNan, 0, 200, 200});
   ExpectUnary("ceil", x, {kInfinity, -kInfinity, kNan, 0, 200, -200});
   ExpectUnary("round", x, {kInfinity, -kInfinity, kNan, 0, 200, -200});
   ExpectUnary("pow", x, {kInfinity, -kInfinity, kNan, 0, 200, -200});
+}
+
+// Gives the gradient op of a unary op X, Out and Out@GRAD, of which it takes what it has.
+template <typename T>
+std::vector<T> SlopesOf(const std::string& type, const AttributeMap& attrs,
+                        const std::vector<T>& x) {
+  const Shape shape = {static_cast<int64_t>(x.size())};
+  Op forward(type);
+  forward.attrs = attrs;
+  forward.SetInput("X", {"x"}).SetOutput("Out", {"out"});
+  harness::NamedTensors values = {{"x", Tensor::FromValues<T>(shape, x)}};
+  values["out"] = RunOp(forward, values).at("out");
+  values["dout"] = Tensor::FromValues<T>(shape, std::vector<T>(x.size(), T{1}));
+  Op gradient(type + "_grad");
+  gradient.attrs = attrs;
+  const OpDef& def = Registry().Get(gradient.type);
+  if (def.FindInput("X") != nullptr) gradient.SetInput("X", {"x"});
+  if (def.FindInput("Out") != nullptr) gradient.SetInput("Out", {"out"});
+  gradient.SetInput("Out@GRAD", {"dout"}).SetOutput("X@GRAD", {"dx"});
+  return RunOp(gradient, values).at("dx").ToVector<T>();
+}
+
+template <typename T>
+void ExpectSlopes(const std::string& type, const AttributeMap& attrs, double above, double below) {
+  constexpr T kEnd = std::numeric_limits<T>::infinity();
+  // Large finite numbers have the limit, too.
+  const std::vector<T> of = {
+      kEnd,    -kEnd,   std::numeric_limits<T>::max(), std::numeric_limits<T>::lowest(),
+      T{1e18}, T{-1e18}};
+  std::vector<T> x;
+  for (int copy = 0; copy < 13; ++copy) x.insert(x.end(), of.begin(), of.end());
+  const std::vector<T> found = SlopesOf(type, attrs, x);
+  for (size_t i = 0; i < x.size(); ++i) {
+    EXPECT_NEAR(static_cast<double>(found[i]), x[i] > 0 ? above : below, 1e-6)
+        << type << " at " << x[i];
+  }
+}
+
+TEST(UnaryGradient, IsTheLimitFarFromZero) {
+  struct Limits {
+    std::string type;
+    double above;
+    double below;
+    AttributeMap attrs = {};
+  };
+  const std::vector<Limits> ops = {{"gelu", 1, 0},
+                                   {"gelu", 1, 0, {{"approximate", true}}},
+                                   {"swish", 1, 0},
+                                   {"mish", 1, 0},
+                                   {"hard_swish", 1, 0},
+                                   {"softsign", 0, 0},
+                                   {"softplus", 1, 0},
+                                   {"relu", 1, 0},
+                                   {"relu6", 0, 0},
+                                   {"elu", 1, 0},
+                                   {"selu", static_cast<double>(1.0507009873554805f), 0},
+                                   {"tanh", 0, 0},
+                                   {"sigmoid", 0, 0},
+                                   {"hard_sigmoid", 0, 0},
+                                   {"leaky_relu", 1, static_cast<double>(0.02f)},
+                                   {"abs", 1, -1},
+
+                                   {"reciprocal", 0, 0}};
+  for (const int64_t set : harness::InstructionSets()) {
+    const harness::InstructionSetLimit limit(set);
+    SCOPED_TRACE(harness::InstructionSetName(set));
+    for (const Limits& op : ops) {
+      ExpectSlopes<float>(op.type, op.attrs, op.above, op.below);
+      ExpectSlopes<double>(op.type, op.attrs, op.above, op.below);
+    }
+  }
 }
 
 TEST(Round, IsExactAtHalvesAndBeyondTheLastFraction) {
@@ -189,7 +260,22 @@ TEST(Pow, GradientIsFiniteAtZero) {
                                                  {"y", Tensor::FromValues<float>({2}, {2, 0})},
                                                  {"dout", Tensor::FromValues<float>({2}, {1, 1})}});
   EXPECT_EQ(found.at("dx").ToVector<float>(), (std::vector<float>{0, 0}));
-  EXPECT_EQ(found.at("dy").ToVector<float>()[0], 0);
+  EXPECT_EQ(found.at("dy").ToVector<float>(), (std::vector<float>{0, 0}));
+}
+
+TEST(Pow, GradientOfTheExponentIsTheLimitAtInfinity) {
+  Op op("elementwise_pow_grad");
+  op.SetInput("X", {"x"}).SetInput("Y", {"y"}).SetInput("Out@GRAD", {"dout"});
+  op.SetOutput("Y@GRAD", {"dy"});
+  const harness::NamedTensors found =
+      RunOp(op, {{"x", Tensor::FromValues<float>({4}, {kInfinity, kInfinity, 0, kNan})},
+                 {"y", Tensor::FromValues<float>({4}, {-1, 1, -1, -1})},
+                 {"dout", Tensor::FromValues<float>({4}, {1, 1, 1, 1})}});
+  const std::vector<float> dy = found.at("dy").ToVector<float>();
+  EXPECT_EQ(dy[0], 0);
+  EXPECT_EQ(dy[1], kInfinity);
+  EXPECT_EQ(dy[2], -kInfinity);
+  EXPECT_TRUE(std::isnan(dy[3]));
 }
 
 TEST(Pow, TakesNoNegativeFactorForIntegersAndNoFactorOfSeveralElements) {
