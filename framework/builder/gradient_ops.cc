@@ -26,17 +26,23 @@ Regularizer RegularizerOf(const Var& parameter, const Regularizer& fallback) {
   return text == nullptr ? fallback : RegularizerFromText(*text);
 }
 
+// The attribute with which sums of squares neither overflow nor vanish in float32. Others have the
+// same bits.
+constexpr const char* kWideFloat32 = "wide_float32";
+
 Variable SquaredNorm(const Variable& x, const std::source_location& site) {
   const LayerCall call("squared_l2_norm", "", site);
   Op op("squared_l2_norm");
   op.SetInput("X", {call.Use(x)});
+  if (x.dtype() == DType::kFloat32) op.SetAttr(kWideFloat32, true);
   return call.AppendFor(std::move(op));
 }
 
-// max_norm / max(max_norm, the norm of all), of shape [1].
-Variable GlobalNormFactor(float max_norm, const Variable& squared_norm,
+// max_norm / max(max_norm, the norm of all), of shape [1] and this dtype.
+Variable GlobalNormFactor(float max_norm, const Variable& squared_norm, DType dtype,
                           const std::source_location& site) {
-  const Variable norm = layers::Sqrt(squared_norm, site);
+  Variable norm = layers::Sqrt(squared_norm, site);
+  if (norm.dtype() != dtype) norm = layers::Cast(norm, dtype, site);
   // The maximum in the divisor makes the factor 1 for small norms, without a branch, and finite for
   // a norm of 0.
   const Variable limit = layers::FillConstant({1}, norm.dtype(), max_norm, site);
@@ -75,7 +81,11 @@ Variable SquaredGlobalNorm(const std::vector<NamedGradient>& gradients,
   for (const NamedGradient& entry : gradients) {
     squares.push_back(SquaredNorm(entry.gradient, site));
   }
-  return layers::Sum(squares, site);
+  const LayerCall call("sum", "", site);
+  Op op("sum");
+  op.SetInput("X", call.Use(squares));
+  if (gradients[0].gradient.dtype() == DType::kFloat32) op.SetAttr(kWideFloat32, true);
+  return call.AppendFor(std::move(op));
 }
 
 void MarkParameterOps(size_t first, const std::vector<std::string>& names) {
@@ -122,8 +132,9 @@ void AppendClip(const GradientClip& clip, std::vector<NamedGradient>* gradients,
     // The norm that the check for finite gradients has computed serves here, if it is over the same
     // gradients.
     const bool is_known = squared_norm.defined() && counted.size() == gradients->size();
-    factor = GlobalNormFactor(clip.max_norm,
-                              is_known ? squared_norm : SquaredGlobalNorm(counted, site), site);
+    factor =
+        GlobalNormFactor(clip.max_norm, is_known ? squared_norm : SquaredGlobalNorm(counted, site),
+                         counted[0].gradient.dtype(), site);
   }
   for (NamedGradient* entry : clipped) {
     const size_t first = root.ops().size();

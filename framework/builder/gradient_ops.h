@@ -18,8 +18,8 @@ struct NamedGradient {
   const Var* weights = nullptr;
 };
 
-// Returns the sum of the squares of all elements of all gradients, of shape [1]. There must be at
-// least one gradient.
+// Returns the sum of the squares of all elements of all gradients, of shape [1]: float64, since
+// float32 may be unable to hold it. There must be at least one gradient.
 Variable SquaredGlobalNorm(const std::vector<NamedGradient>& gradients,
                            const std::source_location& site);
 

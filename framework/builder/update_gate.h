@@ -53,8 +53,8 @@ void AdvanceSchedulesByRound(const GradientMerge& merge, const MergeRound& round
                              const std::source_location& site);
 
 // Returns a bool [1]: true if `squared_norm`, the SquaredGlobalNorm of the gradients, isn't finite,
-// because an element isn't or is too large. Counts in kSkippedUpdates how often that was so while
-// `skip`, which may be undefined, was false.
+// because an element isn't (or, in float64, is too large). Counts in kSkippedUpdates how often that
+// was so while `skip`, which may be undefined, was false.
 Variable AppendNonFiniteCheck(const Variable& squared_norm, const Variable& skip,
                               const std::source_location& site);
 

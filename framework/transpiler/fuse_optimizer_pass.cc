@@ -220,6 +220,8 @@ class Folding {
     if (order.size() < is_gone_.size()) block_.ReorderOps(order);
   }
 
+  static bool IsWide(const Op& op) { return op.Attr<bool>("wide_float32", false); }
+
   // sum(squared_l2_norm(g1), squared_l2_norm(g2), …), some of g1, g2, … being casts to float32.
   void FoldNorms(size_t i) {
     Op& sum = *block_.ops()[i];
@@ -228,7 +230,7 @@ class Folding {
     for (const std::string& square : sum.Input("X")) {
       size_t at = 0;
       const Op* norm = MadeBy(i, square, "squared_l2_norm", &at);
-      if (norm == nullptr) return;
+      if (norm == nullptr || IsWide(*norm) != IsWide(sum)) return;
       const std::string& tensor = norm->Input("X")[0];
       if (!IsSame(tensor, at, i)) return;
       const std::string* widened = WidenedFrom(at, tensor);

@@ -1,6 +1,8 @@
 #include "operators/common/array_reduction.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <numeric>
 
 #include "framework/base/parallel.h"
@@ -17,12 +19,36 @@ using reduction::FoldParts;
 using reduction::kBlock;
 using reduction::PartSize;
 
+// In float64, which holds the product of any two float32 numbers.
+double ProductsInDoubles(const float* a, const float* b, int64_t count) {
+  double sum = 0;
+  for (int64_t i = 0; i < count; ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  return sum;
+}
+
+bool IsZero(const float* x, int64_t count) {
+  uint32_t bits = 0;
+  for (int64_t i = 0; i < count; ++i) bits |= std::bit_cast<uint32_t>(x[i]);
+  return bits << 1U == 0;
+}
+
+// Of at most kBlock elements. The squares of numbers above 1.8e19 overflow float32, and those of
+// numbers below 1.1e-19 lose digits or vanish; sums in which that shows are computed again.
+double SumOfSquaresOfBlock(const float* x, int64_t count) {
+  // The square of what may vanish is below 2^-126, so kBlock of these are below a unit in the last
+  // place of this sum.
+  constexpr double kLeast = 0x1p-90;
+  const double sum = reduction::SumOfSquaresOfBlock(x, count);
+  if ((sum >= kLeast && std::isfinite(sum)) || IsZero(x, count)) return sum;
+  return ProductsInDoubles(x, x, count);
+}
+
 template <typename T>
 double BlockSumOfSquares(const T* x, int64_t count) {
   double sum = 0;
   if constexpr (std::is_same_v<T, float>) {
     for (int64_t i = 0; i < count; i += kBlock) {
-      sum += reduction::SumOfSquaresOfBlock(x + i, std::min(kBlock, count - i));
+      sum += SumOfSquaresOfBlock(x + i, std::min(kBlock, count - i));
     }
   } else {
     for (int64_t i = 0; i < count; ++i) sum += x[i] * x[i];
@@ -57,7 +83,10 @@ SumOf<T> BlockSumOfProducts(const T* a, const T* b, int64_t count) {
   SumOf<T> sum = 0;
   if constexpr (std::is_same_v<T, float>) {
     for (int64_t i = 0; i < count; i += kBlock) {
-      sum += reduction::SumOfProductsOfBlock(a + i, b + i, std::min(kBlock, count - i));
+      const int64_t size = std::min(kBlock, count - i);
+      const double part = reduction::SumOfProductsOfBlock(a + i, b + i, size);
+      // Products overflow float32 before their sum overflows it.
+      sum += std::isfinite(part) ? part : ProductsInDoubles(a + i, b + i, size);
     }
   } else {
     for (int64_t i = 0; i < count; ++i) {

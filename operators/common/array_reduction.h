@@ -21,7 +21,8 @@ using SumOf = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
 // Returns the sum of x[0, count). Threaded.
 template <typename T>
 SumOf<T> Sum(const T* x, int64_t count);
-// Returns the sum of x[i]². Threaded; T is float or double.
+// Returns the sum of x[i]². Threaded; T is float or double. Right for float32 numbers of any size,
+// though most sums run in float32.
 template <typename T>
 double SumOfSquares(const T* x, int64_t count);
 
@@ -55,7 +56,8 @@ class SumsOfSquares {
   std::vector<int64_t> first_parts_;  // of each array, and at the end the number of all parts
 };
 
-// Returns the sum of a[i] · b[i]. Threaded.
+// Returns the sum of a[i] · b[i]. Threaded. Right for float32 numbers of any size, but for products
+// below 1.2e-38, which lose digits or vanish.
 template <typename T>
 SumOf<T> SumOfProducts(const T* a, const T* b, int64_t count);
 

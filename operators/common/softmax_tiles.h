@@ -38,6 +38,10 @@ void TileScale(const SoftmaxTile& tile, const T* x, const T* factor, T* y);
 // dot[i] = the item's sum of a * b.
 template <typename T>
 void TileDot(const SoftmaxTile& tile, const T* a, const T* b, T* dot);
+// squares[i] = the item's sum of x * x. It is in T unless that, plus epsilon, is extreme
+// (extreme_square.h); then it is in float64.
+template <typename T>
+void TileSquares(const SoftmaxTile& tile, const T* x, double epsilon, double* squares);
 // dot[i] = the item's sum of a * (max[i] - x). With a label as a, this is the part of a
 // cross-entropy below the maximum.
 template <typename T>
@@ -59,6 +63,14 @@ void TileSubtract(const SoftmaxTile& tile, const T* x, const T* max, const T* sh
 // dx = dy - exp(y) * sum[i]. dx may be y or dy.
 template <typename T>
 void TileLogSoftmaxGrad(const SoftmaxTile& tile, const T* y, const T* dy, const T* sum, T* dx);
+
+// Calls visit(offset) for the values of an item. Offsets count from the tile's first value.
+template <typename Visit>
+void ForEachClass(const SoftmaxTile& tile, int64_t item, const Visit& visit) {
+  for (int64_t c = 0; c < tile.classes; ++c) {
+    visit(item * tile.item_stride + c * tile.class_stride);
+  }
+}
 
 // Calls body(tile) for all tiles of an [outer, classes, inner] tensor, on several threads. The
 // pointers passed to the functions above must start at tile.offset. Items are visited even if there

@@ -17,6 +17,7 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/array_reduction.h"
+#include "operators/common/extreme_square.h"
 #include "operators/common/input_checks.h"
 
 namespace skiff {
@@ -95,6 +96,19 @@ T LengthOf(const T* row, int64_t size) {
   return static_cast<T>(std::sqrt(SumOfSquares(row, size)));
 }
 
+// Returns the product of two rows with these lengths.
+template <typename T>
+double ProductOf(const T* a, T a_length, const T* b, T b_length, int64_t size) {
+  if (!IsExtremeSquare(static_cast<double>(a_length) * static_cast<double>(b_length))) {
+    return SumOfProducts(a, b, size);
+  }
+  double product = 0;
+  for (int64_t i = 0; i < size; ++i) {
+    product += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  }
+  return product;
+}
+
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const Rows prepared = RowsOf(context);
@@ -121,7 +135,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
         const T b_length = rows.shares_y ? y_length : LengthOf(b, rows.size);
         if (x_norms != nullptr) x_norms[row] = a_length;
         if (!rows.shares_y && y_norms != nullptr) y_norms[row] = b_length;
-        const double product = SumOfProducts(a, b, rows.size);
+        const double product = ProductOf(a, a_length, b, b_length, rows.size);
         // Two divisions, since the product of both lengths could overflow.
         out[row] = static_cast<T>(product / a_length / b_length);
       }
@@ -171,29 +185,42 @@ class CosSimGradKernel final : public Kernel {
   };
 
   // The gradient of a row is other · the other operand's row - own · the row.
+  template <typename C>
   struct Factors {
-    T own;
-    T other;
+    Factors(const Data& data, int64_t row, C own_norm, C x_norm, C y_norm)
+        : own(static_cast<C>(data.gradient[row]) * static_cast<C>(data.out[row]) /
+              (own_norm * own_norm)),
+          other(static_cast<C>(data.gradient[row]) / (x_norm * y_norm)) {}
+    C own;
+    C other;
   };
-  Factors FactorsOf(const Data& data, int64_t row, bool of_x) const {
+  // Calls use(factors of a row): of T, or of double if T may be too narrow for them.
+  template <typename Use>
+  void WithFactors(const Data& data, int64_t row, bool of_x, const Use& use) const {
+    const T x_norm = data.x_norms[row];
     const T y_norm = data.y_norms[rows_.y_row(row)];
-    const T own_norm = of_x ? data.x_norms[row] : y_norm;
-    return {data.gradient[row] * data.out[row] / (own_norm * own_norm),
-            data.gradient[row] / (data.x_norms[row] * y_norm)};
+    const T own_norm = of_x ? x_norm : y_norm;
+    const auto product = [](double a, double b) { return a * b; };
+    if (IsExtremeSquare(product(own_norm, own_norm)) || IsExtremeSquare(product(x_norm, y_norm))) {
+      use(Factors<double>(data, row, own_norm, x_norm, y_norm));
+    } else {
+      use(Factors<T>(data, row, own_norm, x_norm, y_norm));
+    }
   }
 
   void RowGradients(const Data& data, bool of_x, T* result) const {
     ParallelFor(rows_.count, rows_.grain(), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
-        const Factors factors = FactorsOf(data, row, of_x);
         const T* x = data.x + row * rows_.size;
         const T* y = data.y + rows_.y_row(row) * rows_.size;
         const T* own = of_x ? x : y;
         const T* other = of_x ? y : x;
         T* to = result + row * rows_.size;
-        for (int64_t i = 0; i < rows_.size; ++i) {
-          to[i] = factors.other * other[i] - factors.own * own[i];
-        }
+        WithFactors(data, row, of_x, [&](const auto& factors) {
+          for (int64_t i = 0; i < rows_.size; ++i) {
+            to[i] = static_cast<T>(factors.other * other[i] - factors.own * own[i]);
+          }
+        });
       }
     });
   }
@@ -209,11 +236,13 @@ class CosSimGradKernel final : public Kernel {
         const int64_t columns = std::min(kColumns, rows_.size - first);
         std::array<double, kColumns> sums{};
         for (int64_t row = 0; row < rows_.count; ++row) {
-          const Factors factors = FactorsOf(data, row, /*of_x=*/false);
           const T* x = data.x + row * rows_.size + first;
-          for (int64_t i = 0; i < columns; ++i) {
-            sums[static_cast<size_t>(i)] += factors.other * x[i] - factors.own * data.y[first + i];
-          }
+          WithFactors(data, row, /*of_x=*/false, [&](const auto& factors) {
+            for (int64_t i = 0; i < columns; ++i) {
+              sums[static_cast<size_t>(i)] +=
+                  factors.other * x[i] - factors.own * data.y[first + i];
+            }
+          });
         }
         for (int64_t i = 0; i < columns; ++i) {
           dy[first + i] = static_cast<T>(sums[static_cast<size_t>(i)]);

@@ -7,6 +7,7 @@
 #include "operators/common/cuda_fold.cuh"
 #include "operators/common/cuda_for_each.cuh"
 #include "operators/common/cuda_lines.cuh"
+#include "operators/common/extreme_square.h"
 
 namespace skiff {
 namespace {
@@ -81,12 +82,27 @@ struct Gradient {
 
   // Returns element `column` of the gradient that one row contributes to X or Y.
   __device__ T At(const Rows& rows, int64_t row, int64_t column, bool of_x) const {
+    const T x_norm = x_norms[row];
     const T y_norm = y_norms[rows.YRow(row)];
-    const T own_norm = of_x ? x_norms[row] : y_norm;
-    const T of_own = of_out[row] * out[row] / (own_norm * own_norm);
-    const T of_other = of_out[row] / (x_norms[row] * y_norm);
-    const T a = x[row * rows.size + column];
-    const T b = y[rows.YRow(row) * rows.size + column];
+    const T own_norm = of_x ? x_norm : y_norm;
+    return AreExtreme(own_norm, x_norm, y_norm)
+               ? static_cast<T>(In<double>(rows, row, column, of_x, own_norm))
+               : In<T>(rows, row, column, of_x, own_norm);
+  }
+
+  // Whether T may be too narrow for factors that these norms make.
+  __device__ static bool AreExtreme(double own_norm, double x_norm, double y_norm) {
+    return IsExtremeSquare(own_norm * own_norm) || IsExtremeSquare(x_norm * y_norm);
+  }
+
+  // In the type C.
+  template <typename C>
+  __device__ C In(const Rows& rows, int64_t row, int64_t column, bool of_x, C own_norm) const {
+    const C of_own = static_cast<C>(of_out[row]) * static_cast<C>(out[row]) / (own_norm * own_norm);
+    const C of_other = static_cast<C>(of_out[row]) /
+                       (static_cast<C>(x_norms[row]) * static_cast<C>(y_norms[rows.YRow(row)]));
+    const C a = static_cast<C>(x[row * rows.size + column]);
+    const C b = static_cast<C>(y[rows.YRow(row) * rows.size + column]);
     return of_other * (of_x ? b : a) - of_own * (of_x ? a : b);
   }
 };

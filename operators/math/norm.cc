@@ -7,6 +7,7 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/axis_extents.h"
+#include "operators/common/extreme_square.h"
 #include "operators/common/input_checks.h"
 #include "operators/common/softmax_tiles.h"
 
@@ -50,16 +51,36 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
     T* out = run.output(out_output).data<T>();
     T* norms = norm_output < 0 ? nullptr : run.output(norm_output).data<T>();
     ForTiles(extents.outer, extents.length, extents.inner, [=](const SoftmaxTile& tile) {
+      double squares[SoftmaxTile::kMaxItems];
       T factors[SoftmaxTile::kMaxItems];
-      TileDot(tile, x + tile.offset, x + tile.offset, factors);
+      TileSquares(tile, x + tile.offset, static_cast<double>(epsilon), squares);
       for (int64_t i = 0; i < tile.items; ++i) {
-        const T norm = std::sqrt(factors[i] + epsilon);
+        const double sum = squares[i] + static_cast<double>(epsilon);
+        const T norm = IsExtremeSquare(sum) ? static_cast<T>(std::sqrt(sum))
+                                            : std::sqrt(static_cast<T>(squares[i]) + epsilon);
         if (norms != nullptr) norms[tile.first_item + i] = norm;
         factors[i] = 1 / norm;
       }
       TileScale(tile, x + tile.offset, factors, out + tile.offset);
     });
   });
+}
+
+// Computes the gradient of a tile in float64, whatever the size of the numbers. dx may be x or dy.
+template <typename T>
+void GradientInDoubles(const SoftmaxTile& tile, const T* x, const T* norms, const T* dy, T* dx) {
+  for (int64_t i = 0; i < tile.items; ++i) {
+    double product = 0;
+    ForEachClass(tile, i, [&](int64_t at) {
+      product += static_cast<double>(x[at]) * static_cast<double>(dy[at]);
+    });
+    const double inverse = 1 / static_cast<double>(norms[i]);
+    const double x_factor = product * inverse * inverse * inverse;
+    ForEachClass(tile, i, [&](int64_t at) {
+      dx[at] = static_cast<T>(static_cast<double>(dy[at]) * inverse -
+                              static_cast<double>(x[at]) * x_factor);
+    });
+  }
 }
 
 template <typename T>
@@ -79,11 +100,18 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
       T inverses[SoftmaxTile::kMaxItems];
       T x_factors[SoftmaxTile::kMaxItems];
       TileDot(tile, x + tile.offset, dy + tile.offset, x_factors);
+      bool is_extreme = false;
       for (int64_t i = 0; i < tile.items; ++i) {
+        const auto norm = static_cast<double>(norms[tile.first_item + i]);
+        is_extreme = is_extreme || IsExtremeSquare(norm * norm) || !std::isfinite(x_factors[i]);
         inverses[i] = 1 / norms[tile.first_item + i];
         // Out = X / Norm, so Out * sum (dOut * Out) / Norm is X * sum (dOut * X) / Norm³. It needs
         // no Out.
         x_factors[i] *= -inverses[i] * inverses[i] * inverses[i];
+      }
+      if (is_extreme) {
+        return GradientInDoubles(tile, x + tile.offset, norms + tile.first_item, dy + tile.offset,
+                                 dx + tile.offset);
       }
       TileMix(tile, dy + tile.offset, inverses, x + tile.offset, x_factors, dx + tile.offset);
     });

@@ -9,10 +9,44 @@
 #include "operators/common/cuda_fold.cuh"
 #include "operators/common/cuda_for_each.cuh"
 #include "operators/common/cuda_lines.cuh"
+#include "operators/common/cuda_wide_product.cuh"
+#include "operators/common/extreme_square.h"
 #include "operators/math/kernels/cuda_line_factors.cuh"
 
 namespace skiff {
 namespace {
+
+// Returns the norm of a line, by the sum of its squares. Extreme ones are float64 (norm.cc).
+template <typename T>
+__device__ T NormOfSquares(double squares, T epsilon) {
+  const double sum = squares + static_cast<double>(epsilon);
+  return IsExtremeSquare(sum) ? static_cast<T>(std::sqrt(sum))
+                              : std::sqrt(static_cast<T>(squares) + epsilon);
+}
+
+// What the gradient multiplies the elements of a line by: Out@GRAD by 1 / norm, X by `of_x`.
+template <typename T>
+struct GradientFactors {
+  // `product`: the line's sum of X · Out@GRAD.
+  __device__ GradientFactors(T norm, double product)
+      : norm(norm),
+        is_extreme(IsExtremeSquare(static_cast<double>(norm) * static_cast<double>(norm)) ||
+                   !std::isfinite(static_cast<T>(product))) {
+    const T inverse = 1 / norm;
+    const double exact = 1 / static_cast<double>(norm);
+    of_x = is_extreme
+               ? product * (-exact * exact * exact)
+               : static_cast<double>(static_cast<T>(product) * (-inverse * inverse * inverse));
+  }
+  __device__ T InDoubles(T x, T dout) const {
+    return static_cast<T>(static_cast<double>(dout) / static_cast<double>(norm) +
+                          static_cast<double>(x) * of_x);
+  }
+
+  T norm;
+  bool is_extreme;  // T doesn't hold of_x: InDoubles makes the gradient
+  double of_x;      // a T unless is_extreme
+};
 
 // `out` may be `x`; `norms` may be absent.
 template <typename T>
@@ -24,12 +58,12 @@ struct NormalizeLines {
       const CudaValues<T, kCount> values = LoadValues<kCount>(x + at, is_aligned);
 #pragma unroll
       for (int k = 0; k < kCount; ++k) {
-        squares += static_cast<double>(values.at[k] * values.at[k]);
+        squares += WideProduct(values.at[k], values.at[k]);
       }
     });
     squares = group.Reduce(squares, JoinBySum{});
     if (!line.exists) return;
-    const T norm = std::sqrt(static_cast<T>(squares) + epsilon);
+    const T norm = NormOfSquares(squares, epsilon);
     const T factor = 1 / norm;
     if (group.lane == 0 && norms != nullptr) norms[line.index] = norm;
     line.ForEach<T>(group, [&]<int kCount>(int64_t, int64_t at) {
@@ -57,18 +91,20 @@ struct GradientOfLines {
       const CudaValues<T, kCount> xs = LoadValues<kCount>(x + at, is_aligned);
       const CudaValues<T, kCount> douts = LoadValues<kCount>(dout + at, is_aligned);
 #pragma unroll
-      for (int k = 0; k < kCount; ++k) product += static_cast<double>(xs.at[k] * douts.at[k]);
+      for (int k = 0; k < kCount; ++k) product += WideProduct(xs.at[k], douts.at[k]);
     });
     product = group.Reduce(product, JoinBySum{});
     if (!line.exists) return;
-    const T inverse = 1 / norms[line.index];
-    const T x_factor = static_cast<T>(product) * (-inverse * inverse * inverse);
+    const GradientFactors<T> factors(norms[line.index], product);
+    const T inverse = 1 / factors.norm;
+    const T x_factor = static_cast<T>(factors.of_x);
     line.ForEach<T>(group, [&]<int kCount>(int64_t, int64_t at) {
       const CudaValues<T, kCount> xs = LoadValues<kCount>(x + at, is_aligned);
       CudaValues<T, kCount> values = LoadValues<kCount>(dout + at, is_aligned);
 #pragma unroll
       for (int k = 0; k < kCount; ++k) {
-        values.at[k] = values.at[k] * inverse + xs.at[k] * x_factor;
+        values.at[k] = factors.is_extreme ? factors.InDoubles(xs.at[k], values.at[k])
+                                          : values.at[k] * inverse + xs.at[k] * x_factor;
       }
       StoreValues(values, is_aligned, dx + at);
     });
@@ -87,7 +123,7 @@ struct GradientOfLines {
 template <typename T>
 struct FactorsOfLines {
   __device__ void operator()(int64_t line) const {
-    const T norm = std::sqrt(static_cast<T>(sums[line]) + epsilon);
+    const T norm = NormOfSquares(sums[line], epsilon);
     if (norms != nullptr) norms[line] = norm;
     factors[line] = 1 / norm;
   }
@@ -117,17 +153,15 @@ struct ScaleElements {
   bool is_aligned;
 };
 
-// What the elements of a line's X are multiplied by.
 template <typename T>
-struct FactorsOfX {
+struct GradientFactorsOfLines {
   __device__ void operator()(int64_t line) const {
-    const T inverse = 1 / norms[line];
-    factors[line] = static_cast<T>(sums[line]) * (-inverse * inverse * inverse);
+    factors[line] = GradientFactors<T>(norms[line], sums[line]);
   }
 
   const double* sums;
   const T* norms;
-  T* factors;
+  GradientFactors<T>* factors;
 };
 
 // `dx` may be `x` or `dout`.
@@ -140,29 +174,30 @@ struct GradientOfElements {
     CudaValues<T, kCount> values = LoadValues<kCount>(dout + i, is_aligned);
 #pragma unroll
     for (int k = 0; k < kCount; ++k) {
-      const int64_t line = lines[k];
-      values.at[k] = values.at[k] / norms[line] + xs.at[k] * x_factors[line];
+      const GradientFactors<T>& of = factors[lines[k]];
+      values.at[k] = of.is_extreme ? of.InDoubles(xs.at[k], values.at[k])
+                                   : values.at[k] / of.norm + xs.at[k] * static_cast<T>(of.of_x);
     }
     StoreValues(values, is_aligned, dx + i);
   }
 
   AxisExtents extents;
   const T* x;
-  const T* norms;
-  const T* x_factors;
+  const GradientFactors<T>* factors;
   const T* dout;
   T* dx;
   bool is_aligned;
 };
 
-// The sums of the lines and a number for each line, if these are few and long.
-template <class Term, typename T>
+// The sums of the lines and a factor for each line, if these are few and long.
+template <class Term, typename Factor>
 class LongLines {
  public:
   LongLines(PrepareContext& context, const AxisExtents& extents)
       : fold_(context, extents.lines() * extents.length),
         sums_(context.RequestWorkspace(MostLines(extents) * int64_t{sizeof(double)})),
-        factors_(context.RequestWorkspace(MostLines(extents) * static_cast<int64_t>(sizeof(T)))) {}
+        factors_(
+            context.RequestWorkspace(MostLines(extents) * static_cast<int64_t>(sizeof(Factor)))) {}
 
   // Issues the sums, and returns where they will be.
   const double* Sum(const KernelContext& run, const char* what, const AxisExtents& extents,
@@ -171,7 +206,9 @@ class LongLines {
     fold_.Run(run, what, ViewOfLines(extents), {term, sums});
     return sums;
   }
-  T* Factors(const KernelContext& run) const { return static_cast<T*>(run.workspace(factors_)); }
+  Factor* Factors(const KernelContext& run) const {
+    return static_cast<Factor*>(run.workspace(factors_));
+  }
 
  private:
   // A run may have fewer lines, or shorter ones.
@@ -219,8 +256,8 @@ std::unique_ptr<Kernel> PrepareNormGrad(PrepareContext& context) {
   const int norm_input = context.InputIndex("Norm");
   const int gradient_input = context.InputIndex("Out@GRAD");
   const int dx_output = context.OutputIndex("X@GRAD");
-  const LongLines<ProductOf<T>, T> long_lines(context,
-                                              ExtentsOfAxis(context.Input("X").shape, axis));
+  const LongLines<ProductOf<T>, GradientFactors<T>> long_lines(
+      context, ExtentsOfAxis(context.Input("X").shape, axis));
   return MakeRowsKernel([=](const KernelContext& run) {
     const AxisExtents extents = ExtentsOfAxis(run.input(x_input).shape(), axis);
     const T* x = run.input(x_input).data<T>();
@@ -234,11 +271,12 @@ std::unique_ptr<Kernel> PrepareNormGrad(PrepareContext& context) {
       return;
     }
     const double* sums = long_lines.Sum(run, "norm_grad", extents, {x, dout});
-    T* factors = long_lines.Factors(run);
-    ForEachOnDevice(run, "norm_grad", extents.lines(), FactorsOfX<T>{sums, norms, factors});
+    GradientFactors<T>* factors = long_lines.Factors(run);
+    ForEachOnDevice(run, "norm_grad", extents.lines(),
+                    GradientFactorsOfLines<T>{sums, norms, factors});
     ForEachPackOnDevice<T>(run, "norm_grad", extents.lines() * extents.length,
                            PeriodOfLines(extents),
-                           GradientOfElements<T>{extents, x, norms, factors, dout, dx, is_aligned});
+                           GradientOfElements<T>{extents, x, factors, dout, dx, is_aligned});
   });
 }
 

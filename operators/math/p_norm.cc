@@ -16,9 +16,11 @@
 #include "framework/op/registry.h"
 #include "operators/common/array_reduction.h"
 #include "operators/common/axis_extents.h"
+#include "operators/common/extreme_square.h"
 #include "operators/common/input_checks.h"
 #include "operators/common/softmax_tiles.h"
 #include "operators/math/kernels/p_norm_extents.h"
+#include "operators/math/kernels/p_norm_slope.h"
 
 namespace skiff {
 namespace {
@@ -70,12 +72,31 @@ T SignOf(T x) {
   return static_cast<T>((x > 0) - (x < 0));
 }
 
+// Returns the p-norm of an item with powers that are out of range: that of the ratios to the
+// largest element (the smallest, for p < 0), times this element.
+template <typename T>
+double NormOfRatios(const SoftmaxTile& tile, int64_t item, double order, const T* x) {
+  const auto size = [&](int64_t at) { return std::abs(static_cast<double>(x[tile.offset + at])); };
+  double unit = order > 0 ? 0 : std::numeric_limits<double>::infinity();
+  ForEachClass(tile, item, [&](int64_t at) {
+    unit = order > 0 ? std::max(unit, size(at)) : std::min(unit, size(at));
+  });
+  if (unit == 0 || std::isinf(unit)) return unit;
+  double total = 0;
+  ForEachClass(tile, item, [&](int64_t at) { total += std::pow(size(at) / unit, order); });
+  return unit * std::pow(total, 1 / order);
+}
+
 // Computes the norms of a tile's items. Only p = 2 has a vector loop; the others sum in float64.
 template <typename T>
 void NormsOfTile(const SoftmaxTile& tile, double order, const T* x, T* norms) {
   if (order == 2) {
-    TileDot(tile, x + tile.offset, x + tile.offset, norms);
-    for (int64_t i = 0; i < tile.items; ++i) norms[i] = std::sqrt(norms[i]);
+    double squares[SoftmaxTile::kMaxItems];
+    TileSquares(tile, x + tile.offset, /*epsilon=*/0, squares);
+    for (int64_t i = 0; i < tile.items; ++i) {
+      norms[i] = IsExtremeSquare(squares[i]) ? static_cast<T>(std::sqrt(squares[i]))
+                                             : std::sqrt(static_cast<T>(squares[i]));
+    }
     return;
   }
   double totals[SoftmaxTile::kMaxItems];
@@ -100,7 +121,10 @@ void NormsOfTile(const SoftmaxTile& tile, double order, const T* x, T* norms) {
       add([](double size) { return size; });
     } else {
       add([order](double size) { return std::pow(size, order); });
-      for (int64_t i = 0; i < tile.items; ++i) totals[i] = std::pow(totals[i], 1 / order);
+      for (int64_t i = 0; i < tile.items; ++i) {
+        const bool is_lost = totals[i] == 0 || std::isinf(totals[i]);
+        totals[i] = is_lost ? NormOfRatios(tile, i, order, x) : std::pow(totals[i], 1 / order);
+      }
     }
   }
   for (int64_t i = 0; i < tile.items; ++i) norms[i] = static_cast<T>(totals[i]);
@@ -149,10 +173,9 @@ void GradientOfTile(const SoftmaxTile& tile, double order, double epsilon, const
     ForEachElement(tile, [&](int64_t at, int64_t i) { dx[at] = SignOf(x[at]) * factors[i]; });
   } else {
     ForEachElement(tile, [&](int64_t at, int64_t i) {
-      const double size = std::abs(static_cast<double>(x[at]));
-      // Below p = 1, a power of 0 is infinite, and the sign of 0 would turn it into NaN.
-      const T power = size == 0 ? T{0} : static_cast<T>(std::pow(size, order - 1));
-      dx[at] = SignOf(x[at]) * power * factors[i];
+      dx[at] = static_cast<T>(
+          PNormSlope(static_cast<double>(x[at]), static_cast<double>(norms[i]), order, epsilon) *
+          static_cast<double>(gradient[i]));
     });
   }
 }

@@ -11,6 +11,7 @@
 #include "operators/math/kernels/cuda_line_factors.cuh"
 #include "operators/math/kernels/cuda_reduction.cuh"
 #include "operators/math/kernels/p_norm_extents.h"
+#include "operators/math/kernels/p_norm_slope.h"
 
 namespace skiff {
 namespace {
@@ -28,7 +29,7 @@ struct PowerSum {
     if constexpr (kIsPower) {
       *carry += std::pow(std::abs(static_cast<double>(value)), order);
     } else if (order == 2) {
-      *carry += static_cast<double>(value * value);
+      *carry += WideProduct(value, value);
     } else if (order == 1) {
       *carry += std::abs(static_cast<double>(value));
     } else {
@@ -37,15 +38,34 @@ struct PowerSum {
   }
   __device__ void Finish(int64_t output, Carry sum) const {
     if constexpr (kIsPower) {
-      out[output] = static_cast<T>(std::pow(sum, 1 / order));
+      const bool is_lost = sum == 0 || std::isinf(sum);
+      out[output] = static_cast<T>(is_lost ? NormOfRatios(output) : std::pow(sum, 1 / order));
     } else {
       out[output] = static_cast<T>(order == 2 ? std::sqrt(sum) : sum);
     }
   }
 
+  // As on the CPU, by one thread.
+  __device__ double NormOfRatios(int64_t line) const {
+    const CudaDivision at = Divide(line, extents.inner);
+    const T* const first = x + at.quotient * extents.length * extents.inner + at.rest;
+    const auto size = [&](int64_t i) {
+      return std::abs(static_cast<double>(first[i * extents.inner]));
+    };
+    double unit = size(0);
+    for (int64_t i = 1; i < extents.length; ++i) {
+      if (order > 0 ? size(i) > unit : size(i) < unit) unit = size(i);
+    }
+    if (unit == 0 || std::isinf(unit)) return unit;
+    double total = 0;
+    for (int64_t i = 0; i < extents.length; ++i) total += std::pow(size(i) / unit, order);
+    return unit * std::pow(total, 1 / order);
+  }
+
   const T* x;
   T* out;
   double order;
+  AxisExtents extents;
 };
 
 template <typename T, bool kIsMax>
@@ -72,7 +92,7 @@ std::unique_ptr<Kernel> PrepareSum(PrepareContext& context, const AxisExtents& e
                                    double order) {
   using Rule = PowerSum<T, kIsPower>;
   return PrepareFold<Rule, T>(context, extents, [=](const T* x, T* out) {
-    return Rule{x, out, order};
+    return Rule{x, out, order, extents};
   });
 }
 
@@ -119,8 +139,8 @@ struct FactorOfNorm {
   double epsilon;
 };
 
-// Functions of an element, its norm, and a factor of the norm: FactorOfNorm's, but for infinite
-// orders the norm's gradient.
+// Functions of an element, its norm, and a factor of the norm: FactorOfNorm's for orders 0, 1 and
+// 2, else the norm's gradient.
 
 struct ExtremeGradient {
   template <typename T>
@@ -145,14 +165,14 @@ struct SquareGradient {
 
 struct PowerGradient {
   template <typename T>
-  __device__ T operator()(T x, T, T factor) const {
-    const double size = std::abs(static_cast<double>(x));
-    // Below p = 1, a power of 0 is infinite, and the sign of 0 would turn it into NaN.
-    const T power = size == 0 ? T{0} : static_cast<T>(std::pow(size, order - 1));
-    return SignOf(x) * power * factor;
+  __device__ T operator()(T x, T norm, T gradient) const {
+    return static_cast<T>(
+        PNormSlope(static_cast<double>(x), static_cast<double>(norm), order, epsilon) *
+        static_cast<double>(gradient));
   }
 
   double order;
+  double epsilon;
 };
 
 // `dx` may be `x`.
@@ -188,7 +208,7 @@ std::unique_ptr<Kernel> PrepareGradient(PrepareContext& context, double order,
   const int out_input = context.InputIndex("Out");
   const int gradient_input = context.InputIndex("Out@GRAD");
   const int dx_output = context.OutputIndex("X@GRAD");
-  const bool has_factors = !std::isinf(order);
+  const bool has_factors = order == 0 || order == 1 || order == 2;
   const int factors =
       has_factors ? context.RequestWorkspace(extents.lines() * static_cast<int64_t>(sizeof(T)))
                   : -1;
@@ -218,7 +238,8 @@ std::unique_ptr<Kernel> PreparePNormGrad(PrepareContext& context) {
   };
   if (std::isinf(order)) return prepare(ExtremeGradient{});
   if (order == 2) return prepare(SquareGradient{});
-  return order == 0 || order == 1 ? prepare(SignGradient{}) : prepare(PowerGradient{order});
+  if (order == 0 || order == 1) return prepare(SignGradient{});
+  return prepare(PowerGradient{order, static_cast<double>(context.Attr<float>("epsilon"))});
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "operators/common/array_reduction.h"
 #include "operators/common/half.h"
 #include "operators/common/merged_rows.h"
+#include "operators/common/wide_float32.h"
 
 namespace skiff {
 namespace {
@@ -24,7 +25,7 @@ void Infer(OpContext& context) {
                   x.dtype, ", expected ", dtype,
                   dtype == DType::kFloat32 ? " or a two-byte float" : "", " as X[0]");
   }
-  context.SetOutput("Out", Shape{1}, dtype);
+  context.SetOutput("Out", Shape{1}, SumDType(context, dtype));
 }
 
 template <typename T>
@@ -32,6 +33,7 @@ class SquaredGlobalNormKernel final : public Kernel {
  public:
   explicit SquaredGlobalNormKernel(PrepareContext& context)
       : out_(context.OutputIndex("Out")),
+        is_wide_(IsWideFloat32(context)),
         dense_(IndicesOf(context, false)),
         sparse_(IndicesOf(context, true)),
         squares_of_dense_(CountsOf(context, dense_)),
@@ -54,10 +56,13 @@ class SquaredGlobalNormKernel final : public Kernel {
     for (size_t k = 0; k < sparse_.size(); ++k) {
       sums_[sparse_[k]] = squares_of_sparse_[k].Of(run, run.input(static_cast<int>(sparse_[k])));
     }
-    T total = static_cast<T>(sums_[0]);
-    for (size_t i = 1; i < sums_.size(); ++i) total += static_cast<T>(sums_[i]);
-    T* out = run.output(out_).template data<T>();
-    *out = total;
+    Tensor& out = run.output(out_);
+    const auto round = [this](double sum) {
+      return is_wide_ ? NearestFloat32(sum) : static_cast<double>(static_cast<T>(sum));
+    };
+    double total = round(sums_[0]);
+    for (size_t i = 1; i < sums_.size(); ++i) total = round(total + round(sums_[i]));
+    StoreSum(total, &out, is_wide_);
   }
 
  private:
@@ -77,6 +82,7 @@ class SquaredGlobalNormKernel final : public Kernel {
   }
 
   int out_;
+  bool is_wide_;
   std::vector<size_t> dense_;
   std::vector<size_t> sparse_;
   SumsOfSquares<T> squares_of_dense_;
@@ -105,10 +111,14 @@ void RegisterSquaredGlobalNorm(OpRegistry& registry) {
                             .duplicable = true,
                             .selected_rows = true}},
                 .outputs = {{.name = "Out", .doc = "The sum, of shape [1]: float64, or float32."}},
+                .attrs = {WideFloat32Attr()},
                 .infer = Infer,
                 .no_gradient_reason = "passes create it, for gradients that are clipped",
                 .kernel_dtype_slot = "Out"});
-  const auto prepare = []<typename T>(PrepareContext& context) { return Prepare<T>(context); };
+  // Of float64 for a wide Out, too.
+  const auto prepare = []<typename T>(PrepareContext& context) {
+    return IsWideFloat32(context) ? Prepare<float>(context) : Prepare<T>(context);
+  };
   registry.AddCpuKernels<float, double>("squared_global_norm", prepare);
   registry.AddSelectedRowsKernels<float, double>("squared_global_norm", prepare);
 }

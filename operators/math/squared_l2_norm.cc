@@ -8,13 +8,16 @@
 #include "operators/common/array_reduction.h"
 #include "operators/common/input_checks.h"
 #include "operators/common/merged_rows.h"
+#include "operators/common/wide_float32.h"
 
 namespace skiff {
 namespace {
 
 constexpr int64_t kGrain = 16384;
 
-void Infer(OpContext& context) { context.SetOutput("Out", Shape{1}, context.Input("X").dtype); }
+void Infer(OpContext& context) {
+  context.SetOutput("Out", Shape{1}, SumDType(context, context.Input("X").dtype));
+}
 
 void InferGrad(OpContext& context) {
   CheckGradientLike(context, "Out@GRAD", Shape{1}, context.Input("X").dtype);
@@ -25,18 +28,20 @@ template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const int x = context.InputIndex("X");
   const int out = context.OutputIndex("Out");
+  const bool is_wide = IsWideFloat32(context);
   return MakeRowsKernel([=](const KernelContext& run) {
     const Tensor& from = run.input(x);
-    *run.output(out).data<T>() = static_cast<T>(SumOfSquares(from.data<T>(), from.element_count()));
+    StoreSum(SumOfSquares(from.data<T>(), from.element_count()), &run.output(out), is_wide);
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareRows(PrepareContext& context) {
   // Repeated rows are added before they are squared: (a + b)² isn't a² + b².
-  return MakeRowsKernel([sum = MergedSquares<T>(context), x = context.InputIndex("X"),
+  return MakeRowsKernel([sum = MergedSquares<T>(context), is_wide = IsWideFloat32(context),
+                         x = context.InputIndex("X"),
                          out = context.OutputIndex("Out")](const KernelContext& run) {
-    *run.output(out).data<T>() = static_cast<T>(sum.Of(run, run.input(x)));
+    StoreSum(sum.Of(run, run.input(x)), &run.output(out), is_wide);
   });
 }
 
@@ -63,6 +68,7 @@ void RegisterSquaredL2Norm(OpRegistry& registry) {
                        "squared_l2_norm.",
                 .inputs = {{.name = "X", .doc = "Of any shape.", .selected_rows = true}},
                 .outputs = {{.name = "Out", .doc = "The sum, of shape [1]."}},
+                .attrs = {WideFloat32Attr()},
                 .infer = Infer,
                 .grad = GradOp("squared_l2_norm_grad", {"X", "Out@GRAD"}, {"X@GRAD"})});
   registry.Add({.type = "squared_l2_norm_grad",

@@ -14,6 +14,7 @@
 #include "framework/op/registry.h"
 #include "operators/common/array_reduction.h"
 #include "operators/common/selected_rows.h"
+#include "operators/common/wide_float32.h"
 
 namespace skiff {
 namespace {
@@ -33,6 +34,8 @@ void Infer(OpContext& context) {
   SKIFF_ENFORCE(count > 0, kInvalidArgument, "sum: no inputs, expected at least one");
   Shape shape = context.Input("X").dense_shape();
   const DType dtype = context.Input("X").dtype;
+  SKIFF_ENFORCE(!IsWideFloat32(context) || dtype == DType::kFloat64, kInvalidArgument,
+                "sum: wide_float32 = true and input 0 is ", dtype, ", expected float64");
   for (size_t i = 1; i < count; ++i) {
     const TensorMeta& x = context.Input("X", i);
     const Shape other = x.dense_shape();
@@ -95,6 +98,20 @@ void AddAll(const KernelContext& run, const std::vector<int>& inputs, int out, i
   }
 }
 
+// Adds numbers that are float32 where that holds them (wide_float32.h): a few, so by one thread.
+std::unique_ptr<Kernel> PrepareWide(const std::vector<int>& inputs, int out) {
+  return MakeRowsKernel([=](const KernelContext& run) {
+    Tensor& sums = run.output(out);
+    for (int64_t i = 0; i < StorageElements(sums.shape(), sums.layout()); ++i) {
+      double sum = run.input(inputs[0]).data<double>()[i];
+      for (size_t k = 1; k < inputs.size(); ++k) {
+        sum = NearestFloat32(sum + run.input(inputs[k]).data<double>()[i]);
+      }
+      sums.data<double>()[i] = sum;
+    }
+  });
+}
+
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   std::vector<int> inputs;
@@ -102,6 +119,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
     inputs.push_back(context.InputIndex("X", i));
   }
   const int out = context.OutputIndex("Out");
+  if (IsWideFloat32(context)) return PrepareWide(inputs, out);
   return MakeRowsKernel([=](const KernelContext& run) {
     const Tensor& sum = run.output(out);
     ParallelFor(StorageElements(sum.shape(), sum.layout()), kGrain,
@@ -170,6 +188,7 @@ void RegisterSum(OpRegistry& registry) {
        .inputs =
            {{.name = "X", .doc = "One tensor or more.", .duplicable = true, .selected_rows = true}},
        .outputs = {{.name = "Out", .doc = "Of the inputs' shape.", .selected_rows = true}},
+       .attrs = {WideFloat32Attr()},
        .infer = Infer,
        .grad = Gradient,
        .in_place = {{"X", "Out"}},

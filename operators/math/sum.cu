@@ -1,6 +1,7 @@
 // CUDA kernels of sum: of dense tensors, of selected rows, and of both.
 #include <algorithm>
 #include <memory>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "operators/common/cuda_selected_rows.h"
 #include "operators/common/cuda_vector_loop.cuh"
 #include "operators/common/cuda_vectors.cuh"
+#include "operators/common/wide_float32.h"
 
 namespace skiff {
 namespace {
@@ -25,7 +27,7 @@ struct Terms {
 };
 
 // Each thread reads a vector of all terms before it writes, so the output may be one of them.
-template <typename T>
+template <bool kIsWide, typename T>
 __global__ void __launch_bounds__(kCudaThreads)
     AddTerms(Terms<T> terms, T* out, int64_t count, bool is_aligned) {
   constexpr int kSize = kVectorSize<T>;
@@ -34,7 +36,10 @@ __global__ void __launch_bounds__(kCudaThreads)
     for (int k = 1; k < terms.count; ++k) {
       const CudaVector<T, kSize> term = LoadVector<kSize>(terms.data[k] + i, length, is_whole);
 #pragma unroll
-      for (int j = 0; j < kSize; ++j) sum.values[j] = DeviceAdd(sum.values[j], term.values[j]);
+      for (int j = 0; j < kSize; ++j) {
+        sum.values[j] = DeviceAdd(sum.values[j], term.values[j]);
+        if constexpr (kIsWide) sum.values[j] = NearestFloat32(sum.values[j]);
+      }
     }
     StoreVector(sum, length, is_whole, out + i);
   });
@@ -45,7 +50,9 @@ class SumKernel final : public Kernel {
  public:
   // Of these inputs, at least one.
   SumKernel(PrepareContext& context, std::vector<int> inputs)
-      : inputs_(std::move(inputs)), out_(context.OutputIndex("Out")) {
+      : inputs_(std::move(inputs)),
+        out_(context.OutputIndex("Out")),
+        is_wide_(IsWideFloat32(context)) {
     if (inputs_.size() <= kMaxTerms) return;
     const int64_t count = context.Output("Out").shape.element_count();
     so_far_ = context.RequestWorkspace(count * static_cast<int64_t>(sizeof(T)));
@@ -69,8 +76,14 @@ class SumKernel final : public Kernel {
       const bool is_aligned =
           IsAlignedTo(to, 16) && std::all_of(terms.data, terms.data + terms.count,
                                              [](const T* term) { return IsAlignedTo(term, 16); });
-      AddTerms<T><<<grid.blocks, kCudaThreads, 0, static_cast<cudaStream_t>(grid.stream)>>>(
-          terms, to, count, is_aligned);
+      const auto stream = static_cast<cudaStream_t>(grid.stream);
+      if constexpr (std::is_same_v<T, double>) {
+        if (is_wide_) {
+          AddTerms<true><<<grid.blocks, kCudaThreads, 0, stream>>>(terms, to, count, is_aligned);
+          continue;
+        }
+      }
+      AddTerms<false><<<grid.blocks, kCudaThreads, 0, stream>>>(terms, to, count, is_aligned);
     }
     const char* failure = LaunchFailure();
     SKIFF_ENFORCE(failure == nullptr, kIo, "sum: launch failed: ", failure);
@@ -79,6 +92,7 @@ class SumKernel final : public Kernel {
  private:
   std::vector<int> inputs_;
   int out_;
+  bool is_wide_;
   int so_far_ = -1;
 };
 

@@ -196,7 +196,7 @@ class BiasDropoutResidualLayerNormGradKernel final : public Kernel {
     // Before the other gradients, which may take the place of Y@GRAD.
     if (scale_gradient_ >= 0 || shift_gradient_ >= 0) {
       T* slopes = static_cast<T*>(run.workspace(slopes_));
-      ForEachOnDevice(run, what, rows.count(), CudaLayerNormSlopes<T>{norm, slopes});
+      ForEachOnDevice(run, what, rows.count(), CudaLayerNormSlopes<T>{norm, sums, slopes});
       parameters_.Run(run, what, columns,
                       {.x = sums,
                        .dy = dy,

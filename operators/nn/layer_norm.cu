@@ -96,7 +96,8 @@ class LayerNormGradKernel final : public Kernel {
     // Before X@GRAD, which may take the place of Y@GRAD.
     if (scale_gradient_ >= 0 || bias_gradient_ >= 0) {
       T* slopes = static_cast<T*>(run.workspace(slopes_));
-      ForEachOnDevice(run, "layer_norm_grad", rows.count(), CudaLayerNormSlopes<T>{norm, slopes});
+      ForEachOnDevice(run, "layer_norm_grad", rows.count(),
+                      CudaLayerNormSlopes<T>{norm, x, slopes});
       parameters_.Run(run, "layer_norm_grad", CudaFoldView(rows.count(), rows.size),
                       {.x = x,
                        .dy = dy,

@@ -8,6 +8,7 @@
 #include "operators/common/axis_extents.h"
 #include "operators/common/cuda_division.h"
 #include "operators/common/cuda_fold_view.h"
+#include "operators/common/cuda_wide_product.cuh"
 
 namespace skiff {
 
@@ -72,13 +73,13 @@ struct CudaLineSum {
 // Terms: the square of an element, and its product with that of another array.
 template <typename T>
 struct SquareOf {
-  __device__ double operator()(int64_t i) const { return static_cast<double>(x[i] * x[i]); }
+  __device__ double operator()(int64_t i) const { return WideProduct(x[i], x[i]); }
   const T* x;
 };
 
 template <typename T>
 struct ProductOf {
-  __device__ double operator()(int64_t i) const { return static_cast<double>(x[i] * y[i]); }
+  __device__ double operator()(int64_t i) const { return WideProduct(x[i], y[i]); }
   const T* x;
   const T* y;
 };

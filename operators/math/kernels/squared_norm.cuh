@@ -22,6 +22,8 @@
 #include "operators/common/cuda_launch.h"
 #include "operators/common/cuda_selected_rows.h"
 #include "operators/common/cuda_table.cuh"
+#include "operators/common/cuda_wide_product.cuh"
+#include "operators/common/wide_float32.h"
 
 namespace skiff {
 
@@ -37,31 +39,30 @@ struct CudaArray {
 namespace {
 
 template <typename T>
-__device__ T SumOfSquares(const Pack<T>& pack, T sum) {
+__device__ void AddSquares(const Pack<T>& pack, CudaSquareSum<T>* sum) {
 #pragma unroll
-  for (int j = 0; j < kPackSize<T>; ++j) sum += pack.values[j] * pack.values[j];
-  return sum;
+  for (int j = 0; j < kPackSize<T>; ++j) sum->Add(pack.values[j]);
 }
 
 template <typename T>
 __device__ double SquaresOfThread(const CudaArray<T>& array, const CudaChunk& chunk) {
-  T sum = 0;
+  CudaSquareSum<T> sum;
   const auto address = reinterpret_cast<uintptr_t>(array.data);
   if constexpr (std::is_same_v<T, float>) {
     if (array.dtype != DType::kFloat32) {
       const bool is_float16 = array.dtype == DType::kFloat16;
       const auto* halves = static_cast<const uint16_t*>(array.data);
       ForEachPack<T>(chunk, address % 8 == 0, [&]<bool kIsWhole>(int64_t at, int count) {
-        sum = SumOfSquares(LoadHalves<kIsWhole>(halves + at, is_float16, count), sum);
+        AddSquares(LoadHalves<kIsWhole>(halves + at, is_float16, count), &sum);
       });
-      return static_cast<double>(sum);
+      return sum.Get();
     }
   }
   const T* x = static_cast<const T*>(array.data);
   ForEachPack<T>(chunk, address % sizeof(Pack<T>) == 0, [&]<bool kIsWhole>(int64_t at, int count) {
-    sum = SumOfSquares(LoadPack<kIsWhole>(x + at, count), sum);
+    AddSquares(LoadPack<kIsWhole>(x + at, count), &sum);
   });
-  return static_cast<double>(sum);
+  return sum.Get();
 }
 
 template <typename T>
@@ -74,10 +75,16 @@ __global__ void __launch_bounds__(kCudaThreads)
   }
 }
 
+// Rounds a sum to the type of what holds it, or to float32, if it is wide (wide_float32.h).
+template <typename Sum>
+__device__ Sum RoundedSum(double sum, bool is_wide) {
+  return static_cast<Sum>(is_wide ? NearestFloat32(sum) : sum);
+}
+
 // A block takes an array.
-template <typename T>
+template <typename Sum>
 __global__ void __launch_bounds__(kCudaThreads)
-    SumArrays(const double* of_chunks, CudaChunks chunks, T* sums) {
+    SumArrays(const double* of_chunks, CudaChunks chunks, bool is_wide, Sum* sums) {
   for (int64_t i = blockIdx.x; i < chunks.array_count; i += gridDim.x) {
     double sum = 0;
     const int64_t end = chunks.first[i + 1];
@@ -85,20 +92,23 @@ __global__ void __launch_bounds__(kCudaThreads)
       sum += of_chunks[chunk];
     }
     sum = CombineBlock(sum, JoinBySum{});
-    if (threadIdx.x == 0) sums[i] = static_cast<T>(sum);
+    if (threadIdx.x == 0) sums[i] = RoundedSum<Sum>(sum, is_wide);
   }
 }
 
 // Runs in one block: all threads fetch, and one adds in order.
-template <typename T>
-__global__ void __launch_bounds__(kCudaThreads) AddInOrder(const T* x, int64_t count, T* out) {
-  __shared__ T fetched[kCudaThreads];
-  T total = 0;
+template <typename Sum>
+__global__ void __launch_bounds__(kCudaThreads)
+    AddInOrder(const Sum* x, int64_t count, bool is_wide, Sum* out) {
+  __shared__ Sum fetched[kCudaThreads];
+  Sum total = 0;
   for (int64_t begin = 0; begin < count; begin += kCudaThreads) {
     if (begin + threadIdx.x < count) fetched[threadIdx.x] = x[begin + threadIdx.x];
     __syncthreads();
     if (threadIdx.x == 0) {
-      for (int64_t i = 0; i < kCudaThreads && begin + i < count; ++i) total += fetched[i];
+      for (int64_t i = 0; i < kCudaThreads && begin + i < count; ++i) {
+        total = RoundedSum<Sum>(total + fetched[i], is_wide);
+      }
     }
     __syncthreads();
   }
@@ -127,9 +137,9 @@ class CudaSquareSums {
     arrays_[i] = {.data = data, .dtype = dtype, .count = count};
   }
 
-  // Issues two launches that set sums[i], rounded to Sum, for all arrays.
+  // Issues two launches that set sums[i], rounded to Sum (or wide), for all arrays.
   template <typename Sum>
-  void Run(const KernelContext& run, Sum* sums) {
+  void Run(const KernelContext& run, bool is_wide, Sum* sums) {
     const cudaStream_t stream = StreamOf(run);
     const CudaArray<T>* arrays = array_table_.Store(arrays_, stream);
     const CudaChunks chunks{.first = chunk_table_.Store(first_chunks_, stream),
@@ -140,7 +150,7 @@ class CudaSquareSums {
       SumChunks<<<CudaBlocks(chunks.count), kCudaThreads, 0, stream>>>(arrays, chunks, chunk_sums);
     }
     SumArrays<<<CudaBlocks(chunks.array_count), kCudaThreads, 0, stream>>>(chunk_sums, chunks,
-                                                                           sums);
+                                                                           is_wide, sums);
     CheckLaunch("sum of squares");
   }
 
@@ -181,9 +191,10 @@ class CudaSquaredNormKernel final : public Kernel {
  public:
   explicit CudaSquaredNormKernel(PrepareContext& context)
       : out_(context.OutputIndex("Out")),
+        is_wide_(IsWideFloat32(context)),
         squares_(context, CountsOf(context)),
-        array_sums_(
-            context.RequestWorkspace(squares_.array_count() * static_cast<int64_t>(sizeof(T)))) {
+        array_sums_(context.RequestWorkspace(squares_.array_count() *
+                                             SizeOf(context.Output("Out").dtype))) {
     for (size_t i = 0; i < context.inputs().size(); ++i) {
       const TensorMeta& x = context.inputs()[i];
       if (x.is_selected_rows()) sparse_.emplace_back(i, CudaDistinctRows<T>(context, x));
@@ -201,15 +212,25 @@ class CudaSquaredNormKernel final : public Kernel {
       const Tensor& x = run.input(static_cast<int>(i));
       squares_.Locate(i, distinct.Make(run, x), x.dtype(), x.element_count());
     }
-    T* out = run.output(out_).template data<T>();
-    T* sums = squares_.array_count() == 1 ? out : static_cast<T*>(run.workspace(array_sums_));
-    squares_.Run(run, sums);
-    if (sums == out) return;
-    AddInOrder<<<1, kCudaThreads, 0, StreamOf(run)>>>(sums, squares_.array_count(), out);
-    CheckLaunch("squared norm");
+    if (is_wide_) {
+      AddUp<double>(run);
+    } else {
+      AddUp<T>(run);
+    }
   }
 
  private:
+  // Sum: the type of Out.
+  template <typename Sum>
+  void AddUp(const KernelContext& run) {
+    Sum* out = run.output(out_).template data<Sum>();
+    Sum* sums = squares_.array_count() == 1 ? out : static_cast<Sum*>(run.workspace(array_sums_));
+    squares_.Run(run, is_wide_, sums);
+    if (sums == out) return;
+    AddInOrder<<<1, kCudaThreads, 0, StreamOf(run)>>>(sums, squares_.array_count(), is_wide_, out);
+    CheckLaunch("squared norm");
+  }
+
   static std::vector<int64_t> CountsOf(const OpContext& context) {
     std::vector<int64_t> counts;
     for (const TensorMeta& x : context.inputs()) counts.push_back(x.shape.element_count());
@@ -217,6 +238,7 @@ class CudaSquaredNormKernel final : public Kernel {
   }
 
   int out_;
+  bool is_wide_;
   CudaSquareSums<T> squares_;
   int array_sums_;
   std::vector<std::pair<size_t, CudaDistinctRows<T>>> sparse_;  // with the indices of their X
@@ -224,7 +246,9 @@ class CudaSquaredNormKernel final : public Kernel {
 
 // Adds the kernels of float32 and float64, of dense tensors and of selected rows.
 inline void AddCudaSquaredNormKernels(OpRegistry& registry, const char* type) {
+  // The dtype may be that of a wide Out.
   const auto prepare = [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
+    if (IsWideFloat32(context)) return std::make_unique<CudaSquaredNormKernel<float>>(context);
     return std::make_unique<CudaSquaredNormKernel<T>>(context);
   };
   AddCudaKernels<float, double>(registry, type, prepare);

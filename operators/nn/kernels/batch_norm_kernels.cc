@@ -16,6 +16,7 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
+#include "operators/common/extreme_square.h"
 #include "operators/nn/kernels/batch_norm_definition.h"
 #include "operators/nn/kernels/batch_norm_passes.h"
 #include "operators/nn/kernels/norm_arguments.h"
@@ -81,7 +82,7 @@ class BatchNormKernel final : public Kernel {
     const T* x = run.input(x_).template data<T>();
     // A single value has no variance. Fluid passes it on unchanged: slope 1 and shift 0.
     const bool unchanged = !global_ && geometry_.count() <= 1;
-    if (!global_ && !unchanged) loops_->Moments(x, run.workspace(scratch_), mean, squares);
+    if (!global_ && !unchanged) TakeMoments(x, run.workspace(scratch_), mean, squares);
     auto* means = static_cast<T*>(run.workspace(lines_));
     T* slopes = means + geometry_.padded_channels();
     T* shifts = slopes + geometry_.padded_channels();
@@ -107,6 +108,15 @@ class BatchNormKernel final : public Kernel {
   }
 
  private:
+  void TakeMoments(const T* x, void* scratch, double* mean, double* squares) const {
+    loops_->Moments(x, scratch, mean, squares);
+    for (int64_t c = 0; c < geometry_.channels; ++c) {
+      const double variance = squares[c] / static_cast<double>(geometry_.count());
+      if (!IsExtremeSquare(variance + epsilon_)) continue;
+      MomentsOfChannel(geometry_, c, x, &mean[c], &squares[c]);
+    }
+  }
+
   // Puts means and 1 / sqrt(variance + epsilon) into the arrays.
   void TakeGlobalStatistics(const KernelContext& run, T* means, T* inverses) const {
     const T* mean = InputData<T>(run, mean_);

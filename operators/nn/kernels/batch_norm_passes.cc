@@ -13,33 +13,20 @@ namespace {
 template <typename T>
 class PlainNormLoops final : public NormLoops<T> {
  public:
-  explicit PlainNormLoops(const NormGeometry& geometry)
-      : geometry_(geometry),
-        channel_stride_(geometry.order == ChannelOrder::kFirst ? geometry.pixels : 1),
-        pixel_stride_(geometry.order == ChannelOrder::kFirst ? 1 : geometry.channels) {}
+  explicit PlainNormLoops(const NormGeometry& geometry) : geometry_(geometry) {}
 
   void SetBatch(int64_t batch) override { geometry_.batch = batch; }
 
   int64_t scratch_bytes() const override { return 0; }
 
   void Moments(const T* x, void* /*scratch*/, double* mean, double* squares) const override {
-    ForEachChannel([&](int64_t c) {
-      double sum = 0;
-      ForEachElement(c, [&](int64_t i) { sum += x[i]; });
-      const double center = sum / static_cast<double>(geometry_.count());
-      // A second pass over the data, since the sum of squares minus the square of the sum would
-      // cancel.
-      double square_sum = 0;
-      ForEachElement(c, [&](int64_t i) { square_sum += (x[i] - center) * (x[i] - center); });
-      mean[c] = center;
-      squares[c] = square_sum;
-    });
+    ForEachChannel([&](int64_t c) { MomentsOfChannel(geometry_, c, x, &mean[c], &squares[c]); });
   }
 
   void Normalize(const T* x, const T* z, const NormLines<T>& lines, bool rectify,
                  T* y) const override {
     ForEachChannel([&](int64_t c) {
-      ForEachElement(c, [&](int64_t i) {
+      geometry_.ForEachElementOf(c, [&](int64_t i) {
         T value = Normalized(x[i], lines, c);
         if (z != nullptr) value += z[i];
         // The comparison keeps NaN.
@@ -53,7 +40,7 @@ class PlainNormLoops final : public NormLoops<T> {
     ForEachChannel([&](int64_t c) {
       double sum = 0;
       double product = 0;
-      ForEachElement(c, [&](int64_t i) {
+      geometry_.ForEachElementOf(c, [&](int64_t i) {
         const T g = Masked(x, gradient, lines, c, i);
         sum += g;
         product += static_cast<double>(g) * (static_cast<double>(x[i]) - lines.mean[c]);
@@ -67,7 +54,7 @@ class PlainNormLoops final : public NormLoops<T> {
   void Gradient(const T* x, const NormOutputGradient<T>& gradient, const NormLines<T>& lines,
                 const T* offset, const T* factor, T* dx) const override {
     ForEachChannel([&](int64_t c) {
-      ForEachElement(c, [&](int64_t i) {
+      geometry_.ForEachElementOf(c, [&](int64_t i) {
         const T g = Masked(x, gradient, lines, c, i);
         dx[i] = lines.slope[c] * (g - offset[c] - (x[i] - lines.mean[c]) * factor[c]);
       });
@@ -94,18 +81,7 @@ class PlainNormLoops final : public NormLoops<T> {
     });
   }
 
-  template <typename Visit>
-  void ForEachElement(int64_t c, const Visit& visit) const {
-    if (geometry_.pixels == 0) return;  // the batch of an empty tensor may have any size
-    for (int64_t n = 0; n < geometry_.batch; ++n) {
-      const int64_t first = n * geometry_.channels * geometry_.pixels + c * channel_stride_;
-      for (int64_t i = 0; i < geometry_.pixels; ++i) visit(first + i * pixel_stride_);
-    }
-  }
-
   NormGeometry geometry_;
-  int64_t channel_stride_;
-  int64_t pixel_stride_;
 };
 
 }  // namespace

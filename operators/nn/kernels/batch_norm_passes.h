@@ -29,11 +29,38 @@ struct NormGeometry {
   int64_t padded_channels() const { return (channels + block - 1) / block * block; }
   // Returns whether the channels of a pixel are contiguous: rows of channels.
   bool is_rows() const { return block == 1 && (order == ChannelOrder::kLast || pixels == 1); }
+
+  // Calls visit(offset) for the elements of channel c, image by image.
+  template <typename Visit>
+  void ForEachElementOf(int64_t c, const Visit& visit) const {
+    if (pixels == 0) return;  // the batch of an empty tensor may have any size
+    const bool is_last = order == ChannelOrder::kLast;
+    const int64_t first = is_last ? c : c / block * block * pixels + c % block;
+    const int64_t stride = is_last ? channels : block;
+    for (int64_t n = 0; n < batch; ++n) {
+      const int64_t image = n * padded_channels() * pixels;
+      for (int64_t i = 0; i < pixels; ++i) visit(image + first + i * stride);
+    }
+  }
 };
 
 // Returns the geometry of the tensor in the slot, by its shape and data_layout. Dims of -1 stay
 // unknown. Throws Error for a rank outside [2, 5].
 NormGeometry ParseNormGeometry(const OpContext& context, std::string_view slot = "X");
+
+// Computes the mean of channel c and the sum of squared distances from it, in float64, in two
+// passes over the data: the sum of squares minus the square of the sum would cancel.
+template <typename T>
+void MomentsOfChannel(const NormGeometry& geometry, int64_t c, const T* x, double* mean,
+                      double* squares) {
+  double sum = 0;
+  geometry.ForEachElementOf(c, [&](int64_t i) { sum += x[i]; });
+  const double center = sum / static_cast<double>(geometry.count());
+  double square_sum = 0;
+  geometry.ForEachElementOf(c, [&](int64_t i) { square_sum += (x[i] - center) * (x[i] - center); });
+  *mean = center;
+  *squares = square_sum;
+}
 
 // Values for each channel: (x - mean) · slope + shift is the normalized x.
 template <typename T>
@@ -82,7 +109,8 @@ class NormLoops {
   virtual void SetBatch(int64_t batch) = 0;
   // The size of the scratch memory that the reducing passes need.
   virtual int64_t scratch_bytes() const = 0;
-  // Computes mean[c] and the sum of squared distances from it.
+  // Computes mean[c] and the sum of squared distances from it, which float32 loops can't do if they
+  // are extreme (extreme_square.h): then MomentsOfChannel does.
   virtual void Moments(const T* x, void* scratch, double* mean, double* squares) const = 0;
   // Sets y = (x - mean) · slope + shift, plus z unless z is nullptr. With `rectify`, negative
   // results become 0.

@@ -17,6 +17,7 @@
 #include "operators/common/cuda_fold.cuh"
 #include "operators/common/cuda_for_each.cuh"
 #include "operators/common/cuda_lines.cuh"
+#include "operators/common/extreme_square.h"
 #include "operators/nn/kernels/norm_arguments.h"
 
 namespace skiff {
@@ -194,6 +195,8 @@ struct GroupCoefficientsOf {
     }
     const auto statistic = static_cast<double>(statistics[item]);
     double h = groups.saves_variance ? 1 / std::sqrt(statistic + epsilon) : statistic;
+    // T may hold no such variance.
+    if (IsExtremeSquare(h * h)) h = InverseDeviation(item);
     // A single element is its group's mean: Y doesn't depend on it, and the general formula would
     // leave rounding errors.
     if (groups.count() == 1) h = 0;
@@ -201,8 +204,24 @@ struct GroupCoefficientsOf {
     coefficients[item] = {h, h * h * h * product / count, h * sum / count};
   }
 
+  // Computes 1 / sqrt(variance + epsilon) again, by one thread.
+  __device__ double InverseDeviation(int64_t item) const {
+    const auto count = static_cast<double>(groups.count() > 0 ? groups.count() : 1);
+    const auto element = [&](int64_t j) {
+      return static_cast<double>(x[groups.PlaceOf(item, j).element]);
+    };
+    double mean = 0;
+    for (int64_t j = 0; j < groups.count(); ++j) mean += element(j) / count;
+    double squares = 0;
+    for (int64_t j = 0; j < groups.count(); ++j) {
+      squares += (element(j) - mean) * (element(j) - mean);
+    }
+    return 1 / std::sqrt(squares / count + epsilon);
+  }
+
   CudaGroups groups;
   double epsilon;
+  const T* x;
   const T* scale;
   const T* statistics;
   const GroupSums* sums;
@@ -216,6 +235,13 @@ struct DifferentiateGroups {
     const CudaDivision channel = groups.ChannelOf(i);
     const int64_t item = groups.ItemOf(channel);
     const GroupCoefficients& of_item = coefficients[item];
+    if (IsExtremeSquare(of_item.h * of_item.h)) {
+      const double weight = scale == nullptr ? 1 : static_cast<double>(scale[channel.rest]);
+      const double distance = static_cast<double>(x[i]) - static_cast<double>(means[item]);
+      dx[i] = static_cast<T>(static_cast<double>(dy[i]) * of_item.h * weight -
+                             distance * of_item.factor - of_item.offset);
+      return;
+    }
     T slope = static_cast<T>(of_item.h);
     if (scale != nullptr) slope *= scale[channel.rest];
     dx[i] = dy[i] * slope - (x[i] - means[item]) * static_cast<T>(of_item.factor) -
@@ -317,8 +343,8 @@ class CudaGroupNormGradKernel final : public Kernel {
     sums_.Run(run, what, groups_.ViewOfPixels(), {groups_, x, dy, means, sums});
     ForEachOnDevice(
         run, what, groups_.items(),
-        GroupCoefficientsOf<T>{groups_, epsilon_, scale, run.input(statistic_).template data<T>(),
-                               sums, coefficients});
+        GroupCoefficientsOf<T>{groups_, epsilon_, x, scale,
+                               run.input(statistic_).template data<T>(), sums, coefficients});
     if (x_gradient_ >= 0) {
       ForEachOnDevice(run, what, groups_.elements(),
                       DifferentiateGroups<T>{groups_, x, dy, scale, means, coefficients,

@@ -8,6 +8,7 @@
 #include "operators/common/cuda_fold.cuh"
 #include "operators/common/cuda_for_each.cuh"
 #include "operators/common/cuda_lines.cuh"
+#include "operators/common/extreme_square.h"
 
 namespace skiff {
 
@@ -78,14 +79,37 @@ struct CudaNormSums {
   }
 };
 
+// The mean of a row and 1 / sqrt(variance + epsilon): numbers of type T, unless the variance is
+// extreme (extreme_square.h).
+struct CudaRowStatistics {
+  double mean;
+  double slope;
+  bool is_extreme;
+};
+
 // The arguments of layer_norm_grad besides the gradients.
 template <typename T>
 struct CudaLayerNormGrad {
-  __device__ T SlopeOf(int64_t row) const {
+  // `from`: the row's elements.
+  __device__ CudaRowStatistics StatisticsOf(int64_t row, const T* from) const {
     // A single element is its row's mean: Y doesn't depend on it, and the general formula would
     // leave rounding errors.
-    if (size == 1) return 0;
-    return static_cast<T>(1 / std::sqrt(static_cast<double>(variances[row]) + epsilon));
+    if (size == 1) return {static_cast<double>(means[row]), 0, false};
+    const double variance = static_cast<double>(variances[row]) + epsilon;
+    if (!IsExtremeSquare(variance)) {
+      return {static_cast<double>(means[row]),
+              static_cast<double>(static_cast<T>(1 / std::sqrt(variance))), false};
+    }
+    // T may hold no such variance. Each thread that asks computes it again.
+    const auto count = static_cast<double>(size > 0 ? size : 1);
+    double mean = 0;
+    for (int64_t i = 0; i < size; ++i) mean += static_cast<double>(from[i]) / count;
+    double squares = 0;
+    for (int64_t i = 0; i < size; ++i) {
+      const double distance = static_cast<double>(from[i]) - mean;
+      squares += distance * distance;
+    }
+    return {mean, 1 / std::sqrt(squares / count + epsilon), true};
   }
 
   // Computes the gradient of a row of X: calls use.template operator()<kCount>(place, values) for
@@ -93,8 +117,11 @@ struct CudaLayerNormGrad {
   template <class Group, class Use>
   __device__ void Differentiate(const Group& group, const CudaLine& line, const T* x, const T* dy,
                                 const Use& use) const {
-    const T mean = line.exists ? means[line.index] : T{0};
-    const T slope = line.exists ? SlopeOf(line.index) : T{0};
+    const CudaRowStatistics row =
+        line.exists ? StatisticsOf(line.index, x + line.start) : CudaRowStatistics{0, 0, false};
+    // dx may be x, which no thread writes before all have passed the sums below.
+    const T mean = static_cast<T>(row.mean);
+    const T slope = static_cast<T>(row.slope);
     CudaNormSums sums{0, 0};
     line.ForEach<T>(group, [&]<int kCount>(int64_t j, int64_t at) {
       const CudaValues<T, kCount> values = LoadValues<kCount>(x + at, is_aligned);
@@ -102,20 +129,30 @@ struct CudaLayerNormGrad {
 #pragma unroll
       for (int k = 0; k < kCount; ++k) {
         sums.sum += static_cast<double>(g.at[k]);
-        sums.product += static_cast<double>(g.at[k]) * static_cast<double>(values.at[k] - mean);
+        const double distance = row.is_extreme ? static_cast<double>(values.at[k]) - row.mean
+                                               : static_cast<double>(values.at[k] - mean);
+        sums.product += static_cast<double>(g.at[k]) * distance;
       }
     });
     sums = group.Reduce(sums, JoinBySum{});
     const auto count = static_cast<double>(size > 0 ? size : 1);
-    const auto h = static_cast<double>(slope);
-    const T factor = static_cast<T>(h * h * h * sums.product / count);
-    const T offset = static_cast<T>(h * sums.sum / count);
+    const double h = row.slope;
+    const double exact_factor = h * h * h * sums.product / count;
+    const double exact_offset = h * sums.sum / count;
+    const T factor = static_cast<T>(exact_factor);
+    const T offset = static_cast<T>(exact_offset);
     line.ForEach<T>(group, [&]<int kCount>(int64_t j, int64_t at) {
       const CudaValues<T, kCount> values = LoadValues<kCount>(x + at, is_aligned);
       CudaValues<T, kCount> g = Scaled<kCount>(dy, j, at);
 #pragma unroll
       for (int k = 0; k < kCount; ++k) {
-        g.at[k] = g.at[k] * slope - (values.at[k] - mean) * factor - offset;
+        if (row.is_extreme) {
+          const double distance = static_cast<double>(values.at[k]) - row.mean;
+          g.at[k] = static_cast<T>(static_cast<double>(g.at[k]) * h - distance * exact_factor -
+                                   exact_offset);
+        } else {
+          g.at[k] = g.at[k] * slope - (values.at[k] - mean) * factor - offset;
+        }
       }
       use.template operator()<kCount>(at, g);
     });
@@ -143,9 +180,12 @@ struct CudaLayerNormGrad {
 // Sets slopes[row] for the rule below.
 template <typename T>
 struct CudaLayerNormSlopes {
-  __device__ void operator()(int64_t row) const { slopes[row] = norm.SlopeOf(row); }
+  __device__ void operator()(int64_t row) const {
+    slopes[row] = static_cast<T>(norm.StatisticsOf(row, x + row * norm.size).slope);
+  }
 
   CudaLayerNormGrad<T> norm;
+  const T* x;
   T* slopes;
 };
 

@@ -9,6 +9,7 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/parallel.h"
+#include "operators/common/extreme_square.h"
 #include "operators/nn/kernels/norm_arguments.h"
 #include "operators/nn/kernels/row_norm.h"
 
@@ -28,8 +29,8 @@ class Group {
 
   int64_t first_channel() const { return first_channel_; }
 
-  RunMoments Moments(const T* x) const {
-    if (is_first()) return MomentsOf(x + ChannelOffset(0), geometry_.count());
+  RunMoments Moments(const T* x, double epsilon) const {
+    if (is_first()) return MomentsOf(x + ChannelOffset(0), geometry_.count(), epsilon);
     RunMoments moments;
     ForEachElement([&](int64_t, int64_t at) { moments.mean += x[at]; });
     moments.mean /= static_cast<double>(std::max<int64_t>(geometry_.count(), 1));
@@ -40,26 +41,30 @@ class Group {
     return moments;
   }
 
+  // In what follows, C is the type of the coefficients and of the arithmetic (row_norm.h).
+
   // `scale` and `bias` have a value for each channel of the group, or are nullptr.
-  void Normalize(const T* x, T mean, T slope, const T* scale, const T* bias, T* y) const {
+  template <typename C>
+  void Normalize(const T* x, C mean, C slope, const T* scale, const T* bias, T* y) const {
     // The loop over channels might take forever: an empty tensor may have any number of them.
     if (geometry_.pixels == 0) return;
     if (is_first()) {
       for (int64_t c = 0; c < geometry_.group_channels(); ++c) {
         const int64_t at = ChannelOffset(c);
-        NormalizeRun(x + at, geometry_.pixels, mean, scale == nullptr ? slope : slope * scale[c],
-                     bias == nullptr ? T{0} : bias[c], y + at);
+        NormalizeRun(x + at, geometry_.pixels, mean, Scaled(slope, scale, c),
+                     bias == nullptr ? C{0} : static_cast<C>(bias[c]), y + at);
       }
       return;
     }
     ForEachElement([&](int64_t c, int64_t at) {
-      const T factor = scale == nullptr ? slope : slope * scale[c];
-      y[at] = (x[at] - mean) * factor + (bias == nullptr ? T{0} : bias[c]);
+      y[at] = static_cast<T>((static_cast<C>(x[at]) - mean) * Scaled(slope, scale, c) +
+                             (bias == nullptr ? C{0} : static_cast<C>(bias[c])));
     });
   }
 
   // Computes the sums of dy and of dy · (x - mean) for each channel.
-  void GradientSums(const T* x, const T* dy, T mean, double* sums, double* products) const {
+  template <typename C>
+  void GradientSums(const T* x, const T* dy, C mean, double* sums, double* products) const {
     if (is_first()) {
       for (int64_t c = 0; c < geometry_.group_channels(); ++c) {
         const int64_t at = ChannelOffset(c);
@@ -78,24 +83,31 @@ class Group {
     });
   }
 
-  void Gradient(const T* x, const T* dy, const T* scale, const RunGradient<T>& gradient,
+  template <typename C>
+  void Gradient(const T* x, const T* dy, const T* scale, const RunGradient<C>& gradient,
                 T* dx) const {
     if (is_first()) {
       for (int64_t c = 0; c < geometry_.group_channels(); ++c) {
         const int64_t at = ChannelOffset(c);
-        RunGradient<T> of_channel = gradient;
-        if (scale != nullptr) of_channel.slope *= scale[c];
+        RunGradient<C> of_channel = gradient;
+        of_channel.slope = Scaled(gradient.slope, scale, c);
         GradientRow<T>(x + at, dy + at, nullptr, geometry_.pixels, of_channel, dx + at);
       }
       return;
     }
     ForEachElement([&](int64_t c, int64_t at) {
-      const T slope = scale == nullptr ? gradient.slope : gradient.slope * scale[c];
-      dx[at] = dy[at] * slope - (x[at] - gradient.mean) * gradient.factor - gradient.offset;
+      const C distance = static_cast<C>(x[at]) - gradient.mean;
+      dx[at] = static_cast<T>(static_cast<C>(dy[at]) * Scaled(gradient.slope, scale, c) -
+                              distance * gradient.factor - gradient.offset);
     });
   }
 
  private:
+  template <typename C>
+  static C Scaled(C slope, const T* scale, int64_t c) {
+    return scale == nullptr ? slope : slope * static_cast<C>(scale[c]);
+  }
+
   bool is_first() const { return geometry_.order == ChannelOrder::kFirst; }
   // Returns the offset of channel c of the group, for channels first.
   int64_t ChannelOffset(int64_t c) const {
@@ -145,15 +157,21 @@ std::unique_ptr<Kernel> PrepareGroupNorm(PrepareContext& context,
     T* statistics = OutputData<T>(run, statistic_output);
     const auto normalize = [&](int64_t item) {
       const Group<T> group(geometry, item);
-      const RunMoments moments = group.Moments(x);
+      const RunMoments moments = group.Moments(x, epsilon);
       const double variance =
           moments.squares / static_cast<double>(std::max<int64_t>(geometry.count(), 1));
       const T mean = static_cast<T>(moments.mean);
-      const T slope = static_cast<T>(1 / std::sqrt(variance + epsilon));
+      const double slope = 1 / std::sqrt(variance + epsilon);
       if (means != nullptr) means[item] = mean;
-      if (statistics != nullptr) statistics[item] = saves_variance ? T(variance) : slope;
-      group.Normalize(x, mean, slope, ByChannel(scale, group.first_channel()),
-                      ByChannel(bias, group.first_channel()), y);
+      if (statistics != nullptr)
+        statistics[item] = static_cast<T>(saves_variance ? variance : slope);
+      const T* group_scale = ByChannel(scale, group.first_channel());
+      const T* group_bias = ByChannel(bias, group.first_channel());
+      if (IsExtremeSquare(variance + epsilon)) {
+        group.Normalize(x, moments.mean, slope, group_scale, group_bias, y);
+      } else {
+        group.Normalize(x, mean, static_cast<T>(slope), group_scale, group_bias, y);
+      }
     };
     ParallelFor(geometry.batch * geometry.groups, GrainOf(geometry.count()),
                 [&](int64_t begin, int64_t end) {
@@ -178,24 +196,14 @@ struct GradientArrays {
   double* products;
 };
 
-// Returns 1 / deviation of a group.
-template <typename T>
-double InverseDeviation(const GroupNormArguments& arguments, double epsilon, T statistic) {
-  // A single element is its group's mean: Y doesn't depend on it, and the general formula would
-  // leave rounding errors.
-  if (arguments.geometry.count() == 1) return 0;
-  const auto value = static_cast<double>(statistic);
-  return arguments.statistic == GroupStatistic::kVariance ? 1 / std::sqrt(value + epsilon) : value;
-}
-
-// Writes the sums of a group's channels and, if it is wanted, dx. `h` is 1 / deviation.
-template <typename T>
-void DifferentiateGroup(const GroupGeometry& geometry, int64_t item, double h,
+// Writes the sums of a group's channels and, if it is wanted, dx. `h` is 1 / deviation. C is the
+// type of the coefficients that the elements are multiplied by.
+template <typename T, typename C>
+void DifferentiateGroup(const GroupGeometry& geometry, int64_t item, C mean, double h,
                         const GradientArrays<T>& arrays) {
   const Group<T> group(geometry, item);
   const int64_t first = item / geometry.groups * geometry.channels + group.first_channel();
   const T* group_scale = ByChannel(arrays.scale, group.first_channel());
-  const T mean = arrays.means[item];
   double* sums = arrays.sums + first;
   double* products = arrays.products + first;
   // Before group.Gradient, which may overwrite dy.
@@ -214,11 +222,33 @@ void DifferentiateGroup(const GroupGeometry& geometry, int64_t item, double h,
   // h · z · sum(g · z) / m = (x - mean) · h³ · sum(g · (x - mean)) / m: hence h³ in the factor.
   const auto count = static_cast<double>(std::max<int64_t>(geometry.count(), 1));
   group.Gradient(arrays.x, arrays.dy, group_scale,
-                 {.mean = mean,
-                  .slope = static_cast<T>(h),
-                  .factor = static_cast<T>(h * h * h * product / count),
-                  .offset = static_cast<T>(h * sum / count)},
+                 RunGradient<C>{.mean = mean,
+                                .slope = static_cast<C>(h),
+                                .factor = static_cast<C>(h * h * h * product / count),
+                                .offset = static_cast<C>(h * sum / count)},
                  arrays.dx);
+}
+
+// Does so with what was saved of the group, or in float64 if T may be too narrow.
+template <typename T>
+void DifferentiateGroup(const GroupNormArguments& arguments, int64_t item, double epsilon,
+                        const GradientArrays<T>& arrays) {
+  const GroupGeometry& geometry = arguments.geometry;
+  // A single element is its group's mean: Y doesn't depend on it, and the general formula would
+  // leave rounding errors.
+  if (geometry.count() == 1) {
+    return DifferentiateGroup(geometry, item, arrays.means[item], 0.0, arrays);
+  }
+  const auto saved = static_cast<double>(arrays.statistics[item]);
+  const bool is_variance = arguments.statistic == GroupStatistic::kVariance;
+  if (!IsExtremeSquare(is_variance ? saved + epsilon : 1 / (saved * saved))) {
+    const double h = is_variance ? 1 / std::sqrt(saved + epsilon) : saved;
+    return DifferentiateGroup(geometry, item, arrays.means[item], h, arrays);
+  }
+  const RunMoments moments = Group<T>(geometry, item).Moments(arrays.x, epsilon);
+  const auto count = static_cast<double>(std::max<int64_t>(geometry.count(), 1));
+  DifferentiateGroup(geometry, item, moments.mean, 1 / std::sqrt(moments.squares / count + epsilon),
+                     arrays);
 }
 
 // Writes the sums over images of values by image and channel; nothing if nobody wants them.
@@ -263,8 +293,7 @@ std::unique_ptr<Kernel> PrepareGroupNormGrad(PrepareContext& context,
     ParallelFor(geometry.batch * geometry.groups, GrainOf(geometry.count()),
                 [&](int64_t begin, int64_t end) {
                   for (int64_t item = begin; item < end; ++item) {
-                    const double h = InverseDeviation(arguments, epsilon, arrays.statistics[item]);
-                    DifferentiateGroup(geometry, item, h, arrays);
+                    DifferentiateGroup(arguments, item, epsilon, arrays);
                   }
                 });
     AddUpImages(geometry, arrays.products, OutputData<T>(run, scale_output));

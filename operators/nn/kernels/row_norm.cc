@@ -1,12 +1,16 @@
 // The loops of float32 are vectors with remainders in scalars, once per instruction set; those of
 // float64 are plain. Sums over a run's elements, but for the pivot's, run in float32 vectors over a
 // block of kBlock elements, as these hold twice as many elements, and then in float64: the block
-// bounds the rounding error of float32, however long the run.
+// bounds the rounding error of float32, however long the run. Runs whose squares float32 can't hold
+// are computed again in plain loops of float64.
 #include "operators/nn/kernels/row_norm.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <type_traits>
+
+#include "operators/common/extreme_square.h"
 
 // The loops below are compiled once per instruction set that @highway leaves enabled.
 #undef HWY_TARGET_INCLUDE
@@ -255,111 +259,129 @@ RunMoments MomentsOfFloats(const float* x, int64_t count) {
   return {static_cast<double>(pivot) + shift, std::max(squares - sum * shift, 0.0)};
 }
 
+// In two passes, since the mean isn't known before the first.
+template <typename T>
+RunMoments MomentsInDoubles(const T* x, int64_t count) {
+  RunMoments moments;
+  for (int64_t i = 0; i < count; ++i) moments.mean += x[i];
+  moments.mean /= static_cast<double>(count);
+  for (int64_t i = 0; i < count; ++i) {
+    moments.squares += (x[i] - moments.mean) * (x[i] - moments.mean);
+  }
+  return moments;
+}
+
+// Whether the vector loops compute it.
+template <typename T, typename C>
+constexpr bool kHasVectors = std::is_same_v<T, float>&& std::is_same_v<C, float>;
+
 }  // namespace
 
 template <typename T>
-RunMoments MomentsOf(const T* x, int64_t count) {
+RunMoments MomentsOf(const T* x, int64_t count, double epsilon) {
   if (count == 0) return {};
   if constexpr (std::is_same_v<T, float>) {
-    return MomentsOfFloats(x, count);
-  } else {
-    RunMoments moments;
-    for (int64_t i = 0; i < count; ++i) moments.mean += x[i];
-    moments.mean /= static_cast<double>(count);
-    for (int64_t i = 0; i < count; ++i) {
-      moments.squares += (x[i] - moments.mean) * (x[i] - moments.mean);
-    }
-    return moments;
+    const RunMoments moments = MomentsOfFloats(x, count);
+    const double variance = moments.squares / static_cast<double>(count);
+    if (!IsExtremeSquare(variance + epsilon)) return moments;
   }
+  return MomentsInDoubles(x, count);
 }
 
-template <typename T>
-RunGradientSums GradientSumsOf(const T* x, const T* dy, const T* scale, int64_t count, T mean) {
+template <typename T, typename C>
+RunGradientSums GradientSumsOf(const T* x, const T* dy, const T* scale, int64_t count, C mean) {
   RunGradientSums sums;
-  if constexpr (std::is_same_v<T, float>) {
+  if constexpr (kHasVectors<T, C>) {
     for (int64_t i = 0; i < count; i += kBlock) {
       HWY_DYNAMIC_DISPATCH(GradientSumsOfBlock)
       (x + i, dy + i, scale == nullptr ? nullptr : scale + i,
        static_cast<size_t>(std::min(kBlock, count - i)), mean, &sums.sum, &sums.product);
     }
+    // Neither is finite if a float32 sum has overflowed.
+    if (!std::isfinite(sums.sum + sums.product)) {
+      return GradientSumsOf(x, dy, scale, count, static_cast<double>(mean));
+    }
   } else {
     for (int64_t i = 0; i < count; ++i) {
-      const T gradient = scale == nullptr ? dy[i] : dy[i] * scale[i];
+      const C own = static_cast<C>(dy[i]);
+      const C gradient = scale == nullptr ? own : own * static_cast<C>(scale[i]);
       sums.sum += gradient;
-      sums.product += gradient * (x[i] - mean);
+      sums.product += gradient * (static_cast<C>(x[i]) - mean);
     }
   }
   return sums;
 }
 
-template <typename T>
-void NormalizeRun(const T* x, int64_t count, T mean, T slope, T shift, T* y) {
-  if constexpr (std::is_same_v<T, float>) {
+template <typename T, typename C>
+void NormalizeRun(const T* x, int64_t count, C mean, C slope, C shift, T* y) {
+  if constexpr (kHasVectors<T, C>) {
     HWY_DYNAMIC_DISPATCH(NormalizeFloats)(x, static_cast<size_t>(count), mean, slope, shift, y);
   } else {
-    for (int64_t i = 0; i < count; ++i) y[i] = (x[i] - mean) * slope + shift;
+    for (int64_t i = 0; i < count; ++i) {
+      y[i] = static_cast<T>((static_cast<C>(x[i]) - mean) * slope + shift);
+    }
   }
 }
 
-template <typename T>
-void NormalizeRow(const T* x, int64_t count, T mean, T slope, const T* scale, const T* bias, T* y) {
-  if constexpr (std::is_same_v<T, float>) {
+template <typename T, typename C>
+void NormalizeRow(const T* x, int64_t count, C mean, C slope, const T* scale, const T* bias, T* y) {
+  if constexpr (kHasVectors<T, C>) {
     HWY_DYNAMIC_DISPATCH(NormalizeRowOfFloats)
     (x, static_cast<size_t>(count), mean, slope, scale, bias, y);
   } else {
     for (int64_t i = 0; i < count; ++i) {
-      const T normal = (x[i] - mean) * slope;
-      y[i] = normal * (scale == nullptr ? 1 : scale[i]) + (bias == nullptr ? 0 : bias[i]);
+      const C normal = (static_cast<C>(x[i]) - mean) * slope;
+      y[i] = static_cast<T>(normal * (scale == nullptr ? C{1} : static_cast<C>(scale[i])) +
+                            (bias == nullptr ? C{0} : static_cast<C>(bias[i])));
     }
   }
 }
 
-template <typename T>
+template <typename T, typename C>
 void GradientRow(const T* x, const T* dy, const T* scale, int64_t count,
-                 const RunGradient<T>& gradient, T* dx) {
-  if constexpr (std::is_same_v<T, float>) {
+                 const RunGradient<C>& gradient, T* dx) {
+  if constexpr (kHasVectors<T, C>) {
     HWY_DYNAMIC_DISPATCH(GradientRowOfFloats)
     (x, dy, scale, static_cast<size_t>(count), gradient, dx);
   } else {
     for (int64_t i = 0; i < count; ++i) {
-      const T slope = scale == nullptr ? gradient.slope : gradient.slope * scale[i];
-      dx[i] = dy[i] * slope - (x[i] - gradient.mean) * gradient.factor - gradient.offset;
+      const C slope = scale == nullptr ? gradient.slope : gradient.slope * static_cast<C>(scale[i]);
+      const C distance = static_cast<C>(x[i]) - gradient.mean;
+      dx[i] = static_cast<T>(static_cast<C>(dy[i]) * slope - distance * gradient.factor -
+                             gradient.offset);
     }
   }
 }
 
-template <typename T>
-void AddParameterGradients(const T* x, const T* dy, int64_t count, T mean, T slope, T* scale_sums,
+template <typename T, typename C>
+void AddParameterGradients(const T* x, const T* dy, int64_t count, C mean, C slope, T* scale_sums,
                            T* bias_sums) {
-  if constexpr (std::is_same_v<T, float>) {
+  if constexpr (kHasVectors<T, C>) {
     HWY_DYNAMIC_DISPATCH(AddParameterGradientsOfFloats)
     (x, dy, static_cast<size_t>(count), mean, slope, scale_sums, bias_sums);
   } else {
     for (int64_t i = 0; i < count; ++i) {
-      scale_sums[i] += dy[i] * ((x[i] - mean) * slope);
+      const C normal = (static_cast<C>(x[i]) - mean) * slope;
+      scale_sums[i] += static_cast<T>(static_cast<C>(dy[i]) * normal);
       bias_sums[i] += dy[i];
     }
   }
 }
 
-template RunMoments MomentsOf(const float*, int64_t);
-template RunMoments MomentsOf(const double*, int64_t);
-template RunGradientSums GradientSumsOf(const float*, const float*, const float*, int64_t, float);
-template RunGradientSums GradientSumsOf(const double*, const double*, const double*, int64_t,
-                                        double);
-template void NormalizeRun(const float*, int64_t, float, float, float, float*);
-template void NormalizeRun(const double*, int64_t, double, double, double, double*);
-template void NormalizeRow(const float*, int64_t, float, float, const float*, const float*, float*);
-template void NormalizeRow(const double*, int64_t, double, double, const double*, const double*,
-                           double*);
-template void GradientRow(const float*, const float*, const float*, int64_t,
-                          const RunGradient<float>&, float*);
-template void GradientRow(const double*, const double*, const double*, int64_t,
-                          const RunGradient<double>&, double*);
-template void AddParameterGradients(const float*, const float*, int64_t, float, float, float*,
-                                    float*);
-template void AddParameterGradients(const double*, const double*, int64_t, double, double, double*,
-                                    double*);
+#define SKIFF_ROW_NORM(T, C)                                                                   \
+  template RunGradientSums GradientSumsOf(const T*, const T*, const T*, int64_t, C);           \
+  template void NormalizeRun(const T*, int64_t, C, C, C, T*);                                  \
+  template void NormalizeRow(const T*, int64_t, C, C, const T*, const T*, T*);                 \
+  template void GradientRow(const T*, const T*, const T*, int64_t, const RunGradient<C>&, T*); \
+  template void AddParameterGradients(const T*, const T*, int64_t, C, C, T*, T*)
+
+template RunMoments MomentsOf(const float*, int64_t, double);
+template RunMoments MomentsOf(const double*, int64_t, double);
+SKIFF_ROW_NORM(float, float);
+SKIFF_ROW_NORM(float, double);
+SKIFF_ROW_NORM(double, double);
+
+#undef SKIFF_ROW_NORM
 
 }  // namespace skiff
 #endif

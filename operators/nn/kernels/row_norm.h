@@ -15,8 +15,12 @@ struct RunMoments {
   double mean = 0;
   double squares = 0;
 };
+// `epsilon` is what the caller adds to the variance: squares that vanish beside it may be lost.
 template <typename T>
-RunMoments MomentsOf(const T* x, int64_t count);
+RunMoments MomentsOf(const T* x, int64_t count, double epsilon);
+
+// In what follows, C is the type of the coefficients and of the arithmetic: T, or double for runs
+// whose variance, with epsilon, is extreme (extreme_square.h).
 
 // The sums of g and of g · (x - mean), where g is dy · scale with a factor for each element, or dy
 // if `scale` is nullptr.
@@ -24,34 +28,34 @@ struct RunGradientSums {
   double sum = 0;
   double product = 0;
 };
-template <typename T>
-RunGradientSums GradientSumsOf(const T* x, const T* dy, const T* scale, int64_t count, T mean);
+template <typename T, typename C>
+RunGradientSums GradientSumsOf(const T* x, const T* dy, const T* scale, int64_t count, C mean);
 
 // Sets y = (x - mean) · slope + shift. y may be x.
-template <typename T>
-void NormalizeRun(const T* x, int64_t count, T mean, T slope, T shift, T* y);
+template <typename T, typename C>
+void NormalizeRun(const T* x, int64_t count, C mean, C slope, C shift, T* y);
 // Sets y = (x - mean) · slope · scale + bias, with a scale and a bias for each element. Either may
 // be nullptr. y may be x.
-template <typename T>
-void NormalizeRow(const T* x, int64_t count, T mean, T slope, const T* scale, const T* bias, T* y);
+template <typename T, typename C>
+void NormalizeRow(const T* x, int64_t count, C mean, C slope, const T* scale, const T* bias, T* y);
 
 // The coefficients of GradientRow.
-template <typename T>
+template <typename C>
 struct RunGradient {
-  T mean;
-  T slope;
-  T factor;
-  T offset;
+  C mean;
+  C slope;
+  C factor;
+  C offset;
 };
 // Sets dx = dy · scale · slope - (x - mean) · factor - offset, where `scale` has a factor for each
 // element or is nullptr. dx may be dy or x.
-template <typename T>
+template <typename T, typename C>
 void GradientRow(const T* x, const T* dy, const T* scale, int64_t count,
-                 const RunGradient<T>& gradient, T* dx);
+                 const RunGradient<C>& gradient, T* dx);
 
 // Adds dy · (x - mean) · slope to scale_sums[i] and dy to bias_sums[i].
-template <typename T>
-void AddParameterGradients(const T* x, const T* dy, int64_t count, T mean, T slope, T* scale_sums,
+template <typename T, typename C>
+void AddParameterGradients(const T* x, const T* dy, int64_t count, C mean, C slope, T* scale_sums,
                            T* bias_sums);
 
 }  // namespace skiff

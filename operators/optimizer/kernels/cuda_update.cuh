@@ -40,6 +40,7 @@
 #include "operators/common/cuda_launch.h"
 #include "operators/common/cuda_sorted_rows.cuh"
 #include "operators/common/cuda_table.cuh"
+#include "operators/common/cuda_wide_product.cuh"
 #include "operators/optimizer/kernels/cuda_sparse_gradient.cuh"
 #include "operators/optimizer/kernels/update_arguments.h"
 #include "operators/optimizer/kernels/update_numbers.h"
@@ -272,8 +273,8 @@ class PackUpdate {
 
   // Of `count` elements from `at` on. Adds the squares of parameters and steps in pass kSteps.
   template <bool kIsWhole>
-  __device__ void Do(int64_t at, int count, const Pack<T>& grad, T* param_squares,
-                     T* step_squares) const {
+  __device__ void Do(int64_t at, int count, const Pack<T>& grad, CudaSquareSum<T>* param_squares,
+                     CudaSquareSum<T>* step_squares) const {
     Pack<T> param = LoadPack<kIsWhole>(params_ + at, count);
     Pack<T> moved[kStates + 1];
 #pragma unroll
@@ -289,8 +290,8 @@ class PackUpdate {
 #pragma unroll
       for (int k = 0; k < kStates; ++k) moved[k].values[j] = of_element[k];
       if (kPass == UpdatePass::kSteps && j < count) {
-        *param_squares += old_param * old_param;
-        *step_squares += param.values[j] * param.values[j];
+        param_squares->Add(old_param);
+        step_squares->Add(param.values[j]);
       }
     }
     if constexpr (kPass != UpdatePass::kSteps) {
@@ -325,14 +326,14 @@ template <class Formula, UpdatePass kPass, bool kHasHalves, bool kIsSparse, type
 __device__ CudaSquares UpdateChunk(const CudaUpdate<T>& update, const CudaChunk& chunk) {
   const CudaParameter<T>& parameter = update.parameters[chunk.array];
   const PackUpdate<Formula, kPass, kHasHalves, T> pack(update, chunk.array);
-  T param_squares = 0;
-  T step_squares = 0;
+  CudaSquareSum<T> param_squares;
+  CudaSquareSum<T> step_squares;
   ForEachPack<T>(chunk, parameter.is_aligned, [&]<bool kIsWhole>(int64_t at, int count) {
     const Pack<T> grad =
         LoadGradient<kIsWhole, kHasHalves, kIsSparse>(update, parameter, at, count);
     pack.template Do<kIsWhole>(at, count, grad, &param_squares, &step_squares);
   });
-  return {static_cast<double>(param_squares), static_cast<double>(step_squares)};
+  return {param_squares.Get(), step_squares.Get()};
 }
 
 // Updates the rows that the sparse gradient has, and no others.
@@ -345,7 +346,7 @@ __global__ void __launch_bounds__(kCudaThreads)
   const bool is_aligned = update.parameters[0].is_aligned && width % kPackSize<T> == 0;
   const int64_t packs = (width + kPackSize<T> - 1) / kPackSize<T>;  // of a row
   const int64_t all = gradients.sorted.count * packs;
-  T unused = 0;
+  CudaSquareSum<T> unused;
   const int64_t stride = int64_t{gridDim.x} * kCudaThreads;
   for (int64_t i = int64_t{blockIdx.x} * kCudaThreads + threadIdx.x; i < all; i += stride) {
     const CudaDivision place = Divide(i, packs);

@@ -442,6 +442,30 @@ TEST_F(OptimizerTest, GlobalNormBelowTheLimitChangesNothing) {
   EXPECT_EQ(Train("w", Feed("x")), (std::vector<float>{-2.0f, -6.0f}));
 }
 
+// The squares of all these gradients overflow float32, or vanish in it.
+TEST_F(OptimizerTest, ClipsGradientsOfAnySize) {
+  for (const float size : {1e18f, 3e19f, 1e20f, 1e30f, 5e37f, 1e-20f}) {
+    for (const bool is_global : {false, true}) {
+      SCOPED_TRACE(StrCat(size, is_global ? " of all" : " of one"));
+      Program main;
+      Program startup;
+      const ProgramGuard guard(&main, &startup);
+      const Variable loss =
+          layers::ElementwiseAdd(LinearLoss({.name = "u"}, "x"), LinearLoss({.name = "w"}, "y"));
+      const float limit = size < 1 ? size : 1.0f;
+      optimizer::Sgd({.learning_rate = 1 / limit,
+                      .clip = is_global ? ClipByGlobalNorm(limit) : ClipByNorm(limit)})
+          .Minimize(loss);
+      Executor exe(Place::Cpu());
+      exe.Run(startup);
+      exe.Compile(main).Run({{"x", Tensor::FromValues<float>({1, 2}, {0.0f, 0.0f})},
+                             {"y", Tensor::FromValues<float>({1, 2}, {3.0f * size, 4.0f * size})}},
+                            {});
+      ExpectNear(CopyToCpu(exe.scope().Get("w")).ToVector<float>(), {1.0 - 0.6, -2.0 - 0.8});
+    }
+  }
+}
+
 TEST_F(OptimizerTest, ParametersMayStayOutOfClipping) {
   const Variable loss = layers::ElementwiseAdd(
       LinearLoss({.name = "free", .need_clip = false}, "x"), LinearLoss({.name = "w"}, "y"));

@@ -2,6 +2,7 @@
 
 #include "tests/harness/op_case.h"
 #include "tests/harness/selected_rows_cases.h"
+#include "tests/operators/scaled_case.h"
 
 namespace skiff::harness {
 namespace {
@@ -33,6 +34,12 @@ void AddClipByNormCases(CaseList& cases) {
   cases.push_back(ClipByNormCase("left_alone", Uniform({5, 7}, 12), 100.0f));
   cases.push_back(ClipByNormCase("several_parts", Uniform({37, 1013}, 12), 1.0f));
   cases.push_back(ClipByNormCase("no_elements", Uniform({0, 3}, 12), 1.0f));
+  for (const int64_t size : {15, 16, 17, 64, 100, 20000}) {
+    cases.push_back(
+        ClipByNormCase("huge_" + std::to_string(size), Scaled(Uniform({size}, 12), 1e20), 10.0f));
+    cases.push_back(ClipByNormCase("beyond_the_squares_" + std::to_string(size),
+                                   Scaled(Uniform({size}, 12), 1e36), 10.0f));
+  }
   for (const auto& [name, x] : SelectedRowsOfAllKinds()) {
     cases.push_back(ClipByNormCase(name, x, 0.5f));
     cases.push_back(ClipByNormCase(name + "_left_alone", x, 1000.0f));

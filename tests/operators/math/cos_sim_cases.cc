@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "tests/harness/op_case.h"
+#include "tests/operators/scaled_case.h"
 
 namespace skiff::harness {
 namespace {
@@ -44,6 +45,39 @@ OpCase CosSimCase(const std::string& name, const Shape& x, const Shape& y) {
           .loss_outputs = {"Out"}};
 }
 
+// Both operands times a factor, and Out@GRAD too, so that the gradients are near 1.
+OpCase CosSimGradCase(const std::string& name, const Shape& x, const Shape& y, double factor) {
+  Arrays inputs = {{"X", {Scaled(Uniform(x, 1), factor)}}, {"Y", {Scaled(Uniform(y, 2), factor)}}};
+  inputs.merge(CosSimReference(inputs));
+  inputs["Out@GRAD"] = {Scaled(Uniform({x[0], 1}, 3), factor)};
+  return {
+      .name = name,
+      .type = "cos_sim_grad",
+      .inputs = std::move(inputs),
+      .reference =
+          [](const Arrays& given) {
+            Array dx = given.at("X")[0];
+            Array dy = Scaled(given.at("Y")[0], 0);
+            const Arrays lengths = CosSimReference({{"X", given.at("X")}, {"Y", given.at("Y")}});
+            const auto size = static_cast<size_t>(dx.shape[1]);
+            for (size_t i = 0; i < dx.values.size(); ++i) {
+              const size_t row = i / size;
+              const size_t other = dy.shape[0] == 1 ? 0 : row;
+              const double a = given.at("X")[0].values[i];
+              const double b = given.at("Y")[0].values[other * size + i % size];
+              const double a_length = lengths.at("XNorm")[0].values[row];
+              const double b_length = lengths.at("YNorm")[0].values[other];
+              const double out = lengths.at("Out")[0].values[row];
+              const double dout = given.at("Out@GRAD")[0].values[row];
+              dx.values[i] = dout / a_length * (b / b_length - out * a / a_length);
+              dy.values[other * size + i % size] +=
+                  dout / b_length * (a / a_length - out * b / b_length);
+            }
+            return Arrays{{"X@GRAD", {dx}}, {"Y@GRAD", {dy}}};
+          },
+      .outputs = {{"X@GRAD", 1}, {"Y@GRAD", 1}}};
+}
+
 }  // namespace
 
 void AddCosSimCases(CaseList& cases) {
@@ -54,6 +88,19 @@ void AddCosSimCases(CaseList& cases) {
   cases.push_back(CosSimCase("rank_3", {3, 2, 5}, {3, 2, 5}));
   cases.push_back(CosSimCase("no_rows", {0, 5}, {0, 5}));
   cases.push_back(CosSimCase("no_rows_of_x", {0, 5}, {1, 5}));
+  for (const int64_t size : {15, 16, 17, 64, 100}) {
+    const std::string name = "of_" + std::to_string(size);
+    for (const auto& [what, factor] :
+         std::vector<std::pair<std::string, double>>{{"huge", 1e20}, {"tiny", 1e-22}}) {
+      OpCase one = WithScaledX(CosSimCase(name, {3, size}, {3, size}), what, factor);
+      one.inputs["Y"][0] = Scaled(one.inputs["Y"][0], factor);
+      cases.push_back(one);
+      cases.push_back(
+          CosSimGradCase("gradient_" + name + "_" + what, {3, size}, {3, size}, factor));
+      cases.push_back(
+          CosSimGradCase("gradient_of_one_y_" + name + "_" + what, {3, size}, {1, size}, factor));
+    }
+  }
 }
 
 }  // namespace skiff::harness

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "tests/operators/math/axis_lines.h"
+#include "tests/operators/scaled_case.h"
 
 namespace skiff::harness {
 namespace {
@@ -31,6 +32,38 @@ OpCase NormCase(const std::string& name, const Array& x, int32_t axis, float eps
           .reference = [=](const Arrays& inputs) { return NormReference(inputs, axis, epsilon); },
           .outputs = {{"Out", 1}, {"Norm", 1}},
           .gradients = {"X"}};
+}
+
+// Out@GRAD is such that X@GRAD is near 1.
+OpCase NormGradCase(const std::string& name, const Shape& shape, int32_t axis, double factor) {
+  const Array x = Scaled(Uniform(shape, 1), factor);
+  const AxisLines lines(shape, axis);
+  return {.name = name,
+          .type = "norm_grad",
+          .inputs = {{"X", {x}},
+                     {"Norm", NormReference({{"X", {x}}}, axis, 0).at("Norm")},
+                     {"Out@GRAD", {Scaled(Uniform(shape, 2), factor)}}},
+          .attrs = {{"axis", axis}, {"epsilon", 0.0f}},
+          .reference =
+              [=](const Arrays& inputs) {
+                Array dx = inputs.at("Out@GRAD")[0];
+                for (int64_t line = 0; line < lines.count(); ++line) {
+                  const std::vector<double> of_x = lines.Line(inputs.at("X")[0], line);
+                  const std::vector<double> of_dout = lines.Line(inputs.at("Out@GRAD")[0], line);
+                  double squares = 0;
+                  double product = 0;
+                  for (size_t i = 0; i < of_x.size(); ++i) {
+                    squares += of_x[i] * of_x[i];
+                    product += of_x[i] * of_dout[i];
+                  }
+                  for (size_t i = 0; i < of_x.size(); ++i) {
+                    dx.values[lines.Place(line, static_cast<int64_t>(i), lines.length)] =
+                        (of_dout[i] - of_x[i] * product / squares) / std::sqrt(squares);
+                  }
+                }
+                return Arrays{{"X@GRAD", {dx}}};
+              },
+          .outputs = {{"X@GRAD", 1}}};
 }
 
 }  // namespace
@@ -64,6 +97,18 @@ void AddNormCases(CaseList& cases) {
     return expected;
   };
   cases.push_back(test);
+  for (const int64_t size : {15, 16, 17, 64, 100, 1300, 5003}) {
+    const std::string name = "of_" + std::to_string(size);
+    const auto add = [&](const std::string& what, const Shape& shape, int32_t axis) {
+      const OpCase one = NormCase(what + name, Uniform(shape, 1), axis, 0);
+      cases.push_back(WithScaledX(one, "huge", 1e20));
+      cases.push_back(WithScaledX(one, "tiny", 1e-22));
+      cases.push_back(NormGradCase("gradient_of_huge_" + what + name, shape, axis, 1e20));
+      cases.push_back(NormGradCase("gradient_of_tiny_" + what + name, shape, axis, 1e-22));
+    };
+    add("rows_", {3, size}, 1);
+    add("columns_", {size, 5}, 0);
+  }
   cases.push_back(NormCase("embeddings_4096x768", Uniform({4096, 768}, 1), 1));
   cases.back().benchmark_only = true;
   cases.push_back(NormCase("vector_of_4194304", Uniform({1 << 22}, 1), 0));

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "tests/operators/math/axis_lines.h"
+#include "tests/operators/scaled_case.h"
 
 namespace skiff::harness {
 namespace {
@@ -14,9 +15,11 @@ struct PNormSpec {
 };
 
 double NormOf(const std::vector<double>& values, double order) {
+  // No power of what the ratios to 1e20 are overflows.
+  const double unit = std::abs(values.empty() ? 1 : values[0]) > 1e10 ? 1e20 : 1;
   double total = order == -INFINITY ? INFINITY : 0;
   for (const double value : values) {
-    const double size = std::abs(value);
+    const double size = std::abs(value) / unit;
     if (order == INFINITY) {
       total = std::max(total, size);
     } else if (order == -INFINITY) {
@@ -27,7 +30,7 @@ double NormOf(const std::vector<double>& values, double order) {
       total += std::pow(size, order);
     }
   }
-  return std::isinf(order) || order == 0 ? total : std::pow(total, 1 / order);
+  return std::isinf(order) || order == 0 ? total : unit * std::pow(total, 1 / order);
 }
 
 Arrays PNormReference(const Arrays& inputs, const PNormSpec& spec) {
@@ -116,6 +119,15 @@ void AddPNormCases(CaseList& cases) {
   cases.push_back(PNormCase("columns_of_packs", values({3, 2, 8}), {.axis = 1}));
   cases.push_back(PNormCase("long_vector_of_order_inf", values({5003}), {.order = INFINITY}));
   cases.push_back(PNormCase("no_rows", values({0, 5}), {}));
+  for (const int64_t size : {15, 16, 17, 64, 100, 5003}) {
+    const std::string name = "of_" + std::to_string(size);
+    for (const auto& [order, text] :
+         std::vector<std::pair<float, std::string>>{{2.0f, "2"}, {3.0f, "3"}, {30.0f, "30"}}) {
+      const OpCase one =
+          PNormCase("order_" + text + "_" + name, values({3, size}), {.order = order});
+      cases.push_back(WithScaledX(one, "huge", 1e20));
+    }
+  }
   cases.push_back(EpsilonCase("gradient_of_order_1_with_epsilon", 1));
   cases.push_back(EpsilonCase("gradient_of_order_2_with_epsilon", 2));
   cases.push_back(EpsilonCase("gradient_of_order_3_with_epsilon", 3));

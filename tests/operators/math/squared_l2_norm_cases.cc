@@ -1,5 +1,6 @@
 #include "tests/harness/op_case.h"
 #include "tests/harness/selected_rows_cases.h"
+#include "tests/operators/scaled_case.h"
 
 namespace skiff::harness {
 namespace {
@@ -37,6 +38,20 @@ void AddSquaredL2NormCases(CaseList& cases) {
                      .inputs = {{"X", {x}}},
                      .reference = SquaredL2NormReference,
                      .outputs = {{"Out", 1}}});
+  }
+  for (const auto& [name, factor] :
+       std::vector<std::pair<std::string, double>>{{"wide", 1}, {"wide_of_huge_numbers", 1e25}}) {
+    for (const int64_t size : {5, 17, 20000}) {
+      OpCase wide = SquaredL2NormCase(name + "_" + std::to_string(size), {size}, false);
+      wide.inputs["X"][0] = Scaled(wide.inputs["X"][0], factor);
+      wide.attrs = {{"wide_float32", true}};
+      wide.dtypes = {DType::kFloat32};
+      wide.reference = [](const Arrays& inputs) {
+        const Array sum = SquaredL2NormReference(inputs).at("Out")[0];
+        return Arrays{{"Out", {Values({1}, sum.values, DType::kFloat64)}}};
+      };
+      cases.push_back(wide);
+    }
   }
   OpCase large = SquaredL2NormCase("of_16M", {4096, 4096}, false);
   large.benchmark_only = true;

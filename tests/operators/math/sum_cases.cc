@@ -111,6 +111,27 @@ void AddSumCases(CaseList& cases) {
   cases.push_back(SumCase("image_17_channels", {2, 17, 3, 3}, 3));
   cases.push_back(SumCase("image_16_channels", {2, 16, 3, 3}, 2));
   cases.push_back(SumCase("no_elements", {0, 4}, 3));
+  // With numbers that float32 rounds, and one that it doesn't hold.
+  const auto add_wide = [&](const std::string& name, const std::vector<double>& terms, double sum) {
+    OpCase wide{.name = name,
+                .type = "sum",
+                .attrs = {{"wide_float32", true}},
+                .reference =
+                    [=](const Arrays&) {
+                      return Arrays{{"Out", {Values({1}, {sum}, DType::kFloat64)}}};
+                    },
+                .outputs = {{"Out", 1}}};
+    for (const double term : terms)
+      wide.inputs["X"].push_back(Values({1}, {term}, DType::kFloat64));
+    wide.dtypes = {DType::kFloat64};
+    cases.push_back(wide);
+  };
+  add_wide("wide_one", {0x1p200}, 0x1p200);
+  add_wide("wide_rounded", {0x1p24, 1, 1, 1, 0x1p24}, 0x1p25);
+  add_wide("wide_beyond_float32", {0x1p127, 0x1p127, 1}, 0x1p128 + 1);
+  std::vector<double> many_terms(70, 1);
+  many_terms[0] = 0x1p24;
+  add_wide("wide_many", many_terms, 0x1p24);
   // More than one launch adds on a device.
   OpCase many_inputs = SumCase("many_inputs", {3, 5}, 70);
   many_inputs.gradients.clear();

@@ -1,4 +1,5 @@
 #include "tests/operators/nn/batch_norm_reference.h"
+#include "tests/operators/scaled_case.h"
 
 namespace skiff::harness {
 
@@ -65,6 +66,18 @@ void AddBatchNormCases(CaseList& cases) {
        .benchmark_only = true},
   };
   for (const NormSpec& spec : specs) cases.push_back(NormCase(spec));
+  for (const int64_t size : {15, 16, 17, 64, 100}) {
+    const std::string name = "of_" + std::to_string(size);
+    for (NormSpec spec : std::vector<NormSpec>{
+             {.name = name, .x = {2, 17, size}},
+             {.name = name + "_vectors", .x = {size, 5}},
+             {.name = name + "_channels_last", .x = {2, size, 5}, .channels_last = true}}) {
+      spec.epsilon = 0;
+      spec.attrs = {{"epsilon", 0.0f}};
+      cases.push_back(WithScaledX(NormCase(spec), "huge", 1e20, {"VarianceOut"}));
+      cases.push_back(WithScaledX(NormCase(spec), "tiny", 1e-22));
+    }
+  }
 }
 
 }  // namespace skiff::harness

@@ -1,4 +1,5 @@
 #include "tests/operators/nn/group_norm_reference.h"
+#include "tests/operators/scaled_case.h"
 
 namespace skiff::harness {
 namespace {
@@ -60,6 +61,18 @@ void AddGroupNormCases(CaseList& cases) {
        .benchmark_only = true},
   };
   for (const GroupNormSpec& spec : specs) cases.push_back(Case(spec));
+  for (const int64_t size : {15, 16, 17, 64, 100}) {
+    for (const bool is_last : {false, true}) {
+      const GroupNormSpec spec = {
+          .name = "of_" + std::to_string(size) + (is_last ? "_channels_last" : ""),
+          .x = is_last ? Shape{2, size, 4} : Shape{2, 4, size},
+          .groups = 2,
+          .channels_last = is_last,
+          .epsilon = 0};
+      cases.push_back(WithScaledX(Case(spec), "huge", 1e20, {"Variance"}));
+      cases.push_back(WithScaledX(Case(spec), "tiny", 1e-22));
+    }
+  }
 }
 
 }  // namespace skiff::harness

@@ -1,4 +1,5 @@
 #include "tests/operators/nn/group_norm_reference.h"
+#include "tests/operators/scaled_case.h"
 
 namespace skiff::harness {
 namespace {
@@ -45,6 +46,12 @@ void AddInstanceNormCases(CaseList& cases) {
       {.name = "style_4x64x128x128", .x = {4, 64, 128, 128}, .benchmark_only = true},
   };
   for (const GroupNormSpec& spec : specs) cases.push_back(InstanceNormCase(spec));
+  for (const int64_t size : {15, 16, 17, 64, 100}) {
+    const GroupNormSpec spec = {
+        .name = "of_" + std::to_string(size), .x = {2, 3, size}, .epsilon = 0};
+    cases.push_back(WithScaledX(InstanceNormCase(spec), "huge", 1e20));
+    cases.push_back(WithScaledX(InstanceNormCase(spec), "tiny", 1e-22));
+  }
 }
 
 }  // namespace skiff::harness

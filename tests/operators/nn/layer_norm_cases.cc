@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "tests/harness/op_case.h"
+#include "tests/operators/scaled_case.h"
 
 namespace skiff::harness {
 namespace {
@@ -73,6 +74,52 @@ OpCase LayerNormCase(const LayerNormSpec& spec) {
   return op_case;
 }
 
+// Of rows of X. Its gradient is that of layer_norm by the definition, whatever Mean and Variance.
+Arrays LayerNormGradReference(const Arrays& inputs) {
+  Array dx = inputs.at("X")[0];
+  const auto size = static_cast<size_t>(dx.shape[1]);
+  Array dscale = Values({dx.shape[1]}, std::vector<double>(size, 0));
+  for (size_t row = 0; row < dx.values.size() / size; ++row) {
+    const double* x = inputs.at("X")[0].values.data() + row * size;
+    const double* dy = inputs.at("Y@GRAD")[0].values.data() + row * size;
+    const double* scale = inputs.at("Scale")[0].values.data();
+    const auto mean_of = [size](const auto& value) {
+      double sum = 0;
+      for (size_t i = 0; i < size; ++i) sum += value(i);
+      return sum / static_cast<double>(size);
+    };
+    const double mean = mean_of([&](size_t i) { return x[i]; });
+    const double h = 1 / std::sqrt(mean_of([&](size_t i) { return std::pow(x[i] - mean, 2); }));
+    const auto z = [&](size_t i) { return (x[i] - mean) * h; };
+    const auto g = [&](size_t i) { return dy[i] * scale[i]; };
+    const double offset = mean_of(g);
+    const double slope = mean_of([&](size_t i) { return g(i) * z(i); });
+    for (size_t i = 0; i < size; ++i) {
+      dx.values[row * size + i] = h * (g(i) - offset - z(i) * slope);
+      dscale.values[i] += dy[i] * z(i);
+    }
+  }
+  return {{"X@GRAD", {dx}}, {"Scale@GRAD", {dscale}}};
+}
+
+// With an epsilon of 0, so that tiny rows count. Y@GRAD is such that X@GRAD is near 1.
+OpCase LayerNormGradCase(const std::string& name, int64_t size, double factor) {
+  const Array x = Scaled(Uniform({3, size}, 1, -1, 2), factor);
+  const Arrays saved = LayerNormReference(
+      {.name = "", .x = x.shape, .epsilon = 0},
+      {{"X", {x}}, {"Scale", {Uniform({size}, 2)}}, {"Bias", {Uniform({size}, 2)}}});
+  return {.name = name,
+          .type = "layer_norm_grad",
+          .inputs = {{"X", {x}},
+                     {"Scale", {Uniform({size}, 2, 0.5, 1.5)}},
+                     {"Mean", saved.at("Mean")},
+                     {"Variance", saved.at("Variance")},
+                     {"Y@GRAD", {Scaled(Uniform({3, size}, 4), factor)}}},
+          .attrs = {{"begin_norm_axis", 1}, {"epsilon", 0.0f}},
+          .reference = LayerNormGradReference,
+          .outputs = {{"X@GRAD", 1}, {"Scale@GRAD", 1}}};
+}
+
 }  // namespace
 
 void AddLayerNormCases(CaseList& cases) {
@@ -101,6 +148,15 @@ void AddLayerNormCases(CaseList& cases) {
       {.name = "ernie_2048x768", .x = {2048, 768}, .benchmark_only = true},
   };
   for (const LayerNormSpec& spec : specs) cases.push_back(LayerNormCase(spec));
+  for (const int64_t size : {15, 16, 17, 64, 100, 1300, 5003}) {
+    const std::string name = "rows_of_" + std::to_string(size);
+    const LayerNormSpec spec = {.name = "extreme_" + name, .x = {3, size}, .epsilon = 0};
+    cases.push_back(WithScaledX(LayerNormCase(spec), "huge", 1e20, {"Variance"}));
+    cases.push_back(WithScaledX(LayerNormCase(spec), "near_the_end", 1e37, {"Variance"}));
+    cases.push_back(WithScaledX(LayerNormCase(spec), "tiny", 1e-22));
+    cases.push_back(LayerNormGradCase("gradient_of_huge_" + name, size, 1e20));
+    cases.push_back(LayerNormGradCase("gradient_of_tiny_" + name, size, 1e-22));
+  }
 }
 
 }  // namespace skiff::harness

@@ -1,0 +1,15 @@
+// Which squares float32 is too narrow for.
+#pragma once
+
+namespace skiff {
+
+// Returns whether a square, or a product of two numbers, is so small or so large (or NaN) that sums
+// of float32 may lose it, or that float32 can't hold a gradient's coefficients that follow from it,
+// such as the third power of its inverse root.
+//
+// Kernels sum ordinary squares in float32. What is extreme by this rule is rare, and they compute
+// it again in float64, which holds the square of every float32 number. For float64 tensors there is
+// nothing wider: their squares are lost above 1e154 and below 1e-154.
+constexpr bool IsExtremeSquare(double square) { return !(square >= 0x1p-64 && square <= 0x1p64); }
+
+}  // namespace skiff
