@@ -8,8 +8,10 @@ import sys
 WANTED = "2.6.2"
 # The sign of a program that cannot be checked, unlike one that was found wrong (1).
 CANNOT_CHECK = 2
+# A bool attribute of sums that Skiff keeps in float64. PaddlePaddle ignores it: there they are float32.
+WIDE_ATTR = "wide_float32"
 # What every op may have.
-COMMON_ATTRS = {"op_role", "op_role_var", "op_namescope", "op_callstack", "op_device", "with_quant_attr"}
+COMMON_ATTRS = {"op_role", "op_role_var", "op_namescope", "op_callstack", "op_device", "with_quant_attr", WIDE_ATTR}
 
 os.environ.setdefault("GLOG_minloglevel", "2")
 
@@ -36,6 +38,19 @@ PLACE = paddle.CPUPlace()
 def load_program(path):
     with open(path, "rb") as f:
         return paddle.static.Program.parse_from_string(f.read())
+
+
+def narrow_wide_sums(program):
+    """Declares wide sums, and their roots, as PaddlePaddle makes them: float32. Returns their names."""
+    narrowed = set()
+    for block in program.blocks:
+        for op in block.ops:
+            is_wide = op.has_attr(WIDE_ATTR) and op.attr(WIDE_ATTR)
+            if is_wide or (op.type == "sqrt" and narrowed.issuperset(op.input("X"))):
+                narrowed.update(op.output("Out"))
+                for name in op.output("Out"):
+                    block.var(name).desc.set_dtype(core.VarDesc.VarType.FP32)
+    return narrowed
 
 
 def level_name(name, level):
