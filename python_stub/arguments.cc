@@ -15,10 +15,12 @@ namespace {
 
 // "str 'adam'", "list [1, 2]": what a message says of a wrong argument.
 std::string Found(PyObject* object) {
-  std::string text = py::str(py::repr(object));
-  constexpr size_t kLongest = 60;
-  if (text.size() > kLongest) text = text.substr(0, kLongest) + "…";
-  return StrCat(Py_TYPE(object)->tp_name, " ", text);
+  // In characters: a piece of one would make the message no text.
+  const py::str text = py::repr(object);
+  constexpr py::ssize_t kLongest = 60;
+  const bool is_long = PyUnicode_GetLength(text.ptr()) > kLongest;
+  const auto begin = py::reinterpret_steal<py::str>(PyUnicode_Substring(text.ptr(), 0, kLongest));
+  return StrCat(Py_TYPE(object)->tp_name, " ", std::string(begin), is_long ? "…" : "");
 }
 
 bool IsBool(PyObject* object) {

@@ -129,8 +129,8 @@ py::list Run(PythonCompiledProgram& self, const py::object& feed, const py::iter
   const FetchList fetches = NamesOf(fetch);
   std::vector<Tensor> results;
   {
-    const ScopeLock lock(*self.executor->scope);
-    results = self.program.Run(feeds, fetches);
+    const ScopeLock lock(*self.mutex);
+    results = self.program->Run(feeds, fetches);
   }
   return FetchObjects(results, fetches, return_tensors);
 }
@@ -160,7 +160,23 @@ std::shared_ptr<PythonCompiledProgram> Compile(const std::shared_ptr<PythonExecu
   const std::unique_ptr<Program> copy = program.Clone();
   const ScopeLock lock(*executor->scope);
   return std::make_shared<PythonCompiledProgram>(
-      PythonCompiledProgram{executor, executor->executor.Compile(*copy, options)});
+      executor, std::shared_ptr<std::recursive_mutex>(executor->scope, &executor->scope->mutex),
+      executor->executor.Compile(*copy, options));
+}
+
+std::shared_ptr<PythonCompiledProgram> Clone(const PythonCompiledProgram& self) {
+  const ScopeLock lock(*self.mutex);
+  return std::make_shared<PythonCompiledProgram>(
+      self.executor, std::make_shared<std::recursive_mutex>(), self.program->Clone());
+}
+
+PythonBoundProgram Bind(const std::shared_ptr<PythonCompiledProgram>& self, const py::object& feed,
+                        const py::iterable& fetch) {
+  const FeedList feeds = FeedsOf(feed, MayCopy::kNo);
+  const FetchList fetches = NamesOf(fetch);
+  const ScopeLock lock(*self->mutex);
+  return {self, std::shared_ptr<BoundProgram>(new BoundProgram(self->program->Bind(feeds, fetches)),
+                                              FreesLocked{self->mutex})};
 }
 
 void BindPrepared(py::module_& module) {
@@ -170,31 +186,40 @@ void BindPrepared(py::module_& module) {
       .def(
           "step",
           [](PythonBoundProgram& self) {
-            const ScopeLock lock(*self.compiled->executor->scope);
-            self.program.Step();
+            const ScopeLock lock(*self.compiled->mutex);
+            self.program->Step();
           },
           "Runs the program once, on what the feeds' arrays hold now. They must not change before "
           "it returns.")
       .def(
           "fetch",
           [](const PythonBoundProgram& self, size_t i) {
-            SKIFF_ENFORCE(i < self.fetches, kOutOfRange, "fetch ", i, " of ", self.fetches);
-            const Tensor* value = nullptr;
+            // A share: a step in another thread may make another tensor in its place.
+            Tensor value;
             {
-              const ScopeLock lock(*self.compiled->executor->scope);
-              value = &self.program.fetch(i);
+              const ScopeLock lock(*self.compiled->mutex);
+              value = self.program->fetch(i);
             }
-            return ArrayOf(*value, false);
+            return ArrayOf(value, false);
           },
           py::arg("index") = 0,
-          "Returns a read-only array of the value of a fetch. The next step writes to it.")
+          "Returns a read-only array of the value of a fetch. The next step writes to it. Raises "
+          "FailedPreconditionError before the first step, and after one that has failed.")
       .def(
-          "is_current", [](const PythonBoundProgram& self) { return self.program.is_current(); },
+          "is_current",
+          [](const PythonBoundProgram& self) {
+            const ScopeLock lock(*self.compiled->mutex);
+            return self.program->is_current();
+          },
           "Returns False once the scope's storage has moved; then bind again.")
       .def(
           "statistics",
           [](const PythonBoundProgram& self) {
-            const PlanStatistics s = self.program.statistics();
+            PlanStatistics s;
+            {
+              const ScopeLock lock(*self.compiled->mutex);
+              s = self.program->statistics();
+            }
             return Tuples().plan_statistics(s.max_live_bytes, s.planned_bytes, s.unshared_bytes,
                                             s.derived_bytes, s.persistable_bytes, s.rollback_bytes,
                                             s.instructions, s.layout_copies);
@@ -205,8 +230,8 @@ void BindPrepared(py::module_& module) {
           [](PythonBoundProgram& self) {
             std::vector<InstructionTime> times;
             {
-              const ScopeLock lock(*self.compiled->executor->scope);
-              times = self.program.TimedStep();
+              const ScopeLock lock(*self.compiled->mutex);
+              times = self.program->TimedStep();
             }
             py::list list;
             for (const InstructionTime& time : times) {
@@ -224,26 +249,22 @@ void BindPrepared(py::module_& module) {
           "Runs once and returns the fetches in order: arrays of their own, or Tensors. Feeds that "
           "are contiguous are read in place; no thread may write to them meanwhile. After an "
           "Error the scope is as it was before.")
-      .def(
-          "bind",
-          [](const std::shared_ptr<PythonCompiledProgram>& self, const py::object& feed,
-             const py::iterable& fetch) {
-            const FeedList feeds = FeedsOf(feed, MayCopy::kNo);
-            const FetchList fetches = NamesOf(fetch);
-            const ScopeLock lock(*self->executor->scope);
-            return PythonBoundProgram{self, fetches.size(), self->program.Bind(feeds, fetches)};
-          },
-          py::arg("feed") = py::dict(), py::arg("fetch") = py::tuple(),
-          "Binds the arrays: each step reads them as they are then, so they must be contiguous.")
+      .def("bind", &Bind, py::arg("feed") = py::dict(), py::arg("fetch") = py::tuple(),
+           "Binds the arrays: each step reads them as they are then, so they must be contiguous.")
+      .def("clone", &Clone,
+           "Returns the same program for another thread: clones of a program run at the same time. "
+           "They share the weights, and have all else that runs write. Raises "
+           "FailedPreconditionError for a program that changes variables, such as a training, and "
+           "UnimplementedError on a device.")
       .def_property_readonly(
           "program",
-          [](const PythonCompiledProgram& self) { return self.program.program().Clone(); },
+          [](const PythonCompiledProgram& self) { return self.program->program().Clone(); },
           "A copy of the program after the program passes.")
       .def_property_readonly(
           "reports",
           [](const PythonCompiledProgram& self) {
             py::list list;
-            for (const PassReport& report : self.program.reports()) {
+            for (const PassReport& report : self.program->reports()) {
               list.append(Tuples().pass_report(report.pass, report.changes, report.summary));
             }
             return list;
@@ -255,7 +276,7 @@ void BindTheExecutor(py::module_& module) {
   py::class_<PythonExecutor, std::shared_ptr<PythonExecutor>>(
       module, "Executor",
       "Runs programs in a scope. Other threads of Python go on meanwhile; those that use the same "
-      "scope wait.")
+      "scope wait, but for the clones of a program.")
       .def(py::init([](const std::string& place, std::shared_ptr<SharedScope> scope) {
              if (scope == nullptr) scope = std::make_shared<SharedScope>();
              return std::make_shared<PythonExecutor>(Place::FromName(place), std::move(scope));

@@ -287,6 +287,21 @@ std::string Repr(const PythonTensor& self) {
                 self.tensor.place(), ")");
 }
 
+// What NumPy calls to make an array of a tensor. With copy = None it shares the memory if it can;
+// since NumPy 2, numpy.array passes True and makes no copy itself.
+py::object NumpyArray(const PythonTensor& self, const py::object& dtype, const py::object& copy) {
+  py::object array = ArrayOf(self.tensor, self.is_writable);
+  const bool is_same =
+      dtype.is_none() || py::object(array.attr("dtype")).equal(py::dtype::from_args(dtype));
+  const bool may_share = self.tensor.place().is_cpu() && is_same;
+  const bool wants_copy = !copy.is_none() && copy.cast<bool>();
+  if (!may_share && !copy.is_none() && !wants_copy) {
+    throw py::value_error(Repr(self) + ": found copy=False, but this array takes a copy");
+  }
+  if (!is_same) return array.attr("astype")(dtype);
+  return may_share && wants_copy ? array.attr("copy")() : array;
+}
+
 }  // namespace
 
 PythonTensor TensorOf(py::handle object, const std::string& what, MayCopy may_copy) {
@@ -376,13 +391,7 @@ void BindTensors(py::module_& module) {
           "numpy", [](const PythonTensor& self) { return ArrayOf(self.tensor, self.is_writable); },
           "Returns an array that shares the memory; of bfloat16, its bits as uint16; of a tensor "
           "on a device, a copy.")
-      .def(
-          "__array__",
-          [](const PythonTensor& self, const py::object& dtype, const py::object& /*copy*/) {
-            const py::object array = ArrayOf(self.tensor, self.is_writable);
-            return dtype.is_none() ? array : array.attr("astype")(dtype);
-          },
-          py::arg("dtype") = py::none(), py::arg("copy") = py::none())
+      .def("__array__", &NumpyArray, py::arg("dtype") = py::none(), py::arg("copy") = py::none())
       .def("__dlpack__", &DlPackOf, py::arg("stream") = py::none())
       .def("__dlpack_device__",
            [](const PythonTensor& self) {

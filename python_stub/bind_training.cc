@@ -417,11 +417,12 @@ class PythonTrainer {
 std::unique_ptr<PythonTrainer> MakeTrainer(
     const Program& main, const Program& startup, const Program& test, const py::object& loss,
     const py::object& learning_rate, const std::shared_ptr<PythonReader>& train,
-    const std::shared_ptr<PythonReader>& validation, const std::string& output_dir, int64_t epochs,
+    const std::shared_ptr<PythonReader>& validation, const std::string& output_dir,
+    const py::iterable& model_inputs, const py::iterable& model_outputs, int64_t epochs,
     const std::vector<Metric>& metrics, const std::string& decisive_metric,
-    const py::iterable& model_inputs, const py::iterable& model_outputs, const std::string& title,
-    int64_t save_every_steps, int64_t early_stop_epochs, const std::string& initial_model,
-    const std::map<std::string, std::string>& configuration, const std::string& passes) {
+    const std::string& title, int64_t save_every_steps, int64_t early_stop_epochs,
+    const std::string& initial_model, const std::map<std::string, std::string>& configuration,
+    const std::string& passes) {
   training::TrainingProgram program{.main = main.Clone(),
                                     .startup = startup.Clone(),
                                     .test = test.Clone(),
@@ -466,13 +467,17 @@ void BindTrainer(py::module_& module) {
       "output directory (docs/training.md).")
       .def(py::init(&MakeTrainer), py::kw_only(), py::arg("main"), py::arg("startup"),
            py::arg("test"), py::arg("loss"), py::arg("learning_rate"), py::arg("train"),
-           py::arg("validation"), py::arg("output_dir"), py::arg("epochs") = 1,
+           py::arg("validation"), py::arg("output_dir"), py::arg("model_inputs"),
+           py::arg("model_outputs"), py::arg("epochs") = 1,
            py::arg("metrics") = std::vector<Metric>(), py::arg("decisive_metric") = "loss",
-           py::arg("model_inputs") = py::tuple(), py::arg("model_outputs") = py::tuple(),
            py::arg("title") = "", py::arg("save_every_steps") = 0, py::arg("early_stop_epochs") = 0,
            py::arg("initial_model") = "",
            py::arg("configuration") = std::map<std::string, std::string>(), py::arg("passes") = "",
-           "Runs the startup program. learning_rate is the variable of the optimizer's rate.")
+           "Runs the startup program. learning_rate is the variable of the optimizer's rate; "
+           "model_inputs and model_outputs are those of the inference model that the training "
+           "saves. Raises an Error for what would show only after an epoch: an argument that "
+           "isn't there, variables that a program lacks or that nothing gives a value, and a "
+           "model that can't be saved.")
       .def("resume", &PythonTrainer::Resume,
            "Continues from the newest checkpoint of the output directory.")
       .def(

@@ -79,18 +79,22 @@ std::string PathText(py::handle path);
 // A scope that several threads of Python may reach.
 struct SharedScope {
   Scope scope;
-  std::mutex mutex;
+  // Recursive: a run lets its feeds go, and what Python then collects may have been bound to the
+  // scope.
+  std::recursive_mutex mutex;
 };
 
-// Lets other threads of Python run, then waits until no other thread uses the scope. No thread
-// waits for the mutex while it holds the interpreter, so nothing deadlocks.
+// Lets other threads of Python run, then waits until no other thread uses the scope, or what else
+// the mutex is for. No thread waits for the mutex while it holds the interpreter, so nothing
+// deadlocks.
 class ScopeLock {
  public:
-  explicit ScopeLock(SharedScope& scope) : lock_(scope.mutex) {}
+  explicit ScopeLock(std::recursive_mutex& mutex) : lock_(mutex) {}
+  explicit ScopeLock(SharedScope& scope) : ScopeLock(scope.mutex) {}
 
  private:
   py::gil_scoped_release release_;
-  std::lock_guard<std::mutex> lock_;
+  std::lock_guard<std::recursive_mutex> lock_;
 };
 
 // Returns a Python namedtuple class called `name`, and makes it an attribute of the module.

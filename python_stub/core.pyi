@@ -201,6 +201,7 @@ class CompiledProgram:
     def run(self, feed: _Feed = ..., fetch: Iterable[_Name] = ..., *,
             return_tensors: Literal[True]) -> list[Tensor]: ...
     def bind(self, feed: _Feed = ..., fetch: Iterable[_Name] = ...) -> BoundProgram: ...
+    def clone(self) -> CompiledProgram: ...
     @property
     def program(self) -> Program: ...
     @property
@@ -290,9 +291,9 @@ class TrainingResult(NamedTuple):
 
 class Trainer:
     def __init__(self, *, main: Program, startup: Program, test: Program, loss: _Name, learning_rate: _Name,
-                 train: Reader, validation: Reader, output_dir: str, epochs: int = 1, metrics: Sequence[Metric] = ...,
-                 decisive_metric: str = "loss", model_inputs: Iterable[_Name] = ...,
-                 model_outputs: Iterable[_Name] = ..., title: str = "", save_every_steps: int = 0,
+                 train: Reader, validation: Reader, output_dir: str, model_inputs: Iterable[_Name],
+                 model_outputs: Iterable[_Name], epochs: int = 1, metrics: Sequence[Metric] = ...,
+                 decisive_metric: str = "loss", title: str = "", save_every_steps: int = 0,
                  early_stop_epochs: int = 0, initial_model: str = "", configuration: Mapping[str, str] = ...,
                  passes: str = "") -> None: ...
     def resume(self) -> None: ...

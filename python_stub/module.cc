@@ -4,6 +4,7 @@
 #include <exception>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "framework/base/error.h"
 #include "framework/builder/warning.h"
@@ -19,21 +20,21 @@ std::map<std::string, py::object>& Classes() {
   return classes;
 }
 
-void Raise(const Error& error) {
-  const std::string text = error.what();
-  // A message may quote bytes of a broken file.
+// A message may quote bytes of a broken file.
+void Raise(PyObject* type, const char* what) {
+  const std::string_view text = what;
   const auto message = py::reinterpret_steal<py::object>(
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
-  PyErr_SetObject(Classes().at(std::string(ErrorCodeName(error.code()))).ptr(), message.ptr());
+  PyErr_SetObject(type, message.ptr());
 }
 
 void Translate(std::exception_ptr failure) {
   try {
     if (failure) std::rethrow_exception(failure);
   } catch (const Error& error) {
-    Raise(error);
+    Raise(Classes().at(std::string(ErrorCodeName(error.code()))).ptr(), error.what());
   } catch (const ArgumentMismatch& mismatch) {
-    PyErr_SetString(PyExc_TypeError, mismatch.what());
+    Raise(PyExc_TypeError, mismatch.what());
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include "python_stub/binding.h"
@@ -17,15 +18,31 @@ struct PythonExecutor {
   Executor executor;
 };
 
+// Frees what is bound to a scope as it was used: with the lock.
+struct FreesLocked {
+  std::shared_ptr<std::recursive_mutex> mutex;
+  template <typename Owned>
+  void operator()(const Owned* owned) const {
+    const ScopeLock lock(*mutex);
+    delete owned;
+  }
+};
+
 struct PythonCompiledProgram {
+  PythonCompiledProgram(std::shared_ptr<PythonExecutor> ran_by,
+                        std::shared_ptr<std::recursive_mutex> locked_by, CompiledProgram compiled)
+      : executor(std::move(ran_by)),
+        mutex(std::move(locked_by)),
+        program(new CompiledProgram(std::move(compiled)), FreesLocked{mutex}) {}
+
   std::shared_ptr<PythonExecutor> executor;
-  CompiledProgram program;
+  std::shared_ptr<std::recursive_mutex> mutex;  // the scope's; a clone has its own
+  std::shared_ptr<CompiledProgram> program;
 };
 
 struct PythonBoundProgram {
   std::shared_ptr<PythonCompiledProgram> compiled;
-  size_t fetches;
-  BoundProgram program;
+  std::shared_ptr<BoundProgram> program;
 };
 
 }  // namespace skiff::python

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "framework/base/element_count.h"
+#include "framework/tensor/shared_writes.h"
 
 namespace skiff {
 
@@ -62,14 +63,17 @@ void DerivedForms::PlaceInLoop(char* memory, KernelContext* context) {
 }
 
 void DerivedForms::Refresh(const KernelContext& context) {
+  const uint64_t shared_writes = SharedWrites();
   for (Form& form : forms_) {
     uint64_t version = 0;
     // Versions only grow, so their sum is equal only if each of them is.
     for (const uint64_t* source : form.source_versions) version += *source;
-    if (form.workspace < 0 && form.is_made && form.version == version) continue;
+    const bool is_kept = form.workspace < 0 && form.is_made;
+    if (is_kept && form.version == version && form.shared_writes == shared_writes) continue;
     form.refresh(context, form.data);
     form.is_made = true;
     form.version = version;
+    form.shared_writes = shared_writes;
   }
 }
 

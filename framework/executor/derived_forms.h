@@ -17,7 +17,8 @@ namespace skiff {
 
 // The derived forms of one instruction. A form whose inputs may change in every run is a workspace
 // of the instruction and made in every run. Any other form has storage of its own and is made when
-// a variable that it comes from has changed; one of a loop lies in the loop's workspace and is made
+// a variable that it comes from has changed, be it through another variable that shares its memory
+// (SharedWrites); one of a loop lies in the loop's workspace and is made
 // in each run of the loop.
 class DerivedForms {
  public:
@@ -44,7 +45,8 @@ class DerivedForms {
  private:
   struct Form {
     std::vector<const uint64_t*> source_versions;  // of a form that is kept
-    uint64_t version = 0;  // sum of theirs when it was made: versions only grow
+    uint64_t version = 0;        // sum of theirs when it was made: versions only grow
+    uint64_t shared_writes = 0;  // SharedWrites then
     bool is_made = false;
     std::function<void(const KernelContext&, void*)> refresh;
     int workspace = -1;               // -1: in `storage`, or of a loop

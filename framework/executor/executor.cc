@@ -105,14 +105,66 @@ class OneRun {
   PreparedPlan* plan_;
 };
 
+// Recursive: an observer of passes may run a program, and what a tensor owned may be freed
+// anywhere.
+using Turn = std::lock_guard<std::recursive_mutex>;
+
 bool HasOptimizerOps(const Program& program) {
   return std::ranges::any_of(program.root()->ops(),
                              [](const auto& op) { return (op->role() & kRoleOptimize) != 0; });
 }
 
+// Returns whether the output is a statistic that the op leaves as it is, since it is a test's.
+bool IsLeftAsItIs(const OpDef* def, const Op& op, const std::string& name) {
+  const bool is_test =
+      op.Attr<bool>("use_global_stats", false) ||
+      (op.Attr<bool>("is_test", false) && !op.Attr<bool>("trainable_statistics", false));
+  if (def == nullptr || !is_test) return false;
+  return std::ranges::any_of(def->running_state, [&](const auto& pair) {
+    return std::ranges::count(op.Output(pair.second), name) > 0 &&
+           op.Input(pair.first) == op.Output(pair.second);
+  });
+}
+
+// Throws an Error if the program writes a variable of the scope. Arrays are no such variables.
+void CheckWritesNoVariable(const OpRegistry& registry, const Program& program) {
+  for (size_t i = 0; i < program.block_count(); ++i) {
+    const Block& block = *program.block(static_cast<int32_t>(i));
+    for (const auto& op : block.ops()) {
+      for (const std::string& name : op->OutputNames()) {
+        const Var* var = block.FindVar(name);
+        const bool is_of_scope =
+            var != nullptr && var->persistable && var->kind != VarKind::kFetchList;
+        SKIFF_ENFORCE(!is_of_scope || IsLeftAsItIs(registry.Find(op->type), *op, name),
+                      kFailedPrecondition, "Clone: op \"", op->type, "\" writes \"", name,
+                      "\" in the scope, which clones would share: expected a program that changes "
+                      "no variable, such as one for inference");
+      }
+    }
+  }
+}
+
+// Returns a scope with the variables of another one, in the same memory. Of whole numbers and bools
+// it has copies: they may be indices, which must not change after a kernel has checked them.
+std::unique_ptr<Scope> ScopeOfClone(const Scope& scope) {
+  auto own = std::make_unique<Scope>();
+  for (const std::string& name : scope.Names()) {
+    const Tensor& tensor = scope.Get(name);
+    if (!tensor.has_data()) continue;
+    own->Set(name, IsFloat(tensor.dtype()) ? tensor : CopyToCpu(tensor));
+  }
+  return own;
+}
+
 }  // namespace
 
 struct CompiledProgram::State {
+  // Plans leave the scope without what they have reserved in it.
+  ~State() {
+    const Turn turn(*mutex);
+    plans.clear();
+  }
+
   struct CachedPlan {
     FetchList fetches;
     std::shared_ptr<PreparedPlan> prepared;
@@ -486,6 +538,8 @@ struct CompiledProgram::State {
   const OpRegistry* registry = nullptr;
   std::shared_ptr<Program> program;
   Place place;
+  std::shared_ptr<std::recursive_mutex> mutex;  // the executor's; a clone has its own
+  std::unique_ptr<Scope> own_scope;             // of a clone
   Scope* scope = nullptr;
   OpPositions positions;                 // in the program as the user gave it
   const PreparedPlan* before = nullptr;  // the segment before the one to plan
@@ -503,13 +557,22 @@ struct CompiledProgram::State {
 };
 
 struct BoundProgram::Binding {
+  ~Binding() {
+    const Turn turn(*state->mutex);
+    prepared.reset();
+  }
+
   std::shared_ptr<PreparedPlan> prepared;  // of the first segment
   std::shared_ptr<CompiledProgram::State> state;
   FetchList fetches;
   std::vector<Tensor> fetched = {};  // by the last segment, if there are several
+  bool has_fetched = false;          // the last step has ended well
 };
 
-bool BoundProgram::is_current() const { return binding_->prepared->is_current(); }
+bool BoundProgram::is_current() const {
+  const Turn turn(*binding_->state->mutex);
+  return binding_->prepared->is_current();
+}
 
 void BoundProgram::CheckCurrent() const {
   SKIFF_ENFORCE(
@@ -520,37 +583,50 @@ void BoundProgram::CheckCurrent() const {
 
 bool BoundProgram::Feed(const FeedList& feeds) {
   CheckFeeds(feeds);
+  const Turn turn(*binding_->state->mutex);
   return is_current() && binding_->prepared->BindFeeds(feeds);
 }
 
-void BoundProgram::Step() {
+template <typename RunOne>
+void BoundProgram::RunWith(const RunOne& run_one) {
+  const Turn turn(*binding_->state->mutex);
   CheckCurrent();
-  const auto last = binding_->state->RunSegments(binding_->prepared, binding_->fetches,
-                                                 [](PreparedPlan& plan) { plan.Start(); });
-  if (last == binding_->prepared) return;
-  last->fetches();  // waits
-  binding_->fetched = last->TakeFetches();
+  binding_->has_fetched = false;
+  const auto last = binding_->state->RunSegments(binding_->prepared, binding_->fetches, run_one);
+  if (last != binding_->prepared) {
+    last->fetches();  // waits
+    binding_->fetched = last->TakeFetches();
+  }
+  binding_->has_fetched = true;
+}
+
+void BoundProgram::Step() {
+  RunWith([](PreparedPlan& plan) { plan.Start(); });
 }
 
 std::vector<InstructionTime> BoundProgram::TimedStep() {
-  CheckCurrent();
   std::vector<InstructionTime> times;
-  const auto last = binding_->state->RunSegments(
-      binding_->prepared, binding_->fetches,
+  RunWith(
       [&](PreparedPlan& plan) { std::ranges::move(plan.TimedRun(), std::back_inserter(times)); });
-  if (last != binding_->prepared) binding_->fetched = last->TakeFetches();
   return times;
 }
 
 const Tensor& BoundProgram::fetch(size_t i) const {
+  const Turn turn(*binding_->state->mutex);
+  SKIFF_ENFORCE(i < binding_->fetches.size(), kOutOfRange, "fetch ", i, " of ",
+                binding_->fetches.size());
+  SKIFF_ENFORCE(binding_->has_fetched, kFailedPrecondition, "fetch \"", binding_->fetches[i],
+                "\" before the first step, or after one that has failed: expected a step before");
   const bool is_one_segment = binding_->prepared->is_last_segment();
   const std::vector<Tensor>& fetches =
       is_one_segment ? binding_->prepared->fetches() : binding_->fetched;
-  SKIFF_ENFORCE(i < fetches.size(), kOutOfRange, "fetch ", i, " of ", fetches.size());
   return fetches[i];
 }
 
-PlanStatistics BoundProgram::statistics() const { return binding_->prepared->statistics(); }
+PlanStatistics BoundProgram::statistics() const {
+  const Turn turn(*binding_->state->mutex);
+  return binding_->prepared->statistics();
+}
 const Plan& BoundProgram::plan() const { return binding_->prepared->plan(); }
 
 CompiledProgram::CompiledProgram(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -560,6 +636,7 @@ CompiledProgram::~CompiledProgram() = default;
 
 std::vector<Tensor> CompiledProgram::Run(const FeedList& feeds, const FetchList& fetches) {
   CheckFeeds(feeds);
+  const Turn turn(*state_->mutex);
   const std::shared_ptr<PreparedPlan> first = state_->PlanFor(feeds, fetches);
   const OneRun run(first.get());
   return state_->RunSegments(first, fetches, [](PreparedPlan& plan) { plan.Run(); })->TakeFetches();
@@ -567,19 +644,51 @@ std::vector<Tensor> CompiledProgram::Run(const FeedList& feeds, const FetchList&
 
 BoundProgram CompiledProgram::Bind(const FeedList& feeds, const FetchList& fetches) {
   CheckFeeds(feeds);
+  const Turn turn(*state_->mutex);
   state_->ArrangeScope();
   // A plan of its own: another Bind or Run would move its feeds.
   return BoundProgram(std::make_shared<BoundProgram::Binding>(
       BoundProgram::Binding{state_->MakePlanFor(feeds, fetches), state_, fetches}));
 }
 
+CompiledProgram CompiledProgram::Clone() const {
+  const Turn turn(*state_->mutex);
+  SKIFF_ENFORCE(state_->place.is_cpu(), kUnimplemented, "Clone of a program on ", state_->place,
+                ": expected one on the CPU");
+  SKIFF_ENFORCE(state_->options.tuner == nullptr, kFailedPrecondition,
+                "Clone of a program with a tuner, which is one thread's: expected one without");
+  CheckWritesNoVariable(*state_->registry, *state_->program);
+  state_->ArrangeScope();
+  auto state = std::make_shared<State>();
+  state->registry = state_->registry;
+  state->program = state_->program;  // nobody changes it
+  state->place = state_->place;
+  state->mutex = std::make_shared<std::recursive_mutex>();
+  state->own_scope = ScopeOfClone(*state_->scope);
+  state->scope = state->own_scope.get();
+  state->positions = state_->positions;
+  state->options = state_->options;
+  state->reports = state_->reports;
+  state->arena = std::make_shared<SharedArena>(nullptr);
+  return CompiledProgram(std::move(state));
+}
+
 const Program& CompiledProgram::program() const { return *state_->program; }
 const std::vector<PassReport>& CompiledProgram::reports() const { return state_->reports; }
-size_t CompiledProgram::cached_plans() const { return state_->plans.size(); }
-const PreparationStatistics& CompiledProgram::preparation() const { return *state_->preparation; }
+
+size_t CompiledProgram::cached_plans() const {
+  const Turn turn(*state_->mutex);
+  return state_->plans.size();
+}
+
+PreparationStatistics CompiledProgram::preparation() const {
+  const Turn turn(*state_->mutex);
+  return *state_->preparation;
+}
 
 Executor::Executor(Place place, Scope* scope, const OpRegistry* registry)
     : place_(place),
+      mutex_(std::make_shared<std::recursive_mutex>()),
       owned_scope_(scope == nullptr ? std::make_unique<Scope>() : nullptr),
       scope_(scope == nullptr ? owned_scope_.get() : scope),
       registry_(registry == nullptr ? &DefaultOpRegistry() : registry) {
@@ -610,6 +719,7 @@ CompiledProgram Executor::Compile(const Program& program, const CompileOptions& 
   state->registry = registry_;
   state->program = program.Clone();
   state->place = place_;
+  state->mutex = mutex_;
   state->scope = scope_;
   state->options = options;
   state->link = link_;

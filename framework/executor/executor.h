@@ -25,11 +25,17 @@
 // or one that writes such a variable, throws an Error (kFailedPrecondition).
 //
 // The executor owns the scope (or borrows it) and outlives what it compiles, and so does a borrowed
-// scope. One thread at a time may run the programs of one executor.
+// scope.
+//
+// Threads may share an executor and what it compiles: a call waits for one in another thread to
+// end. Its scope is for one thread at a time, so while a program runs, no other thread may use it,
+// nor run programs of another executor that borrows it. CompiledProgram::Clone serves one model
+// from several threads at once.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,7 +50,8 @@
 
 namespace skiff {
 
-// {name, tensor}; the tensors are read during the run, never written.
+// {name, tensor}; the tensors are read during the run, never written. If another thread writes to
+// one meanwhile, the run reads some elements before and some after, but touches no other memory.
 using FeedList = std::vector<std::pair<std::string, Tensor>>;
 // Names of variables; the value is the one at the end of the program.
 using FetchList = std::vector<std::string>;
@@ -118,7 +125,8 @@ class PreparedPlan;
 // A program with its feeds and fetches bound to storage, on a plan of its own. Copies share it.
 // When the scope's storage has moved (a variable was set, loaded or erased), a step throws an Error
 // (kFailedPrecondition) that says so, and the caller binds again. The programs bound by one
-// compiled program share one arena, since one runs at a time.
+// compiled program share one arena, since one runs at a time. Feeds and fetches are those of the
+// last caller, so threads that share a bound program must take turns themselves.
 class BoundProgram {
  public:
   // Returns false once the scope's storage has moved.
@@ -131,7 +139,8 @@ class BoundProgram {
   // variable that steps write, has no data, or isn't on the CPU, and what preparing a kernel
   // throws; steps then need other feeds first.
   bool Feed(const FeedList& feeds);
-  // Runs the program once. Errors name op, block and creation site. Allocates nothing, unless
+  // Runs the program once. Errors name op, block and creation site; one about a bool that is
+  // neither 0 nor 1 names the feed. Allocates nothing, unless
   // shapes depend on data: the plan then goes as far as the shapes are known, and each step looks
   // up, or makes, the plans that follow.
   void Step();
@@ -140,7 +149,8 @@ class BoundProgram {
   // mul" is a mul in a while), then the same of plans that follow. For tools: it allocates.
   std::vector<InstructionTime> TimedStep();
   // The value of fetch i after the last Step, on the CPU, until the next Step. Waits for the
-  // device; throws an Error (kIo) if that has failed.
+  // device. Throws an Error: kFailedPrecondition before the first Step and after one that has
+  // failed, kOutOfRange for an i beyond the last fetch, kIo if the device has failed.
   const Tensor& fetch(size_t i) const;
   PlanStatistics statistics() const;
   const Plan& plan() const;
@@ -149,6 +159,8 @@ class BoundProgram {
   friend class CompiledProgram;
   struct Binding;
   void CheckCurrent() const;
+  template <typename RunOne>
+  void RunWith(const RunOne& run_one);
   explicit BoundProgram(std::shared_ptr<Binding> binding) : binding_(std::move(binding)) {}
   std::shared_ptr<Binding> binding_;
 };
@@ -160,20 +172,31 @@ class CompiledProgram {
   ~CompiledProgram();
 
   // Runs once and returns the fetches in order, each a tensor of its own. Throws an Error for a
-  // feed that is missing, unknown, given twice, of another dtype or LoD level, or of a shape that
-  // the variable's dims don't admit, and for an unknown fetch. After any Error, whether about the
-  // arguments or about their data, the scope is as it was before the call: running statistics,
-  // counters and parameters haven't moved. The feeds are released when the call returns.
+  // feed that is missing, unknown, given twice, of another dtype or LoD level, of a shape that the
+  // variable's dims don't admit, or with a bool that is neither 0 nor 1, and for an unknown fetch.
+  // After any Error, whether about the arguments or about their data, the scope is as it was before
+  // the call: running statistics, counters and parameters haven't moved. The feeds are released
+  // when the call returns.
   std::vector<Tensor> Run(const FeedList& feeds, const FetchList& fetches);
   // Binds the feeds' buffers: Step reads them as they are then. With ragged feeds, the plan serves
   // all rows and LoDs that round up to the same capacity (BoundProgram::Feed). Same errors as Run.
   BoundProgram Bind(const FeedList& feeds, const FetchList& fetches);
 
+  // Returns the same program for another thread: one clone runs while others do. It has plans, an
+  // arena and forms of weights of its own, and shares the memory of the variables in the scope, but
+  // for those of whole numbers and bools, of which it has copies. So what a training or
+  // Scope::Assign writes into that memory, clones see, unless they run meanwhile: then a run reads
+  // some elements before and some after. A variable that is set or erased later stays what it was
+  // for the clone, which needs neither the executor nor its scope. Throws an Error: kUnimplemented
+  // on a device; kFailedPrecondition for a program that writes variables of the scope, and one with
+  // a tuner, which is one thread's.
+  CompiledProgram Clone() const;
+
   // The program after the program passes, and what they did.
   const Program& program() const;
   const std::vector<PassReport>& reports() const;
   size_t cached_plans() const;
-  const PreparationStatistics& preparation() const;
+  PreparationStatistics preparation() const;
 
  private:
   friend class BoundProgram;
@@ -204,7 +227,8 @@ class Executor {
 
  private:
   Place place_;
-  std::shared_ptr<DeviceLink> link_;  // to the device; nullptr on the CPU
+  std::shared_ptr<std::recursive_mutex> mutex_;  // held by who runs a program
+  std::shared_ptr<DeviceLink> link_;             // to the device; nullptr on the CPU
   std::unique_ptr<Scope> owned_scope_;
   Scope* scope_;
   const OpRegistry* registry_;

@@ -21,6 +21,7 @@
 #include "framework/executor/timed_body.h"
 #include "framework/plan/loop.h"
 #include "framework/tensor/replaced_values.h"
+#include "framework/tensor/shared_writes.h"
 #include "framework/tensor/tensor_array.h"
 #include "memory/out_of_memory_error.h"
 
@@ -125,6 +126,8 @@ void PreparedPlan::AllocateAll() {
   try {
     FindStepCounter();
     shapes_.Bind(values_.get());
+    // What an earlier segment left is nobody else's.
+    if (first_op_ == 0) copies_.emplace(plan_, *values_);
     if (makes_graphs_ && !shapes_.varies() && !HasRaggedFeed()) {
       constexpr int64_t kBytes = sizeof(state_.step);
       step_on_device_ = std::make_unique<Buffer>(link_->device().allocator(), kBytes);
@@ -334,6 +337,7 @@ bool PreparedPlan::BindFeeds(const FeedList& feeds) {
   // Until all is done: a kernel may refuse its shapes, and memory may run out.
   is_bound_ = false;
   for (size_t i = 0; i < feeds.size(); ++i) *values_->Of(plan_.feeds[i]) = feeds[i].second;
+  if (copies_) copies_->Bind(feeds);
   try {
     FollowArena();
     shapes_.Set(values_.get());
@@ -376,6 +380,7 @@ std::unique_ptr<BoundKernel> PreparedPlan::PrepareForRows(size_t index) {
 void PreparedPlan::ReleaseFeeds() {
   is_bound_ = false;
   for (const ValueId feed : plan_.feeds) *values_->Of(feed) = Tensor();
+  if (copies_) copies_->Release();
 }
 
 void PreparedPlan::RunStep(const Step& step) {
@@ -401,6 +406,7 @@ void PreparedPlan::CheckReplacedValues() const {
 void PreparedPlan::StartRun() {
   SKIFF_ENFORCE(is_bound_, kFailedPrecondition,
                 "no feeds are bound: the last ones didn't fit, feed others first");
+  if (copies_) copies_->Read();
   if (scope_.has_replaced_values()) CheckReplacedValues();
   scope_.SetWork(link_ == nullptr ? nullptr : link_->unfinished_run());
   FollowArena();
@@ -408,6 +414,7 @@ void PreparedPlan::StartRun() {
   if (first_op_ == 0) ClearArrays();
   state_.step = static_cast<uint64_t>(*step_counter_);
   if (link_ != nullptr) start_seconds_ = SteadySeconds() - link_->waited_seconds();
+  for (const auto& [name, tensor] : values_->written()) NoteWrite(*tensor);
   // Before the first kernel: these are the variables that may change before an op refuses its data.
   rollback_->Save();
   if (step_on_device_ != nullptr) {

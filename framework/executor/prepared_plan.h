@@ -15,6 +15,7 @@
 #include "framework/executor/device_graphs.h"
 #include "framework/executor/device_link.h"
 #include "framework/executor/executor.h"
+#include "framework/executor/feed_copies.h"
 #include "framework/executor/lowering.h"
 #include "framework/executor/rollback.h"
 #include "framework/executor/row_kernels.h"
@@ -63,7 +64,7 @@ class PreparedPlan {
 
   // Makes runs read these tensors from now on and returns true, if the plan serves them
   // (RunShapes::Serves). Otherwise changes nothing. Throws an Error if a feed shares bytes with a
-  // variable that runs write.
+  // variable that runs write. A run throws one for a bool that is neither 0 nor 1.
   bool BindFeeds(const FeedList& feeds);
   // Releases the feeds: the plan needs others before it runs again.
   void ReleaseFeeds();
@@ -204,8 +205,9 @@ class PreparedPlan {
   std::vector<size_t> feed_readers_;  // steps
   std::unique_ptr<BoundValues> values_;
   RunShapes shapes_;
-  bool is_bound_ = false;            // to feeds
-  std::vector<size_t> fixed_steps_;  // whose rows vary, with a kernel that doesn't take fewer
+  std::optional<FeedCopies> copies_;  // of a plan whose feeds are the user's
+  bool is_bound_ = false;             // to feeds
+  std::vector<size_t> fixed_steps_;   // whose rows vary, with a kernel that doesn't take fewer
   std::optional<Rollback> rollback_;
   std::optional<DataFaults> faults_;  // of a plan on a device
   size_t check_faults_before_ = 0;    // this step: it changes what nothing would put back

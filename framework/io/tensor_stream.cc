@@ -3,10 +3,12 @@
 #include "framework/io/tensor_stream.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "framework/base/element_count.h"
 #include "framework/ir/codec.h"
+#include "framework/tensor/bools.h"
 
 namespace skiff {
 namespace {
@@ -78,14 +80,11 @@ TensorHead ReadTensorHead(ByteSource* source) {
   return head;
 }
 
-// A bool with a byte other than 0 or 1 would be undefined behaviour when read.
-void CheckBools(const Tensor& tensor, const ByteSource& source) {
-  if (tensor.dtype() != DType::kBool) return;
-  const auto* begin = static_cast<const uint8_t*>(tensor.raw_data());
-  const uint8_t* end = begin + tensor.byte_count();
-  const uint8_t* found = std::find_if(begin, end, [](uint8_t byte) { return byte > 1; });
-  if (found == end) return;
-  source.ThrowCorrupt(source.offset() - (end - found), "bool of value ", static_cast<int>(*found),
+void RefuseBadBools(const Tensor& tensor, const ByteSource& source) {
+  const std::optional<int64_t> bad = FindBadBool(tensor);
+  if (!bad) return;
+  source.ThrowCorrupt(source.offset() - tensor.byte_count() + *bad, "bool of value ",
+                      static_cast<int>(static_cast<const uint8_t*>(tensor.raw_data())[*bad]),
                       ", expected 0 or 1");
 }
 
@@ -132,7 +131,7 @@ Tensor ReadElements(DType dtype, const std::vector<int64_t>& dims, ByteSource* s
   source->CheckRemaining(bytes, StrCat("elements of ", DTypeName(dtype), " ", shape));
   Tensor tensor(shape, dtype);
   source->Read(tensor.raw_data(), tensor.byte_count(), "elements");
-  CheckBools(tensor, *source);
+  RefuseBadBools(tensor, *source);
   return tensor;
 }
 

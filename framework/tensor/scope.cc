@@ -2,7 +2,19 @@
 
 #include <utility>
 
+#include "framework/base/str_cat.h"
+#include "framework/tensor/bools.h"
+#include "framework/tensor/shared_writes.h"
+
 namespace skiff {
+namespace {
+
+// In an operation of a scope: nothing has changed if it throws.
+void CheckBoolsOf(const std::string& name, const Tensor& tensor) {
+  if (FindBadBool(tensor)) CheckBools(tensor, StrCat("variable \"", name, "\""));
+}
+
+}  // namespace
 
 Scope::Slot& Scope::Settled(Slot& slot) const {
   // Every access to a tensor goes through here, so no reader sees a value that a kernel is still
@@ -29,6 +41,7 @@ const Tensor& Scope::Get(std::string_view name) const {
 }
 
 void Scope::Set(const std::string& name, Tensor tensor) {
+  CheckBoolsOf(name, tensor);
   // First: if it throws, nothing has changed.
   if (work_ != nullptr) work_->Wait();
   std::unique_ptr<Slot>& slot = slots_[name];
@@ -46,8 +59,11 @@ void Scope::Set(const std::string& name, Tensor tensor) {
 void Scope::Reserve(const std::string& name, Tensor tensor) {
   const bool is_new = !slots_.contains(name);
   const uint64_t before = generation_;
-  Set(name, std::move(tensor));
-  slots_.find(name)->second->is_reserved = true;
+  // Not Set, which looks at elements: these have no values yet.
+  Set(name, Tensor());
+  Slot& slot = *slots_.find(name)->second;
+  slot.tensor = std::move(tensor);
+  slot.is_reserved = true;
   if (is_new) generation_ = before;
 }
 
@@ -58,6 +74,7 @@ void Scope::Reveal(std::string_view name) {
 }
 
 void Scope::Assign(const std::string& name, const Tensor& tensor) {
+  CheckBoolsOf(name, tensor);
   const Tensor* held = Find(name);
   const bool fits = held != nullptr && held->has_data() && held->shape() == tensor.shape() &&
                     held->dtype() == tensor.dtype() && held->layout() == tensor.layout() &&
@@ -71,6 +88,7 @@ void Scope::Assign(const std::string& name, const Tensor& tensor) {
   // The storage stays, so the generation does, too; but forms derived from the values are out of
   // date.
   ++*Version(name);
+  NoteWrite(*slot);
 }
 
 uint64_t* Scope::Version(std::string_view name) {

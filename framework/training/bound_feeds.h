@@ -26,7 +26,7 @@ class BoundFeeds {
   void Prepare(const std::vector<FeedShape>& feeds);
 
   // What making plans has taken so far.
-  const PreparationStatistics& preparation() const { return program_.preparation(); }
+  PreparationStatistics preparation() const { return program_.preparation(); }
 
  private:
   // Returns the program bound to these feeds.

@@ -1,10 +1,9 @@
 // Tells a loop to stop when the process gets SIGINT (Ctrl-C) or SIGTERM.
 //
-// While one exists, the first signal is only noted; a second one ends the process. There may be one
-// at a time in a process; the thread that runs the loop makes and destroys it.
+// While one exists, the first signal is only noted; a second one ends the process. If there are
+// several, in as many threads, they all note it; when the last one goes, signals do again what they
+// did before the first one came.
 #pragma once
-
-#include <csignal>
 
 namespace skiff::training {
 
@@ -17,10 +16,6 @@ class StopRequest {
 
   // Returns the signal that came, or 0.
   int signal() const;
-
- private:
-  struct sigaction previous_interrupt_;
-  struct sigaction previous_terminate_;
 };
 
 }  // namespace skiff::training

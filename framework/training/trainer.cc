@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -103,6 +104,50 @@ bool HoldsSomething(const std::string& path) {
   return !is_empty;
 }
 
+// Throws an Error unless the program has the variable and it may be one number.
+void CheckNumber(const Program& program, std::string_view whose, std::string_view what,
+                 const std::string& name) {
+  const Var* var = program.root()->FindVar(name);
+  SKIFF_ENFORCE(var != nullptr, kNotFound, what, " \"", name, "\": ", whose,
+                " has no such variable");
+  const bool is_number = var->dtype == DType::kFloat32 || var->dtype == DType::kFloat64 ||
+                         var->dtype == DType::kInt32 || var->dtype == DType::kInt64;
+  const bool is_one = std::ranges::all_of(var->dims, [](int64_t dim) { return dim <= 1; });
+  SKIFF_ENFORCE(var->kind == VarKind::kLoDTensor && is_number && is_one, kInvalidArgument, what,
+                " \"", name, "\" of ", whose, " is of ", DTypeName(var->dtype), " ",
+                Shape(std::span<const int64_t>(var->dims)),
+                ", expected one number (float32, float64, int32 or int64)");
+}
+
+void CheckMetric(const Program& program, std::string_view whose, const Metric& metric) {
+  CheckNumber(program, whose, StrCat("the metric \"", metric.name, "\""), metric.variable);
+  if (metric.weight.empty()) return;
+  CheckNumber(program, whose, StrCat("the weight of the metric \"", metric.name, "\""),
+              metric.weight);
+}
+
+std::set<std::string> WrittenBy(const Program& program) {
+  std::set<std::string> written;
+  for (size_t i = 0; i < program.block_count(); ++i) {
+    for (const auto& op : program.block(static_cast<int32_t>(i))->ops()) {
+      for (std::string& name : op->OutputNames()) written.insert(std::move(name));
+    }
+  }
+  return written;
+}
+
+// Throws an Error (kFailedPrecondition) for a variable that the program keeps, but neither the
+// startup program nor a training step makes.
+void CheckInitialized(const Program& program, std::string_view whose, const Program& main,
+                      const Scope& scope) {
+  const std::set<std::string> written = WrittenBy(main);
+  for (const std::string& name : PersistableNames(program)) {
+    SKIFF_ENFORCE(scope.Find(name) != nullptr || written.contains(name), kFailedPrecondition,
+                  "variable \"", name, "\" of ", whose,
+                  ": neither the startup program nor a training step gives it a value");
+  }
+}
+
 }  // namespace
 
 Trainer::Trainer(const TrainingProgram* program, Reader* train, Reader* validation,
@@ -119,6 +164,7 @@ Trainer::Trainer(const TrainingProgram* program, Reader* train, Reader* validati
   Compile(options_.compile.tuner);
   if (program->average != nullptr) average_.emplace(program->average.get(), &executor_);
   executor_.Run(*program->startup);
+  CheckPrograms();
   if (!options_.initial_model.empty()) TakeInitialWeights();
 }
 
@@ -140,6 +186,10 @@ void Trainer::CheckOptions() const {
                 "save_every = ", options_.save_every_steps, ": expected no negative number");
   SKIFF_ENFORCE(options_.early_stop_epochs >= 0, kInvalidArgument,
                 "early_stop = ", options_.early_stop_epochs, ": expected no negative number");
+  SKIFF_ENFORCE(train_ != nullptr, kInvalidArgument,
+                "there is no reader of the training's batches");
+  SKIFF_ENFORCE(validation_ != nullptr, kInvalidArgument,
+                "there is no reader of the validation's batches");
   for (const Reader* reader : {train_, validation_}) {
     SKIFF_ENFORCE(options_.compile.tuner == nullptr || !reader->batch_shapes().empty(),
                   kInvalidArgument,
@@ -173,6 +223,30 @@ void Trainer::ListMetrics() {
       static_cast<size_t>(std::ranges::find(names, program_->decisive_metric) - names.begin());
   SKIFF_ENFORCE(decisive_ < names.size(), kInvalidArgument, "the decisive metric \"",
                 program_->decisive_metric, "\" is none of ", Join(names, ", "));
+}
+
+// Finds what would show only when the first epoch has been trained: in its evaluation, or when the
+// model is saved.
+void Trainer::CheckPrograms() const {
+  const Program& main = *program_->main;
+  const Program& test = *program_->test;
+  for (const Metric& metric : metrics_) {
+    CheckMetric(main, "the main program", metric);
+    CheckMetric(test, "the test program", metric);
+  }
+  CheckNumber(main, "the main program", "the learning rate", program_->learning_rate);
+  CheckInitialized(test, "the test program", main, executor_.scope());
+  try {
+    const auto model =
+        MakeInferenceProgram(Model(), program_->model_inputs, program_->model_outputs, {});
+    CheckInitialized(*model, "its program", main, executor_.scope());
+  } catch (const Error& error) {
+    throw error.WithContext("the model that the training would save");
+  }
+}
+
+const Program& Trainer::Model() const {
+  return program_->model != nullptr ? *program_->model : *program_->test;
 }
 
 void Trainer::Compile(std::shared_ptr<KernelTuner> tuner) {
@@ -383,7 +457,7 @@ void Trainer::WarnOfOpsOnHost(const Plan& plan) {
 // Full batches and the last one are two kinds; ragged ones are more.
 void Trainer::ReportPlans() const {
   constexpr int64_t kUsual = 2;
-  const PreparationStatistics& preparation = training_->preparation();
+  const PreparationStatistics preparation = training_->preparation();
   if (preparation.plans <= kUsual) return;
   const double seconds = preparation.plan_seconds + preparation.kernel_seconds;
   // Plans aren't saved, so the time before a resume has nothing to do with these.
@@ -554,8 +628,7 @@ void Trainer::KeepIfBest(int64_t epoch, double value) {
 }
 
 void Trainer::SaveModel(const std::string& directory) const {
-  SaveInferenceModel(directory, program_->model_inputs, program_->model_outputs,
-                     program_->model != nullptr ? *program_->model : *program_->test,
+  SaveInferenceModel(directory, program_->model_inputs, program_->model_outputs, Model(),
                      executor_.scope(),
                      // In one file, so that it never holds the weights of two epochs, whenever
                      // writing is cut off.

@@ -78,9 +78,11 @@ struct TrainingResult {
 class Trainer {
  public:
   // Runs the startup program. All arguments outlive the trainer. `out` gets what a person reads.
-  // Throws an Error (kInvalidArgument) for options out of range, for a decisive metric that isn't
-  // one of the program's, and for a tuner with readers that don't know their batches; and what
-  // TakeWeights throws.
+  // Throws an Error (kInvalidArgument) for options out of range, for a reader that is nullptr, for
+  // a decisive metric that isn't one of the program's, and for a tuner with readers that don't know
+  // their batches. Also throws one for what would show after an epoch: if a metric is no variable
+  // of both programs or not one number, if the programs keep a variable that nothing gives a value,
+  // and if the model can't be saved (MakeInferenceProgram). And what TakeWeights throws.
   Trainer(const TrainingProgram* program, Reader* train, Reader* validation, TrainerOptions options,
           std::ostream* out);
 
@@ -143,6 +145,9 @@ class Trainer {
   void TakeInitialWeights();
   void ListMetrics();
   void CheckOptions() const;
+  void CheckPrograms() const;
+  // Returns the program of the inference model.
+  const Program& Model() const;
   const Metric& decisive_metric() const { return metrics_[decisive_]; }
   // Compiles both programs.
   void Compile(std::shared_ptr<KernelTuner> tuner);

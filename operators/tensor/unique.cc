@@ -156,16 +156,12 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareUnique(PrepareContext& context) {
   const Slices slices = SlicesOf(context);
   const AxisExtents axis = ExtentsOfAxis(slices.shape, slices.axis);
-  const int copy = context.RequestWorkspace(ByteCount(slices.shape.element_count(), kDTypeOf<T>));
   return MakeKernel([=, sorted = context.Attr<bool>("is_sorted"), dtype = PlaceDType(context),
                      scratch = context.RequestWorkspace(4 * axis.length * 8),
                      x = context.InputIndex("X"), out = context.OutputIndex("Out"),
                      indices = context.OutputIndex("Indices"), index = context.OutputIndex("Index"),
                      counts = context.OutputIndex("Counts")](const KernelContext& run) {
-    // A copy: another thread may change a feed, and std::sort leaves its range if comparisons
-    // contradict each other.
-    auto* data = static_cast<T*>(run.workspace(copy));
-    CopyBytes(run.input(x).raw_data(), data, run.input(x).byte_count());
+    const T* data = run.input(x).data<T>();
     CheckIsOrdered(data, run.input(x).element_count());
     auto* room = static_cast<int64_t*>(run.workspace(scratch));
     Groups groups{.order = room,

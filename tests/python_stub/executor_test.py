@@ -118,6 +118,8 @@ class Runs(unittest.TestCase):
             with self.subTest(message):
                 with self.assertRaisesRegex(skiff.Error, message):
                     self.step.run(feed, [self.y])
+        with self.assertRaisesRegex(TypeError, "fc: size is str 'é{59}…, expected a whole number"):
+            layers.fc(self.y, "é" * 80)
         masked = numpy.ma.masked_array(self.x, mask=self.x > 3)
         for feed, fetch in (({1: self.x}, [self.y]), ({"x": self.x}, "y"), ({"x": self.x}, [1]),
                             ({"x": masked}, [self.y])):
@@ -128,6 +130,8 @@ class Runs(unittest.TestCase):
 
     def test_bind_arrays(self):
         bound = self.step.bind({"x": self.x}, [self.y])
+        with self.assertRaisesRegex(skiff.FailedPreconditionError, "before the first step"):
+            bound.fetch()
         bound.step()
         y = bound.fetch(0)
         numpy.testing.assert_array_equal(y, [[12], [44]])
@@ -148,6 +152,7 @@ class Runs(unittest.TestCase):
     def test_bind_keeps_arrays_and_refuses_copies(self):
         held = weakref.ref(self.x)
         bound = self.step.bind({"x": self.x}, [self.y])
+        bound.step()
         y = bound.fetch()
         del self.x, self.step, self.executor
         gc.collect()
@@ -209,21 +214,24 @@ class ChangingFeeds(unittest.TestCase):
     """Whoever writes to a feed during a run gets some result or an Error, but doesn't end the process."""
 
     def run_while_changing(self, step, feed, name, fetch):
-        numbers = feed[name].reshape(-1)  # of the same memory
-        good = numbers[-1]
+        # The last one alone: it is the likeliest to be good in a check and bad in the loop that follows.
+        self.run_while_flipping(step, feed, feed[name].reshape(-1)[-1:], (1 << 40, -(1 << 40)), fetch, runs=1000)
+
+    def run_while_flipping(self, step, feed, numbers, others, fetch, runs):
+        """`numbers` are elements of a feed, in its memory, all equal, which become `others` in turn."""
+        good = numbers.flat[0]
         running = [True]
 
         def change():
-            # The last one alone: it is the likeliest to be good in a check and bad in the loop that follows.
             while running:
-                for number in (1 << 40, -(1 << 40), good):
-                    numbers[-1] = number
+                for number in (*others, good):
+                    numbers[:] = number
         thread = threading.Thread(target=change)
         interval = sys.getswitchinterval()
         sys.setswitchinterval(1e-4)
         thread.start()
         try:
-            for _ in range(1000):
+            for _ in range(runs):
                 try:
                     step.run(feed, fetch)
                 except skiff.OutOfRangeError:
@@ -232,7 +240,7 @@ class ChangingFeeds(unittest.TestCase):
             running.clear()
             thread.join()
             sys.setswitchinterval(interval)
-        numbers[-1] = good
+        numbers[:] = good
         step.run(feed, fetch)
 
     def trained(self, loss_of):
@@ -287,6 +295,36 @@ class ChangingFeeds(unittest.TestCase):
             rows, layers.reshape(index, [-1, 1]), layers.gather_nd(rows, layers.reshape(index, [-1, 1]))))
 
 
+    def test_what_is_counted(self):
+        n = 300_000
+        bools, floats, zeros = numpy.zeros(n, bool), numpy.ones(n, "float32"), numpy.zeros((n, 1), "int64")
+        offsets, rows = [[0, n // 2, n]], floats.reshape(-1, 1)
+        ones, pairs = numpy.ones((n // 2, 1), "int64"), [list(range(0, n + 1, 2))]
+        cases = {
+            "masked_select": (layers.masked_select, {"x": floats, "m": bools}, bools, [True]),
+            "where_index": (layers.where_index, {"m": bools}, bools, [True]),
+            "where_index of floats": (layers.where_index, {"x": floats}, floats, [0]),
+            "sequence_unpad": (layers.sequence_unpad, {"x": numpy.ones((n, 2, 1), "float32"), "lengths": zeros[:, 0]},
+                               zeros, [2]),
+            "sequence_erase": (lambda x: layers.sequence_erase(x, [0]), {"x": skiff.Tensor(zeros, lod=offsets)}, zeros,
+                               [1]),
+            "sequence_slice": (layers.sequence_slice, {
+                "x": skiff.Tensor(rows, lod=pairs), "from": zeros[:n // 2], "length": ones}, ones, [2, 1 << 40]),
+            "sequence_scatter": (layers.sequence_scatter, {
+                "x": rows[:2], "ids": skiff.Tensor(zeros, lod=offsets),
+                "updates": skiff.Tensor(rows, lod=offsets)}, zeros, [1 << 40]),
+            "multinomial": (lambda x: layers.multinomial(x, samples=n), {"x": floats}, floats, [0])}
+        for name, (layer, feed, numbers, others) in cases.items():
+            with self.subTest(name):
+                main = skiff.Program()
+                with skiff.program_guard(main, skiff.Program()):
+                    y = layer(*(layers.data(key, [-1, *value.shape[1:]], value.dtype,
+                                            lod_level=len(getattr(value, "lod", [])))
+                                for key, value in feed.items()))
+                step = skiff.Executor().compile(main)
+                self.run_while_flipping(step, feed, numbers, others, [y], runs=20)
+
+
 class Dtypes(unittest.TestCase):
     def test_of_numpy_come_back(self):
         for dtype in ("bool", "int8", "int16", "int32", "int64", "uint8", "float16", "float32", "float64"):
@@ -296,6 +334,15 @@ class Dtypes(unittest.TestCase):
                 result, = step.run({"x": array}, [y])
                 self.assertEqual(result.dtype, array.dtype)
                 numpy.testing.assert_array_equal(result, array)
+
+    def test_bools_are_true_or_false(self):
+        bad = numpy.array([0, 1, 2, 255], "uint8").view(bool)
+        step, y = identity("bool", [-1])
+        message = "element 2 is a bool of value 2, expected 0 or 1"
+        with self.assertRaisesRegex(skiff.InvalidArgumentError, f'feed "x": {message}'):
+            step.run({"x": bad}, [y])
+        with self.assertRaisesRegex(skiff.InvalidArgumentError, f'variable "m": {message}'):
+            skiff.Scope()["m"] = bad
 
     def test_bfloat16_is_its_bits(self):
         bits = (numpy.array([[1.0, -2.5]], "float32").view("uint32") >> 16).astype("uint16")
@@ -333,6 +380,17 @@ class Tensors(unittest.TestCase):
         self.assertIsNone(held())
         with self.assertRaisesRegex(skiff.InvalidArgumentError, "dtype float64, expected float32"):
             skiff.Tensor(numpy.zeros(2), "float32")
+
+    def test_are_copied_for_numpy_on_request(self):
+        array = numpy.ones((2, 2), "float32")
+        tensor = skiff.Tensor(array)
+        for shares, made in ((True, tensor.__array__()), (True, tensor.__array__(copy=False)),
+                             (True, tensor.__array__("float32", copy=False)), (False, tensor.__array__(copy=True)),
+                             (False, tensor.__array__("float64")), (False, numpy.array(tensor))):
+            self.assertIs(numpy.shares_memory(made, array), shares)
+            numpy.testing.assert_array_equal(made, array)
+        with self.assertRaisesRegex(ValueError, "copy=False"):
+            tensor.__array__("float64", copy=False)
 
     def test_of_read_only_memory_are_read_only(self):
         scope = skiff.Scope()
@@ -602,6 +660,90 @@ class Threads(unittest.TestCase):
             thread.join()
         self.assertEqual(executor.scope["w"][0], 2 - 800)
         self.assertEqual(executor.scope["@SKIFF_STEP@"], [800])
+
+
+    def beside(self, work, others, times):
+        """Does `work` so many times while other threads do something else."""
+        running, failures = [True], []
+
+        def go_on(other):
+            try:
+                while running:
+                    other()
+            except BaseException as failure:  # pylint: disable=broad-except
+                failures.append(failure)
+        self.addCleanup(sys.setswitchinterval, sys.getswitchinterval())
+        sys.setswitchinterval(1e-6)
+        threads = [threading.Thread(target=go_on, args=[other]) for other in others]
+        for thread in threads:
+            thread.start()
+        for _ in range(times):
+            work()
+        running.clear()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failures, [])
+
+    def test_fetch_beside_a_step(self):
+        main = skiff.Program()
+        with skiff.program_guard(main, skiff.Program()):
+            y = layers.relu(layers.masked_select(layers.data("x", [-1]), layers.data("m", [-1], "bool")))
+        bound = skiff.Executor().compile(main).bind({"x": numpy.ones(64, "float32"), "m": numpy.ones(64, bool)}, [y])
+        bound.step()
+
+        def read():
+            self.assertEqual((bound.fetch().shape, bound.is_current()), ((64,), True))
+            self.assertGreater(bound.statistics().instructions, 0)
+        self.beside(bound.step, [read] * 4, times=3000)
+
+    def test_let_bound_programs_go_beside_others(self):
+        startup = linear()[1]
+        executor = skiff.Executor()
+        step, scope = executor.compile(startup), executor.scope
+
+        def use():
+            for i in range(100):
+                scope[f"v{i}"] = numpy.zeros(1, "float32")
+            for i in range(100):
+                del scope[f"v{i}"]
+
+        def bind():
+            # Not run: its variable leaves the scope with it.
+            self.assertTrue(step.bind())
+            self.assertNotIn("w", scope)
+        self.beside(bind, [use], times=3000)
+        self.assertEqual(list(scope), ["@SKIFF_STEP@"])
+
+    def test_of_clones_run_at_the_same_time(self):
+        main, startup = skiff.Program(), skiff.Program()
+        with skiff.program_guard(main, startup):
+            x = layers.data("x", [-1, 4])
+            weight = skiff.ParamAttr(name="w", initializer=skiff.initializer.constant(2.0))
+            y = layers.batch_norm(layers.fc(x, 3, param_attr=weight))
+        executor = skiff.Executor()
+        executor.run(startup)
+        with self.assertRaisesRegex(skiff.FailedPreconditionError, '"batch_norm" writes "batch_norm_0'):
+            executor.compile(main).clone()
+        step = executor.compile(main.clone_for_test())
+        expected, = step.run({"x": numpy.ones((2, 4), "float32")}, [y])
+        together, wrong = threading.Barrier(4), []
+
+        def serve():
+            mine = step.clone()
+            together.wait()
+            for rows in range(1, 100):
+                found, = mine.run({"x": numpy.ones((rows % 8 + 1, 4), "float32")}, [y])
+                if not (found == expected[0]).all():
+                    wrong.append(found)
+        threads = [threading.Thread(target=serve) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+        clone = step.clone()
+        executor.scope["w"] = numpy.zeros((4, 3), "float32")
+        self.assertEqual(abs(clone.run({"x": numpy.ones((1, 4), "float32")}, [y])[0]).max(), 0)
 
 
 LOOP = """

@@ -3,6 +3,8 @@ import json
 import os
 import signal
 import tempfile
+import threading
+import time
 import unittest
 
 import numpy
@@ -162,6 +164,36 @@ class Training(unittest.TestCase):
         self.assertEqual(model.feed_names, ["x"])
         with self.assertRaises(skiff.FailedPreconditionError):
             self.trainer().run()
+
+    def test_refuses_at_once_what_it_lacks(self):
+        for argument, value, message in (("validation", None, "no reader of the validation"),
+                                         ("train", None, "no reader of the training"),
+                                         ("model_outputs", (), "the model that the training would save"),
+                                         ("loss", "nothing", '"nothing": the main program has no such variable')):
+            arguments = dict(programs(), train=array_reader(), validation=array_reader(), output_dir=self.folder)
+            with self.subTest(argument), self.assertRaisesRegex(skiff.Error, message):
+                skiff.Trainer(**dict(arguments, **{argument: value}))
+
+    def test_two_at_once_leave_interrupts_as_they_were(self):
+        arrived, go_on = threading.Semaphore(0), [threading.Event(), threading.Event()]
+
+        def reader(i):
+            def batches(epoch):
+                arrived.release()
+                go_on[i].wait()
+                return array_reader().epoch(epoch)
+            return skiff.IterableReader(batches, 3)
+        trainers = [self.trainer(reader(i), folder=str(i)) for i in range(2)]
+        threads = [threading.Thread(target=trainer.run) for trainer in trainers]
+        for thread in threads:
+            thread.start()
+            arrived.acquire()  # it has taken over the signals
+        for thread, event in zip(threads, go_on):
+            event.set()
+            thread.join()
+        with self.assertRaises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(10)
 
     def test_is_the_same_from_an_iterable(self):
         reader = skiff.IterableReader(lambda epoch: array_reader(shuffle=True).epoch(epoch), 3)

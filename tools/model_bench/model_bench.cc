@@ -5,8 +5,9 @@
 // --pairs, steps take one batch after the other; all of them warm up, so all plans are there, and
 // the figures of a plan are those of the largest. The split by op comes last, from a step of its
 // own, because timing every instruction slows it down.
-// It has the ops of loops, too: "while > mul" is a mul in the body of a while, in all iterations,
-// and "while" what else the loop does.
+// With --clients, several threads then serve the model at once.
+// The split has the ops of loops, too: "while > mul" is a mul in the body of a while, in all
+// iterations, and "while" what else the loop does.
 #include <gflags/gflags.h>
 #include <omp.h>
 
@@ -14,11 +15,14 @@
 #include <cstdio>
 #include <ctime>
 #include <functional>
+#include <future>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <sstream>
+#include <vector>
 
 #include "framework/analysis/ops_on_host.h"
 #include "framework/command_line/argument_text.h"
@@ -67,6 +71,10 @@ DEFINE_string(pairs, "",
               "and steps take one batch after the other; lines that don't fill a batch are left "
               "out. Empty: sentences of --length");
 DEFINE_int32(threads, 0, "threads inside ops; 0: OMP_NUM_THREADS decides");
+DEFINE_int32(clients, 0,
+             "in inference: afterwards, times so many threads at once, each with a clone of the "
+             "program (CompiledProgram::Clone), --steps steps in each; --threads are inside ops "
+             "of each of them");
 DEFINE_int32(steps, 10, "timed steps, after 3 untimed ones or one for each batch of --pairs");
 DEFINE_string(kernels, "",
               "kernels to force, a comma-separated list of op=kernel, such as "
@@ -194,6 +202,10 @@ struct Figures {
   float first_value = 0;
   float last_value = 0;
   std::string weights_hash;
+  // With --clients.
+  Percentiles client_step_ms;
+  double clients_samples_per_s = 0;
+  double client_mb = 0;  // what each takes beside the weights
 
   double flops() const { return flop / (step_ms.median * 1e-3); }
   double peak_share() const { return flops() / peak_flops; }
@@ -208,6 +220,10 @@ void CheckFlags() {
                 "--batch_size=", FLAGS_batch_size, " --steps=", FLAGS_steps,
                 " --threads=", FLAGS_threads,
                 ": expected at least 1 sample, 1 step and 0 threads (0: OMP_NUM_THREADS decides)");
+  SKIFF_ENFORCE(FLAGS_clients >= 0 && (FLAGS_clients == 0 || (!Trains() && FLAGS_pairs.empty())),
+                kInvalidArgument, "--clients=", FLAGS_clients,
+                ": expected 0, or a number of threads with --inference or --saved_model, without "
+                "--pairs");
   SKIFF_ENFORCE(
       FLAGS_saved_model.empty() || (gflags::GetCommandLineFlagInfoOrDie("model").is_default &&
                                     !FLAGS_inference && FLAGS_length == 0 && FLAGS_pairs.empty()),
@@ -285,6 +301,46 @@ BoundProgram TimeSteps(const ModelWorkload& workload, CompiledProgram* compiled,
   // A plan for a capacity has more FLOP than its batches.
   if (batches.size() == 1) figures->flop = CountFlop(bound.plan());
   return bound;
+}
+
+// Runs the steps in several threads at once, each with a clone, and fills in what they take.
+void TimeClients(const ModelWorkload& workload, const CompiledProgram& compiled, Figures* figures) {
+  constexpr int32_t kUntimed = 3;
+  const auto live_bytes = [] { return AllocatorOf(Place::Cpu()).statistics().live_bytes; };
+  const int64_t before = live_bytes();
+  std::vector<CompiledProgram> clones;
+  std::vector<BoundProgram> bound;
+  for (int32_t i = 0; i < FLAGS_clients; ++i) {
+    clones.push_back(compiled.Clone());
+    bound.push_back(clones.back().Bind(workload.batches[0], {workload.fetch}));
+  }
+  const auto serve = [threads = omp_get_max_threads()](BoundProgram* mine) {
+    omp_set_num_threads(threads);  // each thread has its own number
+    std::vector<double> ms;
+    for (int32_t i = 0; i < kUntimed; ++i) mine->Step();
+    for (int32_t i = 0; i < FLAGS_steps; ++i) ms.push_back(SecondsOf([&] { mine->Step(); }) * 1e3);
+    return ms;
+  };
+  std::vector<double> ms;
+  const double seconds = SecondsOf([&] {
+    std::vector<std::future<std::vector<double>>> served;
+    for (BoundProgram& mine : bound) {
+      served.push_back(std::async(std::launch::async, serve, &mine));
+    }
+    for (auto& of_one : served) std::ranges::copy(of_one.get(), std::back_inserter(ms));
+  });
+  figures->client_step_ms = PercentilesOf(ms);
+  figures->clients_samples_per_s =
+      FLAGS_clients * (kUntimed + FLAGS_steps) * FLAGS_batch_size / seconds;
+  figures->client_mb = static_cast<double>(live_bytes() - before) / (1 << 20) / FLAGS_clients;
+}
+
+void PrintClients(const Figures& figures) {
+  const Percentiles& ms = figures.client_step_ms;
+  std::printf(
+      "%d clients at once: %.2f ms a step (p10 %.2f, p90 %.2f), %.1f samples/s together; %.1f MB "
+      "each beside the weights\n",
+      FLAGS_clients, ms.median, ms.p10, ms.p90, figures.clients_samples_per_s, figures.client_mb);
 }
 
 void PrintFigures(const Figures& figures) {
@@ -374,7 +430,13 @@ nlohmann::json JsonOf(const Figures& figures) {
           {"layout_copies", plan.layout_copies},
           {"first_value", figures.first_value},
           {"last_value", figures.last_value},
-          {"weights_hash", figures.weights_hash}};
+          {"weights_hash", figures.weights_hash},
+          {"clients", FLAGS_clients},
+          {"client_step_ms", figures.client_step_ms.median},
+          {"client_step_ms_p10", figures.client_step_ms.p10},
+          {"client_step_ms_p90", figures.client_step_ms.p90},
+          {"clients_samples_per_s", figures.clients_samples_per_s},
+          {"client_mb", figures.client_mb}};
 }
 
 int Main() {
@@ -398,7 +460,10 @@ int Main() {
   figures.ops_on_host = OpsOnHost(bound.plan());
   figures.weights_hash = WeightsHash(executor.scope(), PersistableNames(*workload.program));
 
+  if (FLAGS_clients > 0) TimeClients(workload, compiled, &figures);
+
   PrintFigures(figures);
+  if (FLAGS_clients > 0) PrintClients(figures);
   PrintOpsOnHost(figures.ops_on_host);
   if (options.tuner != nullptr) PrintTuning(*options.tuner);
   if (FLAGS_split) PrintSplit(figures.peak_flops, &bound);

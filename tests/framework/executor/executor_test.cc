@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <thread>
+
 #include "framework/base/error.h"
 #include "framework/io/safetensors.h"
 #include "framework/ir/text.h"
@@ -257,6 +260,32 @@ TEST_F(ExecutorTest, RefreshesADerivedFormOncePerVersionOfTheParameter) {
   EXPECT_THAT(bound.fetch(0).ToVector<float>(), ElementsAre(-2, -3, -4));
 }
 
+// Another name, or another scope, says nothing to the variable whose memory it shares.
+TEST_F(ExecutorTest, RefreshesADerivedFormWhenItsMemoryIsWrittenUnderAnotherName) {
+  CompiledProgram program = Compile(R"(program { block 0 {
+    var "y" float32 [3]
+    var "v" float32 [3] persistable
+    {Out: ["y"]} = tiny_negated(W: ["v"])
+  } })");
+  Executor other(Place::Cpu(), nullptr, &registry_);
+  executor_->scope().Set("v", executor_->scope().Get("w"));
+  other.scope().Set("u", executor_->scope().Get("w"));
+  BoundProgram bound = program.Bind({}, {"y"});
+  bound.Step();
+  const int before = tiny::DerivedRefreshes();
+  bound.Step();
+  EXPECT_EQ(tiny::DerivedRefreshes(), before);
+  SetW({2, 3, 4});
+  bound.Step();
+  EXPECT_THAT(bound.fetch(0).ToVector<float>(), ElementsAre(-2, -3, -4));
+  other.scope().Assign("u", Tensor::FromValues<float>({3}, {5, 6, 7}));
+  bound.Step();
+  EXPECT_THAT(bound.fetch(0).ToVector<float>(), ElementsAre(-5, -6, -7));
+  Compile(kTraining).Run({{"x", x_}}, {});
+  bound.Step();
+  EXPECT_THAT(bound.fetch(0).ToVector<float>(), ElementsAre(-4, -4, -4));
+}
+
 // Nothing would be gained by keeping it.
 TEST_F(ExecutorTest, ADerivedFormOfAParameterThatARunWritesIsAWorkspace) {
   CompiledProgram kept = Compile(R"(program { block 0 {
@@ -324,6 +353,83 @@ TEST_F(ExecutorTest, SaysWhichFetchOrParameterIsUnknown) {
               HasSubstr("fetch \"nothing\": the program has no such variable"));
   executor_->scope().Erase("w");
   EXPECT_THAT(ErrorOf(program, {{"x", x_}}, {"loss"}), HasSubstr("run the startup program"));
+}
+
+// A byte of a tensor of bools, whatever it is.
+uint8_t& ByteOf(Tensor& bools, int64_t i) { return static_cast<uint8_t*>(bools.raw_data())[i]; }
+
+// A loop would otherwise pick what it hasn't counted. A step reads its feeds as they are then.
+TEST_F(ExecutorTest, RefusesBoolsThatAreNeitherTrueNorFalse) {
+  CompiledProgram program = Compile(R"(program { block 0 {
+    var "m" bool [-1]
+    var "x" float32 [-1]
+    var "y" float32 [-1]
+    {Out: ["y"]} = tiny_copy(X: ["x"])
+  } })");
+  Tensor m = Tensor::FromValues<bool>({3}, {true, false, true});
+  BoundProgram bound = program.Bind({{"m", m}, {"x", x_}}, {"m", "y"});
+  bound.Step();
+  EXPECT_THAT(bound.fetch(0).ToVector<bool>(), ElementsAre(true, false, true));
+  ByteOf(m, 1) = 255;
+  constexpr const char* kMessage = "feed \"m\": element 1 is a bool of value 255, expected 0 or 1";
+  EXPECT_EQ(ErrorText([&] { bound.Step(); }), kMessage);
+  EXPECT_EQ(ErrorOf(program, {{"m", m}, {"x", x_}}, {"y"}), kMessage);
+}
+
+// What a kernel has counted or checked is still so when it reads it again.
+TEST_F(ExecutorTest, ReadsAFeedThatDecidesAboutMemoryOnlyOnce) {
+  CompiledProgram program = Compile(R"(program { block 0 {
+    var "x" float32 [-1]
+    var "ids" int64 [-1]
+    var "m" bool [-1]
+    var "checked" float32 [-1]
+    var "plain" float32 [-1]
+    var "first" float32 [-1]
+    var "y" float32 [-1]
+    var "z" float32 [-1]
+    {Out: ["first"]} = tiny_meanwhile(X: ["x"])
+    {Out: ["y"]} = tiny_check(X: ["checked"])
+    {Out: ["z"]} = tiny_copy(X: ["plain"])
+  } })");
+  Tensor ids = Tensor::FromValues<int64_t>({2}, {3, 4});
+  Tensor m = Tensor::FromValues<bool>({2}, {true, false});
+  Tensor checked = Tensor::FromValues<float>({2}, {5, 6});
+  Tensor plain = Tensor::FromValues<float>({2}, {7, 8});
+  BoundProgram bound =
+      program.Bind({{"x", x_}, {"ids", ids}, {"m", m}, {"checked", checked}, {"plain", plain}},
+                   {"first", "ids", "m", "y", "z"});
+  tiny::SetMeanwhile([&] {
+    ids.data<int64_t>()[1] = -1;
+    ByteOf(m, 1) = 2;
+    checked.data<float>()[1] = -1;
+    plain.data<float>()[1] = -1;
+  });
+  bound.Step();
+  EXPECT_THAT(bound.fetch(1).ToVector<int64_t>(), ElementsAre(3, 4));
+  EXPECT_THAT(bound.fetch(2).ToVector<bool>(), ElementsAre(true, false));
+  EXPECT_THAT(bound.fetch(3).ToVector<float>(), ElementsAre(5, 6));
+  // This one decides about nothing, so it is read in place.
+  EXPECT_THAT(bound.fetch(4).ToVector<float>(), ElementsAre(7, -1));
+}
+
+TEST_F(ExecutorTest, HasFetchesAfterAStepThatEndedWell) {
+  CompiledProgram program = Compile(R"(program { block 0 {
+    var "x" float32 [-1]
+    var "y" float32 [-1]
+    {Out: ["y"]} = tiny_check(X: ["x"])
+  } })");
+  Tensor x = Tensor::FromValues<float>({3}, {1, 2, 3});
+  BoundProgram bound = program.Bind({{"x", x}}, {"y"});
+  const auto refused = [&] {
+    return ErrorText(ErrorCode::kFailedPrecondition, [&] { bound.fetch(0); });
+  };
+  EXPECT_THAT(refused(), HasSubstr("fetch \"y\" before the first step"));
+  bound.Step();
+  EXPECT_THAT(bound.fetch(0).ToVector<float>(), ElementsAre(1, 2, 3));
+  x.data<float>()[1] = -1;
+  EXPECT_THROW(bound.Step(), Error);
+  refused();
+  ErrorText(ErrorCode::kOutOfRange, [&] { bound.fetch(1); });
 }
 
 TEST_F(ExecutorTest, ErrorsOfKernelsNameTheOp) {
@@ -421,6 +527,78 @@ TEST_F(ExecutorTest, RefusesWhatReplacedValuesWouldLose) {
   EXPECT_THAT(bound.fetch(0).ToVector<float>(), ElementsAre(2, 3, 4));
   bound_training.Step();
   EXPECT_THAT(W(), ElementsAre(0, -1, -2));
+}
+
+// Runs `work(i)` in each of so many threads.
+void InThreads(int count, const std::function<void(int)>& work) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) threads.emplace_back(work, i);
+  for (std::thread& thread : threads) thread.join();
+}
+
+constexpr const char* kInference = R"(program {
+  block 0 {
+    var "x" float32 [-1]
+    var "y" float32 [-1]
+    var "v" float32 [-1]
+    var "z" float32 [-1]
+    var "w" float32 [3] persistable
+    {Out: ["y"]} = tiny_add(X: ["x"], Y: ["w"])
+    {Out: ["v"]} = tiny_negated(W: ["w"])
+    {Out: ["z"]} = tiny_add(X: ["y"], Y: ["v"])
+  }
+})";
+
+TEST_F(ExecutorTest, ThreadsThatShareAProgramTakeTurns) {
+  CompiledProgram step = Compile(kTraining, {.plan_cache_capacity = 2});
+  CompiledProgram reading = Compile(kInference);
+  SetW({0, 0, 0});
+  InThreads(4, [&](int i) {
+    const Tensor x = Tensor::FromValues<float>({3}, {1, 1, 1});
+    // Fetches of their own: the threads evict each other's plans.
+    const FetchList fetches = i % 2 == 0 ? FetchList{"b"} : FetchList{"c", "b"};
+    for (int run = 0; run < 100; ++run) {
+      EXPECT_EQ(step.Run({{"x", x}}, fetches).size(), fetches.size());
+      EXPECT_THAT(reading.Run({{"x", x_}}, {"z"})[0].ToVector<float>(), ElementsAre(1, 2, 3));
+      BoundProgram bound = reading.Bind({{"x", x_}}, {"y"});
+      bound.Step();
+    }
+  });
+  EXPECT_THAT(W(), ElementsAre(-400, -400, -400));
+}
+
+TEST_F(ExecutorTest, ClonesRunInSeveralThreadsOnTheSameWeights) {
+  CompiledProgram program = Compile(kInference);
+  InThreads(4, [&](int i) {
+    CompiledProgram mine = program.Clone();
+    const auto x = static_cast<float>(i);
+    const Tensor fed = Tensor::FromValues<float>({3}, {x, x, x});
+    BoundProgram bound = mine.Bind({{"x", fed}}, {"y", "z"});
+    for (int run = 0; run < 100; ++run) {
+      bound.Step();
+      EXPECT_THAT(bound.fetch(0).ToVector<float>(), ElementsAre(x + 1, x + 1, x + 1));
+      EXPECT_THAT(mine.Run({{"x", fed}}, {"z"})[0].ToVector<float>(), ElementsAre(x, x, x));
+    }
+  });
+  CompiledProgram clone = program.Clone();
+  BoundProgram bound = clone.Bind({{"x", x_}}, {"y", "z"});
+  bound.Step();
+  // In its place, so that the clone has it, too, and the form that it has made of it is made anew.
+  SetW({5, 5, 5});
+  bound.Step();
+  EXPECT_THAT(bound.fetch(0).ToVector<float>(), ElementsAre(6, 7, 8));
+  EXPECT_THAT(bound.fetch(1).ToVector<float>(), ElementsAre(1, 2, 3));
+  // Elsewhere: the clone keeps what it has, whatever becomes of the executor.
+  executor_->scope().Set("w", Tensor::FromValues<float>({3}, {9, 9, 9}));
+  executor_.reset();
+  bound.Step();
+  EXPECT_THAT(bound.fetch(0).ToVector<float>(), ElementsAre(6, 7, 8));
+}
+
+TEST_F(ExecutorTest, ClonesOfAProgramThatChangesVariablesAreRefused) {
+  CompiledProgram training = Compile(kTraining);
+  EXPECT_THAT(ErrorText(ErrorCode::kFailedPrecondition, [&] { training.Clone(); }),
+              HasSubstr("op \"tiny_sgd\" writes \"w\" in the scope"));
 }
 
 TEST_F(ExecutorTest, TimesEveryInstruction) {

@@ -1,6 +1,8 @@
 // A handful of ops for tests of the executor and the passes, which thus depend on no family.
 #pragma once
 
+#include <functional>
+
 #include "framework/op/registry.h"
 
 namespace skiff::tiny {
@@ -12,10 +14,14 @@ namespace skiff::tiny {
 // tiny_fail: throws when it runs. tiny_check: Out = X, throws when it meets an element below
 // `least` (0). tiny_recheck: the same, and refuses nothing that tiny_check has accepted. tiny_fill:
 // Out = a tensor of the extents that `shape` says, of ones. tiny_ones_like: Out = ones, as many as
-// X has. tiny_while, tiny_while_grad: run the block `sub_block`; for analyses, they have no kernel.
+// X has. tiny_meanwhile: Out = X, after it has done what SetMeanwhile was given. tiny_while,
+// tiny_while_grad: run the block `sub_block`; for analyses, they have no kernel.
 void RegisterTinyOps(OpRegistry& registry);
 
 // How often tiny_negated's derived form was made.
 int DerivedRefreshes();
+
+// What another thread does while a run is at tiny_meanwhile.
+void SetMeanwhile(std::function<void()> meanwhile);
 
 }  // namespace skiff::tiny

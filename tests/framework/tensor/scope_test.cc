@@ -40,6 +40,20 @@ TEST(Scope, SetSharesAndAssignCopies) {
   EXPECT_THAT(scope.Get("copied").ToVector<float>(), ElementsAre(1, 2));
 }
 
+TEST(Scope, RefusesBoolsThatAreNeitherTrueNorFalse) {
+  Scope scope;
+  scope.Set("m", Tensor::FromValues<bool>({2}, {true, false}));
+  const Tensor bad = Tensor::FromValues<bool>({2}, {true, true});
+  static_cast<uint8_t*>(Tensor(bad).raw_data())[1] = 2;
+  EXPECT_THROW(scope.Set("m", bad), Error);
+  EXPECT_THROW(scope.Assign("m", bad), Error);
+  EXPECT_THROW(scope.Assign("new", bad), Error);
+  EXPECT_THAT(scope.Get("m").ToVector<bool>(), ElementsAre(true, false));
+  EXPECT_THAT(scope.Names(), ElementsAre("m"));
+  // What is reserved has no values yet.
+  scope.Reserve("reserved", bad);
+}
+
 TEST(Scope, AdvancesTheGenerationWhenStorageMoves) {
   Scope scope;
   scope.Set("w", Pair(1, 2));

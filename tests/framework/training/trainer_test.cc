@@ -17,6 +17,7 @@
 #include "framework/io/inference_model.h"
 #include "framework/io/parameters.h"
 #include "framework/io/weights_hash.h"
+#include "framework/training/stop_request.h"
 #include "models/common/classifier_program.h"
 #include "models/mlp/mlp.h"
 #include "tests/harness/full_disk.h"
@@ -80,6 +81,66 @@ TEST_F(TrainerTest, LowersTheLossAndWritesItsFiles) {
                            "training_log.jsonl", "learning_curve.svg"}) {
     EXPECT_TRUE(std::filesystem::exists(options.output_dir + "/" + file)) << file;
   }
+}
+
+// At once, not when the first epoch has been trained.
+TEST_F(TrainerTest, RefusesWhatWouldFailAfterTheFirstEpoch) {
+  const auto refusal = [&](const std::function<void(ClassifierProgram*)>& spoil) {
+    ClassifierProgram spoiled = Perceptron({.learning_rate = 0.05f, .total_steps = 40});
+    spoil(&spoiled);
+    return std::string(ErrorOf([&] {
+                         Trainer(&spoiled, &images_.train, &images_.validation, Options("run"),
+                                 &out_);
+                       }).what());
+  };
+  EXPECT_THAT(ErrorOf([&] {
+                Trainer(&program_, nullptr, &images_.validation, Options("run"), &out_);
+              }).what(),
+              HasSubstr("no reader of the training's batches"));
+  EXPECT_THAT(
+      ErrorOf([&] { Trainer(&program_, &images_.train, nullptr, Options("run"), &out_); }).what(),
+      HasSubstr("no reader of the validation's batches"));
+  EXPECT_THAT(refusal([](ClassifierProgram* p) { p->model_outputs.clear(); }),
+              StartsWith("the model that the training would save: "));
+  EXPECT_THAT(refusal([](ClassifierProgram* p) { p->model_outputs = {"nothing"}; }),
+              HasSubstr("\"nothing\""));
+  EXPECT_THAT(refusal([](ClassifierProgram* p) { p->learning_rate = "nothing"; }),
+              HasSubstr("the learning rate \"nothing\": the main program has no such variable"));
+  EXPECT_THAT(refusal([](ClassifierProgram* p) {
+                p->metrics.push_back({.name = "rate", .variable = p->learning_rate});
+              }),
+              HasSubstr("the test program has no such variable"));
+  EXPECT_THAT(refusal([](ClassifierProgram* p) {
+                p->metrics.push_back({.name = "logits", .variable = p->model_outputs[0]});
+              }),
+              HasSubstr("expected one number"));
+  EXPECT_THAT(refusal([](ClassifierProgram* p) {
+                Var kept;
+                kept.name = "kept";
+                kept.dims = {1};
+                kept.persistable = true;
+                p->test->root()->CreateVar(std::move(kept));
+              }),
+              HasSubstr("\"kept\" of the test program: neither the startup program"));
+}
+
+// As two trainers in two threads do.
+TEST(StopRequestTest, SeveralPutBackTheHandlersInAnyOrder) {
+  const auto handler = [] {
+    struct sigaction now {};
+    sigaction(SIGINT, nullptr, &now);
+    return now.sa_handler;
+  };
+  const auto before = handler();
+  auto first = std::make_unique<StopRequest>();
+  auto second = std::make_unique<StopRequest>();
+  raise(SIGINT);
+  EXPECT_EQ(first->signal(), SIGINT);
+  EXPECT_EQ(second->signal(), SIGINT);
+  first.reset();
+  second.reset();
+  EXPECT_EQ(handler(), before);
+  EXPECT_EQ(StopRequest().signal(), 0);
 }
 
 TEST_F(TrainerTest, ResumesToTheSameBitsFromWithinAnEpoch) {

@@ -124,9 +124,10 @@ class Command(unittest.TestCase):
                          BUILD_WORKING_DIRECTORY=folder)
             self.assertEqual(result.returncode, 0, result.stderr)
             result = run("model_bench", "--saved_model=run/model", "--batch_size=2", "--steps=1", "--threads=1",
-                         BUILD_WORKING_DIRECTORY=folder)
+                         "--clients=2", BUILD_WORKING_DIRECTORY=folder)
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertRegex(result.stdout, r"\Arun/model, batch 2, 1 threads: ")
+            self.assertRegex(result.stdout, r"\n2 clients at once: [\d.]+ ms a step .* samples/s together; ")
             self.assertIn("softmax", result.stdout)
             self.assertNotIn("_grad", result.stdout)
             # Probabilities, and evaluation changes nothing.

@@ -1,0 +1,47 @@
+// Copies of the feeds whose elements decide what kernels touch. Another thread may write to a feed
+// during a run. A kernel that counts, or checks an index, and then reads the feed again, would then
+// write where nothing is. So each run reads such a feed once, when it begins, and its kernels read
+// the copy.
+//
+// These are the feeds of whole numbers and bools, and those of other numbers that are read by an op
+// that refuses data or whose output shapes depend on data. All other feeds are read in place.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/executor/bound_values.h"
+#include "framework/executor/executor.h"
+#include "framework/plan/plan.h"
+
+namespace skiff {
+
+class FeedCopies {
+ public:
+  // Takes the memory, as much as the plan's feeds have at most. Throws an Error
+  // (kResourceExhausted) if there is none. Plan and values must outlive it.
+  FeedCopies(const Plan& plan, const BoundValues& values);
+
+  // Gives the values of these feeds, which the plan serves, the copies as their memory. Read must
+  // follow before a kernel runs. Allocates nothing.
+  void Bind(const FeedList& feeds);
+  // Copies the feeds of the last Bind. Throws an Error (kInvalidArgument) for a bool that is
+  // neither 0 nor 1.
+  void Read();
+  void Release();
+
+ private:
+  struct Copy {
+    size_t feed;       // its index in the plan's feeds
+    std::string what;  // for messages
+    Tensor* value;     // of the plan
+    std::shared_ptr<Buffer> memory;
+    Tensor from;  // what was fed
+  };
+
+  std::vector<Copy> copies_;
+};
+
+}  // namespace skiff
