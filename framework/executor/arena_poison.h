@@ -1,12 +1,14 @@
-// Fills dead memory in the arena of a plan with NaN, so that a read that comes too late shows.
+// Fills dead memory in the arena of a plan with NaN, so that a read that comes too late shows. In
+// an arena with guards, where nothing is dead, it fills all values with another number before a
+// run: a read that comes before the first write then gives another result than without guards.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <vector>
 
 #include "framework/executor/bound_values.h"
 #include "framework/plan/plan.h"
+#include "memory/byte_range_set.h"
 
 namespace skiff {
 
@@ -16,21 +18,17 @@ class ArenaPoison {
   ArenaPoison(const Plan& plan, const ValueTensors& values);
 
   // Poisons the whole arena: before a run.
-  void PoisonAll() const { Poison({.offset = 0, .bytes = arena_bytes_}); }
+  void PoisonAll() const;
   // Poisons the memory that is dead once the instruction has run.
   void PoisonAfter(size_t instruction) const;
 
  private:
-  struct Range {
-    int64_t offset = 0;
-    int64_t bytes = 0;
-  };
-
-  void Poison(Range range) const;
+  void Poison(const ByteRange& range) const;
 
   const ValueTensors& values_;
-  int64_t arena_bytes_;
-  std::vector<std::vector<Range>> dead_after_;  // by instruction
+  const int byte_;
+  std::vector<ByteRange> before_;                   // a run
+  std::vector<std::vector<ByteRange>> dead_after_;  // by instruction
 };
 
 }  // namespace skiff

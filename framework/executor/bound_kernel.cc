@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "framework/executor/storage.h"
 #include "framework/op/background_kernel.h"
 
 namespace skiff {
@@ -26,9 +27,7 @@ BoundKernel::BoundKernel(PreparedKernel kernel, const std::vector<int64_t>& work
     const bool fits =
         i < planned.workspace_bytes.size() && workspace_bytes_[i] <= planned.workspace_bytes[i];
     own_workspaces_.push_back(
-        fits ? nullptr
-             : std::make_unique<Buffer>(AllocatorOf(planned.place), workspace_bytes_[i],
-                                        AllocationOptions{.tag = MemoryTag::kArena}));
+        fits ? nullptr : NewBlock(plan, planned.place, workspace_bytes_[i], MemoryTag::kArena));
   }
   PlaceWorkspaces();
   context_.device_context = planned.place.is_cpu() ? &state->host : &state->device;
@@ -36,6 +35,7 @@ BoundKernel::BoundKernel(PreparedKernel kernel, const std::vector<int64_t>& work
   context_.step = &state->step;
   if (!planned.place.is_cpu()) context_.device_step = state->device_step;
   context_.op_id = op_id;
+  if (plan.has_guards) guard_.emplace(plan, planned, context_.outputs);
   if (kernel_.derived.empty()) return;
   derived_.emplace(plan, planned, std::exchange(kernel_.derived, {}), scope, &context_);
 }
@@ -57,7 +57,9 @@ void BoundKernel::FollowArena() {
 
 void BoundKernel::Run() {
   if (derived_) derived_->Refresh(context_);
+  if (guard_) guard_->BeforeRun();
   kernel_.kernel->Run(context_);
+  if (guard_) guard_->AfterRun();
 }
 
 }  // namespace skiff

@@ -8,6 +8,7 @@
 
 #include "framework/executor/bound_values.h"
 #include "framework/executor/derived_forms.h"
+#include "framework/executor/output_guard.h"
 #include "framework/executor/plan_kernels.h"
 #include "framework/op/kernel.h"
 #include "framework/plan/plan.h"
@@ -60,9 +61,10 @@ class BoundKernel {
   const Instruction& planned_;
   ValueTensors& values_;
   std::vector<int64_t> workspace_bytes_;
-  std::vector<std::unique_ptr<Buffer>> own_workspaces_;  // nullptr: in the arena
+  std::vector<std::shared_ptr<Buffer>> own_workspaces_;  // nullptr: in the arena
   KernelContext context_;
   std::optional<DerivedForms> derived_;  // if the kernel has any
+  std::optional<OutputGuard> guard_;     // if the plan has guards
 };
 
 }  // namespace skiff

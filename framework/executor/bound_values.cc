@@ -6,7 +6,9 @@
 
 #include "framework/base/error.h"
 #include "framework/executor/device_link.h"
+#include "framework/executor/guarded_memory.h"
 #include "framework/executor/scope_overlap.h"
+#include "framework/executor/storage.h"
 #include "framework/tensor/tensor_array.h"
 #include "memory/allocator.h"
 
@@ -78,6 +80,13 @@ void BoundValues::ClearArrays(DeviceLink* link) const {
 }
 
 bool BoundValues::ReserveArenas() {
+  if (plan_.has_guards) {
+    // Of its own: the guards are where this plan's values end.
+    if (memory_ != nullptr) return false;
+    memory_ = host_memory_ =
+        GuardedMemory(plan_.planned_bytes, UsedRanges(plan_), MemoryTag::kArena);
+    return true;
+  }
   arena_->Reserve(plan_.place, plan_.planned_bytes);
   arena_->Reserve(Place::Cpu(), plan_.host_planned_bytes);
   const std::shared_ptr<Buffer>& memory = arena_->memory(plan_.place);
@@ -132,10 +141,17 @@ void BoundValues::ReservePersistables() {
       continue;
     }
     if (scope_.Find(value.name) != nullptr) continue;
-    Tensor tensor(value.meta.shape, value.meta.dtype, value.place);
+    Tensor tensor = NewVariable(value);
     hidden_.push_back({value.name, tensor.buffer()});
     scope_.Reserve(value.name, std::move(tensor));
   }
+}
+
+Tensor BoundValues::NewVariable(const PlanValue& value) const {
+  const TensorMeta& meta = value.meta;
+  if (!plan_.has_guards) return Tensor(meta.shape, meta.dtype, value.place);
+  return Tensor(meta.shape, meta.dtype,
+                GuardedBlock(StorageBytes(value), AlignmentOf(plan_, meta.dtype, meta.layout)));
 }
 
 void BoundValues::Reveal() {

@@ -86,6 +86,7 @@ class BoundValues final : public ValueTensors {
   // Makes the arenas large enough. Returns whether one has moved.
   bool ReserveArenas();
   void ReservePersistables();
+  Tensor NewVariable(const PlanValue& value) const;
   // Lets loops stack to arrays that all plans share.
   void BindStacks();
 

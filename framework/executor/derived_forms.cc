@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "framework/base/element_count.h"
+#include "framework/executor/storage.h"
 #include "framework/tensor/shared_writes.h"
 
 namespace skiff {
@@ -20,8 +21,7 @@ DerivedForms::DerivedForms(const Plan& plan, const Instruction& instruction,
     } else if (request.is_of_loop) {
       form.loop_bytes = request.form.bytes;
     } else {
-      form.storage = std::make_unique<Buffer>(AllocatorOf(instruction.place), request.form.bytes,
-                                              AllocationOptions{.tag = MemoryTag::kDerivedForm});
+      form.storage = NewBlock(plan, instruction.place, request.form.bytes, MemoryTag::kDerivedForm);
       form.data = form.storage->data();
       for (const int input : request.form.inputs) {
         const ValueId value = instruction.inputs[static_cast<size_t>(input)];

@@ -50,7 +50,7 @@ class DerivedForms {
     bool is_made = false;
     std::function<void(const KernelContext&, void*)> refresh;
     int workspace = -1;               // -1: in `storage`, or of a loop
-    std::unique_ptr<Buffer> storage;  // nullptr: in a workspace, or of a loop
+    std::shared_ptr<Buffer> storage;  // nullptr: in a workspace, or of a loop
     int64_t loop_bytes = 0;           // of a form of a loop
     void* data = nullptr;
   };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -18,6 +19,7 @@
 #include "framework/executor/arena_poison.h"
 #include "framework/executor/bound_kernel.h"
 #include "framework/executor/device_link.h"
+#include "framework/executor/guarded_memory.h"
 #include "framework/executor/loop_batch.h"
 #include "framework/executor/loop_rows.h"
 #include "framework/executor/plan_lods.h"
@@ -63,36 +65,49 @@ struct BodyMemory {
 struct BodyOffsets {
   BodyOffsets(const Loop& loop, const std::vector<PreparedKernel>& kernels)
       : end(RoundUp(loop.body.planned_bytes, kBufferAlignment)),
-        host_end(RoundUp(loop.body.host_planned_bytes, kBufferAlignment)) {
-    const auto add = [&](ValueId value) {
-      const bool is_apart = loop.body[value].place.is_cpu() && !loop.body.place.is_cpu();
-      int64_t& after = is_apart ? host_end : end;
-      const int64_t place = after;
-      after += StackSlotBytes(loop.body[value]);
-      return place;
-    };
+        host_end(RoundUp(loop.body.host_planned_bytes, kBufferAlignment)),
+        is_guarded(loop.body.has_guards) {
     for (const LoopFeed& feed : loop.feeds) {
       const bool has_place = feed.kind == LoopFeed::Kind::kCarried && feed.stack < 0;
-      carried.push_back(has_place ? add(feed.value) : -1);
+      carried.push_back(has_place ? Add(loop.body, feed.value) : -1);
     }
     for (const Instruction& instruction : loop.body.instructions) {
       if (!instruction.sets_rows) continue;
       for (const ValueId output : instruction.outputs) {
         const ValueId root = output ? loop.body.StorageOf(output) : ValueId();
         if (output == root && output && loop.body[root].storage == Storage::kStack) {
-          unsized.emplace(root, add(root));
+          unsized.emplace(root, Add(loop.body, root));
         }
       }
     }
     for (size_t i = 0; i < loop.body.instructions.size(); ++i) {
       if (loop.body.instructions[i].batching == Batching::kNone) continue;
-      batches.emplace(i, end);
-      end += BatchLayout(loop, i).Bytes(loop.body);
+      batches.emplace(i, Add(BatchLayout(loop, i).Bytes(loop.body), kBufferAlignment));
     }
     for (const PreparedKernel& kernel : kernels) {
-      forms.push_back(end);
-      end += DerivedForms::BytesOfLoop(kernel.derived);
+      forms.push_back(Add(DerivedForms::BytesOfLoop(kernel.derived), kBufferAlignment));
     }
+  }
+
+  int64_t Add(const Plan& body, ValueId value) {
+    const bool is_apart = body[value].place.is_cpu() && !body.place.is_cpu();
+    const TensorMeta& meta = body[value].meta;
+    if (!is_apart)
+      return Add(StorageBytes(body[value]), AlignmentOf(body, meta.dtype, meta.layout));
+    const int64_t place = host_end;
+    host_end += StackSlotBytes(body[value]);
+    return place;
+  }
+
+  int64_t Add(int64_t bytes, int64_t alignment) {
+    if (is_guarded) {
+      const int64_t place = PlaceGuarded(bytes, alignment, &end);
+      used.push_back({place, place + bytes});
+      return place;
+    }
+    const int64_t place = end;
+    end += RoundUp(bytes, kBufferAlignment);
+    return place;
   }
 
   std::vector<int64_t> carried;  // by feed, -1 for others
@@ -103,6 +118,8 @@ struct BodyOffsets {
   std::vector<int64_t> forms;  // of the loop, by instruction
   int64_t end;
   int64_t host_end;  // of what a body on a device has on the host
+  bool is_guarded;
+  std::vector<ByteRange> used = {};  // all of these, if there are guards
 };
 
 // The tensors of the body.
@@ -215,6 +232,7 @@ class LoopKernel final : public Kernel, public TimedBody {
     memory_ = {
         .on_place = static_cast<char*>(context.workspace(0)),
         .on_host = host_memory_ == nullptr ? nullptr : static_cast<char*>(host_memory_->data())};
+    if (offsets_.is_guarded) PlaceGuards();
     tensors_.Place(*loop_, context, memory_);
     PlaceFeeds(context);
     if (steps_.empty()) {
@@ -331,6 +349,13 @@ class LoopKernel final : public Kernel, public TimedBody {
   };
 
   // ---- binding
+
+  void PlaceGuards() {
+    if (std::exchange(guards_at_, memory_.on_place) == memory_.on_place) return;
+    std::vector<ByteRange> used = offsets_.used;
+    std::ranges::copy(UsedRanges(body_), std::back_inserter(used));
+    GuardPart(memory_.on_place, offsets_.end, used);
+  }
 
   // Has the forms of this run made when they are needed first.
   void StartForms() {
@@ -891,6 +916,7 @@ class LoopKernel final : public Kernel, public TimedBody {
   RunState state_;
   std::unique_ptr<Buffer> host_memory_;  // of a body on a device
   BodyMemory memory_;
+  const char* guards_at_ = nullptr;  // the memory that has them
 };
 
 // Returns nullptr if no rows vary.

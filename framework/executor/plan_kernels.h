@@ -45,7 +45,7 @@ struct KernelSelection {
   bool is_body = false;        // whether the plan is the body of a loop
   Scope* scope = nullptr;      // for the bodies of loops
   bool trains = false;         // whether runs advance the step counter
-  bool poisons = false;        // whether bodies fill their dead memory with NaN
+  bool poisons = false;        // whether bodies have an ArenaPoison
 };
 
 // Chooses and prepares the kernel of each instruction, and sets workspace_bytes of the

@@ -83,7 +83,7 @@ PreparedPlan::PreparedPlan(Segment segment, const Inputs& inputs)
       registry_(*inputs.registry),
       scope_(*inputs.scope),
       trains_(inputs.trains),
-      poisons_(inputs.poison_dead_memory && plan_.place.is_cpu()),
+      poisons_((inputs.poison_dead_memory && plan_.place.is_cpu()) || plan_.has_guards),
       makes_graphs_(inputs.graphs && inputs.link != nullptr),
       link_(inputs.link),
       arena_(inputs.arena),

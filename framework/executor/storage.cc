@@ -4,12 +4,14 @@
 #include "framework/executor/storage.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <vector>
 
 #include "framework/analysis/contiguous_values.h"
 #include "framework/analysis/liveness.h"
 #include "framework/base/error.h"
+#include "framework/executor/guarded_memory.h"
 #include "memory/allocator.h"
 #include "memory/reuse_policy.h"
 
@@ -35,8 +37,11 @@ class StorageRequests {
 
   // Sets the offsets and returns the arena.
   ArenaPlan PlanArena() {
+    const std::vector<int64_t> shifts =
+        plan_.has_guards ? AddGuards() : std::vector<int64_t>(buffers_.size());
     ArenaPlan arena = PlanWithPolicy(buffers_, plan_.reuse);
-    for (size_t i = 0; i < offsets_.size(); ++i) *offsets_[i] = arena.offsets[i];
+    for (size_t i = 0; i < offsets_.size(); ++i) *offsets_[i] = arena.offsets[i] + shifts[i];
+    if (plan_.has_guards) arena.planned_bytes += PageBytes();
     return arena;
   }
 
@@ -53,7 +58,7 @@ class StorageRequests {
       CountUnshared(bytes);
     } else if (life.first >= 0) {  // else its instruction was dropped
       buffer_of_[id] = buffers_.size();
-      Add(bytes, life, &value.offset);
+      Add(bytes, AlignmentOf(plan_, value.meta.dtype, value.meta.layout), life, &value.offset);
     }
   }
 
@@ -74,22 +79,43 @@ class StorageRequests {
     }
   }
 
+  // Gives each buffer, or each group of them, whole pages and one more. Returns how far from the
+  // first page each begins: the first of all is free, too.
+  std::vector<int64_t> AddGuards() {
+    std::map<int64_t, std::vector<size_t>> wholes;
+    for (size_t i = 0; i < buffers_.size(); ++i) {
+      const int64_t alone = -1 - static_cast<int64_t>(i);
+      wholes[buffers_[i].group < 0 ? alone : buffers_[i].group].push_back(i);
+    }
+    std::vector<int64_t> shifts(buffers_.size());
+    for (const auto& [group, parts] : wholes) {
+      const auto end_of = [&](size_t i) { return buffers_[i].group_offset + buffers_[i].bytes; };
+      ArenaBuffer& first = buffers_[*std::ranges::min_element(parts, {}, end_of)];
+      ArenaBuffer& last = buffers_[*std::ranges::max_element(parts, {}, end_of)];
+      const int64_t bytes = last.group_offset + last.bytes;
+      int64_t end = 0;
+      const int64_t begin = PlaceGuarded(bytes, first.alignment, &end);
+      for (const size_t i : parts) shifts[i] = begin + PageBytes();
+      first.alignment = std::max(first.alignment, PageBytes());
+      last.bytes = end - last.group_offset;
+    }
+    return shifts;
+  }
+
   void AddWorkspaces(size_t index) {
     Instruction& instruction = plan_.instructions[index];
     if (instruction.place != place_) return;
     instruction.workspace_offsets.assign(instruction.workspace_bytes.size(), 0);
     const auto instant = static_cast<int32_t>(index);
     for (size_t j = 0; j < instruction.workspace_bytes.size(); ++j) {
-      Add(instruction.workspace_bytes[j], {.first = instant, .last = instant},
+      Add(instruction.workspace_bytes[j], kBufferAlignment, {.first = instant, .last = instant},
           &instruction.workspace_offsets[j]);
     }
   }
 
-  void Add(int64_t bytes, const Life& life, int64_t* offset) {
-    buffers_.push_back({.bytes = bytes,
-                        .alignment = kBufferAlignment,
-                        .first_use = life.first,
-                        .last_use = life.last});
+  void Add(int64_t bytes, int64_t alignment, const Life& life, int64_t* offset) {
+    buffers_.push_back(
+        {.bytes = bytes, .alignment = alignment, .first_use = life.first, .last_use = life.last});
     offsets_.push_back(offset);
     CountUnshared(bytes);
   }
@@ -119,6 +145,42 @@ void PlanStorage(Plan* plan) {
   plan->unshared_bytes = requests.unshared_bytes();
   if (plan->place.is_cpu()) return;
   plan->host_planned_bytes = StorageRequests(plan, Place::Cpu()).PlanArena().planned_bytes;
+}
+
+int64_t AlignmentOf(const Plan& plan, DType dtype, Layout layout) {
+  if (!plan.has_guards || layout.is_blocked()) return kBufferAlignment;
+  return layout.selected_rows ? SizeOf(DType::kInt64) : SizeOf(dtype);
+}
+
+std::shared_ptr<Buffer> NewBlock(const Plan& plan, Place place, int64_t bytes, MemoryTag tag) {
+  if (plan.has_guards) return GuardedBlock(bytes, kBufferAlignment, tag);
+  return std::make_shared<Buffer>(AllocatorOf(place), bytes, AllocationOptions{.tag = tag});
+}
+
+std::vector<ByteRange> ValueRanges(const Plan& plan) {
+  std::vector<ByteRange> ranges;
+  for (const PlanValue& value : plan.values) {
+    if (value.storage != Storage::kArena || value.alias_of || value.offset < 0) continue;
+    ranges.push_back({value.offset, value.offset + StorageBytes(value)});
+  }
+  return ranges;
+}
+
+std::vector<ByteRange> WorkspaceRanges(const Instruction& instruction) {
+  std::vector<ByteRange> ranges;
+  for (size_t i = 0; i < instruction.workspace_bytes.size(); ++i) {
+    const int64_t begin = instruction.workspace_offsets[i];
+    ranges.push_back({begin, begin + instruction.workspace_bytes[i]});
+  }
+  return ranges;
+}
+
+std::vector<ByteRange> UsedRanges(const Plan& plan) {
+  std::vector<ByteRange> ranges = ValueRanges(plan);
+  for (const Instruction& instruction : plan.instructions) {
+    std::ranges::copy(WorkspaceRanges(instruction), std::back_inserter(ranges));
+  }
+  return ranges;
 }
 
 }  // namespace skiff

@@ -137,6 +137,8 @@ struct Plan {
   std::vector<ContiguousValues> contiguous;
   // How arena values and workspaces with disjoint lives share space.
   ReusePolicy reuse = ReusePolicy::kNone;
+  // Whether each of them ends at a page that nobody may access (MemoryOptions::guards).
+  bool has_guards = false;
   int64_t planned_bytes = 0;       // of the arena
   int64_t max_live_bytes = 0;      // the lower bound for the arena
   int64_t unshared_bytes = 0;      // of an arena with a buffer for each value

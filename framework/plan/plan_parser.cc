@@ -52,6 +52,7 @@ class PlanParser {
     const size_t policy = scan_.position();
     const std::string_view word = scan_.AnyWord("a policy of reuse");
     Located(policy, [&] { plan_.reuse = ParseReusePolicy(word); });
+    plan_.has_guards = scan_.TryWord("guards");
   }
 
   Place ParsePlace() {

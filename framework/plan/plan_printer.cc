@@ -68,8 +68,8 @@ class PlanPrinter {
       tail += "\n";
     }
     return StrCat("plan ", NameText(PlaceName(plan_.place)),
-                  " reuse=", ReusePolicyName(plan_.reuse), " {\n", UnwrittenText(), instructions,
-                  tail, indent_, "}\n");
+                  " reuse=", ReusePolicyName(plan_.reuse), plan_.has_guards ? " guards" : "",
+                  " {\n", UnwrittenText(), instructions, tail, indent_, "}\n");
   }
 
  private:

@@ -15,7 +15,8 @@
 //     bytes max_live=384 planned=384 unshared=512
 //   }
 //
-// - The plan starts with its place and the policy by which values share memory.
+// - The plan starts with its place and the policy by which values share memory; `guards` after it
+//   says that each value has a guard.
 // - A value is name#index. Where it is declared, these follow: its dtype and shape; whichever apply
 //   of lod=N, persistable, blocked=N, selected_rows=H (of a dense tensor with H rows), array, alone
 //   and checkpoint; and where it is stored: @scope, @feed, @made, @stack, @ and another value, in

@@ -39,6 +39,10 @@ struct MemoryOptions {
   // Fills arena memory with NaN as soon as nothing lives there, so that a read that comes too late
   // shows. For tests. Does nothing in a program on a device.
   bool poison_dead_memory = false;
+  // Shares no memory, whatever the policy, and lets each value end at a page that nobody may
+  // access, so that a kernel that leaves its arguments is a fault at once. What kernels leave is
+  // compared with the plan. For tests (docs/fuzzing.md). Does nothing in a program on a device.
+  bool guards = false;
 };
 
 // Marks the values of the variables that `skip` and `checkpoints` name (PlanValue::is_alone,

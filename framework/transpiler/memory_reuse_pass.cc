@@ -126,7 +126,8 @@ int64_t MostLiveBytesWithReuse(const PassContext& context, Plan plan) {
 }
 
 PassReport MemoryReusePass::Apply(const PassContext& context, Plan* plan) const {
-  plan->reuse = context.memory.policy;
+  plan->has_guards = context.memory.guards && plan->place.is_cpu();
+  plan->reuse = plan->has_guards ? ReusePolicy::kNone : context.memory.policy;
   // With any policy: this doesn't save memory, it is what flat updates are for.
   LayFlat(context.memory.flat_alignment_bytes, plan);
   if (plan->reuse == ReusePolicy::kNone)

@@ -1,0 +1,36 @@
+// Memory between pages that nobody may access: a read or a write beyond its end is a fault at once,
+// where it happens. For tests.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "memory/allocator.h"
+#include "memory/byte_range_set.h"
+
+namespace skiff {
+
+int64_t PageBytes();
+
+// Returns where a block of `bytes` goes behind the offset `*end`, a multiple of a page: as near to
+// the next page as the alignment, a power of two, allows. Moves `*end` beyond that page, which is
+// to be a guard. Throws Error (kResourceExhausted) above 2^60 bytes.
+int64_t PlaceGuarded(int64_t bytes, int64_t alignment, int64_t* end);
+
+// Returns memory of the CPU's allocator of at least `bytes`, from the begin of a page. Of its
+// pages, only those with bytes of `used` can be accessed. Throws an Error (kResourceExhausted) if
+// there is no memory, or if the system allows no more guards.
+std::shared_ptr<Buffer> GuardedMemory(int64_t bytes, std::span<const ByteRange> used,
+                                      MemoryTag tag = CurrentMemoryTag());
+// Takes the access to all other pages from a part of such memory, which begins with a page.
+void GuardPart(void* begin, int64_t bytes, std::span<const ByteRange> used);
+
+// Returns a block that ends at a guard, as far as the alignment allows.
+std::shared_ptr<Buffer> GuardedBlock(int64_t bytes, int64_t alignment,
+                                     MemoryTag tag = CurrentMemoryTag());
+
+// Returns whether a block with this end may be one of GuardedBlock, without bytes before the guard.
+bool EndsWithPage(const void* end);
+
+}  // namespace skiff

@@ -1,0 +1,29 @@
+// Runs a mutant of a program everywhere, and says what is wrong.
+#pragma once
+
+#include <string>
+
+#include "tests/fuzz/program_mutation.h"
+
+namespace skiff::fuzz {
+
+struct MutantReport {
+  // What refused the mutant first, or that it computed.
+  enum class End { kCodec, kVerify, kCompile, kRun, kComputed };
+  End end = End::kComputed;
+  // What compiling or binding refused, of a program that verifies without a message and whose feeds
+  // are as they were; empty: nothing.
+  std::string unverified = {};
+  // A difference between two ways that must agree, or another exception than an Error; empty: none.
+  std::string problem = {};
+};
+
+// The program goes to bytes and text and back, is verified, compiled, and runs twice between guards
+// (MemoryOptions::guards) for its very rows, then with reuse and dead memory full of NaN. Feeds and
+// variables lie between guards, too, so that a kernel that leaves its arguments ends the process.
+MutantReport CheckMutant(const Mutant& mutant);
+
+// Returns the program, what it is fed, and how it has been changed.
+std::string MutantText(const Mutant& mutant);
+
+}  // namespace skiff::fuzz
