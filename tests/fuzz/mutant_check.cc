@@ -134,7 +134,10 @@ void Check(const Mutant& mutant, MutantReport* report) {
     report->end = MutantReport::End::kCodec;
     program = mutant.program->Clone();
   }
-  const std::vector<std::string> found = VerifyProgram(DefaultOpRegistry(), *program);
+  // A run goes by the shape rules, whatever the file declares.
+  std::vector<std::string> wrong_declarations;
+  const std::vector<std::string> found =
+      VerifyProgram(DefaultOpRegistry(), *program, {.wrong_declarations = &wrong_declarations});
   if (!found.empty()) report->end = MutantReport::End::kVerify;
   CompileOptions guards{
       .memory = {.guards = true}, .exact_rows = true, .max_loop_iterations = kMostIterations};

@@ -267,7 +267,7 @@ void AddArrays(Builder* builder) {
     const Variable last = layers::ArrayRead(array, n);
     return Variables{Loss(last), layers::ArrayLength(array)};
   });
-  builder->Train("array_to_tensor", x_and_n, [&] {
+  builder->Train("array_to_tensor", {x_and_n[0]}, [&] {
     const Variable x = Input();
     const Variable array = layers::CreateArray(DType::kFloat32);
     layers::ArrayWrite(x, Index(0), array);
@@ -386,13 +386,13 @@ constexpr const char* kMadeRows = R"(program {
     var x float32 [5]
     var s float32 [5]
     var mask bool [5]
-    var "x@GRAD" float32 [-1]
+    var y float32 [-1]
     var z float32 [-1]
     {Out: [x]} = fill_constant() {shape = longs [5], dtype = 5, value = 2.0}
     {Out: [s]} = fill_constant() {shape = longs [5], dtype = 5, value = 7.0}
     {Out: [mask]} = fill_constant() {shape = longs [5], dtype = 0, value = 1.0}
-    {Y: ["x@GRAD"]} = masked_select(X: [s], Mask: [mask]) {op_role = 1}
-    {Out: [z]} = relu(X: ["x@GRAD"])
+    {Y: [y]} = masked_select(X: [s], Mask: [mask]) {op_role = 1}
+    {Out: [z]} = relu(X: [y])
   }
 })";
 constexpr const char* kBranchGradient = R"(program {
