@@ -215,7 +215,9 @@ class Verifier {
     }
     if (structure_only_) return;
     CheckGivenAttributes(visible, op, *def);
-    if (complete) CheckShapes(visible, op, *def);
+    if (!complete) return;
+    CheckShapes(visible, op, *def);
+    if (def->block != nullptr && def->block->is_gradient) CheckResultGradients(visible, op, *def);
   }
 
   // Checks an attribute that any op may have and no definition lists.
@@ -251,6 +253,32 @@ class Verifier {
         ReportDeclaration(StrCat("output \"", names[i], "\" is declared as ", FormText(declared),
                                  ", but the op makes ", FormText(made)));
       }
+    }
+  }
+
+  // Checks gradients that an op hands to its block against what the block, or its op, has made.
+  void CheckResultGradients(VisibleVars& visible, const Op& op, const OpDef& def) {
+    const std::vector<int32_t> blocks = op.SubBlocks();
+    if (blocks.size() != 1 || !WhyNotNested(program_, path_, blocks[0]).empty()) return;
+    VisibleVars inside(*program_.block(blocks[0]));
+    const std::string slot = SlotsOf(def.block->kind).results;
+    const std::vector<std::string>& gradients = op.Input(slot + kGradSuffix);
+    const bool is_stacked = def.block->kind == BlockRule::Kind::kRecurrent;
+    const std::vector<std::string> results =
+        is_stacked ? op.Input(slot)
+                   : op.Attr<std::vector<std::string>>(kInnerGradientsAttr, gradients);
+    for (size_t i = 0; i < std::min(gradients.size(), results.size()); ++i) {
+      const std::string name = results[i].substr(0, results[i].find(kGradSuffix));
+      const Var* of = is_stacked ? visible.Find(name).var : inside.Find(name).var;
+      const Var* gradient = visible.Find(gradients[i]).var;
+      const auto has_shape = [&](const Var* var) {
+        return var != nullptr && var->kind != VarKind::kLoDTensorArray &&
+               !without_shape_.contains(var);
+      };
+      if (!has_shape(of) || !has_shape(gradient)) continue;
+      if (of->dtype == gradient->dtype && DimsAgree(of->dims, gradient->dims)) continue;
+      Report("the gradient \"", gradients[i], "\" is ", FormText(MetaOf(*gradient)),
+             ", expected that of \"", name, "\", ", FormText(MetaOf(*of)));
     }
   }
 

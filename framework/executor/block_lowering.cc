@@ -6,6 +6,7 @@
 #include "framework/analysis/aliasing.h"
 #include "framework/analysis/nested_blocks.h"
 #include "framework/analysis/running_state.h"
+#include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/executor/loop_lowering.h"
 #include "framework/executor/row_counts.h"
@@ -58,6 +59,8 @@ const Var* BlockLowering::FindVar(const std::string& name) const {
 }
 
 ValueId BlockLowering::AddValue(const std::string& name, const TensorMeta& meta, Storage storage) {
+  // What a loop leaves has passed no shape rule.
+  CheckElementLimit(meta.shape.dims());
   const ValueId value = plan_.values.Add({.name = name,
                                           .meta = meta,
                                           .storage = storage,

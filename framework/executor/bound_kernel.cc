@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "framework/base/error.h"
+#include "framework/executor/row_counts.h"
 #include "framework/executor/storage.h"
 #include "framework/op/background_kernel.h"
 
@@ -36,6 +38,7 @@ BoundKernel::BoundKernel(PreparedKernel kernel, const std::vector<int64_t>& work
   if (!planned.place.is_cpu()) context_.device_step = state->device_step;
   context_.op_id = op_id;
   if (plan.has_guards) guard_.emplace(plan, planned, context_.outputs);
+  FindPlannedOutputs(plan);
   if (kernel_.derived.empty()) return;
   derived_.emplace(plan, planned, std::exchange(kernel_.derived, {}), scope, &context_);
 }
@@ -55,11 +58,57 @@ void BoundKernel::FollowArena() {
   if (derived_) derived_->FollowWorkspaces(&context_);
 }
 
+void BoundKernel::FindPlannedOutputs(const Plan& plan) {
+  if (planned_.kind != InstructionKind::kOp) return;
+  if (!planned_.def->data_dependent_shape && !planned_.def->sets_rows) return;
+  for (size_t i = 0; i < planned_.outputs.size(); ++i) {
+    const ValueId output = planned_.outputs[i];
+    const bool is_planned =
+        output && plan[output].storage != Storage::kMade && !plan[output].meta.is_array;
+    if (is_planned) planned_outputs_.push_back({static_cast<int>(i), &plan[output]});
+  }
+}
+
 void BoundKernel::Run() {
   if (derived_) derived_->Refresh(context_);
   if (guard_) guard_->BeforeRun();
-  kernel_.kernel->Run(context_);
+  RunKernel();
   if (guard_) guard_->AfterRun();
+}
+
+void BoundKernel::RunKernel() {
+  if (planned_outputs_.empty()) return kernel_.kernel->Run(context_);
+  // Later they would keep memory that the arena has given back.
+  const struct Release {
+    ~Release() {
+      for (PlannedOutput& output : outputs) output.before = Tensor();
+    }
+    std::vector<PlannedOutput>& outputs;
+  } release{planned_outputs_};
+  for (PlannedOutput& output : planned_outputs_) output.before = context_.output(output.index);
+  kernel_.kernel->Run(context_);
+  for (const PlannedOutput& output : planned_outputs_) CheckMade(output);
+}
+
+// What plans the rows of such an output is what a program says of it: its name and role, or the
+// elements of an array. Kernels that read it trust the plan.
+void BoundKernel::CheckMade(const PlannedOutput& output) {
+  Tensor& made = context_.output(output.index);
+  const Tensor& before = output.before;
+  const Shape& planned = output.value->meta.shape;
+  // In the body of a loop there is room for the planned rows, and for fewer.
+  const bool fits = planned_.sets_rows ? DifferInRowsAlone(made.shape(), planned) &&
+                                             (planned.rank() == 0 || made.shape()[0] <= planned[0])
+                                       : made.shape() == before.shape();
+  SKIFF_ENFORCE(fits && made.dtype() == before.dtype(), kInvalidArgument, "the op has made \"",
+                output.value->name, "\" as ", made.dtype(), " ", made.shape(), ", planned ",
+                before.dtype(), " ", planned_.sets_rows ? planned : before.shape());
+  if (made.raw_data() == before.raw_data()) return;
+  // A tensor of the kernel's own.
+  Tensor kept = before;
+  CopyTensor(made, &kept);
+  kept.ShareLoD(made.shared_lod());
+  made = std::move(kept);
 }
 
 }  // namespace skiff

@@ -52,10 +52,22 @@ class BoundKernel {
     if (derived_) derived_->PlaceInLoop(memory, &context_);
   }
 
+  // Throws an Error (kInvalidArgument) if an output has other dims or another dtype than planned,
+  // besides what the kernel throws.
   void Run();
 
  private:
+  // An output that has a place in the plan, though its rows depend on data.
+  struct PlannedOutput {
+    int index = 0;
+    const PlanValue* value = nullptr;
+    Tensor before = {};  // the kernel runs
+  };
+
   void PlaceWorkspaces();
+  void FindPlannedOutputs(const Plan& plan);
+  void RunKernel();
+  void CheckMade(const PlannedOutput& output);
 
   PreparedKernel kernel_;
   const Instruction& planned_;
@@ -63,6 +75,7 @@ class BoundKernel {
   std::vector<int64_t> workspace_bytes_;
   std::vector<std::shared_ptr<Buffer>> own_workspaces_;  // nullptr: in the arena
   KernelContext context_;
+  std::vector<PlannedOutput> planned_outputs_;
   std::optional<DerivedForms> derived_;  // if the kernel has any
   std::optional<OutputGuard> guard_;     // if the plan has guards
 };

@@ -24,7 +24,7 @@ BatchLayout::BatchLayout(const Loop& loop, size_t index) {
   const int64_t rows = loop.body[values.front()].meta.shape[0];
   capacity = std::max<int64_t>(1, std::max(rows, limit));
   if (loop.iterations > 0)
-    capacity = std::min(capacity, std::max<int64_t>(1, rows * loop.iterations));
+    capacity = std::min(capacity, std::max<int64_t>(1, MultiplyCounts(rows, loop.iterations)));
 }
 
 TensorMeta BatchLayout::MetaOf(const Plan& body, size_t i) const {

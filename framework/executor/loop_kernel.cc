@@ -92,10 +92,11 @@ struct BodyOffsets {
   int64_t Add(const Plan& body, ValueId value) {
     const bool is_apart = body[value].place.is_cpu() && !body.place.is_cpu();
     const TensorMeta& meta = body[value].meta;
-    if (!is_apart)
+    if (!is_apart) {
       return Add(StorageBytes(body[value]), AlignmentOf(body, meta.dtype, meta.layout));
+    }
     const int64_t place = host_end;
-    host_end += StackSlotBytes(body[value]);
+    host_end = AddCounts(host_end, StackSlotBytes(body[value]));
     return place;
   }
 
@@ -106,7 +107,7 @@ struct BodyOffsets {
       return place;
     }
     const int64_t place = end;
-    end += RoundUp(bytes, kBufferAlignment);
+    end = AddCounts(end, RoundUp(bytes, kBufferAlignment));
     return place;
   }
 
@@ -479,8 +480,10 @@ class LoopKernel final : public Kernel, public TimedBody {
 
   // ---- memory of the body: a value stays on its place
 
-  void Zero(Tensor* tensor) const {
-    const auto bytes = static_cast<size_t>(tensor->byte_count());
+  void Zero(Tensor* tensor) const { Zero(tensor, tensor->byte_count()); }
+
+  void Zero(Tensor* tensor, int64_t count) const {
+    const auto bytes = static_cast<size_t>(count);
     const bool is_on_host = tensor->place().is_cpu();
     if (bytes > 0 && !is_on_host) link_->stream().Fill(tensor->raw_data(), 0, bytes);
     if (bytes > 0 && is_on_host) std::memset(tensor->raw_data(), 0, bytes);
@@ -548,7 +551,8 @@ class LoopKernel final : public Kernel, public TimedBody {
       if (feed.input >= 0) {
         CopyData(context.input(feed.input), tensor.raw_data());
       } else {
-        Zero(&tensor);
+        // For as many rows as there is room for: it still has those of the run before.
+        Zero(&tensor, tensor.buffer()->bytes());
       }
     }
   }
@@ -652,6 +656,7 @@ class LoopKernel final : public Kernel, public TimedBody {
   void RunWithRows(const KernelContext& context, int64_t slot, size_t index) {
     Step& step = steps_[index];
     BoundKernel* kernel = step.kernel.get();
+    if (step.varies) rows_->CheckRules(index);
     if (step.varies && !kernel->takes_fewer_rows()) {
       kernel = step.for_rows.Choose(body_.instructions[index], tensors_,
                                     [&] { return PrepareForRows(index); });

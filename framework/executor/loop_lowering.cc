@@ -11,6 +11,7 @@
 #include "framework/analysis/body_places.h"
 #include "framework/analysis/nested_blocks.h"
 #include "framework/analysis/op_uses.h"
+#include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/executor/row_counts.h"
 #include "framework/ir/op_role.h"
@@ -184,6 +185,10 @@ class LoopLowering {
   // Adds a feed that `name` means in the body from now on. Returns its index.
   size_t AddFeed(LoopFeed::Kind kind, const std::string& name, TensorMeta meta, ValueId outer) {
     meta.persistable = false;
+    SKIFF_ENFORCE(!meta.is_array, kInvalidArgument, op_.type, ": \"", name,
+                  "\" is an array of tensors, expected a tensor");
+    // An iteration may leave anything in place of a rank table.
+    if (kind != LoopFeed::Kind::kInvariant) meta.shape_lod = nullptr;
     SKIFF_ENFORCE(
         meta.lod == nullptr || kind == LoopFeed::Kind::kInvariant, kUnimplemented, op_.type, ": \"",
         name, "\" has a LoD and is handed from iteration to iteration: expected a dense tensor");
@@ -544,7 +549,7 @@ class LoopLowering {
     if (!meta.is_selected_rows()) return;
     // The rows of all iterations one after the other; if nobody knows how many, a place for each
     // row of the dense tensor.
-    meta.shape[0] = SlotCount() < 0 ? meta.height() : meta.shape[0] * SlotCount();
+    meta.shape[0] = SlotCount() < 0 ? meta.height() : MultiplyCounts(meta.shape[0], SlotCount());
   }
 
   void AddRecurrentSeeds() {
@@ -979,9 +984,8 @@ class LoopLowering {
       const bool is_array = SlotCount() < 0 || value.storage == Storage::kMade;
       // One slot more: what a carried value is when the loop ends.
       const int64_t slots = SlotCount() + (is_feed ? 1 : 0);
-      TensorMeta meta{.shape = Shape({is_array ? 0 : slots * StackSlotBytes(value)}),
-                      .dtype = DType::kUint8,
-                      .is_array = is_array};
+      const int64_t bytes = is_array ? 0 : MultiplyCounts(slots, StackSlotBytes(value));
+      TensorMeta meta{.shape = Shape({bytes}), .dtype = DType::kUint8, .is_array = is_array};
       stacks.push_back(outer_.AddValue(value.name + "@STACK", meta,
                                        is_array ? Storage::kMade : Storage::kArena));
       const int output = static_cast<int>(forward->instruction.outputs.size());
@@ -1140,32 +1144,49 @@ void EmitGradient(BlockLowering* outer, const Op& op, const OpDef& def, size_t p
   instruction.position = position;
   CheckScopeIsAsBefore(*outer, instruction);
   auto loop = std::make_shared<Loop>(*instruction.loop);
-  for (const auto& [input, name] : prepared.reads) {
-    const ValueId value = outer->TryRead(name);
-    instruction.inputs[input] = value;
-    const auto feed = std::ranges::find(loop->feeds, static_cast<int>(input), &LoopFeed::input);
-    if (feed == loop->feeds.end()) continue;
-    const TensorMeta& inner = loop->body[feed->value].meta;
-    if (!value) {
-      feed->input = -1;
-      continue;
-    }
+  const auto definition_of = [&](const LoopFetch& fetch) {
+    return std::ranges::find(prepared.defines, static_cast<size_t>(fetch.output),
+                             &PreparedGradient::Definition::output);
+  };
+  const auto check = [&](const std::string& name, ValueId value, const TensorMeta& expected) {
     const TensorMeta& given = outer->plan()[value].meta;
-    const bool is_part = feed->kind == LoopFeed::Kind::kPart;
-    const Shape expected = is_part ? WithFirstDim(loop->iterations, inner.shape) : inner.shape;
-    SKIFF_ENFORCE(
-        given.shape == expected && given.dtype == inner.dtype && given.layout == inner.layout,
-        kInvalidArgument, op.type, ": \"", name, "\" is ", given.dtype, " ", given.shape,
-        ", expected ", inner.dtype, " ", expected);
-  }
-  for (LoopFetch& fetch : loop->fetches) {
-    if (fetch.input >= 0 && !instruction.inputs[static_cast<size_t>(fetch.input)]) fetch.input = -1;
+    SKIFF_ENFORCE(given.shape == expected.shape && given.dtype == expected.dtype &&
+                      given.layout == expected.layout && !given.is_array,
+                  kInvalidArgument, op.type, ": \"", name, "\" is ",
+                  given.is_array ? "an array of " : "", given.dtype, " ", given.shape,
+                  ", expected ", expected.dtype, " ", expected.shape);
+  };
+  for (const auto& [read, name] : prepared.reads) {
+    const ValueId value = outer->TryRead(name);
+    instruction.inputs[read] = value;
+    const int input = static_cast<int>(read);
+    for (LoopFeed& feed : loop->feeds) {
+      if (feed.input != input) continue;
+      TensorMeta expected = loop->body[feed.value].meta;
+      if (feed.kind == LoopFeed::Kind::kPart) {
+        expected.shape = WithFirstDim(loop->iterations, expected.shape);
+      }
+      if (value) check(name, value, expected);
+      // A gradient that nobody has written is 0, in each iteration.
+      if (!value) feed = {.kind = LoopFeed::Kind::kCarried, .value = feed.value};
+    }
+    for (LoopFetch& fetch : loop->fetches) {
+      // It passes through if there is no iteration.
+      if (fetch.input == input && value) check(name, value, definition_of(fetch)->meta);
+      if (fetch.input == input && !value) fetch.input = -1;
+      if (fetch.like == input && !value) fetch.like = -1;
+    }
+    for (const LoopScopeValue& array : loop->scope_values) {
+      SKIFF_ENFORCE(
+          array.is_output || array.index != input || (value && outer->plan()[value].meta.is_array),
+          kInvalidArgument, op.type, ": \"", name,
+          "\" is a tensor, expected an array of tensors, as inside");
+    }
   }
   instruction.loop = std::move(loop);
   // The LoDs of an earlier segment aren't those of this one.
   for (const LoopFetch& fetch : instruction.loop->fetches) {
-    const auto definition = std::ranges::find(prepared.defines, static_cast<size_t>(fetch.output),
-                                              &PreparedGradient::Definition::output);
+    const auto definition = definition_of(fetch);
     if (definition == prepared.defines.end() || definition->meta.lod == nullptr) continue;
     const ValueId like =
         fetch.like < 0 ? ValueId() : instruction.inputs[static_cast<size_t>(fetch.like)];

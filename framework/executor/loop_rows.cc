@@ -116,6 +116,35 @@ void LoopRows::Apply() {
   }
 }
 
+void LoopRows::CheckRules(size_t index) {
+  // As many as batches of a few sizes need.
+  constexpr size_t kKept = 1024;
+  if (!rows_->has_limits()) return;
+  agreed_.resize(body_.instructions.size());
+  std::set<std::vector<int64_t>>& agreed = agreed_[index];
+  if (agreed.contains(counts_)) return;
+  const Plan& moment = BodyOfMoment();
+  const Instruction& instruction = moment.instructions[index];
+  if (instruction.kind == InstructionKind::kOp) CheckRule(moment, instruction);
+  for (const Instruction& member : instruction.members) CheckRule(moment, member);
+  if (agreed.size() == kKept) agreed.clear();
+  agreed.insert(counts_);
+}
+
+void LoopRows::CheckRule(const Plan& moment, const Instruction& instruction) {
+  PrepareContext context = ContextOf(moment, instruction);
+  InferOutputs(&context);
+  if (instruction.sets_rows) return;
+  for (size_t i = 0; i < instruction.outputs.size(); ++i) {
+    const ValueId output = instruction.outputs[i];
+    if (!output || moment[output].meta.is_array) continue;
+    const Shape& found = context.outputs()[i].shape;
+    const Shape& expected = moment[output].meta.shape;
+    SKIFF_ENFORCE(found == expected, kInvalidArgument, "\"", moment[output].name,
+                  "\" would have the shape ", found, " in this iteration, planned ", expected);
+  }
+}
+
 void LoopRows::Refuse() const {
   std::vector<std::string> found;
   for (const Source& source : sources_) {
@@ -157,9 +186,13 @@ const Plan& LoopRows::BodyOfMoment() {
     if (by_form_[form] >= 0) (*moment_)[value].meta.shape[axis] = by_form_[form];
   }
   for (const ValueId id : body_.ids()) {
-    const LoD* lod = lods_->Of(id);
-    if (lod == nullptr || IsUnknown(*lod)) continue;
-    (*moment_)[id].meta.lod = std::make_shared<const LoDGroup>(LoDGroup{.offsets = *lod});
+    TensorMeta& meta = (*moment_)[id].meta;
+    const auto set = [](const LoD* lod, std::shared_ptr<const LoDGroup>* group) {
+      if (lod == nullptr || IsUnknown(*lod)) return;
+      *group = std::make_shared<const LoDGroup>(LoDGroup{.offsets = *lod});
+    };
+    set(lods_->Of(id), &meta.lod);
+    set(lods_->OfShape(id), &meta.shape_lod);
   }
   return *moment_;
 }

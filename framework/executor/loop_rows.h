@@ -45,6 +45,11 @@ class LoopRows {
   // (kInvalidArgument) if there are more rows than planned, or if counts differ that must be equal.
   void Apply();
 
+  // Must come before an instruction of the body with values whose rows vary: a kernel that takes
+  // fewer rows leaves it to the shape rules which it can have. Throws their Errors, and an Error
+  // (kInvalidArgument) if a rule gives other rows than those set.
+  void CheckRules(size_t instruction);
+
   // Keep in an array, and restore, what has been noted in an iteration.
   void Save(int64_t iteration, TensorArray* history) const;
   void Restore(int64_t iteration, const TensorArray& history);
@@ -65,6 +70,7 @@ class LoopRows {
 
   void AddSources(const Loop& loop, const std::vector<bool>& varies);
   [[noreturn]] void Refuse() const;
+  static void CheckRule(const Plan& moment, const Instruction& instruction);
 
   const Plan& body_;
   std::vector<Source> sources_;  // those that are feeds first
@@ -81,6 +87,8 @@ class LoopRows {
   std::vector<const LoD*> of_sources_;
   RunLoDs next_lods_;
   std::optional<Plan> moment_;
+  // The counts with which the rules have agreed, by instruction of the body.
+  std::vector<std::set<std::vector<int64_t>>> agreed_;
 };
 
 }  // namespace skiff

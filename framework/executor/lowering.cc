@@ -75,6 +75,8 @@ class SegmentLowering {
                   "\": a persistable variable isn't fed; assign it in the scope");
     SKIFF_ENFORCE(var->kind != VarKind::kLoDTensorArray, kInvalidArgument, "feed \"", name,
                   "\": an array of tensors isn't fed; write its elements");
+    SKIFF_ENFORCE(var->kind != VarKind::kLoDRankTable, kInvalidArgument, "feed \"", name,
+                  "\": a rank table isn't fed; let lod_rank_table make it of a ragged feed");
     SKIFF_ENFORCE(var->dtype == meta.dtype, kInvalidArgument, "feed \"", name, "\": dtype ",
                   meta.dtype, " given, ", var->dtype, " expected");
     SKIFF_ENFORCE(DimsAgree(var->dims, meta.shape.dims()), kInvalidArgument, "feed \"", name,

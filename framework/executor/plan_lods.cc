@@ -124,6 +124,11 @@ const LoD* PlanLoDs::Of(ValueId value) const {
   return place ? groups_[*place].lod.get() : nullptr;
 }
 
+const LoD* PlanLoDs::OfShape(ValueId value) const {
+  const std::optional<size_t> place = ShapeGroupOf(value);
+  return place ? groups_[*place].lod.get() : nullptr;
+}
+
 const LoD* PlanLoDs::In(const RunLoDs& lods, ValueId value) const {
   const std::optional<size_t> place = GroupOf(value);
   return place ? &lods.of_groups[*place] : nullptr;

@@ -47,6 +47,8 @@ class PlanLoDs {
   // Return the LoD of a value in this run, and in one with other LoDs; nullptr for a dense one.
   const LoD* Of(ValueId value) const;
   const LoD* In(const RunLoDs& lods, ValueId value) const;
+  // Returns the LoD on which the value's shape depends, in this run; nullptr if there is none.
+  const LoD* OfShape(ValueId value) const;
   // Returns the place of the value's group among RunLoDs::of_groups, and of the group on which its
   // shape depends; nothing if it has none.
   std::optional<size_t> GroupOf(ValueId value) const;

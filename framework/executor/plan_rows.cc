@@ -186,6 +186,12 @@ class Inference {
   std::set<ValueId> unknown_;  // not made yet, without a LoD
 };
 
+// Adds a * b to `sum`. Returns false on overflow: tensors without elements may have huge dims.
+bool AddProduct(int64_t a, int64_t b, int64_t* sum) {
+  int64_t product = 0;
+  return !__builtin_mul_overflow(a, b, &product) && !__builtin_add_overflow(*sum, product, sum);
+}
+
 // The counts of a LoD that isn't known yet are -1.
 void AppendCountsOfGroups(const RunLoDs& lods, const std::vector<size_t>& planned,
                           std::vector<int64_t>* counts) {
@@ -299,7 +305,10 @@ PlanRows::PlanRows(const OpRegistry& registry, const Plan& plan, const PlanLoDs&
       // Some ops want feeds with equal LoDs.
       if (i + 1 == assumed.size()) break;
       // An iteration with the fewest rows may never come.
-      if (is_body && i + 2 == assumed.size()) continue;
+      if (is_body && i + 2 == assumed.size()) {
+        has_limits_ = true;
+        continue;
+      }
       throw Error(ErrorCode::kUnimplemented,
                   StrCat("no plan for all counts ", is_body ? "up" : "that round up", " to (",
                          Join(capacity, ", "), "): an op refuses some of them: ", error.what()));
@@ -381,6 +390,34 @@ PlanRows::PlanRows(const OpRegistry& registry, const Plan& plan, const PlanLoDs&
     }
     values_.push_back({.value = id, .form = form->second, .axis = axis});
   }
+  if (is_body && !has_limits_) {
+    const std::vector<int64_t> none(capacity.size(), 0);
+    has_limits_ = HasLimits(plan, lods, classes.Even(feeds, none), none.size());
+  }
+}
+
+bool PlanRows::HasLimits(const Plan& plan, const PlanLoDs& lods, const FeedMetas& without_rows,
+                         size_t classes) const {
+  try {
+    RunLoDs run;
+    lods.Derive(LoDsOf(without_rows), &run);
+    const Inference inferred(plan, without_rows, lods, run);
+    std::vector<int64_t> counts(classes, 0), rows;
+    if (!Find(run, &counts, &rows)) return true;
+    std::map<ValueId, Shape> expected;
+    for (const auto& [value, form, axis] : values_) {
+      Shape& shape = expected.emplace(value, plan[value].meta.shape).first->second;
+      shape[axis] = rows[form];
+    }
+    for (const ValueId id : plan.ids()) {
+      const auto found = expected.find(id);
+      const Shape& shape = found == expected.end() ? plan[id].meta.shape : found->second;
+      if (!plan[id].meta.is_array && inferred[id].shape != shape) return true;
+    }
+    return false;
+  } catch (const Error&) {
+    return true;
+  }
 }
 
 void PlanRows::FindEqualCounts(const Probes& probes) {
@@ -396,7 +433,9 @@ void PlanRows::FindEqualCounts(const Probes& probes) {
 
 std::optional<int64_t> PlanRows::Evaluate(const Form& form, const std::vector<int64_t>& counts) {
   int64_t sum = form.constant;
-  for (const Term& term : form.terms) sum += term.factor * counts[term.count];
+  for (const Term& term : form.terms) {
+    if (!AddProduct(term.factor, counts[term.count], &sum)) return std::nullopt;
+  }
   if (sum % form.divisor != 0) return std::nullopt;
   return sum / form.divisor;
 }
@@ -413,7 +452,9 @@ std::optional<PlanRows::Form> PlanRows::MultipleOf(const Probes& probes,
               .constant = 0,
               .divisor = change * sign,
               .capacity = rows[0]};
-    form.constant = rows[0] * form.divisor - form.terms[0].factor * at_0;
+    const bool fits = AddProduct(rows[0], form.divisor, &form.constant) &&
+                      AddProduct(-form.terms[0].factor, at_0, &form.constant);
+    if (!fits) return std::nullopt;
     for (size_t k = 0; k < probes.size(); ++k) {
       if (Evaluate(form, probes.counts[k]) != rows[k]) return std::nullopt;
     }
@@ -429,7 +470,7 @@ std::optional<PlanRows::Form> PlanRows::SumOf(const Probes& probes,
   for (size_t i = 0; i < probes.classes; ++i) {
     const int64_t factor = (rows[probes.Other(i)] - rows[1]) * probes.change;
     if (factor != 0) form.terms.push_back({.count = i, .factor = factor});
-    form.constant -= factor * probes.counts[1][i];
+    if (!AddProduct(-factor, probes.counts[1][i], &form.constant)) return std::nullopt;
   }
   for (size_t k = 0; k < probes.size(); ++k) {
     if (Evaluate(form, probes.counts[k]) != rows[k]) return std::nullopt;

@@ -46,6 +46,10 @@ class PlanRows {
   };
   const std::vector<Varying>& values() const { return values_; }
 
+  // Of a body: whether an op refuses few rows or none, or gives them others than the forms do. Then
+  // whoever sets rows must ask the shape rules of the ops that read them.
+  bool has_limits() const { return has_limits_; }
+
  private:
   struct Term {
     size_t count = 0;
@@ -68,6 +72,9 @@ class PlanRows {
                                         size_t count);
   static std::optional<Form> SumOf(const Probes& probes, const std::vector<int64_t>& rows);
   void FindEqualCounts(const Probes& probes);
+  // Returns whether the rules refuse feeds without rows, or give other rows than the forms.
+  bool HasLimits(const Plan& plan, const PlanLoDs& lods, const FeedMetas& without_rows,
+                 size_t classes) const;
   static std::optional<int64_t> Evaluate(const Form& form, const std::vector<int64_t>& counts);
   static bool IsKnown(const Form& form, const std::vector<int64_t>& counts);
 
@@ -80,6 +87,7 @@ class PlanRows {
   // Other forms with the same rows in every probe, each with the place of the one in forms_.
   std::vector<std::pair<size_t, Form>> rivals_;
   std::vector<Varying> values_;
+  bool has_limits_ = false;
 };
 
 // Returns the counts of a plan's feeds, all of which may vary, with as few of them in one class as

@@ -13,6 +13,7 @@
 
 #include "framework/analysis/argument_places.h"
 #include "framework/analysis/memory_report.h"
+#include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/base/steady_seconds.h"
 #include "framework/executor/row_counts.h"
@@ -179,7 +180,8 @@ int64_t PreparedPlan::Launches(size_t step) const {
   const Instruction& instruction = plan_.instructions[step];
   if (instruction.kind != InstructionKind::kLoop) return 1;
   const Loop& loop = *instruction.loop;
-  return std::max<int64_t>(1, loop.iterations * std::ssize(loop.body.instructions));
+  if (loop.iterations < 0) return 1;
+  return std::max<int64_t>(1, MultiplyCounts(loop.iterations, std::ssize(loop.body.instructions)));
 }
 
 bool PreparedPlan::CanBeCaptured(size_t step) const {

@@ -69,8 +69,11 @@ LoD EvenLoD(const std::vector<int64_t>& counts) {
     std::vector<uint64_t> offsets;
     // In steps: ops that divide a sequence among rows then find what they can divide.
     for (int64_t i = 0; i < sequences; ++i) {
-      const int64_t even =
-          end >= kStep * sequences ? end / kStep * i / sequences * kStep : end * i / sequences;
+      // count * i / sequences, where that product may overflow: rows without elements are free.
+      const auto share = [&](int64_t count) {
+        return count / sequences * i + count % sequences * i / sequences;
+      };
+      const int64_t even = end >= kStep * sequences ? share(end / kStep) * kStep : share(end);
       offsets.push_back(static_cast<uint64_t>(even));
     }
     offsets.push_back(static_cast<uint64_t>(end));

@@ -8,6 +8,7 @@
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
+#include "framework/tensor/dims_agree.h"
 
 namespace skiff {
 
@@ -324,6 +325,46 @@ void CheckArguments(const OpDef& def, const Op& op, bool is_input,
   }
 }
 
+bool HasOneElement(const Shape& shape) { return shape.is_known() && shape.element_count() == 1; }
+
+// Throws Error unless the gradient S@GRAD[i] that an op reads is like the S[i] that it reads, too.
+void CheckGradient(const OpContext& context, std::string_view slot, std::string_view of_gradient,
+                   size_t i) {
+  const TensorMeta& of = context.Input(slot, i);
+  const TensorMeta& gradient = context.Input(of_gradient, i);
+  if (of.is_array || gradient.is_array) return;
+  const Shape shape = of.dense_shape();
+  const Shape found = gradient.dense_shape();
+  // Fluid's scalars were [1] before they were [].
+  const bool fits =
+      DimsAgree(found.dims(), shape.dims()) || (HasOneElement(found) && HasOneElement(shape));
+  SKIFF_ENFORCE(fits && gradient.dtype == of.dtype, kInvalidArgument, context.op().type, ": ",
+                of_gradient, " is ", gradient.dtype, " ", found, ", expected ", of.dtype, " ",
+                shape, ", as ", slot, " is");
+}
+
+// Checks each gradient S@GRAD that an op reads together with S. What else a gradient op reads in
+// place of S, its own rule compares with the gradient. Of an op that runs a block, lowering knows
+// which gradient belongs to what.
+void CheckGradients(const OpContext& context) {
+  if (context.def().block != nullptr) return;
+  for (const SlotDef& gradient : context.def().inputs) {
+    const std::string_view name = gradient.name;
+    if (!name.ends_with(kGradSuffix)) continue;
+    const std::string_view slot = name.substr(0, name.rfind(kGradSuffix));
+    if (context.def().FindInput(slot) == nullptr) continue;
+    const size_t count = context.InputCount(slot);
+    const size_t gradients = context.InputCount(name);
+    SKIFF_ENFORCE(count == 0 || gradients == 0 || gradients == count, kInvalidArgument,
+                  context.op().type, ": ", name, " has ", gradients, " variables, expected ", count,
+                  ", as ", slot, " has");
+    for (size_t i = 0; i < std::min(count, gradients); ++i) {
+      const bool are_given = context.InputIndex(slot, i) >= 0 && context.InputIndex(name, i) >= 0;
+      if (are_given) CheckGradient(context, slot, name, i);
+    }
+  }
+}
+
 }  // namespace
 
 Op WithGivenAttributes(const OpContext& context) {
@@ -349,6 +390,7 @@ Op WithGivenAttributes(const OpContext& context) {
 void InferOutputs(OpContext* context) {
   const OpDef& def = context->def();
   CheckArguments(def, context->op(), /*is_input=*/true, context->inputs());
+  CheckGradients(*context);
   // Inputs are checked before the rule, so that its arithmetic on dims can't overflow, and outputs
   // after it, since a product of legal dims may be too large.
   def.infer(*context);

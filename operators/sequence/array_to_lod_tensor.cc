@@ -45,6 +45,10 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
        may_lack = (context.op().role() & kRoleBackward) != 0,
        runs = RoomForRuns(context.Output("Out").shape[0])](const KernelContext& run) mutable {
         const RankTable table(run.input(at));
+        const LoD& lod = run.output(out).lod();
+        SKIFF_ENFORCE(lod.empty() || table.Ranks(lod.back()), kInvalidArgument,
+                      "array_to_lod_tensor: RankTable isn't that of the sequences of Out");
+        table.CheckRowsWithin(run.output(out).shape()[0]);
         const TensorArray& array = *run.input(x).array();
         for (int64_t t = 0; t < table.step_count(); ++t) {
           if (may_lack && array.Find(t) == nullptr) continue;

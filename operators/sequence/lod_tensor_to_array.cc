@@ -42,9 +42,10 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
     const RankTable table(run.input(at));
     // Those of a gradient are what its forward tensor had.
     const LoD& lod = run.input(x).lod();
-    SKIFF_ENFORCE(adds || lod.empty() || lod.back() == run.input(at).lod().back(), kInvalidArgument,
+    SKIFF_ENFORCE(adds || lod.empty() || table.Ranks(lod.back()), kInvalidArgument,
                   "lod_tensor_to_array: the sequences of X have other ",
                   "lengths than those of the rank table");
+    table.CheckRowsWithin(run.input(x).shape()[0]);
     TensorArray& array = *run.output(out).array();
     if (!adds) array.Clear();
     for (int64_t t = 0; t < table.step_count(); ++t) {

@@ -51,6 +51,9 @@ void Infer(OpContext& context, bool restores) {
                                            : ": the rows of X and the sequences of the table"));
   context.SetOutputLike("Out", "X");
   const auto& ranked = context.Input("RankTable").shape_lod;
+  // Without it nobody would know the LoD of Out.
+  SKIFF_ENFORCE(x.lod == nullptr || ranked != nullptr, kInvalidArgument, context.op().type,
+                ": RankTable isn't what lod_rank_table makes of a tensor");
   const int out = context.OutputIndex("Out");
   if (x.lod == nullptr || ranked == nullptr || out < 0) return;
   auto group = std::make_shared<LoDGroup>(LoDGroup{.offsets = {}, .parents = {x.lod, ranked}});
@@ -91,6 +94,10 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context, bool restores) {
       seen[static_cast<size_t>(sequence)] = true;
       const RowRange rows = rows_of(from, restores ? rank : sequence);
       const RowRange place = rows_of(to, restores ? sequence : rank);
+      SKIFF_ENFORCE(rows.count() == place.count(), kInvalidArgument,
+                    "reorder_lod_tensor_by_rank: the rank table has sequence ", sequence,
+                    " at rank ", rank, ", where Out has ", place.count(), " rows and X ",
+                    rows.count());
       runs.push_back({.from = static_cast<const char*>(from.raw_data()) + rows.begin * row_bytes,
                       .to = static_cast<char*>(to.raw_data()) + place.begin * row_bytes,
                       .bytes = rows.count() * row_bytes});
@@ -114,7 +121,7 @@ void RegisterReorderLodTensorByRank(OpRegistry& registry) {
   def.type = "reorder_lod_tensor_by_rank";
   def.doc = "The sequences of X, or its rows, in the order of a rank table.";
   def.inputs = {{.name = "X", .doc = "As many sequences as the table, or rows if it has no LoD."},
-                RankTableSlot(/*checks_data=*/true)};
+                RankTableSlot()};
   def.outputs = {{.name = "Out", .doc = "Like X, with the LoD of the new order."}};
   def.infer = [](OpContext& context) { Infer(context, false); };
   def.grad = Gradient;
@@ -126,7 +133,7 @@ void RegisterReorderLodTensorByRank(OpRegistry& registry) {
   OpDef grad;
   grad.type = "reorder_lod_tensor_by_rank_grad";
   grad.doc = "Sequences, or rows, in the order of a rank table, in their order before.";
-  grad.inputs = {{.name = "X", .doc = "The gradient of Out."}, RankTableSlot(/*checks_data=*/true)};
+  grad.inputs = {{.name = "X", .doc = "The gradient of Out."}, RankTableSlot()};
   grad.outputs = {{.name = "Out", .doc = "The gradient of X."}};
   grad.infer = [](OpContext& context) { Infer(context, true); };
   grad.no_gradient_reason = "second derivatives are not provided";

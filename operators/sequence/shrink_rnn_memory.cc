@@ -65,17 +65,28 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   });
 }
 
+// How many rows of X Out had, only a run tells: see CheckGradientRows.
 void InferGrad(OpContext& context) {
   RowWidth(context, "X");
+  CheckInputLike(context, "Out@GRAD", WithRows(context.Input("X").shape, -1),
+                 context.Input("X").dtype);
   context.SetOutputLike("X@GRAD", "X");
+}
+
+void CheckGradientRows(const Shape& out_grad, const Shape& x) {
+  SKIFF_ENFORCE(out_grad[0] <= x[0], kInvalidArgument, "shrink_rnn_memory_grad: Out@GRAD has ",
+                out_grad[0], " rows, expected the ", x[0], " of X or fewer");
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  // Those of a capacity, too: then a run that is wrong in itself doesn't begin.
+  CheckGradientRows(context.Input("Out@GRAD").shape, context.Input("X").shape);
   return MakeRowsKernel([out_grad = context.InputIndex("Out@GRAD"),
                          x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
     const Tensor& from = run.input(out_grad);
     Tensor& to = run.output(x_grad);
+    CheckGradientRows(from.shape(), to.shape());
     const int64_t bytes = from.byte_count();
     MemoryMoverOf(run).CopyBytes(run, from.raw_data(), to.raw_data(), bytes);
     MemoryMoverOf(run).ZeroBytes(run, to.data<T>() + from.element_count(), to.byte_count() - bytes);

@@ -50,19 +50,41 @@ void CheckElement(const Join& join, const Tensor& first, const Tensor& element, 
                 join.stacks ? ": expected the same shape" : ": expected the same but at the axis");
 }
 
+// Returns the shape of elements of this shape, joined to `extent` at the axis.
+Shape JoinedShape(const Join& join, const Shape& element, int64_t extent) {
+  std::vector<int64_t> dims(element.dims().begin(), element.dims().end());
+  if (join.stacks) dims.insert(dims.begin() + join.axis, extent);
+  dims[static_cast<size_t>(join.axis)] = extent;
+  return Shape(dims);
+}
+
 void Infer(OpContext& context) {
   const TensorMeta& element = ElementMeta(context, "X");
   const Join join(context, element.shape.rank());
-  Shape shape = element.shape;
-  if (join.stacks) {
-    std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
-    dims.insert(dims.begin() + join.axis, -1);
-    shape = Shape(dims);
-  } else {
-    shape[join.axis] = -1;
-  }
-  context.SetOutput("Out", shape, element.dtype);
+  context.SetOutput("Out", JoinedShape(join, element.shape, -1), element.dtype);
   context.SetOutput("OutIndex", Shape({-1}), DType::kInt32);
+}
+
+// Dim 0 is that of the largest element, so only a run can compare it.
+void InferGrad(OpContext& context) {
+  const TensorMeta& element = ElementMeta(context, "X");
+  Shape any_rows = element.shape;
+  if (any_rows.rank() > 0) any_rows[0] = -1;
+  CheckInputLike(context, "Out@GRAD", JoinedShape(Join(context, any_rows.rank()), any_rows, -1),
+                 element.dtype);
+  context.SetOutput("X@GRAD", element.shape, element.dtype);
+}
+
+// Returns the shape of the elements when they are joined. Throws an Error for elements that don't
+// fit together.
+Shape CheckedShape(const Join& join, const TensorArray& array) {
+  SKIFF_ENFORCE(array.size() > 0, kOutOfRange, "tensor_array_to_tensor: X has no elements");
+  int64_t extent = 0;
+  for (int64_t i = 0; i < array.size(); ++i) {
+    CheckElement(join, array.At(0), array.At(i), i);
+    extent += join.ExtentOf(array.At(i));
+  }
+  return JoinedShape(join, array.At(0).shape(), extent);
 }
 
 // Calls copy(part, joined, bytes) for each run of bytes of an element and of the joined tensor.
@@ -83,19 +105,12 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
                          Join(context, context.Input("X").shape.rank())](const KernelContext& run) {
     const TensorArray& array = *run.input(x).array();
     const int64_t count = array.size();
-    SKIFF_ENFORCE(count > 0, kOutOfRange, "tensor_array_to_tensor: X has no elements");
-    const Tensor& first = array.At(0);
+    const Shape shape = CheckedShape(join, array);
     Tensor extents(Shape({count}), DType::kInt32);
-    int64_t extent = 0;
     for (int64_t i = 0; i < count; ++i) {
-      CheckElement(join, first, array.At(i), i);
       extents.data<int32_t>()[i] = static_cast<int32_t>(join.ExtentOf(array.At(i)));
-      extent += join.ExtentOf(array.At(i));
     }
-    std::vector<int64_t> dims(first.shape().dims().begin(), first.shape().dims().end());
-    if (join.stacks) dims.insert(dims.begin() + join.axis, 0);
-    dims[static_cast<size_t>(join.axis)] = extent;
-    Tensor joined(Shape(dims), first.dtype());
+    Tensor joined(shape, array.At(0).dtype());
     int64_t offset = 0;
     for (int64_t i = 0; i < count; ++i) {
       const Tensor& element = array.At(i);
@@ -120,12 +135,21 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
     const TensorArray& array = *run.input(x).array();
     TensorArray& gradients = *run.output(x_grad).array();
     const Tensor& joined = run.input(out_grad);
+    const Shape expected = CheckedShape(join, array);
+    SKIFF_ENFORCE(joined.shape() == expected, kInvalidArgument,
+                  "tensor_array_to_tensor_grad: Out@GRAD has the shape ", joined.shape(),
+                  ", expected that of the joined elements of X, ", expected);
     int64_t offset = 0;
     for (int64_t i = 0; i < array.size(); ++i) {
       const Tensor& element = array.At(i);
-      if (gradients.Find(i) == nullptr) {
+      const Tensor* before = gradients.Find(i);
+      if (before == nullptr) {
         Tensor& made = gradients.Make(i, element.shape(), element.dtype(), element.lod());
         std::ranges::fill(made.values<T>(), T(0));
+      } else {
+        SKIFF_ENFORCE(before->shape() == element.shape(), kInvalidArgument,
+                      "tensor_array_to_tensor_grad: element ", i, " of X@GRAD is ", before->shape(),
+                      ", expected that of X, ", element.shape());
       }
       T* sum = gradients.At(i).data<T>();
       const T* from = joined.data<T>();
@@ -176,10 +200,7 @@ void RegisterTensorArrayToTensor(OpRegistry& registry) {
                  {.name = "Out@GRAD", .doc = "The gradient of Out."}};
   grad.outputs = {{.name = "X@GRAD", .doc = "The gradients of the elements.", .array = true}};
   grad.attrs = Attributes();
-  grad.infer = [](OpContext& context) {
-    const TensorMeta& element = ElementMeta(context, "X");
-    context.SetOutput("X@GRAD", element.shape, element.dtype);
-  };
+  grad.infer = InferGrad;
   grad.no_gradient_reason = "second derivatives are not provided";
   registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>(

@@ -200,4 +200,32 @@ std::vector<std::string> WrongInputProblems(const OpRegistry& registry, const Ca
   return problems;
 }
 
+std::vector<std::string> UncheckedGradients(const OpRegistry& registry, const CaseList& cases) {
+  std::set<std::pair<std::string, std::string>> checked;  // types and slots
+  for (const OpCase& op_case : cases) {
+    for (const auto& [slot, arrays] : op_case.inputs) checked.emplace(op_case.type, slot);
+    if (op_case.benchmark_only || op_case.gradients.empty()) continue;
+    const std::vector<std::string> wanted = GradientVariables(op_case);
+    const auto wants = [&](const std::string& name) {
+      return std::count(wanted.begin(), wanted.end(), name) > 0;
+    };
+    for (const Op& op : GradientOps(registry, op_case, MakeOp(op_case), wants)) {
+      for (const SlotDef& slot : registry.Get(op.type).inputs) {
+        if (!op.Input(slot.name).empty()) checked.emplace(op.type, slot.name);
+      }
+    }
+  }
+  std::vector<std::string> problems;
+  for (const std::string& type : registry.Types()) {
+    const OpDef& def = registry.Get(type);
+    for (const SlotDef& slot : def.inputs) {
+      const std::string_view name = slot.name;
+      if (!name.ends_with(kGradSuffix) || checked.contains({type, slot.name})) continue;
+      if (def.FindInput(name.substr(0, name.rfind(kGradSuffix))) != nullptr) continue;
+      problems.push_back(StrCat(type, ": no case checks ", name));
+    }
+  }
+  return problems;
+}
+
 }  // namespace skiff::harness

@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 
 // "pair": Out = X + Y, of one dtype. Its gradient op checks as
 // `infer` does.
-std::vector<std::string> Problems(ShapeRule infer, const CaseList& cases) {
+void RegisterPair(OpRegistry& registry, ShapeRule infer) {
   OpDef def;
   def.type = "pair";
   def.doc = "Out = X + Y.";
@@ -36,7 +36,6 @@ std::vector<std::string> Problems(ShapeRule infer, const CaseList& cases) {
   grad.outputs = {{.name = "X@GRAD"}};
   grad.infer = std::move(infer);
   grad.no_gradient_reason = "none";
-  OpRegistry registry;
   registry.Add(std::move(def));
   registry.Add(std::move(grad));
   const auto factory = []<typename T>(PrepareContext&) {
@@ -44,6 +43,11 @@ std::vector<std::string> Problems(ShapeRule infer, const CaseList& cases) {
   };
   registry.AddCpuKernels<float, double>("pair", factory);
   registry.AddCpuKernels<float, double>("pair_grad", factory);
+}
+
+std::vector<std::string> Problems(ShapeRule infer, const CaseList& cases) {
+  OpRegistry registry;
+  RegisterPair(registry, std::move(infer));
   return WrongInputProblems(registry, cases);
 }
 
@@ -117,6 +121,13 @@ TEST(WrongInputs, MayBeAcceptedForAReason) {
               ElementsAre("pair: its gradient op accepts Out@GRAD of other dims",
                           "sum: its gradient op refuses Out@GRAD of other dims, which a case lists "
                           "as accepted"));
+}
+
+TEST(WrongInputs, WantACaseForEachGradientThatTheRuleAloneCanCheck) {
+  OpRegistry registry;
+  RegisterPair(registry, CheckAll);
+  EXPECT_THAT(UncheckedGradients(registry, PairCase()), IsEmpty());
+  EXPECT_THAT(UncheckedGradients(registry, {}), ElementsAre("pair_grad: no case checks Out@GRAD"));
 }
 
 // A gradient op that refuses what the case gives it would refuse everything.

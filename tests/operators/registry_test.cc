@@ -95,5 +95,12 @@ TEST(DefaultOpRegistry, RefusesInputsOfGradientOpsThatDoNotFit) {
   }
 }
 
+TEST(DefaultOpRegistry, ComparesEachGradientWithWhatItIsTheGradientOf) {
+  for (const std::string& problem : UncheckedGradients(DefaultOpRegistry(), Cases())) {
+    const std::string type = problem.substr(0, problem.find(':'));
+    if (!kWithoutCase.contains(type)) ADD_FAILURE() << problem;
+  }
+}
+
 }  // namespace
 }  // namespace skiff::harness

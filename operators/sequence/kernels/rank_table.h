@@ -23,8 +23,35 @@ namespace skiff {
 
 class RankTable {
  public:
-  // `table` must outlive the object.
-  explicit RankTable(const Tensor& table) : entries_(table.values<int64_t>()) {}
+  // `table` must outlive the object. A program may say of any tensor that it is a rank table, so
+  // this throws an Error (kInvalidArgument) unless the sequences are in the order of ranks. Whoever
+  // goes by their rows must check these, too.
+  explicit RankTable(const Tensor& table) : entries_(table.values<int64_t>()) {
+    for (int64_t rank = 0; rank < size(); ++rank) {
+      Check(rank, sequence(rank) >= 0 && length(rank) >= 0 && IsInOrder(rank));
+    }
+  }
+
+  // Throws an Error (kInvalidArgument) unless the sequences are in the first `count` rows of a
+  // tensor.
+  void CheckRowsWithin(int64_t count) const {
+    for (int64_t rank = 0; rank < size(); ++rank) {
+      const int64_t begin = Entry(rank, 2);
+      Check(rank, begin >= 0 && begin <= count && length(rank) <= count - begin);
+    }
+  }
+
+  // Returns whether this is the table of the sequences with these offsets.
+  bool Ranks(std::span<const uint64_t> offsets) const {
+    const SequenceRows sequences(offsets);
+    bool fits = size() == sequences.size();
+    for (int64_t rank = 0; rank < size() && fits; ++rank) {
+      const int64_t number = sequence(rank);
+      fits = number < size() && Entry(rank, 2) == sequences[number].begin &&
+             length(rank) == sequences[number].count();
+    }
+    return fits;
+  }
 
   // Returns the number of sequences.
   int64_t size() const { return static_cast<int64_t>(entries_.size()) / kColumns; }
@@ -53,6 +80,18 @@ class RankTable {
   static constexpr int64_t kColumns = 3;
 
  private:
+  // In this order no sequence comes twice.
+  bool IsInOrder(int64_t rank) const {
+    if (rank == 0 || length(rank) < length(rank - 1)) return true;
+    return length(rank) == length(rank - 1) && sequence(rank) > sequence(rank - 1);
+  }
+
+  void Check(int64_t rank, bool fits) const {
+    SKIFF_ENFORCE(fits, kInvalidArgument, "RankTable has the entry [", sequence(rank), ", ",
+                  length(rank), ", ", Entry(rank, 2), "] at ", rank,
+                  ", expected what lod_rank_table makes of these sequences");
+  }
+
   int64_t Entry(int64_t rank, int64_t column) const {
     return entries_[static_cast<size_t>(rank * kColumns + column)];
   }
@@ -95,10 +134,10 @@ inline int64_t OwnRankTableSize(const OpContext& context) {
 }
 
 // Returns the definition of the input.
-inline SlotDef RankTableSlot(bool checks_data = false) {
+inline SlotDef RankTableSlot() {
   return {.name = "RankTable",
           .doc = "What lod_rank_table makes of the sequences.",
-          .checks_data = checks_data,
+          .checks_data = true,
           .on_host = true};
 }
 

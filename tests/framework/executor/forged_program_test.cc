@@ -1,0 +1,393 @@
+// Programs that claim what isn't so. A file may call any variable a gradient, a rank table or the
+// rows that a mask chooses; kernels that relied on it would leave their buffers. Each of these is
+// an Error instead.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/analysis/verifier.h"
+#include "framework/base/str_cat.h"
+#include "framework/executor/executor.h"
+#include "framework/ir/text.h"
+#include "framework/op/registry.h"
+#include "tests/harness/error_text.h"
+
+namespace skiff {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::vector<Tensor> RunText(const std::string& text, const FetchList& fetches,
+                            const FeedList& feeds = {}) {
+  Executor executor(Place::Cpu());
+  return executor.Run(*ParseProgramText(text), feeds, fetches);
+}
+
+std::string ErrorOf(const std::string& text, const std::string& fetch, const FeedList& feeds = {}) {
+  return InvalidArgumentText([&] { RunText(text, {fetch}, feeds); });
+}
+
+std::vector<std::string> Problems(const std::string& text) {
+  return VerifyProgram(DefaultOpRegistry(), *ParseProgramText(text));
+}
+
+// ---- gradients of another shape
+
+std::string ShrinkGrad(const std::string& shape) {
+  return StrCat(R"(program { block 0 {
+    var x float32 [1, 2]
+    var g float32 )",
+                shape, R"(
+    var xg float32 [1, 2]
+    {Out: [x]} = fill_constant() {shape = longs [1, 2], dtype = 5, value = 1.0}
+    {Out: [g]} = fill_constant() {shape = longs )",
+                shape, R"(, dtype = 5, value = 7.0}
+    {"X@GRAD": [xg]} = shrink_rnn_memory_grad(X: [x], "Out@GRAD": [g])
+  } })");
+}
+
+TEST(ForgedGradient, OfAMemoryThatHasFewerRows) {
+  EXPECT_EQ(RunText(ShrinkGrad("[1, 2]"), {"xg"})[0].ToVector<float>(), std::vector<float>({7, 7}));
+  EXPECT_THAT(ErrorOf(ShrinkGrad("[4000, 2]"), "xg"),
+              HasSubstr("Out@GRAD has 4000 rows, expected the 1 of X or fewer"));
+  EXPECT_THAT(ErrorOf(ShrinkGrad("[1, 3]"), "xg"),
+              HasSubstr("Out@GRAD is float32 [1, 3], expected float32 [-1, 2]"));
+  EXPECT_THAT(Problems(ShrinkGrad("[1, 3]")), ElementsAre(HasSubstr("expected float32 [-1, 2]")));
+}
+
+std::string JoinGrad(const std::string& shape) {
+  return StrCat(R"(program { block 0 {
+    var x float32 [3, 1]
+    var i int64 [1]
+    var a lod_tensor_array float32 [3, 1]
+    var ag lod_tensor_array float32 [3, 1]
+    var g float32 )",
+                shape, R"(
+    var r float32 [3, 1]
+    {Out: [x]} = fill_constant() {shape = longs [3, 1], dtype = 5, value = 1.0}
+    {Out: [g]} = fill_constant() {shape = longs )",
+                shape, R"(, dtype = 5, value = 7.0}
+    {Out: [i]} = fill_constant() {shape = longs [1], dtype = 3, value = 0.0}
+    {Out: [a]} = write_to_array(X: [x], I: [i])
+    {"X@GRAD": [ag]} = tensor_array_to_tensor_grad(X: [a], "Out@GRAD": [g]) {axis = 0, use_stack = true}
+    {Out: [r]} = read_from_array(X: [ag], I: [i])
+  } })");
+}
+
+TEST(ForgedGradient, OfJoinedElements) {
+  EXPECT_EQ(RunText(JoinGrad("[1, 3, 1]"), {"r"})[0].ToVector<float>(),
+            std::vector<float>({7, 7, 7}));
+  EXPECT_THAT(ErrorOf(JoinGrad("[3]"), "r"),
+              HasSubstr("Out@GRAD is float32 [3], expected float32"));
+  EXPECT_THAT(Problems(JoinGrad("[3]")), ElementsAre(HasSubstr("Out@GRAD is float32 [3]")));
+  EXPECT_THAT(ErrorOf(JoinGrad("[1, 2, 1]"), "r"),
+              HasSubstr("Out@GRAD has the shape [1, 2, 1], expected that of the joined elements of "
+                        "X, [1, 3, 1]"));
+}
+
+// A branch that isn't taken and a loop without iterations hand the gradient through.
+std::string BlockGrad(const std::string& type, const std::string& shape) {
+  const bool is_while = type == "while";
+  const std::string inputs = is_while ? "X: [y], Condition: [cond]" : "Cond: [cond], Input: [y]";
+  const std::string scopes = is_while ? "StepScopes" : "Scope";
+  const std::string attrs = is_while ? "" : "is_scalar_condition = true, ";
+  const std::string of_grad = is_while ? "X: [y]" : "Cond: [cond], Input: [y]";
+  return StrCat(R"(program { block 0 {
+    var cond bool [1]
+    var y float32 [2]
+    var s step_scopes float32 []
+    var yg float32 )",
+                shape, R"(
+    var ygo float32 [2]
+    {Out: [cond]} = fill_constant() {shape = longs [1], dtype = 0, value = 0.0}
+    {Out: [y]} = fill_constant() {shape = longs [2], dtype = 5, value = 2.0}
+    {Out: [y], )",
+                scopes, ": [s]} = ", type, is_while ? "" : "_block", "(", inputs, ") {", attrs,
+                R"(sub_block = block 1}
+    {Out: [yg]} = fill_constant() {shape = longs )",
+                shape, R"(, dtype = 5, value = 7.0}
+    {")",
+                is_while ? "X" : "Input", R"(@GRAD": [ygo]} = )", type, is_while ? "" : "_block",
+                "_grad(", of_grad, R"(, Out: [y], "Out@GRAD": [yg], )", scopes, ": [s]) {", attrs,
+                R"(sub_block = block 2, original_output_grad = strings ["y@GRAD"]}
+  }
+  block 1 parent=0 {
+    {Out: [y]} = fill_constant() {shape = longs [2], dtype = 5, value = 3.0}
+  }
+  block 2 parent=0 forward=1 {
+    var "y@GRAD" float32 [2]
+    {Out: ["y@GRAD"]} = fill_constant() {shape = longs [2], dtype = 5, value = 5.0}
+  } })");
+}
+
+TEST(ForgedGradient, OfABlockThatDoesNotRun) {
+  for (const std::string type : {"while", "conditional"}) {
+    EXPECT_EQ(RunText(BlockGrad(type, "[2]"), {"ygo"})[0].ToVector<float>(),
+              std::vector<float>({7, 7}));
+    EXPECT_THAT(Problems(BlockGrad(type, "[2]")), IsEmpty());
+    EXPECT_THAT(ErrorOf(BlockGrad(type, "[4000]"), "ygo"),
+                HasSubstr("\"yg\" is float32 [4000], expected float32 [2]"));
+    EXPECT_THAT(Problems(BlockGrad(type, "[4000]")),
+                ElementsAre(HasSubstr("the gradient \"yg\" is float32 [4000], expected that of "
+                                      "\"y\", float32 [2]")));
+  }
+}
+
+std::string RecurrentGrad(const std::string& gradient) {
+  return StrCat(R"(program { block 0 {
+    var x float32 [3, 2]
+    var o float32 [3, 2]
+    var s step_scopes float32 []
+    var og float32 [3, 2]
+    var never float32 [3, 2]
+    var few float32 [2, 2]
+    var xg float32 [3, 2]
+    {Out: [x]} = fill_constant() {shape = longs [3, 2], dtype = 5, value = 1.0}
+    {Out: [og]} = fill_constant() {shape = longs [3, 2], dtype = 5, value = 7.0}
+    {Out: [few]} = fill_constant() {shape = longs [2, 2], dtype = 5, value = 7.0}
+    {outputs: [o], step_scopes: [s]} = recurrent(inputs: [x]) {sub_block = block 1}
+    {"inputs@GRAD": [xg]} = recurrent_grad(inputs: [x], outputs: [o], "outputs@GRAD": [)",
+                gradient,
+                R"(], step_scopes: [s]) {sub_block = block 2}
+  }
+  block 1 parent=0 {
+    var x float32 [2]
+    var o float32 [2]
+    {Out: [o]} = scale(X: [x]) {scale = 2.0}
+  }
+  block 2 parent=0 forward=1 {
+    var "o@GRAD" float32 [2]
+    var "x@GRAD" float32 [2]
+    {Out: ["x@GRAD"]} = scale(X: ["o@GRAD"]) {scale = 2.0}
+  } })");
+}
+
+// As in Fluid, a gradient that nobody writes is 0.
+TEST(ForgedGradient, OfTheOutputsOfARecurrentOp) {
+  EXPECT_EQ(RunText(RecurrentGrad("og"), {"xg"})[0].ToVector<float>(), std::vector<float>(6, 14));
+  EXPECT_EQ(RunText(RecurrentGrad("never"), {"xg"})[0].ToVector<float>(), std::vector<float>(6, 0));
+  EXPECT_THAT(ErrorOf(RecurrentGrad("few"), "xg"),
+              HasSubstr("\"few\" is float32 [2, 2], expected float32 [3, 2]"));
+  EXPECT_THAT(Problems(RecurrentGrad("few")),
+              ElementsAre(HasSubstr("the gradient \"few\" is float32 [2, 2], expected that of "
+                                    "\"o\", float32 [3, 2]")));
+}
+
+// ---- rows that are said to be those of another variable
+
+std::string MadeRows(const std::string& rows, const std::string& chosen) {
+  return StrCat(R"(program { block 0 {
+    var x float32 )",
+                rows, R"(
+    var s float32 )",
+                chosen, R"(
+    var mask bool )",
+                chosen, R"(
+    var "x@GRAD" float32 [-1]
+    var z float32 [-1]
+    {Out: [x]} = fill_constant() {shape = longs )",
+                rows, R"(, dtype = 5, value = 2.0}
+    {Out: [s]} = fill_constant() {shape = longs )",
+                chosen, R"(, dtype = 5, value = 7.0}
+    {Out: [mask]} = fill_constant() {shape = longs )",
+                chosen, R"(, dtype = 0, value = 1.0}
+    {Y: ["x@GRAD"]} = masked_select(X: [s], Mask: [mask]) {op_role = 1}
+    {Out: [z]} = scale(X: ["x@GRAD"]) {scale = 2.0}
+  } })");
+}
+
+TEST(ForgedRows, OfAnOpThatCallsItsOutputAGradient) {
+  EXPECT_EQ(RunText(MadeRows("[3]", "[3]"), {"z"})[0].ToVector<float>(),
+            std::vector<float>({14, 14, 14}));
+  EXPECT_THAT(ErrorOf(MadeRows("[1]", "[4000]"), "z"),
+              HasSubstr("the op has made \"x@GRAD\" as float32 [4000], planned float32 [1]"));
+  EXPECT_THAT(ErrorOf(MadeRows("[4000]", "[1]"), "z"),
+              HasSubstr("the op has made \"x@GRAD\" as float32 [1], planned float32 [4000]"));
+}
+
+// ---- rank tables that no lod_rank_table made
+
+TEST(ForgedRankTable, IsNoFeed) {
+  Tensor x = Tensor::FromValues<float>({2, 1}, {1, 2});
+  x.set_lod({{0, 1, 2}});
+  Tensor table = Tensor::FromValues<int64_t>({2, 3}, {0, 1, 0, 1, 1, 1});
+  table.set_lod({{0, 1, 2}});
+  EXPECT_THAT(ErrorOf(R"(program { block 0 {
+                var x float32 [-1, 1] lod=1
+                var rt lod_rank_table int64 [-1, 3]
+                var a lod_tensor_array float32 [-1, 1]
+                var y float32 [-1, 1] lod=1
+                {Out: [a]} = lod_tensor_to_array(X: [x], RankTable: [rt])
+                {Out: [y]} = array_to_lod_tensor(X: [a], RankTable: [rt])
+              } })",
+                      "y", {{"x", x}, {"rt", table}}),
+              HasSubstr("feed \"rt\": a rank table isn't fed"));
+}
+
+// In the segment after `unique`, nobody knows any more who made the table.
+std::string TableOfNumbers(const std::string& numbers, const std::string& ops) {
+  return StrCat(R"(program { block 0 {
+    var v int64 [2, 3]
+    var rt lod_rank_table int64 [2, 3]
+    var x0 float32 [2, 1]
+    var x float32 [2, 1] lod=1
+    var e float32 [3]
+    var u float32 [-1]
+    var ui int32 [3]
+    var u2 float32 [-1]
+    var a lod_tensor_array float32 [-1, 1]
+    var y float32 [-1, 1] lod=1
+    {Out: [v]} = assign_value() {shape = ints [2, 3], dtype = 3, int64_values = longs )",
+                numbers,
+                R"(}
+    {Out: [rt]} = lod_reset(X: [v]) {target_lod = ints [0, 1, 2]}
+    {Out: [x0]} = fill_constant() {shape = longs [2, 1], dtype = 5, value = 3.0}
+    {Out: [x]} = lod_reset(X: [x0]) {target_lod = ints [0, 1, 2]}
+    {Out: [e]} = fill_constant() {shape = longs [3], dtype = 5, value = 1.0}
+    {Out: [u], Index: [ui]} = unique(X: [e]) {dtype = 2}
+    {Out: [u2]} = relu(X: [u])
+    )",
+                ops, "} }");
+}
+
+TEST(ForgedRankTable, OfAnEarlierSegment) {
+  const std::string ops = R"(
+    {Out: [a]} = lod_tensor_to_array(X: [x], RankTable: [rt])
+    {Out: [y]} = array_to_lod_tensor(X: [a], RankTable: [rt]))";
+  EXPECT_EQ(RunText(TableOfNumbers("[0, 1, 0, 1, 1, 1]", ops), {"y"})[0].ToVector<float>(),
+            std::vector<float>({3, 3}));
+  for (const std::string numbers :
+       {"[0, 1, 1000000000, 1, 1, 1]", "[1, 1, 1, 0, 1, 0]", "[0, 1, 0, 0, 1, 0]",
+        "[0, 1, -1, 1, 1, 1]", "[0, 4000000000, 0, 1, 1, 1]", "[0, 1, 0, 5, 1, 1]"}) {
+    EXPECT_THAT(ErrorOf(TableOfNumbers(numbers, ops), "y"),
+                HasSubstr("lod_tensor_to_array (block 0, op #7)"))
+        << numbers;
+  }
+}
+
+TEST(ForgedRankTable, OfNumbers) {
+  const std::string ops = "{Out: [y]} = reorder_lod_tensor_by_rank(X: [x], RankTable: [v])";
+  EXPECT_THAT(ErrorOf(TableOfNumbers("[0, 1, 0, 1, 1, 1]", ops), "y"),
+              HasSubstr("RankTable isn't what lod_rank_table makes of a tensor"));
+}
+
+// ---- sizes whose product wraps
+
+TEST(ForgedSizes, OfAStack) {
+  constexpr const char* kText = R"(program { block 0 {
+    var w float32 [4194304]
+    var x float32 [1099511627776, 0]
+    var o float32 [1099511627776, 0]
+    var s step_scopes float32 []
+    var wg float32 [4194304]
+    {Out: [w]} = fill_constant() {shape = longs [4194304], dtype = 5, value = 0.5}
+    {Out: [x]} = fill_constant() {shape = longs [1099511627776, 0], dtype = 5, value = 1.0}
+    {outputs: [o], step_scopes: [s]} = recurrent(inputs: [x], initial_states: [w]) {sub_block = block 1, ex_states = strings ["before"], states = strings ["after"]}
+    {"initial_states@GRAD": [wg]} = recurrent_grad(inputs: [x], initial_states: [w], outputs: [o], "outputs@GRAD": [o], step_scopes: [s]) {sub_block = block 2, ex_states = strings ["before"], states = strings ["after"]}
+  }
+  block 1 parent=0 {
+    var x float32 [0]
+    var before float32 [4194304]
+    var after float32 [4194304]
+    var o float32 [0]
+    {Out: [after]} = tanh(X: [before])
+    {Out: [o]} = assign(X: [x])
+  }
+  block 2 parent=0 forward=1 {
+    var "after@GRAD" float32 [4194304]
+    var "before@GRAD" float32 [4194304]
+    {"X@GRAD": ["before@GRAD"]} = tanh_grad(Out: [after], "Out@GRAD": ["after@GRAD"])
+  } })";
+  Executor executor(Place::Cpu());
+  try {
+    executor.Run(*ParseProgramText(kText), {}, {"wg"});
+    ADD_FAILURE() << "no Error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("overflows 63 bits"));
+  }
+}
+
+// ---- rows of an iteration that are too few for an op
+
+// A loop over the steps of sequences, in which `ops` make m of the rows of a step.
+std::string WithStep(const std::string& ops) {
+  return StrCat(R"(program { block 0 {
+    var x float32 [-1, 2] lod=1
+    var rt lod_rank_table int64 [-1, 3]
+    var len int64 [1]
+    var step int64 [1]
+    var cond bool [1]
+    var arr lod_tensor_array float32 [-1, 2]
+    var outarr lod_tensor_array float32 [-1, 2]
+    var out float32 [-1, 2] lod=1
+    var scopes step_scopes float32 []
+    {Out: [rt]} = lod_rank_table(X: [x]) {level = 0}
+    {Out: [len]} = max_sequence_len(RankTable: [rt])
+    {Out: [step]} = fill_constant() {shape = longs [1], dtype = 3, value = 0.0}
+    {Out: [cond]} = less_than(X: [step], Y: [len])
+    {Out: [arr]} = lod_tensor_to_array(X: [x], RankTable: [rt])
+    {Out: [step, cond, outarr], StepScopes: [scopes]} = while(X: [arr, step, len], Condition: [cond]) {sub_block = block 1}
+    {Out: [out]} = array_to_lod_tensor(X: [outarr], RankTable: [rt])
+  }
+  block 1 parent=0 {
+    var xs float32 [-1, 2]
+    var v float32 [2, 2]
+    var w float32 [-1, 2]
+    var vi int64 [2, 2]
+    var m float32 [2]
+    var n float32 [2]
+    var o float32 [-1, 2]
+    {Out: [xs]} = read_from_array(X: [arr], I: [step])
+    )",
+                ops, R"(
+    {Out: [o]} = elementwise_sub(X: [xs], Y: [m]) {axis = -1}
+    {Out: [outarr]} = write_to_array(X: [o], I: [step])
+    {Out: [step]} = increment(X: [step]) {step = 1.0}
+    {Out: [cond]} = less_than(X: [step], Y: [len])
+  } })");
+}
+
+TEST(RowsOfAnIteration, MustBeEnoughForEachOp) {
+  const std::string top_k = R"(
+    {Out: [v], Indices: [vi]} = top_k_v2(X: [xs]) {k = 2, axis = 0, largest = true, sorted = true}
+    {Out: [m]} = reduce_sum(X: [v]) {dim = ints [0], keep_dim = false, reduce_all = false})";
+  const std::string slice = R"(
+    {Out: [m]} = slice(Input: [xs]) {axes = ints [0], starts = ints [1], ends = ints [2], decrease_axis = ints [0]})";
+  // Of two rows it has two, where the plan has three.
+  const std::string clamped = R"(
+    {Out: [v], Indices: [vi]} = top_k_v2(X: [xs]) {k = 2, axis = 0, largest = true, sorted = true}
+    {Out: [w]} = slice(Input: [xs]) {axes = ints [0], starts = ints [0], ends = ints [3]}
+    {Out: [m]} = reduce_sum(X: [v]) {dim = ints [0], keep_dim = false, reduce_all = false}
+    {Out: [n]} = reduce_sum(X: [w]) {dim = ints [0], keep_dim = false, reduce_all = false}
+    {Out: [m]} = elementwise_add(X: [m], Y: [n]) {axis = -1})";
+  struct Case {
+    std::string ops;
+    std::vector<uint64_t> enough;  // offsets of the sequences
+    std::vector<uint64_t> too_few;
+    std::string error;
+  };
+  for (const Case& row :
+       {Case{top_k, {0, 2, 4}, {0, 3, 4}, "top_k_v2: k = 2"},
+        Case{slice, {0, 2, 4}, {0, 3, 4}, "slice: "},
+        Case{clamped, {0, 2, 4, 6}, {0, 2, 4, 5}, "\"w\" would have the shape"}}) {
+    const auto feed = [](const std::vector<uint64_t>& offsets) {
+      const auto rows = static_cast<int64_t>(offsets.back());
+      Tensor x = Tensor::FromValues<float>({rows, 2}, std::vector<float>(offsets.back() * 2, 1));
+      x.set_lod({offsets});
+      return FeedList{{"x", x}};
+    };
+    const FeedList enough = feed(row.enough);
+    EXPECT_EQ(RunText(WithStep(row.ops), {"out"}, enough)[0].shape(), enough[0].second.shape());
+    EXPECT_THAT(ErrorOf(WithStep(row.ops), "out", feed(row.too_few)),
+                AllOf(HasSubstr("iteration 1"), HasSubstr(row.error)));
+  }
+}
+
+}  // namespace
+}  // namespace skiff
