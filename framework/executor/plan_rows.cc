@@ -392,16 +392,16 @@ PlanRows::PlanRows(const OpRegistry& registry, const Plan& plan, const PlanLoDs&
   }
   if (is_body && !has_limits_) {
     const std::vector<int64_t> none(capacity.size(), 0);
-    has_limits_ = HasLimits(plan, lods, classes.Even(feeds, none), none.size());
+    has_limits_ = HasLimits(registry, plan, lods, classes.Even(feeds, none), none.size());
   }
 }
 
-bool PlanRows::HasLimits(const Plan& plan, const PlanLoDs& lods, const FeedMetas& without_rows,
-                         size_t classes) const {
+bool PlanRows::HasLimits(const OpRegistry& registry, const Plan& plan, const PlanLoDs& lods,
+                         const FeedMetas& without_rows, size_t classes) const {
   try {
     RunLoDs run;
     lods.Derive(LoDsOf(without_rows), &run);
-    const Inference inferred(plan, without_rows, lods, run);
+    const Inference inferred(registry, plan, without_rows, lods, run);
     std::vector<int64_t> counts(classes, 0), rows;
     if (!Find(run, &counts, &rows)) return true;
     std::map<ValueId, Shape> expected;

@@ -73,8 +73,8 @@ class PlanRows {
   static std::optional<Form> SumOf(const Probes& probes, const std::vector<int64_t>& rows);
   void FindEqualCounts(const Probes& probes);
   // Returns whether the rules refuse feeds without rows, or give other rows than the forms.
-  bool HasLimits(const Plan& plan, const PlanLoDs& lods, const FeedMetas& without_rows,
-                 size_t classes) const;
+  bool HasLimits(const OpRegistry& registry, const Plan& plan, const PlanLoDs& lods,
+                 const FeedMetas& without_rows, size_t classes) const;
   static std::optional<int64_t> Evaluate(const Form& form, const std::vector<int64_t>& counts);
   static bool IsKnown(const Form& form, const std::vector<int64_t>& counts);
 
