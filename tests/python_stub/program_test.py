@@ -3,6 +3,7 @@ import gc
 import inspect
 import threading
 import unittest
+import warnings
 
 import numpy
 
@@ -194,6 +195,21 @@ class Programs(Building):
         self.assertEqual([op.type for op in test.prune([x], [y]).block().ops], ["dropout", "mul", "elementwise_add"])
         with self.assertRaises(skiff.OutOfRangeError):
             self.main.block(1)
+
+    def test_warn_of_parameters_that_nothing_trains(self):
+        x = layers.data("x", [-1, 4])
+        loss = layers.mean(layers.fc(x, 2, bias_attr=None))
+        layers.fc(x, 3)
+        before = self.main.clone()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with self.assertRaisesRegex(UserWarning, "1 parameters are trained, but not these 2"):
+                skiff.optimizer.Sgd().minimize(loss)
+        self.assertEqual(self.main, before)
+        with self.assertWarnsRegex(UserWarning, r"program_test.py:\d+: minimize: .*: fc_1.b_0, fc_1.w_0;"):
+            minimized = skiff.optimizer.Sgd().minimize(loss)
+        self.assertEqual([pair.parameter.name for pair in minimized.trained], ["fc_0.w_0"])
+        self.assertEqual(minimized.left, ["fc_1.b_0", "fc_1.w_0"])
 
     def test_describe_variables(self):
         layers.data("ids", [-1, 1], "int64", lod_level=1)
