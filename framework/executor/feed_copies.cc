@@ -56,16 +56,19 @@ bool IsCopied(const Plan& plan, ValueId feed) {
 
 }  // namespace
 
-FeedCopies::FeedCopies(const Plan& plan, const BoundValues& values) {
+FeedCopies::FeedCopies(const Plan& plan, const BoundValues& values, SharedArena* arena)
+    : arena_(*arena) {
   for (size_t i = 0; i < plan.feeds.size(); ++i) {
     const ValueId feed = plan.feeds[i];
     if (!IsCopied(plan, feed)) continue;
-    auto memory = std::make_shared<Buffer>(AllocatorOf(Place::Cpu()), StorageBytes(plan[feed]),
-                                           AllocationOptions{.tag = MemoryTag::kFeedOrFetch});
+    const std::string& name = plan[feed].name;
+    const int64_t bytes = StorageBytes(plan[feed]);
+    arena_.FeedCopy(name, bytes);
     copies_.push_back({.feed = i,
-                       .what = StrCat("feed \"", plan[feed].name, "\""),
+                       .name = name,
+                       .what = StrCat("feed \"", name, "\""),
                        .value = values.Of(feed),
-                       .memory = std::move(memory),
+                       .bytes = bytes,
                        .from = {}});
   }
 }
@@ -73,7 +76,8 @@ FeedCopies::FeedCopies(const Plan& plan, const BoundValues& values) {
 void FeedCopies::Bind(const FeedList& feeds) {
   for (Copy& copy : copies_) {
     copy.from = feeds[copy.feed].second;
-    *copy.value = Tensor(copy.from.shape(), copy.from.dtype(), copy.memory);
+    *copy.value =
+        Tensor(copy.from.shape(), copy.from.dtype(), arena_.FeedCopy(copy.name, copy.bytes));
     copy.value->ShareLoD(copy.from.shared_lod());
   }
 }

@@ -8,21 +8,22 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "framework/executor/bound_values.h"
 #include "framework/executor/executor.h"
+#include "framework/executor/shared_arena.h"
 #include "framework/plan/plan.h"
 
 namespace skiff {
 
 class FeedCopies {
  public:
-  // Takes the memory, as much as the plan's feeds have at most. Throws an Error
-  // (kResourceExhausted) if there is none. Plan and values must outlive it.
-  FeedCopies(const Plan& plan, const BoundValues& values);
+  // Takes memory of the arena, as much as the plan's feeds have at most. Throws an Error
+  // (kResourceExhausted) if there is none. All that it is given must outlive it.
+  FeedCopies(const Plan& plan, const BoundValues& values, SharedArena* arena);
 
   // Gives the values of these feeds, which the plan serves, the copies as their memory. Read must
   // follow before a kernel runs. Allocates nothing.
@@ -34,13 +35,15 @@ class FeedCopies {
 
  private:
   struct Copy {
-    size_t feed;       // its index in the plan's feeds
+    size_t feed;  // its index in the plan's feeds
+    std::string name;
     std::string what;  // for messages
     Tensor* value;     // of the plan
-    std::shared_ptr<Buffer> memory;
-    Tensor from;  // what was fed
+    int64_t bytes;     // at most
+    Tensor from;       // what was fed
   };
 
+  SharedArena& arena_;
   std::vector<Copy> copies_;
 };
 

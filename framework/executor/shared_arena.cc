@@ -31,6 +31,16 @@ const std::shared_ptr<TensorArray>& SharedArena::Array(const std::string& name, 
   return array;
 }
 
+const std::shared_ptr<Buffer>& SharedArena::FeedCopy(const std::string& name, int64_t bytes) {
+  std::shared_ptr<Buffer>& copy = feed_copies_[name];
+  if (copy == nullptr || copy->bytes() < bytes) {
+    copy.reset();
+    copy = std::make_shared<Buffer>(AllocatorOf(Place::Cpu()), bytes,
+                                    AllocationOptions{.tag = MemoryTag::kFeedOrFetch});
+  }
+  return copy;
+}
+
 void SharedArena::GiveBack(Part* part) {
   part->owned.reset();
   part->view = std::make_shared<Buffer>(nullptr, 0, part->place);
@@ -46,6 +56,7 @@ ArenaUse::~ArenaUse() {
   arena_->GiveBack(&arena_->host_);
   arena_->GiveBack(&arena_->device_);
   arena_->arrays_.clear();
+  arena_->feed_copies_.clear();
 }
 
 }  // namespace skiff

@@ -1,6 +1,6 @@
 // The memory that the plans of a program share, since one runs at a time: an arena in the place of
-// the program, on a device another one on the CPU, and arrays for what nobody knows the size of
-// before a run.
+// the program, on a device another one on the CPU, arrays for what nobody knows the size of before
+// a run, and copies of feeds.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +34,12 @@ class SharedArena {
   // in it is good until another plan runs.
   const std::shared_ptr<TensorArray>& Array(const std::string& name, Place place);
 
+  // Returns memory on the CPU for a copy of the feed of this name, of at least `bytes`. What a plan
+  // leaves in it is good until another plan runs. Other memory if this has grown since; a plan that
+  // has asked before keeps what it has alive. Throws an Error (kResourceExhausted) if there is
+  // none.
+  const std::shared_ptr<Buffer>& FeedCopy(const std::string& name, int64_t bytes);
+
  private:
   friend class ArenaUse;
 
@@ -54,6 +60,7 @@ class SharedArena {
   Part device_;  // without an allocator on the CPU
   // By name, and whether on the CPU.
   std::map<std::pair<std::string, bool>, std::shared_ptr<TensorArray>> arrays_;
+  std::map<std::string, std::shared_ptr<Buffer>> feed_copies_;
 };
 
 // A plan's use of an arena. The memory is given back with the last one.

@@ -35,7 +35,9 @@ class Scope {
   Tensor* FindMutable(std::string_view name);
   // Throws Error if there is no such variable.
   const Tensor& Get(std::string_view name) const;
-  // Sets the variable to `tensor`, whose buffer both then share. Advances the generation.
+  // Sets the variable to `tensor`, whose buffer both then share. Advances the generation. Throws an
+  // Error (kInvalidArgument) for a tensor of bools with one that is neither 0 nor 1; then nothing
+  // has changed.
   void Set(const std::string& name, Tensor tensor);
   // Like Set, but hides the entry from Find, Get and Names until Reveal is called: it has storage
   // but no values yet. Doesn't advance the generation for a new name, to which nobody can have a
@@ -44,6 +46,7 @@ class Scope {
   void Reveal(std::string_view name);
   // Copies values and LoD into the variable's storage, on whatever place that is, if shape, dtype
   // and layout are equal; the generation doesn't change. Otherwise sets the variable to a CPU copy.
+  // Throws what Set throws.
   void Assign(const std::string& name, const Tensor& tensor);
   // Removes the variable, if there is one. Advances the generation unless the entry is reserved:
   // only its reserver holds pointers to it.

@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <functional>
+#include <mutex>
 #include <thread>
 
 #include "framework/base/error.h"
@@ -549,9 +553,68 @@ constexpr const char* kInference = R"(program {
   }
 })";
 
+// How many runs are at tiny_meanwhile at once, at most. Each waits there for another one.
+class Meeting {
+ public:
+  explicit Meeting(std::chrono::milliseconds patience) {
+    tiny::SetMeanwhile([this, patience] {
+      std::unique_lock<std::mutex> lock(mutex_);
+      most_ = std::max(most_, ++present_);
+      changed_.notify_all();
+      changed_.wait_for(lock, patience, [this] { return most_ > 1; });
+      --present_;
+    });
+  }
+  int most() const { return most_; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int present_ = 0;
+  int most_ = 0;
+};
+
+constexpr const char* kMeeting = R"(program {
+  block 0 {
+    var "x" float32 [-1]
+    var "y" float32 [-1]
+    var "z" float32 [-1]
+    var "w" float32 [3] persistable
+    {Out: ["y"]} = tiny_meanwhile(X: ["x"])
+    {Out: ["z"]} = tiny_add(X: ["y"], Y: ["w"])
+  }
+})";
+
 TEST_F(ExecutorTest, ThreadsThatShareAProgramTakeTurns) {
+  CompiledProgram program = Compile(kMeeting);
+  CompiledProgram another = Compile(kMeeting);
+  const Meeting meeting(std::chrono::milliseconds(20));
+  InThreads(4, [&](int i) {
+    CompiledProgram& mine = i < 3 ? program : another;
+    if (i > 0) {
+      EXPECT_THAT(mine.Run({{"x", x_}}, {"z"})[0].ToVector<float>(), ElementsAre(2, 3, 4));
+      return;
+    }
+    BoundProgram bound = mine.Bind({{"x", x_}}, {"z"});
+    bound.Step();
+    EXPECT_THAT(bound.fetch(0).ToVector<float>(), ElementsAre(2, 3, 4));
+  });
+  EXPECT_EQ(meeting.most(), 1);
+}
+
+TEST_F(ExecutorTest, ClonesRunAtTheSameTime) {
+  CompiledProgram program = Compile(kMeeting);
+  CompiledProgram clone = program.Clone();
+  const Meeting meeting(std::chrono::seconds(60));
+  InThreads(2, [&](int i) {
+    CompiledProgram& mine = i == 0 ? program : clone;
+    EXPECT_THAT(mine.Run({{"x", x_}}, {"z"})[0].ToVector<float>(), ElementsAre(2, 3, 4));
+  });
+  EXPECT_EQ(meeting.most(), 2);
+}
+
+TEST_F(ExecutorTest, ThreadsKeepABoundedCacheOfPlansTogether) {
   CompiledProgram step = Compile(kTraining, {.plan_cache_capacity = 2});
-  CompiledProgram reading = Compile(kInference);
   SetW({0, 0, 0});
   InThreads(4, [&](int i) {
     const Tensor x = Tensor::FromValues<float>({3}, {1, 1, 1});
@@ -559,9 +622,6 @@ TEST_F(ExecutorTest, ThreadsThatShareAProgramTakeTurns) {
     const FetchList fetches = i % 2 == 0 ? FetchList{"b"} : FetchList{"c", "b"};
     for (int run = 0; run < 100; ++run) {
       EXPECT_EQ(step.Run({{"x", x}}, fetches).size(), fetches.size());
-      EXPECT_THAT(reading.Run({{"x", x_}}, {"z"})[0].ToVector<float>(), ElementsAre(1, 2, 3));
-      BoundProgram bound = reading.Bind({{"x", x_}}, {"y"});
-      bound.Step();
     }
   });
   EXPECT_THAT(W(), ElementsAre(-400, -400, -400));
