@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "framework/analysis/memory_report.h"
+#include "framework/analysis/running_state.h"
 #include "framework/analysis/verifier.h"
 #include "framework/base/error.h"
 #include "framework/base/steady_seconds.h"
@@ -114,29 +115,20 @@ bool HasOptimizerOps(const Program& program) {
                              [](const auto& op) { return (op->role() & kRoleOptimize) != 0; });
 }
 
-// Returns whether the output is a statistic that the op leaves as it is, since it is a test's.
-bool IsLeftAsItIs(const OpDef* def, const Op& op, const std::string& name) {
-  const bool is_test =
-      op.Attr<bool>("use_global_stats", false) ||
-      (op.Attr<bool>("is_test", false) && !op.Attr<bool>("trainable_statistics", false));
-  if (def == nullptr || !is_test) return false;
-  return std::ranges::any_of(def->running_state, [&](const auto& pair) {
-    return std::ranges::count(op.Output(pair.second), name) > 0 &&
-           op.Input(pair.first) == op.Output(pair.second);
-  });
-}
-
 // Throws an Error if the program writes a variable of the scope. Arrays are no such variables.
 void CheckWritesNoVariable(const OpRegistry& registry, const Program& program) {
   for (size_t i = 0; i < program.block_count(); ++i) {
     const Block& block = *program.block(static_cast<int32_t>(i));
     for (const auto& op : block.ops()) {
+      const OpDef* def = registry.Find(op->type);
+      const std::vector<std::string> kept =
+          def == nullptr ? std::vector<std::string>() : KeptRunningState(*def, *op);
       for (const std::string& name : op->OutputNames()) {
         const Var* var = block.FindVar(name);
         const bool is_of_scope =
             var != nullptr && var->persistable && var->kind != VarKind::kFetchList;
-        SKIFF_ENFORCE(!is_of_scope || IsLeftAsItIs(registry.Find(op->type), *op, name),
-                      kFailedPrecondition, "Clone: op \"", op->type, "\" writes \"", name,
+        SKIFF_ENFORCE(!is_of_scope || std::ranges::count(kept, name) > 0, kFailedPrecondition,
+                      "Clone: op \"", op->type, "\" writes \"", name,
                       "\" in the scope, which clones would share: expected a program that changes "
                       "no variable, such as one for inference");
       }
