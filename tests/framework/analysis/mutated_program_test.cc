@@ -20,8 +20,8 @@
 #include "framework/builder/tensor.h"
 #include "framework/ir/codec.h"
 #include "framework/ir/text.h"
-#include "tests/framework/ir/damage_bytes.h"
 #include "tests/framework/ir/live_memory.h"
+#include "tests/harness/damage_bytes.h"
 
 namespace skiff {
 namespace {

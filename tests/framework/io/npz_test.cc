@@ -8,7 +8,7 @@
 #include <random>
 
 #include "framework/io/lod_entries.h"
-#include "tests/framework/ir/damage_bytes.h"
+#include "tests/harness/damage_bytes.h"
 #include "tests/harness/full_disk.h"
 #include "tests/harness/temp_directory.h"
 

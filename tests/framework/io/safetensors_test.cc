@@ -11,7 +11,7 @@
 #include <random>
 #include <set>
 
-#include "tests/framework/ir/damage_bytes.h"
+#include "tests/harness/damage_bytes.h"
 #include "tests/harness/full_disk.h"
 #include "tests/harness/temp_directory.h"
 

@@ -10,10 +10,10 @@
 #include "framework/base/error.h"
 #include "framework/ir/codec.h"
 #include "framework/ir/text.h"
-#include "tests/framework/ir/damage_bytes.h"
 #include "tests/framework/ir/framework.pb.h"
 #include "tests/framework/ir/random_program.h"
-#include "tests/framework/ir/wire_bytes.h"
+#include "tests/harness/damage_bytes.h"
+#include "tests/harness/wire_bytes.h"
 
 namespace skiff {
 namespace {

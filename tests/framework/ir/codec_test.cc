@@ -8,8 +8,8 @@
 #include "framework/base/error.h"
 #include "framework/ir/text.h"
 #include "tests/framework/ir/random_program.h"
-#include "tests/framework/ir/wire_bytes.h"
 #include "tests/harness/error_text.h"
+#include "tests/harness/wire_bytes.h"
 
 namespace skiff {
 namespace {

@@ -1,8 +1,8 @@
-#include "tests/framework/ir/damage_bytes.h"
+#include "tests/harness/damage_bytes.h"
 
 #include <cstdint>
 
-#include "tests/framework/ir/wire_bytes.h"
+#include "tests/harness/wire_bytes.h"
 
 namespace skiff {
 namespace {

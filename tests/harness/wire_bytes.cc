@@ -1,4 +1,4 @@
-#include "tests/framework/ir/wire_bytes.h"
+#include "tests/harness/wire_bytes.h"
 
 namespace skiff {
 
