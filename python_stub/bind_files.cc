@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -113,12 +114,14 @@ void SaveModel(const py::object& directory, const py::iterable& feeds, const py:
 }
 
 py::object LoadModel(const py::object& directory, SharedScope& scope,
-                     const std::string& params_filename) {
+                     const std::optional<std::string>& params_filename,
+                     const std::optional<std::string>& model_filename) {
   const std::string path = PathText(directory);
+  const InferenceModelFiles files = FindInferenceModelFiles(path, model_filename, params_filename);
   InferenceModel model;
   {
     const ScopeLock lock(scope);
-    model = LoadInferenceModel(path, &scope.scope, {.params_filename = params_filename});
+    model = LoadInferenceModel(path, &scope.scope, files);
   }
   return Tuples().inference_model(std::move(model.program), model.feed_names, model.fetch_names);
 }
@@ -235,9 +238,13 @@ void BindFiles(py::module_& module) {
              py::arg("params_filename") = kCombinedParamsFile,
              "Saves the part of the program that computes the fetches from the feeds, and its "
              "parameters: in one file, or in one each if params_filename is empty.");
-  module.def("load_inference_model", &LoadModel, py::arg("directory"), py::arg("scope"),
-             py::arg("params_filename") = kCombinedParamsFile,
-             "Loads the program and its parameters into the scope.");
+  module.def(
+      "load_inference_model", &LoadModel, py::arg("directory"), py::arg("scope"),
+      py::arg("params_filename") = py::none(), py::arg("model_filename") = py::none(),
+      "Loads the program and its parameters into the scope. Finds what is in the folder: the "
+      "program __model__ or a *.pdmodel, the parameters in __params__, a *.pdiparams or one "
+      "file each. If there are several, a name says which; an empty params_filename means "
+      "one file each.");
   module.def("weights_hash", &Hash, py::arg("scope"), py::arg("names"),
              "Returns sixteen hexadecimal digits that tell whether two runs have the same values, "
              "on all machines.");

@@ -17,6 +17,10 @@ namespace {
 
 constexpr const char* kFeedHolder = "feed";
 constexpr const char* kFetchHolder = "fetch";
+constexpr const char* kProgramFile = "__model__";
+// Of the files that Paddle 2 writes.
+constexpr std::string_view kProgramEnding = ".pdmodel";
+constexpr std::string_view kParamsEnding = ".pdiparams";
 constexpr const char* kFetchScalePrefix = "save_infer_model/scale_";
 
 bool IsFeedOrFetch(const Op& op) { return op.type == "feed" || op.type == "fetch"; }
@@ -193,6 +197,66 @@ InferenceModel ReadModel(const std::string& path) {
   }
 }
 
+// Returns the names of the files in a directory that end so, sorted.
+std::vector<std::string> FilesEndingWith(std::string_view ending, const std::string& directory) {
+  std::vector<std::string> names;
+  try {
+    for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+      std::string name = entry.path().filename().string();
+      if (name.ends_with(ending) && !entry.is_directory()) names.push_back(std::move(name));
+    }
+  } catch (const std::filesystem::filesystem_error& error) {
+    Throw(ErrorCode::kNotFound, directory, ": ", error.code().message(),
+          ", expected a folder of a model");
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+// Returns the names of `first`, if there is such a file, and of those that end so.
+std::vector<std::string> Candidates(const char* first, std::string_view ending,
+                                    const std::string& directory) {
+  std::vector<std::string> names = FilesEndingWith(ending, directory);
+  if (PathExists(JoinPath(directory, first))) names.insert(names.begin(), first);
+  return names;
+}
+
+std::string FindProgram(const std::string& directory) {
+  const std::vector<std::string> names = Candidates(kProgramFile, kProgramEnding, directory);
+  SKIFF_ENFORCE(!names.empty(), kNotFound, directory, ": no program: looked for ", kProgramFile,
+                " and *", kProgramEnding);
+  SKIFF_ENFORCE(names.size() == 1, kInvalidArgument, directory,
+                ": several programs: ", Join(names, ", "),
+                ": expected one, or its name as model_filename");
+  return names[0];
+}
+
+// Returns the name of the file of all parameters; empty: each has one.
+std::string FindParams(const std::string& directory, const std::string& program) {
+  const std::vector<std::string> variables =
+      PersistableNames(*ReadModel(JoinPath(directory, program)).program);
+  std::vector<std::string> names = Candidates(kCombinedParamsFile, kParamsEnding, directory);
+  if (program.ends_with(kProgramEnding)) {
+    const std::string stem = program.substr(0, program.size() - kProgramEnding.size());
+    if (std::ranges::count(names, stem + std::string(kParamsEnding)) > 0) {
+      return stem + std::string(kParamsEnding);
+    }
+  }
+  const auto missing = std::ranges::find_if(
+      variables, [&](const std::string& name) { return !PathExists(JoinPath(directory, name)); });
+  const bool are_separate = missing == variables.end();
+  SKIFF_ENFORCE(are_separate || !names.empty(), kNotFound, directory,
+                ": no parameters: looked for ", kCombinedParamsFile, ", *", kParamsEnding,
+                " and a file for each variable, of which \"", *missing, "\" isn't there");
+  if (names.empty()) return "";
+  // Without variables, there is nothing that could be separate.
+  if (are_separate && !variables.empty()) names.emplace_back("a file for each variable");
+  SKIFF_ENFORCE(names.size() == 1, kInvalidArgument, directory,
+                ": parameters in several places: ", Join(names, ", "),
+                ": expected one, or its name as params_filename");
+  return names[0];
+}
+
 std::string Normal(const std::string& name) {
   return std::filesystem::path(name).lexically_normal().string();
 }
@@ -269,6 +333,20 @@ void SaveInferenceModel(const std::string& directory, const std::vector<std::str
     SaveCombined(scope, names, JoinPath(directory, files.params_filename));
   }
   AtomicWriteFile(JoinPath(directory, files.model_filename), bytes);
+}
+
+InferenceModelFiles FindInferenceModelFiles(const std::string& directory,
+                                            std::optional<std::string> model_filename,
+                                            std::optional<std::string> params_filename) {
+  InferenceModelFiles files;
+  files.model_filename = model_filename.has_value() ? *model_filename : FindProgram(directory);
+  files.params_filename =
+      params_filename.has_value() ? *params_filename : FindParams(directory, files.model_filename);
+  return files;
+}
+
+InferenceModel LoadInferenceModel(const std::string& directory, Scope* scope) {
+  return LoadInferenceModel(directory, scope, FindInferenceModelFiles(directory));
 }
 
 InferenceModel LoadInferenceModel(const std::string& directory, Scope* scope,

@@ -15,7 +15,7 @@ namespace {
 // Loads what the model has of the program's parameters, and perhaps other variables.
 void LoadSaved(const std::string& model, const Program& program, Scope* saved) {
   if (!IsSafetensorsPath(model)) {
-    LoadInferenceModel(model, saved, {.params_filename = kCombinedParamsFile});
+    LoadInferenceModel(model, saved);
     return;
   }
   SafetensorsFile file(model);

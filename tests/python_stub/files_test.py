@@ -1,6 +1,7 @@
 """Tests checkpoints, inference models, archives and the hash of weights in Python."""
 import os
 import pathlib
+import shutil
 import tempfile
 import unittest
 import warnings
@@ -78,14 +79,27 @@ class Files(unittest.TestCase):
                 skiff.save_inference_model(folder, [self.x], [self.y], self.main, self.executor.scope,
                                            params_filename=params_filename)
                 scope = skiff.Scope()
-                model = skiff.load_inference_model(folder, scope, params_filename=params_filename)
+                skiff.load_inference_model(folder, scope, params_filename=params_filename)
+                scope = skiff.Scope()
+                model = skiff.load_inference_model(folder, scope)
                 self.assertEqual((model.feed_names, len(model.fetch_names)), (["x"], 1))
                 test = self.executor.compile(self.main.clone_for_test())
                 expected, = test.run(self.feed, [self.y])
                 result, = skiff.Executor("cpu", scope).compile(model.program).run(self.feed, model.fetch_names)
                 numpy.testing.assert_array_equal(result, expected)
-        with self.assertRaises(skiff.NotFoundError):
+        with self.assertRaisesRegex(skiff.NotFoundError, r"looked for __model__ and \*\.pdmodel"):
             skiff.load_inference_model(self.folder, skiff.Scope())
+
+    def test_an_inference_model_of_any_names(self):
+        skiff.save_inference_model(self.folder, [self.x], [self.y], self.main, self.executor.scope, params_filename="p")
+        for old, new in (("__model__", "net.pdmodel"), ("p", "net.pdiparams")):
+            os.rename(os.path.join(self.folder, old), os.path.join(self.folder, new))
+        self.assertEqual(skiff.load_inference_model(self.folder, skiff.Scope()).feed_names, ["x"])
+        shutil.copyfile(os.path.join(self.folder, "net.pdmodel"), os.path.join(self.folder, "b.pdmodel"))
+        with self.assertRaisesRegex(skiff.InvalidArgumentError, "several programs: b.pdmodel, net.pdmodel"):
+            skiff.load_inference_model(self.folder, skiff.Scope())
+        self.assertEqual(
+            skiff.load_inference_model(self.folder, skiff.Scope(), model_filename="net.pdmodel").feed_names, ["x"])
 
     def test_archives_are_those_of_numpy(self):
         path = os.path.join(self.folder, "a.npz")

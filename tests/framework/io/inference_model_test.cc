@@ -9,7 +9,7 @@
 #include "framework/io/parameters.h"
 #include "framework/ir/codec.h"
 #include "framework/ir/text.h"
-#include "tests/framework/ir/damage_bytes.h"
+#include "tests/harness/damage_bytes.h"
 #include "tests/harness/full_disk.h"
 #include "tests/harness/temp_directory.h"
 
@@ -197,6 +197,57 @@ TEST_F(InferenceModels, RoundTripInBothLayouts) {
     EXPECT_EQ(loaded.Names(), (std::vector<std::string>{"b", "w"}));
     EXPECT_EQ(loaded.Get("w").ToVector<float>(), (std::vector<float>{1, 2, 3, 4, 5, 6}));
   }
+}
+
+// Whoever has saved it.
+TEST_F(InferenceModels, AreFoundInTheirFolder) {
+  const std::pair<std::string, std::string> found[] = {{"__model__", ""},
+                                                       {"__model__", "__params__"},
+                                                       {"__model__", "x.pdiparams"},
+                                                       {"net.pdmodel", "net.pdiparams"},
+                                                       {"net.pdmodel", "__params__"},
+                                                       {"net.pdmodel", ""}};
+  int number = 0;
+  for (const auto& [model_filename, params_filename] : found) {
+    const std::string path = directory / StrCat(number++);
+    const InferenceModelFiles files{model_filename, params_filename};
+    SaveInferenceModel(path, {"x"}, {"out"}, *training, scope, {.files = files});
+    PutBytes(path + "/net.pdiparams.info", "x");
+    Scope loaded;
+    EXPECT_EQ(LoadInferenceModel(path, &loaded).feed_names, std::vector<std::string>{"x"});
+    EXPECT_EQ(loaded.Get("b").ToVector<float>(), (std::vector<float>{7, 8, 9}));
+  }
+}
+
+TEST_F(InferenceModels, SayWhatTheyLookedFor) {
+  const std::string path = directory / "m";
+  Scope loaded;
+  const auto expect = [&](ErrorCode code, const std::string& message) {
+    ExpectError([&] { LoadInferenceModel(path, &loaded); }, code, path + ": " + message);
+    EXPECT_TRUE(loaded.Names().empty());
+  };
+  expect(ErrorCode::kNotFound, "No such file or directory, expected a folder of a model");
+  std::filesystem::create_directory(path);
+  expect(ErrorCode::kNotFound, "no program: looked for __model__ and *.pdmodel");
+  const auto save = [&](const InferenceModelFiles& files) {
+    SaveInferenceModel(path, {"x"}, {"out"}, *training, scope, {.files = files});
+  };
+  save({.params_filename = "all"});
+  expect(ErrorCode::kNotFound,
+         "no parameters: looked for __params__, *.pdiparams and a file for each variable, of which "
+         "\"b\" isn't there");
+  EXPECT_EQ(FindInferenceModelFiles(path, {}, "all").params_filename, "all");
+  save({.params_filename = "a.pdiparams"});
+  save({.params_filename = ""});
+  expect(
+      ErrorCode::kInvalidArgument,
+      "parameters in several places: a.pdiparams, a file for each variable: expected one, or its "
+      "name as params_filename");
+  save({.model_filename = "a.pdmodel", .params_filename = "a.pdiparams"});
+  expect(ErrorCode::kInvalidArgument,
+         "several programs: __model__, a.pdmodel: expected one, or its name as model_filename");
+  // That of the program's own name.
+  EXPECT_EQ(FindInferenceModelFiles(path, "a.pdmodel").params_filename, "a.pdiparams");
 }
 
 TEST_F(InferenceModels, AreTheSameWhenSavedAgain) {
