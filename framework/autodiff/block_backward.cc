@@ -383,11 +383,15 @@ std::string BlockBackward::NameOfRead(size_t position, const Op& gradient_op,
     return CopyBefore(since, *var);
   }
   if (!overwriter || is_body_) return name;
+  const Op& writer = *forward_.ops()[*overwriter];
+  const bool is_update = (writer.role() & kRoleOptimize) != 0;
   Throw(ErrorCode::kFailedPrecondition, DescribeOp(forward, forward_.index(), position),
         ": its gradient op ", gradient_op.type, " reads \"", name, "\" (slot ", slot,
-        "), which is overwritten later by ",
-        DescribeOp(*forward_.ops()[*overwriter], forward_.index(), *overwriter),
-        "; let that op write another variable");
+        "), which is overwritten later by ", DescribeOp(writer, forward_.index(), *overwriter),
+        is_update
+            ? ", an update of another optimizer; build the forward pass of this loss after the "
+              "Minimize of that optimizer, or minimize the sum of both losses at once"
+            : "; let that op write another variable");
 }
 
 std::string BlockBackward::CopyBefore(size_t position, const Var& var) {

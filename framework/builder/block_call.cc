@@ -5,6 +5,8 @@
 
 #include "framework/builder/program_guard.h"
 #include "framework/ir/op_role.h"
+#include "framework/tensor/dims_agree.h"
+#include "framework/tensor/shape.h"
 
 namespace skiff {
 namespace {
@@ -58,6 +60,13 @@ void AppendWhile(const LayerCall& call, const Variable& condition, const Block& 
   op.SetOutput("Out", uses.writes).SetOutput("StepScopes", {NewScopes(call)});
   op.SetAttr("sub_block", BlockIndex{body.index()}).SetAttr("is_test", false);
   call.Append(std::move(op));
+}
+
+void EnforceSame(const LayerCall& call, std::string_view what_x, const Variable& x,
+                 std::string_view what_to, const Variable& to) {
+  call.Enforce(x.dtype() == to.dtype() && DimsAgree(x.dims(), to.dims()), what_x, "\"", x.name(),
+               "\" is ", x.dtype(), " ", Shape(x.dims()), ", ", what_to, "\"", to.name(), "\" is ",
+               to.dtype(), " ", Shape(to.dims()), ": expected the same");
 }
 
 std::string NewScopes(const LayerCall& call) {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/builder/layer_call.h"
@@ -25,6 +26,11 @@ Block* BuildBlock(const std::function<void()>& build);
 // Appends the op that runs `body` as long as `condition` is true. Throws an Error
 // (kInvalidArgument) if the body doesn't assign to it.
 void AppendWhile(const LayerCall& call, const Variable& condition, const Block& body);
+
+// Throws an Error (kInvalidArgument) unless x may become what `to` is: of the same dtype and dims,
+// as far as these are known. `what_x` and `what_to` stand before the names.
+void EnforceSame(const LayerCall& call, std::string_view what_x, const Variable& x,
+                 std::string_view what_to, const Variable& to);
 
 // Returns a new variable of the current block that ties an op with a block to its gradient op.
 std::string NewScopes(const LayerCall& call);

@@ -8,8 +8,6 @@
 #include "framework/builder/layer_call.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"
-#include "framework/tensor/dims_agree.h"
-#include "framework/tensor/shape.h"
 
 namespace skiff::layers {
 namespace {
@@ -154,9 +152,7 @@ Variables IfElse::Outputs() {
 
 void AssignTo(const Variable& x, const Variable& to, Site site) {
   const LayerCall call("assign", "", site);
-  call.Enforce(x.dtype() == to.dtype() && DimsAgree(x.dims(), to.dims()), "\"", x.name(), "\" is ",
-               x.dtype(), " ", Shape(x.dims()), ", \"", to.name(), "\" is ", to.dtype(), " ",
-               Shape(to.dims()), ": expected the same");
+  EnforceSame(call, "", x, "", to);
   Op op("assign");
   op.SetInput("X", {call.Use(x)}).SetOutput("Out", {call.Use(to)});
   call.Append(std::move(op));

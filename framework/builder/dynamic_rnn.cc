@@ -125,6 +125,7 @@ void DynamicRnn::UpdateMemory(const Variable& memory, const Variable& next) {
   call_.Enforce(state != states_.end(), "\"", memory.name(), "\" is no memory of this layer");
   call_.Enforce(!state->next.defined(), "the memory \"", memory.name(), "\" is updated twice");
   call_.Use(next);
+  EnforceSame(call_, "the next value ", next, "the memory ", memory);
   state->next = next;
 }
 

@@ -51,7 +51,8 @@ class DynamicRnn {
   // The same with [sequences, dims…] of `value` as the initial state.
   Variable Memory(const std::vector<int64_t>& dims, float value = 0.0f,
                   DType dtype = DType::kFloat32);
-  // Throws an Error (kInvalidArgument) if `memory` isn't one of this layer's, or is updated twice.
+  // Throws an Error (kInvalidArgument) if `memory` isn't one of this layer's, is updated twice, or
+  // has another dtype or other dims than `next`.
   void UpdateMemory(const Variable& memory, const Variable& next);
   // Makes x, of the body, an output of the layer.
   void StepOutput(const Variable& x);

@@ -59,6 +59,15 @@ Variable StaticRnn::StepInput(const Variable& x) {
   call_.Enforce(is_known || CurrentBlock().FindLocalVar(x.name()) == nullptr, "the step input \"",
                 x.name(), "\" is a variable of the body, expected one outside");
   if (!is_known) {
+    // The op gives the part the name of the whole, so it would change what earlier ops read.
+    const BlockUses uses = UsesOutside(*body_);
+    const bool is_used = std::ranges::count(uses.reads, x.name()) > 0 ||
+                         std::ranges::count(uses.writes, x.name()) > 0;
+    call_.Enforce(
+        !is_used, "the step input \"", x.name(),
+        "\" is used in the body before its StepInput, from where on the name means the "
+        "part of the step: expected StepInput first, and Assign outside of the body for a "
+        "use of the whole");
     Var part{.name = x.name()};
     part.dtype = x.dtype();
     part.dims.assign(x.dims().begin() + 1, x.dims().end());
@@ -84,7 +93,9 @@ void StaticRnn::UpdateMemory(const Variable& memory, const Variable& next) {
   const auto state = std::ranges::find(states_, memory.name(), &State::before);
   call_.Enforce(state != states_.end(), "\"", memory.name(), "\" is no memory of this layer");
   call_.Enforce(state->after.empty(), "the memory \"", memory.name(), "\" is updated twice");
-  state->after = call_.Use(next);
+  std::string after = call_.Use(next);
+  EnforceSame(call_, "the next value ", next, "the memory ", memory);
+  state->after = std::move(after);
 }
 
 void StaticRnn::StepOutput(const Variable& x) {

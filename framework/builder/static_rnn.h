@@ -40,11 +40,14 @@ class StaticRnn {
 
   // The following throw an Error (kInvalidArgument) outside of Body, and in a block inside it.
 
-  // Returns the part of x [time, …] of the step. In the body the name of x means this part.
+  // Returns the part of x [time, …] of the step. In the body the name of x means this part. Throws
+  // an Error (kInvalidArgument) if the body has used x before: for the whole of x in the body, copy
+  // it outside (Assign).
   Variable StepInput(const Variable& x);
   // Returns what UpdateMemory has set in the step before; `initial` in the first one.
   Variable Memory(const Variable& initial);
-  // Throws an Error (kInvalidArgument) if `memory` isn't one of this layer's, or is updated twice.
+  // Throws an Error (kInvalidArgument) if `memory` isn't one of this layer's, is updated twice, or
+  // has another dtype or other dims than `next`.
   void UpdateMemory(const Variable& memory, const Variable& next);
   // Makes x, of the body, an output of the layer.
   void StepOutput(const Variable& x);

@@ -267,7 +267,21 @@ TEST_F(OptimizerTest, ASecondOptimizerCannotDifferentiateByWhatTheFirstOverwrite
   optimizer::Sgd().Minimize(loss, {.parameters = {"w"}});
   EXPECT_THAT(ErrorText([&] { optimizer::Sgd().Minimize(loss, {.parameters = {"u"}}); }),
               AllOf(HasSubstr("optimizer_test.cc:"), HasSubstr("reads \"w\""),
-                    HasSubstr("which is overwritten later by sgd")));
+                    HasSubstr("which is overwritten later by sgd"),
+                    HasSubstr("build the forward pass of this loss after the Minimize")));
+}
+
+// As a generator and its discriminator do: a second pass, of the updated parameters.
+TEST_F(OptimizerTest, ASecondOptimizerDifferentiatesAPassThatIsBuiltAfterTheFirst) {
+  const Variable x = layers::Data("x", {1, 2});
+  const auto loss = [&] {
+    const Variable hidden =
+        layers::Fc(x, 2, {.param_attr = {.name = "u"}, .bias_attr = std::nullopt});
+    return layers::ReduceSum(
+        layers::Fc(hidden, 1, {.param_attr = {.name = "w"}, .bias_attr = std::nullopt}));
+  };
+  optimizer::Sgd().Minimize(loss(), {.parameters = {"w"}});
+  EXPECT_EQ(optimizer::Sgd().Minimize(loss(), {.parameters = {"u"}}).size(), 1u);
 }
 
 TEST_F(MinimizeError, EachParameterMayHaveAnOptimizerOfItsOwn) {

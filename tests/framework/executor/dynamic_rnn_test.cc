@@ -317,6 +317,38 @@ TEST(DynamicRnn, RefusesStepInputsOfDifferentLengths) {
             std::string::npos);
 }
 
+TEST(DynamicRnn, RefusesAMemoryThatChangesItsShape) {
+  Program main, startup;
+  const ProgramGuard guard(&main, &startup);
+  const Variable x = layers::Data("x", {-1, 2}, DType::kFloat32, {.lod_level = 1});
+  std::string names;
+  const auto refused = [&](const std::function<Variable(const Variable&, const Variable&)>& next) {
+    layers::DynamicRnn rnn;
+    return InvalidArgumentText([&] {
+      rnn.Body([&] {
+        const Variable part = rnn.StepInput(x);
+        const Variable memory = rnn.Memory({2});
+        const Variable after = next(part, memory);
+        names = StrCat(after.name(), ", ", memory.name());
+        rnn.UpdateMemory(memory, after);
+      });
+    });
+  };
+  const std::string grows = refused([](const Variable& part, const Variable& memory) {
+    return layers::Concat({memory, part}, 1);
+  });
+  const std::string next = names.substr(0, names.find(','));
+  const std::string memory = names.substr(names.find(' ') + 1);
+  EXPECT_NE(grows.find("dynamic_rnn_test.cc:"), std::string::npos) << grows;
+  EXPECT_NE(grows.find("the next value \"" + next + "\" is float32 [-1, 4], the memory \"" +
+                       memory + "\" is float32 [-1, 2]: expected the same"),
+            std::string::npos)
+      << grows;
+  const std::string other = refused(
+      [](const Variable& part, const Variable&) { return layers::Cast(part, DType::kFloat64); });
+  EXPECT_NE(other.find("is float64 [-1, 2], the memory"), std::string::npos) << other;
+}
+
 // A body that puts the steps of sequences together: the table has the LoD of the run.
 TEST(DynamicRnn, ARankTableInTheBodyOfALoop) {
   Program main, startup;

@@ -32,6 +32,7 @@ namespace skiff {
 namespace {
 
 using layers::Site;
+using ::testing::HasSubstr;
 
 Tensor Numbers(const Shape& shape, int seed) { return harness::SmallNumbers(shape, seed); }
 
@@ -1181,6 +1182,61 @@ TEST(LoopErrors, AVariableThatChangesItsShape) {
     executor.Run(network.main, {{"x", Numbers({2, 3}, 1)}}, {network.loss});
   });
   EXPECT_NE(text.find("same shape"), std::string::npos) << text;
+}
+
+// The message names the variables of the program's author.
+TEST(LoopErrors, AStateOrMemoryThatGrows) {
+  Network network;
+  const ProgramGuard guard(&network.main, &network.startup);
+  const Variable xs = layers::Data("xs", {4, 2, 3});
+  const Variable first = layers::Data("first", {2, 3});
+  layers::StaticRnn rnn;
+  const std::string of_memory = InvalidArgumentText([&] {
+    rnn.Body([&] {
+      const Variable before = rnn.Memory(first);
+      rnn.UpdateMemory(before, layers::Concat({before, rnn.StepInput(xs)}, 1));
+    });
+  });
+  EXPECT_THAT(of_memory, HasSubstr("loop_test.cc:"));
+  EXPECT_THAT(of_memory, HasSubstr("is float32 [2, 6], the memory \"static_rnn_0.tmp_0\" is "
+                                   "float32 [2, 3]: expected the same"));
+  const std::string of_state = InvalidArgumentText([&] {
+    Repeat(2, [&](const Variable&) { layers::AssignTo(layers::Concat({first, first}, 1), first); });
+  });
+  EXPECT_THAT(of_state,
+              HasSubstr("is float32 [2, 6], \"first\" is float32 [2, 3]: expected the same"));
+}
+
+// In the whole body, the name of a step input is that of the part.
+TEST(LoopErrors, AStepInputThatTheBodyHasUsedBefore) {
+  Network network;
+  const ProgramGuard guard(&network.main, &network.startup);
+  const Variable xs = layers::Data("xs", {4, 2, 3});
+  const Variable condition = layers::FillConstant({1}, DType::kBool, 1.0);
+  const auto refused = [&](const std::function<void()>& use) {
+    layers::StaticRnn rnn;
+    EXPECT_THAT(InvalidArgumentText([&] {
+                  rnn.Body([&] {
+                    use();
+                    rnn.StepOutput(rnn.StepInput(xs));
+                  });
+                }),
+                HasSubstr("the step input \"xs\" is used in the body before its StepInput"));
+  };
+  refused([&] { layers::ReduceSum(xs); });
+  refused([&] { layers::AssignTo(xs * 2.0f, xs); });
+  refused([&] {
+    layers::Cond(
+        condition, [&] { return Variables{layers::ReduceSum(xs)}; },
+        [&] { return Variables{layers::ReduceSum(xs)}; });
+  });
+  // Twice is once.
+  layers::StaticRnn rnn;
+  rnn.Body([&] {
+    const Variable part = rnn.StepInput(xs);
+    rnn.StepOutput(part + rnn.StepInput(xs));
+  });
+  EXPECT_EQ(rnn.Outputs()[0].dims(), xs.dims());
 }
 
 TEST(LoopErrors, AConditionThatNeverChanges) {
