@@ -47,6 +47,8 @@ bool PrefetchingReader::Next(Batch* batch) {
     const std::exception_ptr failure = failure_;
     lock.unlock();
     StopThread();
+    // It may have read the batch and failed at its state.
+    reader_->Restore(state_);
     std::rethrow_exception(failure);
   }
   // The caller's old batch goes to free_, and its storage serves a later batch: in the long run

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "framework/base/error.h"
 #include "tests/framework/training/counting_source.h"
@@ -115,6 +118,44 @@ TEST(PrefetchingReader, RethrowsWhatTheReaderThrewWhereItHappened) {
   EXPECT_THROW(reader.Next(&batch), Error);
   source.failing_sample = -1;
   EXPECT_THAT(RestOfEpoch(&reader), ElementsAre(ElementsAre(2, 3), ElementsAre(4, 5)));
+}
+
+// Cannot say where it is after its third batch, once.
+class ForgetfulReader final : public Reader {
+ public:
+  void StartEpoch(int64_t) override { next_ = 0; }
+  bool Next(Batch* batch) override {
+    if (next_ == 5) return false;
+    batch->feeds = {{"number", Tensor::FromValues<int64_t>({1}, {next_++})}};
+    return true;
+  }
+  ReaderState state() const override {
+    if (next_ == 3 && !failed_.exchange(true)) Throw(ErrorCode::kIo, "forgotten");
+    return {{"next", std::to_string(next_)}};
+  }
+  void Restore(const ReaderState& state) override { next_ = std::stoll(state.at("next")); }
+  int64_t batches_in_epoch() const override { return 5; }
+
+ private:
+  int64_t next_ = 0;
+  mutable std::atomic<bool> failed_ = false;
+};
+
+TEST(PrefetchingReader, LosesNoBatchWhoseStateFails) {
+  PrefetchingReader reader(std::make_unique<ForgetfulReader>(), 4);
+  Batch batch;
+  std::vector<int64_t> read;
+  const auto next = [&] {
+    const bool has_next = reader.Next(&batch);
+    if (has_next) read.push_back(batch.feed("number").Item<int64_t>());
+    return has_next;
+  };
+  EXPECT_TRUE(next());
+  EXPECT_TRUE(next());
+  ExpectError([&] { next(); }, ErrorCode::kIo, "forgotten");
+  while (next()) {
+  }
+  EXPECT_THAT(read, ElementsAre(0, 1, 2, 3, 4));
 }
 
 TEST(PrefetchingReader, RefusesToReadNothingAhead) {
