@@ -9,21 +9,20 @@
 #include "framework/base/error.h"
 #include "framework/base/number_text.h"
 #include "framework/command_line/command_line.h"
+#include "models/common/text/text_lines.h"
 #include "models/ernie/mask_filler.h"
 
 DEFINE_string(model, "ernie_run/model", "Directory of a model that a pre-training saved.");
 DEFINE_string(
     text, "",
-    "The sentence. Without it, each line of standard input is one, but for empty lines. A "
-    "line that can't be filled in is reported on standard error and left out; the exit "
-    "status is 1 then, as it is if there is no sentence at all.");
+    "The sentence. Without it, each line of standard input is one, which the output repeats before "
+    "its guesses. A line that can't be filled in, such as an empty one, has no guesses and is "
+    "reported on standard error; the exit status is 1 then, as it is if there is no line at all.");
 DEFINE_int64(guesses, 5, "How many tokens to show for each mask, the most probable first.");
 
 namespace {
 
-void Print(const std::string& text,
-           const std::vector<std::vector<skiff::models::MaskGuess>>& masks) {
-  std::cout << text << "\n";
+void Print(const std::vector<std::vector<skiff::models::MaskGuess>>& masks) {
   for (const auto& guesses : masks) {
     std::vector<std::string> parts;
     for (const skiff::models::MaskGuess& guess : guesses) {
@@ -34,24 +33,22 @@ void Print(const std::string& text,
   }
 }
 
-// A line that can't be filled in is told and left out. Returns the exit status: 1 if there was one.
+// Repeats every line, so that the caller can tell which guesses are whose. Returns the exit status:
+// 1 if a line can't be filled in.
 int PredictLines(skiff::models::MaskFiller* filler) {
   int status = 0;
-  int64_t number = 0;
-  int64_t texts = 0;
-  for (std::string line; std::getline(std::cin, line);) {
-    ++number;
-    if (line.empty()) continue;
-    ++texts;
+  skiff::text::LineReader lines(&std::cin);
+  for (std::string line; lines.Next(&line);) {
+    std::cout << line << "\n";
     try {
-      Print(line, filler->Fill(line, FLAGS_guesses));
+      Print(filler->Fill(line, FLAGS_guesses));
     } catch (const skiff::Error& error) {
       std::cout << std::flush;
-      std::cerr << "error: line " << number << ": " << error.what() << std::endl;
+      std::cerr << "error: line " << lines.number() << ": " << error.what() << std::endl;
       status = 1;
     }
   }
-  SKIFF_ENFORCE(texts > 0, kInvalidArgument,
+  SKIFF_ENFORCE(lines.number() > 0, kInvalidArgument,
                 "there is no text: expected --text or lines of standard input");
   return status;
 }
@@ -61,7 +58,9 @@ int Predict() {
                 ": expected at least 1");
   skiff::models::MaskFiller filler(FLAGS_model);
   if (!skiff::IsFlagGiven("text")) return PredictLines(&filler);
-  Print(FLAGS_text, filler.Fill(FLAGS_text, FLAGS_guesses));
+  const auto guesses = filler.Fill(FLAGS_text, FLAGS_guesses);
+  std::cout << FLAGS_text << "\n";
+  Print(guesses);
   return 0;
 }
 

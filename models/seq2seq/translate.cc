@@ -12,13 +12,16 @@
 #include "framework/base/number_text.h"
 #include "framework/command_line/command_line.h"
 #include "framework/io/file.h"
+#include "models/common/text/text_lines.h"
 #include "models/seq2seq/attention_picture.h"
 #include "models/seq2seq/bleu.h"
 #include "models/seq2seq/translation_data.h"
 #include "models/seq2seq/translator.h"
 
 DEFINE_string(model, "seq2seq_run/model", "Directory of a model that a training saved.");
-DEFINE_string(text, "", "The text; empty: each line of standard input is one.");
+DEFINE_string(
+    text, "",
+    "The text; empty: each line of standard input is one, and has one line of the output.");
 DEFINE_int64(most_tokens, 100, "A translation ends after so many tokens at the latest.");
 DEFINE_int64(batch_size, 64, "Texts that are translated together.");
 DEFINE_int64(beam, 1,
@@ -127,8 +130,8 @@ int Translate() {
   if (!FLAGS_text.empty()) {
     texts = {FLAGS_text};
   } else {
-    for (std::string line; std::getline(std::cin, line);) {
-      if (line.ends_with('\r')) line.pop_back();
+    skiff::text::LineReader lines(&std::cin);
+    for (std::string line; lines.Next(&line);) {
       texts.push_back(line);
       if (std::ssize(texts) == FLAGS_batch_size) TranslateBatch(&translator, &texts, &drawn);
     }

@@ -9,10 +9,13 @@
 #include "framework/base/number_text.h"
 #include "framework/base/str_cat.h"
 #include "framework/command_line/command_line.h"
+#include "models/common/text/text_lines.h"
 #include "models/text_classifier/text_labeller.h"
 
 DEFINE_string(model, "text_classifier_run/model", "Directory of a model that a training saved.");
-DEFINE_string(text, "", "The text; empty: each line of standard input is one.");
+DEFINE_string(
+    text, "",
+    "The text; empty: each line of standard input is one, and has one line of the output.");
 
 namespace {
 
@@ -29,9 +32,9 @@ int Predict() {
     Print(&labeller, FLAGS_text);
     return 0;
   }
-  for (std::string line; std::getline(std::cin, line);) {
-    if (!line.empty()) Print(&labeller, line);
-  }
+  // An answer for each line, blank ones too, so that the caller can tell which is whose.
+  skiff::text::LineReader lines(&std::cin);
+  for (std::string line; lines.Next(&line);) Print(&labeller, line);
   return 0;
 }
 

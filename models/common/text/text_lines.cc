@@ -1,9 +1,20 @@
 #include "models/common/text/text_lines.h"
 
+#include <istream>
+
 #include "framework/io/file.h"
 #include "models/common/unpacked_file.h"
 
 namespace skiff::text {
+namespace {
+
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+void DropMark(std::string* text) {
+  if (text->starts_with(kByteOrderMark)) text->erase(0, kByteOrderMark.size());
+}
+
+}  // namespace
 
 std::vector<std::string_view> LinesOf(std::string_view text) {
   std::vector<std::string_view> lines;
@@ -19,7 +30,17 @@ std::vector<std::string_view> LinesOf(std::string_view text) {
 
 std::string ReadTextFile(const std::string& path) {
   models::UnpackedFile file(path);
-  return file.ReadRest(kReadFileLimitBytes);
+  std::string text = file.ReadRest(kReadFileLimitBytes);
+  DropMark(&text);
+  return text;
+}
+
+bool LineReader::Next(std::string* line) {
+  if (!std::getline(stream_, *line)) return false;
+  if (line->ends_with('\r')) line->pop_back();
+  if (number_ == 0) DropMark(line);
+  ++number_;
+  return true;
 }
 
 }  // namespace skiff::text

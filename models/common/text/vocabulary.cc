@@ -1,6 +1,7 @@
 #include "models/common/text/vocabulary.h"
 
 #include <algorithm>
+#include <iostream>
 #include <limits>
 #include <utility>
 
@@ -60,6 +61,23 @@ std::vector<std::string> PlainTokens(const std::vector<std::string_view>& lines,
   return tokens;
 }
 
+void WarnOfRepeated(const Vocabulary& vocabulary, const std::string& path) {
+  int64_t repeated = 0;
+  std::string first;
+  for (TokenId id = 0; id < vocabulary.size(); ++id) {
+    const TokenId last = *vocabulary.Find(vocabulary.token(id));
+    if (last == id) continue;
+    if (++repeated == 1) {
+      first =
+          StrCat("\"", vocabulary.token(id), "\" is there twice, as id ", id, " and as id ", last);
+    }
+  }
+  if (repeated == 0) return;
+  std::cerr << "warning: " << path << ": " << first << ": the last one counts";
+  if (repeated > 1) std::cerr << " (and " << repeated - 1 << " more such ids)";
+  std::cerr << std::endl;
+}
+
 }  // namespace
 
 Vocabulary::Vocabulary(std::vector<std::string> tokens, const std::string& source)
@@ -84,9 +102,7 @@ void Vocabulary::AddIds(const std::string& source) {
                   " is no valid UTF-8");
     SKIFF_ENFORCE(token.find_first_of("\t\r\n") == std::string::npos, kDataLoss, source,
                   ": the token of id ", i, " holds a tab or a line end");
-    const auto [entry, is_new] = ids_.emplace(token, static_cast<TokenId>(i));
-    SKIFF_ENFORCE(is_new, kAlreadyExists, source, ": \"", token, "\" is there twice, as id ",
-                  entry->second, " and as id ", i);
+    ids_[token] = static_cast<TokenId>(i);
     longest_token_bytes_ = std::max(longest_token_bytes_, static_cast<int64_t>(token.size()));
   }
 }
@@ -120,11 +136,13 @@ std::string Vocabulary::Text() const {
 }
 
 Vocabulary ReadVocabulary(const std::string& path) {
-  const std::string text = ReadFile(path);
+  const std::string text = ReadTextFile(path);
   const std::vector<std::string_view> lines = LinesOf(text);
   SKIFF_ENFORCE(!lines.empty(), kDataLoss, path, " is empty: expected a vocabulary");
   const bool numbered = lines[0].find('\t') != std::string_view::npos;
-  return Vocabulary(numbered ? NumberedTokens(lines, path) : PlainTokens(lines, path), path);
+  Vocabulary vocabulary(numbered ? NumberedTokens(lines, path) : PlainTokens(lines, path), path);
+  WarnOfRepeated(vocabulary, path);
+  return vocabulary;
 }
 
 void SaveVocabulary(const Vocabulary& vocabulary, const std::string& path) {

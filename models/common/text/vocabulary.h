@@ -27,9 +27,10 @@ inline constexpr std::string_view kContinuation = "##";
 // A copy is independent of the original. Constant, so many threads may use it.
 class Vocabulary {
  public:
-  // The token tokens[i] has the id i. `source` begins messages. Throws Error: kDataLoss if there
-  // are no tokens, or for one that is empty, no valid UTF-8, or has a tab or line end in it;
-  // kAlreadyExists if a token is there twice; kNotFound if a special token is missing.
+  // The token tokens[i] has the id i. If a token is there twice, as in published vocabularies, Find
+  // returns the last of its ids, as other tokenizers do. `source` begins messages. Throws Error:
+  // kDataLoss if there are no tokens, or for one that is empty, no valid UTF-8, or has a tab or
+  // line end in it; kNotFound if a special token is missing.
   explicit Vocabulary(std::vector<std::string> tokens, const std::string& source = "vocabulary");
 
   int64_t size() const { return static_cast<int64_t>(tokens_.size()); }
@@ -73,10 +74,10 @@ class Vocabulary {
 };
 
 // Reads a vocabulary in either form: one token a line, whose ids count from 0 (BERT), or token, tab
-// and id (ERNIE), in any order. A line may end with CR LF. Throws Error: kNotFound and kIo as
-// ReadFile; kDataLoss with the line for an id that is no number, outside [0, number of lines) or
-// there twice, and for a line without a tab among lines with one or the other way round; otherwise
-// as the constructor, with the path.
+// and id (ERNIE), in any order. Writes a warning to standard error if a token is there twice.
+// Throws Error: what ReadTextFile throws; kDataLoss with the line for an id that is no number,
+// outside [0, number of lines) or there twice, and for a line without a tab among lines with one or
+// the other way round; otherwise as the constructor, with the path.
 Vocabulary ReadVocabulary(const std::string& path);
 // Writes one token a line, so that ReadVocabulary returns the same vocabulary.
 void SaveVocabulary(const Vocabulary& vocabulary, const std::string& path);

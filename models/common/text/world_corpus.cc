@@ -386,10 +386,15 @@ std::vector<std::string> WorldCorpus::Lexicon() const {
 }
 
 WorldCorpus GenerateWorldCorpus(const WorldOptions& options) {
+  // More would only fill the memory: the world has far less to tell.
+  constexpr int64_t kMostDocuments = 10'000'000;
   constexpr auto kMostPeople = static_cast<int64_t>(kWomen.size() + kMen.size());
   SKIFF_ENFORCE(options.documents >= 1 && options.questions >= 0, kInvalidArgument,
                 "documents = ", options.documents, ", questions = ", options.questions,
                 ": expected at least one document, and no negative number");
+  SKIFF_ENFORCE(options.documents <= kMostDocuments && options.questions <= kMostDocuments,
+                kInvalidArgument, "documents = ", options.documents,
+                ", questions = ", options.questions, ": expected at most ", kMostDocuments);
   SKIFF_ENFORCE(options.people >= 2 && options.people <= kMostPeople && options.people % 2 == 0,
                 kInvalidArgument, "people = ", options.people,
                 ": expected an even number from 2 to ", kMostPeople);

@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include <random>
+
 #include "framework/base/error.h"
 #include "framework/training/sample_reader.h"
 #include "models/common/text/hold_back.h"
+#include "tests/harness/damage_bytes.h"
 #include "tests/harness/temp_directory.h"
 
 namespace skiff::text {
@@ -100,6 +103,25 @@ TEST_F(LabelledTextsTest, SayWhichLineIsWrong) {
   PutBytes(path_, "");
   ExpectError([&] { ReadLabelledTexts(path_); }, ErrorCode::kDataLoss,
               path_ + " is empty: expected labelled texts, one a line");
+}
+
+TEST_F(LabelledTextsTest, BeginBehindAByteOrderMark) {
+  PutBytes(path_,
+           "\xEF\xBB\xBF"
+           "1\ta\n");
+  EXPECT_EQ(ReadLabelledTexts(path_).at(0).label, 1);
+}
+
+TEST_F(LabelledTextsTest, SurviveMutations) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 500; ++i) {
+    PutBytes(path_, DamageBytes("1\tcv000\tgood film\r\n0\tbad\tfilm \n0\t\n", &random));
+    try {
+      for (const LabelledText& text : ReadLabelledTexts(path_)) EXPECT_LE(text.label, 9999);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kDataLoss) << error.what();
+    }
+  }
 }
 
 TEST_F(LabelledTextsTest, TellTheNumberOfClasses) {

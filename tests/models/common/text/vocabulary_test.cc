@@ -3,7 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+#include <string>
+#include <vector>
+
 #include "framework/base/error.h"
+#include "tests/harness/damage_bytes.h"
 #include "tests/harness/temp_directory.h"
 
 namespace skiff::text {
@@ -84,11 +89,27 @@ TEST_F(VocabularyTest, RefusesAnEmptyFile) {
   ExpectRefused("\n", ErrorCode::kDataLoss, ": the token of id 0 is empty");
 }
 
-TEST_F(VocabularyTest, SaysWhereATokenIsTwice) {
-  ExpectRefused(StrCat(kSpecialLines, "the\nof\nthe\n"), ErrorCode::kAlreadyExists,
-                ": \"the\" is there twice, as id 5 and as id 7");
-  ExpectRefused("[PAD]\t0\n[CLS]\t1\n[CLS]\t2\n", ErrorCode::kAlreadyExists,
-                ": \"[CLS]\" is there twice, as id 1 and as id 2");
+// As in published vocabularies.
+TEST_F(VocabularyTest, WarnsOfATokenThatIsThereTwice) {
+  testing::internal::CaptureStderr();
+  const Vocabulary vocabulary =
+      ReadVocabulary(Write(StrCat(kSpecialLines, "a\n$\nb\n$\nc\n[PAD]\n")));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "warning: " + path_ +
+                ": \"[PAD]\" is there twice, as id 0 and as id 10: the last one counts (and 1 more "
+                "such ids)\n");
+  std::vector<TokenId> found;
+  for (const char* token : {"a", "$", "b", "c", "[PAD]"}) found.push_back(*vocabulary.Find(token));
+  EXPECT_EQ(found, (std::vector<TokenId>{5, 8, 7, 9, 10}));
+  EXPECT_EQ(vocabulary.pad(), 10);
+  EXPECT_EQ(vocabulary.token(6), "$");
+  testing::internal::CaptureStderr();
+  ReadVocabulary(Write(kSpecialLines));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST_F(VocabularyTest, BeginsBehindAByteOrderMark) {
+  EXPECT_EQ(ReadVocabulary(Write(StrCat("\xEF\xBB\xBF", kSpecialLines))).pad(), 0);
 }
 
 TEST_F(VocabularyTest, SaysWhereIdsAreNotDense) {
@@ -123,6 +144,22 @@ TEST_F(VocabularyTest, RefusesIdsThatItDoesNotHave) {
   ExpectError([&] { vocabulary.token(5); }, ErrorCode::kOutOfRange, "token id 5: expected 0 to 4");
   ExpectError([&] { vocabulary.token(-1); }, ErrorCode::kOutOfRange,
               "token id -1: expected 0 to 4");
+}
+
+TEST_F(VocabularyTest, SurvivesMutations) {
+  const std::string intact = "[PAD]\t0\n[CLS]\t1\n[SEP]\t2\n[MASK]\t3\n,\t6\n[UNK]\t5\nthe\t4\n";
+  std::mt19937 random(1);
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 500; ++i) {
+    try {
+      const Vocabulary vocabulary = ReadVocabulary(Write(DamageBytes(intact, &random)));
+      for (TokenId id = 0; id < vocabulary.size(); ++id) {
+        EXPECT_GE(*vocabulary.Find(vocabulary.token(id)), id);
+      }
+    } catch (const Error&) {
+    }
+  }
+  testing::internal::GetCapturedStderr();
 }
 
 TEST_F(VocabularyTest, NamesAFileThatIsNotThere) {
