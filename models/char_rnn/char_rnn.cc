@@ -17,6 +17,7 @@
 #include "framework/builder/static_rnn.h"
 #include "framework/builder/tensor.h"
 #include "models/char_rnn/stream_reader.h"
+#include "models/common/network_sizes.h"
 
 namespace skiff::models {
 namespace {
@@ -28,13 +29,10 @@ void Check(const CharRnnOptions& options) {
                 "char_rnn: cell = \"", options.cell, "\", expected lstm or gru");
   SKIFF_ENFORCE(options.loop == "static" || options.loop == "while", kInvalidArgument,
                 "char_rnn: loop = \"", options.loop, "\", expected static or while");
-  for (const auto& [name, size] : {std::pair("characters", options.characters),
-                                   {"embedding", options.embedding},
-                                   {"hidden", options.hidden},
-                                   {"layers", options.layers}}) {
-    SKIFF_ENFORCE(size >= 1, kInvalidArgument, "char_rnn: ", name, " = ", size,
-                  ", expected at least 1");
-  }
+  CheckSizes("char_rnn", {{"characters", options.characters},
+                          {"embedding", options.embedding},
+                          {"hidden", options.hidden},
+                          {"layers", options.layers, 1, kMostLayers}});
 }
 
 bool IsLstm(const CharRnnOptions& options) { return options.cell == "lstm"; }

@@ -24,9 +24,7 @@ StreamReader::StreamReader(const std::vector<int64_t>* text, const StreamReaderO
                 " streams: expected at least ", options.batch_size + 1, " characters");
 }
 
-int64_t StreamReader::batches_in_epoch() const {
-  return (length_ + options_.steps - 1) / options_.steps;
-}
+int64_t StreamReader::batches_in_epoch() const { return (length_ - 1) / options_.steps + 1; }
 
 int64_t StreamReader::StepsOf(int64_t batch) const {
   return std::min(options_.steps, length_ - batch * options_.steps);

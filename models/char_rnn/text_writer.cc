@@ -1,12 +1,11 @@
 #include "models/char_rnn/text_writer.h"
 
+#include <algorithm>
 #include <cmath>
-#include <utility>
 #include <vector>
 
 #include "framework/base/error.h"
 #include "framework/io/file.h"
-#include "framework/io/inference_model.h"
 #include "models/char_rnn/char_rnn.h"
 
 namespace skiff::models {
@@ -26,22 +25,13 @@ void Check(const WriteOptions& options) {
 }  // namespace
 
 TextWriter::TextWriter(const std::string& model_directory, uint64_t seed)
-    : alphabet_(ReadAlphabet(JoinPath(model_directory, kAlphabetFile))) {
-  InferenceModel model = LoadInferenceModel(model_directory, &executor_.scope(),
-                                            {.params_filename = kCombinedParamsFile});
-  const std::vector<std::string> feeds = {kPrompt, kRoom, kTemperature, kTopK};
-  SKIFF_ENFORCE(model.feed_names == feeds && model.fetch_names.size() == 1, kInvalidArgument,
-                model_directory, ": a model of ", Join(model.feed_names, ", "),
-                ": expected one that writes, which reads ", Join(feeds, ", "));
-  const Var* table = model.program->root()->FindVar(kEmbeddingTable);
-  SKIFF_ENFORCE(table != nullptr && !table->dims.empty() && table->dims[0] == alphabet_.size(),
-                kInvalidArgument, model_directory, ": the model knows ",
-                table == nullptr || table->dims.empty() ? 0 : table->dims[0], " characters, and ",
-                kAlphabetFile, " has ", alphabet_.size());
-  program_ = std::move(model.program);
-  program_->seed = seed;
-  written_ = model.fetch_names[0];
-  compiled_ = std::make_unique<CompiledProgram>(executor_.Compile(*program_));
+    : alphabet_(ReadAlphabet(JoinPath(model_directory, kAlphabetFile))), model_(model_directory) {
+  model_.CheckIs("one that writes", {kPrompt, kRoom, kTemperature, kTopK}, 1);
+  const int64_t known = model_.VarOfRank(kEmbeddingTable, 2).dims[0];
+  SKIFF_ENFORCE(known == alphabet_.size(), kInvalidArgument, model_directory, ": the model knows ",
+                known, " characters, and ", kAlphabetFile, " has ", alphabet_.size());
+  model_.program().seed = seed;
+  model_.Compile();
 }
 
 std::string TextWriter::Write(const std::string& prompt, const WriteOptions& options) {
@@ -54,13 +44,17 @@ std::string TextWriter::Write(const std::string& prompt, const WriteOptions& opt
   } catch (const Error& error) {
     throw error.WithContext("the prompt");
   }
-  const std::vector<int64_t> room(static_cast<size_t>(options.length));
+  // The model writes over it.
+  Tensor room({options.length}, DType::kInt64);
+  std::ranges::fill(room.values<int64_t>(), 0);
   const int64_t top_k = options.top_k == 0 ? alphabet_.size() : options.top_k;
   const FeedList feeds = {{kPrompt, Tensor::FromValues<int64_t>({std::ssize(ids)}, ids)},
-                          {kRoom, Tensor::FromValues<int64_t>({options.length}, room)},
+                          {kRoom, room},
                           {kTemperature, Tensor::FromValues<float>({1}, {options.temperature})},
                           {kTopK, Tensor::FromValues<int64_t>({1}, {top_k})}};
-  return alphabet_.Decode(compiled_->Run(feeds, {written_})[0].ToVector<int64_t>());
+  const ModelOutput written = model_.Run(feeds)[0];
+  const std::vector<int64_t> dims = {options.length};
+  return alphabet_.Decode(written.Integers("characters", dims, 0, alphabet_.size() - 1));
 }
 
 }  // namespace skiff::models

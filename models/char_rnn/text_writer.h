@@ -2,11 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 
-#include "framework/executor/executor.h"
 #include "models/char_rnn/alphabet.h"
+#include "models/common/saved_model.h"
 
 namespace skiff::models {
 
@@ -28,15 +27,13 @@ class TextWriter {
   TextWriter(const std::string& model_directory, uint64_t seed);
 
   // Returns what follows the prompt. Throws an Error (kInvalidArgument) for an empty prompt, one
-  // with a character that the model doesn't know, and an option out of range.
+  // with a character that the model doesn't know, an option out of range, and what ModelOutput
+  // throws if the model returns anything but characters.
   std::string Write(const std::string& prompt, const WriteOptions& options = {});
 
  private:
   Alphabet alphabet_;
-  Executor executor_;
-  std::unique_ptr<Program> program_;
-  std::string written_;
-  std::unique_ptr<CompiledProgram> compiled_;
+  SavedModel model_;
 };
 
 }  // namespace skiff::models

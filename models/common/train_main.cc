@@ -335,8 +335,16 @@ MemoryOptions MemoryFromFlags() {
 void CheckFlags() {
   SKIFF_ENFORCE(FLAGS_threads >= 0, kInvalidArgument, "threads = ", FLAGS_threads,
                 ": expected no negative number");
+  // OpenMP ends the process if the system refuses it a thread.
+  constexpr int32_t kMostThreads = 4096;
+  SKIFF_ENFORCE(FLAGS_threads <= kMostThreads, kInvalidArgument, "threads = ", FLAGS_threads,
+                ": expected at most ", kMostThreads);
   SKIFF_ENFORCE(FLAGS_epochs >= 1, kInvalidArgument, "epochs = ", FLAGS_epochs,
                 ": expected at least 1");
+  // Steps of all epochs are counted in 63 bits.
+  constexpr int64_t kMostEpochs = 1'000'000'000;
+  SKIFF_ENFORCE(FLAGS_epochs <= kMostEpochs, kInvalidArgument, "epochs = ", FLAGS_epochs,
+                ": expected at most ", kMostEpochs);
   SKIFF_ENFORCE(FLAGS_stop_after >= 0, kInvalidArgument, "stop_after = ", FLAGS_stop_after,
                 ": expected no negative number");
 }

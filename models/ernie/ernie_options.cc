@@ -1,10 +1,14 @@
 #include "models/ernie/ernie_options.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "framework/base/error.h"
+#include "framework/io/json.h"
+#include "models/common/network_sizes.h"
 
 namespace skiff::models {
 namespace {
@@ -38,27 +42,26 @@ void VisitOptions(Options& options, const Visit& visit) {
   visit("initializer_range", options.initializer_range);
 }
 
+[[noreturn]] void Refuse(const nlohmann::json& value, const std::string& key,
+                         const char* expected) {
+  Throw(ErrorCode::kInvalidArgument, "configuration key \"", key, "\": expected ", expected,
+        ", found ", QuotedJson(value));
+}
+
 void ReadValue(const nlohmann::json& value, const std::string& key, int64_t& option) {
-  SKIFF_ENFORCE(value.is_number_integer(), kInvalidArgument, "configuration key \"", key,
-                "\": expected an integer, found ", value.dump());
-  option = value.get<int64_t>();
+  const std::optional<int64_t> number = JsonInteger(value);
+  if (!number.has_value()) Refuse(value, key, "an integer");
+  option = *number;
 }
 
 void ReadValue(const nlohmann::json& value, const std::string& key, float& option) {
-  SKIFF_ENFORCE(value.is_number(), kInvalidArgument, "configuration key \"", key,
-                "\": expected a number, found ", value.dump());
+  if (!value.is_number()) Refuse(value, key, "a number");
   option = value.get<float>();
 }
 
 void ReadValue(const nlohmann::json& value, const std::string& key, std::string& option) {
-  SKIFF_ENFORCE(value.is_string(), kInvalidArgument, "configuration key \"", key,
-                "\": expected a string, found ", value.dump());
+  if (!value.is_string()) Refuse(value, key, "a string");
   option = value.get<std::string>();
-}
-
-void CheckAtLeast(const char* name, int64_t value, int64_t least) {
-  SKIFF_ENFORCE(value >= least, kInvalidArgument, "ERNIE: ", name, " = ", value,
-                ": expected at least ", least);
 }
 
 void CheckProbability(const char* name, float value) {
@@ -98,21 +101,21 @@ ErnieOptions WithSizesOfData(const ErnieOptions& options, const ErnieDataSizes& 
   if (sized.sentences == kDecidedByData) {
     sized.sentences = std::max(ErnieOptions().sentences, data.sentences);
   }
-  CheckAtLeast("type_vocab_size", sized.sentences, data.sentences);
+  CheckSizes("ERNIE", {{"type_vocab_size", sized.sentences, data.sentences}});
   if (sized.tasks == kDecidedByData) sized.tasks = data.tasks;
-  CheckAtLeast("task_type_vocab_size", sized.tasks, data.tasks);
+  CheckSizes("ERNIE", {{"task_type_vocab_size", sized.tasks, data.tasks}});
   return sized;
 }
 
 void CheckErnieOptions(const ErnieOptions& options) {
-  CheckAtLeast("vocab_size", options.vocabulary, 1);
-  CheckAtLeast("hidden_size", options.hidden, 1);
-  CheckAtLeast("num_hidden_layers", options.layers, 1);
-  CheckAtLeast("num_attention_heads", options.heads, 1);
-  CheckAtLeast("intermediate_size", options.feed_forward, 1);
-  CheckAtLeast("max_position_embeddings", options.positions, 1);
-  CheckAtLeast("type_vocab_size", options.sentences, 1);
-  CheckAtLeast("task_type_vocab_size", options.tasks, 0);
+  CheckSizes("ERNIE", {{"vocab_size", options.vocabulary},
+                       {"hidden_size", options.hidden},
+                       {"num_hidden_layers", options.layers, 1, kMostLayers},
+                       {"num_attention_heads", options.heads},
+                       {"intermediate_size", options.feed_forward},
+                       {"max_position_embeddings", options.positions},
+                       {"type_vocab_size", options.sentences},
+                       {"task_type_vocab_size", options.tasks, 0}});
   SKIFF_ENFORCE(options.hidden % options.heads == 0, kInvalidArgument,
                 "ERNIE: hidden_size = ", options.hidden, ": expected a multiple of the ",
                 options.heads, " heads");
@@ -120,8 +123,8 @@ void CheckErnieOptions(const ErnieOptions& options) {
                 "ERNIE: hidden_act = \"", options.act, "\": expected gelu or relu");
   CheckProbability("hidden_dropout_prob", options.dropout);
   CheckProbability("attention_probs_dropout_prob", options.attention_dropout);
-  SKIFF_ENFORCE(options.initializer_range > 0, kInvalidArgument,
-                "ERNIE: initializer_range = ", options.initializer_range,
+  SKIFF_ENFORCE(options.initializer_range > 0 && std::isfinite(options.initializer_range),
+                kInvalidArgument, "ERNIE: initializer_range = ", options.initializer_range,
                 ": expected a positive number");
   SKIFF_ENFORCE(options.dtype == DType::kFloat32 || options.dtype == DType::kFloat64,
                 kInvalidArgument, "ERNIE: dtype ", options.dtype, ": expected float32 or float64");
@@ -142,10 +145,9 @@ std::map<std::string, std::string> ErnieOptionsByKey(const ErnieOptions& options
 }
 
 ErnieOptions ErnieOptionsFromJson(std::string_view text, const ErnieOptions& defaults) {
-  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json json = ParseJson(text, "configuration", ErrorCode::kInvalidArgument);
   SKIFF_ENFORCE(json.is_object(), kInvalidArgument,
-                "expected a configuration as a JSON object, found ",
-                json.is_discarded() ? "text that is no JSON" : json.type_name());
+                "expected a configuration as a JSON object, found ", QuotedJson(json));
   ErnieOptions options = defaults;
   VisitOptions(options, [&](const char* key, auto& option) {
     const auto found = json.find(key);

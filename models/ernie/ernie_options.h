@@ -61,7 +61,8 @@ inline constexpr int64_t kDecidedByData = std::numeric_limits<int64_t>::min();
 // for another number of tokens than that of the data, and for fewer kinds of ids than these have.
 ErnieOptions WithSizesOfData(const ErnieOptions& options, const ErnieDataSizes& data);
 
-// Throws an Error (kInvalidArgument) that names the first option out of range.
+// Throws an Error (kInvalidArgument) that names the first option out of range: sizes as CheckSizes
+// (models/common/network_sizes.h).
 void CheckErnieOptions(const ErnieOptions& options);
 
 // The keys are those of published configurations: vocab_size, hidden_size, num_hidden_layers,
@@ -73,7 +74,7 @@ std::string ErnieOptionsToJson(const ErnieOptions& options);
 std::map<std::string, std::string> ErnieOptionsByKey(const ErnieOptions& options);
 // Keys that are missing keep their values in `defaults`; keys that aren't in the list are ignored,
 // as published files have more. Throws an Error (kInvalidArgument) that names the key for a value
-// of another type, and for text that is no JSON object.
+// of another type, for text that is no JSON object, and what ParseJson throws.
 ErnieOptions ErnieOptionsFromJson(std::string_view json, const ErnieOptions& defaults = {});
 
 }  // namespace skiff::models

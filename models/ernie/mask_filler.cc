@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
-#include <utility>
 
 #include "framework/base/error.h"
-#include "framework/io/inference_model.h"
 #include "models/common/text/instance.h"
 #include "models/common/text/masking.h"
 #include "models/common/text/pretraining_source.h"
@@ -16,30 +15,34 @@ namespace skiff::models {
 namespace {
 
 // The extent of a feed's dim 1.
-int64_t WidthOf(const Program& program, const std::string& name) {
-  const Var* var = program.root()->FindVar(name);
-  SKIFF_ENFORCE(var != nullptr && var->dims.size() == 2, kInvalidArgument,
-                "the model has no feed \"", name,
+int64_t WidthOf(const SavedModel& model, const std::string& name) {
+  // Longer than the inputs of any network; all feeds of this width are made and filled.
+  constexpr int64_t kWidest = int64_t{1} << 20;
+  SKIFF_ENFORCE(std::ranges::count(model.feed_names(), name) > 0, kInvalidArgument,
+                model.directory(), ": the model has no feed \"", name,
                 "\": expected one that was pre-trained to guess masked tokens");
-  return var->dims[1];
+  const int64_t width = model.VarOfRank(name, 2).dims[1];
+  SKIFF_ENFORCE(width >= 1 && width <= kWidest, kInvalidArgument, model.directory(),
+                ": the model's feed \"", name, "\" has the width ", width, ", expected 1 to ",
+                kWidest);
+  return width;
 }
 
 }  // namespace
 
 MaskFiller::MaskFiller(const std::string& model_directory)
-    : vocabulary_(ReadErnieVocabulary(model_directory)), tokenizer_(&vocabulary_) {
-  InferenceModel model = LoadInferenceModel(model_directory, &executor_.scope(),
-                                            {.params_filename = kCombinedParamsFile});
-  program_ = std::move(model.program);
-  feed_names_ = std::move(model.feed_names);
-  scores_ = model.fetch_names.at(0);
-  length_ = WidthOf(*program_, text::kTokenIds);
-  most_masked_ = WidthOf(*program_, text::kMaskedPositions);
-  const std::vector<int64_t>& dims = program_->root()->FindVar(scores_)->dims;
-  SKIFF_ENFORCE(!dims.empty() && dims.back() == vocabulary_.size(), kInvalidArgument,
-                model_directory, ": the model scores ", dims.empty() ? 0 : dims.back(),
-                " tokens, and the vocabulary has ", vocabulary_.size());
-  compiled_ = std::make_unique<CompiledProgram>(executor_.Compile(*program_));
+    : vocabulary_(ReadErnieVocabulary(model_directory)),
+      tokenizer_(&vocabulary_),
+      model_(model_directory) {
+  length_ = WidthOf(model_, text::kTokenIds);
+  most_masked_ = WidthOf(model_, text::kMaskedPositions);
+  SKIFF_ENFORCE(!model_.fetch_names().empty(), kInvalidArgument, model_directory,
+                ": the model returns nothing: expected scores of tokens");
+  const int64_t scored = model_.VarOfRank(model_.fetch_names()[0], 2).dims[1];
+  SKIFF_ENFORCE(scored == vocabulary_.size(), kInvalidArgument, model_directory,
+                ": the model scores ", scored, " tokens, and the vocabulary has ",
+                vocabulary_.size());
+  model_.Compile();
 }
 
 FeedList MaskFiller::Feeds(const std::string& text, std::vector<int64_t>* places) const {
@@ -70,25 +73,26 @@ FeedList MaskFiller::Feeds(const std::string& text, std::vector<int64_t>* places
   FeedList feeds;
   for (size_t i = 0; i < fields.size(); ++i) {
     // Labels and weights aren't read.
-    const bool is_fed = std::ranges::count(feed_names_, fields[i].name) > 0;
+    const bool is_fed = std::ranges::count(model_.feed_names(), fields[i].name) > 0;
     if (is_fed) feeds.emplace_back(fields[i].name, row[i]);
   }
   return feeds;
 }
 
-std::vector<MaskGuess> MaskFiller::Best(const float* scores, int64_t count) const {
-  const auto size = static_cast<size_t>(vocabulary_.size());
-  std::vector<text::TokenId> ids(size);
-  std::iota(ids.begin(), ids.end(), 0);
+std::vector<MaskGuess> MaskFiller::Best(std::span<const float> scores, int64_t count) const {
+  const size_t size = scores.size();
+  std::vector<size_t> ids(size);
+  std::iota(ids.begin(), ids.end(), size_t{0});
   const auto kept = std::min(size, static_cast<size_t>(count));
   std::partial_sort(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(kept), ids.end(),
-                    [&](text::TokenId a, text::TokenId b) { return scores[a] > scores[b]; });
+                    [&](size_t a, size_t b) { return scores[a] > scores[b]; });
   const double largest = scores[ids[0]];
   double sum = 0;
   for (size_t i = 0; i < size; ++i) sum += std::exp(scores[i] - largest);
   std::vector<MaskGuess> best;
   for (size_t i = 0; i < kept; ++i) {
-    best.push_back({vocabulary_.token(ids[i]), std::exp(scores[ids[i]] - largest) / sum});
+    best.push_back({vocabulary_.token(static_cast<text::TokenId>(ids[i])),
+                    std::exp(scores[ids[i]] - largest) / sum});
   }
   return best;
 }
@@ -97,11 +101,14 @@ std::vector<std::vector<MaskGuess>> MaskFiller::Fill(std::string_view text, int6
   SKIFF_ENFORCE(count >= 1, kInvalidArgument, "guesses = ", count, ": expected at least 1");
   std::vector<int64_t> places;
   const FeedList feeds = Feeds(std::string(text), &places);
-  const Tensor scores = compiled_->Run(feeds, {scores_})[0];
+  const ModelOutput found = model_.Run(feeds)[0];
+  constexpr float kMostScore = std::numeric_limits<float>::max();
+  const std::vector<int64_t> dims = {most_masked_, vocabulary_.size()};
+  const std::span<const float> scores = found.Floats("scores", dims, -kMostScore, kMostScore);
   std::vector<std::vector<MaskGuess>> guesses;
   for (size_t i = 0; i < places.size(); ++i) {
-    guesses.push_back(
-        Best(scores.data<float>() + i * static_cast<size_t>(vocabulary_.size()), count));
+    const auto size = static_cast<size_t>(vocabulary_.size());
+    guesses.push_back(Best(scores.subspan(i * size, size), count));
   }
   return guesses;
 }

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "framework/executor/executor.h"
+#include "models/common/saved_model.h"
 #include "models/common/text/tokenizer.h"
 #include "models/common/text/vocabulary.h"
 
@@ -27,22 +27,20 @@ class MaskFiller {
 
   // Returns, for each [MASK] of the text in order, the `count` most probable tokens, the best
   // first. Throws an Error (kInvalidArgument) for a text without [MASK], with more of them or more
-  // tokens than the model takes, and for a count below 1.
+  // tokens than the model takes, for a count below 1, and if the model returns anything but scores
+  // of tokens.
   std::vector<std::vector<MaskGuess>> Fill(std::string_view text, int64_t count);
 
  private:
   FeedList Feeds(const std::string& text, std::vector<int64_t>* places) const;
-  std::vector<MaskGuess> Best(const float* scores, int64_t count) const;
+  // `scores`: of all tokens.
+  std::vector<MaskGuess> Best(std::span<const float> scores, int64_t count) const;
 
   text::Vocabulary vocabulary_;
   text::Tokenizer tokenizer_;
-  Executor executor_;
-  std::unique_ptr<Program> program_;
-  std::vector<std::string> feed_names_;
-  std::string scores_;
+  SavedModel model_;
   int64_t length_ = 0;
   int64_t most_masked_ = 0;
-  std::unique_ptr<CompiledProgram> compiled_;
 };
 
 }  // namespace skiff::models

@@ -1,16 +1,14 @@
 #include "models/mlp/mlp.h"
 
-#include "framework/base/error.h"
 #include "framework/builder/initializer.h"
 #include "framework/builder/nn.h"
+#include "models/common/network_sizes.h"
 
 namespace skiff::models {
 
 Variable Mlp(const Variable& input, const MlpOptions& options) {
-  SKIFF_ENFORCE(options.hidden_layers >= 0, kInvalidArgument, "a perceptron of ",
-                options.hidden_layers, " hidden layers: expected no negative number");
-  SKIFF_ENFORCE(options.hidden_units >= 1, kInvalidArgument, "hidden layers of ",
-                options.hidden_units, " units: expected at least 1");
+  CheckSizes("perceptron", {{"hidden_layers", options.hidden_layers, 0, kMostLayers},
+                            {"hidden_units", options.hidden_units}});
   Variable x = input;
   for (int32_t layer = 0; layer < options.hidden_layers; ++layer) {
     x = layers::Fc(

@@ -15,8 +15,7 @@ struct MlpOptions {
 };
 
 // Appends the network: from inputs [-1, …], each flattened to a vector, to logits [-1, classes].
-// Throws Error (kInvalidArgument) for a negative number of layers or no units, and what the layers
-// throw.
+// Throws Error (kInvalidArgument) for sizes that CheckSizes refuses, and what the layers throw.
 Variable Mlp(const Variable& input, const MlpOptions& options);
 
 }  // namespace skiff::models

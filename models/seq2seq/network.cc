@@ -14,6 +14,7 @@
 #include "framework/builder/nn.h"
 #include "framework/builder/sequence.h"
 #include "framework/builder/tensor.h"
+#include "models/common/network_sizes.h"
 
 namespace skiff::models {
 namespace {
@@ -35,14 +36,11 @@ void CheckName(const char* option, const std::string& name, const std::string& o
 }
 
 void Check(const Seq2SeqOptions& options) {
-  for (const auto& [name, size] : {std::pair("source_tokens", options.source_tokens),
-                                   {"target_tokens", options.target_tokens},
-                                   {"embedding", options.embedding},
-                                   {"hidden", options.hidden},
-                                   {"layers", options.layers}}) {
-    SKIFF_ENFORCE(size >= 1, kInvalidArgument, "seq2seq: ", name, " = ", size,
-                  ", expected at least 1");
-  }
+  CheckSizes("seq2seq", {{"source_tokens", options.source_tokens},
+                         {"target_tokens", options.target_tokens},
+                         {"embedding", options.embedding},
+                         {"hidden", options.hidden},
+                         {"layers", options.layers, 1, kMostLayers}});
   CheckName("cell", options.cell, "gru", "lstm");
   CheckName("attention", options.attention, "bahdanau", "luong");
   CheckName("decoder", options.decoder, "attention_decoder", "dynamic_rnn");

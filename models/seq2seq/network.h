@@ -62,8 +62,8 @@ enum class AttentionOps { kFluid, kOne };
 // All parameters have names, so that the programs that use the network share them.
 class Seq2SeqNetwork {
  public:
-  // Throws an Error (kInvalidArgument) for a size below 1, another cell, attention or decoder,
-  // input_feeding without luong, and a label_smoothing or dropout outside [0, 1).
+  // Throws an Error (kInvalidArgument) for a size that CheckSizes refuses, another cell, attention
+  // or decoder, input_feeding without luong, and a label_smoothing or dropout outside [0, 1).
   explicit Seq2SeqNetwork(const Seq2SeqOptions& options);
 
   Encoded Encode(const Variable& ids) const;

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/base/error.h"
+#include "framework/io/json.h"
 
 namespace skiff::models {
 namespace {
@@ -39,18 +40,20 @@ std::string NetworkText(const SavedNetwork& network) {
 }
 
 SavedNetwork ParseNetwork(const std::string& text, const std::string& source) {
-  nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  SKIFF_ENFORCE(json.is_object(), kInvalidArgument, source, ": expected a JSON object");
+  nlohmann::json json = ParseJson(text, source, ErrorCode::kInvalidArgument);
+  SKIFF_ENFORCE(json.is_object(), kInvalidArgument, source, ": expected a JSON object, found ",
+                QuotedJson(json));
   SavedNetwork network;
   VisitMembers(network, [&](const char* name, auto& member) {
     const auto found = json.find(name);
     if (found == json.end()) return;
     const nlohmann::json like = member;
     // 0 may stand for 0.0.
-    const bool fits =
-        found->type() == like.type() || (like.is_number() && found->is_number_integer());
-    SKIFF_ENFORCE(fits, kInvalidArgument, source, ": \"", name, "\" is ", found->dump(),
-                  ", expected one like ", like.dump());
+    const bool fits = like.is_number() ? JsonInteger(*found).has_value() ||
+                                             (like.is_number_float() && found->is_number())
+                                       : found->type() == like.type();
+    SKIFF_ENFORCE(fits, kInvalidArgument, source, ": \"", name, "\" is ", QuotedJson(*found),
+                  ", expected one like ", QuotedJson(like));
     found->get_to(member);
     json.erase(found);
   });

@@ -18,8 +18,8 @@ struct SavedNetwork {
 // Returns the options and the checksum as a JSON object, each under its name.
 std::string NetworkText(const SavedNetwork& network);
 // Returns what NetworkText has written. Members that are missing keep their defaults. Throws an
-// Error (kInvalidArgument), which begins with `source`, for text that is no JSON object, a name
-// that no member has and a value of another type.
+// Error (kInvalidArgument), which begins with `source`, for text that is no JSON object (and as
+// ParseJson), a name that no member has and a value of another type.
 SavedNetwork ParseNetwork(const std::string& text, const std::string& source);
 
 }  // namespace skiff::models

@@ -115,7 +115,7 @@ TokenVocabulary TokenVocabulary::Parse(std::string_view text, const std::string&
 
 TokenVocabulary TokenVocabulary::Load(const std::string& directory, std::string_view side) {
   const std::string path = JoinPath(directory, VocabularyFile(side));
-  TokenVocabulary vocabulary = Parse(ReadFile(path), path);
+  TokenVocabulary vocabulary = Parse(text::ReadTextFile(path), path);
   if (vocabulary.kind_ == TokenKind::kPiece) {
     const std::string pieces_path = JoinPath(directory, PiecesFile(side));
     vocabulary.pieces_ = WordPieces::Parse(ReadFile(pieces_path), pieces_path);

@@ -1,10 +1,12 @@
 #include "models/seq2seq/translator.h"
 
+#include <memory>
+#include <span>
 #include <utility>
 
+#include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/io/file.h"
-#include "framework/io/inference_model.h"
 #include "framework/io/parameters.h"
 #include "models/seq2seq/network_file.h"
 #include "models/seq2seq/pair_reader.h"
@@ -14,12 +16,10 @@
 namespace skiff::models {
 namespace {
 
-void CheckTable(const Program& program, const char* name, const TokenVocabulary& vocabulary,
-                const std::string& directory) {
-  const Var* table = program.root()->FindVar(name);
-  const int64_t rows = table == nullptr || table->dims.empty() ? 0 : table->dims[0];
-  SKIFF_ENFORCE(rows == vocabulary.size(), kInvalidArgument, directory, ": the model's \"", name,
-                "\" has ", rows, " tokens, the vocabulary has ", vocabulary.size());
+void CheckTable(const SavedModel& model, const char* name, const TokenVocabulary& vocabulary) {
+  const int64_t rows = model.VarOfRank(name, 2).dims[0];
+  SKIFF_ENFORCE(rows == vocabulary.size(), kInvalidArgument, model.directory(), ": the model's \"",
+                name, "\" has ", rows, " tokens, the vocabulary has ", vocabulary.size());
 }
 
 // Throws an Error (kInvalidArgument) unless the scope has all parameters of the network that a file
@@ -39,17 +39,11 @@ void CheckParameters(const Program& network, const Scope& scope, const std::stri
 
 Translator::Translator(const std::string& model_directory, const BeamOptions& beam)
     : source_(TokenVocabulary::Load(model_directory, kSourceSide)),
-      target_(TokenVocabulary::Load(model_directory, kTargetSide)) {
-  InferenceModel model = LoadInferenceModel(model_directory, &executor_.scope(),
-                                            {.params_filename = kCombinedParamsFile});
-  const std::vector<std::string> feeds = {PairReader::kSource, kTranslationRoom};
-  SKIFF_ENFORCE(model.feed_names == feeds && model.fetch_names.size() == 2, kInvalidArgument,
-                model_directory, ": a model of ", Join(model.feed_names, ", "),
-                ": expected one that translates, which reads ", Join(feeds, ", "));
-  CheckTable(*model.program, kSourceTable, source_, model_directory);
-  CheckTable(*model.program, kTargetTable, target_, model_directory);
-  program_ = std::move(model.program);
-  fetches_ = model.fetch_names;
+      target_(TokenVocabulary::Load(model_directory, kTargetSide)),
+      model_(model_directory, Place::Cpu()) {
+  model_.CheckIs("one that translates", {PairReader::kSource, kTranslationRoom}, 2);
+  CheckTable(model_, kSourceTable, source_);
+  CheckTable(model_, kTargetTable, target_);
   CheckBeam(beam);
   const std::string path = JoinPath(model_directory, kNetworkFile);
   if (PathExists(path)) {
@@ -64,16 +58,16 @@ Translator::Translator(const std::string& model_directory, const BeamOptions& be
     SKIFF_ENFORCE(beam.width == 1, kNotFound, path, ": no such file, but a beam of ", beam.width,
                   " needs it (models that earlier versions trained don't have it)");
   }
-  compiled_ = std::make_unique<CompiledProgram>(executor_.Compile(*program_));
+  model_.Compile();
 }
 
 void Translator::UseBeam(const Seq2SeqOptions& network, const std::string& path,
                          const BeamOptions& beam) {
   BeamTranslatorOutputs outputs;
-  program_ = BuildBeamTranslator(network, beam, &outputs);
-  CheckParameters(*program_, executor_.scope(), path);
+  std::unique_ptr<Program> program = BuildBeamTranslator(network, beam, &outputs);
+  CheckParameters(*program, model_.scope(), path);
+  model_.SetProgram(std::move(program), {outputs.tokens, outputs.weights, outputs.parents});
   beam_width_ = beam.width;
-  fetches_ = {outputs.tokens, outputs.weights, outputs.parents};
 }
 
 std::vector<Translation> Translator::Translate(const std::vector<std::string>& texts,
@@ -92,13 +86,24 @@ std::vector<Translation> Translator::Translate(const std::vector<std::string>& t
   }
   if (sources.empty()) return translations;
   const Tensor room({most_tokens}, DType::kInt64);
-  const std::vector<Tensor> found = compiled_->Run(
-      {{PairReader::kSource, RaggedIds(sources)}, {kTranslationRoom, room}}, fetches_);
+  const Tensor source = RaggedIds(sources);
+  const std::vector<ModelOutput> found =
+      model_.Run({{PairReader::kSource, source}, {kTranslationRoom, room}});
+  // Row s * width + i is hypothesis i of sentence s.
+  const int64_t rows = MultiplyCounts(std::ssize(sources), beam_width_);
+  std::vector<int64_t> dims = {-1, rows};
+  const std::span<const int64_t> tokens = found[0].Integers("tokens", dims, 0, target_.size() - 1);
   const int64_t steps = found[0].shape()[0];
-  const auto* tokens = found[0].data<int64_t>();
-  const auto* weights = found[1].data<float>();
-  const int64_t* parents = beam_width_ > 1 ? found[2].data<int64_t>() : nullptr;
-  const int64_t rows = std::ssize(sources) * beam_width_;
+  SKIFF_ENFORCE(steps <= most_tokens, kInvalidArgument, model_.directory(), ": the model wrote ",
+                steps, " tokens, expected at most ", most_tokens);
+  dims = {steps, MultiplyCounts(source.shape()[0], beam_width_)};
+  const std::span<const float> weights = found[1].Floats("weights", dims, 0, kMostProbability);
+  const int64_t weights_of_step = dims[1];
+  std::span<const int64_t> parents;
+  if (beam_width_ > 1) {
+    dims = {steps, rows};
+    parents = found[2].Integers("hypotheses", dims, 0, rows - 1);
+  }
   int64_t first = 0;  // of the sentence, among the source tokens
   for (int64_t i = 0; i < std::ssize(sources); ++i) {
     Translation& translation = translations[places[static_cast<size_t>(i)]];
@@ -106,9 +111,14 @@ std::vector<Translation> Translator::Translate(const std::vector<std::string>& t
     std::vector<int64_t> ids;
     const int64_t best = i * beam_width_;
     for (int64_t t = 0; t < steps; ++t) {
-      ids.push_back(tokens[t * rows + best]);
-      const int64_t parent = parents == nullptr ? 0 : parents[t * rows + best] - best;
-      const float* row = weights + t * found[1].shape()[1] + first * beam_width_ + parent * length;
+      const auto at = static_cast<size_t>(t * rows + best);
+      ids.push_back(tokens[at]);
+      const int64_t parent = parents.empty() ? 0 : parents[at] - best;
+      SKIFF_ENFORCE(parent >= 0 && parent < beam_width_, kInvalidArgument, model_.directory(),
+                    ": hypothesis ", parents[at], " isn't of the sentence with ", best, " to ",
+                    best + beam_width_ - 1);
+      const float* row =
+          weights.data() + t * weights_of_step + first * beam_width_ + parent * length;
       translation.attention.emplace_back(row, row + length);
       translation.target_tokens.push_back(target_.token(ids.back()));
       if (ids.back() == kEndToken) break;

@@ -2,12 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "framework/executor/executor.h"
-#include "framework/ir/program.h"
+#include "models/common/saved_model.h"
 #include "models/seq2seq/token_vocabulary.h"
 #include "models/seq2seq/translator_program.h"
 
@@ -38,20 +36,18 @@ class Translator {
 
   // Translates texts, at least one, together. A translation has at most `most_tokens` tokens; it is
   // the best of the beam. That of a text without tokens is empty. Throws an Error
-  // (kInvalidArgument) for most_tokens below 1.
+  // (kInvalidArgument) for most_tokens below 1, and if the model returns anything but tokens of the
+  // vocabulary and weights of the texts' tokens.
   std::vector<Translation> Translate(const std::vector<std::string>& texts, int64_t most_tokens);
 
  private:
   // Replaces the program. `path` is the network's file, for messages.
   void UseBeam(const Seq2SeqOptions& network, const std::string& path, const BeamOptions& beam);
 
-  Executor executor_{Place::Cpu()};
   TokenVocabulary source_;
   TokenVocabulary target_;
-  std::unique_ptr<Program> program_;
-  std::unique_ptr<CompiledProgram> compiled_;
+  SavedModel model_;
   int64_t beam_width_ = 1;
-  std::vector<std::string> fetches_;  // tokens and weights; of a wider beam also parents
 };
 
 }  // namespace skiff::models

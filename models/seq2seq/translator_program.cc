@@ -14,6 +14,7 @@
 #include "framework/builder/sequence.h"
 #include "framework/builder/tensor.h"
 #include "framework/builder/tensor_array.h"
+#include "models/common/network_sizes.h"
 #include "models/seq2seq/pair_reader.h"
 #include "models/seq2seq/token_ids.h"
 
@@ -290,8 +291,7 @@ Path FollowBack(const Path& steps, const Variable& last_rows) {
 }  // namespace
 
 void CheckBeam(const BeamOptions& options) {
-  SKIFF_ENFORCE(options.width >= 1, kInvalidArgument, "beam search: width = ", options.width,
-                ", expected at least 1");
+  CheckSizes("beam search", {{"width", options.width, 1, kWidestBeam}});
   SKIFF_ENFORCE(options.length_penalty >= 0 && options.length_penalty <= kLargestLengthPenalty,
                 kInvalidArgument, "beam search: length_penalty = ", options.length_penalty,
                 ", expected a number from 0 to ", kLargestLengthPenalty);

@@ -27,6 +27,9 @@ std::unique_ptr<Program> BuildTranslator(const Seq2SeqOptions& options, Translat
 // Useful ones are below 2, and with much larger ones the scores would all be 0.
 inline constexpr float kLargestLengthPenalty = 10;
 
+// Of a wider one, the hypotheses of a few sentences would fill the memory.
+inline constexpr int64_t kWidestBeam = 1000;
+
 struct BeamOptions {
   int64_t width = 4;  // hypotheses of a sentence
   // Hypotheses are ranked by log(probability) / ((5 + tokens) / 6)^length_penalty (Wu et al. 2016,
@@ -50,8 +53,8 @@ struct BeamTranslatorOutputs {
 // Scores of hypotheses that don't exist, where there are fewer than `width`, are below this number.
 inline constexpr float kNoHypothesis = -1e25f;
 
-// Throws an Error (kInvalidArgument) for a width below 1, and a length_penalty that isn't in [0,
-// kLargestLengthPenalty].
+// Throws an Error (kInvalidArgument) for a width that isn't in [1, kWidestBeam], and a
+// length_penalty that isn't in [0, kLargestLengthPenalty].
 void CheckBeam(const BeamOptions& options);
 
 // Returns a program that translates by a beam search. It stops when n tokens are written, or when

@@ -3,6 +3,8 @@
 #include <sentencepiece_trainer.h>
 
 #include <algorithm>
+#include <protozero/exception.hpp>
+#include <protozero/pbf_reader.hpp>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -45,6 +47,70 @@ int64_t DifferentCharacters(std::span<const std::string> words) {
     for (const char32_t character : text::DecodeUtf8(word)) characters.insert(character);
   }
   return std::ssize(characters);
+}
+
+// The fields of a model file that matter here, and their values.
+constexpr protozero::pbf_tag_type kPiece = 1, kTrainerSpec = 2, kNormalizerSpec = 3,
+                                  kDenormalizerSpec = 5;
+constexpr protozero::pbf_tag_type kPieceType = 3;     // of a piece
+constexpr protozero::pbf_tag_type kModelType = 3;     // of a trainer spec
+constexpr protozero::pbf_tag_type kCharacterMap = 2;  // of a (de)normalizer spec
+constexpr uint64_t kBytePairs = 2;                    // a model type
+constexpr uint64_t kControl = 3;  // the last of the piece types normal, unknown and control
+
+// Calls visit(number) for each integer in the field of a message.
+template <typename Visit>
+void ForEachInteger(protozero::pbf_reader message, protozero::pbf_tag_type field, Visit visit) {
+  while (message.next()) {
+    const bool is_meant = message.tag() == field;
+    if (is_meant && message.wire_type() == protozero::pbf_wire_type::varint) {
+      visit(message.get_uint64());
+    } else {
+      message.skip();
+    }
+  }
+}
+
+bool HasCharacterMap(protozero::pbf_reader spec) {
+  bool has_map = false;
+  while (spec.next()) {
+    const bool is_meant = spec.tag() == kCharacterMap;
+    if (is_meant && spec.wire_type() == protozero::pbf_wire_type::length_delimited) {
+      has_map = has_map || spec.get_view().size() > 0;
+    } else {
+      spec.skip();
+    }
+  }
+  return has_map;
+}
+
+// SentencePiece follows the map of characters in a file without a check, to whatever address it
+// says. So a model must be one that Learn could have made.
+void CheckLearned(std::string_view model, const std::string& source) {
+  protozero::pbf_reader message(model.data(), model.size());
+  while (message.next()) {
+    if (message.wire_type() != protozero::pbf_wire_type::length_delimited) {
+      message.skip();
+      continue;
+    }
+    const protozero::pbf_tag_type field = message.tag();
+    const protozero::pbf_reader part(message.get_view());
+    if (field == kPiece) {
+      ForEachInteger(part, kPieceType, [&](uint64_t type) {
+        SKIFF_ENFORCE(type <= kControl, kDataLoss, source, ": a piece of the type ", type,
+                      ", expected 1 to ", kControl, " (normal, unknown or control)");
+      });
+    } else if (field == kTrainerSpec) {
+      ForEachInteger(part, kModelType, [&](uint64_t type) {
+        SKIFF_ENFORCE(type == kBytePairs, kDataLoss, source, ": a model of the type ", type,
+                      ", expected ", kBytePairs, " (byte-pair encoding)");
+      });
+    } else if (field == kNormalizerSpec || field == kDenormalizerSpec) {
+      SKIFF_ENFORCE(
+          !HasCharacterMap(part), kDataLoss, source,
+          ": it maps characters to others, expected a model that leaves them as they are");
+    }
+  }
 }
 
 }  // namespace
@@ -95,6 +161,11 @@ WordPieces WordPieces::Learn(std::span<const std::string> words, int64_t size) {
 }
 
 WordPieces WordPieces::Parse(std::string_view model, const std::string& source) {
+  try {
+    CheckLearned(model, source);
+  } catch (const protozero::exception& error) {
+    Throw(ErrorCode::kDataLoss, source, ": no model of SentencePiece: ", error.what());
+  }
   return {model, source};
 }
 

@@ -16,19 +16,16 @@
 #include "framework/builder/sequence.h"
 #include "framework/builder/tensor.h"
 #include "framework/training/sequence_reader.h"
+#include "models/common/network_sizes.h"
 
 namespace skiff::models {
 namespace {
 
 void Check(const TextClassifierOptions& options) {
-  for (const auto& [name, size] : {std::pair("vocabulary", options.vocabulary),
-                                   {"embedding", options.embedding},
-                                   {"hidden", options.hidden}}) {
-    SKIFF_ENFORCE(size >= 1, kInvalidArgument, "text classifier: ", name, " = ", size,
-                  ", expected at least 1");
-  }
-  SKIFF_ENFORCE(options.classes >= 2, kInvalidArgument,
-                "text classifier: classes = ", options.classes, ", expected at least 2");
+  CheckSizes("text classifier", {{"vocabulary", options.vocabulary},
+                                 {"embedding", options.embedding},
+                                 {"hidden", options.hidden},
+                                 {"classes", options.classes, 2}});
 }
 
 // Xavier's limit shrinks with the rows of the table, to 0.027 for 8,000 tokens. The convolutional

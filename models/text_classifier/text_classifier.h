@@ -28,7 +28,7 @@ struct TextClassifierOptions {
 
 // Appends the network to the default programs: ids are ragged, [tokens] int64. Returns the scores
 // of the classes, [sequences, classes]. Throws an Error (kInvalidArgument) for another network, for
-// a size below 1, less than two classes, and a dropout outside [0, 1).
+// a size that CheckSizes refuses, less than two classes, and a dropout outside [0, 1).
 Variable TextClassifier(const Variable& ids, const TextClassifierOptions& options);
 
 // The feeds are those of training::SequenceReader. The metric that decides is the accuracy; the

@@ -1,11 +1,10 @@
 // Classifies texts with a trained text classifier.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "framework/executor/executor.h"
+#include "models/common/saved_model.h"
 #include "models/common/text/tokenizer.h"
 #include "models/common/text/vocabulary.h"
 
@@ -19,16 +18,14 @@ class TextLabeller {
   explicit TextLabeller(const std::string& model_directory);
 
   // Returns the probabilities of the classes for each text, [texts][classes]. A text without
-  // tokens counts as one unknown token.
+  // tokens counts as one unknown token. Throws an Error: what ModelOutput throws if the model
+  // returns anything else.
   std::vector<std::vector<float>> Classify(const std::vector<std::string>& texts);
 
  private:
   text::Vocabulary vocabulary_;
   text::Tokenizer tokenizer_;
-  Executor executor_;
-  std::unique_ptr<Program> program_;
-  std::string probabilities_;
-  std::unique_ptr<CompiledProgram> compiled_;
+  SavedModel model_;
 };
 
 }  // namespace skiff::models

@@ -4,12 +4,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "framework/builder/data.h"
+#include "framework/builder/math.h"
+#include "framework/builder/program_guard.h"
+#include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
 #include "framework/io/file.h"
 #include "framework/io/inference_model.h"
@@ -153,6 +158,40 @@ TEST_P(TextWriterTest, RefusesOtherModels) {
                      *program_.test, executor_.scope(),
                      {.files = {.params_filename = kCombinedParamsFile}});
   EXPECT_THAT(message(), HasSubstr("a model of ids, label, carried: expected one that writes"));
+}
+
+// What a program in a saved model's folder returns is input.
+TEST_P(TextWriterTest, RefusesWhatIsNoCharacter) {
+  const auto refused = [&](const std::function<Variable(const Variable&)>& build) {
+    Program main, startup;
+    const ProgramGuard guard(&main, &startup);
+    const Variable prompt = layers::Data(kPrompt, {-1}, DType::kInt64);
+    const Variable room = layers::Data(kRoom, {-1}, DType::kInt64);
+    const Variable temperature = layers::Data(kTemperature, {1});
+    const Variable top_k = layers::Data(kTopK, {1}, DType::kInt64);
+    const Variable table =
+        layers::CreateParameter({8, 1}, DType::kFloat32, {.name = kEmbeddingTable});
+    const auto sum = [](const Variable& x) {
+      return layers::Reshape(layers::ReduceSum(layers::Cast(x, DType::kFloat32)), {1});
+    };
+    const Variable sums = (sum(prompt) + temperature + sum(top_k) + sum(table)) * 0.0;
+    const Variable written = build(layers::Cast(room, DType::kFloat32) + sums);
+    Executor executor;
+    executor.Run(startup);
+    SaveInferenceModel(directory_.path(), {kPrompt, kRoom, kTemperature, kTopK}, {written}, main,
+                       executor.scope(), {.files = {.params_filename = kCombinedParamsFile}});
+    TextWriter writer(directory_.path(), 1);
+    return InvalidArgumentText([&] { writer.Write("a", {.length = 3}); });
+  };
+  const std::string& path = directory_.path();
+  EXPECT_EQ(refused([](const Variable& x) { return x; }),
+            path + ": the characters are float32 [3], expected int64 [3]");
+  EXPECT_EQ(refused([](const Variable& x) { return layers::Cast(x - 1.0, DType::kInt64); }),
+            path + ": element 0 of the characters is -1, expected 0 to 7");
+  EXPECT_EQ(refused([](const Variable& x) {
+              return layers::Cast(layers::Reshape(x, {-1, 1}), DType::kInt64);
+            }),
+            path + ": the characters are int64 [3, 1], expected int64 [3]");
 }
 
 }  // namespace

@@ -78,6 +78,8 @@ TEST_F(CommandLine, NamesTheFlagTheValueAndWhatIsExpected) {
       {"--weight_decay=-1", "weight_decay = -1: expected a finite number, not negative"},
       {"--epochs=0", "epochs = 0: expected at least 1"},
       {"--threads=-1", "threads = -1: expected no negative number"},
+      {"--threads=2000000000", "threads = 2000000000: expected at most 4096"},
+      {"--epochs=1000000000000", "epochs = 1000000000000: expected at most 1000000000"},
       {"--limit_samples=-1",
        "limit_samples = -1, validation_samples = 32: expected no negative numbers"},
       {"--warmup=1000",
@@ -109,7 +111,9 @@ TEST_F(CommandLine, NamesTheFlagTheValueAndWhatIsExpected) {
        "data \"imagenet\": expected generated, mnist:DIR, cifar10:DIR or cifar100:DIR"},
       {"--data=mnist:",
        "data \"mnist:\": expected generated, mnist:DIR, cifar10:DIR or cifar100:DIR"},
-      {"--hidden_layers=-1", "a perceptron of -1 hidden layers: expected no negative number"},
+      {"--hidden_layers=-1", "perceptron: hidden_layers = -1, expected at least 0"},
+      {"--hidden_layers=2000000000",
+       "perceptron: hidden_layers = 2000000000, expected at most 1000"},
   };
   for (const auto& [flags, message] : cases) ExpectRefused("mlp", flags, message);
 }

@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <random>
+#include <string>
+
+#include "tests/harness/damage_bytes.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff::models {
@@ -50,13 +55,31 @@ TEST(ErnieOptions, JsonOfAnotherKindIsAnError) {
   const auto error = [](const char* json) {
     return InvalidArgumentText([&] { ErnieOptionsFromJson(json); });
   };
-  EXPECT_THAT(error("{"), HasSubstr("found text that is no JSON"));
-  EXPECT_THAT(error("[1]"), HasSubstr("found array"));
+  EXPECT_EQ(error("{"), "configuration: byte 1: expected JSON");
+  EXPECT_THAT(error("[1]"), HasSubstr("found [1]"));
+  EXPECT_EQ(error((R"({"hidden_size": )" + std::string(1'000'000, '[')).c_str()),
+            "configuration: JSON nested deeper than 32 levels");
+  // As a signed number of 64 bits it would be kDecidedByData.
+  EXPECT_THAT(error(R"({"vocab_size": 9223372036854775808})"),
+              HasSubstr("expected an integer, found 9223372036854775808"));
   EXPECT_THAT(error(R"({"hidden_size": "64"})"),
               HasSubstr("key \"hidden_size\": expected an integer, found \"64\""));
   EXPECT_THAT(error(R"({"hidden_size": 64.5})"), HasSubstr("expected an integer, found 64.5"));
   EXPECT_THAT(error(R"({"hidden_dropout_prob": "no"})"), HasSubstr("expected a number"));
   EXPECT_THAT(error(R"({"hidden_act": 1})"), HasSubstr("expected a string"));
+}
+
+TEST(ErnieOptions, JsonSurvivesMutations) {
+  const std::string intact = ErnieOptionsToJson(Valid());
+  std::mt19937 random(1);
+  for (int i = 0; i < 2000; ++i) {
+    const std::string text = DamageBytes(intact, &random);
+    try {
+      CheckErnieOptions(ErnieOptionsFromJson(text));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument) << text;
+    }
+  }
 }
 
 TEST(ErnieOptions, EachKeyHasItsValue) {
@@ -87,9 +110,9 @@ TEST(ErnieOptions, SizesThatTheDataContradictAreErrors) {
   EXPECT_EQ(error({.vocabulary = 90}),
             "ERNIE: vocab_size = 100: expected the 90 tokens of the vocabulary");
   EXPECT_EQ(error({.vocabulary = 100, .sentences = 3}),
-            "ERNIE: type_vocab_size = 2: expected at least 3");
+            "ERNIE: type_vocab_size = 2, expected at least 3");
   EXPECT_EQ(error({.vocabulary = 100, .tasks = 2}),
-            "ERNIE: task_type_vocab_size = 0: expected at least 2");
+            "ERNIE: task_type_vocab_size = 0, expected at least 2");
 }
 
 TEST(ErnieOptions, OutOfRangeIsAnErrorThatNamesTheOption) {
@@ -100,11 +123,17 @@ TEST(ErnieOptions, OutOfRangeIsAnErrorThatNamesTheOption) {
   };
   EXPECT_THAT(error([](auto* o) { o->vocabulary = 0; }), HasSubstr("vocab_size = 0"));
   EXPECT_THAT(error([](auto* o) { o->layers = 0; }), HasSubstr("num_hidden_layers = 0"));
+  EXPECT_THAT(error([](auto* o) { o->layers = 1'000'000'000'000; }),
+              HasSubstr("num_hidden_layers = 1000000000000, expected at most 1000"));
+  EXPECT_THAT(error([](auto* o) { o->positions = int64_t{1} << 40; }),
+              HasSubstr("max_position_embeddings = 1099511627776, expected at most 2147483647"));
   EXPECT_THAT(error([](auto* o) { o->heads = 3; }),
               HasSubstr("hidden_size = 128: expected a multiple of the 3 heads"));
   EXPECT_THAT(error([](auto* o) { o->act = "selu"; }), HasSubstr("expected gelu or relu"));
   EXPECT_THAT(error([](auto* o) { o->dropout = 1; }), HasSubstr("hidden_dropout_prob = 1"));
   EXPECT_THAT(error([](auto* o) { o->initializer_range = 0; }), HasSubstr("initializer_range"));
+  EXPECT_THAT(error([](auto* o) { o->initializer_range = INFINITY; }),
+              HasSubstr("initializer_range = inf"));
   EXPECT_THAT(error([](auto* o) { o->dtype = DType::kInt64; }),
               HasSubstr("dtype int64: expected float32 or float64"));
   CheckErnieOptions(Valid());

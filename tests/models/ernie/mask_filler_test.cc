@@ -5,7 +5,12 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "framework/builder/data.h"
+#include "framework/builder/math.h"
+#include "framework/builder/program_guard.h"
+#include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
 #include "framework/io/file.h"
 #include "framework/io/inference_model.h"
@@ -81,6 +86,44 @@ TEST_F(MaskFillerTest, RefusesAVocabularyOfAnotherSize) {
   Save(text::Vocabulary({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "anna"}));
   EXPECT_THAT(InvalidArgumentText([&] { MaskFiller filler(directory_.path()); }),
               HasSubstr("scores 10 tokens, and the vocabulary has 6"));
+}
+
+// What a program in a saved model's folder reads and returns is input.
+TEST_F(MaskFillerTest, RefusesAnotherProgram) {
+  struct Other {
+    int64_t length = 10;
+    int64_t masked = 2;
+    std::vector<int64_t> dims = {2, 10};  // of the scores
+    double scale = 1;
+  };
+  const auto save = [&](const Other& other) {
+    Program main, startup;
+    const ProgramGuard guard(&main, &startup);
+    const Variable ids = layers::Data("token_ids", {-1, other.length}, DType::kInt64);
+    const Variable places = layers::Data("masked_positions", {-1, other.masked}, DType::kInt64);
+    const auto sum = [](const Variable& x) {
+      return layers::Reshape(layers::ReduceSum(layers::Cast(x, DType::kFloat32)), {1, 1});
+    };
+    const Variable scores = layers::Expand(sum(ids) + sum(places), other.dims) * other.scale;
+    SaveInferenceModel(directory_.path(), {"token_ids", "masked_positions"}, {scores}, main,
+                       Scope(), {.files = {.params_filename = kCombinedParamsFile}});
+  };
+  const auto refused = [&](const Other& other) {
+    save(other);
+    return InvalidArgumentText([&] { MaskFiller(directory_.path()).Fill("anna [MASK]", 3); });
+  };
+  save({});
+  EXPECT_THAT(MaskFiller(directory_.path()).Fill("anna [MASK]", 3), SizeIs(1));
+  const std::string& path = directory_.path();
+  EXPECT_EQ(refused({.dims = {1, 10}}),
+            path + ": the scores are float32 [1, 10], expected float32 [2, 10]");
+  EXPECT_THAT(refused({.dims = {2, 9}}), HasSubstr("the model scores 9 tokens"));
+  EXPECT_THAT(refused({.scale = 1e38}), HasSubstr("of the scores is inf, expected -3.4"));
+  EXPECT_THAT(refused({.length = -1}),
+              HasSubstr("\"token_ids\" has the width -1, expected 1 to 1048576"));
+  EXPECT_THAT(refused({.length = int64_t{1} << 40}), HasSubstr("has the width 1099511627776"));
+  EXPECT_THAT(refused({.masked = int64_t{1} << 40}),
+              HasSubstr("\"masked_positions\" has the width 1099511627776"));
 }
 
 }  // namespace

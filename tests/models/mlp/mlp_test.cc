@@ -56,8 +56,8 @@ TEST(Mlp, RefusesSizesThatAreNone) {
   const auto message = [](const MlpOptions& options) {
     return ErrorText([&] { ShapeOf(Network(options), {-1, 6}); });
   };
-  EXPECT_THAT(message({.hidden_layers = -1}), HasSubstr("-1 hidden layers"));
-  EXPECT_THAT(message({.hidden_units = 0}), HasSubstr("hidden layers of 0 units"));
+  EXPECT_THAT(message({.hidden_layers = -1}), HasSubstr("hidden_layers = -1, expected at least 0"));
+  EXPECT_THAT(message({.hidden_units = 0}), HasSubstr("hidden_units = 0, expected at least 1"));
 }
 
 TEST(Mlp, LearnsAFewImagesByHeart) {

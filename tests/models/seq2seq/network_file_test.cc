@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
 #include <string>
 
+#include "tests/harness/damage_bytes.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff::models {
@@ -67,9 +69,15 @@ TEST(NetworkFile, RefusesWhatIsNoNetwork) {
     EXPECT_THAT(error, HasSubstr("some.json: "));
     return error;
   };
-  for (const std::string text : {"", "{", "[1]", "7", R"({"hidden": 7} x)"}) {
-    EXPECT_THAT(refused(text), HasSubstr("expected a JSON object"));
+  for (const std::string text : {"", "{", R"({"hidden": 7} x)"}) {
+    EXPECT_THAT(refused(text), HasSubstr("expected JSON"));
   }
+  EXPECT_THAT(refused("[1]"), HasSubstr("expected a JSON object, found [1]"));
+  EXPECT_THAT(refused("7"), HasSubstr("expected a JSON object, found 7"));
+  EXPECT_THAT(refused(R"({"hidden": )" + std::string(1'000'000, '[')),
+              HasSubstr("JSON nested deeper than 32 levels"));
+  EXPECT_THAT(refused(R"({"hidden": 18446744073709551615})"),
+              HasSubstr("\"hidden\" is 18446744073709551615, expected one like 128"));
   EXPECT_THAT(refused(R"({"hidden": "7"})"),
               HasSubstr(R"("hidden" is "7", expected one like 128)"));
   EXPECT_THAT(refused(R"({"hidden": 7.5})"), HasSubstr("\"hidden\" is 7.5, expected one like 128"));
@@ -80,6 +88,19 @@ TEST(NetworkFile, RefusesWhatIsNoNetwork) {
               HasSubstr("\"bidirectional\" is 1, expected one like true"));
   EXPECT_THAT(refused(R"({"hidden": 7, "width": 3})"),
               HasSubstr("\"width\" is no option of the network"));
+}
+
+TEST(NetworkFile, SurvivesMutations) {
+  const std::string intact = NetworkText({});
+  std::mt19937 random(1);
+  for (int i = 0; i < 2000; ++i) {
+    const std::string text = DamageBytes(intact, &random);
+    try {
+      NetworkText(ParseNetwork(text, "network.json"));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument) << text;
+    }
+  }
 }
 
 }  // namespace

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "framework/io/file.h"
+#include "tests/harness/damage_bytes.h"
 #include "tests/harness/error_text.h"
 #include "tests/harness/temp_directory.h"
 
@@ -49,6 +51,27 @@ TEST_F(ParallelTextTest, ReadsATable) {
   const auto pairs = ReadPairTable(Write("t", "a\tb\tignored\nc\td\n"));
   ASSERT_THAT(pairs, SizeIs(2));
   EXPECT_EQ(pairs[0].target, "b");
+}
+
+TEST_F(ParallelTextTest, BeginsBehindAByteOrderMark) {
+  const std::string mark = "\xEF\xBB\xBF";
+  EXPECT_EQ(ReadPairTable(Write("t", mark + "a\tb\n"))[0].source, "a");
+  const auto pairs = ReadParallelText(Write("source", mark + "a\n"), Write("target", mark + "b\n"));
+  EXPECT_EQ(pairs[0].source, "a");
+  EXPECT_EQ(pairs[0].target, "b");
+}
+
+TEST_F(ParallelTextTest, SurvivesMutations) {
+  std::mt19937 random(1);
+  const std::string path = directory_ / "t";
+  for (int i = 0; i < 500; ++i) {
+    PutBytes(path, DamageBytes("ein Hund\ta dog\tx\n\nzwei\ttwo\r\n", &random));
+    try {
+      EXPECT_FALSE(ReadPairTable(path).empty());
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kDataLoss) << error.what();
+    }
+  }
 }
 
 TEST_F(ParallelTextTest, LeavesOutBlankLines) {
@@ -184,6 +207,12 @@ TEST_F(VocabularyFiles, AreReadBack) {
       refused("pieces\n<s>\n</s>\n<unk>\na\n"),
       HasSubstr(path + ", line 1: tokens \"pieces\": expected one of words, characters, bpe"));
   EXPECT_THAT(refused(text + "a\n"), HasSubstr(path + ": a token is there twice"));
+}
+
+TEST_F(VocabularyFiles, MayBeginWithAByteOrderMark) {
+  const std::string text = "words\n<s>\n</s>\n<unk>\na\n";
+  Write("side_vocabulary.txt", "\xEF\xBB\xBF" + text);
+  EXPECT_EQ(Load().Text(), text);
 }
 
 TEST_F(VocabularyFiles, OfPiecesAreReadBack) {

@@ -4,10 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "framework/builder/data.h"
+#include "framework/builder/math.h"
+#include "framework/builder/program_guard.h"
+#include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
 #include "framework/io/file.h"
 #include "framework/io/inference_model.h"
@@ -183,6 +188,7 @@ TEST_F(TranslatorTest, RefusesABeamThatCannotBe) {
     return InvalidArgumentText([&] { Translator translator(directory_.path(), beam); });
   };
   EXPECT_THAT(refused({.width = 0}), HasSubstr("width = 0, expected at least 1"));
+  EXPECT_THAT(refused({.width = 1'000'000'000'000}), HasSubstr("expected at most 1000"));
   EXPECT_THAT(refused({.width = 2, .length_penalty = -1}), HasSubstr("length_penalty = -1"));
 }
 
@@ -195,7 +201,7 @@ TEST_F(TranslatorTest, ABeamNeedsTheFileOfTheNetwork) {
               HasSubstr(path + ": no such file, but a beam of 3 needs it"));
   AtomicWriteFile(path, "{");
   EXPECT_THAT(InvalidArgumentText([&] { Translator translator(directory_.path(), {.width = 3}); }),
-              HasSubstr(path + ": expected a JSON object"));
+              HasSubstr(path + ": byte 1: expected JSON"));
 }
 
 TEST_F(TranslatorTest, RefusesTheFileOfAnotherNetwork) {
@@ -211,6 +217,8 @@ TEST_F(TranslatorTest, RefusesTheFileOfAnotherNetwork) {
   Seq2SeqOptions deeper = options;
   deeper.layers = 2;
   EXPECT_THAT(refused(deeper), HasSubstr(path + ": the network has a parameter \"encoder2."));
+  deeper.layers = 1'000'000'000'000;
+  EXPECT_THAT(refused(deeper), HasSubstr("layers = 1000000000000, expected at most 1000"));
 }
 
 TEST_F(TranslatorTest, RefusesAVocabularyOfAnotherModel) {
@@ -218,6 +226,63 @@ TEST_F(TranslatorTest, RefusesAVocabularyOfAnotherModel) {
                   "characters\n<s>\n</s>\n<unk>\nx\n");
   EXPECT_THAT(InvalidArgumentText([&] { Translator translator(directory_.path()); }),
               HasSubstr("the model's \"target.table\" has 7 tokens, the vocabulary has 4"));
+}
+
+// What a program in a saved model's folder returns is input.
+class TranslatorOfAnotherProgram : public TranslatorTest {
+ protected:
+  // Saves a program with the feeds and tables of a translator that returns what `build` makes of
+  // `one`, float32 [1, 1], and returns why its translation of "ab" is refused.
+  std::string Refused(const std::function<std::vector<Variable>(const Variable& one)>& build) {
+    Program main, startup;
+    const ProgramGuard guard(&main, &startup);
+    const Variable source = layers::Data("source", {-1}, DType::kInt64, {.lod_level = 1});
+    const Variable room = layers::Data("room", {-1}, DType::kInt64);
+    const auto sum = [](const Variable& x) {
+      return layers::Reshape(layers::ReduceSum(layers::Cast(x, DType::kFloat32)), {1, 1});
+    };
+    const auto table = [&](const char* name) {
+      return sum(layers::CreateParameter({7, 1}, DType::kFloat32, {.name = name}));
+    };
+    const Variable sums = sum(source) + sum(room) + table(kSourceTable) + table(kTargetTable);
+    const std::vector<Variable> outputs = build(sums * 0.0 + 1.0);
+    Executor executor;
+    executor.Run(startup);
+    SaveInferenceModel(directory_.path(), {"source", "room"}, {outputs.begin(), outputs.end()},
+                       main, executor.scope(), {.files = {.params_filename = kCombinedParamsFile}});
+    Translator translator(directory_.path());
+    return InvalidArgumentText([&] { translator.Translate({"ab"}, 20); });
+  }
+
+  static Variable Integers(const Variable& x) { return layers::Cast(x, DType::kInt64); }
+  // Returns x, [1, 1], so many times, as [rows, columns].
+  static Variable Filled(const Variable& x, int64_t rows, int64_t columns) {
+    return layers::Expand(x, {rows, columns});
+  }
+};
+
+TEST_F(TranslatorOfAnotherProgram, IsRefused) {
+  const std::string& path = directory_.path();
+  EXPECT_EQ(Refused([](const Variable& one) {
+              return std::vector{Integers(one * 7.0), Filled(one, 1, 2)};
+            }),
+            path + ": element 0 of the tokens is 7, expected 0 to 6");
+  EXPECT_EQ(Refused([](const Variable& one) {
+              return std::vector{one, Filled(one, 1, 2)};
+            }),
+            path + ": the tokens are float32 [1, 1], expected int64 [any, 1]");
+  EXPECT_EQ(Refused([](const Variable& one) {
+              return std::vector{Integers(Filled(one, 100'000, 1)), Filled(one, 1, 2)};
+            }),
+            path + ": the model wrote 100000 tokens, expected at most 20");
+  EXPECT_EQ(Refused([](const Variable& one) {
+              return std::vector{Integers(Filled(one, 5, 1)), Filled(one, 1, 2)};
+            }),
+            path + ": the weights are float32 [1, 2], expected float32 [5, 2]");
+  EXPECT_EQ(Refused([](const Variable& one) {
+              return std::vector{Integers(one), Filled(one * 2.0, 1, 2)};
+            }),
+            path + ": element 0 of the weights is 2, expected 0 to 1.001");
 }
 
 // With as many tokens, so that all sizes fit.

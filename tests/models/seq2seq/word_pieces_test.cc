@@ -3,15 +3,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/seq2seq/token_ids.h"
+#include "tests/harness/damage_bytes.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff::models {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
@@ -168,8 +172,41 @@ TEST(WordPieces, RefusesWhatIsNoModel) {
   for (const std::string& bytes : {std::string(), std::string("garbage"), std::string(100, '\0'),
                                    model.substr(0, model.size() / 2), model + "x"}) {
     EXPECT_THAT(ErrorText(ErrorCode::kDataLoss, [&] { WordPieces::Parse(bytes, "some.model"); }),
-                StartsWith("some.model: SentencePiece: "));
+                AllOf(StartsWith("some.model: "), HasSubstr("SentencePiece: ")));
   }
+}
+
+// A model file is input: SentencePiece would follow a map of characters to any address.
+TEST(WordPieces, RefuseModelsThatTheyDoNotMake) {
+  const std::string model = WordPieces::Learn(LowerAndNewest(), 17).Model();
+  // Appended messages of protobuf are parts of the one before: field, length, contents.
+  const auto refused = [&](std::string_view part) {
+    return ErrorText(ErrorCode::kDataLoss,
+                     [&] { WordPieces::Parse(model + std::string(part), "m"); });
+  };
+  EXPECT_EQ(refused("\x1a\x04\x12\x02xx"),
+            "m: it maps characters to others, expected a model that leaves them as they are");
+  EXPECT_THAT(refused("\x2a\x04\x12\x02xx"), HasSubstr("it maps characters to others"));
+  EXPECT_EQ(refused("\x12\x02\x18\x01"),
+            "m: a model of the type 1, expected 2 (byte-pair encoding)");
+  EXPECT_EQ(refused("\x0a\x05\x0a\x01x\x18\x06"),
+            "m: a piece of the type 6, expected 1 to 3 (normal, unknown or control)");
+  EXPECT_THAT(refused("\x0a\x7f"), StartsWith("m: no model of SentencePiece: "));
+}
+
+TEST(WordPieces, SurviveMutations) {
+  const std::string intact = WordPieces::Learn(LowerAndNewest(), 17).Model();
+  std::mt19937 random(1);
+  int parsed = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    try {
+      const WordPieces pieces = WordPieces::Parse(DamageBytes(intact, &random), "m");
+      ++parsed;
+      pieces.Decode(pieces.Encode("newest lower wide \xff"));
+    } catch (const Error&) {
+    }
+  }
+  EXPECT_GT(parsed, 300);
 }
 
 }  // namespace

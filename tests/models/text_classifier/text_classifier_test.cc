@@ -5,11 +5,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "framework/builder/activation.h"
+#include "framework/builder/data.h"
+#include "framework/builder/math.h"
+#include "framework/builder/program_guard.h"
+#include "framework/builder/sequence.h"
+#include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
 #include "framework/io/file.h"
 #include "framework/io/inference_model.h"
@@ -103,6 +110,8 @@ TEST(TextClassifier, RefusesWhatIsNoNetwork) {
               HasSubstr("network = \"rnn\", expected cnn, gru or lstm"));
   EXPECT_THAT(message({.vocabulary = 0}), HasSubstr("vocabulary = 0, expected at least 1"));
   EXPECT_THAT(message({.vocabulary = 9, .classes = 1}), HasSubstr("classes = 1"));
+  EXPECT_THAT(message({.vocabulary = 9, .hidden = int64_t{1} << 62}),
+              HasSubstr("hidden = 4611686018427387904, expected at most 2147483647"));
 }
 
 // With random weights.
@@ -114,6 +123,17 @@ class TextLabellerTest : public ::testing::Test {
     executor.Run(*program.startup);
     SaveInferenceModel(directory_.path(), program.model_inputs, program.model_outputs,
                        *program.test, executor.scope(),
+                       {.files = {.params_filename = kCombinedParamsFile}});
+    AtomicWriteFile(JoinPath(directory_.path(), kVocabularyFile), vocabulary_.Text());
+  }
+
+  // Saves what `build` makes of ids, [tokens] and ragged, as float32 [tokens, 1].
+  void SaveOther(const std::function<Variable(const Variable&)>& build) {
+    Program main, startup;
+    const ProgramGuard guard(&main, &startup);
+    const Variable ids = layers::Data("ids", {-1}, DType::kInt64, {.lod_level = 1});
+    const Variable numbers = layers::Reshape(layers::Cast(ids, DType::kFloat32), {-1, 1});
+    SaveInferenceModel(directory_.path(), {"ids"}, {build(numbers)}, main, Scope(),
                        {.files = {.params_filename = kCombinedParamsFile}});
     AtomicWriteFile(JoinPath(directory_.path(), kVocabularyFile), vocabulary_.Text());
   }
@@ -133,6 +153,32 @@ TEST_F(TextLabellerTest, ClassifiesEachText) {
   }
   EXPECT_EQ(labeller.Classify({"bad"})[0], found[2]);
   EXPECT_THAT(labeller.Classify({}), IsEmpty());
+}
+
+// What a program in a saved model's folder returns is input.
+TEST_F(TextLabellerTest, RefusesWhatIsNoClassProbability) {
+  const auto refused = [&](const std::function<Variable(const Variable&)>& build) {
+    SaveOther(build);
+    TextLabeller labeller(directory_.path());
+    return InvalidArgumentText([&] { labeller.Classify({"good"}); });
+  };
+  const std::string found = directory_.path() + ": the probabilities are ";
+  EXPECT_EQ(refused([](const Variable& x) { return layers::Reshape(x, {-1}); }),
+            found + "float32 [1] with a LoD, expected float32 [1, any]");
+  const auto of_text = [](const Variable& x) { return layers::SequencePool(x, "SUM"); };
+  const auto empty = [&](const Variable& x, int64_t axis) {
+    return layers::Slice(of_text(x), {.axes = {axis}, .starts = {0}, .ends = {0}});
+  };
+  EXPECT_EQ(refused([&](const Variable& x) { return empty(x, 0); }),
+            found + "float32 [0, 1], expected float32 [1, any]");
+  EXPECT_EQ(refused([&](const Variable& x) { return empty(x, 1); }),
+            found + "float32 [1, 0], expected float32 [1, any]");
+  EXPECT_EQ(refused([&](const Variable& x) { return layers::Cast(of_text(x), DType::kInt64); }),
+            found + "int64 [1, 1], expected float32 [1, any]");
+  EXPECT_EQ(refused(of_text),
+            directory_.path() + ": element 0 of the probabilities is 5, expected 0 to 1.001");
+  EXPECT_EQ(refused([&](const Variable& x) { return layers::Log(of_text(x) * 0.0 - 1.0); }),
+            directory_.path() + ": element 0 of the probabilities is nan, expected 0 to 1.001");
 }
 
 }  // namespace
