@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -232,7 +233,7 @@ class Verifier {
     const auto metas = [&](const std::vector<std::string>& names) {
       std::vector<TensorMeta> result;
       for (const std::string& name : names) {
-        result.push_back(name == kEmptyVarName ? TensorMeta{} : MetaOf(*visible.Find(name).var));
+        result.push_back(name == kEmptyVarName ? TensorMeta{} : Form(*visible.Find(name).var));
       }
       return result;
     };
@@ -240,14 +241,17 @@ class Verifier {
     OpContext context(op, def, metas(InputOrder(def, op)), metas(names));
     try {
       InferOutputs(&context);
+      CheckKernels(context);
     } catch (const Error& error) {
       Report(error.what());
       return;
     }
     for (size_t i = 0; i < names.size(); ++i) {
       if (names[i] == kEmptyVarName) continue;
-      const TensorMeta declared = MetaOf(*visible.Find(names[i]).var);
+      const Var* var = visible.Find(names[i]).var;
+      const TensorMeta declared = MetaOf(*var);
       const TensorMeta& made = context.outputs()[i];
+      NoteForm(var, declared, made);
       if (declared.dtype != made.dtype || declared.is_selected_rows() != made.is_selected_rows() ||
           !DimsAgree(declared.dense_shape().dims(), made.dense_shape().dims())) {
         ReportDeclaration(StrCat("output \"", names[i], "\" is declared as ", FormText(declared),
@@ -276,10 +280,45 @@ class Verifier {
                !without_shape_.contains(var);
       };
       if (!has_shape(of) || !has_shape(gradient)) continue;
-      if (of->dtype == gradient->dtype && DimsAgree(of->dims, gradient->dims)) continue;
-      Report("the gradient \"", gradients[i], "\" is ", FormText(MetaOf(*gradient)),
-             ", expected that of \"", name, "\", ", FormText(MetaOf(*of)));
+      const TensorMeta expected = Form(*of);
+      const TensorMeta found = Form(*gradient);
+      const bool agree = DimsAgree(expected.dense_shape().dims(), found.dense_shape().dims());
+      if (expected.dtype == found.dtype && agree) continue;
+      Report("the gradient \"", gradients[i], "\" is ", FormText(found), ", expected that of \"",
+             name, "\", ", FormText(expected));
     }
+  }
+
+  // Whatever the shapes are, there must be a kernel for the dtype.
+  void CheckKernels(const OpContext& context) {
+    const std::vector<KernelDef>& kernels = registry_.Kernels(context.op().type);
+    // Ops that run blocks have none.
+    if (kernels.empty()) return;
+    const DType dtype = OpRegistry::KernelDType(context);
+    if (std::ranges::count(kernels, dtype, &KernelDef::dtype) > 0) return;
+    std::vector<std::string_view> known;
+    for (const KernelDef& kernel : kernels) known.push_back(DTypeName(kernel.dtype));
+    Report("no kernel for ", dtype, ", expected one of ", Join(known, ", "));
+  }
+
+  // Returns what a run has in the variable by now, as far as that is known.
+  TensorMeta Form(const Var& var) const {
+    const auto made = made_.find(&var);
+    return made == made_.end() ? MetaOf(var) : made->second;
+  }
+
+  // Later ops see what the op makes, as in a run, not what is declared; the latter where the former
+  // isn't known.
+  void NoteForm(const Var* var, const TensorMeta& declared, const TensorMeta& made) {
+    // A persistable is what the scope holds. The elements of arrays may differ.
+    if (var->persistable || var->kind != VarKind::kLoDTensor) return;
+    if (made.is_array || made.is_selected_rows()) return;
+    TensorMeta form = made;
+    const bool agree = DimsAgree(declared.shape.dims(), made.shape.dims());
+    for (int i = 0; agree && i < form.shape.rank(); ++i) {
+      if (form.shape[i] < 0) form.shape[i] = declared.shape[i];
+    }
+    made_.insert_or_assign(var, std::move(form));
   }
 
   static std::string FormText(const TensorMeta& meta) {
@@ -319,7 +358,8 @@ class Verifier {
   // For all blocks together: a variable of another block is another variable, and a gradient block
   // reads what its forward block has written.
   VarSet written_;
-  VarSet computed_;            // written by an op other than feed
+  VarSet computed_;  // written by an op other than feed
+  std::unordered_map<const Var*, TensorMeta> made_;
   std::vector<int32_t> path_;  // indices of the blocks being visited
   // Each block is visited once, even if several ops name it: otherwise a program that does so
   // repeatedly would take exponential time.

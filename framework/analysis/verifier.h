@@ -29,7 +29,9 @@ struct VerifyOptions {
 // - a read before the first write of a variable that is neither persistable nor fed, wherever it is
 //   declared (a gradient block also sees the variables of its forward block);
 // - an input that gives an attribute (SlotDef::attribute) and depends on data;
-// - a variable whose shape or dtype differs from what the shape rule of its writer says;
+// - a variable whose shape or dtype differs from what the shape rule of its writer says (the rules
+//   of the ops after it go by what the writer makes, as a run does);
+// - an op for whose dtype there is no kernel;
 // - one variable in two output positions of an op;
 // - an op that writes a feed;
 // - a sub-block index that is out of range, names the op's own block or an ancestor, or is nested

@@ -80,7 +80,7 @@ void RegisterArrayToLodTensor(OpRegistry& registry) {
                  .doc = "Element t: row t of each sequence that is longer than t, in ranked order.",
                  .checks_data = true,
                  .array = true},
-                RankTableSlot()};
+                RankTableSlot(/*checks_data=*/true)};
   def.outputs = {{.name = "Out", .doc = "With the LoD of the tensor that the table ranks."}};
   def.infer = Infer;
   def.grad = Gradient;

@@ -81,7 +81,7 @@ void RegisterLodTensorToArray(OpRegistry& registry) {
   def.doc = "Cuts a ragged tensor into the steps of its sequences, side by side in ranked order.";
   def.inputs = {
       {.name = "X", .doc = "The rows of the sequences that the table ranks.", .checks_data = true},
-      RankTableSlot()};
+      RankTableSlot(/*checks_data=*/true)};
   def.outputs = {{.name = "Out", .doc = "One element for each step.", .array = true}};
   def.infer = Infer;
   def.grad = Gradient;

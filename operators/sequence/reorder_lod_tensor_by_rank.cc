@@ -121,7 +121,7 @@ void RegisterReorderLodTensorByRank(OpRegistry& registry) {
   def.type = "reorder_lod_tensor_by_rank";
   def.doc = "The sequences of X, or its rows, in the order of a rank table.";
   def.inputs = {{.name = "X", .doc = "As many sequences as the table, or rows if it has no LoD."},
-                RankTableSlot()};
+                RankTableSlot(/*checks_data=*/true)};
   def.outputs = {{.name = "Out", .doc = "Like X, with the LoD of the new order."}};
   def.infer = [](OpContext& context) { Infer(context, false); };
   def.grad = Gradient;
@@ -133,7 +133,7 @@ void RegisterReorderLodTensorByRank(OpRegistry& registry) {
   OpDef grad;
   grad.type = "reorder_lod_tensor_by_rank_grad";
   grad.doc = "Sequences, or rows, in the order of a rank table, in their order before.";
-  grad.inputs = {{.name = "X", .doc = "The gradient of Out."}, RankTableSlot()};
+  grad.inputs = {{.name = "X", .doc = "The gradient of Out."}, RankTableSlot(/*checks_data=*/true)};
   grad.outputs = {{.name = "Out", .doc = "The gradient of X."}};
   grad.infer = [](OpContext& context) { Infer(context, true); };
   grad.no_gradient_reason = "second derivatives are not provided";

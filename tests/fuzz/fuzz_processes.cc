@@ -170,6 +170,8 @@ class MutantProcesses {
         if (!report.problem.empty()) lines_.Add(StrCat("problem ", number, " ", report.problem));
         if (!report.unverified.empty())
           lines_.Add(StrCat("unverified ", number, " ", report.unverified));
+        if (!report.only_verify.empty())
+          lines_.Add(StrCat("only_verify ", number, " ", report.only_verify));
       }
     });
   }
@@ -181,7 +183,8 @@ class MutantProcesses {
     if (line.starts_with("problem")) {
       result->failures.push_back({mutant, text});
     } else {
-      auto& [example, count] = result->unverified[KindOf(text)];
+      auto& kinds = line.starts_with("unverified") ? result->unverified : result->only_verify;
+      auto& [example, count] = kinds[KindOf(text)];
       if (count++ == 0) example = mutant;
     }
   }

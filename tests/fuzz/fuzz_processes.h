@@ -20,8 +20,10 @@ struct FuzzResult {
   std::vector<FuzzFailure> failures;
   // How many mutants came to an end by MutantReport::End.
   std::array<uint64_t, 5> ends = {};
-  // MutantReport::unverified without numbers and names, with a mutant for each and their count.
-  std::map<std::string, std::pair<uint64_t, uint64_t>> unverified;
+  // Of messages without numbers and names: a mutant for each, and how many have it.
+  using Kinds = std::map<std::string, std::pair<uint64_t, uint64_t>>;
+  Kinds unverified;   // MutantReport::unverified
+  Kinds only_verify;  // MutantReport::only_verify
 };
 
 // Runs the mutants [first, first + count) in `jobs` processes at a time, each with bounds on memory

@@ -136,8 +136,9 @@ void Check(const Mutant& mutant, MutantReport* report) {
   }
   // A run goes by the shape rules, whatever the file declares.
   std::vector<std::string> wrong_declarations;
-  const std::vector<std::string> found =
-      VerifyProgram(DefaultOpRegistry(), *program, {.wrong_declarations = &wrong_declarations});
+  VerifyOptions verify{.infer_feeds = false, .wrong_declarations = &wrong_declarations};
+  for (const auto& [name, tensor] : mutant.feeds) verify.feeds.push_back(name);
+  const std::vector<std::string> found = VerifyProgram(DefaultOpRegistry(), *program, verify);
   if (!found.empty()) report->end = MutantReport::End::kVerify;
   CompileOptions guards{
       .memory = {.guards = true}, .exact_rows = true, .max_loop_iterations = kMostIterations};
@@ -146,6 +147,7 @@ void Check(const Mutant& mutant, MutantReport* report) {
       RunProgram(mutant, *program,
                  {.memory = {.poison_dead_memory = true}, .max_loop_iterations = kMostIterations});
   if (report->problem.empty()) report->problem = Difference(mutant, guarded, reused);
+  if (!guarded.error && !found.empty()) report->only_verify = found.front();
   if (!guarded.error || !found.empty()) return;
   report->end = guarded.is_bound ? MutantReport::End::kRun : MutantReport::End::kCompile;
   const bool is_memory = guarded.error->code() == ErrorCode::kResourceExhausted;

@@ -14,6 +14,9 @@ struct MutantReport {
   // What compiling or binding refused, of a program that verifies without a message and whose feeds
   // are as they were; empty: nothing.
   std::string unverified = {};
+  // What VerifyProgram says first of a program that computes; empty: it says nothing, or the
+  // program doesn't compute.
+  std::string only_verify = {};
   // A difference between two ways that must agree, or another exception than an Error; empty: none.
   std::string problem = {};
 };

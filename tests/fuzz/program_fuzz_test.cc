@@ -75,6 +75,16 @@ void Explain(uint64_t number) {
             << MutantText(least);
 }
 
+void PrintKinds(const std::string& what, const FuzzResult::Kinds& kinds) {
+  uint64_t all = 0;
+  for (const auto& [kind, found] : kinds) {
+    all += found.second;
+    std::cout << found.second << " " << what << ", such as --mutant=" << found.first << ": " << kind
+              << "\n";
+  }
+  std::cout << all << " " << what << "\n";
+}
+
 TEST(ProgramFuzz, AMutantDependsOnItsNumber) {
   for (const uint64_t number : {0, 17, 1'000'000}) {
     EXPECT_EQ(MutantText(MakeMutant(Seeds(), number)), MutantText(MakeMutant(Seeds(), number)));
@@ -103,13 +113,8 @@ TEST(ProgramFuzz, MutantsComputeOrThrow) {
   std::cout << "refused by the codec " << result.ends[0] << ", by verify " << result.ends[1]
             << ", by compile " << result.ends[2] << ", by a run " << result.ends[3] << ", computed "
             << result.ends[4] << "\n";
-  uint64_t unverified = 0;
-  for (const auto& [kind, found] : result.unverified) {
-    unverified += found.second;
-    std::cout << found.second << " verified, but refused, such as --mutant=" << found.first << ": "
-              << kind << "\n";
-  }
-  std::cout << unverified << " in all\n";
+  PrintKinds("verified, but refused", result.unverified);
+  PrintKinds("computed, though verify refuses", result.only_verify);
 }
 
 }  // namespace

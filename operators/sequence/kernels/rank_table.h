@@ -23,21 +23,20 @@ namespace skiff {
 
 class RankTable {
  public:
-  // `table` must outlive the object. A program may say of any tensor that it is a rank table, so
-  // this throws an Error (kInvalidArgument) unless the sequences are in the order of ranks. Whoever
-  // goes by their rows must check these, too.
-  explicit RankTable(const Tensor& table) : entries_(table.values<int64_t>()) {
-    for (int64_t rank = 0; rank < size(); ++rank) {
-      Check(rank, sequence(rank) >= 0 && length(rank) >= 0 && IsInOrder(rank));
-    }
-  }
+  // `table` must outlive the object. A program may say of any tensor that it is a rank table:
+  // whoever goes by the rows in it must check them (CheckRowsWithin).
+  explicit RankTable(const Tensor& table) : entries_(table.values<int64_t>()) {}
 
-  // Throws an Error (kInvalidArgument) unless the sequences are in the first `count` rows of a
-  // tensor.
+  // Throws an Error (kInvalidArgument) unless the sequences are in the order of ranks and in the
+  // first `count` rows of a tensor.
   void CheckRowsWithin(int64_t count) const {
     for (int64_t rank = 0; rank < size(); ++rank) {
       const int64_t begin = Entry(rank, 2);
-      Check(rank, begin >= 0 && begin <= count && length(rank) <= count - begin);
+      const bool is_within =
+          length(rank) >= 0 && begin >= 0 && begin <= count && length(rank) <= count - begin;
+      SKIFF_ENFORCE(is_within && IsInOrder(rank), kInvalidArgument, "RankTable has the entry [",
+                    sequence(rank), ", ", length(rank), ", ", begin, "] at ", rank,
+                    ", expected what lod_rank_table makes of sequences with ", count, " rows");
     }
   }
 
@@ -47,8 +46,8 @@ class RankTable {
     bool fits = size() == sequences.size();
     for (int64_t rank = 0; rank < size() && fits; ++rank) {
       const int64_t number = sequence(rank);
-      fits = number < size() && Entry(rank, 2) == sequences[number].begin &&
-             length(rank) == sequences[number].count();
+      fits = IsInOrder(rank) && number >= 0 && number < size() &&
+             Entry(rank, 2) == sequences[number].begin && length(rank) == sequences[number].count();
     }
     return fits;
   }
@@ -84,12 +83,6 @@ class RankTable {
   bool IsInOrder(int64_t rank) const {
     if (rank == 0 || length(rank) < length(rank - 1)) return true;
     return length(rank) == length(rank - 1) && sequence(rank) > sequence(rank - 1);
-  }
-
-  void Check(int64_t rank, bool fits) const {
-    SKIFF_ENFORCE(fits, kInvalidArgument, "RankTable has the entry [", sequence(rank), ", ",
-                  length(rank), ", ", Entry(rank, 2), "] at ", rank,
-                  ", expected what lod_rank_table makes of these sequences");
   }
 
   int64_t Entry(int64_t rank, int64_t column) const {
@@ -134,10 +127,10 @@ inline int64_t OwnRankTableSize(const OpContext& context) {
 }
 
 // Returns the definition of the input.
-inline SlotDef RankTableSlot() {
+inline SlotDef RankTableSlot(bool checks_data = false) {
   return {.name = "RankTable",
           .doc = "What lod_rank_table makes of the sequences.",
-          .checks_data = true,
+          .checks_data = checks_data,
           .on_host = true};
 }
 
