@@ -121,6 +121,8 @@ std::string KindOf(const std::string& message) {
   return kind;
 }
 
+unsigned long long Number(uint64_t mutant) { return mutant; }
+
 class MutantProcesses {
  public:
   MutantProcesses(const std::vector<Seed>& seeds, uint64_t first, uint64_t count)
@@ -144,6 +146,8 @@ class MutantProcesses {
       children.erase(found);
       const std::string how = EndOf(status);
       if (how.empty()) continue;
+      // At once: a search may take hours.
+      std::fprintf(stderr, "--mutant=%llu: %s\n", Number(progress_->current[job]), how.c_str());
       result.failures.push_back({progress_->current[job], how});
       if (result.failures.size() < kMostFailures) children[Start(job)] = job;
     }
@@ -167,7 +171,10 @@ class MutantProcesses {
         StartClocks();
         const MutantReport report = CheckMutant(MakeMutant(seeds_, number));
         ++progress_->ends[static_cast<size_t>(report.end)];
-        if (!report.problem.empty()) lines_.Add(StrCat("problem ", number, " ", report.problem));
+        if (!report.problem.empty()) {
+          std::fprintf(stderr, "--mutant=%llu: %s\n", Number(number), report.problem.c_str());
+          lines_.Add(StrCat("problem ", number, " ", report.problem));
+        }
         if (!report.unverified.empty())
           lines_.Add(StrCat("unverified ", number, " ", report.unverified));
         if (!report.only_verify.empty())

@@ -7,7 +7,6 @@
 // The second command prints one mutant, and, if it fails, what is left of it after all ops and
 // fetches are gone that the failure doesn't need. docs/fuzzing.md
 #include <gflags/gflags.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <omp.h>
 
@@ -20,17 +19,17 @@
 #include "tests/fuzz/fuzz_processes.h"
 #include "tests/harness/memory_check.h"
 
+#ifdef __SANITIZE_ADDRESS__
+DEFINE_uint64(mutants, 100, "how many mutants are tried");
+#else
 DEFINE_uint64(mutants, 2000, "how many mutants are tried");
+#endif
 DEFINE_uint64(first_mutant, 0, "the first one's number");
 DEFINE_int32(jobs, 2, "how many processes run them");
 DEFINE_int64(mutant, -1, "prints this mutant, shrunk if it fails, and tries no others");
 
 namespace skiff::fuzz {
 namespace {
-
-using ::testing::Each;
-using ::testing::Gt;
-using ::testing::IsEmpty;
 
 const std::vector<Seed>& Seeds() {
   static const std::vector<Seed>& seeds = *[] {

@@ -86,6 +86,22 @@ TEST(Verifier, KeepsWrongDeclarationsApartIfAskedTo) {
                                     "float32 [1], but the op makes float32 [3]")));
 }
 
+// i is declared as int64, but a run makes it of w, and y of that.
+TEST(Verifier, TellsLaterOpsWhatAnOpMakes) {
+  std::vector<std::string> wrong;
+  EXPECT_THAT(Messages("{Out: [i]} = tiny_copy(X: [w])\n{Out: [y]} = tiny_copy(X: [i])",
+                       {.wrong_declarations = &wrong}),
+              IsEmpty());
+  EXPECT_THAT(wrong,
+              ElementsAre(HasSubstr("declared as int64 [-1], but the op makes float32 [3]")));
+}
+
+TEST(Verifier, FindsOpsWithoutAKernelForTheirDType) {
+  EXPECT_THAT(Messages("{Out: [y]} = tiny_copy(X: [i])"),
+              ElementsAre(HasSubstr("no kernel for int64, expected one of float32"),
+                          HasSubstr("declared as float32 [-1], but the op makes int64 [-1]")));
+}
+
 TEST(Verifier, LeavesToTheRunWhatDependsOnItsFeeds) {
   const VerifyOptions structure{.structure_only = true};
   // x is fed or not, and s need not be what the file of another version says.
