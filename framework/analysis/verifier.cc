@@ -16,7 +16,9 @@
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/block_rule.h"
+#include "framework/op/declared_types.h"
 #include "framework/op/op_context.h"
+#include "framework/op/shape_warning.h"
 #include "framework/op/var_meta.h"
 #include "framework/tensor/dims_agree.h"
 
@@ -30,7 +32,7 @@ class Verifier {
         program_(program),
         structure_only_(options.structure_only),
         infer_feeds_(options.infer_feeds),
-        wrong_declarations_(options.wrong_declarations) {
+        warnings_(options.warnings) {
     for (const std::string& name : options.feeds) feeds_.insert(program.root()->FindLocalVar(name));
     feeds_.erase(nullptr);
   }
@@ -184,8 +186,12 @@ class Verifier {
     CheckMark(op, kOpRoleAttr, AttrType::kInt);
     CheckMark(op, kOpNamescopeAttr, AttrType::kString);
     CheckMark(op, kOpRoleVarAttr, AttrType::kStrings);
+    Op typed = op;
     try {
-      CheckOp(registry_.Get(op.type), op);
+      for (const std::string& message : TakeDeclaredTypes(registry_.Get(op.type), &typed)) {
+        Warn(message);
+      }
+      CheckOp(*def, typed);
     } catch (const Error& error) {
       Report(error.what());
       return;
@@ -215,9 +221,9 @@ class Verifier {
       }
     }
     if (structure_only_) return;
-    CheckGivenAttributes(visible, op, *def);
+    CheckGivenAttributes(visible, typed, *def);
     if (!complete) return;
-    CheckShapes(visible, op, *def);
+    CheckShapes(visible, typed, *def);
     if (def->block != nullptr && def->block->is_gradient) CheckResultGradients(visible, op, *def);
   }
 
@@ -239,6 +245,7 @@ class Verifier {
     };
     const std::vector<std::string> names = OutputOrder(def, op);
     OpContext context(op, def, metas(InputOrder(def, op)), metas(names));
+    const ShapeWarnings warnings;
     try {
       InferOutputs(&context);
       CheckKernels(context);
@@ -246,6 +253,7 @@ class Verifier {
       Report(error.what());
       return;
     }
+    for (const std::string& text : warnings.texts()) Warn(text);
     for (size_t i = 0; i < names.size(); ++i) {
       if (names[i] == kEmptyVarName) continue;
       const Var* var = visible.Find(names[i]).var;
@@ -345,15 +353,18 @@ class Verifier {
   }
 
   void ReportDeclaration(const std::string& text) {
-    if (wrong_declarations_ == nullptr) return Report(text);
-    wrong_declarations_->push_back(StrCat(where_, ": ", text));
+    warnings_ == nullptr ? Report(text) : Warn(text);
+  }
+
+  void Warn(const std::string& text) {
+    if (warnings_ != nullptr) warnings_->push_back(StrCat(where_, ": ", text));
   }
 
   const OpRegistry& registry_;
   const Program& program_;
   const bool structure_only_;
   const bool infer_feeds_;
-  std::vector<std::string>* const wrong_declarations_;
+  std::vector<std::string>* const warnings_;
   VarSet feeds_;
   // For all blocks together: a variable of another block is another variable, and a gradient block
   // reads what its forward block has written.

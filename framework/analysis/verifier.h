@@ -17,9 +17,12 @@ struct VerifyOptions {
   // Whether to leave to the run what depends on its feeds: reads before the first write, writes of
   // feeds, and shapes (files of other versions declare some of them otherwise).
   bool structure_only = false;
-  // If given, gets the messages about shapes and dtypes that are declared otherwise than the shape
-  // rule says, which the result then lacks. A run goes by the shape rules.
-  std::vector<std::string>* wrong_declarations = nullptr;
+  // If given, gets messages about what a run tolerates:
+  // - shapes and dtypes that are declared otherwise than the shape rule says, which the result then
+  //   lacks (a run goes by the shape rules);
+  // - attributes whose type isn't the declared one, but whose value fits it (TakeDeclaredTypes);
+  // - what shape rules warn of (framework/op/shape_warning.h).
+  std::vector<std::string>* warnings = nullptr;
 };
 
 // Returns one message per problem of the program, naming block, op and creation site:

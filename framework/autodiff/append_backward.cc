@@ -11,6 +11,7 @@
 #include "framework/autodiff/block_backward.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
+#include "framework/op/declared_types.h"
 #include "framework/tensor/shape.h"
 
 namespace skiff {
@@ -102,6 +103,8 @@ void MarkLastWriters(const Block& root, size_t begin,
 
 BackwardResult AppendBackward(const OpRegistry& registry, Program* program, std::string_view loss,
                               const BackwardOptions& options) {
+  // The rules of gradients read attributes.
+  TakeDeclaredTypes(registry, program);
   Block* root = program->root();
   const Var& loss_var = CheckedLoss(*root, loss);
   const NameSet parameters = ParameterNames(*root, options);

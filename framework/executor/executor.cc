@@ -23,6 +23,7 @@
 #include "framework/executor/scope_places.h"
 #include "framework/executor/storage.h"
 #include "framework/ir/op_role.h"
+#include "framework/op/declared_types.h"
 
 namespace skiff {
 namespace {
@@ -710,6 +711,7 @@ CompiledProgram Executor::Compile(const Program& program, const CompileOptions& 
   auto state = std::make_shared<CompiledProgram::State>();
   state->registry = registry_;
   state->program = program.Clone();
+  TakeDeclaredTypes(*registry_, state->program.get());
   state->place = place_;
   state->mutex = mutex_;
   state->scope = scope_;

@@ -81,6 +81,14 @@ Attribute InTypeOf(const Attribute& value, const AttrDef& attr) {
   return narrowed;
 }
 
+// Returns what a message adds about a number of another type, which may be what is wrong with it.
+std::string NumberText(const Attribute& value) {
+  const AttrType type = TypeOf(value);
+  const bool is_number = type == AttrType::kInt || type == AttrType::kLong ||
+                         type == AttrType::kFloat || type == AttrType::kDouble;
+  return is_number ? StrCat("; found ", PrintAttribute(value)) : std::string();
+}
+
 // Attributes that Fluid's inference passes leave on an op that they have fused with its neighbours
 // or turned to int8. Each has the value at which the op still does just what its type says.
 const AttributeMap& MarksOfFusion() {
@@ -185,7 +193,7 @@ void CheckOp(const OpDef& def, const Op& op) {
     const AttrType found = TypeOf(value);
     SKIFF_ENFORCE(Widened(found) == Widened(attr->type), kInvalidArgument, op.type,
                   ": attribute \"", name, "\" is of type ", AttrTypeName(found), ", expected ",
-                  AttrTypeName(attr->type));
+                  AttrTypeName(attr->type), NumberText(value));
     // A long outside the range of int would be truncated later, so it is rejected here. Values of
     // lists are left to the ops: for some, an end beyond all ends is legal.
     if (!attr->accepts && attr->type != AttrType::kInt) continue;

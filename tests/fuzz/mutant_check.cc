@@ -135,8 +135,8 @@ void Check(const Mutant& mutant, MutantReport* report) {
     program = mutant.program->Clone();
   }
   // A run goes by the shape rules, whatever the file declares.
-  std::vector<std::string> wrong_declarations;
-  VerifyOptions verify{.infer_feeds = false, .wrong_declarations = &wrong_declarations};
+  std::vector<std::string> warnings;
+  VerifyOptions verify{.infer_feeds = false, .warnings = &warnings};
   for (const auto& [name, tensor] : mutant.feeds) verify.feeds.push_back(name);
   const std::vector<std::string> found = VerifyProgram(DefaultOpRegistry(), *program, verify);
   if (!found.empty()) report->end = MutantReport::End::kVerify;

@@ -587,14 +587,15 @@ TEST(FlattenedParameters, LeaveNoTraceInCheckpoints) {
 // In a program that was written by hand.
 TEST(FlattenedParameters, RefuseAMarkThatIsNoBool) {
   const std::unique_ptr<Net> net = MakeNet(optimizer::Sgd());
-  net->main.root()->ops().back()->SetAttr("is_flat", 1);
+  net->main.root()->ops().back()->SetAttr("is_flat", 2);
   Executor executor(Place::Cpu());
   try {
     executor.Compile(net->main);
     ADD_FAILURE() << "no error";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(),
-                ::testing::HasSubstr("sgd: attribute \"is_flat\" is of type int, expected bool"));
+    EXPECT_THAT(
+        error.what(),
+        ::testing::HasSubstr("sgd: attribute \"is_flat\" is of type int, expected bool; found 2"));
   }
 }
 

@@ -20,8 +20,8 @@ DECLARE_bool(json);
 namespace skiff {
 namespace {
 
-// Errors mean that Skiff can't run the program; warnings are inconsistencies that it tolerates,
-// found while reading the file or while inferring shapes.
+// Errors mean that Skiff can't run the program; warnings are what it tolerates, found while reading
+// the file or while checking the ops.
 struct Findings {
   size_t blocks = 0;
   size_t ops = 0;
@@ -48,8 +48,7 @@ Findings Verify(const std::string& path) {
   }
   // Wrong declarations are warnings, since PaddlePaddle writes such files itself: it declares, for
   // example, the outputs of accuracy as floats, but computes ints.
-  findings.errors =
-      VerifyProgram(DefaultOpRegistry(), *program, {.wrong_declarations = &findings.warnings});
+  findings.errors = VerifyProgram(DefaultOpRegistry(), *program, {.warnings = &findings.warnings});
   return findings;
 }
 
@@ -91,16 +90,17 @@ Subcommand VerifySubcommand() {
   return {
       .name = "verify",
       .summary = "checks whether Skiff can run a saved program",
-      .command = {.usage = "skiff verify FILE [--json]",
-                  .summary =
-                      "Loads a serialised ProgramDesc, such as __model__, and checks it with "
-                      "all shapes. Prints a line for\neach error (Skiff can't run the program) "
-                      "and each warning (it can, but the file is inconsistent:\nrepeated "
-                      "attributes, declared shapes that differ from those that the op computes), "
-                      "with the block\nand the op. Exit status: 0, or 1 if there are errors.",
-                  .run = Run,
-                  .flags = {"json"},
-                  .operand = "program"}};
+      .command = {
+          .usage = "skiff verify FILE [--json]",
+          .summary = "Loads a serialised ProgramDesc, such as __model__, and checks it with "
+                     "all shapes. Prints a line for\neach error (Skiff can't run the program) "
+                     "and each warning (it can, but the file is inconsistent:\nrepeated "
+                     "attributes, attributes of another type whose value fits, declared shapes "
+                     "that differ from\nthose that the op computes, pooling windows without a "
+                     "pixel), with the block and the op. Exit status: 0, or 1 if there are errors.",
+          .run = Run,
+          .flags = {"json"},
+          .operand = "program"}};
 }
 
 }  // namespace skiff

@@ -7,6 +7,8 @@
 
 #include "framework/base/error.h"
 #include "framework/ir/text.h"
+#include "framework/op/op_context.h"
+#include "framework/op/shape_warning.h"
 #include "tests/framework/executor/tiny_ops.h"
 
 namespace skiff {
@@ -79,7 +81,7 @@ TEST(Verifier, FindsShapesAndDtypesThatTheOpDoesNotMake) {
 TEST(Verifier, KeepsWrongDeclarationsApartIfAskedTo) {
   std::vector<std::string> wrong;
   EXPECT_THAT(Messages("{Out: [s]} = tiny_copy(X: [w])\n{Out: [q]} = tiny_copy(X: [x])",
-                       {.wrong_declarations = &wrong}),
+                       {.warnings = &wrong}),
               ElementsAre(HasSubstr("output \"q\" has no variable")));
   EXPECT_THAT(wrong,
               ElementsAre(HasSubstr("tiny_copy (block 0, op #0): output \"s\" is declared as "
@@ -90,7 +92,7 @@ TEST(Verifier, KeepsWrongDeclarationsApartIfAskedTo) {
 TEST(Verifier, TellsLaterOpsWhatAnOpMakes) {
   std::vector<std::string> wrong;
   EXPECT_THAT(Messages("{Out: [i]} = tiny_copy(X: [w])\n{Out: [y]} = tiny_copy(X: [i])",
-                       {.wrong_declarations = &wrong}),
+                       {.warnings = &wrong}),
               IsEmpty());
   EXPECT_THAT(wrong,
               ElementsAre(HasSubstr("declared as int64 [-1], but the op makes float32 [3]")));
@@ -100,6 +102,37 @@ TEST(Verifier, FindsOpsWithoutAKernelForTheirDType) {
   EXPECT_THAT(Messages("{Out: [y]} = tiny_copy(X: [i])"),
               ElementsAre(HasSubstr("no kernel for int64, expected one of float32"),
                           HasSubstr("declared as float32 [-1], but the op makes int64 [-1]")));
+}
+
+TEST(Verifier, WarnsOfAnAttributeOfAnotherTypeWhoseValueFits) {
+  std::vector<std::string> warnings;
+  EXPECT_THAT(Messages("{Out: [y]} = tiny_scale(X: [x]) {factor = 2}", {.warnings = &warnings}),
+              IsEmpty());
+  EXPECT_THAT(warnings, ElementsAre("tiny_scale (block 0, op #0): attribute \"factor\" is of type "
+                                    "int, expected float; it is taken as 2.0"));
+  EXPECT_THAT(Messages("{Out: [y]} = tiny_scale(X: [x]) {factor = 16777217}"),
+              ElementsAre(HasSubstr("is of type int, expected float; found 16777217")));
+}
+
+TEST(Verifier, HandsOnWhatAShapeRuleWarnsOf) {
+  OpRegistry registry;
+  tiny::RegisterTinyOps(registry);
+  OpDef def = registry.Get("tiny_copy");
+  def.type = "tiny_warn";
+  def.infer = [](OpContext& context) {
+    WarnOfShape("the last window has no pixel");
+    context.SetOutputLike("Out", "X");
+  };
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float>("tiny_warn", []<typename T>(PrepareContext&) {
+    return MakeKernel([](const KernelContext&) {});
+  });
+  const auto program = ParseProgramText(
+      "program { block 0 { var x float32 [2] var y float32 [2] {Out: [y]} = tiny_warn(X: [x]) } }");
+  std::vector<std::string> warnings;
+  EXPECT_THAT(VerifyProgram(registry, *program, {.warnings = &warnings}), IsEmpty());
+  EXPECT_THAT(warnings, ElementsAre("tiny_warn (block 0, op #0): the last window has no pixel"));
+  EXPECT_THAT(VerifyProgram(registry, *program), IsEmpty());
 }
 
 TEST(Verifier, LeavesToTheRunWhatDependsOnItsFeeds) {

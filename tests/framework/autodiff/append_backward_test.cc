@@ -110,6 +110,18 @@ TEST(AppendBackward, StatesTheDefaultsOfAGradientOpsAttributes) {
   EXPECT_EQ(ops[5]->Attr<std::string>("data_format"), "NCHW");
 }
 
+TEST(AppendBackward, TakesAnIntForAFloat) {
+  const auto program = Parse(kNetVars, R"(
+    {Out: [h]} = mul(X: [x], Y: [w]) {x_num_col_dims = 1, y_num_col_dims = 1}
+    {Out: [r]} = scale(X: [h]) {scale = 2}
+    {Out: [loss]} = mean(X: [r]))");
+  Backward(program.get());
+  for (const auto& op : program->root()->ops()) {
+    if (op->type != "scale") continue;
+    EXPECT_EQ(op->Attr<float>("scale"), 2.0f);
+  }
+}
+
 TEST(AppendBackward, GivesGradientsTheShapeOfTheirVariables) {
   const auto program = Parse(kNetVars, kNetOps);
   Backward(program.get());

@@ -74,6 +74,16 @@ TEST_F(ExecutorTest, RunsOpsInOrderAndUpdatesPersistables) {
   EXPECT_EQ(program.Run({{"x", x_}}, {"loss"})[0].Item<float>(), 60);
 }
 
+TEST_F(ExecutorTest, TakesAnIntForAFloat) {
+  std::string text = kTraining;
+  text.replace(text.find("factor = 2.0"), 12, "factor = 2");
+  const std::unique_ptr<Program> program = ParseProgramText(text);
+  CompiledProgram compiled = executor_->Compile(*program);
+  EXPECT_EQ(compiled.Run({{"x", x_}}, {"loss"})[0].Item<float>(), 180);
+  // The program is the user's, and stays as it was.
+  EXPECT_EQ(PrintProgram(*program), PrintProgram(*ParseProgramText(text)));
+}
+
 TEST_F(ExecutorTest, UpdatesParametersOfAMappedFileButNotTheFile) {
   const TempDirectory directory;
   const std::string w_path = directory / "w.safetensors";

@@ -1,5 +1,6 @@
 #include "tests/framework/ir/random_program.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <limits>
@@ -134,7 +135,8 @@ class Generator {
     var.name = StrCat(Text(), "#", number);
     var.kind = kKinds[static_cast<size_t>(Below(kKinds.size()))];
     var.dtype = kDTypes[static_cast<size_t>(Below(kDTypes.size()))];
-    var.dims = ListOf([this] { return Coin() ? int64_t{-1} : Number<int64_t>(); });
+    var.dims =
+        ListOf([this] { return Coin() ? int64_t{-1} : std::max(int64_t{-1}, Number<int64_t>()); });
     const bool has_lod = !options_.storable || var.kind != VarKind::kSelectedRows;
     if (has_lod) var.lod_level = Below(3);
     var.persistable = Coin();

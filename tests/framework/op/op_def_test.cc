@@ -3,12 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
+#include "framework/op/declared_types.h"
 #include "framework/op/grad.h"
 #include "framework/op/op_context.h"
 #include "tests/harness/error_text.h"
@@ -126,8 +129,70 @@ TEST(CheckOp, RefusesAnOpWithoutAnyOutput) {
 TEST(CheckOp, NamesAnAttributeOfTheWrongType) {
   Op op = SoftmaxOp();
   op.SetAttr("axis", 1.0f);
-  EXPECT_THAT(CheckMessage(op),
-              HasSubstr("softmax: attribute \"axis\" is of type float, expected int"));
+  EXPECT_EQ(CheckMessage(op),
+            "softmax: attribute \"axis\" is of type float, expected int; found 1.0");
+  op.SetAttr("axis", std::string("last"));
+  EXPECT_EQ(CheckMessage(op), "softmax: attribute \"axis\" is of type string, expected int");
+}
+
+// The attribute "a" of an op whose definition declares it as `type`, after the conversion.
+Attribute Taken(AttrType type, const Attribute& value) {
+  OpDef def;
+  def.attrs = {{.name = "a", .type = type, .doc = "a"}};
+  Op op("tiny");
+  op.SetAttr("a", value);
+  const std::vector<std::string> messages = TakeDeclaredTypes(def, &op);
+  const bool is_changed = !SameAttribute(op.attrs.at("a"), value);
+  EXPECT_EQ(messages.size(), is_changed ? 1U : 0U);
+  return op.attrs.at("a");
+}
+
+TEST(TakeDeclaredTypes, ConvertsNumbersThatFit) {
+  const auto expect = [](AttrType type, const Attribute& value, const Attribute& taken) {
+    EXPECT_TRUE(SameAttribute(Taken(type, value), taken))
+        << AttrTypeName(TypeOf(value)) << " as " << AttrTypeName(type);
+  };
+  expect(AttrType::kBool, 0, false);
+  expect(AttrType::kBool, int64_t{1}, true);
+  expect(AttrType::kBool, 1.0f, true);
+  expect(AttrType::kInt, true, 1);
+  expect(AttrType::kInt, -3.0f, -3);
+  expect(AttrType::kLong, -0x1p63, std::numeric_limits<int64_t>::min());
+  expect(AttrType::kFloat, 1, 1.0f);
+  expect(AttrType::kFloat, int64_t{1} << 62, 0x1p62f);
+  expect(AttrType::kFloat, 0.1, 0.1f);
+  expect(AttrType::kFloat, std::numeric_limits<double>::infinity(),
+         std::numeric_limits<float>::infinity());
+  expect(AttrType::kDouble, 0.1f, static_cast<double>(0.1f));
+  expect(AttrType::kFloats, std::vector<int32_t>{1, -2}, std::vector<float>{1, -2});
+  expect(AttrType::kLongs, std::vector<double>{3, 4}, std::vector<int64_t>{3, 4});
+  expect(AttrType::kBools, std::vector<int32_t>{0, 1}, std::vector<bool>{false, true});
+  // Python writes an empty list as one of ints.
+  expect(AttrType::kStrings, std::vector<int32_t>{}, std::vector<std::string>{});
+}
+
+TEST(TakeDeclaredTypes, LeavesWhatDoesNotFit) {
+  const auto expect_left = [](AttrType type, const Attribute& value) {
+    EXPECT_TRUE(SameAttribute(Taken(type, value), value))
+        << AttrTypeName(TypeOf(value)) << " as " << AttrTypeName(type);
+  };
+  expect_left(AttrType::kBool, 2);
+  expect_left(AttrType::kBool, 0.5f);
+  expect_left(AttrType::kInt, 0.5f);
+  expect_left(AttrType::kInt, 0x1p31);
+  expect_left(AttrType::kLong, 0x1p63);
+  expect_left(AttrType::kInt, std::numeric_limits<float>::quiet_NaN());
+  expect_left(AttrType::kFloat, (1 << 24) + 1);
+  expect_left(AttrType::kFloat, std::numeric_limits<int64_t>::max());
+  expect_left(AttrType::kFloat, 1e39);
+  expect_left(AttrType::kFloats, std::vector<int32_t>{1, (1 << 24) + 1});
+  expect_left(AttrType::kString, 1);
+  expect_left(AttrType::kInts, 1);
+  expect_left(AttrType::kInt, std::vector<int32_t>{1});
+  expect_left(AttrType::kStrings, std::vector<int32_t>{1});
+  // Definitions accept either, and for some ops, an end beyond all ends is legal.
+  expect_left(AttrType::kInt, int64_t{1});
+  expect_left(AttrType::kInts, std::vector<int64_t>{1, int64_t{1} << 40});
 }
 
 TEST(CheckOp, AcceptsLongWhereIntIsDeclared) {
