@@ -42,7 +42,7 @@ void LimitStride(const Extents& input_size, Window* window) {
 }
 
 constexpr bool IsChannelOrder(std::string_view value) {
-  return value == "NCHW" || value == "NHWC" || value == "AnyLayout";
+  return value == "NCHW" || value == "NHWC" || value == kAnyChannelOrder;
 }
 
 }  // namespace

@@ -37,8 +37,11 @@ struct ImageStrides {
   Extents size{};
 };
 
-// Returns the order that the attribute, data_format or data_layout, says: "NCHW" or "NHWC".
-// "AnyLayout" of old programs means NCHW. Throws Error for anything else.
+// What old programs write for channels first, of images and of volumes.
+inline constexpr std::string_view kAnyChannelOrder = "AnyLayout";
+
+// Returns the order that the attribute, data_format or data_layout, says: "NCHW" or "NHWC", or
+// kAnyChannelOrder. Throws Error for anything else.
 ChannelOrder ParseChannelOrder(const OpContext& context, std::string_view attribute);
 AttrDef ChannelOrderAttr(StaticText name);
 

@@ -32,8 +32,9 @@ ChannelOrder ParseVolumeOrder(const OpContext& context, std::string_view attribu
                               VolumeAxes axes) {
   if (axes == VolumeAxes::kImage) return ParseChannelOrder(context, attribute);
   const std::string& value = context.Attr<std::string>(attribute);
-  SKIFF_ENFORCE(value == "NCDHW" || value == "NDHWC", kInvalidArgument, context.op().type, ": ",
-                attribute, " = \"", value, "\", expected NCDHW or NDHWC");
+  const bool is_order = value == "NCDHW" || value == "NDHWC" || value == kAnyChannelOrder;
+  SKIFF_ENFORCE(is_order, kInvalidArgument, context.op().type, ": ", attribute, " = \"", value,
+                "\", expected NCDHW or NDHWC");
   return value == "NDHWC" ? ChannelOrder::kLast : ChannelOrder::kFirst;
 }
 

@@ -43,8 +43,8 @@ struct VolumeStrides {
   VolumeExtents size{};
 };
 
-// Returns the order that the attribute says: NCHW or NHWC for images ("AnyLayout" of old programs
-// means NCHW), NCDHW or NDHWC for volumes. Throws Error for anything else.
+// Returns the order that the attribute says: NCHW or NHWC for images, NCDHW or NDHWC for volumes,
+// or "AnyLayout" of old programs, channels first. Throws Error for anything else.
 ChannelOrder ParseVolumeOrder(const OpContext& context, std::string_view attribute,
                               VolumeAxes axes);
 AttrDef VolumeOrderAttr(StaticText name, VolumeAxes axes);

@@ -133,6 +133,11 @@ Conv3dSpec SeveralConv3dChunks(bool channels_last) {
 void AddConv3dCases(CaseList& cases) {
   const std::vector<Conv3dSpec> specs = {
       {.name = "one_tap", .input = {2, 3, {2, 3, 4}}, .filters = 2, .output = {2, 3, 4}},
+      {.name = "any_layout",
+       .input = {1, 2, {2, 3, 2}},
+       .filters = 2,
+       .output = {2, 3, 2},
+       .attrs = {{"data_format", std::string("AnyLayout")}}},
       {.name = "cubes",
        .input = {2, 3, {4, 5, 6}},
        .filters = 4,

@@ -10,6 +10,11 @@ using Ints = std::vector<int32_t>;
 void AddConv3dTransposeCases(CaseList& cases) {
   std::vector<TransposeSpec> specs = {
       {.name = "one_tap", .input = {2, 3, {2, 3, 4}}, .outputs = 2, .output = {2, 3, 4}},
+      {.name = "any_layout",
+       .input = {1, 2, {2, 3, 2}},
+       .outputs = 2,
+       .output = {2, 3, 2},
+       .attrs = {{"data_format", std::string("AnyLayout")}}},
       {.name = "windows",
        .input = {2, 3, {2, 4, 3}},
        .outputs = 4,
