@@ -159,7 +159,27 @@ class ResizingLoops {
   std::array<std::vector<Blend>, 2> blends_;
 };
 
-std::vector<AttrDef> Attributes() {
+AttrDef ScaleAttr(InterpolationVersion version) {
+  if (version == InterpolationVersion::kFirst) {
+    return {.name = "scale",
+            .type = AttrType::kFloat,
+            .default_value = 0.0f,
+            .doc = "Output pixels for each of the input, along both axes; 0: out_h and out_w."};
+  }
+  return {.name = "scale",
+          .type = AttrType::kFloats,
+          .default_value = Attribute(std::vector<float>{}),
+          .doc = "Output pixels for each of the input: one value, or height and width."};
+}
+
+// Returns the values of the attribute, none if it isn't set.
+std::vector<float> ScaleOf(const OpContext& context, InterpolationVersion version) {
+  if (version == InterpolationVersion::kSecond) return context.Attr<std::vector<float>>("scale");
+  const auto scale = context.Attr<float>("scale");
+  return scale == 0 ? std::vector<float>() : std::vector<float>{scale};
+}
+
+std::vector<AttrDef> Attributes(InterpolationVersion version) {
   const auto size = [](StaticText name, StaticText doc) {
     return AttrDef{
         .name = name, .type = AttrType::kInt, .default_value = Attribute(int32_t{0}), .doc = doc};
@@ -173,10 +193,7 @@ std::vector<AttrDef> Attributes() {
           size("out_d", "Of volumes; unused."),
           size("out_h", "Height of the output, unless scale is set."),
           size("out_w", "Width of the output, unless scale is set."),
-          {.name = "scale",
-           .type = AttrType::kFloats,
-           .default_value = Attribute(std::vector<float>{}),
-           .doc = "Output pixels for each of the input: one value, or height and width."},
+          ScaleAttr(version),
           {.name = "interp_method",
            .type = AttrType::kString,
            .default_value = std::string("bilinear"),
@@ -212,8 +229,9 @@ Resizing ParseResizing(const OpContext& context, Interpolation method) {
   const bool has_size = !context.Knows("out_size") || !out_size.empty();
   SKIFF_ENFORCE(!has_size || !context.Knows("out_size") || out_size.size() == 2, kInvalidArgument,
                 type, ": the size has ", out_size.size(), " numbers, expected height and width");
-  const std::vector<float> scale =
-      has_size ? std::vector<float>() : context.Attr<std::vector<float>>("scale");
+  const bool is_first = context.def().FindAttr("scale")->type == AttrType::kFloat;
+  const auto version = is_first ? InterpolationVersion::kFirst : InterpolationVersion::kSecond;
+  const std::vector<float> scale = has_size ? std::vector<float>() : ScaleOf(context, version);
   SKIFF_ENFORCE(scale.size() <= 2, kInvalidArgument, type, ": scale has ", scale.size(),
                 " values, expected none, one, or one for height and one for width");
   resizing.output = {resizing.input.batch, resizing.input.channels, {}};
@@ -229,7 +247,8 @@ Resizing ParseResizing(const OpContext& context, Interpolation method) {
       const float factor = scale[scale.size() == 1 ? 0 : axis];
       SKIFF_ENFORCE(factor > 0, kInvalidArgument, type, ": scale = ", factor,
                     ", expected a value above 0");
-      resizing.scale[axis] = static_cast<double>(factor);
+      // Version 1 measures distances by the sizes alone.
+      if (!is_first) resizing.scale[axis] = static_cast<double>(factor);
       const int64_t input = resizing.input.size[axis];
       // In float32, as in Fluid, so that rounding gives the same size.
       const float pixels = static_cast<float>(input) * factor;
@@ -267,7 +286,8 @@ ResizedAxis ResizedAxisOf(const Resizing& resizing, size_t axis) {
   return resized;
 }
 
-void RegisterInterpolation(OpRegistry& registry, StaticText type, Interpolation method) {
+void RegisterInterpolation(OpRegistry& registry, StaticText type, Interpolation method,
+                           InterpolationVersion version) {
   const std::string what = method == Interpolation::kNearest
                                ? "Each pixel of Out is the nearest one of X."
                                : "Each pixel of Out is blended from the four around it in X.";
@@ -278,7 +298,7 @@ void RegisterInterpolation(OpRegistry& registry, StaticText type, Interpolation 
                            AttributeSlot("OutSize", "out_size"),
                            AttributeSlot("Scale", "scale")},
                 .outputs = {{.name = "Out", .doc = "Images of the requested size."}},
-                .attrs = Attributes(),
+                .attrs = Attributes(version),
                 .infer = [method](OpContext& context) { Infer(context, method); },
                 .grad = GradOp(StrCat(type, "_grad"),
                                {"X", "SizeTensor", "OutSize", "Scale", "Out@GRAD"}, {"X@GRAD"})});
@@ -291,7 +311,7 @@ void RegisterInterpolation(OpRegistry& registry, StaticText type, Interpolation 
                            AttributeSlot("Scale", "scale"),
                            {.name = "Out@GRAD", .doc = "The gradient of Out."}},
                 .outputs = {{.name = "X@GRAD", .doc = "Like X."}},
-                .attrs = Attributes(),
+                .attrs = Attributes(version),
                 .infer = [method](OpContext& context) { InferGrad(context, method); },
                 .no_gradient_reason = "second derivatives are not provided",
                 .kernel_dtype_slot = "Out@GRAD"});

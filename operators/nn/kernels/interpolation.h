@@ -1,4 +1,4 @@
-// bilinear_interp_v2 and nearest_interp_v2, which resize images.
+// bilinear_interp_v2 and nearest_interp_v2, which resize images, and version 1 of them.
 //
 // Pixel (y, x) of the output is a weighted sum of up to four pixels of the input. Each weight is
 // the product of a weight of the row and one of the column.
@@ -12,9 +12,14 @@ namespace skiff {
 
 enum class Interpolation { kNearest, kBilinear };
 
+// In version 1, `scale` is one number, and gives nothing but the size of the output: distances in
+// the input are always by the sizes of both.
+enum class InterpolationVersion { kFirst = 1, kSecond = 2 };
+
 // Registers an op and its gradient op. The attributes out_h and out_w, or scale, give the output's
 // size.
-void RegisterInterpolation(OpRegistry& registry, StaticText type, Interpolation method);
+void RegisterInterpolation(OpRegistry& registry, StaticText type, Interpolation method,
+                           InterpolationVersion version);
 // Adds the kernels for CUDA.
 void AddCudaInterpolation(OpRegistry& registry, std::string_view type, Interpolation method);
 

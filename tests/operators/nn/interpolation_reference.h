@@ -30,6 +30,31 @@ struct InterpolationSpec {
 using Weights = std::function<std::vector<double>(const InterpolationSpec& spec, double ratio,
                                                   int64_t place, int64_t inputs)>;
 
+inline std::vector<double> NearestWeights(const InterpolationSpec& spec, double ratio,
+                                          int64_t place, int64_t inputs) {
+  // Fluid adds 0.5 in float64 to a float32 position. Half way between two pixels, rounding errors
+  // decide which one it takes.
+  const float position = static_cast<float>(ratio) * static_cast<float>(place);
+  const double rounded = std::floor(static_cast<double>(position) + (spec.align_corners ? 0.5 : 0));
+  std::vector<double> weights(static_cast<size_t>(inputs), 0.0);
+  weights[std::min(static_cast<size_t>(rounded), weights.size() - 1)] = 1;
+  return weights;
+}
+
+// The weight of a pixel is 1 less its distance, or 0 from a distance of 1 on.
+inline std::vector<double> BilinearWeights(const InterpolationSpec& spec, double ratio,
+                                           int64_t place, int64_t inputs) {
+  double position = ratio * static_cast<double>(place);
+  const bool by_centers = !spec.align_corners && spec.align_mode == 0;
+  if (by_centers) position = ratio * (static_cast<double>(place) + 0.5) - 0.5;
+  position = std::clamp(position, 0.0, static_cast<double>(inputs - 1));
+  std::vector<double> weights;
+  for (int64_t i = 0; i < inputs; ++i) {
+    weights.push_back(std::max(0.0, 1 - std::abs(position - static_cast<double>(i))));
+  }
+  return weights;
+}
+
 inline Arrays InterpolationReference(const InterpolationSpec& spec, const Weights& weights,
                                      const Arrays& inputs) {
   Array x = inputs.at("X")[0];
@@ -57,11 +82,13 @@ inline Arrays InterpolationReference(const InterpolationSpec& spec, const Weight
   return {{"Out", {std::move(y)}}};
 }
 
-inline OpCase InterpolationCase(const std::string& method, const InterpolationSpec& spec,
-                                const Weights& weights) {
+// `version` is what follows the method in the op's type.
+inline OpCase InterpolationCase(const std::string& method, const std::string& version,
+                                const InterpolationSpec& spec) {
+  const Weights weights = method == "nearest" ? NearestWeights : BilinearWeights;
   OpCase op_case;
   op_case.name = spec.name;
-  op_case.type = method + "_interp_v2";
+  op_case.type = method + version;
   op_case.inputs = {{"X", {Uniform(ImageShape(spec.input, spec.channels_last), 1)}}};
   op_case.attrs = spec.attrs;
   op_case.attrs["interp_method"] = method;
@@ -81,11 +108,8 @@ inline OpCase InterpolationCase(const std::string& method, const InterpolationSp
   return op_case;
 }
 
-inline std::vector<InterpolationSpec> InterpolationSpecs() {
-  const std::vector<float> both = {2.0f};
-  const std::vector<float> each = {2.0f, 1.5f};
-  const std::vector<float> little = {1.1f};
-  const double of_little = 1 / static_cast<double>(1.1f);
+// Of both versions: out_h and out_w give the size.
+inline std::vector<InterpolationSpec> SpecsBySize() {
   return {
       {"corners", {2, 3, 4, 5}, {7, 9}, 3.0 / 6, 4.0 / 8},
       {"corners_smaller", {2, 3, 7, 9}, {4, 3}, 6.0 / 3, 8.0 / 2},
@@ -95,6 +119,24 @@ inline std::vector<InterpolationSpec> InterpolationSpecs() {
       {"mode_0", {2, 3, 4, 5}, {8, 8}, 4.0 / 8, 5.0 / 8, false, 0},
       {"mode_0_smaller", {1, 2, 8, 9}, {4, 3}, 8.0 / 4, 9.0 / 3, false, 0},
       {"same_size", {1, 2, 4, 5}, {4, 5}, 1, 1, false, 0},
+      {"half_way_between_two", {1, 1, 1, 2}, {1, 83}, 0, 1.0 / 82},
+      {"one_pixel", {1, 2, 4, 5}, {1, 1}, 0, 0},
+      {"one_row", {1, 2, 4, 5}, {1, 10}, 0, 5.0 / 10, false, 1},
+      {"of_one_pixel", {1, 2, 1, 1}, {3, 4}, 1.0 / 3, 1.0 / 4, false, 0},
+      {"channels_last", {2, 3, 4, 5}, {7, 9}, 3.0 / 6, 4.0 / 8, true, 1, true},
+      {"channels_last_mode_0", {2, 5, 4, 5}, {8, 8}, 4.0 / 8, 5.0 / 8, false, 0, true},
+      {"no_images", {0, 3, 4, 5}, {8, 8}, 4.0 / 8, 5.0 / 8, false, 0},
+      {"decoder_8x64x56x56", {8, 64, 56, 56}, {112, 112}, 0.5, 0.5, false, 0, false, {}, true},
+  };
+}
+
+// Of version 2.
+inline std::vector<InterpolationSpec> SpecsByScale() {
+  const std::vector<float> both = {2.0f};
+  const std::vector<float> each = {2.0f, 1.5f};
+  const std::vector<float> little = {1.1f};
+  const double of_little = 1 / static_cast<double>(1.1f);
+  return {
       {"scale_to_same_size", {1, 2, 4, 5}, {4, 5}, 1, 1, false, 0, false, {{"scale", little}}},
       {"scale_to_same_height",
        {1, 2, 4, 10},
@@ -105,10 +147,6 @@ inline std::vector<InterpolationSpec> InterpolationSpecs() {
        1,
        false,
        {{"scale", little}}},
-      {"half_way_between_two", {1, 1, 1, 2}, {1, 83}, 0, 1.0 / 82},
-      {"one_pixel", {1, 2, 4, 5}, {1, 1}, 0, 0},
-      {"one_row", {1, 2, 4, 5}, {1, 10}, 0, 5.0 / 10, false, 1},
-      {"of_one_pixel", {1, 2, 1, 1}, {3, 4}, 1.0 / 3, 1.0 / 4, false, 0},
       {"scale", {1, 2, 4, 5}, {8, 10}, 1 / 2.0, 1 / 2.0, false, 0, false, {{"scale", both}}},
       {"scale_each", {1, 2, 4, 5}, {8, 7}, 1 / 2.0, 1 / 1.5, false, 1, false, {{"scale", each}}},
       {"scale_with_corners",
@@ -130,11 +168,34 @@ inline std::vector<InterpolationSpec> InterpolationSpecs() {
        1,
        false,
        {{"out_size", std::vector<int32_t>{7, 9}}, {"scale", both}}},
-      {"channels_last", {2, 3, 4, 5}, {7, 9}, 3.0 / 6, 4.0 / 8, true, 1, true},
-      {"channels_last_mode_0", {2, 5, 4, 5}, {8, 8}, 4.0 / 8, 5.0 / 8, false, 0, true},
-      {"no_images", {0, 3, 4, 5}, {8, 8}, 4.0 / 8, 5.0 / 8, false, 0},
-      {"decoder_8x64x56x56", {8, 64, 56, 56}, {112, 112}, 0.5, 0.5, false, 0, false, {}, true},
   };
+}
+
+// Of version 1, where the sizes alone give the distances.
+inline std::vector<InterpolationSpec> SpecsByOneScale() {
+  return {
+      {"scale", {1, 2, 4, 5}, {6, 7}, 4.0 / 6, 5.0 / 7, false, 0, false, {{"scale", 1.5f}}},
+      {"scale_mode_1", {1, 2, 5, 3}, {9, 5}, 5.0 / 9, 3.0 / 5, false, 1, false, {{"scale", 1.9f}}},
+      {"scale_to_same_size", {1, 2, 4, 5}, {4, 5}, 1, 1, false, 0, false, {{"scale", 1.1f}}},
+      {"scale_with_corners",
+       {1, 2, 4, 5},
+       {6, 7},
+       3.0 / 5,
+       4.0 / 6,
+       true,
+       1,
+       false,
+       {{"scale", 1.5f}, {"out_h", int32_t{3}}, {"out_w", int32_t{3}}}},
+  };
+}
+
+inline void AddInterpolationCases(const std::string& method, const std::string& version,
+                                  const std::vector<InterpolationSpec>& of_scale, CaseList* cases) {
+  for (const auto& specs : {SpecsBySize(), of_scale}) {
+    for (const InterpolationSpec& spec : specs) {
+      cases->push_back(InterpolationCase(method, version, spec));
+    }
+  }
 }
 
 }  // namespace skiff::harness

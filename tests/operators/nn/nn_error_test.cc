@@ -108,6 +108,7 @@ TEST_F(NnError, PoolingAndResizingNameWhatDoesNotFit) {
        resize({{"scale", std::vector<float>{0.0f}}}, "scale = 0"),
        resize({{"scale", std::vector<float>{0.1f}}}, "height of 0"),
        resize({{"scale", std::vector<float>{1, 1, 1}}}, "3 values"),
+       {"bilinear_interp", {{"X", {1, 2, 4, 4}}}, {"Out"}, {{"scale", -1.0f}}, "scale = -1"},
        resize({{"out_h", int32_t{3}}, {"out_w", int32_t{3}}, {"align_mode", int32_t{2}}},
               "align_mode = 2"),
        resize({{"interp_method", std::string("nearest")}}, "expected \"bilinear\""),

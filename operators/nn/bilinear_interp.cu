@@ -1,0 +1,10 @@
+// CUDA kernels of bilinear_interp: see bilinear_interp_v2.cu.
+#include "operators/nn/kernels/interpolation.h"
+
+namespace skiff {
+
+void RegisterBilinearInterpCuda(OpRegistry& registry) {
+  AddCudaInterpolation(registry, "bilinear_interp", Interpolation::kBilinear);
+}
+
+}  // namespace skiff

@@ -1,0 +1,10 @@
+// CUDA kernels of nearest_interp: see bilinear_interp_v2.cu.
+#include "operators/nn/kernels/interpolation.h"
+
+namespace skiff {
+
+void RegisterNearestInterpCuda(OpRegistry& registry) {
+  AddCudaInterpolation(registry, "nearest_interp", Interpolation::kNearest);
+}
+
+}  // namespace skiff
