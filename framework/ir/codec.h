@@ -20,9 +20,10 @@ namespace skiff {
 std::string SerializeProgram(const Program& program);
 
 // Returns the program in a serialised ProgramDesc. Ops get ids in order. Of a reader variable only
-// the first tensor is read. If an op or variable has an attribute more than once, the last value
-// counts, as in PaddlePaddle, which writes such programs; `*warnings`, if given, gets a message for
-// each such op or variable. Throws Error
+// the first tensor is read. PaddlePaddle writes programs in which an op or variable has an
+// attribute more than once: the last value counts; or a dim of a variable is below -1: it is
+// unknown, -1. `*warnings`, if given, gets a message for each. A block that is its own forward
+// block has none. Throws Error
 // - (kDataLoss) if the bytes are no ProgramDesc, or contain a block out of order, a parent that
 //   doesn't precede its block, a block attribute out of range, a duplicate variable or slot, an
 //   attribute without a value, or an unknown enumerator;

@@ -1,5 +1,6 @@
 // From bytes to programs, one function per message. Required fields are there
 // (codec_messages.h); values, indices and duplicates are checked here.
+#include <algorithm>
 #include <list>
 #include <optional>
 #include <set>
@@ -93,10 +94,22 @@ AttributeMap ReadAttrs(const Messages& messages, const std::string& place, Warni
   return attrs;
 }
 
+// Any negative dim is unknown: PaddlePaddle writes products of dims, such as -8 for the statistics
+// of instance_norm on an unknown number of images with 8 channels.
+void ForgetNegativeDims(const std::string& place, Warnings* warnings, std::vector<int64_t>* dims) {
+  const auto is_product = [](int64_t dim) { return dim < -1; };
+  if (std::ranges::none_of(*dims, is_product)) return;
+  const std::string found = Join(*dims, ", ");
+  std::ranges::replace_if(*dims, is_product, -1);
+  if (warnings == nullptr) return;
+  warnings->push_back(StrCat(place, ": its dims are [", found, "]; those below -1 are unknown"));
+}
+
 Var ReadVar(const wire::VarDesc& desc, const std::string& place, Warnings* warnings) {
   Var var;
   var.name = *desc.name;
   ReadVarType(*desc.type, &var);
+  ForgetNegativeDims(place, warnings, &var.dims);
   var.persistable = desc.persistable.value_or(false);
   var.need_check_feed = desc.need_check_feed.value_or(false);
   var.is_parameter = desc.is_parameter.value_or(false);
@@ -202,7 +215,12 @@ void ReadAt(const std::string& place, const Read& read) {
   }
 }
 
-int32_t ForwardBlockOf(const wire::BlockDesc& desc) { return desc.forward_block_idx.value_or(-1); }
+// Returns -1 if there is none. PaddlePaddle's GradientMergeOptimizer says of its block that it is
+// its own forward block.
+int32_t ForwardBlockOf(const wire::BlockDesc& desc) {
+  const int32_t forward = desc.forward_block_idx.value_or(-1);
+  return forward == *desc.idx ? -1 : forward;
+}
 
 void CheckBlockHeader(const wire::BlockDesc& desc, int position, int block_count) {
   if (*desc.idx != position) {

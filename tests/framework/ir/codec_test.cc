@@ -256,6 +256,23 @@ TEST(ProgramCodec, WarnsOfAttributesThatAreThereTwice) {
                 "last value counts: a, b"}));
 }
 
+TEST(ProgramCodec, TakesNegativeDimsForUnknown) {
+  const Bytes tensor = IntField(1, 5) + IntField(2, -8) + IntField(2, 4) + IntField(2, INT64_MIN);
+  const Bytes type = IntField(1, 7) + BytesField(3, BytesField(1, tensor));
+  std::vector<std::string> warnings;
+  const auto program = ParseProgram(
+      BlockBytes(0, -1, BytesField(3, BytesField(1, "mean") + BytesField(2, type))), &warnings);
+  EXPECT_EQ(program->root()->GetVar("mean")->dims, (std::vector<int64_t>{-1, 4, -1}));
+  EXPECT_EQ(warnings,
+            (std::vector<std::string>{"block 0: variable \"mean\": its dims are [-8, 4, "
+                                      "-9223372036854775808]; those below -1 are unknown"}));
+}
+
+TEST(ProgramCodec, TakesABlockThatIsItsOwnForwardBlockForOneWithoutAny) {
+  const auto program = ParseProgram(BlockBytes(0, -1) + BlockBytes(1, 0, IntField(5, 1)));
+  EXPECT_EQ(program->block(1)->forward_block_index, -1);
+}
+
 TEST(ProgramCodec, ChecksEachOfTheAttributesThatAreThereTwice) {
   const Bytes type = BytesField(3, "f");
   const Bytes good = Attr("sub_block", 8, IntField(12, 0));

@@ -172,6 +172,8 @@ class Generator {
 
   void FillBlock(Block* block) {
     block->forward_block_index = Below(block_count_ + 1) - 1;
+    // A file can't say that a block is its own.
+    if (block->forward_block_index == block->index()) block->forward_block_index = -1;
     for (int i = Below(5); i > 0; --i) block->CreateVar(AnyVar(i));
     for (int i = Below(6); i > 0; --i) block->AppendOp(AnyOp());
   }
