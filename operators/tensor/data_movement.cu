@@ -298,7 +298,8 @@ class CudaMover final : public DataMover {
 void RegisterDataMovementCuda(OpRegistry& registry) {
   static const CudaMover mover;
   SetDeviceMover(&mover);
-  AddMovingKernels(registry, {"concat",
+  AddMovingKernels(registry, {"coalesce_tensor",
+                              "concat",
                               "concat_grad",
                               "diag",
                               "expand",

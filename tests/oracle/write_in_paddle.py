@@ -280,6 +280,80 @@ class NestedBranches(Branching):
         return paddle.static.nn.cond(flag, lambda: inner() + x, lambda: functional.sigmoid(dense()))
 
 
+class Normalized:
+    """A convolution and instance_norm, whose statistics PaddlePaddle declares with the dim -1 * 8."""
+
+    BATCH, CHANNELS, CLASSES = 4, 8, 3
+
+    @classmethod
+    def build(cls, dtype):
+        image = paddle.static.data("image", [-1, 1, 6, 6], dtype)
+        label = paddle.static.data("label", [-1, 1], "int64")
+        hidden = paddle.static.nn.conv2d(image, cls.CHANNELS, 3, padding=1, bias_attr=False)
+        hidden = functional.relu(nn.InstanceNorm2D(cls.CHANNELS)(hidden))
+        logits = paddle.static.nn.fc(functional.avg_pool2d(hidden, 3, 3), cls.CLASSES)
+        return paddle.mean(functional.softmax_with_cross_entropy(logits, label)), []
+
+    @classmethod
+    def feed(cls, dtype):
+        draw = np.random.RandomState(1)
+        return {"image": draw.uniform(-1, 1, (cls.BATCH, 1, 6, 6)).astype(dtype),
+                "label": draw.randint(0, cls.CLASSES, (cls.BATCH, 1))}
+
+
+class Dense(Looping):
+    """Fully connected layers alone."""
+
+    @classmethod
+    def compute(cls, x, dtype):
+        return x
+
+    @classmethod
+    def choices(cls):
+        return {}
+
+
+class Recurrent:
+    """nn.LSTM, nn.GRU and nn.SimpleRNN: coalesce_tensor in the startup program, fill_any_like for the gradients of
+    last states that nothing reads, and states of zeros whose shape comes from that of the batch."""
+
+    BATCH, LENGTH, WIDTH, SIZE, CLASSES = 4, 5, 4, 3, 3
+    DECLARED_BATCH = -1
+
+    @classmethod
+    def build(cls, dtype):
+        x = paddle.static.data("x", [cls.DECLARED_BATCH, cls.LENGTH, cls.WIDTH], dtype)
+        label = paddle.static.data("label", [-1, 1], "int64")
+        both, width = {"direction": "bidirect"}, cls.SIZE
+        hidden = nn.LSTM(cls.WIDTH, width, **both)(x, cls.states(2, 2, dtype))[0]
+        hidden = nn.GRU(2 * width, width, num_layers=2)(hidden, cls.states(1, 2, dtype))[0]
+        hidden = nn.SimpleRNN(width, width, **both)(hidden, cls.states(1, 2, dtype))[0]
+        logits = paddle.static.nn.fc(paddle.mean(hidden, axis=1), cls.CLASSES)
+        return paddle.mean(functional.softmax_with_cross_entropy(logits, label)), []
+
+    @classmethod
+    def states(cls, count, layers, dtype):
+        """The first states: `count` of them, or None for those that PaddlePaddle makes."""
+        return None
+
+    @classmethod
+    def feed(cls, dtype):
+        draw = np.random.RandomState(1)
+        return {"x": draw.uniform(-1, 1, (cls.BATCH, cls.LENGTH, cls.WIDTH)).astype(dtype),
+                "label": draw.randint(0, cls.CLASSES, (cls.BATCH, 1))}
+
+
+class RecurrentFromZeros(Recurrent):
+    """The same from states of a known shape."""
+
+    DECLARED_BATCH = Recurrent.BATCH
+
+    @classmethod
+    def states(cls, count, layers, dtype):
+        made = tuple(paddle.zeros([layers, cls.BATCH, cls.SIZE], dtype) for _ in range(count))
+        return made if count > 1 else made[0]
+
+
 # ---- optimizers
 
 
@@ -307,6 +381,11 @@ def adagrad():
 
 def adam():
     return optimizers.Adam(1e-2, epsilon=1e-5)
+
+
+def merged_adam():
+    """Updates in a block of their own, which PaddlePaddle says is its own forward block, after every fourth step."""
+    return paddle.incubate.optimizer.GradientMergeOptimizer(adam(), k_steps=4, avg=True)
 
 
 def rmsprop():
@@ -347,13 +426,19 @@ PROGRAMS = {
     "cond_adam": (Branching, adam),
     "other_cond_adam": (OtherBranch, adam),
     "nested_cond_momentum": (NestedBranches, momentum),
+    "instance_norm_momentum": (Normalized, momentum),
+    "gradient_merge_adam": (Dense, merged_adam),
+    "recurrent_momentum": (Recurrent, momentum),
 }
 
 
 # Programs that a test keeps, by the name of their folder.
 FIXTURES = {"paddle_encoder": PROGRAMS["encoder_adamw"], "paddle_encoder_dropout": (DropoutEncoder, clipped_adamw),
             "paddle_lstm": PROGRAMS["lstm_adam"], "paddle_gru": PROGRAMS["gru_rmsprop"],
-            "paddle_while": PROGRAMS["while_adam"], "paddle_nested_cond": PROGRAMS["nested_cond_momentum"]}
+            "paddle_while": PROGRAMS["while_adam"], "paddle_nested_cond": PROGRAMS["nested_cond_momentum"],
+            "paddle_instance_norm": PROGRAMS["instance_norm_momentum"],
+            "paddle_gradient_merge": PROGRAMS["gradient_merge_adam"],
+            "paddle_recurrent": (RecurrentFromZeros, momentum)}
 
 
 def build(dtype, network, make_optimizer):
@@ -405,6 +490,8 @@ def write_fixture(folder, network, make_optimizer, has_losses):
     at = lambda name: os.path.join(folder, name)
     main, startup, (loss,) = build("float32", network, make_optimizer)
     write_program(at("main.pb"), main, with_call_stacks=False)
+    if issubclass(network, Recurrent):
+        write_program(at("startup.pb"), startup, with_call_stacks=False)
     session = Session()
     session.run(startup)
     persistables = {v.name: session.get(v.name) for v in main.list_vars() if v.persistable}

@@ -249,6 +249,26 @@ TEST_F(TensorOps, LookupTablesTakeTheHintOfSparseTables) {
   }
 }
 
+TEST_F(TensorOps, CoalesceTensorTakesCopiesOnly) {
+  Declare("x", {2, 3});
+  Declare("y", {-1});
+  Op op("coalesce_tensor");
+  op.SetInput("Input", {"x", "y"})
+      .SetOutput("Output", {"x", "y"})
+      .SetOutput("FusedOutput", {"out"});
+  op.SetAttr("dtype", static_cast<int32_t>(DType::kFloat32));
+  ExpectInferenceError(Op(op).SetAttr("copy_data", false),
+                       "copy_data = false, expected true: outputs share no memory");
+  op.SetAttr("copy_data", true).SetAttr("use_align", false);
+  EXPECT_EQ(Infer(op), (std::vector<int64_t>{-1}));
+  ExpectInferenceError(Op(op).SetAttr("set_constant", true), "set_constant = true");
+  ExpectInferenceError(Op(op).SetOutput("Output", {"x"}), "2 variables in Input and 1 in Output");
+  ExpectInferenceError(Op(op).SetAttr("dtype", static_cast<int32_t>(DType::kFloat64)),
+                       "Input[0] is float32, expected float64");
+  ExpectInferenceError(Op(op).SetAttr("use_align", true).SetAttr("align_size", 6),
+                       "align_size = 6, expected a multiple of the 4 bytes");
+}
+
 // Runs lookup_table_v2 on three ids over a table of four rows.
 void LookUp(const OpRegistry& registry, std::vector<int64_t> ids) {
   Op op("lookup_table_v2");

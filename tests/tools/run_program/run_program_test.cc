@@ -355,9 +355,10 @@ TEST_F(RunProgram, NamesLinesThatAreNoJobs) {
   EXPECT_THROW(RunProgramJobs(folder_ / "nowhere.jsonl", {}), Error);
 }
 
-// Trains a program of a folder from its parameters on its feeds. Expects the losses that
-// PaddlePaddle had.
-void ExpectLossesOfPaddlePaddle(const std::string& name, const std::string& program) {
+// Trains a program of a folder from its parameters on its feeds, after the startup program if one
+// is named. Expects the losses that PaddlePaddle had.
+void ExpectLossesOfPaddlePaddle(const std::string& name, const std::string& program,
+                                const std::string& startup = "") {
   const std::string folder = StrCat("tests/tools/run_program/", name, "/");
   const TensorMap expected = ReadNpz(folder + "losses.npz");
   ASSERT_EQ(expected.size(), 1u);
@@ -365,7 +366,7 @@ void ExpectLossesOfPaddlePaddle(const std::string& name, const std::string& prog
   ASSERT_EQ(losses.element_count(), 20);
   const TempDirectory out;
   RunProgramFile({.program = folder + program,
-                  .startup = "",
+                  .startup = startup.empty() ? "" : folder + startup,
                   .params = folder + "params.npz",
                   .feed = folder + "feed.npz",
                   .fetch = {loss},
@@ -383,13 +384,22 @@ void ExpectLossesOfPaddlePaddle(const std::string& name, const std::string& prog
 // tests/oracle/write_in_paddle.py --fixture wrote the folders, with the gradients and optimizer ops
 // of PaddlePaddle 2.6.2, and the losses of PaddlePaddle: a transformer encoder (AdamW), whose
 // reshape2 and transpose2 have attributes twice; ragged texts by lstm (Adam) and gru (RMSProp); a
-// while that is trained through (Adam), and a cond in a cond (momentum).
+// while that is trained through (Adam), and a cond in a cond (momentum); instance_norm, whose
+// statistics are declared with a dim of -8; GradientMergeOptimizer, whose block is its own forward
+// block.
 TEST(ProgramOfPaddlePaddle, TrainsWithTheLossesOfPaddlePaddle) {
   for (const char* folder :
-       {"paddle_encoder", "paddle_lstm", "paddle_gru", "paddle_while", "paddle_nested_cond"}) {
+       {"paddle_encoder", "paddle_lstm", "paddle_gru", "paddle_while", "paddle_nested_cond",
+        "paddle_instance_norm", "paddle_gradient_merge"}) {
     SCOPED_TRACE(folder);
     ExpectLossesOfPaddlePaddle(folder, "main.pb");
   }
+}
+
+// nn.LSTM, nn.GRU and nn.SimpleRNN, which have coalesce_tensor in the startup program and
+// fill_any_like in the backward pass. The parameters replace those that the startup program makes.
+TEST(ProgramOfPaddlePaddle, TrainsRecurrentLayersWithTheLossesOfPaddlePaddle) {
+  ExpectLossesOfPaddlePaddle("paddle_recurrent", "main.pb", "startup.pb");
 }
 
 // tests/oracle/write_beam_search.py wrote it: the beam search of Fluid's documentation, whose while

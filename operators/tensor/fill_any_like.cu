@@ -1,0 +1,18 @@
+// CUDA kernels of fill_any_like.
+#include "operators/tensor/kernels/cuda_fill.cuh"
+#include "operators/tensor/kernels/fill.h"
+
+namespace skiff {
+
+void RegisterFillAnyLikeCuda(OpRegistry& registry) {
+  AddCudaFillKernels(
+      registry, "fill_any_like", [](PrepareContext& context) -> std::unique_ptr<Kernel> {
+        const int out = context.OutputIndex("Out");
+        const FillValue value{.real = context.Attr<float>("value")};
+        const uint64_t bits = FillBits(value, context.Output("Out").dtype);
+        return MakeRowsKernel(
+            [=](const KernelContext& run) { FillOnDevice(run, bits, nullptr, &run.output(out)); });
+      });
+}
+
+}  // namespace skiff
