@@ -1,11 +1,13 @@
 #include "framework/builder/layer_call.h"
 
+#include <cstdio>
 #include <utility>
 
 #include "framework/builder/call_site.h"
 #include "framework/builder/program_guard.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/registry.h"
+#include "framework/op/shape_warning.h"
 #include "framework/tensor/shape.h"
 
 namespace skiff {
@@ -40,12 +42,17 @@ Op* AppendInferred(Block* block, Op op, const std::source_location& site) {
   NarrowIntegers(&op);
   op.site = SiteOf(site);
   Op* appended = block->AppendOp(std::move(op));
+  const ShapeWarnings warnings;
   try {
     InferOp(DefaultOpRegistry(), block, appended);
   } catch (...) {
     // A program never keeps an op whose shapes are unknown.
     block->RemoveOps(block->ops().size() - 1, block->ops().size());
     throw;
+  }
+  for (const std::string& text : warnings.texts()) {
+    const std::string where = DescribeOp(*appended, block->index(), block->ops().size() - 1);
+    std::fprintf(stderr, "warning: %s: %s\n", where.c_str(), text.c_str());
   }
   return appended;
 }

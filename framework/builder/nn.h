@@ -81,7 +81,10 @@ struct Pool2dOptions {
   bool adaptive = false;   // kernel is the output's extent
   std::string data_format = "NCHW";
 };
-// The maximum or the average of each window of x [N, C, H, W]: [N, C, H', W']. Throws an Error
+// The maximum or the average of each window of x [N, C, H, W]: [N, C, H', W']. As in Fluid, with
+// ceil_mode or a padding of at least the kernel, a window may have no pixel, only padding. Its
+// maximum is the lowest number, -3.4e38 in float32, which a convolution turns into infinities, and
+// its average is 0; a warning on standard error tells of it, if H and W are known. Throws an Error
 // (kInvalidArgument) if type is neither "max" nor "avg".
 Variable Pool2d(const Variable& x, const Pool2dOptions& options, Site site = Site::current());
 

@@ -48,7 +48,10 @@ std::vector<AttrDef> PoolingAttrs() {
       IntsAttrDef("strides", {1, 1}, "Steps of the window, for height and width."),
       IntsAttrDef("paddings", {0, 0}, "[height, width] or [top, bottom, left, right]."),
       PaddingAlgorithmAttr(),
-      flag("ceil_mode", false, "Keep a last window that extends beyond the padded input."),
+      flag(
+          "ceil_mode", false,
+          "Keep a last window that extends beyond the padded input. It may have no pixel: then its "
+          "maximum is the lowest number (-3.4e38 in float32) and its average 0, as in Fluid."),
       flag("exclusive", true, "Averages leave the padding out."),
       flag("global_pooling", false, "The window is the whole image; ksize and paddings unused."),
       flag("adaptive", false, "ksize is the size of the output."),
@@ -67,6 +70,8 @@ OpDef Pool2dDef() {
   def.attrs = PoolingAttrs();
   def.infer = [](OpContext& context) {
     const Pooling pooling = ParsePoolingExtents(context);
+    WarnOfEmptyWindows(WindowsAlong(pooling, 0), "height");
+    WarnOfEmptyWindows(WindowsAlong(pooling, 1), "width");
     context.SetOutputLike("Out", "X");
     context.SetOutput("Out", ShapeOf(pooling.output, pooling.order), context.Input("X").dtype);
   };

@@ -31,6 +31,9 @@ constexpr VolumeAxes kAxes = VolumeAxes::kVolume;
 
 void Infer(OpContext& context) {
   const VolumePooling pooling = ParseVolumePooling(context);
+  for (size_t axis = 0; axis < 3; ++axis) {
+    WarnOfEmptyWindows(WindowsAlong(pooling, axis), kVolumeAxisNames[axis]);
+  }
   context.SetOutputLike("Out", "X");
   context.SetOutput("Out", ShapeOf(pooling.output, pooling.order, kAxes), context.Input("X").dtype);
 }
@@ -199,7 +202,10 @@ std::vector<AttrDef> Attributes() {
       IntsAttrDef("strides", {1, 1, 1}, "Steps of the window, for depth, height and width."),
       IntsAttrDef("paddings", {0, 0, 0}, "One value per axis, or two, before and after."),
       PaddingAlgorithmAttr(),
-      flag("ceil_mode", false, "Keep a last window that extends beyond the padded input."),
+      flag(
+          "ceil_mode", false,
+          "Keep a last window that extends beyond the padded input. It may have no pixel: then its "
+          "maximum is the lowest number (-3.4e38 in float32) and its average 0, as in Fluid."),
       flag("exclusive", true, "Averages leave the padding out."),
       flag("global_pooling", false, "The window is the whole volume; ksize and paddings unused."),
       flag("adaptive", false, "ksize is the size of the output."),

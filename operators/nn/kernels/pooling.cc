@@ -4,6 +4,7 @@
 #include <string>
 
 #include "framework/base/error.h"
+#include "framework/op/shape_warning.h"
 
 namespace skiff {
 namespace {
@@ -32,6 +33,20 @@ void SimplifyAdaptive(Pooling* pooling) {
 }
 
 }  // namespace
+
+void WarnOfEmptyWindows(const AxisWindows& windows, std::string_view axis) {
+  const auto& [inputs, outputs, adaptive, kernel, stride, padding, is_empty] = windows;
+  // An adaptive window has at least a pixel.
+  if (adaptive || is_empty || inputs < 0 || outputs <= 0) return;
+  const bool is_first = kernel <= padding;
+  const bool is_last = (outputs - 1) * stride - padding >= inputs;
+  if (!is_first && !is_last) return;
+  WarnOfShape(StrCat("of ", outputs, " windows of ", kernel, " along the ", axis, " of ", inputs,
+                     ", the ", is_first ? "first" : "last",
+                     " one has no pixel, only padding: its maximum is the lowest number (-3.4e38 "
+                     "in float32), its average 0",
+                     is_first ? "" : "; see ceil_mode"));
+}
 
 std::vector<WindowSpan> WindowSpans(const OpContext& context, const AxisWindows& windows) {
   const auto& [inputs, outputs, adaptive, kernel, stride, padding, is_empty] = windows;

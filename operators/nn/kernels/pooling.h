@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "framework/op/op_context.h"
@@ -43,6 +44,10 @@ AxisWindows WindowsAlong(const Geometry& pooling, size_t axis) {
           .padding = pooling.window.pad_begin[axis],
           .is_empty = std::ranges::count(pooling.input.size, 0) > 0};
 }
+
+// Warns if the first or the last window covers nothing but padding, as Fluid's formula for the
+// number of windows allows. `axis` is "height", "width" or "depth".
+void WarnOfEmptyWindows(const AxisWindows& windows, std::string_view axis);
 
 // Returns the span of each window along an axis. Throws Error if there are more windows than pixels
 // and millions of them: that is a mistake in an attribute, and the table might take all memory.

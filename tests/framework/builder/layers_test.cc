@@ -23,8 +23,10 @@
 namespace skiff {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class LayersTest : public testing::Test {
@@ -256,6 +258,37 @@ TEST_F(LayersTest, Conv2dMayBeDepthwise) {
   EXPECT_THAT(
       ErrorText([&] { layers::Conv2d(wide, {.filters = 6, .groups = 3, .depthwise = true}); }),
       HasSubstr("groups = 3, expected a group for each of the 6 channels"));
+}
+
+TEST_F(LayersTest, PoolingWarnsOfWindowsWithoutAPixel) {
+  const auto warning = [](const std::function<void()>& pool) {
+    ::testing::internal::CaptureStderr();
+    pool();
+    return ::testing::internal::GetCapturedStderr();
+  };
+  // The last of 4 windows begins at 3 * 3 - 1 = 8.
+  EXPECT_THAT(
+      warning([&] {
+        layers::Pool2d(image_, {.kernel = 3, .stride = 3, .padding = 1, .ceil_mode = true});
+      }),
+      AllOf(StartsWith("warning: pool2d (block 0, op #0"), HasSubstr("layers_test.cc"),
+            HasSubstr("of 4 windows of 3 along the height of 8, the last one has no pixel"),
+            HasSubstr("of 4 windows of 3 along the width of 8, the last one has no pixel")));
+  EXPECT_THAT(warning([&] {
+                layers::Pool2d(image_, {.kernel = {1, 2}, .padding = {1, 1}});
+              }),
+              AllOf(HasSubstr("along the height of 8, the first one"), Not(HasSubstr("width"))));
+  const Variable volume = layers::Data("volume", {-1, 2, 6, 5, 5});
+  EXPECT_THAT(warning([&] {
+                layers::Pool3d(volume, {.stride = {2, 1, 1}, .ceil_mode = true});
+              }),
+              HasSubstr("of 4 windows of 1 along the depth of 6, the last one has no pixel"));
+  EXPECT_EQ(warning([&] {
+              layers::Pool2d(image_, {.kernel = 3, .stride = 2, .padding = 1, .ceil_mode = true});
+              layers::Pool2d(image_, {.kernel = 3, .adaptive = true});
+              layers::Pool2d(image_, {.padding = 5, .global = true});
+            }),
+            "");
 }
 
 TEST_F(LayersTest, Pool2dInfersShapes) {
