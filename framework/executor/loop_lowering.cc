@@ -165,7 +165,7 @@ class LoopLowering {
     for (size_t i = 0; i < block.ops().size(); ++i) {
       const Op& op = *block.ops()[i];
       try {
-        line_.AddOp(op, i);
+        in_gradient_ ? AddGradientOp(block, i) : line_.AddOp(op, i);
       } catch (const Error& error) {
         throw error.WithContext(DescribeOp(op, block.index(), i));
       }
@@ -418,7 +418,89 @@ class LoopLowering {
     for (const Fetch& fetch : fetches_) inputs.emplace_back("X", fetch.link.value);
     line_.Append(MakeInstruction(&line_.plan(), def, origin, {}, inputs, {}));
     first_value_of_half_ = line_.plan().values.size();
+    forward_end_ = line_.plan().instructions.size();
     in_gradient_ = true;
+  }
+
+  // A gradient op reads what its forward op has read and written, even if the forward block has
+  // written other values to the same names before or after. (PaddlePaddle's gradient blocks find
+  // one of them, and not always the right one.)
+  void AddGradientOp(const Block& block, size_t position) {
+    const Op& op = *block.ops()[position];
+    std::map<std::string, ValueId> seen;
+    for (const auto& [name, value] : ForwardValues(block, position)) {
+      const ValueId current = line_.Current(name);
+      if (!current || current == value) continue;
+      seen.emplace(name, current);
+      line_.SetCurrent(name, value);
+    }
+    line_.AddOp(op, position);
+    for (const auto& [name, value] : seen) line_.SetCurrent(name, value);
+  }
+
+  // Returns what the names of a gradient op were to its forward op; nothing if there is none, as
+  // for ops that only compute with gradients.
+  std::map<std::string, ValueId> ForwardValues(const Block& block, size_t position) const {
+    const Op& op = *block.ops()[position];
+    std::vector<std::map<std::string, ValueId>> found;
+    const Op* of_all = nullptr;
+    for (size_t i = 0; i < forward_end_; ++i) {
+      const Instruction& forward = line_.plan().instructions[i];
+      if (forward.kind != InstructionKind::kOp || !IsGradientOf(op, *forward.op)) continue;
+      of_all = forward.op;
+      found.push_back(ValuesOf(forward, op));
+    }
+    if (found.empty()) return {};
+    if (std::ranges::all_of(found, [&](const auto& values) { return values == found.front(); })) {
+      return found.front();
+    }
+    // Forward ops with the same names, on values of different times. Their gradients come in the
+    // opposite order.
+    const auto is_same = [&](const auto& other) { return IsGradientOf(*other, *of_all); };
+    const auto begin = block.ops().begin();
+    const auto before = std::count_if(begin, begin + static_cast<ptrdiff_t>(position), is_same);
+    const auto all = std::ranges::count_if(block.ops(), is_same);
+    SKIFF_ENFORCE(static_cast<size_t>(all) == found.size(), kUnimplemented, op.type,
+                  ": is the gradient of one of ", found.size(),
+                  " ops that have the same variables, which other ops overwrite in between: "
+                  "expected as many gradient ops, found ",
+                  all);
+    return found[found.size() - 1 - static_cast<size_t>(before)];
+  }
+
+  // Returns whether `op` has the type of the gradient of `forward` and its variables in the slots
+  // that both have.
+  static bool IsGradientOf(const Op& op, const Op& forward) {
+    if (op.type != forward.type + "_grad") return false;
+    return std::ranges::all_of(op.inputs, [&](const SlotArguments& slot) {
+      const bool is_input = !forward.Input(slot.slot).empty();
+      const auto& of_forward = is_input ? forward.Input(slot.slot) : forward.Output(slot.slot);
+      return of_forward.empty() || slot.arguments == of_forward;
+    });
+  }
+
+  // Returns the values that a forward op has under the names that its gradient op reads.
+  std::map<std::string, ValueId> ValuesOf(const Instruction& forward, const Op& gradient) const {
+    std::map<std::string, ValueId> values;
+    for (const SlotArguments& slot : gradient.inputs) {
+      const bool is_input = !forward.op->Input(slot.slot).empty();
+      if (!is_input && forward.op->Output(slot.slot).empty()) continue;
+      // Running statistics have one name before and after; the gradient is that by the former.
+      const bool is_running = std::ranges::any_of(
+          forward.def->running_state, [&](const auto& pair) { return pair.second == slot.slot; });
+      if (is_running) continue;
+      for (size_t i = 0; i < slot.arguments.size(); ++i) {
+        const ValueId value =
+            is_input ? forward.InputIn(slot.slot, i) : forward.OutputIn(slot.slot, i);
+        // Arrays have one storage for all times.
+        if (!value || line_.plan()[value].meta.is_array) continue;
+        const bool is_one = values.emplace(slot.arguments[i], value).first->second == value;
+        SKIFF_ENFORCE(is_one, kUnimplemented, gradient.type, ": reads \"", slot.arguments[i],
+                      "\" as it was before and after ", forward.op->type,
+                      ", which has overwritten it: expected another variable for its output");
+      }
+    }
+    return values;
   }
 
   void LowerGradient() {
@@ -1110,6 +1192,7 @@ class LoopLowering {
   BlockLowering line_;
   bool in_gradient_ = false;
   size_t first_value_of_half_ = 0;
+  size_t forward_end_ = 0;   // the instructions before are those of the forward half
   int64_t iterations_ = -1;  // of a recurrent op
   ValueId condition_;        // of a branch
   ValueId count_;
