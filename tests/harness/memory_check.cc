@@ -112,7 +112,8 @@ void EraseRange(std::vector<T>* elements, size_t begin, size_t end) {
 }  // namespace
 
 MemoryChoice NoReuse() {
-  return {.name = "no_reuse", .options = {.memory = {.policy = ReusePolicy::kNone}}};
+  return {.name = "no_reuse",
+          .options = {.memory = {.policy = ReusePolicy::kNone, .guards = true}}};
 }
 
 std::vector<MemoryChoice> MemoryChoices() {

@@ -23,7 +23,7 @@ struct MemoryChoice {
   }
 };
 
-// No sharing and no recomputation: the reference for all other choices.
+// No sharing and no recomputation, with guards: the reference for all other choices.
 MemoryChoice NoReuse();
 // Returns one choice for every policy, for recomputing what can be recomputed, for updates at the
 // end, and for instructions in program order; each fills dead memory with NaN.
