@@ -112,7 +112,10 @@ class Widening {
       NamedTensors wide;
       for (const auto& [variable, tensor] : inputs_) {
         const bool is_meant = name.empty() || name == variable;
-        wide[variable] = Widened(variable, tensor, is_meant ? new_counts : NewCounts());
+        // A plan has the same numbers for other rows.
+        wide[variable] = GivesAttribute(variable)
+                             ? tensor
+                             : Widened(variable, tensor, is_meant ? new_counts : NewCounts());
       }
       if (!IsNew(wide) || !KeepsOtherDims(wide)) continue;
       std::vector<std::string> texts;
@@ -135,6 +138,12 @@ class Widening {
       has_more = has_more || tensor.shape()[0] > 1;
     }
     return has_one && has_more;
+  }
+
+  bool GivesAttribute(const std::string& variable) const {
+    return std::ranges::any_of(def_.inputs, [&](const SlotDef& slot) {
+      return !slot.attribute.empty() && std::ranges::count(op_.Input(slot.name), variable) > 0;
+    });
   }
 
   bool IsNew(const NamedTensors& wide) {
