@@ -81,7 +81,9 @@ Shape ReducedShape(const OpContext& context) {
   const Shape& shape = context.Input("X").shape;
   if (!KnowsAxes(context)) {
     const bool keeps = context.Attr<bool>("keep_dim");
-    const auto reduced = static_cast<int>(keeps ? 0 : context.DimsAttr("dim").size());
+    const auto count = static_cast<int>(context.DimsAttr("dim").size());
+    // An empty list means all axes.
+    const int reduced = keeps ? 0 : count == 0 ? shape.rank() : count;
     return Shape(
         std::vector<int64_t>(static_cast<size_t>(std::max(shape.rank() - reduced, 0)), -1));
   }
