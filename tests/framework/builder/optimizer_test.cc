@@ -281,7 +281,7 @@ TEST_F(OptimizerTest, ASecondOptimizerDifferentiatesAPassThatIsBuiltAfterTheFirs
         layers::Fc(hidden, 1, {.param_attr = {.name = "w"}, .bias_attr = std::nullopt}));
   };
   optimizer::Sgd().Minimize(loss(), {.parameters = {"w"}});
-  EXPECT_EQ(optimizer::Sgd().Minimize(loss(), {.parameters = {"u"}}).size(), 1u);
+  EXPECT_EQ(optimizer::Sgd().Minimize(loss(), {.parameters = {"u"}}).trained.size(), 1u);
 }
 
 TEST_F(MinimizeError, EachParameterMayHaveAnOptimizerOfItsOwn) {
