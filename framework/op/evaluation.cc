@@ -32,6 +32,28 @@ void ForEachArgument(const Op& op, const std::vector<SlotDef>& slots,
   }
 }
 
+TensorMeta WithoutLoD(TensorMeta meta) {
+  meta.lod_level = 0;
+  meta.lod = nullptr;
+  return meta;
+}
+
+// Returns whether the op reads a LoD: it refuses inputs that have none.
+bool ReadsLoD(const OpContext& context) {
+  const auto has_lod = [](const TensorMeta& meta) { return meta.lod_level > 0; };
+  if (std::ranges::none_of(context.inputs(), has_lod)) return false;
+  std::vector<TensorMeta> metas;
+  for (const TensorMeta& meta : context.inputs()) metas.push_back(WithoutLoD(meta));
+  OpContext without(context.op(), context.def(), std::move(metas),
+                    std::vector<TensorMeta>(context.outputs().size()), context.place());
+  try {
+    InferOutputs(&without);
+    return false;
+  } catch (const Error&) {
+    return true;
+  }
+}
+
 // Memory for a run.
 class Scratch {
  public:
@@ -55,7 +77,7 @@ bool MayEvaluate(const OpContext& context) {
   ForEachArgument(context.op(), def.outputs, &Op::Output, [&](const SlotDef&, size_t i) {
     may = may && IsSmallAndDense(context.outputs()[i]);
   });
-  return may;
+  return may && !ReadsLoD(context);
 }
 
 std::vector<std::shared_ptr<const Tensor>> Evaluate(const OpRegistry& registry,
@@ -70,8 +92,7 @@ std::vector<std::shared_ptr<const Tensor>> Evaluate(const OpRegistry& registry,
   run.outputs.resize(outputs.size());
   ForEachArgument(context.op(), def.inputs, &Op::Input, [&](const SlotDef& slot, size_t i) {
     // Equal counts may be those of other LoDs in another run.
-    metas[i].lod_level = 0;
-    metas[i].lod = nullptr;
+    metas[i] = WithoutLoD(metas[i]);
     metas[i].layout = {};
     // No kernel may write into an input, so it may share the contents.
     if (metas[i].contents != nullptr && !slot.shape_only) inputs[i] = *metas[i].contents;

@@ -189,25 +189,32 @@ std::string MadeRows(const std::string& rows, const std::string& chosen) {
                 chosen, R"(
     var mask bool )",
                 chosen, R"(
+    var given float32 )",
+                chosen, R"(
     var "x@GRAD" float32 [-1]
     var z float32 [-1]
     {Out: [x]} = fill_constant() {shape = longs )",
                 rows, R"(, dtype = 5, value = 2.0}
     {Out: [s]} = fill_constant() {shape = longs )",
                 chosen, R"(, dtype = 5, value = 7.0}
-    {Out: [mask]} = fill_constant() {shape = longs )",
-                chosen, R"(, dtype = 0, value = 1.0}
+    {Out: [mask]} = cast(X: [given]) {in_dtype = 5, out_dtype = 0}
     {Y: ["x@GRAD"]} = masked_select(X: [s], Mask: [mask]) {op_role = 1}
     {Out: [z]} = scale(X: ["x@GRAD"]) {scale = 2.0}
   } })");
 }
 
+// Data that only a run knows.
+FeedList Given(int64_t count) {
+  const std::vector<float> ones(static_cast<size_t>(count), 1.0f);
+  return {{"given", Tensor::FromValues<float>({count}, ones)}};
+}
+
 TEST(ForgedRows, OfAnOpThatCallsItsOutputAGradient) {
-  EXPECT_EQ(RunText(MadeRows("[3]", "[3]"), {"z"})[0].ToVector<float>(),
+  EXPECT_EQ(RunText(MadeRows("[3]", "[3]"), {"z"}, Given(3))[0].ToVector<float>(),
             std::vector<float>({14, 14, 14}));
-  EXPECT_THAT(ErrorOf(MadeRows("[1]", "[4000]"), "z"),
+  EXPECT_THAT(ErrorOf(MadeRows("[1]", "[4000]"), "z", Given(4000)),
               HasSubstr("the op has made \"x@GRAD\" as float32 [4000], planned float32 [1]"));
-  EXPECT_THAT(ErrorOf(MadeRows("[4000]", "[1]"), "z"),
+  EXPECT_THAT(ErrorOf(MadeRows("[4000]", "[1]"), "z", Given(1)),
               HasSubstr("the op has made \"x@GRAD\" as float32 [1], planned float32 [4000]"));
 }
 
@@ -237,6 +244,7 @@ std::string TableOfNumbers(const std::string& numbers, const std::string& ops) {
     var rt lod_rank_table int64 [2, 3]
     var x0 float32 [2, 1]
     var x float32 [2, 1] lod=1
+    var given float32 [3]
     var e float32 [3]
     var u float32 [-1]
     var ui int32 [3]
@@ -249,7 +257,7 @@ std::string TableOfNumbers(const std::string& numbers, const std::string& ops) {
     {Out: [rt]} = lod_reset(X: [v]) {target_lod = ints [0, 1, 2]}
     {Out: [x0]} = fill_constant() {shape = longs [2, 1], dtype = 5, value = 3.0}
     {Out: [x]} = lod_reset(X: [x0]) {target_lod = ints [0, 1, 2]}
-    {Out: [e]} = fill_constant() {shape = longs [3], dtype = 5, value = 1.0}
+    {Out: [e]} = scale(X: [given]) {scale = 1.0}
     {Out: [u], Index: [ui]} = unique(X: [e]) {dtype = 2}
     {Out: [u2]} = relu(X: [u])
     )",
@@ -260,12 +268,13 @@ TEST(ForgedRankTable, OfAnEarlierSegment) {
   const std::string ops = R"(
     {Out: [a]} = lod_tensor_to_array(X: [x], RankTable: [rt])
     {Out: [y]} = array_to_lod_tensor(X: [a], RankTable: [rt]))";
-  EXPECT_EQ(RunText(TableOfNumbers("[0, 1, 0, 1, 1, 1]", ops), {"y"})[0].ToVector<float>(),
-            std::vector<float>({3, 3}));
+  EXPECT_EQ(
+      RunText(TableOfNumbers("[0, 1, 0, 1, 1, 1]", ops), {"y"}, Given(3))[0].ToVector<float>(),
+      std::vector<float>({3, 3}));
   for (const std::string numbers :
        {"[0, 1, 1000000000, 1, 1, 1]", "[1, 1, 1, 0, 1, 0]", "[0, 1, 0, 0, 1, 0]",
         "[0, 1, -1, 1, 1, 1]", "[0, 4000000000, 0, 1, 1, 1]", "[0, 1, 0, 5, 1, 1]"}) {
-    EXPECT_THAT(ErrorOf(TableOfNumbers(numbers, ops), "y"),
+    EXPECT_THAT(ErrorOf(TableOfNumbers(numbers, ops), "y", Given(3)),
                 HasSubstr("lod_tensor_to_array (block 0, op #7)"))
         << numbers;
   }
@@ -273,7 +282,7 @@ TEST(ForgedRankTable, OfAnEarlierSegment) {
 
 TEST(ForgedRankTable, OfNumbers) {
   const std::string ops = "{Out: [y]} = reorder_lod_tensor_by_rank(X: [x], RankTable: [v])";
-  EXPECT_THAT(ErrorOf(TableOfNumbers("[0, 1, 0, 1, 1, 1]", ops), "y"),
+  EXPECT_THAT(ErrorOf(TableOfNumbers("[0, 1, 0, 1, 1, 1]", ops), "y", Given(3)),
               HasSubstr("RankTable isn't what lod_rank_table makes of a tensor"));
 }
 

@@ -588,7 +588,7 @@ std::string NestedWhileOfPaddlePaddle(const std::string& after, const std::strin
   return R"(program {
     block 0 {
       var x float64 [1] var w float64 [1] var n int64 [1] var m int64 [1]
-      var i int64 [1] var h float64 [1] var go bool [1] var scopes step_scopes
+      var i int64 [1] var h float64 [1] var go bool [1] var scopes step_scopes float32 []
       var loss float64 [] var "loss@GRAD" float64 [] var "h@GRAD" float64 [1]
       var "w@GRAD" float64 [1] var "x@GRAD" float64 [1]
       {Out: [i]} = fill_constant() {shape = longs [1], dtype = 3, value = 0.0}
@@ -602,11 +602,11 @@ std::string NestedWhileOfPaddlePaddle(const std::string& after, const std::strin
           {reduce_all = true, op_role = 1}
       {"X@GRAD": ["h@GRAD", "w@GRAD", "@EMPTY@", "@EMPTY@", "@EMPTY@"]} = while_grad(
           X: [h, w, m, i, n], Out: [h, go, i], "Out@GRAD": ["h@GRAD"], StepScopes: [scopes])
-          {original_output_grad = ["h@GRAD"], sub_block = block 3, op_role = 1}
+          {original_output_grad = strings ["h@GRAD"], sub_block = block 3, op_role = 1}
       {Out: ["x@GRAD"]} = assign(X: ["h@GRAD"]) {op_role = 1}
     }
     block 1 parent=0 {
-      var j int64 [1] var go_on bool [1] var inner step_scopes var i2 int64 [1] var go2 bool [1]
+      var j int64 [1] var go_on bool [1] var inner step_scopes float32 [] var i2 int64 [1] var go2 bool [1]
       var a float64 [1] var b float64 [1]
       {Out: [j]} = fill_constant() {shape = longs [1], dtype = 3, value = 0.0}
       {Out: [go_on]} = less_than(X: [j], Y: [m])
@@ -636,7 +636,7 @@ std::string NestedWhileOfPaddlePaddle(const std::string& after, const std::strin
          R"(
       {"X@GRAD": ["h@GRAD", "@EMPTY@", "@EMPTY@", "w@GRAD"]} = while_grad(
           X: [h, j, m, w], Out: [h, j, go_on], "Out@GRAD": ["h@GRAD"], StepScopes: [inner])
-          {original_output_grad = ["h@GRAD"], sub_block = block 4}
+          {original_output_grad = strings ["h@GRAD"], sub_block = block 4}
     }
     block 4 parent=3 forward=2 {
       var "t@GRAD" float64 [1] var "hw@GRAD" float64 [1] var "w@GRAD" float64 [1]

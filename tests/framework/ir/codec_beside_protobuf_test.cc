@@ -3,6 +3,7 @@
 #include <google/protobuf/stubs/logging.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <string>
@@ -23,9 +24,15 @@ using google::protobuf::Message;
 
 // ---- what Skiff keeps of a message, in libprotobuf's terms
 
+// Any negative dim is unknown.
+void KeepDims(proto::VarType::TensorDesc* desc) {
+  for (int64_t& dim : *desc->mutable_dims()) dim = std::max<int64_t>(dim, -1);
+}
+
 template <typename LoDDesc>
 void CompleteLoDDesc(LoDDesc* desc) {
   if (!desc->has_tensor()) desc->mutable_tensor()->set_data_type(proto::VarType::FP32);
+  KeepDims(desc->mutable_tensor());
   desc->set_lod_level(desc->lod_level());
 }
 
@@ -42,6 +49,7 @@ proto::VarType Kept(const proto::VarType& type) {
     case proto::VarType::SELECTED_ROWS:
       kept.mutable_selected_rows()->set_data_type(proto::VarType::FP32);
       if (type.has_selected_rows()) *kept.mutable_selected_rows() = type.selected_rows();
+      KeepDims(kept.mutable_selected_rows());
       break;
     case proto::VarType::LOD_TENSOR_ARRAY:
       *kept.mutable_tensor_array() = type.tensor_array();
@@ -115,7 +123,8 @@ void KeepVar(proto::VarDesc* var) {
 std::string BytesKept(proto::ProgramDesc program) {
   program.DiscardUnknownFields();
   for (proto::BlockDesc& block : *program.mutable_blocks()) {
-    block.set_forward_block_idx(block.forward_block_idx());
+    const bool is_its_own = block.forward_block_idx() == block.idx();
+    block.set_forward_block_idx(is_its_own ? -1 : block.forward_block_idx());
     for (proto::VarDesc& var : *block.mutable_vars()) KeepVar(&var);
     for (proto::OpDesc& op : *block.mutable_ops()) {
       KeepAttrs(op.mutable_attrs());
