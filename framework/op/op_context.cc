@@ -47,8 +47,17 @@ const OpContext::GivenAttr* OpContext::FindGiven(std::string_view name) const {
 
 namespace {
 
-bool IsFloats(AttrType type) { return type == AttrType::kFloats; }
-bool IsOneNumber(AttrType type) { return type == AttrType::kInt || type == AttrType::kLong; }
+bool IsFloats(AttrType type) { return type == AttrType::kFloat || type == AttrType::kFloats; }
+bool IsOneNumber(AttrType type) {
+  return type == AttrType::kInt || type == AttrType::kLong || type == AttrType::kFloat;
+}
+
+// Returns the attribute of these numbers; nothing if it is to be one number and they aren't.
+template <typename T>
+std::optional<Attribute> AttributeOf(std::vector<T> numbers, bool is_one) {
+  if (!is_one) return Attribute(std::move(numbers));
+  return numbers.size() == 1 ? std::optional<Attribute>(numbers[0]) : std::nullopt;
+}
 
 // Appends the elements. Returns false for a dtype whose elements aren't such numbers.
 template <typename T>
@@ -83,9 +92,9 @@ std::optional<Attribute> OpContext::ValueGivenBy(const SlotDef& slot) const {
         IsFloats(type) ? AppendElements(*contents, &floats) : AppendElements(*contents, &ints);
     if (!are_numbers) return std::nullopt;
   }
-  if (IsFloats(type)) return Attribute(std::move(floats));
-  if (!IsOneNumber(type)) return Attribute(std::move(ints));
-  return ints.size() == 1 ? std::optional<Attribute>(ints[0]) : std::nullopt;
+  const bool is_one = IsOneNumber(type);
+  return IsFloats(type) ? AttributeOf(std::move(floats), is_one)
+                        : AttributeOf(std::move(ints), is_one);
 }
 
 bool OpContext::Knows(std::string_view name) const {
@@ -375,7 +384,9 @@ Op WithGivenAttributes(const OpContext& context) {
       CheckGivenAttribute(context.def(), slot, context.Input(slot.name, i));
     }
     const AttrType type = context.def().FindAttr(slot.attribute)->type;
-    if (IsFloats(type)) {
+    if (type == AttrType::kFloat) {
+      op.SetAttr(slot.attribute, context.Attr<float>(slot.attribute));
+    } else if (IsFloats(type)) {
       op.SetAttr(slot.attribute, context.Attr<std::vector<float>>(slot.attribute));
     } else if (IsOneNumber(type)) {
       op.SetAttr(slot.attribute, context.IntAttr(slot.attribute));

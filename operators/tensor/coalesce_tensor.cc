@@ -132,7 +132,11 @@ void RegisterCoalesceTensor(OpRegistry& registry) {
       {.name = "dtype",
        .type = AttrType::kInt,
        .doc = "The element type of all, as Fluid's enumerator."},
-      Fixed(Flag("copy_data", false, "Must be true: the outputs get the values of Input."), true),
+      // Fluid's default, false, leaves the outputs without values.
+      Fixed({.name = "copy_data",
+             .type = AttrType::kBool,
+             .doc = "Must be true: the outputs get the values of Input."},
+            true),
       Fixed(Flag("set_constant", false, "Must be false."), false),
       Flag("persist_output", false, "A hint of Fluid's about memory; ignored."),
       {.name = "constant",

@@ -92,7 +92,8 @@ std::vector<double> NumbersOf(const Attribute& attribute) {
   return std::visit(
       [](const auto& value) -> std::vector<double> {
         using T = std::decay_t<decltype(value)>;
-        if constexpr (std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>) {
+        if constexpr (std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t> ||
+                      std::is_same_v<T, float>) {
           return {static_cast<double>(value)};
         } else if constexpr (std::is_same_v<T, std::vector<int32_t>> ||
                              std::is_same_v<T, std::vector<int64_t>> ||
@@ -117,7 +118,8 @@ std::optional<OpCase> WithInputForAttribute(const OpDef& def, const SlotDef& slo
     return std::nullopt;
   }
   OpCase other = op_case;
-  const bool is_float = std::holds_alternative<std::vector<float>>(given->second);
+  const bool is_float = std::holds_alternative<std::vector<float>>(given->second) ||
+                        std::holds_alternative<float>(given->second);
   const DType ints = slot.duplicable ? DType::kInt32 : DType::kInt64;
   const DType dtype = is_float ? DType::kFloat32 : ints;
   std::vector<Array>& arguments = other.inputs[slot.name];

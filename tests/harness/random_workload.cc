@@ -41,6 +41,10 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::count(names.begin(), names.end(), name) > 0;
 }
 
+bool HasHuge(const Array& array) {
+  return std::ranges::any_of(array.values, [](double value) { return std::abs(value) > 1e9; });
+}
+
 bool IsFinite(const Array& array) {
   return std::ranges::all_of(array.values, [](double value) { return std::isfinite(value); });
 }
@@ -129,6 +133,8 @@ class Generator {
         const int64_t elements = array.shape.element_count();
         if (elements == 0 || elements > kMaxElements) return false;
         if (options_.smooth && !IsFinite(array)) return false;
+        // What follows them would be infinite or NaN.
+        if (!array.fixed_dtype && HasHuge(array)) return false;
       }
     }
     return all_fixed || std::count(op_case.dtypes.begin(), op_case.dtypes.end(), dtype_) > 0;
