@@ -530,8 +530,8 @@ class PlantedBugTest : public ::testing::Test {
   const Planted planted_;
 };
 
-// A failure comes as the ops that it takes. Some programs need most of their ops to show the bug, so
-// this is the best of a few.
+// A failure comes as the ops that it takes. Some programs need most of their ops to show the bug,
+// so this is the best of a few.
 TEST(Shrinking, LeavesLittleOfAProgram) {
   MemoryChoice choice = MemoryChoices()[4];
   ASSERT_EQ(choice.name, "arena");
