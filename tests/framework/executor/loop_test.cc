@@ -648,7 +648,7 @@ std::string NestedWhileOfPaddlePaddle(const std::string& after, const std::strin
   })";
 }
 
-// The loss and the gradients by x and w at x = 0.3, w = 0.7.
+// The loss and the gradients by x and w.
 std::vector<double> LossAndGradients(Executor* executor, const std::string& text, double x,
                                      double w) {
   const auto number = [](double value) { return Tensor::FromValues<double>({1}, {value}); };
@@ -665,16 +665,17 @@ std::vector<double> LossAndGradients(Executor* executor, const std::string& text
 
 void ExpectTrueGradients(const std::string& text) {
   Executor executor(Place::Cpu());
-  const std::vector<double> found = LossAndGradients(&executor, text, 0.3, 0.7);
+  const std::vector<double> found = LossAndGradients(&executor, text, 0.4, 1.7);
   constexpr double kStep = 1e-6;
   const auto slope = [&](double dx, double dw) {
-    return (LossAndGradients(&executor, text, 0.3 + dx, 0.7 + dw)[0] -
-            LossAndGradients(&executor, text, 0.3 - dx, 0.7 - dw)[0]) /
+    return (LossAndGradients(&executor, text, 0.4 + dx, 1.7 + dw)[0] -
+            LossAndGradients(&executor, text, 0.4 - dx, 1.7 - dw)[0]) /
            (2 * kStep);
   };
-  EXPECT_NEAR(found[1], slope(kStep, 0), 1e-8);
-  EXPECT_NEAR(found[2], slope(0, kStep), 1e-8);
-  EXPECT_GT(std::abs(found[1]), 1e-4);
+  EXPECT_NEAR(found[1], slope(kStep, 0), 1e-7);
+  EXPECT_NEAR(found[2], slope(0, kStep), 1e-7);
+  EXPECT_GT(std::abs(found[1]), 0.1);
+  EXPECT_GT(std::abs(found[2]), 0.1);
 }
 
 constexpr const char* kSquare = R"(
