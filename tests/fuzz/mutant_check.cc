@@ -116,12 +116,16 @@ std::string Difference(const Mutant& mutant, const Outcome& guarded, const Outco
 
 // Returns the program as a file has it. Throws an Error if the format can't hold it.
 std::unique_ptr<Program> ThroughFile(const Program& program, std::string* problem) {
-  const std::string bytes = SerializeProgram(program);
-  std::unique_ptr<Program> read = ParseProgram(bytes);
-  if (SerializeProgram(*read) != bytes) *problem = "the file reads back as another program";
+  // Dims below -1 become -1, and a block is no forward block of its own; what is read stays so.
+  std::unique_ptr<Program> read = ParseProgram(SerializeProgram(program));
+  const std::string bytes = SerializeProgram(*read);
+  if (SerializeProgram(*ParseProgram(bytes)) != bytes) {
+    *problem = "the file reads back as another program";
+  }
   const std::string text = PrintProgram(*read);
-  if (PrintProgram(*ParseProgramText(text)) != text)
+  if (PrintProgram(*ParseProgramText(text)) != text) {
     *problem = "the text reads back as another program";
+  }
   read->seed = program.seed;
   return read;
 }
