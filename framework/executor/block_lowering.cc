@@ -369,6 +369,9 @@ void BlockLowering::DefineOutputs(const Op& op, const OpDef& def, Instruction* i
   instruction->sets_rows = sets_rows && capture_ != nullptr;
   for (size_t i = 0; i < names.size(); ++i) {
     TensorMeta& meta = context.mutable_outputs()[i];
+    // A declared LoD that the shape rule doesn't give isn't there.
+    const bool has_none = meta.lod_level > 0 && meta.lod == nullptr && !meta.is_array;
+    if (has_none && !sets_rows && !def.data_dependent_shape) meta.lod_level = 0;
     if (sets_rows && !meta.is_array) DeclareRowsOfRun(&meta);
     if (def.data_dependent_shape && (op.role() & kRoleBackward) != 0)
       TakeForwardRows(names[i], &meta);
@@ -505,6 +508,9 @@ ValueId BlockLowering::Define(const OpDef& def, const std::string& name, const T
   }
   SKIFF_ENFORCE(!meta.is_selected_rows(), kUnimplemented, "the persistable output \"", name,
                 "\" would be selected rows: expected a dense tensor");
+  // Nothing gives a scope variable the LoD of a run.
+  SKIFF_ENFORCE(meta.lod == nullptr, kUnimplemented, "the persistable output \"", name,
+                "\" would be ragged: expected a dense tensor");
   // A scope variable has one storage for all its values, so each write must have the shape and
   // dtype that the scope holds or that the first write of the run gave it.
   const auto made = created_.find(name);

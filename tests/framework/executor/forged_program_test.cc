@@ -286,6 +286,43 @@ TEST(ForgedRankTable, OfNumbers) {
               HasSubstr("RankTable isn't what lod_rank_table makes of a tensor"));
 }
 
+// ---- LoDs that are declared, and that no op gives
+
+FeedList RaggedX() {
+  Tensor x = Tensor::FromValues<float>({3, 1}, {1, 2, 3});
+  x.set_lod({{0, 1, 3}});
+  return {{"x", x}};
+}
+
+// The sum of all rows has none, whatever is declared.
+TEST(ForgedLoD, OfAnOpThatLeavesNoRows) {
+  EXPECT_THAT(ErrorOf(R"(program { block 0 {
+                var x float32 [-1, 1] lod=1
+                var sum float32 [-1, 1] lod=1
+                var y float32 [-1, 1] lod=1
+                {Out: [sum]} = reduce_sum(X: [x]) {dim = ints [], keep_dim = true, reduce_all = false}
+                {Out: [y]} = sequence_softmax(X: [sum])
+              } })",
+                      "y", RaggedX()),
+              AllOf(HasSubstr("sequence_softmax (block 0, op #1)"),
+                    HasSubstr("input \"X\" has 0 LoD levels, expected at least 1")));
+}
+
+TEST(ForgedLoD, OfAPersistableVariable) {
+  const std::string text = ErrorText([] {
+    RunText(R"(program { block 0 {
+              var x float32 [-1, 1] lod=1
+              var kept float32 [-1, 1] lod=1 persistable
+              var y float32 [-1, 1] lod=1
+              {Out: [kept]} = scale(X: [x]) {scale = 2.0}
+              {Out: [y]} = sequence_softmax(X: [kept])
+            } })",
+            {"y"}, RaggedX());
+  });
+  EXPECT_THAT(text, AllOf(HasSubstr("scale (block 0, op #0)"),
+                          HasSubstr("the persistable output \"kept\" would be ragged")));
+}
+
 // ---- sizes whose product wraps
 
 TEST(ForgedSizes, OfAStack) {
