@@ -1,5 +1,6 @@
 #include "framework/executor/bound_values.h"
 
+#include <cstring>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
@@ -18,6 +19,26 @@ namespace {
 // Returns the name of an array in the scope. Plans may have it on several places.
 std::string NameOfArray(const PlanValue& array) {
   return array.place.is_cpu() ? array.name : StrCat(array.name, "@", array.place);
+}
+
+// Returns the variables of the scope that loops and branches write. If no iteration runs, nothing
+// does.
+std::unordered_set<std::string_view> WrittenByLoops(const Plan& plan) {
+  std::unordered_set<std::string_view> names;
+  for (const Instruction& instruction : plan.instructions) {
+    if (instruction.kind != InstructionKind::kLoop) continue;
+    for (const ValueId output : instruction.outputs) {
+      if (output && plan[output].storage == Storage::kScope) names.insert(plan[output].name);
+    }
+  }
+  return names;
+}
+
+void FillWithZeros(Tensor* tensor) {
+  Tensor zeros(tensor->shape(), tensor->dtype());
+  if (zeros.byte_count() == 0) return;
+  std::memset(zeros.raw_data(), 0, static_cast<size_t>(zeros.byte_count()));
+  CopyTensor(zeros, tensor);
 }
 
 }  // namespace
@@ -124,6 +145,7 @@ void BoundValues::BindStacks() {
 }
 
 void BoundValues::ReservePersistables() {
+  const std::unordered_set<std::string_view> written_by_loops = WrittenByLoops(plan_);
   std::unordered_set<std::string_view> names;
   for (const PlanValue& value : plan_.values) {
     if (value.storage != Storage::kScope || !names.insert(value.name).second) continue;
@@ -142,6 +164,7 @@ void BoundValues::ReservePersistables() {
     }
     if (scope_.Find(value.name) != nullptr) continue;
     Tensor tensor = NewVariable(value);
+    if (written_by_loops.contains(value.name)) FillWithZeros(&tensor);
     hidden_.push_back({value.name, tensor.buffer()});
     scope_.Reserve(value.name, std::move(tensor));
   }
