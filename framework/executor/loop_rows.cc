@@ -110,8 +110,8 @@ void LoopRows::Apply() {
     const Storage storage = body_[value].storage;
     const bool is_own =
         storage == Storage::kArena || storage == Storage::kStack || carried_.contains(value);
-    if (is_own && axis == 0 && by_form_[form] >= 0 && tensor.has_data()) {
-      tensor.SetRows(by_form_[form]);
+    if (is_own && by_form_[form] >= 0 && tensor.has_data()) {
+      SetRowsAt(axis, by_form_[form], &tensor);
     }
   }
 }

@@ -109,6 +109,14 @@ bool DifferInRowsAlone(const Shape& a, const Shape& b, int axis) {
   return same_rows == b;
 }
 
+void SetRowsAt(int axis, int64_t rows, Tensor* tensor) {
+  if (axis == 0) return tensor->SetRows(rows);
+  Shape shape = tensor->shape();
+  shape[axis] = rows;
+  *tensor =
+      Tensor(shape, tensor->dtype(), tensor->buffer(), tensor->offset_bytes(), tensor->layout());
+}
+
 CountClasses::CountClasses(const FeedMetas& feeds, const std::vector<bool>& varies) {
   for (size_t i = 0; i < feeds.size(); ++i) {
     const TensorMeta& meta = feeds[i].second;

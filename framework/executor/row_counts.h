@@ -42,6 +42,11 @@ LoD UnevenLoD(const std::vector<int64_t>& counts, size_t kind);
 // Returns whether two shapes are equal but for the dim at `axis`.
 bool DifferInRowsAlone(const Shape& a, const Shape& b, int axis = 0);
 
+// Sets the rows of a tensor that has room for more: its dim at `axis`. The axis is only other than
+// 0 for a tensor without elements that carries a shape: no kernel reads that tensor, but a fetch
+// does, or the rules of a later segment.
+void SetRowsAt(int axis, int64_t rows, Tensor* tensor);
+
 // The counts of feeds by class: counts that were equal in the run for which a plan is made, since
 // most of them always are: the labels of a batch and its sequences.
 class CountClasses {

@@ -69,15 +69,7 @@ void RunShapes::Set(BoundValues* values) {
   for (const auto& [value, form, axis] : rows_->values()) {
     Tensor& tensor = *values->Of(value);
     if (plan_[value].storage != Storage::kArena || !tensor.has_data()) continue;
-    if (axis == 0) {
-      tensor.SetRows(current_rows_[form]);
-      continue;
-    }
-    // A tensor that only carries a shape: no kernel reads it, but a fetch does, or the rules of a
-    // later segment.
-    Shape shape = tensor.shape();
-    shape[axis] = current_rows_[form];
-    tensor = Tensor(shape, tensor.dtype(), tensor.buffer(), tensor.offset_bytes(), tensor.layout());
+    SetRowsAt(axis, current_rows_[form], &tensor);
   }
 }
 

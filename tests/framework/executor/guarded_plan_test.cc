@@ -12,6 +12,7 @@
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
+#include "framework/ir/text.h"
 #include "framework/op/registry.h"
 
 namespace skiff {
@@ -135,6 +136,25 @@ TEST_P(GuardedPlanTest, AKernelThatChangesItsOutputIsFound) {
       EXPECT_THAT(error.what(), HasSubstr("the kernel has left"));
     }
   }
+}
+
+// Memory that nothing has written holds other bytes.
+TEST(GuardedPlan, AVariableOfTheScopeThatABranchWouldHaveFilledIsZero) {
+  Executor executor(Place::Cpu());
+  CompiledProgram program = executor.Compile(*ParseProgramText(R"(program {
+    block 0 {
+      var go bool [1]
+      var kept float32 [2] persistable
+      var scopes step_scopes float32 []
+      {Out: [go]} = fill_constant() {shape = longs [1], dtype = 0, value = 0.0}
+      {Out: [kept], Scope: [scopes]} = conditional_block(Cond: [go]) {sub_block = block 1, is_scalar_condition = true}
+    }
+    block 1 parent=0 {
+      {Out: [kept]} = fill_constant() {shape = longs [2], dtype = 5, value = 3.0}
+    } })"),
+                                             {.memory = {.guards = true}});
+  program.Run({}, {});
+  EXPECT_THAT(executor.scope().Get("kept").ToVector<float>(), ElementsAre(0, 0));
 }
 
 INSTANTIATE_TEST_SUITE_P(RootAndBody, GuardedPlanTest, ::testing::Bool());
