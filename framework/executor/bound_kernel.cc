@@ -78,16 +78,19 @@ void BoundKernel::Run() {
 
 void BoundKernel::RunKernel() {
   if (planned_outputs_.empty()) return kernel_.kernel->Run(context_);
-  // Later they would keep memory that the arena has given back.
-  const struct Release {
-    ~Release() {
-      for (PlannedOutput& output : outputs) output.before = Tensor();
-    }
-    std::vector<PlannedOutput>& outputs;
-  } release{planned_outputs_};
   for (PlannedOutput& output : planned_outputs_) output.before = context_.output(output.index);
-  kernel_.kernel->Run(context_);
-  for (const PlannedOutput& output : planned_outputs_) CheckMade(output);
+  try {
+    kernel_.kernel->Run(context_);
+    for (const PlannedOutput& output : planned_outputs_) CheckMade(output);
+  } catch (...) {
+    // Else the next run would take what the kernel has made for the planned tensor.
+    for (PlannedOutput& output : planned_outputs_) {
+      context_.output(output.index) = std::exchange(output.before, Tensor());
+    }
+    throw;
+  }
+  // Later they would keep memory that the arena has given back.
+  for (PlannedOutput& output : planned_outputs_) output.before = Tensor();
 }
 
 // What plans the rows of such an output is what a program says of it: its name and role, or the

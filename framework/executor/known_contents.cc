@@ -96,4 +96,52 @@ bool KnownContents::Compute(const Instruction& instruction, std::string* why) {
   }
 }
 
+std::vector<KnownContents::Contents> EvaluateKnown(const OpRegistry& registry, const Plan& plan,
+                                                   const Instruction& instruction,
+                                                   const OpContext& context) {
+  const auto is_known = [&](ValueId value) {
+    return value && plan[value].meta.contents != nullptr;
+  };
+  if (std::ranges::none_of(instruction.outputs, is_known))
+    return std::vector<KnownContents::Contents>(instruction.outputs.size());
+  auto made = Evaluate(registry, context);
+  for (size_t i = 0; i < made.size(); ++i) {
+    if (!is_known(instruction.outputs[i])) made[i] = nullptr;
+  }
+  return made;
+}
+
+void FollowShapes(const OpRegistry& registry, const Plan& plan, size_t begin, size_t end,
+                  Plan* moment) {
+  const auto set = [&](ValueId value, const KnownContents::Contents& contents) {
+    if (value && plan[value].meta.contents != nullptr) (*moment)[value].meta.contents = contents;
+  };
+  const auto differs = [&](ValueId value) {
+    if (!value) return false;
+    const TensorMeta& now = (*moment)[value].meta;
+    return now.shape != plan[value].meta.shape || now.contents != plan[value].meta.contents;
+  };
+  const auto follow = [&](const Instruction& instruction) {
+    // Most constants follow from no rows.
+    if (std::ranges::none_of(instruction.inputs, differs)) {
+      for (const ValueId output : instruction.outputs) {
+        if (output) set(output, plan[output].meta.contents);
+      }
+    } else if (instruction.kind == InstructionKind::kCopy) {
+      set(instruction.outputs[0], (*moment)[instruction.inputs[0]].meta.contents);
+    } else {
+      const auto made = EvaluateKnown(registry, plan, instruction, ContextOf(*moment, instruction));
+      for (size_t i = 0; i < made.size(); ++i) set(instruction.outputs[i], made[i]);
+    }
+  };
+  for (size_t i = begin; i < end; ++i) {
+    const Instruction& instruction = plan.instructions[i];
+    if (instruction.kind == InstructionKind::kFused) {
+      for (const Instruction& member : instruction.members) follow(member);
+    } else if (instruction.kind != InstructionKind::kLoop) {
+      follow(instruction);
+    }
+  }
+}
+
 }  // namespace skiff

@@ -2,9 +2,11 @@
 // shapes. Shapes and axes that a program computes (SlotDef::attribute) are such elements.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "framework/op/registry.h"
 #include "framework/plan/plan.h"
@@ -40,5 +42,18 @@ class KnownContents {
   Plan& plan_;
   OfFeed of_feed_;
 };
+
+// Returns what an op makes of the shapes and contents in `context`, in the order of its outputs:
+// those whose contents `plan` knows, nullptr for all others. `instruction` is one of the plan, or a
+// member of one. Throws what Evaluate throws.
+std::vector<KnownContents::Contents> EvaluateKnown(const OpRegistry& registry, const Plan& plan,
+                                                   const Instruction& instruction,
+                                                   const OpContext& context);
+
+// Sets what `plan` knows of the contents of values that the instructions from `begin` to `end` make
+// to what follows from the shapes of `moment`, a copy of the plan with other rows. Throws what
+// Evaluate throws.
+void FollowShapes(const OpRegistry& registry, const Plan& plan, size_t begin, size_t end,
+                  Plan* moment);
 
 }  // namespace skiff

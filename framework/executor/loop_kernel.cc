@@ -675,7 +675,7 @@ class LoopKernel final : public Kernel, public TimedBody {
   std::unique_ptr<BoundKernel> PrepareForRows(size_t index) {
     // The kernel that this one takes the place of may still be at work.
     if (link_ != nullptr) link_->Wait();
-    const Plan& moment = rows_->BodyOfMoment();
+    const Plan& moment = rows_->BodyOfMoment(index);
     const Instruction& planned = body_.instructions[index];
     Instruction instruction = moment.instructions[index];
     KernelNames same;

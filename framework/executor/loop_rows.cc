@@ -4,11 +4,13 @@
 #include <utility>
 
 #include "framework/base/error.h"
+#include "framework/executor/known_contents.h"
 #include "framework/op/kernel.h"
 
 namespace skiff {
+
 LoopRows::LoopRows(const OpRegistry& registry, const Loop& loop, const std::vector<bool>& varies)
-    : body_(loop.body), shapes_(*loop.line) {
+    : registry_(registry), body_(loop.body), shapes_(*loop.line) {
   AddSources(loop, varies);
   shapes_.feeds.clear();
   for (const Source& source : sources_) {
@@ -92,6 +94,9 @@ void LoopRows::Note(const Instruction& instruction) {
 }
 
 void LoopRows::Apply() {
+  moment_has_rows_ = false;
+  followed_ = 0;
+  agreed_now_ = nullptr;
   counts_.assign(classes_->counts().size(), -1);
   bool fits = true;
   for (size_t i = 0; i < sources_.size(); ++i) {
@@ -116,19 +121,25 @@ void LoopRows::Apply() {
   }
 }
 
-void LoopRows::CheckRules(size_t index) {
+std::vector<bool>& LoopRows::Agreed() {
   // As many as batches of a few sizes need.
   constexpr size_t kKept = 1024;
-  if (!rows_->has_limits()) return;
-  agreed_.resize(body_.instructions.size());
-  std::set<std::vector<int64_t>>& agreed = agreed_[index];
-  if (agreed.contains(counts_)) return;
-  const Plan& moment = BodyOfMoment();
+  if (agreed_now_ != nullptr) return *agreed_now_;
+  std::vector<int64_t> key = counts_;
+  lods_->AppendOffsets(&key);
+  if (agreed_.size() == kKept) agreed_.clear();
+  agreed_now_ = &agreed_[std::move(key)];
+  agreed_now_->resize(body_.instructions.size());
+  return *agreed_now_;
+}
+
+void LoopRows::CheckRules(size_t index) {
+  if (!rows_->has_limits() || Agreed()[index]) return;
+  const Plan& moment = BodyOfMoment(index);
   const Instruction& instruction = moment.instructions[index];
   if (instruction.kind == InstructionKind::kOp) CheckRule(moment, instruction);
   for (const Instruction& member : instruction.members) CheckRule(moment, member);
-  if (agreed.size() == kKept) agreed.clear();
-  agreed.insert(counts_);
+  Agreed()[index] = true;
 }
 
 void LoopRows::CheckRule(const Plan& moment, const Instruction& instruction) {
@@ -180,21 +191,30 @@ void LoopRows::Restore(int64_t iteration, const TensorArray& history) {
   }
 }
 
-const Plan& LoopRows::BodyOfMoment() {
+const Plan& LoopRows::BodyOfMoment(size_t instruction) {
   if (!moment_) moment_ = body_;
-  for (const auto& [value, form, axis] : rows_->values()) {
-    if (by_form_[form] >= 0) (*moment_)[value].meta.shape[axis] = by_form_[form];
+  if (!moment_has_rows_) GiveRows(&*moment_);
+  moment_has_rows_ = true;
+  if (followed_ < instruction) {
+    FollowShapes(registry_, body_, followed_, instruction, &*moment_);
+    followed_ = instruction;
   }
+  return *moment_;
+}
+
+void LoopRows::GiveRows(Plan* moment) const {
+  for (const auto& [value, form, axis] : rows_->values()) {
+    if (by_form_[form] >= 0) (*moment)[value].meta.shape[axis] = by_form_[form];
+  }
+  const auto set = [](const LoD* lod, std::shared_ptr<const LoDGroup>* group) {
+    if (lod == nullptr || IsUnknown(*lod)) return;
+    *group = std::make_shared<const LoDGroup>(LoDGroup{.offsets = *lod});
+  };
   for (const ValueId id : body_.ids()) {
-    TensorMeta& meta = (*moment_)[id].meta;
-    const auto set = [](const LoD* lod, std::shared_ptr<const LoDGroup>* group) {
-      if (lod == nullptr || IsUnknown(*lod)) return;
-      *group = std::make_shared<const LoDGroup>(LoDGroup{.offsets = *lod});
-    };
+    TensorMeta& meta = (*moment)[id].meta;
     set(lods_->Of(id), &meta.lod);
     set(lods_->OfShape(id), &meta.shape_lod);
   }
-  return *moment_;
 }
 
 }  // namespace skiff

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "framework/executor/bound_values.h"
@@ -54,8 +55,10 @@ class LoopRows {
   void Save(int64_t iteration, TensorArray* history) const;
   void Restore(int64_t iteration, const TensorArray& history);
 
-  // Returns the body with the shapes and LoDs of the moment. Valid until the next call.
-  const Plan& BodyOfMoment();
+  // Returns the body as it is in this iteration before an instruction of it: with the shapes and
+  // LoDs that are known, and with the contents that earlier instructions make. Valid until the next
+  // Apply.
+  const Plan& BodyOfMoment(size_t instruction);
 
  private:
   // A feed, whose rows are those of an input of the loop, or an output of an op.
@@ -70,8 +73,14 @@ class LoopRows {
 
   void AddSources(const Loop& loop, const std::vector<bool>& varies);
   [[noreturn]] void Refuse() const;
+  // Returns for each instruction of the body whether its rules have agreed with what the last Apply
+  // has given.
+  std::vector<bool>& Agreed();
+  // Gives a copy of the body the rows and LoDs that are known.
+  void GiveRows(Plan* moment) const;
   static void CheckRule(const Plan& moment, const Instruction& instruction);
 
+  const OpRegistry& registry_;
   const Plan& body_;
   std::vector<Source> sources_;  // those that are feeds first
   Plan shapes_;                  // the line, with the sources as feeds
@@ -87,8 +96,12 @@ class LoopRows {
   std::vector<const LoD*> of_sources_;
   RunLoDs next_lods_;
   std::optional<Plan> moment_;
-  // The counts with which the rules have agreed, by instruction of the body.
-  std::vector<std::set<std::vector<int64_t>>> agreed_;
+  bool moment_has_rows_ = false;  // those of the last Apply
+  size_t followed_ = 0;           // how many instructions moment_ has the contents of
+  // By all that a shape rule may read: counts and offsets of LoDs.
+  std::map<std::vector<int64_t>, std::vector<bool>> agreed_;
+  std::vector<bool>* agreed_now_ =
+      nullptr;  // with what the last Apply has given; nullptr: not found
 };
 
 }  // namespace skiff

@@ -105,6 +105,13 @@ void PlanLoDs::Set(RunLoDs* lods) {
   for (size_t i = 0; i < groups_.size(); ++i) std::swap(*groups_[i].lod, lods->of_groups[i]);
 }
 
+void PlanLoDs::AppendOffsets(std::vector<int64_t>* offsets) const {
+  for (const Group& group : groups_) {
+    for (const auto& level : *group.lod)
+      offsets->insert(offsets->end(), level.begin(), level.end());
+  }
+}
+
 std::optional<size_t> PlanLoDs::PlaceOf(const std::shared_ptr<const LoDGroup>& group) const {
   const auto found = std::ranges::find(groups_, group, &Group::group);
   if (group == nullptr || found == groups_.end()) return std::nullopt;

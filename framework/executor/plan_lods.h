@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -44,6 +45,8 @@ class PlanLoDs {
   void Bind(ValueTensors* values) const;
   // Gives the groups these LoDs, and `lods` those that they had.
   void Set(RunLoDs* lods);
+  // Appends the offsets of all groups in this run.
+  void AppendOffsets(std::vector<int64_t>* offsets) const;
   // Return the LoD of a value in this run, and in one with other LoDs; nullptr for a dense one.
   const LoD* Of(ValueId value) const;
   const LoD* In(const RunLoDs& lods, ValueId value) const;

@@ -6,7 +6,6 @@
 
 #include "framework/base/error.h"
 #include "framework/executor/known_contents.h"
-#include "framework/op/evaluation.h"
 #include "framework/plan/loop.h"
 
 namespace skiff {
@@ -167,16 +166,9 @@ class Inference {
       metas_[output].lod = context.outputs()[i].lod;
       metas_[output].shape_lod = context.outputs()[i].shape_lod;
     }
-    InferContents(instruction, context);
-  }
-
-  // Computes what the plan has found out about the elements of the outputs for these rows.
-  void InferContents(const Instruction& instruction, const OpContext& context) {
-    const auto is_known = [&](ValueId value) { return value && plan_[value].meta.contents; };
-    if (std::ranges::none_of(instruction.outputs, is_known)) return;
-    const auto made = Evaluate(registry_, context);
+    const auto made = EvaluateKnown(registry_, plan_, instruction, context);
     for (size_t i = 0; i < made.size(); ++i) {
-      if (is_known(instruction.outputs[i])) metas_[instruction.outputs[i]].contents = made[i];
+      if (made[i] != nullptr) metas_[instruction.outputs[i]].contents = made[i];
     }
   }
 

@@ -317,7 +317,10 @@ void PreparedPlan::FetchLoD(const Tensor& value, size_t index) {
 }
 
 const std::vector<Tensor>& PreparedPlan::fetches() {
-  if (fetched_ != nullptr) link_->Await(fetched_.get());
+  if (fetched_ != nullptr) {
+    link_->Await(fetched_.get());
+    NoteWrites();
+  }
   return fetches_;
 }
 
@@ -416,7 +419,6 @@ void PreparedPlan::StartRun() {
   if (first_op_ == 0) ClearArrays();
   state_.step = static_cast<uint64_t>(*step_counter_);
   if (link_ != nullptr) start_seconds_ = SteadySeconds() - link_->waited_seconds();
-  for (const auto& [name, tensor] : values_->written()) NoteWrite(*tensor);
   // Before the first kernel: these are the variables that may change before an op refuses its data.
   rollback_->Save();
   if (step_on_device_ != nullptr) {
@@ -439,6 +441,12 @@ void PreparedPlan::ClearArrays() {
   }
 }
 
+// Must follow the writes: whoever shares the memory may have derived a form while they were under
+// way.
+void PreparedPlan::NoteWrites() const {
+  for (const auto& [name, tensor] : values_->written()) NoteWrite(*tensor);
+}
+
 void PreparedPlan::Undo() {
   // Versions aren't put back. They have advanced with the writes that are undone, so forms made
   // since are remade, which is all that a version is for.
@@ -446,6 +454,7 @@ void PreparedPlan::Undo() {
   if (link_ != nullptr) link_->WaitQuietly();
   rollback_->Restore();
   if (link_ != nullptr) link_->WaitQuietly();
+  NoteWrites();
   // As in AllocateAll.
   if (values_->EraseHidden()) generation_ = kNeverCurrent;
 }
@@ -615,6 +624,7 @@ void PreparedPlan::FinishRun(End end) {
     if (end == End::kWaits) link_->Wait();
     if (end == End::kMayBeLater) link_->NoteUnfinishedRun();
   }
+  NoteWrites();
   // Last, since nothing takes it back: once the persistables are visible and the step is counted,
   // the run has happened.
   values_->Reveal();

@@ -175,6 +175,8 @@ class PreparedPlan {
   void Fetch(const Tensor& value, Tensor* fetch);
   void StartRun();
   void FinishRun(End end);
+  // Tells whoever shares memory with the variables that the plan writes.
+  void NoteWrites() const;
   // Puts the scope back to what it was before the run.
   void Undo();
   // Empties the arrays of the program: before its first segment.

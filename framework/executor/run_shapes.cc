@@ -3,11 +3,12 @@
 #include <algorithm>
 
 #include "framework/base/error.h"
+#include "framework/executor/known_contents.h"
 
 namespace skiff {
 
 RunShapes::RunShapes(const OpRegistry& registry, const Plan& plan, const CountClasses* counts)
-    : plan_(plan), lods_(plan), next_lods_(lods_.Room()) {
+    : registry_(registry), plan_(plan), lods_(plan), next_lods_(lods_.Room()) {
   if (counts == nullptr) return;
   counts_ = *counts;
   capacity_ = counts->Capacity();
@@ -85,6 +86,7 @@ const Plan& RunShapes::PlanOfMoment() {
     if (lod == nullptr) continue;
     (*moment_)[id].meta.lod = std::make_shared<const LoDGroup>(LoDGroup{.offsets = *lod});
   }
+  FollowShapes(registry_, plan_, 0, plan_.instructions.size(), &*moment_);
   moment_is_current_ = true;
   return *moment_;
 }

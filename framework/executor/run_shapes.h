@@ -37,14 +37,15 @@ class RunShapes {
   bool Varies(ValueId value) const { return varying_.contains(value); }
   // Returns whether an argument of the instruction may have other rows than in the plan.
   bool Varies(const Instruction& instruction) const;
-  // Returns the plan with the shapes of the moment, which are those of the last Set. Valid until
-  // the next call.
+  // Returns the plan with the shapes and contents of the moment, which are those of the last Set.
+  // Valid until the next call.
   const Plan& PlanOfMoment();
 
  private:
   bool ServesShapes(const FeedList& feeds);
   bool ServesLoDs(const FeedList& feeds);
 
+  const OpRegistry& registry_;
   const Plan& plan_;
   PlanLoDs lods_;
   // Of a plan for a capacity.

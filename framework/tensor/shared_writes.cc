@@ -5,8 +5,9 @@
 namespace skiff {
 namespace {
 
-// One count for all buffers: such writes are rare, and a form that is made anew is right all the
-// same.
+// One count for all buffers. A form that is made anew though nobody wrote its variable is right all
+// the same. That happens where something trains beside a model that serves, and parameters that
+// share a buffer are among what is trained: in flat buffers, in clones.
 std::atomic<uint64_t> shared_writes{0};
 
 }  // namespace

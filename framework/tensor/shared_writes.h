@@ -9,7 +9,8 @@
 
 namespace skiff {
 
-// Counts a write to the elements of a tensor whose buffer another tensor shares. Thread-safe.
+// Counts a write to the elements of a tensor whose buffer another tensor shares. Must follow the
+// write. Thread-safe.
 void NoteWrite(const Tensor& written);
 // Returns how many were counted in this process. Thread-safe.
 uint64_t SharedWrites();

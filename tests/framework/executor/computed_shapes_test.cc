@@ -283,7 +283,11 @@ TEST_F(ComputedShapes, AreThoseOfTheRowsOfAnIteration) {
       const Variable now = layers::Tanh(layers::Fc(step + before, 4));
       const Variable y = by_tensor ? Reshaped(now, {RowsOf(step), Number(2), Number(2)})
                                    : layers::Reshape(now, {-1, 2, 2});
-      const Variable after = layers::Reshape(layers::Transpose(y, {0, 2, 1}), {-1, 4});
+      // An op that needs at least a row, so that the rules are asked in each iteration.
+      const Variable first = Make(
+          "slice", {{"Input", {now}}},
+          {{"axes", Ints{0}}, {"starts", Ints{0}}, {"ends", Ints{1}}, {"decrease_axis", Ints{0}}});
+      const Variable after = layers::Reshape(layers::Transpose(y, {0, 2, 1}), {-1, 4}) + first;
       rnn.UpdateMemory(before, after);
       rnn.StepOutput(after);
     });

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "framework/base/error.h"
+#include "framework/base/str_cat.h"
 #include "framework/io/safetensors.h"
 #include "framework/ir/text.h"
 #include "framework/tensor/replaced_values.h"
@@ -663,6 +664,39 @@ TEST_F(ExecutorTest, ClonesRunInSeveralThreadsOnTheSameWeights) {
   executor_.reset();
   bound.Step();
   EXPECT_THAT(bound.fetch(0).ToVector<float>(), ElementsAre(6, 7, 8));
+}
+
+// The form of w is made while w is written, which leaves no trace once the run has ended.
+TEST_F(ExecutorTest, ClonesBesideAProgramThatTrains) {
+  CompiledProgram program = Compile(kInference);
+  CompiledProgram clone = program.Clone();
+  BoundProgram bound = clone.Bind({{"x", x_}}, {"z"});
+  constexpr const char* kOps[] = {R"({Out: ["y"]} = tiny_meanwhile(X: ["x"]))",
+                                  R"({ParamOut: ["w"]} = tiny_sgd(Param: ["w"], Grad: ["x"]))"};
+  const auto in_order = [&](int first) {
+    return Compile(StrCat(R"(program { block 0 {
+                     var "x" float32 [-1]
+                     var "y" float32 [-1]
+                     param "w" float32 [3] persistable )",
+                          kOps[first], kOps[1 - first],
+                          R"({Out: ["y"]} = tiny_check(X: ["x"])} })"));
+  };
+  CompiledProgram before = in_order(0);
+  CompiledProgram after = in_order(1);
+  tiny::SetMeanwhile([&] { bound.Step(); });
+  const auto run = [&](CompiledProgram& training, const std::vector<float>& x) {
+    training.Run({{"x", Tensor::FromValues<float>({3}, x)}}, {"y"});
+  };
+  run(before, {1, 2, 3});
+  EXPECT_THAT(W(), ElementsAre(0, -1, -2));
+  bound.Step();
+  EXPECT_THAT(bound.fetch(0).ToVector<float>(), ElementsAre(1, 2, 3));
+  // The run fails, and w is what it was.
+  EXPECT_THAT(ErrorText([&] { run(after, {1, 2, -3}); }), HasSubstr("tiny_check"));
+  EXPECT_THAT(W(), ElementsAre(0, -1, -2));
+  bound.Step();
+  EXPECT_THAT(bound.fetch(0).ToVector<float>(), ElementsAre(1, 2, 3));
+  tiny::SetMeanwhile(nullptr);
 }
 
 TEST_F(ExecutorTest, ClonesOfAProgramThatChangesVariablesAreRefused) {
