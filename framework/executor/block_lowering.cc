@@ -486,6 +486,10 @@ ValueId BlockLowering::WriteArray(const OpDef& def, const std::string& name,
 ValueId BlockLowering::Define(const OpDef& def, const std::string& name, const TensorMeta& meta) {
   if (meta.is_array) return WriteArray(def, name, meta);
   const Var* var = FindVar(name);
+  // A block would find the array, and not the tensor.
+  SKIFF_ENFORCE(var == nullptr || var->kind != VarKind::kLoDTensorArray, kInvalidArgument,
+                "output \"", name,
+                "\" would be a tensor: the program declares an array of tensors");
   const bool is_persistable = var != nullptr && var->persistable;
   const bool depends_on_data = def.data_dependent_shape || def.sets_rows;
   const bool is_unknown =

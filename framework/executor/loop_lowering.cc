@@ -13,6 +13,7 @@
 #include "framework/analysis/op_uses.h"
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
+#include "framework/executor/forward_values.h"
 #include "framework/executor/row_counts.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/block_rule.h"
@@ -418,7 +419,7 @@ class LoopLowering {
     for (const Fetch& fetch : fetches_) inputs.emplace_back("X", fetch.link.value);
     line_.Append(MakeInstruction(&line_.plan(), def, origin, {}, inputs, {}));
     first_value_of_half_ = line_.plan().values.size();
-    forward_end_ = line_.plan().instructions.size();
+    forward_values_.emplace(line_.plan());
     in_gradient_ = true;
   }
 
@@ -426,81 +427,19 @@ class LoopLowering {
   // written other values to the same names before or after. (PaddlePaddle's gradient blocks find
   // one of them, and not always the right one.)
   void AddGradientOp(const Block& block, size_t position) {
-    const Op& op = *block.ops()[position];
     std::map<std::string, ValueId> seen;
-    for (const auto& [name, value] : ForwardValues(block, position)) {
+    const std::map<std::string, ValueId> of_forward = forward_values_->Of(block, position);
+    for (const auto& [name, value] : of_forward) {
       const ValueId current = line_.Current(name);
       if (!current || current == value) continue;
       seen.emplace(name, current);
       line_.SetCurrent(name, value);
     }
-    line_.AddOp(op, position);
-    for (const auto& [name, value] : seen) line_.SetCurrent(name, value);
-  }
-
-  // Returns what the names of a gradient op were to its forward op; nothing if there is none, as
-  // for ops that only compute with gradients.
-  std::map<std::string, ValueId> ForwardValues(const Block& block, size_t position) const {
-    const Op& op = *block.ops()[position];
-    std::vector<std::map<std::string, ValueId>> found;
-    const Op* of_all = nullptr;
-    for (size_t i = 0; i < forward_end_; ++i) {
-      const Instruction& forward = line_.plan().instructions[i];
-      if (forward.kind != InstructionKind::kOp || !IsGradientOf(op, *forward.op)) continue;
-      of_all = forward.op;
-      found.push_back(ValuesOf(forward, op));
+    line_.AddOp(*block.ops()[position], position);
+    for (const auto& [name, value] : seen) {
+      // Else the op has written it.
+      if (line_.Current(name) == of_forward.at(name)) line_.SetCurrent(name, value);
     }
-    if (found.empty()) return {};
-    if (std::ranges::all_of(found, [&](const auto& values) { return values == found.front(); })) {
-      return found.front();
-    }
-    // Forward ops with the same names, on values of different times. Their gradients come in the
-    // opposite order.
-    const auto is_same = [&](const auto& other) { return IsGradientOf(*other, *of_all); };
-    const auto begin = block.ops().begin();
-    const auto before = std::count_if(begin, begin + static_cast<ptrdiff_t>(position), is_same);
-    const auto all = std::ranges::count_if(block.ops(), is_same);
-    SKIFF_ENFORCE(static_cast<size_t>(all) == found.size(), kUnimplemented, op.type,
-                  ": is the gradient of one of ", found.size(),
-                  " ops that have the same variables, which other ops overwrite in between: "
-                  "expected as many gradient ops, found ",
-                  all);
-    return found[found.size() - 1 - static_cast<size_t>(before)];
-  }
-
-  // Returns whether `op` has the type of the gradient of `forward` and its variables in the slots
-  // that both have.
-  static bool IsGradientOf(const Op& op, const Op& forward) {
-    if (op.type != forward.type + "_grad") return false;
-    return std::ranges::all_of(op.inputs, [&](const SlotArguments& slot) {
-      const bool is_input = !forward.Input(slot.slot).empty();
-      const auto& of_forward = is_input ? forward.Input(slot.slot) : forward.Output(slot.slot);
-      return of_forward.empty() || slot.arguments == of_forward;
-    });
-  }
-
-  // Returns the values that a forward op has under the names that its gradient op reads.
-  std::map<std::string, ValueId> ValuesOf(const Instruction& forward, const Op& gradient) const {
-    std::map<std::string, ValueId> values;
-    for (const SlotArguments& slot : gradient.inputs) {
-      const bool is_input = !forward.op->Input(slot.slot).empty();
-      if (!is_input && forward.op->Output(slot.slot).empty()) continue;
-      // Running statistics have one name before and after; the gradient is that by the former.
-      const bool is_running = std::ranges::any_of(
-          forward.def->running_state, [&](const auto& pair) { return pair.second == slot.slot; });
-      if (is_running) continue;
-      for (size_t i = 0; i < slot.arguments.size(); ++i) {
-        const ValueId value =
-            is_input ? forward.InputIn(slot.slot, i) : forward.OutputIn(slot.slot, i);
-        // Arrays have one storage for all times.
-        if (!value || line_.plan()[value].meta.is_array) continue;
-        const bool is_one = values.emplace(slot.arguments[i], value).first->second == value;
-        SKIFF_ENFORCE(is_one, kUnimplemented, gradient.type, ": reads \"", slot.arguments[i],
-                      "\" as it was before and after ", forward.op->type,
-                      ", which has overwritten it: expected another variable for its output");
-      }
-    }
-    return values;
   }
 
   void LowerGradient() {
@@ -1192,7 +1131,7 @@ class LoopLowering {
   BlockLowering line_;
   bool in_gradient_ = false;
   size_t first_value_of_half_ = 0;
-  size_t forward_end_ = 0;   // the instructions before are those of the forward half
+  std::optional<ForwardValues> forward_values_;
   int64_t iterations_ = -1;  // of a recurrent op
   ValueId condition_;        // of a branch
   ValueId count_;
@@ -1213,6 +1152,23 @@ class LoopLowering {
   std::map<std::string, TensorMeta> scope_writes_;
   std::map<std::pair<bool, std::string>, int> scope_outputs_;  // by half and name
 };
+
+// Returns zeros like the variable whose gradient `name` is, if these have other rows from run to
+// run; else none.
+ValueId ZerosWithRowsOfRun(BlockLowering* outer, const Instruction& instruction,
+                           const std::string& name) {
+  const OpDef* def = outer->inputs().registry.Find("fill_zeros_like");
+  const ValueId forward = outer->Current(name.substr(0, name.rfind(kGradSuffix)));
+  if (def == nullptr || !forward || !outer->RowsVary(forward)) return {};
+  TensorMeta meta = outer->plan()[forward].meta;
+  if (meta.is_array || meta.is_selected_rows()) return {};
+  meta.persistable = false;
+  const ValueId zeros = outer->AddValue(name, meta, Storage::kArena);
+  outer->MarkVarying(zeros);
+  outer->Append(
+      MakeInstruction(&outer->plan(), *def, instruction, {}, {{"X", forward}}, {{"Out", zeros}}));
+  return zeros;
+}
 
 // Emits the gradient half that was prepared with its forward op.
 void EmitGradient(BlockLowering* outer, const Op& op, const OpDef& def, size_t position) {
@@ -1240,7 +1196,8 @@ void EmitGradient(BlockLowering* outer, const Op& op, const OpDef& def, size_t p
                   ", expected ", expected.dtype, " ", expected.shape);
   };
   for (const auto& [read, name] : prepared.reads) {
-    const ValueId value = outer->TryRead(name);
+    ValueId value = outer->TryRead(name);
+    if (!value) value = ZerosWithRowsOfRun(outer, instruction, name);
     instruction.inputs[read] = value;
     const int input = static_cast<int>(read);
     for (LoopFeed& feed : loop->feeds) {
@@ -1260,10 +1217,11 @@ void EmitGradient(BlockLowering* outer, const Op& op, const OpDef& def, size_t p
       if (fetch.like == input && !value) fetch.like = -1;
     }
     for (const LoopScopeValue& array : loop->scope_values) {
-      SKIFF_ENFORCE(
-          array.is_output || array.index != input || (value && outer->plan()[value].meta.is_array),
-          kInvalidArgument, op.type, ": \"", name,
-          "\" is a tensor, expected an array of tensors, as inside");
+      if (array.is_output || array.index != input) continue;
+      SKIFF_ENFORCE(value, kFailedPrecondition, op.type, ": no op has written the array \"", name,
+                    "\", from which it takes gradients");
+      SKIFF_ENFORCE(outer->plan()[value].meta.is_array, kInvalidArgument, op.type, ": \"", name,
+                    "\" is a tensor, expected an array of tensors, as inside");
     }
   }
   instruction.loop = std::move(loop);

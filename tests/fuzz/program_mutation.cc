@@ -363,9 +363,10 @@ class Mutator {
     Block* root = mutant_.program->root();
     if (root->FindVar(copy.name) == nullptr) root->CreateVar(copy);
     argument = copy.name;
-    if (Chance(2)) op->SetAttr(kOpRoleAttr, int32_t{kRoleBackward});
+    const bool is_backward = Chance(2);
+    if (is_backward) op->SetAttr(kOpRoleAttr, int32_t{kRoleBackward});
     mutant_.fetches.push_back(argument);
-    Note(op->type, ": writes ", argument, ", role ", op->role());
+    Note(op->type, ": writes ", argument, is_backward ? " as a backward op" : "");
   }
 
   // ---- ops

@@ -185,6 +185,71 @@ TEST(ForgedGradient, OfTheOutputsOfARecurrentOp) {
                                     "\"o\", float32 [3, 2]")));
 }
 
+// The gradient of a branch has the rows for which the branch has run, though nobody has written the
+// gradient of what the branch has made.
+TEST(ForgedGradient, ThatNobodyWritesHasTheRowsOfTheRun) {
+  constexpr const char* kText = R"(program { block 0 {
+    var x float32 [-1, 2]
+    var mask bool [-1, 1]
+    var taken float32 [-1, 2]
+    var other float32 [-1, 2]
+    var y float32 [-1, 2]
+    var s step_scopes float32 []
+    var never float32 [-1, 2]
+    var takeng float32 [-1, 2]
+    {OutTrue: [taken], OutFalse: [other]} = split_lod_tensor(X: [x], Mask: [mask])
+    {Out: [y], Scope: [s]} = conditional_block(Cond: [taken], Input: [taken]) {is_scalar_condition = false, sub_block = block 1}
+    {"Input@GRAD": [takeng]} = conditional_block_grad(Cond: [taken], Input: [taken], Out: [y], "Out@GRAD": ["y@GRAD"], Scope: [s]) {is_scalar_condition = false, sub_block = block 2, original_output_grad = strings ["y@GRAD"]}
+    var "y@GRAD" float32 [-1, 2]
+  }
+  block 1 parent=0 {
+    {Out: [y]} = tanh(X: [taken])
+  }
+  block 2 parent=0 forward=1 {
+    var "taken@GRAD" float32 [-1, 2]
+    {"X@GRAD": ["taken@GRAD"]} = tanh_grad(Out: [y], "Out@GRAD": ["y@GRAD"])
+  } })";
+  Executor executor(Place::Cpu());
+  CompiledProgram program = executor.Compile(*ParseProgramText(kText));
+  for (const int64_t rows : {3, 5, 4}) {
+    const auto count = static_cast<size_t>(rows);
+    std::vector<bool> mask(count, true);
+    mask[1] = false;
+    const FeedList feeds = {
+        {"x", Tensor::FromValues<float>({rows, 2}, std::vector<float>(2 * count, 0.5f))},
+        {"mask", Tensor::FromValues<bool>({rows, 1}, mask)}};
+    EXPECT_EQ(program.Run(feeds, {"takeng"})[0].ToVector<float>(),
+              std::vector<float>(2 * (count - 1), 0));
+  }
+}
+
+// ---- arrays that are tensors
+
+TEST(ForgedArray, IsATensorToTheOpThatWritesIt) {
+  const std::string text = R"(program { block 0 {
+    var x float32 [3, 1]
+    var i int64 [1]
+    var a lod_tensor_array float32 [3, 1]
+    var cond bool [1]
+    var s step_scopes float32 []
+    var r float32 [3, 1]
+    {Out: [x]} = fill_constant() {shape = longs [3, 1], dtype = 5, value = 1.0}
+    {Out: [i]} = fill_constant() {shape = longs [1], dtype = 3, value = 0.0}
+    {Out: [a]} = write_to_array(X: [x], I: [i])
+    {Out: [a]} = sigmoid(X: [x])
+    {Out: [cond]} = fill_constant() {shape = longs [1], dtype = 0, value = 1.0}
+    {Out: [r], Scope: [s]} = conditional_block(Cond: [cond], Input: [a, i]) {is_scalar_condition = true, sub_block = block 1}
+  }
+  block 1 parent=0 {
+    {Out: [r]} = read_from_array(X: [a], I: [i])
+  } })";
+  const std::string expected =
+      "output \"a\" would be a tensor: the program declares an array of tensors";
+  EXPECT_THAT(ErrorOf(text, "r"),
+              AllOf(HasSubstr("sigmoid (block 0, op #3)"), HasSubstr(expected)));
+  EXPECT_THAT(Problems(text), ElementsAre(HasSubstr(expected)));
+}
+
 // ---- rows that are said to be those of another variable
 
 std::string MadeRows(const std::string& rows, const std::string& chosen) {

@@ -1,0 +1,39 @@
+// What the variables of a gradient op were to its forward op: in a loop, other ops of the body may
+// have overwritten them before or after. Internal to framework/executor.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/ir/program.h"
+#include "framework/plan/plan.h"
+
+namespace skiff {
+
+// The ops of a forward block, as instructions of a plan.
+class ForwardValues {
+ public:
+  // Knows the instructions that the plan has by now. More may follow. The plan must outlive the
+  // object.
+  explicit ForwardValues(const Plan& plan);
+
+  // Returns the values that the forward op of an op of the gradient block has under the names that
+  // this one reads; nothing if it has no forward op, as ops that only compute with gradients. Left
+  // out are arrays, which have one storage for all times, and running statistics, which have one
+  // name before and after. Throws an Error (kUnimplemented) if several forward ops have the same
+  // variables, other ops overwrite these in between, and there are not as many gradient ops; or if
+  // the forward op has overwritten a variable that the gradient op reads as it was before and
+  // after.
+  std::map<std::string, ValueId> Of(const Block& gradient_block, size_t position) const;
+
+ private:
+  std::map<std::string, ValueId> ValuesOf(const Instruction& forward, const Op& gradient) const;
+
+  const Plan& plan_;
+  std::map<std::string, std::vector<size_t>, std::less<>> by_type_;  // places of instructions
+};
+
+}  // namespace skiff
