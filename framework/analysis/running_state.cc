@@ -1,6 +1,7 @@
 #include "framework/analysis/running_state.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <variant>
 
 namespace skiff {
@@ -10,7 +11,10 @@ namespace {
 bool IsSet(const OpDef& def, const Op& op, std::string_view flag) {
   const AttrDef* attr = def.FindAttr(flag);
   const Attribute* value = attr == nullptr ? nullptr : EffectiveAttr(op, *attr);
-  const bool* is_set = value == nullptr ? nullptr : std::get_if<bool>(value);
+  if (value == nullptr) return false;
+  // As older files write it.
+  if (const auto* number = std::get_if<int32_t>(value)) return *number != 0;
+  const auto* is_set = std::get_if<bool>(value);
   return is_set != nullptr && *is_set;
 }
 

@@ -113,6 +113,7 @@ class Verifier {
       MarkSetInside(op);
       if (!op.SubBlocks().empty()) ForgetWrittenInside(block, i);
       VisitSubBlocks(op);
+      if (!op.SubBlocks().empty()) ForgetWrittenInside(block, i);
       const bool makes_known = MakesKnown(visible, op);
       for (const std::string& name : op.OutputNames()) {
         const Var* var = visible.Find(name).var;

@@ -327,8 +327,10 @@ bool BlockLowering::MakeConstants(const Instruction& instruction) {
     InferOutputs(&context);
     if (!MayEvaluate(context)) return false;
     made = Evaluate(inputs_.registry, context);
-  } catch (const Error&) {
-    return false;  // so will the op, when it runs
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kResourceExhausted) throw;
+    // Data that the op refuses, as it will when it runs; or more elements than a plan should know.
+    return false;
   }
   for (size_t i = 0; i < names.size(); ++i) {
     if (made[i] != nullptr && !(attrs[i] = AttributesOfConstant(*made[i]))) return false;

@@ -61,7 +61,7 @@ class BoundKernel {
   struct PlannedOutput {
     int index = 0;
     const PlanValue* value = nullptr;
-    Tensor before = {};  // the kernel runs
+    Tensor before = {};  // while the kernel runs: that of the plan
   };
 
   void PlaceWorkspaces();

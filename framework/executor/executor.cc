@@ -137,15 +137,20 @@ void CheckWritesNoVariable(const OpRegistry& registry, const Program& program) {
   }
 }
 
-// Returns a scope with the variables of another one, in the same memory. Of whole numbers and bools
-// it has copies: they may be indices, which must not change after a kernel has checked them.
-std::unique_ptr<Scope> ScopeOfClone(const Scope& scope) {
+// Returns a scope with those variables of another one that the program has, and the step counter,
+// in the same memory. Of whole numbers and bools it has copies: they may be indices, which must not
+// change after a kernel has checked them.
+std::unique_ptr<Scope> ScopeOfClone(const Scope& scope, const Program& program) {
   auto own = std::make_unique<Scope>();
-  for (const std::string& name : scope.Names()) {
-    const Tensor& tensor = scope.Get(name);
-    if (!tensor.has_data()) continue;
-    own->Set(name, IsFloat(tensor.dtype()) ? tensor : CopyToCpu(tensor));
+  const auto take = [&](const std::string& name) {
+    const Tensor* tensor = scope.Find(name);
+    if (tensor == nullptr || !tensor->has_data() || own->Find(name) != nullptr) return;
+    own->Set(name, IsFloat(tensor->dtype()) ? *tensor : CopyToCpu(*tensor));
+  };
+  for (size_t i = 0; i < program.block_count(); ++i) {
+    for (const auto& var : program.block(static_cast<int32_t>(i))->vars()) take(var->name);
   }
+  take(kStepCounterName);
   return own;
 }
 
@@ -657,7 +662,7 @@ CompiledProgram CompiledProgram::Clone() const {
   state->program = state_->program;  // nobody changes it
   state->place = state_->place;
   state->mutex = std::make_shared<std::recursive_mutex>();
-  state->own_scope = ScopeOfClone(*state_->scope);
+  state->own_scope = ScopeOfClone(*state_->scope, *state_->program);
   state->scope = state->own_scope.get();
   state->positions = state_->positions;
   state->options = state_->options;

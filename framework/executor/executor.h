@@ -139,10 +139,10 @@ class BoundProgram {
   // variable that steps write, has no data, or isn't on the CPU, and what preparing a kernel
   // throws; steps then need other feeds first.
   bool Feed(const FeedList& feeds);
-  // Runs the program once. Errors name op, block and creation site; one about a bool that is
-  // neither 0 nor 1 names the feed. Allocates nothing, unless
-  // shapes depend on data: the plan then goes as far as the shapes are known, and each step looks
-  // up, or makes, the plans that follow.
+  // Runs the program once. Allocates nothing, unless shapes depend on data: then the plan goes as
+  // far as the shapes are known, and each step looks up, or makes, the plans that follow. Throws
+  // what the ops throw: the Error names op, block and creation site. Throws an Error
+  // (kInvalidArgument) that names the feed if a bool of it is neither 0 nor 1.
   void Step();
   // The same, without graphs. Returns the time of each instruction of plan(), in order, then those
   // of the bodies of its loops, over all iterations, which aren't in the time of the loop ("while >

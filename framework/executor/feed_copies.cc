@@ -10,7 +10,7 @@
 namespace skiff {
 namespace {
 
-// Returns whether what the op does with its memory depends on the data of its input i.
+// Returns whether what the op does with its memory depends on the data of this input.
 bool DependsOnData(const Instruction& instruction, ValueId value) {
   const OpDef& def = *instruction.def;
   if (def.data_dependent_shape) return true;

@@ -551,8 +551,8 @@ class LoopKernel final : public Kernel, public TimedBody {
       if (feed.input >= 0) {
         CopyData(context.input(feed.input), tensor.raw_data());
       } else {
-        // For as many rows as there is room for: it still has those of the run before.
-        Zero(&tensor, tensor.buffer()->bytes());
+        // All rows that are planned: the tensor still has those of the run before.
+        Zero(&tensor, StorageBytes(body_[feed.value]));
       }
     }
   }

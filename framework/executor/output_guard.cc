@@ -108,6 +108,7 @@ void OutputGuard::CheckLoDOf(const PlanValue& value, const Tensor& tensor) const
   // Once all beams have ended, beam_search leaves levels without sequences, which no feed may have.
   const auto has_none = [](const auto& offsets) { return offsets.size() == 1 && offsets[0] == 0; };
   if (tensor.lod().empty() || std::ranges::any_of(tensor.lod(), has_none)) return;
+  Expect(tensor.shape().rank() > 0, value, "with a LoD, but without rows");
   try {
     CheckLoD(tensor.lod(), tensor.shape()[0]);
   } catch (const Error& error) {

@@ -237,7 +237,7 @@ std::string MakerOf(const Plan& plan, ValueId value) {
       if (makes(member)) return DescribeOp(*member.op, member.block, member.position);
     }
   }
-  return "";
+  return StrCat("variable \"", plan[value].name, "\"");
 }
 
 }  // namespace

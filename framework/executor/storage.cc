@@ -90,7 +90,8 @@ class StorageRequests {
     std::vector<int64_t> shifts(buffers_.size());
     for (const auto& [group, parts] : wholes) {
       const auto end_of = [&](size_t i) { return buffers_[i].group_offset + buffers_[i].bytes; };
-      ArenaBuffer& first = buffers_[*std::ranges::min_element(parts, {}, end_of)];
+      const auto begin_of = [&](size_t i) { return buffers_[i].group_offset; };
+      ArenaBuffer& first = buffers_[*std::ranges::min_element(parts, {}, begin_of)];
       ArenaBuffer& last = buffers_[*std::ranges::max_element(parts, {}, end_of)];
       const int64_t bytes = last.group_offset + last.bytes;
       int64_t end = 0;

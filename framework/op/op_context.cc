@@ -374,6 +374,25 @@ void CheckGradients(const OpContext& context) {
   }
 }
 
+// Checks that an op which writes the gradient S@GRAD[i] is given S[i], if it reads S at all:
+// kernels take the gradient's shape from it, or read it.
+void CheckWrittenGradients(const OpContext& context) {
+  if (context.def().block != nullptr) return;
+  for (const SlotDef& gradient : context.def().outputs) {
+    const std::string_view name = gradient.name;
+    if (!name.ends_with(kGradSuffix)) continue;
+    const std::string_view slot = name.substr(0, name.rfind(kGradSuffix));
+    if (context.def().FindInput(slot) == nullptr) continue;
+    for (size_t i = 0; i < context.OutputCount(name); ++i) {
+      const bool is_wanted = context.OutputIndex(name, i) >= 0;
+      const bool is_given = i < context.InputCount(slot) && context.InputIndex(slot, i) >= 0;
+      SKIFF_ENFORCE(!is_wanted || is_given, kInvalidArgument, context.op().type, ": output \"",
+                    name, "\", variable \"", context.op().Output(name)[i], "\": expected input \"",
+                    slot, "\", of which it is the gradient");
+    }
+  }
+}
+
 }  // namespace
 
 Op WithGivenAttributes(const OpContext& context) {
@@ -402,6 +421,7 @@ void InferOutputs(OpContext* context) {
   const OpDef& def = context->def();
   CheckArguments(def, context->op(), /*is_input=*/true, context->inputs());
   CheckGradients(*context);
+  CheckWrittenGradients(*context);
   // Inputs are checked before the rule, so that its arithmetic on dims can't overflow, and outputs
   // after it, since a product of legal dims may be too large.
   def.infer(*context);

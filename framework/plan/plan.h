@@ -143,7 +143,8 @@ struct Plan {
   int64_t max_live_bytes = 0;      // the lower bound for the arena
   int64_t unshared_bytes = 0;      // of an arena with a buffer for each value
   int64_t host_planned_bytes = 0;  // of a plan on a device: of its other arena, on the CPU
-  std::vector<std::shared_ptr<const Op>> made_ops;  // by passes; the others are the program's
+  // By lowering and passes. All other ops are the program's.
+  std::vector<std::shared_ptr<const Op>> made_ops;
 
   PlanValue& operator[](ValueId value) { return values[value]; }
   const PlanValue& operator[](ValueId value) const { return values[value]; }

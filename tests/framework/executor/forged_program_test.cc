@@ -185,6 +185,25 @@ TEST(ForgedGradient, OfTheOutputsOfARecurrentOp) {
                                     "\"o\", float32 [3, 2]")));
 }
 
+TEST(ForgedGradient, OfAnInputThatIsNotThere) {
+  const std::string text = R"(program { block 0 {
+    var x float32 [3, 2]
+    var y float32 [3, 2]
+    var mean float32 [3]
+    var variance float32 [3]
+    var xg float32 [3, 2]
+    var sg float32 [2]
+    {Out: [x]} = fill_constant() {shape = longs [3, 2], dtype = 5, value = 1.0}
+    {Y: [y], Mean: [mean], Variance: [variance]} = layer_norm(X: [x]) {begin_norm_axis = 1}
+    {"X@GRAD": [xg], "Scale@GRAD": [sg]} = layer_norm_grad(X: [x], Mean: [mean], Variance: [variance], "Y@GRAD": [x]) {begin_norm_axis = 1}
+  } })";
+  const std::string expected =
+      "layer_norm_grad: output \"Scale@GRAD\", variable \"sg\": expected input \"Scale\", of which "
+      "it is the gradient";
+  EXPECT_THAT(ErrorOf(text, "sg"), HasSubstr(expected));
+  EXPECT_THAT(Problems(text), ElementsAre(HasSubstr(expected)));
+}
+
 // The gradient of a branch has the rows for which the branch has run, though nobody has written the
 // gradient of what the branch has made.
 TEST(ForgedGradient, ThatNobodyWritesHasTheRowsOfTheRun) {

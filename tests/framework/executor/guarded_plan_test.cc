@@ -12,6 +12,7 @@
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
+#include "framework/executor/guarded_memory.h"
 #include "framework/ir/text.h"
 #include "framework/op/registry.h"
 
@@ -36,7 +37,9 @@ const std::vector<std::pair<std::string, Fault>>& Faults() {
       {"read_beyond",
        [](const KernelContext& kernel) { seen = *Beyond(const_cast<Tensor&>(kernel.input(0))); }},
       {"write_before",
-       [](const KernelContext& kernel) { kernel.output(0).data<float>()[-1024] = 1; }},
+       [](const KernelContext& kernel) {
+         static_cast<char*>(kernel.output(0).raw_data())[-PageBytes()] = 1;
+       }},
       {"leave_workspace",
        [](const KernelContext& kernel) { static_cast<char*>(kernel.workspace(0))[64] = 1; }},
       {"change_rows", [](const KernelContext& kernel) { kernel.output(0).SetRows(1); }},
