@@ -6,8 +6,8 @@
 namespace skiff {
 
 void RegisterBilinearInterp(OpRegistry& registry) {
-  RegisterInterpolation(registry, "bilinear_interp", Interpolation::kBilinear,
-                        InterpolationVersion::kFirst);
+  RegisterInterpolation(registry, "bilinear_interp",
+                        {Interpolation::kBilinear, InterpolationVersion::kFirst});
 }
 
 }  // namespace skiff

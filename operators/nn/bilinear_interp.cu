@@ -4,7 +4,8 @@
 namespace skiff {
 
 void RegisterBilinearInterpCuda(OpRegistry& registry) {
-  AddCudaInterpolation(registry, "bilinear_interp", Interpolation::kBilinear);
+  AddCudaInterpolation(registry, "bilinear_interp",
+                       {Interpolation::kBilinear, InterpolationVersion::kFirst});
 }
 
 }  // namespace skiff

@@ -9,8 +9,8 @@
 namespace skiff {
 
 void RegisterBilinearInterpV2(OpRegistry& registry) {
-  RegisterInterpolation(registry, "bilinear_interp_v2", Interpolation::kBilinear,
-                        InterpolationVersion::kSecond);
+  RegisterInterpolation(registry, "bilinear_interp_v2",
+                        {Interpolation::kBilinear, InterpolationVersion::kSecond});
 }
 
 }  // namespace skiff

@@ -146,8 +146,8 @@ struct ResizingLaunch {
 };
 
 template <typename T, Interpolation kMethod>
-std::unique_ptr<Kernel> PrepareResizing(PrepareContext& context) {
-  return MakeKernel([launch = ResizingLaunch(context, ParseResizing(context, kMethod)),
+std::unique_ptr<Kernel> PrepareResizing(PrepareContext& context, const InterpolationOp& op) {
+  return MakeKernel([launch = ResizingLaunch(context, ParseResizing(context, op)),
                      x = context.InputIndex("X"),
                      out = context.OutputIndex("Out")](const KernelContext& run) {
     launch.ForEachPart([&](int64_t n, int64_t images) {
@@ -162,8 +162,8 @@ std::unique_ptr<Kernel> PrepareResizing(PrepareContext& context) {
 }
 
 template <typename T, Interpolation kMethod>
-std::unique_ptr<Kernel> PrepareResizingGrad(PrepareContext& context) {
-  return MakeKernel([launch = ResizingLaunch(context, ParseResizing(context, kMethod)),
+std::unique_ptr<Kernel> PrepareResizingGrad(PrepareContext& context, const InterpolationOp& op) {
+  return MakeKernel([launch = ResizingLaunch(context, ParseResizing(context, op)),
                      gradient = context.InputIndex("Out@GRAD"),
                      x_gradient = context.OutputIndex("X@GRAD")](const KernelContext& run) {
     launch.ForEachPart([&](int64_t n, int64_t images) {
@@ -180,38 +180,44 @@ std::unique_ptr<Kernel> PrepareResizingGrad(PrepareContext& context) {
 }
 
 template <typename T, Interpolation kMethod>
-void AddResizingKernels(OpRegistry& registry, std::string_view type) {
-  const auto accepts = [](const OpContext& context) {
-    const Resizing resizing = ParseResizing(context, kMethod);
+void AddResizingKernels(OpRegistry& registry, std::string_view type, const InterpolationOp& op) {
+  const auto accepts = [op](const OpContext& context) {
+    const Resizing resizing = ParseResizing(context, op);
     return AllPlain(context) && ResizingLaunch::ElementsOf(resizing.input) <= kMaxCudaElements &&
            ResizingLaunch::ElementsOf(resizing.output) <= kMaxCudaElements;
   };
-  registry.AddKernel(type, {.name = "cuda",
-                            .place = PlaceKind::kCuda,
-                            .dtype = kDTypeOf<T>,
-                            .prepare = PrepareResizing<T, kMethod>,
-                            .accepts = accepts});
-  registry.AddKernel(StrCat(type, "_grad"), {.name = "cuda",
-                                             .place = PlaceKind::kCuda,
-                                             .dtype = kDTypeOf<T>,
-                                             .prepare = PrepareResizingGrad<T, kMethod>,
-                                             .accepts = accepts});
+  registry.AddKernel(
+      type, {.name = "cuda",
+             .place = PlaceKind::kCuda,
+             .dtype = kDTypeOf<T>,
+             .prepare =
+                 [op](PrepareContext& context) { return PrepareResizing<T, kMethod>(context, op); },
+             .accepts = accepts});
+  registry.AddKernel(
+      StrCat(type, "_grad"),
+      {.name = "cuda",
+       .place = PlaceKind::kCuda,
+       .dtype = kDTypeOf<T>,
+       .prepare =
+           [op](PrepareContext& context) { return PrepareResizingGrad<T, kMethod>(context, op); },
+       .accepts = accepts});
 }
 
 }  // namespace
 
-void AddCudaInterpolation(OpRegistry& registry, std::string_view type, Interpolation method) {
-  if (method == Interpolation::kNearest) {
-    AddResizingKernels<float, Interpolation::kNearest>(registry, type);
-    AddResizingKernels<double, Interpolation::kNearest>(registry, type);
+void AddCudaInterpolation(OpRegistry& registry, std::string_view type, const InterpolationOp& op) {
+  if (op.method == Interpolation::kNearest) {
+    AddResizingKernels<float, Interpolation::kNearest>(registry, type, op);
+    AddResizingKernels<double, Interpolation::kNearest>(registry, type, op);
   } else {
-    AddResizingKernels<float, Interpolation::kBilinear>(registry, type);
-    AddResizingKernels<double, Interpolation::kBilinear>(registry, type);
+    AddResizingKernels<float, Interpolation::kBilinear>(registry, type, op);
+    AddResizingKernels<double, Interpolation::kBilinear>(registry, type, op);
   }
 }
 
 void RegisterBilinearInterpV2Cuda(OpRegistry& registry) {
-  AddCudaInterpolation(registry, "bilinear_interp_v2", Interpolation::kBilinear);
+  AddCudaInterpolation(registry, "bilinear_interp_v2",
+                       {Interpolation::kBilinear, InterpolationVersion::kSecond});
 }
 
 }  // namespace skiff

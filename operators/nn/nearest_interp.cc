@@ -6,8 +6,8 @@
 namespace skiff {
 
 void RegisterNearestInterp(OpRegistry& registry) {
-  RegisterInterpolation(registry, "nearest_interp", Interpolation::kNearest,
-                        InterpolationVersion::kFirst);
+  RegisterInterpolation(registry, "nearest_interp",
+                        {Interpolation::kNearest, InterpolationVersion::kFirst});
 }
 
 }  // namespace skiff

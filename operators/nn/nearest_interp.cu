@@ -4,7 +4,8 @@
 namespace skiff {
 
 void RegisterNearestInterpCuda(OpRegistry& registry) {
-  AddCudaInterpolation(registry, "nearest_interp", Interpolation::kNearest);
+  AddCudaInterpolation(registry, "nearest_interp",
+                       {Interpolation::kNearest, InterpolationVersion::kFirst});
 }
 
 }  // namespace skiff

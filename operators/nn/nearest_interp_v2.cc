@@ -8,8 +8,8 @@
 namespace skiff {
 
 void RegisterNearestInterpV2(OpRegistry& registry) {
-  RegisterInterpolation(registry, "nearest_interp_v2", Interpolation::kNearest,
-                        InterpolationVersion::kSecond);
+  RegisterInterpolation(registry, "nearest_interp_v2",
+                        {Interpolation::kNearest, InterpolationVersion::kSecond});
 }
 
 }  // namespace skiff

@@ -4,7 +4,8 @@
 namespace skiff {
 
 void RegisterNearestInterpV2Cuda(OpRegistry& registry) {
-  AddCudaInterpolation(registry, "nearest_interp_v2", Interpolation::kNearest);
+  AddCudaInterpolation(registry, "nearest_interp_v2",
+                       {Interpolation::kNearest, InterpolationVersion::kSecond});
 }
 
 }  // namespace skiff

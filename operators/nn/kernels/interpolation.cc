@@ -26,14 +26,14 @@ std::string NameOf(Interpolation method) {
   return method == Interpolation::kNearest ? "nearest" : "bilinear";
 }
 
-void Infer(OpContext& context, Interpolation method) {
-  const Resizing resizing = ParseResizing(context, method);
+void Infer(OpContext& context, const InterpolationOp& op) {
+  const Resizing resizing = ParseResizing(context, op);
   context.SetOutputLike("Out", "X");
   context.SetOutput("Out", ShapeOf(resizing.output, resizing.order), context.Input("X").dtype);
 }
 
-void InferGrad(OpContext& context, Interpolation method) {
-  const Resizing resizing = ParseResizing(context, method);
+void InferGrad(OpContext& context, const InterpolationOp& op) {
+  const Resizing resizing = ParseResizing(context, op);
   CheckInputLike(context, "Out@GRAD", ShapeOf(resizing.output, resizing.order),
                  context.Input("X").dtype);
   context.SetOutputLike("X@GRAD", "X");
@@ -42,8 +42,8 @@ void InferGrad(OpContext& context, Interpolation method) {
 template <typename T>
 class ResizingLoops {
  public:
-  ResizingLoops(const OpContext& context, Interpolation method)
-      : resizing_(ParseResizing(context, method)),
+  ResizingLoops(const OpContext& context, const InterpolationOp& op)
+      : resizing_(ParseResizing(context, op)),
         in_(StridesOf(resizing_.input, resizing_.order)),
         out_(StridesOf(resizing_.output, resizing_.order)) {
     SKIFF_ENFORCE(resizing_.input.size[0] > 0 && resizing_.input.size[1] > 0, kInvalidArgument,
@@ -52,7 +52,7 @@ class ResizingLoops {
     for (size_t axis = 0; axis < 2; ++axis) {
       const ResizedAxis resized = ResizedAxisOf(resizing_, axis);
       for (int64_t pixel = 0; pixel < resized.outputs; ++pixel) {
-        blends_[axis].push_back(BlendOf(resized, method, pixel));
+        blends_[axis].push_back(BlendOf(resized, op.method, pixel));
       }
     }
   }
@@ -211,51 +211,55 @@ std::vector<AttrDef> Attributes(InterpolationVersion version) {
 
 }  // namespace
 
-Resizing ParseResizing(const OpContext& context, Interpolation method) {
+Resizing ParseResizing(const OpContext& context, const InterpolationOp& op) {
   const std::string& type = context.op().type;
   // PaddlePaddle follows the attribute, whatever the op's type. Here the two must agree.
-  SKIFF_ENFORCE(context.Attr<std::string>("interp_method") == NameOf(method), kInvalidArgument,
+  SKIFF_ENFORCE(context.Attr<std::string>("interp_method") == NameOf(op.method), kInvalidArgument,
                 type, ": interp_method = \"", context.Attr<std::string>("interp_method"),
-                "\", expected \"", NameOf(method), "\"");
+                "\", expected \"", NameOf(op.method), "\"");
   Resizing resizing;
-  resizing.method = method;
+  resizing.method = op.method;
   resizing.order = ParseChannelOrder(context, "data_layout");
   resizing.input = ImageOf(context, "X", context.Input("X").shape, resizing.order);
   resizing.align_corners = context.Attr<bool>("align_corners");
   resizing.align_mode = context.IntAttr("align_mode");
   SKIFF_ENFORCE(resizing.align_mode == 0 || resizing.align_mode == 1, kInvalidArgument, type,
                 ": align_mode = ", resizing.align_mode, ", expected 0 or 1");
-  const std::vector<int64_t> out_size = context.IntsAttr("out_size");
-  const bool has_size = !context.Knows("out_size") || !out_size.empty();
-  SKIFF_ENFORCE(!has_size || !context.Knows("out_size") || out_size.size() == 2, kInvalidArgument,
-                type, ": the size has ", out_size.size(), " numbers, expected height and width");
-  const bool is_first = context.def().FindAttr("scale")->type == AttrType::kFloat;
-  const auto version = is_first ? InterpolationVersion::kFirst : InterpolationVersion::kSecond;
-  const std::vector<float> scale = has_size ? std::vector<float>() : ScaleOf(context, version);
+  const bool knows_size = context.Knows("out_size");
+  const std::vector<int64_t> out_size =
+      knows_size ? context.IntsAttr("out_size") : std::vector<int64_t>();
+  SKIFF_ENFORCE(out_size.empty() || out_size.size() == 2, kInvalidArgument, type, ": out_size has ",
+                out_size.size(), " numbers, expected height and width");
+  // A size goes before a scale, as in Fluid.
+  const bool is_scaled = knows_size && out_size.empty();
+  const bool is_known = knows_size && (!is_scaled || context.Knows("scale"));
+  const std::vector<float> scale =
+      is_scaled && is_known ? ScaleOf(context, op.version) : std::vector<float>();
   SKIFF_ENFORCE(scale.size() <= 2, kInvalidArgument, type, ": scale has ", scale.size(),
                 " values, expected none, one, or one for height and one for width");
   resizing.output = {resizing.input.batch, resizing.input.channels, {}};
   const char* const names[] = {"out_h", "out_w"};
   for (size_t axis = 0; axis < 2; ++axis) {
     int64_t& size = resizing.output.size[axis];
-    size = out_size.empty() ? context.IntAttr(names[axis]) : out_size[axis];
-    if (!context.Knows("out_size") || (!has_size && !context.Knows("scale"))) {
-      size = -1;
-      continue;
-    }
-    if (!scale.empty()) {
+    size = -1;
+    if (!is_known) continue;
+    if (scale.empty()) {
+      size = out_size.empty() ? context.IntAttr(names[axis]) : out_size[axis];
+    } else {
       const float factor = scale[scale.size() == 1 ? 0 : axis];
       SKIFF_ENFORCE(factor > 0, kInvalidArgument, type, ": scale = ", factor,
                     ", expected a value above 0");
       // Version 1 measures distances by the sizes alone.
-      if (!is_first) resizing.scale[axis] = static_cast<double>(factor);
+      if (op.version == InterpolationVersion::kSecond) {
+        resizing.scale[axis] = static_cast<double>(factor);
+      }
       const int64_t input = resizing.input.size[axis];
       // In float32, as in Fluid, so that rounding gives the same size.
       const float pixels = static_cast<float>(input) * factor;
       SKIFF_ENFORCE(pixels < kMostPixels, kInvalidArgument, type, ": scale = ", factor,
                     " makes more than ", kMostPixels, " pixels of the ", input, " of X");
-      size = input < 0 ? -1 : static_cast<int64_t>(pixels);
-      if (size < 0) continue;
+      if (input < 0) continue;
+      size = static_cast<int64_t>(pixels);
     }
     SKIFF_ENFORCE(size >= 1, kInvalidArgument, type, ": ", axis == 0 ? "height" : "width", " of ",
                   size, " for X of shape ", context.Input("X").shape,
@@ -286,9 +290,8 @@ ResizedAxis ResizedAxisOf(const Resizing& resizing, size_t axis) {
   return resized;
 }
 
-void RegisterInterpolation(OpRegistry& registry, StaticText type, Interpolation method,
-                           InterpolationVersion version) {
-  const std::string what = method == Interpolation::kNearest
+void RegisterInterpolation(OpRegistry& registry, StaticText type, const InterpolationOp& op) {
+  const std::string what = op.method == Interpolation::kNearest
                                ? "Each pixel of Out is the nearest one of X."
                                : "Each pixel of Out is blended from the four around it in X.";
   registry.Add({.type = type,
@@ -298,8 +301,8 @@ void RegisterInterpolation(OpRegistry& registry, StaticText type, Interpolation 
                            AttributeSlot("OutSize", "out_size"),
                            AttributeSlot("Scale", "scale")},
                 .outputs = {{.name = "Out", .doc = "Images of the requested size."}},
-                .attrs = Attributes(version),
-                .infer = [method](OpContext& context) { Infer(context, method); },
+                .attrs = Attributes(op.version),
+                .infer = [op](OpContext& context) { Infer(context, op); },
                 .grad = GradOp(StrCat(type, "_grad"),
                                {"X", "SizeTensor", "OutSize", "Scale", "Out@GRAD"}, {"X@GRAD"})});
   registry.Add({.type = StrCat(type, "_grad"),
@@ -311,19 +314,19 @@ void RegisterInterpolation(OpRegistry& registry, StaticText type, Interpolation 
                            AttributeSlot("Scale", "scale"),
                            {.name = "Out@GRAD", .doc = "The gradient of Out."}},
                 .outputs = {{.name = "X@GRAD", .doc = "Like X."}},
-                .attrs = Attributes(version),
-                .infer = [method](OpContext& context) { InferGrad(context, method); },
+                .attrs = Attributes(op.version),
+                .infer = [op](OpContext& context) { InferGrad(context, op); },
                 .no_gradient_reason = "second derivatives are not provided",
                 .kernel_dtype_slot = "Out@GRAD"});
-  registry.AddCpuKernels<float, double>(type, [method]<typename T>(PrepareContext& context) {
-    return MakeKernel([loops = ResizingLoops<T>(context, method), x = context.InputIndex("X"),
+  registry.AddCpuKernels<float, double>(type, [op]<typename T>(PrepareContext& context) {
+    return MakeKernel([loops = ResizingLoops<T>(context, op), x = context.InputIndex("X"),
                        out = context.OutputIndex("Out")](const KernelContext& run) {
       loops.Forward(run.input(x).data<T>(), run.output(out).data<T>());
     });
   });
   registry.AddCpuKernels<float, double>(
-      StrCat(type, "_grad"), [method]<typename T>(PrepareContext& context) {
-        return MakeKernel([loops = ResizingLoops<T>(context, method),
+      StrCat(type, "_grad"), [op]<typename T>(PrepareContext& context) {
+        return MakeKernel([loops = ResizingLoops<T>(context, op),
                            gradient = context.InputIndex("Out@GRAD"),
                            dx = context.OutputIndex("X@GRAD")](const KernelContext& run) {
           loops.Backward(run.input(gradient).data<T>(), run.output(dx).data<T>());

@@ -16,11 +16,16 @@ enum class Interpolation { kNearest, kBilinear };
 // the input are always by the sizes of both.
 enum class InterpolationVersion { kFirst = 1, kSecond = 2 };
 
-// Registers an op and its gradient op. The attributes out_h and out_w, or scale, give the output's
-// size.
-void RegisterInterpolation(OpRegistry& registry, StaticText type, Interpolation method,
-                           InterpolationVersion version);
+// What differs between the ops.
+struct InterpolationOp {
+  Interpolation method = Interpolation::kNearest;
+  InterpolationVersion version = InterpolationVersion::kSecond;
+};
+
+// Registers an op and its gradient op. The attribute out_size, else scale, else out_h and out_w
+// give the output's size.
+void RegisterInterpolation(OpRegistry& registry, StaticText type, const InterpolationOp& op);
 // Adds the kernels for CUDA.
-void AddCudaInterpolation(OpRegistry& registry, std::string_view type, Interpolation method);
+void AddCudaInterpolation(OpRegistry& registry, std::string_view type, const InterpolationOp& op);
 
 }  // namespace skiff

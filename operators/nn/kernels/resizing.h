@@ -25,7 +25,7 @@ struct Resizing {
 
 // Returns the resizing of an op or its gradient op, by slot X and the attributes. Dims of -1 stay
 // unknown. Throws Error for attributes that don't fit.
-Resizing ParseResizing(const OpContext& context, Interpolation method);
+Resizing ParseResizing(const OpContext& context, const InterpolationOp& op);
 
 // A resizing along an axis.
 struct ResizedAxis {

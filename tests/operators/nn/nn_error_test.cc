@@ -124,6 +124,28 @@ TEST_F(NnError, PoolingAndResizingNameWhatDoesNotFit) {
         "no pixels"}});
 }
 
+// A program may say the size by an input and have an attribute besides, which doesn't count then.
+TEST_F(NnError, ResizingDoesNotReadASizeThatIsUnknown) {
+  for (const char* type : {"bilinear_interp", "bilinear_interp_v2"}) {
+    for (const Ints& own : std::vector<Ints>{{}, {7}, {7, 8}, {7, 8, 9}}) {
+      Op op(type);
+      op.SetInput("X", {"x"}).SetInput("OutSize", {"size"}).SetOutput("Out", {"out"});
+      op.SetAttr("out_size", own);
+      const TensorMeta x{.shape = {1, 2, 4, 4}};
+      TensorMeta size{.shape = {2}, .dtype = DType::kInt32};
+      OpContext unknown(op, registry_.Get(type), {x, size}, {TensorMeta{}});
+      InferOutputs(&unknown);
+      EXPECT_EQ(unknown.outputs()[0].shape, (Shape{1, 2, -1, -1})) << type;
+      size = {.shape = {1}, .dtype = DType::kInt32};
+      size.contents = std::make_shared<const Tensor>(Tensor::FromValues<int32_t>({1}, {5}));
+      OpContext known(op, registry_.Get(type), {x, size}, {TensorMeta{}});
+      const std::string found = ErrorText([&] { InferOutputs(&known); });
+      EXPECT_NE(found.find("out_size has 1 numbers, expected height and width"), std::string::npos)
+          << found;
+    }
+  }
+}
+
 TEST_F(NnError, GradientsOfAnotherShapeAreRefused) {
   const std::vector<std::string> dx = {"X@GRAD"};
   const Shape x = {2, 4, 3};
