@@ -119,6 +119,10 @@ std::vector<int64_t> OpContext::DimsAttr(std::string_view name) const {
   SKIFF_ENFORCE(count >= 0, kInvalidArgument, op_.type, ": input \"", FindGiven(name)->slot->name,
                 "\" has the shape ", Input(FindGiven(name)->slot->name).shape,
                 ": expected a known number of elements");
+  // A shape may claim any number of elements.
+  SKIFF_ENFORCE(FindGiven(name)->slot->duplicable || count <= Shape::kMaxRank, kInvalidArgument,
+                op_.type, ": input \"", FindGiven(name)->slot->name, "\" has ", count,
+                " elements, expected at most ", Shape::kMaxRank);
   return std::vector<int64_t>(static_cast<size_t>(count), -1);
 }
 

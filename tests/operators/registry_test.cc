@@ -4,12 +4,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <exception>
 #include <map>
 #include <string>
+#include <vector>
 
+#include "framework/base/error.h"
 #include "tests/harness/all_cases.h"
 #include "tests/harness/case_coverage.h"
+#include "tests/harness/case_op.h"
 #include "tests/harness/kernel_coverage.h"
+#include "tests/harness/prepared_op.h"
 #include "tests/harness/wrong_inputs.h"
 
 namespace skiff::harness {
@@ -100,6 +106,67 @@ TEST(DefaultOpRegistry, ComparesEachGradientWithWhatItIsTheGradientOf) {
     const std::string type = problem.substr(0, problem.find(':'));
     if (!kWithoutCase.contains(type)) ADD_FAILURE() << problem;
   }
+}
+
+// Returns the op of the case with a slot that gives an attribute connected to `count` variables, or
+// to one with `count` elements. `metas` are those of its inputs, without contents, as while a
+// program is built.
+Op WithUnknownAttribute(const OpCase& op_case, const SlotDef& slot, int64_t count,
+                        std::vector<TensorMeta>* metas) {
+  const OpDef& def = DefaultOpRegistry().Get(op_case.type);
+  Op op = MakeOp(op_case);
+  const std::vector<std::string> before = InputOrder(def, op);
+  const std::vector<TensorMeta> known =
+      InputMetas(def, op, MakeInputs(op_case, op_case.dtypes.front()));
+  op.SetInput(slot.name, std::vector<std::string>(slot.duplicable ? static_cast<size_t>(count) : 1,
+                                                  "numbers"));
+  for (const std::string& name : InputOrder(def, op)) {
+    TensorMeta meta{.shape = {slot.duplicable ? 1 : count}, .dtype = DType::kInt32};
+    const AttrType type = def.FindAttr(slot.attribute)->type;
+    if (type == AttrType::kFloat || type == AttrType::kFloats) meta.dtype = DType::kFloat32;
+    const auto at = std::ranges::find(before, name);
+    if (at != before.end()) meta = known[static_cast<size_t>(at - before.begin())];
+    meta.contents = nullptr;
+    metas->push_back(meta);
+  }
+  return op;
+}
+
+// An input gives an attribute, whose numbers aren't known yet: whatever the op's own attribute is
+// and the input claims to have, the shape rule says what it knows or throws an Error.
+TEST(DefaultOpRegistry, RulesOfShapesTakeAttributesThatAreUnknown) {
+  std::map<std::string, int> cases_of;
+  int64_t inferred = 0;
+  for (const OpCase& op_case : Cases()) {
+    if (op_case.benchmark_only || ++cases_of[op_case.type] > 3) continue;
+    const OpDef& def = DefaultOpRegistry().Get(op_case.type);
+    for (const SlotDef& slot : def.inputs) {
+      if (slot.attribute.empty() || op_case.inputs.contains(slot.name)) continue;
+      for (const int64_t count : {int64_t{-1}, int64_t{0}, int64_t{1}, int64_t{2}, int64_t{4},
+                                  int64_t{12}, int64_t{1} << 40}) {
+        if (slot.duplicable && (count < 1 || count > 12)) continue;
+        std::vector<TensorMeta> metas;
+        Op op = WithUnknownAttribute(op_case, slot, count, &metas);
+        for (size_t own = 0; own < 8; ++own) {
+          if (def.FindAttr(slot.attribute)->type == AttrType::kInts) {
+            op.SetAttr(slot.attribute, std::vector<int32_t>(own, 1));
+          } else if (def.FindAttr(slot.attribute)->type == AttrType::kLongs) {
+            op.SetAttr(slot.attribute, std::vector<int64_t>(own, 1));
+          }
+          OpContext context(op, def, metas, std::vector<TensorMeta>(OutputOrder(def, op).size()));
+          try {
+            InferOutputs(&context);
+            ++inferred;
+          } catch (const Error&) {
+          } catch (const std::exception& error) {
+            ADD_FAILURE() << CaseName(op_case) << " with " << slot.name << " of " << count
+                          << " numbers: " << error.what();
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(inferred, 0);
 }
 
 }  // namespace

@@ -22,6 +22,8 @@ void AddKernelsForAllDTypes(OpRegistry& registry, std::string_view type,
 }
 
 Shape UnknownDims(int64_t rank) {
+  SKIFF_ENFORCE(rank <= Shape::kMaxRank, kInvalidArgument, "a tensor of rank ", rank,
+                ", expected at most ", Shape::kMaxRank);
   return Shape(std::vector<int64_t>(static_cast<size_t>(std::max<int64_t>(rank, 0)), -1));
 }
 
