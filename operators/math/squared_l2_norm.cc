@@ -1,6 +1,9 @@
 // squared_l2_norm: Out = the sum of x² over all elements of X, of shape [1].
 // Source: Fluid's squared_l2_norm; dX = 2 * X * dOut. For selected rows, it is the norm of the
-// dense tensor that they represent (in Fluid, merge_selected_rows comes before it).
+// dense tensor that they represent (in Fluid, merge_selected_rows comes before it). The wide sum,
+// which clips of gradients take, has no gradient.
+#include <vector>
+
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
@@ -22,6 +25,14 @@ void Infer(OpContext& context) {
 void InferGrad(OpContext& context) {
   CheckGradientLike(context, "Out@GRAD", Shape{1}, context.Input("X").dtype);
   context.SetOutputLike("X@GRAD", "X");
+}
+
+std::vector<Op> Gradient(const GradContext& context) {
+  static const auto& rule =
+      *new GradRule(GradOp("squared_l2_norm_grad", {"X", "Out@GRAD"}, {"X@GRAD"}));
+  SKIFF_ENFORCE(!context.forward().Attr<bool>("wide_float32", false), kUnimplemented,
+                "squared_l2_norm: wide_float32 = true has no gradient, expected false");
+  return rule(context);
 }
 
 template <typename T>
@@ -70,7 +81,7 @@ void RegisterSquaredL2Norm(OpRegistry& registry) {
                 .outputs = {{.name = "Out", .doc = "The sum, of shape [1]."}},
                 .attrs = {WideFloat32Attr()},
                 .infer = Infer,
-                .grad = GradOp("squared_l2_norm_grad", {"X", "Out@GRAD"}, {"X@GRAD"})});
+                .grad = Gradient});
   registry.Add({.type = "squared_l2_norm_grad",
                 .doc = "The gradient of squared_l2_norm: dX = 2 * X * dOut.",
                 .inputs = {{.name = "X", .doc = "The input of squared_l2_norm."},

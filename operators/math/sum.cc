@@ -36,6 +36,11 @@ void Infer(OpContext& context) {
   const DType dtype = context.Input("X").dtype;
   SKIFF_ENFORCE(!IsWideFloat32(context) || dtype == DType::kFloat64, kInvalidArgument,
                 "sum: wide_float32 = true and input 0 is ", dtype, ", expected float64");
+  for (size_t i = 0; i < count; ++i) {
+    SKIFF_ENFORCE(!IsWideFloat32(context) || !context.Input("X", i).is_selected_rows(),
+                  kInvalidArgument, "sum: wide_float32 = true and input ", i,
+                  " is selected rows, expected a dense tensor");
+  }
   for (size_t i = 1; i < count; ++i) {
     const TensorMeta& x = context.Input("X", i);
     const Shape other = x.dense_shape();

@@ -1,4 +1,5 @@
 // The arguments that the ops of the family refuse, and their messages.
+#include "framework/op/grad.h"
 #include "operators/math/math_ops.h"
 #include "tests/operators/refused_op.h"
 
@@ -226,6 +227,29 @@ TEST_F(MathError, OfManyPlacesOutsideOfTheAxisTheFirstIsNamed) {
           << error.what();
     }
   }
+}
+
+// Clips of gradients take them, of which nobody wants a gradient and none is selected rows.
+TEST_F(MathError, WideSumsHaveNoGradientAndTakeNoSelectedRows) {
+  Op norm("squared_l2_norm");
+  norm.SetInput("X", {"x"}).SetOutput("Out", {"out"}).SetAttr("wide_float32", true);
+  const OpDef& def = registry_.Get(norm.type);
+  const GradContext context(norm, def, [](const std::string&) { return true; });
+  EXPECT_NE(ErrorText([&] {
+              def.grad(context);
+            }).find("squared_l2_norm: wide_float32 = true has no gradient"),
+            std::string::npos);
+
+  Op sum("sum");
+  sum.SetInput("X", {"x", "rows"}).SetOutput("Out", {"out"}).SetAttr("wide_float32", true);
+  const TensorMeta dense{.shape = {3, 2}, .dtype = DType::kFloat64};
+  TensorMeta rows{.shape = {1, 2}, .dtype = DType::kFloat64};
+  rows.layout = {.selected_rows = true, .height = 3};
+  OpContext mixed(sum, registry_.Get(sum.type), {dense, rows}, {TensorMeta{}});
+  EXPECT_NE(ErrorText([&] {
+              InferOutputs(&mixed);
+            }).find("sum: wide_float32 = true and input 1 is selected rows"),
+            std::string::npos);
 }
 
 }  // namespace
