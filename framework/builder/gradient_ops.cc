@@ -42,10 +42,18 @@ Variable SquaredNorm(const Variable& x, const std::source_location& site) {
 Variable GlobalNormFactor(float max_norm, const Variable& squared_norm, DType dtype,
                           const std::source_location& site) {
   Variable norm = layers::Sqrt(squared_norm, site);
-  if (norm.dtype() != dtype) norm = layers::Cast(norm, dtype, site);
+  float limit_value = max_norm;
+  if (norm.dtype() != dtype) {
+    // Float32 holds no norm of many huge gradients, but a part of it, and a power of two changes no
+    // digit of the factor. Of a smaller limit, the part would lose digits; the factor of a norm
+    // that float32 doesn't hold is 0 then anyway.
+    const float part = max_norm < 0x1p-90f ? 1.0f : 0x1p-32f;
+    norm = layers::Cast(layers::Scale(norm, {.scale = part}, site), dtype, site);
+    limit_value *= part;
+  }
   // The maximum in the divisor makes the factor 1 for small norms, without a branch, and finite for
   // a norm of 0.
-  const Variable limit = layers::FillConstant({1}, norm.dtype(), max_norm, site);
+  const Variable limit = layers::FillConstant({1}, norm.dtype(), limit_value, site);
   return layers::ElementwiseDiv(limit, layers::ElementwiseMax(norm, limit, {}, site), {}, site);
 }
 

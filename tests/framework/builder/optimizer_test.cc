@@ -480,6 +480,31 @@ TEST_F(OptimizerTest, ClipsGradientsOfAnySize) {
   }
 }
 
+// Float32 holds none of the norms, and the last one's factor only with few digits.
+TEST_F(OptimizerTest, ClipsGradientsWhoseNormIsBeyondFloat32) {
+  for (const float limit : {1e6f, 1.0f}) {
+    Program main;
+    Program startup;
+    const ProgramGuard guard(&main, &startup);
+    const Variable x = layers::Data("x", {1, 100});
+    const Variable loss = layers::ReduceSum(
+        layers::Fc(x, 1,
+                   {.param_attr = {.name = "w", .initializer = initializer::Constant(0.0f)},
+                    .bias_attr = std::nullopt}));
+    optimizer::Sgd({.learning_rate = 1 / limit, .clip = ClipByGlobalNorm(limit)}).Minimize(loss);
+    Executor exe(Place::Cpu());
+    exe.Run(startup);
+    std::vector<float> gradient(100, 1e38f);
+    gradient[7] = -2e38f;
+    exe.Compile(main).Run({{"x", Tensor::FromValues<float>({1, 100}, gradient)}}, {});
+    const std::vector<float> w = CopyToCpu(exe.scope().Get("w")).ToVector<float>();
+    const double norm = std::sqrt(99 + 4);  // times 1e38
+    for (size_t i = 0; i < w.size(); ++i) {
+      EXPECT_NEAR(w[i], i == 7 ? 2 / norm : -1 / norm, 1e-6) << i;
+    }
+  }
+}
+
 TEST_F(OptimizerTest, ParametersMayStayOutOfClipping) {
   const Variable loss = layers::ElementwiseAdd(
       LinearLoss({.name = "free", .need_clip = false}, "x"), LinearLoss({.name = "w"}, "y"));
