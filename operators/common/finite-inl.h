@@ -21,17 +21,34 @@ namespace hn = hwy::HWY_NAMESPACE;
 using skiff::AboveMinusInfinity;
 using skiff::NearestFinite;
 
-// Comparisons, since hn::Max and hn::Min may turn NaN into a bound.
+// Return x, but no less (no more) than the bound. NaN stays NaN.
+template <class D, class V>
+HWY_INLINE V AtLeast(D d, float bound, V x) {
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
+  // There, hn::Max and hn::Min make the bound of NaN.
+  return hn::IfThenElse(hn::Lt(x, hn::Set(d, bound)), hn::Set(d, bound), x);
+#else
+  return hn::Max(hn::Set(d, bound), x);  // in this order: NaN stays
+#endif
+}
+
+template <class D, class V>
+HWY_INLINE V AtMost(D d, float bound, V x) {
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
+  return hn::IfThenElse(hn::Gt(x, hn::Set(d, bound)), hn::Set(d, bound), x);
+#else
+  return hn::Min(hn::Set(d, bound), x);
+#endif
+}
+
 template <class D, class V>
 HWY_INLINE V AboveMinusInfinity(D d, V x) {
-  const V lowest = hn::Set(d, std::numeric_limits<float>::lowest());
-  return hn::IfThenElse(hn::Lt(x, lowest), lowest, x);
+  return AtLeast(d, std::numeric_limits<float>::lowest(), x);
 }
 
 template <class D, class V>
 HWY_INLINE V NearestFinite(D d, V x) {
-  const V highest = hn::Set(d, std::numeric_limits<float>::max());
-  return hn::IfThenElse(hn::Gt(x, highest), highest, AboveMinusInfinity(d, x));
+  return AtMost(d, std::numeric_limits<float>::max(), AboveMinusInfinity(d, x));
 }
 
 }  // namespace skiff::HWY_NAMESPACE

@@ -46,7 +46,8 @@ HWY_INLINE Normal<V> NormalDistribution(D d, V x) {
   const V t = hn::Div(one, hn::MulAdd(hn::Set(d, 0.212132034f), hn::Abs(x), one));
   V tail = hn::Set(d, kTail[0]);
   for (size_t i = 1; i < std::size(kTail); ++i) tail = hn::MulAdd(tail, t, hn::Set(d, kTail[i]));
-  const V bell = ExpOf(d, hn::Mul(hn::Set(d, -0.5f), hn::Mul(x, x)));
+  // Without the checks of ExpOf: the argument is at most 0, and whoever multiplies by x keeps NaN.
+  const V bell = hn::Exp(d, hn::Mul(hn::Set(d, -0.5f), hn::Mul(x, x)));
   tail = hn::Mul(hn::Mul(tail, t), bell);
   const V below = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(one, tail));
   return {below, hn::Mul(bell, hn::Set(d, static_cast<float>(kGeluInverseSqrt2Pi)))};
@@ -72,7 +73,9 @@ HWY_INLINE SigmoidCurve<V> Curve(D d, V x) {
   const V square = hn::Min(hn::Mul(x, x), hn::Set(d, 1e4f));
   const V twice_u =
       hn::Mul(x, hn::MulAdd(hn::Set(d, static_cast<float>(2 * kGeluCubic)), square, linear));
-  const V value = hn::Div(one, hn::Add(one, ExpOf(d, hn::Neg(twice_u))));
+  // Up to where it overflows (ExpOf). Whoever multiplies by x keeps NaN.
+  const V e = hn::Exp(d, hn::Min(hn::Neg(twice_u), hn::Set(d, 104.0f)));
+  const V value = hn::Div(one, hn::Add(one, e));
   const V slope_of_twice_u =
       hn::MulAdd(hn::Set(d, static_cast<float>(6 * kGeluCubic)), square, linear);
   return {value, hn::Mul(hn::Mul(value, hn::Sub(one, value)), slope_of_twice_u)};

@@ -33,9 +33,9 @@ HWY_INLINE TanhOfSoftplus<V> Curve(D d, V x, float threshold) {
   constexpr float kFlat = 20.0f;
   const V one = hn::Set(d, 1.0f);
   const V two = hn::Set(d, 2.0f);
-  const V below = AboveMinusInfinity(d, x);
-  const V limited = hn::IfThenElse(hn::Gt(x, hn::Set(d, kFlat)), hn::Set(d, kFlat), below);
-  const V e = ExpOf(d, limited);
+  const V limited = AtMost(d, kFlat, AboveMinusInfinity(d, x));
+  // Without the checks of ExpOf: the argument is small, and whoever multiplies by x keeps NaN.
+  const V e = hn::Exp(d, limited);
   const auto is_line = hn::Gt(x, hn::Set(d, threshold));
   const V n = hn::IfThenElse(is_line, hn::MulSub(e, e, one), hn::Mul(e, hn::Add(e, two)));
   const V inverse = hn::Div(one, hn::Add(n, two));

@@ -16,10 +16,14 @@ HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace {
 
+// Beyond it, exp(x) is infinite and exp(-x) is 0: x may as well be no larger.
+constexpr float kFlat = 104.0f;
+
 struct Swish {
   template <class D, class V>
-  V operator()(D d, V x) const {
-    return hn::Div(AboveMinusInfinity(d, x), hn::Add(hn::Set(d, 1.0f), ExpOf(d, hn::Neg(x))));
+  V operator()(D d, V any) const {
+    const V x = AtLeast(d, -kFlat, any);
+    return hn::Div(x, hn::Add(hn::Set(d, 1.0f), hn::Exp(d, hn::Neg(x))));
   }
   template <typename T>
   T operator()(T x) const {
@@ -29,11 +33,11 @@ struct Swish {
 
 struct SwishGrad {
   template <class D, class V>
-  V operator()(D d, V x, V dout) const {
+  V operator()(D d, V any, V dout) const {
+    const V x = AtMost(d, kFlat, AtLeast(d, -kFlat, any));
     const V one = hn::Set(d, 1.0f);
-    const V sigmoid = hn::Div(one, hn::Add(one, ExpOf(d, hn::Neg(x))));
-    const V line = hn::MulAdd(NearestFinite(d, x), hn::Sub(one, sigmoid), one);
-    return hn::Mul(hn::Mul(dout, sigmoid), line);
+    const V sigmoid = hn::Div(one, hn::Add(one, hn::Exp(d, hn::Neg(x))));
+    return hn::Mul(hn::Mul(dout, sigmoid), hn::MulAdd(x, hn::Sub(one, sigmoid), one));
   }
   template <typename T>
   T operator()(T x, T dout) const {

@@ -77,7 +77,7 @@ struct Limits {
 };
 
 // Cases of `type` and of its gradient op, which reads X, at infinities. A finite limit of the
-// gradient is also that at large finite numbers.
+// gradient is also that at large finite numbers, up to the last one of float32.
 inline void AddLimitCases(const std::string& name, const std::string& type,
                           const AttributeMap& attrs, const Limits& of_out, const Limits& of_slope,
                           CaseList& cases) {
@@ -102,6 +102,9 @@ inline void AddLimitCases(const std::string& name, const std::string& type,
   add("infinity", kInfinity, of_out.above, of_slope.above);
   add("minus_1e18", -1e18, of_out.below, of_slope.below);
   add("1e18", 1e18, of_out.above, of_slope.above);
+  constexpr double kLast = std::numeric_limits<float>::max();
+  add("the_lowest_number", -kLast, of_out.below, of_slope.below);
+  add("the_largest_number", kLast, of_out.above, of_slope.above);
 }
 
 // The shape of lower rank, put at `axis` of the other one, with dims of 1 around it.

@@ -17,6 +17,9 @@ void AddHardSwishCases(CaseList& cases) {
   one.attrs = {{"threshold", 4.0f}, {"scale", 5.0f}, {"offset", 1.0f}};
   one.gradients = {"X"};
   cases.push_back(std::move(one));
+  // Their products with the threshold overflow float32.
+  cases.push_back(UnaryCase("huge", "hard_swish", Values({3}, {3e38, 1e38, -3e38}),
+                            [](double x) { return std::max(x, 0.0); }));
   AddLimitCases("", "hard_swish", {}, {0, INFINITY}, {0, 1}, cases);
 }
 
