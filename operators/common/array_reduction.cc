@@ -32,24 +32,20 @@ bool IsZero(const float* x, int64_t count) {
   return bits << 1U == 0;
 }
 
-// Of at most kBlock elements. The squares of numbers above 1.8e19 overflow float32, and those of
-// numbers below 1.1e-19 lose digits or vanish; sums in which that shows are computed again.
-double SumOfSquaresOfBlock(const float* x, int64_t count) {
-  // The square of what may vanish is below 2^-126, so kBlock of these are below a unit in the last
-  // place of this sum.
-  constexpr double kLeast = 0x1p-90;
-  const double sum = reduction::SumOfSquaresOfBlock(x, count);
-  if ((sum >= kLeast && std::isfinite(sum)) || IsZero(x, count)) return sum;
-  return ProductsInDoubles(x, x, count);
-}
-
+// The squares of numbers above 1.8e19 overflow float32, and those of numbers below 1.1e-19 lose
+// digits or vanish; sums in which that shows are computed again.
 template <typename T>
 double BlockSumOfSquares(const T* x, int64_t count) {
   double sum = 0;
   if constexpr (std::is_same_v<T, float>) {
     for (int64_t i = 0; i < count; i += kBlock) {
-      sum += SumOfSquaresOfBlock(x + i, std::min(kBlock, count - i));
+      sum += reduction::SumOfSquaresOfBlock(x + i, std::min(kBlock, count - i));
     }
+    // A square that lost digits is off by less than 2^-149: even 2^30 of these don't change a sum
+    // of this size.
+    constexpr double kLeast = 0x1p-90;
+    const bool is_right = (sum >= kLeast && std::isfinite(sum)) || IsZero(x, count);
+    if (!is_right) sum = ProductsInDoubles(x, x, count);
   } else {
     for (int64_t i = 0; i < count; ++i) sum += x[i] * x[i];
   }
@@ -83,11 +79,10 @@ SumOf<T> BlockSumOfProducts(const T* a, const T* b, int64_t count) {
   SumOf<T> sum = 0;
   if constexpr (std::is_same_v<T, float>) {
     for (int64_t i = 0; i < count; i += kBlock) {
-      const int64_t size = std::min(kBlock, count - i);
-      const double part = reduction::SumOfProductsOfBlock(a + i, b + i, size);
-      // Products overflow float32 before their sum overflows it.
-      sum += std::isfinite(part) ? part : ProductsInDoubles(a + i, b + i, size);
+      sum += reduction::SumOfProductsOfBlock(a + i, b + i, std::min(kBlock, count - i));
     }
+    // Products overflow float32 before their sum overflows it.
+    if (!std::isfinite(sum)) sum = ProductsInDoubles(a, b, count);
   } else {
     for (int64_t i = 0; i < count; ++i) {
       sum += static_cast<SumOf<T>>(a[i]) * static_cast<SumOf<T>>(b[i]);

@@ -7,8 +7,6 @@
 #include <limits>
 #include <type_traits>
 
-#include "operators/common/extreme_square.h"
-
 // The loops below are compiled once per instruction set that @highway leaves enabled.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/common/softmax_tiles.cc"
@@ -336,20 +334,6 @@ void TileDot(const SoftmaxTile& tile, const T* a, const T* b, T* dot) {
 }
 
 template <typename T>
-void TileSquares(const SoftmaxTile& tile, const T* x, double epsilon, double* squares) {
-  T dot[SoftmaxTile::kMaxItems];
-  TileDot(tile, x, x, dot);
-  for (int64_t i = 0; i < tile.items; ++i) {
-    squares[i] = static_cast<double>(dot[i]);
-    if (!IsExtremeSquare(squares[i] + epsilon)) continue;
-    squares[i] = 0;
-    ForEachClass(tile, i, [&](int64_t at) {
-      squares[i] += static_cast<double>(x[at]) * static_cast<double>(x[at]);
-    });
-  }
-}
-
-template <typename T>
 void TileDistance(const SoftmaxTile& tile, const T* a, const T* x, const T* max, T* dot) {
   if constexpr (std::is_same_v<T, float>) {
     HWY_DYNAMIC_DISPATCH(DistanceOfTile)(tile, a, x, max, dot);
@@ -419,8 +403,6 @@ template void TileScale(const SoftmaxTile&, const float*, const float*, float*);
 template void TileScale(const SoftmaxTile&, const double*, const double*, double*);
 template void TileDot(const SoftmaxTile&, const float*, const float*, float*);
 template void TileDot(const SoftmaxTile&, const double*, const double*, double*);
-template void TileSquares(const SoftmaxTile&, const float*, double, double*);
-template void TileSquares(const SoftmaxTile&, const double*, double, double*);
 template void TileDistance(const SoftmaxTile&, const float*, const float*, const float*, float*);
 template void TileDistance(const SoftmaxTile&, const double*, const double*, const double*,
                            double*);

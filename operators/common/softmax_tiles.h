@@ -38,10 +38,6 @@ void TileScale(const SoftmaxTile& tile, const T* x, const T* factor, T* y);
 // dot[i] = the item's sum of a * b.
 template <typename T>
 void TileDot(const SoftmaxTile& tile, const T* a, const T* b, T* dot);
-// squares[i] = the item's sum of x * x. It is in T unless that, plus epsilon, is extreme
-// (extreme_square.h); then it is in float64.
-template <typename T>
-void TileSquares(const SoftmaxTile& tile, const T* x, double epsilon, double* squares);
 // dot[i] = the item's sum of a * (max[i] - x). With a label as a, this is the part of a
 // cross-entropy below the maximum.
 template <typename T>
@@ -64,12 +60,30 @@ void TileSubtract(const SoftmaxTile& tile, const T* x, const T* max, const T* sh
 template <typename T>
 void TileLogSoftmaxGrad(const SoftmaxTile& tile, const T* y, const T* dy, const T* sum, T* dx);
 
+// For the few items that the loops above can't treat in T:
+
 // Calls visit(offset) for the values of an item. Offsets count from the tile's first value.
 template <typename Visit>
 void ForEachClass(const SoftmaxTile& tile, int64_t item, const Visit& visit) {
   for (int64_t c = 0; c < tile.classes; ++c) {
     visit(item * tile.item_stride + c * tile.class_stride);
   }
+}
+// Returns the item's sum of a * b, in float64.
+template <typename T>
+double ItemDot(const SoftmaxTile& tile, int64_t item, const T* a, const T* b) {
+  double sum = 0;
+  ForEachClass(tile, item,
+               [&](int64_t at) { sum += static_cast<double>(a[at]) * static_cast<double>(b[at]); });
+  return sum;
+}
+// Returns a tile of an item alone. Its first value is at item * tile.item_stride.
+inline SoftmaxTile TileOfItem(const SoftmaxTile& tile, int64_t item) {
+  SoftmaxTile alone = tile;
+  alone.items = 1;
+  alone.offset += item * tile.item_stride;
+  alone.first_item += item;
+  return alone;
 }
 
 // Calls body(tile) for all tiles of an [outer, classes, inner] tensor, on several threads. The

@@ -3,6 +3,7 @@
 // Source: Fluid's norm (the op of l2_normalize); dX = (dOut - Out * sum of (dOut * Out)) / Norm.
 #include <cmath>
 #include <memory>
+#include <type_traits>
 
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
@@ -38,6 +39,41 @@ void InferGrad(OpContext& context) {
   context.SetOutputLike("X@GRAD", "X");
 }
 
+// Whether T may be too narrow for an item with this sum of squares. In float64 there is nothing
+// wider.
+template <typename T>
+bool IsExtreme(T squares) {
+  return std::is_same_v<T, float> && IsExtremeSquare(squares);
+}
+
+// Returns the norm of an item in float64.
+template <typename T>
+double ExactNorm(const SoftmaxTile& tile, int64_t item, const T* x, T epsilon) {
+  return std::sqrt(ItemDot(tile, item, x, x) + static_cast<double>(epsilon));
+}
+
+// Normalizes a tile item by item, the extreme ones in float64. `squares` has their sums of squares
+// in T. out may be x; norms may be nullptr.
+template <typename T>
+void NormalizeItems(const SoftmaxTile& tile, const T* x, const T* squares, T epsilon, T* out,
+                    T* norms) {
+  for (int64_t i = 0; i < tile.items; ++i) {
+    T norm = std::sqrt(squares[i] + epsilon);
+    if (IsExtreme(squares[i] + epsilon)) {
+      const double exact = ExactNorm(tile, i, x, epsilon);
+      norm = static_cast<T>(exact);
+      ForEachClass(tile, i, [&](int64_t at) {
+        out[at] = static_cast<T>(static_cast<double>(x[at]) / exact);
+      });
+    } else {
+      const T factor = 1 / norm;
+      const int64_t at = i * tile.item_stride;
+      TileScale(TileOfItem(tile, i), x + at, &factor, out + at);
+    }
+    if (norms != nullptr) norms[i] = norm;
+  }
+}
+
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const int axis = AxisOf(context);
@@ -51,13 +87,16 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
     T* out = run.output(out_output).data<T>();
     T* norms = norm_output < 0 ? nullptr : run.output(norm_output).data<T>();
     ForTiles(extents.outer, extents.length, extents.inner, [=](const SoftmaxTile& tile) {
-      double squares[SoftmaxTile::kMaxItems];
       T factors[SoftmaxTile::kMaxItems];
-      TileSquares(tile, x + tile.offset, static_cast<double>(epsilon), squares);
+      TileDot(tile, x + tile.offset, x + tile.offset, factors);
+      bool is_extreme = false;
+      for (int64_t i = 0; i < tile.items; ++i) is_extreme |= IsExtreme(factors[i] + epsilon);
+      if (is_extreme) {
+        return NormalizeItems(tile, x + tile.offset, factors, epsilon, out + tile.offset,
+                              norms == nullptr ? nullptr : norms + tile.first_item);
+      }
       for (int64_t i = 0; i < tile.items; ++i) {
-        const double sum = squares[i] + static_cast<double>(epsilon);
-        const T norm = IsExtremeSquare(sum) ? static_cast<T>(std::sqrt(sum))
-                                            : std::sqrt(static_cast<T>(squares[i]) + epsilon);
+        const T norm = std::sqrt(factors[i] + epsilon);
         if (norms != nullptr) norms[tile.first_item + i] = norm;
         factors[i] = 1 / norm;
       }
@@ -66,26 +105,42 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   });
 }
 
-// Computes the gradient of a tile in float64, whatever the size of the numbers. dx may be x or dy.
+// Whether the gradient of an item must be computed in float64. `product`: the sum of x * dy in T.
 template <typename T>
-void GradientInDoubles(const SoftmaxTile& tile, const T* x, const T* norms, const T* dy, T* dx) {
+bool IsExtremeGradient(T norm, T product) {
+  // The difference of infinities, and that of NaN, isn't 0.
+  return IsExtreme(norm * norm) || (std::is_same_v<T, float> && product - product != T{0});
+}
+
+// Computes the gradients of a tile item by item, the extreme ones in float64. `products` has their
+// sums of x * dy in T. dx may be x or dy.
+template <typename T>
+void DifferentiateItems(const SoftmaxTile& tile, const T* x, const T* norms, const T* products,
+                        const T* dy, T epsilon, T* dx) {
   for (int64_t i = 0; i < tile.items; ++i) {
-    double product = 0;
-    ForEachClass(tile, i, [&](int64_t at) {
-      product += static_cast<double>(x[at]) * static_cast<double>(dy[at]);
-    });
-    const double inverse = 1 / static_cast<double>(norms[i]);
-    const double x_factor = product * inverse * inverse * inverse;
-    ForEachClass(tile, i, [&](int64_t at) {
-      dx[at] = static_cast<T>(static_cast<double>(dy[at]) * inverse -
-                              static_cast<double>(x[at]) * x_factor);
-    });
+    if (IsExtremeGradient(norms[i], products[i])) {
+      // Float32 holds no norm of many numbers near its bounds.
+      const double norm =
+          std::isnormal(norms[i]) ? static_cast<double>(norms[i]) : ExactNorm(tile, i, x, epsilon);
+      const double inverse = 1 / norm;
+      const double x_factor = ItemDot(tile, i, x, dy) * inverse * inverse * inverse;
+      ForEachClass(tile, i, [&](int64_t at) {
+        dx[at] = static_cast<T>(static_cast<double>(dy[at]) * inverse -
+                                static_cast<double>(x[at]) * x_factor);
+      });
+    } else {
+      const T inverse = 1 / norms[i];
+      const T x_factor = products[i] * (-inverse * inverse * inverse);
+      const int64_t at = i * tile.item_stride;
+      TileMix(TileOfItem(tile, i), dy + at, &inverse, x + at, &x_factor, dx + at);
+    }
   }
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const int axis = AxisOf(context);
+  const T epsilon = static_cast<T>(context.Attr<float>("epsilon"));
   const int x_input = context.InputIndex("X");
   const int norm_input = context.InputIndex("Norm");
   const int gradient_input = context.InputIndex("Out@GRAD");
@@ -97,21 +152,23 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
     const T* dy = run.input(gradient_input).data<T>();
     T* dx = run.output(dx_output).data<T>();
     ForTiles(extents.outer, extents.length, extents.inner, [=](const SoftmaxTile& tile) {
+      const T* of_tile = norms + tile.first_item;
       T inverses[SoftmaxTile::kMaxItems];
       T x_factors[SoftmaxTile::kMaxItems];
       TileDot(tile, x + tile.offset, dy + tile.offset, x_factors);
       bool is_extreme = false;
       for (int64_t i = 0; i < tile.items; ++i) {
-        const auto norm = static_cast<double>(norms[tile.first_item + i]);
-        is_extreme = is_extreme || IsExtremeSquare(norm * norm) || !std::isfinite(x_factors[i]);
-        inverses[i] = 1 / norms[tile.first_item + i];
+        is_extreme |= IsExtremeGradient(of_tile[i], x_factors[i]);
+      }
+      if (is_extreme) {
+        return DifferentiateItems(tile, x + tile.offset, of_tile, x_factors, dy + tile.offset,
+                                  epsilon, dx + tile.offset);
+      }
+      for (int64_t i = 0; i < tile.items; ++i) {
+        inverses[i] = 1 / of_tile[i];
         // Out = X / Norm, so Out * sum (dOut * Out) / Norm is X * sum (dOut * X) / Norm³. It needs
         // no Out.
         x_factors[i] *= -inverses[i] * inverses[i] * inverses[i];
-      }
-      if (is_extreme) {
-        return GradientInDoubles(tile, x + tile.offset, norms + tile.first_item, dy + tile.offset,
-                                 dx + tile.offset);
       }
       TileMix(tile, dy + tile.offset, inverses, x + tile.offset, x_factors, dx + tile.offset);
     });

@@ -6,7 +6,9 @@
 //
 // Source: Fluid's p_norm (PaddlePaddle 2.6).
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <type_traits>
@@ -72,33 +74,64 @@ T SignOf(T x) {
   return static_cast<T>((x > 0) - (x < 0));
 }
 
-// Returns the p-norm of an item with powers that are out of range: that of the ratios to the
-// largest element (the smallest, for p < 0), times this element.
+// Returns the p-norm of an item with powers that are out of range: that of the ratios to its
+// largest element (its smallest, for p < 0), times this element, the `unit`.
 template <typename T>
-double NormOfRatios(const SoftmaxTile& tile, int64_t item, double order, const T* x) {
-  const auto size = [&](int64_t at) { return std::abs(static_cast<double>(x[tile.offset + at])); };
-  double unit = order > 0 ? 0 : std::numeric_limits<double>::infinity();
-  ForEachClass(tile, item, [&](int64_t at) {
-    unit = order > 0 ? std::max(unit, size(at)) : std::min(unit, size(at));
-  });
+double NormOfRatios(const SoftmaxTile& tile, int64_t item, double order, const T* x, double unit) {
   if (unit == 0 || std::isinf(unit)) return unit;
   double total = 0;
-  ForEachClass(tile, item, [&](int64_t at) { total += std::pow(size(at) / unit, order); });
+  ForEachClass(tile, item, [&](int64_t at) {
+    total += std::pow(std::abs(static_cast<double>(x[tile.offset + at])) / unit, order);
+  });
   return unit * std::pow(total, 1 / order);
+}
+
+bool IsZero(const SoftmaxTile& tile, int64_t item, const float* x) {
+  uint32_t bits = 0;
+  ForEachClass(tile, item, [&](int64_t at) { bits |= std::bit_cast<uint32_t>(x[at]); });
+  return bits << 1U == 0;
+}
+
+// Computes the norms of a tile's items for p = 2.
+template <typename T>
+void SquareNorms(const SoftmaxTile& tile, const T* x, T* norms) {
+  TileDot(tile, x, x, norms);
+  for (int64_t i = 0; i < tile.items; ++i) {
+    if constexpr (std::is_same_v<T, float>) {
+      // Lines of zeros are common, and quicker to recognize than to sum up again.
+      if (IsExtremeSquare(norms[i]) && (norms[i] != 0 || !IsZero(tile, i, x))) {
+        norms[i] = static_cast<float>(std::sqrt(ItemDot(tile, i, x, x)));
+        continue;
+      }
+    }
+    norms[i] = std::sqrt(norms[i]);
+  }
+}
+
+// Computes them for any p but 0, 1, 2 and infinities.
+template <typename T>
+void PowerNorms(const SoftmaxTile& tile, double order, const T* x, T* norms) {
+  double totals[SoftmaxTile::kMaxItems] = {};
+  // The largest element, or the smallest: beside the powers, they cost nothing.
+  double units[SoftmaxTile::kMaxItems];
+  std::fill_n(units, tile.items, order > 0 ? 0 : std::numeric_limits<double>::infinity());
+  ForEachElement(tile, [&](int64_t at, int64_t i) {
+    const double size = std::abs(static_cast<double>(x[at]));
+    totals[i] += std::pow(size, order);
+    units[i] = order > 0 ? std::max(units[i], size) : std::min(units[i], size);
+  });
+  for (int64_t i = 0; i < tile.items; ++i) {
+    const bool is_lost = totals[i] == 0 || std::isinf(totals[i]);
+    norms[i] = static_cast<T>(is_lost ? NormOfRatios(tile, i, order, x, units[i])
+                                      : std::pow(totals[i], 1 / order));
+  }
 }
 
 // Computes the norms of a tile's items. Only p = 2 has a vector loop; the others sum in float64.
 template <typename T>
 void NormsOfTile(const SoftmaxTile& tile, double order, const T* x, T* norms) {
-  if (order == 2) {
-    double squares[SoftmaxTile::kMaxItems];
-    TileSquares(tile, x + tile.offset, /*epsilon=*/0, squares);
-    for (int64_t i = 0; i < tile.items; ++i) {
-      norms[i] = IsExtremeSquare(squares[i]) ? static_cast<T>(std::sqrt(squares[i]))
-                                             : std::sqrt(static_cast<T>(squares[i]));
-    }
-    return;
-  }
+  if (order == 2) return SquareNorms(tile, x + tile.offset, norms);
+  if (order != 0 && order != 1 && !std::isinf(order)) return PowerNorms(tile, order, x, norms);
   double totals[SoftmaxTile::kMaxItems];
   if (std::isinf(order)) {
     const bool largest = order > 0;
@@ -115,16 +148,10 @@ void NormsOfTile(const SoftmaxTile& tile, double order, const T* x, T* norms) {
         totals[i] += term(std::abs(static_cast<double>(x[at])));
       });
     };
-    if (order == 0) {
-      add([](double size) { return size != 0 ? 1.0 : 0.0; });
-    } else if (order == 1) {
+    if (order == 1) {
       add([](double size) { return size; });
     } else {
-      add([order](double size) { return std::pow(size, order); });
-      for (int64_t i = 0; i < tile.items; ++i) {
-        const bool is_lost = totals[i] == 0 || std::isinf(totals[i]);
-        totals[i] = is_lost ? NormOfRatios(tile, i, order, x) : std::pow(totals[i], 1 / order);
-      }
+      add([](double size) { return size != 0 ? 1.0 : 0.0; });
     }
   }
   for (int64_t i = 0; i < tile.items; ++i) norms[i] = static_cast<T>(totals[i]);
@@ -160,6 +187,16 @@ void GradientOfTile(const SoftmaxTile& tile, double order, double epsilon, const
     });
     return;
   }
+  if (order != 0 && order != 1 && order != 2) {
+    PNormSlope<double> slopes[SoftmaxTile::kMaxItems];
+    for (int64_t i = 0; i < tile.items; ++i) {
+      slopes[i] = {static_cast<double>(norms[i]), static_cast<double>(gradient[i]), order, epsilon};
+    }
+    ForEachElement(tile, [&](int64_t at, int64_t i) {
+      dx[at] = static_cast<T>(slopes[i](static_cast<double>(x[at]), order));
+    });
+    return;
+  }
   T factors[SoftmaxTile::kMaxItems];
   for (int64_t i = 0; i < tile.items; ++i) {
     const double divisor = std::pow(static_cast<double>(norms[i]), order - 1) + epsilon;
@@ -169,14 +206,8 @@ void GradientOfTile(const SoftmaxTile& tile, double order, double epsilon, const
   }
   if (order == 2) {
     TileScale(tile, x + tile.offset, factors, dx + tile.offset);
-  } else if (order == 0 || order == 1) {
-    ForEachElement(tile, [&](int64_t at, int64_t i) { dx[at] = SignOf(x[at]) * factors[i]; });
   } else {
-    ForEachElement(tile, [&](int64_t at, int64_t i) {
-      dx[at] = static_cast<T>(
-          PNormSlope(static_cast<double>(x[at]), static_cast<double>(norms[i]), order, epsilon) *
-          static_cast<double>(gradient[i]));
-    });
+    ForEachElement(tile, [&](int64_t at, int64_t i) { dx[at] = SignOf(x[at]) * factors[i]; });
   }
 }
 

@@ -3,7 +3,9 @@
 // The gradient is two launches: one makes what the elements of a norm have in common, the other
 // treats all elements one by one, so that a single norm keeps the whole device busy.
 #include <cmath>
+#include <limits>
 #include <memory>
+#include <type_traits>
 
 #include "framework/op/registry.h"
 #include "operators/common/cuda_fold.cuh"
@@ -18,47 +20,65 @@ namespace {
 
 // ---- norms
 
-// The sum of |X|^p. kIsPower: for any p, else for 0, 1 and 2.
-template <typename T, bool kIsPower>
-struct PowerSum {
+// The sum of |X|^p for p of 0, 1 or 2.
+template <typename T>
+struct SimpleSum {
   using Carry = double;
   static __device__ Carry Identity() { return 0; }
   static __device__ Carry Join(Carry a, Carry b) { return a + b; }
   __device__ void Add(int64_t place, int64_t, int64_t, Carry* carry) const {
-    const T value = x[place];
-    if constexpr (kIsPower) {
-      *carry += std::pow(std::abs(static_cast<double>(value)), order);
-    } else if (order == 2) {
-      *carry += WideProduct(value, value);
+    const auto value = static_cast<double>(x[place]);
+    if (order == 2) {
+      *carry += value * value;
     } else if (order == 1) {
-      *carry += std::abs(static_cast<double>(value));
+      *carry += std::abs(value);
     } else {
-      *carry += value != T{0} ? 1 : 0;
+      *carry += value != 0 ? 1 : 0;
     }
   }
   __device__ void Finish(int64_t output, Carry sum) const {
-    if constexpr (kIsPower) {
-      const bool is_lost = sum == 0 || std::isinf(sum);
-      out[output] = static_cast<T>(is_lost ? NormOfRatios(output) : std::pow(sum, 1 / order));
-    } else {
-      out[output] = static_cast<T>(order == 2 ? std::sqrt(sum) : sum);
-    }
+    out[output] = static_cast<T>(order == 2 ? std::sqrt(sum) : sum);
+  }
+
+  const T* x;
+  T* out;
+  double order;
+};
+
+// The sum for any other p, and the largest element (kIsPositive), or the smallest.
+struct PowerCarry {
+  double sum;
+  double unit;
+};
+
+template <typename T, bool kIsPositive>
+struct PowerSum {
+  using Carry = PowerCarry;
+  static __device__ Carry Identity() {
+    return {0, kIsPositive ? 0 : std::numeric_limits<double>::infinity()};
+  }
+  static __device__ Carry Join(const Carry& a, const Carry& b) {
+    return {a.sum + b.sum, (kIsPositive ? a.unit > b.unit : a.unit < b.unit) ? a.unit : b.unit};
+  }
+  __device__ void Add(int64_t place, int64_t, int64_t, Carry* carry) const {
+    const double size = std::abs(static_cast<double>(x[place]));
+    *carry = Join(*carry, {std::pow(size, order), size});
+  }
+  __device__ void Finish(int64_t output, const Carry& total) const {
+    const bool is_lost = total.sum == 0 || std::isinf(total.sum);
+    out[output] =
+        static_cast<T>(is_lost ? NormOfRatios(output, total.unit) : std::pow(total.sum, 1 / order));
   }
 
   // As on the CPU, by one thread.
-  __device__ double NormOfRatios(int64_t line) const {
+  __device__ double NormOfRatios(int64_t line, double unit) const {
+    if (unit == 0 || std::isinf(unit)) return unit;
     const CudaDivision at = Divide(line, extents.inner);
     const T* const first = x + at.quotient * extents.length * extents.inner + at.rest;
-    const auto size = [&](int64_t i) {
-      return std::abs(static_cast<double>(first[i * extents.inner]));
-    };
-    double unit = size(0);
-    for (int64_t i = 1; i < extents.length; ++i) {
-      if (order > 0 ? size(i) > unit : size(i) < unit) unit = size(i);
-    }
-    if (unit == 0 || std::isinf(unit)) return unit;
     double total = 0;
-    for (int64_t i = 0; i < extents.length; ++i) total += std::pow(size(i) / unit, order);
+    for (int64_t i = 0; i < extents.length; ++i) {
+      total += std::pow(std::abs(static_cast<double>(first[i * extents.inner])) / unit, order);
+    }
     return unit * std::pow(total, 1 / order);
   }
 
@@ -87,10 +107,10 @@ std::unique_ptr<Kernel> PrepareFold(PrepareContext& context, const AxisExtents& 
       });
 }
 
-template <typename T, bool kIsPower>
-std::unique_ptr<Kernel> PrepareSum(PrepareContext& context, const AxisExtents& extents,
-                                   double order) {
-  using Rule = PowerSum<T, kIsPower>;
+template <typename T, bool kIsPositive>
+std::unique_ptr<Kernel> PreparePower(PrepareContext& context, const AxisExtents& extents,
+                                     double order) {
+  using Rule = PowerSum<T, kIsPositive>;
   return PrepareFold<Rule, T>(context, extents, [=](const T* x, T* out) {
     return Rule{x, out, order, extents};
   });
@@ -111,8 +131,14 @@ std::unique_ptr<Kernel> PreparePNorm(PrepareContext& context) {
     return order > 0 ? PrepareExtreme<T, true>(context, extents)
                      : PrepareExtreme<T, false>(context, extents);
   }
-  return order == 0 || order == 1 || order == 2 ? PrepareSum<T, false>(context, extents, order)
-                                                : PrepareSum<T, true>(context, extents, order);
+  if (order == 0 || order == 1 || order == 2) {
+    using Rule = SimpleSum<T>;
+    return PrepareFold<Rule, T>(context, extents, [=](const T* x, T* out) {
+      return Rule{x, out, order};
+    });
+  }
+  return order > 0 ? PreparePower<T, true>(context, extents, order)
+                   : PreparePower<T, false>(context, extents, order);
 }
 
 // ---- gradients
@@ -122,9 +148,10 @@ __device__ T SignOf(T x) {
   return static_cast<T>((x > 0) - (x < 0));
 }
 
-// The factor of a norm's elements.
+// Sets what the elements of a norm have in common: for p of 0, 1 and 2 a factor.
 template <typename T>
 struct FactorOfNorm {
+  using Factor = T;
   __device__ void operator()(int64_t i) const {
     const double divisor = std::pow(static_cast<double>(norms[i]), order - 1) + epsilon;
     const T factor = static_cast<T>(static_cast<double>(gradient[i]) / divisor);
@@ -134,13 +161,29 @@ struct FactorOfNorm {
 
   const T* norms;
   const T* gradient;
-  T* factors;
+  Factor* factors;
   double order;
   double epsilon;
 };
 
-// Functions of an element, its norm, and a factor of the norm: FactorOfNorm's for orders 0, 1 and
-// 2, else the norm's gradient.
+// For any other p the slope.
+template <typename T>
+struct SlopeOfNorm {
+  using Factor = PNormSlope<double>;
+  __device__ void operator()(int64_t i) const {
+    factors[i] =
+        Factor(static_cast<double>(norms[i]), static_cast<double>(gradient[i]), order, epsilon);
+  }
+
+  const T* norms;
+  const T* gradient;
+  Factor* factors;
+  double order;
+  double epsilon;
+};
+
+// Functions of an element, its norm, and what its line has in common. For infinities, that is the
+// norm's gradient.
 
 struct ExtremeGradient {
   template <typename T>
@@ -165,18 +208,15 @@ struct SquareGradient {
 
 struct PowerGradient {
   template <typename T>
-  __device__ T operator()(T x, T norm, T gradient) const {
-    return static_cast<T>(
-        PNormSlope(static_cast<double>(x), static_cast<double>(norm), order, epsilon) *
-        static_cast<double>(gradient));
+  __device__ T operator()(T x, T, const PNormSlope<double>& slope) const {
+    return static_cast<T>(slope(static_cast<double>(x), order));
   }
 
   double order;
-  double epsilon;
 };
 
 // `dx` may be `x`.
-template <class Function, typename T>
+template <class Function, typename T, typename Factor>
 struct PNormGradientOfElements {
   template <int kCount>
   __device__ void Do(int64_t i) const {
@@ -194,12 +234,13 @@ struct PNormGradientOfElements {
   AxisExtents extents;
   const T* x;
   const T* norms;
-  const T* factors;
+  const Factor* factors;
   T* dx;
   bool is_aligned;
 };
 
-template <class Function, typename T>
+// FactorsOf makes the factors of the norms; void: they are the norms' gradients.
+template <class FactorsOf, typename T, class Function>
 std::unique_ptr<Kernel> PrepareGradient(PrepareContext& context, double order,
                                         const Function& function) {
   const AxisExtents extents = PNormExtents(context);
@@ -208,38 +249,42 @@ std::unique_ptr<Kernel> PrepareGradient(PrepareContext& context, double order,
   const int out_input = context.InputIndex("Out");
   const int gradient_input = context.InputIndex("Out@GRAD");
   const int dx_output = context.OutputIndex("X@GRAD");
-  const bool has_factors = order == 0 || order == 1 || order == 2;
-  const int factors =
-      has_factors ? context.RequestWorkspace(extents.lines() * static_cast<int64_t>(sizeof(T)))
-                  : -1;
-  return MakeKernel([=](const KernelContext& run) {
+  const auto differentiate = [=](const KernelContext& run, const auto* factors_of_norms) {
+    using Factor = std::decay_t<decltype(*factors_of_norms)>;
     const T* x = run.input(x_input).data<T>();
-    const T* norms = run.input(out_input).data<T>();
-    const T* of_norms = run.input(gradient_input).data<T>();
     T* dx = run.output(dx_output).data<T>();
-    if (has_factors) {
-      T* made = static_cast<T*>(run.workspace(factors));
-      ForEachOnDevice(run, "p_norm_grad", extents.lines(),
-                      FactorOfNorm<T>{norms, of_norms, made, order, epsilon});
-      of_norms = made;
-    }
     ForEachPackOnDevice<T>(run, "p_norm_grad", extents.lines() * extents.length,
                            PeriodOfLines(extents),
-                           PNormGradientOfElements<Function, T>{
-                               function, extents, x, norms, of_norms, dx, ArePacksAligned(x, dx)});
-  });
+                           PNormGradientOfElements<Function, T, Factor>{
+                               function, extents, x, run.input(out_input).data<T>(),
+                               factors_of_norms, dx, ArePacksAligned(x, dx)});
+  };
+  if constexpr (std::is_void_v<FactorsOf>) {
+    return MakeKernel(
+        [=](const KernelContext& run) { differentiate(run, run.input(gradient_input).data<T>()); });
+  } else {
+    using Factor = typename FactorsOf::Factor;
+    const int factors =
+        context.RequestWorkspace(extents.lines() * static_cast<int64_t>(sizeof(Factor)));
+    return MakeKernel([=](const KernelContext& run) {
+      auto* made = static_cast<Factor*>(run.workspace(factors));
+      ForEachOnDevice(run, "p_norm_grad", extents.lines(),
+                      FactorsOf{run.input(out_input).data<T>(), run.input(gradient_input).data<T>(),
+                                made, order, epsilon});
+      differentiate(run, static_cast<const Factor*>(made));
+    });
+  }
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PreparePNormGrad(PrepareContext& context) {
   const auto order = static_cast<double>(context.Attr<float>("porder"));
-  const auto prepare = [&](const auto& function) {
-    return PrepareGradient<std::decay_t<decltype(function)>, T>(context, order, function);
-  };
-  if (std::isinf(order)) return prepare(ExtremeGradient{});
-  if (order == 2) return prepare(SquareGradient{});
-  if (order == 0 || order == 1) return prepare(SignGradient{});
-  return prepare(PowerGradient{order, static_cast<double>(context.Attr<float>("epsilon"))});
+  if (std::isinf(order)) return PrepareGradient<void, T>(context, order, ExtremeGradient{});
+  if (order == 2) return PrepareGradient<FactorOfNorm<T>, T>(context, order, SquareGradient{});
+  if (order == 0 || order == 1) {
+    return PrepareGradient<FactorOfNorm<T>, T>(context, order, SignGradient{});
+  }
+  return PrepareGradient<SlopeOfNorm<T>, T>(context, order, PowerGradient{order});
 }
 
 }  // namespace

@@ -5,19 +5,30 @@
 
 namespace skiff {
 
-// Returns the derivative of a p-norm by its element x: sign(x) · |x|^(p - 1) / (norm^(p - 1) +
-// epsilon), and 0 where x is 0. D is double: it's a template so that devices may call it.
+// The gradient of the elements of a line: gradient · sign(x) · |x|^(p - 1) / (norm^(p - 1) +
+// epsilon), where `gradient` is that of the line's norm. D is double. It is a template because
+// devices call constexpr functions, and no other constexpr function may call std::pow.
 template <typename D>
-constexpr D PNormSlope(D x, D norm, D order, D epsilon) {
-  // Below p = 1, a power of 0 is infinite, and the sign of 0 would turn it into NaN.
-  if (x == D{0}) return 0;
-  const D size = x < D{0} ? -x : x;
-  const D divisor = std::pow(norm, order - 1) + epsilon;
-  const D power = std::pow(size, order - 1);
-  // Where powers are out of range, a ratio isn't, and epsilon is nothing beside them (or 0).
-  const bool is_lost = divisor == D{0} || divisor - divisor != D{0};
-  const D slope = is_lost ? std::pow(size / norm, order - 1) : power / divisor;
-  return x < D{0} ? -slope : slope;
-}
+struct PNormSlope {
+  PNormSlope() = default;
+  constexpr PNormSlope(D norm, D gradient, D order, D epsilon) {
+    const D divisor = std::pow(norm, order - 1) + epsilon;
+    // Where powers are out of range, those of ratios aren't, and epsilon is nothing beside them (or
+    // 0).
+    const bool is_lost = divisor == D{0} || divisor - divisor != D{0};
+    unit = is_lost ? norm : D{1};
+    factor = is_lost ? gradient : gradient / divisor;
+  }
+
+  constexpr D operator()(D x, D order) const {
+    // Below p = 1, a power of 0 is infinite, and the sign of 0 would turn it into NaN.
+    if (x == D{0}) return 0;
+    const D slope = std::pow((x < D{0} ? -x : x) / unit, order - 1) * factor;
+    return x < D{0} ? -slope : slope;
+  }
+
+  D unit = 1;    // what elements are divided by
+  D factor = 0;  // of their powers
+};
 
 }  // namespace skiff

@@ -126,19 +126,18 @@ void AddPNormCases(CaseList& cases) {
       const OpCase one =
           PNormCase("order_" + text + "_" + name, values({3, size}), {.order = order});
       cases.push_back(WithScaledX(one, "huge", 1e20));
+      if (order == 2) cases.push_back(WithScaledX(one, "tiny", 1e-22));
     }
   }
   cases.push_back(EpsilonCase("gradient_of_order_1_with_epsilon", 1));
   cases.push_back(EpsilonCase("gradient_of_order_2_with_epsilon", 2));
   cases.push_back(EpsilonCase("gradient_of_order_3_with_epsilon", 3));
   // Fluid's gradient is 0, which isn't the derivative.
-  for (const float order : {1.0f, 2.0f, 1.5f}) {
+  for (const auto& [text, order] : std::vector<std::pair<std::string, float>>{
+           {"1", 1.0f}, {"2", 2.0f}, {"1_and_a_half", 1.5f}, {"minus_1", -1.0f}}) {
     Array zeros = values({3, 4});
     for (size_t i = 4; i < 8; ++i) zeros.values[i] = 0;
-    cases.push_back(PNormCase(order == 1   ? "zeros_1"
-                              : order == 2 ? "zeros_2"
-                                           : "zeros_1_and_a_half",
-                              zeros, {.order = order}));
+    cases.push_back(PNormCase("zeros_" + text, zeros, {.order = order}));
     cases.back().gradients.clear();
   }
 }
