@@ -3,26 +3,46 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 
 #include "framework/op/registry.h"
 #include "operators/common/argument_data.h"
 #include "operators/common/cuda_fold.cuh"
 #include "operators/common/cuda_for_each.cuh"
 #include "operators/common/cuda_lines.cuh"
-#include "operators/common/cuda_wide_product.cuh"
 #include "operators/common/extreme_square.h"
 #include "operators/math/kernels/cuda_line_factors.cuh"
 
 namespace skiff {
 namespace {
 
-// Returns the norm of a line, by the sum of its squares. Extreme ones are float64 (norm.cc).
+// Whether T may be too narrow for a line with this sum of squares. In float64 there is nothing
+// wider.
 template <typename T>
-__device__ T NormOfSquares(double squares, T epsilon) {
-  const double sum = squares + static_cast<double>(epsilon);
-  return IsExtremeSquare(sum) ? static_cast<T>(std::sqrt(sum))
-                              : std::sqrt(static_cast<T>(squares) + epsilon);
+__device__ bool IsExtreme(double squares) {
+  return std::is_same_v<T, float> && IsExtremeSquare(squares);
 }
+
+// What a line is multiplied by, 1 / norm.
+template <typename T>
+struct LineFactor {
+  // By the sum of the line's squares.
+  __device__ LineFactor(double squares, T epsilon) {
+    const double sum = squares + static_cast<double>(epsilon);
+    is_extreme = IsExtreme<T>(sum);
+    norm =
+        is_extreme ? static_cast<T>(std::sqrt(sum)) : std::sqrt(static_cast<T>(squares) + epsilon);
+    factor = is_extreme ? 1 / std::sqrt(sum) : static_cast<double>(1 / norm);
+  }
+  __device__ T Times(T x) const {
+    return is_extreme ? static_cast<T>(static_cast<double>(x) * factor)
+                      : x * static_cast<T>(factor);
+  }
+
+  T norm;
+  bool is_extreme;
+  double factor;  // a T unless is_extreme
+};
 
 // What the gradient multiplies the elements of a line by: Out@GRAD by 1 / norm, X by `of_x`.
 template <typename T>
@@ -30,7 +50,7 @@ struct GradientFactors {
   // `product`: the line's sum of X · Out@GRAD.
   __device__ GradientFactors(T norm, double product)
       : norm(norm),
-        is_extreme(IsExtremeSquare(static_cast<double>(norm) * static_cast<double>(norm)) ||
+        is_extreme(IsExtreme<T>(static_cast<double>(norm) * static_cast<double>(norm)) ||
                    !std::isfinite(static_cast<T>(product))) {
     const T inverse = 1 / norm;
     const double exact = 1 / static_cast<double>(norm);
@@ -58,18 +78,17 @@ struct NormalizeLines {
       const CudaValues<T, kCount> values = LoadValues<kCount>(x + at, is_aligned);
 #pragma unroll
       for (int k = 0; k < kCount; ++k) {
-        squares += WideProduct(values.at[k], values.at[k]);
+        squares += static_cast<double>(values.at[k]) * static_cast<double>(values.at[k]);
       }
     });
     squares = group.Reduce(squares, JoinBySum{});
     if (!line.exists) return;
-    const T norm = NormOfSquares(squares, epsilon);
-    const T factor = 1 / norm;
-    if (group.lane == 0 && norms != nullptr) norms[line.index] = norm;
+    const LineFactor<T> factor(squares, epsilon);
+    if (group.lane == 0 && norms != nullptr) norms[line.index] = factor.norm;
     line.ForEach<T>(group, [&]<int kCount>(int64_t, int64_t at) {
       CudaValues<T, kCount> values = LoadValues<kCount>(x + at, is_aligned);
 #pragma unroll
-      for (int k = 0; k < kCount; ++k) values.at[k] *= factor;
+      for (int k = 0; k < kCount; ++k) values.at[k] = factor.Times(values.at[k]);
       StoreValues(values, is_aligned, out + at);
     });
   }
@@ -91,7 +110,9 @@ struct GradientOfLines {
       const CudaValues<T, kCount> xs = LoadValues<kCount>(x + at, is_aligned);
       const CudaValues<T, kCount> douts = LoadValues<kCount>(dout + at, is_aligned);
 #pragma unroll
-      for (int k = 0; k < kCount; ++k) product += WideProduct(xs.at[k], douts.at[k]);
+      for (int k = 0; k < kCount; ++k) {
+        product += static_cast<double>(xs.at[k]) * static_cast<double>(douts.at[k]);
+      }
     });
     product = group.Reduce(product, JoinBySum{});
     if (!line.exists) return;
@@ -119,18 +140,17 @@ struct GradientOfLines {
 
 // ---- few long lines
 
-// What the elements of a line are multiplied by. `norms` may be absent.
+// `norms` may be absent.
 template <typename T>
 struct FactorsOfLines {
   __device__ void operator()(int64_t line) const {
-    const T norm = NormOfSquares(sums[line], epsilon);
-    if (norms != nullptr) norms[line] = norm;
-    factors[line] = 1 / norm;
+    factors[line] = LineFactor<T>(sums[line], epsilon);
+    if (norms != nullptr) norms[line] = factors[line].norm;
   }
 
   const double* sums;
   T* norms;
-  T* factors;
+  LineFactor<T>* factors;
   T epsilon;
 };
 
@@ -142,13 +162,13 @@ struct ScaleElements {
     const CudaLinesOfPack lines(extents, i);
     CudaValues<T, kCount> values = LoadValues<kCount>(x + i, is_aligned);
 #pragma unroll
-    for (int k = 0; k < kCount; ++k) values.at[k] *= factors[lines[k]];
+    for (int k = 0; k < kCount; ++k) values.at[k] = factors[lines[k]].Times(values.at[k]);
     StoreValues(values, is_aligned, out + i);
   }
 
   AxisExtents extents;
   const T* x;
-  const T* factors;
+  const LineFactor<T>* factors;
   T* out;
   bool is_aligned;
 };
@@ -228,8 +248,8 @@ std::unique_ptr<Kernel> PrepareNorm(PrepareContext& context) {
   const int x_input = context.InputIndex("X");
   const int out_output = context.OutputIndex("Out");
   const int norm_output = context.OutputIndex("Norm");
-  const LongLines<SquareOf<T>, T> long_lines(context,
-                                             ExtentsOfAxis(context.Input("X").shape, axis));
+  const LongLines<SquareOf<T>, LineFactor<T>> long_lines(
+      context, ExtentsOfAxis(context.Input("X").shape, axis));
   return MakeRowsKernel([=](const KernelContext& run) {
     const AxisExtents extents = ExtentsOfAxis(run.input(x_input).shape(), axis);
     const T* x = run.input(x_input).data<T>();
@@ -242,7 +262,7 @@ std::unique_ptr<Kernel> PrepareNorm(PrepareContext& context) {
       return;
     }
     const double* sums = long_lines.Sum(run, "norm", extents, {x});
-    T* factors = long_lines.Factors(run);
+    LineFactor<T>* factors = long_lines.Factors(run);
     ForEachOnDevice(run, "norm", extents.lines(), FactorsOfLines<T>{sums, norms, factors, epsilon});
     ForEachPackOnDevice<T>(run, "norm", extents.lines() * extents.length, PeriodOfLines(extents),
                            ScaleElements<T>{extents, x, factors, out, is_aligned});

@@ -8,7 +8,6 @@
 #include "operators/common/axis_extents.h"
 #include "operators/common/cuda_division.h"
 #include "operators/common/cuda_fold_view.h"
-#include "operators/common/cuda_wide_product.cuh"
 
 namespace skiff {
 
@@ -70,16 +69,22 @@ struct CudaLineSum {
   double* sums;
 };
 
-// Terms: the square of an element, and its product with that of another array.
+// Terms: the square of an element, and its product with that of another array. They are float64,
+// which holds those of all float32 numbers and costs no more, as the sum is float64.
 template <typename T>
 struct SquareOf {
-  __device__ double operator()(int64_t i) const { return WideProduct(x[i], x[i]); }
+  __device__ double operator()(int64_t i) const {
+    const auto value = static_cast<double>(x[i]);
+    return value * value;
+  }
   const T* x;
 };
 
 template <typename T>
 struct ProductOf {
-  __device__ double operator()(int64_t i) const { return WideProduct(x[i], y[i]); }
+  __device__ double operator()(int64_t i) const {
+    return static_cast<double>(x[i]) * static_cast<double>(y[i]);
+  }
   const T* x;
   const T* y;
 };

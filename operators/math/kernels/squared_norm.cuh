@@ -22,7 +22,7 @@
 #include "operators/common/cuda_launch.h"
 #include "operators/common/cuda_selected_rows.h"
 #include "operators/common/cuda_table.cuh"
-#include "operators/common/cuda_wide_product.cuh"
+#include "operators/common/extreme_square.h"
 #include "operators/common/wide_float32.h"
 
 namespace skiff {
@@ -38,15 +38,18 @@ struct CudaArray {
 
 namespace {
 
-template <typename T>
-__device__ void AddSquares(const Pack<T>& pack, CudaSquareSum<T>* sum) {
+// Adds in Sum.
+template <typename Sum, typename T>
+__device__ void AddSquares(const Pack<T>& pack, Sum* sum) {
 #pragma unroll
-  for (int j = 0; j < kPackSize<T>; ++j) sum->Add(pack.values[j]);
+  for (int j = 0; j < kPackSize<T>; ++j) {
+    *sum += static_cast<Sum>(pack.values[j]) * static_cast<Sum>(pack.values[j]);
+  }
 }
 
-template <typename T>
-__device__ double SquaresOfThread(const CudaArray<T>& array, const CudaChunk& chunk) {
-  CudaSquareSum<T> sum;
+template <typename Sum, typename T>
+__device__ double SquaresIn(const CudaArray<T>& array, const CudaChunk& chunk) {
+  Sum sum = 0;
   const auto address = reinterpret_cast<uintptr_t>(array.data);
   if constexpr (std::is_same_v<T, float>) {
     if (array.dtype != DType::kFloat32) {
@@ -55,14 +58,24 @@ __device__ double SquaresOfThread(const CudaArray<T>& array, const CudaChunk& ch
       ForEachPack<T>(chunk, address % 8 == 0, [&]<bool kIsWhole>(int64_t at, int count) {
         AddSquares(LoadHalves<kIsWhole>(halves + at, is_float16, count), &sum);
       });
-      return sum.Get();
+      return static_cast<double>(sum);
     }
   }
   const T* x = static_cast<const T*>(array.data);
   ForEachPack<T>(chunk, address % sizeof(Pack<T>) == 0, [&]<bool kIsWhole>(int64_t at, int count) {
     AddSquares(LoadPack<kIsWhole>(x + at, count), &sum);
   });
-  return sum.Get();
+  return static_cast<double>(sum);
+}
+
+// Returns the sum over the thread's share of the chunk: in T, or in float64 where T may lose it.
+template <typename T>
+__device__ double SquaresOfThread(const CudaArray<T>& array, const CudaChunk& chunk) {
+  const double sum = SquaresIn<T>(array, chunk);
+  if constexpr (std::is_same_v<T, float>) {
+    if (IsExtremeSquare(sum)) return SquaresIn<double>(array, chunk);
+  }
+  return sum;
 }
 
 template <typename T>

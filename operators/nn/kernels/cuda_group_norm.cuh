@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "framework/base/str_cat.h"
 #include "framework/op/registry.h"
@@ -178,6 +179,7 @@ struct GroupCoefficients {
   double h;
   double factor;
   double offset;
+  bool is_extreme;  // whether T may hold no such numbers
 };
 
 template <typename T>
@@ -195,13 +197,14 @@ struct GroupCoefficientsOf {
     }
     const auto statistic = static_cast<double>(statistics[item]);
     double h = groups.saves_variance ? 1 / std::sqrt(statistic + epsilon) : statistic;
-    // T may hold no such variance.
-    if (IsExtremeSquare(h * h)) h = InverseDeviation(item);
+    // T may hold no such variance. NaN stays.
+    const bool is_extreme = std::is_same_v<T, float> && IsExtremeSquare(h * h) && !std::isnan(h);
+    if (is_extreme) h = InverseDeviation(item);
     // A single element is its group's mean: Y doesn't depend on it, and the general formula would
     // leave rounding errors.
     if (groups.count() == 1) h = 0;
     const auto count = static_cast<double>(groups.count() > 0 ? groups.count() : 1);
-    coefficients[item] = {h, h * h * h * product / count, h * sum / count};
+    coefficients[item] = {h, h * h * h * product / count, h * sum / count, is_extreme};
   }
 
   // Computes 1 / sqrt(variance + epsilon) again, by one thread.
@@ -235,7 +238,7 @@ struct DifferentiateGroups {
     const CudaDivision channel = groups.ChannelOf(i);
     const int64_t item = groups.ItemOf(channel);
     const GroupCoefficients& of_item = coefficients[item];
-    if (IsExtremeSquare(of_item.h * of_item.h)) {
+    if (of_item.is_extreme) {
       const double weight = scale == nullptr ? 1 : static_cast<double>(scale[channel.rest]);
       const double distance = static_cast<double>(x[i]) - static_cast<double>(means[item]);
       dx[i] = static_cast<T>(static_cast<double>(dy[i]) * of_item.h * weight -

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
 #include "operators/common/cuda_fold.cuh"
 #include "operators/common/cuda_for_each.cuh"
@@ -96,7 +97,9 @@ struct CudaLayerNormGrad {
     // leave rounding errors.
     if (size == 1) return {static_cast<double>(means[row]), 0, false};
     const double variance = static_cast<double>(variances[row]) + epsilon;
-    if (!IsExtremeSquare(variance)) {
+    const bool is_extreme = std::is_same_v<T, float> && IsExtremeSquare(variance);
+    // NaN stays.
+    if (!is_extreme || std::isnan(variance)) {
       return {static_cast<double>(means[row]),
               static_cast<double>(static_cast<T>(1 / std::sqrt(variance))), false};
     }

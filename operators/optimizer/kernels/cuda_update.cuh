@@ -40,7 +40,6 @@
 #include "operators/common/cuda_launch.h"
 #include "operators/common/cuda_sorted_rows.cuh"
 #include "operators/common/cuda_table.cuh"
-#include "operators/common/cuda_wide_product.cuh"
 #include "operators/optimizer/kernels/cuda_sparse_gradient.cuh"
 #include "operators/optimizer/kernels/update_arguments.h"
 #include "operators/optimizer/kernels/update_numbers.h"
@@ -271,10 +270,11 @@ class PackUpdate {
     }
   }
 
-  // Of `count` elements from `at` on. Adds the squares of parameters and steps in pass kSteps.
+  // Of `count` elements from `at` on. Adds the squares of parameters and steps in pass kSteps: in
+  // float64, which holds them all. Memory limits this pass, arithmetic doesn't.
   template <bool kIsWhole>
-  __device__ void Do(int64_t at, int count, const Pack<T>& grad, CudaSquareSum<T>* param_squares,
-                     CudaSquareSum<T>* step_squares) const {
+  __device__ void Do(int64_t at, int count, const Pack<T>& grad, double* param_squares,
+                     double* step_squares) const {
     Pack<T> param = LoadPack<kIsWhole>(params_ + at, count);
     Pack<T> moved[kStates + 1];
 #pragma unroll
@@ -290,8 +290,10 @@ class PackUpdate {
 #pragma unroll
       for (int k = 0; k < kStates; ++k) moved[k].values[j] = of_element[k];
       if (kPass == UpdatePass::kSteps && j < count) {
-        param_squares->Add(old_param);
-        step_squares->Add(param.values[j]);
+        const auto before = static_cast<double>(old_param);
+        const auto step = static_cast<double>(param.values[j]);
+        *param_squares += before * before;
+        *step_squares += step * step;
       }
     }
     if constexpr (kPass != UpdatePass::kSteps) {
@@ -326,14 +328,14 @@ template <class Formula, UpdatePass kPass, bool kHasHalves, bool kIsSparse, type
 __device__ CudaSquares UpdateChunk(const CudaUpdate<T>& update, const CudaChunk& chunk) {
   const CudaParameter<T>& parameter = update.parameters[chunk.array];
   const PackUpdate<Formula, kPass, kHasHalves, T> pack(update, chunk.array);
-  CudaSquareSum<T> param_squares;
-  CudaSquareSum<T> step_squares;
+  double param_squares = 0;
+  double step_squares = 0;
   ForEachPack<T>(chunk, parameter.is_aligned, [&]<bool kIsWhole>(int64_t at, int count) {
     const Pack<T> grad =
         LoadGradient<kIsWhole, kHasHalves, kIsSparse>(update, parameter, at, count);
     pack.template Do<kIsWhole>(at, count, grad, &param_squares, &step_squares);
   });
-  return {param_squares.Get(), step_squares.Get()};
+  return {param_squares, step_squares};
 }
 
 // Updates the rows that the sparse gradient has, and no others.
@@ -346,7 +348,7 @@ __global__ void __launch_bounds__(kCudaThreads)
   const bool is_aligned = update.parameters[0].is_aligned && width % kPackSize<T> == 0;
   const int64_t packs = (width + kPackSize<T> - 1) / kPackSize<T>;  // of a row
   const int64_t all = gradients.sorted.count * packs;
-  CudaSquareSum<T> unused;
+  double unused = 0;
   const int64_t stride = int64_t{gridDim.x} * kCudaThreads;
   for (int64_t i = int64_t{blockIdx.x} * kCudaThreads + threadIdx.x; i < all; i += stride) {
     const CudaDivision place = Divide(i, packs);
