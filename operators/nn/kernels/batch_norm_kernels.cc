@@ -13,9 +13,11 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <type_traits>
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
+#include "framework/base/parallel.h"
 #include "operators/common/extreme_square.h"
 #include "operators/nn/kernels/batch_norm_definition.h"
 #include "operators/nn/kernels/batch_norm_passes.h"
@@ -110,10 +112,19 @@ class BatchNormKernel final : public Kernel {
  private:
   void TakeMoments(const T* x, void* scratch, double* mean, double* squares) const {
     loops_->Moments(x, scratch, mean, squares);
-    for (int64_t c = 0; c < geometry_.channels; ++c) {
-      const double variance = squares[c] / static_cast<double>(geometry_.count());
-      if (!IsExtremeSquare(variance + epsilon_)) continue;
-      MomentsOfChannel(geometry_, c, x, &mean[c], &squares[c]);
+    if constexpr (std::is_same_v<T, float>) {
+      const auto is_extreme = [=, this](int64_t c) {
+        const double variance = squares[c] / static_cast<double>(geometry_.count());
+        return IsExtremeSquare(variance + epsilon_);
+      };
+      bool any = false;
+      for (int64_t c = 0; c < geometry_.channels; ++c) any = any || is_extreme(c);
+      if (!any) return;
+      ParallelFor(geometry_.channels, 1, [=, this](int64_t begin, int64_t end) {
+        for (int64_t c = begin; c < end; ++c) {
+          if (is_extreme(c)) MomentsOfChannel(geometry_, c, x, &mean[c], &squares[c]);
+        }
+      });
     }
   }
 
