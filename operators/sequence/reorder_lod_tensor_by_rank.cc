@@ -69,7 +69,7 @@ void Infer(OpContext& context, bool restores) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context, bool restores) {
-  return MakeRowsKernel([restores, x = context.InputIndex("X"),
+  return MakeRowsKernel([restores, type = context.op().type, x = context.InputIndex("X"),
                          at = context.InputIndex("RankTable"), out = context.OutputIndex("Out"),
                          row_bytes = RowWidth(context, "X") * static_cast<int64_t>(sizeof(T)),
                          is_ragged = context.Input("X").lod_level > 0,
@@ -86,18 +86,17 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context, bool restores) {
     seen.assign(static_cast<size_t>(count), false);
     for (int64_t rank = 0; rank < table.size(); ++rank) {
       const int64_t sequence = table.sequence(rank);
-      SKIFF_ENFORCE(sequence >= 0 && sequence < count, kOutOfRange,
-                    "reorder_lod_tensor_by_rank: the rank table has sequence ", sequence,
-                    ", X has ", count);
-      SKIFF_ENFORCE(!seen[static_cast<size_t>(sequence)], kInvalidArgument,
-                    "reorder_lod_tensor_by_rank: the rank table has sequence ", sequence, " twice");
+      SKIFF_ENFORCE(sequence >= 0 && sequence < count, kOutOfRange, type,
+                    ": RankTable has sequence ", sequence, " at rank ", rank,
+                    ", expected one of the ", count, " of X");
+      SKIFF_ENFORCE(!seen[static_cast<size_t>(sequence)], kInvalidArgument, type,
+                    ": RankTable has sequence ", sequence, " twice, expected each once");
       seen[static_cast<size_t>(sequence)] = true;
       const RowRange rows = rows_of(from, restores ? rank : sequence);
       const RowRange place = rows_of(to, restores ? sequence : rank);
-      SKIFF_ENFORCE(rows.count() == place.count(), kInvalidArgument,
-                    "reorder_lod_tensor_by_rank: the rank table has sequence ", sequence,
-                    " at rank ", rank, ", where Out has ", place.count(), " rows and X ",
-                    rows.count());
+      SKIFF_ENFORCE(rows.count() == place.count(), kInvalidArgument, type,
+                    ": RankTable has sequence ", sequence, " at rank ", rank, ": ", rows.count(),
+                    " rows in X and ", place.count(), " in Out, expected as many");
       runs.push_back({.from = static_cast<const char*>(from.raw_data()) + rows.begin * row_bytes,
                       .to = static_cast<char*>(to.raw_data()) + place.begin * row_bytes,
                       .bytes = rows.count() * row_bytes});

@@ -22,6 +22,10 @@ void CheckDtypes(const OpContext& context, DType out) {
   check("out_dtype", "Out's", out);
 }
 
+bool KnowsAxes(const OpContext& context) {
+  return context.Attr<bool>("reduce_all") || context.Knows("dim");
+}
+
 }  // namespace
 
 std::vector<AttrDef> ReductionAttributes(AttrType type_of_dim) {
@@ -48,14 +52,6 @@ std::vector<AttrDef> ReductionAttributes(AttrType type_of_dim) {
            .default_value = Attribute(int32_t{-1}),
            .doc = "-1 or Out's dtype."}};
 }
-
-namespace {
-
-bool KnowsAxes(const OpContext& context) {
-  return context.Attr<bool>("reduce_all") || context.Knows("dim");
-}
-
-}  // namespace
 
 AxisFlags ReducedAxes(const OpContext& context) {
   const Shape& shape = context.Input("X").shape;
