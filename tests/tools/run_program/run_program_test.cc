@@ -396,8 +396,9 @@ TEST(ProgramOfPaddlePaddle, TrainsWithTheLossesOfPaddlePaddle) {
   }
 }
 
-// nn.LSTM, nn.GRU and nn.SimpleRNN, which have coalesce_tensor in the startup program and
-// fill_any_like in the backward pass. The parameters replace those that the startup program makes.
+// nn.LSTM, nn.GRU and nn.SimpleRNN, which have coalesce_tensor in the startup program, first states
+// of the batch's size (ShapeTensorList of fill_constant), and fill_any_like in the backward pass.
+// The parameters replace those that the startup program makes.
 TEST(ProgramOfPaddlePaddle, TrainsRecurrentLayersWithTheLossesOfPaddlePaddle) {
   ExpectLossesOfPaddlePaddle("paddle_recurrent", "main.pb", "startup.pb");
 }
