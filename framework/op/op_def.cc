@@ -30,6 +30,14 @@ void CheckSlots(const Op& op, const Slots& slots, const std::vector<SlotDef>& de
   }
 }
 
+// Returns whether a connected input gives the attribute (SlotDef::attribute).
+bool IsGivenByInput(const Op& op, const OpDef& def, std::string_view attribute) {
+  return std::ranges::any_of(def.inputs, [&](const SlotDef& slot) {
+    const auto is_variable = [](const std::string& name) { return name != kEmptyVarName; };
+    return slot.attribute == attribute && std::ranges::any_of(op.Input(slot.name), is_variable);
+  });
+}
+
 void CheckRequired(const Op& op, const OpDef& def) {
   for (const SlotDef& slot : def.inputs) {
     if (slot.dispensable) continue;
@@ -204,8 +212,10 @@ void CheckOp(const OpDef& def, const Op& op) {
     }
   }
   for (const AttrDef& attr : def.attrs) {
-    SKIFF_ENFORCE(attr.default_value.has_value() || op.HasAttr(attr.name), kInvalidArgument,
-                  op.type, ": attribute \"", attr.name, "\" is not set and has no default");
+    SKIFF_ENFORCE(attr.default_value.has_value() || op.HasAttr(attr.name) ||
+                      IsGivenByInput(op, def, attr.name),
+                  kInvalidArgument, op.type, ": attribute \"", attr.name,
+                  "\" is not set and has no default");
   }
 }
 

@@ -108,8 +108,7 @@ std::vector<double> NumbersOf(const Attribute& attribute) {
 
 // Returns the case with an attribute that the slot gives instead (SlotDef::attribute); nothing if
 // the case doesn't set it.
-std::optional<OpCase> WithInputForAttribute(const OpDef& def, const SlotDef& slot,
-                                            const OpCase& op_case) {
+std::optional<OpCase> WithInputForAttribute(const SlotDef& slot, const OpCase& op_case) {
   const auto given = op_case.attrs.find(slot.attribute);
   if (slot.attribute.empty() || given == op_case.attrs.end()) return std::nullopt;
   const std::vector<double> numbers = NumbersOf(given->second);
@@ -128,11 +127,7 @@ std::optional<OpCase> WithInputForAttribute(const OpDef& def, const SlotDef& slo
   } else {
     arguments.push_back(Values({static_cast<int64_t>(numbers.size())}, numbers, dtype));
   }
-  // What the op itself says doesn't count then.
   other.attrs.erase(slot.attribute);
-  if (!def.FindAttr(slot.attribute)->default_value) {
-    other.attrs[slot.attribute] = std::vector<int32_t>(numbers.size(), 0);
-  }
   other.name += StrCat("_by_", slot.name);
   other.dtypes.resize(1);
   return other;
@@ -146,7 +141,7 @@ CaseReport RunCase(const OpRegistry& registry, const OpCase& op_case,
   const OpDef* def = registry.Find(op_case.type);
   const bool has_variants = def != nullptr && !options.choose_only;
   for (const SlotDef& slot : has_variants ? def->inputs : std::vector<SlotDef>()) {
-    const std::optional<OpCase> other = WithInputForAttribute(*def, slot, op_case);
+    const std::optional<OpCase> other = WithInputForAttribute(slot, op_case);
     if (!other) continue;
     const CaseReport found = RunCase(registry, *other, options);
     report.failures.insert(report.failures.end(), found.failures.begin(), found.failures.end());

@@ -214,6 +214,17 @@ TEST(CheckOp, NamesAMissingAttributeWithoutDefault) {
               HasSubstr("softmax: attribute \"mode\" is not set and has no default"));
 }
 
+TEST(CheckOp, AcceptsAnAttributeThatAnInputGives) {
+  OpDef def = SoftmaxDef();
+  def.inputs.push_back(AttributeSlot("Mode", "mode"));
+  Op op = SoftmaxOp();
+  op.attrs.clear();
+  op.SetInput("Mode", {"@EMPTY@"});
+  EXPECT_THAT(InvalidArgumentText([&] { CheckOp(def, op); }), HasSubstr("\"mode\" is not set"));
+  op.SetInput("Mode", {"m"});
+  CheckOp(def, op);
+}
+
 TEST(CheckOp, RefusesAStringThatIsNoneOfTheChoices) {
   OpDef def = SoftmaxDef();
   def.attrs[2] = ChoiceAttr("mode", "fast", {"fast", "exact", ""}, "mode");
