@@ -77,6 +77,12 @@ struct Bounds {
   T high;
 };
 
+template <typename T>
+void CheckOrder(std::string_view type, const Bounds<T>& bounds) {
+  SKIFF_ENFORCE(bounds.low <= bounds.high, kInvalidArgument, type, ": min = ", bounds.low,
+                " and max = ", bounds.high, ", expected min <= max");
+}
+
 // The bounds of a prepared op, from tensors or attributes.
 template <typename T>
 class BoundSource {
@@ -86,24 +92,17 @@ class BoundSource {
         min_(context.InputIndex("Min")),
         max_(context.InputIndex("Max")),
         attrs_{FromFloat<T>(context.Attr<float>("min")), FromFloat<T>(context.Attr<float>("max"))} {
-    // Attributes are known now, so bad ones are found before any run.
-    if (min_ < 0 && max_ < 0) Check(attrs_);
   }
 
   // Returns the bounds of a run. Throws Error if the tensors hold a Min above Max.
   Bounds<T> Read(const KernelContext& run) const {
     const Bounds<T> bounds{min_ < 0 ? attrs_.low : *run.input(min_).data<T>(),
                            max_ < 0 ? attrs_.high : *run.input(max_).data<T>()};
-    Check(bounds);
+    CheckOrder(type_, bounds);
     return bounds;
   }
 
  private:
-  void Check(const Bounds<T>& bounds) const {
-    SKIFF_ENFORCE(bounds.low <= bounds.high, kInvalidArgument, type_, ": min = ", bounds.low,
-                  " and max = ", bounds.high, ", expected min <= max");
-  }
-
   StaticText type_;
   int min_;
   int max_;
@@ -213,7 +212,7 @@ void AddClipGradKernel(OpRegistry& registry) {
       });
 }
 
-void CheckBoundTensors(const OpContext& context) {
+void CheckBounds(const OpContext& context) {
   const std::string& type = context.op().type;
   // Kernels read the tensors as X's dtype.
   for (const char* slot : {"Min", "Max"}) {
@@ -223,6 +222,8 @@ void CheckBoundTensors(const OpContext& context) {
                   " is ", bound.dtype, ", expected X's ", context.Input("X").dtype);
     CheckOneElement(context, slot);
   }
+  if (context.HasInput("Min") || context.HasInput("Max")) return;
+  CheckOrder(type, Bounds<float>{context.Attr<float>("min"), context.Attr<float>("max")});
 }
 
 // Returns what both definitions have in common: the inputs X, Min and Max, and the attributes.
@@ -255,7 +256,7 @@ void AddClipOps(OpRegistry& registry) {
   def.inputs[0].selected_rows = true;
   def.outputs[0].selected_rows = true;
   def.infer = [](OpContext& context) {
-    CheckBoundTensors(context);
+    CheckBounds(context);
     const bool has_tensors = context.HasInput("Min") || context.HasInput("Max");
     if (context.Input("X").is_selected_rows() && !has_tensors) {
       CheckKeepsZero(Bounds<float>{context.Attr<float>("min"), context.Attr<float>("max")});
@@ -270,7 +271,7 @@ void AddClipOps(OpRegistry& registry) {
   grad.inputs.push_back({.name = "Out@GRAD", .doc = "Gradient of Out."});
   grad.outputs = {{.name = "X@GRAD", .doc = "Gradient of X."}};
   grad.infer = [](OpContext& context) {
-    CheckBoundTensors(context);
+    CheckBounds(context);
     const TensorMeta& x = context.Input("X");
     CheckInputLike(context, "Out@GRAD", x.shape, x.dtype);
     context.SetOutputLike("X@GRAD", "X");

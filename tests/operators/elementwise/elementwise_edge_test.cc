@@ -347,6 +347,11 @@ TEST(Clip, WithMinAboveMaxIsAnError) {
   op.SetInput("X", {"x"}).SetOutput("Out", {"out"}).SetAttr("min", 2.0f).SetAttr("max", 1.0f);
   const Tensor x({3}, DType::kFloat32);
   EXPECT_EQ(MessageOf(op, {{"x", x}}), "clip: min = 2 and max = 1, expected min <= max");
+  // Before anything runs.
+  Program program;
+  program.root()->CreateVar({.name = "x", .dims = {3}});
+  EXPECT_THAT(InvalidArgumentText([&] { InferOp(Registry(), program.root(), &op); }),
+              HasSubstr("clip: min = 2 and max = 1, expected min <= max"));
 }
 
 TEST(Cast, OfAnotherDtypeThanInDtypeIsAnError) {
