@@ -24,15 +24,16 @@
 namespace skiff::fuzz {
 namespace {
 
-constexpr int kMostJobs = 64;
-constexpr size_t kMostFailures = 50;
 constexpr int64_t kMemoryBytes = int64_t{256} << 20;
 constexpr time_t kCpuSeconds = 20;
 constexpr unsigned kSeconds = 300;
+// The exit status of a process whose work is done.
+constexpr int kDone = 77;
 
 // What the processes share.
 struct Progress {
   std::atomic<uint64_t> next = 0;
+  std::atomic<uint64_t> failures = 0;
   std::atomic<uint64_t> ends[5] = {};
   std::atomic<uint64_t> current[kMostJobs] = {};
 };
@@ -90,21 +91,24 @@ void StartClocks() {
   alarm(kSeconds);
 }
 
-// Runs `work` in a child process, which ends with it.
+// Runs `work` in a child process, which ends with it. An exception aborts it, so that it doesn't go
+// on as a copy of the parent.
 pid_t Fork(const std::function<void()>& work) {
   std::fflush(nullptr);
   const pid_t child = fork();
   SKIFF_ENFORCE(child >= 0, kResourceExhausted, "fork: ", std::strerror(errno));
   if (child > 0) return child;
-  SetBounds();
-  work();
-  std::_Exit(0);
+  [&]() noexcept {
+    SetBounds();
+    work();
+  }();
+  std::_Exit(kDone);
 }
 
-// Returns how a process has ended; empty: well.
+// Returns how a process has ended; empty: its work is done.
 std::string EndOf(int status) {
   if (WIFSIGNALED(status)) return StrCat("ended by ", strsignal(WTERMSIG(status)));
-  if (WEXITSTATUS(status) != 0) return StrCat("ended with status ", WEXITSTATUS(status));
+  if (WEXITSTATUS(status) != kDone) return StrCat("ended with status ", WEXITSTATUS(status));
   return {};
 }
 
@@ -125,17 +129,17 @@ unsigned long long Number(uint64_t mutant) { return mutant; }
 
 class MutantProcesses {
  public:
-  MutantProcesses(const std::vector<Seed>& seeds, uint64_t first, uint64_t count)
-      : seeds_(seeds), end_(first + count), progress_(MakeProgress()) {
-    progress_->next = first;
+  MutantProcesses(const std::vector<Seed>& seeds, const FuzzOptions& options)
+      : seeds_(seeds), options_(options), progress_(MakeProgress()) {
+    progress_->next = options.first;
   }
   ~MutantProcesses() { munmap(progress_, sizeof(Progress)); }
   MutantProcesses(const MutantProcesses&) = delete;
   MutantProcesses& operator=(const MutantProcesses&) = delete;
 
-  FuzzResult Run(int jobs) {
+  FuzzResult Run() {
     std::map<pid_t, int> children;
-    for (int job = 0; job < std::min(jobs, kMostJobs); ++job) children[Start(job)] = job;
+    for (int job = 0; job < options_.jobs; ++job) children[Start(job)] = job;
     FuzzResult result;
     while (!children.empty()) {
       int status = 0;
@@ -146,13 +150,14 @@ class MutantProcesses {
       children.erase(found);
       const std::string how = EndOf(status);
       if (how.empty()) continue;
-      // At once: a search may take hours.
-      std::fprintf(stderr, "--mutant=%llu: %s\n", Number(progress_->current[job]), how.c_str());
-      result.failures.push_back({progress_->current[job], how});
-      if (result.failures.size() < kMostFailures) children[Start(job)] = job;
+      Fail(progress_->current[job], how);
+      ++result.tried;
+      // Else it might be the process itself that fails, forever.
+      if (progress_->failures < kMostFailures) children[Start(job)] = job;
     }
     for (const std::string& line : lines_.Read()) AddLine(line, &result);
     std::ranges::copy(progress_->ends, result.ends.begin());
+    for (const uint64_t count : result.ends) result.tried += count;
     return result;
   }
 
@@ -164,17 +169,28 @@ class MutantProcesses {
     return new (memory) Progress;
   }
 
+  void Fail(uint64_t mutant, const std::string& what) {
+    ++progress_->failures;
+    // At once: a search may take hours.
+    std::fprintf(stderr, "--mutant=%llu: %s\n", Number(mutant), what.c_str());
+    lines_.Add(StrCat("problem ", mutant, " ", what));
+  }
+
+  // Returns false if there is no other one.
+  bool TakeNumber(uint64_t* number) {
+    if (progress_->failures >= kMostFailures) return false;
+    *number = progress_->next++;
+    return *number - options_.first < options_.count;
+  }
+
   pid_t Start(int job) {
     return Fork([this, job] {
-      for (uint64_t number; (number = progress_->next++) < end_;) {
+      for (uint64_t number; TakeNumber(&number);) {
         progress_->current[job] = number;
         StartClocks();
-        const MutantReport report = CheckMutant(MakeMutant(seeds_, number));
+        const MutantReport report = CheckMutant(MakeMutant(seeds_, number), *options_.registry);
         ++progress_->ends[static_cast<size_t>(report.end)];
-        if (!report.problem.empty()) {
-          std::fprintf(stderr, "--mutant=%llu: %s\n", Number(number), report.problem.c_str());
-          lines_.Add(StrCat("problem ", number, " ", report.problem));
-        }
+        if (!report.problem.empty()) Fail(number, report.problem);
         if (!report.unverified.empty())
           lines_.Add(StrCat("unverified ", number, " ", report.unverified));
         if (!report.only_verify.empty())
@@ -197,15 +213,18 @@ class MutantProcesses {
   }
 
   const std::vector<Seed>& seeds_;
-  const uint64_t end_;
+  const FuzzOptions& options_;
   Progress* const progress_;
   const Lines lines_;
 };
 
 }  // namespace
 
-FuzzResult RunMutants(const std::vector<Seed>& seeds, uint64_t first, uint64_t count, int jobs) {
-  return MutantProcesses(seeds, first, count).Run(jobs);
+FuzzResult RunMutants(const std::vector<Seed>& seeds, const FuzzOptions& options) {
+  SKIFF_ENFORCE(options.count >= 1, kInvalidArgument, "0 mutants, expected at least 1");
+  SKIFF_ENFORCE(options.jobs >= 1 && options.jobs <= kMostJobs, kInvalidArgument, options.jobs,
+                " jobs, expected 1 to ", kMostJobs);
+  return MutantProcesses(seeds, options).Run();
 }
 
 std::string FailureOf(const Mutant& mutant) {

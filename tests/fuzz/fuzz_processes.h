@@ -7,9 +7,21 @@
 #include <string>
 #include <vector>
 
+#include "framework/op/registry.h"
 #include "tests/fuzz/mutant_check.h"
 
 namespace skiff::fuzz {
+
+struct FuzzOptions {
+  uint64_t first = 0;  // number of the first mutant
+  uint64_t count = 1;
+  int jobs = 1;  // processes at a time, at most kMostJobs
+  const OpRegistry* registry = &DefaultOpRegistry();
+};
+
+inline constexpr int kMostJobs = 64;
+// After that many failures, no other mutant begins.
+inline constexpr uint64_t kMostFailures = 50;
 
 struct FuzzFailure {
   uint64_t mutant = 0;
@@ -18,6 +30,8 @@ struct FuzzFailure {
 
 struct FuzzResult {
   std::vector<FuzzFailure> failures;
+  // How many mutants have come to an end, those that ended their process included.
+  uint64_t tried = 0;
   // How many mutants came to an end by MutantReport::End.
   std::array<uint64_t, 5> ends = {};
   // Of messages without numbers and names: a mutant for each, and how many have it.
@@ -26,9 +40,10 @@ struct FuzzResult {
   Kinds only_verify;  // MutantReport::only_verify
 };
 
-// Runs the mutants [first, first + count) in `jobs` processes at a time, each with bounds on memory
-// and time. Stops after 50 failures.
-FuzzResult RunMutants(const std::vector<Seed>& seeds, uint64_t first, uint64_t count, int jobs);
+// Runs mutants in processes with bounds on memory and time. Whatever ends such a process before its
+// work is done, be it a signal, an exception or an exit, is a failure of the mutant that it was at.
+// Throws an Error for a count below 1, and for jobs below 1 or above kMostJobs.
+FuzzResult RunMutants(const std::vector<Seed>& seeds, const FuzzOptions& options);
 
 // Returns what is wrong with one mutant, checked in another process; empty: nothing.
 std::string FailureOf(const Mutant& mutant);

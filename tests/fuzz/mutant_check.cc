@@ -4,6 +4,8 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,7 +15,8 @@
 #include "framework/executor/guarded_memory.h"
 #include "framework/ir/codec.h"
 #include "framework/ir/text.h"
-#include "framework/op/registry.h"
+#include "framework/tensor/scope.h"
+#include "framework/tensor/tensor_array.h"
 #include "tests/harness/array_tensor.h"
 
 namespace skiff::fuzz {
@@ -21,6 +24,34 @@ namespace {
 
 constexpr int64_t kMostIterations = 50;
 constexpr int kRuns = 2;
+
+// What compiling or binding may refuse though VerifyProgram says nothing.
+constexpr std::string_view kUnverified[] = {
+    // What depends on feeds, fetches or the scope.
+    "feed \"", "fetch \"", "the scope holds ", "which the scope holds as",
+    // What VerifyProgram doesn't look for yet: arrays,
+    "no op before writes to the array", "expected an array of tensors", "found an array of tensors",
+    "to the array \"",
+    // variables that nobody writes before a body, a branch or a select_input reads them,
+    "is read before anything writes it",
+    // what loops and branches demand of their variables,
+    "when an iteration begins", "is handed from iteration to iteration", "the condition \"",
+    "expected a state, or a variable of the block", "depends on data: expected a known shape",
+    // and gradients that no link leads to.
+    "is the gradient of no variable of the block", "_grad: no op of block", "gradients of results"};
+
+// Returns whether VerifyProgram needn't have found the error. How many rows there
+// are follows from the LoDs of ragged feeds, which it isn't given.
+bool IsKnownToBeUnverified(const Mutant& mutant, std::string_view error) {
+  const auto is_ragged = [](const auto& feed) { return !feed.second.lod().empty(); };
+  if (std::ranges::any_of(mutant.feeds, is_ragged)) return true;
+  // In a body, VerifyProgram goes by the declared shapes, a run by those that the loop hands in.
+  constexpr std::string_view kBlock = " (block ";
+  if (error.find(kBlock) != error.rfind(kBlock)) return true;
+  return std::ranges::any_of(kUnverified, [&](std::string_view text) {
+    return error.find(text) != std::string_view::npos;
+  });
+}
 
 // Returns a copy that ends at a guard.
 Tensor BetweenGuards(const Tensor& tensor) {
@@ -33,85 +64,159 @@ Tensor BetweenGuards(const Tensor& tensor) {
   return copy;
 }
 
-struct Outcome {
+// By what they are: "fetch loss", "element 2 of a", "in the scope, w".
+using NamedValues = std::vector<std::pair<std::string, Tensor>>;
+
+struct RunOutcome {
   std::optional<Error> error;
-  bool is_bound = false;  // the error came later, if there is one
-  std::vector<Tensor> fetches;
-  harness::NamedTensors after;  // in the scope
+  NamedValues results;  // fetches and elements of arrays
+  NamedValues scope;    // after the run
 };
 
-Outcome RunProgram(const Mutant& mutant, const Program& program, const CompileOptions& options) {
-  Outcome outcome;
-  Executor executor(Place::Cpu());
-  for (const auto& [name, tensor] : mutant.seed->variables) {
-    executor.scope().Set(name, BetweenGuards(tensor));
+struct Outcome {
+  bool is_bound = false;  // what refuses the program, if anything, is a run
+  NamedValues scope;      // before the first run
+  std::vector<RunOutcome> runs;
+
+  const std::optional<Error>& error() const { return runs.front().error; }
+};
+
+NamedValues ValuesOf(const Scope& scope) {
+  NamedValues values;
+  for (const std::string& name : scope.Names()) {
+    values.emplace_back("in the scope, " + name, CopyToCpu(scope.Get(name)));
   }
+  return values;
+}
+
+// Arrays are no fetches. They lie in the scope, where Names doesn't tell of them.
+void AddArrays(const Program& program, Scope* scope, NamedValues* values) {
+  std::set<std::string> names;
+  for (size_t block = 0; block < program.block_count(); ++block) {
+    for (const auto& var : program.block(static_cast<int32_t>(block))->vars())
+      names.insert(var->name);
+  }
+  for (const std::string& name : names) {
+    const Tensor* held = scope->FindMutable(name);
+    const TensorArray* array = held == nullptr ? nullptr : held->array();
+    for (int64_t i = 0; array != nullptr && i < array->size(); ++i) {
+      if (array->Find(i) == nullptr) continue;
+      values->emplace_back(StrCat("element ", i, " of ", name), CopyToCpu(array->At(i)));
+    }
+  }
+}
+
+// Compiles the program once and runs it kRuns times, whether runs throw or not: an Error must leave
+// nothing that a later run trips over.
+Outcome RunProgram(const Mutant& mutant, const Program& program, const OpRegistry& registry,
+                   const CompileOptions& options) {
+  Outcome outcome;
+  Executor executor(Place::Cpu(), nullptr, &registry);
+  Scope& scope = executor.scope();
+  for (const auto& [name, tensor] : mutant.seed->variables) scope.Set(name, BetweenGuards(tensor));
   FeedList feeds;
   for (const auto& [name, tensor] : mutant.feeds) feeds.emplace_back(name, BetweenGuards(tensor));
-  try {
-    CompiledProgram compiled = executor.Compile(program, options);
-    BoundProgram bound = compiled.Bind(feeds, mutant.fetches);
-    outcome.is_bound = true;
-    for (int run = 0; run < kRuns; ++run) {
+  outcome.scope = ValuesOf(scope);
+  std::optional<CompiledProgram> compiled;
+  std::optional<BoundProgram> bound;
+  for (int i = 0; i < kRuns; ++i) {
+    RunOutcome& run = outcome.runs.emplace_back();
+    try {
+      if (!compiled) compiled = executor.Compile(program, options);
       // The first run may have made variables of the scope that others have now.
-      if (!bound.is_current()) bound = compiled.Bind(feeds, mutant.fetches);
-      bound.Step();
-      for (size_t i = 0; i < mutant.fetches.size(); ++i) {
-        const Tensor& fetch = bound.fetch(i);
+      if (!bound || !bound->is_current()) bound = compiled->Bind(feeds, mutant.fetches);
+      outcome.is_bound = true;
+      bound->Step();
+      for (size_t fetch = 0; fetch < mutant.fetches.size(); ++fetch) {
+        const Tensor& found = bound->fetch(fetch);
         // A copy without the undefined values of unused rows.
-        const bool is_rows = fetch.is_selected_rows();
-        outcome.fetches.push_back(fetch.array() != nullptr ? Tensor()
-                                  : is_rows                ? harness::ToPlain(fetch)
-                                                           : CopyToCpu(fetch));
+        run.results.emplace_back("fetch " + mutant.fetches[fetch], found.is_selected_rows()
+                                                                       ? harness::ToPlain(found)
+                                                                       : CopyToCpu(found));
       }
+      AddArrays(compiled->program(), &scope, &run.results);
+    } catch (const Error& error) {
+      run.error = error;
     }
-  } catch (const Error& error) {
-    outcome.error = error;
-  }
-  for (const std::string& name : executor.scope().Names()) {
-    const Tensor& tensor = executor.scope().Get(name);
-    if (tensor.array() == nullptr) outcome.after.emplace(name, CopyToCpu(tensor));
+    run.scope = ValuesOf(scope);
   }
   return outcome;
 }
 
-std::string TensorDifference(const Tensor& guarded, const Tensor& reused) {
-  if (guarded.shape() != reused.shape()) {
-    return StrCat("shape ", guarded.shape(), " and ", reused.shape());
-  }
-  if (guarded.lod() != reused.lod()) return "LoDs";
-  if (harness::SameBits(guarded, reused)) return {};
-  return StrCat("values: ",
-                harness::FirstDifference(harness::ToArray(guarded), harness::ToArray(reused), 0));
+std::string TensorDifference(const Tensor& a, const Tensor& b) {
+  if (a.shape() != b.shape()) return StrCat("shape ", a.shape(), " and ", b.shape());
+  if (a.lod() != b.lod()) return "LoDs";
+  if (harness::SameBits(a, b)) return {};
+  return StrCat("values: ", harness::FirstDifference(harness::ToArray(a), harness::ToArray(b), 0));
 }
 
-// Memory runs out sooner between guards, and a plan for the very rows can do what none for a
-// capacity can.
-bool MayDiffer(const Error& error) {
-  return error.code() == ErrorCode::kResourceExhausted ||
-         std::string_view(error.what()).find("exact rows") != std::string_view::npos;
+std::string Difference(const NamedValues& a, const NamedValues& b) {
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    if (a[i].first != b[i].first) return StrCat(a[i].first, " and ", b[i].first);
+    const std::string difference = TensorDifference(a[i].second, b[i].second);
+    if (!difference.empty()) return StrCat(a[i].first, ": ", difference);
+  }
+  if (a.size() == b.size()) return {};
+  return StrCat((a.size() > b.size() ? a : b)[std::min(a.size(), b.size())].first, " is missing");
 }
 
-std::string Difference(const Mutant& mutant, const Outcome& guarded, const Outcome& reused) {
-  if (guarded.error.has_value() != reused.error.has_value()) {
-    const Error& error = guarded.error ? *guarded.error : *reused.error;
-    if (MayDiffer(error)) return {};
-    return StrCat("throws ", guarded.error ? "between guards" : "with reuse",
-                  " only: ", error.what());
-  }
-  for (size_t i = 0; !guarded.error && i < guarded.fetches.size(); ++i) {
-    const std::string difference = TensorDifference(guarded.fetches[i], reused.fetches[i]);
-    if (difference.empty()) continue;
-    const size_t count = mutant.fetches.size();
-    return StrCat("run ", i / count, ", fetch ", mutant.fetches[i % count], ": ", difference);
-  }
-  for (const auto& [name, tensor] : guarded.after) {
-    const auto other = reused.after.find(name);
-    if (other == reused.after.end()) return StrCat("no ", name, " in the scope with reuse");
-    const std::string difference = TensorDifference(tensor, other->second);
-    if (!difference.empty()) return StrCat("in the scope, ", name, ": ", difference);
+bool IsOutOfMemory(const RunOutcome& run) {
+  return run.error && run.error->code() == ErrorCode::kResourceExhausted;
+}
+
+// A run that throws leaves the scope as it was, so that the next one throws, too.
+std::string ProblemAfterErrors(const Outcome& outcome) {
+  const NamedValues* before = &outcome.scope;
+  for (size_t i = 0; i < outcome.runs.size(); ++i) {
+    const RunOutcome& run = outcome.runs[i];
+    const bool refuses = run.error && !IsOutOfMemory(run);
+    const std::string difference = refuses ? Difference(*before, run.scope) : std::string();
+    if (!difference.empty()) {
+      return StrCat(difference, ", changed by a run that throws: ", run.error->what());
+    }
+    if (refuses && i + 1 < outcome.runs.size() && !outcome.runs[i + 1].error) {
+      return StrCat("throws in run ", i, " only: ", run.error->what());
+    }
+    before = &run.scope;
   }
   return {};
+}
+
+// Memory runs out sooner between guards, where values share none; with reuse, in a plan for a
+// capacity, which has more rows (CapacityText in executor.cc).
+bool MayDiffer(const RunOutcome& guarded, const RunOutcome& reused) {
+  return IsOutOfMemory(guarded) ||
+         (IsOutOfMemory(reused) &&
+          std::string_view(reused.error->what()).find("exact_rows: about") !=
+              std::string_view::npos);
+}
+
+std::string Difference(const Outcome& guarded, const Outcome& reused) {
+  for (size_t i = 0; i < guarded.runs.size(); ++i) {
+    const RunOutcome& a = guarded.runs[i];
+    const RunOutcome& b = reused.runs[i];
+    if (a.error.has_value() != b.error.has_value()) {
+      if (MayDiffer(a, b)) return {};
+      return StrCat("run ", i, " throws ", a.error ? "between guards" : "with reuse",
+                    " only: ", (a.error ? *a.error : *b.error).what());
+    }
+    std::string difference = a.error ? std::string() : Difference(a.results, b.results);
+    if (difference.empty()) difference = Difference(a.scope, b.scope);
+    if (!difference.empty()) return StrCat("run ", i, ", ", difference);
+  }
+  return {};
+}
+
+// Returns what VerifyProgram says if the program declares what it is fed.
+std::vector<std::string> ProblemsWithFeeds(const Mutant& mutant, const OpRegistry& registry,
+                                           const Program& program, const VerifyOptions& options) {
+  const std::unique_ptr<Program> declared = program.Clone();
+  for (const auto& [name, tensor] : mutant.feeds) {
+    Var* var = declared->root()->FindLocalVar(name);
+    if (var == nullptr) continue;
+    var->dims.assign(tensor.shape().dims().begin(), tensor.shape().dims().end());
+  }
+  return VerifyProgram(registry, *declared, options);
 }
 
 // Returns the program as a file has it. Throws an Error if the format can't hold it.
@@ -130,41 +235,57 @@ std::unique_ptr<Program> ThroughFile(const Program& program, std::string* proble
   return read;
 }
 
-void Check(const Mutant& mutant, MutantReport* report) {
+void Check(const Mutant& mutant, const OpRegistry& registry, MutantReport* report) {
+  // The first refusal counts.
+  const auto refuse = [&](MutantReport::End end) {
+    if (report->end == MutantReport::End::kComputed) report->end = end;
+  };
+  const auto fail = [&](const std::string& problem) {
+    if (report->problem.empty()) report->problem = problem;
+  };
   std::unique_ptr<Program> program;
   try {
     program = ThroughFile(*mutant.program, &report->problem);
   } catch (const Error&) {
-    report->end = MutantReport::End::kCodec;
+    refuse(MutantReport::End::kCodec);
     program = mutant.program->Clone();
   }
   // A run goes by the shape rules, whatever the file declares.
   std::vector<std::string> warnings;
   VerifyOptions verify{.infer_feeds = false, .warnings = &warnings};
   for (const auto& [name, tensor] : mutant.feeds) verify.feeds.push_back(name);
-  const std::vector<std::string> found = VerifyProgram(DefaultOpRegistry(), *program, verify);
-  if (!found.empty()) report->end = MutantReport::End::kVerify;
-  CompileOptions guards{
-      .memory = {.guards = true}, .exact_rows = true, .max_loop_iterations = kMostIterations};
-  const Outcome guarded = RunProgram(mutant, *program, guards);
+  const std::vector<std::string> found = VerifyProgram(registry, *program, verify);
+  if (!found.empty()) refuse(MutantReport::End::kVerify);
+  const Outcome guarded = RunProgram(
+      mutant, *program, registry,
+      {.memory = {.guards = true}, .exact_rows = true, .max_loop_iterations = kMostIterations});
   const Outcome reused =
-      RunProgram(mutant, *program,
+      RunProgram(mutant, *program, registry,
                  {.memory = {.poison_dead_memory = true}, .max_loop_iterations = kMostIterations});
-  if (report->problem.empty()) report->problem = Difference(mutant, guarded, reused);
-  if (!guarded.error && !found.empty()) report->only_verify = found.front();
-  if (!guarded.error || !found.empty()) return;
-  report->end = guarded.is_bound ? MutantReport::End::kRun : MutantReport::End::kCompile;
-  const bool is_memory = guarded.error->code() == ErrorCode::kResourceExhausted;
-  if (guarded.is_bound || mutant.feeds_are_changed || is_memory) return;
-  report->unverified = guarded.error->what();
+  fail(Difference(guarded, reused));
+  for (const Outcome* outcome : {&guarded, &reused}) fail(ProblemAfterErrors(*outcome));
+  if (!guarded.error()) {
+    if (!found.empty()) report->only_verify = found.front();
+    return;
+  }
+  refuse(guarded.is_bound ? MutantReport::End::kRun : MutantReport::End::kCompile);
+  if (!found.empty() || guarded.is_bound || mutant.feeds_are_changed ||
+      IsOutOfMemory(guarded.runs.front()) ||
+      !ProblemsWithFeeds(mutant, registry, *program, verify).empty()) {
+    return;
+  }
+  report->unverified = guarded.error()->what();
+  if (!IsKnownToBeUnverified(mutant, report->unverified)) {
+    fail(StrCat("verified, but refused: ", report->unverified));
+  }
 }
 
 }  // namespace
 
-MutantReport CheckMutant(const Mutant& mutant) {
+MutantReport CheckMutant(const Mutant& mutant, const OpRegistry& registry) {
   MutantReport report;
   try {
-    Check(mutant, &report);
+    Check(mutant, registry, &report);
   } catch (const std::exception& error) {
     report.problem = StrCat("threw: ", error.what());
   }

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "framework/op/registry.h"
 #include "tests/fuzz/program_mutation.h"
 
 namespace skiff::fuzz {
@@ -12,19 +13,22 @@ struct MutantReport {
   enum class End { kCodec, kVerify, kCompile, kRun, kComputed };
   End end = End::kComputed;
   // What compiling or binding refused, of a program that verifies without a message and whose feeds
-  // are as they were; empty: nothing.
+  // are as they were; empty: nothing. A kind that isn't known is a problem, too.
   std::string unverified = {};
   // What VerifyProgram says first of a program that computes; empty: it says nothing, or the
   // program doesn't compute.
   std::string only_verify = {};
-  // A difference between two ways that must agree, or another exception than an Error; empty: none.
+  // What is wrong with Skiff; empty: nothing.
   std::string problem = {};
 };
 
 // The program goes to bytes and text and back, is verified, compiled, and runs twice between guards
 // (MemoryOptions::guards) for its very rows, then with reuse and dead memory full of NaN. Feeds and
 // variables lie between guards, too, so that a kernel that leaves its arguments ends the process.
-MutantReport CheckMutant(const Mutant& mutant);
+// Problems are another exception than an Error; a difference between the two ways in a fetch, an
+// array, a variable of the scope, or whether a run throws; a run that throws and yet changes the
+// scope, or that a run after it doesn't follow; and what VerifyProgram should have refused.
+MutantReport CheckMutant(const Mutant& mutant, const OpRegistry& registry = DefaultOpRegistry());
 
 // Returns the program, what it is fed, and how it has been changed.
 std::string MutantText(const Mutant& mutant);

@@ -11,11 +11,18 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <span>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "framework/base/error.h"
+#include "framework/ir/text.h"
+#include "framework/op/registry.h"
 #include "tests/fuzz/fuzz_processes.h"
 #include "tests/harness/memory_check.h"
 
@@ -34,9 +41,13 @@ namespace {
 const std::vector<Seed>& Seeds() {
   static const std::vector<Seed>& seeds = *[] {
     std::vector<std::string> files;
-    for (const char* folder : {"paddle_beam_search", "paddle_gru", "paddle_lstm",
-                               "paddle_nested_cond", "paddle_while", "paddle_encoder"}) {
-      files.push_back(StrCat("tests/tools/run_program/", folder));
+    for (const char* file :
+         {"paddle_beam_search/main.pb", "paddle_gru/main.pb", "paddle_lstm/main.pb",
+          "paddle_nested_cond/main.pb", "paddle_while/main.pb", "paddle_encoder/main.pb",
+          "paddle_recurrent/main.pb", "paddle_recurrent/startup.pb",
+          "paddle_gradient_merge/main.pb", "paddle_instance_norm/main.pb",
+          "old_text_cnn/fluid_1_6.pb", "old_text_cnn/fluid_2_4.pb"}) {
+      files.push_back(StrCat("tests/tools/run_program/", file));
     }
     return new std::vector<Seed>(SeedPrograms(files));
   }();
@@ -84,6 +95,96 @@ void PrintKinds(const std::string& what, const FuzzResult::Kinds& kinds) {
   std::cout << all << " " << what << "\n";
 }
 
+// An op with faults, each of which it has if `fault` says so.
+void AddFaultyOp(OpRegistry* registry) {
+  OpDef def;
+  def.type = "faulty";
+  def.doc = "A test's op.";
+  def.inputs = {{.name = "X", .doc = "an operand"}};
+  def.outputs = {{.name = "Out", .doc = "the result"}};
+  def.attrs = {{.name = "fault", .type = AttrType::kString, .doc = "what is wrong"}};
+  def.infer = [](OpContext& context) { context.SetOutputLike("Out", "X"); };
+  def.no_gradient_reason = "the test needs none";
+  registry->Add(std::move(def));
+  registry->AddCpuKernels<float>("faulty", []<typename T>(PrepareContext& context) {
+    return MakeKernel([fault = context.Attr<std::string>("fault")](const KernelContext& run) {
+      static int runs = 0;
+      ++runs;
+      const std::span<const T> x = run.input(0).values<T>();
+      T* out = run.output(0).data<T>();
+      if (fault == "leaves Out as it is") return;
+      std::ranges::copy(x, out);
+      if (fault == "writes beyond the end") out[x.size()] = 1;
+      if (fault == "exits") std::_Exit(0);
+      if (fault == "throws another exception") throw std::logic_error("a mistake");
+      if (fault == "throws no exception") throw 1;
+      if (fault == "throws, but not again") {
+        SKIFF_ENFORCE(runs % 2 == 0, kInvalidArgument, "odd");
+      }
+      SKIFF_ENFORCE(fault != "writes, and throws", kInvalidArgument, "wrong");
+    });
+  });
+}
+
+class PlantedFault : public ::testing::Test {
+ protected:
+  PlantedFault() { AddFaultyOp(&registry_); }
+
+  FuzzResult Run(const std::string& fault, FuzzOptions options) {
+    options.registry = &registry_;
+    const std::string text = StrCat("program { block 0 { var x float32 [3] var y float32 [3]",
+                                    fault == "writes, and throws" ? " persistable" : "",
+                                    " {Out: [y]} = faulty(X: [x]) {fault = \"", fault, "\"} } }");
+    const Tensor ones = Tensor::FromValues<float>({3}, {1, 1, 1});
+    return RunMutants({{.name = fault,
+                        .program = ParseProgramText(text),
+                        .variables = {{"y", ones}},
+                        .feeds = {{"x", Tensor::FromValues<float>({3}, {4, 5, 6})}},
+                        .fetches = {"y"}}},
+                      options);
+  }
+
+  OpRegistry registry_;
+};
+
+TEST_F(PlantedFault, IsReported) {
+  const std::pair<const char*, const char*> faults[] = {
+      {"writes beyond the end", "ended "},
+      {"exits", "ended with status 0"},
+      {"throws another exception", "threw: a mistake"},
+      {"throws no exception", "ended by Aborted"},
+      {"leaves Out as it is", "run 0, fetch y: values: "},
+      {"throws, but not again", "throws in run 0 only: "},
+      {"writes, and throws", "in the scope, y: values: "}};
+  for (const auto& [fault, what] : faults) {
+    SCOPED_TRACE(fault);
+    const FuzzResult result = Run(fault, {.count = 20, .jobs = 2});
+    EXPECT_EQ(result.tried, 20u);
+    const auto is_found = [&](const FuzzFailure& failure) {
+      return failure.what.find(what) != std::string::npos;
+    };
+    EXPECT_TRUE(std::ranges::any_of(result.failures, is_found));
+  }
+  const FuzzResult result = Run("none", {.count = 20, .jobs = 2});
+  EXPECT_EQ(result.tried, 20u);
+  EXPECT_TRUE(result.failures.empty());
+}
+
+TEST_F(PlantedFault, EndsTheSearchIfItIsMet50Times) {
+  for (const char* fault : {"writes beyond the end", "throws another exception"}) {
+    const FuzzResult result = Run(fault, {.count = 1000, .jobs = 3});
+    EXPECT_GE(result.failures.size(), kMostFailures);
+    EXPECT_LT(result.failures.size(), kMostFailures + 3);
+    EXPECT_LT(result.tried, 200u);
+  }
+}
+
+TEST_F(PlantedFault, IsLookedForByAtLeastOneProcess) {
+  EXPECT_THROW(Run("none", {.count = 20, .jobs = 0}), Error);
+  EXPECT_THROW(Run("none", {.count = 20, .jobs = kMostJobs + 1}), Error);
+  EXPECT_THROW(Run("none", {.count = 0, .jobs = 1}), Error);
+}
+
 TEST(ProgramFuzz, AMutantDependsOnItsNumber) {
   for (const uint64_t number : {0, 17, 1'000'000}) {
     EXPECT_EQ(MutantText(MakeMutant(Seeds(), number)), MutantText(MakeMutant(Seeds(), number)));
@@ -105,7 +206,9 @@ TEST(ProgramFuzz, SeedsComputeTheSameBetweenGuards) {
 
 TEST(ProgramFuzz, MutantsComputeOrThrow) {
   if (FLAGS_mutant >= 0) return Explain(static_cast<uint64_t>(FLAGS_mutant));
-  const FuzzResult result = RunMutants(Seeds(), FLAGS_first_mutant, FLAGS_mutants, FLAGS_jobs);
+  const FuzzResult result = RunMutants(
+      Seeds(), {.first = FLAGS_first_mutant, .count = FLAGS_mutants, .jobs = FLAGS_jobs});
+  EXPECT_EQ(result.tried, FLAGS_mutants);
   for (const FuzzFailure& failure : result.failures) {
     ADD_FAILURE() << "--mutant=" << failure.mutant << ": " << failure.what;
   }

@@ -18,8 +18,9 @@
 namespace skiff::fuzz {
 namespace {
 
-constexpr DType kDTypes[] = {DType::kBool,  DType::kInt8,    DType::kUint8,   DType::kInt32,
-                             DType::kInt64, DType::kFloat16, DType::kFloat32, DType::kFloat64};
+constexpr DType kDTypes[] = {DType::kBool,    DType::kInt8,   DType::kUint8,   DType::kInt16,
+                             DType::kInt32,   DType::kInt64,  DType::kFloat16, DType::kBFloat16,
+                             DType::kFloat32, DType::kFloat64};
 
 class Mutator {
  public:
@@ -121,10 +122,11 @@ class Mutator {
         &Mutator::ChangeLoDLevel,  &Mutator::ChangeKind,      &Mutator::ChangeFlags,
         &Mutator::RenameArgument,  &Mutator::RenameArgument,  &Mutator::RenameArgument,
         &Mutator::SwapArguments,   &Mutator::DropArgument,    &Mutator::RepeatArgument,
-        &Mutator::DropOp,          &Mutator::RepeatOp,        &Mutator::MoveOp,
-        &Mutator::ChangeType,      &Mutator::ChangeRole,      &Mutator::ChangeBlockOf,
-        &Mutator::ClaimGradient,   &Mutator::GraftOp,         &Mutator::GraftOp,
-        &Mutator::DropVariable,    &Mutator::HideVariable,    &Mutator::ChangeFetches};
+        &Mutator::AddArgument,     &Mutator::DropOp,          &Mutator::RepeatOp,
+        &Mutator::MoveOp,          &Mutator::ChangeType,      &Mutator::ChangeRole,
+        &Mutator::ChangeBlockOf,   &Mutator::ClaimGradient,   &Mutator::GraftOp,
+        &Mutator::GraftOp,         &Mutator::DropVariable,    &Mutator::HideVariable,
+        &Mutator::ChangeFetches};
     static constexpr Kind kOfFeeds[] = {&Mutator::ResizeFeed,   &Mutator::CastFeed,
                                         &Mutator::ChangeLoD,    &Mutator::ChangeValues,
                                         &Mutator::ChangeValues, &Mutator::SwapFeeds};
@@ -350,6 +352,21 @@ class Mutator {
     Note(what, " = ", Join(*arguments, ", "));
   }
 
+  // Fills a slot that the op may have, and hasn't.
+  void AddArgument() {
+    Op* op = AnyOp();
+    const OpDef* def = op == nullptr ? nullptr : DefaultOpRegistry().Find(op->type);
+    if (def == nullptr) return;
+    const bool is_input = !Chance(3);
+    const std::vector<SlotDef>& slots = is_input ? def->inputs : def->outputs;
+    if (slots.empty()) return;
+    const std::string slot(Pick(slots).name);
+    if (!(is_input ? op->Input(slot) : op->Output(slot)).empty()) return;
+    const std::string name = AnyName();
+    is_input ? op->SetInput(slot, {name}) : op->SetOutput(slot, {name});
+    Note(op->type, ": ", slot, " = ", name);
+  }
+
   // Gives an output the name of a gradient, which is a claim about its shape.
   void ClaimGradient() {
     Op* op = AnyOp();
@@ -515,7 +532,7 @@ class Mutator {
   void CastFeed() {
     auto& [name, tensor] = Pick(mutant_.feeds);
     const DType dtype = Pick(kDTypes);
-    if (dtype == tensor.dtype() || IsHalf(dtype) || IsHalf(tensor.dtype())) return;
+    if (dtype == tensor.dtype()) return;
     const LoD lod = tensor.lod();
     tensor = harness::Cast(tensor, dtype);
     if (!lod.empty()) tensor.set_lod(lod);
@@ -550,8 +567,13 @@ class Mutator {
     VisitDType<float, double, int8_t, int16_t, int32_t, int64_t, bool, uint8_t>(
         copy.dtype(), name, [&]<typename T>(T) {
           for (uint64_t changes = 1 + Below(3); changes > 0; --changes) {
-            T& value = copy.values<T>()[Below(static_cast<uint64_t>(copy.element_count()))];
-            value = Changed(T(value));
+            const size_t i = Below(static_cast<uint64_t>(copy.element_count()));
+            if constexpr (std::is_same_v<T, bool>) {
+              auto* bytes = static_cast<uint8_t*>(copy.raw_data());
+              bytes[i] = static_cast<uint8_t>(Chance(4) ? 2 + Below(254) : Below(2));
+            } else {
+              copy.values<T>()[i] = Changed(T(copy.values<T>()[i]));
+            }
           }
         });
     tensor = std::move(copy);

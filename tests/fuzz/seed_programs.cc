@@ -1,12 +1,13 @@
 #include "tests/fuzz/seed_programs.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "framework/autodiff/append_backward.h"
-#include "framework/builder/beam_search.h"
 #include "framework/builder/control.h"
 #include "framework/builder/control_flow.h"
 #include "framework/builder/data.h"
@@ -27,6 +28,8 @@
 #include "framework/ir/codec.h"
 #include "framework/ir/text.h"
 #include "tests/harness/all_cases.h"
+#include "tests/harness/beam_search_loop.h"
+#include "tests/harness/forged_programs.h"
 #include "tests/harness/random_ragged_workload.h"
 #include "tests/harness/random_workload.h"
 #include "tests/harness/sgd_training.h"
@@ -301,39 +304,8 @@ void AddBeamSearch(Builder* builder) {
                           {"ids", ids},
                           {"scores", scores}};
   builder->Add("beam_search", feeds, [&] {
-    const layers::BeamSearchOptions options = {.beam_size = 2, .end_id = 1};
-    const Variable table = layers::Data("table", {kTokens, kTokens});
-    const Variable step = Index(0);
-    const Variable most = Index(3);
-    const Variable states = layers::CreateArray(DType::kFloat32);
-    const Variable all_ids = layers::CreateArray(DType::kInt64);
-    const Variable all_scores = layers::CreateArray(DType::kFloat32);
-    layers::ArrayWrite(layers::Data("first", {-1, kTokens}), step, states);
-    layers::ArrayWrite(layers::Data("ids", {-1, 1}, DType::kInt64, {.lod_level = 2}), step,
-                       all_ids);
-    layers::ArrayWrite(layers::Data("scores", {-1, 1}, DType::kFloat32, {.lod_level = 2}), step,
-                       all_scores);
-    const Variable goes_on = layers::LessThan(step, most);
-    While loop(goes_on);
-    loop.Body([&] {
-      const Variable last = layers::ArrayRead(all_ids, step);
-      const Variable score = layers::ArrayRead(all_scores, step);
-      const Variable before = layers::SequenceExpand(layers::ArrayRead(states, step), score);
-      const Variable token = layers::Gather(table, layers::Reshape(last, {-1}));
-      const Variable state = layers::Tanh(before + token) * 3.0f;
-      const Variable next = layers::Log(layers::Softmax(layers::LoDReset(state, score)));
-      const Variable total =
-          layers::ElementwiseAdd(next, layers::Reshape(score, {-1}), {.axis = 0});
-      const layers::BeamSelection selected = layers::BeamSearch(last, score, {}, total, options);
-      layers::Increment(step);
-      layers::ArrayWrite(state, step, states);
-      layers::ArrayWrite(selected.ids, step, all_ids);
-      layers::ArrayWrite(selected.scores, step, all_scores);
-      layers::AssignTo(layers::LogicalAnd(layers::LessThan(step, most),
-                                          layers::LogicalNot(layers::IsEmpty(selected.ids))),
-                       goes_on);
-    });
-    const layers::BeamSentences found = layers::BeamSearchDecode(all_ids, all_scores, options);
+    const layers::BeamSentences found =
+        harness::BeamSearchLoop({.tokens = kTokens, .most = 3, .beam_size = 2, .end_id = 1});
     return Variables{found.ids, found.scores};
   });
 }
@@ -359,96 +331,51 @@ void AddRandom(std::vector<Seed>* seeds) {
   }
 }
 
-// Programs that nobody has built: gradient ops without their forward half, or with what a file
-// claims.
-constexpr const char* kArrayGradient = R"(program {
+// Dtypes that few ops take.
+constexpr const char* kNarrow = R"(program {
   block 0 {
-    var i int64 [1]
-    var x float32 [2, 3]
-    var g float32 [4, 3]
-    var a lod_tensor_array float32 [2, 3]
-    var ag lod_tensor_array float32 [2, 3]
-    var j float32 [4, 3]
-    var n int32 [2]
-    var r float32 [2, 3]
-    {Out: [i]} = fill_constant() {shape = longs [1], dtype = 3, value = 0.0}
-    {Out: [x]} = fill_constant() {shape = longs [2, 3], dtype = 5, value = 1.0}
-    {Out: [g]} = fill_constant() {shape = longs [4, 3], dtype = 5, value = 7.0}
-    {Out: [a]} = write_to_array(X: [x], I: [i])
-    {Out: [i]} = increment(X: [i]) {step = 1.0}
-    {Out: [a]} = write_to_array(X: [x], I: [i])
-    {"X@GRAD": [ag]} = tensor_array_to_tensor_grad(X: [a], "Out@GRAD": [g]) {axis = 0, use_stack = false}
-    {Out: [r]} = read_from_array(X: [ag], I: [i])
+    var a int16 [-1, 4]
+    var b int8 [-1, 4]
+    var c uint8 [-1, 4]
+    var flag bool [-1, 4]
+    var both int16 [-1, 4]
+    var some int16 [-1, 2]
+    var wide float32 [-1, 4]
+    var not bool [-1, 4]
+    var chosen float32 [-1, 4]
+    var b2 int16 [-1, 4]
+    var c2 bool [-1, 4]
+    var h float16 [-1, 4]
+    {Out: [b2]} = cast(X: [b]) {in_dtype = 21, out_dtype = 1}
+    {Out: [c2]} = cast(X: [c]) {in_dtype = 20, out_dtype = 0}
+    {Out: [both]} = concat(X: [a, b2]) {axis = 0}
+    {Out: [some]} = slice(Input: [both]) {axes = ints [1], starts = ints [1], ends = ints [3]}
+    {Out: [wide]} = cast(X: [a]) {in_dtype = 1, out_dtype = 5}
+    {Out: [h]} = cast(X: [wide]) {in_dtype = 5, out_dtype = 4}
+    {Out: [not]} = logical_xor(X: [flag], Y: [c2])
+    {Out: [chosen]} = where(Condition: [flag], X: [wide], Y: [wide])
   }
 })";
-constexpr const char* kMadeRows = R"(program {
+// Inputs that give attributes, and attributes of another type than the op's.
+constexpr const char* kComputedShapes = R"(program {
   block 0 {
-    var x float32 [5]
-    var s float32 [5]
-    var mask bool [5]
-    var y float32 [-1]
-    var z float32 [-1]
-    {Out: [x]} = fill_constant() {shape = longs [5], dtype = 5, value = 2.0}
-    {Out: [s]} = fill_constant() {shape = longs [5], dtype = 5, value = 7.0}
-    {Out: [mask]} = fill_constant() {shape = longs [5], dtype = 0, value = 1.0}
-    {Y: [y]} = masked_select(X: [s], Mask: [mask]) {op_role = 1}
-    {Out: [z]} = relu(X: [y])
-  }
-})";
-constexpr const char* kBranchGradient = R"(program {
-  block 0 {
-    var x float32 [2, 3]
-    var c bool [1]
-    var y float32 [2, 3]
-    var scopes step_scopes float32 []
-    var "y@GRAD" float32 [2, 3]
-    var "x@GRAD" float32 [2, 3]
-    {Out: [x]} = fill_constant() {shape = longs [2, 3], dtype = 5, value = 1.0}
-    {Out: [c]} = fill_constant() {shape = longs [1], dtype = 0, value = 0.0}
-    {Out: [y]} = fill_constant() {shape = longs [2, 3], dtype = 5, value = 3.0}
-    {Out: [y], Scope: [scopes]} = conditional_block(Cond: [c], Input: [x]) {sub_block = block 1, is_scalar_condition = true}
-    {Out: ["y@GRAD"]} = fill_constant() {shape = longs [2, 3], dtype = 5, value = 1.0, op_role = 1}
-    {"Input@GRAD": ["x@GRAD"]} = conditional_block_grad(Cond: [c], Input: [x], "Out@GRAD": ["y@GRAD"], Scope: [scopes]) {sub_block = block 2, is_scalar_condition = true, op_role = 1}
-  }
-  block 1 parent=0 {
-    {Out: [y]} = relu(X: [x])
-  }
-  block 2 parent=0 forward=1 {
-    {"X@GRAD": ["x@GRAD"]} = relu_grad(Out: [y], "Out@GRAD": ["y@GRAD"]) {op_role = 1}
-  }
-})";
-constexpr const char* kRowsInBody = R"(program {
-  block 0 {
-    var v float32 [5, 4]
-    var x float32 [5, 4] lod=1
-    var rt lod_rank_table int64 [-1, 3]
-    var len int64 [1]
-    var step int64 [1]
-    var cond bool [1]
-    var arr lod_tensor_array float32 [-1, 4]
-    var outarr lod_tensor_array float32 [-1, 4]
-    var out float32 [-1, 4] lod=1
-    var scopes step_scopes float32 []
-    {Out: [v]} = gaussian_random() {shape = longs [5, 4], dtype = 5, seed = 3}
-    {Out: [x]} = lod_reset(X: [v]) {target_lod = ints [0, 3, 5]}
-    {Out: [rt]} = lod_rank_table(X: [x]) {level = 0}
-    {Out: [len]} = max_sequence_len(RankTable: [rt])
-    {Out: [step]} = fill_constant() {shape = longs [1], dtype = 3, value = 0.0}
-    {Out: [cond]} = less_than(X: [step], Y: [len])
-    {Out: [arr]} = lod_tensor_to_array(X: [x], RankTable: [rt])
-    {Out: [step, cond, outarr], StepScopes: [scopes]} = while(X: [arr, step, len], Condition: [cond]) {sub_block = block 1}
-    {Out: [out]} = array_to_lod_tensor(X: [outarr], RankTable: [rt])
-  }
-  block 1 parent=0 {
-    var xs float32 [-1, 4]
-    var m float32 [4]
-    var o float32 [-1, 4]
-    {Out: [xs]} = read_from_array(X: [arr], I: [step])
-    {Out: [m]} = reduce_sum(X: [xs]) {dim = ints [0], keep_dim = false, reduce_all = false}
-    {Out: [o]} = elementwise_sub(X: [xs], Y: [m]) {axis = -1}
-    {Out: [outarr]} = write_to_array(X: [o], I: [step])
-    {Out: [step]} = increment(X: [step]) {step = 1.0}
-    {Out: [cond]} = less_than(X: [step], Y: [len])
+    var x float32 [-1, 4]
+    var dims int32 [2]
+    var rows int32 [1]
+    var four int32 [1]
+    var flat float32 [-1]
+    var zeros float32 [-1, 4]
+    var sum float32 [-1, 1]
+    var twice float32 [-1, 4]
+    var size int32 [1]
+    {Out: [dims]} = shape(Input: [x])
+    {Out: [rows]} = slice(Input: [dims]) {axes = ints [0], starts = ints [0], ends = ints [1]}
+    {Out: [four]} = fill_constant() {shape = longs [1], dtype = 2, value = 4.0}
+    {Out: [size]} = elementwise_mul(X: [rows], Y: [four]) {axis = -1}
+    {Out: [flat]} = reshape2(X: [x], ShapeTensor: [size]) {shape = ints [-1]}
+    {Out: [zeros]} = fill_constant(ShapeTensorList: [rows, four]) {shape = longs [], dtype = 5, value = 1}
+    {Out: [sum]} = reduce_sum(X: [zeros]) {dim = ints [1], keep_dim = 1, reduce_all = 0}
+    {Out: [twice]} = tile(X: [x], RepeatTimes: [dims]) {repeat_times = ints []}
   }
 })";
 
@@ -469,25 +396,56 @@ FetchList ResultsOf(const Program& program) {
 }
 
 void AddTexts(std::vector<Seed>* seeds) {
-  const std::pair<const char*, const char*> texts[] = {{"array_gradient", kArrayGradient},
-                                                       {"made_rows", kMadeRows},
-                                                       {"branch_gradient", kBranchGradient},
-                                                       {"rows_in_body", kRowsInBody}};
-  for (const auto& [name, text] : texts) {
-    Seed seed{.name = name, .program = ParseProgramText(text)};
+  const Tensor flags =
+      Tensor::FromValues<bool>({kRows, kWidth}, {1, 0, 1, 0, 0, 1, 1, 0, 0, 0, 1, 1});
+  const Tensor x = Numbers({kRows, kWidth});
+  const FeedList narrow = {{"a", harness::Cast(x, DType::kInt16)},
+                           {"b", harness::Cast(x, DType::kInt8)},
+                           {"c", harness::Cast(flags, DType::kUint8)},
+                           {"flag", flags}};
+  const FeedList given = {{"given", Numbers({kRows})}};
+  const FeedList ragged = {{"x", Ragged(Numbers({6, 2}), {2, 3, 1})}};
+  const std::string step_ops =
+      "{Out: [m]} = reduce_sum(X: [xs]) {dim = ints [0], keep_dim = false, reduce_all = false}";
+  const std::tuple<const char*, std::string, FeedList> texts[] = {
+      {"narrow", kNarrow, narrow},
+      {"computed_shapes", kComputedShapes, {{"x", x}}},
+      {"shrink_gradient", harness::ShrinkGrad("[1, 2]"), {}},
+      {"join_gradient", harness::JoinGrad("[1, 3, 1]"), {}},
+      {"branch_gradient", harness::BlockGrad("conditional", "[2]"), {}},
+      {"loop_gradient", harness::BlockGrad("while", "[2]"), {}},
+      {"recurrent_gradient", harness::RecurrentGrad("og"), {}},
+      {"made_rows", harness::MadeRows("[3]", "[3]"), given},
+      {"rows_in_body", harness::WithStep(step_ops), ragged}};
+  for (const auto& [name, text, feeds] : texts) {
+    Seed seed{.name = name,
+              .program = ParseProgramText(text),
+              .variables = {},
+              .feeds = feeds,
+              .fetches = {}};
     seed.fetches = ResultsOf(*seed.program);
     seeds->push_back(std::move(seed));
   }
 }
 
-void AddFile(const std::string& folder, std::vector<Seed>* seeds) {
-  const TensorMap params = ReadNpz(folder + "/params.npz");
-  const TensorMap feeds = ReadNpz(folder + "/feed.npz");
-  Seed seed{.name = folder.substr(folder.rfind('/') + 1),
-            .program = ParseProgram(ReadFile(folder + "/main.pb")),
-            .variables = {params.begin(), params.end()},
-            .feeds = {feeds.begin(), feeds.end()},
+void AddFile(const std::string& file, std::vector<Seed>* seeds) {
+  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+  Executor executor(Place::Cpu());
+  if (exists(folder / "startup.pb")) {
+    executor.Run(*ParseProgram(ReadFile(folder / "startup.pb")));
+  }
+  for (const auto& [name, tensor] : ReadNpz(folder / "params.npz")) {
+    executor.scope().Assign(name, tensor);
+  }
+  Seed seed{.name = file,
+            .program = ParseProgram(ReadFile(file)),
+            .variables = VariablesOf(executor),
+            .feeds = {},
             .fetches = {}};
+  // A startup program has none.
+  for (const auto& [name, tensor] : ReadNpz(folder / "feed.npz")) {
+    if (seed.program->root()->FindVar(name) != nullptr) seed.feeds.emplace_back(name, tensor);
+  }
   seed.fetches = ResultsOf(*seed.program);
   seeds->push_back(std::move(seed));
 }
@@ -503,7 +461,7 @@ std::vector<Seed> SeedPrograms(const std::vector<std::string>& files) {
   AddBeamSearch(&builder);
   AddTexts(&seeds);
   AddRandom(&seeds);
-  for (const std::string& folder : files) AddFile(folder, &seeds);
+  for (const std::string& file : files) AddFile(file, &seeds);
   return seeds;
 }
 

@@ -18,8 +18,9 @@ struct Seed {
 };
 
 // Returns programs with loops, branches, arrays, rank tables, beam search and shapes that depend on
-// data, random ones of all ops and of ragged layers, and those of PaddlePaddle in `files`: folders
-// with main.pb, params.npz and feed.npz. They depend on the files alone.
+// data, gradient ops without their forward half, random programs of all ops and of ragged layers,
+// and those of PaddlePaddle in `files`, which have params.npz and feed.npz, and may have a
+// startup.pb, beside them. They depend on the files alone.
 std::vector<Seed> SeedPrograms(const std::vector<std::string>& files);
 
 }  // namespace skiff::fuzz

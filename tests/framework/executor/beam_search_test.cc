@@ -11,15 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "framework/builder/control.h"
-#include "framework/builder/control_flow.h"
 #include "framework/builder/data.h"
-#include "framework/builder/math.h"
 #include "framework/builder/program_guard.h"
-#include "framework/builder/sequence.h"
 #include "framework/builder/tensor.h"
 #include "framework/builder/tensor_array.h"
 #include "framework/executor/executor.h"
+#include "tests/harness/beam_search_loop.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff {
@@ -32,8 +29,7 @@ constexpr int64_t kBegin = 0;
 constexpr int64_t kEnd = 1;
 constexpr int64_t kMost = 6;
 
-// The state after a token is tanh(state + row `token` of the table); its log softmax has the scores
-// of what comes next.
+// harness::BeamSearchLoop by hand.
 constexpr int64_t kStateWidth = kTokens;
 using State = std::vector<double>;
 
@@ -89,38 +85,11 @@ std::vector<Hypothesis> SearchByHand(const State& first, const std::vector<doubl
 struct Search {
   explicit Search(int64_t beam_size) {
     const ProgramGuard guard(&main, &startup);
-    const layers::BeamSearchOptions options = {.beam_size = beam_size, .end_id = kEnd};
-    const Variable table = layers::Data("table", {kTokens, kStateWidth}, DType::kFloat64);
-    const Variable step = layers::FillConstant({1}, DType::kInt64, 0);
-    const Variable most = layers::FillConstant({1}, DType::kInt64, double{kMost});
-    const Variable states = layers::CreateArray(DType::kFloat64);
-    const Variable ids = layers::CreateArray(DType::kInt64);
-    const Variable scores = layers::CreateArray(DType::kFloat64);
-    layers::ArrayWrite(layers::Data("first", {-1, kStateWidth}, DType::kFloat64), step, states);
-    layers::ArrayWrite(layers::Data("ids", {-1, 1}, DType::kInt64, {.lod_level = 2}), step, ids);
-    layers::ArrayWrite(layers::Data("scores", {-1, 1}, DType::kFloat64, {.lod_level = 2}), step,
-                       scores);
-    const Variable goes_on = layers::LessThan(step, most);
-    layers::While loop(goes_on);
-    loop.Body([&] {
-      const Variable last = layers::ArrayRead(ids, step);
-      const Variable score = layers::ArrayRead(scores, step);
-      const Variable before = layers::SequenceExpand(layers::ArrayRead(states, step), score);
-      const Variable token = layers::Gather(table, layers::Reshape(last, {-1}));
-      const Variable state = layers::Tanh(before + token) * 3.0f;
-      const Variable next = layers::Log(layers::Softmax(layers::LoDReset(state, score)));
-      const Variable total =
-          layers::ElementwiseAdd(next, layers::Reshape(score, {-1}), {.axis = 0});
-      const layers::BeamSelection selected = layers::BeamSearch(last, score, {}, total, options);
-      layers::Increment(step);
-      layers::ArrayWrite(state, step, states);
-      layers::ArrayWrite(selected.ids, step, ids);
-      layers::ArrayWrite(selected.scores, step, scores);
-      layers::AssignTo(layers::LogicalAnd(layers::LessThan(step, most),
-                                          layers::LogicalNot(layers::IsEmpty(selected.ids))),
-                       goes_on);
-    });
-    const layers::BeamSentences found = layers::BeamSearchDecode(ids, scores, options);
+    const layers::BeamSentences found = harness::BeamSearchLoop({.dtype = DType::kFloat64,
+                                                                 .tokens = kTokens,
+                                                                 .most = kMost,
+                                                                 .beam_size = beam_size,
+                                                                 .end_id = kEnd});
     fetches = {found.ids, found.scores};
     CompileOptions compile;
     compile.memory.poison_dead_memory = true;
