@@ -112,19 +112,6 @@ std::string EndOf(int status) {
   return {};
 }
 
-// Without numbers and quoted names, so that messages of one kind are equal.
-std::string KindOf(const std::string& message) {
-  std::string kind;
-  bool is_quoted = false;
-  for (const char c : message) {
-    if (c == '"') is_quoted = !is_quoted;
-    const bool is_digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
-    if (is_digit && kind.ends_with('N')) continue;
-    if (!is_quoted) kind += is_digit ? 'N' : c;
-  }
-  return kind;
-}
-
 unsigned long long Number(uint64_t mutant) { return mutant; }
 
 class MutantProcesses {
@@ -219,6 +206,18 @@ class MutantProcesses {
 };
 
 }  // namespace
+
+std::string KindOf(const std::string& message) {
+  std::string kind;
+  bool is_quoted = false;
+  for (const char c : message) {
+    if (c == '"') is_quoted = !is_quoted;
+    const bool is_digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
+    if (is_digit && kind.ends_with('N')) continue;
+    if (!is_quoted) kind += is_digit ? 'N' : c;
+  }
+  return kind;
+}
 
 FuzzResult RunMutants(const std::vector<Seed>& seeds, const FuzzOptions& options) {
   SKIFF_ENFORCE(options.count >= 1, kInvalidArgument, "0 mutants, expected at least 1");

@@ -45,6 +45,9 @@ struct FuzzResult {
 // Throws an Error for a count below 1, and for jobs below 1 or above kMostJobs.
 FuzzResult RunMutants(const std::vector<Seed>& seeds, const FuzzOptions& options);
 
+// Returns the message without numbers and quoted names, so that those of one kind are equal.
+std::string KindOf(const std::string& message);
+
 // Returns what is wrong with one mutant, checked in another process; empty: nothing.
 std::string FailureOf(const Mutant& mutant);
 

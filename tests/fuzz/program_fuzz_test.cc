@@ -78,7 +78,8 @@ void Explain(uint64_t number) {
   }
   const harness::Workload small =
       harness::Shrink(AsWorkload(mutant), [&](const harness::Workload& workload) {
-        return !workload.runs.empty() && !FailureOf(Smaller(mutant, workload)).empty();
+        return !workload.runs.empty() &&
+               KindOf(FailureOf(Smaller(mutant, workload))) == KindOf(failure);
       });
   const Mutant least = Smaller(mutant, small);
   std::cout << "before: " << failure << "\nshrunk: " << FailureOf(least) << "\n"
