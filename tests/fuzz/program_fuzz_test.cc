@@ -23,6 +23,7 @@
 #include "framework/base/error.h"
 #include "framework/ir/text.h"
 #include "framework/op/registry.h"
+#include "operators/tensor/tensor_ops.h"
 #include "tests/fuzz/fuzz_processes.h"
 #include "tests/harness/memory_check.h"
 
@@ -129,19 +130,34 @@ void AddFaultyOp(OpRegistry* registry) {
 
 class PlantedFault : public ::testing::Test {
  protected:
-  PlantedFault() { AddFaultyOp(&registry_); }
+  PlantedFault() {
+    RegisterTensorOps(registry_);
+    AddFaultyOp(&registry_);
+  }
 
-  FuzzResult Run(const std::string& fault, FuzzOptions options) {
+  // y, of the faulty op, is in the scope, or the element of an array a that has n of them.
+  FuzzResult Run(const std::string& fault, FuzzOptions options, const FetchList& fetches = {"y"},
+                 bool is_kept = false) {
     options.registry = &registry_;
-    const std::string text = StrCat("program { block 0 { var x float32 [3] var y float32 [3]",
-                                    fault == "writes, and throws" ? " persistable" : "",
-                                    " {Out: [y]} = faulty(X: [x]) {fault = \"", fault, "\"} } }");
+    const std::string text = StrCat(R"(program { block 0 {
+      var x float32 [3]
+      var i int64 [1]
+      var n int64 [1]
+      var a lod_tensor_array float32 [3]
+      var y float32 [3] )",
+                                    is_kept ? "persistable" : "", R"(
+      {Out: [y]} = faulty(X: [x]) {fault = ")",
+                                    fault, "\"}", is_kept ? "" : R"(
+      {Out: [i]} = fill_constant() {shape = longs [1], dtype = 3, value = 0.0}
+      {Out: [a]} = write_to_array(X: [y], I: [i])
+      {Out: [n]} = lod_array_length(X: [a]))",
+                                    "} }");
     const Tensor ones = Tensor::FromValues<float>({3}, {1, 1, 1});
     return RunMutants({{.name = fault,
                         .program = ParseProgramText(text),
                         .variables = {{"y", ones}},
                         .feeds = {{"x", Tensor::FromValues<float>({3}, {4, 5, 6})}},
-                        .fetches = {"y"}}},
+                        .fetches = fetches}},
                       options);
   }
 
@@ -149,17 +165,24 @@ class PlantedFault : public ::testing::Test {
 };
 
 TEST_F(PlantedFault, IsReported) {
-  const std::pair<const char*, const char*> faults[] = {
-      {"writes beyond the end", "ended "},
-      {"exits", "ended with status 0"},
-      {"throws another exception", "threw: a mistake"},
-      {"throws no exception", "ended by Aborted"},
-      {"leaves Out as it is", "run 0, fetch y: values: "},
-      {"throws, but not again", "throws in run 0 only: "},
-      {"writes, and throws", "in the scope, y: values: "}};
-  for (const auto& [fault, what] : faults) {
-    SCOPED_TRACE(fault);
-    const FuzzResult result = Run(fault, {.count = 20, .jobs = 2});
+  struct Fault {
+    const char* name;
+    FetchList fetches;
+    const char* what;
+    bool is_kept = false;
+  };
+  const Fault faults[] = {
+      {"writes beyond the end", {"y"}, "ended "},
+      {"exits", {"y"}, "ended with status 0"},
+      {"throws another exception", {"y"}, "threw: a mistake"},
+      {"throws no exception", {"y"}, "ended by Aborted"},
+      {"leaves Out as it is", {"y"}, "run 0, fetch y: values: "},
+      {"leaves Out as it is", {"n"}, "run 0, element 0 of a: values: "},
+      {"throws, but not again", {"y"}, "throws in run 0 only: "},
+      {"writes, and throws", {"y"}, "in the scope, y: values: ", /*is_kept=*/true}};
+  for (const auto& [name, fetches, what, is_kept] : faults) {
+    SCOPED_TRACE(StrCat(name, ", ", fetches[0]));
+    const FuzzResult result = Run(name, {.count = 20, .jobs = 2}, fetches, is_kept);
     EXPECT_EQ(result.tried, 20u);
     const auto is_found = [&](const FuzzFailure& failure) {
       return failure.what.find(what) != std::string::npos;
@@ -168,7 +191,7 @@ TEST_F(PlantedFault, IsReported) {
   }
   const FuzzResult result = Run("none", {.count = 20, .jobs = 2});
   EXPECT_EQ(result.tried, 20u);
-  EXPECT_TRUE(result.failures.empty());
+  for (const FuzzFailure& failure : result.failures) ADD_FAILURE() << failure.what;
 }
 
 TEST_F(PlantedFault, EndsTheSearchIfItIsMet50Times) {
