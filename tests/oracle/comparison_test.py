@@ -117,7 +117,7 @@ class ReverseComparison(unittest.TestCase):
             os.remove(os.path.join(self.folder, name))
         for name, arrays in self.arrays.items():
             np.savez(os.path.join(self.folder, name), **arrays)
-        return compare(self.folder, {"dtype": dtype, "watched": list(watched)})[2]
+        return compare(self.folder, {"dtype": dtype, "watched": list(watched), "fused": ["f"]})[2]
 
     def test_accepts_equal_runs(self):
         self.assertEqual(self.problems(), [])
@@ -142,6 +142,11 @@ class ReverseComparison(unittest.TestCase):
         self.assertEqual(len(self.problems()), 1)
         self.arrays["skiff_params.npz"] = {}
         self.assertEqual(len(self.problems()), 1)
+
+    def test_leaves_out_what_is_fused(self):
+        self.arrays["skiff_params.npz"]["f"] = array(1.0)
+        self.arrays["paddle_params.npz"]["f"] = array(2.0)
+        self.assertEqual(self.problems(), [])
 
     def test_refuses_what_skiff_did_not_run(self):
         for name in ("skiff.npz", "skiff_params.npz"):
