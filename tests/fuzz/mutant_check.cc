@@ -31,22 +31,33 @@ constexpr std::string_view kUnverified[] = {
     "feed \"", "fetch \"", "the scope holds ", "which the scope holds as", "is not initialized",
     // What VerifyProgram doesn't look for yet: arrays,
     "no op before writes to the array", "expected an array of tensors", "found an array of tensors",
-    "to the array \"",
+    "declares an array of tensors", "to the array \"",
     // variables that nobody writes before a body, a branch or a select_input reads them,
     "is read before anything writes it",
     // what loops and branches demand of their variables,
-    "when an iteration begins", "is handed from iteration to iteration", "the condition \"",
+    "when an iteration begins", "is handed from iteration to iteration", "the condition ",
     "expected a state, or a variable of the block", "ex_states and",
     "depends on data: expected a known shape",
     // and gradients that no link leads to.
     "is the gradient of no variable of the block", "_grad: no op of block", "gradients of results",
     "expected its forward op before it"};
 
+bool HasShapeThatDependsOnData(const Program& program, const OpRegistry& registry) {
+  return std::ranges::any_of(program.root()->ops(), [&](const auto& op) {
+    const OpDef* def = registry.Find(op->type);
+    return def != nullptr && def->data_dependent_shape;
+  });
+}
+
 // Returns whether VerifyProgram needn't have found the error.
-bool IsKnownToBeUnverified(const Mutant& mutant, std::string_view error) {
-  // It isn't given the LoDs of ragged feeds, from which numbers of rows follow.
+bool IsKnownToBeUnverified(const Mutant& mutant, const OpRegistry& registry,
+                           std::string_view error) {
+  // Some shapes follow from the LoDs of ragged feeds, which it isn't given, and from data.
   const auto is_ragged = [](const auto& feed) { return !feed.second.lod().empty(); };
-  if (std::ranges::any_of(mutant.feeds, is_ragged)) return true;
+  if (std::ranges::any_of(mutant.feeds, is_ragged) ||
+      HasShapeThatDependsOnData(*mutant.program, registry)) {
+    return true;
+  }
   // In a body, it goes by the declared shapes, a run by those that the loop hands in.
   constexpr std::string_view kBlock = " (block ";
   if (error.find(kBlock) != error.rfind(kBlock)) return true;
@@ -279,7 +290,7 @@ void Check(const Mutant& mutant, const OpRegistry& registry, MutantReport* repor
   report->unverified = guarded.error()->what();
   // Of shapes that are declared otherwise than an op makes them, VerifyProgram only warns, and it
   // knows nothing of them beyond the block.
-  if (warnings.empty() && !IsKnownToBeUnverified(mutant, report->unverified)) {
+  if (warnings.empty() && !IsKnownToBeUnverified(mutant, registry, report->unverified)) {
     fail(StrCat("verified, but refused: ", report->unverified));
   }
 }
