@@ -123,6 +123,10 @@ void AddFaultyOp(OpRegistry* registry) {
       if (fault == "throws, but not again") {
         SKIFF_ENFORCE(runs % 2 == 0, kInvalidArgument, "odd");
       }
+      // A mutant runs twice between guards, then twice with reuse.
+      if (fault == "runs out of memory with reuse") {
+        SKIFF_ENFORCE(runs % 4 != 3, kResourceExhausted, "no memory");
+      }
       SKIFF_ENFORCE(fault != "writes, and throws", kInvalidArgument, "wrong");
     });
   });
@@ -179,6 +183,7 @@ TEST_F(PlantedFault, IsReported) {
       {"leaves Out as it is", {"y"}, "run 0, fetch y: values: "},
       {"leaves Out as it is", {"n"}, "run 0, element 0 of a: values: "},
       {"throws, but not again", {"y"}, "throws in run 0 only: "},
+      {"runs out of memory with reuse", {"y"}, "run 0 throws with reuse only: "},
       {"writes, and throws", {"y"}, "in the scope, y: values: ", /*is_kept=*/true}};
   for (const auto& [name, fetches, what, is_kept] : faults) {
     SCOPED_TRACE(StrCat(name, ", ", fetches[0]));
@@ -207,6 +212,22 @@ TEST_F(PlantedFault, IsLookedForByAtLeastOneProcess) {
   EXPECT_THROW(Run("none", {.count = 20, .jobs = 0}), Error);
   EXPECT_THROW(Run("none", {.count = 20, .jobs = kMostJobs + 1}), Error);
   EXPECT_THROW(Run("none", {.count = 0, .jobs = 1}), Error);
+}
+
+TEST(ProgramFuzz, TheFirstRefusalCounts) {
+  const Seed seed{.name = "refused",
+                  .program = ParseProgramText(
+                      "program { block 0 { var x float32 [3] {Out: [x]} = no_such_op() } }"),
+                  .variables = {},
+                  .feeds = {},
+                  .fetches = {}};
+  Mutant mutant;
+  mutant.seed = &seed;
+  mutant.program = seed.program->Clone();
+  EXPECT_EQ(CheckMutant(mutant).end, MutantReport::End::kVerify);
+  // Which files can't have.
+  mutant.program->root()->GetVar("x")->attrs["a"] = 1.5f;
+  EXPECT_EQ(CheckMutant(mutant).end, MutantReport::End::kCodec);
 }
 
 TEST(ProgramFuzz, AMutantDependsOnItsNumber) {
