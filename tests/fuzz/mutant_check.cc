@@ -222,7 +222,9 @@ std::string Difference(const Outcome& guarded, const Outcome& reused) {
 
 // Returns what VerifyProgram says if the program declares what it is fed.
 std::vector<std::string> ProblemsWithFeeds(const Mutant& mutant, const OpRegistry& registry,
-                                           const Program& program, const VerifyOptions& options) {
+                                           const Program& program, VerifyOptions options) {
+  std::vector<std::string> warnings;
+  options.warnings = &warnings;
   const std::unique_ptr<Program> declared = program.Clone();
   for (const auto& [name, tensor] : mutant.feeds) {
     Var* var = declared->root()->FindLocalVar(name);
@@ -232,20 +234,18 @@ std::vector<std::string> ProblemsWithFeeds(const Mutant& mutant, const OpRegistr
   return VerifyProgram(registry, *declared, options);
 }
 
-// Returns the program as a file has it. Throws an Error if the format can't hold it.
-std::unique_ptr<Program> ThroughFile(const Program& program, std::string* problem) {
-  // Dims below -1 become -1, and a block is no forward block of its own; what is read stays so.
-  std::unique_ptr<Program> read = ParseProgram(SerializeProgram(program));
-  const std::string bytes = SerializeProgram(*read);
+// Returns how the program differs once it has been written and read, which it has before; empty: it
+// doesn't. Dims below -1 have become -1, and a block is no forward block of its own.
+std::string ProblemOfFiles(const Program& read) {
+  const std::string bytes = SerializeProgram(read);
   if (SerializeProgram(*ParseProgram(bytes)) != bytes) {
-    *problem = "the file reads back as another program";
+    return "the file reads back as another program";
   }
-  const std::string text = PrintProgram(*read);
+  const std::string text = PrintProgram(read);
   if (PrintProgram(*ParseProgramText(text)) != text) {
-    *problem = "the text reads back as another program";
+    return "the text reads back as another program";
   }
-  read->seed = program.seed;
-  return read;
+  return {};
 }
 
 void Check(const Mutant& mutant, const OpRegistry& registry, MutantReport* report) {
@@ -258,11 +258,13 @@ void Check(const Mutant& mutant, const OpRegistry& registry, MutantReport* repor
   };
   std::unique_ptr<Program> program;
   try {
-    program = ThroughFile(*mutant.program, &report->problem);
+    program = ParseProgram(SerializeProgram(*mutant.program));
+    program->seed = mutant.program->seed;
   } catch (const Error&) {
     refuse(MutantReport::End::kCodec);
     program = mutant.program->Clone();
   }
+  if (report->end != MutantReport::End::kCodec) fail(ProblemOfFiles(*program));
   // A run goes by the shape rules, whatever the file declares.
   std::vector<std::string> warnings;
   VerifyOptions verify{.infer_feeds = false, .warnings = &warnings};
