@@ -1,10 +1,10 @@
 #include "framework/builder/layer_call.h"
 
-#include <cstdio>
 #include <utility>
 
 #include "framework/builder/call_site.h"
 #include "framework/builder/program_guard.h"
+#include "framework/builder/warning.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/registry.h"
 #include "framework/op/shape_warning.h"
@@ -45,14 +45,13 @@ Op* AppendInferred(Block* block, Op op, const std::source_location& site) {
   const ShapeWarnings warnings;
   try {
     InferOp(DefaultOpRegistry(), block, appended);
+    for (const std::string& text : warnings.texts()) {
+      Warn(StrCat(DescribeOp(*appended, block->index(), block->ops().size() - 1), ": ", text));
+    }
   } catch (...) {
-    // A program never keeps an op whose shapes are unknown.
+    // A program never keeps an op whose shapes are unknown, or of which a warning was refused.
     block->RemoveOps(block->ops().size() - 1, block->ops().size());
     throw;
-  }
-  for (const std::string& text : warnings.texts()) {
-    const std::string where = DescribeOp(*appended, block->index(), block->ops().size() - 1);
-    std::fprintf(stderr, "warning: %s: %s\n", where.c_str(), text.c_str());
   }
   return appended;
 }

@@ -22,8 +22,14 @@ SharedSink& Shared() {
 }  // namespace
 
 void Warn(const std::string& message) {
-  const std::lock_guard lock(Shared().mutex);
-  if (Shared().sink) Shared().sink(message);
+  WarningSink sink;
+  {
+    const std::lock_guard lock(Shared().mutex);
+    sink = Shared().sink;
+  }
+  // Without the mutex: the sink may wait for another thread, which may warn as well. Python's sink
+  // waits for the interpreter.
+  if (sink) sink(message);
 }
 
 WarningSink SetWarningSink(WarningSink sink) {

@@ -8,12 +8,12 @@ namespace skiff {
 
 using WarningSink = std::function<void(const std::string&)>;
 
-// Hands a warning to the sink.
+// Hands a warning to the sink. Throws what the sink throws.
 void Warn(const std::string& message);
 
-// Replaces the sink, which all threads share and call one at a time, and returns the one before.
-// The first one writes "warning: …" to stderr. An empty one drops warnings. What it throws comes
-// out of the call that warns, which then has changed nothing.
+// Replaces the sink and returns the one before. All threads share the sink, and several may call it
+// at once. The first one writes "warning: …" to stderr. An empty one drops warnings. What the sink
+// throws comes out of the call that warns, which then has changed nothing.
 WarningSink SetWarningSink(WarningSink sink);
 
 }  // namespace skiff
