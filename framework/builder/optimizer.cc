@@ -22,6 +22,7 @@
 #include "framework/builder/tensor.h"
 #include "framework/builder/warning.h"
 #include "framework/ir/op_role.h"
+#include "framework/ir/used_names.h"
 #include "framework/op/registry.h"
 
 namespace skiff::optimizer {
@@ -217,25 +218,20 @@ std::vector<ParameterGradient> AppendFirstGradients(const LayerCall& call,
 }
 
 // The variables of Minimized::left.
-std::vector<std::string> LeftUntrained(const Program& program, const MinimizeOptions& options) {
+std::vector<std::string> LeftUntrained(const Program& program, const Variable& loss,
+                                       const MinimizeOptions& options) {
   if (!options.parameters.empty()) return {};
-  std::set<std::string> read;
-  std::set<std::string> written;
-  for (size_t k = 0; k < program.block_count(); ++k) {
-    for (const auto& op : program.block(static_cast<int32_t>(k))->ops()) {
-      for (std::string& name : op->OutputNames()) written.insert(std::move(name));
-      // Learning rates and states are no parts of the network.
-      if ((op->role() & (kRoleOptimize | kRoleLRSched)) != 0) continue;
-      for (std::string& name : op->InputNames()) read.insert(std::move(name));
-    }
-  }
+  // Learning rates and states are no parts of the network.
+  const std::set<std::string> read =
+      NamesRead(*program.Prune({}, {loss.name()}), kRoleOptimize | kRoleLRSched);
+  const std::set<std::string> written = NamesWritten(program);
   std::vector<std::string> left;
   for (const auto& var : program.root()->vars()) {
     const bool is_frozen =
         var->stop_gradient || !var->trainable || std::ranges::count(options.no_grad, var->name) > 0;
-    const bool is_weight =
-        var->persistable && var->kind == VarKind::kLoDTensor && IsFloat(var->dtype);
-    if (is_weight && !is_frozen && read.contains(var->name) && !written.contains(var->name)) {
+    const bool may_be_weight = !var->is_parameter && var->persistable &&
+                               var->kind == VarKind::kLoDTensor && IsFloat(var->dtype);
+    if (may_be_weight && !is_frozen && read.contains(var->name) && !written.contains(var->name)) {
       left.push_back(var->name);
     }
   }
@@ -251,9 +247,8 @@ void WarnOfLeft(const Minimized& minimized, const std::source_location& site) {
                                        left.begin() + std::min(kShown, std::ssize(left)));
   Warn(StrCat(SiteText(site), ": minimize: ", minimized.trained.size(),
               " parameters are trained, but not these ", left.size(),
-              ", although nothing freezes them: ", Join(shown, ", "),
-              std::ssize(left) > kShown ? ", …" : "",
-              "; the loss doesn't depend on them, or they aren't marked as parameters"));
+              " variables, which the loss depends on and nothing freezes: ", Join(shown, ", "),
+              std::ssize(left) > kShown ? ", …" : "", "; they aren't marked as parameters"));
 }
 
 // Which runs update.
@@ -302,7 +297,7 @@ Minimized Optimizer::Minimize(const Variable& loss, const MinimizeOptions& optio
   CheckWanted(call, options.parameters, pairs);
   AppendUpdates(pairs, options, site);
   Minimized minimized{.trained = std::move(pairs),
-                      .left = LeftUntrained(DefaultMainProgram(), options)};
+                      .left = LeftUntrained(DefaultMainProgram(), loss, options)};
   WarnOfLeft(minimized, site);
   to_main.Stay();
   to_startup.Stay();

@@ -41,9 +41,9 @@ struct MinimizeOptions {
 
 struct Minimized {
   std::vector<ParameterGradient> trained;  // the parameters and their gradients before clipping
-  // The parameters, and other variables with floats that outlive a run, that the program reads and
-  // nothing updates, although nobody froze them: by stop_gradient, trainable, no_grad or a list of
-  // parameters. In the order of the names.
+  // Variables that the loss depends on as on parameters, but that aren't marked as such: floats
+  // that outlive a run, that no op writes and nobody froze (by stop_gradient, trainable, no_grad or
+  // a list of parameters). In the order of the names.
   std::vector<std::string> left;
 };
 
@@ -52,7 +52,7 @@ class Optimizer {
   virtual ~Optimizer() = default;
 
   // Appends gradients and updates for `loss`, a variable of the default main program with one
-  // element. Warns (warning.h) of parameters that are left. Throws what AppendBackward throws, and
+  // element. Warns (warning.h) of variables that are left. Throws what AppendBackward throws, and
   // an Error if no parameter influences the loss; if one of options.parameters doesn't; if an op of
   // the program already updates a parameter; if a parameter is float16 or bfloat16 without
   // multi_precision; if there is a clip from which all parameters are exempt; or if the learning

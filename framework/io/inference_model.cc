@@ -11,6 +11,7 @@
 #include "framework/io/file.h"
 #include "framework/io/parameters.h"
 #include "framework/ir/codec.h"
+#include "framework/ir/used_names.h"
 
 namespace skiff {
 namespace {
@@ -92,16 +93,10 @@ std::string AppendScale(const std::string& fetch, size_t column, Block* root) {
 }
 
 void CheckFeedsUsed(const Program& pruned, const std::vector<std::string>& feeds) {
-  std::vector<std::string> read;
-  for (size_t i = 0; i < pruned.block_count(); ++i) {
-    for (const auto& op : pruned.block(static_cast<int32_t>(i))->ops()) {
-      const std::vector<std::string> names = op->InputNames();
-      read.insert(read.end(), names.begin(), names.end());
-    }
-  }
+  const std::set<std::string> read = NamesRead(pruned);
   for (const std::string& feed : feeds) {
-    SKIFF_ENFORCE(std::find(read.begin(), read.end(), feed) != read.end(), kInvalidArgument,
-                  "feed \"", feed, "\" isn't needed to compute the fetches: leave it out");
+    SKIFF_ENFORCE(read.contains(feed), kInvalidArgument, "feed \"", feed,
+                  "\" isn't needed to compute the fetches: leave it out");
   }
 }
 
@@ -136,21 +131,16 @@ void AddFeedsAndFetches(const std::vector<std::string>& feeds,
 // what ops read and none writes is a parameter: running statistics have a writer.
 void RestoreParameterMarks(const Program& program) {
   std::vector<Var*> parameters;
-  std::set<std::string> read;
-  std::set<std::string> written;
   for (size_t i = 0; i < program.block_count(); ++i) {
-    const Block& block = *program.block(static_cast<int32_t>(i));
-    for (const auto& var : block.vars()) {
+    for (const auto& var : program.block(static_cast<int32_t>(i))->vars()) {
       if (var->is_parameter) return;
       const bool may_be_one =
           var->persistable && var->kind == VarKind::kLoDTensor && IsFloat(var->dtype);
       if (may_be_one) parameters.push_back(var.get());
     }
-    for (const auto& op : block.ops()) {
-      for (std::string& name : op->InputNames()) read.insert(std::move(name));
-      for (std::string& name : op->OutputNames()) written.insert(std::move(name));
-    }
   }
+  const std::set<std::string> read = NamesRead(program);
+  const std::set<std::string> written = NamesWritten(program);
   for (Var* var : parameters) {
     var->is_parameter = read.contains(var->name) && !written.contains(var->name);
   }
@@ -231,17 +221,16 @@ std::string FindProgram(const std::string& directory) {
   return names[0];
 }
 
-// Returns the name of the file of all parameters; empty: each has one.
-std::string FindParams(const std::string& directory, const std::string& program) {
-  const std::vector<std::string> variables =
-      PersistableNames(*ReadModel(JoinPath(directory, program)).program);
-  std::vector<std::string> names = Candidates(kCombinedParamsFile, kParamsEnding, directory);
+// Returns the name of the file of all parameters; empty: each has one. `program`: the name of its
+// file.
+std::string FindParams(const std::string& directory, const std::string& program,
+                       const std::vector<std::string>& variables) {
   if (program.ends_with(kProgramEnding)) {
-    const std::string stem = program.substr(0, program.size() - kProgramEnding.size());
-    if (std::ranges::count(names, stem + std::string(kParamsEnding)) > 0) {
-      return stem + std::string(kParamsEnding);
-    }
+    const std::string own =
+        StrCat(program.substr(0, program.size() - kProgramEnding.size()), kParamsEnding);
+    if (PathExists(JoinPath(directory, own))) return own;
   }
+  std::vector<std::string> names = Candidates(kCombinedParamsFile, kParamsEnding, directory);
   const auto missing = std::ranges::find_if(
       variables, [&](const std::string& name) { return !PathExists(JoinPath(directory, name)); });
   const bool are_separate = missing == variables.end();
@@ -335,28 +324,27 @@ void SaveInferenceModel(const std::string& directory, const std::vector<std::str
   AtomicWriteFile(JoinPath(directory, files.model_filename), bytes);
 }
 
-InferenceModelFiles FindInferenceModelFiles(const std::string& directory,
-                                            std::optional<std::string> model_filename,
-                                            std::optional<std::string> params_filename) {
-  InferenceModelFiles files;
-  files.model_filename = model_filename.has_value() ? *model_filename : FindProgram(directory);
-  files.params_filename =
-      params_filename.has_value() ? *params_filename : FindParams(directory, files.model_filename);
-  return files;
-}
-
 InferenceModel LoadInferenceModel(const std::string& directory, Scope* scope) {
-  return LoadInferenceModel(directory, scope, FindInferenceModelFiles(directory));
+  return LoadInferenceModel(directory, scope, {}, {});
 }
 
 InferenceModel LoadInferenceModel(const std::string& directory, Scope* scope,
                                   const InferenceModelFiles& files) {
-  InferenceModel model = ReadModel(JoinPath(directory, files.model_filename));
+  return LoadInferenceModel(directory, scope, files.model_filename, files.params_filename);
+}
+
+InferenceModel LoadInferenceModel(const std::string& directory, Scope* scope,
+                                  const std::optional<std::string>& model_filename,
+                                  const std::optional<std::string>& params_filename) {
+  const std::string program = model_filename ? *model_filename : FindProgram(directory);
+  InferenceModel model = ReadModel(JoinPath(directory, program));
   const std::vector<std::string> names = PersistableNames(*model.program);
-  if (files.params_filename.empty()) {
+  const std::string params =
+      params_filename ? *params_filename : FindParams(directory, program, names);
+  if (params.empty()) {
     LoadSeparate(*model.program, names, directory, scope);
   } else {
-    LoadCombined(*model.program, names, JoinPath(directory, files.params_filename), scope);
+    LoadCombined(*model.program, names, JoinPath(directory, params), scope);
   }
   RestoreParameterMarks(*model.program);
   return model;

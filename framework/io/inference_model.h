@@ -62,21 +62,20 @@ struct InferenceModel {
   std::vector<std::string> fetch_names;
 };
 
-// Returns the names of the files of the model in a directory, whoever has saved it. The program is
-// `__model__` or a `*.pdmodel`; the parameters are in `__params__` or a `*.pdiparams`, that of the
-// program's own name first, or in one file per variable. A name that is given isn't looked for.
-// Throws an Error that says what it looked for: kNotFound if there is none of them,
-// kInvalidArgument if there are several; kDataLoss for a corrupt program.
-InferenceModelFiles FindInferenceModelFiles(const std::string& directory,
-                                            std::optional<std::string> model_filename = {},
-                                            std::optional<std::string> params_filename = {});
-
 // Loads program and parameters. Throws Error (kNotFound) for a file that doesn't exist, (kDataLoss)
 // for corrupt files and for feed or fetch ops whose columns aren't 0 … n-1, and what LoadCombined
 // and LoadSeparate throw.
 InferenceModel LoadInferenceModel(const std::string& directory, Scope* scope,
                                   const InferenceModelFiles& files);
-// The same of the files that FindInferenceModelFiles finds; also throws what that throws.
+// The same for a directory that anybody has saved a model in. A name that isn't given is looked
+// for: the program is `__model__` or a `*.pdmodel`; the parameters are in `__params__` or a
+// `*.pdiparams`, that of the program's own name first, or in one file per variable. Also throws an
+// Error that says what was looked for: kNotFound if there is none of them, kInvalidArgument if
+// there are several.
+InferenceModel LoadInferenceModel(const std::string& directory, Scope* scope,
+                                  const std::optional<std::string>& model_filename,
+                                  const std::optional<std::string>& params_filename);
+// The same, with both looked for.
 InferenceModel LoadInferenceModel(const std::string& directory, Scope* scope);
 
 // Return the fed (fetched) variables of a program by column: the outputs of its feed ops, the

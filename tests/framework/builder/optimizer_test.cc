@@ -30,11 +30,11 @@
 #include "framework/builder/optimizer/rmsprop.h"
 #include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
-#include "framework/builder/warning.h"
 #include "framework/executor/executor.h"
 #include "framework/ir/op_role.h"
 #include "framework/ir/text.h"
 #include "framework/transpiler/pass.h"
+#include "tests/framework/builder/warnings.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff {
@@ -302,37 +302,35 @@ TEST_F(MinimizeError, NamesAWantedParameterWithoutGradient) {
               HasSubstr("parameter \"other\" gets no gradient"));
 }
 
-// Keeps the warnings of its lifetime.
-class Warnings {
- public:
-  Warnings()
-      : previous_(SetWarningSink([this](const std::string& text) { texts.push_back(text); })) {}
-  ~Warnings() { SetWarningSink(previous_); }
-
-  std::vector<std::string> texts;
-
- private:
-  WarningSink previous_;
-};
-
-TEST_F(OptimizerTest, WarnsOfParametersThatNobodyFrozeAndNothingTrains) {
+// As a program has them that was parsed from a file without marks.
+TEST_F(OptimizerTest, WarnsOfVariablesOfTheLossThatAreNotMarkedAsParameters) {
   const Warnings warnings;
-  const Variable loss = LinearLoss({.name = "w"}, "x");
-  LinearLoss({.name = "other"}, "y");
-  LinearLoss({.name = "frozen", .trainable = false}, "z");
-  // As a program has them that was parsed from a file without marks.
-  LinearLoss({.name = "unmarked"}, "u");
-  main_.root()->GetVar("unmarked")->is_parameter = false;
+  const Variable loss = layers::Sum({LinearLoss({.name = "w"}, "x"), LinearLoss({.name = "u"}, "y"),
+                                     LinearLoss({.name = "frozen", .trainable = false}, "z")});
+  LinearLoss({.name = "other"}, "o");
+  for (const char* name : {"u", "frozen", "other"}) {
+    main_.root()->GetVar(name)->is_parameter = false;
+  }
   const optimizer::Minimized minimized = optimizer::Sgd().Minimize(loss);
   ASSERT_EQ(minimized.trained.size(), 1u);
   EXPECT_EQ(minimized.trained[0].parameter->name, "w");
-  EXPECT_THAT(minimized.left, ElementsAre("other", "unmarked"));
-  ASSERT_EQ(warnings.texts.size(), 1u);
-  EXPECT_THAT(warnings.texts[0],
-              AllOf(HasSubstr("optimizer_test.cc:"),
-                    HasSubstr("minimize: 1 parameters are trained, but not these 2, although "
-                              "nothing freezes them: other, unmarked; the loss doesn't depend on "
-                              "them, or they aren't marked as parameters")));
+  EXPECT_THAT(minimized.left, ElementsAre("u"));
+  EXPECT_THAT(
+      warnings.texts,
+      ElementsAre(AllOf(HasSubstr("optimizer_test.cc:"),
+                        HasSubstr("minimize: 1 parameters are trained, but not these 1 variables, "
+                                  "which the loss depends on and nothing freezes: u; they aren't "
+                                  "marked as parameters"))));
+}
+
+TEST_F(OptimizerTest, DoesNotWarnOfParametersOfOtherLosses) {
+  const Warnings warnings;
+  const Variable of_u = LinearLoss({.name = "u"}, "x");
+  const Variable of_w = LinearLoss({.name = "w"}, "y");
+  const LearningRate rate = learning_rate::Piecewise({1}, {1.0f, 0.5f});
+  EXPECT_TRUE(optimizer::Adam({.learning_rate = rate}).Minimize(of_u).left.empty());
+  EXPECT_TRUE(optimizer::Adam({.learning_rate = rate}).Minimize(of_w).left.empty());
+  EXPECT_TRUE(warnings.texts.empty());
 }
 
 TEST_F(OptimizerTest, WarnsOfNothingThatSomebodyChose) {
@@ -347,8 +345,9 @@ TEST_F(OptimizerTest, WarnsOfNothingThatSomebodyChose) {
 
 // A warning may be made an error: then nothing has happened.
 TEST_F(OptimizerTest, AWarningThatThrowsLeavesThePrograms) {
-  const Variable loss = LinearLoss({.name = "w"}, "x");
-  LinearLoss({.name = "other"}, "y");
+  const Variable loss =
+      layers::ElementwiseAdd(LinearLoss({.name = "w"}, "x"), LinearLoss({.name = "u"}, "y"));
+  main_.root()->GetVar("u")->is_parameter = false;
   const std::string before = PrintProgram(main_) + PrintProgram(startup_);
   const WarningSink previous =
       SetWarningSink([](const std::string& text) { Throw(ErrorCode::kInvalidArgument, text); });

@@ -236,7 +236,9 @@ TEST_F(InferenceModels, SayWhatTheyLookedFor) {
   expect(ErrorCode::kNotFound,
          "no parameters: looked for __params__, *.pdiparams and a file for each variable, of which "
          "\"b\" isn't there");
-  EXPECT_EQ(FindInferenceModelFiles(path, {}, "all").params_filename, "all");
+  LoadInferenceModel(path, &loaded, {}, "all");
+  EXPECT_FALSE(loaded.Names().empty());
+  for (const std::string& name : loaded.Names()) loaded.Erase(name);
   save({.params_filename = "a.pdiparams"});
   save({.params_filename = ""});
   expect(
@@ -246,8 +248,30 @@ TEST_F(InferenceModels, SayWhatTheyLookedFor) {
   save({.model_filename = "a.pdmodel", .params_filename = "a.pdiparams"});
   expect(ErrorCode::kInvalidArgument,
          "several programs: __model__, a.pdmodel: expected one, or its name as model_filename");
-  // That of the program's own name.
-  EXPECT_EQ(FindInferenceModelFiles(path, "a.pdmodel").params_filename, "a.pdiparams");
+}
+
+TEST_F(InferenceModels, TakeTheParametersOfTheProgramsOwnName) {
+  const std::string path = directory / "m";
+  std::filesystem::create_directories(path + "/b");
+  Scope other;
+  for (const std::string& name : scope.Names()) other.Set(name, CopyToCpu(scope.Get(name)));
+  const auto save = [&](const std::string& name, float value) {
+    other.Set("b", Tensor::FromValues<float>({3}, {value, value, value}));
+    SaveInferenceModel(
+        path, {"x"}, {"out"}, *training, other,
+        {.files = {.model_filename = name + ".pdmodel", .params_filename = name + ".pdiparams"}});
+  };
+  save("a", 1);
+  save("c", 2);
+  save("b/a", 3);
+  const auto loaded = [&](const std::string& program) {
+    Scope found;
+    LoadInferenceModel(path, &found, program, {});
+    return found.Get("b").ToVector<float>()[0];
+  };
+  EXPECT_EQ(loaded("a.pdmodel"), 1);
+  EXPECT_EQ(loaded("c.pdmodel"), 2);
+  EXPECT_EQ(loaded("b/a.pdmodel"), 3);
 }
 
 TEST_F(InferenceModels, AreTheSameWhenSavedAgain) {
