@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "framework/io/file.h"
+#include "framework/io/json.h"
 
 namespace skiff {
 namespace {
@@ -19,25 +20,15 @@ uint32_t CrcOf(std::string_view bytes) {
   return Crc32(0, bytes.data(), static_cast<int64_t>(bytes.size()));
 }
 
-// Runs `parse`; what the JSON library finds wrong is the file's fault.
-template <typename Parse>
-auto ParseJson(const std::string& source, Parse parse) {
+// Runs `read`; what the JSON library finds wrong is the file's fault: a member that is missing or
+// of another type.
+template <typename Read>
+auto Reading(const std::string& source, Read read) {
   try {
-    return parse();
+    return read();
   } catch (const Json::exception& error) {
     Throw(ErrorCode::kDataLoss, source, ": ", error.what());
   }
-}
-
-// A file with deeper nesting than ours is corrupt, and printing it again would recurse once per
-// level.
-Json ParseDocument(std::string_view text, const std::string& source) {
-  constexpr int kDepthLimit = 8;
-  return Json::parse(text, [&](int depth, Json::parse_event_t, const Json&) {
-    SKIFF_ENFORCE(depth <= kDepthLimit, kDataLoss, source, ": JSON nested deeper than ",
-                  kDepthLimit, " levels");
-    return true;
-  });
 }
 
 // The library checks strings only when it prints them.
@@ -183,8 +174,8 @@ std::string PrintManifest(const CheckpointManifest& manifest) {
 }
 
 CheckpointManifest ParseManifest(std::string_view text, const std::string& source) {
-  return ParseJson(source, [&] {
-    const Json document = ParseDocument(text, source);
+  return Reading(source, [&] {
+    const Json document = ParseJson(text, source);
     CheckIntact(document, source);
     return ReadManifest(document.at("manifest"), source);
   });
@@ -206,8 +197,8 @@ std::string PrintTrainerState(const TrainerState& state) {
 }
 
 TrainerState ParseTrainerState(std::string_view text, const std::string& source) {
-  return ParseJson(source, [&] {
-    const Json document = ParseDocument(text, source);
+  return Reading(source, [&] {
+    const Json document = ParseJson(text, source);
     TrainerState state;
     for (const auto& [name, value] : document.at("text").items()) {
       state[name] = value.get<std::string>();

@@ -19,7 +19,8 @@ namespace {
 
 }  // namespace
 
-Json ParseJson(std::string_view text, const std::string& source, ErrorCode code, int levels) {
+Json ParseJson(std::string_view text, const std::string& source, ErrorCode code, int levels,
+               const KeepsMember& keeps) {
   const size_t zero = text.find('\0');
   if (zero != std::string_view::npos) RefuseAt(zero, source, code);
   std::vector<std::set<std::string>> keys;  // by the depth of their object
@@ -33,6 +34,7 @@ Json ParseJson(std::string_view text, const std::string& source, ErrorCode code,
     } else if (event == Json::parse_event_t::key) {
       // `depth` is that of the values in the object.
       const auto& key = value.get_ref<const std::string&>();
+      if (keeps && !keeps(depth, key)) return false;
       const bool is_new = keys[static_cast<size_t>(depth) - 1].insert(key).second;
       if (!is_new) Throw(code, source, ": \"", key, "\" is there twice");
     }
@@ -43,9 +45,9 @@ Json ParseJson(std::string_view text, const std::string& source, ErrorCode code,
   } catch (const Json::parse_error& error) {
     // The parser counts from 1.
     RefuseAt(std::max<size_t>(error.byte, 1) - 1, source, code);
-  } catch (const Json::exception& error) {
-    // A number that no type holds. The parser doesn't say where.
-    Throw(code, source, ": expected JSON: ", error.what());
+  } catch (const Json::out_of_range&) {
+    // The parser doesn't say where.
+    Throw(code, source, ": a number that no type holds");
   }
 }
 

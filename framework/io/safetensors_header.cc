@@ -1,17 +1,14 @@
-// Headers may be hostile. nlohmann's parser doesn't recurse, but it accepts keys twice and takes a
-// zero byte for the end, and deep nesting would make it take far more memory than the text; so
-// those are refused before or while it parses.
 #include "framework/io/safetensors_header.h"
 
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
 #include "framework/base/element_count.h"
+#include "framework/io/json.h"
 #include "memory/allocator.h"
 
 namespace skiff {
@@ -64,87 +61,28 @@ std::string ReadText(ByteSource* source) {
   if (!std::string_view(text).substr(begin).starts_with('{')) {
     source->ThrowCorrupt(kLengthBytes + static_cast<int64_t>(begin), "header: expected '{'");
   }
-  const size_t zero = text.find('\0');
-  if (zero != std::string::npos) {
-    source->ThrowCorrupt(kLengthBytes + static_cast<int64_t>(zero), "header: expected JSON");
-  }
   return text;
 }
-
-// Sees the events of the parser.
-class EventCheck {
- public:
-  explicit EventCheck(const ByteSource& source) : source_(source) {}
-
-  // Returns whether the parser keeps what it has come to.
-  bool See(int depth, Json::parse_event_t event, const Json& value) {
-    switch (event) {
-      case Json::parse_event_t::object_start:
-      case Json::parse_event_t::array_start:
-        SKIFF_ENFORCE(depth < kNestingLimit, kDataLoss, source_.name(), ": header: more than ",
-                      kNestingLimit, " levels of nesting");
-        if (depth < kKnownDepth) keys_[static_cast<size_t>(depth)].clear();
-        return true;
-      case Json::parse_event_t::key:
-        return SeeKey(depth, value.get_ref<const std::string&>());
-      default:
-        return true;
-    }
-  }
-
- private:
-  // An object of tensors, and the object of each.
-  static constexpr int kKnownDepth = 2;
-
-  // `depth` is that of the values in the object.
-  bool SeeKey(int depth, const std::string& key) {
-    if (depth == 1) is_metadata_ = key == kMetadataKey;
-    const bool is_known = depth == 1 || (depth == kKnownDepth &&
-                                         (is_metadata_ || std::ranges::count(kMembers, key) > 0));
-    // Which of two a reader takes depends on the reader.
-    SKIFF_ENFORCE(!is_known || keys_[static_cast<size_t>(depth) - 1].insert(key).second, kDataLoss,
-                  source_.name(), ": header: \"", key, "\" is there twice");
-    return is_known;
-  }
-
-  const ByteSource& source_;
-  std::array<std::set<std::string>, kKnownDepth> keys_;  // by the depth of their object
-  bool is_metadata_ = false;
-};
 
 Json ParseText(const std::string& text, const ByteSource& source) {
-  EventCheck check(source);
-  int64_t position = kLengthBytes;
-  try {
-    return Json::parse(text, [&](int depth, Json::parse_event_t event, Json& value) {
-      return check.See(depth, event, value);
-    });
-  } catch (const Json::parse_error& error) {
-    // The parser counts from 1.
-    position += std::max<int64_t>(static_cast<int64_t>(error.byte) - 1, 0);
-  } catch (const Json::exception&) {
-    // A number that no type holds. The parser doesn't say where.
-  }
-  source.ThrowCorrupt(position, "header: expected JSON");
-}
-
-// What was found in a header, as a message quotes it: the header may be long.
-std::string Found(const Json& value) {
-  constexpr size_t kQuoted = 60;
-  std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true);
-  if (text.size() > kQuoted) text = text.substr(0, kQuoted) + " ...";
-  return text;
+  bool is_metadata = false;
+  // An object of tensors, and the object of each. What else others write isn't looked at.
+  const auto keeps = [&](int depth, const std::string& key) {
+    if (depth == 1) is_metadata = key == kMetadataKey;
+    return depth == 1 || (depth == 2 && (is_metadata || std::ranges::count(kMembers, key) > 0));
+  };
+  return ParseJson(text, source.name() + ": header", ErrorCode::kDataLoss, kNestingLimit, keeps);
 }
 
 // The checks of an entry. `where` is the name of the file and that of the tensor.
 int64_t CountOf(const Json& value, const std::string& where) {
   SKIFF_ENFORCE(value.is_number_unsigned() && value.get<uint64_t>() <= INT64_MAX, kDataLoss, where,
-                ": found ", Found(value), ", expected a count");
+                ": found ", QuotedJson(value), ", expected a count");
   return value.get<int64_t>();
 }
 
 std::vector<int64_t> CountsOf(const Json& list, const std::string& where) {
-  SKIFF_ENFORCE(list.is_array(), kDataLoss, where, ": found ", Found(list),
+  SKIFF_ENFORCE(list.is_array(), kDataLoss, where, ": found ", QuotedJson(list),
                 ", expected a list of counts");
   std::vector<int64_t> counts;
   for (const Json& value : list) counts.push_back(CountOf(value, where));
@@ -171,12 +109,12 @@ void CheckEntry(const SafetensorsEntry& entry, const std::string& where, int64_t
 }
 
 SafetensorsEntry ReadEntry(const Json& json, const std::string& where) {
-  // EventCheck drops others.
+  // ParseText drops others.
   const bool complete = json.is_object() && json.size() == kMembers.size();
-  SKIFF_ENFORCE(complete, kDataLoss, where, ": found ", Found(json),
+  SKIFF_ENFORCE(complete, kDataLoss, where, ": found ", QuotedJson(json),
                 ", expected dtype, shape and data_offsets");
   SKIFF_ENFORCE(json["dtype"].is_string(), kDataLoss, where, ": dtype: found ",
-                Found(json["dtype"]), ", expected a string");
+                QuotedJson(json["dtype"]), ", expected a string");
   const std::vector<int64_t> offsets = CountsOf(json["data_offsets"], where + ": data_offsets");
   SKIFF_ENFORCE(offsets.size() == 2, kDataLoss, where, ": ", offsets.size(),
                 " data_offsets, expected 2");
@@ -191,10 +129,10 @@ SafetensorsEntry ReadEntry(const Json& json, const std::string& where) {
 std::map<std::string, std::string> ReadMetadata(const Json& json, const std::string& where) {
   std::map<std::string, std::string> metadata;
   if (json.is_null()) return metadata;
-  SKIFF_ENFORCE(json.is_object(), kDataLoss, where, ": found ", Found(json),
+  SKIFF_ENFORCE(json.is_object(), kDataLoss, where, ": found ", QuotedJson(json),
                 ", expected an object of strings");
   for (const auto& [key, value] : json.items()) {
-    SKIFF_ENFORCE(value.is_string(), kDataLoss, where, ": \"", key, "\": found ", Found(value),
+    SKIFF_ENFORCE(value.is_string(), kDataLoss, where, ": \"", key, "\": found ", QuotedJson(value),
                   ", expected a string");
     metadata.emplace(key, value.get<std::string>());
   }

@@ -513,7 +513,7 @@ TEST_F(ForeignManifest, MayNestDeeply) {
   const std::string closed = deep + std::string(1000000, ']');
   for (const std::string& value : {deep, closed}) {
     PutBytes(path_, "{\"crc32\": \"00000000\", \"manifest\": " + value + "}");
-    ExpectOurs("JSON nested deeper than 8 levels");
+    ExpectOurs("JSON nested deeper than 32 levels");
     PutBytes(path_, intact_);
     const std::string state = directory / "save-000001-step-1/state.json";
     const std::string state_bytes = BytesOf(state);
@@ -524,7 +524,7 @@ TEST_F(ForeignManifest, MayNestDeeply) {
       (*manifest)["files"][1]["crc32"] =
           Crc32Text(Crc32(0, bytes.data(), static_cast<int64_t>(bytes.size())));
     });
-    ExpectReason(state + ": JSON nested deeper than 8 levels");
+    ExpectReason(state + ": JSON nested deeper than 32 levels");
     PutBytes(state, state_bytes);
   }
 }

@@ -28,13 +28,24 @@ TEST(ParseJson, SaysWhereTheTextIsNoJson) {
   ExpectRefused("{\"a\": x}", "byte 6: expected JSON");
   ExpectRefused("[1] 2", "byte 4: expected JSON");
   ExpectRefused(std::string("[1]\0 2", 6), "byte 3: expected JSON");
-  EXPECT_EQ(ErrorOf([] { ParseJson("[1e999]", "a.json"); }).code(), ErrorCode::kDataLoss);
+  ExpectRefused("[1e999]", "a number that no type holds");
   EXPECT_EQ(ErrorOf([] { ParseJson("[", "a.json", ErrorCode::kInvalidArgument); }).code(),
             ErrorCode::kInvalidArgument);
 }
 
 TEST(ParseJson, RefusesAKeyTwice) {
   ExpectRefused(R"({"b": {"a": 1, "c": {"a": 1}, "a": 2}})", "\"a\" is there twice");
+}
+
+TEST(ParseJson, DropsMembersThatAreNotKept) {
+  const auto keeps = [](int depth, const std::string& key) { return depth == 1 || key == "a"; };
+  const auto parsed = [&](const std::string& text) {
+    return ParseJson(text, "a.json", ErrorCode::kDataLoss, 8, keeps);
+  };
+  EXPECT_EQ(parsed(R"({"x": {"a": 1, "b": [{"c": 1, "c": 2}], "b": 3}, "y": 4})"),
+            Json({{"x", {{"a", 1}}}, {"y", 4}}));
+  ExpectError([&] { parsed(R"({"x": {"a": 1, "a": 2}})"); }, ErrorCode::kDataLoss,
+              "a.json: \"a\" is there twice");
 }
 
 // Printing such a value takes a call for each level: the stack would end first.

@@ -438,11 +438,11 @@ TEST_F(Safetensors, SayWhereTheFileIsCorrupt) {
                 ", byte 8: header: expected 3 bytes, found 2");
   ExpectCorrupt(FileBytes(""), ", byte 8: header: expected '{'");
   ExpectCorrupt(FileBytes(" []"), ", byte 9: header: expected '{'");
-  ExpectCorrupt(FileBytes("{} x"), ", byte 11: header: expected JSON");
-  ExpectCorrupt(FileBytes(std::string("{}\0x", 4)), ", byte 10: header: expected JSON");
-  ExpectCorrupt(FileBytes(R"({"x":1e999})"), ", byte 8: header: expected JSON");
+  ExpectCorrupt(FileBytes("{} x"), ": header: byte 3: expected JSON");
+  ExpectCorrupt(FileBytes(std::string("{}\0x", 4)), ": header: byte 2: expected JSON");
+  ExpectCorrupt(FileBytes(R"({"x":1e999})"), ": header: a number that no type holds");
   ExpectCorrupt(FileBytes(R"({"x":{"a":)" + std::string(126, '[') + std::string(126, ']') + "}}"),
-                ": header: more than 127 levels of nesting");
+                ": header: JSON nested deeper than 127 levels");
 }
 
 TEST_F(Safetensors, SayWhichTensorIsWrong) {
