@@ -201,30 +201,48 @@ void SwapBytes(Tensor* tensor) {
   }
 }
 
-// Returns the tensor with its dims in the opposite order.
-Tensor Transposed(const Tensor& tensor) {
-  const std::span<const int64_t> order = tensor.shape().dims();
-  const std::vector<int64_t> dims(order.rbegin(), order.rend());
-  Tensor result(Shape(std::span<const int64_t>(dims)), tensor.dtype());
-  std::vector<int64_t> strides;  // of the result's dims in `tensor`, in elements
+// Copies all elements, of `kBytes` bytes each, to `to`, whose dims are in the opposite order.
+template <size_t kBytes>
+void Transpose(const Tensor& from, Tensor* to) {
+  const std::span<const int64_t> dims = to->shape().dims();
+  std::vector<int64_t> strides;  // of these dims in `from`, in elements
   int64_t stride = 1;
   for (const int64_t dim : dims) {
     strides.push_back(stride);
     stride *= dim;
   }
-  const auto size = static_cast<size_t>(SizeOf(tensor.dtype()));
-  const auto* const from = static_cast<const char*>(tensor.raw_data());
-  auto* to = static_cast<char*>(result.raw_data());
+  const auto* const begin = static_cast<const char*>(from.raw_data());
+  auto* next = static_cast<char*>(to->raw_data());
   std::vector<int64_t> index(dims.size());
   int64_t position = 0;
-  for (int64_t i = 0; i < result.element_count(); ++i, to += size) {
-    std::memcpy(to, from + static_cast<size_t>(position) * size, size);
+  for (int64_t i = 0; i < to->element_count(); ++i, next += kBytes) {
+    std::memcpy(next, begin + static_cast<size_t>(position) * kBytes, kBytes);
     for (size_t k = dims.size(); k-- > 0;) {
       position += strides[k];
       if (++index[k] < dims[k]) break;
       position -= strides[k] * dims[k];
       index[k] = 0;
     }
+  }
+}
+
+// Returns the tensor with its dims in the opposite order.
+Tensor Transposed(const Tensor& tensor) {
+  const std::span<const int64_t> order = tensor.shape().dims();
+  const std::vector<int64_t> dims(order.rbegin(), order.rend());
+  Tensor result(Shape(std::span<const int64_t>(dims)), tensor.dtype());
+  switch (SizeOf(tensor.dtype())) {
+    case 1:
+      Transpose<1>(tensor, &result);
+      break;
+    case 2:
+      Transpose<2>(tensor, &result);
+      break;
+    case 4:
+      Transpose<4>(tensor, &result);
+      break;
+    default:
+      Transpose<8>(tensor, &result);
   }
   return result;
 }

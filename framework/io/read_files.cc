@@ -1,6 +1,9 @@
 #include "framework/io/read_files.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cerrno>
 
 #include "framework/base/error.h"
 #include "framework/io/file.h"
@@ -9,6 +12,16 @@ namespace skiff {
 namespace {
 
 thread_local ReadFiles* noting = nullptr;
+
+// Returns a text that changes when the file is replaced or written to.
+std::string VersionOf(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) ThrowSystemError("inspect", path, errno);
+  // The time of the last change, which nobody can set, and of the last write.
+  return StrCat(status.st_dev, " ", status.st_ino, " ", status.st_size, " ", status.st_ctim.tv_sec,
+                " ", status.st_ctim.tv_nsec, " ", status.st_mtim.tv_sec, " ",
+                status.st_mtim.tv_nsec);
+}
 
 FileContents ContentsOf(const std::string& path) {
   constexpr int64_t kPiece = int64_t{1} << 20;
@@ -34,12 +47,19 @@ ReadFiles::~ReadFiles() { noting = nullptr; }
 
 std::vector<FileContents> ReadFiles::Contents() const {
   std::vector<FileContents> contents;
-  for (const std::string& path : paths_) contents.push_back(ContentsOf(path));
+  for (const std::string& path : paths_) {
+    contents.push_back(ContentsOf(path));
+    // After the second reading, so that a change in the course of it counts, too.
+    SKIFF_ENFORCE(VersionOf(path) == versions_.at(path), kDataLoss, path,
+                  " has changed since it was read: expected it to stay as it is until the training "
+                  "begins");
+  }
   return contents;
 }
 
 void NoteReadFile(const std::string& path) {
-  if (noting == nullptr || std::ranges::count(noting->paths_, path) > 0) return;
+  if (noting == nullptr || noting->versions_.contains(path)) return;
+  noting->versions_[path] = VersionOf(path);
   noting->paths_.push_back(path);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,25 +15,29 @@ struct FileContents {
   uint32_t crc32 = 0;
 };
 
-// Notes the files that this thread opens for reading as long as the object exists. One at a time.
+// Notes the files that this thread opens for reading as long as the object exists.
 class ReadFiles {
  public:
+  // Throws Error (kFailedPrecondition) if this thread has one already.
   ReadFiles();
   ~ReadFiles();
   ReadFiles(const ReadFiles&) = delete;
   ReadFiles& operator=(const ReadFiles&) = delete;
 
   // Reads the files once more and returns what they hold, each once, in the order in which they
-  // were opened. Throws Error as InputFile.
+  // were opened. Throws Error as InputFile, and (kDataLoss) for a file that has been replaced or
+  // written to since it was first opened, as far as inode, size and times of change tell.
   std::vector<FileContents> Contents() const;
 
  private:
-  std::vector<std::string> paths_;
+  std::map<std::string, std::string> versions_;  // of each path, as it was first opened
+  std::vector<std::string> paths_;               // in order
 
   friend void NoteReadFile(const std::string& path);
 };
 
-// Says that this thread has opened a file for reading. InputFile does so.
+// Says that this thread has opened a file for reading. InputFile does so. Throws Error if the file
+// can't be inspected.
 void NoteReadFile(const std::string& path);
 
 }  // namespace skiff
