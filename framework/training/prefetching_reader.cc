@@ -1,7 +1,7 @@
 // One producer thread and one consumer. The thread owns reader_ while it runs; everything else that
 // both touch is under the mutex. Each batch carries the state of the reader after it, so state()
-// can tell where the consumer is, however far the thread has read ahead. To move elsewhere, the
-// thread is ended and reader_ is put back to that state.
+// can tell where the consumer is, however far the thread has read ahead. When the thread has ended,
+// reader_ is put back to that state before anything else is done with it.
 #include "framework/training/prefetching_reader.h"
 
 #include <utility>
@@ -26,20 +26,25 @@ void PrefetchingReader::Remember() {
 }
 
 void PrefetchingReader::StartEpoch(int64_t epoch) {
-  if (StopThread()) reader_->Restore(state_);
+  StopThread();
+  PutBack();
   reader_->StartEpoch(epoch);
   Remember();
 }
 
 void PrefetchingReader::Restore(const ReaderState& state) {
-  if (StopThread()) reader_->Restore(state_);
+  StopThread();
+  PutBack();
   reader_->Restore(state);
   Remember();
 }
 
 bool PrefetchingReader::Next(Batch* batch) {
   // Started late, so that a reader that is only repositioned starts no threads.
-  if (!thread_.joinable()) StartThread();
+  if (!thread_.joinable()) {
+    PutBack();
+    StartThread();
+  }
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return !ready_.empty() || ended_ || failure_ != nullptr; });
   if (ready_.empty()) {
@@ -47,8 +52,6 @@ bool PrefetchingReader::Next(Batch* batch) {
     const std::exception_ptr failure = failure_;
     lock.unlock();
     StopThread();
-    // It may have read the batch and failed at its state.
-    reader_->Restore(state_);
     std::rethrow_exception(failure);
   }
   // The caller's old batch goes to free_, and its storage serves a later batch: in the long run
@@ -64,10 +67,17 @@ bool PrefetchingReader::Next(Batch* batch) {
 
 void PrefetchingReader::StartThread() {
   thread_ = std::thread([this] { ReadAhead(); });
+  is_ahead_ = true;
 }
 
-bool PrefetchingReader::StopThread() {
-  if (!thread_.joinable()) return false;
+void PrefetchingReader::PutBack() {
+  if (!is_ahead_) return;
+  reader_->Restore(state_);
+  is_ahead_ = false;
+}
+
+void PrefetchingReader::StopThread() {
+  if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
@@ -79,7 +89,6 @@ bool PrefetchingReader::StopThread() {
   failure_ = nullptr;
   for (ReadBatch& read : ready_) free_.push_back(std::move(read.batch));
   ready_.clear();
-  return true;
 }
 
 Batch PrefetchingReader::TakeFree() {

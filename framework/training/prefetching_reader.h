@@ -38,15 +38,19 @@ class PrefetchingReader final : public Reader {
   };
 
   void StartThread();
-  // Ends the thread and drops what it read ahead, which leaves `reader_` after state_. Returns
-  // false if there was no thread.
-  bool StopThread();
+  // Ends the thread, if there is one, and drops what it read ahead, which leaves `reader_` behind
+  // state_.
+  void StopThread();
+  // Restores `reader_` to state_ where a thread has left it elsewhere. It may fail; whatever uses
+  // the reader next tries again.
+  void PutBack();
   void ReadAhead();
   // Stores the reader's state and size of the epoch, while no thread uses it.
   void Remember();
   Batch TakeFree();
 
   std::unique_ptr<Reader> reader_;  // the thread's, while there is one
+  bool is_ahead_ = false;           // whether reader_ may be elsewhere than at state_
   int32_t capacity_;
   ReaderState state_;  // after the batch that Next returned last
   int64_t batches_in_epoch_ = 0;

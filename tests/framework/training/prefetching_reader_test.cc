@@ -120,9 +120,11 @@ TEST(PrefetchingReader, RethrowsWhatTheReaderThrewWhereItHappened) {
   EXPECT_THAT(RestOfEpoch(&reader), ElementsAre(ElementsAre(2, 3), ElementsAre(4, 5)));
 }
 
-// Cannot say where it is after its third batch, once.
+// Cannot say where it is after its third batch, once, nor be put back so many times after that.
 class ForgetfulReader final : public Reader {
  public:
+  explicit ForgetfulReader(int failing_restores = 0) : failing_restores_(failing_restores) {}
+
   void StartEpoch(int64_t) override { next_ = 0; }
   bool Next(Batch* batch) override {
     if (next_ == 5) return false;
@@ -133,11 +135,15 @@ class ForgetfulReader final : public Reader {
     if (next_ == 3 && !failed_.exchange(true)) Throw(ErrorCode::kIo, "forgotten");
     return {{"next", std::to_string(next_)}};
   }
-  void Restore(const ReaderState& state) override { next_ = std::stoll(state.at("next")); }
+  void Restore(const ReaderState& state) override {
+    if (failing_restores_-- > 0) Throw(ErrorCode::kIo, "not put back");
+    next_ = std::stoll(state.at("next"));
+  }
   int64_t batches_in_epoch() const override { return 5; }
 
  private:
   int64_t next_ = 0;
+  int failing_restores_;
   mutable std::atomic<bool> failed_ = false;
 };
 
@@ -156,6 +162,19 @@ TEST(PrefetchingReader, LosesNoBatchWhoseStateFails) {
   while (next()) {
   }
   EXPECT_THAT(read, ElementsAre(0, 1, 2, 3, 4));
+}
+
+// The first failure is what a caller has to know; the second one comes where it matters.
+TEST(PrefetchingReader, IsPutBackLaterIfThatFails) {
+  PrefetchingReader reader(std::make_unique<ForgetfulReader>(2), 4);
+  Batch batch;
+  EXPECT_TRUE(reader.Next(&batch));
+  EXPECT_TRUE(reader.Next(&batch));
+  ExpectError([&] { reader.Next(&batch); }, ErrorCode::kIo, "forgotten");
+  ExpectError([&] { reader.Next(&batch); }, ErrorCode::kIo, "not put back");
+  ExpectError([&] { reader.StartEpoch(1); }, ErrorCode::kIo, "not put back");
+  ASSERT_TRUE(reader.Next(&batch));
+  EXPECT_EQ(batch.feed("number").Item<int64_t>(), 2);
 }
 
 TEST(PrefetchingReader, RefusesToReadNothingAhead) {
