@@ -22,6 +22,7 @@
 #include "framework/io/inference_model.h"
 #include "framework/io/parameters.h"
 #include "framework/io/weights_hash.h"
+#include "framework/ir/used_names.h"
 #include "framework/training/initial_weights.h"
 #include "framework/training/learning_curve.h"
 #include "framework/training/progress.h"
@@ -36,6 +37,8 @@ constexpr const char* kThreads = "threads";
 // Which kernels a tuner has chosen; absent if there was no tuner.
 constexpr const char* kKernelChoices = "kernel_choices";
 constexpr const char* kConfigurationPrefix = "configuration.";
+// Of the value of a setting that names files. Nothing compares it.
+constexpr const char* kGivenPrefix = "given.";
 constexpr const char* kReaderPrefix = "reader.";
 
 std::string SumName(const Metric& metric) { return metric.name + ".sum"; }
@@ -65,6 +68,22 @@ std::map<std::string, std::string> PartOf(const TrainerState& state, const std::
     if (name.starts_with(prefix)) part[name.substr(prefix.size())] = value;
   }
   return part;
+}
+
+// Adds the parts of a setting that names files that must not change.
+void AddFixedParts(const std::string& name, const FileSetting& setting,
+                   std::map<std::string, std::string>* configuration) {
+  (*configuration)[name] = setting.form;
+  for (const auto& [what, contents] : setting.contents) {
+    // Behind the setting itself, which is then compared first.
+    (*configuration)[StrCat(name, " (", what, ")")] = contents;
+  }
+}
+
+// Returns whether an earlier version has written the state, which kept the names of files instead
+// of their contents.
+bool LacksContents(const TrainerState& state, const std::string& setting) {
+  return state.contains(kConfigurationPrefix + setting) && !state.contains(kGivenPrefix + setting);
 }
 
 void CheckConfiguration(const std::map<std::string, std::string>& expected,
@@ -126,21 +145,11 @@ void CheckMetric(const Program& program, std::string_view whose, const Metric& m
               metric.weight);
 }
 
-std::set<std::string> WrittenBy(const Program& program) {
-  std::set<std::string> written;
-  for (size_t i = 0; i < program.block_count(); ++i) {
-    for (const auto& op : program.block(static_cast<int32_t>(i))->ops()) {
-      for (std::string& name : op->OutputNames()) written.insert(std::move(name));
-    }
-  }
-  return written;
-}
-
 // Throws an Error (kFailedPrecondition) for a variable that the program keeps, but neither the
 // startup program nor a training step makes.
 void CheckInitialized(const Program& program, std::string_view whose, const Program& main,
                       const Scope& scope) {
-  const std::set<std::string> written = WrittenBy(main);
+  const std::set<std::string> written = NamesWritten(main);
   for (const std::string& name : PersistableNames(program)) {
     SKIFF_ENFORCE(scope.Find(name) != nullptr || written.contains(name), kFailedPrecondition,
                   "variable \"", name, "\" of ", whose,
@@ -270,6 +279,10 @@ std::string Trainer::UnaveragedModelDirectory() const {
 
 std::string Trainer::LogPath() const { return JoinPath(options_.output_dir, "training_log.jsonl"); }
 
+std::string Trainer::CurvePath() const {
+  return JoinPath(options_.output_dir, "learning_curve.svg");
+}
+
 void Trainer::RefuseToOverwriteTraining() const {
   SKIFF_ENFORCE(!HasCheckpoint(CheckpointDirectory()), kFailedPrecondition, options_.output_dir,
                 " holds a training: resume it, or choose another output directory");
@@ -318,7 +331,7 @@ TrainerState Trainer::Load() {
   LoadedCheckpoint loaded =
       LoadLatestCheckpoint(CheckpointDirectory(), *program_->main, &executor_.scope(),
                            {.check_state = [&](const TrainerState& state) {
-                             CheckConfiguration(options_.configuration, state);
+                             CheckConfiguration(ExpectedSettings(state), state);
                              restored = RestoredProgress(state);
                              choices = SavedChoices(state);
                            }});
@@ -330,8 +343,30 @@ TrainerState Trainer::Load() {
   earlier_seconds_ = restored.seconds;
   *out_ << "resumed from " << loaded.path << ": step " << progress_.step << ", epoch "
         << progress_.epoch + 1 << ", batch " << progress_.batch << "\n";
+  WarnOfUnknownContents(loaded.state);
   ContinueWith(std::move(choices));
   return std::move(loaded.state);
+}
+
+std::map<std::string, std::string> Trainer::ExpectedSettings(const TrainerState& state) const {
+  std::map<std::string, std::string> expected = options_.configuration;
+  for (const auto& [name, setting] : options_.file_settings) {
+    if (LacksContents(state, name)) {
+      expected[name] = setting.value;
+    } else {
+      AddFixedParts(name, setting, &expected);
+    }
+  }
+  return expected;
+}
+
+void Trainer::WarnOfUnknownContents(const TrainerState& state) const {
+  for (const auto& [name, setting] : options_.file_settings) {
+    if (!LacksContents(state, name)) continue;
+    *out_ << "warning: an earlier version wrote the checkpoint, which doesn't say what " << name
+          << " = " << setting.value
+          << " held: the result is that of the unbroken training only if it holds the same now\n";
+  }
 }
 
 // Repeats the choices of the checkpoint's training, since other kernels give other bits.
@@ -361,33 +396,39 @@ void Trainer::PreparePlans() {
   *out_ << options_.compile.tuner->Summary() << std::endl;
 }
 
-// Else the next file would make the directory anew, without its lock and without what is lost.
+// Else the next file would make the directory anew, without its lock and without what it held.
 void Trainer::CheckDirectory() const {
   SKIFF_ENFORCE(
       lock_->is_in_place(), kDataLoss, options_.output_dir,
-      " was removed, renamed or replaced during the training: what it held is lost; begin "
-      "anew in another output directory");
+      " was removed, renamed or replaced during the training, which wrote no further: give it back "
+      "its name and resume, or begin anew in another output directory");
 }
 
 // The files that the result promises.
 void Trainer::CheckWritten() const {
   CheckDirectory();
-  std::vector<std::string> paths = {LogPath(), CheckpointDirectory()};
+  std::vector<std::string> paths = {LogPath(), CurvePath()};
   std::vector<std::string> models = {ModelDirectory()};
   if (average_) models.push_back(UnaveragedModelDirectory());
   for (const std::string& model : models) {
     paths.push_back(JoinPath(model, InferenceModelFiles().model_filename));
     paths.push_back(JoinPath(model, kCombinedParamsFile));
+    for (const auto& [name, text] : options_.model_files) paths.push_back(JoinPath(model, name));
   }
+  constexpr const char* kRemoved =
+      " was written by the training, but isn't there any more: somebody removed it";
   for (const std::string& path : paths) {
-    SKIFF_ENFORCE(PathExists(path), kDataLoss, path,
-                  " was written by the training, but isn't there any more: somebody removed it");
+    SKIFF_ENFORCE(PathExists(path), kDataLoss, path, kRemoved);
   }
+  SKIFF_ENFORCE(HasCheckpoint(CheckpointDirectory()), kDataLoss, "a checkpoint in ",
+                CheckpointDirectory(), kRemoved);
 }
 
 TrainingResult Trainer::Run() {
-  CreateDirectories(options_.output_dir);
-  if (lock_ == nullptr) lock_ = NewLock();
+  if (lock_ == nullptr) {
+    CreateDirectories(options_.output_dir);
+    lock_ = NewLock();
+  }
   try {
     TrainingResult result = RunUnderLock();
     lock_.reset();
@@ -399,6 +440,8 @@ TrainingResult Trainer::Run() {
 }
 
 TrainingResult Trainer::RunUnderLock() {
+  // It may have been removed since the trainer has resumed.
+  CheckDirectory();
   if (!is_continuation_) RefuseToOverwriteTraining();
   is_continuation_ = true;
   // Under the lock: no other training's temporary files are in use.
@@ -597,8 +640,7 @@ void Trainer::EndEpoch(TrainingLog* log) {
       .averaged = averaged};
   Report(record);
   log->Append(record);
-  AtomicWriteFile(JoinPath(options_.output_dir, "learning_curve.svg"),
-                  RenderLearningCurve(options_.title, log->records()));
+  AtomicWriteFile(CurvePath(), RenderLearningCurve(options_.title, log->records()));
   const MetricValues& deciding = averaged.empty() ? validation : averaged;
   const std::string& name = decisive_metric().name;
   KeepIfBest(record.epoch, deciding.contains(name) ? deciding.at(name) : NAN);
@@ -676,9 +718,12 @@ TrainerState Trainer::SavedState() const {
   if (options_.compile.tuner != nullptr) {
     state[kKernelChoices] = PrintKernelChoices(options_.compile.tuner->choices());
   }
-  for (const auto& [name, value] : options_.configuration) {
-    state[kConfigurationPrefix + name] = value;
+  std::map<std::string, std::string> configuration = options_.configuration;
+  for (const auto& [name, setting] : options_.file_settings) {
+    AddFixedParts(name, setting, &configuration);
+    state[kGivenPrefix + name] = setting.value;
   }
+  for (const auto& [name, value] : configuration) state[kConfigurationPrefix + name] = value;
   return state;
 }
 

@@ -33,6 +33,7 @@
 #include "framework/tensor/replaced_values.h"
 #include "framework/training/average.h"
 #include "framework/training/bound_feeds.h"
+#include "framework/training/file_setting.h"
 #include "framework/training/metric.h"
 #include "framework/training/reader.h"
 #include "framework/training/training_log.h"
@@ -57,6 +58,9 @@ struct TrainerOptions {
   std::map<std::string, std::string> model_files;
   // Settings that must not change between a training and its continuation, by name.
   std::map<std::string, std::string> configuration;
+  // Settings that name files, by name: their forms and contents must not change. Checkpoints keep
+  // the values, too, for whoever looks into them.
+  std::map<std::string, FileSetting> file_settings = {};
   bool is_terminal = false;        // of `out`
   Place place = Place::Default();  // where both programs run
   // How both programs are compiled. With a tuner, which must be one of the default registry, all
@@ -98,7 +102,9 @@ class Trainer {
   // Loads the newest checkpoint, kernel choices included, for Evaluate or the WeightsHash; another
   // trainer may write there meanwhile. Throws what LoadLatestCheckpoint throws, and an Error:
   // kInvalidArgument if the configuration differs, saying in what; kDataLoss if the state isn't one
-  // of a trainer. After an Error the trainer is as it was.
+  // of a trainer. A checkpoint of an earlier version knows the names of files, but not their
+  // contents: then the names must be the same, and a warning says so. After an Error the trainer is
+  // as it was.
   void LoadForEvaluation();
 
   // Trains up to the last epoch. SIGINT and SIGTERM stop it between two steps. First removes what a
@@ -157,6 +163,7 @@ class Trainer {
   std::string ModelDirectory() const;
   std::string UnaveragedModelDirectory() const;
   std::string LogPath() const;
+  std::string CurvePath() const;
   void RefuseToOverwriteTraining() const;
   std::unique_ptr<FileLock> NewLock() const;
   TrainingResult RunUnderLock();
@@ -164,6 +171,9 @@ class Trainer {
   void CheckWritten() const;
   // Loads the newest checkpoint and returns its state.
   TrainerState Load();
+  // Returns the settings that a state must have.
+  std::map<std::string, std::string> ExpectedSettings(const TrainerState& state) const;
+  void WarnOfUnknownContents(const TrainerState& state) const;
   void ContinueWith(std::optional<KernelChoices> choices);
   // Makes the plans of all batches.
   void PreparePlans();

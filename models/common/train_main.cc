@@ -5,7 +5,6 @@
 #include <gflags/gflags.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -16,11 +15,11 @@
 #include "framework/base/parallel.h"
 #include "framework/command_line/argument_text.h"
 #include "framework/command_line/command_line.h"
-#include "framework/io/byte_stream.h"
 #include "framework/io/read_files.h"
 #include "framework/training/progress.h"
 #include "framework/training/trainer.h"
 #include "memory/allocator.h"
+#include "models/common/data_contents.h"
 
 DEFINE_int64(batch_size, 64, "Samples in a step.");
 DEFINE_int64(epochs, 5, "Passes over the training samples.");
@@ -134,73 +133,28 @@ std::string FlagValue(const std::string& name) {
   return value;
 }
 
-// What a part of a flag's value names.
-struct NamedFiles {
-  std::string kind;  // before it, such as "mnist:"
-  bool is_folder = false;
-  std::vector<const FileContents*> files;  // of those that were read
+struct Settings {
+  std::map<std::string, std::string> configuration;
+  std::map<std::string, training::FileSetting> files;
 };
 
-NamedFiles FilesNamedBy(const std::string& part, const std::vector<FileContents>& read) {
-  const auto normal = [](const std::filesystem::path& path) { return path.lexically_normal(); };
-  // Without a colon, both are the same.
-  for (const size_t begin : {size_t{0}, part.find(':') + 1}) {
-    const std::string name = part.substr(begin);
-    for (const bool is_folder : {false, true}) {
-      NamedFiles named{.kind = part.substr(0, begin), .is_folder = is_folder, .files = {}};
-      for (const FileContents& file : read) {
-        const std::filesystem::path path(file.path);
-        std::filesystem::path expected(name);
-        if (is_folder) expected /= path.filename();
-        if (!name.empty() && normal(path) == normal(expected)) named.files.push_back(&file);
-      }
-      if (!named.files.empty()) return named;
+// Returns what a continuation must have as well. `read`: the files that the task was made from.
+Settings FixedSettings(const TrainableModel& model, const TrainingTask& task,
+                       const std::vector<FileContents>& read) {
+  Settings settings{.configuration = task.configuration, .files = {}};
+  for (const char* name : kFixedFlags) settings.configuration[name] = FlagValue(name);
+  for (const std::string& name : model.fixed_flags) {
+    const std::string value = FlagValue(name);
+    if (std::optional<training::FileSetting> files = DataContents(value, read)) {
+      settings.files[name] = *std::move(files);
+    } else {
+      settings.configuration[name] = value;
     }
   }
-  return {};
-}
-
-std::string ContentsText(const FileContents& file) {
-  return StrCat(file.bytes, " bytes with CRC-32 ", Crc32Text(file.crc32));
-}
-
-// Adds a flag of the model. Where it names files that were read, their contents count, not their
-// names: a training may go on with a copy of its data, but not with other data of the same name.
-void AddFixedFlag(const std::string& flag, const std::vector<FileContents>& read,
-                  std::map<std::string, std::string>* result) {
-  const std::string value = FlagValue(flag);
-  std::vector<std::string> parts = {value};
-  // Else a list of names.
-  if (FilesNamedBy(value, read).files.empty()) parts = SplitNames(value);
-  bool names_files = false;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const NamedFiles named = FilesNamedBy(parts[i], read);
-    if (named.files.empty()) continue;
-    names_files = true;
-    parts[i] = StrCat(named.kind, named.is_folder ? "FOLDER" : "FILE");
-    for (const FileContents* file : named.files) {
-      const std::string name = std::filesystem::path(file->path).filename().string();
-      const std::string which = named.is_folder    ? " of " + name
-                                : parts.size() > 1 ? StrCat(" of file ", i + 1)
-                                                   : std::string();
-      // Behind the flag itself, which is then compared first.
-      (*result)[StrCat(flag, " (contents", which, ")")] = ContentsText(*file);
-    }
-  }
-  (*result)[flag] = names_files ? Join(parts, ",") : value;
-}
-
-// `read`: the files that the task was made from.
-std::map<std::string, std::string> Configuration(const TrainableModel& model,
-                                                 const TrainingTask& task,
-                                                 const std::vector<FileContents>& read) {
-  std::map<std::string, std::string> result = task.configuration;
-  for (const char* name : kFixedFlags) result[name] = FlagValue(name);
-  for (const std::string& name : model.fixed_flags) AddFixedFlag(name, read, &result);
   if (FLAGS_model_average != "none") {
-    for (const char* name : kAveragingFlags) result[name] = FlagValue(name);
+    for (const char* name : kAveragingFlags) settings.configuration[name] = FlagValue(name);
   }
-  return result;
+  return settings;
 }
 
 // The command that a user types, wherever the build has put this program.
@@ -351,6 +305,7 @@ void CheckFlags() {
 
 training::TrainerOptions OptionsOfTrainer(const TrainingTask& task, const TrainableModel& model,
                                           const std::vector<FileContents>& read) {
+  Settings settings = FixedSettings(model, task, read);
   return {.title = task.title,
           .output_dir = OutputDirectory(model),
           .samples = task.samples,
@@ -361,7 +316,8 @@ training::TrainerOptions OptionsOfTrainer(const TrainingTask& task, const Traina
           .initial_model = FLAGS_initial_model,
           .new_parameters = task.new_parameters,
           .model_files = task.model_files,
-          .configuration = Configuration(model, task, read),
+          .configuration = std::move(settings.configuration),
+          .file_settings = std::move(settings.files),
           .is_terminal = training::StdoutIsTerminal(),
           .place = Place::FromName(FLAGS_place),
           .compile = {.memory = MemoryFromFlags(),

@@ -50,8 +50,8 @@ struct TrainableModel {
   // Flags whose default differs from the common one, with this model's default.
   std::vector<std::pair<std::string, std::string>> flag_defaults;
   // The model's own flags that decide what is computed; a training can't be resumed with other
-  // values. Where they name files that make_task reads, with commas between and perhaps a kind and
-  // a colon before them, the contents must be the same, not the names.
+  // values. Where they name files that make_task reads, the contents must be the same, not the
+  // names (data_contents.h).
   std::vector<std::string> fixed_flags;
   // Called once the flags are set. Must depend only on flags and its argument.
   std::function<TrainingTask(const TaskOptions&)> make_task;

@@ -86,9 +86,10 @@ skiff::models::TrainingTask MakeTask(const skiff::models::TaskOptions& task_opti
       .validation = data->ValidationReader(),
       .program = nullptr,
       .model_files = data->VocabularyFiles()};
-  // The tables of a checkpoint mean nothing beside other tokens, which a changed text would give,
-  // or another version of SentencePiece. The name sorts behind the flags that change them, which
-  // are then blamed first.
+  // The tables of a checkpoint mean nothing beside other tokens, which another version of
+  // SentencePiece may give for the same texts, and other texts for a checkpoint of an earlier
+  // version, which doesn't have their contents. The name sorts behind the flags that change tokens,
+  // which are then blamed first.
   const std::string vocabularies =
       skiff::models::VocabularyChecksum(data->source(), data->target());
   task.configuration = {{"vocabulary_tokens", vocabularies}};

@@ -17,7 +17,6 @@
 #include "framework/io/inference_model.h"
 #include "framework/io/parameters.h"
 #include "framework/io/weights_hash.h"
-#include "framework/training/stop_request.h"
 #include "models/common/classifier_program.h"
 #include "models/mlp/mlp.h"
 #include "tests/harness/full_disk.h"
@@ -124,25 +123,6 @@ TEST_F(TrainerTest, RefusesWhatWouldFailAfterTheFirstEpoch) {
               HasSubstr("\"kept\" of the test program: neither the startup program"));
 }
 
-// As two trainers in two threads do.
-TEST(StopRequestTest, SeveralPutBackTheHandlersInAnyOrder) {
-  const auto handler = [] {
-    struct sigaction now {};
-    sigaction(SIGINT, nullptr, &now);
-    return now.sa_handler;
-  };
-  const auto before = handler();
-  auto first = std::make_unique<StopRequest>();
-  auto second = std::make_unique<StopRequest>();
-  raise(SIGINT);
-  EXPECT_EQ(first->signal(), SIGINT);
-  EXPECT_EQ(second->signal(), SIGINT);
-  first.reset();
-  second.reset();
-  EXPECT_EQ(handler(), before);
-  EXPECT_EQ(StopRequest().signal(), 0);
-}
-
 TEST_F(TrainerTest, ResumesToTheSameBitsFromWithinAnEpoch) {
   const TrainingResult whole = Make(Options("whole")).Run();
   TrainerOptions options = Options("broken");
@@ -223,18 +203,47 @@ TEST_F(TrainerTest, NoticesThatItsOutputIsRemoved) {
   for (const int64_t save_every : {0, 16}) {
     SCOPED_TRACE(save_every);
     options.save_every_steps = save_every;
-    ExpectError([&] { run(options, ""); }, ErrorCode::kDataLoss,
-                options.output_dir +
-                    " was removed, renamed or replaced during the training: what it held is lost; "
-                    "begin anew in another output directory");
+    ExpectError(
+        [&] { run(options, ""); }, ErrorCode::kDataLoss,
+        options.output_dir +
+            " was removed, renamed or replaced during the training, which wrote no further: "
+            "give it back its name and resume, or begin anew in another output directory");
     EXPECT_FALSE(std::filesystem::exists(options.output_dir));
   }
   // At learning rate 0 the first epoch stays the best, so no other one writes the model again.
   program_ = Perceptron({.learning_rate = 0, .total_steps = 40});
-  ExpectError([&] { run(options, "/model"); }, ErrorCode::kDataLoss,
-              options.output_dir +
-                  "/model/__model__ was written by the training, but isn't there "
-                  "any more: somebody removed it");
+  options.model_files = {{"words.txt", "a"}};
+  const std::string removed =
+      " was written by the training, but isn't there any more: somebody removed it";
+  for (const std::string name : {"/model", "/model/words.txt"}) {
+    std::filesystem::remove_all(options.output_dir);
+    ExpectError([&] { run(options, name); }, ErrorCode::kDataLoss,
+                options.output_dir + (name == "/model" ? "/model/__model__" : name) + removed);
+  }
+}
+
+// Nothing is left to train, so nothing would be written again.
+TEST_F(TrainerTest, NoticesThatItsOutputIsRemovedBetweenResumeAndRun) {
+  const TrainerOptions options = Options("run");
+  Make(options).Run();
+  const std::string checkpoints = options.output_dir + "/checkpoints";
+  {
+    Trainer trainer = Make(options);
+    trainer.Resume();
+    for (const std::string& name : NamesIn(checkpoints)) {
+      std::filesystem::remove_all(checkpoints + "/" + name);
+    }
+    ExpectError([&] { trainer.Run(); }, ErrorCode::kDataLoss,
+                "a checkpoint in " + checkpoints +
+                    " was written by the training, but isn't there any more: somebody removed it");
+  }
+  std::filesystem::remove_all(options.output_dir);
+  Make(options).Run();
+  Trainer trainer = Make(options);
+  trainer.Resume();
+  std::filesystem::remove_all(options.output_dir);
+  EXPECT_THAT(ErrorOf([&] { trainer.Run(); }).what(), HasSubstr(" was removed, renamed or "));
+  EXPECT_FALSE(std::filesystem::exists(options.output_dir));
 }
 
 // The process may have been killed when the last save was complete and removed older ones. Nothing
@@ -325,6 +334,50 @@ TEST_F(TrainerTest, RefusesToResumeWithAnotherConfiguration) {
   expect({{"seed", "5"}, {"depth", "20"}},
          "is another program's: it was made without depth, but now that is 20");
   expect({}, "is another program's: it was made with seed = 5, which this program doesn't have");
+}
+
+// The contents of files count. Checkpoints of earlier versions have their names instead.
+TEST_F(TrainerTest, ResumesWithTheSameFiles) {
+  TrainerOptions options = Options("run");
+  options.stop_after_steps = 3;
+  options.file_settings = {
+      {"data", {.value = "DIR/a", .form = "FILE", .contents = {{"contents", "7"}}}}};
+  FileSetting& data = options.file_settings["data"];
+  Make(options).Run();
+  data.value = "elsewhere/b";
+  options.stop_after_steps = 4;
+  const auto resume = [&] {
+    Trainer trainer = Make(options);
+    trainer.Resume();
+    trainer.Run();
+  };
+  resume();
+  EXPECT_THAT(out_.str(), Not(HasSubstr("warning")));
+  data.contents = {{"contents", "8"}};
+  EXPECT_THAT(ErrorOf(resume).what(),
+              HasSubstr("was made with data (contents) = 7, but now it is 8: resume with"));
+  // As an earlier version would have made it.
+  options.configuration["data"] = "DIR/a";
+  options.file_settings.clear();
+  std::filesystem::remove_all(options.output_dir);
+  Make(options).Run();
+  options.configuration.erase("data");
+  options.file_settings["data"] = {
+      .value = "DIR/b", .form = "FILE", .contents = {{"contents", "7"}}};
+  options.stop_after_steps = 5;
+  EXPECT_THAT(ErrorOf(resume).what(), HasSubstr("was made with data = DIR/a, but now it is DIR/b"));
+  options.file_settings["data"].value = "DIR/a";
+  resume();
+  const std::string warning =
+      "\nwarning: an earlier version wrote the checkpoint, which doesn't say what data = DIR/a "
+      "held";
+  EXPECT_THAT(out_.str(), HasSubstr(warning));
+  // From now on it says so.
+  out_.str("");
+  options.file_settings["data"].value = "DIR/b";
+  options.stop_after_steps = 6;
+  resume();
+  EXPECT_THAT(out_.str(), Not(HasSubstr("warning")));
 }
 
 TEST_F(TrainerTest, RefusesToBeginWhereATrainingIs) {

@@ -1,5 +1,7 @@
 """Runs the programs of models/seq2seq as a user does: trains, resumes, translates, makes mistakes."""
+import glob
 import gzip
+import json
 import os
 import random
 import re
@@ -7,6 +9,7 @@ import shutil
 import subprocess
 import tempfile
 import unittest
+import zlib
 from xml.etree import ElementTree
 
 QUICK = ("--threads=1", "--tokens=words", "--embedding=16", "--hidden=32", "--batch_size=16", "--learning_rate=5e-3")
@@ -17,6 +20,28 @@ WORDS = {"der": "the", "ein": "a", "Hund": "dog", "Katze": "cat", "Vogel": "bird
 def run(name, *arguments, text=None):
     command = [os.path.abspath("models/seq2seq/" + name), *arguments]
     return subprocess.run(command, input=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+
+
+def as_of_an_earlier_version(output_dir):
+    """Makes the states of checkpoints such as have the names of files, and not their contents."""
+    for state_path in glob.glob(os.path.join(output_dir, "checkpoints", "*", "state.json")):
+        with open(state_path) as stream:
+            state = json.load(stream)
+        state["text"] = {name: text for name, text in state["text"].items() if "(contents" not in name}
+        for name in [name for name in state["text"] if name.startswith("given.")]:
+            state["text"][name.replace("given", "configuration")] = state["text"].pop(name)
+        text = json.dumps(state).encode()
+        with open(state_path, "wb") as stream:
+            stream.write(text)
+        manifest_path = os.path.join(os.path.dirname(state_path), "manifest.json")
+        with open(manifest_path) as stream:
+            manifest = json.load(stream)["manifest"]
+        crc32 = lambda text: "%08x" % zlib.crc32(text)
+        entry = next(entry for entry in manifest["files"] if entry["name"] == "state.json")
+        entry.update(bytes=len(text), crc32=crc32(text))
+        compact = json.dumps(manifest, separators=(",", ":"), sort_keys=True).encode()
+        with open(manifest_path, "w") as stream:
+            json.dump({"manifest": manifest, "crc32": crc32(compact)}, stream)
 
 
 class Folder(unittest.TestCase):
@@ -278,6 +303,13 @@ class Data(Folder):
         refusal = self.refused(*train, of(sides[0], other), "--resume")
         self.assertIn("the checkpoint was made with data (contents of file 2) = 88 bytes with CRC-32 ", refusal)
         self.assertIn(", but now it is 88 bytes with CRC-32 ", refusal)
+        # A checkpoint of an earlier version knows no contents, but the tokens.
+        as_of_an_earlier_version(self.at("texts"))
+        self.assertIn("warning: an earlier version wrote the checkpoint, which doesn't say what data = %s,%s held"
+                      % tuple(sides), self.done(*train, of(*sides), "--resume"))
+        self.assertIn("made with data = %s," % sides[0], self.refused(*train, of(sides[0], other), "--resume"))
+        os.replace(other, sides[1])
+        self.assertIn("the checkpoint was made with vocabulary_tokens = ", self.refused(*train, of(*sides), "--resume"))
 
     def test_texts_that_pieces_cannot_be_learned_from(self):
         table = self.write("four", "ab\tc\n" * 4)

@@ -1,0 +1,18 @@
+// Settings of a training that name files.
+#pragma once
+
+#include <map>
+#include <string>
+
+namespace skiff::training {
+
+// A training may go on with a copy of its files, but not with other contents under the same names.
+struct FileSetting {
+  std::string value;  // as it was given
+  std::string form;   // the value without the names of the files
+  // What the files held, each as a text that is equal for equal contents, by what it is the
+  // contents of, such as "contents of a.txt".
+  std::map<std::string, std::string> contents;
+};
+
+}  // namespace skiff::training
