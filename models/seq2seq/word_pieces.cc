@@ -56,7 +56,8 @@ constexpr protozero::pbf_tag_type kPieceType = 3;     // of a piece
 constexpr protozero::pbf_tag_type kModelType = 3;     // of a trainer spec
 constexpr protozero::pbf_tag_type kCharacterMap = 2;  // of a (de)normalizer spec
 constexpr uint64_t kBytePairs = 2;                    // a model type
-constexpr uint64_t kControl = 3;  // the last of the piece types normal, unknown and control
+// The first and the last of the piece types normal, unknown and control.
+constexpr uint64_t kNormal = 1, kControl = 3;
 
 // Calls visit(number) for each integer in the field of a message.
 template <typename Visit>
@@ -87,6 +88,8 @@ bool HasCharacterMap(protozero::pbf_reader spec) {
 // SentencePiece follows the map of characters in a file without a check, to whatever address it
 // says. So a model must be one that Learn could have made.
 void CheckLearned(std::string_view model, const std::string& source) {
+  // A model without a type is one of another kind.
+  bool has_type = false;
   protozero::pbf_reader message(model.data(), model.size());
   while (message.next()) {
     if (message.wire_type() != protozero::pbf_wire_type::length_delimited) {
@@ -97,13 +100,15 @@ void CheckLearned(std::string_view model, const std::string& source) {
     const protozero::pbf_reader part(message.get_view());
     if (field == kPiece) {
       ForEachInteger(part, kPieceType, [&](uint64_t type) {
-        SKIFF_ENFORCE(type <= kControl, kDataLoss, source, ": a piece of the type ", type,
-                      ", expected 1 to ", kControl, " (normal, unknown or control)");
+        SKIFF_ENFORCE(type >= kNormal && type <= kControl, kDataLoss, source,
+                      ": a piece of the type ", type, ", expected ", kNormal, " to ", kControl,
+                      " (normal, unknown or control)");
       });
     } else if (field == kTrainerSpec) {
       ForEachInteger(part, kModelType, [&](uint64_t type) {
         SKIFF_ENFORCE(type == kBytePairs, kDataLoss, source, ": a model of the type ", type,
                       ", expected ", kBytePairs, " (byte-pair encoding)");
+        has_type = true;
       });
     } else if (field == kNormalizerSpec || field == kDenormalizerSpec) {
       SKIFF_ENFORCE(
@@ -111,6 +116,9 @@ void CheckLearned(std::string_view model, const std::string& source) {
           ": it maps characters to others, expected a model that leaves them as they are");
     }
   }
+  SKIFF_ENFORCE(has_type, kDataLoss, source,
+                ": no model of SentencePiece: it doesn't say its type, expected ", kBytePairs,
+                " (byte-pair encoding)");
 }
 
 }  // namespace

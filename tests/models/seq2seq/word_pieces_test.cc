@@ -191,6 +191,17 @@ TEST(WordPieces, RefuseModelsThatTheyDoNotMake) {
             "m: a model of the type 1, expected 2 (byte-pair encoding)");
   EXPECT_EQ(refused("\x0a\x05\x0a\x01x\x18\x06"),
             "m: a piece of the type 6, expected 1 to 3 (normal, unknown or control)");
+  EXPECT_THAT(refused(std::string_view("\x0a\x05\x0a\x01x\x18\x00", 7)),
+              HasSubstr("a piece of the type 0, expected 1 to 3"));
+  // The trainer's spec has the type as field 3, before the size, which is field 4. Without a type,
+  // it would be a unigram model.
+  const size_t type = model.find("\x18\x02\x20\x11");
+  ASSERT_NE(type, std::string::npos);
+  std::string untyped = model;
+  untyped[type] = '\x20';
+  EXPECT_EQ(
+      ErrorText(ErrorCode::kDataLoss, [&] { WordPieces::Parse(untyped, "m"); }),
+      "m: no model of SentencePiece: it doesn't say its type, expected 2 (byte-pair encoding)");
   EXPECT_THAT(refused("\x0a\x7f"), StartsWith("m: no model of SentencePiece: "));
 }
 
