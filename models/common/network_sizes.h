@@ -10,8 +10,8 @@ namespace skiff::models {
 // The most layers that are built one after the other: more than useful networks have, and few
 // enough that building their ops ends.
 inline constexpr int64_t kMostLayers = 1000;
-// The largest size of any other kind. A few of them, multiplied with each other by less than 2^32,
-// stay within 63 bits.
+// The largest size of any other kind. The product of two of them is below 2^62, so int64 holds a
+// sum of two such products, too. Longer products are checked where shapes are (ElementCount).
 inline constexpr int64_t kLargestSize = (int64_t{1} << 31) - 1;
 
 struct NetworkSize {

@@ -24,11 +24,14 @@ std::span<const T> ModelOutput::Values(const std::string& what, std::span<const 
                     shape.element_count() > 0;
   SKIFF_ENFORCE(fits, kInvalidArgument, where_, ": the ", what, " are ", tensor_.dtype(), " ",
                 shape,
-                tensor_.array() != nullptr   ? " of an array"
-                : tensor_.is_selected_rows() ? " of selected rows"
-                : !tensor_.lod().empty()     ? " with a LoD"
-                                             : "",
-                ", expected ", kDTypeOf<T>, " ", TextOfDims(dims));
+                tensor_.array() != nullptr     ? " of an array"
+                : tensor_.is_selected_rows()   ? " of selected rows"
+                : !tensor_.lod().empty()       ? " with a LoD"
+                : !tensor_.has_data()          ? " without values"
+                : !tensor_.layout().is_plain() ? " in another layout"
+                : shape.element_count() == 0   ? " without elements"
+                                               : "",
+                ", expected ", is_dense ? "" : "a dense ", kDTypeOf<T>, " ", TextOfDims(dims));
   const std::span<const T> values = tensor_.values<T>();
   for (size_t i = 0; i < values.size(); ++i) {
     // Not the opposite comparison, which NaN would pass.
@@ -87,6 +90,8 @@ void SavedModel::Compile() {
 }
 
 std::vector<ModelOutput> SavedModel::Run(const FeedList& feeds) {
+  SKIFF_ENFORCE(compiled_ != nullptr, kFailedPrecondition, directory_,
+                ": the model isn't compiled yet: call Compile first");
   std::vector<ModelOutput> outputs;
   for (Tensor& tensor : compiled_->Run(feeds, fetch_names_)) {
     outputs.emplace_back(std::move(tensor), directory_);

@@ -71,11 +71,12 @@ class SavedModel {
   // is none of this name, or if it hasn't the rank.
   const Var& VarOfRank(const std::string& name, size_t rank) const;
 
-  // Makes another program, of the same parameters, the one that runs.
+  // Makes another program, of the same parameters, the one that Compile compiles.
   void SetProgram(std::unique_ptr<Program> program, std::vector<std::string> fetches);
-  // Must be called once the program is as it is to run. Throws what Executor::Compile throws.
+  // Compiles the program as it is now. Throws what Executor::Compile throws.
   void Compile();
-  // Returns the fetches in order. Throws what CompiledProgram::Run throws.
+  // Runs what was compiled last, and returns the fetches in order. Throws what CompiledProgram::Run
+  // throws, and an Error (kFailedPrecondition) before Compile.
   std::vector<ModelOutput> Run(const FeedList& feeds);
 
  private:

@@ -85,7 +85,9 @@ std::vector<Translation> Translator::Translate(const std::vector<std::string>& t
     places.push_back(i);
   }
   if (sources.empty()) return translations;
-  const Tensor room({most_tokens}, DType::kInt64);
+  // Its extent alone counts.
+  const Tensor room = Tensor::FromValues<int64_t>(
+      {most_tokens}, std::vector<int64_t>(static_cast<size_t>(most_tokens)));
   const Tensor source = RaggedIds(sources);
   const std::vector<ModelOutput> found =
       model_.Run({{PairReader::kSource, source}, {kTranslationRoom, room}});

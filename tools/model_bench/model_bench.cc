@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <exception>
 #include <functional>
 #include <future>
 #include <iterator>
@@ -22,6 +23,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <sstream>
+#include <string_view>
 #include <vector>
 
 #include "framework/analysis/ops_on_host.h"
@@ -29,6 +31,7 @@
 #include "framework/command_line/command_line.h"
 #include "framework/io/file.h"
 #include "memory/allocator.h"
+#include "models/common/text/text_lines.h"
 #include "skiff/skiff.h"
 #include "tools/benchmark/process_memory.h"
 #include "tools/benchmark/run_times.h"
@@ -239,10 +242,9 @@ std::vector<PairLengths> PairsFromFlags() {
   if (FLAGS_pairs.empty()) return pairs;
   SKIFF_ENFORCE(FLAGS_length == 0, kInvalidArgument, "--pairs=", FLAGS_pairs,
                 " --length=", FLAGS_length, ": expected one of the two");
-  std::istringstream lines(ReadFile(FLAGS_pairs));
-  std::string line;
-  while (std::getline(lines, line)) {
-    std::istringstream numbers(line);
+  const std::string file = text::ReadTextFile(FLAGS_pairs);
+  for (const std::string_view line : text::LinesOf(file)) {
+    std::istringstream numbers{std::string(line)};
     PairLengths pair;
     std::string rest;
     SKIFF_ENFORCE(numbers >> pair.source >> pair.target && !(numbers >> rest), kInvalidArgument,
@@ -303,7 +305,8 @@ BoundProgram TimeSteps(const ModelWorkload& workload, CompiledProgram* compiled,
   return bound;
 }
 
-// Runs the steps in several threads at once, each with a clone, and fills in what they take.
+// Runs the steps in several threads, each with a clone, and fills in what they take. They begin at
+// the same time, when all have warmed up; what they do together is counted until the last one ends.
 void TimeClients(const ModelWorkload& workload, const CompiledProgram& compiled, Figures* figures) {
   constexpr int32_t kUntimed = 3;
   const auto live_bytes = [] { return AllocatorOf(Place::Cpu()).statistics().live_bytes; };
@@ -314,21 +317,36 @@ void TimeClients(const ModelWorkload& workload, const CompiledProgram& compiled,
     clones.push_back(compiled.Clone());
     bound.push_back(clones.back().Bind(workload.batches[0], {workload.fetch}));
   }
-  const auto serve = [threads = omp_get_max_threads()](BoundProgram* mine) {
+  std::vector<std::promise<void>> ready(bound.size());
+  std::vector<std::future<std::vector<double>>> served;
+  std::promise<void> go;  // destroyed before `served`, whose threads then wait no longer
+  const auto serve = [&ready, start = go.get_future().share(), threads = omp_get_max_threads()](
+                         size_t i, BoundProgram* mine) {
     omp_set_num_threads(threads);  // each thread has its own number
+    try {
+      for (int32_t k = 0; k < kUntimed; ++k) mine->Step();
+    } catch (...) {
+      ready[i].set_exception(std::current_exception());
+      throw;
+    }
+    ready[i].set_value();
+    start.wait();
     std::vector<double> ms;
-    for (int32_t i = 0; i < kUntimed; ++i) mine->Step();
-    for (int32_t i = 0; i < FLAGS_steps; ++i) ms.push_back(SecondsOf([&] { mine->Step(); }) * 1e3);
+    for (int32_t k = 0; k < FLAGS_steps; ++k) ms.push_back(SecondsOf([&] { mine->Step(); }) * 1e3);
     return ms;
   };
-  std::vector<std::future<std::vector<double>>> served;
-  for (BoundProgram& mine : bound) served.push_back(std::async(std::launch::async, serve, &mine));
+  for (size_t i = 0; i < bound.size(); ++i) {
+    served.push_back(std::async(std::launch::async, serve, i, &bound[i]));
+  }
+  for (std::promise<void>& warm : ready) warm.get_future().get();
   std::vector<double> ms;
-  for (auto& of_one : served) std::ranges::copy(of_one.get(), std::back_inserter(ms));
+  const double seconds = SecondsOf([&] {
+    go.set_value();
+    for (auto& of_one : served) std::ranges::copy(of_one.get(), std::back_inserter(ms));
+  });
   figures->client_step_ms = PercentilesOf(ms);
-  const double mean_ms =
-      std::accumulate(ms.begin(), ms.end(), 0.0) / static_cast<double>(ms.size());
-  figures->clients_samples_per_s = FLAGS_clients * FLAGS_batch_size / (mean_ms * 1e-3);
+  figures->clients_samples_per_s =
+      static_cast<double>(FLAGS_clients) * FLAGS_steps * FLAGS_batch_size / seconds;
   figures->client_mb = static_cast<double>(live_bytes() - before) / (1 << 20) / FLAGS_clients;
 }
 

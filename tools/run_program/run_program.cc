@@ -6,18 +6,20 @@
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
+#include <string_view>
 
 #include "framework/base/error.h"
 #include "framework/base/number_text.h"
 #include "framework/command_line/argument_text.h"
 #include "framework/executor/executor.h"
 #include "framework/io/file.h"
+#include "framework/io/json.h"
 #include "framework/io/lod_entries.h"
 #include "framework/io/npz.h"
 #include "framework/io/parameters.h"
 #include "framework/io/safetensors.h"
 #include "framework/ir/codec.h"
+#include "models/common/text/text_lines.h"
 #include "operators/tensor/kernels/tensor_text.h"
 #include "tools/benchmark/process_memory.h"
 #include "tools/benchmark/run_times.h"
@@ -117,11 +119,13 @@ void SetOption(const std::string& key, const nlohmann::json& value, RunProgramOp
   }
 }
 
-RunProgramOptions JobOptions(const std::string& line, const RunProgramOptions& defaults) {
+RunProgramOptions JobOptions(std::string_view line, const RunProgramOptions& defaults) {
   RunProgramOptions options = defaults;
   try {
-    const nlohmann::json job = nlohmann::json::parse(line);
-    SKIFF_ENFORCE(job.is_object(), kInvalidArgument, "a job is a JSON object, found ", line);
+    const nlohmann::json job =
+        ParseJson(line, "the line isn't a valid job", ErrorCode::kInvalidArgument);
+    SKIFF_ENFORCE(job.is_object(), kInvalidArgument, "a job is a JSON object, found ",
+                  QuotedJson(job));
     for (const auto& [key, value] : job.items()) SetOption(key, value, &options);
   } catch (const nlohmann::json::exception& error) {
     Throw(ErrorCode::kInvalidArgument, "the line isn't a valid job: ", error.what());
@@ -187,13 +191,13 @@ std::string DescribeRun(const RunProgramResult& result) {
 }
 
 int64_t RunProgramJobs(const std::string& path, const RunProgramOptions& defaults) {
-  std::istringstream lines(ReadFile(path));
+  const std::string file = text::ReadTextFile(path);
   int64_t ran = 0;
   int64_t failed = 0;
   int64_t number = 0;
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string_view line : text::LinesOf(file)) {
     ++number;
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     // One bad job must not hide the results of the others.
     try {
       RunProgramFile(JobOptions(line, defaults));
