@@ -253,7 +253,7 @@ void BindPrepared(py::module_& module) {
            "Binds the arrays: each step reads them as they are then, so they must be contiguous.")
       .def("clone", &Clone,
            "Returns the same program for another thread: clones of a program run at the same time. "
-           "They share the weights, and have all else that runs write. Raises "
+           "They share the weights; whatever else a run writes to, each has for itself. Raises "
            "FailedPreconditionError for a program that changes variables, such as a training, and "
            "UnimplementedError on a device.")
       .def_property_readonly(

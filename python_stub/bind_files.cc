@@ -117,11 +117,10 @@ py::object LoadModel(const py::object& directory, SharedScope& scope,
                      const std::optional<std::string>& params_filename,
                      const std::optional<std::string>& model_filename) {
   const std::string path = PathText(directory);
-  const InferenceModelFiles files = FindInferenceModelFiles(path, model_filename, params_filename);
   InferenceModel model;
   {
     const ScopeLock lock(scope);
-    model = LoadInferenceModel(path, &scope.scope, files);
+    model = LoadInferenceModel(path, &scope.scope, model_filename, params_filename);
   }
   return Tuples().inference_model(std::move(model.program), model.feed_names, model.fetch_names);
 }

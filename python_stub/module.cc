@@ -21,12 +21,12 @@ std::map<std::string, py::object>& Classes() {
 }
 
 // A message may quote bytes of a broken file.
-void Raise(PyObject* type, const char* what) {
-  const std::string_view text = what;
-  const auto message = py::reinterpret_steal<py::object>(
+py::object MessageText(std::string_view text) {
+  return py::reinterpret_steal<py::object>(
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
-  PyErr_SetObject(type, message.ptr());
 }
+
+void Raise(PyObject* type, const char* what) { PyErr_SetObject(type, MessageText(what).ptr()); }
 
 void Translate(std::exception_ptr failure) {
   try {
@@ -49,7 +49,8 @@ void BindErrors() {
 // A filter of the module warnings can make an exception of one.
 void WarnAsPython(const std::string& message) {
   const py::gil_scoped_acquire lock;
-  if (PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1) != 0) throw py::error_already_set();
+  const py::object text = MessageText(message);
+  if (PyErr_WarnFormat(PyExc_UserWarning, 1, "%U", text.ptr()) != 0) throw py::error_already_set();
 }
 
 }  // namespace

@@ -196,20 +196,38 @@ class Programs(Building):
         with self.assertRaises(skiff.OutOfRangeError):
             self.main.block(1)
 
-    def test_warn_of_parameters_that_nothing_trains(self):
-        x = layers.data("x", [-1, 4])
-        loss = layers.mean(layers.fc(x, 2, bias_attr=None))
-        layers.fc(x, 3)
-        before = self.main.clone()
-        with warnings.catch_warnings():
+    def test_warn_of_variables_that_are_not_marked_as_parameters(self):
+        loss = layers.mean(layers.fc(layers.fc(layers.data("x", [-1, 4]), 3), 2, bias_attr=None)).name
+        text = str(self.main)
+        for name in ("fc_0.b_0", "fc_0.w_0"):
+            text = text.replace('param "%s"' % name, 'var "%s"' % name)
+        main = skiff.Program.from_text(text)
+        before = main.clone()
+        with skiff.program_guard(main, self.startup):
+            loss = main.block().variable(loss)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                with self.assertRaisesRegex(UserWarning, "1 parameters are trained, but not these 2 variables"):
+                    skiff.optimizer.Sgd().minimize(loss)
+            self.assertEqual(main, before)
+            with self.assertWarnsRegex(UserWarning, r"program_test.py:\d+: minimize: .*: fc_0.b_0, fc_0.w_0;"):
+                minimized = skiff.optimizer.Sgd().minimize(loss)
+        self.assertEqual([pair.parameter.name for pair in minimized.trained], ["fc_1.w_0"])
+        self.assertEqual(minimized.left, ["fc_0.b_0", "fc_0.w_0"])
+
+    def test_warn_of_names_that_are_no_utf8(self):
+        loss = layers.mean(layers.fc(layers.fc(layers.data("x", [-1, 4]), 3), 2, bias_attr=None)).name
+        unmarked = skiff.Program.from_text(str(self.main).replace('param "fc_0.w_0"', 'var "fc_0.w_0"'))
+        main = skiff.Program.from_bytes(unmarked.to_bytes().replace(b"fc_0.w_0", b"fc_0.w_\xff"))
+        with skiff.program_guard(main, self.startup), warnings.catch_warnings():
             warnings.simplefilter("error")
-            with self.assertRaisesRegex(UserWarning, "1 parameters are trained, but not these 2"):
-                skiff.optimizer.Sgd().minimize(loss)
-        self.assertEqual(self.main, before)
-        with self.assertWarnsRegex(UserWarning, r"program_test.py:\d+: minimize: .*: fc_1.b_0, fc_1.w_0;"):
-            minimized = skiff.optimizer.Sgd().minimize(loss)
-        self.assertEqual([pair.parameter.name for pair in minimized.trained], ["fc_0.w_0"])
-        self.assertEqual(minimized.left, ["fc_1.b_0", "fc_1.w_0"])
+            with self.assertRaisesRegex(UserWarning, "fc_0.w_\ufffd"):
+                skiff.optimizer.Sgd().minimize(main.block().variable(loss))
+
+    def test_name_lines_of_a_file_whose_name_is_no_utf8(self):
+        code = compile('layers.fc(x, 3, act="nothing")', "a\udcff.py", "exec")
+        self.assertIn("a?.py:1", self.refused(
+            skiff.Error, lambda: exec(code, {"layers": layers, "x": layers.data("x", [-1, 4])})))
 
     def test_describe_variables(self):
         layers.data("ids", [-1, 1], "int64", lod_level=1)
