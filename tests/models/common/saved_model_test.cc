@@ -36,19 +36,22 @@ TEST(ModelOutput, SaysWhatItIsInstead) {
             "run/model: the weights are float32 [2, 2], expected float32 [4]");
   EXPECT_EQ(Refused(Tensor::FromValues<int64_t>({1}, {0}), {1}),
             "run/model: the weights are int64 [1], expected float32 [1]");
-  EXPECT_EQ(Refused(Tensor({2, 0}, DType::kFloat32), {2, -1}),
-            "run/model: the weights are float32 [2, 0], expected float32 [2, any]");
-  EXPECT_EQ(Refused(Tensor(), {}), "run/model: the weights are float32 [], expected float32 []");
+  EXPECT_EQ(
+      Refused(Tensor({2, 0}, DType::kFloat32), {2, -1}),
+      "run/model: the weights are float32 [2, 0] without elements, expected float32 [2, any]");
+  EXPECT_EQ(Refused(Tensor(), {}),
+            "run/model: the weights are float32 [] without values, expected a dense float32 []");
 }
 
 TEST(ModelOutput, RefusesWhatIsNotDense) {
   Tensor ragged = Tensor::FromValues<float>({2}, {0, 0});
   ragged.set_lod({{0, 2}});
   EXPECT_EQ(Refused(ragged, {2}),
-            "run/model: the weights are float32 [2] with a LoD, expected float32 [2]");
+            "run/model: the weights are float32 [2] with a LoD, expected a dense float32 [2]");
   const Tensor rows({2, 2}, DType::kFloat32, Place::Cpu(), Layout::SelectedRows(9));
   EXPECT_EQ(Refused(rows, {2, 2}),
-            "run/model: the weights are float32 [2, 2] of selected rows, expected float32 [2, 2]");
+            "run/model: the weights are float32 [2, 2] of selected rows, expected a dense float32 "
+            "[2, 2]");
 }
 
 TEST(ModelOutput, ChecksEachElement) {
