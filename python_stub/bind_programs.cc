@@ -358,8 +358,8 @@ CallSiteGuard GuardCaller() {
   const auto code =
       py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
   // The name may have bytes that are no UTF-8.
-  const auto file = py::reinterpret_steal<py::bytes>(PyUnicode_AsEncodedString(
-      py::object(code.attr("co_filename")).ptr(), "utf-8", "replace"));
+  const auto file = py::reinterpret_steal<py::bytes>(
+      PyUnicode_AsEncodedString(py::object(code.attr("co_filename")).ptr(), "utf-8", "replace"));
   if (!file) throw py::error_already_set();
   return {std::string(file), PyFrame_GetLineNumber(frame)};
 }
