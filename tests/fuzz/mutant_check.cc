@@ -195,10 +195,19 @@ std::string ProblemAfterErrors(const Outcome& outcome) {
   return {};
 }
 
+// Returns whether the body of a loop has rows that vary beside rows that a plan for the very rows
+// takes as fixed; in one for a capacity, these vary with them.
+bool IsOfFixedRows(const RunOutcome& run) {
+  if (!run.error || run.error->code() != ErrorCode::kUnimplemented) return false;
+  const std::string_view text = run.error->what();
+  return text.find("no plan for all counts up to") != std::string_view::npos ||
+         text.find("and not by an affine form") != std::string_view::npos;
+}
+
 // Memory runs out sooner between guards, where values share none; with reuse, in a plan for a
 // capacity, which has more rows (CapacityText in executor.cc).
 bool MayDiffer(const RunOutcome& guarded, const RunOutcome& reused) {
-  return IsOutOfMemory(guarded) ||
+  return IsOutOfMemory(guarded) || IsOfFixedRows(guarded) ||
          (IsOutOfMemory(reused) &&
           std::string_view(reused.error->what()).find("exact_rows: about") !=
               std::string_view::npos);
