@@ -36,8 +36,8 @@ constexpr std::string_view kUnverified[] = {
     "is read before anything writes it",
     // what loops and branches demand of their variables,
     "when an iteration begins", "is handed from iteration to iteration", "the condition ",
-    "expected a state, or a variable of the block", "ex_states and", "\" does not exist",
-    "depends on data: expected a known shape",
+    "expected a state, or a variable of the block", "ex_states and", "initial_states has",
+    "\" does not exist", "depends on data: expected a known shape",
     // and gradients that no link leads to.
     "is the gradient of no variable of the block", "_grad: no op of block", "gradients of results",
     "expected its forward op before it"};
