@@ -260,9 +260,10 @@ class Verifier {
       const Var* var = visible.Find(names[i]).var;
       const TensorMeta declared = MetaOf(*var);
       const TensorMeta& made = context.outputs()[i];
-      if (declared.is_array && !made.is_array) {
-        Report("output \"", names[i],
-               "\" would be a tensor: the program declares an array of tensors");
+      if (declared.is_array != made.is_array && def.block == nullptr) {
+        Report("output \"", names[i], "\" would be ",
+               made.is_array ? "an array of tensors: the program declares a tensor"
+                             : "a tensor: the program declares an array of tensors");
       }
       NoteForm(var, declared, made);
       if (declared.dtype != made.dtype || declared.is_selected_rows() != made.is_selected_rows() ||

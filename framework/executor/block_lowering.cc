@@ -486,12 +486,14 @@ ValueId BlockLowering::WriteArray(const OpDef& def, const std::string& name,
 }
 
 ValueId BlockLowering::Define(const OpDef& def, const std::string& name, const TensorMeta& meta) {
-  if (meta.is_array) return WriteArray(def, name, meta);
   const Var* var = FindVar(name);
-  // A block would find the array, and not the tensor.
-  SKIFF_ENFORCE(var == nullptr || var->kind != VarKind::kLoDTensorArray, kInvalidArgument,
-                "output \"", name,
-                "\" would be a tensor: the program declares an array of tensors");
+  // Blocks inside go by what the variable is.
+  const bool is_declared =
+      var == nullptr || (var->kind == VarKind::kLoDTensorArray) == meta.is_array;
+  SKIFF_ENFORCE(is_declared, kInvalidArgument, "output \"", name, "\" would be ",
+                meta.is_array ? "an array of tensors: the program declares a tensor"
+                              : "a tensor: the program declares an array of tensors");
+  if (meta.is_array) return WriteArray(def, name, meta);
   const bool is_persistable = var != nullptr && var->persistable;
   const bool depends_on_data = def.data_dependent_shape || def.sets_rows;
   const bool is_unknown =

@@ -175,7 +175,9 @@ class CompiledProgram {
   // feed that is missing, unknown, given twice, of another dtype or LoD level, of a shape that the
   // variable's dims don't admit, or with a bool that is neither 0 nor 1, and for an unknown fetch.
   // After any Error, whether about the arguments or about their data, the scope is as it was before
-  // the call: running statistics, counters and parameters haven't moved. The feeds are released
+  // the call: running statistics, counters and parameters haven't moved. (But for a program that
+  // append_backward can't have made, in which a backward op refuses the shape of an array's element
+  // that another backward op has written: updates that came before stay.) The feeds are released
   // when the call returns.
   std::vector<Tensor> Run(const FeedList& feeds, const FetchList& fetches);
   // Binds the feeds' buffers: Step reads them as they are then. With ragged feeds, the plan serves

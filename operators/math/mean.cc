@@ -12,23 +12,26 @@
 namespace skiff {
 namespace {
 
-void Infer(OpContext& context) { context.SetOutput("Out", Shape{}, context.Input("X").dtype); }
+void CheckHasElements(const Shape& x) {
+  SKIFF_ENFORCE(x.element_count() > 0, kInvalidArgument, "mean: X of shape ", x,
+                " has no elements, expected at least one");
+}
+
+void Infer(OpContext& context) {
+  const TensorMeta& x = context.Input("X");
+  if (x.shape.is_known()) CheckHasElements(x.shape);
+  context.SetOutput("Out", Shape{}, x.dtype);
+}
 
 void InferGrad(OpContext& context) {
   CheckGradientLike(context, "Out@GRAD", Shape{}, context.Input("X").dtype);
   context.SetOutputLike("X@GRAD", "X");
 }
 
-void CheckHasElements(const Shape& x) {
-  SKIFF_ENFORCE(x.element_count() > 0, kInvalidArgument, "mean: X of shape ", x,
-                " has no elements, expected at least one");
-}
-
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const int x = context.InputIndex("X");
   const int out = context.OutputIndex("Out");
-  CheckHasElements(context.Input("X").shape);
   return MakeRowsKernel([=](const KernelContext& run) {
     const int64_t count = run.input(x).element_count();
     CheckHasElements(run.input(x).shape());

@@ -177,12 +177,18 @@ bool IsOutOfMemory(const RunOutcome& run) {
   return run.error && run.error->code() == ErrorCode::kResourceExhausted;
 }
 
+// Returns whether a backward op may have refused an element of an array: what has been updated
+// before stays (CompiledProgram::Run).
+bool IsOfElement(const Error& error) {
+  return std::string_view(error.what()).find(": element ") != std::string_view::npos;
+}
+
 // A run that throws leaves the scope as it was, so that the next one throws, too.
 std::string ProblemAfterErrors(const Outcome& outcome) {
   const NamedValues* before = &outcome.scope;
   for (size_t i = 0; i < outcome.runs.size(); ++i) {
     const RunOutcome& run = outcome.runs[i];
-    const bool refuses = run.error && !IsOutOfMemory(run);
+    const bool refuses = run.error && !IsOutOfMemory(run) && !IsOfElement(*run.error);
     const std::string difference = refuses ? Difference(*before, run.scope) : std::string();
     if (!difference.empty()) {
       return StrCat(difference, ", changed by a run that throws: ", run.error->what());

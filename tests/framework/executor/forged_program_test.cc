@@ -180,6 +180,22 @@ TEST(ForgedArray, IsATensorToTheOpThatWritesIt) {
   EXPECT_THAT(Problems(text), ElementsAre(HasSubstr(expected)));
 }
 
+TEST(ForgedArray, IsNoTensorToTheOpThatWritesIt) {
+  const std::string text = R"(program { block 0 {
+    var x float32 [3, 1]
+    var i int64 [1]
+    var t float32 [3, 1]
+    {Out: [x]} = fill_constant() {shape = longs [3, 1], dtype = 5, value = 1.0}
+    {Out: [i]} = fill_constant() {shape = longs [1], dtype = 3, value = 0.0}
+    {Out: [t]} = write_to_array(X: [x], I: [i])
+  } })";
+  const std::string expected =
+      "output \"t\" would be an array of tensors: the program declares a tensor";
+  EXPECT_THAT(ErrorOf(text, "x"),
+              AllOf(HasSubstr("write_to_array (block 0, op #2)"), HasSubstr(expected)));
+  EXPECT_THAT(Problems(text), ElementsAre(HasSubstr(expected)));
+}
+
 // ---- rows that are said to be those of another variable
 
 // Data that only a run knows.
