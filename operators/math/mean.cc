@@ -17,14 +17,16 @@ void CheckHasElements(const Shape& x) {
                 " has no elements, expected at least one");
 }
 
-void Infer(OpContext& context) {
+const TensorMeta& CheckedX(const OpContext& context) {
   const TensorMeta& x = context.Input("X");
   if (x.shape.is_known()) CheckHasElements(x.shape);
-  context.SetOutput("Out", Shape{}, x.dtype);
+  return x;
 }
 
+void Infer(OpContext& context) { context.SetOutput("Out", Shape{}, CheckedX(context).dtype); }
+
 void InferGrad(OpContext& context) {
-  CheckGradientLike(context, "Out@GRAD", Shape{}, context.Input("X").dtype);
+  CheckGradientLike(context, "Out@GRAD", Shape{}, CheckedX(context).dtype);
   context.SetOutputLike("X@GRAD", "X");
 }
 

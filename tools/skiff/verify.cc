@@ -10,6 +10,7 @@
 
 #include "framework/analysis/verifier.h"
 #include "framework/base/error.h"
+#include "framework/executor/plan_check.h"
 #include "framework/io/file.h"
 #include "framework/ir/codec.h"
 #include "framework/op/registry.h"
@@ -49,6 +50,9 @@ Findings Verify(const std::string& path) {
   // Wrong declarations are warnings, since PaddlePaddle writes such files itself: it declares, for
   // example, the outputs of accuracy as floats, but computes ints.
   findings.errors = VerifyProgram(DefaultOpRegistry(), *program, {.warnings = &findings.warnings});
+  if (!findings.errors.empty()) return findings;
+  const std::string why = WhyNoPlan(DefaultOpRegistry(), *program);
+  if (!why.empty()) findings.errors.push_back(why);
   return findings;
 }
 
@@ -90,17 +94,18 @@ Subcommand VerifySubcommand() {
   return {
       .name = "verify",
       .summary = "checks whether Skiff can run a saved program",
-      .command = {
-          .usage = "skiff verify FILE [--json]",
-          .summary = "Loads a serialised ProgramDesc, such as __model__, and checks it with "
-                     "all shapes. Prints a line for\neach error (Skiff can't run the program) "
-                     "and each warning (it can, but the file is inconsistent:\nrepeated "
-                     "attributes, attributes of another type whose value fits, declared shapes "
-                     "that differ from\nthose that the op computes, pooling windows without a "
-                     "pixel), with the block and the op. Exit status: 0, or 1 if there are errors.",
-          .run = Run,
-          .flags = {"json"},
-          .operand = "program"}};
+      .command = {.usage = "skiff verify FILE [--json]",
+                  .summary =
+                      "Loads a serialised ProgramDesc, such as __model__, checks it with all "
+                      "shapes, and makes its plan,\nwith one of a few sizes for extents that are "
+                      "unknown. Prints a line for each error (Skiff can't\nrun the program) and "
+                      "each warning (it can, but the file is inconsistent: repeated\nattributes, "
+                      "attributes of another type whose value fits, declared shapes that differ "
+                      "from\nthose that the op computes, pooling windows without a pixel), with "
+                      "the block and the op.\nExit status: 0, or 1 if there are errors.",
+                  .run = Run,
+                  .flags = {"json"},
+                  .operand = "program"}};
 }
 
 }  // namespace skiff

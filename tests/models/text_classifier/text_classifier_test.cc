@@ -164,15 +164,15 @@ TEST_F(TextLabellerTest, RefusesWhatIsNoClassProbability) {
   };
   const std::string found = directory_.path() + ": the probabilities are ";
   EXPECT_EQ(refused([](const Variable& x) { return layers::Reshape(x, {-1}); }),
-            found + "float32 [1] with a LoD, expected float32 [1, any]");
+            found + "float32 [1] with a LoD, expected a dense float32 [1, any]");
   const auto of_text = [](const Variable& x) { return layers::SequencePool(x, "SUM"); };
   const auto empty = [&](const Variable& x, int64_t axis) {
     return layers::Slice(of_text(x), {.axes = {axis}, .starts = {0}, .ends = {0}});
   };
   EXPECT_EQ(refused([&](const Variable& x) { return empty(x, 0); }),
-            found + "float32 [0, 1], expected float32 [1, any]");
+            found + "float32 [0, 1] without elements, expected float32 [1, any]");
   EXPECT_EQ(refused([&](const Variable& x) { return empty(x, 1); }),
-            found + "float32 [1, 0], expected float32 [1, any]");
+            found + "float32 [1, 0] without elements, expected float32 [1, any]");
   EXPECT_EQ(refused([&](const Variable& x) { return layers::Cast(of_text(x), DType::kInt64); }),
             found + "int64 [1, 1], expected float32 [1, any]");
   EXPECT_EQ(refused(of_text),

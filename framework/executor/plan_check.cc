@@ -1,0 +1,116 @@
+#include "framework/executor/plan_check.h"
+
+#include <memory>
+#include <numeric>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "framework/analysis/op_uses.h"
+#include "framework/base/error.h"
+#include "framework/executor/lowering.h"
+#include "framework/op/declared_types.h"
+#include "framework/tensor/scope.h"
+
+namespace skiff {
+namespace {
+
+// Batches of few and of many rows, images, and numbers with many divisors.
+constexpr int64_t kExtents[] = {2, 1, 3, 8, 60, 64, 224, 2520};
+
+// What a run finds when it begins.
+struct Given {
+  std::vector<const Var*> feeds;
+  std::vector<const Var*> persistables;
+};
+
+Given GivenOf(const OpRegistry& registry, const Program& program) {
+  const Block& root = *program.root();
+  Given given;
+  std::set<const Var*> seen;
+  const auto add = [&](const Var* var) {
+    const bool is_tensor = var != nullptr && var->kind == VarKind::kLoDTensor;
+    if (!is_tensor || !seen.insert(var).second) return;
+    (var->persistable ? given.persistables : given.feeds).push_back(var);
+  };
+  for (size_t i = 0; i < root.ops().size(); ++i) {
+    const Op& op = *root.ops()[i];
+    if (op.type == "feed") {
+      for (const std::string& name : op.OutputNames()) add(root.FindLocalVar(name));
+      continue;
+    }
+    const std::vector<VarUse> uses = UsesOf(registry, root, i).vars;
+    for (const VarUse& use : uses) {
+      if (use.block == &root && (use.reads_data || use.reads_shape)) add(use.var);
+    }
+    for (const VarUse& use : uses) {
+      if (use.writes) seen.insert(use.var);
+    }
+  }
+  return given;
+}
+
+Shape ShapeOf(const Var& var, int64_t unknown) {
+  std::vector<int64_t> dims = var.dims;
+  for (int64_t& dim : dims) {
+    if (dim < 0) dim = unknown;
+  }
+  return Shape(std::span<const int64_t>(dims));
+}
+
+TensorMeta MetaOfFeed(const Var& var, int64_t unknown) {
+  TensorMeta meta{.shape = ShapeOf(var, unknown), .dtype = var.dtype, .lod_level = var.lod_level};
+  if (var.lod_level == 0 || meta.shape.rank() == 0) return meta;
+  // Sequences of one row each, so that feeds with a row for each sequence fit those with a row for
+  // each step.
+  constexpr int64_t kMostSequences = 10000;
+  const auto rows = static_cast<uint64_t>(meta.shape[0]);
+  std::vector<uint64_t> offsets = {0, rows};
+  if (meta.shape[0] <= kMostSequences) {
+    offsets.resize(rows + 1);
+    std::iota(offsets.begin(), offsets.end(), uint64_t{0});
+  }
+  const LoD lod(static_cast<size_t>(var.lod_level), offsets);
+  meta.lod = std::make_shared<const LoDGroup>(LoDGroup{.offsets = lod});
+  return meta;
+}
+
+std::string WhyNoPlanFor(const OpRegistry& registry, const Program& program, const Given& given,
+                         int64_t unknown) {
+  try {
+    Scope scope;
+    for (const Var* var : given.persistables) {
+      // Plans are made without a look at the elements.
+      static char nothing = 0;
+      scope.Reserve(var->name, Tensor::Borrow(&nothing, ShapeOf(*var, unknown), var->dtype));
+      scope.Reveal(var->name);
+    }
+    std::vector<std::pair<std::string, TensorMeta>> feeds;
+    for (const Var* var : given.feeds) feeds.emplace_back(var->name, MetaOfFeed(*var, unknown));
+    LowerSegment({.registry = registry, .scope = scope, .place = Place::Cpu()}, program, feeds, {});
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+std::string WhyNoPlan(const OpRegistry& registry, const Program& program) {
+  const std::unique_ptr<Program> typed = program.Clone();
+  TakeDeclaredTypes(registry, typed.get());
+  std::string first;
+  try {
+    const Given given = GivenOf(registry, *typed);
+    for (const int64_t extent : kExtents) {
+      const std::string why = WhyNoPlanFor(registry, *typed, given, extent);
+      if (why.empty()) return "";
+      if (first.empty()) first = why;
+    }
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return first;
+}
+
+}  // namespace skiff

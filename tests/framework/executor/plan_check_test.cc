@@ -1,0 +1,112 @@
+#include "framework/executor/plan_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "framework/analysis/verifier.h"
+#include "framework/base/str_cat.h"
+#include "framework/ir/text.h"
+#include "framework/op/registry.h"
+
+namespace skiff {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// Of a program in which VerifyProgram finds nothing.
+std::string WhyNot(const std::string& text) {
+  const auto program = ParseProgramText(StrCat("program { ", text, " }"));
+  std::vector<std::string> warnings;
+  EXPECT_THAT(VerifyProgram(DefaultOpRegistry(), *program, {.warnings = &warnings}), IsEmpty());
+  return WhyNoPlan(DefaultOpRegistry(), *program);
+}
+
+TEST(PlanCheck, FindsAPlanForSomeBatch) {
+  // Of 60 rows, for example.
+  EXPECT_EQ(WhyNot(R"(block 0 {
+              var x float32 [-1, 4]
+              var y float32 [-1, 5, 4]
+              param w float32 [4, 2] persistable
+              var z float32 [-1, 5, 2]
+              {Out: [y]} = reshape2(X: [x]) {shape = ints [-1, 5, 4]}
+              {Out: [z]} = mul(X: [y], Y: [w]) {x_num_col_dims = 2, y_num_col_dims = 1}
+            })"),
+            "");
+}
+
+TEST(PlanCheck, FindsNoneForShapesThatNeverFit) {
+  // No batch of 4 numbers each is 5 rows of 3.
+  EXPECT_THAT(WhyNot(R"(block 0 {
+                var x float32 [-1, 4]
+                var y float32 [-1, 3]
+                param w float32 [5, 3] persistable
+                var z float32 [5, 3]
+                {Out: [y]} = reshape2(X: [x]) {shape = ints [-1, 3]}
+                {Out: [z]} = elementwise_add(X: [y], Y: [w]) {axis = -1}
+              })"),
+              HasSubstr("reshape2 (block 0, op #0)"));
+}
+
+TEST(PlanCheck, GivesRaggedFeedsSequencesOfOneRow) {
+  const auto program = [](const std::string& label) {
+    return StrCat(R"(block 0 {
+      var x float32 [-1, 4] lod=1
+      var label float32 )",
+                  label, R"(
+      var last float32 [-1, 4]
+      var d float32 [-1, 4]
+      {Out: [last]} = sequence_pool(X: [x]) {pooltype = "LAST"}
+      {Out: [d]} = elementwise_sub(X: [last], Y: [label]) {axis = -1}
+    })");
+  };
+  EXPECT_EQ(WhyNot(program("[-1, 4]")), "");
+}
+
+std::string Loop(const std::string& before, const std::string& body) {
+  return StrCat(R"(block 0 {
+    var x float32 [3]
+    var i int64 [1]
+    var n int64 [1]
+    var cond bool [1]
+    var a lod_tensor_array float32 [3]
+    var r float32 [3]
+    var s step_scopes float32 []
+    {Out: [x]} = fill_constant() {shape = longs [3], dtype = 5, value = 1.0}
+    {Out: [i]} = fill_constant() {shape = longs [1], dtype = 3, value = 0.0}
+    {Out: [n]} = fill_constant() {shape = longs [1], dtype = 3, value = 4.0}
+    {Out: [cond]} = less_than(X: [i], Y: [n])
+    )",
+                before, R"(
+    {Out: [i, cond, x], StepScopes: [s]} = while(X: [i, n, x], Condition: [cond]) {sub_block = block 1}
+  }
+  block 1 parent=0 {
+    var t float32 [-1]
+    )",
+                body, R"(
+    {Out: [i]} = increment(X: [i]) {step = 1.0}
+    {Out: [cond]} = less_than(X: [i], Y: [n])
+  })");
+}
+
+TEST(PlanCheck, AsksWhatLoopsDemand) {
+  EXPECT_EQ(WhyNot(Loop("", "{Out: [x]} = scale(X: [x]) {scale = 2.0}")), "");
+  // What an iteration leaves has another shape than what it finds.
+  EXPECT_THAT(WhyNot(Loop("", R"({Out: [t]} = concat(X: [x, x]) {axis = 0}
+                                 {Out: [x]} = assign(X: [t]))")),
+              AllOf(HasSubstr("while (block 0, op #4)"), HasSubstr("\"x\"")));
+}
+
+TEST(PlanCheck, AsksWhatArraysHold) {
+  const std::string read = R"({Out: [t]} = read_from_array(X: [a], I: [i])
+                              {Out: [x]} = assign(X: [t]))";
+  EXPECT_EQ(WhyNot(Loop("{Out: [a]} = write_to_array(X: [x], I: [i])", read)), "");
+  EXPECT_THAT(WhyNot(Loop("", read)), HasSubstr("no op before writes to the array"));
+}
+
+}  // namespace
+}  // namespace skiff
