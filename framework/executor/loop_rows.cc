@@ -122,13 +122,20 @@ void LoopRows::Apply() {
 }
 
 std::vector<bool>& LoopRows::Agreed() {
-  // As many as batches of a few sizes need.
-  constexpr size_t kKept = 1024;
+  // So many numbers at most: 8 MiB.
+  constexpr size_t kMostKept = size_t{1} << 20;
   if (agreed_now_ != nullptr) return *agreed_now_;
-  std::vector<int64_t> key = counts_;
-  lods_->AppendOffsets(&key);
-  if (agreed_.size() == kKept) agreed_.clear();
-  agreed_now_ = &agreed_[std::move(key)];
+  // Its memory is used again.
+  key_.assign(counts_.begin(), counts_.end());
+  lods_->AppendOffsets(&key_);
+  const auto known = agreed_.find(key_);
+  if (known != agreed_.end()) return *(agreed_now_ = &known->second);
+  kept_ += key_.size();
+  if (kept_ > kMostKept) {
+    agreed_.clear();
+    kept_ = key_.size();
+  }
+  agreed_now_ = &agreed_[key_];
   agreed_now_->resize(body_.instructions.size());
   return *agreed_now_;
 }

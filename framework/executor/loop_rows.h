@@ -5,7 +5,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <utility>
 #include <vector>
 
 #include "framework/executor/bound_values.h"
@@ -100,8 +99,10 @@ class LoopRows {
   size_t followed_ = 0;           // how many instructions moment_ has the contents of
   // By all that a shape rule may read: counts and offsets of LoDs.
   std::map<std::vector<int64_t>, std::vector<bool>> agreed_;
-  std::vector<bool>* agreed_now_ =
-      nullptr;  // with what the last Apply has given; nullptr: not found
+  size_t kept_ = 0;           // how many numbers its keys have
+  std::vector<int64_t> key_;  // of the moment
+  // With what the last Apply has given; nullptr: not looked for yet.
+  std::vector<bool>* agreed_now_ = nullptr;
 };
 
 }  // namespace skiff

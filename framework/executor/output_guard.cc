@@ -99,8 +99,9 @@ void OutputGuard::Check(size_t output) const {
   }
   Shape rows_of_plan = tensor.shape();
   if (rows_of_plan.rank() > 0 && value.meta.shape.rank() > 0) rows_of_plan[0] = value.meta.shape[0];
-  Expect(rows_of_plan == value.meta.shape && tensor.shape()[0] <= value.meta.shape[0], value,
-         "with the shape ", tensor.shape(), ", planned as ", value.meta.shape);
+  const bool has_room = tensor.shape().rank() == 0 || tensor.shape()[0] <= value.meta.shape[0];
+  Expect(rows_of_plan == value.meta.shape && has_room, value, "with the shape ", tensor.shape(),
+         ", planned as ", value.meta.shape);
   CheckLoDOf(value, tensor);
 }
 

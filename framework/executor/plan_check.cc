@@ -1,5 +1,6 @@
 #include "framework/executor/plan_check.h"
 
+#include <algorithm>
 #include <memory>
 #include <numeric>
 #include <set>
@@ -9,6 +10,7 @@
 #include "framework/analysis/op_uses.h"
 #include "framework/base/error.h"
 #include "framework/executor/lowering.h"
+#include "framework/ir/op_role.h"
 #include "framework/op/declared_types.h"
 #include "framework/tensor/scope.h"
 
@@ -31,6 +33,8 @@ Given GivenOf(const OpRegistry& registry, const Program& program) {
   const auto add = [&](const Var* var) {
     const bool is_tensor = var != nullptr && var->kind == VarKind::kLoDTensor;
     if (!is_tensor || !seen.insert(var).second) return;
+    // One that nobody writes is no feed: it is zeros to the op that reads it.
+    if (!var->persistable && var->name.find(kGradSuffix) != std::string::npos) return;
     (var->persistable ? given.persistables : given.feeds).push_back(var);
   };
   for (size_t i = 0; i < root.ops().size(); ++i) {
@@ -75,8 +79,9 @@ TensorMeta MetaOfFeed(const Var& var, int64_t unknown) {
   return meta;
 }
 
-std::string WhyNoPlanFor(const OpRegistry& registry, const Program& program, const Given& given,
-                         int64_t unknown) {
+// Returns why there is no plan; "": there is one.
+std::string WhyNoPlan(const OpRegistry& registry, const Program& program, const Given& given,
+                      int64_t unknown) {
   try {
     Scope scope;
     for (const Var* var : given.persistables) {
@@ -90,27 +95,40 @@ std::string WhyNoPlanFor(const OpRegistry& registry, const Program& program, con
     LowerSegment({.registry = registry, .scope = scope, .place = Place::Cpu()}, program, feeds, {});
     return "";
   } catch (const Error& error) {
+    if (error.code() == ErrorCode::kResourceExhausted) throw;
     return error.what();
   }
 }
 
+bool LeavesSizesOpen(const Given& given) {
+  const auto is_open = [](const Var* var) {
+    return var->lod_level > 0 ||
+           std::ranges::any_of(var->dims, [](int64_t dim) { return dim < 0; });
+  };
+  return std::ranges::any_of(given.feeds, is_open) ||
+         std::ranges::any_of(given.persistables, is_open);
+}
+
 }  // namespace
 
-std::string WhyNoPlan(const OpRegistry& registry, const Program& program) {
+std::optional<NoPlan> FindNoPlan(const OpRegistry& registry, const Program& program) {
   const std::unique_ptr<Program> typed = program.Clone();
   TakeDeclaredTypes(registry, typed.get());
+  const Given given = GivenOf(registry, *typed);
+  const bool is_open = LeavesSizesOpen(given);
+  std::set<std::string> found;
   std::string first;
-  try {
-    const Given given = GivenOf(registry, *typed);
-    for (const int64_t extent : kExtents) {
-      const std::string why = WhyNoPlanFor(registry, *typed, given, extent);
-      if (why.empty()) return "";
-      if (first.empty()) first = why;
-    }
-  } catch (const Error& error) {
-    return error.what();
+  for (const int64_t extent : kExtents) {
+    const std::string why = WhyNoPlan(registry, *typed, given, extent);
+    if (why.empty()) return std::nullopt;
+    if (first.empty()) first = why;
+    found.insert(why);
+    if (!is_open) break;
   }
-  return first;
+  if (found.size() == 1) return NoPlan{.why = first, .is_certain = true};
+  return NoPlan{.why =
+                    StrCat("no plan with ", Join(std::span(kExtents), ", "),
+                           " for what the program leaves open; with ", kExtents[0], ": ", first)};
 }
 
 }  // namespace skiff

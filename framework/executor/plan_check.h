@@ -1,6 +1,7 @@
 // Checks that a program can run by making its plan.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "framework/ir/program.h"
@@ -8,16 +9,25 @@
 
 namespace skiff {
 
-// Returns why no plan can be made of a program, as a run would say it: what loops, branches, their
-// gradients and arrays demand, and the shapes that all ops get. "": there is a plan.
+// Why no plan can be made of a program.
+struct NoPlan {
+  std::string why;  // as a run would say it
+  // Whether no run has a plan. If not, some sizes that the program leaves open may have one, but
+  // none of the few that were tried.
+  bool is_certain = false;
+};
+
+// Makes a plan of a program in which VerifyProgram finds nothing, and so asks what loops, branches,
+// their gradients and arrays demand, and for the shapes that all ops get. Returns nothing if there
+// is a plan.
 //
 // The feeds are the variables that `feed` ops name or that the root block reads before it writes
 // them, and the scope holds the persistables that the block reads so, all as the program declares
-// them. For unknown extents, and for the numbers of sequences of ragged feeds, a few sizes are
-// tried in turn; the message is that of the first one if none of them has a plan. What follows an
-// op whose output shapes depend on data isn't looked at.
+// them. Unknown extents, and the numbers of sequences of ragged feeds, are one of a few sizes, each
+// in turn. What is wrong for all of them with the same words has nothing to do with the size. What
+// follows an op whose output shapes depend on data isn't looked at.
 //
-// The program is one in which VerifyProgram finds nothing. Throws nothing of its own.
-std::string WhyNoPlan(const OpRegistry& registry, const Program& program);
+// Throws an Error (kResourceExhausted) if there is no memory.
+std::optional<NoPlan> FindNoPlan(const OpRegistry& registry, const Program& program);
 
 }  // namespace skiff

@@ -107,8 +107,10 @@ void PlanLoDs::Set(RunLoDs* lods) {
 
 void PlanLoDs::AppendOffsets(std::vector<int64_t>* offsets) const {
   for (const Group& group : groups_) {
-    for (const auto& level : *group.lod)
+    for (const auto& level : *group.lod) {
+      offsets->push_back(std::ssize(level));
       offsets->insert(offsets->end(), level.begin(), level.end());
+    }
   }
 }
 

@@ -45,7 +45,7 @@ class PlanLoDs {
   void Bind(ValueTensors* values) const;
   // Gives the groups these LoDs, and `lods` those that they had.
   void Set(RunLoDs* lods);
-  // Appends the offsets of all groups in this run.
+  // Appends the offsets of all groups in this run, those of each level behind their number.
   void AppendOffsets(std::vector<int64_t>* offsets) const;
   // Return the LoD of a value in this run, and in one with other LoDs; nullptr for a dense one.
   const LoD* Of(ValueId value) const;

@@ -86,19 +86,21 @@ InputFile::Opened InputFile::Open(const std::string& path) {
   const int descriptor = open(SystemPath(path), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) ThrowSystemError("open", path, errno);
   struct stat status {};
-  const int error_number = fstat(descriptor, &status) == 0 ? 0 : errno;
-  if (error_number == 0 && S_ISREG(status.st_mode)) return {descriptor, status.st_size};
-  close(descriptor);
-  if (error_number != 0) ThrowSystemError("inspect", path, error_number);
-  Throw(ErrorCode::kIo, "open ", path, ": expected a regular file");
+  try {
+    if (fstat(descriptor, &status) != 0) ThrowSystemError("inspect", path, errno);
+    SKIFF_ENFORCE(S_ISREG(status.st_mode), kIo, "open ", path, ": expected a regular file");
+    NoteReadFile(path, descriptor);
+  } catch (...) {
+    close(descriptor);
+    throw;
+  }
+  return {descriptor, status.st_size};
 }
 
 InputFile::InputFile(const std::string& path) : InputFile(path, Open(path)) {}
 
 InputFile::InputFile(const std::string& path, Opened opened)
-    : ByteSource(path, opened.size), descriptor_(opened.descriptor) {
-  NoteReadFile(path);
-}
+    : ByteSource(path, opened.size), descriptor_(opened.descriptor) {}
 
 InputFile::~InputFile() { close(descriptor_); }
 

@@ -13,14 +13,18 @@ namespace {
 
 thread_local ReadFiles* noting = nullptr;
 
-// Returns a text that changes when the file is replaced or written to.
-std::string VersionOf(const std::string& path) {
-  struct stat status {};
-  if (stat(path.c_str(), &status) != 0) ThrowSystemError("inspect", path, errno);
+// Returns a text that changes when the file is written to, and is another one for another file.
+std::string VersionOf(const struct stat& status) {
   // The time of the last change, which nobody can set, and of the last write.
   return StrCat(status.st_dev, " ", status.st_ino, " ", status.st_size, " ", status.st_ctim.tv_sec,
                 " ", status.st_ctim.tv_nsec, " ", status.st_mtim.tv_sec, " ",
                 status.st_mtim.tv_nsec);
+}
+
+std::string VersionAt(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) ThrowSystemError("inspect", path, errno);
+  return VersionOf(status);
 }
 
 FileContents ContentsOf(const std::string& path) {
@@ -50,16 +54,19 @@ std::vector<FileContents> ReadFiles::Contents() const {
   for (const std::string& path : paths_) {
     contents.push_back(ContentsOf(path));
     // After the second reading, so that a change in the course of it counts, too.
-    SKIFF_ENFORCE(VersionOf(path) == versions_.at(path), kDataLoss, path,
+    SKIFF_ENFORCE(VersionAt(path) == versions_.at(path), kDataLoss, path,
                   " has changed since it was read: expected it to stay as it is until the training "
                   "begins");
   }
   return contents;
 }
 
-void NoteReadFile(const std::string& path) {
+void NoteReadFile(const std::string& path, int descriptor) {
   if (noting == nullptr || noting->versions_.contains(path)) return;
-  noting->versions_[path] = VersionOf(path);
+  // Of the file that is open: the path may be that of another one by now.
+  struct stat status {};
+  if (fstat(descriptor, &status) != 0) ThrowSystemError("inspect", path, errno);
+  noting->versions_[path] = VersionOf(status);
   noting->paths_.push_back(path);
 }
 

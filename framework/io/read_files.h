@@ -33,11 +33,11 @@ class ReadFiles {
   std::map<std::string, std::string> versions_;  // of each path, as it was first opened
   std::vector<std::string> paths_;               // in order
 
-  friend void NoteReadFile(const std::string& path);
+  friend void NoteReadFile(const std::string& path, int descriptor);
 };
 
-// Says that this thread has opened a file for reading. InputFile does so. Throws Error if the file
-// can't be inspected.
-void NoteReadFile(const std::string& path);
+// Says that this thread has opened a file for reading, under this descriptor. InputFile does so.
+// Throws Error if the file can't be inspected.
+void NoteReadFile(const std::string& path, int descriptor);
 
 }  // namespace skiff

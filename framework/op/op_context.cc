@@ -379,14 +379,16 @@ void CheckGradients(const OpContext& context) {
 }
 
 // Checks that an op which writes the gradient S@GRAD[i] is given S[i], if it reads S at all:
-// kernels take the gradient's shape from it, or read it.
+// kernels take the gradient's shape from S, or read it. (Not where S gives a shape only and may be
+// missing: files of old versions lack it, and the op's own rule finds the shape elsewhere.)
 void CheckWrittenGradients(const OpContext& context) {
   if (context.def().block != nullptr) return;
   for (const SlotDef& gradient : context.def().outputs) {
     const std::string_view name = gradient.name;
     if (!name.ends_with(kGradSuffix)) continue;
     const std::string_view slot = name.substr(0, name.rfind(kGradSuffix));
-    if (context.def().FindInput(slot) == nullptr) continue;
+    const SlotDef* read = context.def().FindInput(slot);
+    if (read == nullptr || (read->dispensable && read->shape_only)) continue;
     for (size_t i = 0; i < context.OutputCount(name); ++i) {
       const bool is_wanted = context.OutputIndex(name, i) >= 0;
       const bool is_given = i < context.InputCount(slot) && context.InputIndex(slot, i) >= 0;

@@ -400,8 +400,8 @@ void Trainer::PreparePlans() {
 void Trainer::CheckDirectory() const {
   SKIFF_ENFORCE(
       lock_->is_in_place(), kDataLoss, options_.output_dir,
-      " was removed, renamed or replaced during the training, which wrote no further: give it back "
-      "its name and resume, or begin anew in another output directory");
+      " was removed, renamed or replaced since the training has taken it, which writes no further: "
+      "give it back its name and resume, or begin anew in another output directory");
 }
 
 // The files that the result promises.
@@ -461,6 +461,7 @@ TrainingResult Trainer::RunUnderLock() {
   if (options_.compile.tuner != nullptr) PreparePlans();
   TrainingResult result;
   result.finished = true;
+  const int64_t first_epoch = progress_.epoch;
   while (progress_.epoch < options_.epochs && !StoppedEarly()) {
     if (!TrainEpoch(stop)) {
       Save();
@@ -475,7 +476,8 @@ TrainingResult Trainer::RunUnderLock() {
     *out_ << "stopped early: no better " << decisive_metric().name << " in " << EpochsWithoutGain()
           << " epochs\n";
   }
-  if (result.finished) CheckWritten();
+  // What a continuation with nothing left to train found is its owner's to move.
+  if (result.finished && progress_.epoch > first_epoch) CheckWritten();
   result.decisive_metric = decisive_metric();
   result.best_value = progress_.best_value;
   result.best_epoch = progress_.best_epoch;
@@ -638,6 +640,8 @@ void Trainer::EndEpoch(TrainingLog* log) {
       .train = Means(progress_.sums),
       .validation = validation,
       .averaged = averaged};
+  // An evaluation takes its time.
+  CheckDirectory();
   Report(record);
   log->Append(record);
   AtomicWriteFile(CurvePath(), RenderLearningCurve(options_.title, log->records()));

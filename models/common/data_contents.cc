@@ -52,10 +52,9 @@ std::optional<training::FileSetting> DataContents(const std::string& value,
     if (named.files.empty()) continue;
     parts[i] = StrCat(named.kind, named.is_folder ? "FOLDER" : "FILE");
     for (const FileContents* file : named.files) {
-      const std::string name = std::filesystem::path(file->path).filename().string();
-      const std::string which = named.is_folder    ? " of " + name
-                                : parts.size() > 1 ? StrCat(" of file ", i + 1)
-                                                   : std::string();
+      std::string which;
+      if (named.is_folder) which = " of " + std::filesystem::path(file->path).filename().string();
+      if (parts.size() > 1) which += StrCat(named.is_folder ? " of folder " : " of file ", i + 1);
       setting.contents["contents" + which] = ContentsText(*file);
     }
   }

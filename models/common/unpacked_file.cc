@@ -1,5 +1,8 @@
 #include "models/common/unpacked_file.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -24,13 +27,25 @@ int64_t FileSize(const std::string& path) {
   return static_cast<int64_t>(size);
 }
 
+gzFile Open(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) ThrowSystemError("open", path, errno);
+  gzFile file = nullptr;
+  try {
+    NoteReadFile(path, descriptor);
+    file = gzdopen(descriptor, "rb");
+    SKIFF_ENFORCE(file != nullptr, kResourceExhausted, "no memory to unpack ", path);
+  } catch (...) {
+    close(descriptor);
+    throw;
+  }
+  return file;
+}
+
 }  // namespace
 
 UnpackedFile::UnpackedFile(const std::string& path)
-    : path_(path), file_bytes_(FileSize(path)), file_(gzopen(path.c_str(), "rb")) {
-  if (file_ == nullptr) ThrowSystemError("cannot open", path, errno);
-  NoteReadFile(path);
-}
+    : path_(path), file_bytes_(FileSize(path)), file_(Open(path)) {}
 
 UnpackedFile::~UnpackedFile() { gzclose(file_); }
 

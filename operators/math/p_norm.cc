@@ -121,7 +121,8 @@ void PowerNorms(const SoftmaxTile& tile, double order, const T* x, T* norms) {
     units[i] = order > 0 ? std::max(units[i], size) : std::min(units[i], size);
   });
   for (int64_t i = 0; i < tile.items; ++i) {
-    const bool is_lost = totals[i] == 0 || std::isinf(totals[i]);
+    // Sums that aren't normal numbers have few digits.
+    const bool is_lost = totals[i] < std::numeric_limits<double>::min() || std::isinf(totals[i]);
     norms[i] = static_cast<T>(is_lost ? NormOfRatios(tile, i, order, x, units[i])
                                       : std::pow(totals[i], 1 / order));
   }

@@ -65,7 +65,7 @@ struct PowerSum {
     *carry = Join(*carry, {std::pow(size, order), size});
   }
   __device__ void Finish(int64_t output, const Carry& total) const {
-    const bool is_lost = total.sum == 0 || std::isinf(total.sum);
+    const bool is_lost = total.sum < std::numeric_limits<double>::min() || std::isinf(total.sum);
     out[output] =
         static_cast<T>(is_lost ? NormOfRatios(output, total.unit) : std::pow(total.sum, 1 / order));
   }

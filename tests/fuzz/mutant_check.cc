@@ -15,6 +15,7 @@
 #include "framework/executor/guarded_memory.h"
 #include "framework/executor/plan_check.h"
 #include "framework/ir/codec.h"
+#include "framework/ir/op_role.h"
 #include "framework/ir/text.h"
 #include "framework/tensor/scope.h"
 #include "framework/tensor/tensor_array.h"
@@ -164,16 +165,26 @@ bool IsOutOfMemory(const RunOutcome& run) {
 
 // Returns whether a backward op may have refused an element of an array: what has been updated
 // before stays (CompiledProgram::Run).
-bool IsOfElement(const Error& error) {
-  return std::string_view(error.what()).find(": element ") != std::string_view::npos;
+bool IsOfElement(const Program& program, const Error& error) {
+  const auto refuses = [&](const auto& op) {
+    const auto role = op->attrs.find(kOpRoleAttr);
+    const int32_t* bits = role == op->attrs.end() ? nullptr : std::get_if<int32_t>(&role->second);
+    if (bits == nullptr || (*bits & kRoleBackward) == 0) return false;
+    return std::string_view(error.what()).find(op->type + ": element ") != std::string_view::npos;
+  };
+  for (size_t block = 0; block < program.block_count(); ++block) {
+    if (std::ranges::any_of(program.block(static_cast<int32_t>(block))->ops(), refuses))
+      return true;
+  }
+  return false;
 }
 
 // A run that throws leaves the scope as it was, so that the next one throws, too.
-std::string ProblemAfterErrors(const Outcome& outcome) {
+std::string ProblemAfterErrors(const Program& program, const Outcome& outcome) {
   const NamedValues* before = &outcome.scope;
   for (size_t i = 0; i < outcome.runs.size(); ++i) {
     const RunOutcome& run = outcome.runs[i];
-    const bool refuses = run.error && !IsOutOfMemory(run) && !IsOfElement(*run.error);
+    const bool refuses = run.error && !IsOutOfMemory(run) && !IsOfElement(program, *run.error);
     const std::string difference = refuses ? Difference(*before, run.scope) : std::string();
     if (!difference.empty()) {
       return StrCat(difference, ", changed by a run that throws: ", run.error->what());
@@ -220,7 +231,16 @@ std::string Difference(const Outcome& guarded, const Outcome& reused) {
   return {};
 }
 
-// Returns what VerifyProgram says if the program declares what it is fed.
+// Adds why no run has a plan. Returns false if one may have.
+bool AddNoPlan(const OpRegistry& registry, const Program& program,
+               std::vector<std::string>* found) {
+  const std::optional<NoPlan> none = FindNoPlan(registry, program);
+  if (!none || !none->is_certain) return false;
+  found->push_back(none->why);
+  return true;
+}
+
+// Returns what `skiff verify` says if the program declares what it is fed.
 std::vector<std::string> ProblemsWithFeeds(const Mutant& mutant, const OpRegistry& registry,
                                            const Program& program, VerifyOptions options) {
   std::vector<std::string> warnings;
@@ -231,7 +251,9 @@ std::vector<std::string> ProblemsWithFeeds(const Mutant& mutant, const OpRegistr
     if (var == nullptr) continue;
     var->dims.assign(tensor.shape().dims().begin(), tensor.shape().dims().end());
   }
-  return VerifyProgram(registry, *declared, options);
+  std::vector<std::string> found = VerifyProgram(registry, *declared, options);
+  if (found.empty()) AddNoPlan(registry, *declared, &found);
+  return found;
 }
 
 // Returns how the program differs once it has been written and read, which it has before; empty: it
@@ -270,10 +292,7 @@ void Check(const Mutant& mutant, const OpRegistry& registry, MutantReport* repor
   VerifyOptions verify{.infer_feeds = false, .warnings = &warnings};
   for (const auto& [name, tensor] : mutant.feeds) verify.feeds.push_back(name);
   std::vector<std::string> found = VerifyProgram(registry, *program, verify);
-  if (found.empty()) {
-    if (std::string why = WhyNoPlan(registry, *program); !why.empty())
-      found.push_back(std::move(why));
-  }
+  const bool has_no_plan = found.empty() && AddNoPlan(registry, *program, &found);
   if (!found.empty()) refuse(MutantReport::End::kVerify);
   const Outcome guarded = RunProgram(
       mutant, *program, registry,
@@ -288,9 +307,11 @@ void Check(const Mutant& mutant, const OpRegistry& registry, MutantReport* repor
     reused = RunProgram(mutant, *program, registry, reuse);
   }
   fail(Difference(guarded, reused));
-  fail(ProblemAfterErrors(guarded));
-  fail(ProblemAfterErrors(reused));
+  fail(ProblemAfterErrors(*program, guarded));
+  fail(ProblemAfterErrors(*program, reused));
   if (!guarded.error()) {
+    if (has_no_plan && !mutant.feeds_are_changed)
+      fail("computed, though no plan: " + found.front());
     if (!found.empty()) report->only_verify = found.front();
     return;
   }

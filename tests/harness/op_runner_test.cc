@@ -225,7 +225,7 @@ void AddTwicePlus(OpRegistry* registry) {
   def.outputs = {{.name = "Out", .doc = "sum"}};
   def.attrs = {{.name = "scale", .type = AttrType::kFloat, .default_value = 2.0f, .doc = "scale"}};
   def.infer = [](OpContext& context) { context.SetOutputLike("Out", "X"); };
-  def.grad = GradOp("twice_grad", {"X", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"});
+  def.grad = GradOp("twice_grad", {"Out@GRAD"}, {"X@GRAD", "Y@GRAD"});
   registry->Add(std::move(def));
   registry->AddCpuKernels<float, double>("twice_plus", []<typename T>(PrepareContext& context) {
     const T scale = static_cast<T>(context.Attr<float>("scale"));

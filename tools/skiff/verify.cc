@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,8 +52,8 @@ Findings Verify(const std::string& path) {
   // example, the outputs of accuracy as floats, but computes ints.
   findings.errors = VerifyProgram(DefaultOpRegistry(), *program, {.warnings = &findings.warnings});
   if (!findings.errors.empty()) return findings;
-  const std::string why = WhyNoPlan(DefaultOpRegistry(), *program);
-  if (!why.empty()) findings.errors.push_back(why);
+  const std::optional<NoPlan> none = FindNoPlan(DefaultOpRegistry(), *program);
+  if (none) (none->is_certain ? findings.errors : findings.warnings).push_back(none->why);
   return findings;
 }
 
@@ -97,12 +98,13 @@ Subcommand VerifySubcommand() {
       .command = {.usage = "skiff verify FILE [--json]",
                   .summary =
                       "Loads a serialised ProgramDesc, such as __model__, checks it with all "
-                      "shapes, and makes its plan,\nwith one of a few sizes for extents that are "
-                      "unknown. Prints a line for each error (Skiff can't\nrun the program) and "
-                      "each warning (it can, but the file is inconsistent: repeated\nattributes, "
-                      "attributes of another type whose value fits, declared shapes that differ "
-                      "from\nthose that the op computes, pooling windows without a pixel), with "
-                      "the block and the op.\nExit status: 0, or 1 if there are errors.",
+                      "shapes, and makes its plan.\nPrints a line for each error (Skiff can't "
+                      "run the program) and each warning (it can, but the\nfile is "
+                      "inconsistent: repeated attributes, attributes of another type whose value "
+                      "fits, declared\nshapes that differ from those that the op computes, "
+                      "pooling windows without a pixel; or there is\nno plan for a few sizes of "
+                      "what the program leaves open), with the block and the op. Exit\nstatus: "
+                      "0, or 1 if there are errors.",
                   .run = Run,
                   .flags = {"json"},
                   .operand = "program"}};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <limits>
 
 namespace skiff {
 
@@ -15,7 +16,7 @@ struct PNormSlope {
     const D divisor = std::pow(norm, order - 1) + epsilon;
     // Where powers are out of range, those of ratios aren't, and epsilon is nothing beside them (or
     // 0).
-    const bool is_lost = divisor == D{0} || divisor - divisor != D{0};
+    const bool is_lost = divisor < std::numeric_limits<D>::min() || divisor - divisor != D{0};
     unit = is_lost ? norm : D{1};
     factor = is_lost ? gradient : gradient / divisor;
   }

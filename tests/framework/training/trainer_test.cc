@@ -203,11 +203,11 @@ TEST_F(TrainerTest, NoticesThatItsOutputIsRemoved) {
   for (const int64_t save_every : {0, 16}) {
     SCOPED_TRACE(save_every);
     options.save_every_steps = save_every;
-    ExpectError(
-        [&] { run(options, ""); }, ErrorCode::kDataLoss,
-        options.output_dir +
-            " was removed, renamed or replaced during the training, which wrote no further: "
-            "give it back its name and resume, or begin anew in another output directory");
+    ExpectError([&] { run(options, ""); }, ErrorCode::kDataLoss,
+                options.output_dir +
+                    " was removed, renamed or replaced since the training has taken it, which "
+                    "writes no further: "
+                    "give it back its name and resume, or begin anew in another output directory");
     EXPECT_FALSE(std::filesystem::exists(options.output_dir));
   }
   // At learning rate 0 the first epoch stays the best, so no other one writes the model again.

@@ -127,6 +127,8 @@ void AddPNormCases(CaseList& cases) {
           PNormCase("order_" + text + "_" + name, values({3, size}), {.order = order});
       cases.push_back(WithScaledX(one, "huge", 1e20));
       if (order == 2) cases.push_back(WithScaledX(one, "tiny", 1e-22));
+      // The sum of the powers is no normal number.
+      if (order == 30) cases.push_back(WithScaledX(one, "subnormal", 1.6e-11));
     }
   }
   cases.push_back(EpsilonCase("gradient_of_order_1_with_epsilon", 1));
