@@ -31,8 +31,10 @@ Given GivenOf(const OpRegistry& registry, const Program& program) {
   Given given;
   std::set<const Var*> seen;
   const auto add = [&](const Var* var) {
-    const bool is_tensor = var != nullptr && var->kind == VarKind::kLoDTensor;
-    if (!is_tensor || !seen.insert(var).second) return;
+    // Others come neither from outside nor from an earlier run.
+    const bool may_be_given = var != nullptr && var->kind != VarKind::kLoDTensorArray &&
+                              var->kind != VarKind::kLoDRankTable;
+    if (!may_be_given || !seen.insert(var).second) return;
     // One that nobody writes is no feed: it is zeros to the op that reads it.
     if (!var->persistable && var->name.find(kGradSuffix) != std::string::npos) return;
     (var->persistable ? given.persistables : given.feeds).push_back(var);

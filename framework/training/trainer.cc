@@ -461,7 +461,6 @@ TrainingResult Trainer::RunUnderLock() {
   if (options_.compile.tuner != nullptr) PreparePlans();
   TrainingResult result;
   result.finished = true;
-  const int64_t first_epoch = progress_.epoch;
   while (progress_.epoch < options_.epochs && !StoppedEarly()) {
     if (!TrainEpoch(stop)) {
       Save();
@@ -476,8 +475,7 @@ TrainingResult Trainer::RunUnderLock() {
     *out_ << "stopped early: no better " << decisive_metric().name << " in " << EpochsWithoutGain()
           << " epochs\n";
   }
-  // What a continuation with nothing left to train found is its owner's to move.
-  if (result.finished && progress_.epoch > first_epoch) CheckWritten();
+  if (result.finished) CheckWritten();
   result.decisive_metric = decisive_metric();
   result.best_value = progress_.best_value;
   result.best_epoch = progress_.best_epoch;

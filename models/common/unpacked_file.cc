@@ -51,7 +51,9 @@ UnpackedFile::~UnpackedFile() { gzclose(file_); }
 
 void UnpackedFile::ThrowCorrupt() {
   int code = 0;
-  const char* reason = gzerror(file_, &code);
+  std::string_view reason = gzerror(file_, &code);
+  // What zlib calls a file that it hasn't opened itself.
+  if (reason.starts_with("<fd:")) reason.remove_prefix(reason.find(": ") + 2);
   Throw(ErrorCode::kDataLoss, "cannot unpack ", path_, ": ", reason);
 }
 

@@ -117,8 +117,8 @@ void CheckLearned(std::string_view model, const std::string& source) {
     }
   }
   SKIFF_ENFORCE(has_type, kDataLoss, source,
-                ": a model without a type, which is a unigram model, expected the type ",
-                kBytePairs, " (byte-pair encoding)");
+                ": a unigram model of SentencePiece: it names no type, expected ", kBytePairs,
+                " (byte-pair encoding)");
 }
 
 }  // namespace

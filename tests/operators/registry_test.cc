@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/base/str_cat.h"
 #include "tests/harness/all_cases.h"
 #include "tests/harness/case_coverage.h"
 #include "tests/harness/case_op.h"
@@ -149,7 +150,7 @@ TEST(DefaultOpRegistry, RulesOfShapesTakeAttributesThatAreUnknown) {
         Op op = WithUnknownAttribute(op_case, slot, count, &metas);
         const AttrType type = def.FindAttr(slot.attribute)->type;
         const size_t lists = type == AttrType::kInts || type == AttrType::kLongs ? 8 : 1;
-        int64_t& inferred_of = inferred[op_case.type + " " + slot.name];
+        int64_t& inferred_of = inferred[StrCat(op_case.type, " ", slot.name)];
         for (size_t own = 0; own < lists; ++own) {
           if (type == AttrType::kInts) {
             op.SetAttr(slot.attribute, std::vector<int32_t>(own, 1));

@@ -199,9 +199,9 @@ TEST(WordPieces, RefuseModelsThatTheyDoNotMake) {
   ASSERT_NE(type, std::string::npos);
   std::string untyped = model;
   untyped[type] = '\x20';
-  EXPECT_EQ(ErrorText(ErrorCode::kDataLoss, [&] { WordPieces::Parse(untyped, "m"); }),
-            "m: a model without a type, which is a unigram model, expected the type 2 (byte-pair "
-            "encoding)");
+  EXPECT_EQ(
+      ErrorText(ErrorCode::kDataLoss, [&] { WordPieces::Parse(untyped, "m"); }),
+      "m: a unigram model of SentencePiece: it names no type, expected 2 (byte-pair encoding)");
   EXPECT_THAT(refused("\x0a\x7f"), StartsWith("m: no model of SentencePiece: "));
 }
 

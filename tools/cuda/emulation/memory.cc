@@ -21,16 +21,26 @@ constexpr size_t kPage = 4096;
 struct sigaction outer_action;
 
 // The stack on which a thread learns of an address that isn't there.
-void GiveSignalStack() {
-  constexpr size_t kBytes = size_t{64} << 10;
-  thread_local std::unique_ptr<char[]> stack;
-  if (stack != nullptr) return;
-  stack = std::make_unique<char[]>(kBytes);
-  stack_t signal_stack{};
-  signal_stack.ss_sp = stack.get();
-  signal_stack.ss_size = kBytes;
-  sigaltstack(&signal_stack, nullptr);
-}
+class SignalStack {
+ public:
+  SignalStack() {
+    stack_t stack{};
+    stack.ss_sp = bytes_.get();
+    stack.ss_size = kBytes;
+    sigaltstack(&stack, &before_);
+  }
+  // Whoever has given the thread another one takes that away when the thread ends: a sanitizer.
+  ~SignalStack() { sigaltstack(&before_, nullptr); }
+  SignalStack(const SignalStack&) = delete;
+  SignalStack& operator=(const SignalStack&) = delete;
+
+ private:
+  static constexpr size_t kBytes = size_t{64} << 10;
+  std::unique_ptr<char[]> bytes_ = std::make_unique<char[]>(kBytes);
+  stack_t before_{};
+};
+
+void GiveSignalStack() { thread_local const SignalStack stack; }
 
 void OnBadAddress(int signal, siginfo_t* info, void* context) {
   Block* const block = Block::Running();
