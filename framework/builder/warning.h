@@ -13,8 +13,8 @@ void Warn(const std::string& message);
 
 // Replaces the sink and returns the one before, which calls of other threads may still be in. All
 // threads share the sink, and several may call it at once. The first one writes "warning: …" to
-// stderr. An empty one drops warnings. What the sink throws comes out of the layer that warns, which
-// then hasn't appended its own op.
+// stderr. An empty one drops warnings. What the sink throws comes out of the layer that warns,
+// which then hasn't appended its own op.
 WarningSink SetWarningSink(WarningSink sink);
 
 }  // namespace skiff
