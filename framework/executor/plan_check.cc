@@ -31,9 +31,9 @@ Given GivenOf(const OpRegistry& registry, const Program& program) {
   Given given;
   std::set<const Var*> seen;
   const auto add = [&](const Var* var) {
-    // Others come neither from outside nor from an earlier run.
+    // Arrays come neither from outside nor from an earlier run, and rank tables aren't fed.
     const bool may_be_given = var != nullptr && var->kind != VarKind::kLoDTensorArray &&
-                              var->kind != VarKind::kLoDRankTable;
+                              (var->persistable || var->kind != VarKind::kLoDRankTable);
     if (!may_be_given || !seen.insert(var).second) return;
     // One that nobody writes is no feed: it is zeros to the op that reads it.
     if (!var->persistable && var->name.find(kGradSuffix) != std::string::npos) return;
