@@ -20,13 +20,13 @@ class ForwardValues {
   // object.
   explicit ForwardValues(const Plan& plan);
 
-  // Returns the values that the forward op of an op of the gradient block has under the names that
-  // this one reads; nothing if it has no forward op, as ops that only compute with gradients. Left
-  // out are arrays, which have one storage for all times, and running statistics, which have one
-  // name before and after. Throws an Error (kUnimplemented) if several forward ops have the same
-  // variables, other ops overwrite these in between, and there are not as many gradient ops; or if
-  // the forward op has overwritten a variable that the gradient op reads as it was before and
-  // after.
+  // Takes a gradient op, by its place in the gradient block. Returns, for each name that the
+  // gradient op reads, the value that its forward op has under the same name; nothing if there is
+  // no forward op, as for ops that only compute with gradients. Leaves out arrays, which have one
+  // storage for all times, and running statistics, which have one name before and after. Throws an
+  // Error (kUnimplemented) if several forward ops have the same variables, other ops overwrite
+  // these in between, and there are not as many gradient ops; or if the forward op has overwritten
+  // a variable that the gradient op reads as it was before and after.
   std::map<std::string, ValueId> Of(const Block& gradient_block, size_t position) const;
 
  private:

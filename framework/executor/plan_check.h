@@ -12,8 +12,8 @@ namespace skiff {
 // Why no plan can be made of a program.
 struct NoPlan {
   std::string why;  // as a run would say it
-  // Whether no run has a plan. If not, some sizes that the program leaves open may have one, but
-  // none of the few that were tried.
+  // Whether no run has a plan. If false, FindNoPlan has tried a few sizes for what the program
+  // leaves open; another size may have a plan.
   bool is_certain = false;
 };
 
@@ -21,11 +21,12 @@ struct NoPlan {
 // their gradients and arrays demand, and for the shapes that all ops get. Returns nothing if there
 // is a plan.
 //
-// The feeds are the variables that `feed` ops name or that the root block reads before it writes
-// them, and the scope holds the persistables that the block reads so, all as the program declares
-// them. Unknown extents, and the numbers of sequences of ragged feeds, are one of a few sizes, each
-// in turn. What is wrong for all of them with the same words has nothing to do with the size. What
-// follows an op whose output shapes depend on data isn't looked at.
+// The feeds are the variables that `feed` ops name, and those that the root block reads before an
+// op writes them. The scope holds the persistables that the root block reads before an op writes
+// them. All are as the program declares them. Unknown extents, and the numbers of sequences of
+// ragged feeds, are one of a few sizes, each in turn. What is wrong for all of them with the same
+// words has nothing to do with the size. What follows an op whose output shapes depend on data
+// isn't looked at.
 //
 // Throws an Error (kResourceExhausted) if there is no memory.
 std::optional<NoPlan> FindNoPlan(const OpRegistry& registry, const Program& program);

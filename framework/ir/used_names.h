@@ -9,7 +9,8 @@
 
 namespace skiff {
 
-// Returns the names that ops read, without those of ops that have one of these roles (op_role.h).
+// Returns the names that ops read. Leaves out ops with one of the roles `roles_left_out`
+// (op_role.h).
 std::set<std::string> NamesRead(const Program& program, int32_t roles_left_out = 0);
 // Returns the names that ops write.
 std::set<std::string> NamesWritten(const Program& program);

@@ -10,8 +10,8 @@ namespace skiff::training {
 struct FileSetting {
   std::string value;  // as it was given
   std::string form;   // the value without the names of the files
-  // What the files held, each as a text that is equal for equal contents, by what it is the
-  // contents of, such as "contents of a.txt".
+  // A text for each file, which is equal for equal contents. The key names the file: "contents of
+  // a.txt".
   std::map<std::string, std::string> contents;
 };
 
