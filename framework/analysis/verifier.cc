@@ -90,7 +90,11 @@ class Verifier {
       Report(reason);
       without_shape_.insert(&var);
     }
-    if (var.lod_level < 0) Report("has LoD level ", var.lod_level, ", expected at least 0");
+    // More than any text or table nests; analyses and plans take memory for each level.
+    constexpr int32_t kMostLoDLevels = 64;
+    if (var.lod_level < 0 || var.lod_level > kMostLoDLevels) {
+      Report("has LoD level ", var.lod_level, ", expected 0 to ", kMostLoDLevels);
+    }
   }
 
   void CheckForwardBlock(const Block& block) {

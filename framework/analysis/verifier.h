@@ -41,6 +41,7 @@ struct VerifyOptions {
 //   too deeply;
 // - a block whose forward block is itself or out of range;
 // - a variable whose dims aren't a shape: below -1, too many, or more than 2^63 - 1 bytes;
+// - a variable with a negative LoD level, or with more than 64 levels;
 // - an op_role, op_namescope or op_role_var whose type isn't int, string or strings.
 //
 // Terminates and doesn't throw, whatever the program.

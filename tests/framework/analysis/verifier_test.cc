@@ -286,7 +286,9 @@ TEST(Verifier, FindsVariablesOfImpossibleShape) {
   EXPECT_THAT(with_var("var q float32 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"),
               ElementsAre(HasSubstr("has rank 10, expected at most 9")));
   EXPECT_THAT(with_var("var q float32 [1] lod=-1"),
-              ElementsAre(HasSubstr("has LoD level -1, expected at least 0")));
+              ElementsAre(HasSubstr("has LoD level -1, expected 0 to 64")));
+  EXPECT_THAT(with_var("var q float32 [1] lod=2147483646"),
+              ElementsAre(HasSubstr("has LoD level 2147483646, expected 0 to 64")));
   EXPECT_THAT(with_var("var q float32 [0, -1]"), IsEmpty());
 }
 
