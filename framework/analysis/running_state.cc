@@ -1,8 +1,9 @@
 #include "framework/analysis/running_state.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <variant>
+
+#include "framework/op/declared_types.h"
 
 namespace skiff {
 namespace {
@@ -12,9 +13,12 @@ bool IsSet(const OpDef& def, const Op& op, std::string_view flag) {
   const AttrDef* attr = def.FindAttr(flag);
   const Attribute* value = attr == nullptr ? nullptr : EffectiveAttr(op, *attr);
   if (value == nullptr) return false;
-  // As older files write it.
-  if (const auto* number = std::get_if<int32_t>(value)) return *number != 0;
-  const auto* is_set = std::get_if<bool>(value);
+  if (const auto* is_set = std::get_if<bool>(value)) return *is_set;
+  // In a file of an old version, the flag is a number. A run takes the number as this does.
+  Op typed(op.type);
+  typed.SetAttr(flag, *value);
+  TakeDeclaredTypes(def, &typed);
+  const auto* is_set = std::get_if<bool>(&typed.attrs.at(attr->name));
   return is_set != nullptr && *is_set;
 }
 

@@ -1157,16 +1157,16 @@ class LoopLowering {
 // run; else none.
 ValueId ZerosWithRowsOfRun(BlockLowering* outer, const Instruction& instruction,
                            const std::string& name) {
-  const OpDef* def = outer->inputs().registry.Find("fill_zeros_like");
   const ValueId forward = outer->Current(name.substr(0, name.rfind(kGradSuffix)));
-  if (def == nullptr || !forward || !outer->RowsVary(forward)) return {};
+  if (!forward || !outer->RowsVary(forward)) return {};
   TensorMeta meta = outer->plan()[forward].meta;
   if (meta.is_array || meta.is_selected_rows()) return {};
   meta.persistable = false;
   const ValueId zeros = outer->AddValue(name, meta, Storage::kArena);
   outer->MarkVarying(zeros);
+  const OpDef& def = outer->inputs().registry.Get("fill_zeros_like");
   outer->Append(
-      MakeInstruction(&outer->plan(), *def, instruction, {}, {{"X", forward}}, {{"Out", zeros}}));
+      MakeInstruction(&outer->plan(), def, instruction, {}, {{"X", forward}}, {{"Out", zeros}}));
   return zeros;
 }
 
