@@ -5,16 +5,16 @@
 
 #include "framework/base/error.h"
 #include "framework/base/number_text.h"
+#include "framework/io/text_lines.h"
 #include "models/char_rnn/ngram_model.h"
 #include "models/char_rnn/stream_reader.h"
-#include "models/common/text/text_lines.h"
 #include "models/common/text/world_corpus.h"
 
 namespace skiff::models {
 namespace {
 
 std::string TextOf(const std::string& data) {
-  if (data != kGeneratedWorld) return text::ReadTextFile(data);
+  if (data != kGeneratedWorld) return ReadTextFile(data);
   std::string text;
   for (const text::Document& document : text::GenerateWorldCorpus({}).documents)
     text += Join(document, " ") + "\n";

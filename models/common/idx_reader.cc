@@ -6,7 +6,7 @@
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/io/file.h"
-#include "models/common/unpacked_file.h"
+#include "framework/io/unpacked_file.h"
 
 namespace skiff::models {
 namespace {

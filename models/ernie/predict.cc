@@ -9,7 +9,7 @@
 #include "framework/base/error.h"
 #include "framework/base/number_text.h"
 #include "framework/command_line/command_line.h"
-#include "models/common/text/text_lines.h"
+#include "framework/io/text_lines.h"
 #include "models/ernie/mask_filler.h"
 
 DEFINE_string(model, "ernie_run/model", "Directory of a model that a pre-training saved.");
@@ -37,7 +37,7 @@ void Print(const std::vector<std::vector<skiff::models::MaskGuess>>& masks) {
 // 1 if a line can't be filled in.
 int PredictLines(skiff::models::MaskFiller* filler) {
   int status = 0;
-  skiff::text::LineReader lines(&std::cin);
+  skiff::LineReader lines(&std::cin);
   for (std::string line; lines.Next(&line);) {
     std::cout << line << "\n";
     try {

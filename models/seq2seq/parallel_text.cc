@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "framework/base/error.h"
+#include "framework/io/text_lines.h"
 #include "framework/tensor/philox.h"
 #include "models/common/text/random_draws.h"
-#include "models/common/text/text_lines.h"
 #include "models/common/text/unicode.h"
 
 namespace skiff::models {
@@ -94,10 +94,10 @@ std::string Written(const Date& date, text::RandomDraws* draws) {
 
 std::vector<TextPair> ReadParallelText(const std::string& source_path,
                                        const std::string& target_path) {
-  const std::string source_text = text::ReadTextFile(source_path);
-  const std::string target_text = text::ReadTextFile(target_path);
-  const std::vector<std::string_view> sources = text::LinesOf(source_text);
-  const std::vector<std::string_view> targets = text::LinesOf(target_text);
+  const std::string source_text = ReadTextFile(source_path);
+  const std::string target_text = ReadTextFile(target_path);
+  const std::vector<std::string_view> sources = LinesOf(source_text);
+  const std::vector<std::string_view> targets = LinesOf(target_text);
   SKIFF_ENFORCE(sources.size() == targets.size(), kDataLoss, source_path, " has ", sources.size(),
                 " lines and ", target_path, " has ", targets.size(), ": expected as many");
   std::vector<TextPair> pairs;
@@ -110,10 +110,10 @@ std::vector<TextPair> ReadParallelText(const std::string& source_path,
 }
 
 std::vector<TextPair> ReadPairTable(const std::string& path) {
-  const std::string table = text::ReadTextFile(path);
+  const std::string table = ReadTextFile(path);
   std::vector<TextPair> pairs;
   int64_t number = 0;
-  for (const std::string_view line : text::LinesOf(table)) {
+  for (const std::string_view line : LinesOf(table)) {
     const std::string place = StrCat(path, ", line ", ++number);
     if (IsBlank(line)) continue;
     const size_t tab = line.find('\t');

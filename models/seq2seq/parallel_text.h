@@ -13,7 +13,7 @@ struct TextPair {
 };
 
 // Reads two files, plain or compressed with gzip, whose lines with the same number belong together.
-// Throws an Error: kNotFound, kIo and kDataLoss as text::ReadTextFile; kDataLoss if they have
+// Throws an Error: kNotFound, kIo and kDataLoss as ReadTextFile; kDataLoss if they have
 // different numbers of lines, if only one line of a pair is blank (of white space alone), and if
 // there is no pair. Pairs of blank lines are left out. Malformed UTF-8 stays as it is.
 std::vector<TextPair> ReadParallelText(const std::string& source_path,

@@ -7,7 +7,7 @@
 #include "framework/base/error.h"
 #include "framework/io/byte_stream.h"
 #include "framework/io/file.h"
-#include "models/common/text/text_lines.h"
+#include "framework/io/text_lines.h"
 #include "models/common/text/unicode.h"
 
 namespace skiff::models {
@@ -96,7 +96,7 @@ TokenVocabulary TokenVocabulary::Of(std::span<const std::string> texts, TokenKin
 }
 
 TokenVocabulary TokenVocabulary::Parse(std::string_view text, const std::string& source) {
-  const std::vector<std::string_view> lines = text::LinesOf(text);
+  const std::vector<std::string_view> lines = LinesOf(text);
   SKIFF_ENFORCE(
       lines.size() > kMarks.size() && std::equal(kMarks.begin(), kMarks.end(), lines.begin() + 1),
       kDataLoss, source, ": expected what a token is, then ", Join(kMarks, ", "),
@@ -115,7 +115,7 @@ TokenVocabulary TokenVocabulary::Parse(std::string_view text, const std::string&
 
 TokenVocabulary TokenVocabulary::Load(const std::string& directory, std::string_view side) {
   const std::string path = JoinPath(directory, VocabularyFile(side));
-  TokenVocabulary vocabulary = Parse(text::ReadTextFile(path), path);
+  TokenVocabulary vocabulary = Parse(ReadTextFile(path), path);
   if (vocabulary.kind_ == TokenKind::kPiece) {
     const std::string pieces_path = JoinPath(directory, PiecesFile(side));
     vocabulary.pieces_ = WordPieces::Parse(ReadFile(pieces_path), pieces_path);

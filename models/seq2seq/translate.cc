@@ -12,7 +12,7 @@
 #include "framework/base/number_text.h"
 #include "framework/command_line/command_line.h"
 #include "framework/io/file.h"
-#include "models/common/text/text_lines.h"
+#include "framework/io/text_lines.h"
 #include "models/seq2seq/attention_picture.h"
 #include "models/seq2seq/bleu.h"
 #include "models/seq2seq/translation_data.h"
@@ -130,7 +130,7 @@ int Translate() {
   if (!FLAGS_text.empty()) {
     texts = {FLAGS_text};
   } else {
-    skiff::text::LineReader lines(&std::cin);
+    skiff::LineReader lines(&std::cin);
     for (std::string line; lines.Next(&line);) {
       texts.push_back(line);
       if (std::ssize(texts) == FLAGS_batch_size) TranslateBatch(&translator, &texts, &drawn);

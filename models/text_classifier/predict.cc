@@ -9,7 +9,7 @@
 #include "framework/base/number_text.h"
 #include "framework/base/str_cat.h"
 #include "framework/command_line/command_line.h"
-#include "models/common/text/text_lines.h"
+#include "framework/io/text_lines.h"
 #include "models/text_classifier/text_labeller.h"
 
 DEFINE_string(model, "text_classifier_run/model", "Directory of a model that a training saved.");
@@ -33,7 +33,7 @@ int Predict() {
     return 0;
   }
   // An answer for each line, blank ones too, so that the caller can tell which is whose.
-  skiff::text::LineReader lines(&std::cin);
+  skiff::LineReader lines(&std::cin);
   for (std::string line; lines.Next(&line);) Print(&labeller, line);
   return 0;
 }

@@ -30,8 +30,8 @@
 #include "framework/command_line/argument_text.h"
 #include "framework/command_line/command_line.h"
 #include "framework/io/file.h"
+#include "framework/io/text_lines.h"
 #include "memory/allocator.h"
-#include "models/common/text/text_lines.h"
 #include "skiff/skiff.h"
 #include "tools/benchmark/process_memory.h"
 #include "tools/benchmark/run_times.h"
@@ -242,8 +242,8 @@ std::vector<PairLengths> PairsFromFlags() {
   if (FLAGS_pairs.empty()) return pairs;
   SKIFF_ENFORCE(FLAGS_length == 0, kInvalidArgument, "--pairs=", FLAGS_pairs,
                 " --length=", FLAGS_length, ": expected one of the two");
-  const std::string file = text::ReadTextFile(FLAGS_pairs);
-  for (const std::string_view line : text::LinesOf(file)) {
+  const std::string file = ReadTextFile(FLAGS_pairs);
+  for (const std::string_view line : LinesOf(file)) {
     std::istringstream numbers{std::string(line)};
     PairLengths pair;
     std::string rest;

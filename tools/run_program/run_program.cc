@@ -18,8 +18,8 @@
 #include "framework/io/npz.h"
 #include "framework/io/parameters.h"
 #include "framework/io/safetensors.h"
+#include "framework/io/text_lines.h"
 #include "framework/ir/codec.h"
-#include "models/common/text/text_lines.h"
 #include "operators/tensor/kernels/tensor_text.h"
 #include "tools/benchmark/process_memory.h"
 #include "tools/benchmark/run_times.h"
@@ -191,11 +191,11 @@ std::string DescribeRun(const RunProgramResult& result) {
 }
 
 int64_t RunProgramJobs(const std::string& path, const RunProgramOptions& defaults) {
-  const std::string file = text::ReadTextFile(path);
+  const std::string file = ReadTextFile(path);
   int64_t ran = 0;
   int64_t failed = 0;
   int64_t number = 0;
-  for (const std::string_view line : text::LinesOf(file)) {
+  for (const std::string_view line : LinesOf(file)) {
     ++number;
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     // One bad job must not hide the results of the others.

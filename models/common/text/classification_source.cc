@@ -6,7 +6,7 @@
 #include "framework/base/error.h"
 #include "framework/base/number_text.h"
 #include "models/common/text/hold_back.h"
-#include "models/common/text/text_lines.h"
+#include "framework/io/text_lines.h"
 
 namespace skiff::text {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/number_text.h"
-#include "models/common/text/text_lines.h"
+#include "framework/io/text_lines.h"
 
 namespace skiff::text {
 namespace {

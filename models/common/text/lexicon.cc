@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "framework/base/error.h"
-#include "models/common/text/text_lines.h"
+#include "framework/io/text_lines.h"
 
 namespace skiff::text {
 

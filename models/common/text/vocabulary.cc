@@ -8,7 +8,7 @@
 #include "framework/base/error.h"
 #include "framework/base/number_text.h"
 #include "framework/io/file.h"
-#include "models/common/text/text_lines.h"
+#include "framework/io/text_lines.h"
 #include "models/common/text/unicode.h"
 
 namespace skiff::text {

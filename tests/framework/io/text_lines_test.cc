@@ -1,4 +1,4 @@
-#include "models/common/text/text_lines.h"
+#include "framework/io/text_lines.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include "tests/harness/temp_directory.h"
 
-namespace skiff::text {
+namespace skiff {
 namespace {
 
 using ::testing::ElementsAre;
@@ -54,9 +54,22 @@ TEST(TextFiles, HaveNoByteOrderMark) {
   EXPECT_EQ(line, "a");
   EXPECT_TRUE(reader.Next(&line));
   EXPECT_EQ(line, mark + "b");
-  PutBytes(path, mark);
-  EXPECT_EQ(ReadTextFile(path), "");
+}
+
+TEST(TextFiles, OfAMarkAloneHaveTheLinesOfTheStream) {
+  const TempDirectory directory;
+  const std::string path = directory / "text";
+  for (const std::string rest : {"", "\n", "\r", "\r\n", "\n\n"}) {
+    const std::string bytes = "\xEF\xBB\xBF" + rest;
+    PutBytes(path, bytes);
+    const std::string text = ReadTextFile(path);
+    std::istringstream stream(bytes);
+    LineReader reader(&stream);
+    size_t lines = 0;
+    for (std::string line; reader.Next(&line); ++lines) EXPECT_EQ(line, "");
+    EXPECT_EQ(lines, LinesOf(text).size()) << testing::PrintToString(bytes);
+  }
 }
 
 }  // namespace
-}  // namespace skiff::text
+}  // namespace skiff

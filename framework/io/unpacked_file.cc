@@ -1,4 +1,4 @@
-#include "models/common/unpacked_file.h"
+#include "framework/io/unpacked_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 #include "framework/io/file.h"
 #include "framework/io/read_files.h"
 
-namespace skiff::models {
+namespace skiff {
 namespace {
 
 // No deflate stream expands more than this (zlib, "Maximum Compression Factor").
@@ -105,4 +105,4 @@ void UnpackedFile::CheckHolds(int64_t bytes) const {
                 " elements, but a file of ", file_bytes_, " bytes holds no more than ", limit);
 }
 
-}  // namespace skiff::models
+}  // namespace skiff

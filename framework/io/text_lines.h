@@ -12,13 +12,13 @@
 #include <string_view>
 #include <vector>
 
-namespace skiff::text {
+namespace skiff {
 
 // Returns the lines of a text without their ends; they refer to it.
 std::vector<std::string_view> LinesOf(std::string_view text);
 
 // Returns the text of a file that may be compressed, without a byte order mark. Throws Error:
-// kNotFound, kIo and kDataLoss as models::UnpackedFile; kOutOfRange beyond kReadFileLimitBytes.
+// kNotFound, kIo and kDataLoss as UnpackedFile; kOutOfRange beyond kReadFileLimitBytes.
 std::string ReadTextFile(const std::string& path);
 
 // Reads the lines of a stream, such as standard input, one after the other.
@@ -37,4 +37,4 @@ class LineReader {
   int64_t number_ = 0;
 };
 
-}  // namespace skiff::text
+}  // namespace skiff

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace skiff::models {
+namespace skiff {
 
 class UnpackedFile {
  public:
@@ -41,4 +41,4 @@ class UnpackedFile {
   gzFile file_;
 };
 
-}  // namespace skiff::models
+}  // namespace skiff

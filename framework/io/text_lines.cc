@@ -1,11 +1,11 @@
-#include "models/common/text/text_lines.h"
+#include "framework/io/text_lines.h"
 
 #include <istream>
 
 #include "framework/io/file.h"
-#include "models/common/unpacked_file.h"
+#include "framework/io/unpacked_file.h"
 
-namespace skiff::text {
+namespace skiff {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
@@ -29,7 +29,7 @@ std::vector<std::string_view> LinesOf(std::string_view text) {
 }
 
 std::string ReadTextFile(const std::string& path) {
-  models::UnpackedFile file(path);
+  UnpackedFile file(path);
   std::string text = file.ReadRest(kReadFileLimitBytes);
   DropMark(&text);
   return text;
@@ -37,10 +37,14 @@ std::string ReadTextFile(const std::string& path) {
 
 bool LineReader::Next(std::string* line) {
   if (!std::getline(stream_, *line)) return false;
+  if (number_ == 0) {
+    DropMark(line);
+    // There was nothing else.
+    if (line->empty() && stream_.eof()) return false;
+  }
   if (line->ends_with('\r')) line->pop_back();
-  if (number_ == 0) DropMark(line);
   ++number_;
   return true;
 }
 
-}  // namespace skiff::text
+}  // namespace skiff
