@@ -17,6 +17,7 @@
 #include "framework/tuning/kernel_tuner.h"
 #include "python_stub/binding.h"
 #include "python_stub/running.h"
+#include "python_stub/scope_lock.h"
 
 namespace skiff::python {
 namespace {
@@ -158,24 +159,36 @@ std::shared_ptr<PythonCompiledProgram> Compile(const std::shared_ptr<PythonExecu
                                                const CompileOptions& options) {
   // Compiled from a copy, since other threads may change the program meanwhile.
   const std::unique_ptr<Program> copy = program.Clone();
-  const ScopeLock lock(*executor->scope);
+  std::optional<CompiledProgram> compiled;
+  {
+    const ScopeLock lock(*executor->scope);
+    compiled = executor->executor.Compile(*copy, options);
+  }
   return std::make_shared<PythonCompiledProgram>(
-      executor, std::shared_ptr<std::recursive_mutex>(executor->scope, &executor->scope->mutex),
-      executor->executor.Compile(*copy, options));
+      executor, std::shared_ptr<std::mutex>(executor->scope, &executor->scope->mutex),
+      std::move(*compiled));
 }
 
 std::shared_ptr<PythonCompiledProgram> Clone(const PythonCompiledProgram& self) {
-  const ScopeLock lock(*self.mutex);
-  return std::make_shared<PythonCompiledProgram>(
-      self.executor, std::make_shared<std::recursive_mutex>(), self.program->Clone());
+  std::optional<CompiledProgram> clone;
+  {
+    const ScopeLock lock(*self.mutex);
+    clone = self.program->Clone();
+  }
+  return std::make_shared<PythonCompiledProgram>(self.executor, std::make_shared<std::mutex>(),
+                                                 std::move(*clone));
 }
 
 PythonBoundProgram Bind(const std::shared_ptr<PythonCompiledProgram>& self, const py::object& feed,
                         const py::iterable& fetch) {
   const FeedList feeds = FeedsOf(feed, MayCopy::kNo);
   const FetchList fetches = NamesOf(fetch);
-  const ScopeLock lock(*self->mutex);
-  return {self, std::shared_ptr<BoundProgram>(new BoundProgram(self->program->Bind(feeds, fetches)),
+  std::optional<BoundProgram> bound;
+  {
+    const ScopeLock lock(*self->mutex);
+    bound = self->program->Bind(feeds, fetches);
+  }
+  return {self, std::shared_ptr<BoundProgram>(new BoundProgram(std::move(*bound)),
                                               FreesLocked{self->mutex})};
 }
 

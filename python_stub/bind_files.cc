@@ -16,6 +16,7 @@
 #include "framework/io/safetensors.h"
 #include "framework/io/weights_hash.h"
 #include "python_stub/binding.h"
+#include "python_stub/scope_lock.h"
 
 namespace skiff::python {
 namespace {

@@ -13,6 +13,7 @@
 #include "framework/base/error.h"
 #include "framework/base/str_cat.h"
 #include "python_stub/binding.h"
+#include "python_stub/scope_lock.h"
 
 namespace skiff::python {
 namespace {
@@ -34,8 +35,7 @@ struct BorrowedFromPython {
       owner.release();
       return;
     }
-    const py::gil_scoped_acquire gil;
-    owner = py::object();
+    ScopeLock::Release(std::move(owner));
   }
 
   Buffer buffer;
@@ -298,7 +298,13 @@ py::object NumpyArray(const PythonTensor& self, const py::object& dtype, const p
   if (!may_share && !copy.is_none() && !wants_copy) {
     throw py::value_error(Repr(self) + ": found copy=False, but this array takes a copy");
   }
-  if (!is_same) return array.attr("astype")(dtype);
+  if (!is_same) {
+    // The array has bits, which a cast would take for numbers.
+    if (self.tensor.dtype() == DType::kBFloat16) {
+      throw py::type_error(Repr(self) + ": NumPy has no bfloat16, expected dtype uint16, its bits");
+    }
+    return array.attr("astype")(dtype);
+  }
   return may_share && wants_copy ? array.attr("copy")() : array;
 }
 

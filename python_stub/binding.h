@@ -4,7 +4,6 @@
 #include <pybind11/pybind11.h>
 
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "framework/builder/call_site.h"
@@ -73,29 +72,6 @@ bool IsAnArray(const Tensor& tensor);
 // Returns the path that a text, bytes or an os.PathLike names, as the system has it. Throws a
 // TypeError for anything else, and a ValueError for a path with a NUL, which would end it.
 std::string PathText(py::handle path);
-
-// ---- running
-
-// A scope that several threads of Python may reach.
-struct SharedScope {
-  Scope scope;
-  // Recursive: a run lets its feeds go, and what Python then collects may have been bound to the
-  // scope.
-  std::recursive_mutex mutex;
-};
-
-// Lets other threads of Python run, then waits until no other thread uses the scope, or what else
-// the mutex is for. No thread waits for the mutex while it holds the interpreter, so nothing
-// deadlocks.
-class ScopeLock {
- public:
-  explicit ScopeLock(std::recursive_mutex& mutex) : lock_(mutex) {}
-  explicit ScopeLock(SharedScope& scope) : ScopeLock(scope.mutex) {}
-
- private:
-  py::gil_scoped_release release_;
-  std::lock_guard<std::recursive_mutex> lock_;
-};
 
 // Returns a Python namedtuple class called `name`, and makes it an attribute of the module.
 py::object NamedTupleClass(py::module_& module, const char* name,

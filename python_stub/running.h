@@ -5,7 +5,8 @@
 #include <mutex>
 #include <utility>
 
-#include "python_stub/binding.h"
+#include "framework/executor/executor.h"
+#include "python_stub/scope_lock.h"
 
 namespace skiff::python {
 
@@ -20,7 +21,7 @@ struct PythonExecutor {
 
 // Frees what is bound to a scope as it was used: with the lock.
 struct FreesLocked {
-  std::shared_ptr<std::recursive_mutex> mutex;
+  std::shared_ptr<std::mutex> mutex;
   template <typename Owned>
   void operator()(const Owned* owned) const {
     const ScopeLock lock(*mutex);
@@ -30,13 +31,13 @@ struct FreesLocked {
 
 struct PythonCompiledProgram {
   PythonCompiledProgram(std::shared_ptr<PythonExecutor> ran_by,
-                        std::shared_ptr<std::recursive_mutex> locked_by, CompiledProgram compiled)
+                        std::shared_ptr<std::mutex> locked_by, CompiledProgram compiled)
       : executor(std::move(ran_by)),
         mutex(std::move(locked_by)),
         program(new CompiledProgram(std::move(compiled)), FreesLocked{mutex}) {}
 
   std::shared_ptr<PythonExecutor> executor;
-  std::shared_ptr<std::recursive_mutex> mutex;  // the scope's; a clone has its own
+  std::shared_ptr<std::mutex> mutex;  // the scope's; a clone has its own
   std::shared_ptr<CompiledProgram> program;
 };
 

@@ -353,6 +353,8 @@ class Dtypes(unittest.TestCase):
         self.assertEqual((tensor.dtype, tensor.shape, tensor.numpy().dtype), ("bfloat16", (1, 2), numpy.uint16))
         with self.assertRaisesRegex(skiff.InvalidArgumentError, "expected an array of dtype uint16"):
             skiff.Tensor(numpy.ones((1, 2), "float32"), "bfloat16")
+        with self.assertRaisesRegex(TypeError, "NumPy has no bfloat16, expected dtype uint16"):
+            numpy.asarray(tensor, dtype="float32")
 
     def test_empty_and_scalar_arrays(self):
         step, y = identity("float32")
@@ -677,11 +679,13 @@ class Threads(unittest.TestCase):
         threads = [threading.Thread(target=go_on, args=[other]) for other in others]
         for thread in threads:
             thread.start()
-        for _ in range(times):
-            work()
-        running.clear()
-        for thread in threads:
-            thread.join()
+        try:
+            for _ in range(times):
+                work()
+        finally:
+            running.clear()
+            for thread in threads:
+                thread.join()
         self.assertEqual(failures, [])
 
     def test_fetch_beside_a_step(self):
@@ -726,24 +730,50 @@ class Threads(unittest.TestCase):
             executor.compile(main).clone()
         step = executor.compile(main.clone_for_test())
         expected, = step.run({"x": numpy.ones((2, 4), "float32")}, [y])
-        together, wrong = threading.Barrier(4), []
+        together, answers, failures = threading.Barrier(4), [], []
 
         def serve():
-            mine = step.clone()
-            together.wait()
-            for rows in range(1, 100):
-                found, = mine.run({"x": numpy.ones((rows % 8 + 1, 4), "float32")}, [y])
-                if not (found == expected[0]).all():
-                    wrong.append(found)
+            try:
+                mine = step.clone()
+                together.wait()
+                for rows in range(1, 100):
+                    answers.extend(mine.run({"x": numpy.ones((rows % 8 + 1, 4), "float32")}, [y])[0])
+            except BaseException as failure:  # pylint: disable=broad-except
+                failures.append(failure)
+                together.abort()
         threads = [threading.Thread(target=serve) for _ in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        self.assertEqual(wrong, [])
+        self.assertEqual(failures, [])
+        self.assertEqual(len(answers), 4 * sum(rows % 8 + 1 for rows in range(1, 100)))
+        self.assertTrue((numpy.stack(answers) == expected[0]).all())
         clone = step.clone()
         executor.scope["w"] = numpy.zeros((4, 3), "float32")
         self.assertEqual(abs(clone.run({"x": numpy.ones((1, 4), "float32")}, [y])[0]).max(), 0)
+
+    def test_finalizers_of_feeds_may_run_programs(self):
+        main = skiff.Program()
+        with skiff.program_guard(main, skiff.Program()):
+            y = layers.relu(layers.data("x", [-1, 4]))
+        program = skiff.Executor().compile(main)
+        clones = [program.clone(), program.clone()]
+        together, sums = threading.Barrier(2), []
+
+        def free(own, other):
+            class Feed(numpy.ndarray):
+                def __del__(self):
+                    together.wait()
+                    sums.append(other.run({"x": numpy.ones((2, 4), "float32")}, [y])[0].sum())
+            bound = own.bind({"x": numpy.ones((3, 4), "float32").view(Feed)}, [y])
+            bound.step()
+        threads = [threading.Thread(target=free, args=order) for order in (clones, clones[::-1])]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(sums, [8, 8])
 
 
 LOOP = """
