@@ -73,8 +73,8 @@ HWY_INLINE SigmoidCurve<V> Curve(D d, V x) {
   const V square = hn::Min(hn::Mul(x, x), hn::Set(d, 1e4f));
   const V twice_u =
       hn::Mul(x, hn::MulAdd(hn::Set(d, static_cast<float>(2 * kGeluCubic)), square, linear));
-  // Up to where it overflows (ExpOf). Whoever multiplies by x keeps NaN.
-  const V e = hn::Exp(d, hn::Min(hn::Neg(twice_u), hn::Set(d, 104.0f)));
+  // Up to where Exp is right. Whoever multiplies by x keeps NaN.
+  const V e = hn::Exp(d, hn::Min(hn::Neg(twice_u), hn::Set(d, kExpReach)));
   const V value = hn::Div(one, hn::Add(one, e));
   const V slope_of_twice_u =
       hn::MulAdd(hn::Set(d, static_cast<float>(6 * kGeluCubic)), square, linear);

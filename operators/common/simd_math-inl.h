@@ -18,11 +18,13 @@ HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Highway's Exp is exact to a unit in the last place up to 104, which is beyond overflow. It treats
-// NaN as a small number.
+// Highway's Exp is exact to a unit in the last place up to here, which is beyond overflow: exp(x)
+// is infinite and exp(-x) is 0. It treats NaN as a small number.
+constexpr float kExpReach = 104.0f;
+
 template <class D, class V>
 HWY_INLINE V ExpOf(D d, V x) {
-  const V exp = hn::Exp(d, hn::Min(x, hn::Set(d, 104.0f)));
+  const V exp = hn::Exp(d, hn::Min(x, hn::Set(d, kExpReach)));
   return hn::IfThenElse(hn::IsNaN(x), x, exp);
 }
 

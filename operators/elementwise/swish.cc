@@ -10,19 +10,18 @@
 #define HWY_TARGET_INCLUDE "operators/elementwise/swish.cc"
 #include "hwy/foreach_target.h"
 #include "operators/common/finite-inl.h"
+#include "operators/common/simd_math-inl.h"
 #include "operators/elementwise/kernels/simd_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace {
 
-// Beyond it, exp(x) is infinite and exp(-x) is 0: x may as well be no larger.
-constexpr float kFlat = 104.0f;
-
+// Where exp(x) is infinite or 0, x may as well be no further.
 struct Swish {
   template <class D, class V>
   V operator()(D d, V any) const {
-    const V x = AtLeast(d, -kFlat, any);
+    const V x = AtLeast(d, -kExpReach, any);
     return hn::Div(x, hn::Add(hn::Set(d, 1.0f), hn::Exp(d, hn::Neg(x))));
   }
   template <typename T>
@@ -34,7 +33,7 @@ struct Swish {
 struct SwishGrad {
   template <class D, class V>
   V operator()(D d, V any, V dout) const {
-    const V x = AtMost(d, kFlat, AtLeast(d, -kFlat, any));
+    const V x = AtMost(d, kExpReach, AtLeast(d, -kExpReach, any));
     const V one = hn::Set(d, 1.0f);
     const V sigmoid = hn::Div(one, hn::Add(one, hn::Exp(d, hn::Neg(x))));
     return hn::Mul(hn::Mul(dout, sigmoid), hn::MulAdd(x, hn::Sub(one, sigmoid), one));

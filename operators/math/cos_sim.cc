@@ -19,6 +19,7 @@
 #include "operators/common/array_reduction.h"
 #include "operators/common/extreme_square.h"
 #include "operators/common/input_checks.h"
+#include "operators/math/kernels/cos_sim_length.h"
 
 namespace skiff {
 namespace {
@@ -92,16 +93,14 @@ void InferGrad(OpContext& context) {
 }
 
 template <typename T>
-T LengthOf(const T* row, int64_t size) {
-  return static_cast<T>(std::sqrt(SumOfSquares(row, size)));
+double LengthOf(const T* row, int64_t size) {
+  return LengthAs<T>(std::sqrt(SumOfSquares(row, size)));
 }
 
 // Returns the product of two rows with these lengths.
 template <typename T>
-double ProductOf(const T* a, T a_length, const T* b, T b_length, int64_t size) {
-  if (!IsExtremeSquare(static_cast<double>(a_length) * static_cast<double>(b_length))) {
-    return SumOfProducts(a, b, size);
-  }
+double ProductOf(const T* a, double a_length, const T* b, double b_length, int64_t size) {
+  if (!IsExtremeSquare(a_length * b_length)) return SumOfProducts(a, b, size);
   double product = 0;
   for (int64_t i = 0; i < size; ++i) {
     product += static_cast<double>(a[i]) * static_cast<double>(b[i]);
@@ -125,16 +124,16 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
     T* x_norms = x_norm < 0 ? nullptr : run.output(x_norm).data<T>();
     T* y_norms = y_norm < 0 ? nullptr : run.output(y_norm).data<T>();
     // The length of a single Y is computed once, not for each row.
-    const T y_length = rows.shares_y ? LengthOf(y, rows.size) : T{0};
-    if (rows.shares_y && y_norms != nullptr) *y_norms = y_length;
+    const double y_length = rows.shares_y ? LengthOf(y, rows.size) : 0;
+    if (rows.shares_y && y_norms != nullptr) *y_norms = static_cast<T>(y_length);
     ParallelFor(rows.count, rows.grain(), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const T* a = x + row * rows.size;
         const T* b = y + rows.y_row(row) * rows.size;
-        const T a_length = LengthOf(a, rows.size);
-        const T b_length = rows.shares_y ? y_length : LengthOf(b, rows.size);
-        if (x_norms != nullptr) x_norms[row] = a_length;
-        if (!rows.shares_y && y_norms != nullptr) y_norms[row] = b_length;
+        const double a_length = LengthOf(a, rows.size);
+        const double b_length = rows.shares_y ? y_length : LengthOf(b, rows.size);
+        if (x_norms != nullptr) x_norms[row] = static_cast<T>(a_length);
+        if (!rows.shares_y && y_norms != nullptr) y_norms[row] = static_cast<T>(b_length);
         const double product = ProductOf(a, a_length, b, b_length, rows.size);
         // Two divisions, since the product of both lengths could overflow.
         out[row] = static_cast<T>(product / a_length / b_length);

@@ -8,6 +8,7 @@
 #include "operators/common/cuda_for_each.cuh"
 #include "operators/common/cuda_lines.cuh"
 #include "operators/common/extreme_square.h"
+#include "operators/math/kernels/cos_sim_length.h"
 
 namespace skiff {
 namespace {
@@ -52,14 +53,15 @@ struct CosSimOfRows {
     a_square = group.Reduce(a_square, JoinBySum{});
     b_square = group.Reduce(b_square, JoinBySum{});
     if (group.lane > 0 || !line.exists) return;
-    const T a_length = static_cast<T>(std::sqrt(a_square));
-    const T b_length = static_cast<T>(std::sqrt(b_square));
-    if (y_norms != nullptr && has_x != rows.shares_y) y_norms[rows.YRow(line.index)] = b_length;
+    const double a_length = LengthAs<T>(std::sqrt(a_square));
+    const double b_length = LengthAs<T>(std::sqrt(b_square));
+    if (y_norms != nullptr && has_x != rows.shares_y) {
+      y_norms[rows.YRow(line.index)] = static_cast<T>(b_length);
+    }
     if (!has_x) return;
-    if (x_norms != nullptr) x_norms[line.index] = a_length;
+    if (x_norms != nullptr) x_norms[line.index] = static_cast<T>(a_length);
     // Two divisions, since the product of both lengths could overflow.
-    out[line.index] =
-        static_cast<T>(product / static_cast<double>(a_length) / static_cast<double>(b_length));
+    out[line.index] = static_cast<T>(product / a_length / b_length);
   }
 
   const T* x;

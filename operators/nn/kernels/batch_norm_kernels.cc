@@ -50,6 +50,20 @@ int64_t StorageBytes(const TensorMeta& meta) {
   return ByteCount(StorageElements(meta.shape, meta.layout), meta.dtype);
 }
 
+// Calls repeat(c) for the channels that are extreme, which are none as a rule.
+template <typename IsExtreme, typename Repeat>
+void ForExtremeChannels(const NormGeometry& geometry, const IsExtreme& is_extreme,
+                        const Repeat& repeat) {
+  bool any = false;
+  for (int64_t c = 0; c < geometry.channels; ++c) any = any || is_extreme(c);
+  if (!any) return;
+  ParallelFor(geometry.channels, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) {
+      if (is_extreme(c)) repeat(c);
+    }
+  });
+}
+
 template <typename T>
 class BatchNormKernel final : public Kernel {
  public:
@@ -117,13 +131,8 @@ class BatchNormKernel final : public Kernel {
         const double variance = squares[c] / static_cast<double>(geometry_.count());
         return IsExtremeSquare(variance + epsilon_);
       };
-      bool any = false;
-      for (int64_t c = 0; c < geometry_.channels; ++c) any = any || is_extreme(c);
-      if (!any) return;
-      ParallelFor(geometry_.channels, 1, [=, this](int64_t begin, int64_t end) {
-        for (int64_t c = begin; c < end; ++c) {
-          if (is_extreme(c)) MomentsOfChannel(geometry_, c, x, &mean[c], &squares[c]);
-        }
+      ForExtremeChannels(geometry_, is_extreme, [&](int64_t c) {
+        MomentsOfChannel(geometry_, c, x, &mean[c], &squares[c]);
       });
     }
   }
@@ -258,14 +267,17 @@ class BatchNormGradKernel final : public Kernel {
     if (geometry_.count() > 0) {
       loops_->GradientSums(x, gradient, normalize, run.workspace(scratch_), sums, products, masked);
     }
+    // The first pass stored g, perhaps over Y@GRAD (in_place). All others must read it from there,
+    // without the mask.
+    if (mask_ == NormMask::kOutput) gradient = {masked, NormMask::kNone, nullptr};
+    if constexpr (std::is_same_v<T, float>) {
+      RepeatExtremeSums(x, gradient, normalize, by_channel.inverse, sums, products);
+    }
     // Y was X (plus Z), whatever Scale and Bias: their gradients are 0, and X@GRAD is Y@GRAD.
     if (unchanged) std::fill_n(sums, 2 * channels, 0.0);
     WriteParameterGradients(run, by_channel, sums, products);
     if (x_gradient_ < 0) return;
     PrepareCorrections(sums, products, by_channel);
-    // The first pass stored g, perhaps over Y@GRAD (in_place). The second one must read it from
-    // there, without the mask.
-    if (mask_ == NormMask::kOutput) gradient = {masked, NormMask::kNone, nullptr};
     loops_->Gradient(x, gradient, normalize, by_channel.offset, by_channel.factor,
                      run.output(x_gradient_).template data<T>());
   }
@@ -312,6 +324,20 @@ class BatchNormGradKernel final : public Kernel {
     ScaleAndShift(geometry_.channels, InputData<T>(run, scale_),
                   mask_ == NormMask::kInput ? InputData<T>(run, bias_) : nullptr, lines.slope,
                   lines.shift);
+  }
+
+  // Computes the sums of channels again that float32 can't hold.
+  void RepeatExtremeSums(const T* x, const NormOutputGradient<T>& gradient,
+                         const NormLines<T>& normalize, const T* inverses, double* sums,
+                         double* products) const {
+    const auto is_extreme = [=](int64_t c) {
+      const double inverse = inverses[c];
+      return !std::isfinite(sums[c] + products[c]) || IsExtremeSquare(inverse * inverse);
+    };
+    ForExtremeChannels(geometry_, is_extreme, [&](int64_t c) {
+      GradientSumsOfChannel<T>(geometry_, c, x, gradient, normalize, &sums[c], &products[c],
+                               nullptr);
+    });
   }
 
   void WriteParameterGradients(const KernelContext& run, const Lines& lines, const double* sums,

@@ -38,16 +38,7 @@ class PlainNormLoops final : public NormLoops<T> {
   void GradientSums(const T* x, const NormOutputGradient<T>& gradient, const NormLines<T>& lines,
                     void* /*scratch*/, double* sums, double* products, T* masked) const override {
     ForEachChannel([&](int64_t c) {
-      double sum = 0;
-      double product = 0;
-      geometry_.ForEachElementOf(c, [&](int64_t i) {
-        const T g = Masked(x, gradient, lines, c, i);
-        sum += g;
-        product += static_cast<double>(g) * (static_cast<double>(x[i]) - lines.mean[c]);
-        if (gradient.mask == NormMask::kOutput) masked[i] = g;
-      });
-      sums[c] = sum;
-      products[c] = product;
+      GradientSumsOfChannel(geometry_, c, x, gradient, lines, &sums[c], &products[c], masked);
     });
   }
 
@@ -55,25 +46,13 @@ class PlainNormLoops final : public NormLoops<T> {
                 const T* offset, const T* factor, T* dx) const override {
     ForEachChannel([&](int64_t c) {
       geometry_.ForEachElementOf(c, [&](int64_t i) {
-        const T g = Masked(x, gradient, lines, c, i);
+        const T g = MaskedAt(i, c, x, gradient, lines);
         dx[i] = lines.slope[c] * (g - offset[c] - (x[i] - lines.mean[c]) * factor[c]);
       });
     });
   }
 
  private:
-  static T Normalized(T x, const NormLines<T>& lines, int64_t c) {
-    return (x - lines.mean[c]) * lines.slope[c] + lines.shift[c];
-  }
-
-  static T Masked(const T* x, const NormOutputGradient<T>& gradient, const NormLines<T>& lines,
-                  int64_t c, int64_t i) {
-    const bool passes = gradient.mask == NormMask::kNone ||
-                        (gradient.mask == NormMask::kInput ? Normalized(x[i], lines, c)
-                                                           : gradient.output[i]) > T{0};
-    return passes ? gradient.dy[i] : T{0};
-  }
-
   template <typename Visit>
   void ForEachChannel(const Visit& visit) const {
     ParallelFor(geometry_.channels, GrainOf(geometry_.count()), [&](int64_t begin, int64_t end) {

@@ -98,6 +98,37 @@ NormOutputGradient<T> GradientFrom(const NormOutputGradient<T>& gradient, int64_
           gradient.output == nullptr ? nullptr : gradient.output + element};
 }
 
+// Returns (x - mean) · slope + shift of channel c.
+template <typename T>
+T Normalized(T x, const NormLines<T>& lines, int64_t c) {
+  return (x - lines.mean[c]) * lines.slope[c] + lines.shift[c];
+}
+
+// Returns dy at element i, which is of channel c, or 0 where the mask blocks it.
+template <typename T>
+T MaskedAt(int64_t i, int64_t c, const T* x, const NormOutputGradient<T>& gradient,
+           const NormLines<T>& lines) {
+  const bool passes =
+      gradient.mask == NormMask::kNone ||
+      (gradient.mask == NormMask::kInput ? Normalized(x[i], lines, c) : gradient.output[i]) > T{0};
+  return passes ? gradient.dy[i] : T{0};
+}
+
+// Computes the sums of g and of g · (x - mean) for channel c in float64, where g is dy, or 0 where
+// the mask blocks it. With kOutput it also writes g to `masked`.
+template <typename T>
+void GradientSumsOfChannel(const NormGeometry& geometry, int64_t c, const T* x,
+                           const NormOutputGradient<T>& gradient, const NormLines<T>& lines,
+                           double* sum, double* product, T* masked) {
+  *sum = *product = 0;
+  geometry.ForEachElementOf(c, [&](int64_t i) {
+    const T g = MaskedAt(i, c, x, gradient, lines);
+    *sum += g;
+    *product += static_cast<double>(g) * (static_cast<double>(x[i]) - lines.mean[c]);
+    if (gradient.mask == NormMask::kOutput) masked[i] = g;
+  });
+}
+
 // The passes over the data. Arrays with a value for each channel have padded_channels() elements.
 // For the channels that pad the last block, a pass writes 0 (z has zeros there). T is float or
 // double.
@@ -117,7 +148,8 @@ class NormLoops {
   virtual void Normalize(const T* x, const T* z, const NormLines<T>& lines, bool rectify,
                          T* y) const = 0;
   // Computes the sums of g and of g · (x - mean), where g is dy, or 0 where the mask blocks it.
-  // With kOutput it also writes g to `masked`, which may be dy.
+  // With kOutput it also writes g to `masked`, which may be dy. Float32 loops lose products below
+  // 1e-45, and sums above 3.4e38 are infinite or NaN: then GradientSumsOfChannel finds them.
   virtual void GradientSums(const T* x, const NormOutputGradient<T>& gradient,
                             const NormLines<T>& lines, void* scratch, double* sums,
                             double* products, T* masked) const = 0;

@@ -90,11 +90,21 @@ void AddCosSimCases(CaseList& cases) {
   cases.push_back(CosSimCase("no_rows_of_x", {0, 5}, {1, 5}));
   for (const int64_t size : {15, 16, 17, 64, 100}) {
     const std::string name = "of_" + std::to_string(size);
-    for (const auto& [what, factor] :
-         std::vector<std::pair<std::string, double>>{{"huge", 1e20}, {"tiny", 1e-22}}) {
-      OpCase one = WithScaledX(CosSimCase(name, {3, size}, {3, size}), what, factor);
+    const auto add = [&](const std::string& what, double factor, const Shape& y,
+                         const std::vector<std::string>& left_out) {
+      OpCase one = WithScaledX(CosSimCase(name, {3, size}, y), what, factor, left_out);
       one.inputs["Y"][0] = Scaled(one.inputs["Y"][0], factor);
       cases.push_back(one);
+    };
+    // Float32 holds no such lengths, or few of their digits.
+    for (const int64_t rows : {1, 3}) {
+      const std::string of_y = "_with_" + std::to_string(rows);
+      add("near_the_end" + of_y, 3e38, {rows, size}, {"XNorm", "YNorm"});
+      add("near_zero" + of_y, 1e-43, {rows, size}, {"XNorm", "YNorm"});
+    }
+    for (const auto& [what, factor] :
+         std::vector<std::pair<std::string, double>>{{"huge", 1e20}, {"tiny", 1e-22}}) {
+      add(what, factor, {3, size}, {});
       cases.push_back(
           CosSimGradCase("gradient_" + name + "_" + what, {3, size}, {3, size}, factor));
       cases.push_back(

@@ -67,6 +67,12 @@ void AddBatchNormActCases(CaseList& cases) {
   for (const NormSpec& spec : specs) {
     for (const bool adds : {false, true}) cases.push_back(BatchNormActCase(spec, adds));
   }
+  for (const NormSpec& spec :
+       std::vector<NormSpec>{{.name = "planes", .x = {2, 17, 100}},
+                             {.name = "rows", .x = {2, 100, 5}, .channels_last = true}}) {
+    cases.push_back(NormGradCase(spec, "gradient_of_huge", 1e20, /*has_y=*/true));
+    cases.push_back(NormGradCase(spec, "gradient_of_tiny", 1e-22, /*has_y=*/true));
+  }
 }
 
 }  // namespace skiff::harness

@@ -76,6 +76,8 @@ void AddBatchNormCases(CaseList& cases) {
       spec.attrs = {{"epsilon", 0.0f}};
       cases.push_back(WithScaledX(NormCase(spec), "huge", 1e20, {"VarianceOut"}));
       cases.push_back(WithScaledX(NormCase(spec), "tiny", 1e-22));
+      cases.push_back(NormGradCase(spec, "gradient_of_huge", 1e20, /*has_y=*/false));
+      cases.push_back(NormGradCase(spec, "gradient_of_tiny", 1e-22, /*has_y=*/false));
     }
   }
 }

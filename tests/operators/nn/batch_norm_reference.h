@@ -109,4 +109,74 @@ inline OpCase NormCase(const NormSpec& spec) {
   return op_case;
 }
 
+// The gradient with the batch's statistics, dx = Scale / deviation · (g - mean of g - z · mean of
+// g · z), where z is the normalized x, and g the gradient of Y or, if there is Y, 0 where Y isn't
+// positive.
+inline Arrays NormGradReference(const NormSpec& spec, const Arrays& inputs) {
+  const auto channels = inputs.at("SavedMean")[0].values.size();
+  NormSpec plain = spec;
+  plain.scale = plain.bias = false;
+  Arrays given = {{"X", inputs.at("X")}};
+  for (const char* slot : {"Mean", "Variance"}) {
+    given[slot] = {Zeros({static_cast<int64_t>(channels)})};
+  }
+  const Arrays normal = NormReference(plain, given);
+  const std::vector<double>& z = normal.at("Y")[0].values;
+  const std::vector<double>& inverse = normal.at("SavedVariance")[0].values;
+  const size_t pixels =
+      spec.channels_last ? 1 : z.size() / channels / static_cast<size_t>(spec.x[0]);
+  const auto channel_of = [&](size_t i) { return i / pixels % channels; };
+  const auto count = static_cast<double>(z.size() / channels);
+  Array dx = inputs.at("Y@GRAD")[0];
+  Array dscale = Zeros({static_cast<int64_t>(channels)});
+  Array dbias = dscale;
+  const auto y = inputs.find("Y");
+  for (size_t i = 0; i < z.size(); ++i) {
+    double& g = dx.values[i];
+    if (y != inputs.end() && y->second[0].values[i] <= 0) g = 0;
+    dbias.values[channel_of(i)] += g;
+    dscale.values[channel_of(i)] += g * z[i];
+  }
+  const Array masked = dx;
+  for (size_t i = 0; i < z.size(); ++i) {
+    const size_t c = channel_of(i);
+    dx.values[i] -= (dbias.values[c] + z[i] * dscale.values[c]) / count;
+    dx.values[i] *= inverse[c] * Or(inputs, "Scale", c, 1);
+  }
+  Arrays gradients = {{"X@GRAD", {dx}}, {"Scale@GRAD", {dscale}}, {"Bias@GRAD", {dbias}}};
+  if (y != inputs.end()) gradients["Z@GRAD"] = {masked};
+  return gradients;
+}
+
+// Of batch_norm_grad, or of batch_norm_act_grad with Y, without epsilon. X and Y@GRAD have a
+// factor, so that X@GRAD is near 1.
+inline OpCase NormGradCase(NormSpec spec, const std::string& what, double factor, bool has_y) {
+  spec.epsilon = 0;
+  const int64_t channels = spec.x[spec.channels_last ? spec.x.rank() - 1 : 1];
+  Array x = Uniform(spec.x, 1, -1, 2);
+  for (double& value : x.values) value *= factor;
+  Array of_y = Uniform(spec.x, 4);
+  for (double& value : of_y.values) value *= factor;
+  Arrays inputs = {{"X", {x}},
+                   {"Scale", {Uniform({channels}, 2, 0.5, 1.5)}},
+                   {"Bias", {Uniform({channels}, 3)}},
+                   {"Mean", {Zeros({channels})}},
+                   {"Variance", {Zeros({channels})}}};
+  Arrays outputs = NormReference(spec, inputs);
+  inputs["SavedMean"] = outputs.at("SavedMean");
+  inputs["SavedVariance"] = outputs.at("SavedVariance");
+  inputs["Y@GRAD"] = {of_y};
+  if (has_y) inputs["Y"] = outputs.at("Y");
+  OpCase op_case = {
+      .name = spec.name + "_" + what,
+      .type = has_y ? "batch_norm_act_grad" : "batch_norm_grad",
+      .inputs = std::move(inputs),
+      .attrs = {{"epsilon", 0.0f}},
+      .reference = [spec](const Arrays& given) { return NormGradReference(spec, given); },
+      .outputs = {{"X@GRAD", 1}, {"Scale@GRAD", 1}, {"Bias@GRAD", 1}}};
+  if (has_y) op_case.outputs["Z@GRAD"] = 1;
+  if (spec.channels_last) op_case.attrs["data_layout"] = std::string("NHWC");
+  return op_case;
+}
+
 }  // namespace skiff::harness
