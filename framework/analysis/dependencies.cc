@@ -121,6 +121,8 @@ bool ChecksData(const Instruction& instruction) {
            std::ranges::any_of(instruction.loop->body.instructions, ChecksData);
   }
   if (instruction.kind != InstructionKind::kOp) return false;
+  // What it makes may not fit where it belongs.
+  if (instruction.def->data_dependent_shape) return true;
   return std::ranges::any_of(instruction.def->inputs, [&](const SlotDef& slot) {
     return slot.checks_data && instruction.InputIn(slot.name);
   });

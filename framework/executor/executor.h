@@ -175,10 +175,8 @@ class CompiledProgram {
   // feed that is missing, unknown, given twice, of another dtype or LoD level, of a shape that the
   // variable's dims don't admit, or with a bool that is neither 0 nor 1, and for an unknown fetch.
   // After any Error, whether about the arguments or about their data, the scope is as it was before
-  // the call: running statistics, counters and parameters haven't moved. (But backward
-  // ops on arrays and in loops are trusted to refuse nothing, as the ops of append_backward do. If
-  // a backward op of another program refuses an index, an element or its rows, earlier updates
-  // stay.) The feeds are released when the call returns.
+  // the call: running statistics, counters and parameters haven't moved. The feeds are released
+  // when the call returns.
   std::vector<Tensor> Run(const FeedList& feeds, const FetchList& fetches);
   // Binds the feeds' buffers: Step reads them as they are then. With ragged feeds, the plan serves
   // all rows and LoDs that round up to the same capacity (BoundProgram::Feed). Same errors as Run.

@@ -8,8 +8,6 @@
 #include <string>
 
 #include "framework/analysis/dependencies.h"
-#include "framework/ir/op_role.h"
-#include "framework/plan/loop.h"
 
 namespace skiff {
 namespace {
@@ -35,26 +33,10 @@ bool HasCheckedFor(const Instruction& later, const Instruction& earlier) {
          });
 }
 
-// Returns whether the instruction works on gradients of arrays. It refuses no index that the
-// forward op has accepted.
-bool IsGradientOfArrays(const Instruction& instruction) {
-  if (instruction.kind != InstructionKind::kOp) return false;
-  const auto is_array = [](const SlotDef& slot) { return slot.array; };
-  return (instruction.op->role() & kRoleBackward) != 0 &&
-         (std::ranges::any_of(instruction.def->inputs, is_array) ||
-          std::ranges::any_of(instruction.def->outputs, is_array));
-}
-
 // Returns whether the instruction may fail because of its data, which no earlier one has checked.
 bool MayRefuseData(const std::vector<Instruction>& instructions, size_t index) {
   const Instruction& instruction = instructions[index];
-  if (!ChecksData(instruction) || IsGradientOfArrays(instruction)) return false;
-  // The forward half has checked what the gradient half reads.
-  if (instruction.kind == InstructionKind::kLoop && instruction.loop->is_gradient) {
-    return std::ranges::any_of(instruction.loop->body.instructions, [](const Instruction& inner) {
-      return ChecksData(inner) && inner.def->data_checked_by.empty() && !IsGradientOfArrays(inner);
-    });
-  }
+  if (!ChecksData(instruction)) return false;
   return std::none_of(
       instructions.begin(), instructions.begin() + static_cast<ptrdiff_t>(index),
       [&](const Instruction& earlier) { return HasCheckedFor(instruction, earlier); });

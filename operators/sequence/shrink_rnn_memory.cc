@@ -101,7 +101,7 @@ void RegisterShrinkRnnMemory(OpRegistry& registry) {
   def.doc = "The rows of X that belong to sequences longer than I.";
   def.inputs = {{.name = "X", .doc = "A row, or a sequence, for each sequence in ranked order."},
                 RankTableSlot(),
-                {.name = "I", .doc = "The step: one int64.", .on_host = true}};
+                {.name = "I", .doc = "The step: one int64.", .checks_data = true, .on_host = true}};
   def.outputs = {{.name = "Out", .doc = "The first rows, or sequences, of X."}};
   def.infer = Infer;
   def.grad = GradOp("shrink_rnn_memory_grad", {"X", "Out@GRAD"}, {"X@GRAD"});
@@ -116,7 +116,9 @@ void RegisterShrinkRnnMemory(OpRegistry& registry) {
   OpDef grad =
       SequenceGradDef("shrink_rnn_memory", "Out@GRAD, and 0 for the rows of X that Out lacks.",
                       {{.name = "X", .doc = "Of shrink_rnn_memory.", .shape_only = true},
-                       {.name = "Out@GRAD", .doc = "The gradient of Out."}},
+                       {.name = "Out@GRAD",
+                        .doc = "The gradient of Out: as many rows as X, or fewer.",
+                        .checks_data = true}},
                       {{.name = "X@GRAD", .doc = "Like X."}}, InferGrad);
   grad.in_place = {{"Out@GRAD", "X@GRAD"}};
   registry.Add(std::move(grad));

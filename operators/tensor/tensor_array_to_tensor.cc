@@ -196,8 +196,9 @@ void RegisterTensorArrayToTensor(OpRegistry& registry) {
   OpDef grad;
   grad.type = "tensor_array_to_tensor_grad";
   grad.doc = "Adds each element's part of Out@GRAD to an array of gradients.";
-  grad.inputs = {{.name = "X", .doc = "Of tensor_array_to_tensor.", .array = true},
-                 {.name = "Out@GRAD", .doc = "The gradient of Out."}};
+  grad.inputs = {
+      {.name = "X", .doc = "Of tensor_array_to_tensor.", .checks_data = true, .array = true},
+      {.name = "Out@GRAD", .doc = "The gradient of Out."}};
   grad.outputs = {{.name = "X@GRAD", .doc = "The gradients of the elements.", .array = true}};
   grad.attrs = Attributes();
   grad.infer = InferGrad;

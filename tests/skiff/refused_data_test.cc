@@ -53,6 +53,48 @@ TEST(RefusedData, OfAGradientOpLeavesEveryParameterAsItWas) {
   EXPECT_EQ(Parameters(executor.scope()), after);
 }
 
+// Updates v before a backward op on an array, whose index is fed. With j = 1, `op` makes r.
+std::string UpdateBefore(const std::string& op) {
+  return R"(program { block 0 {
+    var i int64 [1]
+    var j int64 [1]
+    var three float32 [3]
+    var two float32 [2]
+    var a lod_tensor_array float32 [-1]
+    var r float32 [-1]
+    param v float32 [2] persistable
+    {Out: [three]} = fill_constant() {shape = longs [3], dtype = 5, value = 1.0}
+    {Out: [two]} = fill_constant() {shape = longs [2], dtype = 5, value = 1.0}
+    {Out: [a]} = write_to_array(X: [three], I: [i]) {op_role = 1}
+    {Out: [v]} = elementwise_add(X: [v], Y: [two]) {op_role = 2}
+    )" + op +
+         " } }";
+}
+
+// A role is a claim of the file: such an op may refuse what no forward op has seen.
+TEST(RefusedData, OfABackwardOpOnAnArrayLeavesEveryParameterAsItWas) {
+  const std::vector<std::string> ops = {
+      R"({Out: [a]} = write_to_array(X: [two], I: [j]) {op_role = 1}
+         {Out: [r]} = read_from_array(X: [a], I: [j]) {op_role = 1})",
+      R"({Out: [a]} = write_to_array(X: [two], I: [i]) {op_role = 0}
+         {Out: [r]} = read_from_array(X: [a], I: [j]) {op_role = 1})"};
+  for (const std::string& op : ops) {
+    SCOPED_TRACE(op);
+    Executor executor(Place::Cpu());
+    executor.scope().Set("v", Tensor::FromValues<float>({2}, {1, 2}));
+    CompiledProgram program = executor.Compile(*ParseProgramText(UpdateBefore(op)));
+    const auto run = [&](int64_t i, int64_t j) {
+      program.Run({{"i", Tensor::FromValues<int64_t>({1}, {i})},
+                   {"j", Tensor::FromValues<int64_t>({1}, {j})}},
+                  {"r"});
+      return executor.scope().Get("v").ToVector<float>();
+    };
+    EXPECT_THROW(run(0, op == ops[0] ? 0 : 7), Error);
+    EXPECT_EQ(executor.scope().Get("v").ToVector<float>(), std::vector<float>({1, 2}));
+    EXPECT_EQ(run(1, op == ops[0] ? 0 : 1), std::vector<float>({2, 3}));
+  }
+}
+
 // The forward pass has looked at ids and labels before anything is updated.
 TEST(RefusedData, OfTheForwardPassCostsNoCopyOfParameters) {
   Program main;
