@@ -1,10 +1,28 @@
 #include "memory/allocator.h"
 
+#include <limits>
+#include <utility>
+
 #include "framework/base/error.h"
 #include "memory/cpu_allocator.h"
 #include "memory/device.h"
 
 namespace skiff {
+namespace {
+
+thread_local int64_t most_bytes = std::numeric_limits<int64_t>::max();
+
+void* AllocateWithin(Allocator& allocator, int64_t bytes, const AllocationOptions& options) {
+  SKIFF_ENFORCE(bytes <= most_bytes, kUnimplemented, "a buffer of ", bytes,
+                " bytes, expected at most ", most_bytes);
+  return allocator.Allocate(bytes, options);
+}
+
+}  // namespace
+
+BufferLimit::BufferLimit(int64_t bytes) : outer_(std::exchange(most_bytes, bytes)) {}
+
+BufferLimit::~BufferLimit() { most_bytes = outer_; }
 
 Allocator& AllocatorOf(Place place) {
   if (place.is_cpu()) {
@@ -16,7 +34,7 @@ Allocator& AllocatorOf(Place place) {
 
 Buffer::Buffer(Allocator& allocator, int64_t bytes, const AllocationOptions& options)
     : allocator_(&allocator),
-      data_(allocator.Allocate(bytes, options)),
+      data_(AllocateWithin(allocator, bytes, options)),
       bytes_(bytes),
       place_(allocator.place()),
       tag_(options.tag) {}

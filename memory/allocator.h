@@ -57,10 +57,23 @@ class Allocator {
 // place.
 Allocator& AllocatorOf(Place place);
 
+// While it exists, this thread gets no Buffer with more bytes: an Error (kUnimplemented). For work
+// that is to stay small whatever the numbers in it are.
+class BufferLimit {
+ public:
+  explicit BufferLimit(int64_t bytes);
+  ~BufferLimit();
+  BufferLimit(const BufferLimit&) = delete;
+  BufferLimit& operator=(const BufferLimit&) = delete;
+
+ private:
+  int64_t outer_;
+};
+
 // Owns a block and frees it. Not copyable; tensors share a Buffer through shared_ptr.
 class Buffer {
  public:
-  // Allocates a block. Throws what Allocator::Allocate throws.
+  // Allocates a block. Throws what Allocator::Allocate throws, and an Error beyond a BufferLimit.
   Buffer(Allocator& allocator, int64_t bytes, const AllocationOptions& options = {});
   // Refers to borrowed memory, whose owner must keep it alive. The destructor doesn't free it.
   Buffer(void* borrowed, int64_t bytes, Place place);

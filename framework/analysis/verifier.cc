@@ -118,7 +118,7 @@ class Verifier {
       if (!op.SubBlocks().empty()) ForgetWrittenInside(block, i);
       VisitSubBlocks(op);
       if (!op.SubBlocks().empty()) ForgetWrittenInside(block, i);
-      const bool makes_known = MakesKnown(visible, op);
+      const bool makes_known = !structure_only_ && MakesKnown(visible, op);
       for (const std::string& name : op.OutputNames()) {
         const Var* var = visible.Find(name).var;
         written_.insert(var);
@@ -148,13 +148,26 @@ class Verifier {
 
   // What iterations hand on depends on how many there are.
   void ForgetWrittenInside(const Block& block, size_t position) {
+    if (known_.empty()) return;
+    for (const int32_t inner : block.ops()[position]->SubBlocks()) {
+      // Many ops may run one block.
+      const auto [found, is_new] = written_inside_.try_emplace(inner);
+      if (is_new) found->second = WrittenBy(block, position);
+      std::erase_if(known_, [&](const Var* var) { return found->second.contains(var); });
+    }
+  }
+
+  // Returns the variables that an op with blocks writes.
+  VarSet WrittenBy(const Block& block, size_t position) const {
+    VarSet written;
     try {
       for (const VarUse& use : UsesOf(registry_, block, position).vars) {
-        if (use.writes) known_.erase(use.var);
+        if (use.writes) written.insert(use.var);
       }
     } catch (const Error&) {
       // A wrong block or argument, which is reported where it is.
     }
+    return written;
   }
 
   // Returns whether a plan knows what the op makes (KnownContents), if there are few elements.
@@ -386,6 +399,7 @@ class Verifier {
   // repeatedly would take exponential time.
   std::unordered_set<int32_t> visited_;
   VarSet known_;  // whose elements follow from shapes and constants
+  std::unordered_map<int32_t, VarSet> written_inside_;  // by block
   VarSet without_shape_;
   std::string where_;
   std::vector<Message> messages_;

@@ -817,9 +817,18 @@ class LoopKernel final : public Kernel, public TimedBody {
 
   // A value that an iteration hands on must have the rows of what it becomes.
   void CheckRows(const KernelContext& context, const LoopFetch& fetch, const Tensor& value) const {
-    if (fetch.kind == LoopFetch::Kind::kPart || value.is_selected_rows()) return;
+    if (value.is_selected_rows()) return;
     const bool is_carried = fetch.kind == LoopFetch::Kind::kCarried;
     if (!is_carried && fetch.output < 0) return;
+    if (fetch.kind == LoopFetch::Kind::kPart) {
+      const Shape& all = context.output(fetch.output).shape();
+      const auto part = value.shape().dims();
+      SKIFF_ENFORCE(std::equal(part.begin(), part.end(), all.dims().begin() + 1, all.dims().end()),
+                    kUnimplemented, "\"", body_[fetch.value].name, "\" has the shape ",
+                    value.shape(), " in an iteration, expected a part of ", all,
+                    ": write to the elements of an array instead");
+      return;
+    }
     const Tensor& next = is_carried
                              ? *tensors_.Of(loop_->feeds[static_cast<size_t>(fetch.feed)].value)
                              : context.output(fetch.output);

@@ -206,6 +206,10 @@ class LoopLowering {
   ValueId Capture(const std::string& name) {
     const ValueId outer = outer_.TryRead(name);
     if (!outer) return {};
+    // The body may write it, too, where it is.
+    if (Outer(outer).storage == Storage::kScope && !Outer(outer).meta.is_array) {
+      return line_.AddValue(name, Outer(outer).meta, Storage::kScope);
+    }
     return feeds_[AddFeed(LoopFeed::Kind::kInvariant, name, Outer(outer).meta, outer)].link.value;
   }
 
@@ -417,6 +421,12 @@ class LoopLowering {
     origin.block = forward_.index();
     SlotValues inputs;
     for (const Fetch& fetch : fetches_) inputs.emplace_back("X", fetch.link.value);
+    for (const Instruction& instruction : line_.plan().instructions) {
+      for (const ValueId output : instruction.outputs) {
+        if (!output || line_.plan()[output].storage != Storage::kScope) continue;
+        if (!MetaOf(output).is_array) scope_values_at_end_[line_.plan()[output].name] = output;
+      }
+    }
     line_.Append(MakeInstruction(&line_.plan(), def, origin, {}, inputs, {}));
     first_value_of_half_ = line_.plan().values.size();
     forward_values_.emplace(line_.plan());
@@ -435,10 +445,32 @@ class LoopLowering {
       seen.emplace(name, current);
       line_.SetCurrent(name, value);
     }
+    const size_t first = line_.plan().instructions.size();
     line_.AddOp(*block.ops()[position], position);
+    for (size_t i = first; i < line_.plan().instructions.size(); ++i) {
+      CheckScopeReads(line_.plan().instructions[i]);
+    }
     for (const auto& [name, value] : seen) {
       // Else the op has written it.
       if (line_.Current(name) == of_forward.at(name)) line_.SetCurrent(name, value);
+    }
+  }
+
+  // A variable of the scope has one storage: when the gradient half runs, it holds what the last
+  // iteration has left.
+  void CheckScopeReads(const Instruction& gradient) {
+    for (size_t i = 0; i < gradient.inputs.size(); ++i) {
+      const ValueId input = gradient.inputs[i];
+      if (!input || !gradient.reads_data[i]) continue;
+      const std::string& name = line_.plan()[input].name;
+      const auto end = scope_values_at_end_.find(name);
+      if (line_.plan()[input].storage != Storage::kScope || end == scope_values_at_end_.end()) {
+        continue;
+      }
+      SKIFF_ENFORCE(kind_ == Kind::kConditional && input == end->second, kUnimplemented,
+                    gradient.op->type, ": reads \"", name,
+                    "\", a variable of the scope that the block overwrites: expected that the "
+                    "block writes another variable");
     }
   }
 
@@ -1150,6 +1182,8 @@ class LoopLowering {
   std::vector<int> fetch_indices_;  // of outputs
   std::vector<std::pair<size_t, std::string>> reads_later_;
   std::map<std::string, TensorMeta> scope_writes_;
+  // What the forward block writes to variables of the scope last.
+  std::map<std::string, ValueId> scope_values_at_end_;
   std::map<std::pair<bool, std::string>, int> scope_outputs_;  // by half and name
 };
 
@@ -1244,7 +1278,14 @@ void EmitGradient(BlockLowering* outer, const Op& op, const OpDef& def, size_t p
 void LowerLoop(BlockLowering* outer, const Op& op, const OpDef& def, size_t position) {
   if (def.block->is_gradient) return EmitGradient(outer, op, def, position);
   constexpr int kAttempts = 8;
+  // Several ops may run one block, and each attempt lowers the loops inside again, so there may be
+  // as many bodies as ways through the nest.
+  const auto blocks = static_cast<int64_t>(outer->block().program()->block_count());
+  const int64_t most_bodies = 1000 + 4 * blocks;
   for (int i = 0; i < kAttempts; ++i) {
+    SKIFF_ENFORCE(++*outer->inputs().bodies <= most_bodies, kUnimplemented, op.type, ": the ",
+                  blocks, " blocks of the program would be planned more than ", most_bodies,
+                  " times: expected fewer ops that run one block, or fewer loops in loops");
     if (LoopLowering(outer, op, def, position).Run()) return;
   }
   Throw(ErrorCode::kUnimplemented, op.type, ": each iteration would write larger elements to an ",

@@ -101,6 +101,8 @@ struct LoweringInputs {
   // Segment::gradients_before and contents_before.
   PreparedGradients gradients = {};
   ContentsByName contents = {};
+  // How often bodies of loops have been lowered, which lowering counts.
+  std::shared_ptr<int64_t> bodies = std::make_shared<int64_t>(0);
 };
 
 // Returns the segment of the root block that begins with op `first_op`. Changes nothing else: a

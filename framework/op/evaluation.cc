@@ -6,12 +6,15 @@
 
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
+#include "memory/allocator.h"
 
 namespace skiff {
 namespace {
 
 // A list of dims or indices has a few. More would be data, which a plan shouldn't hold twice.
 constexpr int64_t kMostElements = 4096;
+// That much of any dtype, and what a kernel takes besides. How much an op makes may depend on data.
+constexpr int64_t kMostBufferBytes = int64_t{1} << 20;
 
 bool IsSmallAndDense(const TensorMeta& meta) {
   return meta.lod_level == 0 && meta.layout.is_plain() && !meta.is_array &&
@@ -82,6 +85,7 @@ bool MayEvaluate(const OpContext& context) {
 
 std::vector<std::shared_ptr<const Tensor>> Evaluate(const OpRegistry& registry,
                                                     const OpContext& context) {
+  const BufferLimit limit(kMostBufferBytes);
   const OpDef& def = context.def();
   std::vector<TensorMeta> metas(context.inputs().begin(), context.inputs().end());
   std::deque<Tensor> inputs(metas.size());

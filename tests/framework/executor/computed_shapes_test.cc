@@ -24,6 +24,8 @@
 #include "framework/builder/sequence.h"
 #include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
+#include "framework/executor/plan_check.h"
+#include "memory/allocator.h"
 #include "tests/harness/error_text.h"
 #include "tests/harness/ragged_feeds.h"
 
@@ -139,6 +141,17 @@ TEST_F(ComputedShapes, MayBeLengthsOfRanges) {
   EXPECT_THAT(found[1].ToVector<int32_t>(), ElementsAre(0, 1, 2));
   EXPECT_EQ(found[2].shape(), Shape({2, 3}));
   EXPECT_EQ(program.preparation().plans, 1);
+}
+
+// Range's elements would take 8 GB.
+TEST_F(ComputedShapes, TakeNoMemoryForMoreThanAFewElements) {
+  Make("range", {{"Start", {Number(0)}}, {"End", {Number(2'000'000'000)}}, {"Step", {Number(1)}}});
+  ExpectVerified();
+  Allocator& memory = AllocatorOf(Place::Cpu());
+  memory.ResetPeaks();
+  const int64_t before = memory.statistics().peak_bytes;
+  EXPECT_FALSE(FindNoPlan(DefaultOpRegistry(), main_));
+  EXPECT_LT(memory.statistics().peak_bytes - before, 1 << 20);
 }
 
 TEST_F(ComputedShapes, AreKnownInLaterSegments) {

@@ -200,6 +200,184 @@ TEST(ForgedArray, IsNoTensorToTheOpThatWritesIt) {
   EXPECT_THAT(Problems(text), ElementsAre(HasSubstr(expected)));
 }
 
+// ---- variables of the scope that a loop writes
+
+// Three times, `ops`; p is a persistable that the program itself makes, and r is p afterwards.
+std::string ThreeTimes(const std::string& ops, const std::string& p) {
+  return StrCat(R"(program { block 0 {
+    var i int64 [1]
+    var n int64 [1]
+    var go bool [1]
+    var s step_scopes float32 []
+    var x float32 [2, 3]
+    var q int32 [2]
+    var p )",
+                p, R"(
+    {Out: [x]} = fill_constant() {shape = longs [2, 3], dtype = 5, value = 1.0}
+    {Out: [q]} = assign_value() {shape = ints [2], dtype = 2, int32_values = ints [3, 2]}
+    {Out: [i]} = fill_constant() {shape = longs [1], dtype = 3, value = 0.0}
+    {Out: [n]} = fill_constant() {shape = longs [1], dtype = 3, value = 3.0}
+    {Out: [go]} = less_than(X: [i], Y: [n])
+    {Out: [i, go], StepScopes: [s]} = while(Condition: [go], X: [i, n, p, q, x]) {sub_block = block 1}
+  }
+  block 1 parent=0 {
+    var i2 int64 [1]
+    var go2 bool [1]
+    var y float32 [-1, -1]
+    )",
+                ops, R"(
+    {Out: [i2]} = scale(X: [i]) {scale = 1.0, bias = 1.0}
+    {Out: [go2]} = less_than(X: [i2], Y: [n])
+    {Out: [i]} = assign(X: [i2])
+    {Out: [go]} = assign(X: [go2])
+  } })");
+}
+
+// In the first run, the scope doesn't have p when the plan is made.
+TEST(ScopeInALoop, OfAVariableThatTheProgramMakesIsTheScopesInTheFirstRunToo) {
+  const std::string text =
+      ThreeTimes("{Out: [p]} = flip(X: [p]) {axis = ints [0]}", R"(float32 [3] persistable
+    {Out: [p]} = assign_value() {shape = ints [3], dtype = 5, fp32_values = floats [1, 2, 3]})");
+  Executor executor(Place::Cpu());
+  CompiledProgram program = executor.Compile(*ParseProgramText(text));
+  for (int run = 0; run < 2; ++run) {
+    program.Run({}, {});
+    EXPECT_EQ(executor.scope().Get("p").ToVector<float>(), std::vector<float>({3, 2, 1})) << run;
+  }
+}
+
+TEST(ScopeInALoop, IsNoConstantThatAShapeMayFollowFrom) {
+  const std::string text = ThreeTimes(R"({Out: [y]} = reshape2(X: [x], Shape: [p]) {}
+    {Out: [p]} = assign(X: [q]))",
+                                      R"(int32 [2] persistable
+    {Out: [p]} = assign_value() {shape = ints [2], dtype = 2, int32_values = ints [2, 3]})");
+  Executor executor(Place::Cpu());
+  CompiledProgram program = executor.Compile(*ParseProgramText(text));
+  for (int run = 0; run < 2; ++run) {
+    EXPECT_THAT(ErrorText([&] { program.Run({}, {"p"}); }),
+                HasSubstr("variable \"p\" of the scope"))
+        << run;
+  }
+}
+
+// The gradient half runs when the last iteration has overwritten p.
+TEST(ScopeInALoop, IsNothingThatAGradientOpMayReadAfterwards) {
+  const auto text = [](const std::string& factor) {
+    return StrCat(R"(program { block 0 {
+    var i int64 [1]
+    var n int64 [1]
+    var go bool [1]
+    var s step_scopes float32 []
+    var h float32 [1]
+    var hg float32 [1]
+    var "h@GRAD" float32 [1]
+    param p float32 [1] persistable
+    {Out: [h]} = fill_constant() {shape = longs [1], dtype = 5, value = 1.0}
+    {Out: [i]} = fill_constant() {shape = longs [1], dtype = 3, value = 0.0}
+    {Out: [n]} = fill_constant() {shape = longs [1], dtype = 3, value = 3.0}
+    {Out: [go]} = less_than(X: [i], Y: [n])
+    {Out: [h, i, go], StepScopes: [s]} = while(Condition: [go], X: [h, i, n, p]) {sub_block = block 1}
+    {Out: ["h@GRAD"]} = fill_constant() {shape = longs [1], dtype = 5, value = 1.0}
+    {"X@GRAD": [hg, "@EMPTY@", "@EMPTY@", "@EMPTY@"]} = while_grad(X: [h, i, n, p], Out: [h, i, go],
+        "Out@GRAD": ["h@GRAD"], StepScopes: [s])
+        {original_output_grad = strings ["h@GRAD"], sub_block = block 2}
+  }
+  block 1 parent=0 {
+    var i2 int64 [1]
+    var go2 bool [1]
+    var was float32 [1]
+    var t float32 [1]
+    {Out: [was]} = assign(X: [p])
+    {Out: [t]} = elementwise_mul(X: [h], Y: [)",
+                  factor, R"(])
+    {Out: [h]} = assign(X: [t])
+    {Out: [p]} = scale(X: [p]) {scale = 2.0}
+    {Out: [i2]} = scale(X: [i]) {scale = 1.0, bias = 1.0}
+    {Out: [go2]} = less_than(X: [i2], Y: [n])
+    {Out: [i]} = assign(X: [i2])
+    {Out: [go]} = assign(X: [go2])
+  }
+  block 2 parent=0 forward=1 {
+    var "t@GRAD" float32 [1]
+    var "h@GRAD" float32 [1]
+    {Out: ["t@GRAD"]} = assign(X: ["h@GRAD"])
+    {"X@GRAD": ["h@GRAD"]} = elementwise_mul_grad(X: [h], Y: [)",
+                  factor, R"(], "Out@GRAD": ["t@GRAD"])
+  } })");
+  };
+  Executor executor(Place::Cpu());
+  executor.scope().Set("p", Tensor::FromValues<float>({1}, {3}));
+  EXPECT_EQ(executor.Run(*ParseProgramText(text("was")), {}, {"hg"})[0].Item<float>(), 3 * 6 * 12);
+  EXPECT_THAT(ErrorText([&] { executor.Run(*ParseProgramText(text("p")), {}, {"hg"}); }),
+              HasSubstr("elementwise_mul_grad: reads \"p\", a variable of the scope that the block "
+                        "overwrites"));
+}
+
+// ---- parts of results
+
+TEST(ForgedParts, OfARecurrentOpHaveOneShape) {
+  const auto text = [](const std::string& second) {
+    return StrCat(R"(program { block 0 {
+    var times int64 [2, 1]
+    var zero int64 [1]
+    var one int64 [1]
+    var three float32 [3]
+    var two float32 [2]
+    var a lod_tensor_array float32 [-1]
+    var o float32 [2, 3]
+    var s step_scopes float32 []
+    {Out: [times]} = assign_value() {shape = ints [2, 1], dtype = 3, int64_values = longs [0, 1]}
+    {Out: [zero]} = fill_constant() {shape = longs [1], dtype = 3, value = 0.0}
+    {Out: [one]} = fill_constant() {shape = longs [1], dtype = 3, value = 1.0}
+    {Out: [three]} = fill_constant() {shape = longs [3], dtype = 5, value = 3.0}
+    {Out: [two]} = fill_constant() {shape = longs [2], dtype = 5, value = 2.0}
+    {Out: [a]} = write_to_array(X: [three], I: [zero])
+    {Out: [a]} = write_to_array(X: [)",
+                  second, R"(], I: [one])
+    {outputs: [o], step_scopes: [s]} = recurrent(inputs: [times], parameters: [a]) {sub_block = block 1}
+  }
+  block 1 parent=0 {
+    var times int64 [1]
+    var o float32 [-1]
+    {Out: [o]} = read_from_array(X: [a], I: [times])
+  } })");
+  };
+  EXPECT_EQ(RunText(text("three"), {"o"})[0].ToVector<float>(), std::vector<float>(6, 3));
+  Executor executor(Place::Cpu());
+  EXPECT_THAT(ErrorText([&] { executor.Run(*ParseProgramText(text("two")), {}, {"o"}); }),
+              HasSubstr("\"o\" has the shape [2] in an iteration, expected a part of [2, 3]"));
+}
+
+// ---- nests
+
+// `depth` branches, one in the other, of which each block runs the next one twice.
+std::string Nest(int depth) {
+  std::string text = R"(program { block 0 {
+    var yes bool [1]
+    var x float32 [1]
+    {Out: [yes]} = fill_constant() {shape = longs [1], dtype = 0, value = 1.0}
+    {Out: [x]} = fill_constant() {shape = longs [1], dtype = 5, value = 1.0}
+)";
+  for (int i = 1; i <= depth; ++i) {
+    for (const std::string scope : {"s", "t"}) {
+      text += StrCat("var ", scope, i, " step_scopes float32 []\n{Out: [x], Scope: [", scope, i,
+                     "]} = conditional_block(Cond: [yes], Input: [x, yes]) "
+                     "{is_scalar_condition = true, sub_block = block ",
+                     i, "}\n");
+    }
+    text += StrCat("}\nblock ", i, " parent=", i - 1, " {\n");
+  }
+  return text + "{Out: [x]} = scale(X: [x]) {scale = 2.0}\n} }";
+}
+
+TEST(ForgedNest, IsNotPlannedForEachWayThroughIt) {
+  EXPECT_EQ(RunText(Nest(3), {"x"})[0].Item<float>(), 256);
+  EXPECT_THAT(Problems(Nest(40)), IsEmpty());
+  Executor executor(Place::Cpu());
+  EXPECT_THAT(ErrorText([&] { executor.Run(*ParseProgramText(Nest(40)), {}, {"x"}); }),
+              HasSubstr("the 41 blocks of the program would be planned more than 1164 times"));
+}
+
 // ---- rows that are said to be those of another variable
 
 // Data that only a run knows.
