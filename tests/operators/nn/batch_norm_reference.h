@@ -174,7 +174,7 @@ inline OpCase NormGradCase(NormSpec spec, const std::string& what, double factor
       .attrs = {{"epsilon", 0.0f}},
       .reference = [spec](const Arrays& given) { return NormGradReference(spec, given); },
       .outputs = {{"X@GRAD", 1}, {"Scale@GRAD", 1}, {"Bias@GRAD", 1}}};
-  if (has_y) op_case.outputs["Z@GRAD"] = 1;
+  if (has_y) op_case.outputs.emplace_back("Z@GRAD", 1);
   if (spec.channels_last) op_case.attrs["data_layout"] = std::string("NHWC");
   return op_case;
 }
