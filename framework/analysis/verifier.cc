@@ -187,7 +187,7 @@ class Verifier {
 
   void CheckGivenAttributes(VisibleVars& visible, const Op& op, const OpDef& def) {
     for (const SlotDef& slot : def.inputs) {
-      if (slot.attribute.empty()) continue;
+      if (!GivesAttribute(op, slot)) continue;
       for (const std::string& name : op.Input(slot.name)) {
         const Var* var = visible.Find(name).var;
         if (name != kEmptyVarName && (var == nullptr || known_.contains(var))) continue;

@@ -230,10 +230,11 @@ void BlockLowering::FindGivenAttributes(Instruction* instruction) {
   std::vector<TensorMeta> metas;
   bool vary = false;
   for (const SlotDef& slot : instruction->def->inputs) {
+    const bool gives_attribute = GivesAttribute(op, slot);
     for (size_t i = 0; i < op.Input(slot.name).size(); ++i) {
       const ValueId value = instruction->inputs[gives.size()];
-      gives.push_back(!slot.attribute.empty());
-      if (gives.back()) {
+      gives.push_back(gives_attribute);
+      if (gives_attribute) {
         std::string why = kEmptyVarName;
         const bool is_known = value && contents_.Find(value, &why) != nullptr;
         SKIFF_ENFORCE(is_known, kUnimplemented, op.type, ": input \"", slot.name, "\", variable \"",

@@ -32,8 +32,7 @@ OpContext::OpContext(const Op& op, const OpDef& def, std::vector<TensorMeta> inp
                      std::vector<TensorMeta> outputs, Place place)
     : op_(op), def_(def), inputs_(std::move(inputs)), outputs_(std::move(outputs)), place_(place) {
   for (const SlotDef& slot : def_.inputs) {
-    if (slot.attribute.empty() || op_.Input(slot.name).empty()) continue;
-    if (FindGiven(slot.attribute) != nullptr) continue;
+    if (!GivesAttribute(op_, slot) || FindGiven(slot.attribute) != nullptr) continue;
     given_.push_back({.slot = &slot, .value = ValueGivenBy(slot)});
   }
 }
@@ -404,7 +403,7 @@ void CheckWrittenGradients(const OpContext& context) {
 Op WithGivenAttributes(const OpContext& context) {
   Op op = context.op();
   for (const SlotDef& slot : context.def().inputs) {
-    if (slot.attribute.empty() || op.Input(slot.name).empty()) continue;
+    if (!GivesAttribute(op, slot)) continue;
     for (size_t i = 0; i < context.InputCount(slot.name); ++i) {
       CheckGivenAttribute(context.def(), slot, context.Input(slot.name, i));
     }

@@ -30,11 +30,9 @@ void CheckSlots(const Op& op, const Slots& slots, const std::vector<SlotDef>& de
   }
 }
 
-// Returns whether a connected input gives the attribute (SlotDef::attribute).
 bool IsGivenByInput(const Op& op, const OpDef& def, std::string_view attribute) {
   return std::ranges::any_of(def.inputs, [&](const SlotDef& slot) {
-    const auto is_variable = [](const std::string& name) { return name != kEmptyVarName; };
-    return slot.attribute == attribute && std::ranges::any_of(op.Input(slot.name), is_variable);
+    return slot.attribute == attribute && GivesAttribute(op, slot);
   });
 }
 
@@ -187,6 +185,11 @@ bool IsOneOf(std::string_view name, const std::vector<StaticText>& names) {
 const SlotDef* OpDef::FindInput(std::string_view slot) const { return FindByName(inputs, slot); }
 const SlotDef* OpDef::FindOutput(std::string_view slot) const { return FindByName(outputs, slot); }
 const AttrDef* OpDef::FindAttr(std::string_view name) const { return FindByName(attrs, name); }
+
+bool GivesAttribute(const Op& op, const SlotDef& slot) {
+  const auto is_variable = [](const std::string& name) { return name != kEmptyVarName; };
+  return !slot.attribute.empty() && std::ranges::any_of(op.Input(slot.name), is_variable);
+}
 
 void CheckOp(const OpDef& def, const Op& op) {
   CheckSlots(op, op.inputs, def.inputs, "input");

@@ -37,10 +37,11 @@ struct SlotDef {
   // Whether it is in host memory for kernels on a device, too: an input that tells the host what to
   // do, such as an index. The kernel reads it when it issues its work.
   bool on_host = false;
-  // The attribute that the input gives if it is connected: all of its elements in their order or,
-  // of a duplicable slot, the one of each argument. Of several such slots, the first one that is
-  // connected counts. A plan is made for these numbers, and no kernel reads the input: shape rules
-  // and kernel factories find the numbers in the attribute (OpContext::Knows). Empty: none.
+  // The attribute that the input gives if it is connected (GivesAttribute): all of its elements in
+  // their order or, of a duplicable slot, the one of each argument. Of several such slots, the
+  // first one that is connected counts. A plan is made for these numbers, and no kernel reads the
+  // input: shape rules and kernel factories find the numbers in the attribute (OpContext::Knows).
+  // Empty: none.
   StaticText attribute;
   // Of such an input: whether only shape rules need the numbers. They may then be others in each
   // run of a plan.
@@ -202,6 +203,10 @@ struct OpDef {
 
 // Returns whether `name`, of a slot or an attribute, is one of `names`.
 bool IsOneOf(std::string_view name, const std::vector<StaticText>& names);
+
+// Returns whether the slot gives an attribute (SlotDef::attribute) and is connected in the op: it
+// has an argument other than @EMPTY@.
+bool GivesAttribute(const Op& op, const SlotDef& slot);
 
 // Checks an op against its definition. Throws Error, starting with the op's type, for an unknown or
 // missing slot, several variables in a slot that takes one, and an attribute that is missing, of

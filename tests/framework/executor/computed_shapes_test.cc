@@ -25,6 +25,7 @@
 #include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
 #include "framework/executor/plan_check.h"
+#include "framework/ir/text.h"
 #include "memory/allocator.h"
 #include "tests/harness/error_text.h"
 #include "tests/harness/ragged_feeds.h"
@@ -336,6 +337,17 @@ TEST_F(ComputedShapes, NameTheOpOnWhichTheyDepend) {
                 executor_.Run(main_, {{"x", Counted({2, 3})}}, {y.name()});
               }),
               HasSubstr("depends on what randint (block 0, op #0"));
+}
+
+// Files have @EMPTY@ where an input isn't connected.
+TEST_F(ComputedShapes, LeaveTheAttributeToASlotThatIsEmpty) {
+  const auto program = ParseProgramText(R"(program { block 0 {
+    var x float32 [2, 3]
+    var y float32 [3, 2]
+    {Out: [y]} = reshape2(X: [x], Shape: ["@EMPTY@"]) {shape = ints [3, 2]}
+  } })");
+  EXPECT_THAT(VerifyProgram(DefaultOpRegistry(), *program, {.feeds = {"x"}}), IsEmpty());
+  EXPECT_EQ(executor_.Run(*program, {{"x", Counted({2, 3})}}, {"y"})[0].shape(), Shape({3, 2}));
 }
 
 TEST_F(ComputedShapes, AreIntegers) {
