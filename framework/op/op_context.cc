@@ -110,11 +110,8 @@ int64_t OpContext::CountOfInts(std::string_view name) const {
 }
 
 std::vector<int64_t> OpContext::DimsAttr(std::string_view name) const {
-  std::vector<int64_t> own = IntsAttr(name);
-  if (Knows(name)) return own;
+  if (Knows(name)) return IntsAttr(name);
   const int64_t count = CountOfInts(name);
-  // Beside tensors, a program has what it knows in the attribute, and -1 for the rest.
-  if (count == static_cast<int64_t>(own.size())) return own;
   SKIFF_ENFORCE(count >= 0, kInvalidArgument, op_.type, ": input \"", FindGiven(name)->slot->name,
                 "\" has the shape ", Input(FindGiven(name)->slot->name).shape,
                 ": expected a known number of elements");

@@ -66,8 +66,10 @@ class OpContext {
   // Returns false if an input is connected that gives the attribute (SlotDef::attribute), and its
   // elements aren't known, as while a program is built. Then the op's own attribute doesn't count.
   bool Knows(std::string_view name) const;
-  // Returns a list of integers that are dims or the like: -1 for those that aren't known. Throws
-  // Error (kInvalidArgument) if not even their number is known.
+  // Returns a list of integers that are dims or the like; -1 for each of them if they aren't known.
+  // (PaddlePaddle writes into the attribute what it knows of them. But a run takes the input's, and
+  // a program that was edited may have others there. What the file declares of the output has them
+  // as well.) Throws Error (kInvalidArgument) if not even their number is known.
   std::vector<int64_t> DimsAttr(std::string_view name) const;
   // Returns how many numbers a list of integers has, -1 if nobody knows.
   int64_t CountOfInts(std::string_view name) const;
