@@ -17,6 +17,7 @@
 #include "framework/ir/op_role.h"
 #include "framework/op/block_rule.h"
 #include "framework/op/declared_types.h"
+#include "framework/op/evaluation.h"
 #include "framework/op/op_context.h"
 #include "framework/op/shape_warning.h"
 #include "framework/op/var_meta.h"
@@ -113,12 +114,12 @@ class Verifier {
     for (size_t i = 0; i < block.ops().size(); ++i) {
       const Op& op = *block.ops()[i];
       where_ = DescribeOp(op, block.index(), i);
-      VisitOp(visible, op);
+      const bool may_evaluate = VisitOp(visible, op);
       MarkSetInside(op);
       if (!op.SubBlocks().empty()) ForgetWrittenInside(block, i);
       VisitSubBlocks(op);
       if (!op.SubBlocks().empty()) ForgetWrittenInside(block, i);
-      const bool makes_known = !structure_only_ && MakesKnown(visible, op);
+      const bool makes_known = !structure_only_ && may_evaluate && KnowsInputs(visible, op);
       for (const std::string& name : op.OutputNames()) {
         const Var* var = visible.Find(name).var;
         written_.insert(var);
@@ -170,14 +171,11 @@ class Verifier {
     return written;
   }
 
-  // Returns whether a plan knows what the op makes (KnownContents), if there are few elements.
-  bool MakesKnown(VisibleVars& visible, const Op& op) const {
-    const OpDef* def = registry_.Find(op.type);
-    if (def == nullptr || def->random || def->has_side_effect || def->block != nullptr)
-      return false;
-    for (const SlotDef& slot : def->inputs) {
+  // Returns whether a plan knows the elements of all inputs of which not only the shape counts
+  // (KnownContents).
+  bool KnowsInputs(VisibleVars& visible, const Op& op) const {
+    for (const SlotDef& slot : registry_.Get(op.type).inputs) {
       if (slot.shape_only) continue;
-      if (slot.array) return false;
       for (const std::string& name : op.Input(slot.name)) {
         if (name != kEmptyVarName && !known_.contains(visible.Find(name).var)) return false;
       }
@@ -198,9 +196,11 @@ class Verifier {
     }
   }
 
-  void VisitOp(VisibleVars& visible, const Op& op) {
+  // Returns false if no plan computes what the op makes (MayEvaluate). Returns true if that isn't
+  // known, as for an op with a mistake: no other message should follow from that.
+  bool VisitOp(VisibleVars& visible, const Op& op) {
     const OpDef* def = registry_.Find(op.type);
-    if (def == nullptr && (op.type == "feed" || op.type == "fetch")) return;
+    if (def == nullptr && (op.type == "feed" || op.type == "fetch")) return false;
     CheckMark(op, kOpRoleAttr, AttrType::kInt);
     CheckMark(op, kOpNamescopeAttr, AttrType::kString);
     CheckMark(op, kOpRoleVarAttr, AttrType::kStrings);
@@ -212,7 +212,7 @@ class Verifier {
       CheckOp(*def, typed);
     } catch (const Error& error) {
       Report(error.what());
-      return;
+      return def != nullptr;
     }
     // A shape rule may rely on all arguments being there, so it runs only then.
     bool complete = true;
@@ -238,11 +238,12 @@ class Verifier {
         Report("output \"", name, "\" is a feed");
       }
     }
-    if (structure_only_) return;
+    if (structure_only_) return true;
     CheckGivenAttributes(visible, typed, *def);
-    if (!complete) return;
-    CheckShapes(visible, typed, *def);
+    if (!complete) return true;
+    const bool may_evaluate = CheckShapes(visible, typed, *def);
     if (def->block != nullptr && def->block->is_gradient) CheckResultGradients(visible, op, *def);
+    return may_evaluate;
   }
 
   // Checks an attribute that any op may have and no definition lists.
@@ -253,7 +254,8 @@ class Verifier {
            ", expected ", AttrTypeName(expected));
   }
 
-  void CheckShapes(VisibleVars& visible, const Op& op, const OpDef& def) {
+  // Returns the same as VisitOp.
+  bool CheckShapes(VisibleVars& visible, const Op& op, const OpDef& def) {
     const auto metas = [&](const std::vector<std::string>& names) {
       std::vector<TensorMeta> result;
       for (const std::string& name : names) {
@@ -269,7 +271,7 @@ class Verifier {
       CheckKernels(context);
     } catch (const Error& error) {
       Report(error.what());
-      return;
+      return true;
     }
     for (const std::string& text : warnings.texts()) Warn(text);
     for (size_t i = 0; i < names.size(); ++i) {
@@ -289,6 +291,7 @@ class Verifier {
                                  ", but the op makes ", FormText(made)));
       }
     }
+    return MayEvaluate(context);
   }
 
   // Checks gradients that an op hands to its block against what the block, or its op, has made.

@@ -339,6 +339,40 @@ TEST_F(ComputedShapes, NameTheOpOnWhichTheyDepend) {
               HasSubstr("depends on what randint (block 0, op #0"));
 }
 
+// Of constants only a few elements are known, and nothing that follows from LoDs.
+TEST_F(ComputedShapes, AreRefusedByVerifyWhereARunRefusesThem) {
+  const auto first_of = [](int64_t count) {
+    return Part(layers::FillConstant({count}, DType::kInt32, 2), 0, 1);
+  };
+  const auto first_expanded = [](const Variable& ragged) {
+    const Variable two = layers::FillConstant({1, 1}, DType::kInt32, 2);
+    return Part(Make("sequence_expand", {{"X", {two}}, {"Y", {ragged}}}), 0, 1);
+  };
+  const std::vector<std::pair<std::string, std::function<Variable(const Variable&)>>> cases = {
+      {"", [&](const Variable&) { return first_of(4096); }},
+      {"slice", [&](const Variable&) { return first_of(4097); }},
+      {"sequence_expand", first_expanded}};
+  for (const auto& [refused, make] : cases) {
+    Program main, startup;
+    const ProgramGuard guard(&main, &startup);
+    const Variable x = layers::Data("x", {6});
+    const Variable ragged = layers::Data("ragged", {-1, 1}, DType::kFloat32, {.lod_level = 1});
+    const Variable y = Reshaped(x, {make(ragged), Number(3)});
+    const FeedList feeds = {{"x", Counted({6})}, {"ragged", RaggedRows({{2}}, 1)}};
+    if (refused.empty()) {
+      EXPECT_THAT(VerifyProgram(DefaultOpRegistry(), main), IsEmpty());
+      EXPECT_EQ(executor_.Run(main, feeds, {y.name()})[0].shape(), Shape({2, 3}));
+      continue;
+    }
+    const std::string expected = "gives the attribute \"shape\" and depends on ";
+    EXPECT_THAT(VerifyProgram(DefaultOpRegistry(), main),
+                ElementsAre(HasSubstr(expected + "data")));
+    EXPECT_THAT(
+        ErrorText(ErrorCode::kUnimplemented, [&] { executor_.Run(main, feeds, {y.name()}); }),
+        HasSubstr(expected + "what " + refused));
+  }
+}
+
 // PaddlePaddle writes into the attribute what it knows of the numbers. A run takes the tensors'.
 TEST_F(ComputedShapes, CountInPlaceOfTheAttribute) {
   const auto program = ParseProgramText(R"(program { block 0 {
