@@ -213,15 +213,7 @@ void LoopRows::GiveRows(Plan* moment) const {
   for (const auto& [value, form, axis] : rows_->values()) {
     if (by_form_[form] >= 0) (*moment)[value].meta.shape[axis] = by_form_[form];
   }
-  const auto set = [](const LoD* lod, std::shared_ptr<const LoDGroup>* group) {
-    if (lod == nullptr || IsUnknown(*lod)) return;
-    *group = std::make_shared<const LoDGroup>(LoDGroup{.offsets = *lod});
-  };
-  for (const ValueId id : body_.ids()) {
-    TensorMeta& meta = (*moment)[id].meta;
-    set(lods_->Of(id), &meta.lod);
-    set(lods_->OfShape(id), &meta.shape_lod);
-  }
+  lods_->GiveTo(moment);
 }
 
 }  // namespace skiff

@@ -52,6 +52,9 @@ class PlanLoDs {
   const LoD* In(const RunLoDs& lods, ValueId value) const;
   // Returns the LoD on which the value's shape depends, in this run; nullptr if there is none.
   const LoD* OfShape(ValueId value) const;
+  // Gives the values of `moment`, a copy of the plan with other rows, the LoDs of this run as far
+  // as they are known, and those on which their shapes depend.
+  void GiveTo(Plan* moment) const;
   // Returns the place of the value's group among RunLoDs::of_groups, and of the group on which its
   // shape depends; nothing if it has none.
   std::optional<size_t> GroupOf(ValueId value) const;

@@ -81,11 +81,7 @@ const Plan& RunShapes::PlanOfMoment() {
   for (const auto& [value, form, axis] : rows_->values()) {
     (*moment_)[value].meta.shape[axis] = current_rows_[form];
   }
-  for (const ValueId id : plan_.ids()) {
-    const LoD* lod = lods_.Of(id);
-    if (lod == nullptr) continue;
-    (*moment_)[id].meta.lod = std::make_shared<const LoDGroup>(LoDGroup{.offsets = *lod});
-  }
+  lods_.GiveTo(&*moment_);
   FollowShapes(registry_, plan_, 0, plan_.instructions.size(), &*moment_);
   moment_is_current_ = true;
   return *moment_;

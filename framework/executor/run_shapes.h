@@ -37,7 +37,7 @@ class RunShapes {
   bool Varies(ValueId value) const { return varying_.contains(value); }
   // Returns whether an argument of the instruction may have other rows than in the plan.
   bool Varies(const Instruction& instruction) const;
-  // Returns the plan with the shapes and contents of the moment, which are those of the last Set.
+  // Returns the plan with the shapes, LoDs and contents of the moment, those of the last Set.
   // Valid until the next call.
   const Plan& PlanOfMoment();
 
