@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "framework/analysis/deciding_variables.h"
 #include "framework/analysis/memory_report.h"
 #include "framework/analysis/running_state.h"
 #include "framework/analysis/verifier.h"
@@ -138,14 +139,15 @@ void CheckWritesNoVariable(const OpRegistry& registry, const Program& program) {
 }
 
 // Returns a scope with those variables of another one that the program has, and the step counter,
-// in the same memory. Of whole numbers and bools it has copies: they may be indices, which must not
-// change after a kernel has checked them.
-std::unique_ptr<Scope> ScopeOfClone(const Scope& scope, const Program& program) {
+// in the same memory. Of what decides about memory it has copies.
+std::unique_ptr<Scope> ScopeOfClone(const OpRegistry& registry, const Scope& scope,
+                                    const Program& program) {
+  const DecidingVariables deciding(registry, program);
   auto own = std::make_unique<Scope>();
   const auto take = [&](const std::string& name) {
     const Tensor* tensor = scope.Find(name);
     if (tensor == nullptr || !tensor->has_data() || own->Find(name) != nullptr) return;
-    own->Set(name, IsFloat(tensor->dtype()) ? *tensor : CopyToCpu(*tensor));
+    own->Set(name, deciding.Contains(name, tensor->dtype()) ? CopyToCpu(*tensor) : *tensor);
   };
   for (size_t i = 0; i < program.block_count(); ++i) {
     for (const auto& var : program.block(static_cast<int32_t>(i))->vars()) take(var->name);
@@ -662,7 +664,7 @@ CompiledProgram CompiledProgram::Clone() const {
   state->program = state_->program;  // nobody changes it
   state->place = state_->place;
   state->mutex = std::make_shared<std::recursive_mutex>();
-  state->own_scope = ScopeOfClone(*state_->scope, *state_->program);
+  state->own_scope = ScopeOfClone(*state_->registry, *state_->scope, *state_->program);
   state->scope = state->own_scope.get();
   state->positions = state_->positions;
   state->options = state_->options;

@@ -184,12 +184,13 @@ class CompiledProgram {
 
   // Returns the same program for another thread: one clone runs while others do. It has plans, an
   // arena and forms of weights of its own, and shares the memory of the variables in the scope, but
-  // for those of whole numbers and bools, of which it has copies. So what a training or
-  // Scope::Assign writes into that memory, clones see, unless they run meanwhile: then a run reads
-  // some elements before and some after. A variable that is set or erased later stays what it was
-  // for the clone, which needs neither the executor nor its scope. Throws an Error: kUnimplemented
-  // on a device; kFailedPrecondition for a program that writes variables of the scope, and one with
-  // a tuner, which is one thread's.
+  // for those that decide what memory kernels touch, of which it has copies: whole numbers, bools,
+  // and floats that are read by an op which refuses data or whose output shapes depend on data
+  // (DecidingVariables). So what a training or Scope::Assign writes into that memory, clones see,
+  // unless they run meanwhile: then a run reads some elements before and some after. A variable
+  // that is set or erased later stays what it was for the clone, which needs neither the executor
+  // nor its scope. Throws an Error: kUnimplemented on a device; kFailedPrecondition for a program
+  // that writes variables of the scope, and one with a tuner, which is one thread's.
   CompiledProgram Clone() const;
 
   // The program after the program passes, and what they did.

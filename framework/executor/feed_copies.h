@@ -1,10 +1,6 @@
-// Copies of the feeds whose elements decide what kernels touch. Another thread may write to a feed
-// during a run. A kernel that counts, or checks an index, and then reads the feed again, would then
-// write where nothing is. So each run reads such a feed once, when it begins, and its kernels read
-// the copy.
-//
-// These are the feeds of whole numbers and bools, and those of other numbers that are read by an op
-// that refuses data or whose output shapes depend on data. All other feeds are read in place.
+// Copies of the feeds whose elements decide what memory kernels touch (DecidingVariables). Another
+// thread may write to a feed during a run. So each run reads such a feed once, when it begins, and
+// its kernels read the copy. All other feeds are read in place.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/analysis/deciding_variables.h"
 #include "framework/executor/bound_values.h"
 #include "framework/executor/executor.h"
 #include "framework/executor/shared_arena.h"
@@ -22,8 +19,10 @@ namespace skiff {
 class FeedCopies {
  public:
   // Takes memory of the arena, as much as the plan's feeds have at most. Throws an Error
-  // (kResourceExhausted) if there is none. All that it is given must outlive it.
-  FeedCopies(const Plan& plan, const BoundValues& values, SharedArena* arena);
+  // (kResourceExhausted) if there is none. `deciding` is that of the plan's program. All else that
+  // it is given must outlive it.
+  FeedCopies(const Plan& plan, const DecidingVariables& deciding, const BoundValues& values,
+             SharedArena* arena);
 
   // Gives the values of these feeds, which the plan serves, the copies as their memory. Read must
   // follow before a kernel runs. Allocates nothing.

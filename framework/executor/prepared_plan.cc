@@ -128,7 +128,9 @@ void PreparedPlan::AllocateAll() {
     FindStepCounter();
     shapes_.Bind(values_.get());
     // What an earlier segment left is nobody else's.
-    if (first_op_ == 0) copies_.emplace(plan_, *values_, arena_.get());
+    if (first_op_ == 0) {
+      copies_.emplace(plan_, DecidingVariables(registry_, *program_), *values_, arena_.get());
+    }
     if (makes_graphs_ && !shapes_.varies() && !HasRaggedFeed()) {
       constexpr int64_t kBytes = sizeof(state_.step);
       step_on_device_ = std::make_unique<Buffer>(link_->device().allocator(), kBytes);

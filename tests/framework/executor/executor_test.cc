@@ -666,6 +666,24 @@ TEST_F(ExecutorTest, ClonesRunInSeveralThreadsOnTheSameWeights) {
   EXPECT_THAT(bound.fetch(0).ToVector<float>(), ElementsAre(6, 7, 8));
 }
 
+// A kernel checks the elements of such a variable, and then follows them.
+TEST_F(ExecutorTest, ClonesHaveCopiesOfWhatDecidesAboutMemory) {
+  CompiledProgram program = Compile(R"(program { block 0 {
+    var "y" float32 [-1]
+    var "z" float32 [-1]
+    var "w" float32 [3] persistable
+    var "v" float32 [3] persistable
+    {Out: ["y"]} = tiny_check(X: ["w"])
+    {Out: ["z"]} = tiny_add(X: ["y"], Y: ["v"])
+  } })");
+  executor_->scope().Set("v", Tensor::FromValues<float>({3}, {0, 0, 0}));
+  CompiledProgram clone = program.Clone();
+  SetW({-1, -1, -1});
+  executor_->scope().Assign("v", Tensor::FromValues<float>({3}, {5, 6, 7}));
+  EXPECT_THAT(ErrorText([&] { program.Run({}, {"z"}); }), HasSubstr("tiny_check"));
+  EXPECT_THAT(clone.Run({}, {"z"})[0].ToVector<float>(), ElementsAre(6, 7, 8));
+}
+
 // The form of w is made while w is written, which leaves no trace once the run has ended.
 TEST_F(ExecutorTest, ClonesBesideAProgramThatTrains) {
   CompiledProgram program = Compile(kInference);
