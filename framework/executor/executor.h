@@ -189,8 +189,10 @@ class CompiledProgram {
   // (DecidingVariables). So what a training or Scope::Assign writes into that memory, clones see,
   // unless they run meanwhile: then a run reads some elements before and some after. A variable
   // that is set or erased later stays what it was for the clone, which needs neither the executor
-  // nor its scope. Throws an Error: kUnimplemented on a device; kFailedPrecondition for a program
-  // that writes variables of the scope, and one with a tuner, which is one thread's.
+  // nor its scope. The first run (or Bind) of a training in that scope that stores parameters flat
+  // (the pass flatten_parameters) sets these, so clone after it. Throws an Error: kUnimplemented on
+  // a device; kFailedPrecondition for a program that writes variables of the scope, and one with a
+  // tuner, which is one thread's.
   CompiledProgram Clone() const;
 
   // The program after the program passes, and what they did.

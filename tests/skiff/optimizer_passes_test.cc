@@ -563,6 +563,28 @@ TEST(FlattenedParameters, EndWhatWasBoundBefore) {
   bound.Step();
 }
 
+// A clone that was made before keeps those that were moved as they were.
+TEST(FlattenedParameters, AreSeenByClonesThatAreMadeAfterwards) {
+  const std::unique_ptr<Net> net = MakeNet(optimizer::Sgd({.learning_rate = 0.5}));
+  Executor executor(Place::Cpu());
+  executor.Run(net->startup);
+  CompiledProgram test = executor.Compile(*net->main.CloneForTest());
+  CompiledProgram flat = executor.Compile(net->main, {.passes = {.also = kFlat}});
+  const auto loss = [&](CompiledProgram& program) {
+    return program.Run(Batch(0), {net->loss})[0].Item<float>();
+  };
+  const float untrained = loss(test);
+  CompiledProgram before = test.Clone();
+  flat.Run(Batch(0), {net->loss});
+  CompiledProgram after = test.Clone();
+  for (int step = 0; step < 3; ++step) {
+    flat.Run(Batch(0), {net->loss});
+    EXPECT_EQ(loss(after), loss(test));
+    EXPECT_NE(loss(before), loss(test));
+    EXPECT_LT(loss(after), untrained);
+  }
+}
+
 // A checkpoint written with the one is read with the other, and training goes on as if nothing had
 // happened.
 TEST(FlattenedParameters, LeaveNoTraceInCheckpoints) {
