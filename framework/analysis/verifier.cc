@@ -18,6 +18,7 @@
 #include "framework/op/block_rule.h"
 #include "framework/op/declared_types.h"
 #include "framework/op/evaluation.h"
+#include "framework/op/grad.h"
 #include "framework/op/op_context.h"
 #include "framework/op/shape_warning.h"
 #include "framework/op/var_meta.h"
@@ -306,7 +307,7 @@ class Verifier {
         is_stacked ? op.Input(slot)
                    : op.Attr<std::vector<std::string>>(kInnerGradientsAttr, gradients);
     for (size_t i = 0; i < std::min(gradients.size(), results.size()); ++i) {
-      const std::string name = results[i].substr(0, results[i].find(kGradSuffix));
+      const std::string name(is_stacked ? results[i] : ForwardName(results[i]));
       const Var* of = is_stacked ? visible.Find(name).var : inside.Find(name).var;
       const Var* gradient = visible.Find(gradients[i]).var;
       const auto has_shape = [&](const Var* var) {

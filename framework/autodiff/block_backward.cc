@@ -286,7 +286,7 @@ void BlockBackward::KeepCarriedOutputs(const BlockGradient& gradient, int64_t ma
     const std::vector<std::string>& wished = gradient.op.Output(slot.slot);
     for (size_t i = 0; i < slot.arguments.size(); ++i) {
       if (slot.arguments[i] != kEmptyVarName || wished[i] == kEmptyVarName) continue;
-      const std::string x = wished[i].substr(0, wished[i].size() - GradName("").size());
+      const std::string x(ForwardName(wished[i]));
       if (!gradient.carried.contains(x)) continue;
       slot.arguments[i] = names_->Gradient(x);
       forward_of_[slot.arguments[i]] = x;

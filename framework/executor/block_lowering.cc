@@ -12,6 +12,7 @@
 #include "framework/executor/row_counts.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/evaluation.h"
+#include "framework/op/grad.h"
 #include "framework/op/var_meta.h"
 #include "framework/tensor/dims_agree.h"
 
@@ -413,9 +414,7 @@ void BlockLowering::DeclareRowsOfRun(TensorMeta* meta) const {
 // A gradient has the shape of its forward variable, which is known by then. So it needs no segment
 // of its own, in which the forward half of a branch would be missing.
 void BlockLowering::TakeForwardRows(const std::string& gradient, TensorMeta* meta) {
-  const size_t suffix = gradient.find(kGradSuffix);
-  const ValueId forward =
-      suffix == std::string::npos ? ValueId() : Current(gradient.substr(0, suffix));
+  const ValueId forward = Current(std::string(ForwardName(gradient)));
   if (!forward || meta->shape.rank() == 0 || meta->shape[0] >= 0) return;
   const Shape& known = plan_[forward].meta.shape;
   if (known.is_known() && known.rank() == meta->shape.rank()) meta->shape[0] = known[0];

@@ -521,8 +521,7 @@ class LoopLowering {
 
   // Returns the meta that the forward variable of a gradient has in the body.
   TensorMeta ForwardMeta(const std::string& gradient) {
-    const std::string forward = gradient.substr(0, gradient.find(kGradSuffix));
-    const ValueId value = line_.TryRead(forward);
+    const ValueId value = line_.TryRead(std::string(ForwardName(gradient)));
     SKIFF_ENFORCE(value, kInvalidArgument, gradient_.op->type, ": \"", gradient,
                   "\" is the gradient of no variable of the block");
     TensorMeta meta = MetaOf(value);
@@ -1191,7 +1190,7 @@ class LoopLowering {
 // run; else none.
 ValueId ZerosWithRowsOfRun(BlockLowering* outer, const Instruction& instruction,
                            const std::string& name) {
-  const ValueId forward = outer->Current(name.substr(0, name.rfind(kGradSuffix)));
+  const ValueId forward = outer->Current(std::string(ForwardName(name)));
   if (!forward || !outer->RowsVary(forward)) return {};
   TensorMeta meta = outer->plan()[forward].meta;
   if (meta.is_array || meta.is_selected_rows()) return {};

@@ -10,6 +10,11 @@ namespace skiff {
 
 std::string GradName(std::string_view name) { return std::string(name) + kGradSuffix; }
 
+std::string_view ForwardName(std::string_view gradient) {
+  const size_t suffix = gradient.rfind(kGradSuffix);
+  return suffix == std::string_view::npos ? std::string_view() : gradient.substr(0, suffix);
+}
+
 std::vector<std::string> GradContext::InputGrad(std::string_view slot) const {
   std::vector<std::string> names;
   for (const std::string& x : Input(slot)) {
@@ -28,18 +33,13 @@ GradRule GradOp(StaticText type, std::vector<StaticText> inputs, std::vector<Sta
   // The rule is made once per op type and called for each op, so it owns its slots.
   return [type, inputs = std::move(inputs),
           outputs = std::move(outputs)](const GradContext& context) {
-    const std::string_view suffix = kGradSuffix;
-    // "Out@GRAD" -> "Out".
-    const auto forward_slot = [&](std::string_view slot) {
-      return slot.substr(0, slot.size() - suffix.size());
-    };
     Op op(type);
     // All attributes, also those that the gradient op's definition lacks: Fluid's programs have
     // them, too, and CheckOp ignores them.
     op.attrs = context.forward().attrs;
     for (const StaticText slot : inputs) {
-      if (slot.ends_with(suffix)) {
-        op.SetInput(slot, context.OutputGrad(forward_slot(slot)));
+      if (slot.ends_with(kGradSuffix)) {
+        op.SetInput(slot, context.OutputGrad(ForwardName(slot)));
         continue;
       }
       // An input and an output may have one name (in place, such as Mean); then the input is meant.
@@ -48,8 +48,8 @@ GradRule GradOp(StaticText type, std::vector<StaticText> inputs, std::vector<Sta
       if (!names.empty()) op.SetInput(slot, names);
     }
     for (const StaticText slot : outputs) {
-      if (!context.Input(forward_slot(slot)).empty()) {
-        op.SetOutput(slot, context.InputGrad(forward_slot(slot)));
+      if (!context.Input(ForwardName(slot)).empty()) {
+        op.SetOutput(slot, context.InputGrad(ForwardName(slot)));
       }
     }
     return std::vector<Op>{std::move(op)};

@@ -8,6 +8,7 @@
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
+#include "framework/op/grad.h"
 #include "framework/tensor/dims_agree.h"
 
 namespace skiff {
@@ -359,8 +360,7 @@ void CheckGradients(const OpContext& context) {
   if (context.def().block != nullptr) return;
   for (const SlotDef& gradient : context.def().inputs) {
     const std::string_view name = gradient.name;
-    if (!name.ends_with(kGradSuffix)) continue;
-    const std::string_view slot = name.substr(0, name.rfind(kGradSuffix));
+    const std::string_view slot = ForwardName(name);
     if (context.def().FindInput(slot) == nullptr) continue;
     const size_t count = context.InputCount(slot);
     const size_t gradients = context.InputCount(name);
@@ -381,8 +381,7 @@ void CheckWrittenGradients(const OpContext& context) {
   if (context.def().block != nullptr) return;
   for (const SlotDef& gradient : context.def().outputs) {
     const std::string_view name = gradient.name;
-    if (!name.ends_with(kGradSuffix)) continue;
-    const std::string_view slot = name.substr(0, name.rfind(kGradSuffix));
+    const std::string_view slot = ForwardName(name);
     const SlotDef* read = context.def().FindInput(slot);
     if (read == nullptr || (read->dispensable && read->shape_only)) continue;
     for (size_t i = 0; i < context.OutputCount(name); ++i) {

@@ -36,37 +36,47 @@ std::string JoinGrad(const std::string& shape) {
   } })");
 }
 
-std::string BlockGrad(const std::string& type, const std::string& shape) {
+std::string BlockGrad(const std::string& type, const std::string& shape,
+                      const std::string& variable) {
   const bool is_while = type == "while";
-  const std::string inputs = is_while ? "X: [y], Condition: [cond]" : "Cond: [cond], Input: [y]";
+  const std::string y = StrCat('"', variable, '"');
+  const std::string gradient = StrCat('"', variable, "@GRAD\"");
+  const std::string condition = is_while ? "Condition" : "Cond";
+  const std::string captured = StrCat(is_while ? "X" : "Input", ": [", y, "]");
+  const std::string inputs = StrCat(condition, ": [cond], ", captured);
+  const std::string of_grad = is_while ? captured : inputs;
   const std::string scopes = is_while ? "StepScopes" : "Scope";
   const std::string attrs = is_while ? "" : "is_scalar_condition = true, ";
-  const std::string of_grad = is_while ? "X: [y]" : "Cond: [cond], Input: [y]";
   return StrCat(R"(program { block 0 {
     var cond bool [1]
-    var y float32 [2]
+    var )",
+                y, R"( float32 [2]
     var s step_scopes float32 []
     var yg float32 )",
                 shape, R"(
     var ygo float32 [2]
     {Out: [cond]} = fill_constant() {shape = longs [1], dtype = 0, value = 0.0}
-    {Out: [y]} = fill_constant() {shape = longs [2], dtype = 5, value = 2.0}
-    {Out: [y], )",
-                scopes, ": [s]} = ", type, is_while ? "" : "_block", "(", inputs, ") {", attrs,
-                R"(sub_block = block 1}
+    {Out: [)",
+                y, R"(]} = fill_constant() {shape = longs [2], dtype = 5, value = 2.0}
+    {Out: [)",
+                y, "], ", scopes, ": [s]} = ", type, is_while ? "" : "_block", "(", inputs, ") {",
+                attrs, R"(sub_block = block 1}
     {Out: [yg]} = fill_constant() {shape = longs )",
                 shape, R"(, dtype = 5, value = 7.0}
     {")",
                 is_while ? "X" : "Input", R"(@GRAD": [ygo]} = )", type, is_while ? "" : "_block",
-                "_grad(", of_grad, R"(, Out: [y], "Out@GRAD": [yg], )", scopes, ": [s]) {", attrs,
-                R"(sub_block = block 2, original_output_grad = strings ["y@GRAD"]}
+                "_grad(", of_grad, ", Out: [", y, R"(], "Out@GRAD": [yg], )", scopes, ": [s]) {",
+                attrs, "sub_block = block 2, original_output_grad = strings [", gradient, R"(]}
   }
   block 1 parent=0 {
-    {Out: [y]} = fill_constant() {shape = longs [2], dtype = 5, value = 3.0}
+    {Out: [)",
+                y, R"(]} = fill_constant() {shape = longs [2], dtype = 5, value = 3.0}
   }
   block 2 parent=0 forward=1 {
-    var "y@GRAD" float32 [2]
-    {Out: ["y@GRAD"]} = fill_constant() {shape = longs [2], dtype = 5, value = 5.0}
+    var )",
+                gradient, R"( float32 [2]
+    {Out: [)",
+                gradient, R"(]} = fill_constant() {shape = longs [2], dtype = 5, value = 5.0}
   } })");
 }
 

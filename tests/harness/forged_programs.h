@@ -10,9 +10,10 @@ namespace skiff::harness {
 std::string ShrinkGrad(const std::string& shape);
 // r = the gradient of the element [3, 1] of an array that is stacked, of an Out@GRAD of `shape`.
 std::string JoinGrad(const std::string& shape);
-// ygo = the gradient of y [2] before a branch that isn't taken ("conditional"), or before a loop
-// without iterations ("while"); it is the one of `shape` after it.
-std::string BlockGrad(const std::string& type, const std::string& shape);
+// ygo = the gradient of a variable [2] before a branch that isn't taken ("conditional"), or before
+// a loop without iterations ("while"); it is the one of `shape` after it.
+std::string BlockGrad(const std::string& type, const std::string& shape,
+                      const std::string& variable = "y");
 // xg = the gradient of x [3, 2], of which a recurrent op makes outputs; `gradient` is the name of
 // theirs: og [3, 2], few [2, 2] or never, which nobody writes.
 std::string RecurrentGrad(const std::string& gradient);

@@ -85,6 +85,15 @@ TEST(ForgedGradient, OfABlockThatDoesNotRun) {
   }
 }
 
+TEST(ForgedGradient, OfAGradientIsThatOfTheGradient) {
+  for (const std::string type : {"while", "conditional"}) {
+    EXPECT_EQ(RunText(BlockGrad(type, "[2]", "v@GRAD"), {"ygo"})[0].ToVector<float>(),
+              std::vector<float>({7, 7}));
+    EXPECT_THAT(Problems(BlockGrad(type, "[3]", "v@GRAD")),
+                ElementsAre(HasSubstr("expected that of \"v@GRAD\", float32 [2]")));
+  }
+}
+
 // As in Fluid, a gradient that nobody writes is 0.
 TEST(ForgedGradient, OfTheOutputsOfARecurrentOp) {
   EXPECT_EQ(RunText(RecurrentGrad("og"), {"xg"})[0].ToVector<float>(), std::vector<float>(6, 14));

@@ -419,5 +419,14 @@ TEST(GradContext, NamesNoGradientThatIsNotWanted) {
   EXPECT_THAT(context.InputGrad("X"), ElementsAre("@EMPTY@"));
 }
 
+TEST(ForwardName, IsWhatPrecedesTheLastSuffix) {
+  EXPECT_EQ(ForwardName(GradName("x")), "x");
+  EXPECT_EQ(ForwardName("x@GRAD_2"), "x");
+  EXPECT_EQ(ForwardName("x@GRAD@RENAME@0"), "x");
+  EXPECT_EQ(ForwardName(GradName("x@GRAD")), "x@GRAD");
+  EXPECT_EQ(ForwardName("x@GRAD@GRAD@RENAME@1"), "x@GRAD");
+  EXPECT_EQ(ForwardName("x"), "");
+}
+
 }  // namespace
 }  // namespace skiff
