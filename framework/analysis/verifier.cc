@@ -113,8 +113,9 @@ class Verifier {
     path_.push_back(block.index());
     VisibleVars visible(block);
     for (size_t i = 0; i < block.ops().size(); ++i) {
-      const Op& op = *block.ops()[i];
+      Op op = *block.ops()[i];
       where_ = DescribeOp(op, block.index(), i);
+      TakeTypes(&op);
       const bool may_evaluate = VisitOp(visible, op);
       MarkSetInside(op);
       if (!op.SubBlocks().empty()) ForgetWrittenInside(block, i);
@@ -130,6 +131,13 @@ class Verifier {
       }
     }
     path_.pop_back();
+  }
+
+  // All that follows reads the attributes as a run does.
+  void TakeTypes(Op* op) {
+    const OpDef* def = registry_.Find(op->type);
+    if (def == nullptr) return;
+    for (const std::string& message : TakeDeclaredTypes(*def, op)) Warn(message);
   }
 
   // Marks what an op sets in its block before each iteration.
@@ -205,12 +213,8 @@ class Verifier {
     CheckMark(op, kOpRoleAttr, AttrType::kInt);
     CheckMark(op, kOpNamescopeAttr, AttrType::kString);
     CheckMark(op, kOpRoleVarAttr, AttrType::kStrings);
-    Op typed = op;
     try {
-      for (const std::string& message : TakeDeclaredTypes(registry_.Get(op.type), &typed)) {
-        Warn(message);
-      }
-      CheckOp(*def, typed);
+      CheckOp(registry_.Get(op.type), op);
     } catch (const Error& error) {
       Report(error.what());
       return def != nullptr;
@@ -240,9 +244,9 @@ class Verifier {
       }
     }
     if (structure_only_) return true;
-    CheckGivenAttributes(visible, typed, *def);
+    CheckGivenAttributes(visible, op, *def);
     if (!complete) return true;
-    const bool may_evaluate = CheckShapes(visible, typed, *def);
+    const bool may_evaluate = CheckShapes(visible, op, *def);
     if (def->block != nullptr && def->block->is_gradient) CheckResultGradients(visible, op, *def);
     return may_evaluate;
   }

@@ -194,6 +194,7 @@ class Mutator {
                                 1.5f,
                                 "1",
                                 std::vector<int32_t>{1, 2},
+                                std::vector<int32_t>{},
                                 true,
                                 int64_t{1} << 40,
                                 BlockIndex{1},

@@ -94,6 +94,23 @@ TEST(ForgedGradient, OfAGradientIsThatOfTheGradient) {
   }
 }
 
+// As in an old file: an empty list of any type is one of strings.
+TEST(ForgedGradient, OfNoResult) {
+  for (const std::string type : {"while", "conditional"}) {
+    std::string text = BlockGrad(type, "[2]");
+    const std::string names = "strings [\"y@GRAD\"]";
+    text.replace(text.find(names), names.size(), "ints []");
+    std::vector<std::string> warnings;
+    EXPECT_THAT(
+        VerifyProgram(DefaultOpRegistry(), *ParseProgramText(text), {.warnings = &warnings}),
+        IsEmpty());
+    EXPECT_THAT(warnings,
+                ElementsAre(HasSubstr("attribute \"original_output_grad\" is of type ints, "
+                                      "expected strings; it is taken as strings []")));
+    EXPECT_THAT(ErrorOf(text, "ygo"), HasSubstr("has 1 gradients of results and 0 names for them"));
+  }
+}
+
 // As in Fluid, a gradient that nobody writes is 0.
 TEST(ForgedGradient, OfTheOutputsOfARecurrentOp) {
   EXPECT_EQ(RunText(RecurrentGrad("og"), {"xg"})[0].ToVector<float>(), std::vector<float>(6, 14));
