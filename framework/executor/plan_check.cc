@@ -10,8 +10,9 @@
 #include "framework/analysis/op_uses.h"
 #include "framework/base/error.h"
 #include "framework/executor/lowering.h"
-#include "framework/ir/op_role.h"
+#include "framework/op/block_rule.h"
 #include "framework/op/declared_types.h"
+#include "framework/op/grad.h"
 #include "framework/tensor/scope.h"
 
 namespace skiff {
@@ -35,8 +36,6 @@ Given GivenOf(const OpRegistry& registry, const Program& program) {
     const bool may_be_given = var != nullptr && var->kind != VarKind::kLoDTensorArray &&
                               (var->persistable || var->kind != VarKind::kLoDRankTable);
     if (!may_be_given || !seen.insert(var).second) return;
-    // One that nobody writes is no feed: it is zeros to the op that reads it.
-    if (!var->persistable && var->name.find(kGradSuffix) != std::string::npos) return;
     (var->persistable ? given.persistables : given.feeds).push_back(var);
   };
   for (size_t i = 0; i < root.ops().size(); ++i) {
@@ -45,9 +44,14 @@ Given GivenOf(const OpRegistry& registry, const Program& program) {
       for (const std::string& name : op.OutputNames()) add(root.FindLocalVar(name));
       continue;
     }
+    const OpDef* def = registry.Find(op.type);
+    const bool takes_zeros = def != nullptr && def->block != nullptr && def->block->is_gradient;
     const std::vector<VarUse> uses = UsesOf(registry, root, i).vars;
     for (const VarUse& use : uses) {
-      if (use.block == &root && (use.reads_data || use.reads_shape)) add(use.var);
+      if (use.block != &root || !(use.reads_data || use.reads_shape)) continue;
+      // To the gradient op of a block, a gradient that nobody has written is zeros.
+      const bool is_gradient = !use.var->persistable && !ForwardName(use.var->name).empty();
+      if (!(takes_zeros && is_gradient)) add(use.var);
     }
     for (const VarUse& use : uses) {
       if (use.writes) seen.insert(use.var);

@@ -22,8 +22,8 @@ struct NoPlan {
 // is a plan.
 //
 // The feeds are the variables that `feed` ops name, and those that the root block reads before an
-// op writes them. The scope holds the persistables that the root block reads before an op writes
-// them. All are as the program declares them. Unknown extents, and the numbers of sequences of
+// op writes them, but for gradients that only gradient ops of blocks read. The scope holds the
+// persistables that the root block reads before an op writes them. All are as the program declares them. Unknown extents, and the numbers of sequences of
 // ragged feeds, are one of a few sizes, each in turn. What is wrong for all of them with the same
 // words has nothing to do with the size. What follows an op whose output shapes depend on data
 // isn't looked at.

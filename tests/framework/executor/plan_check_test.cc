@@ -93,6 +93,48 @@ TEST(PlanCheck, GivesRaggedFeedsSequencesOfOneRow) {
             "");
 }
 
+// Half of a program that is fed what the other half has computed.
+TEST(PlanCheck, FeedsGradients) {
+  const auto gradient_op = [](const std::string& feed_op) {
+    return StrCat(R"(block 0 {
+      var feed feed_minibatch float32 [] persistable
+      var y float32 [-1, 4]
+      var "y@GRAD" float32 [-1, 4]
+      var "x@GRAD" float32 [-1, 4]
+      )",
+                  feed_op, R"(
+      {"X@GRAD": ["x@GRAD"]} = tanh_grad(Out: [y], "Out@GRAD": ["y@GRAD"])
+    })");
+  };
+  EXPECT_EQ(WhyNot(gradient_op("")), "");
+  EXPECT_EQ(WhyNot(gradient_op(R"({Out: ["y@GRAD"]} = feed(X: [feed]) {col = 0})")), "");
+}
+
+// With zeros in its place there is a plan, but there would be none with a feed of any size that is
+// tried.
+TEST(PlanCheck, LeavesOutAGradientThatOnlyTheGradientOpOfABlockReads) {
+  EXPECT_EQ(WhyNot(R"(block 0 {
+      var x float32 [5, 2]
+      var o float32 [5, 2]
+      var s step_scopes float32 []
+      var "o@GRAD" float32 [-1, 2]
+      var "x@GRAD" float32 [5, 2]
+      {outputs: [o], step_scopes: [s]} = recurrent(inputs: [x]) {sub_block = block 1}
+      {"inputs@GRAD": ["x@GRAD"]} = recurrent_grad(inputs: [x], outputs: [o], "outputs@GRAD": ["o@GRAD"], step_scopes: [s]) {sub_block = block 2}
+    }
+    block 1 parent=0 {
+      var x float32 [2]
+      var o float32 [2]
+      {Out: [o]} = scale(X: [x]) {scale = 2.0}
+    }
+    block 2 parent=0 forward=1 {
+      var "o@GRAD" float32 [2]
+      var "x@GRAD" float32 [2]
+      {Out: ["x@GRAD"]} = scale(X: ["o@GRAD"]) {scale = 2.0}
+    })"),
+            "");
+}
+
 std::string Loop(const std::string& before, const std::string& body) {
   return StrCat(R"(block 0 {
     var x float32 [3]
