@@ -21,10 +21,14 @@ namespace {
 // Batches of few and of many rows, images, and numbers with many divisors.
 constexpr int64_t kExtents[] = {2, 1, 3, 8, 60, 64, 224, 2520};
 
+// What the LoDs of all feeds and of what ops make take together: 128 MiB.
+constexpr int64_t kMostOffsets = int64_t{1} << 24;
+
 // What a run finds when it begins.
 struct Given {
   std::vector<const Var*> feeds;
   std::vector<const Var*> persistables;
+  int64_t most_offsets = 0;  // of a feed
 };
 
 Given GivenOf(const OpRegistry& registry, const Program& program) {
@@ -57,6 +61,12 @@ Given GivenOf(const OpRegistry& registry, const Program& program) {
       if (use.writes) seen.insert(use.var);
     }
   }
+  // An op may derive a LoD from that of a feed.
+  size_t lods = given.feeds.size() + 1;
+  for (size_t b = 0; b < program.block_count(); ++b) {
+    lods += program.block(static_cast<int32_t>(b))->ops().size();
+  }
+  given.most_offsets = kMostOffsets / static_cast<int64_t>(lods);
   return given;
 }
 
@@ -68,20 +78,22 @@ Shape ShapeOf(const Var& var, int64_t unknown) {
   return Shape(std::span<const int64_t>(dims));
 }
 
-TensorMeta MetaOfFeed(const Var& var, int64_t unknown) {
+// Returns sequences of one row each, so that feeds with a row for each sequence fit those with a
+// row for each step; or one of all rows, if that takes too many offsets.
+LoD LoDOfFeed(int64_t rows, int32_t levels, int64_t most_offsets) {
+  const int64_t sequences = rows < most_offsets / levels ? rows : 1;
+  std::vector<uint64_t> offsets(static_cast<size_t>(sequences) + 1);
+  std::iota(offsets.begin(), offsets.end(), uint64_t{0});
+  LoD lod(static_cast<size_t>(levels), offsets);
+  lod.back().back() = static_cast<uint64_t>(rows);
+  return lod;
+}
+
+TensorMeta MetaOfFeed(const Var& var, int64_t unknown, int64_t most_offsets) {
   TensorMeta meta{.shape = ShapeOf(var, unknown), .dtype = var.dtype, .lod_level = var.lod_level};
   if (var.lod_level == 0 || meta.shape.rank() == 0) return meta;
-  // Sequences of one row each, so that feeds with a row for each sequence fit those with a row for
-  // each step.
-  constexpr int64_t kMostSequences = 10000;
-  const auto rows = static_cast<uint64_t>(meta.shape[0]);
-  std::vector<uint64_t> offsets = {0, rows};
-  if (meta.shape[0] <= kMostSequences) {
-    offsets.resize(rows + 1);
-    std::iota(offsets.begin(), offsets.end(), uint64_t{0});
-  }
-  const LoD lod(static_cast<size_t>(var.lod_level), offsets);
-  meta.lod = std::make_shared<const LoDGroup>(LoDGroup{.offsets = lod});
+  meta.lod = std::make_shared<const LoDGroup>(
+      LoDGroup{.offsets = LoDOfFeed(meta.shape[0], var.lod_level, most_offsets)});
   return meta;
 }
 
@@ -97,7 +109,9 @@ std::string WhyNoPlan(const OpRegistry& registry, const Program& program, const 
       scope.Reveal(var->name);
     }
     std::vector<std::pair<std::string, TensorMeta>> feeds;
-    for (const Var* var : given.feeds) feeds.emplace_back(var->name, MetaOfFeed(*var, unknown));
+    for (const Var* var : given.feeds) {
+      feeds.emplace_back(var->name, MetaOfFeed(*var, unknown, given.most_offsets));
+    }
     LowerSegment({.registry = registry, .scope = scope, .place = Place::Cpu()}, program, feeds, {});
     return "";
   } catch (const Error& error) {

@@ -23,10 +23,16 @@ struct NoPlan {
 //
 // The feeds are the variables that `feed` ops name, and those that the root block reads before an
 // op writes them, but for gradients that only gradient ops of blocks read. The scope holds the
-// persistables that the root block reads before an op writes them. All are as the program declares them. Unknown extents, and the numbers of sequences of
-// ragged feeds, are one of a few sizes, each in turn. What is wrong for all of them with the same
-// words has nothing to do with the size. What follows an op whose output shapes depend on data
-// isn't looked at.
+// persistables that the root block reads before an op writes them. All are as the program declares
+// them. Unknown extents are one of a few sizes, each in turn. A ragged feed has a sequence for each
+// row; in a large program, where that would take much memory, one of all its rows.
+//
+// The result is certain if the program leaves nothing open, or if all sizes are refused in the same
+// words. That takes for granted that a rule which refuses a size names it, or another number that
+// follows from it. A rule without numbers that refuses only these sizes would be taken for one that
+// refuses all.
+//
+// What follows an op whose output shapes depend on data isn't looked at.
 //
 // Throws an Error (kResourceExhausted) if there is no memory.
 std::optional<NoPlan> FindNoPlan(const OpRegistry& registry, const Program& program);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "framework/base/str_cat.h"
 #include "framework/ir/text.h"
 #include "framework/op/registry.h"
+#include "tests/framework/ir/live_memory.h"
 
 namespace skiff {
 namespace {
@@ -91,6 +93,19 @@ TEST(PlanCheck, GivesRaggedFeedsSequencesOfOneRow) {
       {Out: [hits]} = equal(X: [id], Y: [id]) {axis = -1}
     })"),
             "");
+}
+
+// 200 feeds of 64 levels: with a sequence for each of their rows, 1 GB.
+TEST(PlanCheck, TakesLittleMemoryForRaggedFeeds) {
+  std::string text = "block 0 {\n var feed feed_minibatch float32 [] persistable\n";
+  for (int i = 0; i < 200; ++i) {
+    text += StrCat("var x", i, " float32 [10000, 1] lod=64\n",  //
+                   "{Out: [x", i, "]} = feed(X: [feed]) {col = ", i, "}\n");
+  }
+  ResetPeak();
+  const int64_t before = LiveBytes();
+  EXPECT_EQ(WhyNot(text + "}"), "");
+  EXPECT_LT(PeakBytes() - before, int64_t{200} << 20);
 }
 
 // Half of a program that is fed what the other half has computed.
