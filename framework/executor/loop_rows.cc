@@ -42,6 +42,7 @@ void LoopRows::AddSources(const Loop& loop, const std::vector<bool>& varies) {
     if (!varies[i] && CountedLoD(meta) == nullptr && !is_of_other_half) continue;
     sources_.push_back({.value = line.feeds[i], .input = loop.line_inputs[i], .is_feed = true});
   }
+  feed_count_ = sources_.size();
   for (const Instruction& instruction : line.instructions) {
     if (!instruction.sets_rows) continue;
     for (const ValueId output : instruction.outputs) {
@@ -174,22 +175,25 @@ void LoopRows::Refuse() const {
         "where the plan has as many: ", Join(found, "; "));
 }
 
+int64_t LoopRows::PlaceInHistory(int64_t iteration, size_t source) const {
+  return iteration * static_cast<int64_t>(sources_.size() - feed_count_) +
+         static_cast<int64_t>(source - feed_count_);
+}
+
 void LoopRows::Save(int64_t iteration, TensorArray* history) const {
-  const auto count = static_cast<int64_t>(sources_.size());
-  for (int64_t i = 0; i < count; ++i) {
-    const Source& source = sources_[static_cast<size_t>(i)];
-    if (source.is_feed || !source.is_known) continue;
+  for (size_t i = feed_count_; i < sources_.size(); ++i) {
+    const Source& source = sources_[i];
+    if (!source.is_known) continue;
     // Without elements: only its rows and LoD count.
-    history->Make(iteration * count + i, Shape({source.rows, 0}), DType::kUint8, *source.lod);
+    history->Make(PlaceInHistory(iteration, i), Shape({source.rows, 0}), DType::kUint8,
+                  *source.lod);
   }
 }
 
 void LoopRows::Restore(int64_t iteration, const TensorArray& history) {
-  const auto count = static_cast<int64_t>(sources_.size());
-  for (int64_t i = 0; i < count; ++i) {
-    Source& source = sources_[static_cast<size_t>(i)];
-    if (source.is_feed) continue;
-    const Tensor* saved = history.Find(iteration * count + i);
+  for (size_t i = feed_count_; i < sources_.size(); ++i) {
+    Source& source = sources_[i];
+    const Tensor* saved = history.Find(PlaceInHistory(iteration, i));
     source.is_known = saved != nullptr;
     if (saved == nullptr) continue;
     source.rows = saved->shape()[0];

@@ -71,6 +71,9 @@ class LoopRows {
   };
 
   void AddSources(const Loop& loop, const std::vector<bool>& varies);
+  // Returns where the history has what an op has set. Both halves of a loop have the same ops that
+  // set rows, but not the same feeds.
+  int64_t PlaceInHistory(int64_t iteration, size_t source) const;
   [[noreturn]] void Refuse() const;
   // Returns for each instruction of the body whether its rules have agreed with what the last Apply
   // has given.
@@ -82,7 +85,8 @@ class LoopRows {
   const OpRegistry& registry_;
   const Plan& body_;
   std::vector<Source> sources_;  // those that are feeds first
-  Plan shapes_;                  // the line, with the sources as feeds
+  size_t feed_count_ = 0;
+  Plan shapes_;  // the line, with the sources as feeds
   std::optional<CountClasses> classes_;
   std::optional<PlanLoDs> lods_;
   std::optional<PlanRows> rows_;

@@ -18,6 +18,7 @@
 #include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/sequence.h"
+#include "framework/builder/static_rnn.h"
 #include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
 #include "framework/op/grad.h"
@@ -232,6 +233,33 @@ TEST_F(TensorArrayTest, HasTheRowsOfTheRun) {
 }
 
 // x[i + 1] = x[i] * x[i], so x[n] = x ^ (2 ^ n); the loss also reads the elements between.
+// Each step of the gradient half must find the rows of its forward step.
+TEST_F(TensorArrayTest, HasElementsOfOtherRowsInEachStepOfALayer) {
+  Variable sums, gradient;
+  Build([&] {
+    const Variable w = layers::CreateParameter({2}, DType::kFloat64, {.name = "w"});
+    const Variable array = layers::CreateArray(DType::kFloat64);
+    layers::ArrayWrite(Input("few"), Index(0), array);
+    layers::ArrayWrite(Input("many"), Index(1), array);
+    const Variable order = layers::Data("order", {3, 1}, DType::kInt64);
+    layers::StaticRnn rnn;
+    rnn.Body([&] {
+      const Variable x = layers::ArrayRead(array, rnn.StepInput(order));
+      rnn.StepOutput(layers::ReduceSum(x * w, {.dims = {0}}));
+    });
+    sums = rnn.Outputs()[0];
+    gradient = GradientOf(layers::ReduceSum(sums), w);
+  });
+  const Tensor many = Tensor::FromValues<double>({3, 2}, {1, 2, 3, 4, 5, 6});
+  for (const std::vector<int64_t>& order : {std::vector<int64_t>{0, 1, 0}, {1, 0, 0}, {0, 0, 1}}) {
+    const auto found = Run({{"few", Numbers({10, 20})},
+                            {"many", many},
+                            {"order", Tensor::FromValues<int64_t>({3, 1}, order)}},
+                           {gradient});
+    EXPECT_THAT(found[0].ToVector<double>(), ElementsAre(29, 52));
+  }
+}
+
 TEST_F(TensorArrayTest, CarriesGradientsFromElementToElement) {
   Variable loss, gradient;
   Build([&] {
