@@ -148,6 +148,16 @@ void AddLoops(Builder* builder) {
     });
     return Variables{Loss(h)};
   });
+  builder->Train("deep_nest", x_and_n, [&] {
+    const Variable h = layers::Assign(Input());
+    ForEach(count(), [&](const Variable& i) {
+      layers::Switch choose;
+      choose.Case(layers::LessThan(Index(0), i), [&] {
+        ForEach(i, [&](const Variable&) { layers::AssignTo(layers::Tanh(Matrix(h, "w")), h); });
+      });
+    });
+    return Variables{Loss(h)};
+  });
   builder->Train("cond", {x_and_n[0], {"flag", Tensor::FromValues<bool>({1}, {true})}}, [&] {
     const Variable x = Input();
     const Variable flag = layers::Data("flag", {1}, DType::kBool);
@@ -270,6 +280,27 @@ void AddArrays(Builder* builder) {
     const Variable last = layers::ArrayRead(array, n);
     return Variables{Loss(last), layers::ArrayLength(array)};
   });
+  const auto train_steps = [&](const std::string& name, int64_t rows,
+                               const std::function<Variable(const Variable&)>& output) {
+    const FeedList feeds = {
+        x_and_n[0], {"other", Numbers({rows, kWidth}, 2)}, {"order", Integers({3, 1}, {1, 0, 1})}};
+    builder->Train(name, feeds, [&] {
+      const Variable array = layers::CreateArray(DType::kFloat32);
+      layers::ArrayWrite(Input(), Index(0), array);
+      layers::ArrayWrite(Input("other"), Index(1), array);
+      const Variable order = layers::Data("order", {3, 1}, DType::kInt64);
+      layers::StaticRnn rnn;
+      rnn.Body([&] {
+        const Variable x = layers::ArrayRead(array, rnn.StepInput(order));
+        rnn.StepOutput(output(Matrix(x, "w")));
+      });
+      return Variables{Loss(rnn.Outputs()[0]), rnn.Outputs()[0]};
+    });
+  };
+  train_steps("elements_in_steps", 1,
+              [](const Variable& x) { return layers::ReduceSum(x, {.dims = {0}}); });
+  // The parts of the output must have as many rows. With another feed they have not.
+  train_steps("rows_in_steps", kRows, [](const Variable& x) { return x; });
   builder->Train("array_to_tensor", {x_and_n[0]}, [&] {
     const Variable x = Input();
     const Variable array = layers::CreateArray(DType::kFloat32);
@@ -379,6 +410,49 @@ constexpr const char* kComputedShapes = R"(program {
   }
 })";
 
+// A loop overwrites a variable of the scope that the program itself makes.
+constexpr const char* kPersistableInLoop = R"(program {
+  block 0 {
+    var kept float32 [4, 4] persistable
+    var x float32 [-1, 4]
+    var h float32 [-1, 4]
+    var i int64 [1]
+    var n int64 [1]
+    var cond bool [1]
+    var both float32 [-1, 4]
+    var s step_scopes float32 []
+    {Out: [kept]} = fill_constant() {shape = longs [4, 4], dtype = 5, value = 0.5}
+    {Out: [h]} = scale(X: [x]) {scale = 2.0}
+    {Out: [i]} = fill_constant() {shape = longs [1], dtype = 3, value = 0.0}
+    {Out: [cond]} = less_than(X: [i], Y: [n])
+    {Out: [i, cond, h], StepScopes: [s]} = while(X: [i, n, h, kept], Condition: [cond]) {sub_block = block 1}
+    {Out: [both]} = mul(X: [h], Y: [kept]) {x_num_col_dims = 1, y_num_col_dims = 1}
+  }
+  block 1 parent=0 {
+    var next float32 [4, 4]
+    {Out: [h]} = mul(X: [h], Y: [kept]) {x_num_col_dims = 1, y_num_col_dims = 1}
+    {Out: [next]} = tanh(X: [kept])
+    {Out: [kept]} = assign(X: [next])
+    {Out: [i]} = increment(X: [i]) {step = 1.0}
+    {Out: [cond]} = less_than(X: [i], Y: [n])
+  }
+})";
+// The backward half of a program in two parts.
+constexpr const char* kFedGradient = R"(program {
+  block 0 {
+    var feed feed_minibatch float32 [] persistable
+    var x float32 [-1, 4]
+    var y float32 [-1, 4]
+    var "y@GRAD" float32 [-1, 4]
+    var "x@GRAD" float32 [-1, 4]
+    var w float32 [-1, 4]
+    {Out: [y]} = feed(X: [feed]) {col = 0}
+    {Out: ["y@GRAD"]} = feed(X: [feed]) {col = 1}
+    {"X@GRAD": ["x@GRAD"]} = tanh_grad(Out: [y], "Out@GRAD": ["y@GRAD"])
+    {Out: [w]} = elementwise_mul(X: ["x@GRAD"], Y: [x]) {axis = -1}
+  }
+})";
+
 // Fetches what no op reads.
 FetchList ResultsOf(const Program& program) {
   FetchList results;
@@ -410,6 +484,8 @@ void AddTexts(std::vector<Seed>* seeds) {
   const std::tuple<const char*, std::string, FeedList> texts[] = {
       {"narrow", kNarrow, narrow},
       {"computed_shapes", kComputedShapes, {{"x", x}}},
+      {"persistable_in_loop", kPersistableInLoop, {{"x", x}, {"n", Integers({1}, {3})}}},
+      {"fed_gradient", kFedGradient, {{"x", x}, {"y", x}, {"y@GRAD", x}}},
       {"shrink_gradient", harness::ShrinkGrad("[1, 2]"), {}},
       {"join_gradient", harness::JoinGrad("[1, 3, 1]"), {}},
       {"branch_gradient", harness::BlockGrad("conditional", "[2]"), {}},
