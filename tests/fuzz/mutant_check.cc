@@ -30,25 +30,54 @@ constexpr int kRuns = 2;
 constexpr std::string_view kUnverified[] = {"feed \"", "fetch \"", "the scope holds ",
                                             "which the scope holds as", "is not initialized"};
 
-bool HasShapeThatDependsOnData(const Program& program, const OpRegistry& registry) {
-  return std::ranges::any_of(program.root()->ops(), [&](const auto& op) {
-    const OpDef* def = registry.Find(op->type);
-    return def != nullptr && def->data_dependent_shape;
-  });
+// Calls use(op, description) for each op.
+void ForEachOp(const Program& program, const auto& use) {
+  for (size_t b = 0; b < program.block_count(); ++b) {
+    const auto block = static_cast<int32_t>(b);
+    const auto& ops = program.block(block)->ops();
+    for (size_t i = 0; i < ops.size(); ++i) use(*ops[i], DescribeOp(*ops[i], block, i));
+  }
+}
+
+// Returns the names of variables whose shape may follow from data, or from the LoDs of ragged
+// feeds, neither of which VerifyProgram is given. (Variables of one name count as one.)
+std::set<std::string> NamesOfUnknownShape(const Mutant& mutant, const Program& program,
+                                          const OpRegistry& registry) {
+  std::set<std::string> names;
+  for (const auto& [name, tensor] : mutant.feeds) {
+    if (!tensor.lod().empty()) names.insert(name);
+  }
+  size_t before = 0;
+  do {
+    before = names.size();
+    ForEachOp(program, [&](const Op& op, const std::string&) {
+      const OpDef* def = registry.Find(op.type);
+      const auto is_unknown = [&](const std::string& name) { return names.contains(name); };
+      const bool makes_unknown = (def != nullptr && def->data_dependent_shape) ||
+                                 std::ranges::any_of(op.InputNames(), is_unknown);
+      if (!makes_unknown) return;
+      for (const std::string& name : op.OutputNames()) names.insert(name);
+    });
+  } while (names.size() > before);
+  return names;
 }
 
 // Returns whether VerifyProgram needn't have found the error.
-bool IsKnownToBeUnverified(const Mutant& mutant, const OpRegistry& registry,
+bool IsKnownToBeUnverified(const Mutant& mutant, const Program& program, const OpRegistry& registry,
                            std::string_view error) {
-  // Some shapes follow from the LoDs of ragged feeds, which it isn't given, and from data.
-  const auto is_ragged = [](const auto& feed) { return !feed.second.lod().empty(); };
-  if (std::ranges::any_of(mutant.feeds, is_ragged) ||
-      HasShapeThatDependsOnData(*mutant.program, registry)) {
-    return true;
-  }
-  return std::ranges::any_of(kUnverified, [&](std::string_view text) {
+  const auto has = [&](std::string_view text) {
     return error.find(text) != std::string_view::npos;
+  };
+  if (std::ranges::any_of(kUnverified, has)) return true;
+  const std::set<std::string> names = NamesOfUnknownShape(mutant, program, registry);
+  const auto is_unknown = [&](const std::string& name) { return names.contains(name); };
+  bool is_known = false;
+  ForEachOp(program, [&](const Op& op, const std::string& description) {
+    if (!has(description)) return;
+    is_known = is_known || std::ranges::any_of(op.InputNames(), is_unknown) ||
+               std::ranges::any_of(op.OutputNames(), is_unknown);
   });
+  return is_known;
 }
 
 // Returns a copy that ends at a guard.
@@ -307,7 +336,7 @@ void Check(const Mutant& mutant, const OpRegistry& registry, MutantReport* repor
   report->unverified = guarded.error()->what();
   // Of shapes that are declared otherwise than an op makes them, VerifyProgram only warns, and it
   // knows nothing of them beyond the block.
-  if (warnings.empty() && !IsKnownToBeUnverified(mutant, registry, report->unverified)) {
+  if (warnings.empty() && !IsKnownToBeUnverified(mutant, *program, registry, report->unverified)) {
     fail(StrCat("verified, but refused: ", report->unverified));
   }
 }

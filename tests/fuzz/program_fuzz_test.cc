@@ -87,6 +87,15 @@ void Explain(uint64_t number) {
             << MutantText(least);
 }
 
+Mutant Unchanged(const Seed& seed) {
+  Mutant mutant;
+  mutant.seed = &seed;
+  mutant.program = seed.program->Clone();
+  mutant.feeds = seed.feeds;
+  mutant.fetches = seed.fetches;
+  return mutant;
+}
+
 void PrintKinds(const std::string& what, const FuzzResult::Kinds& kinds) {
   uint64_t all = 0;
   for (const auto& [kind, found] : kinds) {
@@ -109,7 +118,9 @@ void AddFaultyOp(OpRegistry* registry) {
   def.no_gradient_reason = "the test needs none";
   registry->Add(std::move(def));
   registry->AddCpuKernels<float>("faulty", []<typename T>(PrepareContext& context) {
-    return MakeKernel([fault = context.Attr<std::string>("fault")](const KernelContext& run) {
+    const auto fault = context.Attr<std::string>("fault");
+    SKIFF_ENFORCE(fault != "refuses to be prepared", kInvalidArgument, "wrong");
+    return MakeKernel([fault](const KernelContext& run) {
       static int runs = 0;
       ++runs;
       const std::span<const T> x = run.input(0).values<T>();
@@ -199,6 +210,29 @@ TEST_F(PlantedFault, IsReported) {
   for (const FuzzFailure& failure : result.failures) ADD_FAILURE() << failure.what;
 }
 
+TEST_F(PlantedFault, IsUnknownToVerifyUnlessARaggedFeedMayBeTheReason) {
+  const auto problem_of = [&](const std::string& x) {
+    const std::string text = StrCat(R"(program { block 0 {
+      var x float32 [3]
+      var ragged float32 [-1] lod=1
+      var copy float32 [-1] lod=1
+      var y float32 [-1]
+      {Out: [copy]} = assign(X: [ragged])
+      {Out: [y]} = faulty(X: [)",
+                                    x, R"(]) {fault = "refuses to be prepared"} } })");
+    Tensor ragged = Tensor::FromValues<float>({3}, {1, 2, 3});
+    ragged.set_lod({{0, 1, 3}});
+    const Seed seed{.name = x,
+                    .program = ParseProgramText(text),
+                    .variables = {},
+                    .feeds = {{"x", Tensor::FromValues<float>({3}, {1, 2, 3})}, {"ragged", ragged}},
+                    .fetches = {"y"}};
+    return CheckMutant(Unchanged(seed), registry_).problem;
+  };
+  EXPECT_EQ(problem_of("x"), "verified, but refused: faulty (block 0, op #1): wrong");
+  EXPECT_EQ(problem_of("copy"), "");
+}
+
 TEST_F(PlantedFault, EndsTheSearchIfItIsMet50Times) {
   for (const char* fault : {"writes beyond the end", "throws another exception"}) {
     const FuzzResult result = Run(fault, {.count = 1000, .jobs = 3});
@@ -221,9 +255,7 @@ TEST(ProgramFuzz, TheFirstRefusalCounts) {
                   .variables = {},
                   .feeds = {},
                   .fetches = {}};
-  Mutant mutant;
-  mutant.seed = &seed;
-  mutant.program = seed.program->Clone();
+  const Mutant mutant = Unchanged(seed);
   EXPECT_EQ(CheckMutant(mutant).end, MutantReport::End::kVerify);
   // Which files can't have.
   mutant.program->root()->GetVar("x")->attrs["a"] = 1.5f;
@@ -238,12 +270,7 @@ TEST(ProgramFuzz, AMutantDependsOnItsNumber) {
 
 TEST(ProgramFuzz, SeedsComputeTheSameBetweenGuards) {
   for (const Seed& seed : Seeds()) {
-    Mutant unchanged;
-    unchanged.seed = &seed;
-    unchanged.program = seed.program->Clone();
-    unchanged.feeds = seed.feeds;
-    unchanged.fetches = seed.fetches;
-    const MutantReport report = CheckMutant(unchanged);
+    const MutantReport report = CheckMutant(Unchanged(seed));
     EXPECT_EQ(report.end, MutantReport::End::kComputed) << seed.name << ": " << report.unverified;
     EXPECT_EQ(report.problem, "") << seed.name;
   }
