@@ -11,13 +11,17 @@
 
 #include "framework/analysis/verifier.h"
 #include "framework/base/error.h"
+#include "framework/executor/block_lowering.h"
 #include "framework/executor/executor.h"
 #include "framework/executor/guarded_memory.h"
+#include "framework/executor/lowering.h"
 #include "framework/executor/plan_check.h"
 #include "framework/ir/codec.h"
 #include "framework/ir/text.h"
+#include "framework/op/declared_types.h"
 #include "framework/tensor/scope.h"
 #include "framework/tensor/tensor_array.h"
+#include "tests/fuzz/small_memory.h"
 #include "tests/harness/array_tensor.h"
 
 namespace skiff::fuzz {
@@ -268,6 +272,28 @@ std::vector<std::string> ProblemsWithFeeds(const Mutant& mutant, const OpRegistr
   return found;
 }
 
+// Makes the plan of the first segment, for the very feeds, if there is one. Throws an Error
+// (kResourceExhausted) if memory runs out, and std::bad_alloc.
+void Lower(const Mutant& mutant, const OpRegistry& registry, const Program& program) {
+  Scope scope;
+  for (const auto& [name, tensor] : mutant.seed->variables) scope.Set(name, tensor);
+  std::vector<std::pair<std::string, TensorMeta>> feeds;
+  for (const auto& [name, tensor] : mutant.feeds) {
+    feeds.emplace_back(name, MetaOfHeld(tensor));
+    feeds.back().second.persistable = false;
+  }
+  const std::unique_ptr<Program> typed = program.Clone();
+  TakeDeclaredTypes(registry, typed.get());
+  try {
+    // Which lowering relies on.
+    CheckProgram(registry, program, {.structure_only = true});
+    LowerSegment({.registry = registry, .scope = scope, .place = Place::Cpu()}, *typed, feeds,
+                 mutant.fetches);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kResourceExhausted) throw;
+  }
+}
+
 // Returns how the program differs once it has been written and read, which it has before; empty: it
 // doesn't. Dims below -1 have become -1, and a block is no forward block of its own.
 std::string ProblemOfFiles(const Program& read) {
@@ -303,8 +329,15 @@ void Check(const Mutant& mutant, const OpRegistry& registry, MutantReport* repor
   std::vector<std::string> warnings;
   VerifyOptions verify{.infer_feeds = false, .warnings = &warnings};
   for (const auto& [name, tensor] : mutant.feeds) verify.feeds.push_back(name);
-  std::vector<std::string> found = VerifyProgram(registry, *program, verify);
-  const bool has_no_plan = found.empty() && AddNoPlan(registry, *program, &found);
+  std::vector<std::string> found;
+  bool has_no_plan = false;
+  {
+    // Neither verifying nor lowering makes tensors, however large the program says that they are.
+    const SmallMemory small;
+    found = VerifyProgram(registry, *program, verify);
+    has_no_plan = found.empty() && AddNoPlan(registry, *program, &found);
+    Lower(mutant, registry, *program);
+  }
   if (!found.empty()) refuse(MutantReport::End::kVerify);
   const Outcome guarded = RunProgram(
       mutant, *program, registry,

@@ -27,7 +27,8 @@ struct MutantReport {
 // variables lie between guards, too, so that a kernel that leaves its arguments ends the process.
 // Problems are another exception than an Error; a difference between the two ways in a fetch, an
 // array, a variable of the scope, or whether a run throws; a run that throws and yet changes the
-// scope, or that a run after it doesn't follow; and what VerifyProgram should have refused.
+// scope, or that a run after it doesn't follow; what VerifyProgram should have refused; and a lack
+// of memory in verifying or lowering, which SmallMemory bounds.
 MutantReport CheckMutant(const Mutant& mutant, const OpRegistry& registry = DefaultOpRegistry());
 
 // Returns the program, what it is fed, and how it has been changed.

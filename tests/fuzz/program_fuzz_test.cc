@@ -114,7 +114,12 @@ void AddFaultyOp(OpRegistry* registry) {
   def.inputs = {{.name = "X", .doc = "an operand"}};
   def.outputs = {{.name = "Out", .doc = "the result"}};
   def.attrs = {{.name = "fault", .type = AttrType::kString, .doc = "what is wrong"}};
-  def.infer = [](OpContext& context) { context.SetOutputLike("Out", "X"); };
+  def.infer = [](OpContext& context) {
+    const auto& fault = context.Attr<std::string>("fault");
+    if (fault == "plans with 32 MiB of buffers") Tensor({int64_t{8} << 20}, DType::kFloat32);
+    if (fault == "plans with 1 GiB") std::string(size_t{1} << 30, ' ');
+    context.SetOutputLike("Out", "X");
+  };
   def.no_gradient_reason = "the test needs none";
   registry->Add(std::move(def));
   registry->AddCpuKernels<float>("faulty", []<typename T>(PrepareContext& context) {
@@ -195,7 +200,11 @@ TEST_F(PlantedFault, IsReported) {
       {"leaves Out as it is", {"n"}, "run 0, element 0 of a: values: "},
       {"throws, but not again", {"y"}, "throws in run 0 only: "},
       {"runs out of memory with reuse", {"y"}, "run 0 throws with reuse only: "},
-      {"writes, and throws", {"y"}, "in the scope, y: values: ", /*is_kept=*/true}};
+      {"writes, and throws", {"y"}, "in the scope, y: values: ", /*is_kept=*/true},
+#ifndef __SANITIZE_ADDRESS__
+      {"plans with 1 GiB", {"y"}, "threw: std::bad_alloc"},
+#endif
+      {"plans with 32 MiB of buffers", {"y"}, "threw: faulty (block 0, op #0)"}};
   for (const auto& [name, fetches, what, is_kept] : faults) {
     SCOPED_TRACE(StrCat(name, ", ", fetches[0]));
     const FuzzResult result = Run(name, {.count = 20, .jobs = 2}, fetches, is_kept);

@@ -1,0 +1,26 @@
+// A bound on memory for work that is to take little, whatever program it is given.
+#pragma once
+
+#include <sys/resource.h>
+
+#include <cstdint>
+
+namespace skiff::fuzz {
+
+// While it exists, the process gets 16 MiB of buffers and 512 MiB in all, beyond what it has:
+// asking for more throws what it throws when memory runs out, an Error (kResourceExhausted) or
+// std::bad_alloc. With AddressSanitizer, which takes all addresses, only buffers have a bound. One
+// at a time.
+class SmallMemory {
+ public:
+  SmallMemory();
+  ~SmallMemory();
+  SmallMemory(const SmallMemory&) = delete;
+  SmallMemory& operator=(const SmallMemory&) = delete;
+
+ private:
+  int64_t outer_buffers_ = 0;
+  rlimit outer_addresses_ = {};
+};
+
+}  // namespace skiff::fuzz
