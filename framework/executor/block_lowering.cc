@@ -498,7 +498,8 @@ ValueId BlockLowering::Define(const OpDef& def, const std::string& name, const T
   const bool depends_on_data = def.data_dependent_shape || def.sets_rows;
   const bool is_unknown =
       depends_on_data && (!meta.shape.is_known() || (meta.lod_level > 0 && meta.lod == nullptr));
-  SKIFF_ENFORCE(!is_unknown || capture_ == nullptr, kUnimplemented, "the shape or LoD of \"", name,
+  SKIFF_ENFORCE(!is_unknown || capture_ == nullptr, kUnimplemented, "the shape ", meta.shape,
+                " or LoD of \"", name,
                 "\" depends on data inside a loop or branch: expected a known one");
   if (!meta.shape.is_known() && depends_on_data) {
     SKIFF_ENFORCE(!is_persistable, kUnimplemented, "the shape ", meta.shape,

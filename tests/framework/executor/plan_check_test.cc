@@ -55,6 +55,27 @@ TEST(PlanCheck, IsNotCertainOfSizesThatItHasNotTried) {
                     HasSubstr("with 2: reshape2 (block 0, op #0)")));
 }
 
+// Rows of 4 columns beside rows of as many as the batch has. With 4 there is a plan.
+TEST(PlanCheck, IsNotCertainOfElementsWhoseSizesItHasNotTried) {
+  EXPECT_THAT(WhyNot(R"(block 0 {
+                var x float32 [-1, 4]
+                var other float32 [-1, -1]
+                var i int64 [1]
+                var cond bool [1]
+                var a lod_tensor_array float32 [-1, 4]
+                var y float32 [-1, 4]
+                var s step_scopes float32 []
+                {Out: [a]} = write_to_array(X: [x], I: [i])
+                {Out: [a]} = write_to_array(X: [other], I: [i])
+                {Out: [y], Scope: [s]} = conditional_block(Cond: [cond], Input: [a, i]) {is_scalar_condition = true, sub_block = block 1}
+              }
+              block 1 parent=0 {
+                {Out: [y]} = read_from_array(X: [a], I: [i])
+              })"),
+              AllOf(StartsWith("maybe: no plan with 2, 1, 3, "),
+                    HasSubstr("the shape [2, -1] or LoD of \"y\" depends on data")));
+}
+
 TEST(PlanCheck, IsCertainOfSizesThatTheProgramGives) {
   EXPECT_THAT(WhyNot(R"(block 0 {
                 var x float32 [7, 1]
