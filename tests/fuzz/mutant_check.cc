@@ -57,8 +57,11 @@ std::set<std::string> NamesOfUnknownShape(const Mutant& mutant, const Program& p
     ForEachOp(program, [&](const Op& op, const std::string&) {
       const OpDef* def = registry.Find(op.type);
       const auto is_unknown = [&](const std::string& name) { return names.contains(name); };
-      const bool makes_unknown = (def != nullptr && def->data_dependent_shape) ||
-                                 std::ranges::any_of(op.InputNames(), is_unknown);
+      // Which element of an array is read, with which rows, is data, too.
+      const bool depends_on_data =
+          def != nullptr && (def->data_dependent_shape || (def->sets_rows && def->sets_rows(op)));
+      const bool makes_unknown =
+          depends_on_data || std::ranges::any_of(op.InputNames(), is_unknown);
       if (!makes_unknown) return;
       for (const std::string& name : op.OutputNames()) names.insert(name);
     });
