@@ -5,8 +5,8 @@
 
 #include "framework/base/error.h"
 #include "framework/base/number_text.h"
-#include "models/common/text/hold_back.h"
 #include "framework/io/text_lines.h"
+#include "models/common/text/hold_back.h"
 
 namespace skiff::text {
 namespace {
