@@ -3,8 +3,6 @@
 //
 // X@GRAD = Out@GRAD * (2 X + offset) / scale where 0 < X + offset < threshold, 0 below, and
 // Out@GRAD * threshold / scale above (Fluid assumes that this slope is 1, as it is by default).
-#include <algorithm>
-
 #include "operators/elementwise/kernels/unary.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -21,8 +19,7 @@ struct HardSwish {
   explicit HardSwish(const OpContext& context)
       : threshold(context.Attr<float>("threshold")),
         scale(context.Attr<float>("scale")),
-        offset(context.Attr<float>("offset")),
-        line(std::max(1e30f, threshold - offset)) {}
+        offset(context.Attr<float>("offset")) {}
 
   template <class D, class V>
   V operator()(D d, V x) const {
@@ -30,23 +27,20 @@ struct HardSwish {
     const V above = hn::IfThenZeroElse(hn::Lt(shifted, hn::Zero(d)), shifted);
     const V top = hn::Set(d, threshold);
     const V gate = hn::IfThenElse(hn::Gt(above, top), top, above);
-    const V curve = hn::Div(hn::Mul(AboveMinusInfinity(d, x), gate), hn::Set(d, scale));
-    return hn::IfThenElse(hn::Gt(x, hn::Set(d, line)), hn::Mul(x, hn::Set(d, threshold / scale)),
-                          curve);
+    // In this order: X * threshold might overflow.
+    return hn::Mul(AboveMinusInfinity(d, x), hn::Div(gate, hn::Set(d, scale)));
   }
   template <typename T>
   T operator()(T x) const {
     const T shifted = x + static_cast<T>(offset);
     const T above = shifted < T{0} ? T{0} : shifted;
     const T top = static_cast<T>(threshold);
-    if (x > static_cast<T>(line)) return x * (top / static_cast<T>(scale));
-    return AboveMinusInfinity(x) * (above > top ? top : above) / static_cast<T>(scale);
+    return AboveMinusInfinity(x) * ((above > top ? top : above) / static_cast<T>(scale));
   }
 
   float threshold;
   float scale;
   float offset;
-  float line;  // above it, Out is X * threshold / scale, and X * threshold might overflow
 };
 
 struct HardSwishGrad {

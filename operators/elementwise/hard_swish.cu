@@ -1,6 +1,4 @@
 // CUDA kernels of hard_swish and hard_swish_grad; hard_swish.cc has the formulas.
-#include <algorithm>
-
 #include "operators/common/finite.h"
 #include "operators/elementwise/kernels/cuda_unary.cuh"
 
@@ -9,24 +7,20 @@ namespace {
 
 struct HardSwish {
   explicit HardSwish(const UnaryNumbers& numbers)
-      : threshold(numbers.values[0]),
-        scale(numbers.values[1]),
-        offset(numbers.values[2]),
-        line(std::max(1e30f, threshold - offset)) {}
+      : threshold(numbers.values[0]), scale(numbers.values[1]), offset(numbers.values[2]) {}
 
   template <typename T>
   __device__ T operator()(T x) const {
     const T shifted = x + static_cast<T>(offset);
     const T above = shifted < T{0} ? T{0} : shifted;
     const T top = static_cast<T>(threshold);
-    if (x > static_cast<T>(line)) return x * (top / static_cast<T>(scale));
-    return AboveMinusInfinity(x) * (above > top ? top : above) / static_cast<T>(scale);
+    // In this order: X * threshold might overflow.
+    return AboveMinusInfinity(x) * ((above > top ? top : above) / static_cast<T>(scale));
   }
 
   float threshold;
   float scale;
   float offset;
-  float line;  // as on the CPU
 };
 
 struct HardSwishGrad {

@@ -55,8 +55,8 @@ double ExactNorm(const SoftmaxTile& tile, int64_t item, const T* x, T epsilon) {
 // Normalizes a tile item by item, the extreme ones in float64. `squares` has their sums of squares
 // in T. out may be x; norms may be nullptr.
 template <typename T>
-void NormalizeItems(const SoftmaxTile& tile, const T* x, const T* squares, T epsilon, T* out,
-                    T* norms) {
+[[gnu::noinline]] void NormalizeItems(const SoftmaxTile& tile, const T* x, const T* squares,
+                                      T epsilon, T* out, T* norms) {
   for (int64_t i = 0; i < tile.items; ++i) {
     T norm = std::sqrt(squares[i] + epsilon);
     if (IsExtreme(squares[i] + epsilon)) {
@@ -91,7 +91,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
       TileDot(tile, x + tile.offset, x + tile.offset, factors);
       bool is_extreme = false;
       for (int64_t i = 0; i < tile.items; ++i) is_extreme |= IsExtreme(factors[i] + epsilon);
-      if (is_extreme) {
+      if (is_extreme) [[unlikely]] {
         return NormalizeItems(tile, x + tile.offset, factors, epsilon, out + tile.offset,
                               norms == nullptr ? nullptr : norms + tile.first_item);
       }
@@ -115,8 +115,8 @@ bool IsExtremeGradient(T norm, T product) {
 // Computes the gradients of a tile item by item, the extreme ones in float64. `products` has their
 // sums of x * dy in T. dx may be x or dy.
 template <typename T>
-void DifferentiateItems(const SoftmaxTile& tile, const T* x, const T* norms, const T* products,
-                        const T* dy, T epsilon, T* dx) {
+[[gnu::noinline]] void DifferentiateItems(const SoftmaxTile& tile, const T* x, const T* norms,
+                                          const T* products, const T* dy, T epsilon, T* dx) {
   for (int64_t i = 0; i < tile.items; ++i) {
     if (IsExtremeGradient(norms[i], products[i])) {
       // Float32 holds no norm of many numbers near its bounds.
@@ -160,7 +160,7 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
       for (int64_t i = 0; i < tile.items; ++i) {
         is_extreme |= IsExtremeGradient(of_tile[i], x_factors[i]);
       }
-      if (is_extreme) {
+      if (is_extreme) [[unlikely]] {
         return DifferentiateItems(tile, x + tile.offset, of_tile, x_factors, dy + tile.offset,
                                   epsilon, dx + tile.offset);
       }
