@@ -125,6 +125,8 @@ void PreparedPlan::Allocate() {
 void PreparedPlan::AllocateAll() {
   values_ = std::make_unique<BoundValues>(plan_, &scope_, arena_);
   try {
+    written_.clear();
+    for (const auto& [name, tensor] : values_->written()) written_.push_back(tensor);
     FindStepCounter();
     shapes_.Bind(values_.get());
     // What an earlier segment left is nobody else's.
@@ -446,7 +448,9 @@ void PreparedPlan::ClearArrays() {
 // Must follow the writes: whoever shares the memory may have derived a form while they were under
 // way.
 void PreparedPlan::NoteWrites() const {
-  for (const auto& [name, tensor] : values_->written()) NoteWrite(*tensor);
+  for (const Tensor* tensor : written_) {
+    if (NoteWrite(*tensor)) return;
+  }
 }
 
 void PreparedPlan::Undo() {

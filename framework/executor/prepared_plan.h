@@ -206,6 +206,7 @@ class PreparedPlan {
   std::vector<Step> steps_;           // by instruction
   std::vector<size_t> feed_readers_;  // steps
   std::unique_ptr<BoundValues> values_;
+  std::vector<const Tensor*> written_;  // those of values_->written(), which each run goes through
   RunShapes shapes_;
   std::optional<FeedCopies> copies_;  // of a plan whose feeds are the user's
   bool is_bound_ = false;             // to feeds

@@ -12,8 +12,10 @@ std::atomic<uint64_t> shared_writes{0};
 
 }  // namespace
 
-void NoteWrite(const Tensor& written) {
-  if (written.buffer().use_count() > 1) ++shared_writes;
+bool NoteWrite(const Tensor& written) {
+  const bool is_shared = written.buffer().use_count() > 1;
+  if (is_shared) ++shared_writes;
+  return is_shared;
 }
 
 uint64_t SharedWrites() { return shared_writes.load(); }

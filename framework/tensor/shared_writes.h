@@ -9,9 +9,9 @@
 
 namespace skiff {
 
-// Counts a write to the elements of a tensor whose buffer another tensor shares. Must follow the
-// write. Thread-safe.
-void NoteWrite(const Tensor& written);
+// Counts a write to the elements of a tensor whose buffer another tensor shares, and returns
+// whether it is one. Must follow the write. One count tells of all writes before it. Thread-safe.
+bool NoteWrite(const Tensor& written);
 // Returns how many were counted in this process. Thread-safe.
 uint64_t SharedWrites();
 
