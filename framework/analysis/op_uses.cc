@@ -12,6 +12,7 @@
 #include "framework/analysis/running_state.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
+#include "framework/op/block_rule.h"
 
 namespace skiff {
 namespace {
@@ -63,8 +64,12 @@ class UseCollection {
     const std::vector<std::string> kept =
         def == nullptr ? std::vector<std::string>() : KeptRunningState(*def, op);
     for (const SlotArguments& slot : op.outputs) {
+      const bool holds_scopes =
+          def != nullptr && def->block != nullptr && slot.slot == SlotsOf(def->block->kind).scopes;
       AddArguments(slot, find, [&](VarUse& use) {
         if (std::ranges::count(kept, use.var->name) > 0) return;
+        // A tensor in place of the scopes stays as it is.
+        if (holds_scopes && use.var->kind != VarKind::kStepScopes) return;
         use.writes = true;
         // A sub-block may run zero times; then the old value remains.
         use.replaces = !runs_blocks_ && IsReplacedByAWrite(*use.var);

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <functional>
-#include <queue>
 
 namespace skiff {
 namespace {
@@ -12,14 +10,21 @@ constexpr int64_t kStep = 8;
 
 // Adds `rest` to the lengths, one by one to the shortest one of the moment.
 void Lengthen(int64_t rest, std::vector<int64_t>* lengths) {
-  std::priority_queue<std::pair<int64_t, size_t>, std::vector<std::pair<int64_t, size_t>>,
-                      std::greater<>>
-      shortest;
-  for (size_t i = 0; i < lengths->size(); ++i) shortest.emplace((*lengths)[i], i);
-  for (; rest > 0; --rest) {
-    const size_t index = shortest.top().second;
-    shortest.pop();
-    shortest.emplace(++(*lengths)[index], index);
+  if (lengths->empty()) return;
+  // The shortest `count` sequences come to one level; of what remains, the first ones get one more.
+  std::vector<int64_t> sorted = *lengths;
+  std::ranges::sort(sorted);
+  size_t count = 1;
+  for (; count < sorted.size(); ++count) {
+    const int64_t step = sorted[count] - sorted[count - 1];
+    if (step > rest / static_cast<int64_t>(count)) break;
+    rest -= step * static_cast<int64_t>(count);
+  }
+  const int64_t level = sorted[count - 1] + rest / static_cast<int64_t>(count);
+  int64_t more = rest % static_cast<int64_t>(count);
+  for (int64_t& length : *lengths) {
+    if (length > level) continue;
+    length = level + (more-- > 0 ? 1 : 0);
   }
 }
 

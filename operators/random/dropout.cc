@@ -171,8 +171,6 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareDropoutGrad(PrepareContext& context) {
   const DropoutSettings settings = DropoutSettingsOf(context);
   const int mask = context.InputIndex("Mask");
-  SKIFF_ENFORCE(mask >= 0 || settings.is_test, kInvalidArgument,
-                "dropout_grad: Mask is missing, expected that of the forward op");
   const TensorMeta& gradient = context.Input("Out@GRAD");
   const auto run_kernel = [settings, mask, grad = context.InputIndex("Out@GRAD"),
                            out = context.OutputIndex("X@GRAD"),
@@ -198,6 +196,8 @@ std::unique_ptr<Kernel> PrepareDropoutGrad(PrepareContext& context) {
 
 void InferDropoutGrad(OpContext& context) {
   const TensorMeta& grad = context.Input("Out@GRAD");
+  SKIFF_ENFORCE(context.HasInput("Mask") || DropoutSettingsOf(context).is_test, kInvalidArgument,
+                context.op().type, ": Mask is missing, expected that of the forward op");
   if (context.HasInput("Mask")) CheckInputLike(context, "Mask", grad.shape, DType::kUint8);
   context.SetOutputLike("X@GRAD", "Out@GRAD");
 }

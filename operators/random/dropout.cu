@@ -115,8 +115,6 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareDropoutGrad(PrepareContext& context) {
   const DropoutSettings settings = DropoutSettingsOf(context);
   const int mask = settings.is_test ? -1 : context.InputIndex("Mask");
-  SKIFF_ENFORCE(mask >= 0 || settings.is_test, kInvalidArgument,
-                "dropout_grad: Mask is missing, expected that of the forward op");
   return MakeRowsKernel([mask, scale = static_cast<T>(settings.scale()),
                          from = context.InputIndex("Out@GRAD"),
                          to = context.OutputIndex("X@GRAD")](const KernelContext& run) {

@@ -226,6 +226,38 @@ TEST(ForgedArray, IsNoTensorToTheOpThatWritesIt) {
   EXPECT_THAT(Problems(text), ElementsAre(HasSubstr(expected)));
 }
 
+// ---- lists of which one is longer
+
+TEST(ForgedList, HasNoNextValuesWithoutValues) {
+  const std::string text = R"(program { block 0 {
+    var p float32 [2] persistable
+    var g float32 [2]
+    var v float32 [2] persistable
+    var rate float32 [1]
+    var more float32 [2]
+    {Out: [p]} = fill_constant() {shape = longs [2], dtype = 5, value = 1.0}
+    {Out: [v]} = fill_constant() {shape = longs [2], dtype = 5, value = 1.0}
+    {Out: [g]} = fill_constant() {shape = longs [2], dtype = 5, value = 1.0}
+    {Out: [rate]} = fill_constant() {shape = longs [1], dtype = 5, value = 1.0}
+    {ParamOut: [p], VelocityOut: [v, more]} = merged_momentum(Param: [p], Grad: [g], Velocity: [v], LearningRate: [rate]) {mu = 0.9}
+  } })";
+  const std::string expected =
+      "output slot \"VelocityOut\" has 2 variables, expected at most 1, as many as input slot";
+  EXPECT_THAT(InvalidArgumentText([&] { RunText(text, {"more"}); }), HasSubstr(expected));
+  EXPECT_THAT(Problems(text), ElementsAre(HasSubstr(expected)));
+}
+
+TEST(ForgedMask, IsMissedByVerifyToo) {
+  const std::string text = R"(program { block 0 {
+    var g float32 [2]
+    var r float32 [2]
+    {Out: [g]} = fill_constant() {shape = longs [2], dtype = 5, value = 1.0}
+    {"X@GRAD": [r]} = dropout_grad("Out@GRAD": [g]) {dropout_prob = 0.5}
+  } })";
+  EXPECT_THAT(ErrorOf(text, "r"), HasSubstr("dropout_grad: Mask is missing"));
+  EXPECT_THAT(Problems(text), ElementsAre(HasSubstr("dropout_grad: Mask is missing")));
+}
+
 // ---- variables of the scope that a loop writes
 
 // Three times, `ops`; p is a persistable that the program itself makes, and r is p afterwards.

@@ -55,6 +55,14 @@ TEST(WidenLoD, LengthensTheLongestSequenceOnlyIfAllAreAsLong) {
   EXPECT_EQ(WidenLoD({{0, 2, 4}}, {2, 8}), (LoD{{0, 4, 8}}));
 }
 
+// Row by row, that would take a thousand years.
+TEST(WidenLoD, TakesNoLongerForMoreRows) {
+  constexpr int64_t kRows = int64_t{1} << 60;
+  constexpr uint64_t kEach = (kRows + 2) / 3;
+  EXPECT_EQ(WidenLoD({{0, 2, 5}}, {3, kRows + 2}),
+            (LoD{{0, kEach, 2 * kEach, static_cast<uint64_t>(kRows + 2)}}));
+}
+
 TEST(WidenLoD, WidensEachLevel) {
   const LoD wide = WidenLoD({{0, 1, 2}, {0, 2, 5}}, {3, 4, 8});
   EXPECT_EQ(wide, (LoD{{0, 2, 3, 4}, {0, 2, 5, 7, 8}}));
