@@ -394,6 +394,20 @@ void CheckWrittenGradients(const OpContext& context) {
   }
 }
 
+// Where each argument of an output is the next value of one of an input, there are no more of them.
+void CheckNextValues(const Op& op, const OpDef& def) {
+  for (const auto& [input, output] : def.in_place) {
+    const SlotDef* of_output = def.FindOutput(output);
+    if (of_output == nullptr || !of_output->duplicable || !def.FindInput(input)->duplicable)
+      continue;
+    const size_t next = op.Output(output).size();
+    const size_t now = op.Input(input).size();
+    SKIFF_ENFORCE(next <= now, kInvalidArgument, op.type, ": output slot \"", output, "\" has ",
+                  next, " variables, expected at most ", now, ", as many as input slot \"", input,
+                  "\"");
+  }
+}
+
 }  // namespace
 
 Op WithGivenAttributes(const OpContext& context) {
@@ -426,6 +440,7 @@ void InferOutputs(OpContext* context) {
   // Inputs are checked before the rule, so that its arithmetic on dims can't overflow, and outputs
   // after it, since a product of legal dims may be too large.
   def.infer(*context);
+  CheckNextValues(context->op(), def);
   size_t index = 0;
   for (const SlotDef& slot : def.outputs) {
     for (size_t i = 0; i < context->OutputCount(slot.name); ++i) {

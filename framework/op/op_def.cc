@@ -62,20 +62,6 @@ void CheckRequired(const Op& op, const OpDef& def) {
   SKIFF_ENFORCE(some_output, kInvalidArgument, op.type, ": no output slot is set");
 }
 
-// Where each argument of an output is the next value of one of an input, there are no more of them.
-void CheckNextValues(const Op& op, const OpDef& def) {
-  for (const auto& [input, output] : def.in_place) {
-    const SlotDef* of_output = def.FindOutput(output);
-    if (of_output == nullptr || !of_output->duplicable || !def.FindInput(input)->duplicable)
-      continue;
-    const size_t next = op.Output(output).size();
-    const size_t now = op.Input(input).size();
-    SKIFF_ENFORCE(next <= now, kInvalidArgument, op.type, ": output slot \"", output, "\" has ",
-                  next, " variables, expected at most ", now, ", as many as input slot \"", input,
-                  "\"");
-  }
-}
-
 // Fluid writes the same attribute as int or long, depending on its version.
 AttrType Widened(AttrType type) {
   if (type == AttrType::kInt) return AttrType::kLong;
@@ -209,7 +195,6 @@ void CheckOp(const OpDef& def, const Op& op) {
   CheckSlots(op, op.inputs, def.inputs, "input");
   CheckSlots(op, op.outputs, def.outputs, "output");
   CheckRequired(op, def);
-  CheckNextValues(op, def);
   for (const auto& [name, value] : op.attrs) {
     const AttrDef* attr = def.FindAttr(name);
     if (attr == nullptr) {

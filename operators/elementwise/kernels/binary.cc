@@ -73,6 +73,12 @@ OpDef BinaryGradOpDef(const BinaryFacts& facts) {
   return def;
 }
 
+// Whether both have as many rows, as far as they are known.
+bool HaveSameRows(const Shape& a, const Shape& b) {
+  if (a.rank() != b.rank()) return false;
+  return a.rank() == 0 || a[0] == b[0] || a[0] < 0 || b[0] < 0;
+}
+
 }  // namespace
 
 OpDef BinaryOpDef(StaticText type, StaticText doc, const DType* out_dtype) {
@@ -93,7 +99,8 @@ OpDef BinaryOpDef(StaticText type, StaticText doc, const DType* out_dtype) {
     if (is_selected_rows) CheckOneElement(context, "Y");
     const Shape out =
         BroadcastShape(x.shape, context.Input("Y").shape, AxisOf(context), context.op().type);
-    context.SetOutputLike("Out", "X");  // for its LoD level
+    // For its LoD, if Out has X's rows.
+    if (HaveSameRows(out, x.shape)) context.SetOutputLike("Out", "X");
     if (is_selected_rows) return;
     context.SetOutput("Out", out, like_x ? x.dtype : dtype);
   };

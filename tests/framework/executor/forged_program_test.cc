@@ -226,23 +226,46 @@ TEST(ForgedArray, IsNoTensorToTheOpThatWritesIt) {
   EXPECT_THAT(Problems(text), ElementsAre(HasSubstr(expected)));
 }
 
+// ---- a ragged operand that is broadcast to other rows
+
+TEST(BroadcastRows, HaveNoLoDOfFewerRows) {
+  const std::string text = R"(program { block 0 {
+    var x float32 [-1] lod=1
+    var y float32 [3, 1]
+    var z float32 [3, 4]
+    {Out: [y]} = fill_constant() {shape = longs [3, 1], dtype = 5, value = 2.0}
+    {Out: [z]} = elementwise_add(X: [x], Y: [y]) {axis = -1}
+  } })";
+  Tensor x = Tensor::FromValues<float>({4}, {1, 2, 3, 4});
+  x.set_lod({{0, 2, 3, 4}});
+  const Tensor z = RunText(text, {"z"}, {{"x", x}})[0];
+  EXPECT_EQ(z.shape(), Shape({3, 4}));
+  EXPECT_TRUE(z.lod().empty());
+}
+
 // ---- lists of which one is longer
 
 TEST(ForgedList, HasNoNextValuesWithoutValues) {
   const std::string text = R"(program { block 0 {
-    var p float32 [2] persistable
-    var g float32 [2]
-    var v float32 [2] persistable
-    var rate float32 [1]
-    var more float32 [2]
+    var p float32 [2]
+    var a float32 [2]
+    var b float32 [2]
+    var c float32 [2]
+    var k int64 [1]
+    var l int64 [1]
+    var n int64 [1]
+    var more int64 [1]
     {Out: [p]} = fill_constant() {shape = longs [2], dtype = 5, value = 1.0}
-    {Out: [v]} = fill_constant() {shape = longs [2], dtype = 5, value = 1.0}
-    {Out: [g]} = fill_constant() {shape = longs [2], dtype = 5, value = 1.0}
-    {Out: [rate]} = fill_constant() {shape = longs [1], dtype = 5, value = 1.0}
-    {ParamOut: [p], VelocityOut: [v, more]} = merged_momentum(Param: [p], Grad: [g], Velocity: [v], LearningRate: [rate]) {mu = 0.9}
+    {Out: [a]} = fill_constant() {shape = longs [2], dtype = 5, value = 0.0}
+    {Out: [b]} = fill_constant() {shape = longs [2], dtype = 5, value = 0.0}
+    {Out: [c]} = fill_constant() {shape = longs [2], dtype = 5, value = 0.0}
+    {Out: [k]} = fill_constant() {shape = longs [1], dtype = 3, value = 0.0}
+    {Out: [l]} = fill_constant() {shape = longs [1], dtype = 3, value = 0.0}
+    {Out: [n]} = fill_constant() {shape = longs [1], dtype = 3, value = 0.0}
+    {out_sum_1: [a], out_sum_2: [b], out_sum_3: [c], out_num_accumulates: [k], out_old_num_accumulates: [l], out_num_updates: [n, more]} = average_accumulates(param: [p], in_sum_1: [a], in_sum_2: [b], in_sum_3: [c], in_num_accumulates: [k], in_old_num_accumulates: [l], in_num_updates: [n]) {average_window = 0.15, max_average_window = long 10000, min_average_window = long 2}
   } })";
   const std::string expected =
-      "output slot \"VelocityOut\" has 2 variables, expected at most 1, as many as input slot";
+      "output slot \"out_num_updates\" has 2 variables, expected at most 1, as many as input slot";
   EXPECT_THAT(InvalidArgumentText([&] { RunText(text, {"more"}); }), HasSubstr(expected));
   EXPECT_THAT(Problems(text), ElementsAre(HasSubstr(expected)));
 }
