@@ -1,7 +1,7 @@
 // Variables whose elements decide what memory kernels touch. A kernel checks an index, or counts,
 // and then reads the same elements again to follow them. If another thread wrote to them in
-// between, the kernel would write where nothing is. So what others may write to during a run is
-// copied if it is one of these: feeds when a run begins, variables of the scope when a program is
+// between, the kernel would write where nothing is. So deciding variables are copied where other
+// threads may write to them: feeds when a run begins, variables of the scope when a program is
 // cloned.
 #pragma once
 
@@ -19,9 +19,10 @@ class DecidingVariables {
   // The attributes of the program's ops must be those that their definitions demand.
   DecidingVariables(const OpRegistry& registry, const Program& program);
 
-  // Returns whether the elements of the variable of this name, a tensor of this dtype, may decide:
-  // whole numbers and bools always; others if an op reads them, or a view of them, that refuses
-  // their data (SlotDef::checks_data) or whose output shapes depend on data.
+  // Returns whether the elements of the variable of this name, a tensor of this dtype, may decide.
+  // Whole numbers and bools always may. Floats may if the variable, or a view of the variable, is
+  // an input of an op that refuses the input's data (SlotDef::checks_data), or of an op whose
+  // output shapes depend on data.
   bool Contains(const std::string& name, DType dtype) const;
 
  private:

@@ -8,8 +8,9 @@
 
 namespace skiff {
 
-// Returns whether the instruction may reject the data of one of its inputs (SlotDef::checks_data)
-// or the shape that the data give its outputs, or one of a body may, or a loop may run too often.
+// Returns whether the instruction may throw because of data: an op with an input that is
+// checks_data, or with output shapes that depend on data; a loop with such an op in its body, or
+// with a condition, which may hold too often.
 bool ChecksData(const Instruction& instruction);
 
 // Returns whether its kernel, on a device, may refuse data there (host_slots.h). False for a loop:

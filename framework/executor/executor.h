@@ -182,17 +182,17 @@ class CompiledProgram {
   // all rows and LoDs that round up to the same capacity (BoundProgram::Feed). Same errors as Run.
   BoundProgram Bind(const FeedList& feeds, const FetchList& fetches);
 
-  // Returns the same program for another thread: one clone runs while others do. It has plans, an
-  // arena and forms of weights of its own, and shares the memory of the variables in the scope, but
-  // for those that decide what memory kernels touch, of which it has copies: whole numbers, bools,
-  // and floats that are read by an op which refuses data or whose output shapes depend on data
-  // (DecidingVariables). So what a training or Scope::Assign writes into that memory, clones see,
-  // unless they run meanwhile: then a run reads some elements before and some after. A variable
-  // that is set or erased later stays what it was for the clone, which needs neither the executor
-  // nor its scope. The first run (or Bind) of a training in that scope that stores parameters flat
-  // (the pass flatten_parameters) sets these, so clone after it. Throws an Error: kUnimplemented on
-  // a device; kFailedPrecondition for a program that writes variables of the scope, and one with a
-  // tuner, which is one thread's.
+  // Returns the same program for another thread: one clone runs while others do. The clone has
+  // plans, an arena and forms of weights of its own, and shares the memory of the variables in the
+  // scope. Of variables that decide what memory kernels touch (DecidingVariables), the clone has
+  // copies: whole numbers, bools, and floats that are read by an op which refuses data or whose
+  // output shapes depend on data. So what a training or Scope::Assign writes into that memory,
+  // clones see, unless they run meanwhile: then a run reads some elements before and some after. A
+  // variable that is set or erased later stays what it was for the clone, which needs neither the
+  // executor nor its scope. The first run (or Bind) of a training with flat parameters in the scope
+  // (the pass flatten_parameters) sets the parameters, so clone after the run. Throws an Error:
+  // kUnimplemented on a device; kFailedPrecondition for a program that writes variables of the
+  // scope, and one with a tuner, which is one thread's.
   CompiledProgram Clone() const;
 
   // The program after the program passes, and what they did.

@@ -28,9 +28,9 @@ struct NoPlan {
 // row; in a large program, where that would take much memory, one of all its rows.
 //
 // The result is certain if the program leaves nothing open, or if all sizes are refused in the same
-// words. That takes for granted that a rule which refuses a size names it, or another number that
-// follows from it. A rule without numbers that refuses only these sizes would be taken for one that
-// refuses all.
+// words. FindNoPlan takes for granted that the message of a rule which refuses a size has the size,
+// or a number that follows from the size. If a rule without numbers in its message refuses only the
+// sizes that are tried, the result is wrong.
 //
 // What follows an op whose output shapes depend on data isn't looked at.
 //
