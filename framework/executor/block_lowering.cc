@@ -561,6 +561,8 @@ std::vector<Instruction> BlockLowering::WriteScopeOutOfPlace(const Op& op, const
     });
     if (!conflicts) continue;
     TensorMeta meta = ValueOf(output).meta;
+    SKIFF_ENFORCE(!meta.is_array, kInvalidArgument, "the op reads the array \"", name,
+                  "\" and writes to it: expected another array for its output");
     // The temporary keeps the variable's name, for reports.
     meta.persistable = false;
     const ValueId aside = AddValue(name, meta, Storage::kArena);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "framework/base/error.h"
+#include "framework/base/within_memory.h"
 #include "framework/executor/row_counts.h"
 #include "framework/executor/storage.h"
 #include "framework/op/background_kernel.h"
@@ -72,7 +73,7 @@ void BoundKernel::FindPlannedOutputs(const Plan& plan) {
 void BoundKernel::Run() {
   if (derived_) derived_->Refresh(context_);
   if (guard_) guard_->BeforeRun();
-  RunKernel();
+  WithinMemory([this] { RunKernel(); });
   if (guard_) guard_->AfterRun();
 }
 

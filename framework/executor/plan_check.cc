@@ -13,6 +13,7 @@
 #include "framework/op/block_rule.h"
 #include "framework/op/declared_types.h"
 #include "framework/op/grad.h"
+#include "framework/op/offset_count.h"
 #include "framework/tensor/scope.h"
 
 namespace skiff {
@@ -22,7 +23,7 @@ namespace {
 constexpr int64_t kExtents[] = {2, 1, 3, 8, 60, 64, 224, 2520};
 
 // What the LoDs of all feeds and of what ops make take together: 128 MiB.
-constexpr int64_t kMostOffsets = int64_t{1} << 24;
+constexpr int64_t kMostOffsetsInAll = int64_t{1} << 24;
 
 // What a run finds when it begins.
 struct Given {
@@ -57,8 +58,9 @@ Given GivenOf(const OpRegistry& registry, const Program& program) {
       const bool is_gradient = !use.var->persistable && !ForwardName(use.var->name).empty();
       if (!(takes_zeros && is_gradient)) add(use.var);
     }
+    // What a loop or a branch writes it may leave as it was.
     for (const VarUse& use : uses) {
-      if (use.writes) seen.insert(use.var);
+      if (use.writes && (use.replaces || !use.var->persistable)) seen.insert(use.var);
     }
   }
   // An op may derive a LoD from that of a feed.
@@ -66,7 +68,7 @@ Given GivenOf(const OpRegistry& registry, const Program& program) {
   for (size_t b = 0; b < program.block_count(); ++b) {
     lods += program.block(static_cast<int32_t>(b))->ops().size();
   }
-  given.most_offsets = kMostOffsets / static_cast<int64_t>(lods);
+  given.most_offsets = std::min(kMostOffsets, kMostOffsetsInAll / static_cast<int64_t>(lods));
   return given;
 }
 

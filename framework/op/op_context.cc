@@ -7,8 +7,10 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
+#include "framework/base/within_memory.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/grad.h"
+#include "framework/op/offset_count.h"
 #include "framework/tensor/dims_agree.h"
 
 namespace skiff {
@@ -226,6 +228,11 @@ std::shared_ptr<const LoDGroup> OpContext::Derived(const std::vector<std::string
   return group;
 }
 
+void CheckOffsetCount(int64_t count) {
+  SKIFF_ENFORCE(count <= kMostOffsets, kUnimplemented, "a LoD would have ", count,
+                " offsets: expected at most ", kMostOffsets);
+}
+
 const LoD* OpContext::DeriveLoD(std::string_view slot,
                                 const std::vector<std::string_view>& input_slots, int32_t levels,
                                 LoDGroup::Derive derive) {
@@ -235,6 +242,9 @@ const LoD* OpContext::DeriveLoD(std::string_view slot,
   TensorMeta& output = outputs_[static_cast<size_t>(index)];
   output.lod_level = levels;
   output.lod = std::move(group);
+  if (output.lod != nullptr) {
+    for (const auto& level : output.lod->offsets) CheckOffsetCount(std::ssize(level));
+  }
   return output.lod == nullptr ? nullptr : &output.lod->offsets;
 }
 
@@ -439,7 +449,7 @@ void InferOutputs(OpContext* context) {
   CheckWrittenGradients(*context);
   // Inputs are checked before the rule, so that its arithmetic on dims can't overflow, and outputs
   // after it, since a product of legal dims may be too large.
-  def.infer(*context);
+  WithinMemory([&] { def.infer(*context); });
   CheckNextValues(context->op(), def);
   size_t index = 0;
   for (const SlotDef& slot : def.outputs) {

@@ -150,6 +150,9 @@ struct OpDef {
   // Facts. Pairs {input, output} that may share storage. For slots with several arguments this
   // means arguments of equal index.
   std::vector<std::pair<StaticText, StaticText>> in_place;
+  // Whether an output may have more rows in a run than the input whose storage it takes, though
+  // both have room for as many.
+  bool adds_rows_in_place = false;
   // Pairs {input, output} in which the op updates statistics such as a running mean. When it does,
   // no other output depends on the input.
   std::vector<std::pair<StaticText, StaticText>> running_state;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "framework/base/error.h"
+#include "framework/base/within_memory.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/no_work.h"
 #include "framework/op/var_meta.h"
@@ -46,13 +47,13 @@ void CheckAttributesAreKnown(const OpContext& context) {
 }
 
 // Returns a factory that does the same, except that for an op without work it makes a kernel that
-// does nothing, and that it throws an Error for attributes that aren't known. Wrapping each factory
-// at registration saves every kernel a check for both.
+// does nothing, and that it throws an Error for attributes that aren't known and for tables that
+// memory doesn't hold. Wrapping each factory at registration saves every kernel a check for these.
 KernelFactory PreparedIfThereIsWork(KernelFactory prepare) {
   return [prepare = std::move(prepare)](PrepareContext& context) -> std::unique_ptr<Kernel> {
     CheckAttributesAreKnown(context);
     if (HasNoWork(context)) return MakeKernel([](const KernelContext&) {});
-    return prepare(context);
+    return WithinMemory([&] { return prepare(context); });
   };
 }
 

@@ -13,17 +13,20 @@
 #include "framework/analysis/flat_update.h"
 #include "framework/analysis/liveness.h"
 #include "framework/base/error.h"
+#include "framework/plan/loop.h"
 
 namespace skiff {
 namespace {
 
 class StorageSharing {
  public:
-  explicit StorageSharing(Plan* plan) : plan_(*plan), last_(LastReads(*plan)) {}
+  explicit StorageSharing(Plan* plan)
+      : plan_(*plan), last_(LastReads(*plan)), is_handed_over_(plan->values.size()) {}
 
   void Run() {
     for (size_t i = 0; i < plan_.instructions.size(); ++i) {
       const Instruction& instruction = plan_.instructions[i];
+      if (IsLoopBoundary(instruction)) NoteHandedOver(i);
       for (const auto& [from, to] : ViewPairs(plan_, instruction)) {
         ShareView(instruction.inputs[static_cast<size_t>(from)],
                   instruction.outputs[static_cast<size_t>(to)]);
@@ -43,6 +46,14 @@ class StorageSharing {
   PlanValue& ValueOf(ValueId value) { return plan_[value]; }
   int64_t& LastReadOf(ValueId value) { return last_[value]; }
 
+  void NoteHandedOver(size_t boundary) {
+    for (size_t i = 0; i < boundary; ++i) {
+      for (const ValueId output : plan_.instructions[i].outputs) {
+        if (output) is_handed_over_[output] = true;
+      }
+    }
+  }
+
   // Safe whoever else reads the input: ShareInPlace lets nothing write to a storage before the last
   // read of any value in it.
   void ShareView(ValueId input, ValueId output) {
@@ -58,6 +69,9 @@ class StorageSharing {
     // A kernel works in place on one pair. If the instruction reads the storage through another
     // input, too, the first elements written would spoil that input.
     if (LastReadOf(root) != position || ReadsOfStorage(instruction, root) != 1) return;
+    // What the halves of a loop hand over lies in slots with room for the rows of an iteration.
+    const bool adds_rows = instruction.def != nullptr && instruction.def->adds_rows_in_place;
+    if (adds_rows && is_handed_over_[root]) return;
     PutOn(input, output);
     ++in_place_;
     // Only if nothing reads the output. Another output of this instruction must not get the same
@@ -82,6 +96,8 @@ class StorageSharing {
 
   Plan& plan_;
   ValueTable<int64_t> last_;  // of a storage's root: over all values in it
+  // In the gradient half of a loop: what the forward half has written.
+  ValueTable<bool> is_handed_over_;
   int64_t views_ = 0;
   int64_t in_place_ = 0;
 };

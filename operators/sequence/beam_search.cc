@@ -24,6 +24,7 @@
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "framework/op/offset_count.h"
 #include "framework/op/registry.h"
 #include "operators/sequence/kernels/sequence_rows.h"
 
@@ -140,8 +141,9 @@ void CheckInputs(const OpContext& context) {
 }
 
 // Sets `lod` to one with the sources and hypotheses of `given`, and as many selected candidates as
-// there may be: `beam_size` for each source.
-void RoomForSelected(const LoD& given, size_t level, int64_t beam_size, LoD* lod) {
+// there may be: `beam_size` for each source, but no more than there are candidates. `width`: those
+// of a hypothesis, -1 if nobody knows.
+void RoomForSelected(const LoD& given, size_t level, int64_t beam_size, int64_t width, LoD* lod) {
   const int64_t sources = SourceCount(given, level);
   lod->resize(2);
   auto& hypotheses = lod->front();
@@ -150,7 +152,10 @@ void RoomForSelected(const LoD& given, size_t level, int64_t beam_size, LoD* lod
     hypotheses.push_back(static_cast<uint64_t>(FirstRow(given, level, i)));
   }
   const uint64_t rows = hypotheses.back();
-  const auto selected = static_cast<uint64_t>(MultiplyCounts(sources, beam_size));
+  CheckOffsetCount(static_cast<int64_t>(rows));
+  int64_t most = MultiplyCounts(sources, beam_size);
+  if (width >= 0) most = std::min(most, MultiplyCounts(static_cast<int64_t>(rows), width));
+  const auto selected = static_cast<uint64_t>(most);
   auto& candidates = lod->back();
   candidates.assign(1, 0);
   for (uint64_t i = 1; i <= rows; ++i) candidates.push_back(selected / rows * i);
@@ -162,9 +167,9 @@ void Infer(OpContext& context) {
   RowsOf(context);
   const size_t level = Level(context);
   const LoD* lod = context.InputLoD("scores", static_cast<int32_t>(level) + 1);
-  const auto room = [level, beam_size = BeamSize(context)](std::span<const LoD* const> parents,
-                                                           LoD* of_selected) {
-    RoomForSelected(*parents[0], level, beam_size, of_selected);
+  const auto room = [level, beam_size = BeamSize(context), width = RowWidth(context, "scores")](
+                        std::span<const LoD* const> parents, LoD* of_selected) {
+    RoomForSelected(*parents[0], level, beam_size, width, of_selected);
   };
   int64_t selected = -1;
   if (lod != nullptr) {

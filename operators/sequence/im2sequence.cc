@@ -14,6 +14,7 @@
 #include "framework/base/element_count.h"
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
+#include "framework/op/offset_count.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
 #include "operators/sequence/kernels/image_windows.h"
@@ -40,6 +41,7 @@ void Infer(OpContext& context) {
   DeclareLoDLevel(context, "Out", 1);
   if (out[0] < 0) return;
   const int64_t images = x.shape[0];
+  CheckOffsetCount(images);
   const auto offsets = [images, each = out[0] / images](std::span<const LoD* const>, LoD* lod) {
     lod->resize(1);
     lod->front().clear();

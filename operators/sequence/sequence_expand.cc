@@ -13,6 +13,7 @@
 
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
+#include "framework/op/offset_count.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
 #include "operators/sequence/kernels/row_repeats.h"
@@ -45,6 +46,7 @@ void RepeatedLoD(const std::string& op, size_t level, std::span<const LoD* const
   CheckItems(op, "sequences", sequences.size(), times.size());
   SKIFF_ENFORCE((*parents[1])[level].back() > 0, kInvalidArgument, op,
                 ": no sequence of X would be repeated, expected at least one in Out");
+  CheckOffsetCount(static_cast<int64_t>((*parents[1])[level].back()));
   lod->resize(1);
   std::vector<uint64_t>& offsets = lod->front();
   offsets.assign(1, 0);

@@ -121,6 +121,7 @@ void RegisterShrinkRnnMemory(OpRegistry& registry) {
                         .checks_data = true}},
                       {{.name = "X@GRAD", .doc = "Like X."}}, InferGrad);
   grad.in_place = {{"Out@GRAD", "X@GRAD"}};
+  grad.adds_rows_in_place = true;
   registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>(
       "shrink_rnn_memory_grad",

@@ -225,10 +225,18 @@ bool IsOfFixedRows(const RunOutcome& run) {
          text.find("and not by an affine form") != std::string_view::npos;
 }
 
+// Returns whether rows that an op of a body sets, and of which the last ones leave the loop, are no
+// longer those of the plan: of a plan for the very rows they may be.
+bool IsOfRowsThatLeave(const RunOutcome& run) {
+  return run.error && run.error->code() == ErrorCode::kUnimplemented &&
+         std::string_view(run.error->what()).find(" in others or outside: expected an array") !=
+             std::string_view::npos;
+}
+
 // Memory runs out sooner between guards, where values share none; with reuse, in a plan for a
 // capacity, which has more rows (CapacityText in executor.cc).
 bool MayDiffer(const RunOutcome& guarded, const RunOutcome& reused) {
-  return IsOutOfMemory(guarded) || IsOfFixedRows(guarded) ||
+  return IsOutOfMemory(guarded) || IsOfFixedRows(guarded) || IsOfRowsThatLeave(reused) ||
          (IsOutOfMemory(reused) &&
           std::string_view(reused.error->what()).find("exact_rows: about") !=
               std::string_view::npos);

@@ -1,7 +1,8 @@
 // Each output row and each output column has a Blend, two input indices and a weight, computed once
-// per plan. A row of output then reads two rows of input, so forward splits rows among threads.
-// Backward adds to the input's pixels, which several output rows share, so it splits planes only,
-// and each sum has a fixed order.
+// per plan: by the first run, when there is memory for as large an output. A row of output then
+// reads two rows of input, so forward splits rows among threads. Backward adds to the input's
+// pixels, which several output rows share, so it splits planes only, and each sum has a fixed
+// order.
 #include "operators/nn/kernels/interpolation.h"
 
 #include <algorithm>
@@ -49,15 +50,10 @@ class ResizingLoops {
     SKIFF_ENFORCE(resizing_.input.size[0] > 0 && resizing_.input.size[1] > 0, kInvalidArgument,
                   context.op().type, ": X of shape ", context.Input("X").shape,
                   " has no pixels, expected at least one");
-    for (size_t axis = 0; axis < 2; ++axis) {
-      const ResizedAxis resized = ResizedAxisOf(resizing_, axis);
-      for (int64_t pixel = 0; pixel < resized.outputs; ++pixel) {
-        blends_[axis].push_back(BlendOf(resized, op.method, pixel));
-      }
-    }
   }
 
-  void Forward(const T* input, T* output) const {
+  void Forward(const T* input, T* output) {
+    MakeBlends();
     const int64_t rows = resizing_.output.size[0];
     const auto& [images, lines] = Planes();
     ParallelFor(
@@ -68,7 +64,8 @@ class ResizingLoops {
         });
   }
 
-  void Backward(const T* output_gradient, T* input_gradient) const {
+  void Backward(const T* output_gradient, T* input_gradient) {
+    MakeBlends();
     const int64_t rows = resizing_.output.size[0];
     const auto& [images, lines] = Planes();
     const int64_t pixels = resizing_.input.size[0] * resizing_.input.size[1] * lines;
@@ -89,6 +86,17 @@ class ResizingLoops {
     int64_t count;
     int64_t values_a_pixel;
   };
+
+  void MakeBlends() {
+    if (!blends_[0].empty()) return;
+    for (size_t axis = 0; axis < 2; ++axis) {
+      const ResizedAxis resized = ResizedAxisOf(resizing_, axis);
+      blends_[axis].reserve(static_cast<size_t>(resized.outputs));
+      for (int64_t pixel = 0; pixel < resized.outputs; ++pixel) {
+        blends_[axis].push_back(BlendOf(resized, resizing_.method, pixel));
+      }
+    }
+  }
 
   bool is_first() const { return resizing_.order == ChannelOrder::kFirst; }
   // A plane is resized as a unit: a channel with channels first, or an image whose pixels hold all
@@ -320,7 +328,7 @@ void RegisterInterpolation(OpRegistry& registry, StaticText type, const Interpol
                 .kernel_dtype_slot = "Out@GRAD"});
   registry.AddCpuKernels<float, double>(type, [op]<typename T>(PrepareContext& context) {
     return MakeKernel([loops = ResizingLoops<T>(context, op), x = context.InputIndex("X"),
-                       out = context.OutputIndex("Out")](const KernelContext& run) {
+                       out = context.OutputIndex("Out")](const KernelContext& run) mutable {
       loops.Forward(run.input(x).data<T>(), run.output(out).data<T>());
     });
   });
@@ -328,7 +336,7 @@ void RegisterInterpolation(OpRegistry& registry, StaticText type, const Interpol
       StrCat(type, "_grad"), [op]<typename T>(PrepareContext& context) {
         return MakeKernel([loops = ResizingLoops<T>(context, op),
                            gradient = context.InputIndex("Out@GRAD"),
-                           dx = context.OutputIndex("X@GRAD")](const KernelContext& run) {
+                           dx = context.OutputIndex("X@GRAD")](const KernelContext& run) mutable {
           loops.Backward(run.input(gradient).data<T>(), run.output(dx).data<T>());
         });
       });

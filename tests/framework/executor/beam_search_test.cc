@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -156,6 +157,29 @@ TEST(BeamSearch, FindsWhatASearchByHandFinds) {
       }
     }
   }
+}
+
+// A beam may be as wide as an attribute says: there is room for all candidates.
+TEST(BeamSearch, SelectsNoMoreThanThereAre) {
+  Program main, startup;
+  const ProgramGuard guard(&main, &startup);
+  const layers::DataOptions nested{.lod_level = 2};
+  const Variable last_ids = layers::Data("last_ids", {-1, 1}, DType::kInt64, nested);
+  const Variable last_scores = layers::Data("last_scores", {-1, 1}, DType::kFloat32, nested);
+  const Variable scores = layers::Data("scores", {-1, 3}, DType::kFloat32, nested);
+  const layers::BeamSelection found =
+      layers::BeamSearch(last_ids, last_scores, Variable(), scores,
+                         {.beam_size = std::numeric_limits<int32_t>::max(), .end_id = kEnd});
+  Tensor ids = Tensor::FromValues<int64_t>({2, 1}, {0, 0});
+  Tensor before = Tensor::FromValues<float>({2, 1}, {0, 0});
+  Tensor now = Tensor::FromValues<float>({2, 3}, {1, 2, 3, 4, 5, 6});
+  for (Tensor* tensor : {&ids, &before, &now}) tensor->set_lod({{0, 1, 2}, {0, 1, 2}});
+  const std::vector<Tensor> ran =
+      Executor(Place::Cpu())
+          .Run(main, {{"last_ids", ids}, {"last_scores", before}, {"scores", now}},
+               {found.ids, found.parents});
+  EXPECT_THAT(ran[0].values<int64_t>(), ::testing::UnorderedElementsAre(0, 1, 2, 0, 1, 2));
+  EXPECT_THAT(ran[1].values<int32_t>(), ::testing::ElementsAre(0, 0, 0, 1, 1, 1));
 }
 
 // Writes two elements to each of the arrays and decodes them.

@@ -70,12 +70,17 @@ struct Kind {
   bool branches = false;    // the step is in a branch that is taken
   bool overwrites = false;  // `joins` with an op that would work in place on a static input
   bool reshapes = false;    // `joins` with a view of the view that a static input is
+  bool norms = false;       // adds the norm of the state, whose gradient is computed in its place
 };
 
 // The state after x and the state before, if the step sees `context` [n, hidden], too.
-Variable Cell(const Variable& x, const Variable& before, const Variable* context) {
+Variable Cell(const Kind& kind, const Variable& x, const Variable& before,
+              const Variable* context) {
+  const Variable norm =
+      kind.norms ? layers::PNorm(before * 2.0f, {.axis = 1, .keep_dim = true}) : Variable();
   Variable sum = Matrix(x, "u") + Matrix(before, "w");
   if (context != nullptr) sum = sum + Matrix(*context, "c");
+  if (kind.norms) sum = sum + norm;
   return layers::Tanh(sum);
 }
 
@@ -120,7 +125,7 @@ Variable WithDynamicRnn(const Kind& kind) {
     if (kind.reshapes) first = layers::Reshape(layers::Reshape(first, {-1, 1}), {-1, kHidden});
     const auto step = [&] {
       return kind.joins ? JoiningCell(x, before, first)
-                        : Cell(x, before, kind.attends ? &context : nullptr);
+                        : Cell(kind, x, before, kind.attends ? &context : nullptr);
     };
     Variable state;
     if (kind.branches) {
@@ -162,7 +167,7 @@ Variable EachByItself(const Kind& kind, const Batch& batch) {
       Variable first = RowsFrom(in.first, sequence, sequence + 1);
       if (kind.overwrites) first = layers::Tanh(first);
       state = kind.joins ? JoiningCell(x, state, first)
-                         : Cell(x, state, kind.attends ? &context : nullptr);
+                         : Cell(kind, x, state, kind.attends ? &context : nullptr);
       losses.push_back(layers::ReduceSum(layers::Square(state)));
     }
   }
@@ -195,6 +200,10 @@ class DynamicRnnTest : public ::testing::TestWithParam<Batch> {
 TEST_P(DynamicRnnTest, TrainsAsEachSequenceByItself) { ExpectSame({}); }
 
 TEST_P(DynamicRnnTest, StartsWithAConstant) { ExpectSame({.zero_state = true}); }
+
+TEST_P(DynamicRnnTest, ComputesGradientsInPlaceOfWhatAnIterationLeaves) {
+  ExpectSame({.norms = true});
+}
 
 TEST_P(DynamicRnnTest, AttendsToAStaticInput) { ExpectSame({.attends = true}); }
 

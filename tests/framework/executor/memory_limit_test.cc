@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <new>
+
 #include "framework/executor/executor.h"
 #include "framework/ir/text.h"
 #include "memory/allocator.h"
@@ -115,6 +117,21 @@ TEST_F(MemoryLimit, SaysWhatThePlanForACapacityTakesMore) {
   EXPECT_THAT(error.what(), HasSubstr("\nplanned for the rows and sequences that these feeds round "
                                       "up to (8 for 2, 1048576 for 983040); exact_rows: about 3.88 "
                                       "MiB and workspaces"));
+}
+
+TEST_F(MemoryLimit, CountsForWhatAKernelTakesOfItsOwn) {
+  Executor executor(Place::Cpu(), nullptr, &registry_);
+  CompiledProgram program = executor.Compile(*ParseProgramText(R"(program { block 0 {
+    var x float32 [-1]
+    var a float32 [-1]
+    {Out: [a]} = tiny_meanwhile(X: [x])
+  } })"));
+  tiny::SetMeanwhile([] { throw std::bad_alloc(); });
+  const Error error = ErrorOf([&] { program.Run({{"x", Batch(2)}}, {"a"}); });
+  tiny::SetMeanwhile(nullptr);
+  EXPECT_EQ(error.code(), ErrorCode::kResourceExhausted);
+  EXPECT_THAT(error.what(), HasSubstr("tiny_meanwhile (block 0, op #0"));
+  EXPECT_THAT(error.what(), HasSubstr("out of memory on the host"));
 }
 
 TEST_F(MemoryLimit, LetsAPlanRunJustAboveWhatItNeeds) {

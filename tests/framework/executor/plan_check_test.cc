@@ -76,6 +76,28 @@ TEST(PlanCheck, IsNotCertainOfElementsWhoseSizesItHasNotTried) {
                     HasSubstr("the shape [2, -1] or LoD of \"y\" depends on data")));
 }
 
+// The branch inside may leave `state` as it was.
+TEST(PlanCheck, FindsAPlanForAVariableOfTheScopeThatABranchNames) {
+  EXPECT_EQ(WhyNot(R"(block 0 {
+              var cond bool [1]
+              var x float32 [2]
+              var s step_scopes float32 []
+              param state float32 [2] persistable
+              var y float32 [2]
+              {Scope: [s]} = conditional_block(Cond: [cond], Input: [cond]) {is_scalar_condition = true, sub_block = block 1}
+              {Out: [y]} = elementwise_add(X: [x], Y: [state])
+            }
+            block 1 parent=0 {
+              var t step_scopes float32 []
+              var z bool [1]
+              {Out: [state], Scope: [t]} = conditional_block(Cond: [cond], Input: [cond]) {is_scalar_condition = true, sub_block = block 2}
+            }
+            block 2 parent=1 {
+              {Out: [z]} = assign(X: [cond])
+            })"),
+            "");
+}
+
 TEST(PlanCheck, IsCertainOfSizesThatTheProgramGives) {
   EXPECT_THAT(WhyNot(R"(block 0 {
                 var x float32 [7, 1]

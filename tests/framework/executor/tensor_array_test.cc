@@ -21,12 +21,14 @@
 #include "framework/builder/static_rnn.h"
 #include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
+#include "framework/ir/text.h"
 #include "framework/op/grad.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -361,6 +363,26 @@ TEST_F(TensorArrayTest, RefusesWhatCannotBe) {
                 Run({{"x", Numbers({1, 2})}}, {array});
               }),
               HasSubstr("an array of tensors, expected a tensor; read its elements"));
+}
+
+TEST_F(TensorArrayTest, IsNoInputAndOutputOfOneOp) {
+  const auto program = ParseProgramText(R"(program { block 0 {
+    var x float32 [2, 3]
+    var i int64 [1]
+    var a lod_tensor_array float32 [2, 3]
+    {Out: [a]} = write_to_array(X: [x], I: [i])
+    {X@GRAD: [a]} = tensor_array_to_tensor_grad(X: [a], Out@GRAD: [x]) {axis = 0}
+    {Out: [x]} = read_from_array(X: [a], I: [i])
+  } })");
+  EXPECT_THAT(InvalidArgumentText([&] {
+                Executor(Place::Cpu())
+                    .Run(*program,
+                         {{"x", Tensor({2, 3}, DType::kFloat32)},
+                          {"i", Tensor::FromValues<int64_t>({1}, {0})}},
+                         {"x"});
+              }),
+              AllOf(HasSubstr("tensor_array_to_tensor_grad (block 0, op #1"),
+                    HasSubstr("reads the array \"a\" and writes to it: expected another array")));
 }
 
 TEST_F(TensorArrayTest, RefusesATensorOfItsNameInTheScope) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -255,6 +256,19 @@ TEST(InferOp, LeavesNoVariableBehindWhenItFails) {
   EXPECT_EQ(message, "copy (block 0, op #0): copy: no");
   EXPECT_EQ(program.root()->FindVar("out"), nullptr);
   EXPECT_NE(program.root()->FindVar("x"), nullptr);
+}
+
+TEST(OpRegistry, AKernelWhoseTablesMemoryDoesNotHoldIsAnError) {
+  OpRegistry registry;
+  registry.Add(CopyDef("copy"));
+  registry.AddKernel("copy", {.prepare = [](PrepareContext&) -> std::unique_ptr<Kernel> {
+                       throw std::bad_alloc();
+                     }});
+  const CopyContext copy(registry);
+  PrepareContext context(copy.op, copy.def, {{.shape = {2, 3}}}, {{.shape = {2, 3}}});
+  const auto [code, text] = ErrorOf([&] { registry.SelectKernel(context).prepare(context); });
+  EXPECT_EQ(code, ErrorCode::kResourceExhausted);
+  EXPECT_THAT(text, HasSubstr("out of memory on the host"));
 }
 
 }  // namespace
