@@ -53,6 +53,49 @@ class GradContext {
 // the forward op lacks are left out. `outputs` lists gradients of its inputs ("X@GRAD").
 GradRule GradOp(StaticText type, std::vector<StaticText> inputs, std::vector<StaticText> outputs);
 
+// An argument that a gradient op reads.
+struct GradientRead {
+  // An input or output of the forward op, or the gradient of an output ("Out@GRAD").
+  StaticText slot;
+  bool shape_only = false;   // as SlotDef::shape_only
+  bool is_optional = false;  // dispensable, whatever the slot of the forward op is
+  bool of_any_rank = false;  // one element may have any rank
+
+  template <size_t kSize>
+  constexpr GradientRead(const char (&literal)[kSize]) : slot(literal) {}
+  constexpr GradientRead(StaticText slot, bool shape_only) : slot(slot), shape_only(shape_only) {}
+};
+// The same, read for its shape alone: GradientOf(&def, {ShapeOf("X"), "Out@GRAD"}, {"X@GRAD"}).
+constexpr GradientRead ShapeOf(StaticText slot) { return {slot, true}; }
+// The same, a gradient: Fluid's scalars were [1] before they were [].
+constexpr GradientRead OneOfAnyRank(GradientRead read) {
+  read.of_any_rank = true;
+  return read;
+}
+// The same, but the gradient op may lack the argument, or some programs do.
+constexpr GradientRead Optional(GradientRead read) {
+  read.is_optional = true;
+  return read;
+}
+
+// Gives `forward` its usual gradient rule (GradOp), and returns the definition of the gradient op,
+// "<type>_grad", which reads `reads` and writes `writes`, the gradients of inputs ("X@GRAD"). It
+// has
+// - the attributes of the forward op;
+// - the slots as the forward op has them: with as many arguments, as dispensable, of the same kind.
+//   But outputs of the forward op that it reads are dispensable only if Optional, and of several
+//   gradients that it writes each is;
+// - the kernel for the dtype of the first gradient that it reads;
+// - data_checked_by, if it reads an input that `checks_data`;
+// - a shape rule, if it reads each input whose gradient it writes: a gradient is like its input. If
+//   it reads all inputs, outputs and their gradients are as the rule of the forward op says.
+//   Otherwise InferOutputs compares only gradients with what it reads beside them, and a definition
+//   with more to check has its own rule;
+// - no gradient.
+// The caller sets `doc` and the facts, and may overwrite the rest. Throws Error
+// (kInvalidArgument) for a slot that the forward op hasn't.
+OpDef GradientOf(OpDef* forward, std::vector<GradientRead> reads, std::vector<StaticText> writes);
+
 // Returns the FLOP rule of a gradient op that spends what `forward` returns on each of `outputs`
 // that it computes. `forward` may use only inputs that the gradient op has, too.
 FlopRule GradFlop(FlopRule forward, std::vector<StaticText> outputs);

@@ -347,22 +347,6 @@ void CheckArguments(const OpDef& def, const Op& op, bool is_input,
 
 bool HasOneElement(const Shape& shape) { return shape.is_known() && shape.element_count() == 1; }
 
-// Throws Error unless the gradient S@GRAD[i] that an op reads is like the S[i] that it reads, too.
-void CheckGradient(const OpContext& context, std::string_view slot, std::string_view of_gradient,
-                   size_t i) {
-  const TensorMeta& of = context.Input(slot, i);
-  const TensorMeta& gradient = context.Input(of_gradient, i);
-  if (of.is_array || gradient.is_array) return;
-  const Shape shape = of.dense_shape();
-  const Shape found = gradient.dense_shape();
-  // Fluid's scalars were [1] before they were [].
-  const bool fits =
-      DimsAgree(found.dims(), shape.dims()) || (HasOneElement(found) && HasOneElement(shape));
-  SKIFF_ENFORCE(fits && gradient.dtype == of.dtype, kInvalidArgument, context.op().type, ": ",
-                of_gradient, " is ", gradient.dtype, " ", found, ", expected ", of.dtype, " ",
-                shape, ", as ", slot, " is");
-}
-
 // Checks each gradient S@GRAD that an op reads together with S. What else a gradient op reads in
 // place of S, its own rule compares with the gradient. Of an op that runs a block, lowering knows
 // which gradient belongs to what.
@@ -379,7 +363,7 @@ void CheckGradients(const OpContext& context) {
                   ", as ", slot, " has");
     for (size_t i = 0; i < std::min(count, gradients); ++i) {
       const bool are_given = context.InputIndex(slot, i) >= 0 && context.InputIndex(name, i) >= 0;
-      if (are_given) CheckGradient(context, slot, name, i);
+      if (are_given) CheckGradient(context, name, i, context.Input(slot, i));
     }
   }
 }
@@ -440,6 +424,20 @@ Op WithGivenAttributes(const OpContext& context) {
     op.SetInput(slot.name, {});
   }
   return op;
+}
+
+void CheckGradient(const OpContext& context, std::string_view slot, size_t i,
+                   const TensorMeta& of) {
+  const TensorMeta& gradient = context.Input(slot, i);
+  if (of.is_array || gradient.is_array) return;
+  const Shape shape = of.dense_shape();
+  const Shape found = gradient.dense_shape();
+  // Fluid's scalars were [1] before they were [].
+  const bool fits =
+      DimsAgree(found.dims(), shape.dims()) || (HasOneElement(found) && HasOneElement(shape));
+  SKIFF_ENFORCE(fits && gradient.dtype == of.dtype, kInvalidArgument, context.op().type, ": ", slot,
+                " is ", gradient.dtype, " ", found, ", expected ", of.dtype, " ", shape, ", as ",
+                ForwardName(slot), " is");
 }
 
 void InferOutputs(OpContext* context) {

@@ -158,6 +158,10 @@ const T& OpContext::Attr(std::string_view name) const {
   return *value;
 }
 
+// Throws Error unless input i of `slot`, a gradient, has the shape and dtype of what it is the
+// gradient of. One element may have any rank.
+void CheckGradient(const OpContext& context, std::string_view slot, size_t i, const TensorMeta& of);
+
 // Runs the shape rule. Throws Error, naming slot and variable, for selected rows in a slot whose
 // SlotDef::selected_rows is false, and for an input that can't give its attribute.
 void InferOutputs(OpContext* context);

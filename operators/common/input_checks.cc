@@ -14,14 +14,6 @@ void CheckInputLike(const OpContext& context, std::string_view slot, const Shape
                 dtype, " ", expected);
 }
 
-void CheckGradientLike(const OpContext& context, std::string_view slot, const Shape& expected,
-                       DType dtype) {
-  const Shape& found = context.Input(slot).shape;
-  const bool one_element = expected.is_known() && expected.element_count() == 1 &&
-                           found.is_known() && found.element_count() == 1;
-  CheckInputLike(context, slot, one_element ? found : expected, dtype);
-}
-
 void CheckOneElement(const OpContext& context, std::string_view slot) {
   if (!context.HasInput(slot)) return;
   const Shape& shape = context.Input(slot).shape;

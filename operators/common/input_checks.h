@@ -12,11 +12,6 @@ namespace skiff {
 void CheckInputLike(const OpContext& context, std::string_view slot, const Shape& expected,
                     DType dtype);
 
-// The same for the gradient of a sum, except that a single element may have any rank: Fluid's
-// scalars were [1] before they were [].
-void CheckGradientLike(const OpContext& context, std::string_view slot, const Shape& expected,
-                       DType dtype);
-
 // Throws Error if the known dims of input `slot` rule out that it has one element. An absent input
 // passes.
 void CheckOneElement(const OpContext& context, std::string_view slot);

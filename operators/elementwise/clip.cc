@@ -226,9 +226,11 @@ void CheckBounds(const OpContext& context) {
   CheckOrder(type, Bounds<float>{context.Attr<float>("min"), context.Attr<float>("max")});
 }
 
-// Returns what both definitions have in common: the inputs X, Min and Max, and the attributes.
-OpDef ClipDef(const UnaryFacts& facts) {
-  OpDef def = UnaryOpDef(facts);
+void AddClipOps(OpRegistry& registry) {
+  OpDef def = UnaryOpDef({.type = "clip",
+                          .doc = "Out = min(max(X, min), max). Repeated selected rows are "
+                                 "added first."});
+  def.inputs[0].selected_rows = true;
   def.inputs.push_back({.name = "Min",
                         .doc = "One number of X's dtype, instead of min.",
                         .dispensable = true,
@@ -237,6 +239,7 @@ OpDef ClipDef(const UnaryFacts& facts) {
                         .doc = "One number of X's dtype, instead of max.",
                         .dispensable = true,
                         .checks_data = true});
+  def.outputs[0].selected_rows = true;
   def.attrs = {{.name = "min",
                 .type = AttrType::kFloat,
                 .default_value = {},
@@ -246,15 +249,6 @@ OpDef ClipDef(const UnaryFacts& facts) {
                 .default_value = {},
                 .doc = "The largest value of Out."}};
   def.kernel_dtype_slot = "X";
-  return def;
-}
-
-void AddClipOps(OpRegistry& registry) {
-  OpDef def = ClipDef({.type = "clip",
-                       .doc = "Out = min(max(X, min), max). Repeated selected rows are "
-                              "added first."});
-  def.inputs[0].selected_rows = true;
-  def.outputs[0].selected_rows = true;
   def.infer = [](OpContext& context) {
     CheckBounds(context);
     const bool has_tensors = context.HasInput("Min") || context.HasInput("Max");
@@ -263,22 +257,12 @@ void AddClipOps(OpRegistry& registry) {
     }
     context.SetOutputLike("Out", "X");
   };
-  def.grad = GradOp("clip_grad", {"Max", "Min", "Out@GRAD", "X"}, {"X@GRAD"});
-  registry.Add(std::move(def));
 
-  OpDef grad =
-      ClipDef({.type = "clip_grad", .doc = "X@GRAD = Out@GRAD where min < X < max, else 0."});
-  grad.inputs.push_back({.name = "Out@GRAD", .doc = "Gradient of Out."});
-  grad.outputs = {{.name = "X@GRAD", .doc = "Gradient of X."}};
-  grad.infer = [](OpContext& context) {
-    CheckBounds(context);
-    const TensorMeta& x = context.Input("X");
-    CheckInputLike(context, "Out@GRAD", x.shape, x.dtype);
-    context.SetOutputLike("X@GRAD", "X");
-  };
-  grad.no_gradient_reason = "second derivatives are not provided";
+  OpDef grad = GradientOf(&def, {"X", "Min", "Max", "Out@GRAD"}, {"X@GRAD"});
+  grad.doc = "X@GRAD = Out@GRAD where min < X < max, else 0.";
   grad.in_place = {{"Out@GRAD", "X@GRAD"}};
-  grad.data_checked_by = "clip";
+  grad.elementwise = true;
+  registry.Add(std::move(def));
   registry.Add(std::move(grad));
 }
 

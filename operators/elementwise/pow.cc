@@ -212,37 +212,28 @@ void CheckFactorTensor(const OpContext& context) {
   CheckOneElement(context, "FactorTensor");
 }
 
-// The forward op and the gradient op have the same slot.
-SlotDef FactorTensorSlot() {
-  return {.name = "FactorTensor", .doc = "One number, instead of factor.", .dispensable = true};
-}
-
 void AddPowOps(OpRegistry& registry) {
-  const UnaryFacts facts = {.type = "pow",
-                            .doc = "Out = X^factor.",
-                            .grad_doc = "X@GRAD = Out@GRAD * factor * X^(factor - 1).",
-                            .grad_reads = "X",
-                            .attrs = {{.name = "factor",
-                                       .type = AttrType::kFloat,
-                                       .default_value = 1.0f,
-                                       .doc = "The exponent."}}};
-  OpDef def = UnaryOpDef(facts);
-  def.inputs.push_back(FactorTensorSlot());
-  def.inputs.back().checks_data = true;
+  OpDef def = UnaryOpDef({.type = "pow",
+                          .doc = "Out = X^factor.",
+                          .attrs = {{.name = "factor",
+                                     .type = AttrType::kFloat,
+                                     .default_value = 1.0f,
+                                     .doc = "The exponent."}}});
+  def.inputs.push_back(
+      {.name = "FactorTensor", .doc = "One number, instead of factor.", .dispensable = true});
   def.kernel_dtype_slot = "X";
-  def.infer = [infer = def.infer](OpContext& context) {
+  def.infer = [](OpContext& context) {
     CheckFactorTensor(context);
-    infer(context);
+    context.SetOutputLike("Out", "X");
   };
-  def.grad = GradOp("pow_grad", {"FactorTensor", "Out@GRAD", "X"}, {"X@GRAD"});
-  registry.Add(std::move(def));
 
-  OpDef grad = UnaryGradOpDef(facts);
-  grad.inputs.push_back(FactorTensorSlot());
-  grad.infer = [infer = grad.infer](OpContext& context) {
-    CheckFactorTensor(context);
-    infer(context);
-  };
+  OpDef grad = GradientOf(&def, {"X", "Out@GRAD", "FactorTensor"}, {"X@GRAD"});
+  grad.doc = "X@GRAD = Out@GRAD * factor * X^(factor - 1).";
+  grad.in_place = {{"Out@GRAD", "X@GRAD"}};
+  grad.elementwise = true;
+  // Not in the gradient op: only integers refuse a factor.
+  def.inputs.back().checks_data = true;
+  registry.Add(std::move(def));
   registry.Add(std::move(grad));
 }
 

@@ -6,10 +6,8 @@
 // X <= 0, over the elements that share an Alpha.
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "framework/op/grad.h"
-#include "operators/common/input_checks.h"
 #include "operators/elementwise/kernels/binary.h"
 #include "operators/elementwise/kernels/prelu_alpha.h"
 
@@ -144,16 +142,9 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   });
 }
 
-std::vector<AttrDef> Attributes() {
-  return {
-      ChoiceAttr("data_format", "NCHW", {"NCHW", "NHWC"},
-                 "Where the channels are: in dim 1 (NCHW) or in the last one (NHWC)."),
-      ChoiceAttr("mode", "all", {"all", "channel", "element"},
-                 "Which elements share an Alpha: all (all), those of a channel (channel), those "
-                 "at one place of all samples (element).")};
-}
+}  // namespace
 
-OpDef PreluDef() {
+void RegisterPrelu(OpRegistry& registry) {
   OpDef def;
   def.type = "prelu";
   def.doc = "Out = X where X > 0, else Alpha * X.";
@@ -163,47 +154,25 @@ OpDef PreluDef() {
        .doc = "Slopes: one (mode all), one per channel (channel) or [1, ...] with X's other "
               "dims (element)."}};
   def.outputs = {{.name = "Out", .doc = "The result, of X's shape."}};
-  def.attrs = Attributes();
+  def.attrs = {
+      ChoiceAttr("data_format", "NCHW", {"NCHW", "NHWC"},
+                 "Where the channels are: in dim 1 (NCHW) or in the last one (NHWC)."),
+      ChoiceAttr("mode", "all", {"all", "channel", "element"},
+                 "Which elements share an Alpha: all (all), those of a channel (channel), those "
+                 "at one place of all samples (element).")};
   def.infer = [](OpContext& context) {
     CheckAlpha(context);
     context.SetOutputLike("Out", "X");
   };
-  def.grad = GradOp("prelu_grad", {"Alpha", "Out@GRAD", "X"}, {"Alpha@GRAD", "X@GRAD"});
   def.in_place = {{"X", "Out"}};
-  return def;
-}
 
-OpDef PreluGradDef() {
-  OpDef def;
-  def.type = "prelu_grad";
-  def.doc =
+  OpDef grad = GradientOf(&def, {"Alpha", "Out@GRAD", "X"}, {"Alpha@GRAD", "X@GRAD"});
+  grad.doc =
       "X@GRAD = Out@GRAD where X > 0, else Out@GRAD * Alpha; Alpha@GRAD = the sum of Out@GRAD * X "
       "where X <= 0.";
-  def.inputs = {{.name = "Alpha", .doc = "Alpha of prelu."},
-                {.name = "Out@GRAD", .doc = "Gradient of Out."},
-                {.name = "X", .doc = "X of prelu."}};
-  def.outputs = {
-      {.name = "Alpha@GRAD", .doc = "Gradient of Alpha, of its shape.", .dispensable = true},
-      {.name = "X@GRAD", .doc = "Gradient of X.", .dispensable = true}};
-  def.attrs = Attributes();
-  def.infer = [](OpContext& context) {
-    CheckAlpha(context);
-    const TensorMeta& x = context.Input("X");
-    CheckInputLike(context, "Out@GRAD", x.shape, x.dtype);
-    context.SetOutputLike("Alpha@GRAD", "Alpha");
-    context.SetOutputLike("X@GRAD", "X");
-  };
-  def.no_gradient_reason = "second derivatives are not provided";
-  def.kernel_dtype_slot = "Out@GRAD";
-  def.in_place = {{"Out@GRAD", "X@GRAD"}};
-  return def;
-}
-
-}  // namespace
-
-void RegisterPrelu(OpRegistry& registry) {
-  registry.Add(PreluDef());
-  registry.Add(PreluGradDef());
+  grad.in_place = {{"Out@GRAD", "X@GRAD"}};
+  registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>(
       "prelu", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>(

@@ -1,7 +1,6 @@
 // where: Out = X where Condition holds, else Y; all of one shape. Source: Fluid's where.
 //
 // X@GRAD = Out@GRAD where Condition holds, else 0; Y@GRAD = Out@GRAD where it doesn't, else 0.
-#include <initializer_list>
 #include <memory>
 
 #include "framework/op/grad.h"
@@ -10,15 +9,6 @@
 
 namespace skiff {
 namespace {
-
-// Throws Error unless Condition is bool and the slots have its shape and the dtype.
-void CheckCondition(const OpContext& context, std::initializer_list<const char*> slots,
-                    DType dtype) {
-  const TensorMeta& condition = context.Input("Condition");
-  SKIFF_ENFORCE(condition.dtype == DType::kBool, kInvalidArgument, context.op().type,
-                ": Condition is ", condition.dtype, ", expected bool");
-  for (const char* slot : slots) CheckInputLike(context, slot, condition.shape, dtype);
-}
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
@@ -65,7 +55,9 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   });
 }
 
-OpDef WhereDef() {
+}  // namespace
+
+void RegisterWhere(OpRegistry& registry) {
   OpDef def;
   def.type = "where";
   def.doc = "Out = X where Condition holds, else Y.";
@@ -74,45 +66,26 @@ OpDef WhereDef() {
                 {.name = "Y", .doc = "Of X's shape and dtype."}};
   def.outputs = {{.name = "Out", .doc = "Of X's shape and dtype."}};
   def.infer = [](OpContext& context) {
-    CheckCondition(context, {"X", "Y"}, context.Input("X").dtype);
+    const TensorMeta& condition = context.Input("Condition");
+    SKIFF_ENFORCE(condition.dtype == DType::kBool, kInvalidArgument, context.op().type,
+                  ": Condition is ", condition.dtype, ", expected bool");
+    const DType dtype = context.Input("X").dtype;
+    for (const char* slot : {"X", "Y"}) CheckInputLike(context, slot, condition.shape, dtype);
     context.SetOutputLike("Out", "X");
   };
-  def.grad = GradOp("where_grad", {"Condition", "Out@GRAD", "X", "Y"}, {"X@GRAD", "Y@GRAD"});
   def.kernel_dtype_slot = "X";
   def.in_place = {{"X", "Out"}, {"Y", "Out"}};
   def.zero_preserving = true;
   def.elementwise = true;
-  return def;
-}
 
-OpDef WhereGradDef() {
-  OpDef def;
-  def.type = "where_grad";
-  def.doc = "X@GRAD = Out@GRAD where Condition holds, else 0; Y@GRAD = the rest of Out@GRAD.";
-  def.inputs = {{.name = "Condition", .doc = "Condition of where."},
-                {.name = "Out@GRAD", .doc = "Gradient of Out."},
-                {.name = "X", .doc = "X of where.", .shape_only = true},
-                {.name = "Y", .doc = "Y of where.", .shape_only = true}};
-  def.outputs = {{.name = "X@GRAD", .doc = "Gradient of X.", .dispensable = true},
-                 {.name = "Y@GRAD", .doc = "Gradient of Y.", .dispensable = true}};
-  def.infer = [](OpContext& context) {
-    CheckCondition(context, {"Out@GRAD", "X", "Y"}, context.Input("Out@GRAD").dtype);
-    context.SetOutputLike("X@GRAD", "X");
-    context.SetOutputLike("Y@GRAD", "Y");
-  };
-  def.no_gradient_reason = "second derivatives are not provided";
-  def.kernel_dtype_slot = "Out@GRAD";
-  def.in_place = {{"Out@GRAD", "X@GRAD"}, {"Out@GRAD", "Y@GRAD"}};
-  def.zero_preserving = true;
-  def.elementwise = true;
-  return def;
-}
-
-}  // namespace
-
-void RegisterWhere(OpRegistry& registry) {
-  registry.Add(WhereDef());
-  registry.Add(WhereGradDef());
+  OpDef grad =
+      GradientOf(&def, {"Condition", "Out@GRAD", ShapeOf("X"), ShapeOf("Y")}, {"X@GRAD", "Y@GRAD"});
+  grad.doc = "X@GRAD = Out@GRAD where Condition holds, else 0; Y@GRAD = the rest of Out@GRAD.";
+  grad.in_place = {{"Out@GRAD", "X@GRAD"}, {"Out@GRAD", "Y@GRAD"}};
+  grad.zero_preserving = true;
+  grad.elementwise = true;
+  registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double, int32_t, int64_t, bool>(
       "where", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>(

@@ -8,7 +8,6 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/input_checks.h"
 #include "operators/loss/kernels/labels.h"
 
 namespace skiff {
@@ -16,33 +15,15 @@ namespace {
 
 constexpr int64_t kGrainElements = 16384;
 
-int LastAxis(const OpContext& context) {
-  const Shape& shape = context.Input("X").shape;
-  SKIFF_ENFORCE(shape.rank() >= 1, kInvalidArgument, context.op().type, ": X is of shape ", shape,
-                ", expected at least one dim");
-  return shape.rank() - 1;
-}
-
-void CheckInputs(const OpContext& context) {
-  CheckLabel(context.op().type, context.Input("X"), context.Input("Label"), LastAxis(context),
-             context.Attr<bool>("soft_label"));
-}
-
-Shape LossesShape(const OpContext& context) {
-  return RowLossShape(context.Input("X").shape, context.Input("Label").shape);
-}
-
 void Infer(OpContext& context) {
-  CheckInputs(context);
-  const Shape losses = LossesShape(context);
+  const TensorMeta& x = context.Input("X");
+  const TensorMeta& label = context.Input("Label");
+  SKIFF_ENFORCE(x.shape.rank() >= 1, kInvalidArgument, context.op().type, ": X is of shape ",
+                x.shape, ", expected at least one dim");
+  CheckLabel(context.op().type, x, label, x.shape.rank() - 1, context.Attr<bool>("soft_label"));
+  const Shape losses = RowLossShape(x.shape, label.shape);
   if (losses.rank() > 0) context.SetOutputLike("Y", "X");
-  context.SetOutput("Y", losses, context.Input("X").dtype);
-}
-
-void InferGrad(OpContext& context) {
-  CheckInputs(context);
-  CheckInputLike(context, "Y@GRAD", LossesShape(context), context.Input("X").dtype);
-  context.SetOutputLike("X@GRAD", "X");
+  context.SetOutput("Y", losses, x.dtype);
 }
 
 template <typename T>
@@ -169,42 +150,31 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   });
 }
 
-std::vector<AttrDef> Attributes() {
-  return {{.name = "soft_label",
-           .type = AttrType::kBool,
-           .default_value = Attribute(false),
-           .doc = "Label holds a weight per class instead of a class."},
-          {.name = "ignore_index",
-           .type = AttrType::kInt,
-           .default_value = Attribute(int32_t{-100}),
-           .doc = "Rows of this (hard) label have loss and gradient 0."}};
-}
-
 }  // namespace
 
 void RegisterCrossEntropy(OpRegistry& registry) {
-  registry.Add({.type = "cross_entropy",
-                .doc = "Y = -log X[label], or with soft labels -sum of label * log X. Fluid's "
-                       "cross_entropy.",
-                .inputs = {{.name = "X", .doc = "Probabilities, [..., classes]."},
-                           {.name = "Label",
-                            .doc = "Classes, [..., 1], int64 or int32; soft: of X's shape.",
-                            .checks_data = true}},
-                .outputs = {{.name = "Y", .doc = "The loss of each row, [..., 1]."}},
-                .attrs = Attributes(),
-                .infer = Infer,
-                .grad = GradOp("cross_entropy_grad", {"X", "Label", "Y@GRAD"}, {"X@GRAD"})});
-  registry.Add(
-      {.type = "cross_entropy_grad",
-       .doc = "The gradient of cross_entropy: dX = -dY * label / X.",
-       .inputs = {{.name = "X", .doc = "Probabilities."},
-                  {.name = "Label", .doc = "The labels of the forward op.", .checks_data = true},
-                  {.name = "Y@GRAD", .doc = "The gradient of Y."}},
-       .outputs = {{.name = "X@GRAD", .doc = "Of X's shape."}},
-       .attrs = Attributes(),
-       .infer = InferGrad,
-       .no_gradient_reason = "second derivatives are not provided",
-       .data_checked_by = "cross_entropy"});
+  OpDef def = {.type = "cross_entropy",
+               .doc =
+                   "Y = -log X[label], or with soft labels -sum of label * log X. Fluid's "
+                   "cross_entropy.",
+               .inputs = {{.name = "X", .doc = "Probabilities, [..., classes]."},
+                          {.name = "Label",
+                           .doc = "Classes, [..., 1], int64 or int32; soft: of X's shape.",
+                           .checks_data = true}},
+               .outputs = {{.name = "Y", .doc = "The loss of each row, [..., 1]."}},
+               .attrs = {{.name = "soft_label",
+                          .type = AttrType::kBool,
+                          .default_value = Attribute(false),
+                          .doc = "Label holds a weight per class instead of a class."},
+                         {.name = "ignore_index",
+                          .type = AttrType::kInt,
+                          .default_value = Attribute(int32_t{-100}),
+                          .doc = "Rows of this (hard) label have loss and gradient 0."}},
+               .infer = Infer};
+  OpDef grad = GradientOf(&def, {"X", "Label", "Y@GRAD"}, {"X@GRAD"});
+  grad.doc = "The gradient of cross_entropy: dX = -dY * label / X.";
+  registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>(
       "cross_entropy", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>(

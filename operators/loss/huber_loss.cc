@@ -4,7 +4,6 @@
 // Y@GRAD = Out@GRAD * min(max(r, -delta), delta), X@GRAD = -Y@GRAD.
 #include <cmath>
 #include <memory>
-#include <vector>
 
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
@@ -64,55 +63,45 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   });
 }
 
-std::vector<AttrDef> Attributes() {
-  return {{.name = "delta",
-           .type = AttrType::kFloat,
-           .default_value = {},
-           .doc = "The |r| at which the parabola becomes a line.",
-           .accepts = [](const Attribute& value) { return std::get<float>(value) >= 0; },
-           .expected = "at least 0"}};
-}
-
 }  // namespace
 
 void RegisterHuberLoss(OpRegistry& registry) {
-  registry.Add(
-      {.type = "huber_loss",
-       .doc = "With r = Y - X, Out = r^2 / 2 where |r| <= delta, else delta * (|r| - delta / 2).",
-       .inputs = {{.name = "X", .doc = "Predictions."},
-                  {.name = "Y", .doc = "Targets, of X's shape and dtype."}},
-       .outputs = {{.name = "Out", .doc = "The losses, of X's shape."},
-                   {.name = "Residual", .doc = "Y - X, for the gradient.", .intermediate = true}},
-       .attrs = Attributes(),
-       .infer =
-           [](OpContext& context) {
-             const TensorMeta& x = context.Input("X");
-             CheckInputLike(context, "Y", x.shape, x.dtype);
-             context.SetOutputLike("Out", "X");
-             context.SetOutputLike("Residual", "X");
-           },
-       .grad = GradOp("huber_loss_grad", {"Out@GRAD", "Residual"}, {"X@GRAD", "Y@GRAD"}),
-       .in_place = {{"X", "Residual"}, {"Y", "Out"}},
-       .zero_preserving = true,
-       .elementwise = true});
-  registry.Add({.type = "huber_loss_grad",
-                .doc = "Y@GRAD = Out@GRAD * min(max(Residual, -delta), delta), X@GRAD = -Y@GRAD.",
-                .inputs = {{.name = "Out@GRAD", .doc = "Gradient of Out."},
-                           {.name = "Residual", .doc = "Residual of huber_loss."}},
-                .outputs = {{.name = "X@GRAD", .doc = "Gradient of X.", .dispensable = true},
-                            {.name = "Y@GRAD", .doc = "Gradient of Y.", .dispensable = true}},
-                .attrs = Attributes(),
-                .infer =
-                    [](OpContext& context) {
-                      const TensorMeta& residual = context.Input("Residual");
-                      CheckInputLike(context, "Out@GRAD", residual.shape, residual.dtype);
-                      context.SetOutputLike("X@GRAD", "Residual");
-                      context.SetOutputLike("Y@GRAD", "Residual");
-                    },
-                .no_gradient_reason = "second derivatives are not provided",
-                .in_place = {{"Out@GRAD", "X@GRAD"}, {"Residual", "Y@GRAD"}},
-                .zero_preserving = true,
-                .elementwise = true});
+  OpDef def = {
+      .type = "huber_loss",
+      .doc = "With r = Y - X, Out = r^2 / 2 where |r| <= delta, else delta * (|r| - delta / 2).",
+      .inputs = {{.name = "X", .doc = "Predictions."},
+                 {.name = "Y", .doc = "Targets, of X's shape and dtype."}},
+      .outputs = {{.name = "Out", .doc = "The losses, of X's shape."},
+                  {.name = "Residual", .doc = "Y - X, for the gradient.", .intermediate = true}},
+      .attrs = {{.name = "delta",
+                 .type = AttrType::kFloat,
+                 .default_value = {},
+                 .doc = "The |r| at which the parabola becomes a line.",
+                 .accepts = [](const Attribute& value) { return std::get<float>(value) >= 0; },
+                 .expected = "at least 0"}},
+      .infer =
+          [](OpContext& context) {
+            const TensorMeta& x = context.Input("X");
+            CheckInputLike(context, "Y", x.shape, x.dtype);
+            context.SetOutputLike("Out", "X");
+            context.SetOutputLike("Residual", "X");
+          },
+      .in_place = {{"X", "Residual"}, {"Y", "Out"}},
+      .zero_preserving = true,
+      .elementwise = true};
+  OpDef grad = GradientOf(&def, {"Out@GRAD", "Residual"}, {"X@GRAD", "Y@GRAD"});
+  grad.doc = "Y@GRAD = Out@GRAD * min(max(Residual, -delta), delta), X@GRAD = -Y@GRAD.";
+  grad.infer = [](OpContext& context) {
+    const TensorMeta& residual = context.Input("Residual");
+    CheckInputLike(context, "Out@GRAD", residual.shape, residual.dtype);
+    context.SetOutputLike("X@GRAD", "Residual");
+    context.SetOutputLike("Y@GRAD", "Residual");
+  };
+  grad.in_place = {{"Out@GRAD", "X@GRAD"}, {"Residual", "Y@GRAD"}};
+  grad.zero_preserving = true;
+  grad.elementwise = true;
+  registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>(
       "huber_loss", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>("huber_loss_grad", []<typename T>(PrepareContext& context) {

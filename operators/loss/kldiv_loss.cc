@@ -8,7 +8,6 @@
 #include <cmath>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
@@ -125,54 +124,33 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   });
 }
 
-void CheckInputs(const OpContext& context) {
+void Infer(OpContext& context) {
   const TensorMeta& x = context.Input("X");
   CheckInputLike(context, "Target", x.shape, x.dtype);
   SKIFF_ENFORCE(context.Attr<std::string>("reduction") != "batchmean" || x.shape.rank() >= 1,
                 kInvalidArgument, context.op().type,
                 ": X is of rank 0, expected at least one dim for reduction batchmean");
-}
-
-void Infer(OpContext& context) {
-  CheckInputs(context);
   context.SetOutputLike("Loss", "X");
-  if (IsReduced(context)) context.SetOutput("Loss", Shape(), context.Input("X").dtype);
-}
-
-void InferGrad(OpContext& context) {
-  CheckInputs(context);
-  const TensorMeta& x = context.Input("X");
-  CheckGradientLike(context, "Loss@GRAD", IsReduced(context) ? Shape() : x.shape, x.dtype);
-  context.SetOutputLike("X@GRAD", "X");
-}
-
-std::vector<AttrDef> Attributes() {
-  return {ChoiceAttr("reduction", "mean", {"none", "batchmean", "mean", "sum"},
-                     "none, batchmean, mean or sum.")};
+  if (IsReduced(context)) context.SetOutput("Loss", Shape(), x.dtype);
 }
 
 }  // namespace
 
 void RegisterKldivLoss(OpRegistry& registry) {
-  registry.Add({.type = "kldiv_loss",
-                .doc = "Loss = Target * (log(Target) - X), 0 where Target isn't above 0, reduced.",
-                .inputs = {{.name = "X", .doc = "Log-probabilities."},
-                           {.name = "Target", .doc = "Probabilities, of X's shape and dtype."}},
-                .outputs = {{.name = "Loss",
-                             .doc = "The losses, of X's shape; of rank 0 if they are reduced."}},
-                .attrs = Attributes(),
-                .infer = Infer,
-                .grad = GradOp("kldiv_loss_grad", {"Loss@GRAD", "Target", "X"}, {"X@GRAD"})});
-  registry.Add({.type = "kldiv_loss_grad",
-                .doc = "X@GRAD = -Target * Loss@GRAD where Target > 0, else 0; divided as Loss is.",
-                .inputs = {{.name = "Loss@GRAD", .doc = "Gradient of Loss."},
-                           {.name = "Target", .doc = "Target of kldiv_loss."},
-                           {.name = "X", .doc = "X of kldiv_loss.", .shape_only = true}},
-                .outputs = {{.name = "X@GRAD", .doc = "Gradient of X."}},
-                .attrs = Attributes(),
-                .infer = InferGrad,
-                .no_gradient_reason = "second derivatives are not provided",
-                .in_place = {{"Target", "X@GRAD"}}});
+  OpDef def = {.type = "kldiv_loss",
+               .doc = "Loss = Target * (log(Target) - X), 0 where Target isn't above 0, reduced.",
+               .inputs = {{.name = "X", .doc = "Log-probabilities."},
+                          {.name = "Target", .doc = "Probabilities, of X's shape and dtype."}},
+               .outputs = {{.name = "Loss",
+                            .doc = "The losses, of X's shape; of rank 0 if they are reduced."}},
+               .attrs = {ChoiceAttr("reduction", "mean", {"none", "batchmean", "mean", "sum"},
+                                    "none, batchmean, mean or sum.")},
+               .infer = Infer};
+  OpDef grad = GradientOf(&def, {OneOfAnyRank("Loss@GRAD"), "Target", ShapeOf("X")}, {"X@GRAD"});
+  grad.doc = "X@GRAD = -Target * Loss@GRAD where Target > 0, else 0; divided as Loss is.";
+  grad.in_place = {{"Target", "X@GRAD"}};
+  registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>(
       "kldiv_loss", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>("kldiv_loss_grad", []<typename T>(PrepareContext& context) {

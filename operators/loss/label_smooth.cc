@@ -5,7 +5,6 @@
 // X@GRAD = (1 - epsilon) * Out@GRAD.
 #include <algorithm>
 #include <memory>
-#include <vector>
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
@@ -81,37 +80,30 @@ void Infer(OpContext& context) {
   context.SetOutputLike("Out", "X");
 }
 
-std::vector<AttrDef> Attributes() {
-  return {{.name = "epsilon",
-           .type = AttrType::kFloat,
-           .default_value = 0.0f,
-           .doc = "The share of the prior distribution, usually between 0 and 1."}};
-}
-
 }  // namespace
 
 void RegisterLabelSmooth(OpRegistry& registry) {
-  registry.Add({.type = "label_smooth",
-                .doc = "Out = (1 - epsilon) * X + epsilon * PriorDist (if absent, 1 / classes).",
-                .inputs = {{.name = "X", .doc = "Labels as distributions, [..., classes]."},
-                           {.name = "PriorDist",
-                            .doc = "A distribution, one element per class; uniform if absent.",
-                            .dispensable = true}},
-                .outputs = {{.name = "Out", .doc = "Smooth labels, of X's shape."}},
-                .attrs = Attributes(),
-                .infer = Infer,
-                .grad = GradOp("label_smooth_grad", {"Out@GRAD"}, {"X@GRAD"}),
-                .kernel_dtype_slot = "X",
-                .in_place = {{"X", "Out"}}});
-  registry.Add({.type = "label_smooth_grad",
-                .doc = "X@GRAD = (1 - epsilon) * Out@GRAD.",
-                .inputs = {{.name = "Out@GRAD", .doc = "Gradient of Out."}},
-                .outputs = {{.name = "X@GRAD", .doc = "Gradient of X."}},
-                .attrs = Attributes(),
-                .infer = [](OpContext& context) { context.SetOutputLike("X@GRAD", "Out@GRAD"); },
-                .no_gradient_reason = "second derivatives are not provided",
-                .in_place = {{"Out@GRAD", "X@GRAD"}},
-                .elementwise = true});
+  OpDef def = {.type = "label_smooth",
+               .doc = "Out = (1 - epsilon) * X + epsilon * PriorDist (if absent, 1 / classes).",
+               .inputs = {{.name = "X", .doc = "Labels as distributions, [..., classes]."},
+                          {.name = "PriorDist",
+                           .doc = "A distribution, one element per class; uniform if absent.",
+                           .dispensable = true}},
+               .outputs = {{.name = "Out", .doc = "Smooth labels, of X's shape."}},
+               .attrs = {{.name = "epsilon",
+                          .type = AttrType::kFloat,
+                          .default_value = 0.0f,
+                          .doc = "The share of the prior distribution, usually between 0 and 1."}},
+               .infer = Infer,
+               .kernel_dtype_slot = "X",
+               .in_place = {{"X", "Out"}}};
+  OpDef grad = GradientOf(&def, {"Out@GRAD"}, {"X@GRAD"});
+  grad.doc = "X@GRAD = (1 - epsilon) * Out@GRAD.";
+  grad.infer = [](OpContext& context) { context.SetOutputLike("X@GRAD", "Out@GRAD"); };
+  grad.in_place = {{"Out@GRAD", "X@GRAD"}};
+  grad.elementwise = true;
+  registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>(
       "label_smooth", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>(

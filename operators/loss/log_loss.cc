@@ -5,7 +5,6 @@
 //                               - Labels / (Predicted + epsilon)).
 #include <cmath>
 #include <memory>
-#include <vector>
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
@@ -59,54 +58,36 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   });
 }
 
-void CheckInputs(const OpContext& context) {
-  const TensorMeta& predicted = context.Input("Predicted");
-  CheckInputLike(context, "Predicted", {-1, 1}, predicted.dtype);
-  CheckInputLike(context, "Labels", predicted.shape, predicted.dtype);
-}
-
-std::vector<AttrDef> Attributes() {
-  return {{.name = "epsilon",
-           .type = AttrType::kFloat,
-           .default_value = {},
-           .doc = "A small number that keeps the logarithms finite."}};
-}
-
 }  // namespace
 
 void RegisterLogLoss(OpRegistry& registry) {
-  registry.Add(
-      {.type = "log_loss",
-       .doc = "Loss = -Labels * log(Predicted + epsilon) "
-              "- (1 - Labels) * log(1 - Predicted + epsilon).",
-       .inputs = {{.name = "Predicted", .doc = "Probabilities of the label 1, [N, 1]."},
-                  {.name = "Labels", .doc = "0 or 1, or between, [N, 1], of Predicted's dtype."}},
-       .outputs = {{.name = "Loss", .doc = "The losses, [N, 1]."}},
-       .attrs = Attributes(),
-       .infer =
-           [](OpContext& context) {
-             CheckInputs(context);
-             context.SetOutputLike("Loss", "Predicted");
-           },
-       .grad = GradOp("log_loss_grad", {"Labels", "Loss@GRAD", "Predicted"}, {"Predicted@GRAD"}),
-       .in_place = {{"Predicted", "Loss"}, {"Labels", "Loss"}}});
-  registry.Add({.type = "log_loss_grad",
-                .doc = "Predicted@GRAD = Loss@GRAD * ((1 - Labels) / (1 - Predicted + epsilon) - "
-                       "Labels / (Predicted + epsilon)).",
-                .inputs = {{.name = "Labels", .doc = "Labels of log_loss."},
-                           {.name = "Loss@GRAD", .doc = "Gradient of Loss."},
-                           {.name = "Predicted", .doc = "Predicted of log_loss."}},
-                .outputs = {{.name = "Predicted@GRAD", .doc = "Gradient of Predicted."}},
-                .attrs = Attributes(),
-                .infer =
-                    [](OpContext& context) {
-                      CheckInputs(context);
-                      const TensorMeta& predicted = context.Input("Predicted");
-                      CheckInputLike(context, "Loss@GRAD", predicted.shape, predicted.dtype);
-                      context.SetOutputLike("Predicted@GRAD", "Predicted");
-                    },
-                .no_gradient_reason = "second derivatives are not provided",
-                .in_place = {{"Loss@GRAD", "Predicted@GRAD"}}});
+  OpDef def = {
+      .type = "log_loss",
+      .doc =
+          "Loss = -Labels * log(Predicted + epsilon) "
+          "- (1 - Labels) * log(1 - Predicted + epsilon).",
+      .inputs = {{.name = "Predicted", .doc = "Probabilities of the label 1, [N, 1]."},
+                 {.name = "Labels", .doc = "0 or 1, or between, [N, 1], of Predicted's dtype."}},
+      .outputs = {{.name = "Loss", .doc = "The losses, [N, 1]."}},
+      .attrs = {{.name = "epsilon",
+                 .type = AttrType::kFloat,
+                 .default_value = {},
+                 .doc = "A small number that keeps the logarithms finite."}},
+      .infer =
+          [](OpContext& context) {
+            const TensorMeta& predicted = context.Input("Predicted");
+            CheckInputLike(context, "Predicted", {-1, 1}, predicted.dtype);
+            CheckInputLike(context, "Labels", predicted.shape, predicted.dtype);
+            context.SetOutputLike("Loss", "Predicted");
+          },
+      .in_place = {{"Predicted", "Loss"}, {"Labels", "Loss"}}};
+  OpDef grad = GradientOf(&def, {"Labels", "Loss@GRAD", "Predicted"}, {"Predicted@GRAD"});
+  grad.doc =
+      "Predicted@GRAD = Loss@GRAD * ((1 - Labels) / (1 - Predicted + epsilon) - "
+      "Labels / (Predicted + epsilon)).";
+  grad.in_place = {{"Loss@GRAD", "Predicted@GRAD"}};
+  registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>(
       "log_loss", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>(

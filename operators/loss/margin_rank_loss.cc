@@ -3,7 +3,6 @@
 //
 // X2@GRAD = Out@GRAD * Label where Out > 0, else 0; X1@GRAD = -X2@GRAD.
 #include <memory>
-#include <vector>
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
@@ -63,56 +62,45 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   });
 }
 
-std::vector<AttrDef> Attributes() {
-  return {{.name = "margin",
-           .type = AttrType::kFloat,
-           .default_value = 0.0f,
-           .doc = "The difference below which a pair in the right order still has a loss."}};
-}
-
 }  // namespace
 
 void RegisterMarginRankLoss(OpRegistry& registry) {
-  registry.Add({.type = "margin_rank_loss",
-                .doc = "Out = max(0, margin - Label * (X1 - X2)).",
-                .inputs = {{.name = "X1", .doc = "Scores of the left items, [N, 1]."},
-                           {.name = "X2", .doc = "Scores of the right items, [N, 1]."},
-                           {.name = "Label", .doc = "1 or -1: whether X1 ranks above X2; [N, 1]."}},
-                .outputs = {{.name = "Activated",
-                             .doc = "1 where Out is above 0, for the gradient.",
-                             .intermediate = true},
-                            {.name = "Out", .doc = "The losses, [N, 1]."}},
-                .attrs = Attributes(),
-                .infer =
-                    [](OpContext& context) {
-                      const TensorMeta& label = context.Input("Label");
-                      CheckInputLike(context, "Label", {-1, 1}, label.dtype);
-                      CheckInputLike(context, "X1", label.shape, label.dtype);
-                      CheckInputLike(context, "X2", label.shape, label.dtype);
-                      context.SetOutputLike("Activated", "Label");
-                      context.SetOutputLike("Out", "X1");
-                    },
-                .grad = GradOp("margin_rank_loss_grad", {"Activated", "Out@GRAD", "Label"},
-                               {"X1@GRAD", "X2@GRAD"}),
-                .in_place = {{"X1", "Out"}, {"X2", "Activated"}}});
-  registry.Add({.type = "margin_rank_loss_grad",
-                .doc = "X2@GRAD = Out@GRAD * Label * Activated, X1@GRAD = -X2@GRAD.",
-                .inputs = {{.name = "Activated", .doc = "Activated of margin_rank_loss."},
-                           {.name = "Out@GRAD", .doc = "Gradient of Out."},
-                           {.name = "Label", .doc = "Label of margin_rank_loss."}},
-                .outputs = {{.name = "X1@GRAD", .doc = "Gradient of X1.", .dispensable = true},
-                            {.name = "X2@GRAD", .doc = "Gradient of X2.", .dispensable = true}},
-                .attrs = Attributes(),
-                .infer =
-                    [](OpContext& context) {
-                      const TensorMeta& label = context.Input("Label");
-                      CheckInputLike(context, "Activated", label.shape, label.dtype);
-                      CheckInputLike(context, "Out@GRAD", label.shape, label.dtype);
-                      context.SetOutputLike("X1@GRAD", "Label");
-                      context.SetOutputLike("X2@GRAD", "Label");
-                    },
-                .no_gradient_reason = "second derivatives are not provided",
-                .in_place = {{"Out@GRAD", "X1@GRAD"}, {"Activated", "X2@GRAD"}}});
+  OpDef def = {.type = "margin_rank_loss",
+               .doc = "Out = max(0, margin - Label * (X1 - X2)).",
+               .inputs = {{.name = "X1", .doc = "Scores of the left items, [N, 1]."},
+                          {.name = "X2", .doc = "Scores of the right items, [N, 1]."},
+                          {.name = "Label", .doc = "1 or -1: whether X1 ranks above X2; [N, 1]."}},
+               .outputs = {{.name = "Activated",
+                            .doc = "1 where Out is above 0, for the gradient.",
+                            .intermediate = true},
+                           {.name = "Out", .doc = "The losses, [N, 1]."}},
+               .attrs = {{.name = "margin",
+                          .type = AttrType::kFloat,
+                          .default_value = 0.0f,
+                          .doc = "The difference below which a pair in the right order still has a "
+                                 "loss."}},
+               .infer =
+                   [](OpContext& context) {
+                     const TensorMeta& label = context.Input("Label");
+                     CheckInputLike(context, "Label", {-1, 1}, label.dtype);
+                     CheckInputLike(context, "X1", label.shape, label.dtype);
+                     CheckInputLike(context, "X2", label.shape, label.dtype);
+                     context.SetOutputLike("Activated", "Label");
+                     context.SetOutputLike("Out", "X1");
+                   },
+               .in_place = {{"X1", "Out"}, {"X2", "Activated"}}};
+  OpDef grad = GradientOf(&def, {"Activated", "Out@GRAD", "Label"}, {"X1@GRAD", "X2@GRAD"});
+  grad.doc = "X2@GRAD = Out@GRAD * Label * Activated, X1@GRAD = -X2@GRAD.";
+  grad.infer = [](OpContext& context) {
+    const TensorMeta& label = context.Input("Label");
+    CheckInputLike(context, "Activated", label.shape, label.dtype);
+    CheckInputLike(context, "Out@GRAD", label.shape, label.dtype);
+    context.SetOutputLike("X1@GRAD", "Label");
+    context.SetOutputLike("X2@GRAD", "Label");
+  };
+  grad.in_place = {{"Out@GRAD", "X1@GRAD"}, {"Activated", "X2@GRAD"}};
+  registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>(
       "margin_rank_loss", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>(

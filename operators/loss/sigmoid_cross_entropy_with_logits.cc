@@ -13,7 +13,6 @@
 #include <atomic>
 #include <cmath>
 #include <memory>
-#include <vector>
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
@@ -110,62 +109,39 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   });
 }
 
-void CheckInputs(const OpContext& context) {
+void Infer(OpContext& context) {
   const TensorMeta& x = context.Input("X");
   CheckInputLike(context, "Label", x.shape, x.dtype);
   if (context.HasInput("pos_weight")) CheckInputLike(context, "pos_weight", x.shape, x.dtype);
-}
-
-std::vector<AttrDef> Attributes() {
-  return {{.name = "normalize",
-           .type = AttrType::kBool,
-           .default_value = false,
-           .doc = "Whether to divide by the number of labels that are not ignored."},
-          {.name = "ignore_index",
-           .type = AttrType::kInt,
-           .default_value = int32_t{-100},
-           .doc = "Elements of this label have loss and gradient 0."}};
+  context.SetOutputLike("Out", "X");
 }
 
 }  // namespace
 
 void RegisterSigmoidCrossEntropyWithLogits(OpRegistry& registry) {
-  registry.Add({.type = "sigmoid_cross_entropy_with_logits",
-                .doc = "Out = max(X, 0) - X * Label + pos_weight * log(1 + exp(-|X|)).",
-                .inputs = {{.name = "X", .doc = "Logits."},
-                           {.name = "Label", .doc = "0 or 1, or between, of X's shape and dtype."},
-                           {.name = "pos_weight",
-                            .doc = "Factors of the logarithm, of X's shape; 1 without.",
-                            .dispensable = true}},
-                .outputs = {{.name = "Out", .doc = "The losses, of X's shape."}},
-                .attrs = Attributes(),
-                .infer =
-                    [](OpContext& context) {
-                      CheckInputs(context);
-                      context.SetOutputLike("Out", "X");
-                    },
-                .grad = GradOp("sigmoid_cross_entropy_with_logits_grad",
-                               {"Label", "Out@GRAD", "X", "pos_weight"}, {"X@GRAD"}),
-                .in_place = {{"X", "Out"}}});
-  registry.Add({.type = "sigmoid_cross_entropy_with_logits_grad",
-                .doc = "X@GRAD = Out@GRAD times the derivative of Out.",
-                .inputs = {{.name = "Label", .doc = "Label of the forward op."},
-                           {.name = "Out@GRAD", .doc = "Gradient of Out."},
-                           {.name = "X", .doc = "X of the forward op."},
-                           {.name = "pos_weight",
-                            .doc = "pos_weight of the forward op.",
-                            .dispensable = true}},
-                .outputs = {{.name = "X@GRAD", .doc = "Gradient of X."}},
-                .attrs = Attributes(),
-                .infer =
-                    [](OpContext& context) {
-                      CheckInputs(context);
-                      const TensorMeta& x = context.Input("X");
-                      CheckInputLike(context, "Out@GRAD", x.shape, x.dtype);
-                      context.SetOutputLike("X@GRAD", "X");
-                    },
-                .no_gradient_reason = "second derivatives are not provided",
-                .in_place = {{"Out@GRAD", "X@GRAD"}}});
+  OpDef def = {.type = "sigmoid_cross_entropy_with_logits",
+               .doc = "Out = max(X, 0) - X * Label + pos_weight * log(1 + exp(-|X|)).",
+               .inputs = {{.name = "X", .doc = "Logits."},
+                          {.name = "Label", .doc = "0 or 1, or between, of X's shape and dtype."},
+                          {.name = "pos_weight",
+                           .doc = "Factors of the logarithm, of X's shape; 1 without.",
+                           .dispensable = true}},
+               .outputs = {{.name = "Out", .doc = "The losses, of X's shape."}},
+               .attrs = {{.name = "normalize",
+                          .type = AttrType::kBool,
+                          .default_value = false,
+                          .doc = "Whether to divide by the number of labels that are not ignored."},
+                         {.name = "ignore_index",
+                          .type = AttrType::kInt,
+                          .default_value = int32_t{-100},
+                          .doc = "Elements of this label have loss and gradient 0."}},
+               .infer = Infer,
+               .in_place = {{"X", "Out"}}};
+  OpDef grad = GradientOf(&def, {"Label", "Out@GRAD", "X", "pos_weight"}, {"X@GRAD"});
+  grad.doc = "X@GRAD = Out@GRAD times the derivative of Out.";
+  grad.in_place = {{"Out@GRAD", "X@GRAD"}};
+  registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>(
       "sigmoid_cross_entropy_with_logits",
       []<typename T>(PrepareContext& context) { return Prepare<T>(context); });

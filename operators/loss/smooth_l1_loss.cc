@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <vector>
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
@@ -153,15 +152,6 @@ void InferGrad(OpContext& context) {
   context.SetOutputLike("Y@GRAD", "Diff");
 }
 
-std::vector<AttrDef> Attributes() {
-  return {{.name = "sigma",
-           .type = AttrType::kFloat,
-           .default_value = 1.0f,
-           .doc = "The parabola ends at 1 / sigma^2.",
-           .accepts = [](const Attribute& value) { return std::get<float>(value) != 0; },
-           .expected = "a number other than 0"}};
-}
-
 SlotDef WeightSlot(StaticText name, StaticText doc) {
   return {.name = name, .doc = doc, .dispensable = true};
 }
@@ -169,34 +159,32 @@ SlotDef WeightSlot(StaticText name, StaticText doc) {
 }  // namespace
 
 void RegisterSmoothL1Loss(OpRegistry& registry) {
-  registry.Add(
-      {.type = "smooth_l1_loss",
-       .doc = "Out of each row = the sum of OutsideWeight * s(InsideWeight * (X - Y)), s(d) being "
-              "(sigma * d)^2 / 2 where |d| < 1 / sigma^2, else |d| - 1 / (2 * sigma^2).",
-       .inputs = {{.name = "X", .doc = "Predictions, [N, ...]."},
-                  {.name = "Y", .doc = "What they should be, of X's shape and dtype."},
-                  WeightSlot("InsideWeight", "Factors of X - Y, of X's shape; 1 without."),
-                  WeightSlot("OutsideWeight", "Factors of the losses, of X's shape; 1 without.")},
-       .outputs = {{.name = "Diff", .doc = "InsideWeight * (X - Y).", .intermediate = true},
-                   {.name = "Out", .doc = "The loss of each row, [N, 1]."}},
-       .attrs = Attributes(),
-       .infer = Infer,
-       .grad = GradOp("smooth_l1_loss_grad", {"InsideWeight", "OutsideWeight", "Diff", "Out@GRAD"},
-                      {"X@GRAD", "Y@GRAD"}),
-       .in_place = {{"X", "Diff"}, {"Y", "Diff"}}});
-  registry.Add(
-      {.type = "smooth_l1_loss_grad",
-       .doc = "X@GRAD = Out@GRAD * InsideWeight * OutsideWeight * s'(Diff), Y@GRAD = -X@GRAD.",
-       .inputs = {{.name = "Diff", .doc = "Diff of smooth_l1_loss."},
-                  WeightSlot("InsideWeight", "InsideWeight of smooth_l1_loss."),
-                  WeightSlot("OutsideWeight", "OutsideWeight of smooth_l1_loss."),
-                  {.name = "Out@GRAD", .doc = "Gradient of Out."}},
-       .outputs = {{.name = "X@GRAD", .doc = "Gradient of X.", .dispensable = true},
-                   {.name = "Y@GRAD", .doc = "Gradient of Y.", .dispensable = true}},
-       .attrs = Attributes(),
-       .infer = InferGrad,
-       .no_gradient_reason = "second derivatives are not provided",
-       .in_place = {{"Diff", "X@GRAD"}, {"Diff", "Y@GRAD"}}});
+  OpDef def = {
+      .type = "smooth_l1_loss",
+      .doc =
+          "Out of each row = the sum of OutsideWeight * s(InsideWeight * (X - Y)), s(d) being "
+          "(sigma * d)^2 / 2 where |d| < 1 / sigma^2, else |d| - 1 / (2 * sigma^2).",
+      .inputs = {{.name = "X", .doc = "Predictions, [N, ...]."},
+                 {.name = "Y", .doc = "What they should be, of X's shape and dtype."},
+                 WeightSlot("InsideWeight", "Factors of X - Y, of X's shape; 1 without."),
+                 WeightSlot("OutsideWeight", "Factors of the losses, of X's shape; 1 without.")},
+      .outputs = {{.name = "Diff", .doc = "InsideWeight * (X - Y).", .intermediate = true},
+                  {.name = "Out", .doc = "The loss of each row, [N, 1]."}},
+      .attrs = {{.name = "sigma",
+                 .type = AttrType::kFloat,
+                 .default_value = 1.0f,
+                 .doc = "The parabola ends at 1 / sigma^2.",
+                 .accepts = [](const Attribute& value) { return std::get<float>(value) != 0; },
+                 .expected = "a number other than 0"}},
+      .infer = Infer,
+      .in_place = {{"X", "Diff"}, {"Y", "Diff"}}};
+  OpDef grad =
+      GradientOf(&def, {"Diff", "InsideWeight", "OutsideWeight", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"});
+  grad.doc = "X@GRAD = Out@GRAD * InsideWeight * OutsideWeight * s'(Diff), Y@GRAD = -X@GRAD.";
+  grad.infer = InferGrad;
+  grad.in_place = {{"Diff", "X@GRAD"}, {"Diff", "Y@GRAD"}};
+  registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>(
       "smooth_l1_loss", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>(

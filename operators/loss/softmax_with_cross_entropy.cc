@@ -318,67 +318,56 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   });
 }
 
-std::vector<AttrDef> Attributes() {
-  return {{.name = "soft_label",
-           .type = AttrType::kBool,
-           .default_value = Attribute(false),
-           .doc = "Label holds a weight per class instead of a class."},
-          {.name = "use_softmax",
-           .type = AttrType::kBool,
-           .default_value = Attribute(true),
-           .doc = "False: Logits are probabilities already."},
-          {.name = "numeric_stable_mode",
-           .type = AttrType::kBool,
-           .default_value = Attribute(true),
-           .doc = "Subtract the maximum first. Skiff always does."},
-          {.name = "ignore_index",
-           .type = AttrType::kInt,
-           .default_value = Attribute(int32_t{-100}),
-           .doc = "Items of this (hard) label have loss and gradient 0."},
-          {.name = "skip_ignored",
-           .type = AttrType::kBool,
-           .default_value = Attribute(false),
-           .doc = "Nobody reads the Softmax of ignored items: it may be 0. The pass "
-                  "fuse_softmax_loss sets this."},
-          {.name = "axis",
-           .type = AttrType::kInt,
-           .default_value = Attribute(int32_t{-1}),
-           .doc = "The axis of the classes; negative ones count from the back."}};
-}
-
 }  // namespace
 
 void RegisterSoftmaxWithCrossEntropy(OpRegistry& registry) {
-  registry.Add(
-      {.type = "softmax_with_cross_entropy",
-       .doc = "Softmax = softmax(Logits) along `axis`; Loss = -log Softmax[label], or with soft "
-              "labels -sum of label * log Softmax. Fluid's softmax_with_cross_entropy.",
-       .inputs = {{.name = "Logits", .doc = "Scores, with the classes along `axis`."},
-                  {.name = "Label",
-                   .doc = "Classes, int64 or int32, of Logits' shape with 1 at `axis`; soft: of "
-                          "Logits' shape.",
-                   .checks_data = true}},
-       .outputs = {{.name = "Softmax", .doc = "Of Logits' shape.", .dispensable = true},
-                   {.name = "Loss", .doc = "Of Logits' shape with 1 at `axis`."}},
-       .attrs = Attributes(),
-       .infer = Infer,
-       .grad = GradOp("softmax_with_cross_entropy_grad", {"Label", "Softmax", "Loss@GRAD"},
-                      {"Logits@GRAD"}),
-       .in_place = {{"Logits", "Softmax"}}});
-  registry.Add(
-      {.type = "softmax_with_cross_entropy_grad",
-       .doc = "The gradient of softmax_with_cross_entropy: dLogits = dLoss * (Softmax * "
-              "sum of label - label).",
-       .inputs = {{.name = "Label", .doc = "The labels of the forward op.", .checks_data = true},
-                  {.name = "Softmax", .doc = "The Softmax of the forward op."},
-                  {.name = "Loss@GRAD", .doc = "The gradient of Loss."}},
-       .outputs = {{.name = "Logits@GRAD", .doc = "Of Softmax's shape."}},
-       .attrs = Attributes(),
-       .infer = InferGrad,
-       .no_gradient_reason = "second derivatives are not provided",
-       .kernel_dtype_slot = "Softmax",
-       .in_place = {{"Softmax", "Logits@GRAD"}},
-       .data_checked_by = "softmax_with_cross_entropy"});
+  OpDef def = {
+      .type = "softmax_with_cross_entropy",
+      .doc =
+          "Softmax = softmax(Logits) along `axis`; Loss = -log Softmax[label], or with soft "
+          "labels -sum of label * log Softmax. Fluid's softmax_with_cross_entropy.",
+      .inputs = {{.name = "Logits", .doc = "Scores, with the classes along `axis`."},
+                 {.name = "Label",
+                  .doc = "Classes, int64 or int32, of Logits' shape with 1 at `axis`; soft: of "
+                         "Logits' shape.",
+                  .checks_data = true}},
+      .outputs = {{.name = "Softmax", .doc = "Of Logits' shape.", .dispensable = true},
+                  {.name = "Loss", .doc = "Of Logits' shape with 1 at `axis`."}},
+      .attrs = {{.name = "soft_label",
+                 .type = AttrType::kBool,
+                 .default_value = Attribute(false),
+                 .doc = "Label holds a weight per class instead of a class."},
+                {.name = "use_softmax",
+                 .type = AttrType::kBool,
+                 .default_value = Attribute(true),
+                 .doc = "False: Logits are probabilities already."},
+                {.name = "numeric_stable_mode",
+                 .type = AttrType::kBool,
+                 .default_value = Attribute(true),
+                 .doc = "Subtract the maximum first. Skiff always does."},
+                {.name = "ignore_index",
+                 .type = AttrType::kInt,
+                 .default_value = Attribute(int32_t{-100}),
+                 .doc = "Items of this (hard) label have loss and gradient 0."},
+                {.name = "skip_ignored",
+                 .type = AttrType::kBool,
+                 .default_value = Attribute(false),
+                 .doc = "Nobody reads the Softmax of ignored items: it may be 0. The pass "
+                        "fuse_softmax_loss sets this."},
+                {.name = "axis",
+                 .type = AttrType::kInt,
+                 .default_value = Attribute(int32_t{-1}),
+                 .doc = "The axis of the classes; negative ones count from the back."}},
+      .infer = Infer,
+      .in_place = {{"Logits", "Softmax"}}};
+  OpDef grad = GradientOf(&def, {"Label", "Softmax", "Loss@GRAD"}, {"Logits@GRAD"});
+  grad.doc =
+      "The gradient of softmax_with_cross_entropy: dLogits = dLoss * (Softmax * "
+      "sum of label - label).";
+  grad.infer = InferGrad;
+  grad.in_place = {{"Softmax", "Logits@GRAD"}};
+  registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>(
       "softmax_with_cross_entropy",
       []<typename T>(PrepareContext& context) { return Prepare<T>(context); });

@@ -13,7 +13,6 @@
 #include "framework/op/registry.h"
 #include "operators/common/array_reduction.h"
 #include "operators/common/gemm.h"
-#include "operators/common/input_checks.h"
 #include "operators/common/reduce.h"
 
 namespace skiff {
@@ -69,12 +68,6 @@ void Infer(OpContext& context) {
   const Sizes sizes = SizesOf(context);
   context.SetOutputLike("Out", "X");
   context.SetOutput("Out", {sizes.m, sizes.n}, context.Input("X").dtype);
-}
-
-void InferGrad(OpContext& context) {
-  const Sizes sizes = SizesOf(context);
-  CheckInputLike(context, "Out@GRAD", {sizes.m, sizes.n}, context.Input("X").dtype);
-  for (const char* slot : {"Input", "X", "Y"}) context.SetOutputLike(GradName(slot), slot);
 }
 
 // Sets out to factor * input, broadcast. `out` may be `input` if nothing is repeated.
@@ -192,35 +185,25 @@ double ProductFlop(const OpContext& context) {
 }  // namespace
 
 void RegisterAddmm(OpRegistry& registry) {
-  registry.Add({.type = "addmm",
-                .doc = "Out = Beta * Input + Alpha * X * Y. Fluid's addmm.",
-                .inputs = {{.name = "Input", .doc = "[m, n], [n], or with dims of 1 instead."},
-                           {.name = "X", .doc = "The left factor, [m, k]."},
-                           {.name = "Y", .doc = "The right factor, [k, n]."}},
-                .outputs = {{.name = "Out", .doc = "[m, n]."}},
-                .attrs = Attributes(),
-                .infer = Infer,
-                .grad = GradOp("addmm_grad", {"Input", "X", "Y", "Out@GRAD"},
-                               {"Input@GRAD", "X@GRAD", "Y@GRAD"}),
-                .kernel_dtype_slot = "X",
-                .in_place = {{"Input", "Out"}},
-                .flop = ProductFlop});
-  registry.Add(
-      {.type = "addmm_grad",
-       .doc = "The gradient of addmm: dInput = Beta * dOut, summed over the broadcast dims, dX = "
-              "Alpha * dOut * Y', dY = Alpha * X' * dOut.",
-       .inputs = {{.name = "Input", .doc = "Of addmm.", .shape_only = true},
-                  {.name = "X", .doc = "Of addmm."},
-                  {.name = "Y", .doc = "Of addmm."},
-                  {.name = "Out@GRAD", .doc = "The gradient of Out."}},
-       .outputs = {{.name = "Input@GRAD", .doc = "Of Input's shape.", .dispensable = true},
-                   {.name = "X@GRAD", .doc = "Of X's shape.", .dispensable = true},
-                   {.name = "Y@GRAD", .doc = "Of Y's shape.", .dispensable = true}},
-       .attrs = Attributes(),
-       .infer = InferGrad,
-       .no_gradient_reason = "second derivatives are not provided",
-       .kernel_dtype_slot = "Out@GRAD",
-       .flop = GradFlop(ProductFlop, {"X@GRAD", "Y@GRAD"})});
+  OpDef def = {.type = "addmm",
+               .doc = "Out = Beta * Input + Alpha * X * Y. Fluid's addmm.",
+               .inputs = {{.name = "Input", .doc = "[m, n], [n], or with dims of 1 instead."},
+                          {.name = "X", .doc = "The left factor, [m, k]."},
+                          {.name = "Y", .doc = "The right factor, [k, n]."}},
+               .outputs = {{.name = "Out", .doc = "[m, n]."}},
+               .attrs = Attributes(),
+               .infer = Infer,
+               .kernel_dtype_slot = "X",
+               .in_place = {{"Input", "Out"}},
+               .flop = ProductFlop};
+  OpDef grad = GradientOf(&def, {ShapeOf("Input"), "X", "Y", "Out@GRAD"},
+                          {"Input@GRAD", "X@GRAD", "Y@GRAD"});
+  grad.doc =
+      "The gradient of addmm: dInput = Beta * dOut, summed over the broadcast dims, dX = "
+      "Alpha * dOut * Y', dY = Alpha * X' * dOut.";
+  grad.flop = GradFlop(ProductFlop, {"X@GRAD", "Y@GRAD"});
+  registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>(
       "addmm", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>(

@@ -107,28 +107,25 @@ std::vector<AttrDef> Attributes() {
 }  // namespace
 
 void RegisterArgsort(OpRegistry& registry) {
-  registry.Add(
-      {.type = "argsort",
-       .doc = "Out = X sorted along `axis`, Indices = where its elements were in X. "
-              "Fluid's argsort.",
-       .inputs = {{.name = "X", .doc = "Of any shape."}},
-       .outputs = {{.name = "Out", .doc = "Like X.", .dispensable = true},
-                   {.name = "Indices", .doc = "Of X's shape, int64.", .dispensable = true}},
-       .attrs = Attributes(),
-       .infer = Infer,
-       .grad = GradOp("argsort_grad", {"Indices", "X", "Out@GRAD"}, {"X@GRAD"}),
-       .in_place = {{"X", "Out"}}});
-  registry.Add({.type = "argsort_grad",
-                .doc = "The gradient of argsort: dX at Indices is dOut.",
-                .inputs = {{.name = "Indices", .doc = "Of argsort.", .checks_data = true},
-                           {.name = "X", .doc = "Of argsort.", .shape_only = true},
-                           {.name = "Out@GRAD", .doc = "The gradient of Out."}},
-                .outputs = {{.name = "X@GRAD", .doc = "Of X's shape."}},
-                .attrs = Attributes(),
-                .infer = InferGrad,
-                .no_gradient_reason = "second derivatives are not provided",
-                .kernel_dtype_slot = "Out@GRAD",
-                .data_checked_by = "argsort"});
+  OpDef def = {.type = "argsort",
+               .doc =
+                   "Out = X sorted along `axis`, Indices = where its elements were in X. "
+                   "Fluid's argsort.",
+               .inputs = {{.name = "X", .doc = "Of any shape."}},
+               .outputs = {{.name = "Out", .doc = "Like X.", .dispensable = true},
+                           {.name = "Indices", .doc = "Of X's shape, int64.", .dispensable = true}},
+               .attrs = Attributes(),
+               .infer = Infer,
+               .in_place = {{"X", "Out"}}};
+  OpDef grad = GradientOf(&def, {"Indices", ShapeOf("X"), "Out@GRAD"}, {"X@GRAD"});
+  grad.doc = "The gradient of argsort: dX at Indices is dOut.";
+  // Without its outputs, the forward op has no gradient.
+  for (SlotDef& slot : grad.inputs) slot.dispensable = false;
+  grad.inputs[0].checks_data = true;
+  grad.infer = InferGrad;
+  grad.data_checked_by = "argsort";
+  registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
       "argsort", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>(

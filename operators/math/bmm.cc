@@ -5,7 +5,6 @@
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/input_checks.h"
 #include "operators/math/kernels/matrix_product.h"
 
 namespace skiff {
@@ -40,14 +39,6 @@ void Infer(OpContext& context) {
   context.SetOutput("Out", {product.batch[0], product.m, product.n}, context.Input("X").dtype);
 }
 
-void InferGrad(OpContext& context) {
-  const MatrixProduct product = ProductOf(context);
-  CheckInputLike(context, "Out@GRAD", {product.batch[0], product.m, product.n},
-                 context.Input("X").dtype);
-  context.SetOutputLike("X@GRAD", "X");
-  context.SetOutputLike("Y@GRAD", "Y");
-}
-
 double Flop(const OpContext& context) { return FlopOf(ProductOf(context)); }
 
 }  // namespace
@@ -57,17 +48,16 @@ MatrixProductOfShapes BmmProduct(const OpContext&) {
 }
 
 void RegisterBmm(OpRegistry& registry) {
-  registry.Add({.type = "bmm",
-                .doc = "Out[b] = X[b] * Y[b], the products of a batch of matrices. Fluid's bmm.",
-                .inputs = {{.name = "X", .doc = "The left factors, [batch, m, k]."},
-                           {.name = "Y", .doc = "The right factors, [batch, k, n]."}},
-                .outputs = {{.name = "Out", .doc = "The products, [batch, m, n]."}},
-                .infer = Infer,
-                .grad = GradOp("bmm_grad", {"X", "Y", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"}),
-                .flop = Flop});
-  OpDef grad = MatrixProductGradDef("bmm");
-  grad.infer = InferGrad;
+  OpDef def = {.type = "bmm",
+               .doc = "Out[b] = X[b] * Y[b], the products of a batch of matrices. Fluid's bmm.",
+               .inputs = {{.name = "X", .doc = "The left factors, [batch, m, k]."},
+                          {.name = "Y", .doc = "The right factors, [batch, k, n]."}},
+               .outputs = {{.name = "Out", .doc = "The products, [batch, m, n]."}},
+               .infer = Infer,
+               .flop = Flop};
+  OpDef grad = MatrixProductGradDef(&def);
   grad.flop = GradFlop(Flop, {"X@GRAD", "Y@GRAD"});
+  registry.Add(std::move(def));
   registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>("bmm", []<typename T>(PrepareContext& context) {
     return PrepareMatrixProduct<T>(context, BmmProduct(context));

@@ -267,29 +267,22 @@ void RegisterCosSim(OpRegistry& registry) {
   const auto norm = [](StaticText name, StaticText doc) {
     return SlotDef{.name = name, .doc = doc, .dispensable = true, .intermediate = true};
   };
-  registry.Add({.type = "cos_sim",
-                .doc = "Out[i] = X[i] * Y[i] / (|X[i]| |Y[i]|), row by row. Fluid's cos_sim.",
-                .inputs = {{.name = "X", .doc = "[N, ...], of rank 2 or more."},
-                           {.name = "Y", .doc = "Of X's shape, or [1, ...]."}},
-                .outputs = {{.name = "Out", .doc = "[N, 1]."},
-                            norm("XNorm", "[N, 1], the lengths of X's rows."),
-                            norm("YNorm", "[N, 1] or [1, 1], the lengths of Y's rows.")},
-                .infer = Infer,
-                .grad = GradOp("cos_sim_grad", {"X", "Y", "Out", "XNorm", "YNorm", "Out@GRAD"},
-                               {"X@GRAD", "Y@GRAD"})});
-  registry.Add({.type = "cos_sim_grad",
-                .doc = "The gradient of cos_sim: dX = dOut * (Y / (|X| |Y|) - Out * X / |X|^2), "
-                       "and dY likewise, summed over rows if Y has only one.",
-                .inputs = {{.name = "X", .doc = "Of cos_sim."},
-                           {.name = "Y", .doc = "Of cos_sim."},
-                           {.name = "Out", .doc = "Of cos_sim."},
-                           {.name = "XNorm", .doc = "Of cos_sim."},
-                           {.name = "YNorm", .doc = "Of cos_sim."},
-                           {.name = "Out@GRAD", .doc = "The gradient of Out."}},
-                .outputs = {{.name = "X@GRAD", .doc = "Like X.", .dispensable = true},
-                            {.name = "Y@GRAD", .doc = "Like Y.", .dispensable = true}},
-                .infer = InferGrad,
-                .no_gradient_reason = "second derivatives are not provided"});
+  OpDef def = {.type = "cos_sim",
+               .doc = "Out[i] = X[i] * Y[i] / (|X[i]| |Y[i]|), row by row. Fluid's cos_sim.",
+               .inputs = {{.name = "X", .doc = "[N, ...], of rank 2 or more."},
+                          {.name = "Y", .doc = "Of X's shape, or [1, ...]."}},
+               .outputs = {{.name = "Out", .doc = "[N, 1]."},
+                           norm("XNorm", "[N, 1], the lengths of X's rows."),
+                           norm("YNorm", "[N, 1] or [1, 1], the lengths of Y's rows.")},
+               .infer = Infer};
+  OpDef grad =
+      GradientOf(&def, {"X", "Y", "Out", "XNorm", "YNorm", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"});
+  grad.doc =
+      "The gradient of cos_sim: dX = dOut * (Y / (|X| |Y|) - Out * X / |X|^2), "
+      "and dY likewise, summed over rows if Y has only one.";
+  grad.infer = InferGrad;
+  registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>(
       "cos_sim", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>(

@@ -173,26 +173,17 @@ void RegisterCumsum(OpRegistry& registry) {
   def.outputs = {{.name = "Out", .doc = "The sums, of X's shape; of rank 1 under flatten."}};
   def.attrs = Attributes();
   def.infer = Infer;
-  def.grad = GradOp("cumsum_grad", {"X", "Out@GRAD"}, {"X@GRAD"});
   def.in_place = {{"X", "Out"}};
+  OpDef grad = GradientOf(&def, {ShapeOf("X"), "Out@GRAD"}, {"X@GRAD"});
+  grad.doc = "X@GRAD = the cumsum of Out@GRAD from the other end, in the shape of X.";
+  grad.infer = InferGrad;
+  grad.in_place = {{"Out@GRAD", "X@GRAD"}};
   registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
       "cumsum", []<typename T>(PrepareContext& context) {
         return Prepare<T>(context, "X", "Out", /*backwards=*/false);
       });
-
-  OpDef grad;
-  grad.type = "cumsum_grad";
-  grad.doc = "X@GRAD = the cumsum of Out@GRAD from the other end, in the shape of X.";
-  grad.inputs = {{.name = "X", .doc = "X of cumsum.", .shape_only = true},
-                 {.name = "Out@GRAD", .doc = "Gradient of Out."}};
-  grad.outputs = {{.name = "X@GRAD", .doc = "Gradient of X."}};
-  grad.attrs = Attributes();
-  grad.infer = InferGrad;
-  grad.no_gradient_reason = "second derivatives are not provided";
-  grad.kernel_dtype_slot = "Out@GRAD";
-  grad.in_place = {{"Out@GRAD", "X@GRAD"}};
-  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>("cumsum_grad", []<typename T>(PrepareContext& context) {
     return Prepare<T>(context, "Out@GRAD", "X@GRAD", /*backwards=*/true);
   });

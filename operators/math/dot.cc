@@ -8,7 +8,6 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/array_reduction.h"
-#include "operators/common/input_checks.h"
 
 namespace skiff {
 namespace {
@@ -51,13 +50,6 @@ void Infer(OpContext& context) {
   const Rows rows = RowsOf(context);
   if (rows.batch.rank() > 0) context.SetOutputLike("Out", "X");
   context.SetOutput("Out", rows.batch, context.Input("X").dtype);
-}
-
-void InferGrad(OpContext& context) {
-  const Rows rows = RowsOf(context);
-  CheckInputLike(context, "Out@GRAD", rows.batch, context.Input("X").dtype);
-  context.SetOutputLike("X@GRAD", "X");
-  context.SetOutputLike("Y@GRAD", "Y");
 }
 
 template <typename T>
@@ -109,22 +101,16 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }  // namespace
 
 void RegisterDot(OpRegistry& registry) {
-  registry.Add({.type = "dot",
-                .doc = "Out = the sum of X * Y along the last dim. Fluid's dot.",
-                .inputs = {{.name = "X", .doc = "A vector, or rows of a matrix."},
-                           {.name = "Y", .doc = "Of X's shape."}},
-                .outputs = {{.name = "Out", .doc = "A scalar, or one value per row."}},
-                .infer = Infer,
-                .grad = GradOp("dot_grad", {"X", "Y", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"})});
-  registry.Add({.type = "dot_grad",
-                .doc = "The gradient of dot: dX = dOut * Y, dY = dOut * X.",
-                .inputs = {{.name = "X", .doc = "Of dot."},
-                           {.name = "Y", .doc = "Of dot."},
-                           {.name = "Out@GRAD", .doc = "The gradient of Out."}},
-                .outputs = {{.name = "X@GRAD", .doc = "Of X's shape.", .dispensable = true},
-                            {.name = "Y@GRAD", .doc = "Of Y's shape.", .dispensable = true}},
-                .infer = InferGrad,
-                .no_gradient_reason = "second derivatives are not provided"});
+  OpDef def = {.type = "dot",
+               .doc = "Out = the sum of X * Y along the last dim. Fluid's dot.",
+               .inputs = {{.name = "X", .doc = "A vector, or rows of a matrix."},
+                          {.name = "Y", .doc = "Of X's shape."}},
+               .outputs = {{.name = "Out", .doc = "A scalar, or one value per row."}},
+               .infer = Infer};
+  OpDef grad = GradientOf(&def, {"X", "Y", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"});
+  grad.doc = "The gradient of dot: dX = dOut * Y, dY = dOut * X.";
+  registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
       "dot", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>(

@@ -52,13 +52,13 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }  // namespace
 
 void RegisterLogSoftmax(OpRegistry& registry) {
-  registry.Add(
+  OpDef def =
       SoftmaxDef("log_softmax",
                  "Out = X - max X - log(sum of exp(X - max X)) along `axis`. Fluid's log_softmax.",
-                 "Logarithms of probabilities, of X's shape."));
+                 "Logarithms of probabilities, of X's shape.");
   registry.Add(SoftmaxGradDef(
-      "log_softmax",
-      "The gradient of log_softmax: dX = dOut - exp(Out) * sum of dOut along `axis`."));
+      &def, "The gradient of log_softmax: dX = dOut - exp(Out) * sum of dOut along `axis`."));
+  registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(
       "log_softmax", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>(

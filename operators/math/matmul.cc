@@ -8,7 +8,6 @@
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/input_checks.h"
 #include "operators/math/kernels/matrix_product.h"
 
 namespace skiff {
@@ -66,12 +65,6 @@ void Infer(OpContext& context) {
   context.SetOutput("Out", out, context.Input("X").dtype);
 }
 
-void InferGrad(OpContext& context) {
-  CheckInputLike(context, "Out@GRAD", OutputShape(context), context.Input("X").dtype);
-  context.SetOutputLike("X@GRAD", "X");
-  context.SetOutputLike("Y@GRAD", "Y");
-}
-
 std::vector<AttrDef> Attributes() {
   return {{.name = "transpose_X",
            .type = AttrType::kBool,
@@ -112,20 +105,19 @@ MatrixProductOfShapes MatmulProduct(const OpContext& context) {
 }
 
 void RegisterMatmul(OpRegistry& registry) {
-  registry.Add({.type = "matmul",
-                .doc = "Out = alpha * op(X) * op(Y) on the last two dims; the dims before are one "
-                       "batch. Fluid's matmul.",
-                .inputs = {{.name = "X", .doc = "The left factor, of rank 1 or more."},
-                           {.name = "Y", .doc = "The right factor, of rank 1 or more."}},
-                .outputs = {{.name = "Out", .doc = "The products; a scalar for two vectors."}},
-                .attrs = Attributes(),
-                .infer = Infer,
-                .grad = GradOp("matmul_grad", {"X", "Y", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"}),
-                .flop = Flop});
-  OpDef grad = MatrixProductGradDef("matmul");
-  grad.attrs = Attributes();
-  grad.infer = InferGrad;
+  OpDef def = {.type = "matmul",
+               .doc =
+                   "Out = alpha * op(X) * op(Y) on the last two dims; the dims before are one "
+                   "batch. Fluid's matmul.",
+               .inputs = {{.name = "X", .doc = "The left factor, of rank 1 or more."},
+                          {.name = "Y", .doc = "The right factor, of rank 1 or more."}},
+               .outputs = {{.name = "Out", .doc = "The products; a scalar for two vectors."}},
+               .attrs = Attributes(),
+               .infer = Infer,
+               .flop = Flop};
+  OpDef grad = MatrixProductGradDef(&def);
   grad.flop = GradFlop(Flop, {"X@GRAD", "Y@GRAD"});
+  registry.Add(std::move(def));
   registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>("matmul", []<typename T>(PrepareContext& context) {
     return PrepareMatrixProduct<T>(context, MatmulProduct(context));

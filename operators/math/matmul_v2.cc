@@ -8,7 +8,6 @@
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/input_checks.h"
 #include "operators/math/kernels/matrix_product.h"
 
 namespace skiff {
@@ -75,12 +74,6 @@ void Infer(OpContext& context) {
   context.SetOutput("Out", out, context.Input("X").dtype);
 }
 
-void InferGrad(OpContext& context) {
-  CheckInputLike(context, "Out@GRAD", OutputShape(context), context.Input("X").dtype);
-  context.SetOutputLike("X@GRAD", "X");
-  context.SetOutputLike("Y@GRAD", "Y");
-}
-
 std::vector<AttrDef> Attributes() {
   return {{.name = "trans_x",
            .type = AttrType::kBool,
@@ -109,22 +102,20 @@ MatrixProductOfShapes MatmulV2Product(const OpContext& context) {
 }
 
 void RegisterMatmulV2(OpRegistry& registry) {
-  registry.Add(
-      {.type = "matmul_v2",
-       .doc =
-           "Out = op(X) * op(Y) on the last two dims; the dims before broadcast. A vector X is a "
-           "row, a vector Y a column. PaddlePaddle's matmul_v2.",
-       .inputs = {{.name = "X", .doc = "The left factor, of rank 1 or more."},
-                  {.name = "Y", .doc = "The right factor, of rank 1 or more."}},
-       .outputs = {{.name = "Out", .doc = "The products; a scalar for two vectors."}},
-       .attrs = Attributes(),
-       .infer = Infer,
-       .grad = GradOp("matmul_v2_grad", {"X", "Y", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"}),
-       .flop = Flop});
-  OpDef grad = MatrixProductGradDef("matmul_v2");
-  grad.attrs = Attributes();
-  grad.infer = InferGrad;
+  OpDef def = {
+      .type = "matmul_v2",
+      .doc =
+          "Out = op(X) * op(Y) on the last two dims; the dims before broadcast. A vector X is a "
+          "row, a vector Y a column. PaddlePaddle's matmul_v2.",
+      .inputs = {{.name = "X", .doc = "The left factor, of rank 1 or more."},
+                 {.name = "Y", .doc = "The right factor, of rank 1 or more."}},
+      .outputs = {{.name = "Out", .doc = "The products; a scalar for two vectors."}},
+      .attrs = Attributes(),
+      .infer = Infer,
+      .flop = Flop};
+  OpDef grad = MatrixProductGradDef(&def);
   grad.flop = GradFlop(Flop, {"X@GRAD", "Y@GRAD"});
+  registry.Add(std::move(def));
   registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>("matmul_v2", []<typename T>(PrepareContext& context) {
     return PrepareMatrixProduct<T>(context, MatmulV2Product(context));

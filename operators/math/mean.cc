@@ -6,7 +6,6 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/array_reduction.h"
-#include "operators/common/input_checks.h"
 #include "operators/common/reduce.h"
 
 namespace skiff {
@@ -24,11 +23,6 @@ const TensorMeta& CheckedX(const OpContext& context) {
 }
 
 void Infer(OpContext& context) { context.SetOutput("Out", Shape{}, CheckedX(context).dtype); }
-
-void InferGrad(OpContext& context) {
-  CheckGradientLike(context, "Out@GRAD", Shape{}, CheckedX(context).dtype);
-  context.SetOutputLike("X@GRAD", "X");
-}
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
@@ -61,20 +55,15 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }  // namespace
 
 void RegisterMean(OpRegistry& registry) {
-  registry.Add({.type = "mean",
-                .doc = "Out = the mean of all elements of X. Fluid's mean.",
-                .inputs = {{.name = "X", .doc = "Of any shape with at least one element."}},
-                .outputs = {{.name = "Out", .doc = "The mean, of rank 0."}},
-                .infer = Infer,
-                .grad = GradOp("mean_grad", {"X", "Out@GRAD"}, {"X@GRAD"})});
-  registry.Add({.type = "mean_grad",
-                .doc = "The gradient of mean: dX = dOut / number of elements of X.",
-                .inputs = {{.name = "X", .doc = "The input of mean.", .shape_only = true},
-                           {.name = "Out@GRAD", .doc = "The gradient of Out, one element."}},
-                .outputs = {{.name = "X@GRAD", .doc = "Of X's shape."}},
-                .infer = InferGrad,
-                .no_gradient_reason = "second derivatives are not provided",
-                .kernel_dtype_slot = "Out@GRAD"});
+  OpDef def = {.type = "mean",
+               .doc = "Out = the mean of all elements of X. Fluid's mean.",
+               .inputs = {{.name = "X", .doc = "Of any shape with at least one element."}},
+               .outputs = {{.name = "Out", .doc = "The mean, of rank 0."}},
+               .infer = Infer};
+  OpDef grad = GradientOf(&def, {ShapeOf("X"), OneOfAnyRank("Out@GRAD")}, {"X@GRAD"});
+  grad.doc = "The gradient of mean: dX = dOut / number of elements of X.";
+  registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>(
       "mean", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>(

@@ -9,7 +9,6 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/gemm.h"
-#include "operators/common/input_checks.h"
 #include "operators/math/kernels/matrix_product.h"
 
 namespace skiff {
@@ -64,13 +63,6 @@ void Infer(OpContext& context) {
   // For its LoD level: Out has X's rows.
   context.SetOutputLike("Out", "X");
   context.SetOutput("Out", out, context.Input("X").dtype);
-}
-
-void InferGrad(OpContext& context) {
-  CheckInputLike(context, "Out@GRAD", OutShape(context, SizesOf(context)),
-                 context.Input("X").dtype);
-  context.SetOutputLike("X@GRAD", "X");
-  context.SetOutputLike("Y@GRAD", "Y");
 }
 
 // The sizes of shapes that have passed SizesOf.
@@ -155,32 +147,26 @@ MatrixProductOfShapes MulProduct(const OpContext& context) {
 }
 
 void RegisterMul(OpRegistry& registry) {
-  registry.Add({.type = "mul",
-                .doc = "Out = X * Y, tensors taken as matrices: the first x_num_col_dims dims of X "
-                       "(y_num_col_dims of Y) are rows, the others columns. Fluid's mul.",
-                .inputs = {{.name = "X", .doc = "The left factor."},
-                           {.name = "Y", .doc = "The right factor."}},
-                .outputs = {{.name = "Out", .doc = "Row dims of X, then column dims of Y."}},
-                .attrs = Attributes(),
-                .infer = Infer,
-                .grad = GradOp("mul_grad", {"X", "Y", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"}),
-                .flop = ProductFlop,
-                .rows = RowRule{.inputs = {"X"}, .outputs = {"Out"}, .applies = HasRowsAlone}});
-  registry.Add({.type = "mul_grad",
-                .doc = "The gradient of mul: dX = dOut * Y', dY = X' * dOut.",
-                .inputs = {{.name = "X", .doc = "The left factor."},
-                           {.name = "Y", .doc = "The right factor."},
-                           {.name = "Out@GRAD", .doc = "The gradient of Out."}},
-                .outputs = {{.name = "X@GRAD", .doc = "Of X's shape.", .dispensable = true},
-                            {.name = "Y@GRAD", .doc = "Of Y's shape.", .dispensable = true}},
-                .attrs = Attributes(),
-                .infer = InferGrad,
-                .no_gradient_reason = "second derivatives are not provided",
-                .flop = GradFlop(ProductFlop, {"X@GRAD", "Y@GRAD"}),
-                .rows = RowRule{.inputs = {"X", "Out@GRAD"},
-                                .outputs = {"X@GRAD"},
-                                .sums = {"Y@GRAD"},
-                                .applies = HasRowsAlone}});
+  OpDef def = {.type = "mul",
+               .doc =
+                   "Out = X * Y, tensors taken as matrices: the first x_num_col_dims dims of X "
+                   "(y_num_col_dims of Y) are rows, the others columns. Fluid's mul.",
+               .inputs = {{.name = "X", .doc = "The left factor."},
+                          {.name = "Y", .doc = "The right factor."}},
+               .outputs = {{.name = "Out", .doc = "Row dims of X, then column dims of Y."}},
+               .attrs = Attributes(),
+               .infer = Infer,
+               .flop = ProductFlop,
+               .rows = RowRule{.inputs = {"X"}, .outputs = {"Out"}, .applies = HasRowsAlone}};
+  OpDef grad = GradientOf(&def, {"X", "Y", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"});
+  grad.doc = "The gradient of mul: dX = dOut * Y', dY = X' * dOut.";
+  grad.flop = GradFlop(ProductFlop, {"X@GRAD", "Y@GRAD"});
+  grad.rows = RowRule{.inputs = {"X", "Out@GRAD"},
+                      .outputs = {"X@GRAD"},
+                      .sums = {"Y@GRAD"},
+                      .applies = HasRowsAlone};
+  registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>("mul", []<typename T>(PrepareContext& context) {
     return PrepareProduct<T>(context, ProductOf(context));
   });

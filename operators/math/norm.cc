@@ -194,29 +194,25 @@ std::vector<AttrDef> Attributes() {
 }  // namespace
 
 void RegisterNorm(OpRegistry& registry) {
-  registry.Add({.type = "norm",
-                .doc = "Norm = sqrt(sum of X^2 along `axis` + epsilon), Out = X / Norm. Fluid's "
-                       "norm.",
-                .inputs = {{.name = "X", .doc = "Of any shape."}},
-                .outputs = {{.name = "Out", .doc = "Like X."},
-                            {.name = "Norm",
-                             .doc = "X's shape with 1 along the axis.",
-                             .dispensable = true,
-                             .intermediate = true}},
-                .attrs = Attributes(),
-                .infer = Infer,
-                .grad = GradOp("norm_grad", {"X", "Norm", "Out@GRAD"}, {"X@GRAD"}),
-                .in_place = {{"X", "Out"}}});
-  registry.Add({.type = "norm_grad",
-                .doc = "The gradient of norm: dX = (dOut - X * sum of (dOut * X) / Norm^2) / Norm.",
-                .inputs = {{.name = "X", .doc = "Of norm."},
-                           {.name = "Norm", .doc = "Of norm."},
-                           {.name = "Out@GRAD", .doc = "The gradient of Out."}},
-                .outputs = {{.name = "X@GRAD", .doc = "Like X."}},
-                .attrs = Attributes(),
-                .infer = InferGrad,
-                .no_gradient_reason = "second derivatives are not provided",
-                .in_place = {{"Out@GRAD", "X@GRAD"}, {"X", "X@GRAD"}}});
+  OpDef def = {.type = "norm",
+               .doc =
+                   "Norm = sqrt(sum of X^2 along `axis` + epsilon), Out = X / Norm. Fluid's "
+                   "norm.",
+               .inputs = {{.name = "X", .doc = "Of any shape."}},
+               .outputs = {{.name = "Out", .doc = "Like X."},
+                           {.name = "Norm",
+                            .doc = "X's shape with 1 along the axis.",
+                            .dispensable = true,
+                            .intermediate = true}},
+               .attrs = Attributes(),
+               .infer = Infer,
+               .in_place = {{"X", "Out"}}};
+  OpDef grad = GradientOf(&def, {"X", "Norm", "Out@GRAD"}, {"X@GRAD"});
+  grad.doc = "The gradient of norm: dX = (dOut - X * sum of (dOut * X) / Norm^2) / Norm.";
+  grad.infer = InferGrad;
+  grad.in_place = {{"Out@GRAD", "X@GRAD"}, {"X", "X@GRAD"}};
+  registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>(
       "norm", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>(

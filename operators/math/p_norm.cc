@@ -19,7 +19,6 @@
 #include "operators/common/array_reduction.h"
 #include "operators/common/axis_extents.h"
 #include "operators/common/extreme_square.h"
-#include "operators/common/input_checks.h"
 #include "operators/common/softmax_tiles.h"
 #include "operators/math/kernels/p_norm_extents.h"
 #include "operators/math/kernels/p_norm_slope.h"
@@ -49,14 +48,6 @@ void Infer(OpContext& context) {
                           PNormAxis(context) != 0;
   if (keeps_rows) context.SetOutputLike("Out", "X");
   context.SetOutput("Out", out, context.Input("X").dtype);
-}
-
-void InferGrad(OpContext& context) {
-  const Shape expected = OutputShape(context);
-  for (const char* slot : {"Out", "Out@GRAD"}) {
-    CheckInputLike(context, slot, expected, context.Input("X").dtype);
-  }
-  context.SetOutputLike("X@GRAD", "X");
 }
 
 // Calls visit(offset, item) for the elements of a tile.
@@ -257,24 +248,17 @@ std::vector<AttrDef> Attributes() {
 }  // namespace
 
 void RegisterPNorm(OpRegistry& registry) {
-  registry.Add({.type = "p_norm",
-                .doc = "Out = (sum of |X|^porder along `axis`)^(1/porder). Fluid's p_norm.",
-                .inputs = {{.name = "X", .doc = "Of rank 1 or more (under asvector: of any)."}},
-                .outputs = {{.name = "Out", .doc = "The norms."}},
-                .attrs = Attributes(),
-                .infer = Infer,
-                .grad = GradOp("p_norm_grad", {"X", "Out", "Out@GRAD"}, {"X@GRAD"})});
-  registry.Add({.type = "p_norm_grad",
-                .doc = "The gradient of p_norm: dX = sign(X) * |X|^(p - 1) / (Out^(p - 1) + "
-                       "epsilon) * dOut.",
-                .inputs = {{.name = "X", .doc = "Of p_norm."},
-                           {.name = "Out", .doc = "Of p_norm."},
-                           {.name = "Out@GRAD", .doc = "The gradient of Out."}},
-                .outputs = {{.name = "X@GRAD", .doc = "Like X."}},
-                .attrs = Attributes(),
-                .infer = InferGrad,
-                .no_gradient_reason = "second derivatives are not provided",
-                .in_place = {{"X", "X@GRAD"}}});
+  OpDef def = {.type = "p_norm",
+               .doc = "Out = (sum of |X|^porder along `axis`)^(1/porder). Fluid's p_norm.",
+               .inputs = {{.name = "X", .doc = "Of rank 1 or more (under asvector: of any)."}},
+               .outputs = {{.name = "Out", .doc = "The norms."}},
+               .attrs = Attributes(),
+               .infer = Infer};
+  OpDef grad = GradientOf(&def, {"X", "Out", "Out@GRAD"}, {"X@GRAD"});
+  grad.doc = "The gradient of p_norm: dX = sign(X) * |X|^(p - 1) / (Out^(p - 1) + epsilon) * dOut.";
+  grad.in_place = {{"X", "X@GRAD"}};
+  registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>(
       "p_norm", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>(

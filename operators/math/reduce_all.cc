@@ -8,12 +8,10 @@ void RegisterReduceAll(OpRegistry& registry) {
   OpDef def =
       ReductionDef("reduce_all",
                    "Out = whether all of X's elements over the axes `dim` are true. Fluid's "
-                   "reduce_all.",
-                   {});
+                   "reduce_all.");
   def.attrs = ReductionAttributes(AttrType::kLongs);
   def.inputs.push_back(AttributeSlot("AxisTensor", "dim"));
   def.inputs.push_back(AttributeListSlot("AxisTensorList", "dim"));
-  def.grad = nullptr;
   def.no_gradient_reason = "bools have no derivative";
   registry.Add(std::move(def));
   registry.AddCpuKernels<bool>("reduce_all", []<typename>(PrepareContext& context) {

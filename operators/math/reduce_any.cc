@@ -8,12 +8,10 @@ void RegisterReduceAny(OpRegistry& registry) {
   OpDef def =
       ReductionDef("reduce_any",
                    "Out = whether any of X's elements over the axes `dim` are true. Fluid's "
-                   "reduce_any.",
-                   {});
+                   "reduce_any.");
   def.attrs = ReductionAttributes(AttrType::kLongs);
   def.inputs.push_back(AttributeSlot("AxisTensor", "dim"));
   def.inputs.push_back(AttributeListSlot("AxisTensorList", "dim"));
-  def.grad = nullptr;
   def.no_gradient_reason = "bools have no derivative";
   registry.Add(std::move(def));
   registry.AddCpuKernels<bool>("reduce_any", []<typename>(PrepareContext& context) {

@@ -1,6 +1,7 @@
 // reduce_max: Out = the largest element of X over the axes `dim`, or over all of them. NaN counts
 // as the largest. Source: Fluid's reduce_max; dX = dOut at every element that equals its Out, 0
 // elsewhere. A maximum of no elements is an Error.
+#include "framework/op/grad.h"
 #include "operators/math/kernels/reduction.h"
 
 namespace skiff {
@@ -36,14 +37,13 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }  // namespace
 
 void RegisterReduceMax(OpRegistry& registry) {
-  registry.Add(ReductionDef(
-      "reduce_max", "Out = the largest element of X over the axes `dim`. Fluid's reduce_max.",
-      {"X", "Out"}));
-  OpDef grad = ReductionGradDef(
-      "reduce_max",
-      "The gradient of reduce_max: dX = dOut at every element that equals its Out, 0 elsewhere.",
-      {"X", "Out"}, /*reads_x=*/true);
+  OpDef def = ReductionDef(
+      "reduce_max", "Out = the largest element of X over the axes `dim`. Fluid's reduce_max.");
+  OpDef grad = GradientOf(&def, {"X", "Out", OneOfAnyRank("Out@GRAD")}, {"X@GRAD"});
+  grad.doc =
+      "The gradient of reduce_max: dX = dOut at every element that equals its Out, 0 elsewhere.";
   grad.in_place = {{"X", "X@GRAD"}};
+  registry.Add(std::move(def));
   registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
       "reduce_max", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });

@@ -1,6 +1,7 @@
 // reduce_mean: Out = the mean of X over the axes `dim`, or over all of them.
 // Source: Fluid's reduce_mean; dX at an element = dOut at its mean / the number of its elements.
 // Means of integers are truncated towards 0. A mean of no elements is an Error.
+#include "framework/op/grad.h"
 #include "operators/math/kernels/reduction.h"
 
 namespace skiff {
@@ -35,13 +36,14 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }  // namespace
 
 void RegisterReduceMean(OpRegistry& registry) {
-  registry.Add(ReductionDef(
-      "reduce_mean", "Out = the mean of X over the axes `dim`. Fluid's reduce_mean.", {"X"}));
-  registry.Add(ReductionGradDef(
-      "reduce_mean",
+  OpDef def =
+      ReductionDef("reduce_mean", "Out = the mean of X over the axes `dim`. Fluid's reduce_mean.");
+  OpDef grad = GradientOf(&def, {ShapeOf("X"), OneOfAnyRank("Out@GRAD")}, {"X@GRAD"});
+  grad.doc =
       "The gradient of reduce_mean: dX = dOut / number of elements of a mean, broadcast over the "
-      "reduced axes.",
-      {"X"}, /*reads_x=*/false));
+      "reduced axes.";
+  registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
       "reduce_mean", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>(

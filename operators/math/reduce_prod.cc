@@ -2,6 +2,7 @@
 // Source: Fluid's reduce_prod; dX at an element = dOut times the product of the other elements.
 // Fluid computes that as dOut * Out / X, which is NaN where X is 0; here it is right there, too.
 #include "framework/base/parallel.h"
+#include "framework/op/grad.h"
 #include "operators/math/kernels/reduction.h"
 
 namespace skiff {
@@ -75,15 +76,13 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }  // namespace
 
 void RegisterReduceProd(OpRegistry& registry) {
-  registry.Add(
-      ReductionDef("reduce_prod",
-                   "Out = the product of X over the axes `dim`; 1 for no elements. Fluid's "
-                   "reduce_prod.",
-                   {"X", "Out"}));
-  registry.Add(ReductionGradDef(
-      "reduce_prod", "The gradient of reduce_prod: dX = dOut * the product of the other elements.",
-      {"X", "Out"},
-      /*reads_x=*/true));
+  OpDef def = ReductionDef("reduce_prod",
+                           "Out = the product of X over the axes `dim`; 1 for no elements. Fluid's "
+                           "reduce_prod.");
+  OpDef grad = GradientOf(&def, {"X", "Out", OneOfAnyRank("Out@GRAD")}, {"X@GRAD"});
+  grad.doc = "The gradient of reduce_prod: dX = dOut * the product of the other elements.";
+  registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
       "reduce_prod", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>(

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "framework/op/grad.h"
 #include "operators/math/kernels/reduction.h"
 
 namespace skiff {
@@ -44,13 +45,12 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 void RegisterReduceSum(OpRegistry& registry) {
   OpDef def = ReductionDef("reduce_sum",
                            "Out = the sum of X over the axes `dim`; int64 for int32 and bool. "
-                           "Fluid's reduce_sum.",
-                           {"X"});
+                           "Fluid's reduce_sum.");
   def.infer = Infer;
+  OpDef grad = GradientOf(&def, {ShapeOf("X"), OneOfAnyRank("Out@GRAD")}, {"X@GRAD"});
+  grad.doc = "The gradient of reduce_sum: dX = dOut, broadcast over the summed axes.";
   registry.Add(std::move(def));
-  registry.Add(ReductionGradDef(
-      "reduce_sum", "The gradient of reduce_sum: dX = dOut, broadcast over the summed axes.", {"X"},
-      /*reads_x=*/false));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double, int32_t, int64_t, bool>(
       "reduce_sum", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>("reduce_sum_grad", []<typename T>(PrepareContext& context) {

@@ -55,11 +55,12 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }  // namespace
 
 void RegisterSoftmax(OpRegistry& registry) {
-  registry.Add(SoftmaxDef(
+  OpDef def = SoftmaxDef(
       "softmax", "Out = exp(X - max X) / sum of exp(X - max X) along `axis`. Fluid's softmax.",
-      "Probabilities, of X's shape."));
+      "Probabilities, of X's shape.");
   registry.Add(SoftmaxGradDef(
-      "softmax", "The gradient of softmax: dX = (dOut - sum of dOut * Out along `axis`) * Out."));
+      &def, "The gradient of softmax: dX = (dOut - sum of dOut * Out along `axis`) * Out."));
+  registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(
       "softmax", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>(

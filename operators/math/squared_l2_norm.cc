@@ -9,7 +9,6 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/array_reduction.h"
-#include "operators/common/input_checks.h"
 #include "operators/common/merged_rows.h"
 #include "operators/common/wide_float32.h"
 
@@ -23,7 +22,7 @@ void Infer(OpContext& context) {
 }
 
 void InferGrad(OpContext& context) {
-  CheckGradientLike(context, "Out@GRAD", Shape{1}, context.Input("X").dtype);
+  CheckGradient(context, "Out@GRAD", 0, {.shape = {1}, .dtype = context.Input("X").dtype});
   context.SetOutputLike("X@GRAD", "X");
 }
 

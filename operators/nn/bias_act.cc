@@ -13,6 +13,7 @@
 // sign of Out decides, so X need not be kept and Out may overwrite it.
 #include <algorithm>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "framework/base/element_count.h"
@@ -139,25 +140,17 @@ OpDef BiasActDef() {
     CheckVectors(context, {"Bias"}, ParseNormGeometry(context).channels, "channel");
     context.SetOutputLike("Out", "X");
   };
-  def.grad = GradOp("bias_act_grad", {"Out", "Bias", "Out@GRAD"}, {"X@GRAD", "Bias@GRAD"});
   def.in_place = {{"X", "Out"}};
   def.layout_rule = LayoutRule::kChannelBlocked;
   def.layout_slots = {"X", "Out"};
   return def;
 }
 
-OpDef BiasActGradDef() {
-  OpDef def;
-  def.type = "bias_act_grad";
+OpDef BiasActGradDef(OpDef* forward) {
+  OpDef def = GradientOf(forward, {"Out", ShapeOf("Bias"), "Out@GRAD"}, {"X@GRAD", "Bias@GRAD"});
   def.doc =
       "X@GRAD = Out@GRAD where Out > 0, else 0; Bias@GRAD = the sum of X@GRAD over all but the "
       "channels.";
-  def.inputs = {{.name = "Out", .doc = "Of bias_act."},
-                {.name = "Bias", .doc = "Of bias_act.", .shape_only = true},
-                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
-  def.outputs = {{.name = "X@GRAD", .doc = "Like Out.", .dispensable = true},
-                 {.name = "Bias@GRAD", .doc = "Like Bias.", .dispensable = true}};
-  def.attrs = Attributes();
   def.infer = [](OpContext& context) {
     const NormGeometry geometry = ParseNormGeometry(context, "Out");
     CheckVectors(context, {"Bias"}, geometry.channels, "channel");
@@ -166,7 +159,6 @@ OpDef BiasActGradDef() {
     context.SetOutputLike("X@GRAD", "Out");
     context.SetOutputLike("Bias@GRAD", "Bias");
   };
-  def.no_gradient_reason = "second derivatives are not provided";
   def.in_place = {{"Out@GRAD", "X@GRAD"}};
   def.layout_rule = LayoutRule::kChannelBlocked;
   def.layout_slots = {"Out", "Out@GRAD", "X@GRAD"};
@@ -176,9 +168,10 @@ OpDef BiasActGradDef() {
 }  // namespace
 
 void RegisterBiasAct(OpRegistry& registry) {
-  registry.Add(BiasActDef());
+  OpDef def = BiasActDef();
+  registry.Add(BiasActGradDef(&def));
+  registry.Add(std::move(def));
   AddNormKernels<BiasActKernel>(registry, "bias_act");
-  registry.Add(BiasActGradDef());
   AddNormKernels<BiasActGradKernel>(registry, "bias_act_grad");
 }
 

@@ -243,45 +243,21 @@ OpDef ForwardDef() {
                     std::back_inserter(def.outputs));
   def.attrs = Attributes();
   def.infer = Infer;
-  def.grad =
-      GradOp("bias_dropout_residual_layer_norm_grad",
-             {"Sum", "Mask", "Bias", "LnScale", "LnBias", "Mean", "Variance", "Y@GRAD", "Sum@GRAD"},
-             {"X@GRAD", "Bias@GRAD", "Residual@GRAD", "LnScale@GRAD", "LnBias@GRAD"});
   def.in_place = {{"X", "Sum"}, {"X", "Y"}, {"Residual", "Sum"}, {"Residual", "Y"}};
   def.random = true;
   return def;
 }
 
-OpDef GradDef() {
-  OpDef def;
-  def.type = "bias_dropout_residual_layer_norm_grad";
+OpDef GradDef(OpDef* forward) {
+  OpDef def = GradientOf(forward,
+                         {"Sum", Optional("Mask"), ShapeOf("Bias"), "LnScale", ShapeOf("LnBias"),
+                          "Mean", "Variance", "Y@GRAD", "Sum@GRAD"},
+                         {"X@GRAD", "Bias@GRAD", "Residual@GRAD", "LnScale@GRAD", "LnBias@GRAD"});
   def.doc =
       "Residual@GRAD = the gradient of layer_norm + Sum@GRAD; X@GRAD = Mask ? Residual@GRAD * "
-      "scale "
-      "of dropout : 0; Bias@GRAD = the sum of X@GRAD over rows. LnScale@GRAD and LnBias@GRAD are "
-      "those of layer_norm.";
-  def.inputs = {
-      {.name = "Sum", .doc = "Of the forward op."},
-      {.name = "Mask",
-       .doc = "Of the forward op; not read if nothing was dropped.",
-       .dispensable = true},
-      {.name = "Bias", .doc = "Of the forward op.", .dispensable = true, .shape_only = true},
-      {.name = "LnScale", .doc = "Of the forward op.", .dispensable = true},
-      {.name = "LnBias", .doc = "Of the forward op.", .dispensable = true, .shape_only = true},
-      {.name = "Mean", .doc = "Of the forward op."},
-      {.name = "Variance", .doc = "Of the forward op."},
-      {.name = "Y@GRAD", .doc = "The gradient of Y."},
-      {.name = "Sum@GRAD",
-       .doc = "What others than Y add to the gradient of Sum; 0 if absent.",
-       .dispensable = true}};
-  def.outputs = {{.name = "X@GRAD", .doc = "Like Sum.", .dispensable = true},
-                 {.name = "Bias@GRAD", .doc = "Like Bias.", .dispensable = true},
-                 {.name = "Residual@GRAD", .doc = "Like Sum.", .dispensable = true},
-                 {.name = "LnScale@GRAD", .doc = "Like LnScale.", .dispensable = true},
-                 {.name = "LnBias@GRAD", .doc = "Like LnBias.", .dispensable = true}};
-  def.attrs = Attributes();
+      "scale of dropout : 0; Bias@GRAD = the sum of X@GRAD over rows. LnScale@GRAD and "
+      "LnBias@GRAD are those of layer_norm.";
   def.infer = InferGrad;
-  def.no_gradient_reason = "second derivatives of layer normalization are not provided";
   def.in_place = {{"Y@GRAD", "Residual@GRAD"}, {"Y@GRAD", "X@GRAD"}};
   return def;
 }
@@ -289,8 +265,9 @@ OpDef GradDef() {
 }  // namespace
 
 void RegisterBiasDropoutResidualLayerNorm(OpRegistry& registry) {
-  registry.Add(ForwardDef());
-  registry.Add(GradDef());
+  OpDef def = ForwardDef();
+  registry.Add(GradDef(&def));
+  registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(
       "bias_dropout_residual_layer_norm",
       []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {

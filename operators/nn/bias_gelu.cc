@@ -16,7 +16,6 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/input_checks.h"
 #include "operators/nn/kernels/image_window.h"
 #include "operators/nn/kernels/norm_arguments.h"
 #include "operators/nn/kernels/row_sums.h"
@@ -183,31 +182,15 @@ OpDef BiasGeluDef() {
     CheckBias(context);
     context.SetOutputLike("Out", "X");
   };
-  def.grad = GradOp("bias_gelu_grad", {"X", "Bias", "Out@GRAD"}, {"X@GRAD", "Bias@GRAD"});
   def.in_place = {{"X", "Out"}};
   return def;
 }
 
-OpDef BiasGeluGradDef() {
-  OpDef def;
-  def.type = "bias_gelu_grad";
+OpDef BiasGeluGradDef(OpDef* forward) {
+  OpDef def = GradientOf(forward, {"X", "Bias", "Out@GRAD"}, {"X@GRAD", "Bias@GRAD"});
   def.doc =
       "X@GRAD = Out@GRAD times the derivative of gelu at X + Bias; Bias@GRAD = the sum of X@GRAD "
       "over all dims but the last.";
-  def.inputs = {{.name = "X", .doc = "Of bias_gelu."},
-                {.name = "Bias", .doc = "Of bias_gelu."},
-                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
-  def.outputs = {{.name = "X@GRAD", .doc = "Like X.", .dispensable = true},
-                 {.name = "Bias@GRAD", .doc = "Like Bias.", .dispensable = true}};
-  def.attrs = Attributes();
-  def.infer = [](OpContext& context) {
-    CheckBias(context);
-    const TensorMeta& x = context.Input("X");
-    CheckInputLike(context, "Out@GRAD", x.shape, x.dtype);
-    context.SetOutputLike("X@GRAD", "X");
-    context.SetOutputLike("Bias@GRAD", "Bias");
-  };
-  def.no_gradient_reason = "second derivatives are not provided";
   def.in_place = {{"Out@GRAD", "X@GRAD"}, {"X", "X@GRAD"}};
   return def;
 }
@@ -215,8 +198,9 @@ OpDef BiasGeluGradDef() {
 }  // namespace
 
 void RegisterBiasGelu(OpRegistry& registry) {
-  registry.Add(BiasGeluDef());
-  registry.Add(BiasGeluGradDef());
+  OpDef def = BiasGeluDef();
+  registry.Add(BiasGeluGradDef(&def));
+  registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(
       "bias_gelu", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>("bias_gelu_grad", []<typename T>(PrepareContext& context) {

@@ -31,7 +31,6 @@ void RegisterConv2dBatchNormAct(OpRegistry& registry) {
       CheckInputLike(context, "Z", ShapeOf(conv.output, conv.order), context.Input("Input").dtype);
     }
   };
-  def.grad = {};
   def.no_gradient_reason = "it is made for inference; training keeps conv2d and batch_norm";
   def.in_place = {{"Z", "Output"}};
   def.layout_slots.push_back("Z");

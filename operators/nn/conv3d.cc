@@ -10,7 +10,6 @@
 
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/input_checks.h"
 #include "operators/nn/kernels/convolution_gradient.h"
 
 namespace skiff {
@@ -23,14 +22,6 @@ void Infer(OpContext& context) {
   context.SetOutputLike("Output", "Input");
   context.SetOutput("Output", ShapeOf(conv.output, conv.order, kAxes),
                     context.Input("Input").dtype);
-}
-
-void InferGrad(OpContext& context) {
-  const VolumeConvolution conv = ParseVolumeConvolution(context);
-  CheckInputLike(context, "Output@GRAD", ShapeOf(conv.output, conv.order, kAxes),
-                 context.Input("Input").dtype);
-  context.SetOutputLike("Input@GRAD", "Input");
-  context.SetOutputLike("Filter@GRAD", "Filter");
 }
 
 template <typename T>
@@ -63,34 +54,26 @@ double Flop(const OpContext& context) { return ParseVolumeConvolution(context).f
 }  // namespace
 
 void RegisterConv3d(OpRegistry& registry) {
-  registry.Add(
-      {.type = "conv3d",
-       .doc = "Output[n, o, p] = sum over channels c of o's group and taps t of Filter[o, c, t] * "
-              "Input[n, c, p * stride + t * dilation - padding], where Input is 0 outside. Fluid's "
-              "conv3d.",
-       .inputs = {{.name = "Input", .doc = "Volumes, [N, C, D, H, W] or [N, D, H, W, C]."},
-                  {.name = "Filter",
-                   .doc = "[output channels, C / groups, depth, height, width] in either format."}},
-       .outputs = {{.name = "Output",
-                    .doc = "Volumes with as many channels as there are filters."}},
-       .attrs = Attributes(),
-       .infer = Infer,
-       .grad =
-           GradOp("conv3d_grad", {"Input", "Filter", "Output@GRAD"}, {"Input@GRAD", "Filter@GRAD"}),
-       .flop = Flop});
-  registry.Add(
-      {.type = "conv3d_grad",
-       .doc = "The gradients of conv3d: Input@GRAD is the transposed convolution of Output@GRAD "
-              "with Filter, Filter@GRAD the correlation of Input with Output@GRAD.",
-       .inputs = {{.name = "Input", .doc = "Of conv3d."},
-                  {.name = "Filter", .doc = "Of conv3d."},
-                  {.name = "Output@GRAD", .doc = "The gradient of Output."}},
-       .outputs = {{.name = "Input@GRAD", .doc = "Like Input.", .dispensable = true},
-                   {.name = "Filter@GRAD", .doc = "Like Filter.", .dispensable = true}},
-       .attrs = Attributes(),
-       .infer = InferGrad,
-       .no_gradient_reason = "second derivatives of convolutions are not provided",
-       .flop = GradFlop(Flop, {"Input@GRAD", "Filter@GRAD"})});
+  OpDef def = {
+      .type = "conv3d",
+      .doc =
+          "Output[n, o, p] = sum over channels c of o's group and taps t of Filter[o, c, t] * "
+          "Input[n, c, p * stride + t * dilation - padding], where Input is 0 outside. Fluid's "
+          "conv3d.",
+      .inputs = {{.name = "Input", .doc = "Volumes, [N, C, D, H, W] or [N, D, H, W, C]."},
+                 {.name = "Filter",
+                  .doc = "[output channels, C / groups, depth, height, width] in either format."}},
+      .outputs = {{.name = "Output", .doc = "Volumes with as many channels as there are filters."}},
+      .attrs = Attributes(),
+      .infer = Infer,
+      .flop = Flop};
+  OpDef grad = GradientOf(&def, {"Input", "Filter", "Output@GRAD"}, {"Input@GRAD", "Filter@GRAD"});
+  grad.doc =
+      "The gradients of conv3d: Input@GRAD is the transposed convolution of Output@GRAD with "
+      "Filter, Filter@GRAD the correlation of Input with Output@GRAD.";
+  grad.flop = GradFlop(Flop, {"Input@GRAD", "Filter@GRAD"});
+  registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>(
       "conv3d", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>("conv3d_grad", []<typename T>(PrepareContext& context) {

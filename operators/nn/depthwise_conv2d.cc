@@ -5,16 +5,19 @@
 //
 // Source: Fluid's depthwise_conv2d (PaddlePaddle 2.6), a conv2d by another name: groups is its
 // attribute too. Kernels: kernels/convolution.cc and kernels/convolution_onednn.cc.
+#include <utility>
+
 #include "operators/nn/kernels/convolution.h"
 
 namespace skiff {
 
 void RegisterDepthwiseConv2d(OpRegistry& registry) {
-  registry.Add(ConvolutionDef(
+  OpDef def = ConvolutionDef(
       "depthwise_conv2d",
       "conv2d with groups = number of input channels: output channel o is the correlation of input "
-      "channel o / (output channels / input channels) with Filter[o, 0]."));
-  registry.Add(ConvolutionGradDef("depthwise_conv2d"));
+      "channel o / (output channels / input channels) with Filter[o, 0].");
+  registry.Add(ConvolutionGradDef(&def));
+  registry.Add(std::move(def));
   AddPlainConvolution(registry, "depthwise_conv2d");
   AddOnednnConvolution(registry, "depthwise_conv2d");
 }

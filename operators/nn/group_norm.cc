@@ -98,33 +98,20 @@ OpDef GroupNormDef() {
                   .intermediate = true}};
   def.attrs = Attributes();
   def.infer = Infer;
-  def.grad = GradOp("group_norm_grad", {"X", "Scale", "Bias", "Y", "Mean", "Variance", "Y@GRAD"},
-                    {"X@GRAD", "Scale@GRAD", "Bias@GRAD"});
   def.in_place = {{"X", "Y"}};
   return def;
 }
 
-OpDef GroupNormGradDef() {
-  OpDef def;
-  def.type = "group_norm_grad";
+OpDef GroupNormGradDef(OpDef* forward) {
+  OpDef def = GradientOf(
+      forward,
+      {"X", "Scale", ShapeOf("Bias"), Optional(ShapeOf("Y")), "Mean", "Variance", "Y@GRAD"},
+      {"X@GRAD", "Scale@GRAD", "Bias@GRAD"});
   def.doc =
       "With h = 1 / sqrt(Variance + epsilon), z = (X - Mean) * h, g = Y@GRAD * Scale and groups of "
       "m elements: X@GRAD = h * (g - sum g / m - z * sum(g * z) / m); Scale@GRAD = the sum of "
       "Y@GRAD * z and Bias@GRAD that of Y@GRAD over images and pixels.";
-  def.inputs = {
-      {.name = "X", .doc = "Of group_norm."},
-      {.name = "Scale", .doc = "Of group_norm.", .dispensable = true},
-      {.name = "Bias", .doc = "Of group_norm.", .dispensable = true, .shape_only = true},
-      {.name = "Y", .doc = "Of group_norm; unused.", .dispensable = true, .shape_only = true},
-      {.name = "Mean", .doc = "Of group_norm."},
-      {.name = "Variance", .doc = "Of group_norm."},
-      {.name = "Y@GRAD", .doc = "The gradient of Y."}};
-  def.outputs = {{.name = "X@GRAD", .doc = "Like X.", .dispensable = true},
-                 {.name = "Scale@GRAD", .doc = "[C].", .dispensable = true},
-                 {.name = "Bias@GRAD", .doc = "[C].", .dispensable = true}};
-  def.attrs = Attributes();
   def.infer = InferGrad;
-  def.no_gradient_reason = "second derivatives of group normalization are not provided";
   def.in_place = {{"Y@GRAD", "X@GRAD"}};
   return def;
 }
@@ -132,8 +119,9 @@ OpDef GroupNormGradDef() {
 }  // namespace
 
 void RegisterGroupNorm(OpRegistry& registry) {
-  registry.Add(GroupNormDef());
-  registry.Add(GroupNormGradDef());
+  OpDef def = GroupNormDef();
+  registry.Add(GroupNormGradDef(&def));
+  registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>("group_norm", []<typename T>(PrepareContext& context) {
     return PrepareGroupNorm<T>(context, ParseArguments(context));
   });

@@ -83,30 +83,18 @@ OpDef InstanceNormDef() {
        .intermediate = true}};
   def.attrs = {EpsilonAttr()};
   def.infer = Infer;
-  def.grad = GradOp("instance_norm_grad", {"X", "Scale", "SavedMean", "SavedVariance", "Y@GRAD"},
-                    {"X@GRAD", "Scale@GRAD", "Bias@GRAD"});
   def.in_place = {{"X", "Y"}};
   return def;
 }
 
-OpDef InstanceNormGradDef() {
-  OpDef def;
-  def.type = "instance_norm_grad";
+OpDef InstanceNormGradDef(OpDef* forward) {
+  OpDef def = GradientOf(forward, {"X", "Scale", "SavedMean", "SavedVariance", "Y@GRAD"},
+                         {"X@GRAD", "Scale@GRAD", "Bias@GRAD"});
   def.doc =
       "With z = (X - SavedMean) * SavedVariance, g = Y@GRAD * Scale and m pixels: X@GRAD = "
       "SavedVariance * (g - sum g / m - z * sum(g * z) / m); Scale@GRAD = the sum of Y@GRAD * z "
       "and Bias@GRAD that of Y@GRAD over images and pixels.";
-  def.inputs = {{.name = "X", .doc = "Of instance_norm."},
-                {.name = "Scale", .doc = "Of instance_norm.", .dispensable = true},
-                {.name = "SavedMean", .doc = "Of instance_norm."},
-                {.name = "SavedVariance", .doc = "Of instance_norm."},
-                {.name = "Y@GRAD", .doc = "The gradient of Y."}};
-  def.outputs = {{.name = "X@GRAD", .doc = "Like X.", .dispensable = true},
-                 {.name = "Scale@GRAD", .doc = "[C].", .dispensable = true},
-                 {.name = "Bias@GRAD", .doc = "[C].", .dispensable = true}};
-  def.attrs = {EpsilonAttr()};
   def.infer = InferGrad;
-  def.no_gradient_reason = "second derivatives of instance normalization are not provided";
   def.in_place = {{"Y@GRAD", "X@GRAD"}};
   return def;
 }
@@ -114,8 +102,9 @@ OpDef InstanceNormGradDef() {
 }  // namespace
 
 void RegisterInstanceNorm(OpRegistry& registry) {
-  registry.Add(InstanceNormDef());
-  registry.Add(InstanceNormGradDef());
+  OpDef def = InstanceNormDef();
+  registry.Add(InstanceNormGradDef(&def));
+  registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>("instance_norm", []<typename T>(PrepareContext& context) {
     return PrepareGroupNorm<T>(context, ParseArguments(context));
   });

@@ -156,31 +156,18 @@ OpDef LayerNormDef() {
   def.outputs.insert(def.outputs.begin(), {.name = "Y", .doc = "Like X."});
   def.attrs = Attributes();
   def.infer = Infer;
-  def.grad = GradOp("layer_norm_grad", {"X", "Scale", "Bias", "Mean", "Variance", "Y@GRAD"},
-                    {"X@GRAD", "Scale@GRAD", "Bias@GRAD"});
   def.in_place = {{"X", "Y"}};
   return def;
 }
 
-OpDef LayerNormGradDef() {
-  OpDef def;
-  def.type = "layer_norm_grad";
+OpDef LayerNormGradDef(OpDef* forward) {
+  OpDef def = GradientOf(forward, {"X", "Scale", ShapeOf("Bias"), "Mean", "Variance", "Y@GRAD"},
+                         {"X@GRAD", "Scale@GRAD", "Bias@GRAD"});
   def.doc =
       "With h = 1 / sqrt(Variance + epsilon), z = (X - Mean) * h, g = Y@GRAD * Scale and rows of m "
       "elements: X@GRAD = h * (g - sum g / m - z * sum(g * z) / m); Scale@GRAD = the sum of Y@GRAD "
       "* z and Bias@GRAD that of Y@GRAD over rows.";
-  def.inputs = {{.name = "X", .doc = "Of layer_norm."},
-                {.name = "Scale", .doc = "Of layer_norm.", .dispensable = true},
-                {.name = "Bias", .doc = "Of layer_norm.", .dispensable = true, .shape_only = true},
-                {.name = "Mean", .doc = "Of layer_norm."},
-                {.name = "Variance", .doc = "Of layer_norm."},
-                {.name = "Y@GRAD", .doc = "The gradient of Y."}};
-  def.outputs = {{.name = "X@GRAD", .doc = "Like X.", .dispensable = true},
-                 {.name = "Scale@GRAD", .doc = "Like Scale.", .dispensable = true},
-                 {.name = "Bias@GRAD", .doc = "Like Bias.", .dispensable = true}};
-  def.attrs = Attributes();
   def.infer = InferGrad;
-  def.no_gradient_reason = "second derivatives of layer normalization are not provided";
   def.in_place = {{"Y@GRAD", "X@GRAD"}};
   return def;
 }
@@ -188,8 +175,9 @@ OpDef LayerNormGradDef() {
 }  // namespace
 
 void RegisterLayerNorm(OpRegistry& registry) {
-  registry.Add(LayerNormDef());
-  registry.Add(LayerNormGradDef());
+  OpDef def = LayerNormDef();
+  registry.Add(LayerNormGradDef(&def));
+  registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(
       "layer_norm", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>(

@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/base/error.h"
@@ -84,22 +85,6 @@ std::vector<AttrDef> Attributes() {
   return attrs;
 }
 
-std::vector<SlotDef> Inputs() {
-  return {{.name = "Query",
-           .doc = "[N, Lq, C], C columns for all heads; packed, [N, L, 3 C]: the columns of the "
-                  "queries, of the keys, of the values."},
-          {.name = "Key", .doc = "[N, Lk, C]; absent if Query is packed.", .dispensable = true},
-          {.name = "Value", .doc = "[N, Lk, C]; absent if Query is packed.", .dispensable = true},
-          {.name = "Bias",
-           .doc = "Added to the scores: [N, heads, Lq, Lk] or its last dims; any but Lk may be 1.",
-           .dispensable = true},
-          {.name = "KeyLengths",
-           .doc = "[N], int64: how many keys of each sequence are seen, the first ones. Absent: "
-                  "all.",
-           .dispensable = true,
-           .checks_data = true}};
-}
-
 // At most: KeyLengths is data. 2 FLOP for each column of each pair of a query and a key that it
 // sees, in `products` products.
 double PairFlop(const OpContext& context, double products) {
@@ -111,27 +96,26 @@ double PairFlop(const OpContext& context, double products) {
          pairs;
 }
 
-std::vector<Op> GradientOps(const GradContext& context) {
-  const std::vector<std::string> of_bias = context.InputGrad("Bias");
-  SKIFF_ENFORCE(
-      std::ranges::all_of(of_bias, [](const auto& name) { return name == kEmptyVarName; }),
-      kUnimplemented,
-      "multihead_attention: a gradient of Bias is wanted, which is not provided, "
-      "expected a mask without one (stop_gradient)");
-  static const GradRule rule = GradOp("multihead_attention_grad",
-                                      {"Query", "Key", "Value", "Bias", "KeyLengths", "Out",
-                                       "RowMax", "RowSum", "DropoutKey", "Out@GRAD"},
-                                      {"Query@GRAD", "Key@GRAD", "Value@GRAD"});
-  return rule(context);
-}
-
 OpDef AttentionDef() {
   OpDef def;
   def.type = "multihead_attention";
   def.doc =
       "Out = softmax(scale * Q K' + Bias) V for each head's columns Q, K, V of Query, Key, Value, "
       "with weights dropped in training; memory grows with the length, not with its square.";
-  def.inputs = Inputs();
+  def.inputs = {
+      {.name = "Query",
+       .doc = "[N, Lq, C], C columns for all heads; packed, [N, L, 3 C]: the columns of the "
+              "queries, of the keys, of the values."},
+      {.name = "Key", .doc = "[N, Lk, C]; absent if Query is packed.", .dispensable = true},
+      {.name = "Value", .doc = "[N, Lk, C]; absent if Query is packed.", .dispensable = true},
+      {.name = "Bias",
+       .doc = "Added to the scores: [N, heads, Lq, Lk] or its last dims; any but Lk may be 1.",
+       .dispensable = true},
+      {.name = "KeyLengths",
+       .doc = "[N], int64: how many keys of each sequence are seen, the first ones. Absent: "
+              "all.",
+       .dispensable = true,
+       .checks_data = true}};
   def.outputs = {{.name = "Out", .doc = "[N, Lq, C]."},
                  {.name = "RowMax",
                   .doc = "[N, heads, Lq]: each query's largest score.",
@@ -147,36 +131,30 @@ OpDef AttentionDef() {
                   .intermediate = true}};
   def.attrs = Attributes();
   def.infer = Infer;
-  def.grad = GradientOps;
   def.flop = [](const OpContext& context) { return PairFlop(context, 2); };
   def.random = true;
   return def;
 }
 
-OpDef AttentionGradDef() {
-  OpDef def;
-  def.type = "multihead_attention_grad";
+OpDef AttentionGradDef(OpDef* forward) {
+  OpDef def = GradientOf(forward,
+                         {"Query", "Key", "Value", "Bias", "KeyLengths", "Out", "RowMax", "RowSum",
+                          Optional("DropoutKey"), "Out@GRAD"},
+                         {"Query@GRAD", "Key@GRAD", "Value@GRAD"});
+  forward->grad = [usual = forward->grad](const GradContext& context) {
+    const std::vector<std::string> of_bias = context.InputGrad("Bias");
+    SKIFF_ENFORCE(
+        std::ranges::all_of(of_bias, [](const auto& name) { return name == kEmptyVarName; }),
+        kUnimplemented,
+        "multihead_attention: a gradient of Bias is wanted, which is not provided, "
+        "expected a mask without one (stop_gradient)");
+    return usual(context);
+  };
   def.doc =
       "With the weights P, from scores that are computed again, and dP = (dOut V') * Mask / (1 - "
       "p): dS = P * (dP - sum of dOut * Out), dQ = scale * dS K, dK = scale * dS' Q, dV = (P * "
       "Mask / (1 - p))' dOut. Bias has no gradient.";
-  def.inputs = Inputs();
-  for (SlotDef& slot : def.inputs) slot.doc = "Of multihead_attention.";
-  def.inputs.insert(def.inputs.end(),
-                    {{.name = "Out", .doc = "Of multihead_attention."},
-                     {.name = "RowMax", .doc = "Of multihead_attention."},
-                     {.name = "RowSum", .doc = "Of multihead_attention."},
-                     {.name = "DropoutKey",
-                      .doc = "Of multihead_attention; needed where weights are dropped.",
-                      .dispensable = true},
-                     {.name = "Out@GRAD", .doc = "The gradient of Out."}});
-  def.outputs = {{.name = "Query@GRAD", .doc = "Like Query.", .dispensable = true},
-                 {.name = "Key@GRAD", .doc = "Like Key.", .dispensable = true},
-                 {.name = "Value@GRAD", .doc = "Like Value.", .dispensable = true}};
-  def.attrs = Attributes();
   def.infer = InferGrad;
-  def.no_gradient_reason = "second derivatives are not provided";
-  def.data_checked_by = "multihead_attention";
   def.flop = [](const OpContext& context) { return PairFlop(context, 5); };
   return def;
 }
@@ -184,8 +162,9 @@ OpDef AttentionGradDef() {
 }  // namespace
 
 void RegisterMultiheadAttention(OpRegistry& registry) {
-  registry.Add(AttentionDef());
-  registry.Add(AttentionGradDef());
+  OpDef def = AttentionDef();
+  registry.Add(AttentionGradDef(&def));
+  registry.Add(std::move(def));
   AddAttentionKernels(registry);
 }
 

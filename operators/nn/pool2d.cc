@@ -75,23 +75,16 @@ OpDef Pool2dDef() {
     context.SetOutputLike("Out", "X");
     context.SetOutput("Out", ShapeOf(pooling.output, pooling.order), context.Input("X").dtype);
   };
-  def.grad = GradOp("pool2d_grad", {"X", "Out", "Out@GRAD"}, {"X@GRAD"});
   def.layout_rule = LayoutRule::kChannelBlocked;
   def.layout_slots = {"X", "Out"};
   return def;
 }
 
-OpDef Pool2dGradDef() {
-  OpDef def;
-  def.type = "pool2d_grad";
+OpDef Pool2dGradDef(OpDef* forward) {
+  OpDef def = GradientOf(forward, {"X", "Out", "Out@GRAD"}, {"X@GRAD"});
   def.doc =
       "X@GRAD of a pixel: the sum over its windows of Out@GRAD if the pixel is the window's first "
       "maximum, or of Out@GRAD divided by the window's size.";
-  def.inputs = {{.name = "X", .doc = "Of pool2d."},
-                {.name = "Out", .doc = "Of pool2d."},
-                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
-  def.outputs = {{.name = "X@GRAD", .doc = "Like X."}};
-  def.attrs = PoolingAttrs();
   def.infer = [](OpContext& context) {
     const Pooling pooling = ParsePoolingExtents(context);
     const Shape expected = ShapeOf(pooling.output, pooling.order);
@@ -100,7 +93,6 @@ OpDef Pool2dGradDef() {
     }
     context.SetOutputLike("X@GRAD", "X");
   };
-  def.no_gradient_reason = "second derivatives of pooling are not provided";
   def.layout_rule = LayoutRule::kChannelBlocked;
   def.layout_slots = {"X", "Out", "Out@GRAD", "X@GRAD"};
   return def;
@@ -445,8 +437,9 @@ std::unique_ptr<Kernel> PrepareOnednnGrad(PrepareContext& context) {
 }  // namespace
 
 void RegisterPool2d(OpRegistry& registry) {
-  registry.Add(Pool2dDef());
-  registry.Add(Pool2dGradDef());
+  OpDef def = Pool2dDef();
+  registry.Add(Pool2dGradDef(&def));
+  registry.Add(std::move(def));
   AddPlain(registry);
   registry.AddKernel("pool2d", {.name = "vector",
                                 .dtype = DType::kFloat32,

@@ -16,6 +16,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/base/parallel.h"
@@ -215,24 +216,21 @@ std::vector<AttrDef> Attributes() {
 }  // namespace
 
 void RegisterPool3d(OpRegistry& registry) {
-  registry.Add({.type = "pool3d",
-                .doc = "Out[n, c, p] = the maximum or average of X[n, c] over the window at p * "
-                       "stride - padding. Fluid's pool3d.",
-                .inputs = {{.name = "X", .doc = "Volumes, [N, C, D, H, W] or [N, D, H, W, C]."}},
-                .outputs = {{.name = "Out", .doc = "Volumes with as many channels."}},
-                .attrs = Attributes(),
-                .infer = Infer,
-                .grad = GradOp("pool3d_grad", {"X", "Out", "Out@GRAD"}, {"X@GRAD"})});
-  registry.Add({.type = "pool3d_grad",
-                .doc = "X@GRAD of a point: the sum over its windows of Out@GRAD if the point is a "
-                       "window's first maximum, or of Out@GRAD divided by the window's size.",
-                .inputs = {{.name = "X", .doc = "Of pool3d."},
-                           {.name = "Out", .doc = "Of pool3d."},
-                           {.name = "Out@GRAD", .doc = "The gradient of Out."}},
-                .outputs = {{.name = "X@GRAD", .doc = "Like X."}},
-                .attrs = Attributes(),
-                .infer = InferGrad,
-                .no_gradient_reason = "second derivatives of pooling are not provided"});
+  OpDef def = {.type = "pool3d",
+               .doc =
+                   "Out[n, c, p] = the maximum or average of X[n, c] over the window at p * "
+                   "stride - padding. Fluid's pool3d.",
+               .inputs = {{.name = "X", .doc = "Volumes, [N, C, D, H, W] or [N, D, H, W, C]."}},
+               .outputs = {{.name = "Out", .doc = "Volumes with as many channels."}},
+               .attrs = Attributes(),
+               .infer = Infer};
+  OpDef grad = GradientOf(&def, {"X", "Out", "Out@GRAD"}, {"X@GRAD"});
+  grad.doc =
+      "X@GRAD of a point: the sum over its windows of Out@GRAD if the point is a window's first "
+      "maximum, or of Out@GRAD divided by the window's size.";
+  grad.infer = InferGrad;
+  registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>("pool3d", []<typename T>(PrepareContext& context) {
     return MakeKernel([loops = PoolingLoops<T>(context), x = context.InputIndex("X"),
                        out = context.OutputIndex("Out")](const KernelContext& run) {

@@ -230,28 +230,6 @@ void AddKernels(OpRegistry& registry, std::string_view type, const KernelFactory
   registry.AddKernel(type, {.dtype = DType::kFloat64, .prepare = prepare_double});
 }
 
-void AddDropoutGrad(OpRegistry& registry) {
-  OpDef def;
-  def.type = "dropout_grad";
-  def.doc =
-      "X@GRAD[i] = Out@GRAD[i] * Mask[i] * scale with the scale of dropout; where is_test is "
-      "set, Out@GRAD[i] times the factor of evaluation.";
-  def.inputs = {{.name = "Mask",
-                 .doc = "Mask of dropout; not read where is_test is set.",
-                 .dispensable = true},
-                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
-  def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
-  def.attrs = DropoutAttrs();
-  def.infer = InferDropoutGrad;
-  def.no_gradient_reason = "second derivatives are not provided";
-  def.kernel_dtype_slot = "Out@GRAD";
-  def.in_place = {{"Out@GRAD", "X@GRAD"}};
-  def.elementwise = true;
-  AllowBlocked("Out@GRAD", "X@GRAD", &def);
-  registry.Add(std::move(def));
-  AddKernels(registry, "dropout_grad", PrepareDropoutGrad<float>, PrepareDropoutGrad<double>);
-}
-
 }  // namespace
 
 void RegisterDropout(OpRegistry& registry) {
@@ -269,15 +247,24 @@ void RegisterDropout(OpRegistry& registry) {
                   .intermediate = true}};
   def.attrs = DropoutAttrs();
   def.infer = InferDropout;
-  def.grad = GradOp("dropout_grad", {"Mask", "Out@GRAD"}, {"X@GRAD"});
   def.kernel_dtype_slot = "X";
   def.in_place = {{"X", "Out"}};
   def.elementwise = true;
   def.random = true;
   AllowBlocked("X", "Out", &def);
+
+  OpDef grad = GradientOf(&def, {Optional("Mask"), "Out@GRAD"}, {"X@GRAD"});
+  grad.doc =
+      "X@GRAD[i] = Out@GRAD[i] * Mask[i] * scale with the scale of dropout; where is_test is "
+      "set, Out@GRAD[i] times the factor of evaluation, and Mask isn't read.";
+  grad.infer = InferDropoutGrad;
+  grad.in_place = {{"Out@GRAD", "X@GRAD"}};
+  grad.elementwise = true;
+  AllowBlocked("Out@GRAD", "X@GRAD", &grad);
   registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   AddKernels(registry, "dropout", PrepareDropout<float>, PrepareDropout<double>);
-  AddDropoutGrad(registry);
+  AddKernels(registry, "dropout_grad", PrepareDropoutGrad<float>, PrepareDropoutGrad<double>);
 }
 
 }  // namespace skiff

@@ -659,49 +659,35 @@ std::vector<AttrDef> Attributes() {
            .doc = "Is added to f of lstm, before its sigmoid."}};
 }
 
-void AddGrad(OpRegistry& registry) {
-  OpDef def;
-  def.type = "attention_decoder_grad";
+void AddGrad(OpRegistry& registry, OpDef* forward) {
+  OpDef def = GradientOf(forward,
+                         {ShapeOf("Input"),
+                          "Encoded",
+                          "Keys",
+                          "H0",
+                          "C0",
+                          "Weight",
+                          "ContextWeight",
+                          "Bias",
+                          "QueryWeight",
+                          ShapeOf("QueryBias"),
+                          "ScoreWeight",
+                          "Hidden",
+                          "Context",
+                          Optional("Cell"),
+                          "AttentionWeights",
+                          "BatchGate",
+                          "BatchQuery",
+                          Optional("BatchCellPreAct"),
+                          "Hidden@GRAD",
+                          "Context@GRAD",
+                          "Cell@GRAD",
+                          "AttentionWeights@GRAD"},
+                         {"Input@GRAD", "Encoded@GRAD", "Keys@GRAD", "H0@GRAD", "C0@GRAD",
+                          "Weight@GRAD", "ContextWeight@GRAD", "Bias@GRAD", "QueryWeight@GRAD",
+                          "QueryBias@GRAD", "ScoreWeight@GRAD"});
   def.doc = "The gradients of the decoder with attention.";
-  const auto of_forward = [](StaticText name, bool dispensable = false, bool shape_only = false) {
-    return SlotDef{.name = name,
-                   .doc = "Of attention_decoder.",
-                   .dispensable = dispensable,
-                   .shape_only = shape_only};
-  };
-  def.inputs = {of_forward("Input", false, true),
-                of_forward("Encoded"),
-                of_forward("Keys"),
-                of_forward("H0", true),
-                of_forward("C0", true),
-                of_forward("Weight"),
-                of_forward("ContextWeight", true),
-                of_forward("Bias", true),
-                of_forward("QueryWeight", true),
-                of_forward("QueryBias", true, true),
-                of_forward("ScoreWeight", true),
-                of_forward("Hidden"),
-                of_forward("Context"),
-                of_forward("Cell", true),
-                of_forward("AttentionWeights"),
-                of_forward("BatchGate"),
-                of_forward("BatchQuery"),
-                of_forward("BatchCellPreAct", true),
-                {.name = "Hidden@GRAD", .doc = "The gradient of Hidden."},
-                {.name = "Context@GRAD", .doc = "The gradient of Context.", .dispensable = true},
-                {.name = "Cell@GRAD", .doc = "The gradient of Cell.", .dispensable = true},
-                {.name = "AttentionWeights@GRAD",
-                 .doc = "The gradient of AttentionWeights.",
-                 .dispensable = true}};
-  for (const char* slot : {"Input", "Encoded", "Keys", "H0", "C0", "Weight", "ContextWeight",
-                           "Bias", "QueryWeight", "QueryBias", "ScoreWeight"}) {
-    def.outputs.push_back(
-        {.name = GradName(slot), .doc = StrCat("Like ", slot, "."), .dispensable = true});
-  }
-  def.attrs = Attributes();
   def.infer = InferGrad;
-  def.no_gradient_reason = "second derivatives are not provided";
-  def.kernel_dtype_slot = "Hidden@GRAD";
   def.flop = GradFlop(Flop, {"Input@GRAD", "Weight@GRAD"});
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(
@@ -760,38 +746,12 @@ void RegisterAttentionDecoder(OpRegistry& registry) {
        .intermediate = true}};
   def.attrs = Attributes();
   def.infer = Infer;
-  def.grad = GradOp("attention_decoder_grad",
-                    {"Input",
-                     "Encoded",
-                     "Keys",
-                     "H0",
-                     "C0",
-                     "Weight",
-                     "ContextWeight",
-                     "Bias",
-                     "QueryWeight",
-                     "QueryBias",
-                     "ScoreWeight",
-                     "Hidden",
-                     "Context",
-                     "Cell",
-                     "AttentionWeights",
-                     "BatchGate",
-                     "BatchQuery",
-                     "BatchCellPreAct",
-                     "Hidden@GRAD",
-                     "Context@GRAD",
-                     "Cell@GRAD",
-                     "AttentionWeights@GRAD"},
-                    {"Input@GRAD", "Encoded@GRAD", "Keys@GRAD", "H0@GRAD", "C0@GRAD", "Weight@GRAD",
-                     "ContextWeight@GRAD", "Bias@GRAD", "QueryWeight@GRAD", "QueryBias@GRAD",
-                     "ScoreWeight@GRAD"});
   def.flop = Flop;
+  AddGrad(registry, &def);
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(
       "attention_decoder",
       []<typename T>(PrepareContext& context) { return PrepareFor<T, ForwardKernel>(context); });
-  AddGrad(registry);
 }
 
 }  // namespace skiff

@@ -351,28 +351,14 @@ std::vector<AttrDef> Attributes() {
            .doc = "Whether u is the share of the old state, not of c."}};
 }
 
-void AddGrad(OpRegistry& registry) {
-  OpDef def;
-  def.type = "gru_grad";
+void AddGrad(OpRegistry& registry, OpDef* forward) {
+  OpDef def = GradientOf(
+      forward,
+      {ShapeOf("Input"), "Weight", ShapeOf("Bias"), "H0", "Hidden", "BatchGate",
+       Optional(ShapeOf("BatchResetHiddenPrev")), Optional(ShapeOf("BatchHidden")), "Hidden@GRAD"},
+      {"Input@GRAD", "Weight@GRAD", "Bias@GRAD", "H0@GRAD"});
   def.doc = "The gradients of the gated recurrent units.";
-  def.inputs = {
-      {.name = "Input", .doc = "Of gru.", .shape_only = true},
-      {.name = "Weight", .doc = "Of gru."},
-      {.name = "Bias", .doc = "Of gru.", .dispensable = true, .shape_only = true},
-      {.name = "H0", .doc = "Of gru.", .dispensable = true},
-      {.name = "Hidden", .doc = "Of gru."},
-      {.name = "BatchGate", .doc = "Of gru."},
-      {.name = "BatchResetHiddenPrev", .doc = "Of gru.", .dispensable = true, .shape_only = true},
-      {.name = "BatchHidden", .doc = "Of gru.", .dispensable = true, .shape_only = true},
-      {.name = "Hidden@GRAD", .doc = "The gradient of Hidden."}};
-  def.outputs = {{.name = "Input@GRAD", .doc = "Like Input.", .dispensable = true},
-                 {.name = "Weight@GRAD", .doc = "Like Weight.", .dispensable = true},
-                 {.name = "Bias@GRAD", .doc = "Like Bias.", .dispensable = true},
-                 {.name = "H0@GRAD", .doc = "Like H0.", .dispensable = true}};
-  def.attrs = Attributes();
   def.infer = InferGrad;
-  def.no_gradient_reason = "second derivatives are not provided";
-  def.kernel_dtype_slot = "Hidden@GRAD";
   def.flop = GradFlop(Flop, {"Input@GRAD", "Weight@GRAD"});
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>("gru_grad", []<typename T>(PrepareContext& context) {
@@ -410,16 +396,12 @@ void RegisterGru(OpRegistry& registry) {
                  {.name = "Hidden", .doc = "[rows, H], ragged like Input."}};
   def.attrs = Attributes();
   def.infer = Infer;
-  def.grad = GradOp("gru_grad",
-                    {"Input", "Weight", "Bias", "H0", "Hidden", "BatchGate", "BatchResetHiddenPrev",
-                     "BatchHidden", "Hidden@GRAD"},
-                    {"Input@GRAD", "Weight@GRAD", "Bias@GRAD", "H0@GRAD"});
   def.flop = Flop;
+  AddGrad(registry, &def);
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>("gru", []<typename T>(PrepareContext& context) {
     return std::make_unique<ForwardKernel<T>>(context);
   });
-  AddGrad(registry);
 }
 
 }  // namespace skiff

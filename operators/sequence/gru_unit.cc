@@ -186,25 +186,13 @@ std::vector<AttrDef> Attributes() {
            .doc = "Whether u is the share of the old state, not of c."}};
 }
 
-void AddGrad(OpRegistry& registry) {
-  OpDef def;
-  def.type = "gru_unit_grad";
+void AddGrad(OpRegistry& registry, OpDef* forward) {
+  OpDef def = GradientOf(forward,
+                         {ShapeOf("Input"), "HiddenPrev", "Weight", ShapeOf("Bias"), "Gate",
+                          "ResetHiddenPrev", "Hidden@GRAD"},
+                         {"Input@GRAD", "HiddenPrev@GRAD", "Weight@GRAD", "Bias@GRAD"});
   def.doc = "The gradients of a step of gated recurrent units.";
-  def.inputs = {{.name = "Input", .doc = "Of gru_unit.", .shape_only = true},
-                {.name = "HiddenPrev", .doc = "Of gru_unit."},
-                {.name = "Weight", .doc = "Of gru_unit."},
-                {.name = "Bias", .doc = "Of gru_unit.", .dispensable = true, .shape_only = true},
-                {.name = "Gate", .doc = "Of gru_unit."},
-                {.name = "ResetHiddenPrev", .doc = "Of gru_unit."},
-                {.name = "Hidden@GRAD", .doc = "The gradient of Hidden."}};
-  def.outputs = {{.name = "Input@GRAD", .doc = "Like Input.", .dispensable = true},
-                 {.name = "HiddenPrev@GRAD", .doc = "Like HiddenPrev.", .dispensable = true},
-                 {.name = "Weight@GRAD", .doc = "Like Weight.", .dispensable = true},
-                 {.name = "Bias@GRAD", .doc = "Like Bias.", .dispensable = true}};
-  def.attrs = Attributes();
   def.infer = InferGrad;
-  def.no_gradient_reason = "second derivatives are not provided";
-  def.kernel_dtype_slot = "Hidden@GRAD";
   def.flop = GradFlop(Flop, {"Input@GRAD", "Weight@GRAD"});
   def.rows = RowRule{.inputs = {"HiddenPrev", "Gate", "ResetHiddenPrev", "Hidden@GRAD"},
                      .outputs = {"Input@GRAD", "HiddenPrev@GRAD"},
@@ -234,15 +222,11 @@ void RegisterGruUnit(OpRegistry& registry) {
       {.name = "Hidden", .doc = "[rows, H]."}};
   def.attrs = Attributes();
   def.infer = Infer;
-  def.grad =
-      GradOp("gru_unit_grad",
-             {"Input", "HiddenPrev", "Weight", "Bias", "Gate", "ResetHiddenPrev", "Hidden@GRAD"},
-             {"Input@GRAD", "HiddenPrev@GRAD", "Weight@GRAD", "Bias@GRAD"});
   def.flop = Flop;
+  AddGrad(registry, &def);
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(
       "gru_unit", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
-  AddGrad(registry);
 }
 
 }  // namespace skiff

@@ -166,15 +166,13 @@ void RegisterIm2sequence(OpRegistry& registry) {
       {.name = "Out", .doc = "[windows, channels · window], ragged: a sequence for each image."}};
   def.attrs = Attributes();
   def.infer = Infer;
-  def.grad = GradOp("im2sequence_grad", {"X", "Out@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {ShapeOf("X"), "Out@GRAD"}, {"X@GRAD"});
+  grad.doc = "The sum of each element's gradients in windows.";
+  grad.infer = InferGrad;
   registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>(
       "im2sequence", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
-
-  registry.Add(SequenceGradDef("im2sequence", "The sum of each element's gradients in windows.",
-                               {{.name = "X", .doc = "Of im2sequence.", .shape_only = true},
-                                {.name = "Out@GRAD", .doc = "The gradient of Out."}},
-                               {{.name = "X@GRAD", .doc = "Like X."}}, InferGrad, Attributes()));
   registry.AddCpuKernels<float, double>(
       "im2sequence_grad",
       []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });

@@ -165,22 +165,19 @@ void RegisterLodReset(OpRegistry& registry) {
   def.outputs = {{.name = "Out", .doc = "X, ragged."}};
   def.attrs = Attributes();
   def.infer = Infer;
-  def.grad = GradOp("lod_reset_grad", {"X", "Out@GRAD"}, {"X@GRAD"});
   def.in_place = {{"X", "Out"}};
   def.views = {{"X", "Out"}};
   // The LoD depends on data, if they are those of Y.
   def.data_dependent_shape = true;
-  registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double, int32_t, int64_t>(
-      "lod_reset", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
-
-  OpDef grad = SequenceGradDef("lod_reset", "Out@GRAD with the LoD of X.",
-                               {{.name = "X", .doc = "Of lod_reset.", .shape_only = true},
-                                {.name = "Out@GRAD", .doc = "The gradient of Out."}},
-                               {{.name = "X@GRAD", .doc = "Like X."}}, InferGrad, Attributes());
+  OpDef grad = GradientOf(&def, {ShapeOf("X"), "Out@GRAD"}, {"X@GRAD"});
+  grad.doc = "Out@GRAD with the LoD of X.";
+  grad.infer = InferGrad;
   grad.in_place = {{"Out@GRAD", "X@GRAD"}};
   grad.views = {{"Out@GRAD", "X@GRAD"}};
+  registry.Add(std::move(def));
   registry.Add(std::move(grad));
+  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+      "lod_reset", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>("lod_reset_grad", []<typename T>(PrepareContext& context) {
     return PrepareCopy<T>(context.InputIndex("Out@GRAD"), context.OutputIndex("X@GRAD"));
   });

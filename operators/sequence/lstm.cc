@@ -377,29 +377,13 @@ std::vector<AttrDef> Attributes() {
   return attrs;
 }
 
-void AddGrad(OpRegistry& registry) {
-  OpDef def;
-  def.type = "lstm_grad";
+void AddGrad(OpRegistry& registry, OpDef* forward) {
+  OpDef def = GradientOf(forward,
+                         {ShapeOf("Input"), "Weight", "Bias", "H0", "C0", "Hidden", "Cell",
+                          "BatchGate", "BatchCellPreAct", "Hidden@GRAD", Optional("Cell@GRAD")},
+                         {"Input@GRAD", "Weight@GRAD", "Bias@GRAD", "H0@GRAD", "C0@GRAD"});
   def.doc = "The gradients of the long short-term memory.";
-  def.inputs = {{.name = "Input", .doc = "Of lstm.", .shape_only = true},
-                {.name = "Weight", .doc = "Of lstm."},
-                {.name = "Bias", .doc = "Of lstm."},
-                {.name = "H0", .doc = "Of lstm.", .dispensable = true},
-                {.name = "C0", .doc = "Of lstm.", .dispensable = true},
-                {.name = "Hidden", .doc = "Of lstm."},
-                {.name = "Cell", .doc = "Of lstm."},
-                {.name = "BatchGate", .doc = "Of lstm."},
-                {.name = "BatchCellPreAct", .doc = "Of lstm."},
-                {.name = "Hidden@GRAD", .doc = "The gradient of Hidden."},
-                {.name = "Cell@GRAD", .doc = "The gradient of Cell.", .dispensable = true}};
-  def.outputs = {{.name = "Input@GRAD", .doc = "Like Input.", .dispensable = true},
-                 {.name = "Weight@GRAD", .doc = "Like Weight.", .dispensable = true},
-                 {.name = "Bias@GRAD", .doc = "Like Bias.", .dispensable = true},
-                 {.name = "H0@GRAD", .doc = "Like H0.", .dispensable = true},
-                 {.name = "C0@GRAD", .doc = "Like C0.", .dispensable = true}};
-  def.attrs = Attributes();
   def.infer = InferGrad;
-  def.no_gradient_reason = "second derivatives are not provided";
   def.flop = GradFlop(Flop, {"Input@GRAD", "Weight@GRAD"});
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>("lstm_grad", []<typename T>(PrepareContext& context) {
@@ -436,16 +420,12 @@ void RegisterLstm(OpRegistry& registry) {
                   .intermediate = true}};
   def.attrs = Attributes();
   def.infer = Infer;
-  def.grad = GradOp("lstm_grad",
-                    {"Input", "Weight", "Bias", "H0", "C0", "Hidden", "Cell", "BatchGate",
-                     "BatchCellPreAct", "Hidden@GRAD", "Cell@GRAD"},
-                    {"Input@GRAD", "Weight@GRAD", "Bias@GRAD", "H0@GRAD", "C0@GRAD"});
   def.flop = Flop;
+  AddGrad(registry, &def);
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>("lstm", []<typename T>(PrepareContext& context) {
     return std::make_unique<ForwardKernel<T>>(context);
   });
-  AddGrad(registry);
 }
 
 }  // namespace skiff

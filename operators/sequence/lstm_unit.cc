@@ -211,21 +211,11 @@ std::vector<AttrDef> Attributes() {
            .doc = "Is added to f."}};
 }
 
-void AddGrad(OpRegistry& registry) {
-  OpDef def;
-  def.type = "lstm_unit_grad";
+void AddGrad(OpRegistry& registry, OpDef* forward) {
+  OpDef def = GradientOf(forward, {"X", "C_prev", "C", Optional(ShapeOf("H")), "C@GRAD", "H@GRAD"},
+                         {"X@GRAD", "C_prev@GRAD"});
   def.doc = "The gradients of a step of a long short-term memory.";
-  def.inputs = {{.name = "X", .doc = "Of lstm_unit."},
-                {.name = "C_prev", .doc = "Of lstm_unit."},
-                {.name = "C", .doc = "Of lstm_unit."},
-                {.name = "H", .doc = "Of lstm_unit.", .dispensable = true, .shape_only = true},
-                {.name = "C@GRAD", .doc = "The gradient of C."},
-                {.name = "H@GRAD", .doc = "The gradient of H."}};
-  def.outputs = {{.name = "X@GRAD", .doc = "Like X.", .dispensable = true},
-                 {.name = "C_prev@GRAD", .doc = "Like C_prev.", .dispensable = true}};
-  def.attrs = Attributes();
   def.infer = InferGrad;
-  def.no_gradient_reason = "second derivatives are not provided";
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>("lstm_unit_grad", []<typename T>(PrepareContext& context) {
     return PrepareGrad<T>(context);
@@ -244,12 +234,10 @@ void RegisterLstmUnit(OpRegistry& registry) {
                  {.name = "H", .doc = "[rows, D]: the hidden state."}};
   def.attrs = Attributes();
   def.infer = Infer;
-  def.grad = GradOp("lstm_unit_grad", {"X", "C_prev", "C", "H", "C@GRAD", "H@GRAD"},
-                    {"X@GRAD", "C_prev@GRAD"});
+  AddGrad(registry, &def);
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(
       "lstm_unit", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
-  AddGrad(registry);
 }
 
 }  // namespace skiff

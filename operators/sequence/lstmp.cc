@@ -488,33 +488,14 @@ std::vector<AttrDef> Attributes() {
   return attrs;
 }
 
-void AddGrad(OpRegistry& registry) {
-  OpDef def;
-  def.type = "lstmp_grad";
+void AddGrad(OpRegistry& registry, OpDef* forward) {
+  OpDef def = GradientOf(
+      forward,
+      {ShapeOf("Input"), "Weight", "ProjWeight", "Bias", "H0", "C0", "Projection", "Cell",
+       "BatchGate", "BatchCellPreAct", "BatchHidden", "Projection@GRAD", Optional("Cell@GRAD")},
+      {"Input@GRAD", "Weight@GRAD", "ProjWeight@GRAD", "Bias@GRAD", "H0@GRAD", "C0@GRAD"});
   def.doc = "The gradients of the long short-term memory with a projection.";
-  def.inputs = {{.name = "Input", .doc = "Of lstmp.", .shape_only = true},
-                {.name = "Weight", .doc = "Of lstmp."},
-                {.name = "ProjWeight", .doc = "Of lstmp."},
-                {.name = "Bias", .doc = "Of lstmp."},
-                {.name = "H0", .doc = "Of lstmp.", .dispensable = true},
-                {.name = "C0", .doc = "Of lstmp.", .dispensable = true},
-                {.name = "Projection", .doc = "Of lstmp."},
-                {.name = "Cell", .doc = "Of lstmp."},
-                {.name = "BatchGate", .doc = "Of lstmp."},
-                {.name = "BatchCellPreAct", .doc = "Of lstmp."},
-                {.name = "BatchHidden", .doc = "Of lstmp."},
-                {.name = "Projection@GRAD", .doc = "The gradient of Projection."},
-                {.name = "Cell@GRAD", .doc = "The gradient of Cell.", .dispensable = true}};
-  def.outputs = {{.name = "Input@GRAD", .doc = "Like Input.", .dispensable = true},
-                 {.name = "Weight@GRAD", .doc = "Like Weight.", .dispensable = true},
-                 {.name = "ProjWeight@GRAD", .doc = "Like ProjWeight.", .dispensable = true},
-                 {.name = "Bias@GRAD", .doc = "Like Bias.", .dispensable = true},
-                 {.name = "H0@GRAD", .doc = "Like H0.", .dispensable = true},
-                 {.name = "C0@GRAD", .doc = "Like C0.", .dispensable = true}};
-  def.attrs = Attributes();
   def.infer = InferGrad;
-  def.no_gradient_reason = "second derivatives are not provided";
-  def.kernel_dtype_slot = "Projection@GRAD";
   def.flop = GradFlop(Flop, {"Input@GRAD", "Weight@GRAD"});
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>("lstmp_grad", []<typename T>(PrepareContext& context) {
@@ -560,17 +541,12 @@ void RegisterLstmp(OpRegistry& registry) {
                   .intermediate = true}};
   def.attrs = Attributes();
   def.infer = Infer;
-  def.grad =
-      GradOp("lstmp_grad",
-             {"Input", "Weight", "ProjWeight", "Bias", "H0", "C0", "Projection", "Cell",
-              "BatchGate", "BatchCellPreAct", "BatchHidden", "Projection@GRAD", "Cell@GRAD"},
-             {"Input@GRAD", "Weight@GRAD", "ProjWeight@GRAD", "Bias@GRAD", "H0@GRAD", "C0@GRAD"});
   def.flop = Flop;
+  AddGrad(registry, &def);
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>("lstmp", []<typename T>(PrepareContext& context) {
     return std::make_unique<ForwardKernel<T>>(context);
   });
-  AddGrad(registry);
 }
 
 }  // namespace skiff

@@ -763,35 +763,13 @@ std::vector<AttrDef> Attributes() {
   return attrs;
 }
 
-void AddGrad(OpRegistry& registry) {
-  OpDef def;
-  def.type = "rnn_grad";
+void AddGrad(OpRegistry& registry, OpDef* forward) {
+  OpDef def = GradientOf(forward,
+                         {"Input", "PreState", "WeightList", "SequenceLength",
+                          Optional("DropoutState"), "Reserve", "Out", "Out@GRAD", "State@GRAD"},
+                         {"Input@GRAD", "PreState@GRAD", "WeightList@GRAD"});
   def.doc = "The gradients of the recurrent layers.";
-  def.inputs = {
-      {.name = "Input", .doc = "Of rnn."},
-      {.name = "PreState", .doc = "Of rnn.", .duplicable = true},
-      {.name = "WeightList", .doc = "Of rnn.", .duplicable = true},
-      {.name = "SequenceLength", .doc = "Of rnn.", .dispensable = true, .checks_data = true},
-      {.name = "DropoutState", .doc = "Of rnn.", .dispensable = true},
-      {.name = "Reserve", .doc = "Of rnn."},
-      {.name = "Out", .doc = "Of rnn."},
-      {.name = "Out@GRAD", .doc = "The gradient of Out."},
-      {.name = "State@GRAD",
-       .doc = "The gradients of State.",
-       .duplicable = true,
-       .dispensable = true}};
-  def.outputs = {
-      {.name = "Input@GRAD", .doc = "Like Input.", .dispensable = true},
-      {.name = "PreState@GRAD", .doc = "Like PreState.", .duplicable = true, .dispensable = true},
-      {.name = "WeightList@GRAD",
-       .doc = "Like WeightList.",
-       .duplicable = true,
-       .dispensable = true}};
-  def.attrs = Attributes();
   def.infer = InferGrad;
-  def.no_gradient_reason = "second derivatives are not provided";
-  def.kernel_dtype_slot = "Out@GRAD";
-  def.data_checked_by = "rnn";
   def.flop = GradFlop(Flop, {"Input@GRAD", "WeightList@GRAD"});
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>("rnn_grad", []<typename T>(PrepareContext& context) {
@@ -836,18 +814,14 @@ void RegisterRnn(OpRegistry& registry) {
        .intermediate = true}};
   def.attrs = Attributes();
   def.infer = Infer;
-  def.grad = GradOp("rnn_grad",
-                    {"Input", "PreState", "WeightList", "SequenceLength", "DropoutState", "Reserve",
-                     "Out", "Out@GRAD", "State@GRAD"},
-                    {"Input@GRAD", "PreState@GRAD", "WeightList@GRAD"});
   def.kernel_dtype_slot = "Input";
   def.random = true;
   def.flop = Flop;
+  AddGrad(registry, &def);
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>("rnn", []<typename T>(PrepareContext& context) {
     return std::make_unique<ForwardKernel<T>>(context);
   });
-  AddGrad(registry);
 }
 
 }  // namespace skiff

@@ -40,13 +40,6 @@ void Infer(OpContext& context) {
   context.SetOutputLike("Out", "X");
 }
 
-void InferGrad(OpContext& context) {
-  CheckArguments(context);
-  CheckInputLike(context, "Out@GRAD", context.Input("X").shape, context.Input("X").dtype);
-  context.SetOutputLike("X@GRAD", "X");
-  context.SetOutputLike("Filter@GRAD", "Filter");
-}
-
 // The sequences of X, ragged or not.
 class Sequences {
  public:
@@ -159,19 +152,12 @@ void RegisterRowConv(OpRegistry& registry) {
                 {.name = "Filter", .doc = "[context, width]; row 0 is for the row itself."}};
   def.outputs = {{.name = "Out", .doc = "Like X."}};
   def.infer = Infer;
-  def.grad = GradOp("row_conv_grad", {"X", "Filter", "Out@GRAD"}, {"X@GRAD", "Filter@GRAD"});
+  OpDef grad = GradientOf(&def, {"X", "Filter", "Out@GRAD"}, {"X@GRAD", "Filter@GRAD"});
+  grad.doc = "The gradients of X and Filter.";
   registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>(
       "row_conv", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
-
-  registry.Add(
-      SequenceGradDef("row_conv", "The gradients of X and Filter.",
-                      {{.name = "X", .doc = "Of row_conv."},
-                       {.name = "Filter", .doc = "Of row_conv."},
-                       {.name = "Out@GRAD", .doc = "The gradient of Out."}},
-                      {{.name = "X@GRAD", .doc = "Like X.", .dispensable = true},
-                       {.name = "Filter@GRAD", .doc = "Like Filter.", .dispensable = true}},
-                      InferGrad));
   registry.AddCpuKernels<float, double>(
       "row_conv_grad", []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
 }

@@ -247,27 +247,13 @@ std::vector<AttrDef> Attributes() {
                      "v · tanh(query + key), or query · key.")};
 }
 
-void AddGrad(OpRegistry& registry) {
-  OpDef def;
-  def.type = "sequence_attention_grad";
+void AddGrad(OpRegistry& registry, OpDef* forward) {
+  OpDef def = GradientOf(forward,
+                         {"Query", "Encoded", "Keys", "ScoreWeight", "AttentionWeights",
+                          "Context@GRAD", Optional("AttentionWeights@GRAD")},
+                         {"Query@GRAD", "Encoded@GRAD", "Keys@GRAD", "ScoreWeight@GRAD"});
   def.doc = "The gradients of the attention.";
-  def.inputs = {{.name = "Query", .doc = "Of sequence_attention."},
-                {.name = "Encoded", .doc = "Of sequence_attention."},
-                {.name = "Keys", .doc = "Of sequence_attention."},
-                {.name = "ScoreWeight", .doc = "Of sequence_attention.", .dispensable = true},
-                {.name = "AttentionWeights", .doc = "Of sequence_attention."},
-                {.name = "Context@GRAD", .doc = "The gradient of Context."},
-                {.name = "AttentionWeights@GRAD",
-                 .doc = "The gradient of AttentionWeights.",
-                 .dispensable = true}};
-  for (const char* slot : {"Query", "Encoded", "Keys", "ScoreWeight"}) {
-    def.outputs.push_back(
-        {.name = GradName(slot), .doc = StrCat("Like ", slot, "."), .dispensable = true});
-  }
-  def.attrs = Attributes();
   def.infer = InferGrad;
-  def.no_gradient_reason = "second derivatives are not provided";
-  def.kernel_dtype_slot = "Context@GRAD";
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(
       "sequence_attention_grad",
@@ -293,16 +279,12 @@ void RegisterSequenceAttention(OpRegistry& registry) {
                  {.name = "AttentionWeights", .doc = "[tokens, 1], ragged like Encoded."}};
   def.attrs = Attributes();
   def.infer = Infer;
-  def.grad = GradOp("sequence_attention_grad",
-                    {"Query", "Encoded", "Keys", "ScoreWeight", "AttentionWeights", "Context@GRAD",
-                     "AttentionWeights@GRAD"},
-                    {"Query@GRAD", "Encoded@GRAD", "Keys@GRAD", "ScoreWeight@GRAD"});
+  AddGrad(registry, &def);
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>("sequence_attention",
                                         []<typename T>(PrepareContext& context) {
                                           return std::make_unique<ForwardKernel<T>>(context);
                                         });
-  AddGrad(registry);
 }
 
 }  // namespace skiff

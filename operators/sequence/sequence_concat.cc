@@ -141,16 +141,14 @@ void RegisterSequenceConcat(OpRegistry& registry) {
                  .duplicable = true}};
   def.outputs = {{.name = "Out", .doc = "Ragged, one level."}};
   def.infer = Infer;
-  def.grad = GradOp("sequence_concat_grad", {"X", "Out@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {ShapeOf("X"), "Out@GRAD"}, {"X@GRAD"});
+  grad.doc = "The rows of Out@GRAD that came from each input.";
+  grad.outputs[0].dispensable = true;
+  grad.infer = InferGrad;
   registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
       "sequence_concat", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
-
-  registry.Add(SequenceGradDef(
-      "sequence_concat", "The rows of Out@GRAD that came from each input.",
-      {{.name = "X", .doc = "Of sequence_concat.", .duplicable = true, .shape_only = true},
-       {.name = "Out@GRAD", .doc = "The gradient of Out."}},
-      {{.name = "X@GRAD", .doc = "Like X.", .duplicable = true, .dispensable = true}}, InferGrad));
   registry.AddCpuKernels<float, double>(
       "sequence_concat_grad",
       []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });

@@ -11,7 +11,6 @@
 // the gradient of the contexts is Out@GRAD · Filterᵀ. A row of X gets the sum over the contexts
 // that it is in. That of Filter is the sum of contextsᵀ · Out@GRAD over the blocks, in order.
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "framework/base/element_count.h"
@@ -58,7 +57,6 @@ Sizes SizesOf(const OpContext& context) {
           .out_width = filter[1]};
 }
 
-// Checks the arguments that the op and its gradient have in common.
 void CheckArguments(const OpContext& context) {
   const Sizes sizes = SizesOf(context);
   const DType dtype = context.Input("X").dtype;
@@ -78,14 +76,6 @@ void Infer(OpContext& context) {
   CheckArguments(context);
   context.SetOutput("Out", OutShape(context), context.Input("X").dtype);
   context.ShareLoD("Out", "X");
-}
-
-void InferGrad(OpContext& context) {
-  CheckArguments(context);
-  CheckInputLike(context, "Out@GRAD", OutShape(context), context.Input("X").dtype);
-  for (const std::string slot : {"X", "Filter", "PaddingData"}) {
-    if (context.HasInput(slot)) context.SetOutputLike(slot + "@GRAD", slot);
-  }
 }
 
 // Returns the rows whose contexts are in memory at a time.
@@ -358,20 +348,10 @@ std::vector<AttrDef> Attributes() {
            .doc = "Whether PaddingData gives the rows outside of a sequence."}};
 }
 
-void AddGrad(OpRegistry& registry) {
-  OpDef def;
-  def.type = "sequence_conv_grad";
+void AddGrad(OpRegistry& registry, OpDef* forward) {
+  OpDef def = GradientOf(forward, {"X", "Filter", "PaddingData", "Out@GRAD"},
+                         {"X@GRAD", "Filter@GRAD", "PaddingData@GRAD"});
   def.doc = "The gradients of the convolution of sequences.";
-  def.inputs = {{.name = "X", .doc = "Of sequence_conv."},
-                {.name = "Filter", .doc = "Of sequence_conv."},
-                {.name = "PaddingData", .doc = "Of sequence_conv.", .dispensable = true},
-                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
-  def.outputs = {{.name = "X@GRAD", .doc = "Like X.", .dispensable = true},
-                 {.name = "Filter@GRAD", .doc = "Like Filter.", .dispensable = true},
-                 {.name = "PaddingData@GRAD", .doc = "Like PaddingData.", .dispensable = true}};
-  def.attrs = Attributes();
-  def.infer = InferGrad;
-  def.no_gradient_reason = "second derivatives are not provided";
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(
       "sequence_conv_grad",
@@ -394,12 +374,10 @@ void RegisterSequenceConv(OpRegistry& registry) {
   def.outputs = {{.name = "Out", .doc = "[rows, M], ragged like X."}};
   def.attrs = Attributes();
   def.infer = Infer;
-  def.grad = GradOp("sequence_conv_grad", {"X", "Filter", "PaddingData", "Out@GRAD"},
-                    {"X@GRAD", "Filter@GRAD", "PaddingData@GRAD"});
+  AddGrad(registry, &def);
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(
       "sequence_conv", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
-  AddGrad(registry);
 }
 
 }  // namespace skiff

@@ -146,16 +146,13 @@ void RegisterSequenceExpand(OpRegistry& registry) {
   def.outputs = {{.name = "Out", .doc = "The repeats. Ragged if X is."}};
   def.attrs = Attributes();
   def.infer = Infer;
-  def.grad = GradOp("sequence_expand_grad", {"X", "Y", "Out@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {ShapeOf("X"), "Y", "Out@GRAD"}, {"X@GRAD"});
+  grad.doc = "For each item of X the sum of its repeats.";
+  grad.infer = InferGrad;
   registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
       "sequence_expand", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
-
-  registry.Add(SequenceGradDef("sequence_expand", "For each item of X the sum of its repeats.",
-                               {{.name = "X", .doc = "Of sequence_expand.", .shape_only = true},
-                                {.name = "Y", .doc = "Of sequence_expand.", .shape_only = true},
-                                {.name = "Out@GRAD", .doc = "The gradient of Out."}},
-                               {{.name = "X@GRAD", .doc = "Like X."}}, InferGrad, Attributes()));
   registry.AddCpuKernels<float, double>(
       "sequence_expand_grad",
       []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });

@@ -9,7 +9,6 @@
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/input_checks.h"
 #include "operators/sequence/kernels/row_repeats.h"
 #include "operators/sequence/kernels/sequence_rows.h"
 
@@ -28,11 +27,6 @@ Shape RepeatedShape(const OpContext& context) {
 void Infer(OpContext& context) {
   context.SetOutput("Out", RepeatedShape(context), context.Input("X").dtype);
   context.ShareLoD("Out", "Y");
-}
-
-void InferGrad(OpContext& context) {
-  CheckInputLike(context, "Out@GRAD", RepeatedShape(context), context.Input("X").dtype);
-  context.SetOutputLike("X@GRAD", "X");
 }
 
 template <typename T>
@@ -65,17 +59,13 @@ void RegisterSequenceExpandAs(OpRegistry& registry) {
       {.name = "Y", .doc = "Ragged, one level. Its data don't count.", .shape_only = true}};
   def.outputs = {{.name = "Out", .doc = "The repeats, with the LoD of Y."}};
   def.infer = Infer;
-  def.grad = GradOp("sequence_expand_as_grad", {"X", "Y", "Out@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {ShapeOf("X"), "Y", "Out@GRAD"}, {"X@GRAD"});
+  grad.doc = "For each row of X the sum of its repeats.";
   registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
       "sequence_expand_as",
       []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
-
-  registry.Add(SequenceGradDef("sequence_expand_as", "For each row of X the sum of its repeats.",
-                               {{.name = "X", .doc = "Of sequence_expand_as.", .shape_only = true},
-                                {.name = "Y", .doc = "Of sequence_expand_as.", .shape_only = true},
-                                {.name = "Out@GRAD", .doc = "The gradient of Out."}},
-                               {{.name = "X@GRAD", .doc = "Like X."}}, InferGrad));
   registry.AddCpuKernels<float, double>(
       "sequence_expand_as_grad",
       []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });

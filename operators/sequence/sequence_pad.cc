@@ -156,15 +156,13 @@ void RegisterSequencePad(OpRegistry& registry) {
                  {.name = "Length", .doc = "[sequences], int64: the rows of each in X."}};
   def.attrs = Attributes();
   def.infer = Infer;
-  def.grad = GradOp("sequence_pad_grad", {"X", "Out@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {ShapeOf("X"), "Out@GRAD"}, {"X@GRAD"});
+  grad.doc = "The rows of Out@GRAD that aren't padding.";
+  grad.infer = InferGrad;
   registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
       "sequence_pad", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
-
-  registry.Add(SequenceGradDef("sequence_pad", "The rows of Out@GRAD that aren't padding.",
-                               {{.name = "X", .doc = "Of sequence_pad.", .shape_only = true},
-                                {.name = "Out@GRAD", .doc = "The gradient of Out."}},
-                               {{.name = "X@GRAD", .doc = "Like X."}}, InferGrad, Attributes()));
   registry.AddCpuKernels<float, double>(
       "sequence_pad_grad",
       []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });

@@ -201,21 +201,12 @@ std::vector<AttrDef> Attributes() {
            .doc = "No gradient will be wanted."}};
 }
 
-void AddGrad(OpRegistry& registry) {
-  OpDef def;
-  def.type = "sequence_pool_grad";
+void AddGrad(OpRegistry& registry, OpDef* forward) {
+  OpDef def = GradientOf(forward, {ShapeOf("X"), Optional("MaxIndex"), "Out@GRAD"}, {"X@GRAD"});
   def.doc = "Gives the gradient of each result to the rows that it was made of.";
-  def.inputs = {{.name = "X", .doc = "Of sequence_pool.", .shape_only = true},
-                {.name = "MaxIndex",
-                 .doc = "Of sequence_pool, for MAX.",
-                 .dispensable = true,
-                 .checks_data = true},
-                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
-  def.outputs = {{.name = "X@GRAD", .doc = "Like X."}};
-  def.attrs = Attributes();
+  // The kernel rejects places outside of their sequences.
+  def.inputs[1].checks_data = true;
   def.infer = InferGrad;
-  def.no_gradient_reason = "second derivatives are not provided";
-  def.kernel_dtype_slot = "Out@GRAD";
   def.data_checked_by = "sequence_pool";
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(
@@ -238,11 +229,10 @@ void RegisterSequencePool(OpRegistry& registry) {
                   .intermediate = true}};
   def.attrs = Attributes();
   def.infer = Infer;
-  def.grad = GradOp("sequence_pool_grad", {"X", "MaxIndex", "Out@GRAD"}, {"X@GRAD"});
+  AddGrad(registry, &def);
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(
       "sequence_pool", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
-  AddGrad(registry);
 }
 
 }  // namespace skiff

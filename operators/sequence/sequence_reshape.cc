@@ -79,20 +79,17 @@ void RegisterSequenceReshape(OpRegistry& registry) {
   def.outputs = {{.name = "Out", .doc = "Ragged, [rows, new_dim]."}};
   def.attrs = Attributes();
   def.infer = Infer;
-  def.grad = GradOp("sequence_reshape_grad", {"X", "Out@GRAD"}, {"X@GRAD"});
   def.in_place = {{"X", "Out"}};
+  OpDef grad = GradientOf(&def, {ShapeOf("X"), "Out@GRAD"}, {"X@GRAD"});
+  grad.doc = "Out@GRAD in X's shape.";
+  grad.infer = InferGrad;
+  grad.in_place = {{"Out@GRAD", "X@GRAD"}};
   registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
       "sequence_reshape", []<typename T>(PrepareContext& context) {
         return Prepare<T>(context.InputIndex("X"), context.OutputIndex("Out"));
       });
-
-  OpDef grad = SequenceGradDef("sequence_reshape", "Out@GRAD in X's shape.",
-                               {{.name = "X", .doc = "Of sequence_reshape.", .shape_only = true},
-                                {.name = "Out@GRAD", .doc = "The gradient of Out."}},
-                               {{.name = "X@GRAD", .doc = "Like X."}}, InferGrad, Attributes());
-  grad.in_place = {{"Out@GRAD", "X@GRAD"}};
-  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>(
       "sequence_reshape_grad", []<typename T>(PrepareContext& context) {
         return Prepare<T>(context.InputIndex("Out@GRAD"), context.OutputIndex("X@GRAD"));

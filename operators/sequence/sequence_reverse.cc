@@ -8,7 +8,6 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/input_checks.h"
 #include "operators/sequence/kernels/sequence_rows.h"
 
 namespace skiff {
@@ -18,14 +17,6 @@ void Infer(OpContext& context) {
   RowWidth(context, "X");
   OneLevelSequenceCount(context, "X");
   context.SetOutputLike("Y", "X");
-}
-
-void InferGrad(OpContext& context) {
-  const TensorMeta& x = context.Input("X");
-  RowWidth(context, "X");
-  OneLevelSequenceCount(context, "X");
-  CheckInputLike(context, "Y@GRAD", x.shape, x.dtype);
-  context.SetOutputLike("X@GRAD", "X");
 }
 
 // Reverses the rows of argument `from` by the LoD of X.
@@ -57,18 +48,14 @@ void RegisterSequenceReverse(OpRegistry& registry) {
   def.inputs = {{.name = "X", .doc = "Ragged, one level."}};
   def.outputs = {{.name = "Y", .doc = "Like X."}};
   def.infer = Infer;
-  def.grad = GradOp("sequence_reverse_grad", {"X", "Y@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {ShapeOf("X"), "Y@GRAD"}, {"X@GRAD"});
+  grad.doc = "The rows of each sequence of Y@GRAD in reverse order.";
   registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
       "sequence_reverse", []<typename T>(PrepareContext& context) {
         return Prepare<T>(context, context.InputIndex("X"), context.OutputIndex("Y"));
       });
-
-  registry.Add(SequenceGradDef("sequence_reverse",
-                               "The rows of each sequence of Y@GRAD in reverse order.",
-                               {{.name = "X", .doc = "Of sequence_reverse.", .shape_only = true},
-                                {.name = "Y@GRAD", .doc = "The gradient of Y."}},
-                               {{.name = "X@GRAD", .doc = "Like X."}}, InferGrad));
   registry.AddCpuKernels<float, double>(
       "sequence_reverse_grad", []<typename T>(PrepareContext& context) {
         return Prepare<T>(context, context.InputIndex("Y@GRAD"), context.OutputIndex("X@GRAD"));

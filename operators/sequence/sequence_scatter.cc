@@ -125,15 +125,11 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
       });
 }
 
-void AddGrad(OpRegistry& registry) {
-  OpDef grad = SequenceGradDef(
-      "sequence_scatter", "X@GRAD = Out@GRAD; Updates@GRAD = the elements of it that Ids names.",
-      {{.name = "Ids", .doc = "Of sequence_scatter.", .checks_data = true},
-       {.name = "Updates", .doc = "Of sequence_scatter.", .shape_only = true},
-       {.name = "Out@GRAD", .doc = "The gradient of Out."}},
-      {{.name = "X@GRAD", .doc = "Like Out@GRAD.", .dispensable = true},
-       {.name = "Updates@GRAD", .doc = "Like Updates.", .dispensable = true}},
-      InferGrad);
+void AddGrad(OpRegistry& registry, OpDef* forward) {
+  OpDef grad =
+      GradientOf(forward, {"Ids", ShapeOf("Updates"), "Out@GRAD"}, {"X@GRAD", "Updates@GRAD"});
+  grad.doc = "X@GRAD = Out@GRAD; Updates@GRAD = the elements of it that Ids names.";
+  grad.infer = InferGrad;
   // Nothing ties the dims of Out@GRAD to those of the X that sequence_scatter had.
   grad.data_checked_by = {};
   grad.in_place = {{"Out@GRAD", "X@GRAD"}};
@@ -158,13 +154,11 @@ void RegisterSequenceScatter(OpRegistry& registry) {
       {.name = "Updates", .doc = "[n, 1], with the LoD of Ids."}};
   def.outputs = {{.name = "Out", .doc = "X's shape, not ragged."}};
   def.infer = Infer;
-  def.grad =
-      GradOp("sequence_scatter_grad", {"Ids", "Updates", "Out@GRAD"}, {"X@GRAD", "Updates@GRAD"});
   def.in_place = {{"X", "Out"}};
+  AddGrad(registry, &def);
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
       "sequence_scatter", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
-  AddGrad(registry);
 }
 
 }  // namespace skiff

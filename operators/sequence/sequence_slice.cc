@@ -114,14 +114,10 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   });
 }
 
-void AddGrad(OpRegistry& registry) {
-  OpDef grad = SequenceGradDef(
-      "sequence_slice", "Out@GRAD in the rows that the slices took, 0 in the others.",
-      {{.name = "X", .doc = "Of sequence_slice.", .shape_only = true},
-       {.name = "Offset", .doc = "Of sequence_slice.", .checks_data = true},
-       {.name = "Length", .doc = "Of sequence_slice.", .checks_data = true},
-       {.name = "Out@GRAD", .doc = "The gradient of Out."}},
-      {{.name = "X@GRAD", .doc = "Like X."}}, InferGrad);
+void AddGrad(OpRegistry& registry, OpDef* forward) {
+  OpDef grad = GradientOf(forward, {ShapeOf("X"), "Offset", "Length", "Out@GRAD"}, {"X@GRAD"});
+  grad.doc = "Out@GRAD in the rows that the slices took, 0 in the others.";
+  grad.infer = InferGrad;
   // Nothing ties the rows of Out@GRAD to the lengths that sequence_slice had.
   grad.data_checked_by = {};
   registry.Add(std::move(grad));
@@ -145,12 +141,11 @@ void RegisterSequenceSlice(OpRegistry& registry) {
                  .checks_data = true}};
   def.outputs = {{.name = "Out", .doc = "Ragged, one level."}};
   def.infer = Infer;
-  def.grad = GradOp("sequence_slice_grad", {"X", "Offset", "Length", "Out@GRAD"}, {"X@GRAD"});
   def.data_dependent_shape = true;
+  AddGrad(registry, &def);
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
       "sequence_slice", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
-  AddGrad(registry);
 }
 
 }  // namespace skiff

@@ -107,20 +107,15 @@ void RegisterSequenceSoftmax(OpRegistry& registry) {
   def.outputs = {{.name = "Out", .doc = "Like X: probabilities."}};
   def.attrs = Attributes();
   def.infer = Infer;
-  def.grad = GradOp("sequence_softmax_grad", {"X", "Out", "Out@GRAD"}, {"X@GRAD"});
   def.in_place = {{"X", "Out"}};
+  OpDef grad = GradientOf(&def, {ShapeOf("X"), "Out", "Out@GRAD"}, {"X@GRAD"});
+  grad.doc = "X@GRAD = (Out@GRAD - sum of Out@GRAD * Out over the sequence) * Out.";
+  grad.infer = InferGrad;
+  grad.in_place = {{"Out@GRAD", "X@GRAD"}};
   registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>(
       "sequence_softmax", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
-
-  OpDef grad = SequenceGradDef(
-      "sequence_softmax", "X@GRAD = (Out@GRAD - sum of Out@GRAD * Out over the sequence) * Out.",
-      {{.name = "X", .doc = "Of sequence_softmax.", .shape_only = true},
-       {.name = "Out", .doc = "Of sequence_softmax."},
-       {.name = "Out@GRAD", .doc = "The gradient of Out."}},
-      {{.name = "X@GRAD", .doc = "Like X."}}, InferGrad, Attributes());
-  grad.in_place = {{"Out@GRAD", "X@GRAD"}};
-  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>(
       "sequence_softmax_grad",
       []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });

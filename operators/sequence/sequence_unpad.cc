@@ -129,16 +129,11 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
       });
 }
 
-void AddGrad(OpRegistry& registry) {
-  OpDef grad =
-      SequenceGradDef("sequence_unpad", "Out@GRAD with zeros behind each sequence, in X's shape.",
-                      {{.name = "X", .doc = "Of sequence_unpad.", .shape_only = true},
-                       {.name = "Length",
-                        .doc = "Of sequence_unpad; if absent, Out@GRAD is ragged.",
-                        .dispensable = true,
-                        .checks_data = true},
-                       {.name = "Out@GRAD", .doc = "The gradient of Out."}},
-                      {{.name = "X@GRAD", .doc = "Like X."}}, InferGrad);
+void AddGrad(OpRegistry& registry, OpDef* forward) {
+  OpDef grad = GradientOf(forward, {ShapeOf("X"), Optional("Length"), "Out@GRAD"}, {"X@GRAD"});
+  grad.doc = "Out@GRAD with zeros behind each sequence, in X's shape.";
+  // If Length is absent, Out@GRAD is ragged.
+  grad.infer = InferGrad;
   // Nothing ties the rows of Out@GRAD to the lengths that sequence_unpad had.
   grad.data_checked_by = {};
   registry.Add(std::move(grad));
@@ -159,12 +154,11 @@ void RegisterSequenceUnpad(OpRegistry& registry) {
                  .checks_data = true}};
   def.outputs = {{.name = "Out", .doc = "Ragged, [rows, …]; [rows, 1] if X is a matrix."}};
   def.infer = Infer;
-  def.grad = GradOp("sequence_unpad_grad", {"X", "Length", "Out@GRAD"}, {"X@GRAD"});
   def.data_dependent_shape = true;
+  AddGrad(registry, &def);
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
       "sequence_unpad", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
-  AddGrad(registry);
 }
 
 }  // namespace skiff

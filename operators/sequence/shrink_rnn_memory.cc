@@ -104,25 +104,22 @@ void RegisterShrinkRnnMemory(OpRegistry& registry) {
                 {.name = "I", .doc = "The step: one int64.", .checks_data = true, .on_host = true}};
   def.outputs = {{.name = "Out", .doc = "The first rows, or sequences, of X."}};
   def.infer = Infer;
-  def.grad = GradOp("shrink_rnn_memory_grad", {"X", "Out@GRAD"}, {"X@GRAD"});
   def.in_place = {{"X", "Out"}};
   // Of the first elements.
   def.views = {{"X", "Out"}};
   def.sets_rows = [](const Op&) { return true; };
-  registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double, int32_t, int64_t>(
-      "shrink_rnn_memory", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
-
-  OpDef grad =
-      SequenceGradDef("shrink_rnn_memory", "Out@GRAD, and 0 for the rows of X that Out lacks.",
-                      {{.name = "X", .doc = "Of shrink_rnn_memory.", .shape_only = true},
-                       {.name = "Out@GRAD",
-                        .doc = "The gradient of Out: as many rows as X, or fewer.",
-                        .checks_data = true}},
-                      {{.name = "X@GRAD", .doc = "Like X."}}, InferGrad);
+  OpDef grad = GradientOf(&def, {ShapeOf("X"), "Out@GRAD"}, {"X@GRAD"});
+  grad.doc = "Out@GRAD, and 0 for the rows of X that Out lacks.";
+  grad.infer = InferGrad;
+  // It may have fewer rows than X, but not more.
+  grad.inputs.back().checks_data = true;
+  grad.data_checked_by = def.type;
   grad.in_place = {{"Out@GRAD", "X@GRAD"}};
   grad.adds_rows_in_place = true;
+  registry.Add(std::move(def));
   registry.Add(std::move(grad));
+  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+      "shrink_rnn_memory", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>(
       "shrink_rnn_memory_grad",
       []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });

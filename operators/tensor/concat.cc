@@ -55,58 +55,9 @@ std::unique_ptr<Kernel> PrepareConcat(PrepareContext& context) {
   return MakeJoinKernel(context, "X", "Out", axis, ExtentsOf(context, axis));
 }
 
-void InferConcatGrad(OpContext& context) {
-  const TensorMeta& grad = context.Input("Out@GRAD");
-  if (!context.Knows("axis")) {
-    for (size_t i = 0; i < context.InputCount("X"); ++i) context.SetOutputLike("X@GRAD", "X", i);
-    return;
-  }
-  const int axis = AxisOf(context, grad.shape.rank());
-  int64_t extent = 0;
-  for (size_t i = 0; i < context.InputCount("X"); ++i) {
-    const Shape& x = context.Input("X", i).shape;
-    const DType dtype = context.Input("X", i).dtype;
-    SKIFF_ENFORCE(x.rank() == grad.shape.rank() && dtype == grad.dtype, kInvalidArgument,
-                  "concat_grad: X[", i, "] is ", dtype, " ", x,
-                  ", expected the rank and dtype of Out@GRAD, ", grad.dtype, " ", grad.shape);
-    for (int k = 0; k < x.rank(); ++k) {
-      if (k == axis) continue;
-      MergeDims(x[k], grad.shape[k],
-                StrCat("concat_grad: dim ", k, " of X[", i, "] and of Out@GRAD"));
-    }
-    extent = extent < 0 || x[axis] < 0 ? -1 : extent + x[axis];
-    context.SetOutputLike("X@GRAD", "X", i);
-  }
-  MergeDims(extent, grad.shape[axis],
-            "concat_grad: the sum of the inputs' extents and that of Out@GRAD");
-}
-
 std::unique_ptr<Kernel> PrepareConcatGrad(PrepareContext& context) {
   const int axis = AxisOf(context, context.Input("Out@GRAD").shape.rank());
   return MakeSplitKernel(context, "Out@GRAD", "X@GRAD", axis, ExtentsOf(context, axis));
-}
-
-AttrDef AxisAttr() {
-  return {.name = "axis",
-          .type = AttrType::kInt,
-          .default_value = int32_t{0},
-          .doc = "The axis along which the inputs follow each other, negative from the back."};
-}
-
-void AddConcatGrad(OpRegistry& registry) {
-  OpDef def;
-  def.type = "concat_grad";
-  def.doc = "X@GRAD[i] = the slice of Out@GRAD that X[i] became.";
-  def.inputs = {{.name = "X", .doc = "Inputs of concat.", .duplicable = true, .shape_only = true},
-                AttributeSlot("AxisTensor", "axis"),
-                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
-  def.outputs = {{.name = "X@GRAD", .doc = "The gradients of X.", .duplicable = true}};
-  def.attrs = {AxisAttr()};
-  def.infer = InferConcatGrad;
-  def.no_gradient_reason = "second derivatives are not provided";
-  def.kernel_dtype_slot = "Out@GRAD";
-  registry.Add(std::move(def));
-  AddKernelsForAllDTypes(registry, "concat_grad", PrepareConcatGrad);
 }
 
 }  // namespace
@@ -120,12 +71,18 @@ void RegisterConcat(OpRegistry& registry) {
                  .duplicable = true},
                 AttributeSlot("AxisTensor", "axis")};
   def.outputs = {{.name = "Out", .doc = "The concatenation."}};
-  def.attrs = {AxisAttr()};
+  def.attrs = {
+      {.name = "axis",
+       .type = AttrType::kInt,
+       .default_value = int32_t{0},
+       .doc = "The axis along which the inputs follow each other, negative from the back."}};
   def.infer = InferConcat;
-  def.grad = GradOp("concat_grad", {"X", "AxisTensor", "Out@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {ShapeOf("X"), "AxisTensor", "Out@GRAD"}, {"X@GRAD"});
+  grad.doc = "X@GRAD[i] = the slice of Out@GRAD that X[i] became.";
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "concat", PrepareConcat);
-  AddConcatGrad(registry);
+  registry.Add(std::move(grad));
+  AddKernelsForAllDTypes(registry, "concat_grad", PrepareConcatGrad);
 }
 
 }  // namespace skiff

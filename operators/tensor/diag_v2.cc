@@ -11,7 +11,6 @@
 
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
-#include "operators/common/input_checks.h"
 #include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/fill.h"
@@ -103,37 +102,6 @@ std::unique_ptr<Kernel> PrepareDiagGrad(PrepareContext& context) {
   });
 }
 
-std::vector<AttrDef> DiagAttrs() {
-  return {{.name = "offset",
-           .type = AttrType::kInt,
-           .default_value = int32_t{0},
-           .doc = "Which diagonal: columns to the right of the main one, negative to the left."},
-          {.name = "padding_value",
-           .type = AttrType::kFloat,
-           .default_value = 0.0f,
-           .doc = "The other elements of the matrix that a vector gives."}};
-}
-
-void AddDiagGrad(OpRegistry& registry) {
-  OpDef def;
-  def.type = "diag_v2_grad";
-  def.doc = "X@GRAD = the elements of Out@GRAD that came from X; 0 off the diagonal of a matrix.";
-  def.inputs = {{.name = "X", .doc = "X of diag_v2.", .shape_only = true},
-                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
-  def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
-  def.attrs = DiagAttrs();
-  def.infer = [](OpContext& context) {
-    CheckInputLike(context, "Out@GRAD", DiagonalShape(context), context.Input("X").dtype);
-    context.SetOutputLike("X@GRAD", "X");
-  };
-  def.no_gradient_reason = "second derivatives are not provided";
-  def.kernel_dtype_slot = "Out@GRAD";
-  registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double, int32_t, int64_t>(
-      "diag_v2_grad",
-      []<typename T>(PrepareContext& context) { return PrepareDiagGrad<T>(context); });
-}
-
 }  // namespace
 
 void RegisterDiagV2(OpRegistry& registry) {
@@ -142,17 +110,29 @@ void RegisterDiagV2(OpRegistry& registry) {
   def.doc = "Of a vector the matrix with it on diagonal `offset`; of a matrix that diagonal.";
   def.inputs = {{.name = "X", .doc = "A vector (or scalar) or a matrix."}};
   def.outputs = {{.name = "Out", .doc = "A square matrix, or a vector."}};
-  def.attrs = DiagAttrs();
+  def.attrs = {
+      {.name = "offset",
+       .type = AttrType::kInt,
+       .default_value = int32_t{0},
+       .doc = "Which diagonal: columns to the right of the main one, negative to the left."},
+      {.name = "padding_value",
+       .type = AttrType::kFloat,
+       .default_value = 0.0f,
+       .doc = "The other elements of the matrix that a vector gives."}};
   def.infer = [](OpContext& context) {
     const TensorMeta& x = context.Input("X");
     if (x.shape.rank() < 2) CheckFillValue(PaddingOf(context), x.dtype, "diag_v2: padding_value");
     context.SetOutput("Out", DiagonalShape(context), x.dtype);
   };
-  def.grad = GradOp("diag_v2_grad", {"X", "Out@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {ShapeOf("X"), "Out@GRAD"}, {"X@GRAD"});
+  grad.doc = "X@GRAD = the elements of Out@GRAD that came from X; 0 off the diagonal of a matrix.";
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
       "diag_v2", []<typename T>(PrepareContext& context) { return PrepareDiag<T>(context); });
-  AddDiagGrad(registry);
+  registry.Add(std::move(grad));
+  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+      "diag_v2_grad",
+      []<typename T>(PrepareContext& context) { return PrepareDiagGrad<T>(context); });
 }
 
 }  // namespace skiff

@@ -4,7 +4,6 @@
 // count tuples and become the first dims of Out. k = 0 repeats X. Gradient: each row of X@GRAD is
 // the sum of the rows of Out@GRAD whose tuples name it, in the order of the tuples.
 #include "framework/op/grad.h"
-#include "operators/common/input_checks.h"
 #include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/index_rows.h"
@@ -17,11 +16,6 @@ Shape OutShape(const OpContext& context) {
   CheckIndexDType(context, "Index");
   return ShapeOfTupleRows(context.Input("X").shape, context.Input("Index").shape,
                           context.op().type);
-}
-
-void InferGatherNdGrad(OpContext& context) {
-  CheckInputLike(context, "Out@GRAD", OutShape(context), context.Input("X").dtype);
-  context.SetOutputLike("X@GRAD", "X");
 }
 
 std::unique_ptr<Kernel> PrepareGatherNd(PrepareContext& context) {
@@ -55,24 +49,6 @@ std::unique_ptr<Kernel> PrepareGatherNdGrad(PrepareContext& context) {
   });
 }
 
-void AddGatherNdGrad(OpRegistry& registry) {
-  OpDef def;
-  def.type = "gather_nd_grad";
-  def.doc = "Each row of X@GRAD = the sum of the rows of Out@GRAD whose tuples name it.";
-  def.inputs = {{.name = "X", .doc = "X of gather_nd.", .shape_only = true},
-                {.name = "Index", .doc = "Index of gather_nd.", .checks_data = true},
-                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
-  def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
-  def.infer = InferGatherNdGrad;
-  def.no_gradient_reason = "second derivatives are not provided";
-  def.kernel_dtype_slot = "Out@GRAD";
-  def.data_checked_by = "gather_nd";
-  registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double, int32_t, int64_t>(
-      "gather_nd_grad",
-      []<typename T>(PrepareContext& context) { return PrepareGatherNdGrad<T>(context); });
-}
-
 }  // namespace
 
 void RegisterGatherNd(OpRegistry& registry) {
@@ -88,11 +64,15 @@ void RegisterGatherNd(OpRegistry& registry) {
   def.infer = [](OpContext& context) {
     context.SetOutput("Out", OutShape(context), context.Input("X").dtype);
   };
-  def.grad = GradOp("gather_nd_grad", {"X", "Index", "Out@GRAD"}, {"X@GRAD"});
   def.kernel_dtype_slot = "X";
+  OpDef grad = GradientOf(&def, {ShapeOf("X"), "Index", "Out@GRAD"}, {"X@GRAD"});
+  grad.doc = "Each row of X@GRAD = the sum of the rows of Out@GRAD whose tuples name it.";
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "gather_nd", PrepareGatherNd);
-  AddGatherNdGrad(registry);
+  registry.Add(std::move(grad));
+  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+      "gather_nd_grad",
+      []<typename T>(PrepareContext& context) { return PrepareGatherNdGrad<T>(context); });
 }
 
 }  // namespace skiff

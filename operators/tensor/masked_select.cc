@@ -14,21 +14,6 @@
 namespace skiff {
 namespace {
 
-void CheckMask(const OpContext& context) {
-  CheckInputLike(context, "Mask", context.Input("X").shape, DType::kBool);
-}
-
-void InferMaskedSelect(OpContext& context) {
-  CheckMask(context);
-  context.SetOutput("Y", {-1}, context.Input("X").dtype);
-}
-
-void InferMaskedSelectGrad(OpContext& context) {
-  CheckMask(context);
-  CheckInputLike(context, "Y@GRAD", {-1}, context.Input("X").dtype);
-  context.SetOutputLike("X@GRAD", "X");
-}
-
 struct IsTrueIn {
   const bool* mask;
   bool operator()(int64_t i) const { return mask[i]; }
@@ -76,24 +61,6 @@ std::unique_ptr<Kernel> PrepareMaskedSelectGrad(PrepareContext& context) {
   });
 }
 
-void AddMaskedSelectGrad(OpRegistry& registry) {
-  OpDef def;
-  def.type = "masked_select_grad";
-  def.doc = "X@GRAD = Y@GRAD where Mask is true, else 0.";
-  def.inputs = {{.name = "X", .doc = "X of masked_select.", .shape_only = true},
-                {.name = "Mask", .doc = "Mask of masked_select.", .checks_data = true},
-                {.name = "Y@GRAD", .doc = "The gradient of Y."}};
-  def.outputs = {{.name = "X@GRAD", .doc = "Like X."}};
-  def.infer = InferMaskedSelectGrad;
-  def.no_gradient_reason = "second derivatives are not provided";
-  def.kernel_dtype_slot = "Y@GRAD";
-  // No data_checked_by: nothing ties the elements of Y@GRAD to those that masked_select found.
-  registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double>(
-      "masked_select_grad",
-      []<typename T>(PrepareContext& context) { return PrepareMaskedSelectGrad<T>(context); });
-}
-
 }  // namespace
 
 void RegisterMaskedSelect(OpRegistry& registry) {
@@ -102,14 +69,24 @@ void RegisterMaskedSelect(OpRegistry& registry) {
   def.doc = "Y = the elements of X where Mask is true, in order.";
   def.inputs = {{.name = "X", .doc = "Any tensor."}, {.name = "Mask", .doc = "Bool, like X."}};
   def.outputs = {{.name = "Y", .doc = "A vector."}};
-  def.infer = InferMaskedSelect;
-  def.grad = GradOp("masked_select_grad", {"X", "Mask", "Y@GRAD"}, {"X@GRAD"});
+  def.infer = [](OpContext& context) {
+    const TensorMeta& x = context.Input("X");
+    CheckInputLike(context, "Mask", x.shape, DType::kBool);
+    context.SetOutput("Y", {-1}, x.dtype);
+  };
   def.data_dependent_shape = true;
+  OpDef grad = GradientOf(&def, {ShapeOf("X"), "Mask", "Y@GRAD"}, {"X@GRAD"});
+  grad.doc = "X@GRAD = Y@GRAD where Mask is true, else 0.";
+  // No data_checked_by: nothing ties the elements of Y@GRAD to those that masked_select found.
+  grad.inputs[1].checks_data = true;
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
       "masked_select",
       []<typename T>(PrepareContext& context) { return PrepareMaskedSelect<T>(context); });
-  AddMaskedSelectGrad(registry);
+  registry.Add(std::move(grad));
+  registry.AddCpuKernels<float, double>(
+      "masked_select_grad",
+      []<typename T>(PrepareContext& context) { return PrepareMaskedSelectGrad<T>(context); });
 }
 
 }  // namespace skiff

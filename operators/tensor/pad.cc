@@ -43,33 +43,6 @@ std::unique_ptr<Kernel> PreparePadGrad(PrepareContext& context) {
       });
 }
 
-std::vector<AttrDef> PadAttrs() {
-  return {{.name = "paddings",
-           .type = AttrType::kInts,
-           .doc = "The numbers of elements before and after axis 0, before and after axis 1, …"},
-          {.name = "pad_value",
-           .type = AttrType::kFloat,
-           .default_value = 0.0f,
-           .doc = "The value of the border."}};
-}
-
-void AddPadGrad(OpRegistry& registry) {
-  OpDef def;
-  def.type = "pad_grad";
-  def.doc = "X@GRAD = Out@GRAD without the border.";
-  def.inputs = {{.name = "Out@GRAD", .doc = "The gradient of Out."}};
-  def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
-  def.attrs = PadAttrs();
-  def.infer = [](OpContext& context) {
-    const TensorMeta& grad = context.Input("Out@GRAD");
-    const Borders borders = BordersOf(context, grad.shape);
-    context.SetOutput("X@GRAD", UnpaddedShape(grad.shape, borders, "pad_grad"), grad.dtype);
-  };
-  def.no_gradient_reason = "second derivatives are not provided";
-  registry.Add(std::move(def));
-  AddKernelsForAllDTypes(registry, "pad_grad", PreparePadGrad);
-}
-
 }  // namespace
 
 void RegisterPad(OpRegistry& registry) {
@@ -78,7 +51,14 @@ void RegisterPad(OpRegistry& registry) {
   def.doc = "Out = X with a border of pad_value.";
   def.inputs = {{.name = "X", .doc = "Any tensor."}};
   def.outputs = {{.name = "Out", .doc = "X and its border."}};
-  def.attrs = PadAttrs();
+  def.attrs = {
+      {.name = "paddings",
+       .type = AttrType::kInts,
+       .doc = "The numbers of elements before and after axis 0, before and after axis 1, …"},
+      {.name = "pad_value",
+       .type = AttrType::kFloat,
+       .default_value = 0.0f,
+       .doc = "The value of the border."}};
   def.infer = [](OpContext& context) {
     const TensorMeta& x = context.Input("X");
     const Borders borders = BordersOf(context, x.shape);
@@ -86,11 +66,18 @@ void RegisterPad(OpRegistry& registry) {
     context.SetOutput("Out", PaddedShape(x.shape, borders), x.dtype);
     SetLodLevel(context, !borders.empty() && borders[0] == 0 && borders[1] == 0);
   };
-  def.grad = GradOp("pad_grad", {"Out@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {"Out@GRAD"}, {"X@GRAD"});
+  grad.doc = "X@GRAD = Out@GRAD without the border.";
+  grad.infer = [](OpContext& context) {
+    const TensorMeta& out_grad = context.Input("Out@GRAD");
+    const Borders borders = BordersOf(context, out_grad.shape);
+    context.SetOutput("X@GRAD", UnpaddedShape(out_grad.shape, borders, "pad_grad"), out_grad.dtype);
+  };
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
       "pad", []<typename T>(PrepareContext& context) { return PreparePad<T>(context); });
-  AddPadGrad(registry);
+  registry.Add(std::move(grad));
+  AddKernelsForAllDTypes(registry, "pad_grad", PreparePadGrad);
 }
 
 }  // namespace skiff

@@ -11,7 +11,6 @@
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
-#include "operators/common/input_checks.h"
 #include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/padding.h"
 
@@ -201,40 +200,6 @@ std::unique_ptr<Kernel> PreparePad2dGrad(PrepareContext& context) {
       });
 }
 
-std::vector<AttrDef> Pad2dAttrs() {
-  return {{.name = "paddings",
-           .type = AttrType::kInts,
-           .doc = "Pixels of border: [top, bottom, left, right]."},
-          {.name = "pad_value",
-           .type = AttrType::kFloat,
-           .default_value = 0.0f,
-           .doc = "The value of a constant border."},
-          ChoiceAttr("mode", "constant", {"constant", "reflect", "edge"},
-                     "\"constant\", \"reflect\" or \"edge\"."),
-          ChoiceAttr("data_format", "NCHW", {"NCHW", "NHWC"}, "\"NCHW\" or \"NHWC\".")};
-}
-
-void AddPad2dGrad(OpRegistry& registry) {
-  OpDef def;
-  def.type = "pad2d_grad";
-  def.doc = "X@GRAD of a pixel = the sum of Out@GRAD over all places that show it.";
-  def.inputs = {{.name = "X", .doc = "X of pad2d.", .shape_only = true},
-                AttributeSlot("Paddings", "paddings"),
-                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
-  def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
-  def.attrs = Pad2dAttrs();
-  def.infer = [](OpContext& context) {
-    CheckInputLike(context, "Out@GRAD", OutOf(context), context.Input("X").dtype);
-    context.SetOutputLike("X@GRAD", "X");
-  };
-  def.no_gradient_reason = "second derivatives are not provided";
-  def.kernel_dtype_slot = "Out@GRAD";
-  registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double>("pad2d_grad", []<typename T>(PrepareContext& context) {
-    return PreparePad2dGrad<T>(context);
-  });
-}
-
 }  // namespace
 
 void RegisterPad2d(OpRegistry& registry) {
@@ -244,18 +209,31 @@ void RegisterPad2d(OpRegistry& registry) {
   def.inputs = {{.name = "X", .doc = "Images, [n, c, h, w] or [n, h, w, c]."},
                 AttributeSlot("Paddings", "paddings")};
   def.outputs = {{.name = "Out", .doc = "The images with their borders."}};
-  def.attrs = Pad2dAttrs();
+  def.attrs = {{.name = "paddings",
+                .type = AttrType::kInts,
+                .doc = "Pixels of border: [top, bottom, left, right]."},
+               {.name = "pad_value",
+                .type = AttrType::kFloat,
+                .default_value = 0.0f,
+                .doc = "The value of a constant border."},
+               ChoiceAttr("mode", "constant", {"constant", "reflect", "edge"},
+                          "\"constant\", \"reflect\" or \"edge\"."),
+               ChoiceAttr("data_format", "NCHW", {"NCHW", "NHWC"}, "\"NCHW\" or \"NHWC\".")};
   def.infer = [](OpContext& context) {
     const TensorMeta& x = context.Input("X");
     CheckPadValue(context, x.dtype);
     context.SetOutput("Out", OutOf(context), x.dtype);
     SetLodLevel(context, /*same_rows=*/true);
   };
-  def.grad = GradOp("pad2d_grad", {"X", "Paddings", "Out@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {ShapeOf("X"), "Paddings", "Out@GRAD"}, {"X@GRAD"});
+  grad.doc = "X@GRAD of a pixel = the sum of Out@GRAD over all places that show it.";
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
       "pad2d", []<typename T>(PrepareContext& context) { return PreparePad2d<T>(context); });
-  AddPad2dGrad(registry);
+  registry.Add(std::move(grad));
+  registry.AddCpuKernels<float, double>("pad2d_grad", []<typename T>(PrepareContext& context) {
+    return PreparePad2dGrad<T>(context);
+  });
 }
 
 }  // namespace skiff

@@ -71,42 +71,6 @@ std::unique_ptr<Kernel> MakeShuffleKernel(const StridedCopy& copy, int from, int
   });
 }
 
-std::vector<AttrDef> ShuffleAttrs() {
-  return {{.name = "upscale_factor",
-           .type = AttrType::kInt,
-           .default_value = int32_t{1},
-           .doc = "r, 1 or more.",
-           .accepts =
-               [](const Attribute& attribute) {
-                 const int32_t factor = std::get<int32_t>(attribute);
-                 return factor >= 1 && factor <= 32768;
-               },
-           .expected = "1 to 32768",
-           .refusal = ErrorCode::kOutOfRange},
-          ChoiceAttr("data_format", "NCHW", {"NCHW", "NHWC"}, "\"NCHW\" or \"NHWC\".")};
-}
-
-void AddPixelShuffleGrad(OpRegistry& registry) {
-  OpDef def;
-  def.type = "pixel_shuffle_grad";
-  def.doc = "X@GRAD = the pixels of Out@GRAD back in their channels.";
-  def.inputs = {{.name = "Out@GRAD", .doc = "The gradient of Out."}};
-  def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
-  def.attrs = ShuffleAttrs();
-  def.infer = [](OpContext& context) {
-    const TensorMeta& grad = context.Input("Out@GRAD");
-    context.SetOutput("X@GRAD", ShuffledShape(context, grad.shape, /*reverse=*/true), grad.dtype);
-  };
-  def.no_gradient_reason = "second derivatives are not provided";
-  registry.Add(std::move(def));
-  AddKernelsForAllDTypes(registry, "pixel_shuffle_grad", [](PrepareContext& context) {
-    const TensorMeta& grad = context.Input("Out@GRAD");
-    const Shape x = ShuffledShape(context, grad.shape, /*reverse=*/true);
-    return MakeShuffleKernel(ShuffleCopy(context, x, grad.dtype, /*reverse=*/true),
-                             context.InputIndex("Out@GRAD"), context.OutputIndex("X@GRAD"));
-  });
-}
-
 }  // namespace
 
 void RegisterPixelShuffle(OpRegistry& registry) {
@@ -116,19 +80,42 @@ void RegisterPixelShuffle(OpRegistry& registry) {
       "Out[n, c, h * r + i, w * r + j] = X[n, (c * r + i) * r + j, h, w], r = upscale_factor.";
   def.inputs = {{.name = "X", .doc = "[n, c * r * r, h, w], or [n, h, w, c * r * r]."}};
   def.outputs = {{.name = "Out", .doc = "[n, c, h * r, w * r], or [n, h * r, w * r, c]."}};
-  def.attrs = ShuffleAttrs();
+  def.attrs = {{.name = "upscale_factor",
+                .type = AttrType::kInt,
+                .default_value = int32_t{1},
+                .doc = "r, 1 or more.",
+                .accepts =
+                    [](const Attribute& attribute) {
+                      const int32_t factor = std::get<int32_t>(attribute);
+                      return factor >= 1 && factor <= 32768;
+                    },
+                .expected = "1 to 32768",
+                .refusal = ErrorCode::kOutOfRange},
+               ChoiceAttr("data_format", "NCHW", {"NCHW", "NHWC"}, "\"NCHW\" or \"NHWC\".")};
   def.infer = [](OpContext& context) {
     const TensorMeta& x = context.Input("X");
     context.SetOutput("Out", ShuffledShape(context, x.shape, /*reverse=*/false), x.dtype);
   };
-  def.grad = GradOp("pixel_shuffle_grad", {"Out@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {"Out@GRAD"}, {"X@GRAD"});
+  grad.doc = "X@GRAD = the pixels of Out@GRAD back in their channels.";
+  grad.infer = [](OpContext& context) {
+    const TensorMeta& out_grad = context.Input("Out@GRAD");
+    context.SetOutput("X@GRAD", ShuffledShape(context, out_grad.shape, /*reverse=*/true),
+                      out_grad.dtype);
+  };
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "pixel_shuffle", [](PrepareContext& context) {
     const TensorMeta& x = context.Input("X");
     return MakeShuffleKernel(ShuffleCopy(context, x.shape, x.dtype, /*reverse=*/false),
                              context.InputIndex("X"), context.OutputIndex("Out"));
   });
-  AddPixelShuffleGrad(registry);
+  registry.Add(std::move(grad));
+  AddKernelsForAllDTypes(registry, "pixel_shuffle_grad", [](PrepareContext& context) {
+    const TensorMeta& out_grad = context.Input("Out@GRAD");
+    const Shape x = ShuffledShape(context, out_grad.shape, /*reverse=*/true);
+    return MakeShuffleKernel(ShuffleCopy(context, x, out_grad.dtype, /*reverse=*/true),
+                             context.InputIndex("Out@GRAD"), context.OutputIndex("X@GRAD"));
+  });
 }
 
 }  // namespace skiff

@@ -4,7 +4,6 @@
 // names by which recurrent knows it, so that each has a gradient of its own.
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/input_checks.h"
 #include "operators/tensor/kernels/data_movement.h"
 
 namespace skiff {
@@ -20,37 +19,17 @@ void RegisterRnnMemoryHelper(OpRegistry& registry) {
                 .default_value = int32_t{5},
                 .doc = "The dtype of X; nothing depends on it."}};
   def.infer = [](OpContext& context) { context.SetOutputLike("Out", "X"); };
-  def.grad = GradOp("rnn_memory_helper_grad", {"X", "Out", "Out@GRAD"}, {"X@GRAD"});
   def.in_place = {{"X", "Out"}};
   def.views = {{"X", "Out"}};
   def.zero_preserving = true;
   def.elementwise = true;
-  registry.Add(std::move(def));
-  AddKernelsForAllDTypes(registry, "rnn_memory_helper", CopyFactory("X", "Out"));
-
-  OpDef grad;
-  grad.type = "rnn_memory_helper_grad";
+  OpDef grad = GradientOf(&def, {ShapeOf("X"), Optional(ShapeOf("Out")), "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "X@GRAD = Out@GRAD.";
-  grad.inputs = {
-      {.name = "X", .doc = "That of the forward op.", .shape_only = true},
-      {.name = "Out", .doc = "That of the forward op.", .dispensable = true, .shape_only = true},
-      {.name = "Out@GRAD", .doc = "The gradient of Out."}};
-  grad.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
-  grad.attrs = {{.name = "dtype",
-                 .type = AttrType::kInt,
-                 .default_value = int32_t{5},
-                 .doc = "The dtype of X; nothing depends on it."}};
-  grad.infer = [](OpContext& context) {
-    const TensorMeta& x = context.Input("X");
-    if (context.HasInput("Out")) CheckInputLike(context, "Out", x.shape, x.dtype);
-    CheckInputLike(context, "Out@GRAD", x.shape, x.dtype);
-    context.SetOutputLike("X@GRAD", "X");
-  };
-  grad.no_gradient_reason = "second derivatives are not provided";
-  grad.kernel_dtype_slot = "X@GRAD";
   grad.in_place = {{"Out@GRAD", "X@GRAD"}};
   grad.views = {{"Out@GRAD", "X@GRAD"}};
   grad.elementwise = true;
+  registry.Add(std::move(def));
+  AddKernelsForAllDTypes(registry, "rnn_memory_helper", CopyFactory("X", "Out"));
   registry.Add(std::move(grad));
   AddKernelsForAllDTypes(registry, "rnn_memory_helper_grad", CopyFactory("Out@GRAD", "X@GRAD"));
 }

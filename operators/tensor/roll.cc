@@ -5,7 +5,6 @@
 #include <array>
 
 #include "framework/base/error.h"
-#include "operators/common/input_checks.h"
 #include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/data_mover.h"
 #include "operators/tensor/kernels/strided_copy.h"
@@ -97,39 +96,6 @@ std::unique_ptr<Kernel> PrepareRollGrad(PrepareContext& context) {
                         context.OutputIndex("X@GRAD"));
 }
 
-std::vector<AttrDef> RollAttrs() {
-  return {{.name = "shifts",
-           .type = AttrType::kLongs,
-           .default_value = std::vector<int64_t>{},
-           .doc = "The numbers of elements to roll by, one for each of `axis`, or one if `axis` is "
-                  "empty."},
-          {.name = "axis",
-           .type = AttrType::kLongs,
-           .default_value = std::vector<int64_t>{},
-           .doc = "The axes to roll, negative from the back; none: X as if it were flat."}};
-}
-
-void AddRollGrad(OpRegistry& registry) {
-  OpDef def;
-  def.type = "roll_grad";
-  def.doc = "X@GRAD[i] = Out@GRAD[(i + shift) mod extent] along each of `axis`.";
-  def.inputs = {{.name = "X", .doc = "X of roll.", .shape_only = true},
-                AttributeSlot("ShiftsTensor", "shifts"),
-                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
-  def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
-  def.attrs = RollAttrs();
-  def.infer = [](OpContext& context) {
-    const TensorMeta& x = context.Input("X");
-    RollOf(context, x.shape);
-    CheckInputLike(context, "Out@GRAD", x.shape, x.dtype);
-    context.SetOutputLike("X@GRAD", "X");
-  };
-  def.no_gradient_reason = "second derivatives are not provided";
-  def.kernel_dtype_slot = "Out@GRAD";
-  registry.Add(std::move(def));
-  AddKernelsForAllDTypes(registry, "roll_grad", PrepareRollGrad);
-}
-
 }  // namespace
 
 void RegisterRoll(OpRegistry& registry) {
@@ -138,15 +104,25 @@ void RegisterRoll(OpRegistry& registry) {
   def.doc = "Out[(i + shift) mod extent] = X[i] along each of `axis`.";
   def.inputs = {{.name = "X", .doc = "Any tensor."}, AttributeSlot("ShiftsTensor", "shifts")};
   def.outputs = {{.name = "Out", .doc = "Of X's shape."}};
-  def.attrs = RollAttrs();
+  def.attrs = {{.name = "shifts",
+                .type = AttrType::kLongs,
+                .default_value = std::vector<int64_t>{},
+                .doc = "The numbers of elements to roll by, one for each of `axis`, or one if "
+                       "`axis` is empty."},
+               {.name = "axis",
+                .type = AttrType::kLongs,
+                .default_value = std::vector<int64_t>{},
+                .doc = "The axes to roll, negative from the back; none: X as if it were flat."}};
   def.infer = [](OpContext& context) {
     RollOf(context, context.Input("X").shape);
     context.SetOutputLike("Out", "X");
   };
-  def.grad = GradOp("roll_grad", {"X", "Out@GRAD", "ShiftsTensor"}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {ShapeOf("X"), "ShiftsTensor", "Out@GRAD"}, {"X@GRAD"});
+  grad.doc = "X@GRAD[i] = Out@GRAD[(i + shift) mod extent] along each of `axis`.";
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "roll", PrepareRoll);
-  AddRollGrad(registry);
+  registry.Add(std::move(grad));
+  AddKernelsForAllDTypes(registry, "roll_grad", PrepareRollGrad);
 }
 
 }  // namespace skiff

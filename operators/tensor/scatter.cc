@@ -113,36 +113,6 @@ std::unique_ptr<Kernel> PrepareScatterGrad(PrepareContext& context) {
   });
 }
 
-std::vector<AttrDef> ScatterAttrs() {
-  return {{.name = "overwrite",
-           .type = AttrType::kBool,
-           .default_value = true,
-           .doc = "The last update of a row replaces it; else the sum of its updates does."}};
-}
-
-void AddScatterGrad(OpRegistry& registry) {
-  OpDef def;
-  def.type = "scatter_grad";
-  def.doc =
-      "X@GRAD = Out@GRAD with zeros in the rows Ids; Updates@GRAD[i] = Out@GRAD[Ids[i]], zeros "
-      "if a later update overwrote it.";
-  def.inputs = {{.name = "Ids", .doc = "Ids of scatter.", .checks_data = true},
-                {.name = "Updates", .doc = "Updates of scatter.", .shape_only = true},
-                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
-  def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X.", .dispensable = true},
-                 {.name = "Updates@GRAD", .doc = "The gradient of Updates.", .dispensable = true}};
-  def.attrs = ScatterAttrs();
-  def.infer = InferScatterGrad;
-  def.no_gradient_reason = "second derivatives are not provided";
-  def.kernel_dtype_slot = "Out@GRAD";
-  // No data_checked_by: nothing ties the rows of Out@GRAD to those of the X that scatter had.
-  def.in_place = {{"Out@GRAD", "X@GRAD"}};
-  registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double, int32_t, int64_t>(
-      "scatter_grad",
-      []<typename T>(PrepareContext& context) { return PrepareScatterGrad<T>(context); });
-}
-
 }  // namespace
 
 void RegisterScatter(OpRegistry& registry) {
@@ -156,15 +126,29 @@ void RegisterScatter(OpRegistry& registry) {
       {.name = "Ids", .doc = "Rows, int32 or int64, [m], [m, 1] or a scalar.", .checks_data = true},
       {.name = "Updates", .doc = "[m] + X dims from 1 on; one row for a scalar."}};
   def.outputs = {{.name = "Out", .doc = "Of X's shape."}};
-  def.attrs = ScatterAttrs();
+  def.attrs = {{.name = "overwrite",
+                .type = AttrType::kBool,
+                .default_value = true,
+                .doc = "The last update of a row replaces it; else the sum of its updates does."}};
   def.infer = InferScatter;
-  def.grad = GradOp("scatter_grad", {"Ids", "Updates", "Out@GRAD"}, {"X@GRAD", "Updates@GRAD"});
   def.kernel_dtype_slot = "X";
   def.in_place = {{"X", "Out"}};
+  OpDef grad =
+      GradientOf(&def, {"Ids", ShapeOf("Updates"), "Out@GRAD"}, {"X@GRAD", "Updates@GRAD"});
+  grad.doc =
+      "X@GRAD = Out@GRAD with zeros in the rows Ids; Updates@GRAD[i] = Out@GRAD[Ids[i]], zeros "
+      "if a later update overwrote it.";
+  grad.infer = InferScatterGrad;
+  // Nothing ties the rows of Out@GRAD to those of the X that scatter had.
+  grad.data_checked_by = {};
+  grad.in_place = {{"Out@GRAD", "X@GRAD"}};
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
       "scatter", []<typename T>(PrepareContext& context) { return PrepareScatter<T>(context); });
-  AddScatterGrad(registry);
+  registry.Add(std::move(grad));
+  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+      "scatter_grad",
+      []<typename T>(PrepareContext& context) { return PrepareScatterGrad<T>(context); });
 }
 
 }  // namespace skiff

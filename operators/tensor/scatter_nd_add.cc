@@ -70,25 +70,6 @@ std::unique_ptr<Kernel> PrepareScatterNdAddGrad(PrepareContext& context) {
   });
 }
 
-void AddScatterNdAddGrad(OpRegistry& registry) {
-  OpDef def;
-  def.type = "scatter_nd_add_grad";
-  def.doc = "X@GRAD = Out@GRAD; Updates@GRAD[i, ...] = Out@GRAD[Index[i, 0], …, ...].";
-  def.inputs = {{.name = "Index", .doc = "Index of scatter_nd_add.", .checks_data = true},
-                {.name = "Updates", .doc = "Updates of scatter_nd_add.", .shape_only = true},
-                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
-  def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X.", .dispensable = true},
-                 {.name = "Updates@GRAD", .doc = "The gradient of Updates.", .dispensable = true}};
-  def.infer = InferScatterNdAddGrad;
-  def.no_gradient_reason = "second derivatives are not provided";
-  def.kernel_dtype_slot = "Out@GRAD";
-  // No data_checked_by: nothing ties the dims of Out@GRAD to those of the X that scatter_nd_add
-  // had.
-  def.in_place = {{"Out@GRAD", "X@GRAD"}};
-  registry.Add(std::move(def));
-  AddKernelsForAllDTypes(registry, "scatter_nd_add_grad", PrepareScatterNdAddGrad);
-}
-
 }  // namespace
 
 void RegisterScatterNdAdd(OpRegistry& registry) {
@@ -104,15 +85,21 @@ void RegisterScatterNdAdd(OpRegistry& registry) {
        .doc = "Like Out of gather_nd: Index dims except the last, then X dims from k on."}};
   def.outputs = {{.name = "Out", .doc = "Of X's shape."}};
   def.infer = InferScatterNdAdd;
-  def.grad =
-      GradOp("scatter_nd_add_grad", {"Index", "Updates", "Out@GRAD"}, {"X@GRAD", "Updates@GRAD"});
   def.kernel_dtype_slot = "X";
   def.in_place = {{"X", "Out"}};
+  OpDef grad =
+      GradientOf(&def, {"Index", ShapeOf("Updates"), "Out@GRAD"}, {"X@GRAD", "Updates@GRAD"});
+  grad.doc = "X@GRAD = Out@GRAD; Updates@GRAD[i, ...] = Out@GRAD[Index[i, 0], …, ...].";
+  grad.infer = InferScatterNdAddGrad;
+  // Nothing ties the dims of Out@GRAD to those of the X that scatter_nd_add had.
+  grad.data_checked_by = {};
+  grad.in_place = {{"Out@GRAD", "X@GRAD"}};
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
       "scatter_nd_add",
       []<typename T>(PrepareContext& context) { return PrepareScatterNdAdd<T>(context); });
-  AddScatterNdAddGrad(registry);
+  registry.Add(std::move(grad));
+  AddKernelsForAllDTypes(registry, "scatter_nd_add_grad", PrepareScatterNdAddGrad);
 }
 
 }  // namespace skiff

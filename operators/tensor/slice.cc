@@ -9,7 +9,6 @@
 #include <array>
 
 #include "framework/base/error.h"
-#include "operators/common/input_checks.h"
 #include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/data_mover.h"
@@ -82,13 +81,6 @@ void InferSlice(OpContext& context) {
   SetLodLevel(context, /*same_rows=*/!bounds.is_sliced[0], "Input");
 }
 
-void InferSliceGrad(OpContext& context) {
-  const TensorMeta& input = context.Input("Input");
-  const Box box = BoxIn(input.shape, BoundsOf(context));
-  CheckInputLike(context, "Out@GRAD", WithoutDecreasedAxes(context, box.extent), input.dtype);
-  context.SetOutputLike("Input@GRAD", "Input");
-}
-
 // The copy between the box of Input and a contiguous tensor, and where the box begins.
 struct BoxCopy {
   StridedCopy copy;
@@ -133,12 +125,6 @@ std::unique_ptr<Kernel> PrepareSliceGrad(PrepareContext& context) {
   });
 }
 
-std::vector<SlotDef> BoundSlots() {
-  return {AttributeSlot("StartsTensor", "starts"), AttributeSlot("EndsTensor", "ends"),
-          AttributeListSlot("StartsTensorList", "starts"),
-          AttributeListSlot("EndsTensorList", "ends")};
-}
-
 std::vector<AttrDef> SliceAttrs() {
   const auto ints = [](StaticText name, StaticText doc) {
     return AttrDef{
@@ -152,40 +138,29 @@ std::vector<AttrDef> SliceAttrs() {
           ints("decrease_axis", "Axes of extent 1 to drop from the shape of Out.")};
 }
 
-void AddSliceGrad(OpRegistry& registry) {
-  OpDef def;
-  def.type = "slice_grad";
-  def.doc = "Input@GRAD = Out@GRAD inside the box that slice cut out, 0 outside.";
-  def.inputs = {{.name = "Input", .doc = "Input of slice.", .shape_only = true},
-                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
-  for (SlotDef& slot : BoundSlots()) def.inputs.push_back(std::move(slot));
-  def.outputs = {{.name = "Input@GRAD", .doc = "The gradient of Input."}};
-  def.attrs = SliceAttrs();
-  def.infer = InferSliceGrad;
-  def.no_gradient_reason = "second derivatives are not provided";
-  def.kernel_dtype_slot = "Out@GRAD";
-  registry.Add(std::move(def));
-  AddKernelsForAllDTypes(registry, "slice_grad", PrepareSliceGrad);
-}
-
 }  // namespace
 
 void RegisterSlice(OpRegistry& registry) {
   OpDef def;
   def.type = "slice";
   def.doc = "Out = Input[…, start:end, …] along each of `axes`, with bounds clamped to the tensor.";
-  def.inputs = {{.name = "Input", .doc = "Any tensor."}};
-  for (SlotDef& slot : BoundSlots()) def.inputs.push_back(std::move(slot));
+  def.inputs = {{.name = "Input", .doc = "Any tensor."},
+                AttributeSlot("StartsTensor", "starts"),
+                AttributeSlot("EndsTensor", "ends"),
+                AttributeListSlot("StartsTensorList", "starts"),
+                AttributeListSlot("EndsTensorList", "ends")};
   def.outputs = {{.name = "Out", .doc = "The box."}};
   def.attrs = SliceAttrs();
   def.infer = InferSlice;
-  def.grad = GradOp(
-      "slice_grad",
-      {"Input", "Out@GRAD", "StartsTensor", "EndsTensor", "StartsTensorList", "EndsTensorList"},
-      {"Input@GRAD"});
+  OpDef grad = GradientOf(&def,
+                          {ShapeOf("Input"), "Out@GRAD", "StartsTensor", "EndsTensor",
+                           "StartsTensorList", "EndsTensorList"},
+                          {"Input@GRAD"});
+  grad.doc = "Input@GRAD = Out@GRAD inside the box that slice cut out, 0 outside.";
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "slice", PrepareSlice);
-  AddSliceGrad(registry);
+  registry.Add(std::move(grad));
+  AddKernelsForAllDTypes(registry, "slice_grad", PrepareSliceGrad);
 }
 
 }  // namespace skiff

@@ -14,7 +14,6 @@
 #include <cstdlib>
 
 #include "framework/base/error.h"
-#include "operators/common/input_checks.h"
 #include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/data_mover.h"
@@ -22,18 +21,6 @@
 
 namespace skiff {
 namespace {
-
-struct BoundSlot {
-  StaticText name;
-  StaticText attribute;
-};
-
-const std::vector<BoundSlot>& BoundSlots() {
-  static const auto& slots = *new std::vector<BoundSlot>{
-      {"StartsTensor", "starts"}, {"StartsTensorList", "starts"}, {"EndsTensor", "ends"},
-      {"EndsTensorList", "ends"}, {"StridesTensor", "strides"},   {"StridesTensorList", "strides"}};
-  return slots;
-}
 
 // The elements of one axis: first, first + stride, …
 struct Walk {
@@ -121,12 +108,6 @@ void InferStridedSlice(OpContext& context) {
   SetLodLevel(context, selection.keeps_rows, "Input");
 }
 
-void InferStridedSliceGrad(OpContext& context) {
-  CheckInputLike(context, "Out@GRAD", WithoutDecreasedAxes(context, SelectionOf(context).extent),
-                 context.Input("Input").dtype);
-  context.SetOutputLike("Input@GRAD", "Input");
-}
-
 // The copy between the selected elements of Input and a contiguous tensor, and the offsets of the
 // first element on both sides.
 struct SelectionCopy {
@@ -186,15 +167,6 @@ std::unique_ptr<Kernel> PrepareStridedSliceGrad(PrepareContext& context) {
   });
 }
 
-std::vector<SlotDef> BoundSlotDefs() {
-  std::vector<SlotDef> slots;
-  for (const auto& [name, attribute] : BoundSlots()) {
-    const bool is_list = name.ends_with("List");
-    slots.push_back(is_list ? AttributeListSlot(name, attribute) : AttributeSlot(name, attribute));
-  }
-  return slots;
-}
-
 std::vector<AttrDef> StridedSliceAttrs() {
   const auto ints = [](StaticText name, StaticText doc) {
     return AttrDef{
@@ -209,39 +181,29 @@ std::vector<AttrDef> StridedSliceAttrs() {
           ints("decrease_axis", "Axes of extent 1 to drop from the shape of Out.")};
 }
 
-void AddStridedSliceGrad(OpRegistry& registry) {
-  OpDef def;
-  def.type = "strided_slice_grad";
-  def.doc = "Input@GRAD = Out@GRAD at the elements that strided_slice took, 0 elsewhere.";
-  def.inputs = {{.name = "Input", .doc = "Input of strided_slice.", .shape_only = true},
-                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
-  for (SlotDef& slot : BoundSlotDefs()) def.inputs.push_back(std::move(slot));
-  def.outputs = {{.name = "Input@GRAD", .doc = "The gradient of Input."}};
-  def.attrs = StridedSliceAttrs();
-  def.infer = InferStridedSliceGrad;
-  def.no_gradient_reason = "second derivatives are not provided";
-  def.kernel_dtype_slot = "Out@GRAD";
-  registry.Add(std::move(def));
-  AddKernelsForAllDTypes(registry, "strided_slice_grad", PrepareStridedSliceGrad);
-}
-
 }  // namespace
 
 void RegisterStridedSlice(OpRegistry& registry) {
   OpDef def;
   def.type = "strided_slice";
   def.doc = "Out = Input[…, start:end:stride, …] along each of `axes`.";
-  def.inputs = {{.name = "Input", .doc = "Any tensor."}};
-  for (SlotDef& slot : BoundSlotDefs()) def.inputs.push_back(std::move(slot));
+  def.inputs = {
+      {.name = "Input", .doc = "Any tensor."},          AttributeSlot("StartsTensor", "starts"),
+      AttributeListSlot("StartsTensorList", "starts"),  AttributeSlot("EndsTensor", "ends"),
+      AttributeListSlot("EndsTensorList", "ends"),      AttributeSlot("StridesTensor", "strides"),
+      AttributeListSlot("StridesTensorList", "strides")};
   def.outputs = {{.name = "Out", .doc = "The elements taken."}};
   def.attrs = StridedSliceAttrs();
   def.infer = InferStridedSlice;
-  std::vector<StaticText> grad_inputs = {"Input", "Out@GRAD"};
-  for (const BoundSlot& slot : BoundSlots()) grad_inputs.push_back(slot.name);
-  def.grad = GradOp("strided_slice_grad", std::move(grad_inputs), {"Input@GRAD"});
+  OpDef grad = GradientOf(&def,
+                          {ShapeOf("Input"), "Out@GRAD", "StartsTensor", "StartsTensorList",
+                           "EndsTensor", "EndsTensorList", "StridesTensor", "StridesTensorList"},
+                          {"Input@GRAD"});
+  grad.doc = "Input@GRAD = Out@GRAD at the elements that strided_slice took, 0 elsewhere.";
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "strided_slice", PrepareStridedSlice);
-  AddStridedSliceGrad(registry);
+  registry.Add(std::move(grad));
+  AddKernelsForAllDTypes(registry, "strided_slice_grad", PrepareStridedSliceGrad);
 }
 
 }  // namespace skiff

@@ -164,17 +164,6 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   });
 }
 
-std::vector<AttrDef> Attributes() {
-  return {{.name = "axis",
-           .type = AttrType::kInt,
-           .default_value = 0,
-           .doc = "Along which the elements are joined; negative from the back."},
-          {.name = "use_stack",
-           .type = AttrType::kBool,
-           .default_value = false,
-           .doc = "Whether `axis` is a new axis, with an extent of 1 for each element."}};
-}
-
 }  // namespace
 
 void RegisterTensorArrayToTensor(OpRegistry& registry) {
@@ -186,23 +175,23 @@ void RegisterTensorArrayToTensor(OpRegistry& registry) {
                  {.name = "OutIndex",
                   .doc = "int32: the extent of each element at the axis.",
                   .dispensable = true}};
-  def.attrs = Attributes();
+  def.attrs = {{.name = "axis",
+                .type = AttrType::kInt,
+                .default_value = 0,
+                .doc = "Along which the elements are joined; negative from the back."},
+               {.name = "use_stack",
+                .type = AttrType::kBool,
+                .default_value = false,
+                .doc = "Whether `axis` is a new axis, with an extent of 1 for each element."}};
   def.infer = Infer;
-  def.grad = GradOp("tensor_array_to_tensor_grad", {"X", "Out@GRAD"}, {"X@GRAD"});
   def.data_dependent_shape = true;
+  OpDef grad = GradientOf(&def, {"X", "Out@GRAD"}, {"X@GRAD"});
+  grad.doc = "Adds each element's part of Out@GRAD to an array of gradients.";
+  grad.infer = InferGrad;
+  // Nothing ties the extent of Out@GRAD to those of the elements that the forward op joined.
+  grad.data_checked_by = {};
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "tensor_array_to_tensor", Prepare);
-
-  OpDef grad;
-  grad.type = "tensor_array_to_tensor_grad";
-  grad.doc = "Adds each element's part of Out@GRAD to an array of gradients.";
-  grad.inputs = {
-      {.name = "X", .doc = "Of tensor_array_to_tensor.", .checks_data = true, .array = true},
-      {.name = "Out@GRAD", .doc = "The gradient of Out."}};
-  grad.outputs = {{.name = "X@GRAD", .doc = "The gradients of the elements.", .array = true}};
-  grad.attrs = Attributes();
-  grad.infer = InferGrad;
-  grad.no_gradient_reason = "second derivatives are not provided";
   registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>(
       "tensor_array_to_tensor_grad",

@@ -95,29 +95,6 @@ KernelFactory PermuteFactory(StaticText input, StaticText output, bool inverse) 
   };
 }
 
-AttrDef AxisAttr() {
-  return {.name = "axis",
-          .type = AttrType::kInts,
-          .doc = "Dim k of Out is dim axis[k] of X: a permutation of the axes."};
-}
-
-void AddTransposeGrad(OpRegistry& registry) {
-  OpDef def;
-  def.type = "transpose2_grad";
-  def.doc = "X@GRAD = Out@GRAD with the permutation of transpose2 undone.";
-  def.inputs = {
-      {.name = "Out@GRAD", .doc = "The gradient of Out."},
-      {.name = "XShape", .doc = "[0] + the dims of X.", .dispensable = true, .shape_only = true}};
-  def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
-  def.attrs = {AxisAttr()};
-  def.infer = InferTransposeGrad;
-  def.no_gradient_reason = "second derivatives are not provided";
-  def.kernel_dtype_slot = "Out@GRAD";
-  registry.Add(std::move(def));
-  AddKernelsForAllDTypes(registry, "transpose2_grad",
-                         PermuteFactory("Out@GRAD", "X@GRAD", /*inverse=*/true));
-}
-
 }  // namespace
 
 void RegisterTranspose2(OpRegistry& registry) {
@@ -126,12 +103,18 @@ void RegisterTranspose2(OpRegistry& registry) {
   def.doc = "Out = X with its axes permuted: dim k of Out is dim axis[k] of X.";
   def.inputs = {{.name = "X", .doc = "Any tensor."}};
   def.outputs = {{.name = "Out", .doc = "X with permuted axes."}, XShapeOutput()};
-  def.attrs = {AxisAttr()};
+  def.attrs = {{.name = "axis",
+                .type = AttrType::kInts,
+                .doc = "Dim k of Out is dim axis[k] of X: a permutation of the axes."}};
   def.infer = InferTranspose;
-  def.grad = ReshapeGradRule("transpose2_grad");
+  OpDef grad = GradientOf(&def, {"Out@GRAD", Optional(ShapeOf("XShape"))}, {"X@GRAD"});
+  grad.doc = "X@GRAD = Out@GRAD with the permutation of transpose2 undone.";
+  grad.infer = InferTransposeGrad;
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "transpose2", PermuteFactory("X", "Out", /*inverse=*/false));
-  AddTransposeGrad(registry);
+  registry.Add(std::move(grad));
+  AddKernelsForAllDTypes(registry, "transpose2_grad",
+                         PermuteFactory("Out@GRAD", "X@GRAD", /*inverse=*/true));
 }
 
 }  // namespace skiff

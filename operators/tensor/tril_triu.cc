@@ -58,33 +58,6 @@ std::unique_ptr<Kernel> PrepareTriangle(const PrepareContext& context, const std
   });
 }
 
-std::vector<AttrDef> TriangleAttrs() {
-  return {{.name = "diagonal",
-           .type = AttrType::kInt,
-           .default_value = int32_t{0},
-           .doc = "j - i on the diagonal that bounds the triangle, which includes it."},
-          {.name = "lower",
-           .type = AttrType::kBool,
-           .default_value = false,
-           .doc = "The triangle below the diagonal; else the one above."}};
-}
-
-void AddTriangleGrad(OpRegistry& registry) {
-  OpDef def;
-  def.type = "tril_triu_grad";
-  def.doc = "X@GRAD = Out@GRAD in the triangle, 0 outside.";
-  def.inputs = {{.name = "Out@GRAD", .doc = "The gradient of Out."}};
-  def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
-  def.attrs = TriangleAttrs();
-  def.infer = [](OpContext& context) { InferTriangle(context, "Out@GRAD", "X@GRAD"); };
-  def.no_gradient_reason = "second derivatives are not provided";
-  def.in_place = {{"Out@GRAD", "X@GRAD"}};
-  registry.Add(std::move(def));
-  AddKernelsForAllDTypes(registry, "tril_triu_grad", [](PrepareContext& context) {
-    return PrepareTriangle(context, "Out@GRAD", "X@GRAD");
-  });
-}
-
 }  // namespace
 
 void RegisterTrilTriu(OpRegistry& registry) {
@@ -93,15 +66,28 @@ void RegisterTrilTriu(OpRegistry& registry) {
   def.doc = "Out = X where j - i <= diagonal (`lower`) or >= diagonal, 0 elsewhere.";
   def.inputs = {{.name = "X", .doc = "Matrices, of rank 2 or more."}};
   def.outputs = {{.name = "Out", .doc = "Of X's shape."}};
-  def.attrs = TriangleAttrs();
+  def.attrs = {{.name = "diagonal",
+                .type = AttrType::kInt,
+                .default_value = int32_t{0},
+                .doc = "j - i on the diagonal that bounds the triangle, which includes it."},
+               {.name = "lower",
+                .type = AttrType::kBool,
+                .default_value = false,
+                .doc = "The triangle below the diagonal; else the one above."}};
   def.infer = [](OpContext& context) { InferTriangle(context, "X", "Out"); };
-  def.grad = GradOp("tril_triu_grad", {"Out@GRAD"}, {"X@GRAD"});
   def.in_place = {{"X", "Out"}};
+  OpDef grad = GradientOf(&def, {"Out@GRAD"}, {"X@GRAD"});
+  grad.doc = "X@GRAD = Out@GRAD in the triangle, 0 outside.";
+  grad.infer = [](OpContext& context) { InferTriangle(context, "Out@GRAD", "X@GRAD"); };
+  grad.in_place = {{"Out@GRAD", "X@GRAD"}};
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "tril_triu", [](PrepareContext& context) {
     return PrepareTriangle(context, "X", "Out");
   });
-  AddTriangleGrad(registry);
+  registry.Add(std::move(grad));
+  AddKernelsForAllDTypes(registry, "tril_triu_grad", [](PrepareContext& context) {
+    return PrepareTriangle(context, "Out@GRAD", "X@GRAD");
+  });
 }
 
 }  // namespace skiff

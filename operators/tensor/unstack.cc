@@ -36,33 +36,6 @@ void InferUnstackGrad(OpContext& context) {
   context.SetOutput("X@GRAD", WithAxis(part, axis, extent), context.Input("Y@GRAD").dtype);
 }
 
-std::vector<AttrDef> UnstackAttrs() {
-  return {{.name = "axis",
-           .type = AttrType::kInt,
-           .default_value = int32_t{0},
-           .doc = "The axis of X to split, negative from the back."},
-          {.name = "num",
-           .type = AttrType::kInt,
-           .default_value = int32_t{0},
-           .doc = "The number of outputs, which is the extent of the axis."}};
-}
-
-void AddUnstackGrad(OpRegistry& registry) {
-  OpDef def;
-  def.type = "unstack_grad";
-  def.doc = "X@GRAD = the gradients of Y side by side along `axis`.";
-  def.inputs = {{.name = "Y@GRAD", .doc = "The gradients of Y.", .duplicable = true}};
-  def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
-  def.attrs = UnstackAttrs();
-  def.infer = InferUnstackGrad;
-  def.no_gradient_reason = "second derivatives are not provided";
-  registry.Add(std::move(def));
-  AddKernelsForAllDTypes(registry, "unstack_grad", [](PrepareContext& context) {
-    return MakeStackKernel(context, "Y@GRAD", "X@GRAD",
-                           AxisOf(context, context.Input("Y@GRAD").shape.rank() + 1));
-  });
-}
-
 }  // namespace
 
 void RegisterUnstack(OpRegistry& registry) {
@@ -71,14 +44,27 @@ void RegisterUnstack(OpRegistry& registry) {
   def.doc = "Y[i] = X at index i of `axis`.";
   def.inputs = {{.name = "X", .doc = "Of rank 1 or more."}};
   def.outputs = {{.name = "Y", .doc = "X without the axis, `num` times.", .duplicable = true}};
-  def.attrs = UnstackAttrs();
+  def.attrs = {{.name = "axis",
+                .type = AttrType::kInt,
+                .default_value = int32_t{0},
+                .doc = "The axis of X to split, negative from the back."},
+               {.name = "num",
+                .type = AttrType::kInt,
+                .default_value = int32_t{0},
+                .doc = "The number of outputs, which is the extent of the axis."}};
   def.infer = InferUnstack;
-  def.grad = GradOp("unstack_grad", {"Y@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {"Y@GRAD"}, {"X@GRAD"});
+  grad.doc = "X@GRAD = the gradients of Y side by side along `axis`.";
+  grad.infer = InferUnstackGrad;
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "unstack", [](PrepareContext& context) {
     return MakeUnstackKernel(context, "X", "Y", AxisOf(context, context.Input("X").shape.rank()));
   });
-  AddUnstackGrad(registry);
+  registry.Add(std::move(grad));
+  AddKernelsForAllDTypes(registry, "unstack_grad", [](PrepareContext& context) {
+    return MakeStackKernel(context, "Y@GRAD", "X@GRAD",
+                           AxisOf(context, context.Input("Y@GRAD").shape.rank() + 1));
+  });
 }
 
 }  // namespace skiff

@@ -32,36 +32,14 @@ void CheckOperandDTypes(const OpContext& context) {
                 ", expected one dtype");
 }
 
-void InferGradient(OpContext& context) {
-  CheckOperandDTypes(context);
-  const TensorMeta& x = context.Input("X");
-  const Shape out =
-      BroadcastShape(x.shape, context.Input("Y").shape, AxisOf(context), context.op().type);
-  CheckInputLike(context, "Out@GRAD", out, x.dtype);
-  if (context.def().FindInput("Out") != nullptr) CheckInputLike(context, "Out", out, x.dtype);
-  context.SetOutputLike("X@GRAD", "X");
-  context.SetOutputLike("Y@GRAD", "Y");
-}
-
-OpDef BinaryGradOpDef(const BinaryFacts& facts) {
-  OpDef def;
-  def.type = StrCat(facts.type, "_grad");
+// Gives the op its gradient rule, and returns the definition of the gradient op.
+OpDef BinaryGradOpDef(const BinaryFacts& facts, OpDef* forward) {
+  std::vector<GradientRead> reads = {
+      "Out@GRAD", {"X", !facts.grad_reads_x}, {"Y", !facts.grad_reads_y}};
+  if (facts.grad_reads_out) reads.insert(reads.begin(), "Out");
+  OpDef def = GradientOf(forward, std::move(reads), {"X@GRAD", "Y@GRAD"});
   def.doc =
       StrCat(facts.grad_doc, " Each is summed over the dims along which its operand was repeated.");
-  if (facts.grad_reads_out) {
-    def.inputs.push_back({.name = "Out", .doc = StrCat("Out of ", facts.type, ".")});
-  }
-  def.inputs.push_back({.name = "Out@GRAD", .doc = "Gradient of Out."});
-  def.inputs.push_back(
-      {.name = "X", .doc = StrCat("X of ", facts.type, "."), .shape_only = !facts.grad_reads_x});
-  def.inputs.push_back(
-      {.name = "Y", .doc = StrCat("Y of ", facts.type, "."), .shape_only = !facts.grad_reads_y});
-  def.outputs = {{.name = "X@GRAD", .doc = "Gradient of X, of its shape.", .dispensable = true},
-                 {.name = "Y@GRAD", .doc = "Gradient of Y, of its shape.", .dispensable = true}};
-  def.attrs = {AxisAttr()};
-  def.infer = InferGradient;
-  def.no_gradient_reason = "second derivatives are not provided";
-  def.kernel_dtype_slot = "Out@GRAD";
   def.in_place = {{"Out@GRAD", "X@GRAD"}};
   // Except for the sums over repeated elements, whose shapes differ.
   def.elementwise = true;
@@ -110,7 +88,6 @@ OpDef BinaryOpDef(StaticText type, StaticText doc, const DType* out_dtype) {
 
 void AddBinaryOps(OpRegistry& registry, const BinaryFacts& facts) {
   OpDef def = BinaryOpDef(facts.type, facts.doc);
-  def.inputs[1].checks_data = facts.checks_y;
   def.inputs[0].selected_rows = facts.takes_selected_rows;
   def.outputs[0].selected_rows = facts.takes_selected_rows;
   def.in_place = {{"X", "Out"}, {"Y", "Out"}};
@@ -120,14 +97,10 @@ void AddBinaryOps(OpRegistry& registry, const BinaryFacts& facts) {
     def.layout_slots = {"X", "Y", "Out"};
   }
   def.no_gradient_reason = facts.no_gradient_reason;
-  const bool has_gradient = facts.no_gradient_reason.empty();
-  if (has_gradient) {
-    std::vector<StaticText> reads = {"Out@GRAD", "X", "Y"};
-    if (facts.grad_reads_out) reads.insert(reads.begin(), "Out");
-    def.grad = GradOp(StrCat(facts.type, "_grad"), std::move(reads), {"X@GRAD", "Y@GRAD"});
-  }
+  if (facts.no_gradient_reason.empty()) registry.Add(BinaryGradOpDef(facts, &def));
+  // Not in the gradient op, which is for floating-point numbers alone.
+  def.inputs[1].checks_data = facts.checks_y;
   registry.Add(std::move(def));
-  if (has_gradient) registry.Add(BinaryGradOpDef(facts));
 }
 
 RunBroadcast::RunBroadcast(const OpContext& context)

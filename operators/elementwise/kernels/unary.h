@@ -50,9 +50,7 @@ struct UnaryFacts {
 
 // Returns the definition of X -> Out of the same shape and dtype, without a gradient rule.
 OpDef UnaryOpDef(const UnaryFacts& facts);
-// Returns the definition of <type>_grad.
-OpDef UnaryGradOpDef(const UnaryFacts& facts);
-// Adds both ops, with the gradient rule.
+// Adds the op and <type>_grad.
 void AddUnaryOps(OpRegistry& registry, const UnaryFacts& facts);
 
 // Adds a kernel of T that accepts any layout, if it is the same for all `slots`.

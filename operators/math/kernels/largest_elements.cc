@@ -185,32 +185,22 @@ OpDef ForwardDef(StaticText type, bool is_v2) {
       {.name = "Indices", .doc = "Their places along the axis, int64.", .dispensable = true}};
   def.attrs = Attributes(is_v2);
   def.infer = Infer;
-  // As in Fluid, whose top_k_grad takes no K.
-  std::vector<StaticText> inputs = {"X", "Indices", "Out@GRAD"};
-  if (is_v2) inputs.emplace_back("K");
-  def.grad = GradOp(StrCat(type, "_grad"), std::move(inputs), {"X@GRAD"});
   // If K is given, a run finds the shape.
   def.data_dependent_shape = true;
   return def;
 }
 
-OpDef GradientDef(StaticText type, bool is_v2) {
-  OpDef def;
-  def.type = StrCat(type, "_grad");
-  def.doc = StrCat("The gradient of ", type, ": dX is dOut at the places found, 0 elsewhere.");
-  def.inputs = {{.name = "X", .doc = StrCat("The input of ", type, "."), .shape_only = true},
-                {.name = "Indices", .doc = "The places found.", .checks_data = true},
-                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
-  if (is_v2) {
-    def.inputs.push_back(
-        {.name = "K", .doc = "Of top_k_v2; unused.", .dispensable = true, .shape_only = true});
-  }
-  def.outputs = {{.name = "X@GRAD", .doc = "Of X's shape."}};
-  def.attrs = Attributes(is_v2);
+OpDef GradientDef(OpDef* forward, bool is_v2) {
+  std::vector<GradientRead> reads = {ShapeOf("X"), "Indices", "Out@GRAD"};
+  // As in Fluid, whose top_k_grad takes no K.
+  if (is_v2) reads.push_back(ShapeOf("K"));
+  OpDef def = GradientOf(forward, std::move(reads), {"X@GRAD"});
+  def.doc =
+      StrCat("The gradient of ", forward->type, ": dX is dOut at the places found, 0 elsewhere.");
+  def.inputs[1] = {.name = "Indices", .doc = "The places found.", .checks_data = true};
+  def.inputs[2].dispensable = false;
   def.infer = InferGrad;
-  def.no_gradient_reason = "second derivatives are not provided";
-  def.kernel_dtype_slot = "Out@GRAD";
-  def.data_checked_by = type;
+  def.data_checked_by = forward->type;
   return def;
 }
 
@@ -218,8 +208,10 @@ OpDef GradientDef(StaticText type, bool is_v2) {
 
 void RegisterTopKOp(OpRegistry& registry, bool is_v2) {
   const StaticText type = is_v2 ? "top_k_v2" : "top_k";
-  registry.Add(ForwardDef(type, is_v2));
-  registry.Add(GradientDef(type, is_v2));
+  OpDef def = ForwardDef(type, is_v2);
+  OpDef grad = GradientDef(&def, is_v2);
+  registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
       type, []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>(

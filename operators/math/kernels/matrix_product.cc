@@ -7,6 +7,7 @@
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/base/str_cat.h"
+#include "framework/op/grad.h"
 #include "framework/op/op_context.h"
 
 namespace skiff {
@@ -191,19 +192,12 @@ double FlopOf(const MatrixProduct& product) {
          static_cast<double>(product.k) * static_cast<double>(product.n);
 }
 
-OpDef MatrixProductGradDef(StaticText type) {
-  OpDef def;
-  def.type = StrCat(type, "_grad");
+OpDef MatrixProductGradDef(OpDef* forward) {
+  OpDef def = GradientOf(forward, {"X", "Y", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"});
   def.doc = StrCat(
-      "The gradient of ", type,
+      "The gradient of ", forward->type,
       ", Out = alpha * P * Q with P = op(X) and Q = op(Y): dP = alpha * dOut * Q', dQ = alpha "
       "* P' * dOut, summed over broadcast dims.");
-  def.inputs = {{.name = "X", .doc = "The left factor."},
-                {.name = "Y", .doc = "The right factor."},
-                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
-  def.outputs = {{.name = "X@GRAD", .doc = "Of X's shape.", .dispensable = true},
-                 {.name = "Y@GRAD", .doc = "Of Y's shape.", .dispensable = true}};
-  def.no_gradient_reason = "second derivatives are not provided";
   return def;
 }
 

@@ -101,7 +101,7 @@ extern template std::unique_ptr<Kernel> PrepareMatrixProductGrad<float>(
 extern template std::unique_ptr<Kernel> PrepareMatrixProductGrad<double>(
     PrepareContext&, const MatrixProductOfShapes&);
 
-// Returns the definition of the gradient op <type>_grad, without attributes and shape rule.
-OpDef MatrixProductGradDef(StaticText type);
+// Gives `forward` its gradient rule, and returns the definition of the gradient op, without FLOP.
+OpDef MatrixProductGradDef(OpDef* forward);
 
 }  // namespace skiff

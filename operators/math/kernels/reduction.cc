@@ -1,11 +1,8 @@
 #include "operators/math/kernels/reduction.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "framework/base/error.h"
-#include "framework/op/grad.h"
-#include "operators/common/input_checks.h"
 
 namespace skiff {
 namespace {
@@ -105,22 +102,13 @@ void InferReduction(OpContext& context, DType dtype) {
   context.SetOutput("Out", ReducedShape(context), dtype);
 }
 
-void InferReductionGrad(OpContext& context) {
-  const DType dtype = context.Input("X").dtype;
-  CheckDtypes(context, dtype);
-  const Shape expected = ReducedShape(context);
-  if (context.def().FindInput("Out") != nullptr) CheckInputLike(context, "Out", expected, dtype);
-  CheckGradientLike(context, "Out@GRAD", expected, dtype);
-  context.SetOutputLike("X@GRAD", "X");
-}
-
 // A mean, maximum or minimum of no elements isn't defined, unlike an empty sum or product.
 void CheckSomethingIsReduced(std::string_view op, const Shape& x, const AxisReduction& reduction) {
   SKIFF_ENFORCE(reduction.reduced_count() > 0 || reduction.output_count() == 0, kInvalidArgument,
                 op, ": X of shape ", x, " leaves no elements for an output, expected at least one");
 }
 
-OpDef ReductionDef(StaticText type, StaticText doc, const std::vector<StaticText>& forward_slots) {
+OpDef ReductionDef(StaticText type, StaticText doc) {
   OpDef def;
   def.type = type;
   def.doc = doc;
@@ -128,28 +116,6 @@ OpDef ReductionDef(StaticText type, StaticText doc, const std::vector<StaticText
   def.outputs = {{.name = "Out", .doc = "The results; of rank 0 if no dim is left."}};
   def.attrs = ReductionAttributes();
   def.infer = [](OpContext& context) { InferReduction(context, context.Input("X").dtype); };
-  std::vector<StaticText> inputs = forward_slots;
-  inputs.emplace_back("Out@GRAD");
-  def.grad = GradOp(StrCat(type, "_grad"), std::move(inputs), {"X@GRAD"});
-  return def;
-}
-
-OpDef ReductionGradDef(StaticText type, StaticText doc,
-                       const std::vector<StaticText>& forward_slots, bool reads_x) {
-  OpDef def;
-  def.type = StrCat(type, "_grad");
-  def.doc = doc;
-  for (const StaticText slot : forward_slots) {
-    // So a plan can free X's memory before the gradient op.
-    const bool shape_only = slot == "X" && !reads_x;
-    def.inputs.push_back({.name = slot, .doc = StrCat("Of ", type, "."), .shape_only = shape_only});
-  }
-  def.inputs.push_back({.name = "Out@GRAD", .doc = "The gradient of Out."});
-  def.outputs = {{.name = "X@GRAD", .doc = "Of X's shape."}};
-  def.attrs = ReductionAttributes();
-  def.infer = InferReductionGrad;
-  def.no_gradient_reason = "second derivatives are not provided";
-  def.kernel_dtype_slot = "Out@GRAD";
   return def;
 }
 

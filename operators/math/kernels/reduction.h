@@ -19,19 +19,15 @@ AxisFlags ReducedAxes(const OpContext& context);
 // Returns the shape of X without the reduced axes, or with dims of 1 there (keep_dim).
 Shape ReducedShape(const OpContext& context);
 
-// The shape rules of the op and of its gradient op. Out has `dtype`. Throw Error unless in_dtype is
-// -1 or X's dtype, and out_dtype -1 or `dtype`.
+// The shape rule. Out has `dtype`. Throws Error unless in_dtype is -1 or X's dtype, and out_dtype
+// -1 or `dtype`.
 void InferReduction(OpContext& context, DType dtype);
-void InferReductionGrad(OpContext& context);
 
 // Throws Error if an output would be reduced from no elements of X. For reductions without a value
 // for that.
 void CheckSomethingIsReduced(std::string_view op, const Shape& x, const AxisReduction& reduction);
 
-// Return the definitions of a reduction, to X's dtype, and of <type>_grad. `doc` is the formula.
-// `forward_slots`, of X and Out, are those that the gradient op takes besides Out@GRAD.
-OpDef ReductionDef(StaticText type, StaticText doc, const std::vector<StaticText>& forward_slots);
-OpDef ReductionGradDef(StaticText type, StaticText doc,
-                       const std::vector<StaticText>& forward_slots, bool reads_x);
+// Returns the definition of a reduction, to X's dtype, without a gradient. `doc` is the formula.
+OpDef ReductionDef(StaticText type, StaticText doc);
 
 }  // namespace skiff

@@ -2,7 +2,6 @@
 
 #include <vector>
 
-#include "framework/base/str_cat.h"
 #include "framework/op/grad.h"
 #include "operators/common/input_checks.h"
 
@@ -43,22 +42,15 @@ OpDef SoftmaxDef(StaticText type, StaticText doc, StaticText out_doc) {
   def.outputs = {{.name = "Out", .doc = out_doc}};
   def.attrs = Attributes();
   def.infer = Infer;
-  // The gradient needs only Out, so X's memory can be freed or overwritten after the forward op.
-  def.grad = GradOp(StrCat(type, "_grad"), {"Out", "Out@GRAD"}, {"X@GRAD"});
   def.in_place = {{"X", "Out"}};
   return def;
 }
 
-OpDef SoftmaxGradDef(StaticText type, StaticText doc) {
-  OpDef def;
-  def.type = StrCat(type, "_grad");
+OpDef SoftmaxGradDef(OpDef* forward, StaticText doc) {
+  // It needs only Out, so X's memory can be freed or overwritten after the forward op.
+  OpDef def = GradientOf(forward, {"Out", "Out@GRAD"}, {"X@GRAD"});
   def.doc = doc;
-  def.inputs = {{.name = "Out", .doc = StrCat("The output of ", type, ".")},
-                {.name = "Out@GRAD", .doc = "Its gradient."}};
-  def.outputs = {{.name = "X@GRAD", .doc = "Of Out's shape."}};
-  def.attrs = Attributes();
   def.infer = InferGrad;
-  def.no_gradient_reason = "second derivatives are not provided";
   // Each element of both is read before the same element of X@GRAD is written.
   def.in_place = {{"Out@GRAD", "X@GRAD"}, {"Out", "X@GRAD"}};
   return def;

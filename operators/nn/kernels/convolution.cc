@@ -13,7 +13,6 @@
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
-#include "operators/common/input_checks.h"
 #include "operators/nn/kernels/convolution_epilogue.h"
 #include "operators/nn/kernels/norm_arguments.h"
 
@@ -39,14 +38,6 @@ void InferConvolution(OpContext& context) {
   const Convolution conv = ParseConvolution(context);
   context.SetOutputLike("Output", "Input");
   context.SetOutput("Output", ShapeOf(conv.output, conv.order), context.Input("Input").dtype);
-}
-
-void InferConvolutionGrad(OpContext& context) {
-  const Convolution conv = ParseConvolution(context);
-  CheckInputLike(context, "Output@GRAD", ShapeOf(conv.output, conv.order),
-                 context.Input("Input").dtype);
-  context.SetOutputLike("Input@GRAD", "Input");
-  context.SetOutputLike("Filter@GRAD", "Filter");
 }
 
 // Output = max(0, slope[o] · sum + shift[o] + addend). Absent terms are left out.
@@ -311,29 +302,19 @@ OpDef ConvolutionDef(StaticText type, StaticText doc) {
   def.outputs = {{.name = "Output", .doc = "Images with as many channels as there are filters."}};
   def.attrs = ConvolutionAttrs();
   def.infer = InferConvolution;
-  def.grad = GradOp(StrCat(type, "_grad"), {"Input", "Filter", "Output@GRAD"},
-                    {"Input@GRAD", "Filter@GRAD"});
   def.flop = Flop;
   def.layout_rule = LayoutRule::kChannelBlocked;
   def.layout_slots = {"Input", "Output"};
   return def;
 }
 
-OpDef ConvolutionGradDef(StaticText type) {
-  OpDef def;
-  def.type = StrCat(type, "_grad");
+OpDef ConvolutionGradDef(OpDef* forward) {
+  OpDef def =
+      GradientOf(forward, {"Input", "Filter", "Output@GRAD"}, {"Input@GRAD", "Filter@GRAD"});
   def.doc =
-      StrCat("The gradients of ", type,
+      StrCat("The gradients of ", forward->type,
              ": Input@GRAD is the transposed convolution of Output@GRAD with Filter, Filter@GRAD "
              "the correlation of Input with Output@GRAD.");
-  def.inputs = {{.name = "Input", .doc = StrCat("Of ", type, ".")},
-                {.name = "Filter", .doc = StrCat("Of ", type, ".")},
-                {.name = "Output@GRAD", .doc = "The gradient of Output."}};
-  def.outputs = {{.name = "Input@GRAD", .doc = "Like Input.", .dispensable = true},
-                 {.name = "Filter@GRAD", .doc = "Like Filter.", .dispensable = true}};
-  def.attrs = ConvolutionAttrs();
-  def.infer = InferConvolutionGrad;
-  def.no_gradient_reason = "second derivatives of convolutions are not provided";
   def.flop = GradFlop(Flop, {"Input@GRAD", "Filter@GRAD"});
   def.layout_rule = LayoutRule::kChannelBlocked;
   def.layout_slots = {"Input", "Output@GRAD", "Input@GRAD"};

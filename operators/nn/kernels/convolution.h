@@ -38,9 +38,11 @@ struct Convolution {
 // attributes. Dims of -1 stay unknown. Throws Error for shapes and attributes that don't fit.
 Convolution ParseConvolution(const OpContext& context);
 
-// Return the definitions of a convolution and of its gradient op, <type>_grad.
+// Returns the definition of a convolution without a gradient rule.
 OpDef ConvolutionDef(StaticText type, StaticText doc);
-OpDef ConvolutionGradDef(StaticText type);
+// Gives a convolution its gradient rule, and returns the definition of its gradient op,
+// <type>_grad.
+OpDef ConvolutionGradDef(OpDef* forward);
 
 // The functions below add kernels to `type`, with an epilogue if its definition has one
 // (convolution_epilogue.h), and to its gradient op, <type>_grad, if there is one.

@@ -9,12 +9,12 @@
 #include <array>
 #include <limits>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
-#include "operators/common/input_checks.h"
 #include "operators/nn/kernels/resizing.h"
 
 namespace skiff {
@@ -31,13 +31,6 @@ void Infer(OpContext& context, const InterpolationOp& op) {
   const Resizing resizing = ParseResizing(context, op);
   context.SetOutputLike("Out", "X");
   context.SetOutput("Out", ShapeOf(resizing.output, resizing.order), context.Input("X").dtype);
-}
-
-void InferGrad(OpContext& context, const InterpolationOp& op) {
-  const Resizing resizing = ParseResizing(context, op);
-  CheckInputLike(context, "Out@GRAD", ShapeOf(resizing.output, resizing.order),
-                 context.Input("X").dtype);
-  context.SetOutputLike("X@GRAD", "X");
 }
 
 template <typename T>
@@ -302,30 +295,21 @@ void RegisterInterpolation(OpRegistry& registry, StaticText type, const Interpol
   const std::string what = op.method == Interpolation::kNearest
                                ? "Each pixel of Out is the nearest one of X."
                                : "Each pixel of Out is blended from the four around it in X.";
-  registry.Add({.type = type,
-                .doc = StrCat(what, " Fluid's ", type, "."),
-                .inputs = {{.name = "X", .doc = "Images, [N, C, H, W] or [N, H, W, C]."},
-                           AttributeListSlot("SizeTensor", "out_size"),
-                           AttributeSlot("OutSize", "out_size"),
-                           AttributeSlot("Scale", "scale")},
-                .outputs = {{.name = "Out", .doc = "Images of the requested size."}},
-                .attrs = Attributes(op.version),
-                .infer = [op](OpContext& context) { Infer(context, op); },
-                .grad = GradOp(StrCat(type, "_grad"),
-                               {"X", "SizeTensor", "OutSize", "Scale", "Out@GRAD"}, {"X@GRAD"})});
-  registry.Add({.type = StrCat(type, "_grad"),
-                .doc = StrCat("The gradient of ", type,
-                              ": X@GRAD sums Out@GRAD times the weights that the pixel had."),
-                .inputs = {{.name = "X", .doc = StrCat("Of ", type, "."), .shape_only = true},
-                           AttributeListSlot("SizeTensor", "out_size"),
-                           AttributeSlot("OutSize", "out_size"),
-                           AttributeSlot("Scale", "scale"),
-                           {.name = "Out@GRAD", .doc = "The gradient of Out."}},
-                .outputs = {{.name = "X@GRAD", .doc = "Like X."}},
-                .attrs = Attributes(op.version),
-                .infer = [op](OpContext& context) { InferGrad(context, op); },
-                .no_gradient_reason = "second derivatives are not provided",
-                .kernel_dtype_slot = "Out@GRAD"});
+  OpDef def = {.type = type,
+               .doc = StrCat(what, " Fluid's ", type, "."),
+               .inputs = {{.name = "X", .doc = "Images, [N, C, H, W] or [N, H, W, C]."},
+                          AttributeListSlot("SizeTensor", "out_size"),
+                          AttributeSlot("OutSize", "out_size"),
+                          AttributeSlot("Scale", "scale")},
+               .outputs = {{.name = "Out", .doc = "Images of the requested size."}},
+               .attrs = Attributes(op.version),
+               .infer = [op](OpContext& context) { Infer(context, op); }};
+  OpDef grad =
+      GradientOf(&def, {ShapeOf("X"), "SizeTensor", "OutSize", "Scale", "Out@GRAD"}, {"X@GRAD"});
+  grad.doc = StrCat("The gradient of ", type,
+                    ": X@GRAD sums Out@GRAD times the weights that the pixel had.");
+  registry.Add(std::move(def));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>(type, [op]<typename T>(PrepareContext& context) {
     return MakeKernel([loops = ResizingLoops<T>(context, op), x = context.InputIndex("X"),
                        out = context.OutputIndex("Out")](const KernelContext& run) mutable {

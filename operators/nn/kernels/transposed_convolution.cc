@@ -12,7 +12,6 @@
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
-#include "operators/common/input_checks.h"
 #include "operators/nn/kernels/convolution_gradient.h"
 
 namespace skiff {
@@ -66,14 +65,6 @@ void Infer(OpContext& context, VolumeAxes axes) {
   const VolumeConvolution conv = ParseTransposedConvolution(context, axes);
   context.SetOutputLike("Output", "Input");
   context.SetOutput("Output", ShapeOf(conv.input, conv.order, axes), context.Input("Input").dtype);
-}
-
-void InferGrad(OpContext& context, VolumeAxes axes) {
-  const VolumeConvolution conv = ParseTransposedConvolution(context, axes);
-  CheckInputLike(context, "Output@GRAD", ShapeOf(conv.input, conv.order, axes),
-                 context.Input("Input").dtype);
-  context.SetOutputLike("Input@GRAD", "Input");
-  context.SetOutputLike("Filter@GRAD", "Filter");
 }
 
 template <typename T>
@@ -169,25 +160,13 @@ void RegisterTransposedConvolution(OpRegistry& registry, StaticText type, Volume
   def.outputs = {{.name = "Output", .doc = "Larger than Input where strides are above 1."}};
   def.attrs = Attributes(axes);
   def.infer = [axes](OpContext& context) { Infer(context, axes); };
-  def.grad = GradOp(StrCat(type, "_grad"), {"Input", "Filter", "Output@GRAD"},
-                    {"Input@GRAD", "Filter@GRAD"});
   def.flop = flop;
-  registry.Add(std::move(def));
-
-  OpDef grad;
-  grad.type = StrCat(type, "_grad");
+  OpDef grad = GradientOf(&def, {"Input", "Filter", "Output@GRAD"}, {"Input@GRAD", "Filter@GRAD"});
   grad.doc = StrCat("The gradients of ", type,
                     ": Input@GRAD is the convolution of Output@GRAD with Filter, Filter@GRAD the "
                     "correlation of Output@GRAD with Input.");
-  grad.inputs = {{.name = "Input", .doc = StrCat("Of ", type, ".")},
-                 {.name = "Filter", .doc = StrCat("Of ", type, ".")},
-                 {.name = "Output@GRAD", .doc = "The gradient of Output."}};
-  grad.outputs = {{.name = "Input@GRAD", .doc = "Like Input.", .dispensable = true},
-                  {.name = "Filter@GRAD", .doc = "Like Filter.", .dispensable = true}};
-  grad.attrs = Attributes(axes);
-  grad.infer = [axes](OpContext& context) { InferGrad(context, axes); };
-  grad.no_gradient_reason = "second derivatives of convolutions are not provided";
   grad.flop = GradFlop(flop, {"Input@GRAD", "Filter@GRAD"});
+  registry.Add(std::move(def));
   registry.Add(std::move(grad));
 
   registry.AddCpuKernels<float, double>(

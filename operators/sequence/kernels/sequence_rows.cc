@@ -1,7 +1,6 @@
 #include "operators/sequence/kernels/sequence_rows.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "framework/base/error.h"
 
@@ -36,21 +35,6 @@ int64_t SequenceGrain(int64_t sequences, int64_t elements) {
 Shape WithRows(Shape shape, int64_t rows) {
   shape[0] = rows;
   return shape;
-}
-
-OpDef SequenceGradDef(StaticText forward, StaticText doc, std::vector<SlotDef> inputs,
-                      std::vector<SlotDef> outputs, ShapeRule infer, std::vector<AttrDef> attrs) {
-  OpDef def;
-  def.type = StrCat(forward, "_grad");
-  def.doc = doc;
-  def.kernel_dtype_slot = inputs.back().name;
-  def.inputs = std::move(inputs);
-  def.outputs = std::move(outputs);
-  def.attrs = std::move(attrs);
-  def.infer = std::move(infer);
-  def.no_gradient_reason = "second derivatives are not provided";
-  if (std::ranges::any_of(def.inputs, &SlotDef::checks_data)) def.data_checked_by = forward;
-  return def;
 }
 
 int64_t RowWidth(const OpContext& context, std::string_view slot) {

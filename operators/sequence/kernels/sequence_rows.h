@@ -5,10 +5,8 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "framework/op/op_context.h"
-#include "framework/op/op_def.h"
 #include "framework/tensor/tensor.h"
 
 namespace skiff {
@@ -60,12 +58,6 @@ int64_t SequenceGrain(int64_t sequences, int64_t elements);
 
 // Returns `shape` with `rows` as its first dim.
 Shape WithRows(Shape shape, int64_t rows);
-
-// Returns the definition of `<forward>_grad`, whose kernel goes by the dtype of its last input, the
-// gradient of the forward op's output.
-OpDef SequenceGradDef(StaticText forward, StaticText doc, std::vector<SlotDef> inputs,
-                      std::vector<SlotDef> outputs, ShapeRule infer,
-                      std::vector<AttrDef> attrs = {});
 
 // Returns the elements of a row of an input, -1 if unknown. Throws Error (kInvalidArgument) if it
 // has rank 0.

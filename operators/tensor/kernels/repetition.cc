@@ -12,7 +12,6 @@
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
-#include "operators/common/input_checks.h"
 #include "operators/common/reduce.h"
 #include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/data_mover.h"
@@ -155,26 +154,18 @@ std::unique_ptr<Kernel> PrepareRepeatGrad(PrepareContext& context) {
   });
 }
 
-std::vector<SlotDef> RuntimeSlots(const RepeatFacts& facts) {
-  return {AttributeListSlot(facts.tensor_list_slot, facts.attr, /*for_shape=*/true),
-          AttributeSlot(facts.tensor_slot, facts.attr, /*for_shape=*/true)};
-}
-
-std::vector<AttrDef> RepeatAttrs(const RepeatFacts& facts) {
-  return {{.name = facts.attr,
-           .type = AttrType::kInts,
-           .default_value = std::vector<int32_t>{},
-           .doc = facts.attr_doc}};
-}
-
 OpDef RepeatDef(const RepeatFacts& facts) {
   OpDef def;
   def.type = facts.type;
   def.doc = facts.doc;
-  def.inputs = {{.name = "X", .doc = "Any tensor."}};
-  for (SlotDef& slot : RuntimeSlots(facts)) def.inputs.push_back(std::move(slot));
+  def.inputs = {{.name = "X", .doc = "Any tensor."},
+                AttributeListSlot(facts.tensor_list_slot, facts.attr, /*for_shape=*/true),
+                AttributeSlot(facts.tensor_slot, facts.attr, /*for_shape=*/true)};
   def.outputs = {{.name = "Out", .doc = "X repeated."}};
-  def.attrs = RepeatAttrs(facts);
+  def.attrs = {{.name = facts.attr,
+                .type = AttrType::kInts,
+                .default_value = std::vector<int32_t>{},
+                .doc = facts.attr_doc}};
   def.infer = [facts](OpContext& context) {
     const Shape& x = context.Input("X").shape;
     context.SetOutput("Out", OutOf(facts, context), context.Input("X").dtype);
@@ -182,26 +173,6 @@ OpDef RepeatDef(const RepeatFacts& facts) {
     SetLodLevel(context, repetition && x.rank() > 0 && repetition->times.rank() == x.rank() &&
                              repetition->times[0] == 1);
   };
-  def.grad = GradOp(StrCat(facts.type, "_grad"),
-                    {"X", "Out@GRAD", facts.tensor_slot, facts.tensor_list_slot}, {"X@GRAD"});
-  return def;
-}
-
-OpDef RepeatGradDef(const RepeatFacts& facts) {
-  OpDef def;
-  def.type = StrCat(facts.type, "_grad");
-  def.doc = "X@GRAD = the sum of Out@GRAD over all copies of an element.";
-  def.inputs = {{.name = "X", .doc = StrCat("X of ", facts.type, "."), .shape_only = true},
-                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
-  for (SlotDef& slot : RuntimeSlots(facts)) def.inputs.push_back(std::move(slot));
-  def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
-  def.attrs = RepeatAttrs(facts);
-  def.infer = [facts](OpContext& context) {
-    CheckInputLike(context, "Out@GRAD", OutOf(facts, context), context.Input("X").dtype);
-    context.SetOutputLike("X@GRAD", "X");
-  };
-  def.no_gradient_reason = "second derivatives are not provided";
-  def.kernel_dtype_slot = "Out@GRAD";
   return def;
 }
 
@@ -215,9 +186,17 @@ Shape WithLeadingOnes(const Shape& x, int rank) {
 }
 
 void AddRepeatOps(OpRegistry& registry, const RepeatFacts& facts) {
-  registry.Add(RepeatDef(facts));
+  OpDef def = RepeatDef(facts);
+  OpDef grad = GradientOf(&def,
+                          {ShapeOf("X"),
+                           "Out@GRAD",
+                           {facts.tensor_list_slot, /*shape_only=*/false},
+                           {facts.tensor_slot, /*shape_only=*/false}},
+                          {"X@GRAD"});
+  grad.doc = "X@GRAD = the sum of Out@GRAD over all copies of an element.";
+  registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, facts.type, PrepareRepeat);
-  registry.Add(RepeatGradDef(facts));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
       StrCat(facts.type, "_grad"),
       []<typename T>(PrepareContext& context) { return PrepareRepeatGrad<T>(context); });

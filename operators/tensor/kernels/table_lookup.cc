@@ -201,60 +201,6 @@ std::unique_ptr<Kernel> PrepareSparseLookupGrad(PrepareContext& context) {
   });
 }
 
-std::vector<AttrDef> LookupAttrs(const LookupFacts& facts) {
-  std::vector<AttrDef> attrs = {
-      {.name = "padding_idx",
-       .type = AttrType::kLong,
-       .default_value = kNoPadding,
-       .doc = "The id whose row counts as zeros and has no gradient; -1: none."},
-      {.name = "is_sparse",
-       .type = AttrType::kBool,
-       .default_value = false,
-       .doc = "Whether the gradient is selected rows: the rows of the ids alone."},
-      {.name = "is_distributed",
-       .type = AttrType::kBool,
-       .default_value = false,
-       .doc = "Whether the table is on a parameter server; only false is supported.",
-       .accepts = [](const Attribute& value) { return !std::get<bool>(value); },
-       .expected = "false: the table must be in this process",
-       .refusal = ErrorCode::kUnimplemented},
-      // PaddlePaddle sets it in every program with a sparse table.
-      {.name = "remote_prefetch",
-       .type = AttrType::kBool,
-       .default_value = false,
-       .doc = "A hint for tables on Fluid's parameter servers; ignored."}};
-  attrs.insert(attrs.end(), facts.more_attrs.begin(), facts.more_attrs.end());
-  return attrs;
-}
-
-void AddLookupGrad(OpRegistry& registry, const LookupFacts& facts) {
-  OpDef def;
-  def.type = StrCat(facts.type, "_grad");
-  def.doc =
-      "W@GRAD[r, :] = the sum of Out@GRAD[i, :] over all i with Ids[i] == r, except for the "
-      "row padding_idx, which is zero. With is_sparse, W@GRAD is selected rows with a slot for "
-      "each "
-      "id, repeated ones too; slots of padding_idx are unused, whereas Fluid trains that row.";
-  def.inputs = {{.name = "Ids", .doc = "Ids of the forward op.", .checks_data = true},
-                {.name = "W", .doc = "The table.", .shape_only = true},
-                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
-  def.outputs = {{.name = "W@GRAD",
-                  .doc = "The gradient of W, dense or selected rows.",
-                  .selected_rows = true}};
-  def.attrs = LookupAttrs(facts);
-  def.infer = [facts](OpContext& context) { InferLookupGrad(facts, context); };
-  def.no_gradient_reason = "second derivatives are not provided";
-  def.kernel_dtype_slot = "Out@GRAD";
-  def.data_checked_by = facts.type;
-  const StaticText type = def.type;
-  registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double>(
-      type, []<typename T>(PrepareContext& context) { return PrepareLookupGrad<T>(context); });
-  registry.AddSelectedRowsKernels<float, double>(type, []<typename T>(PrepareContext& context) {
-    return PrepareSparseLookupGrad<T>(context);
-  });
-}
-
 }  // namespace
 
 void AddLookupOps(OpRegistry& registry, const LookupFacts& facts) {
@@ -265,14 +211,46 @@ void AddLookupOps(OpRegistry& registry, const LookupFacts& facts) {
                 {.name = "W", .doc = "The table, [rows, width]."}};
   def.outputs = {
       {.name = "Out", .doc = "The rows: each id of Ids is replaced by `width` elements."}};
-  def.attrs = LookupAttrs(facts);
+  def.attrs = {{.name = "padding_idx",
+                .type = AttrType::kLong,
+                .default_value = kNoPadding,
+                .doc = "The id whose row counts as zeros and has no gradient; -1: none."},
+               {.name = "is_sparse",
+                .type = AttrType::kBool,
+                .default_value = false,
+                .doc = "Whether the gradient is selected rows: the rows of the ids alone."},
+               {.name = "is_distributed",
+                .type = AttrType::kBool,
+                .default_value = false,
+                .doc = "Whether the table is on a parameter server; only false is supported.",
+                .accepts = [](const Attribute& value) { return !std::get<bool>(value); },
+                .expected = "false: the table must be in this process",
+                .refusal = ErrorCode::kUnimplemented},
+               // PaddlePaddle sets it in every program with a sparse table.
+               {.name = "remote_prefetch",
+                .type = AttrType::kBool,
+                .default_value = false,
+                .doc = "A hint for tables on Fluid's parameter servers; ignored."}};
+  def.attrs.insert(def.attrs.end(), facts.more_attrs.begin(), facts.more_attrs.end());
   def.infer = [facts](OpContext& context) { InferLookup(facts, context); };
-  def.grad = GradOp(StrCat(facts.type, "_grad"), {"Ids", "W", "Out@GRAD"}, {"W@GRAD"});
   def.kernel_dtype_slot = "W";
+  OpDef grad = GradientOf(&def, {"Ids", ShapeOf("W"), "Out@GRAD"}, {"W@GRAD"});
+  grad.doc =
+      "W@GRAD[r, :] = the sum of Out@GRAD[i, :] over all i with Ids[i] == r, except for the "
+      "row padding_idx, which is zero. With is_sparse, W@GRAD is selected rows with a slot for "
+      "each id, repeated ones too; slots of padding_idx are unused, whereas Fluid trains that row.";
+  grad.outputs[0].selected_rows = true;
+  grad.infer = [facts](OpContext& context) { InferLookupGrad(facts, context); };
+  const StaticText grad_type = grad.type;
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(
       facts.type, []<typename T>(PrepareContext& context) { return PrepareLookup<T>(context); });
-  AddLookupGrad(registry, facts);
+  registry.Add(std::move(grad));
+  registry.AddCpuKernels<float, double>(
+      grad_type, []<typename T>(PrepareContext& context) { return PrepareLookupGrad<T>(context); });
+  registry.AddSelectedRowsKernels<float, double>(
+      grad_type,
+      []<typename T>(PrepareContext& context) { return PrepareSparseLookupGrad<T>(context); });
 }
 
 }  // namespace skiff

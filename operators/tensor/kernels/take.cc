@@ -5,7 +5,6 @@
 
 #include "framework/base/str_cat.h"
 #include "framework/op/grad.h"
-#include "operators/common/input_checks.h"
 #include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/index_rows.h"
@@ -36,11 +35,6 @@ Shape TakenShape(const TakeFacts& facts, const OpContext& context) {
     if (i == axis && !drops_axis) out.Append(count);
   }
   return out;
-}
-
-void InferTakeGrad(const TakeFacts& facts, OpContext& context) {
-  CheckInputLike(context, "Out@GRAD", TakenShape(facts, context), context.Input("X").dtype);
-  context.SetOutputLike("X@GRAD", "X");
 }
 
 std::unique_ptr<Kernel> PrepareTake(const TakeFacts& facts, PrepareContext& context) {
@@ -74,34 +68,6 @@ std::unique_ptr<Kernel> PrepareTakeGrad(const TakeFacts& facts, PrepareContext& 
   });
 }
 
-std::vector<AttrDef> TakeAttrs(const TakeFacts& facts) {
-  return {{.name = facts.axis_attr,
-           .type = AttrType::kInt,
-           .default_value = int32_t{0},
-           .doc = facts.negative_axis ? "The axis of X that is indexed, negative from the back."
-                                      : "The axis of X that is indexed, not negative."}};
-}
-
-OpDef TakeGradDef(const TakeFacts& facts) {
-  OpDef def;
-  def.type = StrCat(facts.type, "_grad");
-  def.doc =
-      "X@GRAD[..., r, ...] = the sum of Out@GRAD[..., i, ...] over all i with Index[i] == r, in "
-      "the order of i.";
-  def.inputs = {
-      {.name = "X", .doc = StrCat("X of ", facts.type, "."), .shape_only = true},
-      {.name = "Index", .doc = StrCat("Index of ", facts.type, "."), .checks_data = true}};
-  if (facts.axis_slot) def.inputs.push_back(AttributeSlot("Axis", facts.axis_attr));
-  def.inputs.push_back({.name = "Out@GRAD", .doc = "The gradient of Out."});
-  def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
-  def.attrs = TakeAttrs(facts);
-  def.infer = [facts](OpContext& context) { InferTakeGrad(facts, context); };
-  def.no_gradient_reason = "second derivatives are not provided";
-  def.kernel_dtype_slot = "Out@GRAD";
-  def.data_checked_by = facts.type;
-  return def;
-}
-
 OpDef TakeDef(const TakeFacts& facts) {
   OpDef def;
   def.type = facts.type;
@@ -111,19 +77,19 @@ OpDef TakeDef(const TakeFacts& facts) {
                  .doc = facts.scalar_index ? "int32 or int64, [m], [m, 1] or a scalar."
                                            : "int32 or int64, [m] or [m, 1].",
                  .checks_data = true}};
-  std::vector<StaticText> grad_inputs = {"X", "Index", "Out@GRAD"};
-  if (facts.axis_slot) {
-    def.inputs.push_back(AttributeSlot("Axis", facts.axis_attr));
-    grad_inputs.emplace_back("Axis");
-  }
+  if (facts.axis_slot) def.inputs.push_back(AttributeSlot("Axis", facts.axis_attr));
   def.outputs = {{.name = "Out", .doc = "X with m in place of the extent of the axis."}};
-  def.attrs = TakeAttrs(facts);
+  def.attrs = {{.name = facts.axis_attr,
+                .type = AttrType::kInt,
+                .default_value = int32_t{0},
+                .doc = facts.negative_axis
+                           ? "The axis of X that is indexed, negative from the back."
+                           : "The axis of X that is indexed, not negative."}};
   def.infer = [facts](OpContext& context) {
     context.SetOutput("Out", TakenShape(facts, context), context.Input("X").dtype);
     SetLodLevel(context,
                 /*same_rows=*/context.Knows(facts.axis_attr) && AxisOf(facts, context) != 0);
   };
-  def.grad = GradOp(StrCat(facts.type, "_grad"), std::move(grad_inputs), {"X@GRAD"});
   def.kernel_dtype_slot = "X";
   return def;
 }
@@ -131,10 +97,18 @@ OpDef TakeDef(const TakeFacts& facts) {
 }  // namespace
 
 void AddTakeOps(OpRegistry& registry, const TakeFacts& facts) {
-  registry.Add(TakeDef(facts));
+  OpDef def = TakeDef(facts);
+  std::vector<GradientRead> reads = {ShapeOf("X"), "Index"};
+  if (facts.axis_slot) reads.emplace_back("Axis");
+  reads.emplace_back("Out@GRAD");
+  OpDef grad = GradientOf(&def, std::move(reads), {"X@GRAD"});
+  grad.doc =
+      "X@GRAD[..., r, ...] = the sum of Out@GRAD[..., i, ...] over all i with Index[i] == r, in "
+      "the order of i.";
+  registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, facts.type,
                          [facts](PrepareContext& context) { return PrepareTake(facts, context); });
-  registry.Add(TakeGradDef(facts));
+  registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
       StrCat(facts.type, "_grad"),
       [facts]<typename T>(PrepareContext& context) { return PrepareTakeGrad<T>(facts, context); });
