@@ -71,7 +71,9 @@ void BoundKernel::FindPlannedOutputs(const Plan& plan) {
 }
 
 void BoundKernel::Run() {
-  if (derived_) derived_->Refresh(context_);
+  WithinMemory([this] {
+    if (derived_) derived_->Refresh(context_);
+  });
   if (guard_) guard_->BeforeRun();
   WithinMemory([this] { RunKernel(); });
   if (guard_) guard_->AfterRun();

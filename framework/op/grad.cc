@@ -101,18 +101,13 @@ SlotDef WrittenSlot(const OpDef& forward, StaticText write, bool is_one_of_sever
           .array = input.array};
 }
 
-// The shape rule of a gradient op that reads the inputs whose gradients it writes.
+// The shape rule of a gradient op that reads all inputs of the forward op.
 class GradientRule {
  public:
-  GradientRule(const OpDef& forward, const OpDef& gradient,
-               const std::vector<GradientRead>& reads) {
+  GradientRule(const OpDef& forward, const std::vector<GradientRead>& reads) {
     for (const GradientRead& read : reads) {
       if (read.of_any_rank) of_any_rank_.push_back(read.slot);
     }
-    const bool reads_all = std::ranges::all_of(forward.inputs, [&](const SlotDef& slot) {
-      return gradient.FindInput(slot.name) != nullptr;
-    });
-    if (!reads_all) return;
     auto copy = std::make_shared<OpDef>(forward);
     // It would hold itself.
     copy->grad = nullptr;
@@ -120,7 +115,7 @@ class GradientRule {
   }
 
   void operator()(OpContext& context) const {
-    if (forward_ != nullptr) CheckOutputs(context);
+    CheckOutputs(context);
     for (const SlotDef& slot : context.def().outputs) {
       for (size_t i = 0; i < context.OutputCount(slot.name); ++i) {
         if (context.OutputIndex(slot.name, i) < 0) continue;
@@ -132,7 +127,8 @@ class GradientRule {
  private:
   // Compares outputs, and their gradients, with what the forward op would make of the inputs.
   void CheckOutputs(const OpContext& context) const {
-    Op op(forward_->type);
+    // Named as this op in messages.
+    Op op(context.op().type);
     op.attrs = context.op().attrs;
     std::vector<TensorMeta> inputs;
     for (const SlotDef& slot : forward_->inputs) {
@@ -175,7 +171,7 @@ class GradientRule {
                   found.dense_shape(), ", expected ", expected.dtype, " ", expected.dense_shape());
   }
 
-  std::shared_ptr<const OpDef> forward_;  // nullptr: not all of its inputs are read
+  std::shared_ptr<const OpDef> forward_;
   std::vector<StaticText> of_any_rank_;
 };
 
@@ -197,9 +193,10 @@ OpDef GradientOf(OpDef* forward, std::vector<GradientRead> reads, std::vector<St
   for (const StaticText write : writes) {
     gradient.outputs.push_back(WrittenSlot(*forward, write, writes.size() > 1));
   }
-  const bool reads_all = std::ranges::all_of(
-      writes, [&](StaticText write) { return gradient.FindInput(ForwardName(write)) != nullptr; });
-  if (reads_all) gradient.infer = GradientRule(*forward, gradient, reads);
+  const bool reads_all = std::ranges::all_of(forward->inputs, [&](const SlotDef& slot) {
+    return gradient.FindInput(slot.name) != nullptr;
+  });
+  if (reads_all && forward->infer != nullptr) gradient.infer = GradientRule(*forward, reads);
   forward->grad = GradOp(gradient.type, std::move(read_slots), std::move(writes));
   return gradient;
 }

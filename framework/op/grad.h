@@ -65,14 +65,15 @@ struct GradientRead {
   constexpr GradientRead(const char (&literal)[kSize]) : slot(literal) {}
   constexpr GradientRead(StaticText slot, bool shape_only) : slot(slot), shape_only(shape_only) {}
 };
-// The same, read for its shape alone: GradientOf(&def, {ShapeOf("X"), "Out@GRAD"}, {"X@GRAD"}).
-constexpr GradientRead ShapeOf(StaticText slot) { return {slot, true}; }
-// The same, a gradient: Fluid's scalars were [1] before they were [].
+// Returns a read of `slot` for its shape alone: GradientOf(&def, {ForShape("X"), "Out@GRAD"}, …).
+constexpr GradientRead ForShape(StaticText slot) { return {slot, true}; }
+// Returns `read`, of the gradient of an output, so that the derived shape rule lets one element
+// have any rank: Fluid's scalars were [1] before they were [].
 constexpr GradientRead OneOfAnyRank(GradientRead read) {
   read.of_any_rank = true;
   return read;
 }
-// The same, but the gradient op may lack the argument, or some programs do.
+// Returns `read` as one that the gradient op may lack.
 constexpr GradientRead Optional(GradientRead read) {
   read.is_optional = true;
   return read;
@@ -87,13 +88,13 @@ constexpr GradientRead Optional(GradientRead read) {
 //   gradients that it writes each is;
 // - the kernel for the dtype of the first gradient that it reads;
 // - data_checked_by, if it reads an input that `checks_data`;
-// - a shape rule, if it reads each input whose gradient it writes: a gradient is like its input. If
-//   it reads all inputs, outputs and their gradients are as the rule of the forward op says.
-//   Otherwise InferOutputs compares only gradients with what it reads beside them, and a definition
-//   with more to check has its own rule;
-// - no gradient.
-// The caller sets `doc` and the facts, and may overwrite the rest. Throws Error
-// (kInvalidArgument) for a slot that the forward op hasn't.
+// - if it reads all inputs of the forward op, a shape rule: a gradient is like its input, and
+//   outputs and their gradients are as the rule of the forward op says. A definition that reads
+//   fewer has a rule of its own;
+// - a reason why it has no gradient.
+// The caller sets `doc` and the facts, and may overwrite the rest. Call it when type, slots,
+// attributes and shape rule of `forward` are set: what is set later doesn't reach the gradient op.
+// Throws Error (kInvalidArgument) for a slot that the forward op hasn't.
 OpDef GradientOf(OpDef* forward, std::vector<GradientRead> reads, std::vector<StaticText> writes);
 
 // Returns the FLOP rule of a gradient op that spends what `forward` returns on each of `outputs`

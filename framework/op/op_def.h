@@ -151,7 +151,8 @@ struct OpDef {
   // means arguments of equal index.
   std::vector<std::pair<StaticText, StaticText>> in_place;
   // Whether an output may have more rows in a run than the input whose storage it takes, though
-  // both have room for as many.
+  // both have room for as many. The pass memory_reuse keeps it off what the forward half of a loop
+  // hands over, which lies in slots of the very rows.
   bool adds_rows_in_place = false;
   // Pairs {input, output} in which the op updates statistics such as a running mean. When it does,
   // no other output depends on the input.

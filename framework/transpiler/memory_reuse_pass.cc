@@ -21,12 +21,12 @@ namespace {
 class StorageSharing {
  public:
   explicit StorageSharing(Plan* plan)
-      : plan_(*plan), last_(LastReads(*plan)), is_handed_over_(plan->values.size()) {}
+      : plan_(*plan), last_(LastReads(*plan)), is_of_forward_half_(plan->values.size()) {}
 
   void Run() {
     for (size_t i = 0; i < plan_.instructions.size(); ++i) {
       const Instruction& instruction = plan_.instructions[i];
-      if (IsLoopBoundary(instruction)) NoteHandedOver(i);
+      if (IsLoopBoundary(instruction)) NoteForwardHalf(i);
       for (const auto& [from, to] : ViewPairs(plan_, instruction)) {
         ShareView(instruction.inputs[static_cast<size_t>(from)],
                   instruction.outputs[static_cast<size_t>(to)]);
@@ -46,10 +46,10 @@ class StorageSharing {
   PlanValue& ValueOf(ValueId value) { return plan_[value]; }
   int64_t& LastReadOf(ValueId value) { return last_[value]; }
 
-  void NoteHandedOver(size_t boundary) {
+  void NoteForwardHalf(size_t boundary) {
     for (size_t i = 0; i < boundary; ++i) {
       for (const ValueId output : plan_.instructions[i].outputs) {
-        if (output) is_handed_over_[output] = true;
+        if (output) is_of_forward_half_[output] = true;
       }
     }
   }
@@ -71,7 +71,7 @@ class StorageSharing {
     if (LastReadOf(root) != position || ReadsOfStorage(instruction, root) != 1) return;
     // What the halves of a loop hand over lies in slots with room for the rows of an iteration.
     const bool adds_rows = instruction.def != nullptr && instruction.def->adds_rows_in_place;
-    if (adds_rows && is_handed_over_[root]) return;
+    if (adds_rows && is_of_forward_half_[root]) return;
     PutOn(input, output);
     ++in_place_;
     // Only if nothing reads the output. Another output of this instruction must not get the same
@@ -97,7 +97,7 @@ class StorageSharing {
   Plan& plan_;
   ValueTable<int64_t> last_;  // of a storage's root: over all values in it
   // In the gradient half of a loop: what the forward half has written.
-  ValueTable<bool> is_handed_over_;
+  ValueTable<bool> is_of_forward_half_;
   int64_t views_ = 0;
   int64_t in_place_ = 0;
 };

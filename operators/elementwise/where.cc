@@ -78,8 +78,8 @@ void RegisterWhere(OpRegistry& registry) {
   def.zero_preserving = true;
   def.elementwise = true;
 
-  OpDef grad =
-      GradientOf(&def, {"Condition", "Out@GRAD", ShapeOf("X"), ShapeOf("Y")}, {"X@GRAD", "Y@GRAD"});
+  OpDef grad = GradientOf(&def, {"Condition", "Out@GRAD", ForShape("X"), ForShape("Y")},
+                          {"X@GRAD", "Y@GRAD"});
   grad.doc = "X@GRAD = Out@GRAD where Condition holds, else 0; Y@GRAD = the rest of Out@GRAD.";
   grad.in_place = {{"Out@GRAD", "X@GRAD"}, {"Out@GRAD", "Y@GRAD"}};
   grad.zero_preserving = true;

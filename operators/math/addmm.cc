@@ -196,7 +196,7 @@ void RegisterAddmm(OpRegistry& registry) {
                .kernel_dtype_slot = "X",
                .in_place = {{"Input", "Out"}},
                .flop = ProductFlop};
-  OpDef grad = GradientOf(&def, {ShapeOf("Input"), "X", "Y", "Out@GRAD"},
+  OpDef grad = GradientOf(&def, {ForShape("Input"), "X", "Y", "Out@GRAD"},
                           {"Input@GRAD", "X@GRAD", "Y@GRAD"});
   grad.doc =
       "The gradient of addmm: dInput = Beta * dOut, summed over the broadcast dims, dX = "

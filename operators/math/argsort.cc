@@ -117,7 +117,7 @@ void RegisterArgsort(OpRegistry& registry) {
                .attrs = Attributes(),
                .infer = Infer,
                .in_place = {{"X", "Out"}}};
-  OpDef grad = GradientOf(&def, {"Indices", ShapeOf("X"), "Out@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {"Indices", ForShape("X"), "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "The gradient of argsort: dX at Indices is dOut.";
   // Without its outputs, the forward op has no gradient.
   for (SlotDef& slot : grad.inputs) slot.dispensable = false;

@@ -174,7 +174,7 @@ void RegisterCumsum(OpRegistry& registry) {
   def.attrs = Attributes();
   def.infer = Infer;
   def.in_place = {{"X", "Out"}};
-  OpDef grad = GradientOf(&def, {ShapeOf("X"), "Out@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {ForShape("X"), "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "X@GRAD = the cumsum of Out@GRAD from the other end, in the shape of X.";
   grad.infer = InferGrad;
   grad.in_place = {{"Out@GRAD", "X@GRAD"}};

@@ -60,7 +60,7 @@ void RegisterMean(OpRegistry& registry) {
                .inputs = {{.name = "X", .doc = "Of any shape with at least one element."}},
                .outputs = {{.name = "Out", .doc = "The mean, of rank 0."}},
                .infer = Infer};
-  OpDef grad = GradientOf(&def, {ShapeOf("X"), OneOfAnyRank("Out@GRAD")}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {ForShape("X"), OneOfAnyRank("Out@GRAD")}, {"X@GRAD"});
   grad.doc = "The gradient of mean: dX = dOut / number of elements of X.";
   registry.Add(std::move(def));
   registry.Add(std::move(grad));

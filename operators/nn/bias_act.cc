@@ -147,7 +147,7 @@ OpDef BiasActDef() {
 }
 
 OpDef BiasActGradDef(OpDef* forward) {
-  OpDef def = GradientOf(forward, {"Out", ShapeOf("Bias"), "Out@GRAD"}, {"X@GRAD", "Bias@GRAD"});
+  OpDef def = GradientOf(forward, {"Out", ForShape("Bias"), "Out@GRAD"}, {"X@GRAD", "Bias@GRAD"});
   def.doc =
       "X@GRAD = Out@GRAD where Out > 0, else 0; Bias@GRAD = the sum of X@GRAD over all but the "
       "channels.";

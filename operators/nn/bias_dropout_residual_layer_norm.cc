@@ -250,7 +250,7 @@ OpDef ForwardDef() {
 
 OpDef GradDef(OpDef* forward) {
   OpDef def = GradientOf(forward,
-                         {"Sum", Optional("Mask"), ShapeOf("Bias"), "LnScale", ShapeOf("LnBias"),
+                         {"Sum", Optional("Mask"), ForShape("Bias"), "LnScale", ForShape("LnBias"),
                           "Mean", "Variance", "Y@GRAD", "Sum@GRAD"},
                          {"X@GRAD", "Bias@GRAD", "Residual@GRAD", "LnScale@GRAD", "LnBias@GRAD"});
   def.doc =

@@ -105,7 +105,7 @@ OpDef GroupNormDef() {
 OpDef GroupNormGradDef(OpDef* forward) {
   OpDef def = GradientOf(
       forward,
-      {"X", "Scale", ShapeOf("Bias"), Optional(ShapeOf("Y")), "Mean", "Variance", "Y@GRAD"},
+      {"X", "Scale", ForShape("Bias"), Optional(ForShape("Y")), "Mean", "Variance", "Y@GRAD"},
       {"X@GRAD", "Scale@GRAD", "Bias@GRAD"});
   def.doc =
       "With h = 1 / sqrt(Variance + epsilon), z = (X - Mean) * h, g = Y@GRAD * Scale and groups of "

@@ -161,7 +161,7 @@ OpDef LayerNormDef() {
 }
 
 OpDef LayerNormGradDef(OpDef* forward) {
-  OpDef def = GradientOf(forward, {"X", "Scale", ShapeOf("Bias"), "Mean", "Variance", "Y@GRAD"},
+  OpDef def = GradientOf(forward, {"X", "Scale", ForShape("Bias"), "Mean", "Variance", "Y@GRAD"},
                          {"X@GRAD", "Scale@GRAD", "Bias@GRAD"});
   def.doc =
       "With h = 1 / sqrt(Variance + epsilon), z = (X - Mean) * h, g = Y@GRAD * Scale and rows of m "

@@ -661,7 +661,7 @@ std::vector<AttrDef> Attributes() {
 
 void AddGrad(OpRegistry& registry, OpDef* forward) {
   OpDef def = GradientOf(forward,
-                         {ShapeOf("Input"),
+                         {ForShape("Input"),
                           "Encoded",
                           "Keys",
                           "H0",
@@ -670,7 +670,7 @@ void AddGrad(OpRegistry& registry, OpDef* forward) {
                           "ContextWeight",
                           "Bias",
                           "QueryWeight",
-                          ShapeOf("QueryBias"),
+                          ForShape("QueryBias"),
                           "ScoreWeight",
                           "Hidden",
                           "Context",

@@ -352,11 +352,11 @@ std::vector<AttrDef> Attributes() {
 }
 
 void AddGrad(OpRegistry& registry, OpDef* forward) {
-  OpDef def = GradientOf(
-      forward,
-      {ShapeOf("Input"), "Weight", ShapeOf("Bias"), "H0", "Hidden", "BatchGate",
-       Optional(ShapeOf("BatchResetHiddenPrev")), Optional(ShapeOf("BatchHidden")), "Hidden@GRAD"},
-      {"Input@GRAD", "Weight@GRAD", "Bias@GRAD", "H0@GRAD"});
+  OpDef def = GradientOf(forward,
+                         {ForShape("Input"), "Weight", ForShape("Bias"), "H0", "Hidden",
+                          "BatchGate", Optional(ForShape("BatchResetHiddenPrev")),
+                          Optional(ForShape("BatchHidden")), "Hidden@GRAD"},
+                         {"Input@GRAD", "Weight@GRAD", "Bias@GRAD", "H0@GRAD"});
   def.doc = "The gradients of the gated recurrent units.";
   def.infer = InferGrad;
   def.flop = GradFlop(Flop, {"Input@GRAD", "Weight@GRAD"});

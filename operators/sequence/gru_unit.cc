@@ -188,7 +188,7 @@ std::vector<AttrDef> Attributes() {
 
 void AddGrad(OpRegistry& registry, OpDef* forward) {
   OpDef def = GradientOf(forward,
-                         {ShapeOf("Input"), "HiddenPrev", "Weight", ShapeOf("Bias"), "Gate",
+                         {ForShape("Input"), "HiddenPrev", "Weight", ForShape("Bias"), "Gate",
                           "ResetHiddenPrev", "Hidden@GRAD"},
                          {"Input@GRAD", "HiddenPrev@GRAD", "Weight@GRAD", "Bias@GRAD"});
   def.doc = "The gradients of a step of gated recurrent units.";

@@ -166,7 +166,7 @@ void RegisterIm2sequence(OpRegistry& registry) {
       {.name = "Out", .doc = "[windows, channels · window], ragged: a sequence for each image."}};
   def.attrs = Attributes();
   def.infer = Infer;
-  OpDef grad = GradientOf(&def, {ShapeOf("X"), "Out@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {ForShape("X"), "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "The sum of each element's gradients in windows.";
   grad.infer = InferGrad;
   registry.Add(std::move(def));

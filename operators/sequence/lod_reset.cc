@@ -169,7 +169,7 @@ void RegisterLodReset(OpRegistry& registry) {
   def.views = {{"X", "Out"}};
   // The LoD depends on data, if they are those of Y.
   def.data_dependent_shape = true;
-  OpDef grad = GradientOf(&def, {ShapeOf("X"), "Out@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {ForShape("X"), "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "Out@GRAD with the LoD of X.";
   grad.infer = InferGrad;
   grad.in_place = {{"Out@GRAD", "X@GRAD"}};

@@ -379,7 +379,7 @@ std::vector<AttrDef> Attributes() {
 
 void AddGrad(OpRegistry& registry, OpDef* forward) {
   OpDef def = GradientOf(forward,
-                         {ShapeOf("Input"), "Weight", "Bias", "H0", "C0", "Hidden", "Cell",
+                         {ForShape("Input"), "Weight", "Bias", "H0", "C0", "Hidden", "Cell",
                           "BatchGate", "BatchCellPreAct", "Hidden@GRAD", Optional("Cell@GRAD")},
                          {"Input@GRAD", "Weight@GRAD", "Bias@GRAD", "H0@GRAD", "C0@GRAD"});
   def.doc = "The gradients of the long short-term memory.";

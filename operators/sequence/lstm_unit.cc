@@ -212,7 +212,7 @@ std::vector<AttrDef> Attributes() {
 }
 
 void AddGrad(OpRegistry& registry, OpDef* forward) {
-  OpDef def = GradientOf(forward, {"X", "C_prev", "C", Optional(ShapeOf("H")), "C@GRAD", "H@GRAD"},
+  OpDef def = GradientOf(forward, {"X", "C_prev", "C", Optional(ForShape("H")), "C@GRAD", "H@GRAD"},
                          {"X@GRAD", "C_prev@GRAD"});
   def.doc = "The gradients of a step of a long short-term memory.";
   def.infer = InferGrad;

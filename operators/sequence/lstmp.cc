@@ -491,7 +491,7 @@ std::vector<AttrDef> Attributes() {
 void AddGrad(OpRegistry& registry, OpDef* forward) {
   OpDef def = GradientOf(
       forward,
-      {ShapeOf("Input"), "Weight", "ProjWeight", "Bias", "H0", "C0", "Projection", "Cell",
+      {ForShape("Input"), "Weight", "ProjWeight", "Bias", "H0", "C0", "Projection", "Cell",
        "BatchGate", "BatchCellPreAct", "BatchHidden", "Projection@GRAD", Optional("Cell@GRAD")},
       {"Input@GRAD", "Weight@GRAD", "ProjWeight@GRAD", "Bias@GRAD", "H0@GRAD", "C0@GRAD"});
   def.doc = "The gradients of the long short-term memory with a projection.";

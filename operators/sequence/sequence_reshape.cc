@@ -80,7 +80,7 @@ void RegisterSequenceReshape(OpRegistry& registry) {
   def.attrs = Attributes();
   def.infer = Infer;
   def.in_place = {{"X", "Out"}};
-  OpDef grad = GradientOf(&def, {ShapeOf("X"), "Out@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {ForShape("X"), "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "Out@GRAD in X's shape.";
   grad.infer = InferGrad;
   grad.in_place = {{"Out@GRAD", "X@GRAD"}};

@@ -48,7 +48,7 @@ void RegisterSequenceReverse(OpRegistry& registry) {
   def.inputs = {{.name = "X", .doc = "Ragged, one level."}};
   def.outputs = {{.name = "Y", .doc = "Like X."}};
   def.infer = Infer;
-  OpDef grad = GradientOf(&def, {ShapeOf("X"), "Y@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {ForShape("X"), "Y@GRAD"}, {"X@GRAD"});
   grad.doc = "The rows of each sequence of Y@GRAD in reverse order.";
   registry.Add(std::move(def));
   registry.Add(std::move(grad));

@@ -127,7 +127,7 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 
 void AddGrad(OpRegistry& registry, OpDef* forward) {
   OpDef grad =
-      GradientOf(forward, {"Ids", ShapeOf("Updates"), "Out@GRAD"}, {"X@GRAD", "Updates@GRAD"});
+      GradientOf(forward, {"Ids", ForShape("Updates"), "Out@GRAD"}, {"X@GRAD", "Updates@GRAD"});
   grad.doc = "X@GRAD = Out@GRAD; Updates@GRAD = the elements of it that Ids names.";
   grad.infer = InferGrad;
   // Nothing ties the dims of Out@GRAD to those of the X that sequence_scatter had.

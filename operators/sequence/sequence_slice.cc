@@ -115,7 +115,7 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }
 
 void AddGrad(OpRegistry& registry, OpDef* forward) {
-  OpDef grad = GradientOf(forward, {ShapeOf("X"), "Offset", "Length", "Out@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(forward, {ForShape("X"), "Offset", "Length", "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "Out@GRAD in the rows that the slices took, 0 in the others.";
   grad.infer = InferGrad;
   // Nothing ties the rows of Out@GRAD to the lengths that sequence_slice had.

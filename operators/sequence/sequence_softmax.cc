@@ -108,7 +108,7 @@ void RegisterSequenceSoftmax(OpRegistry& registry) {
   def.attrs = Attributes();
   def.infer = Infer;
   def.in_place = {{"X", "Out"}};
-  OpDef grad = GradientOf(&def, {ShapeOf("X"), "Out", "Out@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {ForShape("X"), "Out", "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "X@GRAD = (Out@GRAD - sum of Out@GRAD * Out over the sequence) * Out.";
   grad.infer = InferGrad;
   grad.in_place = {{"Out@GRAD", "X@GRAD"}};

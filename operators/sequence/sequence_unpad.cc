@@ -130,7 +130,7 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }
 
 void AddGrad(OpRegistry& registry, OpDef* forward) {
-  OpDef grad = GradientOf(forward, {ShapeOf("X"), Optional("Length"), "Out@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(forward, {ForShape("X"), Optional("Length"), "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "Out@GRAD with zeros behind each sequence, in X's shape.";
   // If Length is absent, Out@GRAD is ragged.
   grad.infer = InferGrad;

@@ -108,7 +108,7 @@ void RegisterShrinkRnnMemory(OpRegistry& registry) {
   // Of the first elements.
   def.views = {{"X", "Out"}};
   def.sets_rows = [](const Op&) { return true; };
-  OpDef grad = GradientOf(&def, {ShapeOf("X"), "Out@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {ForShape("X"), "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "Out@GRAD, and 0 for the rows of X that Out lacks.";
   grad.infer = InferGrad;
   // It may have fewer rows than X, but not more.

@@ -124,7 +124,7 @@ void RegisterDiagV2(OpRegistry& registry) {
     if (x.shape.rank() < 2) CheckFillValue(PaddingOf(context), x.dtype, "diag_v2: padding_value");
     context.SetOutput("Out", DiagonalShape(context), x.dtype);
   };
-  OpDef grad = GradientOf(&def, {ShapeOf("X"), "Out@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {ForShape("X"), "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "X@GRAD = the elements of Out@GRAD that came from X; 0 off the diagonal of a matrix.";
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(

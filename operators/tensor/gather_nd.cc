@@ -65,7 +65,7 @@ void RegisterGatherNd(OpRegistry& registry) {
     context.SetOutput("Out", OutShape(context), context.Input("X").dtype);
   };
   def.kernel_dtype_slot = "X";
-  OpDef grad = GradientOf(&def, {ShapeOf("X"), "Index", "Out@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {ForShape("X"), "Index", "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "Each row of X@GRAD = the sum of the rows of Out@GRAD whose tuples name it.";
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "gather_nd", PrepareGatherNd);

@@ -75,7 +75,7 @@ void RegisterMaskedSelect(OpRegistry& registry) {
     context.SetOutput("Y", {-1}, x.dtype);
   };
   def.data_dependent_shape = true;
-  OpDef grad = GradientOf(&def, {ShapeOf("X"), "Mask", "Y@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {ForShape("X"), "Mask", "Y@GRAD"}, {"X@GRAD"});
   grad.doc = "X@GRAD = Y@GRAD where Mask is true, else 0.";
   // No data_checked_by: nothing ties the elements of Y@GRAD to those that masked_select found.
   grad.inputs[1].checks_data = true;

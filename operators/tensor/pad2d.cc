@@ -225,7 +225,7 @@ void RegisterPad2d(OpRegistry& registry) {
     context.SetOutput("Out", OutOf(context), x.dtype);
     SetLodLevel(context, /*same_rows=*/true);
   };
-  OpDef grad = GradientOf(&def, {ShapeOf("X"), "Paddings", "Out@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {ForShape("X"), "Paddings", "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "X@GRAD of a pixel = the sum of Out@GRAD over all places that show it.";
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(

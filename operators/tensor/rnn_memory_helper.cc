@@ -23,7 +23,7 @@ void RegisterRnnMemoryHelper(OpRegistry& registry) {
   def.views = {{"X", "Out"}};
   def.zero_preserving = true;
   def.elementwise = true;
-  OpDef grad = GradientOf(&def, {ShapeOf("X"), Optional(ShapeOf("Out")), "Out@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {ForShape("X"), Optional(ForShape("Out")), "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "X@GRAD = Out@GRAD.";
   grad.in_place = {{"Out@GRAD", "X@GRAD"}};
   grad.views = {{"Out@GRAD", "X@GRAD"}};

@@ -117,7 +117,7 @@ void RegisterRoll(OpRegistry& registry) {
     RollOf(context, context.Input("X").shape);
     context.SetOutputLike("Out", "X");
   };
-  OpDef grad = GradientOf(&def, {ShapeOf("X"), "ShiftsTensor", "Out@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {ForShape("X"), "ShiftsTensor", "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "X@GRAD[i] = Out@GRAD[(i + shift) mod extent] along each of `axis`.";
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "roll", PrepareRoll);

@@ -134,7 +134,7 @@ void RegisterScatter(OpRegistry& registry) {
   def.kernel_dtype_slot = "X";
   def.in_place = {{"X", "Out"}};
   OpDef grad =
-      GradientOf(&def, {"Ids", ShapeOf("Updates"), "Out@GRAD"}, {"X@GRAD", "Updates@GRAD"});
+      GradientOf(&def, {"Ids", ForShape("Updates"), "Out@GRAD"}, {"X@GRAD", "Updates@GRAD"});
   grad.doc =
       "X@GRAD = Out@GRAD with zeros in the rows Ids; Updates@GRAD[i] = Out@GRAD[Ids[i]], zeros "
       "if a later update overwrote it.";

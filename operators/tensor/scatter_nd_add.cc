@@ -88,7 +88,7 @@ void RegisterScatterNdAdd(OpRegistry& registry) {
   def.kernel_dtype_slot = "X";
   def.in_place = {{"X", "Out"}};
   OpDef grad =
-      GradientOf(&def, {"Index", ShapeOf("Updates"), "Out@GRAD"}, {"X@GRAD", "Updates@GRAD"});
+      GradientOf(&def, {"Index", ForShape("Updates"), "Out@GRAD"}, {"X@GRAD", "Updates@GRAD"});
   grad.doc = "X@GRAD = Out@GRAD; Updates@GRAD[i, ...] = Out@GRAD[Index[i, 0], …, ...].";
   grad.infer = InferScatterNdAddGrad;
   // Nothing ties the dims of Out@GRAD to those of the X that scatter_nd_add had.

@@ -153,7 +153,7 @@ void RegisterSlice(OpRegistry& registry) {
   def.attrs = SliceAttrs();
   def.infer = InferSlice;
   OpDef grad = GradientOf(&def,
-                          {ShapeOf("Input"), "Out@GRAD", "StartsTensor", "EndsTensor",
+                          {ForShape("Input"), "Out@GRAD", "StartsTensor", "EndsTensor",
                            "StartsTensorList", "EndsTensorList"},
                           {"Input@GRAD"});
   grad.doc = "Input@GRAD = Out@GRAD inside the box that slice cut out, 0 outside.";

@@ -20,7 +20,6 @@ void InferStack(OpContext& context) {
   SetLodLevel(context, /*same_rows=*/axis != 0, "X", "Y");
 }
 
-// Here one element may not have any rank: the kernel counts the axes of Y@GRAD.
 }  // namespace
 
 void RegisterStack(OpRegistry& registry) {
@@ -35,7 +34,7 @@ void RegisterStack(OpRegistry& registry) {
                 .default_value = int32_t{0},
                 .doc = "The position of the new axis in Y, negative from the back."}};
   def.infer = InferStack;
-  OpDef grad = GradientOf(&def, {ShapeOf("X"), "Y@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {ForShape("X"), "Y@GRAD"}, {"X@GRAD"});
   grad.doc = "X@GRAD[i] = Y@GRAD at index i of `axis`.";
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "stack", [](PrepareContext& context) {

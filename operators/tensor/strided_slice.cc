@@ -196,7 +196,7 @@ void RegisterStridedSlice(OpRegistry& registry) {
   def.attrs = StridedSliceAttrs();
   def.infer = InferStridedSlice;
   OpDef grad = GradientOf(&def,
-                          {ShapeOf("Input"), "Out@GRAD", "StartsTensor", "StartsTensorList",
+                          {ForShape("Input"), "Out@GRAD", "StartsTensor", "StartsTensorList",
                            "EndsTensor", "EndsTensorList", "StridesTensor", "StridesTensorList"},
                           {"Input@GRAD"});
   grad.doc = "Input@GRAD = Out@GRAD at the elements that strided_slice took, 0 elsewhere.";

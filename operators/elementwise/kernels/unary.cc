@@ -30,12 +30,12 @@ void AddUnaryOps(OpRegistry& registry, const UnaryFacts& facts) {
   OpDef def = UnaryOpDef(facts);
   std::vector<GradientRead> reads;
   if (!facts.grad_reads.empty()) reads.push_back({facts.grad_reads, false});
-  if (!facts.grad_ignores.empty()) reads.push_back(ShapeOf(facts.grad_ignores));
+  // Fluid's programs connect the slot that is ignored, although the formula doesn't need it.
+  if (!facts.grad_ignores.empty()) reads.push_back(Optional(ForShape(facts.grad_ignores)));
   reads.push_back("Out@GRAD");
   OpDef grad = GradientOf(&def, std::move(reads), {"X@GRAD"});
   grad.doc = facts.grad_doc;
-  // Fluid's programs connect the slot that is ignored, although the formula doesn't need it.
-  for (SlotDef& slot : grad.inputs) slot.dispensable = slot.name == facts.grad_ignores;
+  // Without X, whose shape the gradient has.
   if (facts.grad_reads != "X") {
     grad.infer = [reads = facts.grad_reads, ignores = facts.grad_ignores](OpContext& context) {
       for (const StaticText slot : {reads, ignores}) {

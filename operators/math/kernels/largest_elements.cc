@@ -191,13 +191,14 @@ OpDef ForwardDef(StaticText type, bool is_v2) {
 }
 
 OpDef GradientDef(OpDef* forward, bool is_v2) {
-  std::vector<GradientRead> reads = {ShapeOf("X"), "Indices", "Out@GRAD"};
-  // As in Fluid, whose top_k_grad takes no K.
-  if (is_v2) reads.push_back(ShapeOf("K"));
+  std::vector<GradientRead> reads = {ForShape("X"), "Indices", "Out@GRAD"};
+  // Fluid's top_k_grad takes no K, top_k_v2_grad does.
+  if (is_v2) reads.push_back(ForShape("K"));
   OpDef def = GradientOf(forward, std::move(reads), {"X@GRAD"});
   def.doc =
       StrCat("The gradient of ", forward->type, ": dX is dOut at the places found, 0 elsewhere.");
-  def.inputs[1] = {.name = "Indices", .doc = "The places found.", .checks_data = true};
+  // The places found.
+  def.inputs[1].checks_data = true;
   def.inputs[2].dispensable = false;
   def.infer = InferGrad;
   def.data_checked_by = forward->type;

@@ -82,13 +82,16 @@ class ResizingLoops {
 
   void MakeBlends() {
     if (!blends_[0].empty()) return;
+    // Both or, if memory runs out, neither.
+    std::array<std::vector<Blend>, 2> blends;
     for (size_t axis = 0; axis < 2; ++axis) {
       const ResizedAxis resized = ResizedAxisOf(resizing_, axis);
-      blends_[axis].reserve(static_cast<size_t>(resized.outputs));
+      blends[axis].reserve(static_cast<size_t>(resized.outputs));
       for (int64_t pixel = 0; pixel < resized.outputs; ++pixel) {
-        blends_[axis].push_back(BlendOf(resized, resizing_.method, pixel));
+        blends[axis].push_back(BlendOf(resized, resizing_.method, pixel));
       }
     }
+    blends_ = std::move(blends);
   }
 
   bool is_first() const { return resizing_.order == ChannelOrder::kFirst; }
@@ -305,7 +308,7 @@ void RegisterInterpolation(OpRegistry& registry, StaticText type, const Interpol
                .attrs = Attributes(op.version),
                .infer = [op](OpContext& context) { Infer(context, op); }};
   OpDef grad =
-      GradientOf(&def, {ShapeOf("X"), "SizeTensor", "OutSize", "Scale", "Out@GRAD"}, {"X@GRAD"});
+      GradientOf(&def, {ForShape("X"), "SizeTensor", "OutSize", "Scale", "Out@GRAD"}, {"X@GRAD"});
   grad.doc = StrCat("The gradient of ", type,
                     ": X@GRAD sums Out@GRAD times the weights that the pixel had.");
   registry.Add(std::move(def));

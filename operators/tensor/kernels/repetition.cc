@@ -188,7 +188,7 @@ Shape WithLeadingOnes(const Shape& x, int rank) {
 void AddRepeatOps(OpRegistry& registry, const RepeatFacts& facts) {
   OpDef def = RepeatDef(facts);
   OpDef grad = GradientOf(&def,
-                          {ShapeOf("X"),
+                          {ForShape("X"),
                            "Out@GRAD",
                            {facts.tensor_list_slot, /*shape_only=*/false},
                            {facts.tensor_slot, /*shape_only=*/false}},

@@ -234,7 +234,7 @@ void AddLookupOps(OpRegistry& registry, const LookupFacts& facts) {
   def.attrs.insert(def.attrs.end(), facts.more_attrs.begin(), facts.more_attrs.end());
   def.infer = [facts](OpContext& context) { InferLookup(facts, context); };
   def.kernel_dtype_slot = "W";
-  OpDef grad = GradientOf(&def, {"Ids", ShapeOf("W"), "Out@GRAD"}, {"W@GRAD"});
+  OpDef grad = GradientOf(&def, {"Ids", ForShape("W"), "Out@GRAD"}, {"W@GRAD"});
   grad.doc =
       "W@GRAD[r, :] = the sum of Out@GRAD[i, :] over all i with Ids[i] == r, except for the "
       "row padding_idx, which is zero. With is_sparse, W@GRAD is selected rows with a slot for "

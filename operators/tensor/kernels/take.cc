@@ -98,7 +98,7 @@ OpDef TakeDef(const TakeFacts& facts) {
 
 void AddTakeOps(OpRegistry& registry, const TakeFacts& facts) {
   OpDef def = TakeDef(facts);
-  std::vector<GradientRead> reads = {ShapeOf("X"), "Index"};
+  std::vector<GradientRead> reads = {ForShape("X"), "Index"};
   if (facts.axis_slot) reads.emplace_back("Axis");
   reads.emplace_back("Out@GRAD");
   OpDef grad = GradientOf(&def, std::move(reads), {"X@GRAD"});

@@ -38,24 +38,25 @@ OpDef RowsDef() {
 class GradientOfTest : public ::testing::Test {
  protected:
   GradientOfTest()
-      : gradient_(GradientOf(&forward_, {ShapeOf("X"), "Ids", "Scale", "Mean", "Out@GRAD"},
+      : gradient_(GradientOf(&forward_, {ForShape("X"), "Ids", "Scale", "Mean", "Out@GRAD"},
                              {"X@GRAD", "Scale@GRAD"})) {}
 
   const SlotDef& Input(const std::string& slot) { return *gradient_.FindInput(slot); }
 
   // Infers the outputs for an X of 5 rows and 3 columns, 2 ids and this gradient of Out.
-  std::vector<TensorMeta> Outputs(const Shape& out_grad, DType dtype = DType::kFloat32) {
+  std::vector<TensorMeta> Outputs(const Shape& out_grad, DType dtype = DType::kFloat32,
+                                  const Shape& mean = {1}) {
     Op op(gradient_.type);
     op.SetInput("X", {"x"}).SetInput("Ids", {"ids"}).SetInput("Scale", {"s"});
     op.SetInput("Mean", {"mean"}).SetInput("Out@GRAD", {"out@GRAD"});
-    op.SetOutput("X@GRAD", {"x@GRAD"}).SetOutput("Scale@GRAD", {"s@GRAD"});
+    for (const SlotDef& slot : gradient_.outputs) op.SetOutput(slot.name, {"gradient"});
     OpContext context(op, gradient_,
                       {{.shape = {5, 3}},
                        {.shape = {2}, .dtype = DType::kInt64},
                        {.shape = {3}},
-                       {.shape = {1}},
+                       {.shape = mean},
                        {.shape = out_grad, .dtype = dtype}},
-                      std::vector<TensorMeta>(2));
+                      std::vector<TensorMeta>(gradient_.outputs.size()));
     InferOutputs(&context);
     return {context.outputs().begin(), context.outputs().end()};
   }
@@ -98,7 +99,7 @@ TEST_F(GradientOfTest, OneOfSeveralGradientsMayBeLeftOut) {
 TEST_F(GradientOfTest, MayReadWhatIsThere) {
   OpDef forward = RowsDef();
   const OpDef gradient =
-      GradientOf(&forward, {Optional(ShapeOf("X")), Optional("Mean"), "Out@GRAD"}, {"X@GRAD"});
+      GradientOf(&forward, {Optional(ForShape("X")), Optional("Mean"), "Out@GRAD"}, {"X@GRAD"});
   EXPECT_TRUE(gradient.FindInput("X")->dispensable);
   EXPECT_TRUE(gradient.FindInput("X")->shape_only);
   EXPECT_TRUE(gradient.FindInput("Mean")->dispensable);
@@ -136,9 +137,37 @@ TEST_F(GradientOfTest, RefusesAGradientThatIsNotLikeItsOutput) {
               HasSubstr("Out@GRAD is float64 [2, 3], expected float32"));
 }
 
-TEST_F(GradientOfTest, HasNoRuleWithoutTheInputs) {
+TEST_F(GradientOfTest, RefusesASavedOutputThatIsNotLikeTheOutput) {
+  EXPECT_THAT(InvalidArgumentText([&] {
+                Outputs({2, 3}, DType::kFloat32, {2});
+              }),
+              HasSubstr("rows_grad: Mean is float32 [2], expected float32 [1]"));
+}
+
+TEST_F(GradientOfTest, RefusesWhatTheForwardOpRefuses) {
+  forward_.infer = [](OpContext& context) {
+    Throw(ErrorCode::kInvalidArgument, context.op().type, ": no rows");
+  };
+  gradient_ = GradientOf(&forward_, {"X", "Ids", "Scale", "Mean", "Out@GRAD"}, {"X@GRAD"});
+  EXPECT_EQ(InvalidArgumentText([&] { Outputs({2, 3}); }), "rows_grad: no rows");
+}
+
+TEST_F(GradientOfTest, OneElementMayHaveAnyRankWhereTheReadSaysSo) {
+  forward_.infer = [](OpContext& context) {
+    context.SetOutput("Out", {}, DType::kFloat32);
+    context.SetOutput("Mean", {1}, DType::kFloat32);
+  };
+  gradient_ =
+      GradientOf(&forward_, {"X", "Ids", "Scale", "Mean", OneOfAnyRank("Out@GRAD")}, {"X@GRAD"});
+  EXPECT_EQ(Outputs({1})[0].shape, Shape({5, 3}));
+  EXPECT_THAT(InvalidArgumentText([&] { Outputs({2}); }), HasSubstr("Out@GRAD is float32 [2]"));
+  gradient_ = GradientOf(&forward_, {"X", "Ids", "Scale", "Mean", "Out@GRAD"}, {"X@GRAD"});
+  EXPECT_THAT(InvalidArgumentText([&] { Outputs({1}); }), HasSubstr("Out@GRAD is float32 [1]"));
+}
+
+TEST_F(GradientOfTest, HasNoRuleWithoutAllInputs) {
   OpDef forward = RowsDef();
-  EXPECT_EQ(GradientOf(&forward, {"Ids", "Out@GRAD"}, {"X@GRAD"}).infer, nullptr);
+  EXPECT_EQ(GradientOf(&forward, {"X", "Ids", "Out@GRAD"}, {"X@GRAD"}).infer, nullptr);
 }
 
 TEST_F(GradientOfTest, RefusesSlotsThatTheForwardOpHasNot) {
