@@ -54,6 +54,14 @@ void BoundKernel::PlaceWorkspaces() {
   }
 }
 
+void BoundKernel::Bind() {
+  try {
+    WithinMemory([this] { kernel_.kernel->Bind(context_); });
+  } catch (const Error& error) {
+    ThrowIn(error, planned_);
+  }
+}
+
 void BoundKernel::FollowArena() {
   PlaceWorkspaces();
   if (derived_) derived_->FollowWorkspaces(&context_);
@@ -73,9 +81,9 @@ void BoundKernel::FindPlannedOutputs(const Plan& plan) {
 void BoundKernel::Run() {
   WithinMemory([this] {
     if (derived_) derived_->Refresh(context_);
+    if (guard_) guard_->BeforeRun();
+    RunKernel();
   });
-  if (guard_) guard_->BeforeRun();
-  WithinMemory([this] { RunKernel(); });
   if (guard_) guard_->AfterRun();
 }
 

@@ -43,8 +43,9 @@ class BoundKernel {
 
   // Tells the kernel where to note data that it refuses (KernelContext::fault).
   void SetFault(uint64_t* word) { context_.fault = word; }
-  // Must follow when the address of an argument has changed, or that of the arena.
-  void Bind() { kernel_.kernel->Bind(context_); }
+  // Must follow when the address of an argument has changed, or that of the arena. Throws an Error
+  // (kResourceExhausted) that names the op if the host has no memory for the kernel's tables.
+  void Bind();
   void FollowArena();
   // Must come before the first iteration of each run of a loop, for a kernel of its body: the
   // loop's forms lie at `memory` (DerivedForms::PlaceInLoop).

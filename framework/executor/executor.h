@@ -192,7 +192,7 @@ class CompiledProgram {
   // executor nor its scope. The first run (or Bind) of a training with flat parameters in the scope
   // (the pass flatten_parameters) sets the parameters, so clone after the run. Throws an Error:
   // kUnimplemented on a device; kFailedPrecondition for a program that writes variables of the
-  // scope, and one with a tuner, which is one thread's.
+  // scope, and for a program with a tuner, since a tuner belongs to one thread.
   CompiledProgram Clone() const;
 
   // The program after the program passes, and what they did.

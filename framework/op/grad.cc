@@ -67,15 +67,16 @@ const SlotDef& ForwardSlot(const OpDef& forward, const SlotDef* slot, StaticText
   return *slot;
 }
 
-SlotDef ReadSlot(const OpDef& forward, const GradientRead& read) {
+SlotDef ReadSlot(const OpDef& forward, const GradientRead& read, bool is_only_gradient) {
   if (read.slot.ends_with(kGradSuffix)) {
     const std::string_view name = ForwardName(read.slot);
     const SlotDef& output = ForwardSlot(forward, forward.FindOutput(name), read.slot);
     return {.name = read.slot,
             .doc = StrCat("The gradient of ", name, "."),
             .duplicable = output.duplicable,
-            .dispensable = output.dispensable || read.is_optional,
+            .dispensable = read.is_optional || (output.dispensable && !is_only_gradient),
             .shape_only = read.shape_only,
+            .checks_data = read.checks_data,
             .array = output.array};
   }
   const SlotDef* input = forward.FindInput(read.slot);
@@ -87,7 +88,7 @@ SlotDef ReadSlot(const OpDef& forward, const GradientRead& read) {
   slot.intermediate = false;
   slot.selected_rows = false;
   slot.shape_only = slot.shape_only || read.shape_only;
-  slot.checks_data = slot.checks_data && !slot.shape_only;
+  slot.checks_data = (slot.checks_data || read.checks_data) && !slot.shape_only;
   return slot;
 }
 
@@ -182,10 +183,12 @@ OpDef GradientOf(OpDef* forward, std::vector<GradientRead> reads, std::vector<St
   gradient.type = StrCat(forward->type, "_grad");
   gradient.attrs = forward->attrs;
   gradient.no_gradient_reason = "second derivatives are not provided";
+  const auto gradients = std::ranges::count_if(
+      reads, [](const GradientRead& read) { return read.slot.ends_with(kGradSuffix); });
   std::vector<StaticText> read_slots;
   for (const GradientRead& read : reads) {
     read_slots.push_back(read.slot);
-    gradient.inputs.push_back(ReadSlot(*forward, read));
+    gradient.inputs.push_back(ReadSlot(*forward, read, gradients == 1));
     const bool is_gradient = read.slot.ends_with(kGradSuffix);
     if (is_gradient && gradient.kernel_dtype_slot.empty()) gradient.kernel_dtype_slot = read.slot;
     if (gradient.inputs.back().checks_data) gradient.data_checked_by = forward->type;

@@ -60,6 +60,7 @@ struct GradientRead {
   bool shape_only = false;   // as SlotDef::shape_only
   bool is_optional = false;  // dispensable, whatever the slot of the forward op is
   bool of_any_rank = false;  // one element may have any rank
+  bool checks_data = false;  // as SlotDef::checks_data, whatever the slot of the forward op is
 
   template <size_t kSize>
   constexpr GradientRead(const char (&literal)[kSize]) : slot(literal) {}
@@ -73,6 +74,11 @@ constexpr GradientRead OneOfAnyRank(GradientRead read) {
   read.of_any_rank = true;
   return read;
 }
+// Returns `read` as one whose data the gradient op may reject.
+constexpr GradientRead Checked(GradientRead read) {
+  read.checks_data = true;
+  return read;
+}
 // Returns `read` as one that the gradient op may lack.
 constexpr GradientRead Optional(GradientRead read) {
   read.is_optional = true;
@@ -84,10 +90,11 @@ constexpr GradientRead Optional(GradientRead read) {
 // has
 // - the attributes of the forward op;
 // - the slots as the forward op has them: with as many arguments, as dispensable, of the same kind.
-//   But outputs of the forward op that it reads are dispensable only if Optional, and of several
-//   gradients that it writes each is;
+//   But outputs of the forward op that it reads are dispensable only if Optional, and so is the
+//   gradient of an output if it reads no other one. Of several gradients that it writes each is
+//   dispensable;
 // - the kernel for the dtype of the first gradient that it reads;
-// - data_checked_by, if it reads an input that `checks_data`;
+// - data_checked_by, if a slot that it reads checks_data;
 // - if it reads all inputs of the forward op, a shape rule: a gradient is like its input, and
 //   outputs and their gradients are as the rule of the forward op says. A definition that reads
 //   fewer has a rule of its own;

@@ -7,9 +7,9 @@ namespace skiff {
 
 inline constexpr int64_t kMostOffsets = int64_t{1} << 22;
 
-// Throws Error (kUnimplemented) if a LoD would have more than kMostOffsets offsets. Rules call it
-// before they make a LoD for as many rows as something else says. DeriveLoD checks what a rule has
-// made while a plan is made.
+// Throws Error (kUnimplemented) if a LoD would have more than kMostOffsets offsets. What a rule
+// derives (OpContext::DeriveLoD, DependOnLoD) is checked, in runs as well. A rule calls this before
+// it makes a LoD for as many rows as something else says.
 void CheckOffsetCount(int64_t count);
 
 }  // namespace skiff

@@ -223,8 +223,11 @@ std::shared_ptr<const LoDGroup> OpContext::Derived(const std::vector<std::string
       parents.push_back(&group->parents.back()->offsets);
     }
   }
-  derive(parents, &group->offsets);
-  group->derive = std::move(derive);
+  group->derive = [derive = std::move(derive)](std::span<const LoD* const> given, LoD* derived) {
+    derive(given, derived);
+    for (const auto& level : *derived) CheckOffsetCount(std::ssize(level));
+  };
+  group->derive(parents, &group->offsets);
   return group;
 }
 
@@ -242,9 +245,6 @@ const LoD* OpContext::DeriveLoD(std::string_view slot,
   TensorMeta& output = outputs_[static_cast<size_t>(index)];
   output.lod_level = levels;
   output.lod = std::move(group);
-  if (output.lod != nullptr) {
-    for (const auto& level : output.lod->offsets) CheckOffsetCount(std::ssize(level));
-  }
   return output.lod == nullptr ? nullptr : &output.lod->offsets;
 }
 

@@ -117,13 +117,9 @@ void RegisterArgsort(OpRegistry& registry) {
                .attrs = Attributes(),
                .infer = Infer,
                .in_place = {{"X", "Out"}}};
-  OpDef grad = GradientOf(&def, {"Indices", ForShape("X"), "Out@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {Checked("Indices"), ForShape("X"), "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "The gradient of argsort: dX at Indices is dOut.";
-  // Without its outputs, the forward op has no gradient.
-  for (SlotDef& slot : grad.inputs) slot.dispensable = false;
-  grad.inputs[0].checks_data = true;
   grad.infer = InferGrad;
-  grad.data_checked_by = "argsort";
   registry.Add(std::move(def));
   registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "framework/base/error.h"
-#include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/math/kernels/matrix_product.h"
 
@@ -39,8 +38,6 @@ void Infer(OpContext& context) {
   context.SetOutput("Out", {product.batch[0], product.m, product.n}, context.Input("X").dtype);
 }
 
-double Flop(const OpContext& context) { return FlopOf(ProductOf(context)); }
-
 }  // namespace
 
 MatrixProductOfShapes BmmProduct(const OpContext&) {
@@ -53,18 +50,8 @@ void RegisterBmm(OpRegistry& registry) {
                .inputs = {{.name = "X", .doc = "The left factors, [batch, m, k]."},
                           {.name = "Y", .doc = "The right factors, [batch, k, n]."}},
                .outputs = {{.name = "Out", .doc = "The products, [batch, m, n]."}},
-               .infer = Infer,
-               .flop = Flop};
-  OpDef grad = MatrixProductGradDef(&def);
-  grad.flop = GradFlop(Flop, {"X@GRAD", "Y@GRAD"});
-  registry.Add(std::move(def));
-  registry.Add(std::move(grad));
-  registry.AddCpuKernels<float, double>("bmm", []<typename T>(PrepareContext& context) {
-    return PrepareMatrixProduct<T>(context, BmmProduct(context));
-  });
-  registry.AddCpuKernels<float, double>("bmm_grad", []<typename T>(PrepareContext& context) {
-    return PrepareMatrixProductGrad<T>(context, BmmProduct(context));
-  });
+               .infer = Infer};
+  AddMatrixProduct(registry, std::move(def), BmmProduct);
 }
 
 }  // namespace skiff

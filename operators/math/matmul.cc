@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "framework/base/error.h"
-#include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/math/kernels/matrix_product.h"
 
@@ -87,8 +86,6 @@ std::vector<AttrDef> Attributes() {
            .refusal = ErrorCode::kUnimplemented}};
 }
 
-double Flop(const OpContext& context) { return FlopOf(ProductOf(context)); }
-
 }  // namespace
 
 MatrixProductOfShapes MatmulProduct(const OpContext& context) {
@@ -113,19 +110,9 @@ void RegisterMatmul(OpRegistry& registry) {
                           {.name = "Y", .doc = "The right factor, of rank 1 or more."}},
                .outputs = {{.name = "Out", .doc = "The products; a scalar for two vectors."}},
                .attrs = Attributes(),
-               .infer = Infer,
-               .flop = Flop};
-  OpDef grad = MatrixProductGradDef(&def);
-  grad.flop = GradFlop(Flop, {"X@GRAD", "Y@GRAD"});
-  registry.Add(std::move(def));
-  registry.Add(std::move(grad));
-  registry.AddCpuKernels<float, double>("matmul", []<typename T>(PrepareContext& context) {
-    return PrepareMatrixProduct<T>(context, MatmulProduct(context));
-  });
+               .infer = Infer};
+  AddMatrixProduct(registry, std::move(def), MatmulProduct);
   registry.AddKernel("matmul", PrepackedMatrixProductKernel(MatmulProduct));
-  registry.AddCpuKernels<float, double>("matmul_grad", []<typename T>(PrepareContext& context) {
-    return PrepareMatrixProductGrad<T>(context, MatmulProduct(context));
-  });
 }
 
 }  // namespace skiff

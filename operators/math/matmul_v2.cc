@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "framework/base/error.h"
-#include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/math/kernels/matrix_product.h"
 
@@ -85,8 +84,6 @@ std::vector<AttrDef> Attributes() {
            .doc = "Y's matrices are stored transposed."}};
 }
 
-double Flop(const OpContext& context) { return FlopOf(ProductOf(context)); }
-
 }  // namespace
 
 MatrixProductOfShapes MatmulV2Product(const OpContext& context) {
@@ -111,19 +108,9 @@ void RegisterMatmulV2(OpRegistry& registry) {
                  {.name = "Y", .doc = "The right factor, of rank 1 or more."}},
       .outputs = {{.name = "Out", .doc = "The products; a scalar for two vectors."}},
       .attrs = Attributes(),
-      .infer = Infer,
-      .flop = Flop};
-  OpDef grad = MatrixProductGradDef(&def);
-  grad.flop = GradFlop(Flop, {"X@GRAD", "Y@GRAD"});
-  registry.Add(std::move(def));
-  registry.Add(std::move(grad));
-  registry.AddCpuKernels<float, double>("matmul_v2", []<typename T>(PrepareContext& context) {
-    return PrepareMatrixProduct<T>(context, MatmulV2Product(context));
-  });
+      .infer = Infer};
+  AddMatrixProduct(registry, std::move(def), MatmulV2Product);
   registry.AddKernel("matmul_v2", PrepackedMatrixProductKernel(MatmulV2Product));
-  registry.AddCpuKernels<float, double>("matmul_v2_grad", []<typename T>(PrepareContext& context) {
-    return PrepareMatrixProductGrad<T>(context, MatmulV2Product(context));
-  });
 }
 
 }  // namespace skiff

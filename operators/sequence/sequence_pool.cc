@@ -202,12 +202,10 @@ std::vector<AttrDef> Attributes() {
 }
 
 void AddGrad(OpRegistry& registry, OpDef* forward) {
-  OpDef def = GradientOf(forward, {ForShape("X"), Optional("MaxIndex"), "Out@GRAD"}, {"X@GRAD"});
+  OpDef def =
+      GradientOf(forward, {ForShape("X"), Optional(Checked("MaxIndex")), "Out@GRAD"}, {"X@GRAD"});
   def.doc = "Gives the gradient of each result to the rows that it was made of.";
-  // The kernel rejects places outside of their sequences.
-  def.inputs[1].checks_data = true;
   def.infer = InferGrad;
-  def.data_checked_by = "sequence_pool";
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(
       "sequence_pool_grad",

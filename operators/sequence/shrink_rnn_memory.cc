@@ -108,12 +108,10 @@ void RegisterShrinkRnnMemory(OpRegistry& registry) {
   // Of the first elements.
   def.views = {{"X", "Out"}};
   def.sets_rows = [](const Op&) { return true; };
-  OpDef grad = GradientOf(&def, {ForShape("X"), "Out@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {ForShape("X"), Checked("Out@GRAD")}, {"X@GRAD"});
   grad.doc = "Out@GRAD, and 0 for the rows of X that Out lacks.";
+  // Out@GRAD may have fewer rows than X, but not more.
   grad.infer = InferGrad;
-  // It may have fewer rows than X, but not more.
-  grad.inputs.back().checks_data = true;
-  grad.data_checked_by = def.type;
   grad.in_place = {{"Out@GRAD", "X@GRAD"}};
   grad.adds_rows_in_place = true;
   registry.Add(std::move(def));

@@ -75,10 +75,10 @@ void RegisterMaskedSelect(OpRegistry& registry) {
     context.SetOutput("Y", {-1}, x.dtype);
   };
   def.data_dependent_shape = true;
-  OpDef grad = GradientOf(&def, {ForShape("X"), "Mask", "Y@GRAD"}, {"X@GRAD"});
+  OpDef grad = GradientOf(&def, {ForShape("X"), Checked("Mask"), "Y@GRAD"}, {"X@GRAD"});
   grad.doc = "X@GRAD = Y@GRAD where Mask is true, else 0.";
-  // No data_checked_by: nothing ties the elements of Y@GRAD to those that masked_select found.
-  grad.inputs[1].checks_data = true;
+  // Nothing ties the elements of Y@GRAD to the elements that masked_select found.
+  grad.data_checked_by = {};
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
       "masked_select",

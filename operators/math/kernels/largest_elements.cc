@@ -191,17 +191,13 @@ OpDef ForwardDef(StaticText type, bool is_v2) {
 }
 
 OpDef GradientDef(OpDef* forward, bool is_v2) {
-  std::vector<GradientRead> reads = {ForShape("X"), "Indices", "Out@GRAD"};
+  std::vector<GradientRead> reads = {ForShape("X"), Checked("Indices"), "Out@GRAD"};
   // Fluid's top_k_grad takes no K, top_k_v2_grad does.
   if (is_v2) reads.push_back(ForShape("K"));
   OpDef def = GradientOf(forward, std::move(reads), {"X@GRAD"});
   def.doc =
       StrCat("The gradient of ", forward->type, ": dX is dOut at the places found, 0 elsewhere.");
-  // The places found.
-  def.inputs[1].checks_data = true;
-  def.inputs[2].dispensable = false;
   def.infer = InferGrad;
-  def.data_checked_by = forward->type;
   return def;
 }
 

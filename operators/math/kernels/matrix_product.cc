@@ -192,13 +192,28 @@ double FlopOf(const MatrixProduct& product) {
          static_cast<double>(product.k) * static_cast<double>(product.n);
 }
 
-OpDef MatrixProductGradDef(OpDef* forward) {
-  OpDef def = GradientOf(forward, {"X", "Y", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"});
-  def.doc = StrCat(
-      "The gradient of ", forward->type,
+void AddMatrixProduct(OpRegistry& registry, OpDef def,
+                      MatrixProductOfShapes (*product_of)(const OpContext& context)) {
+  def.flop = [product_of](const OpContext& context) {
+    return FlopOf(product_of(context)(context.Input("X").shape, context.Input("Y").shape));
+  };
+  OpDef grad = GradientOf(&def, {"X", "Y", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"});
+  grad.doc = StrCat(
+      "The gradient of ", def.type,
       ", Out = alpha * P * Q with P = op(X) and Q = op(Y): dP = alpha * dOut * Q', dQ = alpha "
       "* P' * dOut, summed over broadcast dims.");
-  return def;
+  grad.flop = GradFlop(def.flop, {"X@GRAD", "Y@GRAD"});
+  const StaticText type = def.type;
+  const StaticText grad_type = grad.type;
+  registry.Add(std::move(def));
+  registry.Add(std::move(grad));
+  registry.AddCpuKernels<float, double>(type, [product_of]<typename T>(PrepareContext& context) {
+    return PrepareMatrixProduct<T>(context, product_of(context));
+  });
+  registry.AddCpuKernels<float, double>(
+      grad_type, [product_of]<typename T>(PrepareContext& context) {
+        return PrepareMatrixProductGrad<T>(context, product_of(context));
+      });
 }
 
 }  // namespace skiff

@@ -101,7 +101,9 @@ extern template std::unique_ptr<Kernel> PrepareMatrixProductGrad<float>(
 extern template std::unique_ptr<Kernel> PrepareMatrixProductGrad<double>(
     PrepareContext&, const MatrixProductOfShapes&);
 
-// Gives `forward` its gradient rule, and returns the definition of the gradient op, without FLOP.
-OpDef MatrixProductGradDef(OpDef* forward);
+// Adds a matrix product of X and Y to Out, its gradient op, and their plain kernels. `def` lacks
+// the gradient and the FLOP. `product_of` takes the attributes of either op.
+void AddMatrixProduct(OpRegistry& registry, OpDef def,
+                      MatrixProductOfShapes (*product_of)(const OpContext& context));
 
 }  // namespace skiff

@@ -1,8 +1,8 @@
 // Each output row and each output column has a Blend, two input indices and a weight, computed once
-// per plan: by the first run, when there is memory for as large an output. A row of output then
-// reads two rows of input, so forward splits rows among threads. Backward adds to the input's
-// pixels, which several output rows share, so it splits planes only, and each sum has a fixed
-// order.
+// per plan: when the kernel is bound, so after memory for as large an output was found. A row of
+// output then reads two rows of input, so forward splits rows among threads. Backward adds to the
+// input's pixels, which several output rows share, so it splits planes only, and each sum has a
+// fixed order.
 #include "operators/nn/kernels/interpolation.h"
 
 #include <algorithm>
@@ -45,8 +45,22 @@ class ResizingLoops {
                   " has no pixels, expected at least one");
   }
 
-  void Forward(const T* input, T* output) {
-    MakeBlends();
+  // Must come before Forward and Backward. Does nothing if it was called before.
+  void MakeBlends() {
+    if (!blends_[0].empty()) return;
+    // Both or, if memory runs out, neither.
+    std::array<std::vector<Blend>, 2> blends;
+    for (size_t axis = 0; axis < 2; ++axis) {
+      const ResizedAxis resized = ResizedAxisOf(resizing_, axis);
+      blends[axis].reserve(static_cast<size_t>(resized.outputs));
+      for (int64_t pixel = 0; pixel < resized.outputs; ++pixel) {
+        blends[axis].push_back(BlendOf(resized, resizing_.method, pixel));
+      }
+    }
+    blends_ = std::move(blends);
+  }
+
+  void Forward(const T* input, T* output) const {
     const int64_t rows = resizing_.output.size[0];
     const auto& [images, lines] = Planes();
     ParallelFor(
@@ -57,8 +71,7 @@ class ResizingLoops {
         });
   }
 
-  void Backward(const T* output_gradient, T* input_gradient) {
-    MakeBlends();
+  void Backward(const T* output_gradient, T* input_gradient) const {
     const int64_t rows = resizing_.output.size[0];
     const auto& [images, lines] = Planes();
     const int64_t pixels = resizing_.input.size[0] * resizing_.input.size[1] * lines;
@@ -79,20 +92,6 @@ class ResizingLoops {
     int64_t count;
     int64_t values_a_pixel;
   };
-
-  void MakeBlends() {
-    if (!blends_[0].empty()) return;
-    // Both or, if memory runs out, neither.
-    std::array<std::vector<Blend>, 2> blends;
-    for (size_t axis = 0; axis < 2; ++axis) {
-      const ResizedAxis resized = ResizedAxisOf(resizing_, axis);
-      blends[axis].reserve(static_cast<size_t>(resized.outputs));
-      for (int64_t pixel = 0; pixel < resized.outputs; ++pixel) {
-        blends[axis].push_back(BlendOf(resized, resizing_.method, pixel));
-      }
-    }
-    blends_ = std::move(blends);
-  }
 
   bool is_first() const { return resizing_.order == ChannelOrder::kFirst; }
   // A plane is resized as a unit: a channel with channels first, or an image whose pixels hold all
@@ -161,6 +160,30 @@ class ResizingLoops {
   ImageStrides in_;
   ImageStrides out_;
   std::array<std::vector<Blend>, 2> blends_;
+};
+
+template <typename T>
+class ResizingKernel final : public Kernel {
+ public:
+  ResizingKernel(const OpContext& context, const InterpolationOp& op, bool is_gradient)
+      : loops_(context, op),
+        from_(context.InputIndex(is_gradient ? "Out@GRAD" : "X")),
+        to_(context.OutputIndex(is_gradient ? "X@GRAD" : "Out")),
+        is_gradient_(is_gradient) {}
+
+  void Bind(const KernelContext&) override { loops_.MakeBlends(); }
+
+  void Run(const KernelContext& run) override {
+    const T* from = run.input(from_).template data<T>();
+    T* to = run.output(to_).template data<T>();
+    is_gradient_ ? loops_.Backward(from, to) : loops_.Forward(from, to);
+  }
+
+ private:
+  ResizingLoops<T> loops_;
+  int from_;
+  int to_;
+  bool is_gradient_;
 };
 
 AttrDef ScaleAttr(InterpolationVersion version) {
@@ -313,20 +336,13 @@ void RegisterInterpolation(OpRegistry& registry, StaticText type, const Interpol
                     ": X@GRAD sums Out@GRAD times the weights that the pixel had.");
   registry.Add(std::move(def));
   registry.Add(std::move(grad));
-  registry.AddCpuKernels<float, double>(type, [op]<typename T>(PrepareContext& context) {
-    return MakeKernel([loops = ResizingLoops<T>(context, op), x = context.InputIndex("X"),
-                       out = context.OutputIndex("Out")](const KernelContext& run) mutable {
-      loops.Forward(run.input(x).data<T>(), run.output(out).data<T>());
-    });
-  });
-  registry.AddCpuKernels<float, double>(
-      StrCat(type, "_grad"), [op]<typename T>(PrepareContext& context) {
-        return MakeKernel([loops = ResizingLoops<T>(context, op),
-                           gradient = context.InputIndex("Out@GRAD"),
-                           dx = context.OutputIndex("X@GRAD")](const KernelContext& run) mutable {
-          loops.Backward(run.input(gradient).data<T>(), run.output(dx).data<T>());
-        });
-      });
+  for (const bool is_gradient : {false, true}) {
+    registry.AddCpuKernels<float, double>(is_gradient ? StrCat(type, "_grad") : std::string(type),
+                                          [op, is_gradient]<typename T>(PrepareContext& context) {
+                                            return std::make_unique<ResizingKernel<T>>(context, op,
+                                                                                       is_gradient);
+                                          });
+  }
 }
 
 }  // namespace skiff

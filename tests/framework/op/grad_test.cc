@@ -96,6 +96,26 @@ TEST_F(GradientOfTest, OneOfSeveralGradientsMayBeLeftOut) {
   EXPECT_FALSE(only_x.FindOutput("X@GRAD")->dispensable);
 }
 
+TEST_F(GradientOfTest, MayRejectDataThatTheForwardOpTakes) {
+  OpDef forward = RowsDef();
+  forward.inputs[1].checks_data = false;
+  EXPECT_EQ(GradientOf(&forward, {"X", "Ids", "Out@GRAD"}, {"X@GRAD"}).data_checked_by, "");
+  const OpDef gradient = GradientOf(&forward, {"X", Checked("Mean"), "Out@GRAD"}, {"X@GRAD"});
+  EXPECT_TRUE(gradient.FindInput("Mean")->checks_data);
+  EXPECT_EQ(gradient.data_checked_by, "rows");
+  EXPECT_FALSE(GradientOf(&forward, {Checked(ForShape("X")), "Out@GRAD"}, {"X@GRAD"})
+                   .FindInput("X")
+                   ->checks_data);
+}
+
+TEST_F(GradientOfTest, NeedsTheOnlyGradientThatItReads) {
+  OpDef forward = RowsDef();
+  const OpDef both = GradientOf(&forward, {"X", "Out@GRAD", "Mean@GRAD"}, {"X@GRAD"});
+  EXPECT_TRUE(both.FindInput("Mean@GRAD")->dispensable);
+  const OpDef one = GradientOf(&forward, {"X", "Mean@GRAD"}, {"X@GRAD"});
+  EXPECT_FALSE(one.FindInput("Mean@GRAD")->dispensable);
+}
+
 TEST_F(GradientOfTest, MayReadWhatIsThere) {
   OpDef forward = RowsDef();
   const OpDef gradient =
