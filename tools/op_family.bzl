@@ -19,12 +19,16 @@ skiff::Register<Family>Ops(OpRegistry&), which calls them in the order of the
 file names. Explicit calls instead of static initializers: a static library
 doesn't lose them, and a program registers only the families it links.
 
+An op that is nothing but a formula is one file in a folder for its kind of formula, such as
+unary/relu-inl.h, from which both sources follow (formula_family.bzl).
+
 Code that ops share is in operators/<family>/kernels/: all headers, and all
 sources that define no op. Sources named cuda_*.cc are for .cu files alone, and
 aren't linked without CUDA.
 """
 
 load("//tools:cuda.bzl", "cuda_library", "cuda_link", "if_cuda")
+load("//tools:formula_family.bzl", "formula_sources")
 load("//tools:generated_source.bzl", "camel_case", "generated_source")
 
 def _ops(files):
@@ -97,8 +101,15 @@ def op_family(name, deps = [], cuda_deps = [], copts = [], cuda_copts = [], visi
     # Host code that only .cu files call. It is linked after them: a linker takes
     # from an archive what is missing when it comes to it.
     cuda_host_sources = native.glob(["kernels/cuda_*.cc"], allow_empty = True)
-    functions = {f: "Register" + camel_case(op) for f, op in _ops(sources).items()}
-    cuda_functions = {f: "Register%sCuda" % camel_case(op) for f, op in _ops(cuda_sources).items()}
+    formulas = formula_sources(name)
+    headers += formulas.formulas
+    definitions = {f: "Register%s:%s" % (camel_case(op), op) for f, op in _ops(sources).items()}
+    definitions.update({f: "struct %sFormula:%s" % (camel_case(op), op) for f, op in formulas.ops.items()})
+    formula_ops = formulas.ops.values()
+    functions = ["Register" + camel_case(op) for op in sorted(_ops(sources).values() + formula_ops)]
+    cuda_definitions = {f: "Register%sCuda" % camel_case(op) for f, op in _ops(cuda_sources).items()}
+    cuda_functions = ["Register%sCuda" % camel_case(op) for op in sorted(_ops(cuda_sources).values() + formula_ops)]
+    cuda_sources = cuda_sources + formulas.cuda_sources
     family_function = "Register%sOps" % camel_case(name)
     cuda_family_function = "Register%sCudaOps" % camel_case(name)
     generated = name + "_ops"
@@ -112,12 +123,12 @@ def op_family(name, deps = [], cuda_deps = [], copts = [], cuda_copts = [], visi
     generated_source(
         name = generated + "_cc",
         out = generated + ".cc",
-        definitions = {f: "%s:%s" % (functions[f], op) for f, op in _ops(sources).items()},
+        definitions = definitions,
         doc = "docs/add_an_op.md",
         content = _registration(
             header,
             family_function,
-            functions.values() + ([cuda_family_function] if cuda_sources else []),
+            functions + ([cuda_family_function] if cuda_sources else []),
         ),
     )
 
@@ -134,9 +145,9 @@ def op_family(name, deps = [], cuda_deps = [], copts = [], cuda_copts = [], visi
         generated_source(
             name = generated + "_cuda_cc",
             out = generated + "_cuda.cc",
-            definitions = cuda_functions,
+            definitions = cuda_definitions,
             doc = "docs/add_an_op.md",
-            content = _registration(header, cuda_family_function, cuda_functions.values()),
+            content = _registration(header, cuda_family_function, cuda_functions),
         )
         generated_source(
             name = generated + "_no_cuda_cc",
@@ -176,7 +187,7 @@ def op_family(name, deps = [], cuda_deps = [], copts = [], cuda_copts = [], visi
     # compile action.
     native.cc_library(
         name = name,
-        srcs = sources + native.glob(["kernels/*.cc"], exclude = cuda_host_sources, allow_empty = True) + [":" + generated + "_cc"] + cuda_registration,
+        srcs = sources + formulas.sources + native.glob(["kernels/*.cc"], exclude = cuda_host_sources, allow_empty = True) + [":" + generated + "_cc"] + cuda_registration,
         hdrs = headers + [":" + generated + "_h"],
         copts = copts,
         visibility = visibility,

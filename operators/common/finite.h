@@ -1,24 +1,32 @@
-// Keeps infinities out of products: inf · 0 and inf / inf are NaN where the limit of a formula is a
-// number. On CPU and CUDA; finite-inl.h has the same for vectors.
+// Bounds that keep infinities out of products: inf · 0 and inf / inf are NaN where the limit of a
+// formula is a number. NaN stays NaN. On the CPU and on devices; formula-inl.h has the same for
+// vectors.
 #pragma once
 
 #include <limits>
 
 namespace skiff {
 
-// Returns x, or the lowest finite number for minus infinity. NaN stays NaN.
+// Return x, but no less (no more) than the bound.
 template <typename T>
-constexpr T AboveMinusInfinity(T x) {
-  constexpr T kLowest = std::numeric_limits<T>::lowest();
-  return x < kLowest ? kLowest : x;
+constexpr T AtLeast(T bound, T x) {
+  return x < bound ? bound : x;
+}
+template <typename T>
+constexpr T AtMost(T bound, T x) {
+  return x > bound ? bound : x;
 }
 
-// Returns x, or the nearest finite number for an infinity. NaN stays NaN.
+// Returns x, or the lowest finite number for minus infinity.
+template <typename T>
+constexpr T AboveMinusInfinity(T x) {
+  return AtLeast(std::numeric_limits<T>::lowest(), x);
+}
+
+// Returns x, or the nearest finite number for an infinity.
 template <typename T>
 constexpr T NearestFinite(T x) {
-  constexpr T kHighest = std::numeric_limits<T>::max();
-  const T above = AboveMinusInfinity(x);
-  return above > kHighest ? kHighest : above;
+  return AtMost(std::numeric_limits<T>::max(), AboveMinusInfinity(x));
 }
 
 }  // namespace skiff

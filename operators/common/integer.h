@@ -1,4 +1,5 @@
-// Integer arithmetic without undefined behaviour: sums and products wrap around.
+// Integer arithmetic without undefined behaviour: sums and products wrap around. On the CPU and,
+// since it is constexpr, on devices.
 #pragma once
 
 #include <cstdint>
@@ -21,25 +22,35 @@ template <typename T>
 using Arithmetic = typename ArithmeticType<T>::Type;
 
 template <typename T>
-T WrappingAdd(T x, T y) {
+constexpr T WrappingAdd(T x, T y) {
   return static_cast<T>(static_cast<Arithmetic<T>>(x) + static_cast<Arithmetic<T>>(y));
 }
 
 template <typename T>
-T WrappingSub(T x, T y) {
+constexpr T WrappingSub(T x, T y) {
   return static_cast<T>(static_cast<Arithmetic<T>>(x) - static_cast<Arithmetic<T>>(y));
 }
 
 template <typename T>
-T WrappingMul(T x, T y) {
+constexpr T WrappingMul(T x, T y) {
   return static_cast<T>(static_cast<Arithmetic<T>>(x) * static_cast<Arithmetic<T>>(y));
+}
+
+// Returns x / y, rounded towards zero for integers, for which y must not be 0. The lowest integer
+// divided by -1 wraps around to itself.
+template <typename T>
+constexpr T WrappingDivide(T x, T y) {
+  if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
+    if (y == static_cast<T>(-1)) return WrappingSub(T{0}, x);
+  }
+  return static_cast<T>(x / y);
 }
 
 // Converts a floating-point number to T. For an integer T, rounds towards zero; a value out of
 // range becomes the nearest number of T, and NaN becomes 0. For bool, returns whether the value
 // isn't 0.
 template <typename T, typename F>
-T FromFloat(F value) {
+constexpr T FromFloat(F value) {
   if constexpr (std::is_same_v<T, bool>) {
     return value != F{0};
   } else if constexpr (std::is_floating_point_v<T>) {

@@ -4,10 +4,10 @@
 
 #include "framework/op/registry.h"
 #include "operators/common/cuda_grid.h"
-#include "operators/common/cuda_integer.cuh"
 #include "operators/common/cuda_vector_loop.cuh"
 #include "operators/common/cuda_vectors.cuh"
 #include "operators/common/half.h"
+#include "operators/common/integer.h"
 
 namespace skiff {
 namespace {
@@ -21,7 +21,7 @@ __device__ To Convert(From value) {
   } else if constexpr (std::is_same_v<To, bool>) {
     return value != From{0};
   } else if constexpr (std::is_floating_point_v<From>) {
-    return DeviceFromFloat<To>(value);
+    return FromFloat<To>(value);
   } else {
     return static_cast<To>(value);
   }

@@ -14,8 +14,8 @@ namespace {
 template <typename T>
 struct Bounds {
   explicit Bounds(const CudaUnaryLaunch& launch)
-      : min(launch.numbers.values[0]),
-        max(launch.numbers.values[1]),
+      : min(launch.numbers[0]),
+        max(launch.numbers[1]),
         given_min(static_cast<const T*>(launch.tensors[0])),
         given_max(static_cast<const T*>(launch.tensors[1])) {}
   Bounds(float low, float high, const T* low_tensor, const T* high_tensor)
@@ -32,7 +32,7 @@ struct Bounds {
 
 template <typename T>
 struct Clip {
-  __device__ T operator()(T x) const {
+  __device__ T Value(T x) const {
     const T low = bounds.low();
     const T high = bounds.high();
     const T above = x < low ? low : x;
@@ -44,7 +44,7 @@ struct Clip {
 
 template <typename T>
 struct ClipGrad {
-  __device__ T operator()(T x, T dout) const {
+  __device__ T Gradient(T x, T dout) const {
     return x > bounds.low() && x < bounds.high() ? dout : T{0};
   }
 
@@ -113,7 +113,7 @@ struct ClipUsedSlots {
     if (rows[Divide(i, width).quotient] < 0) return;
     CudaValues<T, kCount> clipped = LoadValues<kCount>(values + i, is_aligned);
 #pragma unroll
-    for (int k = 0; k < kCount; ++k) clipped.at[k] = clip(clipped.at[k]);
+    for (int k = 0; k < kCount; ++k) clipped.at[k] = clip.Value(clipped.at[k]);
     StoreValues(clipped, is_aligned, values + i);
   }
 
@@ -181,11 +181,10 @@ class ClipRowsKernel final : public Kernel {
 }  // namespace
 
 void RegisterClipCuda(OpRegistry& registry) {
-  const CudaUnaryFacts facts{.type = "clip",
-                             .grad_reads = "X",
-                             .attributes = {"min", "max"},
-                             .tensors = {"Min", "Max"},
-                             .throw_fault = ThrowClipFault};
+  const CudaUnaryFacts facts{
+      .op = {.type = "clip", .grad_reads = "X", .numbers = {{{.name = "min"}, {.name = "max"}}}},
+      .tensors = {"Min", "Max"},
+      .throw_fault = ThrowClipFault};
   AddCudaUnaryKernel(registry, facts, DType::kFloat32, LaunchClip<float>);
   AddCudaUnaryKernel(registry, facts, DType::kFloat64, LaunchClip<double>);
   registry.AddSelectedRowsKernels<float, double>(

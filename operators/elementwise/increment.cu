@@ -1,5 +1,4 @@
 // CUDA kernels of increment: one element.
-#include "operators/common/cuda_integer.cuh"
 #include "operators/elementwise/kernels/cuda_unary.cuh"
 
 namespace skiff {
@@ -7,13 +6,13 @@ namespace {
 
 template <typename T>
 __global__ void Increment(const T* x, T step, T* out) {
-  *out = DeviceAdd(*x, step);
+  *out = WrappingAdd(*x, step);
 }
 
 template <typename T>
 const char* LaunchIncrement(const CudaUnaryLaunch& launch) {
   Increment<T><<<1, 1, 0, static_cast<cudaStream_t>(launch.grid.stream)>>>(
-      static_cast<const T*>(launch.from), FromFloat<T>(launch.numbers.values[0]),
+      static_cast<const T*>(launch.from), FromFloat<T>(launch.numbers[0]),
       static_cast<T*>(launch.to));
   return LaunchFailure();
 }
@@ -22,7 +21,8 @@ const char* LaunchIncrement(const CudaUnaryLaunch& launch) {
 
 void RegisterIncrementCuda(OpRegistry& registry) {
   const auto add = [&](DType dtype, CudaUnaryLauncher launcher) {
-    AddCudaUnaryKernel(registry, {.type = "increment", .attributes = {"step"}}, dtype, launcher);
+    AddCudaUnaryKernel(registry, {.op = {.type = "increment", .numbers = {{{.name = "step"}}}}},
+                       dtype, launcher);
   };
   add(DType::kFloat32, LaunchIncrement<float>);
   add(DType::kFloat64, LaunchIncrement<double>);

@@ -25,7 +25,7 @@ const char* LaunchNot(const CudaUnaryLaunch& launch) {
 
 void RegisterLogicalNotCuda(OpRegistry& registry) {
   const auto add = [&](DType dtype, CudaUnaryLauncher launcher) {
-    AddCudaUnaryKernel(registry, {.type = "logical_not"}, dtype, launcher);
+    AddCudaUnaryKernel(registry, {.op = {.type = "logical_not"}}, dtype, launcher);
   };
   // A bool is a byte that is 0 or 1.
   add(DType::kBool, LaunchNot<uint8_t>);

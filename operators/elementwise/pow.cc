@@ -213,12 +213,10 @@ void CheckFactorTensor(const OpContext& context) {
 }
 
 void AddPowOps(OpRegistry& registry) {
-  OpDef def = UnaryOpDef({.type = "pow",
-                          .doc = "Out = X^factor.",
-                          .attrs = {{.name = "factor",
-                                     .type = AttrType::kFloat,
-                                     .default_value = 1.0f,
-                                     .doc = "The exponent."}}});
+  OpDef def = UnaryOpDef(
+      {.type = "pow",
+       .doc = "Out = X^factor.",
+       .numbers = {{{.name = "factor", .default_value = 1.0f, .doc = "The exponent."}}}});
   def.inputs.push_back(
       {.name = "FactorTensor", .doc = "One number, instead of factor.", .dispensable = true});
   def.kernel_dtype_slot = "X";

@@ -9,9 +9,7 @@ namespace {
 // The exponent: a number, or a tensor of one.
 struct Factor {
   explicit Factor(const CudaUnaryLaunch& launch)
-      : number(launch.numbers.values[0]),
-        given(launch.tensors[0]),
-        dtype(launch.tensor_dtypes[0]) {}
+      : number(launch.numbers[0]), given(launch.tensors[0]), dtype(launch.tensor_dtypes[0]) {}
 
   template <typename T>
   __device__ T As() const {
@@ -36,16 +34,12 @@ __device__ T Power(T x, T exponent) {
 
 struct Pow {
   template <typename T>
-  __device__ T operator()(T x) const {
+  __device__ T Value(T x) const {
     return Power(x, factor.As<T>());
   }
 
-  Factor factor;
-};
-
-struct PowGrad {
   template <typename T>
-  __device__ T operator()(T x, T dout) const {
+  __device__ T Gradient(T x, T dout) const {
     const T exponent = factor.As<T>();
     // X^-1 at X = 0 would make the gradient NaN.
     return exponent == T{0} ? T{0} : dout * exponent * Power(x, exponent - T{1});
@@ -61,14 +55,15 @@ const char* LaunchPow(const CudaUnaryLaunch& launch) {
 
 template <typename T>
 const char* LaunchPowGrad(const CudaUnaryLaunch& launch) {
-  return cuda_unary::LaunchApplyGradient<T>(launch, PowGrad{Factor(launch)});
+  return cuda_unary::LaunchApplyGradient<T>(launch, Pow{Factor(launch)});
 }
 
 }  // namespace
 
 void RegisterPowCuda(OpRegistry& registry) {
   const CudaUnaryFacts facts{
-      .type = "pow", .grad_reads = "X", .attributes = {"factor"}, .tensors = {"FactorTensor"}};
+      .op = {.type = "pow", .grad_reads = "X", .numbers = {{{.name = "factor"}}}},
+      .tensors = {"FactorTensor"}};
   AddCudaUnaryKernel(registry, facts, DType::kFloat32, LaunchPow<float>);
   AddCudaUnaryKernel(registry, facts, DType::kFloat64, LaunchPow<double>);
   AddCudaUnaryGradKernel(registry, facts, DType::kFloat32, LaunchPowGrad<float>);

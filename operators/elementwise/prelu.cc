@@ -20,40 +20,9 @@ HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace {
 
-struct Prelu {
-  template <class D, class V>
-  V operator()(D d, V x, V alpha) const {
-    return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), x, hn::Mul(alpha, x));
-  }
-  template <typename T>
-  T operator()(T x, T alpha) const {
-    return x > T{0} ? x : alpha * x;
-  }
-};
+#include "operators/elementwise/kernels/prelu_formula-inl.h"
 
-struct PreluXGrad {
-  template <class D, class V>
-  V operator()(D d, V x, V alpha, V, V dout) const {
-    return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), dout, hn::Mul(alpha, dout));
-  }
-  template <typename T>
-  T operator()(T x, T alpha, T, T dout) const {
-    return x > T{0} ? dout : alpha * dout;
-  }
-};
-
-struct PreluAlphaGrad {
-  template <class D, class V>
-  V operator()(D d, V x, V, V, V dout) const {
-    return hn::IfThenZeroElse(hn::Gt(x, hn::Zero(d)), hn::Mul(x, dout));
-  }
-  template <typename T>
-  T operator()(T x, T, T, T dout) const {
-    return x > T{0} ? T{0} : x * dout;
-  }
-};
-
-BinaryFloatLoops PreluLoops() { return BinaryLoops<Prelu, PreluXGrad, PreluAlphaGrad>(); }
+BinaryFloatLoops PreluLoops() { return BinaryLoops<PreluFormula>(); }
 
 }  // namespace
 }  // namespace skiff::HWY_NAMESPACE
@@ -78,9 +47,8 @@ struct Loops<float> {
 
 template <>
 struct Loops<double> {
-  BinaryKernelLoop<double> forward = ScalarBinaryLoop<HWY_NAMESPACE::Prelu, double>;
-  BinaryGradLoops<double> grad = {ScalarBinaryGradLoop<HWY_NAMESPACE::PreluXGrad, double>,
-                                  ScalarBinaryGradLoop<HWY_NAMESPACE::PreluAlphaGrad, double>};
+  BinaryKernelLoop<double> forward = ScalarBinaryLoop<HWY_NAMESPACE::PreluFormula, double>;
+  BinaryGradLoops<double> grad = ScalarBinaryGradLoops<HWY_NAMESPACE::PreluFormula, double>();
   int64_t grain = kScalarGrain;
 };
 

@@ -9,32 +9,7 @@
 namespace skiff {
 namespace {
 
-struct Prelu {
-  template <typename T>
-  __device__ T operator()(T x, T alpha) const {
-    return x > T{0} ? x : alpha * x;
-  }
-};
-
-struct PreluXGrad {
-  static constexpr bool kReadsX = true;
-  static constexpr bool kReadsY = true;
-
-  template <typename T>
-  __device__ T operator()(T x, T alpha, T, T dout) const {
-    return x > T{0} ? dout : alpha * dout;
-  }
-};
-
-struct PreluAlphaGrad {
-  static constexpr bool kReadsX = true;
-  static constexpr bool kReadsY = false;
-
-  template <typename T>
-  __device__ T operator()(T x, T, T, T dout) const {
-    return x > T{0} ? T{0} : x * dout;
-  }
-};
+#include "operators/elementwise/kernels/prelu_formula-inl.h"
 
 template <typename T>
 std::unique_ptr<Kernel> PreparePrelu(PrepareContext& context) {
@@ -46,7 +21,7 @@ std::unique_ptr<Kernel> PreparePrelu(PrepareContext& context) {
                                    [axes = AlphaAxesOf(context)](const Tensor& x, const Tensor&) {
                                      return BroadcastOfAlpha(x.shape(), axes);
                                    }},
-                              cuda_binary::LaunchForward<Prelu, true, T, T>);
+                              cuda_binary::LaunchForward<PreluFormula, true, T, T>);
 }
 
 template <typename T>
@@ -60,7 +35,7 @@ std::unique_ptr<Kernel> PreparePreluGrad(PrepareContext& context) {
        .dy = context.OutputIndex("Alpha@GRAD"),
        .loops_of = [axes = AlphaAxesOf(context)](
                        const Shape& dout) { return BroadcastOfAlpha(dout, axes); }},
-      cuda_binary::LaunchGradients<PreluXGrad, PreluAlphaGrad, T>);
+      cuda_binary::LaunchGradients<PreluFormula, T>);
 }
 
 }  // namespace

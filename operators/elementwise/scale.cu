@@ -1,5 +1,4 @@
 // CUDA kernels of scale; scale.cc has the formula.
-#include "operators/common/cuda_integer.cuh"
 #include "operators/common/cuda_values_kernels.h"
 #include "operators/elementwise/kernels/cuda_unary.cuh"
 
@@ -8,9 +7,10 @@ namespace {
 
 template <typename T>
 struct Scale {
-  __device__ T operator()(T x) const {
+  __device__ T Value(T x) const {
     const T scale = given == nullptr ? factor : *given;
-    return bias_first ? DeviceMul(DeviceAdd(x, bias), scale) : DeviceAdd(DeviceMul(x, scale), bias);
+    return bias_first ? WrappingMul(WrappingAdd(x, bias), scale)
+                      : WrappingAdd(WrappingMul(x, scale), bias);
   }
 
   T factor;
@@ -21,7 +21,7 @@ struct Scale {
 
 template <typename T>
 const char* LaunchScale(const CudaUnaryLaunch& launch) {
-  const auto& [factor, bias, bias_after_scale] = launch.numbers.values;
+  const auto& [factor, bias, bias_after_scale] = launch.numbers;
   return cuda_unary::LaunchApply<T>(
       launch, Scale<T>{FromFloat<T>(factor), FromFloat<T>(bias), bias_after_scale == 0,
                        static_cast<const T*>(launch.tensors[0])});
@@ -30,8 +30,10 @@ const char* LaunchScale(const CudaUnaryLaunch& launch) {
 }  // namespace
 
 void RegisterScaleCuda(OpRegistry& registry) {
-  const CudaUnaryFacts facts{.type = "scale",
-                             .attributes = {"scale", "bias", "bias_after_scale"},
+  const CudaUnaryFacts facts{.op = {.type = "scale",
+                                    .numbers = {{{.name = "scale"},
+                                                 {.name = "bias"},
+                                                 {.name = "bias_after_scale", .is_bool = true}}}},
                              .tensors = {"ScaleTensor"}};
   AddCudaUnaryKernel(registry, facts, DType::kFloat32, LaunchScale<float>);
   AddCudaUnaryKernel(registry, facts, DType::kFloat64, LaunchScale<double>);

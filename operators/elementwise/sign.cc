@@ -9,13 +9,7 @@
 namespace skiff {
 namespace {
 
-struct Sign {
-  template <typename T>
-  T operator()(T x) const {
-    if (x > T{0}) return T{1};
-    return x < T{0} ? T{-1} : x;
-  }
-};
+#include "operators/elementwise/kernels/sign_formula-inl.h"
 
 std::vector<Op> SignGradient(const GradContext& context) {
   Op grad("scale");
@@ -28,15 +22,13 @@ std::vector<Op> SignGradient(const GradContext& context) {
 }  // namespace
 
 void RegisterSign(OpRegistry& registry) {
-  const UnaryFacts facts{.type = "sign",
-                         .doc = "Out = 1 where X > 0, -1 where X < 0, else 0.",
-                         .grad_doc = "",
-                         .grad_reads = "",
-                         .zero_preserving = true};
-  OpDef def = UnaryOpDef(facts);
+  OpDef def = UnaryOpDef(SignFormula::kFacts);
   def.grad = SignGradient;
   registry.Add(std::move(def));
-  AddScalarUnaryKernels<Sign, float, double, int32_t, int64_t>(registry, facts);
+  AddScalarUnaryKernel<SignFormula, float>(registry);
+  AddScalarUnaryKernel<SignFormula, double>(registry);
+  AddScalarUnaryKernel<SignFormula, int32_t>(registry);
+  AddScalarUnaryKernel<SignFormula, int64_t>(registry);
 }
 
 }  // namespace skiff

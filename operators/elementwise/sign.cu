@@ -4,18 +4,13 @@
 namespace skiff {
 namespace {
 
-struct Sign {
-  template <typename T>
-  __device__ T operator()(T x) const {
-    if (x > T{0}) return T{1};
-    return x < T{0} ? T{-1} : x;
-  }
-};
+#include "operators/elementwise/kernels/sign_formula-inl.h"
 
 }  // namespace
 
 void RegisterSignCuda(OpRegistry& registry) {
-  AddCudaUnaryForward<Sign, float, double>(registry, {.type = "sign"});
+  AddCudaUnaryForward<SignFormula, float>(registry);
+  AddCudaUnaryForward<SignFormula, double>(registry);
 }
 
 }  // namespace skiff

@@ -8,10 +8,10 @@
 #include "framework/op/registry.h"
 #include "operators/common/cuda_for_each.cuh"
 #include "operators/common/cuda_grid.h"
-#include "operators/common/cuda_integer.cuh"
 #include "operators/common/cuda_selected_rows.h"
 #include "operators/common/cuda_vector_loop.cuh"
 #include "operators/common/cuda_vectors.cuh"
+#include "operators/common/integer.h"
 #include "operators/common/wide_float32.h"
 
 namespace skiff {
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kCudaThreads)
       const CudaVector<T, kSize> term = LoadVector<kSize>(terms.data[k] + i, length, is_whole);
 #pragma unroll
       for (int j = 0; j < kSize; ++j) {
-        sum.values[j] = DeviceAdd(sum.values[j], term.values[j]);
+        sum.values[j] = WrappingAdd(sum.values[j], term.values[j]);
         if constexpr (kIsWide) sum.values[j] = NearestFloat32(sum.values[j]);
       }
     }

@@ -24,34 +24,36 @@
 #define HWY_TARGET_INCLUDE "operators/nn/bias_gelu.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "operators/common/gelu-inl.h"
+#include "operators/common/formula-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace {
 
+#include "operators/common/gelu_formula-inl.h"
+
 // Elements [i, i + lanes of d) of a row.
 template <class D>
-HWY_INLINE void GeluStep(D d, const GeluFunction& gelu, const float* x, const float* bias,
-                         int64_t i, float* out) {
-  hn::StoreU(gelu(d, hn::Add(hn::LoadU(d, x + i), hn::LoadU(d, bias + i))), d, out + i);
+HWY_INLINE void GeluStep(D d, bool approximate, const float* x, const float* bias, int64_t i,
+                         float* out) {
+  const Lanes<D> biased(hn::Add(hn::LoadU(d, x + i), hn::LoadU(d, bias + i)));
+  hn::StoreU(Gelu(biased, approximate).v, d, out + i);
 }
 
 void GeluRow(bool approximate, const float* x, const float* bias, int64_t count, float* out) {
   const hn::ScalableTag<float> d;
   const hn::CappedTag<float, 1> one;
-  const GeluFunction gelu{approximate};
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) GeluStep(d, gelu, x, bias, i, out);
-  for (; i < count; ++i) GeluStep(one, gelu, x, bias, i, out);
+  for (; i + lanes <= count; i += lanes) GeluStep(d, approximate, x, bias, i, out);
+  for (; i < count; ++i) GeluStep(one, approximate, x, bias, i, out);
 }
 
 template <class D>
-HWY_INLINE void GeluGradStep(D d, const GeluGradFunction& grad, const float* x, const float* bias,
+HWY_INLINE void GeluGradStep(D d, bool approximate, const float* x, const float* bias,
                              const float* dout, int64_t i, float* dx, float* sums) {
-  const auto biased = hn::Add(hn::LoadU(d, x + i), hn::LoadU(d, bias + i));
-  const auto gradient = grad(d, biased, hn::LoadU(d, dout + i));
+  const Lanes<D> biased(hn::Add(hn::LoadU(d, x + i), hn::LoadU(d, bias + i)));
+  const auto gradient = hn::Mul(hn::LoadU(d, dout + i), GeluSlope(biased, approximate).v);
   if (dx != nullptr) hn::StoreU(gradient, d, dx + i);
   hn::StoreU(hn::Add(hn::LoadU(d, sums + i), gradient), d, sums + i);
 }
@@ -60,11 +62,10 @@ void GeluGradRow(bool approximate, const float* x, const float* bias, const floa
                  int64_t count, float* dx, float* sums) {
   const hn::ScalableTag<float> d;
   const hn::CappedTag<float, 1> one;
-  const GeluGradFunction grad{approximate};
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) GeluGradStep(d, grad, x, bias, dout, i, dx, sums);
-  for (; i < count; ++i) GeluGradStep(one, grad, x, bias, dout, i, dx, sums);
+  for (; i + lanes <= count; i += lanes) GeluGradStep(d, approximate, x, bias, dout, i, dx, sums);
+  for (; i < count; ++i) GeluGradStep(one, approximate, x, bias, dout, i, dx, sums);
 }
 
 }  // namespace
@@ -83,8 +84,7 @@ void RowOf(bool approximate, const float* x, const float* bias, int64_t count, f
 }
 
 void RowOf(bool approximate, const double* x, const double* bias, int64_t count, double* out) {
-  const HWY_NAMESPACE::GeluFunction gelu{approximate};
-  for (int64_t i = 0; i < count; ++i) out[i] = gelu(x[i] + bias[i]);
+  for (int64_t i = 0; i < count; ++i) out[i] = HWY_NAMESPACE::Gelu(x[i] + bias[i], approximate);
 }
 
 // Adds the gradient to `sums`. dx may be nullptr; it may be x or dout.
@@ -95,9 +95,8 @@ void GradRowOf(bool approximate, const float* x, const float* bias, const float*
 
 void GradRowOf(bool approximate, const double* x, const double* bias, const double* dout,
                int64_t count, double* dx, double* sums) {
-  const HWY_NAMESPACE::GeluGradFunction grad{approximate};
   for (int64_t i = 0; i < count; ++i) {
-    const double gradient = grad(x[i] + bias[i], dout[i]);
+    const double gradient = dout[i] * HWY_NAMESPACE::GeluSlope(x[i] + bias[i], approximate);
     if (dx != nullptr) dx[i] = gradient;
     sums[i] += gradient;
   }

@@ -4,11 +4,13 @@
 #include "framework/op/registry.h"
 #include "operators/common/cuda_fold.cuh"
 #include "operators/common/cuda_for_each.cuh"
-#include "operators/common/cuda_gelu.cuh"
+#include "operators/common/formula.h"
 #include "operators/nn/kernels/norm_arguments.h"
 
 namespace skiff {
 namespace {
+
+#include "operators/common/gelu_formula-inl.h"
 
 // Out may be X.
 template <typename T>
@@ -21,7 +23,7 @@ struct BiasGelu {
         LoadValues<kCount>(bias + Divide(i, size).rest, is_aligned);
 #pragma unroll
     for (int k = 0; k < kCount; ++k) {
-      values.at[k] = GeluCurve<T>(values.at[k] + biases.at[k], approximate).Value();
+      values.at[k] = Gelu(values.at[k] + biases.at[k], approximate);
     }
     StoreValues(values, is_aligned, out + i);
   }
@@ -41,7 +43,7 @@ struct BiasGeluGradient {
   static __device__ Carry Identity() { return 0; }
   static __device__ Carry Join(Carry a, Carry b) { return a + b; }
   __device__ void Add(int64_t place, int64_t column, int64_t, Carry* carry) const {
-    const T gradient = dout[place] * GeluCurve<T>(x[place] + bias[column], approximate).Slope();
+    const T gradient = dout[place] * GeluSlope(x[place] + bias[column], approximate);
     if (dx != nullptr) dx[place] = gradient;
     *carry += static_cast<double>(gradient);
   }

@@ -9,7 +9,7 @@
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
 #include "operators/common/cuda_for_each.cuh"
-#include "operators/common/cuda_integer.cuh"
+#include "operators/common/integer.h"
 #include "operators/sequence/kernels/cuda_sequences.cuh"
 #include "operators/sequence/kernels/sequence_rows.h"
 
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kCudaThreads)
         T* const to = out + sequence * of.width + id;
         T sum = *to;
         for (int other = thread; other < kCudaThreads; ++other) {
-          if (ids[other] == id) sum = DeviceAdd(sum, numbers[other]);
+          if (ids[other] == id) sum = WrappingAdd(sum, numbers[other]);
         }
         *to = sum;
       }

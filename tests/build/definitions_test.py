@@ -40,6 +40,13 @@ class Definitions(unittest.TestCase):
                              "relu.cc: expected the file to open with a comment `// relu: …`, the formula and its "
                              "source (page.md)")
 
+    def test_wants_the_formula_of_the_name(self):
+        formula = "// relu: max(x, 0)\nstruct ReluFormula {\n};\n"
+        self.assertIsNone(mistake("relu-inl.h", formula, "struct ReluFormula", "page.md", "relu"))
+        self.assertEqual(mistake("relu6-inl.h", formula, "struct Relu6Formula", "page.md"),
+                         "relu6-inl.h: expected a definition of `struct Relu6Formula`, as the file's name asks for; "
+                         "found struct ReluFormula (page.md)")
+
     def test_writes_the_list_only_if_nothing_is_missing(self):
         content, output = write("content", "list"), os.path.join(os.environ["TEST_TMPDIR"], "output")
         source = write("relu.cc", OP)

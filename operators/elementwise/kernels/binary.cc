@@ -34,9 +34,9 @@ void CheckOperandDTypes(const OpContext& context) {
 
 // Gives the op its gradient rule, and returns the definition of the gradient op.
 OpDef BinaryGradOpDef(const BinaryFacts& facts, OpDef* forward) {
-  std::vector<GradientRead> reads = {
-      "Out@GRAD", {"X", !facts.grad_reads_x}, {"Y", !facts.grad_reads_y}};
-  if (facts.grad_reads_out) reads.insert(reads.begin(), "Out");
+  const BinaryReads data = facts.gradient_reads();
+  std::vector<GradientRead> reads = {"Out@GRAD", {"X", !data.x}, {"Y", !data.y}};
+  if (data.out) reads.insert(reads.begin(), "Out");
   OpDef def = GradientOf(forward, std::move(reads), {"X@GRAD", "Y@GRAD"});
   def.doc =
       StrCat(facts.grad_doc, " Each is summed over the dims along which its operand was repeated.");
@@ -97,9 +97,9 @@ void AddBinaryOps(OpRegistry& registry, const BinaryFacts& facts) {
     def.layout_slots = {"X", "Y", "Out"};
   }
   def.no_gradient_reason = facts.no_gradient_reason;
-  if (facts.no_gradient_reason.empty()) registry.Add(BinaryGradOpDef(facts, &def));
+  if (facts.has_gradient()) registry.Add(BinaryGradOpDef(facts, &def));
   // Not in the gradient op, which is for floating-point numbers alone.
-  def.inputs[1].checks_data = facts.checks_y;
+  def.inputs[1].checks_data = facts.divides;
   registry.Add(std::move(def));
 }
 
@@ -141,9 +141,10 @@ Broadcast RunGradBroadcast::Of(const Shape& out_gradient, Layout layout) const {
 
 std::vector<StaticText> GradLayoutSlots(const BinaryFacts& facts) {
   std::vector<StaticText> slots = {"Out@GRAD", "X@GRAD", "Y@GRAD"};
-  if (facts.grad_reads_x) slots.push_back("X");
-  if (facts.grad_reads_y) slots.push_back("Y");
-  if (facts.grad_reads_out) slots.push_back("Out");
+  const BinaryReads data = facts.gradient_reads();
+  if (data.x) slots.push_back("X");
+  if (data.y) slots.push_back("Y");
+  if (data.out) slots.push_back("Out");
   return slots;
 }
 

@@ -1,8 +1,8 @@
 // Common code of binary element-wise ops: the definitions of an op and its gradient op, kernels
 // that broadcast (operators/common/broadcast.h), and gradients that sum over repeated elements.
 //
-// The file of an op provides the facts, functors for scalars of any type and, for a fast float32,
-// loops on Highway's vectors.
+// The file of an op (binary/*-inl.h) has its formulas and its facts, from which everything else
+// follows.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,9 @@
 #include "framework/base/str_cat.h"
 #include "framework/op/registry.h"
 #include "operators/common/broadcast.h"
+#include "operators/common/selected_rows.h"
+#include "operators/elementwise/kernels/binary_facts.h"
+#include "operators/elementwise/kernels/integer_division.h"
 #include "operators/elementwise/kernels/unary.h"
 
 namespace skiff {
@@ -29,25 +32,6 @@ using BinaryKernelLoop = void (*)(const T* x, int64_t x_step, const T* y, int64_
 template <typename T>
 using BinaryGradKernelLoop = void (*)(const T* x, int64_t x_step, const T* y, int64_t y_step,
                                       const T* out, const T* dout, T* grad, int64_t count);
-
-struct BinaryFacts {
-  StaticText type;
-  StaticText doc;
-  bool zero_preserving = false;
-  // The documentation of the gradient op. Empty: there is none, and no_gradient_reason says why.
-  StaticText grad_doc;
-  StaticText no_gradient_reason;
-  // Whether the gradient op reads the data of X, Y and Out. It always reads the shapes of X and Y.
-  // Out is an input only if it is read.
-  bool grad_reads_x = false;
-  bool grad_reads_y = false;
-  bool grad_reads_out = false;
-  bool grad_zero_preserving = false;
-  bool checks_y = false;  // whether the op refuses some data of Y: SlotDef::checks_data
-  // Whether X may be selected rows if Y is one number: the op is then linear and maps zeros to
-  // zeros. AddBinaryOps doesn't add the kernel for them.
-  bool takes_selected_rows = false;
-};
 
 // Returns the definition of X, Y -> Out with `axis`, without a gradient rule. `out_dtype` is the
 // dtype of Out; null means X's.
@@ -67,24 +51,16 @@ class RunBroadcast {
   StaticText type_;
 };
 
-template <typename Functor, typename T, typename Out = T>
+// The loops of a formula over numbers.
+template <class Formula, typename T, typename Out = T>
 void ScalarBinaryLoop(const T* x, int64_t x_step, const T* y, int64_t y_step, Out* out,
                       int64_t count) {
-  const Functor f;
+  const Formula f;
   if (x_step == 1 && y_step == 1) {
-    for (int64_t i = 0; i < count; ++i) out[i] = f(x[i], y[i]);
+    for (int64_t i = 0; i < count; ++i) out[i] = f.Value(x[i], y[i]);
     return;
   }
-  for (int64_t i = 0; i < count; ++i) out[i] = f(x[i * x_step], y[i * y_step]);
-}
-
-template <typename Functor, typename T>
-void ScalarBinaryGradLoop(const T* x, int64_t x_step, const T* y, int64_t y_step, const T* out,
-                          const T* dout, T* grad, int64_t count) {
-  const Functor f;
-  for (int64_t i = 0; i < count; ++i) {
-    grad[i] = f(x[i * x_step], y[i * y_step], out[i], dout[i]);
-  }
+  for (int64_t i = 0; i < count; ++i) out[i] = f.Value(x[i * x_step], y[i * y_step]);
 }
 
 template <typename T, typename Out>
@@ -280,55 +256,77 @@ struct BinaryFloatLoops {
   BinaryGradLoops<float> grad;
 };
 
-// The gradient functor of an operand whose gradient is Out@GRAD itself.
-struct PassGradient {};
-
-template <typename Functor, typename T>
-constexpr BinaryGradKernelLoop<T> ScalarGradLoop() {
-  if constexpr (std::is_same_v<Functor, PassGradient>) {
-    return nullptr;
-  } else {
-    return ScalarBinaryGradLoop<Functor, T>;
+// Returns the gradients' loops over numbers.
+template <class Formula, typename T>
+BinaryGradLoops<T> ScalarBinaryGradLoops() {
+  BinaryGradLoops<T> loops;
+  if constexpr (!kPassesXGradient<Formula>) {
+    loops.x = [](const T* x, int64_t x_step, const T* y, int64_t y_step, const T* out,
+                 const T* dout, T* grad, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) {
+        grad[i] = Formula().XGradient(x[i * x_step], y[i * y_step], out[i], dout[i]);
+      }
+    };
   }
+  if constexpr (!kPassesYGradient<Formula>) {
+    loops.y = [](const T* x, int64_t x_step, const T* y, int64_t y_step, const T* out,
+                 const T* dout, T* grad, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) {
+        grad[i] = Formula().YGradient(x[i * x_step], y[i * y_step], out[i], dout[i]);
+      }
+    };
+  }
+  return loops;
 }
 
-// Add kernels for the types Ts from functors for scalars.
-template <typename Functor, typename... Ts>
-void AddScalarBinaryKernels(OpRegistry& registry, const BinaryFacts& facts) {
-  (AddBinaryKernel<Ts>(registry, facts.type, ScalarBinaryLoop<Functor, Ts>, kScalarGrain), ...);
+template <class Formula, typename T>
+void AddScalarBinaryKernel(OpRegistry& registry) {
+  constexpr const BinaryFacts& kFacts = Formula::kFacts;
+  DivisorCheck<T> check = nullptr;
+  if constexpr (kFacts.divides && std::is_integral_v<T>) {
+    check = [](const T* y, int64_t count) { CheckDivisors(kFacts.type, y, count); };
+  }
+  AddBinaryKernel<T>(registry, kFacts.type, ScalarBinaryLoop<Formula, T>, kScalarGrain, check);
 }
 
-template <typename XGrad, typename YGrad, typename... Ts>
-void AddScalarBinaryGradKernels(OpRegistry& registry, const BinaryFacts& facts) {
-  (AddBinaryGradKernel<Ts>(
-       registry, facts, {ScalarGradLoop<XGrad, Ts>(), ScalarGradLoop<YGrad, Ts>()}, kScalarGrain),
-   ...);
-}
-
-// Registers an op without loops of its own: float32, float64 and `Integers` from functors for
-// scalars.
-template <typename Functor, typename XGrad, typename YGrad, typename... Integers>
-void RegisterBinary(OpRegistry& registry, const BinaryFacts& facts) {
-  AddBinaryOps(registry, facts);
-  AddScalarBinaryKernels<Functor, float, double, Integers...>(registry, facts);
-  AddScalarBinaryGradKernels<XGrad, YGrad, float, double>(registry, facts);
-}
-
-// Registers an op whose float32 kernels run in loops(), called for the instruction set in use when
-// a kernel is prepared.
-template <typename Functor, typename XGrad, typename YGrad, typename... Integers>
-void RegisterBinary(OpRegistry& registry, const BinaryFacts& facts, BinaryFloatLoops (*loops)()) {
-  AddBinaryOps(registry, facts);
-  AddElementwiseKernel<float>(
-      registry, facts.type, {"X", "Y", "Out"}, [loops](PrepareContext& context) {
-        return PrepareBinary<float, float>(context, loops().forward, kVectorGrain, nullptr);
-      });
-  AddElementwiseKernel<float>(registry, StrCat(facts.type, "_grad"), GradLayoutSlots(facts),
-                              [loops](PrepareContext& context) {
-                                return PrepareBinaryGrad(context, loops().grad, kVectorGrain);
-                              });
-  AddScalarBinaryKernels<Functor, double, Integers...>(registry, facts);
-  AddScalarBinaryGradKernels<XGrad, YGrad, double>(registry, facts);
+// Registers the op of a formula. loops(), called for the instruction set in use when a kernel is
+// prepared, returns the float32 loops of a formula for vectors.
+template <class Formula>
+void RegisterBinary(OpRegistry& registry, BinaryFloatLoops (*loops)()) {
+  constexpr const BinaryFacts& kFacts = Formula::kFacts;
+  AddBinaryOps(registry, kFacts);
+  const KernelFactory prepare_float = [loops](PrepareContext& context) {
+    return PrepareBinary<float, float>(context, loops().forward, kVectorGrain, nullptr);
+  };
+  if constexpr (kFacts.has_vectors) {
+    AddElementwiseKernel<float>(registry, kFacts.type, {"X", "Y", "Out"}, prepare_float);
+  } else {
+    AddScalarBinaryKernel<Formula, float>(registry);
+  }
+  AddScalarBinaryKernel<Formula, double>(registry);
+  AddScalarBinaryKernel<Formula, int32_t>(registry);
+  AddScalarBinaryKernel<Formula, int64_t>(registry);
+  if constexpr (kFacts.takes_selected_rows) {
+    // Only their values are computed. Zeros stay zeros, so the other rows may be missing.
+    AddValuesKernel<float>(registry, kFacts.type, prepare_float);
+    AddValuesKernel<double>(registry, kFacts.type, [](PrepareContext& context) {
+      return PrepareBinary<double, double>(context, ScalarBinaryLoop<Formula, double>, kScalarGrain,
+                                           nullptr);
+    });
+  }
+  if constexpr (kFacts.has_gradient()) {
+    if constexpr (kFacts.has_vectors) {
+      AddElementwiseKernel<float>(registry, StrCat(kFacts.type, "_grad"), GradLayoutSlots(kFacts),
+                                  [loops](PrepareContext& context) {
+                                    return PrepareBinaryGrad(context, loops().grad, kVectorGrain);
+                                  });
+    } else {
+      AddBinaryGradKernel<float>(registry, kFacts, ScalarBinaryGradLoops<Formula, float>(),
+                                 kScalarGrain);
+    }
+    AddBinaryGradKernel<double>(registry, kFacts, ScalarBinaryGradLoops<Formula, double>(),
+                                kScalarGrain);
+  }
 }
 
 }  // namespace skiff

@@ -61,7 +61,7 @@ class CudaBinaryKernel final : public Kernel {
   }
 
   [[noreturn]] void ThrowFault(const DataFault& fault) const override {
-    if (throw_fault_ != nullptr) throw_fault_(type_.c_str(), fault.position);
+    if (throw_fault_ != nullptr) throw_fault_(type_, fault.position);
     Kernel::ThrowFault(fault);
   }
 
@@ -180,7 +180,7 @@ std::unique_ptr<Kernel> MakeCudaBinaryGradKernel(PrepareContext& context,
   return std::make_unique<CudaBinaryGradKernel>(context, std::move(arguments), launcher);
 }
 
-void AddCudaBinaryKernel(OpRegistry& registry, const char* type, DType dtype,
+void AddCudaBinaryKernel(OpRegistry& registry, StaticText type, DType dtype,
                          CudaBinaryLauncher launcher, ThrowBinaryFault throw_fault) {
   AddKernel(registry, type, dtype, [=](PrepareContext& context) {
     const auto loops_of = [loops = RunBroadcast(context)](const Tensor& x, const Tensor& y) {
@@ -195,7 +195,7 @@ void AddCudaBinaryKernel(OpRegistry& registry, const char* type, DType dtype,
   });
 }
 
-void AddCudaBinaryGradKernel(OpRegistry& registry, const char* type, DType dtype,
+void AddCudaBinaryGradKernel(OpRegistry& registry, StaticText type, DType dtype,
                              CudaBinaryGradLauncher launcher) {
   AddKernel(registry, StrCat(type, "_grad"), dtype, [=](PrepareContext& context) {
     const auto loops_of = [loops = RunGradBroadcast(context)](const Shape& dout) {

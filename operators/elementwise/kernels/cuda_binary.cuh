@@ -1,27 +1,21 @@
-// CUDA kernels of binary ops, which broadcast, and of their gradients, which sum over repeated
-// elements. The .cu file of an op has functors for numbers of any type, f(x, y) and, for the
-// gradient of each operand, f(x, y, out, dout), as in elementwise_mul.cu.
+// CUDA kernels of a binary formula (binary_facts.h), which broadcast, and of its gradients, which
+// sum over repeated elements.
 //
 // If neighbouring results come from neighbours, a thread takes vectors of 16 bytes.
 #pragma once
 
 #include "operators/common/cuda_fold_tiles.cuh"
+#include "operators/common/cuda_launch.h"
+#include "operators/common/cuda_values_kernels.h"
 #include "operators/common/cuda_vector_loop.cuh"
 #include "operators/common/cuda_vectors.cuh"
+#include "operators/common/formula.h"
+#include "operators/elementwise/kernels/binary_facts.h"
+#include "operators/elementwise/kernels/comparison_facts.h"
 #include "operators/elementwise/kernels/cuda_binary.h"
+#include "operators/elementwise/kernels/integer_division.h"
 
 namespace skiff {
-
-// The gradient functor of an operand whose gradient is Out@GRAD itself.
-struct CudaPassGradient {
-  static constexpr bool kReadsX = false;
-  static constexpr bool kReadsY = false;
-
-  template <typename T>
-  __device__ T operator()(T, T, T, T dout) const {
-    return dout;
-  }
-};
 
 // An operand: where it begins, and how far to move for the next result.
 template <typename T>
@@ -43,10 +37,9 @@ __device__ CudaVector<T, kSize> LoadOperand(const CudaOperand<T>& operand, int64
   return vector;
 }
 
-template <class Functor, int kSize, typename T, typename Out>
+template <class Formula, int kSize, typename T, typename Out>
 __global__ void __launch_bounds__(kCudaThreads)
-    Combine(Functor f, CudaOperand<T> x, CudaOperand<T> y, Out* out, CudaLoops<2> loops,
-            bool is_aligned) {
+    Combine(CudaOperand<T> x, CudaOperand<T> y, Out* out, CudaLoops<2> loops, bool is_aligned) {
   ForEachVector<kSize>(loops.count(), is_aligned, [&](int64_t i, int count, bool is_whole) {
     int64_t offsets[2];
     loops.SetOffsets(i, offsets);
@@ -54,9 +47,30 @@ __global__ void __launch_bounds__(kCudaThreads)
     const CudaVector<T, kSize> ys = LoadOperand<kSize>(y, offsets[1], count, is_whole);
     CudaVector<Out, kSize> results;
 #pragma unroll
-    for (int j = 0; j < kSize; ++j) results.values[j] = f(xs.values[j], ys.values[j]);
+    for (int j = 0; j < kSize; ++j) {
+      results.values[j] = Formula().Value(xs.values[j], ys.values[j]);
+    }
     StoreVector(results, count, is_whole, out + i);
   });
+}
+
+// The gradient of X, or of Y, at one element.
+template <class Formula, bool kIsX>
+inline constexpr BinaryReads kReads =
+    kIsX ? Formula::kFacts.x_gradient : Formula::kFacts.y_gradient;
+template <class Formula>
+inline constexpr BinaryReads kAllReads = Formula::kFacts.gradient_reads();
+template <class Formula, bool kIsX>
+inline constexpr bool kPasses = kIsX ? kPassesXGradient<Formula> : kPassesYGradient<Formula>;
+template <class Formula, bool kIsX, typename T>
+__device__ T GradientAt(T x, T y, T out, T dout) {
+  if constexpr (kPasses<Formula, kIsX>) {
+    return dout;
+  } else if constexpr (kIsX) {
+    return Formula().XGradient(x, y, out, dout);
+  } else {
+    return Formula().YGradient(x, y, out, dout);
+  }
 }
 
 // What gradients read and write.
@@ -71,11 +85,9 @@ struct Gradients {
 };
 
 // The gradients of operands without repeated elements, both in one pass.
-template <class XGradient, class YGradient, int kSize, typename T>
+template <class Formula, int kSize, typename T>
 __global__ void __launch_bounds__(kCudaThreads)
     CombineGradients(Gradients<T> of, CudaLoops<2> loops, bool is_aligned) {
-  constexpr bool kReadsX = XGradient::kReadsX || YGradient::kReadsX;
-  constexpr bool kReadsY = XGradient::kReadsY || YGradient::kReadsY;
   ForEachVector<kSize>(loops.count(), is_aligned, [&](int64_t i, int count, bool is_whole) {
     int64_t offsets[2];
     loops.SetOffsets(i, offsets);
@@ -83,15 +95,17 @@ __global__ void __launch_bounds__(kCudaThreads)
     CudaVector<T, kSize> xs = douts;
     CudaVector<T, kSize> ys = douts;
     CudaVector<T, kSize> outs = douts;
-    if constexpr (kReadsX) xs = LoadOperand<kSize>(of.x, offsets[0], count, is_whole);
-    if constexpr (kReadsY) ys = LoadOperand<kSize>(of.y, offsets[1], count, is_whole);
+    if constexpr (kAllReads<Formula>.x) xs = LoadOperand<kSize>(of.x, offsets[0], count, is_whole);
+    if constexpr (kAllReads<Formula>.y) ys = LoadOperand<kSize>(of.y, offsets[1], count, is_whole);
     if (of.out != nullptr) outs = LoadVector<kSize>(of.out + i, count, is_whole);
     CudaVector<T, kSize> dxs;
     CudaVector<T, kSize> dys;
 #pragma unroll
     for (int j = 0; j < kSize; ++j) {
-      dxs.values[j] = XGradient()(xs.values[j], ys.values[j], outs.values[j], douts.values[j]);
-      dys.values[j] = YGradient()(xs.values[j], ys.values[j], outs.values[j], douts.values[j]);
+      dxs.values[j] =
+          GradientAt<Formula, true>(xs.values[j], ys.values[j], outs.values[j], douts.values[j]);
+      dys.values[j] =
+          GradientAt<Formula, false>(xs.values[j], ys.values[j], outs.values[j], douts.values[j]);
     }
     if (of.dx != nullptr) StoreVector(dxs, count, is_whole, of.dx + i);
     if (of.dy != nullptr) StoreVector(dys, count, is_whole, of.dy + i);
@@ -99,22 +113,25 @@ __global__ void __launch_bounds__(kCudaThreads)
 }
 
 // Sums the gradients at all results to which an element of an operand was repeated.
-template <class Gradient, typename T>
+template <class Formula, bool kIsX, typename T>
 struct GradientSum {
+  static constexpr BinaryReads kOwnReads = kReads<Formula, kIsX>;
+
   using Carry = double;
   static __device__ Carry Identity() { return 0; }
   static __device__ Carry Join(Carry a, Carry b) { return a + b; }
   __device__ void Add(int64_t i, int64_t, int64_t, Carry* carry) const {
     int64_t offsets[2] = {i, i};
-    if constexpr (Gradient::kReadsX || Gradient::kReadsY) {
+    if constexpr (kOwnReads.x || kOwnReads.y) {
       if (needs_offsets) loops.SetOffsets(i, offsets);
     }
     const T dout = of.dout[i];
     T x = dout;
     T y = dout;
-    if constexpr (Gradient::kReadsX) x = of.x.data[offsets[0]];
-    if constexpr (Gradient::kReadsY) y = of.y.data[offsets[1]];
-    *carry += static_cast<double>(Gradient()(x, y, of.out == nullptr ? dout : of.out[i], dout));
+    if constexpr (kOwnReads.x) x = of.x.data[offsets[0]];
+    if constexpr (kOwnReads.y) y = of.y.data[offsets[1]];
+    *carry += static_cast<double>(
+        GradientAt<Formula, kIsX>(x, y, of.out == nullptr ? dout : of.out[i], dout));
   }
   __device__ void Finish(int64_t element, Carry sum) const {
     gradient[element] = static_cast<T>(sum);
@@ -126,19 +143,19 @@ struct GradientSum {
   T* gradient;
 };
 
-template <class Gradient, typename T>
+template <class Formula, bool kIsX, typename T>
 const char* LaunchSum(const CudaBinaryGradLaunch& launch, const Gradients<T>& of,
                       const CudaOperandGradient& operand) {
-  const bool needs_offsets =
-      (Gradient::kReadsX && launch.x_is_repeated) || (Gradient::kReadsY && launch.y_is_repeated);
-  return LaunchFold(
-      operand.sum,
-      GradientSum<Gradient, T>{of, launch.loops, needs_offsets, static_cast<T*>(operand.gradient)},
-      launch.workspace, launch.grid.stream);
+  constexpr BinaryReads reads = kReads<Formula, kIsX>;
+  const bool needs_offsets = (reads.x && launch.x_is_repeated) || (reads.y && launch.y_is_repeated);
+  return LaunchFold(operand.sum,
+                    GradientSum<Formula, kIsX, T>{of, launch.loops, needs_offsets,
+                                                  static_cast<T*>(operand.gradient)},
+                    launch.workspace, launch.grid.stream);
 }
 
 // `kVectors`: with a kernel for vectors.
-template <class Functor, bool kVectors, typename T, typename Out>
+template <class Formula, bool kVectors, typename T, typename Out>
 const char* LaunchForward(const CudaBinaryLaunch& launch) {
   const CudaOperand<T> x{static_cast<const T*>(launch.x), launch.x_step};
   const CudaOperand<T> y{static_cast<const T*>(launch.y), launch.y_step};
@@ -148,16 +165,16 @@ const char* LaunchForward(const CudaBinaryLaunch& launch) {
   if (kVectors && launch.has_vectors) {
     const bool is_aligned = (x.step == 0 || IsAlignedTo(x.data, 16)) &&
                             (y.step == 0 || IsAlignedTo(y.data, 16)) && IsAlignedTo(out, 16);
-    Combine<Functor, kSize, T, Out><<<launch.grid.blocks, kCudaThreads, 0, stream>>>(
-        Functor(), x, y, out, launch.loops, is_aligned);
+    Combine<Formula, kSize, T, Out>
+        <<<launch.grid.blocks, kCudaThreads, 0, stream>>>(x, y, out, launch.loops, is_aligned);
   } else {
-    Combine<Functor, 1, T, Out><<<launch.grid.blocks, kCudaThreads, 0, stream>>>(
-        Functor(), x, y, out, launch.loops, false);
+    Combine<Formula, 1, T, Out>
+        <<<launch.grid.blocks, kCudaThreads, 0, stream>>>(x, y, out, launch.loops, false);
   }
   return LaunchFailure();
 }
 
-template <class XGradient, class YGradient, typename T>
+template <class Formula, typename T>
 const char* LaunchGradients(const CudaBinaryGradLaunch& launch) {
   Gradients<T> of{.x = {static_cast<const T*>(launch.x), launch.x_step},
                   .y = {static_cast<const T*>(launch.y), launch.y_step},
@@ -167,16 +184,16 @@ const char* LaunchGradients(const CudaBinaryGradLaunch& launch) {
                   .dy = nullptr};
   // Sums come first, since X@GRAD may be written over Out@GRAD.
   if (launch.of_x.is_sum) {
-    if (const char* failure = LaunchSum<XGradient, T>(launch, of, launch.of_x)) return failure;
+    if (const char* failure = LaunchSum<Formula, true, T>(launch, of, launch.of_x)) return failure;
   } else {
     of.dx = static_cast<T*>(launch.of_x.gradient);
   }
   if (launch.of_y.is_sum) {
-    if (const char* failure = LaunchSum<YGradient, T>(launch, of, launch.of_y)) return failure;
+    if (const char* failure = LaunchSum<Formula, false, T>(launch, of, launch.of_y)) return failure;
   } else {
     of.dy = static_cast<T*>(launch.of_y.gradient);
   }
-  if (std::is_same_v<XGradient, CudaPassGradient> && of.dx == of.dout) of.dx = nullptr;
+  if (kPassesXGradient<Formula> && of.dx == of.dout) of.dx = nullptr;
   if (of.dx == nullptr && of.dy == nullptr) return nullptr;
   const auto stream = static_cast<cudaStream_t>(launch.grid.stream);
   if (launch.has_vectors) {
@@ -184,50 +201,93 @@ const char* LaunchGradients(const CudaBinaryGradLaunch& launch) {
                             (of.y.step == 0 || IsAlignedTo(of.y.data, 16)) &&
                             IsAlignedTo(of.out, 16) && IsAlignedTo(of.dout, 16) &&
                             IsAlignedTo(of.dx, 16) && IsAlignedTo(of.dy, 16);
-    CombineGradients<XGradient, YGradient, kVectorSize<T>, T>
+    CombineGradients<Formula, kVectorSize<T>, T>
         <<<launch.grid.blocks, kCudaThreads, 0, stream>>>(of, launch.loops, is_aligned);
   } else {
-    CombineGradients<XGradient, YGradient, 1, T>
+    CombineGradients<Formula, 1, T>
         <<<launch.grid.blocks, kCudaThreads, 0, stream>>>(of, launch.loops, false);
   }
   return LaunchFailure();
 }
 
+// An integer division, which notes a divisor of 0.
+template <class Formula, typename T>
+__global__ void __launch_bounds__(kCudaThreads)
+    Divide(const T* x, const T* y, T* out, CudaLoops<2> loops, uint64_t* fault) {
+  ForEachVector<1>(loops.count(), false, [&](int64_t i, int, bool) {
+    int64_t offsets[2];
+    loops.SetOffsets(i, offsets);
+    const T divisor = y[offsets[1]];
+    if (divisor == T{0}) {
+      NoteFault(fault, offsets[1], 0);
+      out[i] = 0;
+    } else {
+      out[i] = Formula().Value(x[offsets[0]], divisor);
+    }
+  });
+}
+
+template <class Formula, typename T>
+const char* LaunchDivision(const CudaBinaryLaunch& launch) {
+  const auto stream = static_cast<cudaStream_t>(launch.grid.stream);
+  Divide<Formula, T><<<launch.grid.blocks, kCudaThreads, 0, stream>>>(
+      static_cast<const T*>(launch.x), static_cast<const T*>(launch.y), static_cast<T*>(launch.out),
+      launch.loops, launch.fault);
+  return LaunchFailure();
+}
+
 }  // namespace cuda_binary
 
-// Add the kernels of an op.
-template <class Functor>
-void AddCudaFloatBinary(OpRegistry& registry, const char* type) {
-  using cuda_binary::LaunchForward;
-  AddCudaBinaryKernel(registry, type, kDTypeOf<float>, LaunchForward<Functor, true, float, float>);
-  AddCudaBinaryKernel(registry, type, kDTypeOf<double>,
-                      LaunchForward<Functor, true, double, double>);
+// Add the kernels of a formula's op and its gradient op for floats, and of the op for integers.
+template <class Formula, typename T>
+void AddCudaFloatBinary(OpRegistry& registry) {
+  constexpr const BinaryFacts& kFacts = Formula::kFacts;
+  AddCudaBinaryKernel(registry, kFacts.type, kDTypeOf<T>,
+                      cuda_binary::LaunchForward<Formula, true, T, T>);
+  if constexpr (kFacts.has_gradient()) {
+    AddCudaBinaryGradKernel(registry, kFacts.type, kDTypeOf<T>,
+                            cuda_binary::LaunchGradients<Formula, T>);
+  }
+}
+template <class Formula, typename T>
+void AddCudaIntegerBinary(OpRegistry& registry) {
+  constexpr const BinaryFacts& kFacts = Formula::kFacts;
+  if constexpr (kFacts.divides) {
+    AddCudaBinaryKernel(registry, kFacts.type, kDTypeOf<T>, cuda_binary::LaunchDivision<Formula, T>,
+                        ThrowZeroDivisor);
+  } else {
+    // Without vectors: integers are counters and ids, of which there are few.
+    AddCudaBinaryKernel(registry, kFacts.type, kDTypeOf<T>,
+                        cuda_binary::LaunchForward<Formula, false, T, T>);
+  }
 }
 
-// Without vectors: integers are counters and ids, of which there are few.
-template <class Functor>
-void AddCudaIntegerBinary(OpRegistry& registry, const char* type) {
-  using cuda_binary::LaunchForward;
-  AddCudaBinaryKernel(registry, type, kDTypeOf<int32_t>,
-                      LaunchForward<Functor, false, int32_t, int32_t>);
-  AddCudaBinaryKernel(registry, type, kDTypeOf<int64_t>,
-                      LaunchForward<Functor, false, int64_t, int64_t>);
+// Adds all of them.
+template <class Formula>
+void AddCudaBinary(OpRegistry& registry) {
+  AddCudaFloatBinary<Formula, float>(registry);
+  AddCudaFloatBinary<Formula, double>(registry);
+  AddCudaIntegerBinary<Formula, int32_t>(registry);
+  AddCudaIntegerBinary<Formula, int64_t>(registry);
+  if constexpr (Formula::kFacts.takes_selected_rows) {
+    AddCudaValuesKernels(registry, Formula::kFacts.type);
+  }
 }
 
-template <class Functor>
-void AddCudaBinary(OpRegistry& registry, const char* type) {
-  AddCudaFloatBinary<Functor>(registry, type);
-  AddCudaIntegerBinary<Functor>(registry, type);
-}
-
-// Adds the kernels of its gradient op.
-template <class XGradient, class YGradient>
-void AddCudaBinaryGradients(OpRegistry& registry, const char* type) {
-  using cuda_binary::LaunchGradients;
-  AddCudaBinaryGradKernel(registry, type, kDTypeOf<float>,
-                          LaunchGradients<XGradient, YGradient, float>);
-  AddCudaBinaryGradKernel(registry, type, kDTypeOf<double>,
-                          LaunchGradients<XGradient, YGradient, double>);
+// Adds the kernels of a comparison's op for all dtypes of its CPU kernels. A bool is a byte that is
+// 0 or 1.
+template <class Formula>
+void AddCudaComparison(OpRegistry& registry) {
+  const auto add = [&]<typename T>(DType dtype, T) {
+    AddCudaBinaryKernel(registry, Formula::kFacts.type, dtype,
+                        cuda_binary::LaunchForward<Formula, false, T, bool>);
+  };
+  add(DType::kBool, uint8_t{});
+  add(DType::kUint8, uint8_t{});
+  add(DType::kInt32, int32_t{});
+  add(DType::kInt64, int64_t{});
+  add(DType::kFloat32, float{});
+  add(DType::kFloat64, double{});
 }
 
 }  // namespace skiff

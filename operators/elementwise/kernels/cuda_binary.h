@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "framework/base/dtype.h"
+#include "framework/base/static_text.h"
 #include "operators/common/cuda_fold_view.h"
 #include "operators/common/cuda_launch_size.h"
 #include "operators/common/cuda_loops.h"
@@ -59,11 +61,11 @@ struct CudaBinaryGradLaunch {
 using CudaBinaryGradLauncher = const char* (*)(const CudaBinaryGradLaunch& launch);
 
 // What a kernel does with data that it refuses: how it throws the Error.
-using ThrowBinaryFault = void (*)(const char* type, int64_t position);
+using ThrowBinaryFault = void (*)(std::string_view type, int64_t position);
 
-void AddCudaBinaryKernel(OpRegistry& registry, const char* type, DType dtype,
+void AddCudaBinaryKernel(OpRegistry& registry, StaticText type, DType dtype,
                          CudaBinaryLauncher launcher, ThrowBinaryFault throw_fault = nullptr);
-void AddCudaBinaryGradKernel(OpRegistry& registry, const char* type, DType dtype,
+void AddCudaBinaryGradKernel(OpRegistry& registry, StaticText type, DType dtype,
                              CudaBinaryGradLauncher launcher);
 
 }  // namespace skiff

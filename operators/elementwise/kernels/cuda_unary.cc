@@ -5,20 +5,10 @@
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
 #include "operators/common/cuda_grid.h"
+#include "operators/elementwise/kernels/unary.h"
 
 namespace skiff {
 namespace {
-
-UnaryNumbers NumbersOf(const OpContext& context, const CudaUnaryFacts& facts) {
-  UnaryNumbers numbers;
-  for (int i = 0; i < kMaxUnaryNumbers && facts.attributes[i] != nullptr; ++i) {
-    const char* name = facts.attributes[i];
-    const bool is_bool = context.def().FindAttr(name)->type == AttrType::kBool;
-    numbers.values[i] =
-        is_bool ? (context.Attr<bool>(name) ? 1.0f : 0.0f) : context.Attr<float>(name);
-  }
-  return numbers;
-}
 
 struct Arguments {
   int saved = -1;
@@ -32,7 +22,7 @@ class CudaUnaryKernel final : public Kernel {
                   CudaUnaryLauncher launcher)
       : type_(context.op().type),
         arguments_(arguments),
-        numbers_(NumbersOf(context, facts)),
+        numbers_(NumbersOf(context, facts.op)),
         launcher_(launcher),
         throw_fault_(facts.throw_fault) {
     for (int i = 0; i < kMaxUnaryTensors; ++i) {
@@ -88,7 +78,7 @@ void AddKernel(OpRegistry& registry, std::string_view type, DType dtype, KernelF
 
 void AddCudaUnaryKernel(OpRegistry& registry, const CudaUnaryFacts& facts, DType dtype,
                         CudaUnaryLauncher launcher) {
-  AddKernel(registry, facts.type, dtype, [=](PrepareContext& context) {
+  AddKernel(registry, facts.op.type, dtype, [=](PrepareContext& context) {
     const Arguments arguments{.from = context.InputIndex("X"), .to = context.OutputIndex("Out")};
     return std::make_unique<CudaUnaryKernel>(context, arguments, facts, launcher);
   });
@@ -96,9 +86,9 @@ void AddCudaUnaryKernel(OpRegistry& registry, const CudaUnaryFacts& facts, DType
 
 void AddCudaUnaryGradKernel(OpRegistry& registry, const CudaUnaryFacts& facts, DType dtype,
                             CudaUnaryLauncher launcher) {
-  AddKernel(registry, StrCat(facts.type, "_grad"), dtype, [=](PrepareContext& context) {
-    const bool reads = *facts.grad_reads != '\0';
-    const Arguments arguments{.saved = context.InputIndex(reads ? facts.grad_reads : "Out@GRAD"),
+  AddKernel(registry, StrCat(facts.op.type, "_grad"), dtype, [=](PrepareContext& context) {
+    const StaticText reads = facts.op.grad_reads;
+    const Arguments arguments{.saved = context.InputIndex(reads.empty() ? "Out@GRAD" : reads),
                               .from = context.InputIndex("Out@GRAD"),
                               .to = context.OutputIndex("X@GRAD")};
     return std::make_unique<CudaUnaryKernel>(context, arguments, facts, launcher);

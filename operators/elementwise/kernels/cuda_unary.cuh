@@ -1,23 +1,13 @@
-// CUDA kernels of unary ops. The .cu file of an op has two functors for numbers of any type, f(x)
-// and, for the gradient, f(saved, dout), where `saved` is X or Out, and calls AddCudaUnary. A
-// functor that depends on attributes has a constructor from them, as in leaky_relu.cu.
+// CUDA kernels of unary ops: those of a formula (unary_facts.h), and of a functor that a .cu file
+// makes from a launch. A functor has Value(x) and Gradient(saved, dout), where `saved` is X or Out.
 #pragma once
-
-#include <type_traits>
 
 #include "operators/common/cuda_vector_loop.cuh"
 #include "operators/common/cuda_vectors.cuh"
+#include "operators/common/formula.h"
 #include "operators/elementwise/kernels/cuda_unary.h"
 
 namespace skiff {
-
-// The gradient of a step function.
-struct CudaZeroGradient {
-  template <typename T>
-  __device__ T operator()(T, T) const {
-    return T{0};
-  }
-};
 
 namespace cuda_unary {
 
@@ -28,7 +18,7 @@ __global__ void __launch_bounds__(kCudaThreads)
   ForEachVector<kSize>(count, is_aligned, [&](int64_t i, int length, bool is_whole) {
     CudaVector<T, kSize> vector = LoadVector<kSize>(x + i, length, is_whole);
 #pragma unroll
-    for (int j = 0; j < kSize; ++j) vector.values[j] = f(vector.values[j]);
+    for (int j = 0; j < kSize; ++j) vector.values[j] = f.Value(vector.values[j]);
     StoreVector(vector, length, is_whole, out + i);
   });
 }
@@ -41,18 +31,11 @@ __global__ void __launch_bounds__(kCudaThreads)
     const CudaVector<T, kSize> values = LoadVector<kSize>(saved + i, length, is_whole);
     CudaVector<T, kSize> vector = LoadVector<kSize>(dout + i, length, is_whole);
 #pragma unroll
-    for (int j = 0; j < kSize; ++j) vector.values[j] = f(values.values[j], vector.values[j]);
+    for (int j = 0; j < kSize; ++j) {
+      vector.values[j] = f.Gradient(values.values[j], vector.values[j]);
+    }
     StoreVector(vector, length, is_whole, dx + i);
   });
-}
-
-template <class Functor>
-Functor MakeFunctor([[maybe_unused]] const UnaryNumbers& numbers) {
-  if constexpr (std::is_constructible_v<Functor, const UnaryNumbers&>) {
-    return Functor(numbers);
-  } else {
-    return Functor();
-  }
 }
 
 // Issue a forward or a gradient kernel of a functor.
@@ -76,31 +59,33 @@ const char* LaunchApplyGradient(const CudaUnaryLaunch& launch, const Functor& f)
   return LaunchFailure();
 }
 
-template <class Functor, typename T>
-const char* LaunchForward(const CudaUnaryLaunch& launch) {
-  return LaunchApply<T>(launch, MakeFunctor<Functor>(launch.numbers));
-}
-
-template <class Functor, typename T>
-const char* LaunchGradient(const CudaUnaryLaunch& launch) {
-  return LaunchApplyGradient<T>(launch, MakeFunctor<Functor>(launch.numbers));
-}
-
 }  // namespace cuda_unary
 
-template <class Functor, typename... Ts>
-void AddCudaUnaryForward(OpRegistry& registry, const CudaUnaryFacts& facts) {
-  (AddCudaUnaryKernel(registry, facts, kDTypeOf<Ts>, cuda_unary::LaunchForward<Functor, Ts>), ...);
+// Adds the kernels of T of a formula's op.
+template <class Formula, typename T>
+void AddCudaUnaryForward(OpRegistry& registry) {
+  AddCudaUnaryKernel(
+      registry, {.op = Formula::kFacts}, kDTypeOf<T>, [](const CudaUnaryLaunch& launch) {
+        return cuda_unary::LaunchApply<T>(launch, MakeFormula<Formula>(launch.numbers));
+      });
 }
 
-// Adds the kernels of an op and its gradient op, of float32 and float64.
-template <class Functor, class Gradient>
-void AddCudaUnary(OpRegistry& registry, const CudaUnaryFacts& facts) {
-  AddCudaUnaryForward<Functor, float, double>(registry, facts);
-  AddCudaUnaryGradKernel(registry, facts, kDTypeOf<float>,
-                         cuda_unary::LaunchGradient<Gradient, float>);
-  AddCudaUnaryGradKernel(registry, facts, kDTypeOf<double>,
-                         cuda_unary::LaunchGradient<Gradient, double>);
+// Adds those of its gradient op.
+template <class Formula, typename T>
+void AddCudaUnaryGradient(OpRegistry& registry) {
+  AddCudaUnaryGradKernel(
+      registry, {.op = Formula::kFacts}, kDTypeOf<T>, [](const CudaUnaryLaunch& launch) {
+        return cuda_unary::LaunchApplyGradient<T>(launch, MakeFormula<Formula>(launch.numbers));
+      });
+}
+
+// Adds all of them, for float32 and float64.
+template <class Formula>
+void AddCudaUnary(OpRegistry& registry) {
+  AddCudaUnaryForward<Formula, float>(registry);
+  AddCudaUnaryForward<Formula, double>(registry);
+  AddCudaUnaryGradient<Formula, float>(registry);
+  AddCudaUnaryGradient<Formula, double>(registry);
 }
 
 }  // namespace skiff

@@ -8,18 +8,13 @@
 #include "framework/base/dtype.h"
 #include "framework/op/data_fault.h"
 #include "operators/common/cuda_launch_size.h"
+#include "operators/elementwise/kernels/unary_facts.h"
 
 namespace skiff {
 
 class OpRegistry;
 
-inline constexpr int kMaxUnaryNumbers = 3;
 inline constexpr int kMaxUnaryTensors = 2;
-
-// The attributes of a functor, in the order in which its op's file names them. A bool is 0 or 1.
-struct UnaryNumbers {
-  float values[kMaxUnaryNumbers] = {};
-};
 
 struct CudaUnaryLaunch {
   const void* saved = nullptr;  // what a gradient reads besides `from`
@@ -38,9 +33,7 @@ struct CudaUnaryLaunch {
 using CudaUnaryLauncher = const char* (*)(const CudaUnaryLaunch& launch);
 
 struct CudaUnaryFacts {
-  const char* type;
-  const char* grad_reads = "";  // "X", "Out" or "" for none
-  const char* attributes[kMaxUnaryNumbers] = {};
+  UnaryFacts op;
   const char* tensors[kMaxUnaryTensors] = {};  // slots
   // Throws the Error of a fault that the kernel has noted; nullptr: it notes none.
   void (*throw_fault)(const DataFault& fault) = nullptr;

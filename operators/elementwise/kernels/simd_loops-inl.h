@@ -3,13 +3,11 @@
 // and vectors. The last elements are vectors of one lane, so a loop touches nothing beyond them.
 //
 // A result may share the storage of an operand: a loop reads element i before it writes it.
-// Functors belong in an anonymous namespace. A file exports one function, which returns the loops
-// of its op for an instruction set (UnaryLoops, BinaryLoops).
+// Functors belong in an anonymous namespace. The loops of formulas are UnaryLoops and BinaryLoops.
 #include <cstdint>
-#include <type_traits>
 
 #include "hwy/highway.h"
-#include "operators/common/simd_math-inl.h"
+#include "operators/common/formula-inl.h"
 #include "operators/elementwise/kernels/binary.h"
 
 #if defined(SKIFF_OPERATORS_ELEMENTWISE_KERNELS_SIMD_LOOPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -109,64 +107,61 @@ HWY_INLINE void BinaryGradLoop(const Functor& f, const float* x, int64_t x_step,
   }
 }
 
-// The gradient of a step function: 0, its slope wherever it has one.
-struct ZeroGradient {
-  template <class D, class V>
-  V operator()(D d, V, V) const {
-    return hn::Zero(d);
-  }
-  template <typename T>
-  T operator()(T, T) const {
-    return T{0};
-  }
-};
-
-template <class Functor>
-struct UnaryLoopOf {
-  void operator()(const float* x, float* out, int64_t count) const { UnaryLoop(f, x, out, count); }
-  Functor f;
-};
-
-template <class Functor>
-struct UnaryGradLoopOf {
-  void operator()(const float* saved, const float* dout, float* dx, int64_t count) const {
-    BinaryLoop(f, saved, 1, dout, 1, dx, count);
-  }
-  Functor f;
-};
-
-// Returns the loops of f(x) and of the gradient f(saved, dout).
-template <class Functor, class GradFunctor>
+// Returns the loops of a unary formula; none if it has none for vectors.
+template <class Formula>
 UnaryFloatLoops UnaryLoops(const OpContext& context) {
-  return {UnaryLoopOf<Functor>{MakeFunctor<Functor>(context)},
-          UnaryGradLoopOf<GradFunctor>{MakeFunctor<GradFunctor>(context)}};
-}
-
-template <class Functor>
-void BinaryLoopOf(const float* x, int64_t x_step, const float* y, int64_t y_step, float* out,
-                  int64_t count) {
-  BinaryLoop(Functor(), x, x_step, y, y_step, out, count);
-}
-
-template <class Functor>
-void BinaryGradLoopOf(const float* x, int64_t x_step, const float* y, int64_t y_step,
-                      const float* out, const float* dout, float* grad, int64_t count) {
-  BinaryGradLoop(Functor(), x, x_step, y, y_step, out, dout, grad, count);
-}
-
-template <class Functor>
-constexpr BinaryGradKernelLoop<float> GradLoopUnlessPassed() {
-  if constexpr (std::is_same_v<Functor, PassGradient>) {
-    return nullptr;
+  if constexpr (!Formula::kFacts.has_vectors) {
+    return {};
   } else {
-    return BinaryGradLoopOf<Functor>;
+    const auto f = MakeFormula<Formula>(NumbersOf(context, Formula::kFacts));
+    const auto value = [f]<class D, class V>(D, V x) { return f.Value(Lanes<D>(x)).v; };
+    const auto gradient = [f]<class D, class V>(D, V saved, V dout) {
+      return f.Gradient(Lanes<D>(saved), Lanes<D>(dout)).v;
+    };
+    return {[value](const float* x, float* out, int64_t count) { UnaryLoop(value, x, out, count); },
+            [gradient](const float* saved, const float* dout, float* dx, int64_t count) {
+              BinaryLoop(gradient, saved, 1, dout, 1, dx, count);
+            }};
   }
 }
 
-// Returns the loops of f(x, y) and of the gradients f(x, y, out, dout) of x and y, or PassGradient.
-template <class Functor, class XGrad, class YGrad>
+template <class Formula>
+struct BinaryLoopsOf {
+  static void Forward(const float* x, int64_t x_step, const float* y, int64_t y_step, float* out,
+                      int64_t count) {
+    BinaryLoop(
+        []<class D, class V>(D, V a, V b) { return Formula().Value(Lanes<D>(a), Lanes<D>(b)).v; },
+        x, x_step, y, y_step, out, count);
+  }
+  static void XGradient(const float* x, int64_t x_step, const float* y, int64_t y_step,
+                        const float* out, const float* dout, float* grad, int64_t count) {
+    BinaryGradLoop(
+        []<class D, class V>(D, V a, V b, V o, V d) {
+          return Formula().XGradient(Lanes<D>(a), Lanes<D>(b), Lanes<D>(o), Lanes<D>(d)).v;
+        },
+        x, x_step, y, y_step, out, dout, grad, count);
+  }
+  static void YGradient(const float* x, int64_t x_step, const float* y, int64_t y_step,
+                        const float* out, const float* dout, float* grad, int64_t count) {
+    BinaryGradLoop(
+        []<class D, class V>(D, V a, V b, V o, V d) {
+          return Formula().YGradient(Lanes<D>(a), Lanes<D>(b), Lanes<D>(o), Lanes<D>(d)).v;
+        },
+        x, x_step, y, y_step, out, dout, grad, count);
+  }
+};
+
+// Returns the loops of a binary formula; none if it has none for vectors.
+template <class Formula>
 BinaryFloatLoops BinaryLoops() {
-  return {BinaryLoopOf<Functor>, {GradLoopUnlessPassed<XGrad>(), GradLoopUnlessPassed<YGrad>()}};
+  using Loops = BinaryLoopsOf<Formula>;
+  BinaryFloatLoops loops;
+  if constexpr (Formula::kFacts.has_vectors) {
+    loops.forward = Loops::Forward;
+    if constexpr (!kPassesXGradient<Formula>) loops.grad.x = Loops::XGradient;
+    if constexpr (!kPassesYGradient<Formula>) loops.grad.y = Loops::YGradient;
+  }
+  return loops;
 }
 
 }  // namespace skiff::HWY_NAMESPACE

@@ -1,11 +1,42 @@
 #include "operators/elementwise/kernels/unary.h"
 
 #include <utility>
+#include <variant>
 
 #include "framework/op/grad.h"
 #include "operators/common/input_checks.h"
 
 namespace skiff {
+namespace {
+
+AttrDef AttrOf(const FormulaNumber& number) {
+  AttrDef attr{.name = number.name, .type = AttrType::kFloat, .doc = number.doc};
+  if (number.is_bool) {
+    attr.type = AttrType::kBool;
+    attr.default_value = number.default_value != 0;
+    return attr;
+  }
+  attr.default_value = number.default_value;
+  switch (number.range) {
+    case NumberRange::kAny:
+      break;
+    case NumberRange::kPositive:
+      attr.accepts = [](const Attribute& value) { return std::get<float>(value) > 0; };
+      attr.expected = "more than 0";
+      break;
+    case NumberRange::kNotNegative:
+      attr.accepts = [](const Attribute& value) { return std::get<float>(value) >= 0; };
+      attr.expected = "at least 0";
+      break;
+    case NumberRange::kNotZero:
+      attr.accepts = [](const Attribute& value) { return std::get<float>(value) != 0; };
+      attr.expected = "a number other than 0";
+      break;
+  }
+  return attr;
+}
+
+}  // namespace
 
 OpDef UnaryOpDef(const UnaryFacts& facts) {
   OpDef def;
@@ -13,7 +44,9 @@ OpDef UnaryOpDef(const UnaryFacts& facts) {
   def.doc = facts.doc;
   def.inputs = {{.name = "X", .doc = "The operand, of any shape."}};
   def.outputs = {{.name = "Out", .doc = "The result, of X's shape."}};
-  def.attrs = facts.attrs;
+  for (const FormulaNumber& number : facts.numbers) {
+    if (!number.name.empty()) def.attrs.push_back(AttrOf(number));
+  }
   def.infer = [](OpContext& context) { context.SetOutputLike("Out", "X"); };
   def.in_place = {{"X", "Out"}};
   def.elementwise = true;
@@ -24,6 +57,16 @@ OpDef UnaryOpDef(const UnaryFacts& facts) {
     def.layout_slots = {"X", "Out"};
   }
   return def;
+}
+
+UnaryNumbers NumbersOf(const OpContext& context, const UnaryFacts& facts) {
+  UnaryNumbers numbers = {};
+  for (size_t i = 0; i < numbers.size() && !facts.numbers[i].name.empty(); ++i) {
+    const FormulaNumber& number = facts.numbers[i];
+    numbers[i] = number.is_bool ? (context.Attr<bool>(number.name) ? 1.0f : 0.0f)
+                                : context.Attr<float>(number.name);
+  }
+  return numbers;
 }
 
 void AddUnaryOps(OpRegistry& registry, const UnaryFacts& facts) {

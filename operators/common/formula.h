@@ -1,0 +1,134 @@
+// The functions in which formulas of operators are written. A formula is stated once, as a template
+// of the kind of number V: float32, float64 or an integer, on the CPU or a device, and vectors of
+// float32 (formula-inl.h). V{2} is a constant, x < y a condition.
+//
+// Formulas are constexpr, so that a device may run them, too.
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "operators/common/finite.h"
+#include "operators/common/integer.h"
+
+namespace skiff {
+
+// `yes` where the condition holds, else `no`. Both are computed.
+template <typename T>
+constexpr T Where(bool condition, T yes, T no) {
+  return condition ? yes : no;
+}
+// x where the condition holds, else 0.
+template <typename T>
+constexpr T OnlyWhere(bool condition, T x) {
+  return condition ? x : T{0};
+}
+// 0 where the condition holds, else x.
+template <typename T>
+constexpr T ZeroWhere(bool condition, T x) {
+  return condition ? T{0} : x;
+}
+
+// a * b + c and c - a * b. Vectors round once.
+template <typename T>
+constexpr T MulAdd(T a, T b, T c) {
+  return a * b + c;
+}
+template <typename T>
+constexpr T NegMulAdd(T a, T b, T c) {
+  return c - a * b;
+}
+
+// The absolute value of an integer that has none wraps around.
+template <typename T>
+constexpr T Abs(T x) {
+  if constexpr (std::is_integral_v<T>) {
+    return x < T{0} ? WrappingSub(T{0}, x) : x;
+  } else {
+    return std::abs(x);
+  }
+}
+
+// Of any number.
+template <typename T>
+constexpr T Exp(T x) {
+  return std::exp(x);
+}
+template <typename T>
+constexpr T Expm1(T x) {
+  return std::expm1(x);
+}
+template <typename T>
+constexpr T Log(T x) {
+  return std::log(x);
+}
+template <typename T>
+constexpr T Log1p(T x) {
+  return std::log1p(x);
+}
+template <typename T>
+constexpr T Tanh(T x) {
+  return std::tanh(x);
+}
+// Not of vectors.
+template <typename T>
+constexpr T Sin(T x) {
+  return std::sin(x);
+}
+template <typename T>
+constexpr T Cos(T x) {
+  return std::cos(x);
+}
+template <typename T>
+constexpr T Sqrt(T x) {
+  return std::sqrt(x);
+}
+template <typename T>
+constexpr T Floor(T x) {
+  return std::floor(x);
+}
+template <typename T>
+constexpr T Ceil(T x) {
+  return std::ceil(x);
+}
+// Halves away from zero.
+template <typename T>
+constexpr T Round(T x) {
+  return std::round(x);
+}
+
+// Vectors have a faster exponential for arguments whose size is within the reach of float32, where
+// it doesn't matter what becomes of NaN. Beyond this reach, exp(x) is infinite and exp(-x) is 0.
+// QuickExp is the exponential, and the others move x into this reach from above and from below.
+// Numbers need no reach.
+template <typename T>
+constexpr T QuickExp(T x) {
+  return std::exp(x);
+}
+template <typename T>
+constexpr T BelowExpReach(T x) {
+  return AtMost(std::numeric_limits<T>::max(), x);
+}
+template <typename T>
+constexpr T AboveMinusExpReach(T x) {
+  return AboveMinusInfinity(x);
+}
+
+// The normal distribution: its integral up to a point, and its density there.
+template <class V>
+struct Normal {
+  V below;
+  V density;
+};
+
+inline constexpr double kInverseSqrt2 = 0.70710678118654752;
+inline constexpr double kInverseSqrt2Pi = 0.39894228040143268;
+
+template <typename T>
+constexpr Normal<T> NormalAt(T x) {
+  return {.below = T{0.5} * std::erfc(x * static_cast<T>(-kInverseSqrt2)),
+          .density = static_cast<T>(kInverseSqrt2Pi) * std::exp(T{-0.5} * x * x)};
+}
+
+}  // namespace skiff

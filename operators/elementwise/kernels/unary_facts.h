@@ -1,0 +1,54 @@
+// What the file of a unary formula (unary/*-inl.h) says about its op. Includes little, so that .cu
+// files compile fast.
+#pragma once
+
+#include <array>
+
+#include "framework/base/static_text.h"
+
+namespace skiff {
+
+enum class NumberRange { kAny, kPositive, kNotNegative, kNotZero };
+
+// A number in a formula, from a float attribute of the op, or a bool one: 0 or 1.
+struct FormulaNumber {
+  StaticText name = {};
+  float default_value = 0;
+  StaticText doc = {};
+  NumberRange range = NumberRange::kAny;
+  bool is_bool = false;
+};
+
+inline constexpr int kMostUnaryNumbers = 3;
+
+// The values of these attributes, in their order.
+using UnaryNumbers = std::array<float, kMostUnaryNumbers>;
+
+struct UnaryFacts {
+  StaticText type;
+  StaticText doc;
+  StaticText grad_doc;
+  // The slot that the gradient op reads besides Out@GRAD: "X", "Out" or "" for none.
+  StaticText grad_reads;
+  // A slot that Fluid's gradient op has as well and whose data this one doesn't read: "Out" or "".
+  StaticText grad_ignores = {};
+  bool zero_preserving = false;
+  bool grad_zero_preserving = false;
+  // Whether the op also takes int32 and int64. The gradient op takes floats only.
+  bool takes_integers = false;
+  // Whether the formula is defined for vectors, too.
+  bool has_vectors = true;
+  std::array<FormulaNumber, kMostUnaryNumbers> numbers = {};  // the first ones that have a name
+};
+
+// Returns the formula, made of the numbers if it has a constructor from them.
+template <class Formula>
+Formula MakeFormula([[maybe_unused]] const UnaryNumbers& numbers) {
+  if constexpr (requires { Formula(numbers); }) {
+    return Formula(numbers);
+  } else {
+    return Formula();
+  }
+}
+
+}  // namespace skiff
