@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "framework/base/error.h"
+#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/common/argument_data.h"
 #include "operators/common/gemm_plan.h"
@@ -428,23 +429,20 @@ template class Gemm<double>;
 template <typename T>
 std::unique_ptr<Kernel> PrepareProduct(PrepareContext& context, const ProductOfShapes& product_of,
                                        bool prepacks_y) {
-  const int x = context.InputIndex("X");
-  const int y = context.InputIndex("Y");
-  const int out = context.OutputIndex("Out");
+  const In<T> x(context, "X");
+  const In<T> y(context, "Y");
+  const Out<T> out(context, "Out");
   const GemmSpec prepared = product_of(context.Input("X").shape, context.Input("Y").shape);
   const int bias = prepared.adds_bias ? context.InputIndex("Bias") : -1;
-  Gemm<T> gemm(prepared, context, prepacks_y ? y : -1, y);
+  Gemm<T> gemm(prepared, context, prepacks_y ? y.index() : -1, y.index());
   if (!gemm.takes_other_sizes()) {
     return MakeKernel([=, gemm = std::move(gemm)](const KernelContext& run) {
-      gemm.Run(run, run.input(x).data<T>(), run.input(y).data<T>(), run.output(out).data<T>(),
-               InputData<T>(run, bias));
+      gemm.Run(run, x(run), y(run), out(run), InputData<T>(run, bias));
     });
   }
   return MakeRowsKernel([=, gemm = std::move(gemm)](const KernelContext& run) {
-    const Tensor& left = run.input(x);
-    const Tensor& right = run.input(y);
-    gemm.Run(run, product_of(left.shape(), right.shape()), left.data<T>(), right.data<T>(),
-             run.output(out).data<T>(), InputData<T>(run, bias));
+    gemm.Run(run, product_of(x.shape(run), y.shape(run)), x(run), y(run), out(run),
+             InputData<T>(run, bias));
   });
 }
 

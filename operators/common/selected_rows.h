@@ -10,6 +10,7 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 
 namespace skiff {
@@ -39,10 +40,10 @@ void AddSelectedRows(const Tensor& rows, const T* values, T* dense);
 template <typename T>
 void AddValuesKernel(OpRegistry& registry, std::string_view type, KernelFactory prepare) {
   const auto prepare_both = [prepare = std::move(prepare)]<typename>(PrepareContext& context) {
-    return MakeRowsKernel([values = prepare(context), x = context.InputIndex("X"),
-                           out = context.OutputIndex("Out")](const KernelContext& run) {
+    return MakeRowsKernel([values = prepare(context), x = In<>(context, "X"),
+                           out = Out<>(context, "Out")](const KernelContext& run) {
       values->Run(run);
-      CopyRowNumbers(run.input(x), &run.output(out));
+      CopyRowNumbers(x.tensor(run), &out.tensor(run));
     });
   };
   registry.AddSelectedRowsKernels<T>(type, prepare_both);

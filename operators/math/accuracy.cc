@@ -2,6 +2,7 @@
 // Accuracy = Correct / Total, or 0 for an empty batch.
 // Source: Fluid's accuracy. All outputs are scalars (rank 0), and Accuracy is always float32.
 #include "framework/base/error.h"
+#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 
 namespace skiff {
@@ -41,23 +42,22 @@ int64_t CountCorrect(const int64_t* indices, const L* labels, int64_t rows, int6
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const int64_t k = context.Input("Indices").shape[1];
   const bool is_int64 = context.Input("Label").dtype == DType::kInt64;
-  const int indices = context.InputIndex("Indices");
-  const int label = context.InputIndex("Label");
-  const int accuracy = context.OutputIndex("Accuracy");
-  const int correct = context.OutputIndex("Correct");
-  const int total = context.OutputIndex("Total");
+  const In<int64_t> indices(context, "Indices");
+  const In<> label(context, "Label");
+  const Out<float> accuracy(context, "Accuracy");
+  const Out<int32_t> correct(context, "Correct");
+  const Out<int32_t> total(context, "Total");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const int64_t rows = run.input(indices).shape()[0];
-    const int64_t* found = run.input(indices).data<int64_t>();
-    const Tensor& labels = run.input(label);
+    const int64_t rows = indices.shape(run)[0];
+    const int64_t* found = indices(run);
+    const Tensor& labels = label.tensor(run);
     const int64_t count = is_int64 ? CountCorrect(found, labels.data<int64_t>(), rows, k)
                                    : CountCorrect(found, labels.data<int32_t>(), rows, k);
-    if (accuracy >= 0) {
-      *run.output(accuracy).data<float>() =
-          rows == 0 ? 0.0f : static_cast<float>(count) / static_cast<float>(rows);
+    if (accuracy.is_there()) {
+      *accuracy(run) = rows == 0 ? 0.0f : static_cast<float>(count) / static_cast<float>(rows);
     }
-    if (correct >= 0) *run.output(correct).data<int32_t>() = static_cast<int32_t>(count);
-    if (total >= 0) *run.output(total).data<int32_t>() = static_cast<int32_t>(rows);
+    if (correct.is_there()) *correct(run) = static_cast<int32_t>(count);
+    if (total.is_there()) *total(run) = static_cast<int32_t>(rows);
   });
 }
 

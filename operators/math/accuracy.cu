@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/common/cuda_fold.cuh"
 #include "operators/common/cuda_for_each.cuh"
@@ -42,23 +43,22 @@ struct CountCorrect {
 std::unique_ptr<Kernel> PrepareAccuracy(PrepareContext& context) {
   const CudaFold<CountCorrect> fold(context, context.Input("Indices").shape.element_count());
   const int64_t k = context.Input("Indices").shape[1];
-  const int indices = context.InputIndex("Indices");
-  const int label = context.InputIndex("Label");
-  const int accuracy = context.OutputIndex("Accuracy");
-  const int correct = context.OutputIndex("Correct");
-  const int total = context.OutputIndex("Total");
+  const In<int64_t> indices(context, "Indices");
+  const In<> label(context, "Label");
+  const Out<float> accuracy(context, "Accuracy");
+  const Out<int32_t> correct(context, "Correct");
+  const Out<int32_t> total(context, "Total");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const int64_t rows = run.input(indices).shape()[0];
-    const Tensor& labels = run.input(label);
+    const int64_t rows = indices.shape(run)[0];
     fold.Run(run, "accuracy", CudaFoldView(rows, 1),
-             {.indices = run.input(indices).data<int64_t>(),
-              .labels = labels.raw_data(),
-              .is_int64 = labels.dtype() == DType::kInt64,
+             {.indices = indices(run),
+              .labels = label(run),
+              .is_int64 = label.tensor(run).dtype() == DType::kInt64,
               .rows = rows,
               .k = k,
-              .accuracy = accuracy < 0 ? nullptr : run.output(accuracy).data<float>(),
-              .correct = correct < 0 ? nullptr : run.output(correct).data<int32_t>(),
-              .total = total < 0 ? nullptr : run.output(total).data<int32_t>()});
+              .accuracy = accuracy(run),
+              .correct = correct(run),
+              .total = total(run)});
   });
 }
 

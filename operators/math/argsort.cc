@@ -7,6 +7,7 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/axis_extents.h"
@@ -41,18 +42,16 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   using Item = std::pair<T, int64_t>;
   const AxisExtents extents = ExtentsOf(context);
   const bool descending = context.Attr<bool>("descending");
-  const int x_input = context.InputIndex("X");
-  const int out_output = context.OutputIndex("Out");
-  const int indices_output = context.OutputIndex("Indices");
+  const In<T> x(context, "X");
+  const Out<T> out(context, "Out");
+  const Out<int64_t> indices(context, "Indices");
   const int64_t count = context.Input("X").shape.element_count();
   const int memory =
       context.RequestWorkspace(MultiplyCounts(count, static_cast<int64_t>(sizeof(Item))));
   return MakeKernel([=](const KernelContext& run) {
-    const T* x = run.input(x_input).data<T>();
-    T* out = out_output < 0 ? nullptr : run.output(out_output).data<T>();
-    int64_t* indices = indices_output < 0 ? nullptr : run.output(indices_output).data<int64_t>();
-    auto* items = static_cast<Item*>(run.workspace(memory));
-    ParallelFor(extents.lines(), extents.grain(), [=](int64_t begin, int64_t end) {
+    const auto sort_lines = [=, x = x(run), out = out(run), indices = indices(run),
+                             items = static_cast<Item*>(run.workspace(memory))](int64_t begin,
+                                                                                int64_t end) {
       for (int64_t line = begin; line < end; ++line) {
         const int64_t start = extents.Start(line);
         Item* first = items + line * extents.length;
@@ -76,20 +75,19 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
           if (indices != nullptr) indices[start + i * extents.inner] = first[i].second;
         }
       }
-    });
+    };
+    ParallelFor(extents.lines(), extents.grain(), sort_lines);
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const AxisExtents extents = ExtentsOf(context);
-  const int indices_input = context.InputIndex("Indices");
-  const int gradient_input = context.InputIndex("Out@GRAD");
-  const int dx_output = context.OutputIndex("X@GRAD");
+  const In<int64_t> indices(context, "Indices");
+  const In<T> gradient(context, "Out@GRAD");
+  const Out<T> dx(context, "X@GRAD");
   return MakeKernel([=](const KernelContext& run) {
-    SpreadToPlaces("argsort_grad", extents, extents.length,
-                   run.input(indices_input).data<int64_t>(), run.input(gradient_input).data<T>(),
-                   run.output(dx_output).data<T>());
+    SpreadToPlaces("argsort_grad", extents, extents.length, indices(run), gradient(run), dx(run));
   });
 }
 

@@ -14,6 +14,7 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
+#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/common/axis_extents.h"
 #include "operators/common/cuda_bytes.h"
@@ -184,14 +185,14 @@ std::unique_ptr<Kernel> PrepareArgsort(PrepareContext& context) {
   const int places =
       is_long ? context.RequestWorkspace(MultiplyCounts(lines.count, int64_t{sizeof(int32_t)}))
               : -1;
-  return MakeKernel([=, x = context.InputIndex("X"), out = context.OutputIndex("Out"),
-                     indices = context.OutputIndex("Indices")](const KernelContext& run) {
-    SortData<T> data{.x = run.input(x).data<T>(),
+  return MakeKernel([=, x = In<T>(context, "X"), out = Out<T>(context, "Out"),
+                     indices = Out<int64_t>(context, "Indices")](const KernelContext& run) {
+    SortData<T> data{.x = x(run),
                      .values = is_long ? static_cast<T*>(run.workspace(values)) : nullptr,
                      .places = is_long ? static_cast<int32_t*>(run.workspace(places)) : nullptr,
                      .stores_outputs = !is_long,
-                     .out = out < 0 ? nullptr : run.output(out).data<T>(),
-                     .indices = indices < 0 ? nullptr : run.output(indices).data<int64_t>()};
+                     .out = out(run),
+                     .indices = indices(run)};
     const auto sort_tiles = [&](int first_bits, int last_bits) {
       SortTiles<T><<<static_cast<unsigned>(tiles), kCudaThreads, 0, StreamOf(run)>>>(
           lines, data, first_bits, last_bits);
@@ -243,22 +244,20 @@ class ArgsortGradKernel final : public Kernel {
       : extents_(ExtentsOf(context, "X")),
         sources_(context.RequestWorkspace(
             MultiplyCounts(context.Input("X").shape.element_count(), int64_t{sizeof(int32_t)}))),
-        indices_(context.InputIndex("Indices")),
-        gradient_(context.InputIndex("Out@GRAD")),
-        dx_(context.OutputIndex("X@GRAD")) {}
+        indices_(context, "Indices"),
+        gradient_(context, "Out@GRAD"),
+        dx_(context, "X@GRAD") {}
 
   void Run(const KernelContext& run) override {
-    const int64_t count = run.output(dx_).element_count();
+    const int64_t count = dx_.count(run);
     if (count == 0) return;
     auto* const sources = static_cast<int32_t*>(run.workspace(sources_));
     FillBytesOnDevice(run, sources, 0xFF, count * int64_t{sizeof(int32_t)});
     const int blocks = CudaBlocksOfThreads(count);
-    FindSources<<<blocks, kCudaThreads, 0, StreamOf(run)>>>(run.input(indices_).data<int64_t>(),
-                                                            count, extents_.length, extents_.inner,
-                                                            sources, run.fault);
+    FindSources<<<blocks, kCudaThreads, 0, StreamOf(run)>>>(indices_(run), count, extents_.length,
+                                                            extents_.inner, sources, run.fault);
     TakeSources<T><<<blocks, kCudaThreads, 0, StreamOf(run)>>>(
-        sources, run.input(gradient_).data<T>(), count, extents_.length, extents_.inner,
-        run.output(dx_).data<T>());
+        sources, gradient_(run), count, extents_.length, extents_.inner, dx_(run));
     CheckLaunch("argsort_grad");
   }
   [[noreturn]] void ThrowFault(const DataFault& fault) const override {
@@ -269,9 +268,9 @@ class ArgsortGradKernel final : public Kernel {
  private:
   AxisExtents extents_;
   int sources_;
-  int indices_;
-  int gradient_;
-  int dx_;
+  In<int64_t> indices_;
+  In<T> gradient_;
+  Out<T> dx_;
 };
 
 template <typename T>

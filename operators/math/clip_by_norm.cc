@@ -37,21 +37,21 @@ template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const double max_norm = static_cast<double>(context.Attr<float>("max_norm"));
   return MakeRowsKernel(
-      [=, x = context.InputIndex("X"), out = context.OutputIndex("Out")](const KernelContext& run) {
-        const Tensor& from = run.input(x);
+      [=, x = In<>(context, "X"), out = Out<>(context, "Out")](const KernelContext& run) {
+        const Tensor& from = x.tensor(run);
         const double squares = SumOfSquares(from.data<T>(), from.element_count());
-        Scale(from, Factor<T>(squares, max_norm), &run.output(out));
+        Scale(from, Factor<T>(squares, max_norm), &out.tensor(run));
       });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareRows(PrepareContext& context) {
   const double max_norm = static_cast<double>(context.Attr<float>("max_norm"));
-  return MakeRowsKernel([=, squares = MergedSquares<T>(context), x = context.InputIndex("X"),
-                         out = context.OutputIndex("Out")](const KernelContext& run) {
-    const Tensor& rows = run.input(x);
-    Scale(rows, Factor<T>(squares.Of(run, rows), max_norm), &run.output(out));
-    CopyRowNumbers(rows, &run.output(out));
+  return MakeRowsKernel([=, squares = MergedSquares<T>(context), x = In<>(context, "X"),
+                         out = Out<>(context, "Out")](const KernelContext& run) {
+    const Tensor& rows = x.tensor(run);
+    Scale(rows, Factor<T>(squares.Of(run, rows), max_norm), &out.tensor(run));
+    CopyRowNumbers(rows, &out.tensor(run));
   });
 }
 

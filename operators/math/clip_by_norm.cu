@@ -28,23 +28,23 @@ template <typename T>
 class NormClip {
  public:
   explicit NormClip(PrepareContext& context)
-      : x_(context.InputIndex("X")),
-        out_(context.OutputIndex("Out")),
+      : x_(context, "X"),
+        out_(context, "Out"),
         max_norm_(static_cast<double>(context.Attr<float>("max_norm"))),
         fold_(context, context.Input("X").shape.element_count()),
         sum_(context.RequestWorkspace(sizeof(double))) {}
 
   // `values`: as many as X has elements.
   void Run(const KernelContext& run, const T* values) const {
-    const Tensor& x = run.input(x_);
+    const Tensor& x = x_.tensor(run);
     auto* const sum = static_cast<double*>(run.workspace(sum_));
     fold_.Run(run, "clip_by_norm", ViewOfLines({.length = x.element_count()}), {{values}, sum});
-    ScaleOnDevice<T>(run, "clip_by_norm", ClipFactor<T>{sum, max_norm_}, x, &run.output(out_));
+    ScaleOnDevice<T>(run, "clip_by_norm", ClipFactor<T>{sum, max_norm_}, x, &out_.tensor(run));
   }
 
  private:
-  int x_;
-  int out_;
+  In<> x_;
+  Out<> out_;
   double max_norm_;
   CudaFold<CudaLineSum<SquareOf<T>>> fold_;
   int sum_;
@@ -52,19 +52,19 @@ class NormClip {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareClipByNorm(PrepareContext& context) {
-  return MakeRowsKernel([clip = NormClip<T>(context), x = context.InputIndex("X")](
-                            const KernelContext& run) { clip.Run(run, run.input(x).data<T>()); });
+  return MakeRowsKernel([clip = NormClip<T>(context), x = In<T>(context, "X")](
+                            const KernelContext& run) { clip.Run(run, x(run)); });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareClipRowsByNorm(PrepareContext& context) {
-  const int x = context.InputIndex("X");
+  const In<> x(context, "X");
   return MakeRowsKernel([x, clip = NormClip<T>(context),
                          distinct = CudaDistinctRows<T>(context, context.Input("X")),
-                         out = context.OutputIndex("Out")](const KernelContext& run) {
-    const Tensor& rows = run.input(x);
+                         out = Out<>(context, "Out")](const KernelContext& run) {
+    const Tensor& rows = x.tensor(run);
     clip.Run(run, distinct.Make(run, rows));
-    CopyRowNumbersOnDevice(run, rows, &run.output(out));
+    CopyRowNumbersOnDevice(run, rows, &out.tensor(run));
   });
 }
 

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/axis_extents.h"
@@ -113,12 +114,12 @@ std::unique_ptr<Kernel> Prepare(const PrepareContext& context, const std::string
   const std::optional<int> axis = CumsumAxis(context);
   const bool exclusive = context.Attr<bool>("exclusive");
   const bool reverse = context.Attr<bool>("reverse") != backwards;
-  const int from = context.InputIndex(input);
-  const int to = context.OutputIndex(output);
+  const In<T> from(context, input);
+  const Out<T> to(context, output);
   return MakeRowsKernel([=](const KernelContext& run) {
-    if (to < 0) return;
-    const AxisExtents extents = CumsumExtents(run.input(from).shape(), axis);
-    RunningSums(extents, exclusive, reverse, run.input(from).data<T>(), run.output(to).data<T>());
+    if (!to.is_there()) return;
+    const AxisExtents extents = CumsumExtents(from.shape(run), axis);
+    RunningSums(extents, exclusive, reverse, from(run), to(run));
   });
 }
 

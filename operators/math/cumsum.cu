@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 
+#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/common/array_reduction.h"
 #include "operators/common/cuda_for_each.cuh"
@@ -188,23 +189,18 @@ std::unique_ptr<Kernel> PrepareCumsum(PrepareContext& context, const char* type,
   const std::optional<int> axis = CumsumAxis(context);
   const bool exclusive = context.Attr<bool>("exclusive");
   const bool reverse = context.Attr<bool>("reverse") != backwards;
-  const int from = context.InputIndex(input);
-  const int to = context.OutputIndex(output);
+  const In<T> from(context, input);
+  const Out<T> to(context, output);
   const int64_t most_parts = Cut::MostParts(context.Input(input).shape.element_count());
   const int sums = context.RequestWorkspace(most_parts * static_cast<int64_t>(sizeof(Sum)));
   return MakeRowsKernel([=](const KernelContext& run) {
-    if (to < 0) return;
-    const AxisExtents extents = CumsumExtents(run.input(from).shape(), axis);
+    if (!to.is_there()) return;
+    const AxisExtents extents = CumsumExtents(from.shape(run), axis);
     if (extents.lines() == 0 || extents.length == 0) return;
     const Cut cut(extents);
-    const SumsOfLines<T> lines{run.input(from).data<T>(),
-                               run.output(to).data<T>(),
-                               static_cast<Sum*>(run.workspace(sums)),
-                               extents,
-                               cut.parts,
-                               cut.part,
-                               exclusive,
-                               reverse};
+    const SumsOfLines<T> lines{from(run), to(run),   static_cast<Sum*>(run.workspace(sums)),
+                               extents,   cut.parts, cut.part,
+                               exclusive, reverse};
     // Parts as lines, of whole vectors: how many threads share a line depends on its length.
     const AxisExtents of_parts{.outer = extents.outer * cut.parts,
                                .length = (cut.part + 3) / 4 * 4,

@@ -13,14 +13,12 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareLinear(PrepareContext& context) {
   const ProductOfShapes product_of = LinearProduct(context);
   CudaGemm<T> gemm(product_of(context.Input("X").shape, context.Input("Y").shape), context);
-  const int x = context.InputIndex("X");
-  const int y = context.InputIndex("Y");
-  const int bias = context.InputIndex("Bias");
+  const In<T> x(context, "X");
+  const In<T> y(context, "Y");
+  const In<T> bias(context, "Bias");
   return MakeRowsKernel([=](const KernelContext& run) mutable {
-    const Tensor& left = run.input(x);
-    const Tensor& right = run.input(y);
-    gemm.Run(run, product_of(left.shape(), right.shape()), left.data<T>(), right.data<T>(),
-             run.output(0).data<T>(), run.input(bias).data<T>());
+    gemm.Run(run, product_of(x.shape(run), y.shape(run)), x(run), y(run), run.output(0).data<T>(),
+             bias(run));
   });
 }
 

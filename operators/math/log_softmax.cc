@@ -2,6 +2,7 @@
 // Source: Fluid's log_softmax; dX = dOut - exp(y) * sum_c dOut_c.
 #include <cmath>
 
+#include "framework/op/arguments.h"
 #include "operators/common/softmax_tiles.h"
 #include "operators/math/kernels/softmax_definition.h"
 
@@ -10,13 +11,13 @@ namespace {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const int x = context.InputIndex("X");
-  const int out = context.OutputIndex("Out");
+  const In<T> x(context, "X");
+  const Out<T> out(context, "Out");
   const int axis = SoftmaxAxis(context, context.Input("X").shape);
   return MakeRowsKernel([=](const KernelContext& run) {
-    const AxisExtents extents = ExtentsOfAxis(run.input(x).shape(), axis);
-    const T* from = run.input(x).data<T>();
-    T* to = run.output(out).data<T>();
+    const AxisExtents extents = ExtentsOfAxis(x.shape(run), axis);
+    const T* from = x(run);
+    T* to = out(run);
     ForTiles(extents.outer, extents.length, extents.inner, [=](const SoftmaxTile& tile) {
       T max[SoftmaxTile::kMaxItems];
       T sum[SoftmaxTile::kMaxItems];
@@ -32,20 +33,18 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const int out = context.InputIndex("Out");
-  const int gradient = context.InputIndex("Out@GRAD");
-  const int dx = context.OutputIndex("X@GRAD");
+  const In<T> out(context, "Out");
+  const In<T> gradient(context, "Out@GRAD");
+  const Out<T> dx(context, "X@GRAD");
   const int axis = SoftmaxAxis(context, context.Input("Out").shape);
   return MakeRowsKernel([=](const KernelContext& run) {
-    const AxisExtents extents = ExtentsOfAxis(run.input(out).shape(), axis);
-    const T* y = run.input(out).data<T>();
-    const T* dy = run.input(gradient).data<T>();
-    T* to = run.output(dx).data<T>();
-    ForTiles(extents.outer, extents.length, extents.inner, [=](const SoftmaxTile& tile) {
-      T sum[SoftmaxTile::kMaxItems];
-      TileSum(tile, dy + tile.offset, sum);
-      TileLogSoftmaxGrad(tile, y + tile.offset, dy + tile.offset, sum, to + tile.offset);
-    });
+    const AxisExtents extents = ExtentsOfAxis(out.shape(run), axis);
+    ForTiles(extents.outer, extents.length, extents.inner,
+             [=, y = out(run), dy = gradient(run), to = dx(run)](const SoftmaxTile& tile) {
+               T sum[SoftmaxTile::kMaxItems];
+               TileSum(tile, dy + tile.offset, sum);
+               TileLogSoftmaxGrad(tile, y + tile.offset, dy + tile.offset, sum, to + tile.offset);
+             });
   });
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "framework/base/error.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/array_reduction.h"
@@ -26,29 +27,28 @@ void Infer(OpContext& context) { context.SetOutput("Out", Shape{}, CheckedX(cont
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const int x = context.InputIndex("X");
-  const int out = context.OutputIndex("Out");
+  const In<T> x(context, "X");
+  const Out<T> out(context, "Out");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const int64_t count = run.input(x).element_count();
-    CheckHasElements(run.input(x).shape());
-    const double sum = Sum(run.input(x).data<T>(), count);
-    *run.output(out).data<T>() = static_cast<T>(sum / static_cast<double>(count));
+    const int64_t count = x.count(run);
+    CheckHasElements(x.shape(run));
+    const double sum = Sum(x(run), count);
+    *out(run) = static_cast<T>(sum / static_cast<double>(count));
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const int gradient = context.InputIndex("Out@GRAD");
-  const int dx = context.OutputIndex("X@GRAD");
+  const In<T> gradient(context, "Out@GRAD");
+  const Out<T> dx(context, "X@GRAD");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const Shape& shape = run.output(dx).shape();
+    const Shape& shape = dx.shape(run);
     const T factor = T{1} / static_cast<T>(shape.element_count());
     // A reduction over all axes: its Broadcast writes the same value to all elements, by all
     // threads.
     AxisFlags all{};
     std::fill_n(all.begin(), shape.rank(), true);
-    AxisReduction(shape, all)
-        .Broadcast(run.input(gradient).data<T>(), factor, run.output(dx).data<T>());
+    AxisReduction(shape, all).Broadcast(gradient(run), factor, dx(run));
   });
 }
 

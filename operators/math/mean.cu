@@ -15,13 +15,12 @@ std::unique_ptr<Kernel> PrepareMean(PrepareContext& context) {
   const Shape& prepared = context.Input("X").shape;
   CheckHasElements(prepared);
   const CudaFold<CudaSumRule<T, T>> fold(context, prepared.element_count());
-  const int x = context.InputIndex("X");
-  const int out = context.OutputIndex("Out");
+  const In<T> x(context, "X");
+  const Out<T> out(context, "Out");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const int64_t count = run.input(x).element_count();
-    CheckHasElements(run.input(x).shape());
-    fold.Run(run, "mean", CudaFoldView(count, 1),
-             {run.input(x).data<T>(), run.output(out).data<T>(), count});
+    const int64_t count = x.count(run);
+    CheckHasElements(x.shape(run));
+    fold.Run(run, "mean", CudaFoldView(count, 1), {x(run), out(run), count});
   });
 }
 
@@ -44,14 +43,13 @@ struct SpreadMean {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareMeanGrad(PrepareContext& context) {
-  const int gradient = context.InputIndex("Out@GRAD");
-  const int output = context.OutputIndex("X@GRAD");
+  const In<T> gradient(context, "Out@GRAD");
+  const Out<T> dx(context, "X@GRAD");
   return MakeRowsKernel([=](const KernelContext& run) {
-    T* dx = run.output(output).data<T>();
-    const int64_t count = run.output(output).element_count();
+    const int64_t count = dx.count(run);
     ForEachPackOnDevice<T>(run, "mean_grad", count, count,
-                           SpreadMean<T>{run.input(gradient).data<T>(), dx,
-                                         T{1} / static_cast<T>(count), ArePacksAligned(dx)});
+                           SpreadMean<T>{gradient(run), dx(run), T{1} / static_cast<T>(count),
+                                         ArePacksAligned(dx(run))});
   });
 }
 

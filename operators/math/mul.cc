@@ -93,30 +93,22 @@ GemmSpec GradientOfY(const Sizes& sizes) {
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const Sizes sizes = SizesOf(context);
-  const int x = context.InputIndex("X");
-  const int y = context.InputIndex("Y");
-  const int dout = context.InputIndex("Out@GRAD");
-  const int dx = context.OutputIndex("X@GRAD");
-  const int dy = context.OutputIndex("Y@GRAD");
+  const In<T> x(context, "X");
+  const In<T> y(context, "Y");
+  const In<T> dout(context, "Out@GRAD");
+  const Out<T> dx(context, "X@GRAD");
+  const Out<T> dy(context, "Y@GRAD");
   std::optional<Gemm<T>> to_x;
   std::optional<Gemm<T>> to_y;
   // A product that nobody reads isn't computed.
-  if (dx >= 0) {
-    to_x.emplace(GradientOfX(sizes), context, /*prepacked_b=*/-1, context.InputIndex("Y"));
-  }
-  if (dy >= 0) to_y.emplace(GradientOfY(sizes), context);
+  if (dx.is_there()) to_x.emplace(GradientOfX(sizes), context, /*prepacked_b=*/-1, y.index());
+  if (dy.is_there()) to_y.emplace(GradientOfY(sizes), context);
   return MakeRowsKernel([=, x_rows = sizes.x_rows, y_rows = sizes.y_rows, to_x = std::move(to_x),
                          to_y = std::move(to_y)](const KernelContext& run) {
-    const Tensor& left = run.input(x);
-    const Tensor& right = run.input(y);
-    const Sizes of_run = SizesOfShapes(x_rows, y_rows, left.shape(), right.shape());
-    const T* gradient = run.input(dout).data<T>();
-    if (to_x) {
-      to_x->Run(run, GradientOfX(of_run), gradient, right.data<T>(), run.output(dx).data<T>());
-    }
-    if (to_y) {
-      to_y->Run(run, GradientOfY(of_run), left.data<T>(), gradient, run.output(dy).data<T>());
-    }
+    const Sizes of_run = SizesOfShapes(x_rows, y_rows, x.shape(run), y.shape(run));
+    const T* gradient = dout(run);
+    if (to_x) to_x->Run(run, GradientOfX(of_run), gradient, y(run), dx(run));
+    if (to_y) to_y->Run(run, GradientOfY(of_run), x(run), gradient, dy(run));
   });
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <type_traits>
 
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/axis_extents.h"
@@ -78,15 +79,12 @@ template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const int axis = AxisOf(context);
   const T epsilon = static_cast<T>(context.Attr<float>("epsilon"));
-  const int x_input = context.InputIndex("X");
-  const int out_output = context.OutputIndex("Out");
-  const int norm_output = context.OutputIndex("Norm");
+  const In<T> x(context, "X");
+  const Out<T> out(context, "Out");
+  const Out<T> norms(context, "Norm");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const AxisExtents extents = ExtentsOfAxis(run.input(x_input).shape(), axis);
-    const T* x = run.input(x_input).data<T>();
-    T* out = run.output(out_output).data<T>();
-    T* norms = norm_output < 0 ? nullptr : run.output(norm_output).data<T>();
-    ForTiles(extents.outer, extents.length, extents.inner, [=](const SoftmaxTile& tile) {
+    const auto normalize = [=, x = x(run), out = out(run),
+                            norms = norms(run)](const SoftmaxTile& tile) {
       T factors[SoftmaxTile::kMaxItems];
       TileDot(tile, x + tile.offset, x + tile.offset, factors);
       bool is_extreme = false;
@@ -101,7 +99,9 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
         factors[i] = 1 / norm;
       }
       TileScale(tile, x + tile.offset, factors, out + tile.offset);
-    });
+    };
+    const AxisExtents extents = ExtentsOfAxis(x.shape(run), axis);
+    ForTiles(extents.outer, extents.length, extents.inner, normalize);
   });
 }
 
@@ -141,17 +141,13 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const int axis = AxisOf(context);
   const T epsilon = static_cast<T>(context.Attr<float>("epsilon"));
-  const int x_input = context.InputIndex("X");
-  const int norm_input = context.InputIndex("Norm");
-  const int gradient_input = context.InputIndex("Out@GRAD");
-  const int dx_output = context.OutputIndex("X@GRAD");
+  const In<T> x(context, "X");
+  const In<T> norms(context, "Norm");
+  const In<T> dy(context, "Out@GRAD");
+  const Out<T> dx(context, "X@GRAD");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const AxisExtents extents = ExtentsOfAxis(run.input(x_input).shape(), axis);
-    const T* x = run.input(x_input).data<T>();
-    const T* norms = run.input(norm_input).data<T>();
-    const T* dy = run.input(gradient_input).data<T>();
-    T* dx = run.output(dx_output).data<T>();
-    ForTiles(extents.outer, extents.length, extents.inner, [=](const SoftmaxTile& tile) {
+    const auto differentiate = [=, x = x(run), norms = norms(run), dy = dy(run),
+                                dx = dx(run)](const SoftmaxTile& tile) {
       const T* of_tile = norms + tile.first_item;
       T inverses[SoftmaxTile::kMaxItems];
       T x_factors[SoftmaxTile::kMaxItems];
@@ -171,7 +167,9 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
         x_factors[i] *= -inverses[i] * inverses[i] * inverses[i];
       }
       TileMix(tile, dy + tile.offset, inverses, x + tile.offset, x_factors, dx + tile.offset);
-    });
+    };
+    const AxisExtents extents = ExtentsOfAxis(x.shape(run), axis);
+    ForTiles(extents.outer, extents.length, extents.inner, differentiate);
   });
 }
 

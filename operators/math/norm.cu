@@ -5,8 +5,8 @@
 #include <memory>
 #include <type_traits>
 
+#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
-#include "operators/common/argument_data.h"
 #include "operators/common/cuda_fold.cuh"
 #include "operators/common/cuda_for_each.cuh"
 #include "operators/common/cuda_lines.cuh"
@@ -245,58 +245,53 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareNorm(PrepareContext& context) {
   const int axis = AxisIndex(context, context.Input("X").shape, context.IntAttr("axis"));
   const T epsilon = static_cast<T>(context.Attr<float>("epsilon"));
-  const int x_input = context.InputIndex("X");
-  const int out_output = context.OutputIndex("Out");
-  const int norm_output = context.OutputIndex("Norm");
+  const In<T> x(context, "X");
+  const Out<T> out(context, "Out");
+  const Out<T> norms(context, "Norm");
   const LongLines<SquareOf<T>, LineFactor<T>> long_lines(
       context, ExtentsOfAxis(context.Input("X").shape, axis));
   return MakeRowsKernel([=](const KernelContext& run) {
-    const AxisExtents extents = ExtentsOfAxis(run.input(x_input).shape(), axis);
-    const T* x = run.input(x_input).data<T>();
-    T* out = run.output(out_output).data<T>();
-    T* norms = OutputData<T>(run, norm_output);
-    const bool is_aligned = ArePacksAligned(x, out);
+    const AxisExtents extents = ExtentsOfAxis(x.shape(run), axis);
+    const bool is_aligned = ArePacksAligned(x(run), out(run));
     if (!AreFewLongLines(extents)) {
       ForEachLineOnDevice<T>(run, "norm", extents,
-                             NormalizeLines<T>{x, out, norms, epsilon, is_aligned});
+                             NormalizeLines<T>{x(run), out(run), norms(run), epsilon, is_aligned});
       return;
     }
-    const double* sums = long_lines.Sum(run, "norm", extents, {x});
+    const double* sums = long_lines.Sum(run, "norm", extents, {x(run)});
     LineFactor<T>* factors = long_lines.Factors(run);
-    ForEachOnDevice(run, "norm", extents.lines(), FactorsOfLines<T>{sums, norms, factors, epsilon});
+    ForEachOnDevice(run, "norm", extents.lines(),
+                    FactorsOfLines<T>{sums, norms(run), factors, epsilon});
     ForEachPackOnDevice<T>(run, "norm", extents.lines() * extents.length, PeriodOfLines(extents),
-                           ScaleElements<T>{extents, x, factors, out, is_aligned});
+                           ScaleElements<T>{extents, x(run), factors, out(run), is_aligned});
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareNormGrad(PrepareContext& context) {
   const int axis = AxisIndex(context, context.Input("X").shape, context.IntAttr("axis"));
-  const int x_input = context.InputIndex("X");
-  const int norm_input = context.InputIndex("Norm");
-  const int gradient_input = context.InputIndex("Out@GRAD");
-  const int dx_output = context.OutputIndex("X@GRAD");
+  const In<T> x(context, "X");
+  const In<T> norms(context, "Norm");
+  const In<T> dout(context, "Out@GRAD");
+  const Out<T> dx(context, "X@GRAD");
   const LongLines<ProductOf<T>, GradientFactors<T>> long_lines(
       context, ExtentsOfAxis(context.Input("X").shape, axis));
   return MakeRowsKernel([=](const KernelContext& run) {
-    const AxisExtents extents = ExtentsOfAxis(run.input(x_input).shape(), axis);
-    const T* x = run.input(x_input).data<T>();
-    const T* norms = run.input(norm_input).data<T>();
-    const T* dout = run.input(gradient_input).data<T>();
-    T* dx = run.output(dx_output).data<T>();
-    const bool is_aligned = ArePacksAligned(x, dout, dx);
+    const AxisExtents extents = ExtentsOfAxis(x.shape(run), axis);
+    const bool is_aligned = ArePacksAligned(x(run), dout(run), dx(run));
     if (!AreFewLongLines(extents)) {
-      ForEachLineOnDevice<T>(run, "norm_grad", extents,
-                             GradientOfLines<T>{x, norms, dout, dx, is_aligned});
+      ForEachLineOnDevice<T>(
+          run, "norm_grad", extents,
+          GradientOfLines<T>{x(run), norms(run), dout(run), dx(run), is_aligned});
       return;
     }
-    const double* sums = long_lines.Sum(run, "norm_grad", extents, {x, dout});
+    const double* sums = long_lines.Sum(run, "norm_grad", extents, {x(run), dout(run)});
     GradientFactors<T>* factors = long_lines.Factors(run);
     ForEachOnDevice(run, "norm_grad", extents.lines(),
-                    GradientFactorsOfLines<T>{sums, norms, factors});
-    ForEachPackOnDevice<T>(run, "norm_grad", extents.lines() * extents.length,
-                           PeriodOfLines(extents),
-                           GradientOfElements<T>{extents, x, factors, dout, dx, is_aligned});
+                    GradientFactorsOfLines<T>{sums, norms(run), factors});
+    ForEachPackOnDevice<T>(
+        run, "norm_grad", extents.lines() * extents.length, PeriodOfLines(extents),
+        GradientOfElements<T>{extents, x(run), factors, dout(run), dx(run), is_aligned});
   });
 }
 

@@ -14,6 +14,7 @@
 #include <type_traits>
 
 #include "framework/base/error.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/array_reduction.h"
@@ -154,11 +155,11 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const AxisExtents extents = PNormExtents(context);
   CheckPNormExtents(context, extents);
   const auto order = static_cast<double>(context.Attr<float>("porder"));
-  const int x_input = context.InputIndex("X");
-  const int output = context.OutputIndex("Out");
+  const In<T> x_input(context, "X");
+  const Out<T> output(context, "Out");
   return MakeKernel([=](const KernelContext& run) {
-    const T* x = run.input(x_input).data<T>();
-    T* out = run.output(output).data<T>();
+    const T* x = x_input(run);
+    T* out = output(run);
     // A single norm is a single tile, so threads would have nothing to share; SumOfSquares cuts the
     // elements into parts.
     if (order == 2 && extents.lines() == 1) {
@@ -208,19 +209,17 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const AxisExtents extents = PNormExtents(context);
   const auto order = static_cast<double>(context.Attr<float>("porder"));
   const auto epsilon = static_cast<double>(context.Attr<float>("epsilon"));
-  const int x_input = context.InputIndex("X");
-  const int out_input = context.InputIndex("Out");
-  const int gradient_input = context.InputIndex("Out@GRAD");
-  const int dx_output = context.OutputIndex("X@GRAD");
+  const In<T> x(context, "X");
+  const In<T> out(context, "Out");
+  const In<T> gradient(context, "Out@GRAD");
+  const Out<T> dx(context, "X@GRAD");
   return MakeKernel([=](const KernelContext& run) {
-    const T* x = run.input(x_input).data<T>();
-    const T* norms = run.input(out_input).data<T>();
-    const T* gradient = run.input(gradient_input).data<T>();
-    T* dx = run.output(dx_output).data<T>();
-    ForTiles(extents.outer, extents.length, extents.inner, [=](const SoftmaxTile& tile) {
-      GradientOfTile(tile, order, epsilon, x, norms + tile.first_item, gradient + tile.first_item,
-                     dx);
-    });
+    ForTiles(extents.outer, extents.length, extents.inner,
+             [=, x = x(run), norms = out(run), gradient = gradient(run),
+              dx = dx(run)](const SoftmaxTile& tile) {
+               GradientOfTile(tile, order, epsilon, x, norms + tile.first_item,
+                              gradient + tile.first_item, dx);
+             });
   });
 }
 

@@ -101,9 +101,8 @@ std::unique_ptr<Kernel> PrepareFold(PrepareContext& context, const AxisExtents& 
                                     const RuleOf& rule_of) {
   const CudaFold<Rule> fold(context, extents.lines() * extents.length);
   return MakeKernel(
-      [=, x = context.InputIndex("X"), out = context.OutputIndex("Out")](const KernelContext& run) {
-        fold.Run(run, "p_norm", ViewOfLines(extents),
-                 rule_of(run.input(x).data<T>(), run.output(out).data<T>()));
+      [=, x = In<T>(context, "X"), out = Out<T>(context, "Out")](const KernelContext& run) {
+        fold.Run(run, "p_norm", ViewOfLines(extents), rule_of(x(run), out(run)));
       });
 }
 
@@ -245,23 +244,20 @@ std::unique_ptr<Kernel> PrepareGradient(PrepareContext& context, double order,
                                         const Function& function) {
   const AxisExtents extents = PNormExtents(context);
   const auto epsilon = static_cast<double>(context.Attr<float>("epsilon"));
-  const int x_input = context.InputIndex("X");
-  const int out_input = context.InputIndex("Out");
-  const int gradient_input = context.InputIndex("Out@GRAD");
-  const int dx_output = context.OutputIndex("X@GRAD");
+  const In<T> x(context, "X");
+  const In<T> out(context, "Out");
+  const In<T> gradient(context, "Out@GRAD");
+  const Out<T> dx(context, "X@GRAD");
   const auto differentiate = [=](const KernelContext& run, const auto* factors_of_norms) {
     using Factor = std::decay_t<decltype(*factors_of_norms)>;
-    const T* x = run.input(x_input).data<T>();
-    T* dx = run.output(dx_output).data<T>();
     ForEachPackOnDevice<T>(run, "p_norm_grad", extents.lines() * extents.length,
                            PeriodOfLines(extents),
                            PNormGradientOfElements<Function, T, Factor>{
-                               function, extents, x, run.input(out_input).data<T>(),
-                               factors_of_norms, dx, ArePacksAligned(x, dx)});
+                               function, extents, x(run), out(run), factors_of_norms, dx(run),
+                               ArePacksAligned(x(run), dx(run))});
   };
   if constexpr (std::is_void_v<FactorsOf>) {
-    return MakeKernel(
-        [=](const KernelContext& run) { differentiate(run, run.input(gradient_input).data<T>()); });
+    return MakeKernel([=](const KernelContext& run) { differentiate(run, gradient(run)); });
   } else {
     using Factor = typename FactorsOf::Factor;
     const int factors =
@@ -269,8 +265,7 @@ std::unique_ptr<Kernel> PrepareGradient(PrepareContext& context, double order,
     return MakeKernel([=](const KernelContext& run) {
       auto* made = static_cast<Factor*>(run.workspace(factors));
       ForEachOnDevice(run, "p_norm_grad", extents.lines(),
-                      FactorsOf{run.input(out_input).data<T>(), run.input(gradient_input).data<T>(),
-                                made, order, epsilon});
+                      FactorsOf{out(run), gradient(run), made, order, epsilon});
       differentiate(run, static_cast<const Factor*>(made));
     });
   }

@@ -15,11 +15,11 @@ void RegisterReduceAll(OpRegistry& registry) {
   def.no_gradient_reason = "bools have no derivative";
   registry.Add(std::move(def));
   registry.AddCpuKernels<bool>("reduce_all", []<typename>(PrepareContext& context) {
-    const int x = context.InputIndex("X");
-    const int out = context.OutputIndex("Out");
+    const In<bool> x(context, "X");
+    const Out<bool> out(context, "Out");
     return MakeRowsKernel([=, axes = ReducedAxes(context)](const KernelContext& run) {
-      const AxisReduction reduction(run.input(x).shape(), axes);
-      reduction.All(run.input(x).data<bool>(), run.output(out).data<bool>());
+      const AxisReduction reduction(x.shape(run), axes);
+      reduction.All(x(run), out(run));
     });
   });
 }

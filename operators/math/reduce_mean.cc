@@ -12,24 +12,24 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const AxisFlags axes = ReducedAxes(context);
   const Shape& shape = context.Input("X").shape;
   CheckSomethingIsReduced("reduce_mean", shape, AxisReduction(shape, axes));
-  const int x = context.InputIndex("X");
-  const int out = context.OutputIndex("Out");
+  const In<T> x(context, "X");
+  const Out<T> out(context, "Out");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const AxisReduction reduction(run.input(x).shape(), axes);
-    CheckSomethingIsReduced("reduce_mean", run.input(x).shape(), reduction);
-    reduction.Sum(run.input(x).data<T>(), run.output(out).data<T>(), reduction.reduced_count());
+    const AxisReduction reduction(x.shape(run), axes);
+    CheckSomethingIsReduced("reduce_mean", x.shape(run), reduction);
+    reduction.Sum(x(run), out(run), reduction.reduced_count());
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const AxisFlags axes = ReducedAxes(context);
-  const int gradient = context.InputIndex("Out@GRAD");
-  const int dx = context.OutputIndex("X@GRAD");
+  const In<T> gradient(context, "Out@GRAD");
+  const Out<T> dx(context, "X@GRAD");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const AxisReduction reduction(run.output(dx).shape(), axes);
+    const AxisReduction reduction(dx.shape(run), axes);
     const T share = T{1} / static_cast<T>(reduction.reduced_count());
-    reduction.Broadcast(run.input(gradient).data<T>(), share, run.output(dx).data<T>());
+    reduction.Broadcast(gradient(run), share, dx(run));
   });
 }
 

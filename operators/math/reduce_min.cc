@@ -12,25 +12,24 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const AxisFlags axes = ReducedAxes(context);
   const Shape& shape = context.Input("X").shape;
   CheckSomethingIsReduced("reduce_min", shape, AxisReduction(shape, axes));
-  const int x = context.InputIndex("X");
-  const int out = context.OutputIndex("Out");
+  const In<T> x(context, "X");
+  const Out<T> out(context, "Out");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const AxisReduction reduction(run.input(x).shape(), axes);
-    CheckSomethingIsReduced("reduce_min", run.input(x).shape(), reduction);
-    reduction.Min(run.input(x).data<T>(), run.output(out).data<T>());
+    const AxisReduction reduction(x.shape(run), axes);
+    CheckSomethingIsReduced("reduce_min", x.shape(run), reduction);
+    reduction.Min(x(run), out(run));
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const int x = context.InputIndex("X");
-  const int out = context.InputIndex("Out");
-  const int gradient = context.InputIndex("Out@GRAD");
-  const int dx = context.OutputIndex("X@GRAD");
+  const In<T> x(context, "X");
+  const In<T> out(context, "Out");
+  const In<T> gradient(context, "Out@GRAD");
+  const Out<T> dx(context, "X@GRAD");
   return MakeRowsKernel([=, axes = ReducedAxes(context)](const KernelContext& run) {
-    const AxisReduction reduction(run.output(dx).shape(), axes);
-    reduction.SpreadToEqual(run.input(x).data<T>(), run.input(out).data<T>(),
-                            run.input(gradient).data<T>(), run.output(dx).data<T>());
+    const AxisReduction reduction(dx.shape(run), axes);
+    reduction.SpreadToEqual(x(run), out(run), gradient(run), dx(run));
   });
 }
 

@@ -12,11 +12,11 @@ constexpr int64_t kGrainElements = 16384;
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const int x = context.InputIndex("X");
-  const int out = context.OutputIndex("Out");
+  const In<T> x(context, "X");
+  const Out<T> out(context, "Out");
   return MakeRowsKernel([=, axes = ReducedAxes(context)](const KernelContext& run) {
-    const AxisReduction reduction(run.input(x).shape(), axes);
-    reduction.Product(run.input(x).data<T>(), run.output(out).data<T>());
+    const AxisReduction reduction(x.shape(run), axes);
+    reduction.Product(x(run), out(run));
   });
 }
 
@@ -44,17 +44,17 @@ void SpreadZeroProduct(const AxisReduction& reduction, int64_t output, const T* 
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const int x_input = context.InputIndex("X");
-  const int out_input = context.InputIndex("Out");
-  const int gradient_input = context.InputIndex("Out@GRAD");
-  const int dx_output = context.OutputIndex("X@GRAD");
+  const In<T> x_input(context, "X");
+  const In<T> out_input(context, "Out");
+  const In<T> gradient_input(context, "Out@GRAD");
+  const Out<T> dx_output(context, "X@GRAD");
   const AxisFlags axes = ReducedAxes(context);
   return MakeRowsKernel([=](const KernelContext& run) {
-    const AxisReduction reduction(run.output(dx_output).shape(), axes);
-    const T* x = run.input(x_input).data<T>();
-    const T* out = run.input(out_input).data<T>();
-    const T* gradient = run.input(gradient_input).data<T>();
-    T* dx = run.output(dx_output).data<T>();
+    const AxisReduction reduction(dx_output.shape(run), axes);
+    const T* x = x_input(run);
+    const T* out = out_input(run);
+    const T* gradient = gradient_input(run);
+    T* dx = dx_output(run);
     // All outputs by division first, in one pass over memory; then the products of 0 again. Those
     // are rare.
     reduction.ForEachPiece([=](int64_t offset, int64_t size, int64_t first, bool is_one_output) {

@@ -75,23 +75,21 @@ struct ProductGradient {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareReduceProdGrad(PrepareContext& context) {
-  const int x = context.InputIndex("X");
-  const int out = context.InputIndex("Out");
-  const int gradient = context.InputIndex("Out@GRAD");
-  const int dx = context.OutputIndex("X@GRAD");
+  const In<T> x(context, "X");
+  const In<T> out(context, "Out");
+  const In<T> gradient(context, "Out@GRAD");
+  const Out<T> dx(context, "X@GRAD");
   const CudaFold<FactorsRule<T>> fold(context, context.Input("X").shape.element_count());
   const int memory = context.RequestWorkspace(context.Input("Out").shape.element_count() *
                                               static_cast<int64_t>(sizeof(Factors)));
   return MakeRowsKernel([=, axes = ReducedAxes(context)](const KernelContext& run) {
-    const Shape& shape = run.output(dx).shape();
+    const Shape& shape = dx.shape(run);
     if (shape.element_count() == 0) return;
     auto* factors = static_cast<Factors*>(run.workspace(memory));
-    const T* from = run.input(x).data<T>();
-    fold.Run(run, "reduce_prod_grad", CudaFoldView(shape, axes), {from, factors});
-    ForEachOnDevice(
-        run, "reduce_prod_grad", shape.element_count(),
-        ProductGradient<T>{CudaOutputOf(shape, axes), from, run.input(out).data<T>(),
-                           run.input(gradient).data<T>(), factors, run.output(dx).data<T>()});
+    fold.Run(run, "reduce_prod_grad", CudaFoldView(shape, axes), {x(run), factors});
+    ForEachOnDevice(run, "reduce_prod_grad", shape.element_count(),
+                    ProductGradient<T>{CudaOutputOf(shape, axes), x(run), out(run), gradient(run),
+                                       factors, dx(run)});
   });
 }
 

@@ -22,21 +22,21 @@ void Infer(OpContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const int x = context.InputIndex("X");
-  const int out = context.OutputIndex("Out");
+  const In<T> x(context, "X");
+  const Out<OutOf<T>> out(context, "Out");
   return MakeRowsKernel([=, axes = ReducedAxes(context)](const KernelContext& run) {
-    const AxisReduction reduction(run.input(x).shape(), axes);
-    reduction.Sum(run.input(x).data<T>(), run.output(out).data<OutOf<T>>());
+    const AxisReduction reduction(x.shape(run), axes);
+    reduction.Sum(x(run), out(run));
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const int gradient = context.InputIndex("Out@GRAD");
-  const int dx = context.OutputIndex("X@GRAD");
+  const In<T> gradient(context, "Out@GRAD");
+  const Out<T> dx(context, "X@GRAD");
   return MakeRowsKernel([=, axes = ReducedAxes(context)](const KernelContext& run) {
-    const AxisReduction reduction(run.output(dx).shape(), axes);
-    reduction.Broadcast(run.input(gradient).data<T>(), T{1}, run.output(dx).data<T>());
+    const AxisReduction reduction(dx.shape(run), axes);
+    reduction.Broadcast(gradient(run), T{1}, dx(run));
   });
 }
 

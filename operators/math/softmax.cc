@@ -1,5 +1,6 @@
 // softmax: y_c = exp(x_c - max x) / sum_j exp(x_j - max x) along `axis`.
 // Source: Fluid's softmax (Bridle 1990); dX = (dOut - sum_c dOut_c * y_c) * y.
+#include "framework/op/arguments.h"
 #include "operators/common/softmax_tiles.h"
 #include "operators/math/kernels/softmax_definition.h"
 
@@ -20,35 +21,32 @@ void SoftmaxOfTile(const SoftmaxTile& tile, const T* x, T* y) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const int x = context.InputIndex("X");
-  const int out = context.OutputIndex("Out");
+  const In<T> x(context, "X");
+  const Out<T> out(context, "Out");
   const int axis = SoftmaxAxis(context, context.Input("X").shape);
   return MakeRowsKernel([=](const KernelContext& run) {
-    const AxisExtents extents = ExtentsOfAxis(run.input(x).shape(), axis);
-    const T* from = run.input(x).data<T>();
-    T* to = run.output(out).data<T>();
-    ForTiles(extents.outer, extents.length, extents.inner, [=](const SoftmaxTile& tile) {
-      SoftmaxOfTile(tile, from + tile.offset, to + tile.offset);
-    });
+    const AxisExtents extents = ExtentsOfAxis(x.shape(run), axis);
+    ForTiles(extents.outer, extents.length, extents.inner,
+             [=, from = x(run), to = out(run)](const SoftmaxTile& tile) {
+               SoftmaxOfTile(tile, from + tile.offset, to + tile.offset);
+             });
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const int out = context.InputIndex("Out");
-  const int gradient = context.InputIndex("Out@GRAD");
-  const int dx = context.OutputIndex("X@GRAD");
+  const In<T> out(context, "Out");
+  const In<T> gradient(context, "Out@GRAD");
+  const Out<T> dx(context, "X@GRAD");
   const int axis = SoftmaxAxis(context, context.Input("Out").shape);
   return MakeRowsKernel([=](const KernelContext& run) {
-    const AxisExtents extents = ExtentsOfAxis(run.input(out).shape(), axis);
-    const T* y = run.input(out).data<T>();
-    const T* dy = run.input(gradient).data<T>();
-    T* to = run.output(dx).data<T>();
-    ForTiles(extents.outer, extents.length, extents.inner, [=](const SoftmaxTile& tile) {
-      T dot[SoftmaxTile::kMaxItems];
-      TileDot(tile, y + tile.offset, dy + tile.offset, dot);
-      TileSoftmaxGrad(tile, y + tile.offset, dy + tile.offset, dot, to + tile.offset);
-    });
+    const AxisExtents extents = ExtentsOfAxis(out.shape(run), axis);
+    ForTiles(extents.outer, extents.length, extents.inner,
+             [=, y = out(run), dy = gradient(run), to = dx(run)](const SoftmaxTile& tile) {
+               T dot[SoftmaxTile::kMaxItems];
+               TileDot(tile, y + tile.offset, dy + tile.offset, dot);
+               TileSoftmaxGrad(tile, y + tile.offset, dy + tile.offset, dot, to + tile.offset);
+             });
   });
 }
 

@@ -5,6 +5,7 @@
 // are those of one squared_l2_norm per tensor and a sum, which passes replace by this op. Among
 // float32 tensors, some may be float16 or bfloat16; they are converted as by cast.
 #include "framework/base/error.h"
+#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/common/array_reduction.h"
 #include "operators/common/half.h"
@@ -32,7 +33,7 @@ template <typename T>
 class SquaredGlobalNormKernel final : public Kernel {
  public:
   explicit SquaredGlobalNormKernel(PrepareContext& context)
-      : out_(context.OutputIndex("Out")),
+      : out_(context, "Out"),
         is_wide_(IsWideFloat32(context)),
         dense_(IndicesOf(context, false)),
         sparse_(IndicesOf(context, true)),
@@ -56,7 +57,7 @@ class SquaredGlobalNormKernel final : public Kernel {
     for (size_t k = 0; k < sparse_.size(); ++k) {
       sums_[sparse_[k]] = squares_of_sparse_[k].Of(run, run.input(static_cast<int>(sparse_[k])));
     }
-    Tensor& out = run.output(out_);
+    Tensor& out = out_.tensor(run);
     const auto round = [this](double sum) {
       return is_wide_ ? NearestFloat32(sum) : static_cast<double>(static_cast<T>(sum));
     };
@@ -81,7 +82,7 @@ class SquaredGlobalNormKernel final : public Kernel {
     return counts;
   }
 
-  int out_;
+  Out<> out_;
   bool is_wide_;
   std::vector<size_t> dense_;
   std::vector<size_t> sparse_;

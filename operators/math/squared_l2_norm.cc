@@ -6,6 +6,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/array_reduction.h"
@@ -36,12 +37,11 @@ std::vector<Op> Gradient(const GradContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const int x = context.InputIndex("X");
-  const int out = context.OutputIndex("Out");
+  const In<T> x(context, "X");
+  const Out<> out(context, "Out");
   const bool is_wide = IsWideFloat32(context);
   return MakeRowsKernel([=](const KernelContext& run) {
-    const Tensor& from = run.input(x);
-    StoreSum(SumOfSquares(from.data<T>(), from.element_count()), &run.output(out), is_wide);
+    StoreSum(SumOfSquares(x(run), x.count(run)), &out.tensor(run), is_wide);
   });
 }
 
@@ -49,22 +49,20 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareRows(PrepareContext& context) {
   // Repeated rows are added before they are squared: (a + b)² isn't a² + b².
   return MakeRowsKernel([sum = MergedSquares<T>(context), is_wide = IsWideFloat32(context),
-                         x = context.InputIndex("X"),
-                         out = context.OutputIndex("Out")](const KernelContext& run) {
-    StoreSum(sum.Of(run, run.input(x)), &run.output(out), is_wide);
+                         x = In<>(context, "X"),
+                         out = Out<>(context, "Out")](const KernelContext& run) {
+    StoreSum(sum.Of(run, x.tensor(run)), &out.tensor(run), is_wide);
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const int x = context.InputIndex("X");
-  const int gradient = context.InputIndex("Out@GRAD");
-  const int dx = context.OutputIndex("X@GRAD");
+  const In<T> x(context, "X");
+  const In<T> gradient(context, "Out@GRAD");
+  const Out<T> dx(context, "X@GRAD");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const T factor = 2 * *run.input(gradient).data<T>();
-    const T* from = run.input(x).data<T>();
-    T* to = run.output(dx).data<T>();
-    ParallelFor(run.input(x).element_count(), kGrain, [=](int64_t begin, int64_t end) {
+    const T factor = 2 * *gradient(run);
+    ParallelFor(x.count(run), kGrain, [=, from = x(run), to = dx(run)](int64_t begin, int64_t end) {
       ScaleArray(from + begin, factor, to + begin, end - begin);
     });
   });

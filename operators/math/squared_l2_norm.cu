@@ -18,10 +18,10 @@ struct Twice {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareSquaredL2NormGrad(PrepareContext& context) {
-  return MakeRowsKernel([x = context.InputIndex("X"), gradient = context.InputIndex("Out@GRAD"),
-                         dx = context.OutputIndex("X@GRAD")](const KernelContext& run) {
-    ScaleOnDevice<T>(run, "squared_l2_norm_grad", Twice<T>{run.input(gradient).data<T>()},
-                     run.input(x), &run.output(dx));
+  return MakeRowsKernel([x = In<>(context, "X"), gradient = In<T>(context, "Out@GRAD"),
+                         dx = Out<>(context, "X@GRAD")](const KernelContext& run) {
+    ScaleOnDevice<T>(run, "squared_l2_norm_grad", Twice<T>{gradient(run)}, x.tensor(run),
+                     &dx.tensor(run));
   });
 }
 

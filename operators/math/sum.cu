@@ -50,9 +50,7 @@ class SumKernel final : public Kernel {
  public:
   // Of these inputs, at least one.
   SumKernel(PrepareContext& context, std::vector<int> inputs)
-      : inputs_(std::move(inputs)),
-        out_(context.OutputIndex("Out")),
-        is_wide_(IsWideFloat32(context)) {
+      : inputs_(std::move(inputs)), out_(context, "Out"), is_wide_(IsWideFloat32(context)) {
     if (inputs_.size() <= kMaxTerms) return;
     const int64_t count = context.Output("Out").shape.element_count();
     so_far_ = context.RequestWorkspace(count * static_cast<int64_t>(sizeof(T)));
@@ -61,7 +59,7 @@ class SumKernel final : public Kernel {
   bool TakesFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
-    Tensor& out = run.output(out_);
+    Tensor& out = out_.tensor(run);
     const int64_t count = out.element_count();
     if (count == 0) return;
     const CudaGrid grid = GridOfVectors(run, count, sizeof(T));
@@ -91,7 +89,7 @@ class SumKernel final : public Kernel {
 
  private:
   std::vector<int> inputs_;
-  int out_;
+  Out<> out_;
   bool is_wide_;
   int so_far_ = -1;
 };
@@ -127,10 +125,10 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareSumOfRows(PrepareContext& context) {
   const std::vector<int> dense = InputsThat(context, /*are_selected_rows=*/false);
   const std::vector<int> selected = InputsThat(context, /*are_selected_rows=*/true);
-  const int out = context.OutputIndex("Out");
+  const Out<T> out(context, "Out");
   if (dense.empty()) {
     return MakeRowsKernel(
-        [=](const KernelContext& run) { ConcatenateRows(run, selected, &run.output(out)); });
+        [=](const KernelContext& run) { ConcatenateRows(run, selected, &out.tensor(run)); });
   }
   std::vector<CudaMergedRows<T>> merged;
   for (size_t i = 0; i < context.InputCount("X"); ++i) {
@@ -142,7 +140,7 @@ std::unique_ptr<Kernel> PrepareSumOfRows(PrepareContext& context) {
         of_dense->Run(run);
         for (size_t i = 0; i < selected.size(); ++i) {
           const Tensor& rows = run.input(selected[i]);
-          merged[i].AddTo(run, rows, rows.data<T>(), run.output(out).template data<T>());
+          merged[i].AddTo(run, rows, rows.data<T>(), out(run));
         }
       });
 }

@@ -4,15 +4,13 @@
 namespace skiff {
 
 void RegisterBatchNormCuda(OpRegistry& registry) {
-  AddCudaKernels<float, double>(
-      registry, "batch_norm", [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-        return std::make_unique<CudaBatchNormKernel<T>>(context);
-      });
-  AddCudaKernels<float, double>(
-      registry, "batch_norm_grad",
-      [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-        return std::make_unique<CudaBatchNormGradKernel<T, CudaNormMask::kNone>>(context);
-      });
+  AddCudaKernels<float, double>(registry, "batch_norm", [=]<typename T>(PrepareContext& context) {
+    return PrepareCudaBatchNorm<T>(context);
+  });
+  AddCudaKernels<float, double>(registry, "batch_norm_grad",
+                                [=]<typename T>(PrepareContext& context) {
+                                  return PrepareCudaBatchNormGrad<T, CudaNormMask::kNone>(context);
+                                });
 }
 
 }  // namespace skiff

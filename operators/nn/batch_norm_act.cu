@@ -6,16 +6,13 @@ namespace skiff {
 void RegisterBatchNormActCuda(OpRegistry& registry) {
   AddCudaKernels<float, double>(
       registry, "batch_norm_act",
-      [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-        return std::make_unique<CudaBatchNormKernel<T>>(context);
-      });
+      [=]<typename T>(PrepareContext& context) { return PrepareCudaBatchNorm<T>(context); });
   AddCudaKernels<float, double>(
-      registry, "batch_norm_act_grad",
-      [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
+      registry, "batch_norm_act_grad", [=]<typename T>(PrepareContext& context) {
         if (context.HasInput("Y")) {
-          return std::make_unique<CudaBatchNormGradKernel<T, CudaNormMask::kOutput>>(context);
+          return PrepareCudaBatchNormGrad<T, CudaNormMask::kOutput>(context);
         }
-        return std::make_unique<CudaBatchNormGradKernel<T, CudaNormMask::kInput>>(context);
+        return PrepareCudaBatchNormGrad<T, CudaNormMask::kInput>(context);
       });
 }
 

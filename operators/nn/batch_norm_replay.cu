@@ -29,19 +29,17 @@ std::unique_ptr<Kernel> PrepareBatchNormReplay(PrepareContext& context) {
   return MakeKernel([type = context.op().type, channels,
                      unchanged = !UsesGlobalStatistics(context) && channels.count() <= 1,
                      rectifies = context.Attr<std::string>("act_type") == "relu",
-                     x = context.InputIndex("X"), z = context.InputIndex("Z"),
-                     scale = context.InputIndex("Scale"), bias = context.InputIndex("Bias"),
-                     mean = context.InputIndex("SavedMean"),
-                     inverse = context.InputIndex("SavedVariance"), y = context.OutputIndex("Y"),
+                     x = In<T>(context, "X"), z = In<T>(context, "Z"),
+                     scale = In<T>(context, "Scale"), bias = In<T>(context, "Bias"),
+                     mean = In<T>(context, "SavedMean"), inverse = In<T>(context, "SavedVariance"),
+                     y = Out<T>(context, "Y"),
                      memory = RequestChannelWorkspace<T>(
                          context, channels, ChannelLines<T>::kCount)](const KernelContext& run) {
     const ChannelLines<T> lines(run.workspace(memory), channels.channels);
     ForEachOnDevice(
         run, type.c_str(), channels.channels,
-        SavedStatistics<T>{lines, InputData<T>(run, scale), InputData<T>(run, bias),
-                           InputData<T>(run, mean), InputData<T>(run, inverse), unchanged});
-    Normalize(run, type, channels, lines, InputData<T>(run, x), InputData<T>(run, z), rectifies,
-              OutputData<T>(run, y));
+        SavedStatistics<T>{lines, scale(run), bias(run), mean(run), inverse(run), unchanged});
+    Normalize(run, type, channels, lines, x(run), z(run), rectifies, y(run));
   });
 }
 

@@ -29,102 +29,71 @@ namespace {
 // Runs the loops of batch normalization with mean 0 and slope 1. The arrays by channel live in the
 // workspace, whose contents are undefined at the start of a step, so each run fills them.
 template <typename T>
-class BiasActKernel final : public Kernel {
- public:
-  BiasActKernel(PrepareContext& context, MakeNormLoops<T> make_loops)
-      : geometry_(ParseNormGeometry(context)),
-        loops_(make_loops(geometry_)),
-        x_(context.InputIndex("X")),
-        bias_(context.InputIndex("Bias")),
-        out_(context.OutputIndex("Out")),
-        lines_(context.RequestWorkspace(ByteCount(3 * geometry_.padded_channels(), kDTypeOf<T>))) {}
-
-  bool TakesFewerRows() const override { return true; }
-
-  void Run(const KernelContext& run) override {
-    loops_->SetBatch(run.input(x_).shape()[0]);
-    const int64_t channels = geometry_.padded_channels();
-    auto* means = static_cast<T*>(run.workspace(lines_));
+std::unique_ptr<Kernel> PrepareBiasAct(PrepareContext& context, MakeNormLoops<T> make_loops) {
+  const NormGeometry geometry = ParseNormGeometry(context);
+  std::unique_ptr<NormLoops<T>> loops = make_loops(geometry);
+  const In<T> x(context, "X");
+  const In<T> bias(context, "Bias");
+  const Out<T> out(context, "Out");
+  const int lines =
+      context.RequestWorkspace(ByteCount(3 * geometry.padded_channels(), kDTypeOf<T>));
+  return MakeRowsKernel([=, loops = std::move(loops)](const KernelContext& run) {
+    loops->SetBatch(x.shape(run)[0]);
+    const int64_t channels = geometry.padded_channels();
+    auto* means = static_cast<T*>(run.workspace(lines));
     T* slopes = means + channels;
     T* shifts = slopes + channels;
     std::fill_n(means, channels, T{0});
     std::fill_n(slopes, channels, T{1});
-    std::copy_n(run.input(bias_).template data<T>(), geometry_.channels, shifts);
+    std::copy_n(bias(run), geometry.channels, shifts);
     // Channels that pad the last block must come out as 0.
-    std::fill(shifts + geometry_.channels, shifts + channels, T{0});
-    loops_->Normalize(run.input(x_).template data<T>(), nullptr, {means, slopes, shifts},
-                      /*rectify=*/true, run.output(out_).template data<T>());
-  }
-
- private:
-  NormGeometry geometry_;
-  std::unique_ptr<NormLoops<T>> loops_;
-  int x_;
-  int bias_;
-  int out_;
-  int lines_;
-};
+    std::fill(shifts + geometry.channels, shifts + channels, T{0});
+    loops->Normalize(x(run), nullptr, {means, slopes, shifts},
+                     /*rectify=*/true, out(run));
+  });
+}
 
 template <typename T>
-class BiasActGradKernel final : public Kernel {
- public:
-  BiasActGradKernel(PrepareContext& context, MakeNormLoops<T> make_loops)
-      : geometry_(ParseNormGeometry(context, "Out")),
-        loops_(make_loops(geometry_)),
-        out_(context.InputIndex("Out")),
-        out_gradient_(context.InputIndex("Out@GRAD")),
-        x_gradient_(context.OutputIndex("X@GRAD")),
-        bias_gradient_(context.OutputIndex("Bias@GRAD")),
-        scratch_(context.RequestWorkspace(loops_->scratch_bytes())),
-        sums_(
-            context.RequestWorkspace(ByteCount(2 * geometry_.padded_channels(), DType::kFloat64))),
-        means_(context.RequestWorkspace(ByteCount(geometry_.padded_channels(), kDTypeOf<T>))) {
-    const TensorMeta& out = context.Input("Out");
-    // The loops always write the masked gradient. If X@GRAD is absent, it goes to a workspace.
-    if (x_gradient_ < 0) {
-      unwanted_ =
-          context.RequestWorkspace(ByteCount(StorageElements(out.shape, out.layout), kDTypeOf<T>));
-    }
+std::unique_ptr<Kernel> PrepareBiasActGrad(PrepareContext& context, MakeNormLoops<T> make_loops) {
+  const NormGeometry prepared = ParseNormGeometry(context, "Out");
+  std::unique_ptr<NormLoops<T>> loops = make_loops(prepared);
+  const In<T> out(context, "Out");
+  const In<T> out_gradient(context, "Out@GRAD");
+  const Out<T> x_gradient(context, "X@GRAD");
+  const Out<T> bias_gradient(context, "Bias@GRAD");
+  const int scratch = context.RequestWorkspace(loops->scratch_bytes());
+  const int sums_memory =
+      context.RequestWorkspace(ByteCount(2 * prepared.padded_channels(), DType::kFloat64));
+  const int means_memory =
+      context.RequestWorkspace(ByteCount(prepared.padded_channels(), kDTypeOf<T>));
+  int unwanted = -1;  // X@GRAD if it is absent
+  const TensorMeta& meta = context.Input("Out");
+  // The loops always write the masked gradient. If X@GRAD is absent, it goes to a workspace.
+  if (!x_gradient.is_there()) {
+    unwanted =
+        context.RequestWorkspace(ByteCount(StorageElements(meta.shape, meta.layout), kDTypeOf<T>));
   }
-
-  bool TakesFewerRows() const override { return true; }
-
-  void Run(const KernelContext& run) override {
-    geometry_.batch = run.input(out_).shape()[0];
-    loops_->SetBatch(geometry_.batch);
-    const int64_t channels = geometry_.padded_channels();
-    auto* sums = static_cast<double*>(run.workspace(sums_));
+  return MakeRowsKernel([=, loops = std::move(loops)](const KernelContext& run) {
+    NormGeometry geometry = prepared;
+    geometry.batch = out.shape(run)[0];
+    loops->SetBatch(geometry.batch);
+    const int64_t channels = geometry.padded_channels();
+    auto* sums = static_cast<double*>(run.workspace(sums_memory));
     std::fill_n(sums, 2 * channels, 0.0);
-    auto* means = static_cast<T*>(run.workspace(means_));
+    auto* means = static_cast<T*>(run.workspace(means_memory));
     std::fill_n(means, channels, T{0});
-    const T* out = run.input(out_).template data<T>();
-    T* x_gradient = unwanted_ < 0 ? run.output(x_gradient_).template data<T>()
-                                  : static_cast<T*>(run.workspace(unwanted_));
-    if (geometry_.count() > 0) {
+    T* dx = unwanted < 0 ? x_gradient(run) : static_cast<T*>(run.workspace(unwanted));
+    if (geometry.count() > 0) {
       // Only the sums of g are needed. The loops also compute the sums of products with x; passing
       // Out as x costs no memory traffic, since the mask reads Out anyway.
-      loops_->GradientSums(
-          out, {run.input(out_gradient_).template data<T>(), NormMask::kOutput, out},
-          {.mean = means}, run.workspace(scratch_), sums, sums + channels, x_gradient);
+      loops->GradientSums(out(run), {out_gradient(run), NormMask::kOutput, out(run)},
+                          {.mean = means}, run.workspace(scratch), sums, sums + channels, dx);
     }
-    if (bias_gradient_ < 0) return;
-    T* bias_gradient = run.output(bias_gradient_).template data<T>();
-    std::transform(sums, sums + geometry_.channels, bias_gradient,
+    if (!bias_gradient.is_there()) return;
+    std::transform(sums, sums + geometry.channels, bias_gradient(run),
                    [](double sum) { return static_cast<T>(sum); });
-  }
-
- private:
-  NormGeometry geometry_;
-  std::unique_ptr<NormLoops<T>> loops_;
-  int out_;
-  int out_gradient_;
-  int x_gradient_;
-  int bias_gradient_;
-  int scratch_;
-  int sums_;
-  int means_;
-  int unwanted_ = -1;  // X@GRAD if it is absent
-};
+  });
+}
 
 std::vector<AttrDef> Attributes() { return {ChannelOrderAttr("data_layout"), ReluTypeAttr()}; }
 
@@ -171,8 +140,14 @@ void RegisterBiasAct(OpRegistry& registry) {
   OpDef def = BiasActDef();
   registry.Add(BiasActGradDef(&def));
   registry.Add(std::move(def));
-  AddNormKernels<BiasActKernel>(registry, "bias_act");
-  AddNormKernels<BiasActGradKernel>(registry, "bias_act_grad");
+  AddNormKernels(registry, "bias_act",
+                 []<typename T>(PrepareContext& context, MakeNormLoops<T> make_loops) {
+                   return PrepareBiasAct(context, make_loops);
+                 });
+  AddNormKernels(registry, "bias_act_grad",
+                 []<typename T>(PrepareContext& context, MakeNormLoops<T> make_loops) {
+                   return PrepareBiasActGrad(context, make_loops);
+                 });
 }
 
 }  // namespace skiff

@@ -53,24 +53,22 @@ struct BiasActGradient {
 };
 
 // The channels of a run, whose batch may be smaller than that of the context.
-CudaChannels OfBatch(CudaChannels channels, const Tensor& images) {
-  channels.batch = images.shape()[0];
+CudaChannels OfBatch(CudaChannels channels, const Shape& images) {
+  channels.batch = images[0];
   return channels;
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareBiasAct(PrepareContext& context) {
   const CudaChannels prepared(context, context.Input("X").shape);
-  const int x_input = context.InputIndex("X");
-  const int bias = context.InputIndex("Bias");
-  const int output = context.OutputIndex("Out");
+  const In<T> x(context, "X");
+  const In<T> bias(context, "Bias");
+  const Out<T> out(context, "Out");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const CudaChannels channels = OfBatch(prepared, run.input(x_input));
-    const T* x = run.input(x_input).data<T>();
-    T* out = run.output(output).data<T>();
-    ForEachPackOnDevice<T>(
-        run, "bias_act", channels.elements(), channels.period(),
-        AddBiasAndRectify<T>{channels, x, run.input(bias).data<T>(), out, ArePacksAligned(x, out)});
+    const CudaChannels channels = OfBatch(prepared, x.shape(run));
+    ForEachPackOnDevice<T>(run, "bias_act", channels.elements(), channels.period(),
+                           AddBiasAndRectify<T>{channels, x(run), bias(run), out(run),
+                                                ArePacksAligned(x(run), out(run))});
   });
 }
 
@@ -78,14 +76,13 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareBiasActGrad(PrepareContext& context) {
   const CudaChannels prepared(context, context.Input("Out").shape);
   const CudaFold<BiasActGradient<T>> fold(context, prepared.elements());
-  const int out = context.InputIndex("Out");
-  const int gradient = context.InputIndex("Out@GRAD");
-  const int dx = context.OutputIndex("X@GRAD");
-  const int dbias = context.OutputIndex("Bias@GRAD");
+  const In<T> out(context, "Out");
+  const In<T> gradient(context, "Out@GRAD");
+  const Out<T> dx(context, "X@GRAD");
+  const Out<T> dbias(context, "Bias@GRAD");
   return MakeRowsKernel([=](const KernelContext& run) {
-    fold.Run(run, "bias_act_grad", OfBatch(prepared, run.input(out)).View(),
-             {run.input(out).data<T>(), run.input(gradient).data<T>(), OutputData<T>(run, dx),
-              OutputData<T>(run, dbias)});
+    fold.Run(run, "bias_act_grad", OfBatch(prepared, out.shape(run)).View(),
+             {out(run), gradient(run), dx(run), dbias(run)});
   });
 }
 

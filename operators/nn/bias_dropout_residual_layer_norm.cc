@@ -72,148 +72,99 @@ void InferGrad(OpContext& context) {
 }
 
 template <typename T>
-class SumNormKernel final : public Kernel {
- public:
-  explicit SumNormKernel(PrepareContext& context)
-      : rows_(RowsOf(context, "X")),
-        dropout_(DropoutSettingsOf(context)),
-        arguments_(context, rows_.size, "LnScale", "LnBias"),
-        x_(context.InputIndex("X")),
-        bias_(context.InputIndex("Bias")),
-        residual_(context.InputIndex("Residual")),
-        y_(context.OutputIndex("Y")),
-        sum_(context.OutputIndex("Sum")),
-        mask_(context.OutputIndex("Mask")) {}
-
-  bool TakesFewerRows() const override { return true; }
-
-  void Run(const KernelContext& run) override {
-    rows_ = RowsOf(run.input(x_).shape());
-    const RowTerms<T> all{.x = run.input(x_).template data<T>(),
-                          .bias = InputData<T>(run, bias_),
-                          .residual = InputData<T>(run, residual_),
-                          .count = rows_.size};
-    const LayerNormRows<T> norm = arguments_.Of<T>(run);
-    const ElementDropout dropout = DropoutOf(run);
-    T* y = run.output(y_).template data<T>();
+std::unique_ptr<Kernel> PrepareSumNorm(PrepareContext& context) {
+  const DropoutSettings settings = DropoutSettingsOf(context);
+  const auto arguments =
+      LayerNormArguments<T>(context, RowsOf(context, "X").size, "LnScale", "LnBias");
+  const In<T> x(context, "X");
+  const In<T> bias(context, "Bias");
+  const In<T> residual(context, "Residual");
+  const Out<T> y(context, "Y");
+  const Out<T> sums(context, "Sum");
+  const Out<uint8_t> mask(context, "Mask");
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const NormRows rows = RowsOf(x.shape(run));
+    const RowTerms<T> all{
+        .x = x(run), .bias = bias(run), .residual = residual(run), .count = rows.size};
+    const LayerNormRows<T> norm = arguments(run);
+    const ElementDropout dropout{.draws = settings.draws(),
+                                 .drops_all = settings.drops_all(),
+                                 .key = settings.KeyOf(run),
+                                 .threshold = settings.threshold(),
+                                 .scale = settings.scale()};
     // A sum that nobody reads lies for a while where its row of Y will.
-    T* sums = sum_ < 0 ? y : run.output(sum_).template data<T>();
-    uint8_t* mask = OutputData<uint8_t>(run, mask_);
-    ParallelFor(rows_.count(), GrainOf(rows_.size), [&](int64_t begin, int64_t end) {
+    T* all_sums = sums.is_there() ? sums(run) : y(run);
+    const auto normalize = [&, y = y(run), mask = mask(run)](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         RowTerms<T> terms = all;
-        terms.first = row * rows_.size;
+        terms.first = row * rows.size;
         terms.x += terms.first;
         if (terms.residual != nullptr) terms.residual += terms.first;
-        T* sum = sums + terms.first;
+        T* sum = all_sums + terms.first;
         AddDroppedRow(terms, dropout, sum, mask == nullptr ? nullptr : mask + terms.first);
         norm.Normalize(row, sum, y + terms.first);
       }
-    });
-  }
+    };
+    ParallelFor(rows.count(), GrainOf(rows.size), normalize);
+  });
+}
 
- private:
-  ElementDropout DropoutOf(const KernelContext& run) const {
-    return {.draws = dropout_.draws(),
-            .drops_all = dropout_.drops_all(),
-            .key = dropout_.KeyOf(run),
-            .threshold = dropout_.threshold(),
-            .scale = dropout_.scale()};
-  }
-
-  NormRows rows_;
-  DropoutSettings dropout_;
-  LayerNormArguments arguments_;
-  int x_;
-  int bias_;
-  int residual_;
-  int y_;
-  int sum_;
-  int mask_;
-};
+// The arrays by element of a row that the gradient op sums.
+constexpr int kArrays = 3;
 
 template <typename T>
-class SumNormGradKernel final : public Kernel {
- public:
-  explicit SumNormGradKernel(PrepareContext& context)
-      : rows_(RowsOf(context, "Sum")),
-        dropout_(DropoutSettingsOf(context)),
-        arguments_(context, rows_.size, "LnScale"),
-        sum_(context.InputIndex("Sum")),
-        mask_(context.InputIndex("Mask")),
-        y_gradient_(context.InputIndex("Y@GRAD")),
-        more_(context.InputIndex("Sum@GRAD")),
-        x_gradient_(context.OutputIndex("X@GRAD")),
-        bias_gradient_(context.OutputIndex("Bias@GRAD")),
-        residual_gradient_(context.OutputIndex("Residual@GRAD")),
-        scale_gradient_(context.OutputIndex("LnScale@GRAD")),
-        shift_gradient_(context.OutputIndex("LnBias@GRAD")) {
-    const bool reads_mask = dropout_.draws() || dropout_.drops_all();
-    SKIFF_ENFORCE(mask_ >= 0 || !reads_mask, kInvalidArgument, context.op().type,
-                  ": Mask is missing, expected that of the forward op");
-    if (!reads_mask) mask_ = -1;
-    memory_ = context.RequestWorkspace(Sums().template bytes<T>());
-    if (x_gradient_ < 0 && residual_gradient_ < 0 && bias_gradient_ >= 0) {
-      unwanted_ = context.RequestWorkspace(
-          ByteCount(context.Input("Sum").shape.element_count(), kDTypeOf<T>));
-    }
+std::unique_ptr<Kernel> PrepareSumNormGrad(PrepareContext& context) {
+  const NormRows prepared = RowsOf(context, "Sum");
+  const DropoutSettings dropout = DropoutSettingsOf(context);
+  const auto arguments = LayerNormGradArguments<T>(context, prepared.size, "LnScale");
+  const In<T> sum(context, "Sum");
+  const bool reads_mask = dropout.draws() || dropout.drops_all();
+  const In<uint8_t> mask(context, "Mask");
+  const In<T> y_gradient(context, "Y@GRAD");
+  const In<T> more(context, "Sum@GRAD");  // of the gradient of Sum
+  const Out<T> x_gradient(context, "X@GRAD");
+  const Out<T> bias_gradient(context, "Bias@GRAD");
+  const Out<T> residual_gradient(context, "Residual@GRAD");
+  const Out<T> scale_gradient(context, "LnScale@GRAD");
+  const Out<T> shift_gradient(context, "LnBias@GRAD");
+  int unwanted = -1;  // the gradient of Sum, if only Bias@GRAD needs it
+  SKIFF_ENFORCE(mask.is_there() || !reads_mask, kInvalidArgument, context.op().type,
+                ": Mask is missing, expected that of the forward op");
+  const int memory =
+      context.RequestWorkspace(RowSums(prepared.count(), prepared.size, kArrays).bytes<T>());
+  if (!x_gradient.is_there() && !residual_gradient.is_there() && bias_gradient.is_there()) {
+    unwanted = context.RequestWorkspace(
+        ByteCount(context.Input("Sum").shape.element_count(), kDTypeOf<T>));
   }
-
-  bool TakesFewerRows() const override { return true; }
-
-  void Run(const KernelContext& run) override {
-    rows_ = RowsOf(run.input(sum_).shape());
-    const LayerNormGradRows<T> norm = arguments_.Of<T>(run);
-    const T* sum = run.input(sum_).template data<T>();
-    const T* dy = run.input(y_gradient_).template data<T>();
-    const T* more = InputData<T>(run, more_);
-    const uint8_t* mask = InputData<uint8_t>(run, mask_);
-    T* dx = OutputData<T>(run, x_gradient_);
-    T* ds = SumGradient(run, dx);
-    void* memory = run.workspace(memory_);
-    const int64_t size = rows_.size;
-    const RowSums gradients = Sums();
-    gradients.template AddRows<T>(memory, [&](int64_t row, T* sums) {
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const NormRows rows = RowsOf(sum.shape(run));
+    const LayerNormGradRows<T> norm = arguments(run);
+    T* dx = x_gradient(run);
+    // Where the gradient of Sum goes, which may have to make way for X@GRAD; nullptr if nobody
+    // wants what follows from it.
+    T* ds = residual_gradient.is_there() ? residual_gradient(run)
+            : unwanted < 0               ? dx
+                                         : static_cast<T*>(run.workspace(unwanted));
+    const int64_t size = rows.size;
+    const RowSums gradients(rows.count(), size, kArrays);
+    const auto add_row = [&, sum = sum(run), dy = y_gradient(run), more = more(run),
+                          mask = reads_mask ? mask(run) : nullptr](int64_t row, T* sums) {
       const int64_t at = row * size;
       // Before the other gradients, which may take the place of Y@GRAD.
       norm.AddParameters(row, sum + at, dy + at, sums, sums + size);
       if (ds == nullptr) return;
       norm.Input(row, sum + at, dy + at, ds + at);
       if (more != nullptr) AddArrays(ds + at, more + at, ds + at, size);
-      DropGradientRow(mask == nullptr ? nullptr : mask + at, static_cast<T>(dropout_.scale()),
+      DropGradientRow(mask == nullptr ? nullptr : mask + at, static_cast<T>(dropout.scale()),
                       ds + at, size, dx == nullptr ? nullptr : dx + at,
-                      bias_gradient_ < 0 ? nullptr : sums + 2 * size);
-    });
-    gradients.template Write<T>(memory, 0, OutputData<T>(run, scale_gradient_));
-    gradients.template Write<T>(memory, 1, OutputData<T>(run, shift_gradient_));
-    gradients.template Write<T>(memory, 2, OutputData<T>(run, bias_gradient_));
-  }
-
- private:
-  RowSums Sums() const { return RowSums(rows_.count(), rows_.size, /*arrays=*/3); }
-
-  // Where the gradient of Sum goes, which may have to make way for X@GRAD; nullptr if nobody wants
-  // what follows from it.
-  T* SumGradient(const KernelContext& run, T* dx) const {
-    if (residual_gradient_ >= 0) return run.output(residual_gradient_).template data<T>();
-    return unwanted_ < 0 ? dx : static_cast<T*>(run.workspace(unwanted_));
-  }
-
-  NormRows rows_;
-  DropoutSettings dropout_;
-  LayerNormGradArguments arguments_;
-  int sum_;
-  int mask_;
-  int y_gradient_;
-  int more_;  // of the gradient of Sum
-  int x_gradient_;
-  int bias_gradient_;
-  int residual_gradient_;
-  int scale_gradient_;
-  int shift_gradient_;
-  int memory_ = -1;
-  int unwanted_ = -1;  // the gradient of Sum, if only Bias@GRAD needs it
-};
+                      bias_gradient.is_there() ? sums + 2 * size : nullptr);
+    };
+    gradients.AddRows<T>(run.workspace(memory), add_row);
+    gradients.Write<T>(run.workspace(memory), 0, scale_gradient(run));
+    gradients.Write<T>(run.workspace(memory), 1, shift_gradient(run));
+    gradients.Write<T>(run.workspace(memory), 2, bias_gradient(run));
+  });
+}
 
 std::vector<AttrDef> Attributes() {
   std::vector<AttrDef> attrs = DropoutAttrs(/*default_probability=*/0.0f);
@@ -270,14 +221,10 @@ void RegisterBiasDropoutResidualLayerNorm(OpRegistry& registry) {
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(
       "bias_dropout_residual_layer_norm",
-      []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-        return std::make_unique<SumNormKernel<T>>(context);
-      });
+      []<typename T>(PrepareContext& context) { return PrepareSumNorm<T>(context); });
   registry.AddCpuKernels<float, double>(
       "bias_dropout_residual_layer_norm_grad",
-      []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-        return std::make_unique<SumNormGradKernel<T>>(context);
-      });
+      []<typename T>(PrepareContext& context) { return PrepareSumNormGrad<T>(context); });
 }
 
 }  // namespace skiff

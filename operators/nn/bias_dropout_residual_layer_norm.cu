@@ -104,141 +104,112 @@ struct BiasGradient {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareBiasDropoutResidualLayerNorm(PrepareContext& context) {
-  return MakeRowsKernel(
-      [settings = DropoutSettingsOf(context), epsilon = context.Attr<float>("epsilon"),
-       x_input = context.InputIndex("X"), bias_input = context.InputIndex("Bias"),
-       residual_input = context.InputIndex("Residual"), scale_input = context.InputIndex("LnScale"),
-       shift_input = context.InputIndex("LnBias"), y_output = context.OutputIndex("Y"),
-       sum_output = context.OutputIndex("Sum"), mask_output = context.OutputIndex("Mask"),
-       mean_output = context.OutputIndex("Mean"),
-       variance_output = context.OutputIndex("Variance")](const KernelContext& run) {
-        const NormRows rows = RowsOf(run.input(x_input).shape());
-        const T* x = run.input(x_input).data<T>();
-        const T* bias = InputData<T>(run, bias_input);
-        const T* residual = InputData<T>(run, residual_input);
-        const T* scale = InputData<T>(run, scale_input);
-        const T* shift = InputData<T>(run, shift_input);
-        T* y = run.output(y_output).data<T>();
-        T* sums = sum_output < 0 ? y : run.output(sum_output).data<T>();
-        const CudaLayerNorm<T> norm{
-            .epsilon = epsilon,
-            .scale = scale,
-            .bias = shift,
-            .means = OutputData<T>(run, mean_output),
-            .variances = OutputData<T>(run, variance_output),
-            .is_aligned = ArePacksAligned(x, bias, residual, scale, shift, sums, y)};
-        ForEachLineOnDevice<T>(run, "bias_dropout_residual_layer_norm",
-                               {.outer = rows.count(), .length = rows.size},
-                               SumAndNormalize<T>{.norm = norm,
-                                                  .dropout = CudaDropout(settings, run),
-                                                  .scale = static_cast<T>(settings.scale()),
-                                                  .x = x,
-                                                  .bias = bias,
-                                                  .residual = residual,
-                                                  .sums = sums,
-                                                  .y = y,
-                                                  .mask = OutputData<uint8_t>(run, mask_output)});
-      });
+  const DropoutSettings settings = DropoutSettingsOf(context);
+  const double epsilon = context.Attr<float>("epsilon");
+  const In<T> x(context, "X");
+  const In<T> bias(context, "Bias");
+  const In<T> residual(context, "Residual");
+  const In<T> scale(context, "LnScale");
+  const In<T> shift(context, "LnBias");
+  const Out<T> y(context, "Y");
+  const Out<T> sum(context, "Sum");
+  const Out<uint8_t> mask(context, "Mask");
+  const Out<T> mean(context, "Mean");
+  const Out<T> variance(context, "Variance");
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const NormRows rows = RowsOf(x.shape(run));
+    T* sums = sum.is_there() ? sum(run) : y(run);
+    const CudaLayerNorm<T> norm{
+        .epsilon = epsilon,
+        .scale = scale(run),
+        .bias = shift(run),
+        .means = mean(run),
+        .variances = variance(run),
+        .is_aligned = ArePacksAligned(x(run), bias(run), residual(run), scale(run), shift(run),
+                                      sums, y(run))};
+    ForEachLineOnDevice<T>(run, "bias_dropout_residual_layer_norm",
+                           {.outer = rows.count(), .length = rows.size},
+                           SumAndNormalize<T>{.norm = norm,
+                                              .dropout = CudaDropout(settings, run),
+                                              .scale = static_cast<T>(settings.scale()),
+                                              .x = x(run),
+                                              .bias = bias(run),
+                                              .residual = residual(run),
+                                              .sums = sums,
+                                              .y = y(run),
+                                              .mask = mask(run)});
+  });
 }
 
 template <typename T>
-class BiasDropoutResidualLayerNormGradKernel final : public Kernel {
- public:
-  explicit BiasDropoutResidualLayerNormGradKernel(PrepareContext& context)
-      : dropout_(DropoutSettingsOf(context)),
-        epsilon_(context.Attr<float>("epsilon")),
-        sum_(context.InputIndex("Sum")),
-        mask_(context.InputIndex("Mask")),
-        scale_(context.InputIndex("LnScale")),
-        mean_(context.InputIndex("Mean")),
-        variance_(context.InputIndex("Variance")),
-        y_gradient_(context.InputIndex("Y@GRAD")),
-        more_(context.InputIndex("Sum@GRAD")),
-        x_gradient_(context.OutputIndex("X@GRAD")),
-        bias_gradient_(context.OutputIndex("Bias@GRAD")),
-        residual_gradient_(context.OutputIndex("Residual@GRAD")),
-        scale_gradient_(context.OutputIndex("LnScale@GRAD")),
-        shift_gradient_(context.OutputIndex("LnBias@GRAD")),
-        parameters_(context, context.Input("Sum").shape.element_count()),
-        biases_(context, context.Input("Sum").shape.element_count()),
-        slopes_(context.RequestWorkspace(RowsOf(context.Input("Sum").shape).count() *
-                                         static_cast<int64_t>(sizeof(T)))) {
-    const bool reads_mask = dropout_.draws() || dropout_.drops_all();
-    SKIFF_ENFORCE(mask_ >= 0 || !reads_mask, kInvalidArgument, context.op().type,
-                  ": Mask is missing, expected that of the forward op");
-    if (!reads_mask) mask_ = -1;
-    if (x_gradient_ < 0 && bias_gradient_ >= 0) {
-      unwanted_ = context.RequestWorkspace(context.Input("Sum").shape.element_count() *
-                                           static_cast<int64_t>(sizeof(T)));
-    }
+std::unique_ptr<Kernel> PrepareBiasDropoutResidualLayerNormGrad(PrepareContext& context) {
+  const DropoutSettings dropout(DropoutSettingsOf(context));
+  const double epsilon = context.Attr<float>("epsilon");
+  const In<T> sum(context, "Sum");
+  const In<uint8_t> mask(context, "Mask");
+  const In<T> scale(context, "LnScale");
+  const In<T> mean(context, "Mean");
+  const In<T> variance(context, "Variance");
+  const In<T> y_gradient(context, "Y@GRAD");
+  const In<T> more(context, "Sum@GRAD");  // of the gradient of Sum
+  const Out<T> x_gradient(context, "X@GRAD");
+  const Out<T> bias_gradient(context, "Bias@GRAD");
+  const Out<T> residual_gradient(context, "Residual@GRAD");
+  const Out<T> scale_gradient(context, "LnScale@GRAD");
+  const Out<T> shift_gradient(context, "LnBias@GRAD");
+  const CudaFold<CudaLayerNormParameters<T>> parameters(context,
+                                                        context.Input("Sum").shape.element_count());
+  const CudaFold<BiasGradient<T>> biases(context, context.Input("Sum").shape.element_count());
+  const int memory = context.RequestWorkspace(RowsOf(context.Input("Sum").shape).count() *
+                                              static_cast<int64_t>(sizeof(T)));
+  int unwanted = -1;  // X@GRAD, if only Bias@GRAD needs it
+  const bool reads_mask = dropout.draws() || dropout.drops_all();
+  SKIFF_ENFORCE(mask.is_there() || !reads_mask, kInvalidArgument, context.op().type,
+                ": Mask is missing, expected that of the forward op");
+  if (!x_gradient.is_there() && bias_gradient.is_there()) {
+    unwanted = context.RequestWorkspace(context.Input("Sum").shape.element_count() *
+                                        static_cast<int64_t>(sizeof(T)));
   }
-
-  bool TakesFewerRows() const override { return true; }
-
-  void Run(const KernelContext& run) override {
+  return MakeRowsKernel([=](const KernelContext& run) {
     const char* what = "bias_dropout_residual_layer_norm_grad";
-    const NormRows rows = RowsOf(run.input(sum_).shape());
+    const NormRows rows = RowsOf(sum.shape(run));
     const CudaFoldView columns(rows.count(), rows.size);
-    const T* sums = run.input(sum_).template data<T>();
-    const T* dy = run.input(y_gradient_).template data<T>();
-    const T* scale = InputData<T>(run, scale_);
-    const T* more = InputData<T>(run, more_);
-    T* dresidual = OutputData<T>(run, residual_gradient_);
-    T* dx =
-        unwanted_ < 0 ? OutputData<T>(run, x_gradient_) : static_cast<T*>(run.workspace(unwanted_));
+    const T* sums = sum(run);
+    const T* dy = y_gradient(run);
+    T* dx = unwanted < 0 ? x_gradient(run) : static_cast<T*>(run.workspace(unwanted));
     const CudaLayerNormGrad<T> norm{
         .size = rows.size,
-        .epsilon = epsilon_,
-        .scale = scale,
-        .means = run.input(mean_).template data<T>(),
-        .variances = run.input(variance_).template data<T>(),
-        .is_aligned = ArePacksAligned(sums, dy, scale, more, dresidual, dx)};
+        .epsilon = epsilon,
+        .scale = scale(run),
+        .means = mean(run),
+        .variances = variance(run),
+        .is_aligned = ArePacksAligned(sums, dy, scale(run), more(run), residual_gradient(run), dx)};
     // Before the other gradients, which may take the place of Y@GRAD.
-    if (scale_gradient_ >= 0 || shift_gradient_ >= 0) {
-      T* slopes = static_cast<T*>(run.workspace(slopes_));
+    if (scale_gradient.is_there() || shift_gradient.is_there()) {
+      T* slopes = static_cast<T*>(run.workspace(memory));
       ForEachOnDevice(run, what, rows.count(), CudaLayerNormSlopes<T>{norm, sums, slopes});
-      parameters_.Run(run, what, columns,
-                      {.x = sums,
-                       .dy = dy,
-                       .means = norm.means,
-                       .slopes = slopes,
-                       .dscale = OutputData<T>(run, scale_gradient_),
-                       .dbias = OutputData<T>(run, shift_gradient_)});
+      parameters.Run(run, what, columns,
+                     {.x = sums,
+                      .dy = dy,
+                      .means = norm.means,
+                      .slopes = slopes,
+                      .dscale = scale_gradient(run),
+                      .dbias = shift_gradient(run)});
     }
-    if (residual_gradient_ < 0 && x_gradient_ < 0 && unwanted_ < 0) return;
+    if (!residual_gradient.is_there() && !x_gradient.is_there() && unwanted < 0) return;
     ForEachLineOnDevice<T>(run, what, {.outer = rows.count(), .length = rows.size},
                            DifferentiateSums<T>{.norm = norm,
-                                                .scale = static_cast<T>(dropout_.scale()),
+                                                .scale = static_cast<T>(dropout.scale()),
                                                 .sums = sums,
                                                 .dy = dy,
-                                                .more = more,
-                                                .mask = InputData<uint8_t>(run, mask_),
-                                                .dresidual = dresidual,
+                                                .more = more(run),
+                                                .mask = reads_mask ? mask(run) : nullptr,
+                                                .dresidual = residual_gradient(run),
                                                 .dx = dx});
-    if (bias_gradient_ < 0) return;
-    biases_.Run(run, what, columns, {dx, OutputData<T>(run, bias_gradient_)});
-  }
-
- private:
-  DropoutSettings dropout_;
-  double epsilon_;
-  int sum_;
-  int mask_;
-  int scale_;
-  int mean_;
-  int variance_;
-  int y_gradient_;
-  int more_;  // of the gradient of Sum
-  int x_gradient_;
-  int bias_gradient_;
-  int residual_gradient_;
-  int scale_gradient_;
-  int shift_gradient_;
-  CudaFold<CudaLayerNormParameters<T>> parameters_;
-  CudaFold<BiasGradient<T>> biases_;
-  int slopes_;
-  int unwanted_ = -1;  // X@GRAD, if only Bias@GRAD needs it
-};
+    if (!bias_gradient.is_there()) return;
+    biases.Run(run, what, columns, {dx, bias_gradient(run)});
+  });
+}
 
 }  // namespace
 
@@ -247,11 +218,10 @@ void RegisterBiasDropoutResidualLayerNormCuda(OpRegistry& registry) {
                                 [=]<typename T>(PrepareContext& context) {
                                   return PrepareBiasDropoutResidualLayerNorm<T>(context);
                                 });
-  AddCudaKernels<float, double>(
-      registry, "bias_dropout_residual_layer_norm_grad",
-      [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-        return std::make_unique<BiasDropoutResidualLayerNormGradKernel<T>>(context);
-      });
+  AddCudaKernels<float, double>(registry, "bias_dropout_residual_layer_norm_grad",
+                                [=]<typename T>(PrepareContext& context) {
+                                  return PrepareBiasDropoutResidualLayerNormGrad<T>(context);
+                                });
 }
 
 }  // namespace skiff

@@ -122,44 +122,44 @@ void CheckBias(const OpContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  return MakeRowsKernel([approximate = context.Attr<bool>("approximate"),
-                         x_input = context.InputIndex("X"), bias_input = context.InputIndex("Bias"),
-                         output = context.OutputIndex("Out")](const KernelContext& run) {
-    const Matrix matrix(run.input(x_input).shape());
-    const T* x = run.input(x_input).data<T>();
-    const T* bias = run.input(bias_input).data<T>();
-    T* out = run.output(output).data<T>();
-    ParallelFor(matrix.rows, GrainOf(matrix.size), [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        const int64_t at = row * matrix.size;
-        RowOf(approximate, x + at, bias, matrix.size, out + at);
-      }
-    });
+  const bool approximate = context.Attr<bool>("approximate");
+  const In<T> x(context, "X");
+  const In<T> bias(context, "Bias");
+  const Out<T> out(context, "Out");
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const Matrix matrix(x.shape(run));
+    ParallelFor(matrix.rows, GrainOf(matrix.size),
+                [&, x = x(run), bias = bias(run), out = out(run)](int64_t begin, int64_t end) {
+                  for (int64_t row = begin; row < end; ++row) {
+                    const int64_t at = row * matrix.size;
+                    RowOf(approximate, x + at, bias, matrix.size, out + at);
+                  }
+                });
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const Matrix prepared(context.Input("X").shape);
-  const int64_t bytes = RowSums(prepared.rows, prepared.size, /*arrays=*/1).bytes<T>();
-  return MakeRowsKernel(
-      [approximate = context.Attr<bool>("approximate"), x_input = context.InputIndex("X"),
-       bias_input = context.InputIndex("Bias"), dout_input = context.InputIndex("Out@GRAD"),
-       dx_output = context.OutputIndex("X@GRAD"), dbias_output = context.OutputIndex("Bias@GRAD"),
-       memory = context.RequestWorkspace(bytes)](const KernelContext& run) {
-        const Matrix matrix(run.input(x_input).shape());
-        const RowSums sums(matrix.rows, matrix.size, /*arrays=*/1);
-        const T* x = run.input(x_input).data<T>();
-        const T* bias = run.input(bias_input).data<T>();
-        const T* dout = run.input(dout_input).data<T>();
-        T* dx = OutputData<T>(run, dx_output);
-        sums.AddRows<T>(run.workspace(memory), [&](int64_t row, T* columns) {
-          const int64_t at = row * matrix.size;
-          GradRowOf(approximate, x + at, bias, dout + at, matrix.size, dx == nullptr ? dx : dx + at,
-                    columns);
-        });
-        sums.Write<T>(run.workspace(memory), 0, OutputData<T>(run, dbias_output));
-      });
+  const bool approximate = context.Attr<bool>("approximate");
+  const In<T> x(context, "X");
+  const In<T> bias(context, "Bias");
+  const In<T> dout(context, "Out@GRAD");
+  const Out<T> dx(context, "X@GRAD");
+  const Out<T> dbias(context, "Bias@GRAD");
+  const int memory =
+      context.RequestWorkspace(RowSums(prepared.rows, prepared.size, /*arrays=*/1).bytes<T>());
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const Matrix matrix(x.shape(run));
+    const RowSums sums(matrix.rows, matrix.size, /*arrays=*/1);
+    sums.AddRows<T>(run.workspace(memory), [&, x = x(run), bias = bias(run), dout = dout(run),
+                                            dx = dx(run)](int64_t row, T* columns) {
+      const int64_t at = row * matrix.size;
+      GradRowOf(approximate, x + at, bias, dout + at, matrix.size, dx == nullptr ? dx : dx + at,
+                columns);
+    });
+    sums.Write<T>(run.workspace(memory), 0, dbias(run));
+  });
 }
 
 std::vector<AttrDef> Attributes() {

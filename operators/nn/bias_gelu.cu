@@ -62,18 +62,15 @@ struct BiasGeluGradient {
 template <typename T>
 std::unique_ptr<Kernel> PrepareBiasGelu(PrepareContext& context) {
   const bool approximate = context.Attr<bool>("approximate");
-  const int x_input = context.InputIndex("X");
-  const int bias_input = context.InputIndex("Bias");
-  const int output = context.OutputIndex("Out");
+  const In<T> x(context, "X");
+  const In<T> bias(context, "Bias");
+  const Out<T> out(context, "Out");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const T* x = run.input(x_input).data<T>();
-    const T* bias = run.input(bias_input).data<T>();
-    T* out = run.output(output).data<T>();
-    const Shape& shape = run.input(x_input).shape();
+    const Shape& shape = x.shape(run);
     const int64_t size = shape.dim(-1);
-    ForEachPackOnDevice<T>(
-        run, "bias_gelu", shape.element_count(), size,
-        BiasGelu<T>{x, bias, out, size, approximate, ArePacksAligned(x, bias, out)});
+    ForEachPackOnDevice<T>(run, "bias_gelu", shape.element_count(), size,
+                           BiasGelu<T>{x(run), bias(run), out(run), size, approximate,
+                                       ArePacksAligned(x(run), bias(run), out(run))});
   });
 }
 
@@ -81,17 +78,16 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareBiasGeluGrad(PrepareContext& context) {
   const CudaFold<BiasGeluGradient<T>> fold(context, context.Input("X").shape.element_count());
   const bool approximate = context.Attr<bool>("approximate");
-  const int x = context.InputIndex("X");
-  const int bias = context.InputIndex("Bias");
-  const int gradient = context.InputIndex("Out@GRAD");
-  const int dx = context.OutputIndex("X@GRAD");
-  const int dbias = context.OutputIndex("Bias@GRAD");
+  const In<T> x(context, "X");
+  const In<T> bias(context, "Bias");
+  const In<T> gradient(context, "Out@GRAD");
+  const Out<T> dx(context, "X@GRAD");
+  const Out<T> dbias(context, "Bias@GRAD");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const Shape& shape = run.input(x).shape();
+    const Shape& shape = x.shape(run);
     fold.Run(run, "bias_gelu_grad",
              CudaFoldView(shape.element_count(0, shape.rank() - 1), shape.dim(-1)),
-             {run.input(x).data<T>(), run.input(bias).data<T>(), run.input(gradient).data<T>(),
-              OutputData<T>(run, dx), OutputData<T>(run, dbias), approximate});
+             {x(run), bias(run), gradient(run), dx(run), dbias(run), approximate});
   });
 }
 

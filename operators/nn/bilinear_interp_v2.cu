@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "framework/base/str_cat.h"
+#include "framework/op/arguments.h"
 #include "operators/common/cuda_launch.h"
 #include "operators/nn/kernels/cuda_volume.cuh"
 #include "operators/nn/kernels/resizing.h"
@@ -148,14 +149,14 @@ struct ResizingLaunch {
 template <typename T, Interpolation kMethod>
 std::unique_ptr<Kernel> PrepareResizing(PrepareContext& context, const InterpolationOp& op) {
   return MakeKernel([launch = ResizingLaunch(context, ParseResizing(context, op)),
-                     x = context.InputIndex("X"),
-                     out = context.OutputIndex("Out")](const KernelContext& run) {
+                     x = In<T>(context, "X"),
+                     out = Out<T>(context, "Out")](const KernelContext& run) {
     launch.ForEachPart([&](int64_t n, int64_t images) {
       const int64_t count = images * launch.output_elements;
       if (count == 0) return;
       Resize<T, kMethod><<<CudaBlocksOfThreads(count), kCudaThreads, 0, StreamOf(run)>>>(
-          launch.axes, launch.in, launch.out, run.input(x).data<T>() + n * launch.input_elements,
-          run.output(out).data<T>() + n * launch.output_elements, static_cast<uint32_t>(count));
+          launch.axes, launch.in, launch.out, x(run) + n * launch.input_elements,
+          out(run) + n * launch.output_elements, static_cast<uint32_t>(count));
       CheckLaunch("interpolation");
     });
   });
@@ -164,16 +165,14 @@ std::unique_ptr<Kernel> PrepareResizing(PrepareContext& context, const Interpola
 template <typename T, Interpolation kMethod>
 std::unique_ptr<Kernel> PrepareResizingGrad(PrepareContext& context, const InterpolationOp& op) {
   return MakeKernel([launch = ResizingLaunch(context, ParseResizing(context, op)),
-                     gradient = context.InputIndex("Out@GRAD"),
-                     x_gradient = context.OutputIndex("X@GRAD")](const KernelContext& run) {
+                     gradient = In<T>(context, "Out@GRAD"),
+                     x_gradient = Out<T>(context, "X@GRAD")](const KernelContext& run) {
     launch.ForEachPart([&](int64_t n, int64_t images) {
       const int64_t count = images * launch.input_elements;
       if (count == 0) return;
       ResizeGrad<T, kMethod><<<CudaBlocksOfThreads(count), kCudaThreads, 0, StreamOf(run)>>>(
-          launch.axes, launch.in, launch.out,
-          run.input(gradient).data<T>() + n * launch.output_elements,
-          run.output(x_gradient).data<T>() + n * launch.input_elements,
-          static_cast<uint32_t>(count));
+          launch.axes, launch.in, launch.out, gradient(run) + n * launch.output_elements,
+          x_gradient(run) + n * launch.input_elements, static_cast<uint32_t>(count));
       CheckLaunch("gradient of interpolation");
     });
   });

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "framework/base/str_cat.h"
+#include "framework/op/arguments.h"
 #include "memory/cuda_device.h"
 #include "operators/common/cuda_bytes.h"
 #include "operators/common/cuda_launch.h"
@@ -44,78 +45,53 @@ int64_t ResultsOf(const VolumeConvolution& conv, ConvolutionPass pass) {
 }
 
 template <typename T>
-class ConvolutionForwardKernel final : public Kernel {
- public:
-  ConvolutionForwardKernel(PrepareContext& context, std::unique_ptr<CudaConvolutionPass<T>> pass)
-      : input_(context.InputIndex("Input")),
-        filter_(context.InputIndex("Filter")),
-        output_(context.OutputIndex("Output")),
-        pass_(std::move(pass)),
-        workspace_(context.RequestWorkspace(pass_->workspace_bytes())) {}
-
-  void Run(const KernelContext& run) override {
-    pass_->Run(run, run.input(input_).data<T>(), run.input(filter_).data<T>(),
-               run.output(output_).data<T>(), run.workspace(workspace_));
-  }
-
- private:
-  int input_;
-  int filter_;
-  int output_;
-  std::unique_ptr<CudaConvolutionPass<T>> pass_;
-  int workspace_;
-};
+std::unique_ptr<Kernel> PrepareConvolution(PrepareContext& context,
+                                           std::unique_ptr<CudaConvolutionPass<T>> pass) {
+  const In<T> input(context, "Input");
+  const In<T> filter(context, "Filter");
+  const Out<T> output(context, "Output");
+  const int workspace = context.RequestWorkspace(pass->workspace_bytes());
+  return MakeKernel([=, pass = std::move(pass)](const KernelContext& run) {
+    pass->Run(run, input(run), filter(run), output(run), run.workspace(workspace));
+  });
+}
 
 // The gradients of Input and Filter, either of which may be absent. In a transposed convolution,
 // Input takes the part of the output's gradient.
-template <typename T>
-class ConvolutionGradKernel final : public Kernel {
- public:
-  template <typename MakePass>
-  ConvolutionGradKernel(PrepareContext& context, bool is_transposed, const MakePass& make)
-      : is_transposed_(is_transposed),
-        input_(context.InputIndex("Input")),
-        filter_(context.InputIndex("Filter")),
-        output_gradient_(context.InputIndex("Output@GRAD")),
-        input_gradient_(context.OutputIndex("Input@GRAD")),
-        filter_gradient_(context.OutputIndex("Filter@GRAD")) {
-    int64_t bytes = 0;
-    if (input_gradient_ >= 0) {
-      to_input_ = make(is_transposed ? ConvolutionPass::kForward : ConvolutionPass::kBackwardData);
-      bytes = to_input_->workspace_bytes();
-    }
-    if (filter_gradient_ >= 0) {
-      to_filter_ = make(ConvolutionPass::kBackwardFilter);
-      bytes = std::max(bytes, to_filter_->workspace_bytes());
-    }
-    // One pass runs after the other.
-    workspace_ = context.RequestWorkspace(bytes);
+template <typename T, typename MakePass>
+std::unique_ptr<Kernel> PrepareConvolutionGrad(PrepareContext& context, bool is_transposed,
+                                               const MakePass& make) {
+  const In<T> input(context, "Input");
+  const In<T> filter(context, "Filter");
+  const In<T> output_gradient(context, "Output@GRAD");
+  const Out<T> input_gradient(context, "Input@GRAD");
+  const Out<T> filter_gradient(context, "Filter@GRAD");
+  std::unique_ptr<CudaConvolutionPass<T>> to_input;
+  std::unique_ptr<CudaConvolutionPass<T>> to_filter;
+  int64_t bytes = 0;
+  if (input_gradient.is_there()) {
+    to_input = make(is_transposed ? ConvolutionPass::kForward : ConvolutionPass::kBackwardData);
+    bytes = to_input->workspace_bytes();
   }
-
-  void Run(const KernelContext& run) override {
-    const T* gradient = run.input(output_gradient_).data<T>();
-    if (to_input_ != nullptr) {
-      to_input_->Run(run, gradient, run.input(filter_).data<T>(),
-                     run.output(input_gradient_).data<T>(), run.workspace(workspace_));
-    }
-    if (to_filter_ != nullptr) {
-      const T* input = run.input(input_).data<T>();
-      to_filter_->Run(run, is_transposed_ ? input : gradient, is_transposed_ ? gradient : input,
-                      run.output(filter_gradient_).data<T>(), run.workspace(workspace_));
-    }
+  if (filter_gradient.is_there()) {
+    to_filter = make(ConvolutionPass::kBackwardFilter);
+    bytes = std::max(bytes, to_filter->workspace_bytes());
   }
-
- private:
-  bool is_transposed_;
-  int input_;
-  int filter_;
-  int output_gradient_;
-  int input_gradient_;
-  int filter_gradient_;
-  std::unique_ptr<CudaConvolutionPass<T>> to_input_;
-  std::unique_ptr<CudaConvolutionPass<T>> to_filter_;
-  int workspace_ = -1;
-};
+  // One pass runs after the other.
+  const int workspace = context.RequestWorkspace(bytes);
+  return MakeKernel([=, to_input = std::move(to_input),
+                     to_filter = std::move(to_filter)](const KernelContext& run) {
+    const T* gradient = output_gradient(run);
+    if (to_input != nullptr) {
+      to_input->Run(run, gradient, filter(run), input_gradient(run), run.workspace(workspace));
+    }
+    if (to_filter != nullptr) {
+      to_filter->Run(run, is_transposed ? input(run) : gradient,
+                     is_transposed ? gradient : input(run), filter_gradient(run),
+                     run.workspace(workspace));
+    }
+  });
+}
 
 // Adds a candidate, whose passes are what make(convolution, pass) returns. `candidate` has its
 // name, priority and accepts.
@@ -127,13 +103,13 @@ void AddConvolutionKernels(OpRegistry& registry, std::string_view type,
                                                                            ConvolutionPass)) {
   candidate.place = PlaceKind::kCuda;
   candidate.dtype = kDTypeOf<T>;
-  candidate.prepare = [=](PrepareContext& context) -> std::unique_ptr<Kernel> {
+  candidate.prepare = [=](PrepareContext& context) {
     const auto pass = is_transposed ? ConvolutionPass::kBackwardData : ConvolutionPass::kForward;
-    return std::make_unique<ConvolutionForwardKernel<T>>(context, make(parse(context), pass));
+    return PrepareConvolution<T>(context, make(parse(context), pass));
   };
   registry.AddKernel(type, candidate);
-  candidate.prepare = [=](PrepareContext& context) -> std::unique_ptr<Kernel> {
-    return std::make_unique<ConvolutionGradKernel<T>>(
+  candidate.prepare = [=](PrepareContext& context) {
+    return PrepareConvolutionGrad<T>(
         context, is_transposed,
         [make, conv = parse(context)](ConvolutionPass pass) { return make(conv, pass); });
   };

@@ -91,96 +91,74 @@ __global__ void FinishOutput(Channels channels, const T* shifts, bool rectifies,
   }
 }
 
+// Requests the folded filters and, behind them, the shifts. Returns the index of the form.
 template <typename T>
-class FusedKernel final : public Kernel {
- public:
-  FusedKernel(PrepareContext& context, const VolumeConvolution& conv,
-              std::unique_ptr<CudaConvolutionPass<T>> pass)
-      : input_(context.InputIndex("Input")),
-        addend_(context.InputIndex("Z")),
-        output_(context.OutputIndex("Output")),
-        rectifies_(context.Attr<std::string>("act_type") == "relu"),
-        batch_(conv.output.batch),
-        image_elements_(conv.output.channels * conv.output.points()),
-        filter_elements_(conv.filter_elements()),
-        channels_{DivisorOf(conv.order == ChannelOrder::kLast ? 1 : conv.output.points()),
-                  DivisorOf(conv.output.channels)},
-        pass_(std::move(pass)),
-        workspace_(context.RequestWorkspace(pass_->workspace_bytes())),
-        folded_(RequestFilters(context, conv)) {}
+int RequestFilters(PrepareContext& context, const VolumeConvolution& conv) {
+  const In<T> filter(context, "Filter");
+  const In<T> scale(context, "Scale");
+  const In<T> bias(context, "Bias");
+  const In<T> mean(context, "Mean");
+  const In<T> variance(context, "Variance");
+  const double epsilon = context.Attr<float>("epsilon");
+  std::vector<int> present;
+  for (const In<T>& input : {filter, scale, bias, mean, variance}) {
+    if (input.is_there()) present.push_back(input.index());
+  }
+  const int64_t channels = conv.output.channels;
+  const int64_t line = conv.group_rows();
+  const int64_t count = channels * line + channels;
+  return context.RequestDerivedForm(
+      {.inputs = std::move(present),
+       .bytes = ByteCount(count, kDTypeOf<T>),
+       .refresh = [=](const KernelContext& run, void* derived) {
+         const Normalization<T> normalization{scale(run), bias(run), mean(run), variance(run),
+                                              epsilon};
+         FoldFilters<T><<<CudaBlocksOfThreads(count), kCudaThreads, 0, StreamOf(run)>>>(
+             normalization, filter(run), static_cast<T*>(derived), line, channels);
+         CheckLaunch("conv2d_batch_norm_act");
+       }});
+}
 
-  void Run(const KernelContext& run) override {
-    const T* filter = static_cast<const T*>(run.derived(folded_));
-    const T* shifts = filter + filter_elements_;
-    T* output = run.output(output_).data<T>();
-    const bool adds = addend_ >= 0;
+template <typename T>
+std::unique_ptr<Kernel> PrepareFused(PrepareContext& context, const VolumeConvolution& conv,
+                                     std::unique_ptr<CudaConvolutionPass<T>> pass) {
+  const In<T> input(context, "Input");
+  const In<T> addend(context, "Z");
+  const Out<T> output(context, "Output");
+  const bool rectifies = context.Attr<std::string>("act_type") == "relu";
+  const int64_t batch = conv.output.batch;
+  const int64_t image_elements = conv.output.channels * conv.output.points();
+  const int64_t filter_elements = conv.filter_elements();
+  const Channels channels{DivisorOf(conv.order == ChannelOrder::kLast ? 1 : conv.output.points()),
+                          DivisorOf(conv.output.channels)};
+  const int workspace = context.RequestWorkspace(pass->workspace_bytes());
+  const int folded = RequestFilters<T>(context, conv);
+  return MakeKernel([=, pass = std::move(pass)](const KernelContext& run) {
+    // Calls launch(first element, elements) for parts that a launch can count.
+    const auto for_each_part = [&](const auto& launch) {
+      ForEachCudaPart(batch, image_elements, [&](int64_t n, int64_t images) {
+        launch(n * image_elements, images * image_elements);
+      });
+    };
+    const T* filter = static_cast<const T*>(run.derived(folded));
+    const T* shifts = filter + filter_elements;
+    const bool adds = addend.is_there();
     if (adds) {
-      const T* addend = run.input(addend_).data<T>();
-      ForEachPart([&](int64_t at, int64_t count) {
+      for_each_part([&, from = addend(run), to = output(run)](int64_t at, int64_t count) {
         StartOutput<T><<<CudaBlocksOfThreads(count), kCudaThreads, 0, StreamOf(run)>>>(
-            channels_, shifts, addend + at, output + at, static_cast<uint32_t>(count));
+            channels, shifts, from + at, to + at, static_cast<uint32_t>(count));
         CheckLaunch("conv2d_batch_norm_act");
       });
     }
-    pass_->Run(run, run.input(input_).data<T>(), filter, output, run.workspace(workspace_), adds);
-    if (adds && !rectifies_) return;
-    ForEachPart([&](int64_t at, int64_t count) {
+    pass->Run(run, input(run), filter, output(run), run.workspace(workspace), adds);
+    if (adds && !rectifies) return;
+    for_each_part([&, to = output(run)](int64_t at, int64_t count) {
       FinishOutput<T><<<CudaBlocksOfThreads(count), kCudaThreads, 0, StreamOf(run)>>>(
-          channels_, adds ? nullptr : shifts, rectifies_, output + at,
-          static_cast<uint32_t>(count));
+          channels, adds ? nullptr : shifts, rectifies, to + at, static_cast<uint32_t>(count));
       CheckLaunch("conv2d_batch_norm_act");
     });
-  }
-
- private:
-  // Calls launch(first element, elements) for parts that a launch can count.
-  template <typename Launch>
-  void ForEachPart(const Launch& launch) const {
-    ForEachCudaPart(batch_, image_elements_, [&](int64_t n, int64_t images) {
-      launch(n * image_elements_, images * image_elements_);
-    });
-  }
-
-  static int RequestFilters(PrepareContext& context, const VolumeConvolution& conv) {
-    const int filter = context.InputIndex("Filter");
-    const int scale = context.InputIndex("Scale");
-    const int bias = context.InputIndex("Bias");
-    const int mean = context.InputIndex("Mean");
-    const int variance = context.InputIndex("Variance");
-    const double epsilon = context.Attr<float>("epsilon");
-    std::vector<int> present;
-    for (const int input : {filter, scale, bias, mean, variance}) {
-      if (input >= 0) present.push_back(input);
-    }
-    const int64_t channels = conv.output.channels;
-    const int64_t line = conv.group_rows();
-    const int64_t count = channels * line + channels;
-    return context.RequestDerivedForm(
-        {.inputs = std::move(present),
-         .bytes = ByteCount(count, kDTypeOf<T>),
-         .refresh = [=](const KernelContext& run, void* derived) {
-           const Normalization<T> normalization{InputData<T>(run, scale), InputData<T>(run, bias),
-                                                InputData<T>(run, mean),
-                                                InputData<T>(run, variance), epsilon};
-           FoldFilters<T><<<CudaBlocksOfThreads(count), kCudaThreads, 0, StreamOf(run)>>>(
-               normalization, run.input(filter).data<T>(), static_cast<T*>(derived), line,
-               channels);
-           CheckLaunch("conv2d_batch_norm_act");
-         }});
-  }
-
-  int input_;
-  int addend_;
-  int output_;
-  bool rectifies_;
-  int64_t batch_;
-  int64_t image_elements_;
-  int64_t filter_elements_;
-  Channels channels_;
-  std::unique_ptr<CudaConvolutionPass<T>> pass_;
-  int workspace_;
-  int folded_;
-};
+  });
+}
 
 VolumeConvolution Parse(const OpContext& context) {
   return VolumeConvolutionOf(ParseConvolution(context));
@@ -192,9 +170,9 @@ void AddKernel(OpRegistry& registry, KernelDef candidate,
                                                                ConvolutionPass)) {
   candidate.place = PlaceKind::kCuda;
   candidate.dtype = kDTypeOf<T>;
-  candidate.prepare = [make](PrepareContext& context) -> std::unique_ptr<Kernel> {
+  candidate.prepare = [make](PrepareContext& context) {
     const VolumeConvolution conv = Parse(context);
-    return std::make_unique<FusedKernel<T>>(context, conv, make(conv, ConvolutionPass::kForward));
+    return PrepareFused<T>(context, conv, make(conv, ConvolutionPass::kForward));
   };
   registry.AddKernel("conv2d_batch_norm_act", std::move(candidate));
 }

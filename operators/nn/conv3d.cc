@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/nn/kernels/convolution_gradient.h"
@@ -27,12 +28,11 @@ void Infer(OpContext& context) {
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   ColumnConvolution<T> forward(ParseVolumeConvolution(context), ConvolutionPass::kForward, context);
-  const int input = context.InputIndex("Input");
-  const int filter = context.InputIndex("Filter");
-  const int output = context.OutputIndex("Output");
+  const In<T> input(context, "Input");
+  const In<T> filter(context, "Filter");
+  const Out<T> output(context, "Output");
   return MakeKernel([=, forward = std::move(forward)](const KernelContext& run) {
-    forward.Forward(run, run.input(input).data<T>(), run.input(filter).data<T>(),
-                    run.output(output).data<T>());
+    forward.Forward(run, input(run), filter(run), output(run));
   });
 }
 

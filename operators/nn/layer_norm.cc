@@ -58,82 +58,66 @@ void InferGrad(OpContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const int64_t row_size = RowsOf(context).size;
-  return MakeRowsKernel([size = row_size, axis = context.IntAttr("begin_norm_axis"),
-                         arguments = LayerNormArguments(context, row_size, "Scale", "Bias"),
-                         x_input = context.InputIndex("X"),
-                         y_output = context.OutputIndex("Y")](const KernelContext& run) {
-    const int64_t rows = NormRows(run.input(x_input).shape(), axis).count();
-    const T* x = run.input(x_input).data<T>();
-    T* y = run.output(y_output).data<T>();
-    ParallelFor(rows, GrainOf(size), [=, norm = arguments.Of<T>(run)](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        norm.Normalize(row, x + row * size, y + row * size);
-      }
-    });
+  const int64_t size = RowsOf(context).size;
+  const int64_t axis = context.IntAttr("begin_norm_axis");
+  const auto arguments = LayerNormArguments<T>(context, size, "Scale", "Bias");
+  const In<T> x(context, "X");
+  const Out<T> y(context, "Y");
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const int64_t rows = NormRows(x.shape(run), axis).count();
+    ParallelFor(rows, GrainOf(size),
+                [=, norm = arguments(run), x = x(run), y = y(run)](int64_t begin, int64_t end) {
+                  for (int64_t row = begin; row < end; ++row) {
+                    norm.Normalize(row, x + row * size, y + row * size);
+                  }
+                });
   });
 }
 
+// The arrays by element of a row that the gradient op sums.
+constexpr int kArrays = 2;
+
 template <typename T>
-class LayerNormGradKernel final : public Kernel {
- public:
-  explicit LayerNormGradKernel(PrepareContext& context)
-      : size_(RowsOf(context).size),
-        axis_(context.IntAttr("begin_norm_axis")),
-        arguments_(context, size_, "Scale"),
-        x_(context.InputIndex("X")),
-        y_gradient_(context.InputIndex("Y@GRAD")),
-        x_gradient_(context.OutputIndex("X@GRAD")),
-        scale_gradient_(context.OutputIndex("Scale@GRAD")),
-        bias_gradient_(context.OutputIndex("Bias@GRAD")) {
-    if (WantsParameters()) {
-      memory_ = context.RequestWorkspace(SumsOver(RowsOf(context).count()).template bytes<T>());
-    }
-  }
-
-  bool TakesFewerRows() const override { return true; }
-
-  void Run(const KernelContext& run) override {
-    const int64_t rows = NormRows(run.input(x_).shape(), axis_).count();
-    const T* x = run.input(x_).template data<T>();
-    const T* dy = run.input(y_gradient_).template data<T>();
-    T* dx = OutputData<T>(run, x_gradient_);
-    const LayerNormGradRows<T> norm = arguments_.Of<T>(run);
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  const int64_t size = RowsOf(context).size;
+  const int64_t axis = context.IntAttr("begin_norm_axis");
+  const auto arguments = LayerNormGradArguments<T>(context, size, "Scale");
+  const In<T> x(context, "X");
+  const In<T> y_gradient(context, "Y@GRAD");
+  const Out<T> x_gradient(context, "X@GRAD");
+  const Out<T> scale_gradient(context, "Scale@GRAD");
+  const Out<T> bias_gradient(context, "Bias@GRAD");
+  const bool wants_parameters = scale_gradient.is_there() || bias_gradient.is_there();
+  const int memory =
+      wants_parameters
+          ? context.RequestWorkspace(RowSums(RowsOf(context).count(), size, kArrays).bytes<T>())
+          : -1;
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const int64_t rows = NormRows(x.shape(run), axis).count();
+    const T* from = x(run);
+    const T* dy = y_gradient(run);
+    T* dx = x_gradient(run);
+    const LayerNormGradRows<T> norm = arguments(run);
     const auto input_gradient = [&](int64_t row) {
-      const int64_t at = row * size_;
-      if (dx != nullptr) norm.Input(row, x + at, dy + at, dx + at);
+      const int64_t at = row * size;
+      if (dx != nullptr) norm.Input(row, from + at, dy + at, dx + at);
     };
-    if (!WantsParameters()) {
-      ParallelFor(rows, GrainOf(size_), [&](int64_t begin, int64_t end) {
+    if (!wants_parameters) {
+      ParallelFor(rows, GrainOf(size), [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row) input_gradient(row);
       });
       return;
     }
-    void* memory = run.workspace(memory_);
-    const RowSums gradients = SumsOver(rows);
-    gradients.template AddRows<T>(memory, [&](int64_t row, T* sums) {
+    const RowSums gradients(rows, size, kArrays);
+    gradients.AddRows<T>(run.workspace(memory), [&](int64_t row, T* sums) {
       // Before X@GRAD, which may take the place of Y@GRAD.
-      norm.AddParameters(row, x + row * size_, dy + row * size_, sums, sums + size_);
+      norm.AddParameters(row, from + row * size, dy + row * size, sums, sums + size);
       input_gradient(row);
     });
-    gradients.template Write<T>(memory, 0, OutputData<T>(run, scale_gradient_));
-    gradients.template Write<T>(memory, 1, OutputData<T>(run, bias_gradient_));
-  }
-
- private:
-  bool WantsParameters() const { return scale_gradient_ >= 0 || bias_gradient_ >= 0; }
-  RowSums SumsOver(int64_t rows) const { return RowSums(rows, size_, /*arrays=*/2); }
-
-  int64_t size_;
-  int64_t axis_;
-  LayerNormGradArguments arguments_;
-  int x_;
-  int y_gradient_;
-  int x_gradient_;
-  int scale_gradient_;
-  int bias_gradient_;
-  int memory_ = -1;
-};
+    gradients.Write<T>(run.workspace(memory), 0, scale_gradient(run));
+    gradients.Write<T>(run.workspace(memory), 1, bias_gradient(run));
+  });
+}
 
 std::vector<AttrDef> Attributes() {
   return {EpsilonAttr(),
@@ -180,10 +164,9 @@ void RegisterLayerNorm(OpRegistry& registry) {
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(
       "layer_norm", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
-  registry.AddCpuKernels<float, double>(
-      "layer_norm_grad", []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-        return std::make_unique<LayerNormGradKernel<T>>(context);
-      });
+  registry.AddCpuKernels<float, double>("layer_norm_grad", []<typename T>(PrepareContext& context) {
+    return PrepareGrad<T>(context);
+  });
 }
 
 }  // namespace skiff

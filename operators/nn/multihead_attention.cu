@@ -520,7 +520,7 @@ class AttentionCall {
         key_(InputPlaces(context, sizes_, AttentionPart::kKey)),
         value_(InputPlaces(context, sizes_, AttentionPart::kValue)),
         bias_(context),
-        key_lengths_(context.InputIndex("KeyLengths")),
+        key_lengths_(context, "KeyLengths"),
         scale_(static_cast<T>(context.Attr<float>("scale"))),
         dropout_(DropoutSettingsOf(context)) {}
 
@@ -551,7 +551,7 @@ class AttentionCall {
       attention.bias_head = bias_.head;
       attention.bias_row = static_cast<int>(bias_.row);
     }
-    attention.key_lengths = InputData<int64_t>(run, key_lengths_);
+    attention.key_lengths = key_lengths_(run);
     if (dropout_.draws()) {
       attention.dropout.threshold = dropout_.threshold();
       attention.dropout.scale = static_cast<T>(dropout_.scale());
@@ -569,7 +569,7 @@ class AttentionCall {
   HeadPlaces key_;
   HeadPlaces value_;
   BiasPlaces bias_;
-  int key_lengths_;
+  In<int64_t> key_lengths_;
   T scale_;
   DropoutSettings dropout_;
 };
@@ -586,10 +586,10 @@ class AttentionKernel final : public Kernel {
   explicit AttentionKernel(PrepareContext& context)
       : call_(context),
         op_(context.op().type),
-        out_(context.OutputIndex("Out")),
-        row_max_(context.OutputIndex("RowMax")),
-        row_sum_(context.OutputIndex("RowSum")),
-        dropout_key_(context.OutputIndex("DropoutKey")) {}
+        out_(context, "Out"),
+        row_max_(context, "RowMax"),
+        row_sum_(context, "RowSum"),
+        dropout_key_(context, "DropoutKey") {}
 
   bool TakesFewerRows() const override { return true; }
 
@@ -598,10 +598,10 @@ class AttentionKernel final : public Kernel {
     Attention<T> attention = call_.Arguments(run);
     attention.dropout.key = call_.dropout().KeyOf(run);
     Outputs<T> outputs;
-    outputs.out = HeadsOf(OutPlaces(call_.sizes()), OutputData<T>(run, out_));
-    outputs.statistics.max = OutputData<T>(run, row_max_);
-    outputs.statistics.sum = OutputData<T>(run, row_sum_);
-    outputs.dropout_key = OutputData<int64_t>(run, dropout_key_);
+    outputs.out = HeadsOf(OutPlaces(call_.sizes()), out_(run));
+    outputs.statistics.max = row_max_(run);
+    outputs.statistics.sum = row_sum_(run);
+    outputs.dropout_key = dropout_key_(run);
     outputs.fault = run.fault;
     outputs.sequences = call_.sizes().batch;
     outputs.tasks = call_.head_count() * TilesOf<T, kColumns>(call_.sizes().queries);
@@ -619,10 +619,10 @@ class AttentionKernel final : public Kernel {
  private:
   AttentionCall<T> call_;
   std::string op_;
-  int out_;
-  int row_max_;
-  int row_sum_;
-  int dropout_key_;
+  Out<T> out_;
+  Out<T> row_max_;
+  Out<T> row_sum_;
+  Out<int64_t> dropout_key_;
 };
 
 template <typename T, int kColumns>
@@ -633,11 +633,11 @@ class AttentionGradKernel final : public Kernel {
         query_(GradientPlaces(context, call_.sizes(), AttentionPart::kQuery)),
         key_(GradientPlaces(context, call_.sizes(), AttentionPart::kKey)),
         value_(GradientPlaces(context, call_.sizes(), AttentionPart::kValue)),
-        out_(context.InputIndex("Out")),
-        out_gradient_(context.InputIndex("Out@GRAD")),
-        row_max_(context.InputIndex("RowMax")),
-        row_sum_(context.InputIndex("RowSum")),
-        dropout_key_(context.InputIndex("DropoutKey")),
+        out_(context, "Out"),
+        out_gradient_(context, "Out@GRAD"),
+        row_max_(context, "RowMax"),
+        row_sum_(context, "RowSum"),
+        dropout_key_(context, "DropoutKey"),
         means_(context.RequestWorkspace(call_.head_count() * call_.sizes().queries *
                                         static_cast<int64_t>(sizeof(T)))) {}
 
@@ -648,22 +648,23 @@ class AttentionGradKernel final : public Kernel {
     const AttentionSizes& sizes = call_.sizes();
     const HeadPlaces out = OutPlaces(sizes);
     Attention<T> attention = call_.Arguments(run);
-    if (call_.dropout().draws()) {
-      attention.dropout.stored_key = InputData<int64_t>(run, dropout_key_);
-    }
+    if (call_.dropout().draws()) attention.dropout.stored_key = dropout_key_(run);
     MultiheadAttentionGradients<T> gradients;
-    gradients.out_gradient = HeadsOf<const T>(out, InputData<T>(run, out_gradient_));
-    gradients.statistics.max = InputData<T>(run, row_max_);
-    gradients.statistics.sum = InputData<T>(run, row_sum_);
-    gradients.query = HeadsOf(query_, OutputData<T>(run, query_.argument));
-    gradients.key = HeadsOf(key_, OutputData<T>(run, key_.argument));
-    gradients.value = HeadsOf(value_, OutputData<T>(run, value_.argument));
+    gradients.out_gradient = HeadsOf<const T>(out, out_gradient_(run));
+    gradients.statistics.max = row_max_(run);
+    gradients.statistics.sum = row_sum_(run);
+    const auto heads = [&](const HeadPlaces& places) {
+      if (places.argument < 0) return AllHeads<T>{};
+      return HeadsOf(places, run.output(places.argument).template data<T>());
+    };
+    gradients.query = heads(query_);
+    gradients.key = heads(key_);
+    gradients.value = heads(value_);
     const int64_t rows = call_.head_count() * sizes.queries;
     if (rows > 0) {
       auto* const means = static_cast<T*>(run.workspace(means_));
       MeanGradients<T><<<CudaBlocksOfThreads(rows * kCudaWarp), kCudaThreads, 0, StreamOf(run)>>>(
-          attention, HeadsOf<const T>(out, InputData<T>(run, out_)), gradients.out_gradient, rows,
-          means);
+          attention, HeadsOf<const T>(out, out_(run)), gradients.out_gradient, rows, means);
       CheckLaunch("multihead_attention_grad");
       gradients.means = means;
     }
@@ -688,11 +689,11 @@ class AttentionGradKernel final : public Kernel {
   HeadPlaces query_;
   HeadPlaces key_;
   HeadPlaces value_;
-  int out_;
-  int out_gradient_;
-  int row_max_;
-  int row_sum_;
-  int dropout_key_;
+  In<T> out_;
+  In<T> out_gradient_;
+  In<T> row_max_;
+  In<T> row_sum_;
+  In<int64_t> dropout_key_;
   int means_;
 };
 

@@ -25,6 +25,7 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
@@ -225,19 +226,17 @@ class PlainPooling {
 
 void AddPlain(OpRegistry& registry) {
   registry.AddCpuKernels<float, double>("pool2d", []<typename T>(PrepareContext& context) {
-    return MakeKernel([loops = PlainPooling<T>(ParsePooling(context)), x = context.InputIndex("X"),
-                       out = context.OutputIndex("Out")](const KernelContext& run) {
-      loops.Forward(run.input(x).data<T>(), run.output(out).data<T>());
+    return MakeKernel([loops = PlainPooling<T>(ParsePooling(context)), x = In<T>(context, "X"),
+                       out = Out<T>(context, "Out")](const KernelContext& run) {
+      loops.Forward(x(run), out(run));
     });
   });
   registry.AddCpuKernels<float, double>("pool2d_grad", []<typename T>(PrepareContext& context) {
-    return MakeKernel([loops = PlainPooling<T>(ParsePooling(context)), x = context.InputIndex("X"),
-                       out = context.InputIndex("Out"),
-                       out_gradient = context.InputIndex("Out@GRAD"),
-                       x_gradient = context.OutputIndex("X@GRAD")](const KernelContext& run) {
-      if (x_gradient < 0) return;
-      loops.Backward(run.input(x).data<T>(), run.input(out).data<T>(),
-                     run.input(out_gradient).data<T>(), run.output(x_gradient).data<T>());
+    return MakeKernel([loops = PlainPooling<T>(ParsePooling(context)), x = In<T>(context, "X"),
+                       out = In<T>(context, "Out"), out_gradient = In<T>(context, "Out@GRAD"),
+                       x_gradient = Out<T>(context, "X@GRAD")](const KernelContext& run) {
+      if (!x_gradient.is_there()) return;
+      loops.Backward(x(run), out(run), out_gradient(run), x_gradient(run));
     });
   });
 }
@@ -284,36 +283,33 @@ struct BlockedPlanes {
 };
 
 std::unique_ptr<Kernel> PrepareVector(PrepareContext& context) {
-  return MakeKernel([planes = BlockedPlanes(context), x = context.InputIndex("X"),
-                     out = context.OutputIndex("Out")](const KernelContext& run) {
-    const float* input = run.input(x).data<float>();
-    float* output = run.output(out).data<float>();
-    ParallelFor(planes.count, planes.grain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        PoolBlockedPlane(planes.pooling, planes.block, input + i * planes.input_size,
-                         output + i * planes.output_size);
-      }
-    });
+  return MakeKernel([planes = BlockedPlanes(context), x = In<float>(context, "X"),
+                     out = Out<float>(context, "Out")](const KernelContext& run) {
+    ParallelFor(planes.count, planes.grain,
+                [&, input = x(run), output = out(run)](int64_t begin, int64_t end) {
+                  for (int64_t i = begin; i < end; ++i) {
+                    PoolBlockedPlane(planes.pooling, planes.block, input + i * planes.input_size,
+                                     output + i * planes.output_size);
+                  }
+                });
   });
 }
 
 std::unique_ptr<Kernel> PrepareVectorGrad(PrepareContext& context) {
-  return MakeKernel([planes = BlockedPlanes(context), x = context.InputIndex("X"),
-                     out = context.InputIndex("Out"), out_gradient = context.InputIndex("Out@GRAD"),
-                     x_gradient = context.OutputIndex("X@GRAD")](const KernelContext& run) {
-    if (x_gradient < 0) return;
-    const float* input = run.input(x).data<float>();
-    const float* output = run.input(out).data<float>();
-    const float* output_gradient = run.input(out_gradient).data<float>();
-    float* input_gradient = run.output(x_gradient).data<float>();
-    ParallelFor(planes.count, planes.grain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        PoolGradBlockedPlane(planes.pooling, planes.block, input + i * planes.input_size,
-                             output + i * planes.output_size,
-                             output_gradient + i * planes.output_size,
-                             input_gradient + i * planes.input_size);
-      }
-    });
+  return MakeKernel([planes = BlockedPlanes(context), x = In<float>(context, "X"),
+                     out = In<float>(context, "Out"), out_gradient = In<float>(context, "Out@GRAD"),
+                     x_gradient = Out<float>(context, "X@GRAD")](const KernelContext& run) {
+    if (!x_gradient.is_there()) return;
+    ParallelFor(planes.count, planes.grain,
+                [&, input = x(run), output = out(run), output_gradient = out_gradient(run),
+                 input_gradient = x_gradient(run)](int64_t begin, int64_t end) {
+                  for (int64_t i = begin; i < end; ++i) {
+                    PoolGradBlockedPlane(
+                        planes.pooling, planes.block, input + i * planes.input_size,
+                        output + i * planes.output_size, output_gradient + i * planes.output_size,
+                        input_gradient + i * planes.input_size);
+                  }
+                });
   });
 }
 
@@ -404,14 +400,13 @@ std::unique_ptr<Kernel> PrepareOnednn(PrepareContext& context) {
   call.AddArgument(DNNL_ARG_SRC, input);
   call.AddArgument(DNNL_ARG_DST, output);
   return MakeKernel([call, loops = PlainPooling<float>(pooling), is_max = pooling.is_max,
-                     x = context.InputIndex("X"),
-                     out = context.OutputIndex("Out")](const KernelContext& run) mutable {
-    const Tensor& image = run.input(x);
-    if (is_max && HoldsNanOrMinusInfinity(image.data<float>(), image.element_count())) {
-      return loops.Forward(image.data<float>(), run.output(out).data<float>());
+                     x = In<float>(context, "X"),
+                     out = Out<float>(context, "Out")](const KernelContext& run) mutable {
+    if (is_max && HoldsNanOrMinusInfinity(x(run), x.count(run))) {
+      return loops.Forward(x(run), out(run));
     }
-    call.SetData(DNNL_ARG_SRC, image.raw_data());
-    call.SetData(DNNL_ARG_DST, run.output(out).raw_data());
+    call.SetData(DNNL_ARG_SRC, x(run));
+    call.SetData(DNNL_ARG_DST, out(run));
     call.Run(run);
   });
 }
@@ -426,10 +421,10 @@ std::unique_ptr<Kernel> PrepareOnednnGrad(PrepareContext& context) {
   auto call = ScratchedCall::Make<dnnl::pooling_backward>(context, chosen);
   call.AddArgument(DNNL_ARG_DIFF_DST, output);
   call.AddArgument(DNNL_ARG_DIFF_SRC, input);
-  return MakeKernel([call, out_gradient = context.InputIndex("Out@GRAD"),
-                     x_gradient = context.OutputIndex("X@GRAD")](const KernelContext& run) mutable {
-    call.SetData(DNNL_ARG_DIFF_DST, run.input(out_gradient).raw_data());
-    call.SetData(DNNL_ARG_DIFF_SRC, run.output(x_gradient).raw_data());
+  return MakeKernel([call, out_gradient = In<>(context, "Out@GRAD"),
+                     x_gradient = Out<>(context, "X@GRAD")](const KernelContext& run) mutable {
+    call.SetData(DNNL_ARG_DIFF_DST, out_gradient(run));
+    call.SetData(DNNL_ARG_DIFF_SRC, x_gradient(run));
     call.Run(run);
   });
 }

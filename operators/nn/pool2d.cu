@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "framework/base/str_cat.h"
+#include "framework/op/arguments.h"
 #include "operators/common/cuda_combine.cuh"
 #include "operators/common/cuda_launch.h"
 #include "operators/nn/kernels/cuda_pooling.h"
@@ -250,13 +251,13 @@ struct PoolingLaunch {
 
 template <typename T, bool kIsMax>
 std::unique_ptr<Kernel> PreparePooling(PrepareContext& context, const CudaPooling& pooling) {
-  return MakeKernel([launch = PoolingLaunch(pooling), x = context.InputIndex("X"),
-                     out = context.OutputIndex("Out")](const KernelContext& run) {
+  return MakeKernel([launch = PoolingLaunch(pooling), x = In<T>(context, "X"),
+                     out = Out<T>(context, "Out")](const KernelContext& run) {
     launch.ForEachPart([&](int64_t n, int64_t images) {
       const int64_t count = images * launch.output_elements;
       if (count == 0) return;
-      const T* input = run.input(x).data<T>() + n * launch.input_elements;
-      T* output = run.output(out).data<T>() + n * launch.output_elements;
+      const T* input = x(run) + n * launch.input_elements;
+      T* output = out(run) + n * launch.output_elements;
       if (launch.shares_windows) {
         PoolLargeWindows<T, kIsMax>
             <<<CudaBlocksOfThreads(count * kCudaWarp), kCudaThreads, 0, StreamOf(run)>>>(
@@ -272,19 +273,18 @@ std::unique_ptr<Kernel> PreparePooling(PrepareContext& context, const CudaPoolin
 
 template <typename T, bool kIsMax>
 std::unique_ptr<Kernel> PreparePoolingGrad(PrepareContext& context, const CudaPooling& pooling) {
-  return MakeKernel([launch = PoolingLaunch(pooling), x = context.InputIndex("X"),
-                     out = context.InputIndex("Out"), gradient = context.InputIndex("Out@GRAD"),
-                     x_gradient = context.OutputIndex("X@GRAD")](const KernelContext& run) {
-    if (x_gradient < 0) return;
+  return MakeKernel([launch = PoolingLaunch(pooling), x = In<T>(context, "X"),
+                     out = In<T>(context, "Out"), gradient = In<T>(context, "Out@GRAD"),
+                     x_gradient = Out<T>(context, "X@GRAD")](const KernelContext& run) {
+    if (!x_gradient.is_there()) return;
     launch.ForEachPart([&](int64_t n, int64_t images) {
       const int64_t count = images * launch.input_elements;
       if (count == 0) return;
       const int64_t from = n * launch.output_elements;
       const int64_t to = n * launch.input_elements;
       PoolGrad<T, kIsMax><<<CudaBlocksOfThreads(count), kCudaThreads, 0, StreamOf(run)>>>(
-          launch.windows, launch.in, launch.out, run.input(x).data<T>() + to,
-          run.input(out).data<T>() + from, run.input(gradient).data<T>() + from,
-          run.output(x_gradient).data<T>() + to, static_cast<uint32_t>(count));
+          launch.windows, launch.in, launch.out, x(run) + to, out(run) + from, gradient(run) + from,
+          x_gradient(run) + to, static_cast<uint32_t>(count));
       CheckLaunch("gradient of pooling");
     });
   });

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
@@ -232,17 +233,16 @@ void RegisterPool3d(OpRegistry& registry) {
   registry.Add(std::move(def));
   registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>("pool3d", []<typename T>(PrepareContext& context) {
-    return MakeKernel([loops = PoolingLoops<T>(context), x = context.InputIndex("X"),
-                       out = context.OutputIndex("Out")](const KernelContext& run) {
-      loops.Forward(run.input(x).data<T>(), run.output(out).data<T>());
+    return MakeKernel([loops = PoolingLoops<T>(context), x = In<T>(context, "X"),
+                       out = Out<T>(context, "Out")](const KernelContext& run) {
+      loops.Forward(x(run), out(run));
     });
   });
   registry.AddCpuKernels<float, double>("pool3d_grad", []<typename T>(PrepareContext& context) {
-    return MakeKernel([loops = PoolingLoops<T>(context), x = context.InputIndex("X"),
-                       out = context.InputIndex("Out"), gradient = context.InputIndex("Out@GRAD"),
-                       dx = context.OutputIndex("X@GRAD")](const KernelContext& run) {
-      loops.Backward(run.input(x).data<T>(), run.input(out).data<T>(),
-                     run.input(gradient).data<T>(), run.output(dx).data<T>());
+    return MakeKernel([loops = PoolingLoops<T>(context), x = In<T>(context, "X"),
+                       out = In<T>(context, "Out"), gradient = In<T>(context, "Out@GRAD"),
+                       dx = Out<T>(context, "X@GRAD")](const KernelContext& run) {
+      loops.Backward(x(run), out(run), gradient(run), dx(run));
     });
   });
 }

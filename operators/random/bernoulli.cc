@@ -41,11 +41,11 @@ void DrawBernoulli(const RandomKey& key, const T* x, int64_t count, T* out) {
 template <typename T>
 std::unique_ptr<Kernel> PrepareBernoulli(PrepareContext& context) {
   return MakeRowsKernel(
-      [x = context.InputIndex("X"), out = context.OutputIndex("Out")](const KernelContext& run) {
-        const T* probabilities = run.input(x).data<T>();
-        const int64_t count = run.input(x).element_count();
+      [x = In<T>(context, "X"), out = Out<T>(context, "Out")](const KernelContext& run) {
+        const T* probabilities = x(run);
+        const int64_t count = x.count(run);
         CheckProbabilities(probabilities, count);
-        DrawBernoulli(run.random_key(), probabilities, count, run.output(out).data<T>());
+        DrawBernoulli(run.random_key(), probabilities, count, out(run));
       });
 }
 

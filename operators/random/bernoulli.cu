@@ -32,18 +32,16 @@ template <typename T>
 class BernoulliKernel final : public Kernel {
  public:
   explicit BernoulliKernel(const PrepareContext& context)
-      : x_(context.InputIndex("X")), out_(context.OutputIndex("Out")) {}
+      : x_(context, "X"), out_(context, "Out") {}
 
   bool TakesFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
-    const Tensor& x = run.input(x_);
-    const int64_t count = x.element_count();
+    const int64_t count = x_.count(run);
     if (count == 0) return;
     const CudaGrid grid = GridOf(run, (count + 3) / 4);
     DrawBernoulli<T><<<grid.blocks, kCudaThreads, 0, StreamOf(run)>>>(
-        DevicePhilox(run.random_key()), x.data<T>(), run.output(out_).template data<T>(), count,
-        run.fault);
+        DevicePhilox(run.random_key()), x_(run), out_(run), count, run.fault);
     CheckLaunch("bernoulli");
   }
 
@@ -54,8 +52,8 @@ class BernoulliKernel final : public Kernel {
   }
 
  private:
-  int x_;
-  int out_;
+  In<T> x_;
+  Out<T> out_;
 };
 
 template <typename T>

@@ -93,20 +93,20 @@ class DropoutKernel final : public Kernel {
  public:
   explicit DropoutKernel(const PrepareContext& context)
       : settings_(DropoutSettingsOf(context)),
-        x_(context.InputIndex("X")),
-        seed_input_(context.InputIndex("Seed")),
-        out_(context.OutputIndex("Out")),
-        mask_(context.OutputIndex("Mask")),
+        x_(context, "X"),
+        seed_input_(context, "Seed"),
+        out_(context, "Out"),
+        mask_(context, "Mask"),
         tiles_(TilesOf(context.Input("X"))) {}
 
   bool TakesFewerRows() const override { return !tiles_; }
 
   void Run(const KernelContext& run) override {
-    const Tensor& input = run.input(x_);
+    const Tensor& input = x_.tensor(run);
     const int64_t storage_count = StorageElements(input.shape(), input.layout());
     const T* x = input.data<T>();
-    T* out = run.output(out_).data<T>();
-    uint8_t* mask = mask_ < 0 ? nullptr : run.output(mask_).data<uint8_t>();
+    T* out = out_(run);
+    uint8_t* mask = mask_(run);
     if (settings_.draws()) {
       Draw(run, x, out, mask);
       return;
@@ -129,14 +129,14 @@ class DropoutKernel final : public Kernel {
         return;
       }
     }
-    ParallelFor(run.input(x_).element_count(), kGrain, [&](int64_t begin, int64_t end) {
+    ParallelFor(x_.count(run), kGrain, [&](int64_t begin, int64_t end) {
       DropoutRange(rule, settings_.scale(), begin, end - begin, x + begin, out + begin,
                    mask == nullptr ? nullptr : mask + begin);
     });
   }
 
   RandomKey KeyOf(const KernelContext& run) const {
-    const int64_t given = seed_input_ < 0 ? 0 : SeedValue(run.input(seed_input_));
+    const int64_t given = seed_input_.is_there() ? SeedValue(seed_input_.tensor(run)) : 0;
     if (given == 0) return settings_.KeyOf(run);
     return {static_cast<uint64_t>(given), 0, run.random_key().step};
   }
@@ -146,10 +146,10 @@ class DropoutKernel final : public Kernel {
   }
 
   DropoutSettings settings_;
-  int x_;
-  int seed_input_;
-  int out_;
-  int mask_;
+  In<> x_;
+  In<> seed_input_;
+  Out<T> out_;
+  Out<uint8_t> mask_;
   std::optional<BlockedTiles> tiles_;
 };
 
@@ -170,19 +170,19 @@ void MaskedScaleTiles(const BlockedTiles& tiles, const uint8_t* mask, const floa
 template <typename T>
 std::unique_ptr<Kernel> PrepareDropoutGrad(PrepareContext& context) {
   const DropoutSettings settings = DropoutSettingsOf(context);
-  const int mask = context.InputIndex("Mask");
+  const In<uint8_t> mask(context, "Mask");
   const TensorMeta& gradient = context.Input("Out@GRAD");
-  const auto run_kernel = [settings, mask, grad = context.InputIndex("Out@GRAD"),
-                           out = context.OutputIndex("X@GRAD"),
+  const auto run_kernel = [settings, mask, grad = In<>(context, "Out@GRAD"),
+                           out = Out<T>(context, "X@GRAD"),
                            tiles = TilesOf(gradient)](const KernelContext& run) {
-    if (out < 0) return;
-    const Tensor& input = run.input(grad);
+    if (!out.is_there()) return;
+    const Tensor& input = grad.tensor(run);
     const int64_t count = StorageElements(input.shape(), input.layout());
     const T* from = input.data<T>();
-    T* to = run.output(out).data<T>();
+    T* to = out(run);
     const T scale = static_cast<T>(settings.scale());
     if (settings.is_test) return ScaleElements(from, scale, count, to);
-    const uint8_t* kept = run.input(mask).data<uint8_t>();
+    const uint8_t* kept = mask(run);
     if constexpr (std::is_same_v<T, float>) {
       if (tiles) return MaskedScaleTiles(*tiles, kept, from, scale, to);
     }

@@ -87,13 +87,13 @@ __global__ void __launch_bounds__(kCudaThreads)
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareDropout(PrepareContext& context) {
-  return MakeRowsKernel([settings = DropoutSettingsOf(context), x = context.InputIndex("X"),
-                         seed = context.InputIndex("Seed"), out = context.OutputIndex("Out"),
-                         mask = context.OutputIndex("Mask")](const KernelContext& run) {
-    Dropout<T> of{.x = run.input(x).data<T>(),
-                  .out = run.output(out).data<T>(),
-                  .mask = mask < 0 ? nullptr : run.output(mask).data<uint8_t>(),
-                  .count = run.input(x).element_count(),
+  return MakeRowsKernel([settings = DropoutSettingsOf(context), x = In<T>(context, "X"),
+                         seed = In<>(context, "Seed"), out = Out<T>(context, "Out"),
+                         mask = Out<uint8_t>(context, "Mask")](const KernelContext& run) {
+    Dropout<T> of{.x = x(run),
+                  .out = out(run),
+                  .mask = mask(run),
+                  .count = x.count(run),
                   .scale = static_cast<T>(settings.scale()),
                   .threshold = settings.threshold(),
                   .draws = settings.draws(),
@@ -101,9 +101,9 @@ std::unique_ptr<Kernel> PrepareDropout(PrepareContext& context) {
     if (of.count == 0) return;
     of.is_aligned = IsAlignedTo(of.x, 16) && IsAlignedTo(of.out, 16) && IsAlignedTo(of.mask, 4);
     DropoutKey key{.key = settings.KeyOf(run)};
-    if (seed >= 0) {
-      key.seed = run.input(seed).raw_data();
-      key.seed_is_int32 = run.input(seed).dtype() == DType::kInt32;
+    if (seed.is_there()) {
+      key.seed = seed(run);
+      key.seed_is_int32 = seed.tensor(run).dtype() == DType::kInt32;
     }
     const CudaGrid grid = GridOf(run, (of.count + 3) / 4);
     Drop<T><<<grid.blocks, kCudaThreads, 0, StreamOf(run)>>>(of, key);
@@ -116,18 +116,16 @@ std::unique_ptr<Kernel> PrepareDropoutGrad(PrepareContext& context) {
   const DropoutSettings settings = DropoutSettingsOf(context);
   const int mask = settings.is_test ? -1 : context.InputIndex("Mask");
   return MakeRowsKernel([mask, scale = static_cast<T>(settings.scale()),
-                         from = context.InputIndex("Out@GRAD"),
-                         to = context.OutputIndex("X@GRAD")](const KernelContext& run) {
-    if (to < 0) return;
-    const T* dout = run.input(from).data<T>();
-    T* dx = run.output(to).data<T>();
+                         from = In<T>(context, "Out@GRAD"),
+                         to = Out<T>(context, "X@GRAD")](const KernelContext& run) {
+    if (!to.is_there()) return;
     const uint8_t* kept = mask < 0 ? nullptr : run.input(mask).data<uint8_t>();
-    const int64_t count = run.input(from).element_count();
+    const int64_t count = from.count(run);
     if (count == 0) return;
     const CudaGrid grid = GridOfVectors(run, count, sizeof(T));
     MaskedScale<T><<<grid.blocks, kCudaThreads, 0, StreamOf(run)>>>(
-        kept, dout, scale, dx, count,
-        IsAlignedTo(kept, 4) && IsAlignedTo(dout, 16) && IsAlignedTo(dx, 16));
+        kept, from(run), scale, to(run), count,
+        IsAlignedTo(kept, 4) && IsAlignedTo(from(run), 16) && IsAlignedTo(to(run), 16));
     CheckLaunch("dropout_grad");
   });
 }

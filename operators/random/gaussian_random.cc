@@ -34,8 +34,8 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareGaussian(PrepareContext& context) {
   return MakeKernel([mean = context.Attr<float>("mean"), deviation = context.Attr<float>("std"),
                      seed = context.IntAttr("seed"),
-                     out = context.OutputIndex("Out")](const KernelContext& run) {
-    FillGaussian<T>(InitializerKey(seed, run), mean, deviation, &run.output(out));
+                     out = Out<>(context, "Out")](const KernelContext& run) {
+    FillGaussian<T>(InitializerKey(seed, run), mean, deviation, &out.tensor(run));
   });
 }
 

@@ -27,8 +27,8 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareGaussian(PrepareContext& context) {
   return MakeKernel(
       [gaussian = Gaussian<T>{context.Attr<float>("mean"), context.Attr<float>("std")},
-       seed = context.IntAttr("seed"), out = context.OutputIndex("Out")](const KernelContext& run) {
-        DrawOnDevice<T>(run, InitializerKey(seed, run), gaussian, &run.output(out));
+       seed = context.IntAttr("seed"), out = Out<>(context, "Out")](const KernelContext& run) {
+        DrawOnDevice<T>(run, InitializerKey(seed, run), gaussian, &out.tensor(run));
       });
 }
 

@@ -132,8 +132,8 @@ template <typename T>
 class Multinomial final : public Kernel {
  public:
   explicit Multinomial(PrepareContext& context)
-      : x_(context.InputIndex("X")),
-        out_(context.OutputIndex("Out")),
+      : x_(context, "X"),
+        out_(context, "Out"),
         replacement_(context.Attr<bool>("replacement")),
         made_(context.RequestWorkspace(context.Input("X").shape.element_count() *
                                        static_cast<int64_t>(sizeof(double)))) {
@@ -145,10 +145,10 @@ class Multinomial final : public Kernel {
 
   void Run(const KernelContext& run) override {
     if (rows_.count == 0) return;
-    rows_.x = run.input(x_).template data<T>();
+    rows_.x = x_(run);
     rows_.fault = run.fault;
     auto* made = static_cast<double*>(run.workspace(made_));
-    auto* out = run.output(out_).template data<int64_t>();
+    auto* out = out_(run);
     const DevicePhilox philox(run.random_key());
     constexpr int64_t kWarps = kCudaThreads / kCudaWarp;
     const int blocks = CudaBlocks((rows_.count + kWarps - 1) / kWarps);
@@ -192,8 +192,8 @@ class Multinomial final : public Kernel {
  private:
   static constexpr const char* kType = "multinomial";
 
-  int x_;
-  int out_;
+  In<T> x_;
+  Out<int64_t> out_;
   bool replacement_;
   int made_;  // float64, for each element of X
   Rows<T> rows_{};

@@ -30,8 +30,8 @@ void InferRandint(OpContext& context) {
 template <typename T>
 std::unique_ptr<Kernel> PrepareRandint(PrepareContext& context) {
   return MakeKernel([interval = IntervalOf(context), seed = context.IntAttr("seed"),
-                     out = context.OutputIndex("Out")](const KernelContext& run) {
-    FillFromWords<T>(InitializerKey(seed, run), 2, &run.output(out), [=](const uint32_t* words) {
+                     out = Out<>(context, "Out")](const KernelContext& run) {
+    FillFromWords<T>(InitializerKey(seed, run), 2, &out.tensor(run), [=](const uint32_t* words) {
       const int64_t number = NumberBelow(interval.high - interval.low, words[0], words[1]);
       return static_cast<T>(interval.low + number);
     });

@@ -24,8 +24,8 @@ std::unique_ptr<Kernel> PrepareRandint(PrepareContext& context) {
   const int64_t low = context.IntAttr("low");
   const auto bound = static_cast<uint64_t>(context.IntAttr("high") - low);
   return MakeKernel([integer = Integer<T>{low, bound}, seed = context.IntAttr("seed"),
-                     out = context.OutputIndex("Out")](const KernelContext& run) {
-    DrawOnDevice<T>(run, InitializerKey(seed, run), integer, &run.output(out));
+                     out = Out<>(context, "Out")](const KernelContext& run) {
+    DrawOnDevice<T>(run, InitializerKey(seed, run), integer, &out.tensor(run));
   });
 }
 

@@ -30,9 +30,8 @@ void Shuffle(const RandomKey& key, int64_t count, T* out) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareRandperm(PrepareContext& context) {
-  return MakeKernel([out = context.OutputIndex("Out")](const KernelContext& run) {
-    Tensor& order = run.output(out);
-    Shuffle(run.random_key(), order.element_count(), order.data<T>());
+  return MakeKernel([out = Out<T>(context, "Out")](const KernelContext& run) {
+    Shuffle(run.random_key(), out.count(run), out(run));
   });
 }
 

@@ -80,13 +80,12 @@ std::unique_ptr<Kernel> PrepareRandperm(PrepareContext& context) {
   const int places_workspace =
       context.RequestWorkspace(count * static_cast<int64_t>(sizeof(int32_t)));
   return MakeKernel([=, sort = RowSort(context, count),
-                     out = context.OutputIndex("Out")](const KernelContext& run) {
+                     out = Out<T>(context, "Out")](const KernelContext& run) {
     auto* const places = static_cast<int32_t*>(run.workspace(places_workspace));
     ForEachOnDevice(run, "randperm", (count + 1) / 2,
                     ChoosePlaces{DevicePhilox(run.random_key()), count, places, sort.rows(run)});
-    ForEachOnDevice(
-        run, "randperm", count,
-        FindElements<T>{sort.Sort(run, count, count), places, run.output(out).template data<T>()});
+    ForEachOnDevice(run, "randperm", count,
+                    FindElements<T>{sort.Sort(run, count, count), places, out(run)});
   });
 }
 

@@ -43,8 +43,8 @@ std::unique_ptr<Kernel> PrepareTruncated(PrepareContext& context) {
   return MakeKernel([mean = double{context.Attr<float>("mean")},
                      deviation = double{context.Attr<float>("std")}, mass = std::erf(kCut / kSqrt2),
                      seed = context.IntAttr("seed"),
-                     out = context.OutputIndex("Out")](const KernelContext& run) {
-    FillFromWords<T>(InitializerKey(seed, run), 2, &run.output(out), [=](const uint32_t* words) {
+                     out = Out<>(context, "Out")](const KernelContext& run) {
+    FillFromWords<T>(InitializerKey(seed, run), 2, &out.tensor(run), [=](const uint32_t* words) {
       const double y = (2.0 * UnitDouble(words[0], words[1]) - 1.0) * mass;
       const double z = std::clamp(kSqrt2 * InverseErf(y), -kCut, kCut);
       return static_cast<T>(mean + deviation * z);

@@ -45,8 +45,8 @@ std::unique_ptr<Kernel> PrepareTruncated(PrepareContext& context) {
   const TruncatedGaussian<T> gaussian{context.Attr<float>("mean"), context.Attr<float>("std"),
                                       std::erf(kCut / kSqrt2)};
   return MakeKernel([gaussian, seed = context.IntAttr("seed"),
-                     out = context.OutputIndex("Out")](const KernelContext& run) {
-    DrawOnDevice<T>(run, InitializerKey(seed, run), gaussian, &run.output(out));
+                     out = Out<>(context, "Out")](const KernelContext& run) {
+    DrawOnDevice<T>(run, InitializerKey(seed, run), gaussian, &out.tensor(run));
   });
 }
 

@@ -55,8 +55,8 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareUniform(PrepareContext& context) {
   const UniformRange range{context.Attr<float>("min"), context.Attr<float>("max")};
   return MakeKernel([range, diagonal = DiagonalOf(context), seed = context.IntAttr("seed"),
-                     out = context.OutputIndex("Out")](const KernelContext& run) {
-    Tensor& tensor = run.output(out);
+                     out = Out<>(context, "Out")](const KernelContext& run) {
+    Tensor& tensor = out.tensor(run);
     FillUniform<T>(InitializerKey(seed, run), range, &tensor);
     for (int64_t k = 0; k < diagonal.count; ++k) {
       tensor.data<T>()[diagonal.Position(k)] = static_cast<T>(diagonal.value);

@@ -45,8 +45,8 @@ std::unique_ptr<Kernel> PrepareUniform(PrepareContext& context) {
   return MakeKernel([uniform = Uniform<T>{min, max, below_max}, seed = context.IntAttr("seed"),
                      count = context.IntAttr("diag_num"), step = context.IntAttr("diag_step"),
                      value = static_cast<T>(context.Attr<float>("diag_val")),
-                     out = context.OutputIndex("Out")](const KernelContext& run) {
-    Tensor& tensor = run.output(out);
+                     out = Out<>(context, "Out")](const KernelContext& run) {
+    Tensor& tensor = out.tensor(run);
     DrawOnDevice<T>(run, InitializerKey(seed, run), uniform, &tensor);
     if (count <= 0) return;
     const CudaGrid grid = GridOf(run, count);

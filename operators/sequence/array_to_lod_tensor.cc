@@ -8,6 +8,7 @@
 
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "framework/tensor/tensor_array.h"
@@ -39,25 +40,24 @@ void Infer(OpContext& context) {
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   return MakeRowsKernel(
-      [x = context.InputIndex("X"), at = context.InputIndex("RankTable"),
-       out = context.OutputIndex("Out"),
+      [x = In<>(context, "X"), at = In<>(context, "RankTable"), out = Out<>(context, "Out"),
        row_bytes = RowWidth(context, "X") * static_cast<int64_t>(sizeof(T)),
        may_lack = (context.op().role() & kRoleBackward) != 0,
        runs = RoomForRuns(context.Output("Out").shape[0])](const KernelContext& run) mutable {
-        const RankTable table(run.input(at));
-        const LoD& lod = run.output(out).lod();
+        const RankTable table(at.tensor(run));
+        const LoD& lod = out.tensor(run).lod();
         SKIFF_ENFORCE(lod.empty() || table.Ranks(lod.back()), kInvalidArgument,
                       "array_to_lod_tensor: RankTable isn't that of the sequences of Out");
-        table.CheckRowsWithin(run.output(out).shape()[0]);
-        const TensorArray& array = *run.input(x).array();
+        table.CheckRowsWithin(out.shape(run)[0]);
+        const TensorArray& array = *x.tensor(run).array();
         for (int64_t t = 0; t < table.step_count(); ++t) {
           if (may_lack && array.Find(t) == nullptr) continue;
           const Shape& shape = array.At(t).shape();
-          const Shape expected = WithRows(run.output(out).shape(), table.RowsAt(t));
+          const Shape expected = WithRows(out.shape(run), table.RowsAt(t));
           SKIFF_ENFORCE(shape == expected, kInvalidArgument, "array_to_lod_tensor: element ", t,
                         " of X has the shape ", shape, ", expected ", expected);
         }
-        ListRowsOfSteps(table, array, row_bytes, run.output(out).raw_data(), &runs);
+        ListRowsOfSteps(table, array, row_bytes, out(run), &runs);
         MemoryMoverOf(run).CopyRuns(run, runs);
       });
 }

@@ -32,6 +32,7 @@
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
@@ -198,12 +199,6 @@ double Flop(const OpContext& context) {
   return 2.0 * static_cast<double>(context.Input("Input").shape[0]) * weights;
 }
 
-// Returns nullptr for an absent argument.
-template <typename T>
-T* OutputOrNull(const KernelContext& run, int output) {
-  return output < 0 ? nullptr : run.output(output).template data<T>();
-}
-
 template <typename T>
 void AddTo(T* to, const T* from, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] += from[i];
@@ -223,11 +218,11 @@ class DecoderKernel : public Kernel {
         max_tokens_(context.Input("Encoded").shape[0]),
         max_sentences_(SentenceCount(context)),
         cell_(context, sizes_.hidden, max_sentences_, is_gradient),
-        input_(context.InputIndex("Input")),
-        encoded_(context.InputIndex("Encoded")),
-        keys_(context.InputIndex("Keys")),
-        h0_(context.InputIndex("H0")),
-        score_weight_(context.InputIndex("ScoreWeight")),
+        input_(context, "Input"),
+        encoded_(context, "Encoded"),
+        keys_(context, "Keys"),
+        h0_(context, "H0"),
+        score_weight_(context, "ScoreWeight"),
         order_(RequestNumbers<int64_t>(context, max_sentences_, 1)),
         first_weights_(RequestNumbers<int64_t>(context, max_sentences_, 1)),
         zeros_(RequestNumbers<T>(context, 1, sizes_.hidden)) {
@@ -242,41 +237,38 @@ class DecoderKernel : public Kernel {
   }
 
   TimeSteps Steps(const KernelContext& run) const {
-    return TimeSteps(SequenceRows(run.input(input_)), false, Data<int64_t>(run, order_));
+    return TimeSteps(SequenceRows(input_.tensor(run)), false, Data<int64_t>(run, order_));
   }
   StateRows<T> States(const KernelContext& run, const T* hidden) const {
     T* zeros = Data<T>(run, zeros_);
     std::fill_n(zeros, sizes_.hidden, T{0});
-    return {.rows = hidden,
-            .initial = InputOrNull<T>(run, h0_),
-            .zeros = zeros,
-            .width = sizes_.hidden};
+    return {.rows = hidden, .initial = h0_(run), .zeros = zeros, .width = sizes_.hidden};
   }
 
   // What sequence j sees in each step.
   AttendedTokens<T> Seen(const KernelContext& run, const TimeSteps& steps, int64_t j) const {
-    const RowRange tokens = SequenceRows(run.input(encoded_))[steps.Index(j)];
+    const RowRange tokens = SequenceRows(encoded_.tensor(run))[steps.Index(j)];
     return {.tokens = tokens.count(),
             .width = sizes_.width,
             .key_width = sizes_.key_width,
-            .encoded = run.input(encoded_).template data<T>() + tokens.begin * sizes_.width,
-            .keys = run.input(keys_).template data<T>() + tokens.begin * sizes_.key_width,
-            .score_weight = InputOrNull<T>(run, score_weight_)};
+            .encoded = encoded_(run) + tokens.begin * sizes_.width,
+            .keys = keys_(run) + tokens.begin * sizes_.key_width,
+            .score_weight = score_weight_(run)};
   }
   int64_t FirstToken(const KernelContext& run, const TimeSteps& steps, int64_t j) const {
-    return SequenceRows(run.input(encoded_))[steps.Index(j)].begin;
+    return SequenceRows(encoded_.tensor(run))[steps.Index(j)].begin;
   }
   // The numbers of a step of a sentence of average length.
   int64_t AttentionWork(const KernelContext& run) const {
-    const Tensor& encoded = run.input(encoded_);
+    const Tensor& encoded = encoded_.tensor(run);
     const int64_t sentences = std::max<int64_t>(1, SequenceRows(encoded).size());
     return (sizes_.width + sizes_.key_width) * (encoded.shape()[0] / sentences + 1);
   }
 
   // Finds where in AttentionWeights each sentence begins.
   void FindWeights(const KernelContext& run) const {
-    const SequenceRows targets(run.input(input_));
-    const SequenceRows sources(run.input(encoded_));
+    const SequenceRows targets(input_.tensor(run));
+    const SequenceRows sources(encoded_.tensor(run));
     int64_t* first = Data<int64_t>(run, first_weights_);
     int64_t position = 0;
     for (int64_t i = 0; i < targets.size(); ++i) {
@@ -297,11 +289,11 @@ class DecoderKernel : public Kernel {
   Cell cell_;
   std::optional<RecurrentWeight<T>> query_weight_;
   std::optional<RecurrentWeight<T>> context_weight_;  // if the attention comes before the step
-  int input_;
-  int encoded_;
-  int keys_;
-  int h0_;
-  int score_weight_;
+  In<T> input_;
+  In<T> encoded_;
+  In<T> keys_;
+  In<T> h0_;
+  In<T> score_weight_;
   // Workspaces.
   int order_;
   int first_weights_;
@@ -313,22 +305,23 @@ class ForwardKernel final : public DecoderKernel<T, Cell> {
  public:
   explicit ForwardKernel(PrepareContext& context)
       : DecoderKernel<T, Cell>(context, /*is_gradient=*/false),
-        query_bias_(context.InputIndex("QueryBias")),
-        hidden_(context.OutputIndex("Hidden")),
-        context_(context.OutputIndex("Context")),
-        weights_(context.OutputIndex("AttentionWeights")),
-        batch_gate_(context.OutputIndex("BatchGate")),
-        batch_query_(context.OutputIndex("BatchQuery")),
+        query_bias_(context, "QueryBias"),
+        hidden_(context, "Hidden"),
+        context_(context, "Context"),
+        weights_(context, "AttentionWeights"),
+        batch_gate_(context, "BatchGate"),
+        batch_query_(context, "BatchQuery"),
         states_(RequestNumbers<T>(context, max_sentences_, sizes_.hidden)),
         contexts_(RequestNumbers<T>(context, max_sentences_, sizes_.width)),
-        gates_(RequestNumbers<T>(context, batch_gate_ < 0 ? max_sentences_ : 0, sizes_.gates)),
-        queries_(
-            RequestNumbers<T>(context, batch_query_ < 0 ? max_sentences_ : 0, sizes_.key_width)),
-        step_weights_(RequestNumbers<T>(context, weights_ < 0 ? this->max_tokens_ : 0, 1)) {}
+        gates_(
+            RequestNumbers<T>(context, batch_gate_.is_there() ? 0 : max_sentences_, sizes_.gates)),
+        queries_(RequestNumbers<T>(context, batch_query_.is_there() ? 0 : max_sentences_,
+                                   sizes_.key_width)),
+        step_weights_(RequestNumbers<T>(context, weights_.is_there() ? 0 : this->max_tokens_, 1)) {}
 
   void Run(const KernelContext& run) override {
     const TimeSteps steps = this->Steps(run);
-    T* hidden = run.output(hidden_).template data<T>();
+    T* hidden = hidden_(run);
     const StateRows<T> before = this->States(run, hidden);
     this->cell_.Begin(run, before);
     this->FindWeights(run);
@@ -339,14 +332,14 @@ class ForwardKernel final : public DecoderKernel<T, Cell> {
         for (int64_t j = 0; j < step.count; ++j)
           std::copy_n(before.Before(rows, j), sizes_.hidden, states + j * sizes_.hidden);
       }
-      T* gates = StepRows<T>(run, batch_gate_, gates_, step, sizes_.gates);
+      T* gates = StepRows<T>(run, batch_gate_.index(), gates_, step, sizes_.gates);
       if (this->context_weight_) {
         AttendAll(run, rows, states);
         this->context_weight_->Multiply(run, Data<T>(run, contexts_), step.count, sizes_.width,
                                         false, gates, sizes_.gates);
       }
       this->cell_.Forward(run, rows,
-                          {.input = run.input(this->input_).template data<T>(),
+                          {.input = this->input_(run),
                            .hidden = hidden,
                            .states = states,
                            .gates = gates,
@@ -359,37 +352,36 @@ class ForwardKernel final : public DecoderKernel<T, Cell> {
   // Computes the contexts of the rows, given the states.
   void AttendAll(const KernelContext& run, const StepOfRows& rows, const T* states) const {
     const int64_t key_width = sizes_.key_width;
-    T* queries = StepRows<T>(run, batch_query_, queries_, rows.step, key_width);
+    T* queries = StepRows<T>(run, batch_query_.index(), queries_, rows.step, key_width);
     if (this->query_weight_) {
       this->query_weight_->Multiply(run, states, rows.step.count, sizes_.hidden, false, queries,
                                     key_width);
     }
-    const T* bias = InputOrNull<T>(run, query_bias_);
+    const T* bias = query_bias_(run);
     T* contexts = Data<T>(run, contexts_);
     rows.ForEach(this->AttentionWork(run), [&](int64_t j) {
       T* query = queries + j * key_width;
       if (!this->query_weight_) std::copy_n(states + j * sizes_.hidden, key_width, query);
       if (bias != nullptr) AddTo(query, bias, key_width);
       const AttendedTokens<T> seen = this->Seen(run, rows.steps, j);
-      T* weights = weights_ < 0 ? Data<T>(run, step_weights_) + this->FirstToken(run, rows.steps, j)
-                                : run.output(weights_).template data<T>() +
-                                      this->WeightsOf(run, rows, j, seen.tokens);
+      T* weights = weights_.is_there()
+                       ? weights_(run) + this->WeightsOf(run, rows, j, seen.tokens)
+                       : Data<T>(run, step_weights_) + this->FirstToken(run, rows.steps, j);
       T* context = contexts + j * sizes_.width;
       Attend(seen, query, weights, context);
-      if (context_ < 0) return;
-      std::copy_n(context, sizes_.width,
-                  run.output(context_).template data<T>() + rows.Row(j) * sizes_.width);
+      if (!context_.is_there()) return;
+      std::copy_n(context, sizes_.width, context_(run) + rows.Row(j) * sizes_.width);
     });
   }
 
   using DecoderKernel<T, Cell>::sizes_;
   using DecoderKernel<T, Cell>::max_sentences_;
-  int query_bias_;
-  int hidden_;
-  int context_;
-  int weights_;
-  int batch_gate_;
-  int batch_query_;
+  In<T> query_bias_;
+  Out<T> hidden_;
+  Out<T> context_;
+  Out<T> weights_;
+  Out<T> batch_gate_;
+  Out<T> batch_query_;
   // Workspaces.
   int states_;
   int contexts_;
@@ -403,91 +395,88 @@ class GradKernel final : public DecoderKernel<T, Cell> {
  public:
   explicit GradKernel(PrepareContext& context)
       : DecoderKernel<T, Cell>(context, /*is_gradient=*/true),
-        hidden_(context.InputIndex("Hidden")),
-        context_(context.InputIndex("Context")),
-        weights_(context.InputIndex("AttentionWeights")),
-        batch_gate_(context.InputIndex("BatchGate")),
-        batch_query_(context.InputIndex("BatchQuery")),
-        hidden_grad_(context.InputIndex("Hidden@GRAD")),
-        context_grad_(context.InputIndex("Context@GRAD")),
-        weights_grad_(context.InputIndex("AttentionWeights@GRAD")),
-        input_grad_(context.OutputIndex("Input@GRAD")),
-        encoded_grad_(context.OutputIndex("Encoded@GRAD")),
-        keys_grad_(context.OutputIndex("Keys@GRAD")),
-        h0_grad_(context.OutputIndex("H0@GRAD")),
-        weight_grad_(context.OutputIndex("Weight@GRAD")),
-        context_weight_grad_(context.OutputIndex("ContextWeight@GRAD")),
-        bias_grad_(context.OutputIndex("Bias@GRAD")),
-        query_weight_grad_(context.OutputIndex("QueryWeight@GRAD")),
-        query_bias_grad_(context.OutputIndex("QueryBias@GRAD")),
-        score_weight_grad_(context.OutputIndex("ScoreWeight@GRAD")),
+        hidden_(context, "Hidden"),
+        context_(context, "Context"),
+        weights_(context, "AttentionWeights"),
+        batch_gate_(context, "BatchGate"),
+        batch_query_(context, "BatchQuery"),
+        hidden_grad_(context, "Hidden@GRAD"),
+        context_grad_(context, "Context@GRAD"),
+        weights_grad_(context, "AttentionWeights@GRAD"),
+        input_grad_(context, "Input@GRAD"),
+        encoded_grad_(context, "Encoded@GRAD"),
+        keys_grad_(context, "Keys@GRAD"),
+        h0_grad_(context, "H0@GRAD"),
+        weight_grad_(context, "Weight@GRAD"),
+        context_weight_grad_(context, "ContextWeight@GRAD"),
+        bias_grad_(context, "Bias@GRAD"),
+        query_weight_grad_(context, "QueryWeight@GRAD"),
+        query_bias_grad_(context, "QueryBias@GRAD"),
+        score_weight_grad_(context, "ScoreWeight@GRAD"),
         product_(context, max_rows_, std::max({sizes_.gates, sizes_.width, sizes_.key_width})),
         next_(RequestNumbers<T>(context, max_sentences_, sizes_.hidden)),
         step_gates_(RequestNumbers<T>(context, max_sentences_, sizes_.gates)),
         step_contexts_(RequestNumbers<T>(context, max_sentences_, sizes_.width)),
         step_queries_(RequestNumbers<T>(context, max_sentences_, sizes_.key_width)),
         step_scores_(RequestNumbers<T>(context, this->max_tokens_, 1)),
-        score_weights_(RequestNumbers<T>(context, score_weight_grad_ < 0 ? 0 : max_sentences_,
-                                         sizes_.key_width)),
-        all_gates_(RequestNumbers<T>(context, input_grad_ < 0 ? max_rows_ : 0, sizes_.gates)),
-        all_contexts_(RequestNumbers<T>(context, encoded_grad_ < 0 ? 0 : max_rows_, sizes_.width)),
+        score_weights_(RequestNumbers<T>(
+            context, score_weight_grad_.is_there() ? max_sentences_ : 0, sizes_.key_width)),
+        all_gates_(
+            RequestNumbers<T>(context, input_grad_.is_there() ? 0 : max_rows_, sizes_.gates)),
+        all_contexts_(
+            RequestNumbers<T>(context, encoded_grad_.is_there() ? max_rows_ : 0, sizes_.width)),
         all_queries_(RequestNumbers<T>(context, max_rows_, sizes_.key_width)),
         before_pointers_(context.RequestWorkspace(
             MultiplyCounts(max_rows_, static_cast<int64_t>(sizeof(const T*))))) {}
 
   void Run(const KernelContext& run) override {
     const TimeSteps steps = this->Steps(run);
-    const StateRows<T> before = this->States(run, run.input(hidden_).template data<T>());
+    const StateRows<T> before = this->States(run, hidden_(run));
     this->cell_.Begin(run, before);
     this->cell_.BeginBackward(run);
     this->FindWeights(run);
-    const int64_t sentences = SequenceRows(run.input(this->input_)).size();
+    const int64_t sentences = SequenceRows(this->input_.tensor(run)).size();
     std::fill_n(Data<T>(run, next_), sentences * sizes_.hidden, T{0});
-    if (score_weight_grad_ >= 0)
+    if (score_weight_grad_.is_there())
       std::fill_n(Data<T>(run, score_weights_), sentences * sizes_.key_width, T{0});
-    if (keys_grad_ >= 0) {
-      Tensor& keys = run.output(keys_grad_);
-      std::fill_n(keys.data<T>(), keys.element_count(), T{0});
-    }
+    if (keys_grad_.is_there()) std::fill_n(keys_grad_(run), keys_grad_.count(run), T{0});
     steps.ForEachBackwards([&](const TimeSteps::Step& step) {
       const StepOfRows rows{steps, step};
       if (!this->context_weight_) {
         std::fill_n(Data<T>(run, step_contexts_), step.count * sizes_.width, T{0});
         AttendAllBackward(run, rows);
       }
-      this->cell_.Backward(
-          run, rows,
-          {.before = before,
-           .hidden = run.input(hidden_grad_).template data<T>(),
-           .gates = run.input(batch_gate_).template data<T>() + step.first * sizes_.gates,
-           .next = Data<T>(run, next_),
-           .step_gates = Data<T>(run, step_gates_),
-           .all_gates = AllGates(run)});
+      this->cell_.Backward(run, rows,
+                           {.before = before,
+                            .hidden = hidden_grad_(run),
+                            .gates = batch_gate_(run) + step.first * sizes_.gates,
+                            .next = Data<T>(run, next_),
+                            .step_gates = Data<T>(run, step_gates_),
+                            .all_gates = AllGates(run)});
       if (!this->context_weight_) return;
       this->context_weight_->Multiply(run, Data<T>(run, step_gates_), step.count, sizes_.gates,
                                       false, Data<T>(run, step_contexts_), sizes_.width);
       AttendAllBackward(run, rows);
     });
-    if (h0_grad_ >= 0) {
-      steps.FromLongestFirst<T>(Data<T>(run, next_), sizes_.hidden,
-                                run.output(h0_grad_).template data<T>());
+    if (h0_grad_.is_there()) {
+      steps.FromLongestFirst<T>(Data<T>(run, next_), sizes_.hidden, h0_grad_(run));
     }
     this->cell_.EndBackward(run, steps);
     WriteWeightGradients(run, before);
-    if (encoded_grad_ >= 0) WriteEncodedGradient(run);
+    if (encoded_grad_.is_there()) WriteEncodedGradient(run);
   }
 
  private:
   // The gradient of g of all rows.
   T* AllGates(const KernelContext& run) const {
-    return input_grad_ < 0 ? Data<T>(run, all_gates_) : run.output(input_grad_).template data<T>();
+    return input_grad_.is_there() ? input_grad_(run) : Data<T>(run, all_gates_);
   }
 
   // Given the gradient of the contexts without that from the outside, adds the gradient of the
   // states that the queries are made of.
   void AttendAllBackward(const KernelContext& run, const StepOfRows& rows) const {
     const int64_t key_width = sizes_.key_width;
-    const T* context_grad = InputOrNull<T>(run, context_grad_);
+    const T* context_grad = context_grad_(run);
     T* queries = Data<T>(run, step_queries_);
     T* next = Data<T>(run, next_);
     rows.ForEach(this->AttentionWork(run), [&](int64_t j) {
@@ -495,10 +484,10 @@ class GradKernel final : public DecoderKernel<T, Cell> {
       T* context = Data<T>(run, step_contexts_) + j * sizes_.width;
       if (context_grad != nullptr) AddTo(context, context_grad + row * sizes_.width, sizes_.width);
       AttendBackward(this->Seen(run, rows.steps, j),
-                     run.input(batch_query_).template data<T>() + (rows.step.first + j) * key_width,
+                     batch_query_(run) + (rows.step.first + j) * key_width,
                      Weights(run, rows, j, weights_),
                      AttentionOf(run, rows, j, context, queries + j * key_width));
-      if (encoded_grad_ >= 0) {
+      if (encoded_grad_.is_there()) {
         std::copy_n(context, sizes_.width, Data<T>(run, all_contexts_) + row * sizes_.width);
       }
       std::copy_n(queries + j * key_width, key_width, Data<T>(run, all_queries_) + row * key_width);
@@ -510,50 +499,48 @@ class GradKernel final : public DecoderKernel<T, Cell> {
   }
 
   // Returns the numbers of row j in an input like AttentionWeights, nullptr if it is absent.
-  const T* Weights(const KernelContext& run, const StepOfRows& rows, int64_t j, int input) const {
-    if (input < 0) return nullptr;
-    const int64_t tokens = SequenceRows(run.input(this->encoded_))[rows.steps.Index(j)].count();
-    return run.input(input).template data<T>() + this->WeightsOf(run, rows, j, tokens);
+  const T* Weights(const KernelContext& run, const StepOfRows& rows, int64_t j,
+                   const In<T>& input) const {
+    if (!input.is_there()) return nullptr;
+    const int64_t tokens = SequenceRows(this->encoded_.tensor(run))[rows.steps.Index(j)].count();
+    return input(run) + this->WeightsOf(run, rows, j, tokens);
   }
 
   AttentionGradient<T> AttentionOf(const KernelContext& run, const StepOfRows& rows, int64_t j,
                                    const T* context, T* query) const {
     const int64_t first_token = this->FirstToken(run, rows.steps, j);
-    T* keys = OutputOrNull<T>(run, keys_grad_);
+    T* keys = keys_grad_(run);
     return {.context = context,
             .weights = Weights(run, rows, j, weights_grad_),
             .scores = Data<T>(run, step_scores_) + first_token,
             .query = query,
             .keys = keys == nullptr ? nullptr : keys + first_token * sizes_.key_width,
-            .score_weight = score_weight_grad_ < 0
-                                ? nullptr
-                                : Data<T>(run, score_weights_) + j * sizes_.key_width};
+            .score_weight = score_weight_grad_.is_there()
+                                ? Data<T>(run, score_weights_) + j * sizes_.key_width
+                                : nullptr};
   }
 
   void WriteWeightGradients(const KernelContext& run, const StateRows<T>& before) const {
-    const SequenceRows targets(run.input(this->input_));
-    const int64_t rows = run.input(hidden_).shape()[0];
+    const SequenceRows targets(this->input_.tensor(run));
+    const int64_t rows = hidden_.shape(run)[0];
     const MatrixRows<T> before_rows = BeforeRows(run, targets, before);
-    const MatrixRows<T> contexts{.first = run.input(context_).template data<T>(),
-                                 .stride = sizes_.width};
+    const MatrixRows<T> contexts{.first = context_(run), .stride = sizes_.width};
     const T* gates = AllGates(run);
     const T* queries = Data<T>(run, all_queries_);
     const RowsProduct<T> gates_product = product_.WithColumns(sizes_.gates);
     gates_product.Pack(run, {.first = gates, .stride = sizes_.gates}, rows);
-    if (context_weight_grad_ >= 0) {
-      gates_product.Multiply(run, contexts, sizes_.width, rows,
-                             run.output(context_weight_grad_).template data<T>());
+    if (context_weight_grad_.is_there()) {
+      gates_product.Multiply(run, contexts, sizes_.width, rows, context_weight_grad_(run));
     }
-    if (weight_grad_ >= 0) {
-      this->cell_.WeightGradient(run, gates_product, before_rows, gates, rows,
-                                 run.output(weight_grad_).template data<T>());
+    if (weight_grad_.is_there()) {
+      this->cell_.WeightGradient(run, gates_product, before_rows, gates, rows, weight_grad_(run));
     }
-    if (query_weight_grad_ >= 0) {
+    if (query_weight_grad_.is_there()) {
       const RowsProduct<T> query_product = product_.WithColumns(sizes_.key_width);
       query_product.Pack(run, {.first = queries, .stride = sizes_.key_width}, rows);
       const MatrixRows<T> after_rows{.first = before.rows, .stride = sizes_.hidden};
       query_product.Multiply(run, this->context_weight_ ? before_rows : after_rows, sizes_.hidden,
-                             rows, run.output(query_weight_grad_).template data<T>());
+                             rows, query_weight_grad_(run));
     }
     WriteSum(run, bias_grad_, gates, rows, sizes_.gates);
     WriteSum(run, query_bias_grad_, queries, rows, sizes_.key_width);
@@ -577,19 +564,19 @@ class GradKernel final : public DecoderKernel<T, Cell> {
     return {.each = pointers};
   }
 
-  void WriteSum(const KernelContext& run, int output, const T* matrix, int64_t rows,
+  void WriteSum(const KernelContext& run, const Out<T>& output, const T* matrix, int64_t rows,
                 int64_t columns) const {
-    if (output >= 0) SumRows(matrix, rows, columns, columns, run.output(output).template data<T>());
+    if (output.is_there()) SumRows(matrix, rows, columns, columns, output(run));
   }
 
   // Of each sentence, the product of its weights, [rows, tokens], and the gradients of its
   // contexts.
   void WriteEncodedGradient(const KernelContext& run) const {
-    const SequenceRows targets(run.input(this->input_));
-    const SequenceRows sources(run.input(this->encoded_));
+    const SequenceRows targets(this->input_.tensor(run));
+    const SequenceRows sources(this->encoded_.tensor(run));
     const RowsProduct<T> product = product_.WithColumns(sizes_.width);
-    const T* weights = run.input(weights_).template data<T>();
-    T* to = run.output(encoded_grad_).template data<T>();
+    const T* weights = weights_(run);
+    T* to = encoded_grad_(run);
     for (int64_t i = 0; i < targets.size(); ++i) {
       const int64_t rows = targets[i].count();
       const int64_t tokens = sources[i].count();
@@ -606,24 +593,24 @@ class GradKernel final : public DecoderKernel<T, Cell> {
   using DecoderKernel<T, Cell>::sizes_;
   using DecoderKernel<T, Cell>::max_rows_;
   using DecoderKernel<T, Cell>::max_sentences_;
-  int hidden_;
-  int context_;
-  int weights_;
-  int batch_gate_;
-  int batch_query_;
-  int hidden_grad_;
-  int context_grad_;
-  int weights_grad_;
-  int input_grad_;
-  int encoded_grad_;
-  int keys_grad_;
-  int h0_grad_;
-  int weight_grad_;
-  int context_weight_grad_;
-  int bias_grad_;
-  int query_weight_grad_;
-  int query_bias_grad_;
-  int score_weight_grad_;
+  In<T> hidden_;
+  In<T> context_;
+  In<T> weights_;
+  In<T> batch_gate_;
+  In<T> batch_query_;
+  In<T> hidden_grad_;
+  In<T> context_grad_;
+  In<T> weights_grad_;
+  Out<T> input_grad_;
+  Out<T> encoded_grad_;
+  Out<T> keys_grad_;
+  Out<T> h0_grad_;
+  Out<T> weight_grad_;
+  Out<T> context_weight_grad_;
+  Out<T> bias_grad_;
+  Out<T> query_weight_grad_;
+  Out<T> query_bias_grad_;
+  Out<T> score_weight_grad_;
   RowsProduct<T> product_;
   // Workspaces. Of the rows of a step:
   int next_;  // the gradient of the states, from later steps

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "framework/tensor/tensor_array.h"
 #include "operators/sequence/kernels/sequence_rows.h"
@@ -138,12 +139,12 @@ Tensor TensorOf(const std::vector<T>& values, const LoD& lod) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  return MakeKernel([ids = context.InputIndex("Ids"), scores = context.InputIndex("Scores"),
-                     out_ids = context.OutputIndex("SentenceIds"),
-                     out_scores = context.OutputIndex("SentenceScores"),
+  return MakeKernel([ids = In<>(context, "Ids"), scores = In<>(context, "Scores"),
+                     out_ids = Out<>(context, "SentenceIds"),
+                     out_scores = Out<>(context, "SentenceScores"),
                      beam_size = context.IntAttr("beam_size"),
                      end_id = context.IntAttr("end_id")](const KernelContext& run) {
-    const auto steps = StepsOf<T>(*run.input(ids).array(), *run.input(scores).array());
+    const auto steps = StepsOf<T>(*ids.tensor(run).array(), *scores.tensor(run).array());
     LoD lod = {{0}, {0}};
     std::vector<int64_t> all_ids;
     std::vector<T> all_scores;
@@ -159,8 +160,8 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
       }
       lod[0].push_back(lod[1].size() - 1);
     }
-    run.output(out_ids) = TensorOf(all_ids, lod);
-    run.output(out_scores) = TensorOf(all_scores, lod);
+    out_ids.tensor(run) = TensorOf(all_ids, lod);
+    out_scores.tensor(run) = TensorOf(all_scores, lod);
   });
 }
 

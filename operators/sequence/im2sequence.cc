@@ -13,6 +13,7 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/offset_count.h"
 #include "framework/op/registry.h"
@@ -90,12 +91,10 @@ void CopyWindow(const ImageWindows& windows, const T* x, int64_t row, T* to) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  return MakeRowsKernel([windows = ImageWindowsOf(context), x = context.InputIndex("X"),
-                         out = context.OutputIndex("Out")](const KernelContext& run) {
-    const T* from = run.input(x).data<T>();
-    T* to = run.output(out).data<T>();
-    ParallelFor(run.output(out).shape()[0], SequenceGrain(1, windows.width()),
-                [&](int64_t begin, int64_t end) {
+  return MakeRowsKernel([windows = ImageWindowsOf(context), x = In<T>(context, "X"),
+                         out = Out<T>(context, "Out")](const KernelContext& run) {
+    ParallelFor(out.shape(run)[0], SequenceGrain(1, windows.width()),
+                [&, from = x(run), to = out(run)](int64_t begin, int64_t end) {
                   for (int64_t row = begin; row < end; ++row)
                     CopyWindow(windows, from, row, to + row * windows.width());
                 });
@@ -121,13 +120,12 @@ void AddWindows(const ImageWindows& windows, const T* gradient, int64_t channel,
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  return MakeRowsKernel([windows = ImageWindowsOf(context),
-                         out_grad = context.InputIndex("Out@GRAD"),
-                         x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
-    const T* from = run.input(out_grad).data<T>();
-    T* to = run.output(x_grad).data<T>();
+  return MakeRowsKernel([windows = ImageWindowsOf(context), out_grad = In<T>(context, "Out@GRAD"),
+                         x_grad = Out<T>(context, "X@GRAD")](const KernelContext& run) {
+    const T* from = out_grad(run);
+    T* to = x_grad(run);
     const int64_t plane = windows.y.size * windows.x.size;
-    const int64_t planes = run.output(x_grad).shape()[0] * windows.channels;
+    const int64_t planes = x_grad.shape(run)[0] * windows.channels;
     const int64_t terms = windows.per_image() * windows.y.kernel * windows.x.kernel;
     ParallelFor(planes, SequenceGrain(1, terms), [&](int64_t begin, int64_t end) {
       std::fill(to + begin * plane, to + end * plane, T{0});

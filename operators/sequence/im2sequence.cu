@@ -89,25 +89,23 @@ struct SumWindows {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareIm2sequence(PrepareContext& context) {
-  return MakeRowsKernel([windows = ImageWindowsOf(context), x = context.InputIndex("X"),
-                         out = context.OutputIndex("Out")](const KernelContext& run) {
-    const int64_t rows = run.output(out).shape()[0];
+  return MakeRowsKernel([windows = ImageWindowsOf(context), x = In<T>(context, "X"),
+                         out = Out<T>(context, "Out")](const KernelContext& run) {
+    const int64_t rows = out.shape(run)[0];
     if (rows == 0) return;
     const RowThreads threads(rows, windows.width());
-    CopyWindows<T><<<threads.blocks, kCudaThreads, 0, StreamOf(run)>>>(
-        windows, run.input(x).data<T>(), rows, threads.of_row, run.output(out).data<T>());
+    CopyWindows<T><<<threads.blocks, kCudaThreads, 0, StreamOf(run)>>>(windows, x(run), rows,
+                                                                       threads.of_row, out(run));
     CheckLaunch("im2sequence");
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareIm2sequenceGrad(PrepareContext& context) {
-  return MakeRowsKernel([windows = ImageWindowsOf(context),
-                         out_grad = context.InputIndex("Out@GRAD"),
-                         x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
-    Tensor& x_gradient = run.output(x_grad);
-    const SumWindows<T> sum{windows, run.input(out_grad).data<T>(), x_gradient.data<T>()};
-    ForEachOnDevice(run, "im2sequence_grad", x_gradient.element_count(), sum);
+  return MakeRowsKernel([windows = ImageWindowsOf(context), out_grad = In<T>(context, "Out@GRAD"),
+                         x_grad = Out<T>(context, "X@GRAD")](const KernelContext& run) {
+    const SumWindows<T> sum{windows, out_grad(run), x_grad(run)};
+    ForEachOnDevice(run, "im2sequence_grad", x_grad.count(run), sum);
   });
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/sequence/kernels/rank_table.h"
 
@@ -44,19 +45,19 @@ void RegisterLodRankTable(OpRegistry& registry) {
   def.is_on_host = true;
   registry.Add(std::move(def));
   registry.AddCpuKernels<int64_t>("lod_rank_table", []<typename T>(PrepareContext& context) {
-    return MakeRowsKernel([x = context.InputIndex("X"), out = context.OutputIndex("Out"),
+    return MakeRowsKernel([x = In<>(context, "X"), out = Out<int64_t>(context, "Out"),
                            order = std::vector<int64_t>()](const KernelContext& run) mutable {
-      const auto& offsets = run.input(x).lod().back();
+      const auto& offsets = x.tensor(run).lod().back();
       const SequenceRows sequences(offsets);
       RankSequences(offsets, &order);
-      int64_t* entry = run.output(out).data<int64_t>();
+      int64_t* entry = out(run);
       for (const int64_t sequence : order) {
         *entry++ = sequence;
         *entry++ = sequences[sequence].count();
         *entry++ = sequences[sequence].begin;
       }
       // For a later part of the program, which gets the table as a tensor.
-      run.output(out).ShareLoD(run.input(x).shared_lod());
+      out.tensor(run).ShareLoD(x.tensor(run).shared_lod());
     });
   });
 }

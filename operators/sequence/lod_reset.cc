@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
@@ -112,31 +113,29 @@ void InferGrad(OpContext& context) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareCopy(int from, int to) {
-  return MakeRowsKernel([=](const KernelContext& run) {
-    CopyElements(run.input(from).data<T>(), run.input(from).element_count(),
-                 run.output(to).data<T>());
-  });
+std::unique_ptr<Kernel> PrepareCopy(const In<T>& from, const Out<T>& to) {
+  return MakeRowsKernel(
+      [=](const KernelContext& run) { CopyElements(from(run), from.count(run), to(run)); });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const int x = context.InputIndex("X");
-  const int y = context.InputIndex("Y");
-  const int out = context.OutputIndex("Out");
-  if (y < 0 || HasRaggedY(context)) return PrepareCopy<T>(x, out);
+  const In<T> x(context, "X");
+  const In<> y(context, "Y");
+  const Out<T> out(context, "Out");
+  if (!y.is_there() || HasRaggedY(context)) return PrepareCopy<T>(x, out);
   return MakeRowsKernel([=, appends = Appends(context)](const KernelContext& run) {
-    const Tensor& from = run.input(x);
+    const Tensor& from = x.tensor(run);
     std::vector<uint64_t> level =
-        LevelOf("the data of Y", run.input(y).values<int32_t>(), from.shape()[0]);
+        LevelOf("the data of Y", y.tensor(run).values<int32_t>(), from.shape()[0]);
     LoD lod;
     if (appends) {
       AppendLevel(from.lod(), level, &lod);
     } else {
       lod.push_back(std::move(level));
     }
-    CopyElements(from.data<T>(), from.element_count(), run.output(out).data<T>());
-    run.output(out).set_lod(std::move(lod));
+    CopyElements(x(run), x.count(run), out(run));
+    out.tensor(run).set_lod(std::move(lod));
   });
 }
 
@@ -179,7 +178,7 @@ void RegisterLodReset(OpRegistry& registry) {
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
       "lod_reset", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>("lod_reset_grad", []<typename T>(PrepareContext& context) {
-    return PrepareCopy<T>(context.InputIndex("Out@GRAD"), context.OutputIndex("X@GRAD"));
+    return PrepareCopy<T>({context, "Out@GRAD"}, {context, "X@GRAD"});
   });
 }
 

@@ -7,10 +7,9 @@
 namespace skiff {
 namespace {
 
-std::unique_ptr<Kernel> PrepareLodReset(int from, int to) {
+std::unique_ptr<Kernel> PrepareLodReset(const In<>& from, const Out<>& to) {
   return MakeRowsKernel([=](const KernelContext& run) {
-    CopyOnDevice(run, run.input(from).raw_data(), run.output(to).raw_data(),
-                 run.output(to).byte_count());
+    CopyOnDevice(run, from(run), to(run), to.tensor(run).byte_count());
   });
 }
 
@@ -21,8 +20,7 @@ void AddResetKernel(OpRegistry& registry) {
                                    .dtype = kDTypeOf<T>,
                                    .prepare =
                                        [](PrepareContext& context) {
-                                         return PrepareLodReset(context.InputIndex("X"),
-                                                                context.OutputIndex("Out"));
+                                         return PrepareLodReset({context, "X"}, {context, "Out"});
                                        },
                                    .accepts =
                                        [](const OpContext& context) {
@@ -33,10 +31,9 @@ void AddResetKernel(OpRegistry& registry) {
 
 template <typename T>
 void AddLodResetKernels(OpRegistry& registry) {
-  AddCudaKernel<T>(
-      registry, "lod_reset_grad", [](PrepareContext& context) -> std::unique_ptr<Kernel> {
-        return PrepareLodReset(context.InputIndex("Out@GRAD"), context.OutputIndex("X@GRAD"));
-      });
+  AddCudaKernel<T>(registry, "lod_reset_grad", [](PrepareContext& context) {
+    return PrepareLodReset({context, "Out@GRAD"}, {context, "X@GRAD"});
+  });
 }
 
 }  // namespace

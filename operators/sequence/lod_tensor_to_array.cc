@@ -9,6 +9,7 @@
 
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "framework/tensor/tensor_array.h"
@@ -33,36 +34,36 @@ void Infer(OpContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  return MakeRowsKernel([x = context.InputIndex("X"), at = context.InputIndex("RankTable"),
-                         out = context.OutputIndex("Out"),
-                         row_bytes = RowWidth(context, "X") * static_cast<int64_t>(sizeof(T)),
-                         adds = (context.op().role() & kRoleBackward) != 0,
-                         runs = RoomForRuns(context.Input("X").shape[0])](
-                            const KernelContext& run) mutable {
-    const RankTable table(run.input(at));
-    // Those of a gradient are what its forward tensor had.
-    const LoD& lod = run.input(x).lod();
-    SKIFF_ENFORCE(adds || lod.empty() || table.Ranks(lod.back()), kInvalidArgument,
-                  "lod_tensor_to_array: the sequences of X have other ",
-                  "lengths than those of the rank table");
-    table.CheckRowsWithin(run.input(x).shape()[0]);
-    TensorArray& array = *run.output(out).array();
-    if (!adds) array.Clear();
-    for (int64_t t = 0; t < table.step_count(); ++t) {
-      const Shape shape = WithRows(run.input(x).shape(), table.RowsAt(t));
-      const Tensor* before = array.Find(t);
-      if (before == nullptr) {
-        Tensor& element = array.Make(t, shape, kDTypeOf<T>);
-        if (adds) MemoryMoverOf(run).ZeroBytes(run, element.raw_data(), element.byte_count());
-      } else {
-        SKIFF_ENFORCE(before->shape() == shape, kInvalidArgument, "lod_tensor_to_array: element ",
-                      t, " would be added to ", before->shape(), ", expected ", shape);
-      }
-    }
-    ListRowsToSteps(table, run.input(x).raw_data(), row_bytes, &array, &runs);
-    adds ? MemoryMoverOf(run).AddRuns(run, kDTypeOf<T>, runs)
-         : MemoryMoverOf(run).CopyRuns(run, runs);
-  });
+  return MakeRowsKernel(
+      [x = In<>(context, "X"), at = In<>(context, "RankTable"), out = Out<>(context, "Out"),
+       row_bytes = RowWidth(context, "X") * static_cast<int64_t>(sizeof(T)),
+       adds = (context.op().role() & kRoleBackward) != 0,
+       runs = RoomForRuns(context.Input("X").shape[0])](const KernelContext& run) mutable {
+        const RankTable table(at.tensor(run));
+        // Those of a gradient are what its forward tensor had.
+        const LoD& lod = x.tensor(run).lod();
+        SKIFF_ENFORCE(adds || lod.empty() || table.Ranks(lod.back()), kInvalidArgument,
+                      "lod_tensor_to_array: the sequences of X have other ",
+                      "lengths than those of the rank table");
+        table.CheckRowsWithin(x.shape(run)[0]);
+        TensorArray& array = *out.tensor(run).array();
+        if (!adds) array.Clear();
+        for (int64_t t = 0; t < table.step_count(); ++t) {
+          const Shape shape = WithRows(x.shape(run), table.RowsAt(t));
+          const Tensor* before = array.Find(t);
+          if (before == nullptr) {
+            Tensor& element = array.Make(t, shape, kDTypeOf<T>);
+            if (adds) MemoryMoverOf(run).ZeroBytes(run, element.raw_data(), element.byte_count());
+          } else {
+            SKIFF_ENFORCE(before->shape() == shape, kInvalidArgument,
+                          "lod_tensor_to_array: element ", t, " would be added to ",
+                          before->shape(), ", expected ", shape);
+          }
+        }
+        ListRowsToSteps(table, x(run), row_bytes, &array, &runs);
+        adds ? MemoryMoverOf(run).AddRuns(run, kDTypeOf<T>, runs)
+             : MemoryMoverOf(run).CopyRuns(run, runs);
+      });
 }
 
 std::vector<Op> Gradient(const GradContext& context) {

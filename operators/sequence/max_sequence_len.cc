@@ -1,6 +1,7 @@
 // max_sequence_len: the length of the longest sequence of a rank table.
 //
 // Source: Fluid's max_sequence_len.
+#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/sequence/kernels/rank_table.h"
 
@@ -20,9 +21,9 @@ void RegisterMaxSequenceLen(OpRegistry& registry) {
   def.is_on_host = true;
   registry.Add(std::move(def));
   registry.AddCpuKernels<int64_t>("max_sequence_len", []<typename T>(PrepareContext& context) {
-    return MakeRowsKernel([table = context.InputIndex("RankTable"),
-                           out = context.OutputIndex("Out")](const KernelContext& run) {
-      *run.output(out).data<int64_t>() = RankTable(run.input(table)).step_count();
+    return MakeRowsKernel([table = In<>(context, "RankTable"),
+                           out = Out<int64_t>(context, "Out")](const KernelContext& run) {
+      *out(run) = RankTable(table.tensor(run)).step_count();
     });
   });
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/memory_mover.h"
@@ -69,15 +70,15 @@ void Infer(OpContext& context, bool restores) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context, bool restores) {
-  return MakeRowsKernel([restores, type = context.op().type, x = context.InputIndex("X"),
-                         at = context.InputIndex("RankTable"), out = context.OutputIndex("Out"),
+  return MakeRowsKernel([restores, type = context.op().type, x = In<>(context, "X"),
+                         ranks = In<>(context, "RankTable"), out = Out<>(context, "Out"),
                          row_bytes = RowWidth(context, "X") * static_cast<int64_t>(sizeof(T)),
                          is_ragged = context.Input("X").lod_level > 0,
                          runs = RoomForRuns(context.Input("RankTable").shape[0]),
                          seen = std::vector<bool>()](const KernelContext& run) mutable {
-    const RankTable table(run.input(at));
-    const Tensor& from = run.input(x);
-    Tensor& to = run.output(out);
+    const RankTable table(ranks.tensor(run));
+    const Tensor& from = x.tensor(run);
+    Tensor& to = out.tensor(run);
     const int64_t count = is_ragged ? SequenceRows(from).size() : from.shape()[0];
     const auto rows_of = [&](const Tensor& tensor, int64_t i) {
       return is_ragged ? SequenceRows(tensor)[i] : RowRange{i, i + 1};

@@ -13,6 +13,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
@@ -116,30 +117,23 @@ void FilterGradient(const Tensor& x, const FilterSizes& sizes, const T* gradient
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  return MakeRowsKernel([x = context.InputIndex("X"), filter = context.InputIndex("Filter"),
-                         out = context.OutputIndex("Out")](const KernelContext& run) {
-    const FilterSizes sizes = SizesOf(run.input(filter));
-    Convolve(run.input(x), sizes, 1, run.input(x).data<T>(), run.input(filter).data<T>(),
-             run.output(out).data<T>());
+  return MakeRowsKernel([x = In<T>(context, "X"), filter = In<T>(context, "Filter"),
+                         out = Out<T>(context, "Out")](const KernelContext& run) {
+    const FilterSizes sizes = SizesOf(filter.tensor(run));
+    Convolve(x.tensor(run), sizes, 1, x(run), filter(run), out(run));
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  return MakeRowsKernel(
-      [x = context.InputIndex("X"), filter = context.InputIndex("Filter"),
-       out_grad = context.InputIndex("Out@GRAD"), x_grad = context.OutputIndex("X@GRAD"),
-       filter_grad = context.OutputIndex("Filter@GRAD")](const KernelContext& run) {
-        const FilterSizes sizes = SizesOf(run.input(filter));
-        const T* gradient = run.input(out_grad).data<T>();
-        if (x_grad >= 0) {
-          Convolve(run.input(x), sizes, -1, gradient, run.input(filter).data<T>(),
-                   run.output(x_grad).data<T>());
-        }
-        if (filter_grad >= 0) {
-          FilterGradient(run.input(x), sizes, gradient, run.output(filter_grad).data<T>());
-        }
-      });
+  return MakeRowsKernel([x = In<>(context, "X"), filter = In<T>(context, "Filter"),
+                         out_grad = In<T>(context, "Out@GRAD"), x_grad = Out<T>(context, "X@GRAD"),
+                         filter_grad = Out<T>(context, "Filter@GRAD")](const KernelContext& run) {
+    const FilterSizes sizes = SizesOf(filter.tensor(run));
+    const T* gradient = out_grad(run);
+    if (x_grad.is_there()) Convolve(x.tensor(run), sizes, -1, gradient, filter(run), x_grad(run));
+    if (filter_grad.is_there()) FilterGradient(x.tensor(run), sizes, gradient, filter_grad(run));
+  });
 }
 
 }  // namespace

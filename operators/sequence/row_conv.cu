@@ -67,21 +67,19 @@ __global__ void __launch_bounds__(kMostSumThreads)
 class RowConvolution {
  public:
   explicit RowConvolution(const PrepareContext& context)
-      : width_(context.Input("Filter").shape[1]),
-        x_(context.InputIndex("X")),
-        filter_(context.InputIndex("Filter")) {
+      : width_(context.Input("Filter").shape[1]), x_(context, "X"), filter_(context, "Filter") {
     if (context.Input("X").lod_level > 0) level_ = SendLevel(context, "X");
   }
 
   // The rows of Filter may be fewer than it was prepared for, too.
-  int64_t ContextRows(const KernelContext& run) const { return run.input(filter_).shape()[0]; }
+  int64_t ContextRows(const KernelContext& run) const { return filter_.shape(run)[0]; }
   int64_t Rows(const KernelContext& run) const {
-    const Shape& x = run.input(x_).shape();
+    const Shape& x = x_.shape(run);
     return x.element_count(0, x.rank() - 1);
   }
   Sequences Send(const KernelContext& run) const {
-    if (level_ != nullptr) return {level_->Send(run, x_), 0};
-    return {{}, run.input(x_).shape()[1]};
+    if (level_ != nullptr) return {level_->Send(run, x_.tensor(run)), 0};
+    return {{}, x_.shape(run)[1]};
   }
 
   template <typename T>
@@ -90,7 +88,7 @@ class RowConvolution {
     if (rows == 0 || width_ == 0) return;
     const RowThreads threads(rows, width_);
     ConvolveRows<T><<<threads.blocks, kCudaThreads, 0, StreamOf(run)>>>(
-        Send(run), direction, from, run.input(filter_).data<T>(), rows, width_, ContextRows(run),
+        Send(run), direction, from, filter_.tensor(run).data<T>(), rows, width_, ContextRows(run),
         threads.of_row, to);
     CheckLaunch("row_conv");
   }
@@ -104,37 +102,33 @@ class RowConvolution {
     const dim3 blocks(static_cast<unsigned>((width_ + kSumColumns - 1) / kSumColumns),
                       static_cast<unsigned>(context));
     FilterGradient<T><<<blocks, SumThreads(rows), 0, StreamOf(run)>>>(
-        Send(run), run.input(x_).data<T>(), gradient, rows, width_, to);
+        Send(run), x_.tensor(run).data<T>(), gradient, rows, width_, to);
     CheckLaunch("row_conv_grad");
   }
 
  private:
   int64_t width_;
-  int x_;
-  int filter_;
+  In<> x_;
+  In<> filter_;
   std::shared_ptr<CudaLevel> level_;
 };
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareRowConv(PrepareContext& context) {
-  return MakeRowsKernel([convolution = RowConvolution(context), x = context.InputIndex("X"),
-                         out = context.OutputIndex("Out")](const KernelContext& run) {
-    convolution.Convolve(run, 1, run.input(x).data<T>(), run.output(out).data<T>());
+  return MakeRowsKernel([convolution = RowConvolution(context), x = In<T>(context, "X"),
+                         out = Out<T>(context, "Out")](const KernelContext& run) {
+    convolution.Convolve(run, 1, x(run), out(run));
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareRowConvGrad(PrepareContext& context) {
-  return MakeRowsKernel(
-      [convolution = RowConvolution(context), out_grad = context.InputIndex("Out@GRAD"),
-       x_grad = context.OutputIndex("X@GRAD"),
-       filter_grad = context.OutputIndex("Filter@GRAD")](const KernelContext& run) {
-        const T* gradient = run.input(out_grad).data<T>();
-        if (x_grad >= 0) {
-          convolution.Convolve(run, -1, gradient, run.output(x_grad).data<T>());
-        }
-        if (filter_grad >= 0) convolution.Sum(run, gradient, run.output(filter_grad).data<T>());
-      });
+  return MakeRowsKernel([convolution = RowConvolution(context),
+                         out_grad = In<T>(context, "Out@GRAD"), x_grad = Out<T>(context, "X@GRAD"),
+                         filter_grad = Out<T>(context, "Filter@GRAD")](const KernelContext& run) {
+    if (x_grad.is_there()) convolution.Convolve(run, -1, out_grad(run), x_grad(run));
+    if (filter_grad.is_there()) convolution.Sum(run, out_grad(run), filter_grad(run));
+  });
 }
 
 template <typename T>

@@ -16,9 +16,9 @@
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/argument_data.h"
 #include "operators/common/input_checks.h"
 #include "operators/sequence/kernels/attention.h"
 #include "operators/sequence/kernels/recurrent_weight.h"
@@ -88,45 +88,43 @@ class AttentionKernel : public Kernel {
   explicit AttentionKernel(const PrepareContext& context)
       : width_(RowWidth(context, "Encoded")),
         key_width_(RowWidth(context, "Keys")),
-        query_(context.InputIndex("Query")),
-        encoded_(context.InputIndex("Encoded")),
-        keys_(context.InputIndex("Keys")),
-        score_weight_(context.InputIndex("ScoreWeight")) {}
+        query_(context, "Query"),
+        encoded_(context, "Encoded"),
+        keys_(context, "Keys"),
+        score_weight_(context, "ScoreWeight") {}
 
   SequenceRows Sequences(const KernelContext& run) const {
-    return SequenceRows(run.input(encoded_));
+    return SequenceRows(encoded_.tensor(run));
   }
   // Calls body(i, its rows) for each sequence, on several threads.
   template <typename Body>
   void ForEach(const KernelContext& run, const Body& body) const {
     const SequenceRows sequences = Sequences(run);
-    const int64_t elements = run.input(encoded_).element_count() + run.input(keys_).element_count();
+    const int64_t elements = encoded_.count(run) + keys_.count(run);
     ParallelFor(sequences.size(), SequenceGrain(sequences.size(), elements),
                 [&](int64_t begin, int64_t end) {
                   for (int64_t i = begin; i < end; ++i) body(i, sequences[i]);
                 });
   }
 
-  const T* Query(const KernelContext& run, int64_t i) const {
-    return run.input(query_).template data<T>() + i * key_width_;
-  }
+  const T* Query(const KernelContext& run, int64_t i) const { return query_(run) + i * key_width_; }
   AttendedTokens<T> Seen(const KernelContext& run, const RowRange& rows) const {
     return {.tokens = rows.count(),
             .width = width_,
             .key_width = key_width_,
-            .encoded = run.input(encoded_).template data<T>() + rows.begin * width_,
-            .keys = run.input(keys_).template data<T>() + rows.begin * key_width_,
-            .score_weight = InputData<T>(run, score_weight_)};
+            .encoded = encoded_(run) + rows.begin * width_,
+            .keys = keys_(run) + rows.begin * key_width_,
+            .score_weight = score_weight_(run)};
   }
 
   int64_t width_;
   int64_t key_width_;
 
  private:
-  int query_;
-  int encoded_;
-  int keys_;
-  int score_weight_;
+  In<T> query_;
+  In<T> encoded_;
+  In<T> keys_;
+  In<T> score_weight_;
 };
 
 template <typename T>
@@ -134,12 +132,12 @@ class ForwardKernel final : public AttentionKernel<T> {
  public:
   explicit ForwardKernel(const PrepareContext& context)
       : AttentionKernel<T>(context),
-        context_(context.OutputIndex("Context")),
-        weights_(context.OutputIndex("AttentionWeights")) {}
+        context_(context, "Context"),
+        weights_(context, "AttentionWeights") {}
 
   void Run(const KernelContext& run) override {
-    T* contexts = run.output(context_).template data<T>();
-    T* weights = run.output(weights_).template data<T>();
+    T* contexts = context_(run);
+    T* weights = weights_(run);
     this->ForEach(run, [&](int64_t i, const RowRange& rows) {
       Attend(this->Seen(run, rows), this->Query(run, i), weights + rows.begin,
              contexts + i * this->width_);
@@ -147,8 +145,8 @@ class ForwardKernel final : public AttentionKernel<T> {
   }
 
  private:
-  int context_;
-  int weights_;
+  Out<T> context_;
+  Out<T> weights_;
 };
 
 template <typename T>
@@ -156,29 +154,30 @@ class GradKernel final : public AttentionKernel<T> {
  public:
   explicit GradKernel(PrepareContext& context)
       : AttentionKernel<T>(context),
-        weights_(context.InputIndex("AttentionWeights")),
-        context_grad_(context.InputIndex("Context@GRAD")),
-        weights_grad_(context.InputIndex("AttentionWeights@GRAD")),
-        query_grad_(context.OutputIndex("Query@GRAD")),
-        encoded_grad_(context.OutputIndex("Encoded@GRAD")),
-        keys_grad_(context.OutputIndex("Keys@GRAD")),
-        score_weight_grad_(context.OutputIndex("ScoreWeight@GRAD")),
+        weights_(context, "AttentionWeights"),
+        context_grad_(context, "Context@GRAD"),
+        weights_grad_(context, "AttentionWeights@GRAD"),
+        query_grad_(context, "Query@GRAD"),
+        encoded_grad_(context, "Encoded@GRAD"),
+        keys_grad_(context, "Keys@GRAD"),
+        score_weight_grad_(context, "ScoreWeight@GRAD"),
         scores_(RequestNumbers<T>(context, context.Input("Encoded").shape[0], 1)),
-        queries_(RequestRows(context, query_grad_ < 0)),
-        score_weights_(RequestRows(context, score_weight_grad_ >= 0)) {}
+        queries_(RequestRows(context, !query_grad_.is_there())),
+        score_weights_(RequestRows(context, score_weight_grad_.is_there())) {}
 
   void Run(const KernelContext& run) override {
-    const bool wants_scores = query_grad_ >= 0 || keys_grad_ >= 0 || score_weight_grad_ >= 0;
+    const bool wants_scores =
+        query_grad_.is_there() || keys_grad_.is_there() || score_weight_grad_.is_there();
     this->ForEach(run, [&](int64_t i, const RowRange& rows) {
       if (wants_scores) {
         AttendBackward(this->Seen(run, rows), this->Query(run, i), Weights(run, rows),
                        Gradient(run, i, rows));
       }
-      if (encoded_grad_ >= 0) WriteEncodedGradient(run, i, rows);
+      if (encoded_grad_.is_there()) WriteEncodedGradient(run, i, rows);
     });
-    if (score_weight_grad_ < 0) return;
+    if (!score_weight_grad_.is_there()) return;
     SumRows(Data(run, score_weights_), this->Sequences(run).size(), key_width_, key_width_,
-            run.output(score_weight_grad_).template data<T>());
+            score_weight_grad_(run));
   }
 
  private:
@@ -190,23 +189,23 @@ class GradKernel final : public AttentionKernel<T> {
     return static_cast<T*>(run.workspace(workspace));
   }
   const T* Weights(const KernelContext& run, const RowRange& rows) const {
-    return run.input(weights_).template data<T>() + rows.begin;
+    return weights_(run) + rows.begin;
   }
   const T* ContextGradient(const KernelContext& run, int64_t i) const {
-    return run.input(context_grad_).template data<T>() + i * width_;
+    return context_grad_(run) + i * width_;
   }
 
   // What AttendBackward reads and writes for sequence i, with zeros where it adds.
   AttentionGradient<T> Gradient(const KernelContext& run, int64_t i, const RowRange& rows) const {
-    const T* weights = InputData<T>(run, weights_grad_);
-    T* queries = query_grad_ < 0 ? Data(run, queries_) : OutputData<T>(run, query_grad_);
-    T* keys = OutputData<T>(run, keys_grad_);
+    const T* weights = weights_grad_(run);
+    T* queries = query_grad_.is_there() ? query_grad_(run) : Data(run, queries_);
+    T* keys = keys_grad_(run);
     if (keys != nullptr) {
       keys += rows.begin * key_width_;
       std::fill_n(keys, rows.count() * key_width_, T{0});
     }
     T* score_weight = nullptr;
-    if (score_weight_grad_ >= 0) {
+    if (score_weight_grad_.is_there()) {
       score_weight = Data(run, score_weights_) + i * key_width_;
       std::fill_n(score_weight, key_width_, T{0});
     }
@@ -221,7 +220,7 @@ class GradKernel final : public AttentionKernel<T> {
   void WriteEncodedGradient(const KernelContext& run, int64_t i, const RowRange& rows) const {
     const T* weights = Weights(run, rows);
     const T* context = ContextGradient(run, i);
-    T* to = run.output(encoded_grad_).template data<T>() + rows.begin * width_;
+    T* to = encoded_grad_(run) + rows.begin * width_;
     for (int64_t s = 0; s < rows.count(); ++s, to += width_) {
       for (int64_t k = 0; k < width_; ++k) to[k] = weights[s] * context[k];
     }
@@ -229,13 +228,13 @@ class GradKernel final : public AttentionKernel<T> {
 
   using AttentionKernel<T>::width_;
   using AttentionKernel<T>::key_width_;
-  int weights_;
-  int context_grad_;
-  int weights_grad_;
-  int query_grad_;
-  int encoded_grad_;
-  int keys_grad_;
-  int score_weight_grad_;
+  In<T> weights_;
+  In<T> context_grad_;
+  In<T> weights_grad_;
+  Out<T> query_grad_;
+  Out<T> encoded_grad_;
+  Out<T> keys_grad_;
+  Out<T> score_weight_grad_;
   // Workspaces.
   int scores_;
   int queries_;        // the gradient of Query, if nobody wants it

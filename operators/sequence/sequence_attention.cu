@@ -86,20 +86,22 @@ class AttentionKernel : public Kernel {
       : width_(RowWidth(context, "Encoded")),
         key_width_(RowWidth(context, "Keys")),
         level_(SendLevel(context, "Encoded")),
-        query_(context.InputIndex("Query")),
-        encoded_(context.InputIndex("Encoded")),
-        keys_(context.InputIndex("Keys")),
-        score_weight_(context.InputIndex("ScoreWeight")) {}
+        query_(context, "Query"),
+        encoded_(context, "Encoded"),
+        keys_(context, "Keys"),
+        score_weight_(context, "ScoreWeight") {}
 
-  CudaOffsets Sequences(const KernelContext& run) const { return level_->Send(run, encoded_); }
-  const T* Queries(const KernelContext& run) const { return InputData<T>(run, query_); }
+  CudaOffsets Sequences(const KernelContext& run) const {
+    return level_->Send(run, encoded_.tensor(run));
+  }
+  const T* Queries(const KernelContext& run) const { return query_(run); }
   AttendedTokens<T> Seen(const KernelContext& run) const {
-    return {.tokens = run.input(encoded_).shape()[0],
+    return {.tokens = encoded_.shape(run)[0],
             .width = width_,
             .key_width = key_width_,
-            .encoded = InputData<T>(run, encoded_),
-            .keys = InputData<T>(run, keys_),
-            .score_weight = InputData<T>(run, score_weight_)};
+            .encoded = encoded_(run),
+            .keys = keys_(run),
+            .score_weight = score_weight_(run)};
   }
   int threads() const { return AttentionThreads(width_, key_width_); }
 
@@ -108,10 +110,10 @@ class AttentionKernel : public Kernel {
 
  private:
   std::shared_ptr<CudaLevel> level_;
-  int query_;
-  int encoded_;
-  int keys_;
-  int score_weight_;
+  In<T> query_;
+  In<T> encoded_;
+  In<T> keys_;
+  In<T> score_weight_;
 };
 
 template <typename T>
@@ -119,21 +121,20 @@ class SequenceAttentionForwardKernel final : public AttentionKernel<T> {
  public:
   explicit SequenceAttentionForwardKernel(const PrepareContext& context)
       : AttentionKernel<T>(context),
-        context_(context.OutputIndex("Context")),
-        weights_(context.OutputIndex("AttentionWeights")) {}
+        context_(context, "Context"),
+        weights_(context, "AttentionWeights") {}
 
   void Run(const KernelContext& run) override {
     const CudaOffsets sequences = this->Sequences(run);
     if (sequences.count == 0) return;
     AttendSequences<T><<<CudaBlocks(sequences.count), this->threads(), 0, StreamOf(run)>>>(
-        this->Seen(run), sequences, this->Queries(run), OutputData<T>(run, weights_),
-        OutputData<T>(run, context_));
+        this->Seen(run), sequences, this->Queries(run), weights_(run), context_(run));
     CheckLaunch("sequence_attention");
   }
 
  private:
-  int context_;
-  int weights_;
+  Out<T> context_;
+  Out<T> weights_;
 };
 
 template <typename T>
@@ -141,52 +142,52 @@ class SequenceAttentionGradKernel final : public AttentionKernel<T> {
  public:
   explicit SequenceAttentionGradKernel(PrepareContext& context)
       : AttentionKernel<T>(context),
-        weights_(context.InputIndex("AttentionWeights")),
-        context_grad_(context.InputIndex("Context@GRAD")),
-        weights_grad_(context.InputIndex("AttentionWeights@GRAD")),
-        query_grad_(context.OutputIndex("Query@GRAD")),
-        encoded_grad_(context.OutputIndex("Encoded@GRAD")),
-        keys_grad_(context.OutputIndex("Keys@GRAD")),
-        score_weight_grad_(context.OutputIndex("ScoreWeight@GRAD")),
+        weights_(context, "AttentionWeights"),
+        context_grad_(context, "Context@GRAD"),
+        weights_grad_(context, "AttentionWeights@GRAD"),
+        query_grad_(context, "Query@GRAD"),
+        encoded_grad_(context, "Encoded@GRAD"),
+        keys_grad_(context, "Keys@GRAD"),
+        score_weight_grad_(context, "ScoreWeight@GRAD"),
         scores_(RequestDeviceNumbers<T>(context, context.Input("Encoded").shape[0], 1)),
         score_weights_(RequestDeviceNumbers<T>(
-            context, score_weight_grad_ < 0 ? 0 : context.Input("Query").shape[0],
+            context, score_weight_grad_.is_there() ? context.Input("Query").shape[0] : 0,
             this->key_width_)) {}
 
   void Run(const KernelContext& run) override {
     const CudaOffsets sequences = this->Sequences(run);
-    T* score_weights = score_weight_grad_ < 0 ? nullptr : Numbers<T>(run, score_weights_);
+    T* score_weights = score_weight_grad_.is_there() ? Numbers<T>(run, score_weights_) : nullptr;
     if (sequences.count > 0) {
       AttendSequencesBackward<T>
           <<<CudaBlocks(sequences.count), this->threads(), 0, StreamOf(run)>>>(
               this->Seen(run), sequences, Arguments(run, score_weights));
       CheckLaunch("sequence_attention_grad");
     }
-    if (score_weight_grad_ < 0) return;
+    if (!score_weight_grad_.is_there()) return;
     LaunchSumColumns(run, score_weights, sequences.count, this->key_width_, this->key_width_,
-                     OutputData<T>(run, score_weight_grad_));
+                     score_weight_grad_(run));
   }
 
  private:
   AttendedGradient<T> Arguments(const KernelContext& run, T* score_weights) const {
     return {.queries = this->Queries(run),
-            .weights = InputData<T>(run, weights_),
-            .context_grad = InputData<T>(run, context_grad_),
-            .weights_grad = InputData<T>(run, weights_grad_),
+            .weights = weights_(run),
+            .context_grad = context_grad_(run),
+            .weights_grad = weights_grad_(run),
             .scores = Numbers<T>(run, scores_),
-            .query_grad = OutputData<T>(run, query_grad_),
-            .encoded_grad = OutputData<T>(run, encoded_grad_),
-            .keys_grad = OutputData<T>(run, keys_grad_),
+            .query_grad = query_grad_(run),
+            .encoded_grad = encoded_grad_(run),
+            .keys_grad = keys_grad_(run),
             .score_weights = score_weights};
   }
 
-  int weights_;
-  int context_grad_;
-  int weights_grad_;
-  int query_grad_;
-  int encoded_grad_;
-  int keys_grad_;
-  int score_weight_grad_;
+  In<T> weights_;
+  In<T> context_grad_;
+  In<T> weights_grad_;
+  Out<T> query_grad_;
+  Out<T> encoded_grad_;
+  Out<T> keys_grad_;
+  Out<T> score_weight_grad_;
   // Workspaces.
   int scores_;
   int score_weights_;

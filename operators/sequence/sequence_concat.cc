@@ -9,6 +9,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
@@ -102,13 +103,12 @@ void ForEachPart(const KernelContext& run, const std::vector<int>& inputs, int64
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   return MakeRowsKernel([width = RowWidth(context, "X"), inputs = InputIndices(context),
-                         out = context.OutputIndex("Out")](const KernelContext& run) {
-    T* to = run.output(out).data<T>();
-    const auto copy = [&](size_t i, const RowRange& rows, int64_t first) {
+                         out = Out<T>(context, "Out")](const KernelContext& run) {
+    const auto copy = [&, to = out(run)](size_t i, const RowRange& rows, int64_t first) {
       const T* from = run.input(inputs[i]).data<T>();
       std::copy_n(from + rows.begin * width, rows.count() * width, to + first * width);
     };
-    ForEachPart(run, inputs, run.output(out).element_count(), copy);
+    ForEachPart(run, inputs, out.count(run), copy);
   });
 }
 
@@ -118,15 +118,14 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   for (size_t i = 0; i < context.InputCount("X"); ++i)
     gradients.push_back(context.OutputIndex("X@GRAD", i));
   return MakeRowsKernel([width = RowWidth(context, "X"), inputs = InputIndices(context),
-                         out_grad = context.InputIndex("Out@GRAD"),
+                         out_grad = In<T>(context, "Out@GRAD"),
                          gradients = std::move(gradients)](const KernelContext& run) {
-    const T* from = run.input(out_grad).data<T>();
-    const auto copy = [&](size_t i, const RowRange& rows, int64_t first) {
+    const auto copy = [&, from = out_grad(run)](size_t i, const RowRange& rows, int64_t first) {
       if (gradients[i] < 0) return;
       T* to = run.output(gradients[i]).data<T>();
       std::copy_n(from + first * width, rows.count() * width, to + rows.begin * width);
     };
-    ForEachPart(run, inputs, run.input(out_grad).element_count(), copy);
+    ForEachPart(run, inputs, out_grad.count(run), copy);
   });
 }
 

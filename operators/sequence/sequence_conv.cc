@@ -16,6 +16,7 @@
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/gemm.h"
@@ -189,19 +190,18 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
                          {.n = sizes.out_width, .k = sizes.context_width()}, &GemmSpec::m, context);
   const int padding =
       context.Attr<bool>("paddingTrainable") ? context.InputIndex("PaddingData") : -1;
-  return MakeRowsKernel([=, product = std::move(product), x = context.InputIndex("X"),
-                         filter = context.InputIndex("Filter"),
-                         out = context.OutputIndex("Out")](const KernelContext& run) {
-    const SequenceRows sequences(run.input(x));
+  return MakeRowsKernel([=, product = std::move(product), x = In<T>(context, "X"),
+                         filter = In<T>(context, "Filter"),
+                         out = Out<T>(context, "Out")](const KernelContext& run) {
+    const SequenceRows sequences(x.tensor(run));
     const T* padding_rows = padding < 0 ? nullptr : run.input(padding).data<T>();
     auto* matrix = static_cast<T*>(run.workspace(contexts));
-    const int64_t rows = run.input(x).shape()[0];
+    const int64_t rows = x.shape(run)[0];
     const int64_t block = BlockRows(sizes, rows);
     for (int64_t row = 0; row < rows; row += block) {
       const RowRange range{row, std::min(rows, row + block)};
-      CopyContexts(sizes, sequences, range, run.input(x).data<T>(), padding_rows, matrix);
-      product.Run(run, range.count(), matrix, run.input(filter).data<T>(),
-                  run.output(out).data<T>() + row * sizes.out_width);
+      CopyContexts(sizes, sequences, range, x(run), padding_rows, matrix);
+      product.Run(run, range.count(), matrix, filter(run), out(run) + row * sizes.out_width);
     }
   });
 }
@@ -249,79 +249,59 @@ void AddToPadding(const Sizes& sizes, const SequenceRows& sequences, const RowRa
   });
 }
 
+// Returns an output, filled with zeros, or nullptr if it is absent.
 template <typename T>
-class GradKernel final : public Kernel {
- public:
-  explicit GradKernel(PrepareContext& context)
-      : sizes_(SizesOf(context)),
-        rows_(context.Input("X").shape[0]),
-        block_(BlockRows(sizes_, rows_)),
-        contexts_(context.RequestWorkspace(
-            ByteCount(MultiplyCounts(block_, sizes_.context_width()), kDTypeOf<T>))),
-        contexts_gradient_(rows_, block_,
-                           {.n = sizes_.context_width(), .k = sizes_.out_width, .trans_b = true},
-                           &GemmSpec::m, context),
-        filter_gradient_(
-            rows_, block_,
-            {.m = sizes_.context_width(), .n = sizes_.out_width, .trans_a = true, .beta = 1},
-            &GemmSpec::k, context),
-        x_(context.InputIndex("X")),
-        filter_(context.InputIndex("Filter")),
-        padding_(context.Attr<bool>("paddingTrainable") ? context.InputIndex("PaddingData") : -1),
-        out_grad_(context.InputIndex("Out@GRAD")),
-        x_grad_(context.OutputIndex("X@GRAD")),
-        filter_grad_(context.OutputIndex("Filter@GRAD")),
-        padding_grad_(context.OutputIndex("PaddingData@GRAD")) {}
+T* Zeros(const KernelContext& run, const Out<T>& output) {
+  if (output.is_there()) std::fill_n(output(run), output.count(run), T{0});
+  return output(run);
+}
 
-  bool TakesFewerRows() const override { return true; }
-
-  void Run(const KernelContext& run) override {
-    const SequenceRows sequences(run.input(x_));
-    const int64_t rows = run.input(x_).shape()[0];
-    const int64_t block = BlockRows(sizes_, rows);
-    const T* padding = padding_ < 0 ? nullptr : run.input(padding_).data<T>();
-    auto* contexts = static_cast<T*>(run.workspace(contexts_));
-    T* x_grad = Zeros(run, x_grad_);
-    T* filter_grad = Zeros(run, filter_grad_);
-    T* padding_grad = Zeros(run, padding_grad_);
-    for (int64_t row = 0; row < rows; row += block) {
-      const RowRange range{row, std::min(rows, row + block)};
-      const T* out_grad = run.input(out_grad_).data<T>() + row * sizes_.out_width;
-      if (filter_grad != nullptr) {
-        CopyContexts(sizes_, sequences, range, run.input(x_).data<T>(), padding, contexts);
-        filter_gradient_.Run(run, range.count(), contexts, out_grad, filter_grad);
-      }
-      if (x_grad == nullptr && padding_grad == nullptr) continue;
-      contexts_gradient_.Run(run, range.count(), out_grad, run.input(filter_).data<T>(), contexts);
-      if (x_grad != nullptr) AddToRows(sizes_, sequences, range, contexts, x_grad);
-      if (padding_grad != nullptr && padding_ >= 0)
-        AddToPadding(sizes_, sequences, range, contexts, padding_grad);
-    }
-  }
-
- private:
-  // Returns an output, filled with zeros, or nullptr if it is absent.
-  static T* Zeros(const KernelContext& run, int output) {
-    if (output < 0) return nullptr;
-    T* data = run.output(output).data<T>();
-    std::fill_n(data, run.output(output).shape().element_count(), T{0});
-    return data;
-  }
-
-  Sizes sizes_;
-  int64_t rows_;   // at most
-  int64_t block_;  // at most
-  int contexts_;   // workspace: the contexts of a block, then their gradient
-  BlockedGemm<T> contexts_gradient_;
-  BlockedGemm<T> filter_gradient_;
-  int x_;
-  int filter_;
-  int padding_;
-  int out_grad_;
-  int x_grad_;
-  int filter_grad_;
-  int padding_grad_;
-};
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  const Sizes sizes = SizesOf(context);
+  const int64_t most_rows = context.Input("X").shape[0];
+  const int64_t most_in_block = BlockRows(sizes, most_rows);
+  // The contexts of a block, then their gradient.
+  const int memory = context.RequestWorkspace(
+      ByteCount(MultiplyCounts(most_in_block, sizes.context_width()), kDTypeOf<T>));
+  BlockedGemm<T> to_contexts(most_rows, most_in_block,
+                             {.n = sizes.context_width(), .k = sizes.out_width, .trans_b = true},
+                             &GemmSpec::m, context);
+  BlockedGemm<T> to_filter(
+      most_rows, most_in_block,
+      {.m = sizes.context_width(), .n = sizes.out_width, .trans_a = true, .beta = 1}, &GemmSpec::k,
+      context);
+  const int padding =
+      context.Attr<bool>("paddingTrainable") ? context.InputIndex("PaddingData") : -1;
+  return MakeRowsKernel(
+      [=, to_contexts = std::move(to_contexts), to_filter = std::move(to_filter),
+       x = In<T>(context, "X"), filter = In<T>(context, "Filter"),
+       out_grad = In<T>(context, "Out@GRAD"), x_grad = Out<T>(context, "X@GRAD"),
+       filter_grad = Out<T>(context, "Filter@GRAD"),
+       padding_grad = Out<T>(context, "PaddingData@GRAD")](const KernelContext& run) {
+        const SequenceRows sequences(x.tensor(run));
+        const int64_t rows = x.shape(run)[0];
+        const int64_t block = BlockRows(sizes, rows);
+        const T* padding_rows = padding < 0 ? nullptr : run.input(padding).data<T>();
+        auto* contexts = static_cast<T*>(run.workspace(memory));
+        T* to_x = Zeros(run, x_grad);
+        T* filter_sums = Zeros(run, filter_grad);
+        T* padding_sums = Zeros(run, padding_grad);
+        for (int64_t row = 0; row < rows; row += block) {
+          const RowRange range{row, std::min(rows, row + block)};
+          const T* gradient = out_grad(run) + row * sizes.out_width;
+          if (filter_sums != nullptr) {
+            CopyContexts(sizes, sequences, range, x(run), padding_rows, contexts);
+            to_filter.Run(run, range.count(), contexts, gradient, filter_sums);
+          }
+          if (to_x == nullptr && padding_sums == nullptr) continue;
+          to_contexts.Run(run, range.count(), gradient, filter(run), contexts);
+          if (to_x != nullptr) AddToRows(sizes, sequences, range, contexts, to_x);
+          if (padding_sums != nullptr && padding >= 0)
+            AddToPadding(sizes, sequences, range, contexts, padding_sums);
+        }
+      });
+}
 
 std::vector<AttrDef> Attributes() {
   const auto is_positive = [](const Attribute& value) { return std::get<int32_t>(value) >= 1; };
@@ -355,7 +335,7 @@ void AddGrad(OpRegistry& registry, OpDef* forward) {
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(
       "sequence_conv_grad",
-      []<typename T>(PrepareContext& context) { return std::make_unique<GradKernel<T>>(context); });
+      []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
 }
 
 }  // namespace

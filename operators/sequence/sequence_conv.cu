@@ -123,8 +123,8 @@ class ConvKernel : public Kernel {
         most_rows_(context.Input("X").shape[0]),
         rows_vary_(context.rows_vary()),
         level_(SendLevel(context, "X")),
-        x_(context.InputIndex("X")),
-        filter_(context.InputIndex("Filter")),
+        x_(context, "X"),
+        filter_(context, "Filter"),
         padding_(context.Attr<bool>("paddingTrainable") ? context.InputIndex("PaddingData") : -1),
         matrix_(RequestDeviceNumbers<T>(context, most_rows_, contexts_.context_width())),
         // Of as many rows as the products compute or read, where a run has fewer.
@@ -138,8 +138,7 @@ class ConvKernel : public Kernel {
     if (rows == 0) return matrix;
     const RowThreads threads(rows, contexts_.context_width());
     CopyContexts<T><<<threads.blocks, kCudaThreads, 0, StreamOf(run)>>>(
-        contexts_, sequences, run.input(x_).template data<T>(), InputData<T>(run, padding_), rows,
-        threads.of_row, matrix);
+        contexts_, sequences, x_(run), InputData<T>(run, padding_), rows, threads.of_row, matrix);
     CheckLaunch("contexts of rows");
     return matrix;
   }
@@ -149,8 +148,8 @@ class ConvKernel : public Kernel {
   int64_t most_rows_;
   bool rows_vary_;
   std::shared_ptr<CudaLevel> level_;
-  int x_;
-  int filter_;
+  In<T> x_;
+  In<T> filter_;
   int padding_;
   // Workspaces.
   int matrix_;
@@ -169,18 +168,18 @@ class SequenceConvForwardKernel final : public ConvKernel<T> {
                   .ldb = this->out_width_,
                   .ldc = this->out_width_},
                  this->fewest_rows()),
-        out_(context.OutputIndex("Out")),
+        out_(context, "Out"),
         space_(RequestProductSpace(context, product_)) {}
 
   void Run(const KernelContext& run) override {
-    Tensor& out = run.output(out_);
+    Tensor& out = out_.tensor(run);
     const int64_t rows = out.shape()[0];
     if (rows == 0) return;
     if (contexts_.context_width() == 0)
       return FillBytesOnDevice(run, out.raw_data(), 0, out.byte_count());
-    const T* matrix = this->Copy(run, this->level_->Send(run, this->x_), rows);
+    const T* matrix = this->Copy(run, this->level_->Send(run, this->x_.tensor(run)), rows);
     T* to = rows == most_rows_ ? out.template data<T>() : Numbers<T>(run, this->out_rows_);
-    product_.Run(run, rows, matrix, run.input(this->filter_).template data<T>(), false, to, space_);
+    product_.Run(run, rows, matrix, this->filter_(run), false, to, space_);
     CopyOnDevice(run, to, out.raw_data(), out.byte_count());
   }
 
@@ -188,7 +187,7 @@ class SequenceConvForwardKernel final : public ConvKernel<T> {
   using ConvKernel<T>::contexts_;
   using ConvKernel<T>::most_rows_;
   CudaStepProduct<T> product_;
-  int out_;
+  Out<T> out_;
   int space_;
 };
 
@@ -197,10 +196,10 @@ class SequenceConvGradKernel final : public ConvKernel<T> {
  public:
   explicit SequenceConvGradKernel(PrepareContext& context)
       : ConvKernel<T>(context),
-        x_grad_(context.OutputIndex("X@GRAD")),
-        filter_grad_(context.OutputIndex("Filter@GRAD")),
-        padding_grad_(context.OutputIndex("PaddingData@GRAD")),
-        product_(x_grad_ >= 0 || padding_grad_ >= 0 ? most_rows_ : 0,
+        x_grad_(context, "X@GRAD"),
+        filter_grad_(context, "Filter@GRAD"),
+        padding_grad_(context, "PaddingData@GRAD"),
+        product_(x_grad_.is_there() || padding_grad_.is_there() ? most_rows_ : 0,
                  {.transpose_b = true,
                   .n = contexts_.context_width(),
                   .k = this->out_width_,
@@ -208,41 +207,40 @@ class SequenceConvGradKernel final : public ConvKernel<T> {
                   .ldb = this->out_width_,
                   .ldc = contexts_.context_width()},
                  this->fewest_rows()),
-        filter_product_(filter_grad_ < 0 ? 0 : most_rows_, contexts_.context_width(),
+        filter_product_(filter_grad_.is_there() ? most_rows_ : 0, contexts_.context_width(),
                         contexts_.context_width(), this->out_width_, this->out_width_),
-        out_grad_(context.InputIndex("Out@GRAD")),
+        out_grad_(context, "Out@GRAD"),
         space_(RequestProductSpace(context, product_, filter_product_)) {}
 
   void Run(const KernelContext& run) override {
-    const int64_t rows = run.input(out_grad_).shape()[0];
-    const CudaOffsets sequences = this->level_->Send(run, this->x_);
-    const T* out_grad = WithZeroRows(run, run.input(out_grad_).template data<T>(), rows, most_rows_,
-                                     this->out_width_, this->out_rows_);
+    const int64_t rows = out_grad_.shape(run)[0];
+    const CudaOffsets sequences = this->level_->Send(run, this->x_.tensor(run));
+    const T* out_grad =
+        WithZeroRows(run, out_grad_(run), rows, most_rows_, this->out_width_, this->out_rows_);
     T* matrix = Numbers<T>(run, this->matrix_);
     if (this->out_width_ == 0) {
       FillBytesOnDevice(run, matrix, 0, rows * contexts_.context_width() * int64_t{sizeof(T)});
     } else {
-      product_.Run(run, rows, out_grad, run.input(this->filter_).template data<T>(), false, matrix,
-                   space_);
+      product_.Run(run, rows, out_grad, this->filter_(run), false, matrix, space_);
     }
-    if (x_grad_ >= 0 && run.output(x_grad_).element_count() > 0) {
+    if (x_grad_.is_there() && x_grad_.count(run) > 0) {
       const RowThreads threads(rows, contexts_.width);
       SumContexts<T><<<threads.blocks, kCudaThreads, 0, StreamOf(run)>>>(
-          contexts_, sequences, matrix, rows, threads.of_row, OutputData<T>(run, x_grad_));
+          contexts_, sequences, matrix, rows, threads.of_row, x_grad_(run));
       CheckLaunch("sequence_conv_grad");
     }
-    if (padding_grad_ >= 0 && run.output(padding_grad_).element_count() > 0)
+    if (padding_grad_.is_there() && padding_grad_.count(run) > 0)
       WritePaddingGradient(run, sequences, matrix);
-    if (filter_grad_ < 0) return;
+    if (!filter_grad_.is_there()) return;
     this->Copy(run, sequences, rows);
     ClearRows(run, matrix, rows, most_rows_, contexts_.context_width());
-    filter_product_.Run(run, matrix, out_grad, OutputData<T>(run, filter_grad_), space_);
+    filter_product_.Run(run, matrix, out_grad, filter_grad_(run), space_);
   }
 
  private:
   void WritePaddingGradient(const KernelContext& run, const CudaOffsets& sequences,
                             const T* matrix) const {
-    Tensor& padding_grad = run.output(padding_grad_);
+    Tensor& padding_grad = padding_grad_.tensor(run);
     if (this->padding_ < 0)
       return FillBytesOnDevice(run, padding_grad.raw_data(), 0, padding_grad.byte_count());
     const RowThreads threads(contexts_.rows_before + contexts_.rows_after, contexts_.width);
@@ -253,12 +251,12 @@ class SequenceConvGradKernel final : public ConvKernel<T> {
 
   using ConvKernel<T>::contexts_;
   using ConvKernel<T>::most_rows_;
-  int x_grad_;
-  int filter_grad_;
-  int padding_grad_;
+  Out<T> x_grad_;
+  Out<T> filter_grad_;
+  Out<> padding_grad_;
   CudaStepProduct<T> product_;
   CudaSumProduct<T> filter_product_;
-  int out_grad_;
+  In<T> out_grad_;
   int space_;
 };
 

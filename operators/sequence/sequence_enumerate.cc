@@ -5,6 +5,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/sequence/kernels/sequence_rows.h"
 
@@ -24,11 +25,11 @@ template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   return MakeRowsKernel(
       [window = context.IntAttr("win_size"), pad = static_cast<T>(context.IntAttr("pad_value")),
-       x = context.InputIndex("X"), out = context.OutputIndex("Out")](const KernelContext& run) {
-        const SequenceRows sequences(run.input(x));
-        const T* from = run.input(x).data<T>();
-        T* to = run.output(out).data<T>();
-        const int64_t grain = SequenceGrain(sequences.size(), run.output(out).element_count());
+       x = In<T>(context, "X"), out = Out<T>(context, "Out")](const KernelContext& run) {
+        const SequenceRows sequences(x.tensor(run));
+        const T* from = x(run);
+        T* to = out(run);
+        const int64_t grain = SequenceGrain(sequences.size(), out.count(run));
         ParallelFor(sequences.size(), grain, [&](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i) {
             const RowRange rows = sequences[i];

@@ -23,14 +23,13 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareSequenceEnumerate(PrepareContext& context) {
   return MakeRowsKernel([window = context.IntAttr("win_size"),
                          pad = static_cast<T>(context.IntAttr("pad_value")),
-                         level = SendLevel(context, "X"), x = context.InputIndex("X"),
-                         out = context.OutputIndex("Out")](const KernelContext& run) {
-    const int64_t rows = run.output(out).shape()[0];
+                         level = SendLevel(context, "X"), x = In<T>(context, "X"),
+                         out = Out<T>(context, "Out")](const KernelContext& run) {
+    const int64_t rows = out.shape(run)[0];
     if (rows == 0) return;
     const RowThreads threads(rows, window);
     Enumerate<T><<<threads.blocks, kCudaThreads, 0, StreamOf(run)>>>(
-        run.input(x).data<T>(), level->Send(run, x), rows, window, pad, threads.of_row,
-        run.output(out).data<T>());
+        x(run), level->Send(run, x.tensor(run)), rows, window, pad, threads.of_row, out(run));
     CheckLaunch("sequence_enumerate");
   });
 }

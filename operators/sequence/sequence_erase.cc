@@ -8,6 +8,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/sequence/kernels/sequence_rows.h"
 
@@ -45,9 +46,9 @@ template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   std::vector<int64_t> tokens = context.IntsAttr("tokens");
   std::ranges::sort(tokens);
-  return MakeRowsKernel([tokens = std::move(tokens), x = context.InputIndex("X"),
-                         out = context.OutputIndex("Out")](const KernelContext& run) {
-    const Tensor& ids = run.input(x);
+  return MakeRowsKernel([tokens = std::move(tokens), x = In<>(context, "X"),
+                         out = Out<>(context, "Out")](const KernelContext& run) {
+    const Tensor& ids = x.tensor(run);
     const T* from = ids.data<T>();
     const SequenceRows sequences(ids);
     const int64_t grain = SequenceGrain(sequences.size(), ids.element_count());
@@ -67,7 +68,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
       }
     });
     kept.set_lod(std::move(lod));
-    run.output(out) = std::move(kept);
+    out.tensor(run) = std::move(kept);
   });
 }
 

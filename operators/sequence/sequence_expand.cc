@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/offset_count.h"
 #include "framework/op/registry.h"
@@ -108,21 +109,20 @@ RowRepeats RepeatsOf(const Tensor& x, const Tensor& y, size_t level) {
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   return MakeRowsKernel([level = RefLevel(context), width = RowWidth(context, "X"),
-                         x = context.InputIndex("X"), y = context.InputIndex("Y"),
-                         out = context.OutputIndex("Out")](const KernelContext& run) {
-    RepeatRows(RepeatsOf(run.input(x), run.input(y), level), width, run.input(x).data<T>(),
-               &run.output(out));
+                         x = In<T>(context, "X"), y = In<>(context, "Y"),
+                         out = Out<>(context, "Out")](const KernelContext& run) {
+    RepeatRows(RepeatsOf(x.tensor(run), y.tensor(run), level), width, x(run), &out.tensor(run));
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   return MakeRowsKernel([level = RefLevel(context), width = RowWidth(context, "X"),
-                         x = context.InputIndex("X"), y = context.InputIndex("Y"),
-                         out_grad = context.InputIndex("Out@GRAD"),
-                         x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
-    SumRepeats(RepeatsOf(run.input(x), run.input(y), level), width, run.input(out_grad),
-               run.output(x_grad).data<T>());
+                         x = In<>(context, "X"), y = In<>(context, "Y"),
+                         out_grad = In<>(context, "Out@GRAD"),
+                         x_grad = Out<T>(context, "X@GRAD")](const KernelContext& run) {
+    SumRepeats(RepeatsOf(x.tensor(run), y.tensor(run), level), width, out_grad.tensor(run),
+               x_grad(run));
   });
 }
 

@@ -12,15 +12,15 @@ namespace {
 class ExpandedRows {
  public:
   explicit ExpandedRows(const PrepareContext& context)
-      : x_(context.InputIndex("X")),
-        y_(context.InputIndex("Y")),
+      : x_(context, "X"),
+        y_(context, "Y"),
         level_(LevelOf(context)),
         repeats_(std::make_shared<CudaRepeats>(
             context, static_cast<int64_t>((*context.InputLoD("Y"))[level_].size()) - 1)) {}
 
   RepeatGroups Send(const KernelContext& run) const {
-    const LoD& sequences = run.input(x_).lod();
-    return repeats_->Send(run, run.input(y_).lod()[level_],
+    const LoD& sequences = x_.tensor(run).lod();
+    return repeats_->Send(run, y_.tensor(run).lod()[level_],
                           sequences.empty() ? nullptr : &sequences[0]);
   }
 
@@ -30,8 +30,8 @@ class ExpandedRows {
     return static_cast<size_t>(level < 0 ? context.Input("Y").lod_level - 1 : level);
   }
 
-  int x_;
-  int y_;
+  In<> x_;
+  In<> y_;
   size_t level_;
   std::shared_ptr<CudaRepeats> repeats_;
 };
@@ -40,17 +40,17 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareSequenceExpand(PrepareContext& context) {
   return MakeRowsKernel(
       [expanded = ExpandedRows(context), row_bytes = RowWidth(context, "X") * int64_t{sizeof(T)},
-       x = context.InputIndex("X"), out = context.OutputIndex("Out")](const KernelContext& run) {
-        RepeatRows(run, expanded.Send(run), row_bytes, run.input(x), &run.output(out));
+       x = In<>(context, "X"), out = Out<>(context, "Out")](const KernelContext& run) {
+        RepeatRows(run, expanded.Send(run), row_bytes, x.tensor(run), &out.tensor(run));
       });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareSequenceExpandGrad(PrepareContext& context) {
   return MakeRowsKernel([expanded = ExpandedRows(context), width = RowWidth(context, "X"),
-                         out_grad = context.InputIndex("Out@GRAD"),
-                         x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
-    SumRepeats<T>(run, expanded.Send(run), width, run.input(out_grad), &run.output(x_grad));
+                         out_grad = In<>(context, "Out@GRAD"),
+                         x_grad = Out<>(context, "X@GRAD")](const KernelContext& run) {
+    SumRepeats<T>(run, expanded.Send(run), width, out_grad.tensor(run), &x_grad.tensor(run));
   });
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "framework/base/error.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/sequence/kernels/row_repeats.h"
@@ -31,20 +32,19 @@ void Infer(OpContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  return MakeRowsKernel([width = RowWidth(context, "X"), x = context.InputIndex("X"),
-                         y = context.InputIndex("Y"),
-                         out = context.OutputIndex("Out")](const KernelContext& run) {
-    RepeatRows(RowRepeats(run.input(y).lod()[0]), width, run.input(x).data<T>(), &run.output(out));
+  return MakeRowsKernel([width = RowWidth(context, "X"), x = In<T>(context, "X"),
+                         y = In<>(context, "Y"),
+                         out = Out<>(context, "Out")](const KernelContext& run) {
+    RepeatRows(RowRepeats(y.tensor(run).lod()[0]), width, x(run), &out.tensor(run));
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  return MakeRowsKernel([width = RowWidth(context, "X"), y = context.InputIndex("Y"),
-                         out_grad = context.InputIndex("Out@GRAD"),
-                         x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
-    SumRepeats(RowRepeats(run.input(y).lod()[0]), width, run.input(out_grad),
-               run.output(x_grad).data<T>());
+  return MakeRowsKernel([width = RowWidth(context, "X"), y = In<>(context, "Y"),
+                         out_grad = In<>(context, "Out@GRAD"),
+                         x_grad = Out<T>(context, "X@GRAD")](const KernelContext& run) {
+    SumRepeats(RowRepeats(y.tensor(run).lod()[0]), width, out_grad.tensor(run), x_grad(run));
   });
 }
 

@@ -16,20 +16,20 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareSequenceExpandAs(PrepareContext& context) {
   return MakeRowsKernel([repeats = RepeatsOf(context),
                          row_bytes = RowWidth(context, "X") * int64_t{sizeof(T)},
-                         x = context.InputIndex("X"), y = context.InputIndex("Y"),
-                         out = context.OutputIndex("Out")](const KernelContext& run) {
-    RepeatRows(run, repeats->Send(run, run.input(y).lod()[0], nullptr), row_bytes, run.input(x),
-               &run.output(out));
+                         x = In<>(context, "X"), y = In<>(context, "Y"),
+                         out = Out<>(context, "Out")](const KernelContext& run) {
+    RepeatRows(run, repeats->Send(run, y.tensor(run).lod()[0], nullptr), row_bytes, x.tensor(run),
+               &out.tensor(run));
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareSequenceExpandAsGrad(PrepareContext& context) {
   return MakeRowsKernel([repeats = RepeatsOf(context), width = RowWidth(context, "X"),
-                         y = context.InputIndex("Y"), out_grad = context.InputIndex("Out@GRAD"),
-                         x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
-    SumRepeats<T>(run, repeats->Send(run, run.input(y).lod()[0], nullptr), width,
-                  run.input(out_grad), &run.output(x_grad));
+                         y = In<>(context, "Y"), out_grad = In<>(context, "Out@GRAD"),
+                         x_grad = Out<>(context, "X@GRAD")](const KernelContext& run) {
+    SumRepeats<T>(run, repeats->Send(run, y.tensor(run).lod()[0], nullptr), width,
+                  out_grad.tensor(run), &x_grad.tensor(run));
   });
 }
 

@@ -12,6 +12,7 @@
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
 #include "operators/common/integer.h"
@@ -92,18 +93,17 @@ void WriteMask(const T* x, int64_t length, Tensor* mask) {
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   return MakeRowsKernel([dtype = MaskDType(context), known_length = KnownLength(context),
-                         x = context.InputIndex("X"),
-                         max_length = context.InputIndex("MaxLenTensor"),
-                         y = context.OutputIndex("Y")](const KernelContext& run) {
-    const T* from = run.input(x).data<T>();
-    if (known_length >= 0) return WriteMask(from, known_length, &run.output(y));
-    const int64_t length = max_length >= 0 ? LengthFromTensor(run.input(max_length))
-                                           : LargestLength(from, run.input(x).element_count());
-    Shape shape = run.input(x).shape();
+                         x = In<T>(context, "X"), max_length = In<>(context, "MaxLenTensor"),
+                         y = Out<>(context, "Y")](const KernelContext& run) {
+    const T* from = x(run);
+    if (known_length >= 0) return WriteMask(from, known_length, &y.tensor(run));
+    const int64_t length = max_length.is_there() ? LengthFromTensor(max_length.tensor(run))
+                                                 : LargestLength(from, x.count(run));
+    Shape shape = x.shape(run);
     shape.Append(length);
     Tensor mask(shape, dtype);
     WriteMask(from, length, &mask);
-    run.output(y) = std::move(mask);
+    y.tensor(run) = std::move(mask);
   });
 }
 

@@ -36,10 +36,10 @@ void LaunchMask(const KernelContext& run, const Tensor& x, int64_t length, Word 
 template <typename T>
 std::unique_ptr<Kernel> PrepareSequenceMask(PrepareContext& context) {
   return MakeRowsKernel([length = context.IntAttr("maxlen"), dtype = context.Output("Y").dtype,
-                         x = context.InputIndex("X"),
-                         y = context.OutputIndex("Y")](const KernelContext& run) {
+                         x = In<>(context, "X"),
+                         y = Out<>(context, "Y")](const KernelContext& run) {
     const auto launch = [&](auto one) {
-      LaunchMask<T>(run, run.input(x), length, one, &run.output(y));
+      LaunchMask<T>(run, x.tensor(run), length, one, &y.tensor(run));
     };
     switch (dtype) {
       case DType::kFloat64:

@@ -13,6 +13,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
@@ -101,33 +102,32 @@ void PadSequences(const Tensor& x, std::span<const T> pad, int64_t width, Tensor
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  return MakeRowsKernel([width = RowWidth(context, "X"), x = context.InputIndex("X"),
-                         pad_value = context.InputIndex("PadValue"),
-                         out = context.OutputIndex("Out"),
-                         length = context.OutputIndex("Length")](const KernelContext& run) {
-    const SequenceRows sequences(run.input(x));
-    int64_t* lengths = run.output(length).data<int64_t>();
+  return MakeRowsKernel([width = RowWidth(context, "X"), x = In<>(context, "X"),
+                         pad_value = In<>(context, "PadValue"), out = Out<>(context, "Out"),
+                         length = Out<int64_t>(context, "Length")](const KernelContext& run) {
+    const SequenceRows sequences(x.tensor(run));
+    int64_t* lengths = length(run);
     for (int64_t i = 0; i < sequences.size(); ++i) lengths[i] = sequences[i].count();
-    PadSequences(run.input(x), run.input(pad_value).values<T>(), width, &run.output(out));
+    PadSequences(x.tensor(run), pad_value.tensor(run).values<T>(), width, &out.tensor(run));
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  return MakeRowsKernel([width = RowWidth(context, "X"), x = context.InputIndex("X"),
-                         out_grad = context.InputIndex("Out@GRAD"),
-                         x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
-    const SequenceRows sequences(run.input(x));
-    const T* from = run.input(out_grad).data<T>();
-    T* to = run.output(x_grad).data<T>();
-    const int64_t length = run.input(out_grad).shape()[1];
-    const int64_t grain = SequenceGrain(sequences.size(), run.output(x_grad).element_count());
-    ParallelFor(sequences.size(), grain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const RowRange rows = sequences[i];
-        std::copy_n(from + i * length * width, rows.count() * width, to + rows.begin * width);
-      }
-    });
+  return MakeRowsKernel([width = RowWidth(context, "X"), x = In<>(context, "X"),
+                         out_grad = In<T>(context, "Out@GRAD"),
+                         x_grad = Out<T>(context, "X@GRAD")](const KernelContext& run) {
+    const SequenceRows sequences(x.tensor(run));
+    const int64_t length = out_grad.shape(run)[1];
+    const int64_t grain = SequenceGrain(sequences.size(), x_grad.count(run));
+    ParallelFor(sequences.size(), grain,
+                [&, from = out_grad(run), to = x_grad(run)](int64_t begin, int64_t end) {
+                  for (int64_t i = begin; i < end; ++i) {
+                    const RowRange rows = sequences[i];
+                    std::copy_n(from + i * length * width, rows.count() * width,
+                                to + rows.begin * width);
+                  }
+                });
   });
 }
 

@@ -28,36 +28,32 @@ __global__ void __launch_bounds__(kCudaThreads) LengthsOf(CudaOffsets sequences,
 template <typename T>
 std::unique_ptr<Kernel> PrepareSequencePad(PrepareContext& context) {
   return MakeRowsKernel([row_bytes = RowWidth(context, "X") * int64_t{sizeof(T)},
-                         level = SendLevel(context, "X"), x = context.InputIndex("X"),
-                         pad_value = context.InputIndex("PadValue"),
-                         out = context.OutputIndex("Out"),
-                         length = context.OutputIndex("Length")](const KernelContext& run) {
-    const CudaOffsets sequences = level->Send(run, x);
+                         level = SendLevel(context, "X"), x = In<>(context, "X"),
+                         pad_value = In<>(context, "PadValue"), out = Out<>(context, "Out"),
+                         length = Out<int64_t>(context, "Length")](const KernelContext& run) {
+    const CudaOffsets sequences = level->Send(run, x.tensor(run));
     if (sequences.count == 0) return;
     LengthsOf<<<CudaBlocksOfThreads(sequences.count), kCudaThreads, 0, StreamOf(run)>>>(
-        sequences, run.output(length).data<int64_t>());
+        sequences, length(run));
     CheckLaunch("sequence_pad");
     // Sequences without elements may have any number of rows.
-    Tensor& padded = run.output(out);
-    if (padded.element_count() == 0) return;
-    const Tensor& pad = run.input(pad_value);
-    CopyRows(run, run.input(x).raw_data(), padded.shape()[0] * padded.shape()[1], row_bytes,
-             PadMoves{sequences, padded.shape()[1]}, padded.raw_data(),
-             {pad.raw_data(), pad.byte_count()});
+    if (out.count(run) == 0) return;
+    CopyRows(run, x(run), out.shape(run)[0] * out.shape(run)[1], row_bytes,
+             PadMoves{sequences, out.shape(run)[1]}, out(run),
+             {pad_value(run), pad_value.tensor(run).byte_count()});
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareSequencePadGrad(PrepareContext& context) {
   return MakeRowsKernel([row_bytes = RowWidth(context, "X") * int64_t{sizeof(T)},
-                         level = SendLevel(context, "X"), x = context.InputIndex("X"),
-                         out_grad = context.InputIndex("Out@GRAD"),
-                         x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
-    const int64_t rows = run.output(x_grad).shape()[0];
+                         level = SendLevel(context, "X"), x = In<>(context, "X"),
+                         out_grad = In<>(context, "Out@GRAD"),
+                         x_grad = Out<>(context, "X@GRAD")](const KernelContext& run) {
+    const int64_t rows = x_grad.shape(run)[0];
     if (rows == 0) return;
-    CopyRows(run, run.input(out_grad).raw_data(), rows, row_bytes,
-             UnpadMoves{level->Send(run, x), run.input(out_grad).shape()[1]},
-             run.output(x_grad).raw_data());
+    CopyRows(run, out_grad(run), rows, row_bytes,
+             UnpadMoves{level->Send(run, x.tensor(run)), out_grad.shape(run)[1]}, x_grad(run));
   });
 }
 

@@ -15,6 +15,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
@@ -95,15 +96,13 @@ template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   return MakeRowsKernel([pooling = PoolingOf(context), width = RowWidth(context, "X"),
                          pad_value = static_cast<T>(context.Attr<float>("pad_value")),
-                         x = context.InputIndex("X"), out = context.OutputIndex("Out"),
-                         max_index = context.OutputIndex("MaxIndex")](const KernelContext& run) {
-    const SequenceRows sequences(run.input(x));
-    const T* from = run.input(x).data<T>();
-    T* to = run.output(out).data<T>();
-    int32_t* places = pooling == SequencePooling::kMax && max_index >= 0
-                          ? run.output(max_index).data<int32_t>()
-                          : nullptr;
-    const int64_t grain = SequenceGrain(sequences.size(), run.input(x).element_count());
+                         x = In<T>(context, "X"), out = Out<T>(context, "Out"),
+                         max_index = Out<int32_t>(context, "MaxIndex")](const KernelContext& run) {
+    const SequenceRows sequences(x.tensor(run));
+    const T* from = x(run);
+    T* to = out(run);
+    int32_t* places = pooling == SequencePooling::kMax ? max_index(run) : nullptr;
+    const int64_t grain = SequenceGrain(sequences.size(), x.count(run));
     ParallelFor(sequences.size(), grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const RowRange rows = sequences[i];
@@ -166,16 +165,15 @@ void PoolGradient(SequencePooling pooling, const T* gradient, const int32_t* pla
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   return MakeRowsKernel([pooling = PoolingOf(context), width = RowWidth(context, "X"),
-                         x = context.InputIndex("X"), max_index = context.InputIndex("MaxIndex"),
-                         out_grad = context.InputIndex("Out@GRAD"),
-                         x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
-    const SequenceRows sequences(run.input(x));
-    const T* from = run.input(out_grad).data<T>();
-    const int32_t* places =
-        pooling == SequencePooling::kMax ? run.input(max_index).data<int32_t>() : nullptr;
-    T* to = run.output(x_grad).data<T>();
+                         x = In<>(context, "X"), max_index = In<int32_t>(context, "MaxIndex"),
+                         out_grad = In<T>(context, "Out@GRAD"),
+                         x_grad = Out<T>(context, "X@GRAD")](const KernelContext& run) {
+    const SequenceRows sequences(x.tensor(run));
+    const T* from = out_grad(run);
+    const int32_t* places = pooling == SequencePooling::kMax ? max_index(run) : nullptr;
+    T* to = x_grad(run);
     if (places != nullptr) CheckPlaces(sequences, places, width);
-    const int64_t grain = SequenceGrain(sequences.size(), run.output(x_grad).element_count());
+    const int64_t grain = SequenceGrain(sequences.size(), x_grad.count(run));
     ParallelFor(sequences.size(), grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         if (sequences[i].count() == 0) continue;

@@ -124,20 +124,20 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareSequencePool(PrepareContext& context) {
   return MakeRowsKernel([pooling = PoolingOf(context), width = RowWidth(context, "X"),
                          pad_value = static_cast<T>(context.Attr<float>("pad_value")),
-                         level = SendLevel(context, "X"), x = context.InputIndex("X"),
-                         out = context.OutputIndex("Out"),
-                         max_index = context.OutputIndex("MaxIndex")](const KernelContext& run) {
-    if (run.output(out).element_count() == 0) return;
-    const CudaOffsets sequences = level->Send(run, x);
-    const T* from = run.input(x).data<T>();
-    T* to = run.output(out).data<T>();
+                         level = SendLevel(context, "X"), x = In<T>(context, "X"),
+                         out = Out<T>(context, "Out"),
+                         max_index = Out<int32_t>(context, "MaxIndex")](const KernelContext& run) {
+    if (out.count(run) == 0) return;
+    const CudaOffsets sequences = level->Send(run, x.tensor(run));
+    const T* from = x(run);
+    T* to = out(run);
     const dim3 blocks(static_cast<unsigned>(CudaBlocks(sequences.count)),
                       static_cast<unsigned>((width + kColumns - 1) / kColumns));
     const cudaStream_t stream = StreamOf(run);
     switch (pooling) {
       case SequencePooling::kMax:
         PoolMax<T><<<blocks, kCudaThreads, 0, stream>>>(from, sequences, width, pad_value, to,
-                                                        OutputData<int32_t>(run, max_index));
+                                                        max_index(run));
         break;
       case SequencePooling::kFirst:
       case SequencePooling::kLast: {
@@ -196,21 +196,21 @@ class SequencePoolGradKernel final : public Kernel {
       : pooling_(PoolingOf(context)),
         width_(RowWidth(context, "X")),
         level_(SendLevel(context, "X")),
-        x_(context.InputIndex("X")),
+        x_(context, "X"),
         max_index_(pooling_ == SequencePooling::kMax ? context.InputIndex("MaxIndex") : -1),
-        out_grad_(context.InputIndex("Out@GRAD")),
-        x_grad_(context.OutputIndex("X@GRAD")) {}
+        out_grad_(context, "Out@GRAD"),
+        x_grad_(context, "X@GRAD") {}
 
   bool TakesFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
-    const int64_t rows = run.output(x_grad_).shape()[0];
+    const int64_t rows = x_grad_.shape(run)[0];
     if (rows == 0) return;
-    const CudaOffsets sequences = level_->Send(run, x_);
+    const CudaOffsets sequences = level_->Send(run, x_.tensor(run));
     const RowThreads threads(rows, width_);
     PoolGradient<T><<<threads.blocks, kCudaThreads, 0, StreamOf(run)>>>(
-        pooling_, run.input(out_grad_).data<T>(), InputData<int32_t>(run, max_index_), sequences,
-        rows, width_, threads.of_row, run.fault, run.output(x_grad_).data<T>());
+        pooling_, out_grad_(run), InputData<int32_t>(run, max_index_), sequences, rows, width_,
+        threads.of_row, run.fault, x_grad_(run));
     CheckLaunch("sequence_pool_grad");
   }
 
@@ -225,10 +225,10 @@ class SequencePoolGradKernel final : public Kernel {
   SequencePooling pooling_;
   int64_t width_;
   std::shared_ptr<CudaLevel> level_;
-  int x_;
+  In<> x_;
   int max_index_;
-  int out_grad_;
-  int x_grad_;
+  In<T> out_grad_;
+  Out<T> x_grad_;
 };
 
 template <typename T>

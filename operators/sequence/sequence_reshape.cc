@@ -7,6 +7,7 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
@@ -53,11 +54,9 @@ void InferGrad(OpContext& context) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(int from, int to) {
-  return MakeRowsKernel([=](const KernelContext& run) {
-    CopyElements(run.input(from).data<T>(), run.input(from).element_count(),
-                 run.output(to).data<T>());
-  });
+std::unique_ptr<Kernel> Prepare(const In<T>& from, const Out<T>& to) {
+  return MakeRowsKernel(
+      [=](const KernelContext& run) { CopyElements(from(run), from.count(run), to(run)); });
 }
 
 std::vector<AttrDef> Attributes() {
@@ -88,11 +87,11 @@ void RegisterSequenceReshape(OpRegistry& registry) {
   registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
       "sequence_reshape", []<typename T>(PrepareContext& context) {
-        return Prepare<T>(context.InputIndex("X"), context.OutputIndex("Out"));
+        return Prepare<T>({context, "X"}, {context, "Out"});
       });
   registry.AddCpuKernels<float, double>(
       "sequence_reshape_grad", []<typename T>(PrepareContext& context) {
-        return Prepare<T>(context.InputIndex("Out@GRAD"), context.OutputIndex("X@GRAD"));
+        return Prepare<T>({context, "Out@GRAD"}, {context, "X@GRAD"});
       });
 }
 

@@ -7,28 +7,24 @@
 namespace skiff {
 namespace {
 
-std::unique_ptr<Kernel> PrepareSequenceReshape(int from, int to) {
+std::unique_ptr<Kernel> PrepareSequenceReshape(const In<>& from, const Out<>& to) {
   return MakeRowsKernel([=](const KernelContext& run) {
-    CopyOnDevice(run, run.input(from).raw_data(), run.output(to).raw_data(),
-                 run.output(to).byte_count());
+    CopyOnDevice(run, from(run), to(run), to.tensor(run).byte_count());
   });
 }
 
 template <typename T>
 void AddSequenceReshapeForwardKernel(OpRegistry& registry) {
-  AddCudaKernel<T>(
-      registry, "sequence_reshape", [](PrepareContext& context) -> std::unique_ptr<Kernel> {
-        return PrepareSequenceReshape(context.InputIndex("X"), context.OutputIndex("Out"));
-      });
+  AddCudaKernel<T>(registry, "sequence_reshape", [](PrepareContext& context) {
+    return PrepareSequenceReshape({context, "X"}, {context, "Out"});
+  });
 }
 
 template <typename T>
 void AddSequenceReshapeGradKernel(OpRegistry& registry) {
-  AddCudaKernel<T>(registry, "sequence_reshape_grad",
-                   [](PrepareContext& context) -> std::unique_ptr<Kernel> {
-                     return PrepareSequenceReshape(context.InputIndex("Out@GRAD"),
-                                                   context.OutputIndex("X@GRAD"));
-                   });
+  AddCudaKernel<T>(registry, "sequence_reshape_grad", [](PrepareContext& context) {
+    return PrepareSequenceReshape({context, "Out@GRAD"}, {context, "X@GRAD"});
+  });
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/sequence/kernels/sequence_rows.h"
@@ -21,14 +22,13 @@ void Infer(OpContext& context) {
 
 // Reverses the rows of argument `from` by the LoD of X.
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context, int from, int to) {
-  return MakeRowsKernel(
-      [=, width = RowWidth(context, "X"), x = context.InputIndex("X")](const KernelContext& run) {
-        const SequenceRows sequences(run.input(x));
-        const T* in = run.input(from).data<T>();
-        T* out = run.output(to).data<T>();
-        const int64_t grain = SequenceGrain(sequences.size(), run.input(from).element_count());
-        ParallelFor(sequences.size(), grain, [&](int64_t begin, int64_t end) {
+std::unique_ptr<Kernel> Prepare(PrepareContext& context, const In<T>& from, const Out<T>& to) {
+  return MakeRowsKernel([=, width = RowWidth(context, "X"),
+                         x = In<>(context, "X")](const KernelContext& run) {
+    const SequenceRows sequences(x.tensor(run));
+    const int64_t grain = SequenceGrain(sequences.size(), from.count(run));
+    ParallelFor(
+        sequences.size(), grain, [&, in = from(run), out = to(run)](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i) {
             const RowRange rows = sequences[i];
             for (int64_t k = 0; k < rows.count(); ++k) {
@@ -36,7 +36,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context, int from, int to) {
             }
           }
         });
-      });
+  });
 }
 
 }  // namespace
@@ -54,11 +54,11 @@ void RegisterSequenceReverse(OpRegistry& registry) {
   registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
       "sequence_reverse", []<typename T>(PrepareContext& context) {
-        return Prepare<T>(context, context.InputIndex("X"), context.OutputIndex("Y"));
+        return Prepare<T>(context, {context, "X"}, {context, "Y"});
       });
   registry.AddCpuKernels<float, double>(
       "sequence_reverse_grad", []<typename T>(PrepareContext& context) {
-        return Prepare<T>(context, context.InputIndex("Y@GRAD"), context.OutputIndex("X@GRAD"));
+        return Prepare<T>(context, {context, "Y@GRAD"}, {context, "X@GRAD"});
       });
 }
 

@@ -19,33 +19,30 @@ struct ReverseMoves {
 
 // Reverses the rows of argument `from` by the LoD of X.
 template <typename T>
-std::unique_ptr<Kernel> PrepareSequenceReverse(PrepareContext& context, int from, int to) {
+std::unique_ptr<Kernel> PrepareSequenceReverse(PrepareContext& context, const In<>& from,
+                                               const Out<>& to) {
   return MakeRowsKernel(
-      [=, level = SendLevel(context, "X"), x = context.InputIndex("X"),
+      [=, level = SendLevel(context, "X"), x = In<>(context, "X"),
        row_bytes = RowWidth(context, "X") * int64_t{sizeof(T)}](const KernelContext& run) {
-        const int64_t rows = run.output(to).shape()[0];
+        const int64_t rows = to.shape(run)[0];
         if (rows == 0) return;
-        CopyRows(run, run.input(from).raw_data(), rows, row_bytes,
-                 ReverseMoves{level->Send(run, x)}, run.output(to).raw_data());
+        CopyRows(run, from(run), rows, row_bytes, ReverseMoves{level->Send(run, x.tensor(run))},
+                 to(run));
       });
 }
 
 template <typename T>
 void AddSequenceReverseForwardKernel(OpRegistry& registry) {
-  AddCudaKernel<T>(registry, "sequence_reverse",
-                   [](PrepareContext& context) -> std::unique_ptr<Kernel> {
-                     return PrepareSequenceReverse<T>(context, context.InputIndex("X"),
-                                                      context.OutputIndex("Y"));
-                   });
+  AddCudaKernel<T>(registry, "sequence_reverse", [](PrepareContext& context) {
+    return PrepareSequenceReverse<T>(context, {context, "X"}, {context, "Y"});
+  });
 }
 
 template <typename T>
 void AddSequenceReverseGradKernel(OpRegistry& registry) {
-  AddCudaKernel<T>(registry, "sequence_reverse_grad",
-                   [](PrepareContext& context) -> std::unique_ptr<Kernel> {
-                     return PrepareSequenceReverse<T>(context, context.InputIndex("Y@GRAD"),
-                                                      context.OutputIndex("X@GRAD"));
-                   });
+  AddCudaKernel<T>(registry, "sequence_reverse_grad", [](PrepareContext& context) {
+    return PrepareSequenceReverse<T>(context, {context, "Y@GRAD"}, {context, "X@GRAD"});
+  });
 }
 
 }  // namespace

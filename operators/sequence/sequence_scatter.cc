@@ -13,6 +13,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
@@ -92,15 +93,15 @@ void ForEachId(const Tensor& ids, int64_t width, const Body& body) {
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   return MakeRowsKernel([op = context.op().type, width = RowWidth(context, "X"),
-                         x = context.InputIndex("X"), ids = context.InputIndex("Ids"),
-                         updates = context.InputIndex("Updates"),
-                         out = context.OutputIndex("Out")](const KernelContext& run) {
+                         x = In<T>(context, "X"), ids = In<>(context, "Ids"),
+                         updates = In<T>(context, "Updates"),
+                         out = Out<T>(context, "Out")](const KernelContext& run) {
     // Before anything is written: in place, an Error leaves X as it was.
-    CheckIds(op, run.input(ids).values<int64_t>(), width);
-    const T* from = run.input(updates).data<T>();
-    T* to = run.output(out).data<T>();
-    CopyElements(run.input(x).data<T>(), run.input(x).element_count(), to);
-    ForEachId(run.input(ids), width, [=](int64_t row, int64_t element) {
+    CheckIds(op, ids.tensor(run).values<int64_t>(), width);
+    const T* from = updates(run);
+    T* to = out(run);
+    CopyElements(x(run), x.count(run), to);
+    ForEachId(ids.tensor(run), width, [=](int64_t row, int64_t element) {
       to[element] = WrappingAdd(to[element], from[row]);
     });
   });
@@ -108,21 +109,19 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  return MakeRowsKernel(
-      [op = context.op().type, width = RowWidth(context, "Out@GRAD"),
-       ids = context.InputIndex("Ids"), out_grad = context.InputIndex("Out@GRAD"),
-       x_grad = context.OutputIndex("X@GRAD"),
-       updates_grad = context.OutputIndex("Updates@GRAD")](const KernelContext& run) {
-        const Tensor& gradient = run.input(out_grad);
-        const T* from = gradient.data<T>();
-        CheckIds(op, run.input(ids).values<int64_t>(), width);
-        if (updates_grad >= 0) {
-          T* to = run.output(updates_grad).data<T>();
-          ForEachId(run.input(ids), width,
-                    [=](int64_t row, int64_t element) { to[row] = from[element]; });
-        }
-        if (x_grad >= 0) CopyElements(from, gradient.element_count(), run.output(x_grad).data<T>());
+  return MakeRowsKernel([op = context.op().type, width = RowWidth(context, "Out@GRAD"),
+                         ids = In<>(context, "Ids"), out_grad = In<T>(context, "Out@GRAD"),
+                         x_grad = Out<T>(context, "X@GRAD"),
+                         updates_grad = Out<T>(context, "Updates@GRAD")](const KernelContext& run) {
+    const T* from = out_grad(run);
+    CheckIds(op, ids.tensor(run).values<int64_t>(), width);
+    if (updates_grad.is_there()) {
+      ForEachId(ids.tensor(run), width, [=, to = updates_grad(run)](int64_t row, int64_t element) {
+        to[row] = from[element];
       });
+    }
+    if (x_grad.is_there()) CopyElements(from, out_grad.count(run), x_grad(run));
+  });
 }
 
 void AddGrad(OpRegistry& registry, OpDef* forward) {

@@ -95,18 +95,18 @@ class ScatterKernel : public Kernel {
       : op_(context.op().type),
         width_(RowWidth(context, x_slot)),
         level_(context, *context.InputLoD("Ids", 1)),
-        ids_(context.InputIndex("Ids")) {}
+        ids_(context, "Ids") {}
 
-  int64_t Rows(const KernelContext& run) const { return run.input(ids_).shape()[0]; }
+  int64_t Rows(const KernelContext& run) const { return ids_.shape(run)[0]; }
   ScatterIds Send(const KernelContext& run) {
-    return {run.input(ids_).data<int64_t>(), level_.Send(run, ids_), width_, run.fault};
+    return {ids_(run), level_.Send(run, ids_.tensor(run)), width_, run.fault};
   }
 
  private:
   std::string op_;
   int64_t width_;
   CudaLevel level_;
-  int ids_;
+  In<int64_t> ids_;
 };
 
 template <typename T>
@@ -114,25 +114,24 @@ class SequenceScatterForwardKernel final : public ScatterKernel {
  public:
   explicit SequenceScatterForwardKernel(const PrepareContext& context)
       : ScatterKernel(context, "X"),
-        x_(context.InputIndex("X")),
-        updates_(context.InputIndex("Updates")),
-        out_(context.OutputIndex("Out")) {}
+        x_(context, "X"),
+        updates_(context, "Updates"),
+        out_(context, "Out") {}
 
   void Run(const KernelContext& run) override {
-    const Tensor& x = run.input(x_);
-    Tensor& out = run.output(out_);
-    CopyOnDevice(run, x.raw_data(), out.raw_data(), x.byte_count());
+    Tensor& out = out_.tensor(run);
+    CopyOnDevice(run, x_(run), out.raw_data(), x_.tensor(run).byte_count());
     const ScatterIds ids = Send(run);
     if (ids.sequences.count == 0) return;
     AddUpdates<<<CudaBlocks(ids.sequences.count), kCudaThreads, 0, StreamOf(run)>>>(
-        ids, run.input(updates_).data<T>(), out.data<T>());
+        ids, updates_(run), out.data<T>());
     CheckLaunch("sequence_scatter");
   }
 
  private:
-  int x_;
-  int updates_;
-  int out_;
+  In<> x_;
+  In<T> updates_;
+  Out<> out_;
 };
 
 template <typename T>
@@ -140,28 +139,28 @@ class SequenceScatterGradKernel final : public ScatterKernel {
  public:
   explicit SequenceScatterGradKernel(const PrepareContext& context)
       : ScatterKernel(context, "Out@GRAD"),
-        out_grad_(context.InputIndex("Out@GRAD")),
-        x_grad_(context.OutputIndex("X@GRAD")),
-        updates_grad_(context.OutputIndex("Updates@GRAD")) {}
+        out_grad_(context, "Out@GRAD"),
+        x_grad_(context, "X@GRAD"),
+        updates_grad_(context, "Updates@GRAD") {}
 
   void Run(const KernelContext& run) override {
-    const Tensor& gradient = run.input(out_grad_);
+    const Tensor& gradient = out_grad_.tensor(run);
     const ScatterIds ids = Send(run);
-    if (updates_grad_ >= 0) {
-      const TakeUpdates<T> take{ids, gradient.data<T>(), run.output(updates_grad_).data<T>()};
+    if (updates_grad_.is_there()) {
+      const TakeUpdates<T> take{ids, gradient.data<T>(), updates_grad_(run)};
       ForEachOnDevice(run, "sequence_scatter_grad", Rows(run), take);
     } else {
       ForEachOnDevice(run, "sequence_scatter_grad: ids", Rows(run), CheckIds{ids});
     }
-    if (x_grad_ >= 0) {
-      CopyOnDevice(run, gradient.raw_data(), run.output(x_grad_).raw_data(), gradient.byte_count());
+    if (x_grad_.is_there()) {
+      CopyOnDevice(run, gradient.raw_data(), x_grad_(run), gradient.byte_count());
     }
   }
 
  private:
-  int out_grad_;
-  int x_grad_;
-  int updates_grad_;
+  In<> out_grad_;
+  Out<> x_grad_;
+  Out<T> updates_grad_;
 };
 
 template <typename T>

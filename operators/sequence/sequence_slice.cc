@@ -10,6 +10,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
@@ -72,13 +73,12 @@ class Slices {
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   return MakeRowsKernel([op = context.op().type, shape = context.Output("Out").shape,
-                         width = RowWidth(context, "X"), x = context.InputIndex("X"),
-                         offset = context.InputIndex("Offset"),
-                         length = context.InputIndex("Length"),
-                         out = context.OutputIndex("Out")](const KernelContext& run) {
-    const Slices slices(op, run.input(x), run.input(offset), run.input(length));
+                         width = RowWidth(context, "X"), x = In<T>(context, "X"),
+                         offset = In<>(context, "Offset"), length = In<>(context, "Length"),
+                         out = Out<>(context, "Out")](const KernelContext& run) {
+    const Slices slices(op, x.tensor(run), offset.tensor(run), length.tensor(run));
     Tensor result = MakeRagged(shape, kDTypeOf<T>, slices.lengths());
-    const T* from = run.input(x).data<T>();
+    const T* from = x(run);
     T* to = result.data<T>();
     const int64_t grain = SequenceGrain(slices.size(), result.element_count());
     ParallelFor(slices.size(), grain, [&](int64_t begin, int64_t end) {
@@ -86,22 +86,21 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
         std::copy_n(from + slices.RowOf(i) * width, rows.count() * width, to + rows.begin * width);
       });
     });
-    run.output(out) = std::move(result);
+    out.tensor(run) = std::move(result);
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   return MakeRowsKernel([op = context.op().type, width = RowWidth(context, "X"),
-                         x = context.InputIndex("X"), offset = context.InputIndex("Offset"),
-                         length = context.InputIndex("Length"),
-                         out_grad = context.InputIndex("Out@GRAD"),
-                         x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
-    const Slices slices(op, run.input(x), run.input(offset), run.input(length));
-    CheckGradientRows(op, run.input(out_grad), slices.lengths());
-    const T* from = run.input(out_grad).data<T>();
-    T* to = run.output(x_grad).data<T>();
-    const int64_t grain = SequenceGrain(slices.size(), run.output(x_grad).element_count());
+                         x = In<>(context, "X"), offset = In<>(context, "Offset"),
+                         length = In<>(context, "Length"), out_grad = In<T>(context, "Out@GRAD"),
+                         x_grad = Out<T>(context, "X@GRAD")](const KernelContext& run) {
+    const Slices slices(op, x.tensor(run), offset.tensor(run), length.tensor(run));
+    CheckGradientRows(op, out_grad.tensor(run), slices.lengths());
+    const T* from = out_grad(run);
+    T* to = x_grad(run);
+    const int64_t grain = SequenceGrain(slices.size(), x_grad.count(run));
     ParallelFor(slices.size(), grain, [&](int64_t begin, int64_t end) {
       ForEachSequence(slices.lengths(), begin, end, [&](int64_t i, const RowRange& rows) {
         const RowRange sequence = slices.sequences()[i];

@@ -53,24 +53,23 @@ class SequenceSliceGradKernel final : public Kernel {
         row_bytes_(RowWidth(context, "X") * number_bytes),
         level_(SendLevel(context, "X")),
         lengths_(context, SequenceCount(context, "X")),
-        x_(context.InputIndex("X")),
-        offset_(context.InputIndex("Offset")),
-        length_(context.InputIndex("Length")),
-        out_grad_(context.InputIndex("Out@GRAD")),
-        x_grad_(context.OutputIndex("X@GRAD")) {}
+        x_(context, "X"),
+        offset_(context, "Offset"),
+        length_(context, "Length"),
+        out_grad_(context, "Out@GRAD"),
+        x_grad_(context, "X@GRAD") {}
 
   bool TakesFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
-    const Tensor& gradient = run.input(out_grad_);
-    Tensor& x_gradient = run.output(x_grad_);
-    const CudaOffsets sequences = level_->Send(run, x_);
-    const auto* offsets = run.input(offset_).data<int64_t>();
-    const SliceLengths length_of{sequences, offsets, run.input(length_).data<int64_t>(), run.fault};
+    const Tensor& gradient = out_grad_.tensor(run);
+    const CudaOffsets sequences = level_->Send(run, x_.tensor(run));
+    const auto* offsets = offset_(run);
+    const SliceLengths length_of{sequences, offsets, length_(run), run.fault};
     const CudaOffsets slices = lengths_.Sum(run, sequences.count, gradient, length_of,
                                             /*sum_position=*/2 * sequences.count);
-    CopyRows(run, gradient.raw_data(), x_gradient.shape()[0], row_bytes_,
-             SliceMoves{sequences, slices, offsets}, x_gradient.raw_data());
+    CopyRows(run, gradient.raw_data(), x_grad_.shape(run)[0], row_bytes_,
+             SliceMoves{sequences, slices, offsets}, x_grad_(run));
   }
 
   void ThrowFault(const DataFault& fault) const override {
@@ -91,11 +90,11 @@ class SequenceSliceGradKernel final : public Kernel {
   int64_t row_bytes_;
   std::shared_ptr<CudaLevel> level_;
   CudaLengths lengths_;
-  int x_;
-  int offset_;
-  int length_;
-  int out_grad_;
-  int x_grad_;
+  In<> x_;
+  In<int64_t> offset_;
+  In<int64_t> length_;
+  In<> out_grad_;
+  Out<> x_grad_;
 };
 
 template <typename T>

@@ -8,6 +8,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
@@ -60,10 +61,8 @@ void ForSequenceTiles(const Tensor& x, const Body& body) {
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   return MakeRowsKernel(
-      [x = context.InputIndex("X"), out = context.OutputIndex("Out")](const KernelContext& run) {
-        const T* from = run.input(x).data<T>();
-        T* to = run.output(out).data<T>();
-        ForSequenceTiles(run.input(x), [=](const SoftmaxTile& tile) {
+      [x = In<T>(context, "X"), out = Out<T>(context, "Out")](const KernelContext& run) {
+        ForSequenceTiles(x.tensor(run), [=, from = x(run), to = out(run)](const SoftmaxTile& tile) {
           T max = 0;
           T sum = 0;
           TileMax(tile, from + tile.offset, &max);
@@ -76,13 +75,11 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  return MakeRowsKernel([x = context.InputIndex("X"), out = context.InputIndex("Out"),
-                         out_grad = context.InputIndex("Out@GRAD"),
-                         x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
-    const T* y = run.input(out).data<T>();
-    const T* gradient = run.input(out_grad).data<T>();
-    T* to = run.output(x_grad).data<T>();
-    ForSequenceTiles(run.input(x), [=](const SoftmaxTile& tile) {
+  return MakeRowsKernel([x = In<>(context, "X"), out = In<T>(context, "Out"),
+                         out_grad = In<T>(context, "Out@GRAD"),
+                         x_grad = Out<T>(context, "X@GRAD")](const KernelContext& run) {
+    ForSequenceTiles(x.tensor(run), [=, y = out(run), gradient = out_grad(run),
+                                     to = x_grad(run)](const SoftmaxTile& tile) {
       T dot = 0;
       TileDot(tile, y + tile.offset, gradient + tile.offset, &dot);
       TileSoftmaxGrad(tile, y + tile.offset, gradient + tile.offset, &dot, to + tile.offset);

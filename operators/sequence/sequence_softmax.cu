@@ -62,28 +62,27 @@ __global__ void __launch_bounds__(kCudaThreads)
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareSequenceSoftmax(PrepareContext& context) {
-  return MakeRowsKernel([level = SendLevel(context, "X"), x = context.InputIndex("X"),
-                         out = context.OutputIndex("Out")](const KernelContext& run) {
-    if (run.output(out).element_count() == 0) return;
-    const CudaOffsets sequences = level->Send(run, x);
+  return MakeRowsKernel([level = SendLevel(context, "X"), x = In<T>(context, "X"),
+                         out = Out<T>(context, "Out")](const KernelContext& run) {
+    if (out.count(run) == 0) return;
+    const CudaOffsets sequences = level->Send(run, x.tensor(run));
     SoftmaxOfSequences<T>
         <<<CudaBlocksOfThreads(sequences.count * kCudaWarp), kCudaThreads, 0, StreamOf(run)>>>(
-            run.input(x).data<T>(), sequences, run.output(out).data<T>());
+            x(run), sequences, out(run));
     CheckLaunch("sequence_softmax");
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareSequenceSoftmaxGrad(PrepareContext& context) {
-  return MakeRowsKernel([level = SendLevel(context, "X"), x = context.InputIndex("X"),
-                         out = context.InputIndex("Out"), out_grad = context.InputIndex("Out@GRAD"),
-                         x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
-    if (run.output(x_grad).element_count() == 0) return;
-    const CudaOffsets sequences = level->Send(run, x);
+  return MakeRowsKernel([level = SendLevel(context, "X"), x = In<>(context, "X"),
+                         out = In<T>(context, "Out"), out_grad = In<T>(context, "Out@GRAD"),
+                         x_grad = Out<T>(context, "X@GRAD")](const KernelContext& run) {
+    if (x_grad.count(run) == 0) return;
+    const CudaOffsets sequences = level->Send(run, x.tensor(run));
     SoftmaxGradient<T>
         <<<CudaBlocksOfThreads(sequences.count * kCudaWarp), kCudaThreads, 0, StreamOf(run)>>>(
-            run.input(out).data<T>(), run.input(out_grad).data<T>(), sequences,
-            run.output(x_grad).data<T>());
+            out(run), out_grad(run), sequences, x_grad(run));
     CheckLaunch("sequence_softmax_grad");
   });
 }

@@ -14,6 +14,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
@@ -70,12 +71,12 @@ template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   return MakeRowsKernel([op = context.op().type, shape = context.Output("Out").shape,
                          width = WidthOf(context), padded = context.Input("X").shape[1],
-                         x = context.InputIndex("X"), length = context.InputIndex("Length"),
-                         out = context.OutputIndex("Out")](const KernelContext& run) {
-    const std::span<const int64_t> lengths = run.input(length).values<int64_t>();
+                         x = In<T>(context, "X"), length = In<>(context, "Length"),
+                         out = Out<>(context, "Out")](const KernelContext& run) {
+    const std::span<const int64_t> lengths = length.tensor(run).values<int64_t>();
     CheckLengths(op, lengths, padded);
     Tensor sequences = MakeRagged(shape, kDTypeOf<T>, lengths);
-    const T* from = run.input(x).data<T>();
+    const T* from = x(run);
     T* to = sequences.data<T>();
     const auto count = static_cast<int64_t>(lengths.size());
     const int64_t grain = SequenceGrain(count, sequences.element_count());
@@ -84,7 +85,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
         std::copy_n(from + i * padded * width, rows.count() * width, to + rows.begin * width);
       });
     });
-    run.output(out) = std::move(sequences);
+    out.tensor(run) = std::move(sequences);
   });
 }
 
@@ -99,34 +100,32 @@ void PadGradient(const T* gradient, const RowRange& rows, int64_t i, int64_t pad
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  return MakeRowsKernel(
-      [op = context.op().type, width = WidthOf(context), padded = context.Input("X").shape[1],
-       length = context.InputIndex("Length"), out_grad = context.InputIndex("Out@GRAD"),
-       x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
-        const Tensor& gradient = run.input(out_grad);
-        const T* from = gradient.data<T>();
-        T* to = run.output(x_grad).data<T>();
-        const int64_t count = run.output(x_grad).shape()[0];
-        const int64_t grain = SequenceGrain(count, run.output(x_grad).element_count());
-        if (length < 0) {
-          const SequenceRows sequences(gradient);
-          for (int64_t i = 0; i < count; ++i)
-            CheckPaddedLength(op, i, sequences[i].count(), padded);
-          ParallelFor(count, grain, [&](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i)
-              PadGradient(from, sequences[i], i, padded, width, to);
-          });
-          return;
-        }
-        const std::span<const int64_t> lengths = run.input(length).values<int64_t>();
-        CheckLengths(op, lengths, padded);
-        CheckGradientRows(op, gradient, lengths);
-        ParallelFor(count, grain, [&](int64_t begin, int64_t end) {
-          ForEachSequence(lengths, begin, end, [&](int64_t i, const RowRange& rows) {
-            PadGradient(from, rows, i, padded, width, to);
-          });
-        });
+  return MakeRowsKernel([op = context.op().type, width = WidthOf(context),
+                         padded = context.Input("X").shape[1], length = In<>(context, "Length"),
+                         out_grad = In<>(context, "Out@GRAD"),
+                         x_grad = Out<T>(context, "X@GRAD")](const KernelContext& run) {
+    const Tensor& gradient = out_grad.tensor(run);
+    const T* from = gradient.data<T>();
+    T* to = x_grad(run);
+    const int64_t count = x_grad.shape(run)[0];
+    const int64_t grain = SequenceGrain(count, x_grad.count(run));
+    if (!length.is_there()) {
+      const SequenceRows sequences(gradient);
+      for (int64_t i = 0; i < count; ++i) CheckPaddedLength(op, i, sequences[i].count(), padded);
+      ParallelFor(count, grain, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) PadGradient(from, sequences[i], i, padded, width, to);
       });
+      return;
+    }
+    const std::span<const int64_t> lengths = length.tensor(run).values<int64_t>();
+    CheckLengths(op, lengths, padded);
+    CheckGradientRows(op, gradient, lengths);
+    ParallelFor(count, grain, [&](int64_t begin, int64_t end) {
+      ForEachSequence(lengths, begin, end, [&](int64_t i, const RowRange& rows) {
+        PadGradient(from, rows, i, padded, width, to);
+      });
+    });
+  });
 }
 
 void AddGrad(OpRegistry& registry, OpDef* forward) {

@@ -31,11 +31,11 @@ class SequenceUnpadGradKernel final : public Kernel {
         padded_(context.Input("X").shape[1]),
         row_bytes_(context.Input("X").shape.element_count(2, context.Input("X").shape.rank()) *
                    number_bytes),
-        length_(context.InputIndex("Length")),
-        out_grad_(context.InputIndex("Out@GRAD")),
-        x_grad_(context.OutputIndex("X@GRAD")) {
+        length_(context, "Length"),
+        out_grad_(context, "Out@GRAD"),
+        x_grad_(context, "X@GRAD") {
     const int64_t most_sequences = context.Input("X").shape[0];
-    if (length_ < 0) {
+    if (!length_.is_there()) {
       level_.emplace(context, most_sequences);
     } else {
       lengths_.emplace(context, most_sequences);
@@ -45,17 +45,15 @@ class SequenceUnpadGradKernel final : public Kernel {
   bool TakesFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
-    const Tensor& gradient = run.input(out_grad_);
-    const Tensor& x_gradient = run.output(x_grad_);
-    const int64_t count = x_gradient.shape()[0];
+    const Tensor& gradient = out_grad_.tensor(run);
+    const int64_t count = x_grad_.shape(run)[0];
     const CudaOffsets sequences =
-        length_ < 0
-            ? SendOffsets(run, count)
-            : lengths_->Sum(run, count, gradient,
-                            PaddedLengths{run.input(length_).data<int64_t>(), padded_, run.fault},
-                            /*sum_position=*/count);
+        length_.is_there()
+            ? lengths_->Sum(run, count, gradient, PaddedLengths{length_(run), padded_, run.fault},
+                            /*sum_position=*/count)
+            : SendOffsets(run, count);
     CopyRows(run, gradient.raw_data(), count * padded_, row_bytes_, PadMoves{sequences, padded_},
-             run.output(x_grad_).raw_data());
+             x_grad_(run));
   }
 
   void ThrowFault(const DataFault& fault) const override {
@@ -66,17 +64,17 @@ class SequenceUnpadGradKernel final : public Kernel {
  private:
   // Of the sequences of Out@GRAD.
   CudaOffsets SendOffsets(const KernelContext& run, int64_t count) {
-    const SequenceRows sequences(run.input(out_grad_));
+    const SequenceRows sequences(out_grad_.tensor(run));
     for (int64_t i = 0; i < count; ++i) CheckPaddedLength(op_, i, sequences[i].count(), padded_);
-    return level_->Send(run, out_grad_);
+    return level_->Send(run, out_grad_.tensor(run));
   }
 
   std::string op_;
   int64_t padded_;
   int64_t row_bytes_;
-  int length_;
-  int out_grad_;
-  int x_grad_;
+  In<int64_t> length_;
+  In<> out_grad_;
+  Out<> x_grad_;
   // Of the sequences: one of the two.
   std::optional<CudaLevel> level_;
   std::optional<CudaLengths> lengths_;

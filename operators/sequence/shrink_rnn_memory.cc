@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "framework/base/error.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
@@ -32,15 +33,15 @@ void Infer(OpContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  return MakeRowsKernel([x = context.InputIndex("X"), at = context.InputIndex("RankTable"),
-                         i = context.InputIndex("I"), out = context.OutputIndex("Out"),
+  return MakeRowsKernel([x = In<>(context, "X"), ranks = In<>(context, "RankTable"),
+                         i = In<int64_t>(context, "I"), out = Out<>(context, "Out"),
                          width = RowWidth(context, "X"),
                          is_planned = context.Output("Out").shape.is_known(),
                          lod = std::make_shared<LoD>()](const KernelContext& run) {
-    const Tensor& from = run.input(x);
-    Tensor& to = run.output(out);
-    const int64_t step = *run.input(i).data<int64_t>();
-    const int64_t count = RankTable(run.input(at)).RowsAt(step);
+    const Tensor& from = x.tensor(run);
+    Tensor& to = out.tensor(run);
+    const int64_t step = *i(run);
+    const int64_t count = RankTable(ranks.tensor(run)).RowsAt(step);
     int64_t rows = count;
     if (!from.lod().empty()) {
       const std::vector<uint64_t>& offsets = from.lod().back();
@@ -82,14 +83,13 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   // Those of a capacity, too: then a run that is wrong in itself doesn't begin.
   CheckGradientRows(context.Input("Out@GRAD").shape, context.Input("X").shape);
-  return MakeRowsKernel([out_grad = context.InputIndex("Out@GRAD"),
-                         x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
-    const Tensor& from = run.input(out_grad);
-    Tensor& to = run.output(x_grad);
-    CheckGradientRows(from.shape(), to.shape());
-    const int64_t bytes = from.byte_count();
-    MemoryMoverOf(run).CopyBytes(run, from.raw_data(), to.raw_data(), bytes);
-    MemoryMoverOf(run).ZeroBytes(run, to.data<T>() + from.element_count(), to.byte_count() - bytes);
+  return MakeRowsKernel([out_grad = In<>(context, "Out@GRAD"),
+                         x_grad = Out<>(context, "X@GRAD")](const KernelContext& run) {
+    Tensor& to = x_grad.tensor(run);
+    CheckGradientRows(out_grad.shape(run), to.shape());
+    const int64_t bytes = out_grad.tensor(run).byte_count();
+    MemoryMoverOf(run).CopyBytes(run, out_grad(run), to.raw_data(), bytes);
+    MemoryMoverOf(run).ZeroBytes(run, to.data<T>() + out_grad.count(run), to.byte_count() - bytes);
   });
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "framework/base/error.h"
+#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
 #include "operators/tensor/kernels/tensor_text.h"
@@ -20,17 +21,17 @@ void InferAssert(OpContext& context) {
 }
 
 std::unique_ptr<Kernel> PrepareAssert(PrepareContext& context) {
-  std::vector<std::pair<std::string, int>> data;
+  std::vector<std::pair<std::string, In<>>> data;
   for (size_t i = 0; i < context.InputCount("Data"); ++i) {
-    data.emplace_back(context.op().Input("Data")[i], context.InputIndex("Data", i));
+    data.emplace_back(context.op().Input("Data")[i], In<>(context, "Data", i));
   }
   return MakeKernel([data = std::move(data), name = context.op().Input("Cond").front(),
-                     condition = context.InputIndex("Cond"),
+                     condition = In<>(context, "Cond"),
                      summarize = context.IntAttr("summarize")](const KernelContext& run) {
-    if (run.input(condition).Item<bool>()) return;
+    if (condition.tensor(run).Item<bool>()) return;
     std::string shown;
-    for (const auto& [variable, index] : data) {
-      const Tensor& tensor = run.input(index);
+    for (const auto& [variable, argument] : data) {
+      const Tensor& tensor = argument.tensor(run);
       shown += StrCat("\n  ", variable, ": ", tensor.dtype(), " ", tensor.shape(), " ",
                       ElementsAsText(tensor, summarize));
     }

@@ -7,15 +7,12 @@
 namespace skiff {
 
 void RegisterAssignCuda(OpRegistry& registry) {
-  AddCudaKernelsForAllDTypes(
-      registry, "assign", [](PrepareContext& context) -> std::unique_ptr<Kernel> {
-        return MakeRowsKernel([from = context.InputIndex("X"),
-                               to = context.OutputIndex("Out")](const KernelContext& run) {
-          const Tensor& source = run.input(from);
-          Tensor& target = run.output(to);
-          CopyOnDevice(run, source.raw_data(), target.raw_data(), source.byte_count());
+  AddCudaKernelsForAllDTypes(registry, "assign", [](PrepareContext& context) {
+    return MakeRowsKernel(
+        [from = In<>(context, "X"), to = Out<>(context, "Out")](const KernelContext& run) {
+          CopyOnDevice(run, from(run), to(run), from.tensor(run).byte_count());
         });
-      });
+  });
 }
 
 }  // namespace skiff

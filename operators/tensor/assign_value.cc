@@ -69,9 +69,9 @@ void RegisterAssignValue(OpRegistry& registry) {
   registry.Add(std::move(def));
   registry.AddCpuKernels<bool, int32_t, int64_t, float, double>(
       "assign_value", []<typename T>(PrepareContext& context) {
-        const int out = context.OutputIndex("Out");
+        const Out<T> out(context, "Out");
         return MakeKernel([out, values = ValuesOf<T>(context)](const KernelContext& run) {
-          std::copy(values.begin(), values.end(), run.output(out).data<T>());
+          std::copy(values.begin(), values.end(), out(run));
         });
       });
 }

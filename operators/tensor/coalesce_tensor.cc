@@ -68,8 +68,8 @@ void InferCoalesceTensor(OpContext& context) {
 
 std::unique_ptr<Kernel> PrepareCoalesceTensor(PrepareContext& context) {
   struct Part {
-    int input;
-    int output;
+    In<> input;
+    Out<> output;
     int64_t begin;  // in FusedOutput, in bytes
     int64_t end;
   };
@@ -77,26 +77,26 @@ std::unique_ptr<Kernel> PrepareCoalesceTensor(PrepareContext& context) {
   const int64_t element = SizeOf(context.Input("Input").dtype);
   std::vector<Part> parts;
   for (size_t i = 0; i + 1 < offsets.size(); ++i) {
-    parts.push_back({.input = context.InputIndex("Input", i),
-                     .output = context.OutputIndex("Output", i),
+    parts.push_back({.input = {context, "Input", i},
+                     .output = {context, "Output", i},
                      .begin = offsets[i] * element,
                      .end = offsets[i + 1] * element});
   }
   // Of each part the values in both outputs, and the zeros behind them.
-  return MakeKernel([parts = std::move(parts), fused = context.OutputIndex("FusedOutput"),
+  return MakeKernel([parts = std::move(parts), fused = Out<>(context, "FusedOutput"),
                      runs = RoomForRuns(3 * static_cast<int64_t>(offsets.size()))](
                         const KernelContext& run) mutable {
-    auto* whole = static_cast<char*>(run.output(fused).raw_data());
+    auto* whole = static_cast<char*>(fused(run));
     runs.clear();
     for (const Part& part : parts) {
-      const Tensor& input = run.input(part.input);
+      const Tensor& input = part.input.tensor(run);
       const int64_t bytes = input.byte_count();
       char* to = whole + part.begin;
       if (bytes > 0) runs.push_back({input.raw_data(), to, bytes});
       const int64_t gap = part.end - part.begin - bytes;
       if (gap > 0) runs.push_back({nullptr, to + bytes, gap});
-      if (part.output < 0 || bytes == 0) continue;
-      void* copy = run.output(part.output).raw_data();
+      void* copy = part.output(run);
+      if (copy == nullptr || bytes == 0) continue;
       if (copy != input.raw_data()) runs.push_back({input.raw_data(), copy, bytes});
     }
     MemoryMoverOf(run).CopyRuns(run, runs);

@@ -19,12 +19,11 @@ std::unique_ptr<Kernel> PrepareDiag(PrepareContext& context) {
   // A step along the diagonal is one row and one column.
   const std::array<int64_t, 1> to = {diagonal.shape[0] + 1};
   return MakeKernel([copy = StridedCopy(diagonal.shape.dims(), from, to, SizeOf(diagonal.dtype)),
-                     x = context.InputIndex("Diagonal"),
-                     out = context.OutputIndex("Out")](const KernelContext& run) {
-    Tensor& matrix = run.output(out);
+                     x = In<>(context, "Diagonal"),
+                     out = Out<>(context, "Out")](const KernelContext& run) {
     const DataMover& mover = MoverOf(run);
-    MemoryMoverOf(run).ZeroBytes(run, matrix.raw_data(), matrix.byte_count());
-    mover.Copy(run, copy, run.input(x).raw_data(), matrix.raw_data());
+    MemoryMoverOf(run).ZeroBytes(run, out(run), out.tensor(run).byte_count());
+    mover.Copy(run, copy, x(run), out(run));
   });
 }
 

@@ -78,10 +78,10 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareDiag(PrepareContext& context) {
   const bool of_matrix = context.Input("X").shape.rank() == 2;
   return MakeKernel([diagonal = DiagonalOf(context), of_matrix, padding = PaddingOf(context),
-                     x = context.InputIndex("X"),
-                     out = context.OutputIndex("Out")](const KernelContext& run) {
-    const T* from = run.input(x).data<T>();
-    Tensor& to = run.output(out);
+                     x = In<T>(context, "X"),
+                     out = Out<>(context, "Out")](const KernelContext& run) {
+    const T* from = x(run);
+    Tensor& to = out.tensor(run);
     if (of_matrix) return TakeDiagonal(diagonal, from, to.data<T>());
     FillTensor(padding, &to);
     PutDiagonal(diagonal, from, to.data<T>());
@@ -92,10 +92,10 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareDiagGrad(PrepareContext& context) {
   return MakeKernel([diagonal = DiagonalOf(context),
                      of_matrix = context.Input("X").shape.rank() == 2,
-                     grad = context.InputIndex("Out@GRAD"),
-                     out = context.OutputIndex("X@GRAD")](const KernelContext& run) {
-    const T* from = run.input(grad).data<T>();
-    Tensor& to = run.output(out);
+                     grad = In<T>(context, "Out@GRAD"),
+                     out = Out<>(context, "X@GRAD")](const KernelContext& run) {
+    const T* from = grad(run);
+    Tensor& to = out.tensor(run);
     if (!of_matrix) return TakeDiagonal(diagonal, from, to.data<T>());
     ZeroBytes(to.raw_data(), to.byte_count());
     PutDiagonal(diagonal, from, to.data<T>());

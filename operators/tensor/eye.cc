@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "framework/base/error.h"
+#include "framework/op/arguments.h"
 #include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/fill.h"
 #include "operators/tensor/kernels/strided_copy.h"
@@ -21,8 +22,8 @@ Shape EyeShape(const OpContext& context) {
 
 std::unique_ptr<Kernel> PrepareEye(PrepareContext& context) {
   return MakeKernel(
-      [shape = EyeShape(context), out = context.OutputIndex("Out")](const KernelContext& run) {
-        Tensor& eye = run.output(out);
+      [shape = EyeShape(context), out = Out<>(context, "Out")](const KernelContext& run) {
+        Tensor& eye = out.tensor(run);
         ZeroBytes(eye.raw_data(), eye.byte_count());
         VisitDType<bool, int8_t, uint8_t, int16_t, int32_t, int64_t, float, double>(
             eye.dtype(), "eye", [&]<typename T>(T) {

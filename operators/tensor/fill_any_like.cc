@@ -39,9 +39,9 @@ void RegisterFillAnyLike(OpRegistry& registry) {
   def.kernel_dtype_slot = "Out";
   registry.Add(std::move(def));
   AddFillKernels(registry, "fill_any_like", [](PrepareContext& context) {
-    const int out = context.OutputIndex("Out");
+    const Out<> out(context, "Out");
     const FillValue value{.real = context.Attr<float>("value")};
-    return MakeRowsKernel([=](const KernelContext& run) { FillTensor(value, &run.output(out)); });
+    return MakeRowsKernel([=](const KernelContext& run) { FillTensor(value, &out.tensor(run)); });
   });
 }
 

@@ -5,14 +5,13 @@
 namespace skiff {
 
 void RegisterFillAnyLikeCuda(OpRegistry& registry) {
-  AddCudaFillKernels(
-      registry, "fill_any_like", [](PrepareContext& context) -> std::unique_ptr<Kernel> {
-        const int out = context.OutputIndex("Out");
-        const FillValue value{.real = context.Attr<float>("value")};
-        const uint64_t bits = FillBits(value, context.Output("Out").dtype);
-        return MakeRowsKernel(
-            [=](const KernelContext& run) { FillOnDevice(run, bits, nullptr, &run.output(out)); });
-      });
+  AddCudaFillKernels(registry, "fill_any_like", [](PrepareContext& context) {
+    const Out<> out(context, "Out");
+    const FillValue value{.real = context.Attr<float>("value")};
+    const uint64_t bits = FillBits(value, context.Output("Out").dtype);
+    return MakeRowsKernel(
+        [=](const KernelContext& run) { FillOnDevice(run, bits, nullptr, &out.tensor(run)); });
+  });
 }
 
 }  // namespace skiff

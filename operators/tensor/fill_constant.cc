@@ -29,19 +29,19 @@ void InferFillConstant(OpContext& context) {
 }
 
 std::unique_ptr<Kernel> PrepareFillConstant(PrepareContext& context) {
-  const int out = context.OutputIndex("Out");
-  const int value_tensor = context.InputIndex("ValueTensor");
-  if (value_tensor < 0) {
+  const Out<> out(context, "Out");
+  const In<> value_tensor(context, "ValueTensor");
+  if (!value_tensor.is_there()) {
     return MakeKernel([out, value = FillValueFromAttributes(context)](const KernelContext& run) {
-      FillTensor(value, &run.output(out));
+      FillTensor(value, &out.tensor(run));
     });
   }
   return MakeKernel([out, value_tensor](const KernelContext& run) {
     // The value of a tensor is only known now, and so is whether it fits the dtype.
     const FillValue value =
-        FillValueFromTensor(run.input(value_tensor), "fill_constant: ValueTensor");
-    CheckFillValue(value, run.output(out).dtype(), "fill_constant: ValueTensor");
-    FillTensor(value, &run.output(out));
+        FillValueFromTensor(value_tensor.tensor(run), "fill_constant: ValueTensor");
+    CheckFillValue(value, out.tensor(run).dtype(), "fill_constant: ValueTensor");
+    FillTensor(value, &out.tensor(run));
   });
 }
 

@@ -101,19 +101,19 @@ __global__ void ReadValue(const void* tensor, DType from, DType to, uint64_t* bi
 class FillFromTensor final : public Kernel {
  public:
   explicit FillFromTensor(PrepareContext& context)
-      : value_(context.InputIndex("ValueTensor")),
-        out_(context.OutputIndex("Out")),
+      : value_(context, "ValueTensor"),
+        out_(context, "Out"),
         dtype_(context.Output("Out").dtype),
         bits_(context.RequestWorkspace(sizeof(uint64_t))) {
     CheckFillDType(context.Input("ValueTensor").dtype, kWhat);
   }
 
   void Run(const KernelContext& run) override {
-    const Tensor& value = run.input(value_);
     auto* bits = static_cast<uint64_t*>(run.workspace(bits_));
-    ReadValue<<<1, 1, 0, StreamOf(run)>>>(value.raw_data(), value.dtype(), dtype_, bits, run.fault);
+    ReadValue<<<1, 1, 0, StreamOf(run)>>>(value_(run), value_.tensor(run).dtype(), dtype_, bits,
+                                          run.fault);
     CheckLaunch("fill_constant");
-    FillOnDevice(run, 0, bits, &run.output(out_));
+    FillOnDevice(run, 0, bits, &out_.tensor(run));
   }
 
   [[noreturn]] void ThrowFault(const DataFault& fault) const override {
@@ -125,8 +125,8 @@ class FillFromTensor final : public Kernel {
  private:
   static constexpr const char* kWhat = "fill_constant: ValueTensor";
 
-  int value_;
-  int out_;
+  In<> value_;
+  Out<> out_;
   DType dtype_;
   int bits_;
 };
@@ -139,11 +139,11 @@ void RegisterFillConstantCuda(OpRegistry& registry) {
         if (context.HasInput("ValueTensor")) {
           return std::make_unique<FillFromTensor>(context);
         }
-        const int out = context.OutputIndex("Out");
+        const Out<> out(context, "Out");
         const uint64_t bits =
             FillBits(FillValueFromAttributes(context), context.Output("Out").dtype);
         return MakeKernel(
-            [=](const KernelContext& run) { FillOnDevice(run, bits, nullptr, &run.output(out)); });
+            [=](const KernelContext& run) { FillOnDevice(run, bits, nullptr, &out.tensor(run)); });
       });
 }
 

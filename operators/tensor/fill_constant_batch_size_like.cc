@@ -72,9 +72,9 @@ void RegisterFillConstantBatchSizeLike(OpRegistry& registry) {
   def.kernel_dtype_slot = "Out";
   registry.Add(std::move(def));
   AddFillKernels(registry, "fill_constant_batch_size_like", [](PrepareContext& context) {
-    const int out = context.OutputIndex("Out");
+    const Out<> out(context, "Out");
     return MakeRowsKernel([out, value = FillValueFromAttributes(context)](
-                              const KernelContext& run) { FillTensor(value, &run.output(out)); });
+                              const KernelContext& run) { FillTensor(value, &out.tensor(run)); });
   });
 }
 

@@ -23,11 +23,9 @@ void RegisterFillZerosLike(OpRegistry& registry) {
   def.elementwise = true;
   registry.Add(std::move(def));
   const KernelFactory prepare = [](PrepareContext& context) {
-    const int out = context.OutputIndex("Out");
-    return MakeRowsKernel([out](const KernelContext& run) {
-      Tensor& zeros = run.output(out);
-      ZeroBytes(zeros.raw_data(), zeros.byte_count());
-    });
+    const Out<> out(context, "Out");
+    return MakeRowsKernel(
+        [out](const KernelContext& run) { ZeroBytes(out(run), out.tensor(run).byte_count()); });
   };
   AddKernelsForAllDTypes(registry, "fill_zeros_like", prepare,
                          [](const OpContext&) { return true; });

@@ -7,13 +7,11 @@
 namespace skiff {
 
 void RegisterFillZerosLikeCuda(OpRegistry& registry) {
-  AddCudaKernelsForAllDTypes(
-      registry, "fill_zeros_like", [](PrepareContext& context) -> std::unique_ptr<Kernel> {
-        return MakeRowsKernel([out = context.OutputIndex("Out")](const KernelContext& run) {
-          Tensor& zeros = run.output(out);
-          FillBytesOnDevice(run, zeros.raw_data(), 0, zeros.byte_count());
-        });
-      });
+  AddCudaKernelsForAllDTypes(registry, "fill_zeros_like", [](PrepareContext& context) {
+    return MakeRowsKernel([out = Out<>(context, "Out")](const KernelContext& run) {
+      FillBytesOnDevice(run, out(run), 0, out.tensor(run).byte_count());
+    });
+  });
 }
 
 }  // namespace skiff

@@ -39,11 +39,9 @@ std::unique_ptr<Kernel> PrepareFlip(PrepareContext& context) {
   }
   const int64_t bytes = SizeOf(x.dtype);
   return MakeKernel([copy = StridedCopy(x.shape.dims(), source_strides, target_strides, bytes),
-                     offset_bytes = offset * bytes, from = context.InputIndex("X"),
-                     to = context.OutputIndex("Out")](const KernelContext& run) {
-    MoverOf(run).Copy(run, copy,
-                      static_cast<const char*>(run.input(from).raw_data()) + offset_bytes,
-                      run.output(to).raw_data());
+                     offset_bytes = offset * bytes, from = In<>(context, "X"),
+                     to = Out<>(context, "Out")](const KernelContext& run) {
+    MoverOf(run).Copy(run, copy, static_cast<const char*>(from(run)) + offset_bytes, to(run));
   });
 }
 

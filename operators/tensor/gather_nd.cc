@@ -21,15 +21,14 @@ Shape OutShape(const OpContext& context) {
 std::unique_ptr<Kernel> PrepareGatherNd(PrepareContext& context) {
   const RowsByTuple prepared(context.Input("X").shape, context.Input("Index").shape, "gather_nd");
   return MakeRowsKernel([numbers = context.RequestWorkspace(prepared.count() * 8),
-                         bytes = SizeOf(context.Input("X").dtype), x = context.InputIndex("X"),
-                         index = context.InputIndex("Index"),
-                         out = context.OutputIndex("Out")](const KernelContext& run) {
-    const RowsByTuple rows(run.input(x).shape(), run.input(index).shape(), "gather_nd");
+                         bytes = SizeOf(context.Input("X").dtype), x = In<>(context, "X"),
+                         index = In<>(context, "Index"),
+                         out = Out<>(context, "Out")](const KernelContext& run) {
+    const RowsByTuple rows(x.shape(run), index.shape(run), "gather_nd");
     auto* row = static_cast<int64_t*>(run.workspace(numbers));
     // Checks all tuples first: afterwards it is a gather along one axis.
-    rows.Resolve(run.input(index), "gather_nd", row);
-    TakeRows(rows.axis(), run.input(x).raw_data(), row, rows.count(), bytes,
-             run.output(out).raw_data());
+    rows.Resolve(index.tensor(run), "gather_nd", row);
+    TakeRows(rows.axis(), x(run), row, rows.count(), bytes, out(run));
   });
 }
 
@@ -38,14 +37,14 @@ std::unique_ptr<Kernel> PrepareGatherNdGrad(PrepareContext& context) {
   const RowsByTuple prepared(context.Input("X").shape, context.Input("Index").shape,
                              "gather_nd_grad");
   return MakeRowsKernel([numbers = context.RequestWorkspace(prepared.count() * 8),
-                         index = context.InputIndex("Index"), grad = context.InputIndex("Out@GRAD"),
-                         out = context.OutputIndex("X@GRAD")](const KernelContext& run) {
-    Tensor& x_grad = run.output(out);
-    const RowsByTuple rows(x_grad.shape(), run.input(index).shape(), "gather_nd_grad");
+                         index = In<>(context, "Index"), grad = In<T>(context, "Out@GRAD"),
+                         out = Out<>(context, "X@GRAD")](const KernelContext& run) {
+    Tensor& x_grad = out.tensor(run);
+    const RowsByTuple rows(x_grad.shape(), index.shape(run), "gather_nd_grad");
     auto* row = static_cast<int64_t*>(run.workspace(numbers));
-    rows.Resolve(run.input(index), "gather_nd_grad", row);
+    rows.Resolve(index.tensor(run), "gather_nd_grad", row);
     ZeroBytes(x_grad.raw_data(), x_grad.byte_count());
-    AddRows(rows.axis(), run.input(grad).data<T>(), row, rows.count(), x_grad.data<T>());
+    AddRows(rows.axis(), grad(run), row, rows.count(), x_grad.data<T>());
   });
 }
 

@@ -24,23 +24,23 @@ void RegisterGetTensorFromSelectedRows(OpRegistry& registry) {
   registry.Add(std::move(def));
   registry.AddSelectedRowsKernels<float, double>(
       "get_tensor_from_selected_rows", []<typename T>(PrepareContext& context) {
-        return MakeRowsKernel([x = context.InputIndex("X"),
-                               out = context.OutputIndex("Out")](const KernelContext& run) {
-          const Tensor& rows = run.input(x);
-          const int64_t width = RowWidth(rows.shape());
-          const T* from = rows.data<T>();
-          T* to = run.output(out).data<T>();
-          for (const int64_t row : rows.rows()) {
-            // The values of an unused slot are undefined.
-            if (row < 0) {
-              std::fill_n(to, width, T{0});
-            } else {
-              std::copy_n(from, width, to);
-            }
-            from += width;
-            to += width;
-          }
-        });
+        return MakeRowsKernel(
+            [x = In<>(context, "X"), out = Out<T>(context, "Out")](const KernelContext& run) {
+              const Tensor& rows = x.tensor(run);
+              const int64_t width = RowWidth(rows.shape());
+              const T* from = rows.data<T>();
+              T* to = out(run);
+              for (const int64_t row : rows.rows()) {
+                // The values of an unused slot are undefined.
+                if (row < 0) {
+                  std::fill_n(to, width, T{0});
+                } else {
+                  std::copy_n(from, width, to);
+                }
+                from += width;
+                to += width;
+              }
+            });
       });
 }
 

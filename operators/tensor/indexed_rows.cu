@@ -47,9 +47,9 @@ struct RowIndices {
   }
 };
 
-RowIndices IndicesOf(const KernelContext& run, int input, int64_t length,
+RowIndices IndicesOf(const KernelContext& run, const In<>& input, int64_t length,
                      int64_t padding_id = kNoPadding) {
-  const Tensor& indices = run.input(input);
+  const Tensor& indices = input.tensor(run);
   return {indices.raw_data(), indices.dtype() == DType::kInt64, length, padding_id, run.fault};
 }
 
@@ -231,12 +231,11 @@ std::unique_ptr<Kernel> PrepareLookup(PrepareContext& context) {
   return MakeIndexKernel(
       context, "Ids", /*takes_fewer_rows=*/true,
       [padding = context.IntAttr("padding_idx"), bytes = SizeOf(context.Input("W").dtype),
-       w = context.InputIndex("W"), ids = context.InputIndex("Ids"),
-       out = context.OutputIndex("Out")](const KernelContext& run) {
-        const AxisExtents axis = TableExtents(run.input(w));
-        TakeCheckedRows(run, axis, IndicesOf(run, ids, axis.length, padding),
-                        run.input(ids).element_count(), bytes, run.input(w).raw_data(),
-                        run.output(out).raw_data());
+       w = In<>(context, "W"), ids = In<>(context, "Ids"),
+       out = Out<>(context, "Out")](const KernelContext& run) {
+        const AxisExtents axis = TableExtents(w.tensor(run));
+        TakeCheckedRows(run, axis, IndicesOf(run, ids, axis.length, padding), ids.count(run), bytes,
+                        w(run), out(run));
         return axis.length;
       });
 }
@@ -248,33 +247,30 @@ std::unique_ptr<Kernel> PrepareLookupGrad(PrepareContext& context) {
   const CudaRowSums<T> sums(context, context.Input("Ids").shape.element_count(), table[1]);
   return MakeIndexKernel(
       context, "Ids", /*takes_fewer_rows=*/true,
-      [=, padding = context.IntAttr("padding_idx"), ids = context.InputIndex("Ids"),
-       grad = context.InputIndex("Out@GRAD"),
-       out = context.OutputIndex("W@GRAD")](const KernelContext& run) {
-        Tensor& result = run.output(out);
+      [=, padding = context.IntAttr("padding_idx"), ids = In<>(context, "Ids"),
+       grad = In<>(context, "Out@GRAD"), out = Out<>(context, "W@GRAD")](const KernelContext& run) {
+        Tensor& result = out.tensor(run);
         const AxisExtents axis = TableExtents(result);
-        const int64_t count = run.input(ids).element_count();
+        const int64_t count = ids.count(run);
         LaunchResolveRows(run, IndicesOf(run, ids, axis.length, padding), count, sums.rows(run));
         MemoryMoverOf(run).ZeroBytes(run, result.raw_data(), result.byte_count());
-        sums.Set(run, axis, count, run.input(grad).raw_data(), result.raw_data());
+        sums.Set(run, axis, count, grad(run), result.raw_data());
         return axis.length;
       });
 }
 
 // A slot for each id; those of padding are unused.
 std::unique_ptr<Kernel> PrepareSparseLookupGrad(PrepareContext& context) {
-  return MakeIndexKernel(context, "Ids", /*takes_fewer_rows=*/true,
-                         [padding = context.IntAttr("padding_idx"), ids = context.InputIndex("Ids"),
-                          grad = context.InputIndex("Out@GRAD"),
-                          out = context.OutputIndex("W@GRAD")](const KernelContext& run) {
-                           Tensor& rows = run.output(out);
-                           LaunchResolveRows(run, IndicesOf(run, ids, rows.height(), padding),
-                                             run.input(ids).element_count(), rows.rows().data());
-                           const Tensor& values = run.input(grad);
-                           CopyOnDevice(run, values.raw_data(), rows.raw_data(),
-                                        values.byte_count());
-                           return rows.height();
-                         });
+  return MakeIndexKernel(
+      context, "Ids", /*takes_fewer_rows=*/true,
+      [padding = context.IntAttr("padding_idx"), ids = In<>(context, "Ids"),
+       grad = In<>(context, "Out@GRAD"), out = Out<>(context, "W@GRAD")](const KernelContext& run) {
+        Tensor& rows = out.tensor(run);
+        LaunchResolveRows(run, IndicesOf(run, ids, rows.height(), padding), ids.count(run),
+                          rows.rows().data());
+        CopyOnDevice(run, grad(run), rows.raw_data(), grad.tensor(run).byte_count());
+        return rows.height();
+      });
 }
 
 // ---- gather, index_select
@@ -286,13 +282,11 @@ KernelFactory TakeFactory(const char* axis_attr) {
     return MakeIndexKernel(
         context, "Index", /*takes_fewer_rows=*/true,
         [axis_index = NormalizeAxis(context.IntAttr(axis_attr), rank, context.op().type),
-         bytes = SizeOf(context.Input("X").dtype), x = context.InputIndex("X"),
-         index = context.InputIndex("Index"),
-         out = context.OutputIndex("Out")](const KernelContext& run) {
-          const AxisExtents axis = ExtentsOfAxis(run.input(x).shape(), axis_index);
-          TakeCheckedRows(run, axis, IndicesOf(run, index, axis.length),
-                          run.input(index).element_count(), bytes, run.input(x).raw_data(),
-                          run.output(out).raw_data());
+         bytes = SizeOf(context.Input("X").dtype), x = In<>(context, "X"),
+         index = In<>(context, "Index"), out = Out<>(context, "Out")](const KernelContext& run) {
+          const AxisExtents axis = ExtentsOfAxis(x.shape(run), axis_index);
+          TakeCheckedRows(run, axis, IndicesOf(run, index, axis.length), index.count(run), bytes,
+                          x(run), out(run));
           return axis.length;
         });
   };
@@ -309,14 +303,13 @@ KernelFactory TakeGradFactory(const char* axis_attr) {
                               prepared.lines());
     return MakeIndexKernel(
         context, "Index", /*takes_fewer_rows=*/true,
-        [=, index = context.InputIndex("Index"), grad = context.InputIndex("Out@GRAD"),
-         out = context.OutputIndex("X@GRAD")](const KernelContext& run) {
-          Tensor& result = run.output(out);
-          const AxisExtents axis = ExtentsOfAxis(result.shape(), axis_index);
-          const int64_t count = run.input(index).element_count();
+        [=, index = In<>(context, "Index"), grad = In<>(context, "Out@GRAD"),
+         out = Out<>(context, "X@GRAD")](const KernelContext& run) {
+          const AxisExtents axis = ExtentsOfAxis(out.shape(run), axis_index);
+          const int64_t count = index.count(run);
           LaunchResolveRows(run, IndicesOf(run, index, axis.length), count, sums.rows(run));
-          MemoryMoverOf(run).ZeroBytes(run, result.raw_data(), result.byte_count());
-          sums.Set(run, axis, count, run.input(grad).raw_data(), result.raw_data());
+          MemoryMoverOf(run).ZeroBytes(run, out(run), out.tensor(run).byte_count());
+          sums.Set(run, axis, count, grad(run), out(run));
           return axis.length;
         });
   };
@@ -335,7 +328,7 @@ struct TupleRows {
     count = index.element_count(0, index.rank() - 1);
   }
 
-  void Resolve(const KernelContext& run, int index, int32_t* rows) const {
+  void Resolve(const KernelContext& run, const In<>& index, int32_t* rows) const {
     if (count == 0) return;
     ResolveTuples<<<CudaBlocksOfThreads(count), kCudaThreads, 0, StreamOf(run)>>>(
         IndicesOf(run, index, axis.length), tuple, count, rows);
@@ -383,14 +376,13 @@ std::unique_ptr<Kernel> PrepareGatherNd(PrepareContext& context) {
   return MakeTupleKernel(
       context, /*takes_fewer_rows=*/true,
       [numbers = context.RequestWorkspace(prepared.count * int64_t{sizeof(int32_t)}),
-       bytes = SizeOf(context.Input("X").dtype), x = context.InputIndex("X"),
-       index = context.InputIndex("Index"),
-       out = context.OutputIndex("Out")](const KernelContext& run) {
-        const TupleRows rows(run.input(x).shape(), run.input(index).shape());
+       bytes = SizeOf(context.Input("X").dtype), x = In<>(context, "X"),
+       index = In<>(context, "Index"), out = Out<>(context, "Out")](const KernelContext& run) {
+        const TupleRows rows(x.shape(run), index.shape(run));
         auto* const found = static_cast<int32_t*>(run.workspace(numbers));
         rows.Resolve(run, index, found);
         LaunchTakeRows(run, rows.axis, FoundRows(found, rows.axis.length), rows.count, bytes,
-                       run.input(x).raw_data(), run.output(out).raw_data());
+                       x(run), out(run));
         return rows;
       });
 }
@@ -400,17 +392,16 @@ std::unique_ptr<Kernel> PrepareGatherNdGrad(PrepareContext& context) {
   const TupleRows prepared(context.Output("X@GRAD").shape, context.Input("Index").shape);
   CheckDeviceRows(context, prepared.axis.length);
   const CudaRowSums<T> sums(context, prepared.count, prepared.axis.inner);
-  return MakeTupleKernel(
-      context, /*takes_fewer_rows=*/true,
-      [=, index = context.InputIndex("Index"), grad = context.InputIndex("Out@GRAD"),
-       out = context.OutputIndex("X@GRAD")](const KernelContext& run) {
-        Tensor& result = run.output(out);
-        const TupleRows rows(result.shape(), run.input(index).shape());
-        rows.Resolve(run, index, sums.rows(run));
-        MemoryMoverOf(run).ZeroBytes(run, result.raw_data(), result.byte_count());
-        sums.Set(run, rows.axis, rows.count, run.input(grad).raw_data(), result.raw_data());
-        return rows;
-      });
+  return MakeTupleKernel(context, /*takes_fewer_rows=*/true,
+                         [=, index = In<>(context, "Index"), grad = In<>(context, "Out@GRAD"),
+                          out = Out<>(context, "X@GRAD")](const KernelContext& run) {
+                           const TupleRows rows(out.shape(run), index.shape(run));
+                           rows.Resolve(run, index, sums.rows(run));
+                           MemoryMoverOf(run).ZeroBytes(run, out(run),
+                                                        out.tensor(run).byte_count());
+                           sums.Set(run, rows.axis, rows.count, grad(run), out(run));
+                           return rows;
+                         });
 }
 
 template <typename T>
@@ -418,18 +409,15 @@ std::unique_ptr<Kernel> PrepareScatterNdAdd(PrepareContext& context) {
   const TupleRows rows(context.Input("X").shape, context.Input("Index").shape);
   CheckDeviceRows(context, rows.axis.length);
   const CudaRowSums<T> sums(context, rows.count, rows.axis.inner);
-  return MakeTupleKernel(context, /*takes_fewer_rows=*/false,
-                         [=, x = context.InputIndex("X"), index = context.InputIndex("Index"),
-                          updates = context.InputIndex("Updates"),
-                          out = context.OutputIndex("Out")](const KernelContext& run) {
-                           Tensor& result = run.output(out);
-                           rows.Resolve(run, index, sums.rows(run));
-                           MemoryMoverOf(run).CopyBytes(run, run.input(x).raw_data(),
-                                                        result.raw_data(), result.byte_count());
-                           sums.Add(run, rows.axis, rows.count, run.input(updates).raw_data(),
-                                    result.raw_data());
-                           return rows;
-                         });
+  return MakeTupleKernel(
+      context, /*takes_fewer_rows=*/false,
+      [=, x = In<>(context, "X"), index = In<>(context, "Index"),
+       updates = In<>(context, "Updates"), out = Out<>(context, "Out")](const KernelContext& run) {
+        rows.Resolve(run, index, sums.rows(run));
+        MemoryMoverOf(run).CopyBytes(run, x(run), out(run), out.tensor(run).byte_count());
+        sums.Add(run, rows.axis, rows.count, updates(run), out(run));
+        return rows;
+      });
 }
 
 std::unique_ptr<Kernel> PrepareScatterNdAddGrad(PrepareContext& context) {
@@ -438,19 +426,17 @@ std::unique_ptr<Kernel> PrepareScatterNdAddGrad(PrepareContext& context) {
   return MakeTupleKernel(
       context, /*takes_fewer_rows=*/false,
       [=, numbers = context.RequestWorkspace(rows.count * int64_t{sizeof(int32_t)}),
-       bytes = SizeOf(context.Input("Out@GRAD").dtype), index = context.InputIndex("Index"),
-       grad = context.InputIndex("Out@GRAD"), x = context.OutputIndex("X@GRAD"),
-       updates = context.OutputIndex("Updates@GRAD")](const KernelContext& run) {
-        const Tensor& from = run.input(grad);
-        if (updates >= 0) {
+       bytes = SizeOf(context.Input("Out@GRAD").dtype), index = In<>(context, "Index"),
+       grad = In<>(context, "Out@GRAD"), x = Out<>(context, "X@GRAD"),
+       updates = Out<>(context, "Updates@GRAD")](const KernelContext& run) {
+        if (updates.is_there()) {
           auto* const found = static_cast<int32_t*>(run.workspace(numbers));
           rows.Resolve(run, index, found);
           LaunchTakeRows(run, rows.axis, FoundRows(found, rows.axis.length), rows.count, bytes,
-                         from.raw_data(), run.output(updates).raw_data());
+                         grad(run), updates(run));
         }
-        if (x >= 0) {
-          MemoryMoverOf(run).CopyBytes(run, from.raw_data(), run.output(x).raw_data(),
-                                       from.byte_count());
+        if (x.is_there()) {
+          MemoryMoverOf(run).CopyBytes(run, grad(run), x(run), grad.tensor(run).byte_count());
         }
         return rows;
       });
@@ -479,22 +465,20 @@ std::unique_ptr<Kernel> PrepareScatter(PrepareContext& context) {
   CheckDeviceRows(context, axis.length);
   const int64_t count = context.Input("Ids").shape.element_count();
   const bool overwrite = context.Attr<bool>("overwrite");
-  const int x = context.InputIndex("X");
-  const int ids = context.InputIndex("Ids");
-  const int updates = context.InputIndex("Updates");
-  const int out = context.OutputIndex("Out");
+  const In<> x(context, "X");
+  const In<> ids(context, "Ids");
+  const In<> updates(context, "Updates");
+  const Out<> out(context, "Out");
   const auto start = [=](const KernelContext& run, int32_t* rows) {
-    Tensor& result = run.output(out);
     LaunchResolveRows(run, IndicesOf(run, ids, axis.length), count, rows);
-    MemoryMoverOf(run).CopyBytes(run, run.input(x).raw_data(), result.raw_data(),
-                                 result.byte_count());
+    MemoryMoverOf(run).CopyBytes(run, x(run), out(run), out.tensor(run).byte_count());
   };
   if (!overwrite) {
     return MakeIndexKernel(
         context, "Ids", /*takes_fewer_rows=*/false,
         [=, sums = CudaRowSums<T>(context, count, axis.inner)](const KernelContext& run) {
           start(run, sums.rows(run));
-          sums.Set(run, axis, count, run.input(updates).raw_data(), run.output(out).raw_data());
+          sums.Set(run, axis, count, updates(run), out(run));
           return axis.length;
         });
   }
@@ -504,8 +488,7 @@ std::unique_ptr<Kernel> PrepareScatter(PrepareContext& context) {
                            if (count > 0) {
                              LaunchLastRows<LastRow::kOverwrites>(
                                  run, sort.Sort(run, count, axis.length),
-                                 axis.inner * int64_t{sizeof(T)}, run.input(updates).raw_data(),
-                                 run.output(out).raw_data());
+                                 axis.inner * int64_t{sizeof(T)}, updates(run), out(run));
                            }
                            return axis.length;
                          });
@@ -520,32 +503,28 @@ std::unique_ptr<Kernel> PrepareScatterGrad(PrepareContext& context) {
   return MakeIndexKernel(
       context, "Ids", /*takes_fewer_rows=*/false,
       [=, bytes = SizeOf(grad.dtype), overwrite = context.Attr<bool>("overwrite"),
-       ids = context.InputIndex("Ids"), from = context.InputIndex("Out@GRAD"),
-       x = context.OutputIndex("X@GRAD"),
-       updates = context.OutputIndex("Updates@GRAD")](const KernelContext& run) {
-        const Tensor& gradient = run.input(from);
+       ids = In<>(context, "Ids"), from = In<>(context, "Out@GRAD"), x = Out<>(context, "X@GRAD"),
+       updates = Out<>(context, "Updates@GRAD")](const KernelContext& run) {
+        const Tensor& gradient = from.tensor(run);
         const RowIndices indices = IndicesOf(run, ids, axis.length);
         LaunchResolveRows(run, indices, count, sort.rows(run));
         // First, since X@GRAD may be Out@GRAD.
-        if (updates >= 0 && !overwrite) {
-          LaunchTakeRows(run, axis, indices, count, bytes, gradient.raw_data(),
-                         run.output(updates).raw_data());
+        if (updates.is_there() && !overwrite) {
+          LaunchTakeRows(run, axis, indices, count, bytes, gradient.raw_data(), updates(run));
         }
         if (count > 0) {
           const SortedRows sorted = sort.Sort(run, count, axis.length);
-          if (updates >= 0 && overwrite) {
+          if (updates.is_there() && overwrite) {
             LaunchLastRows<LastRow::kIsRead>(run, sorted, axis.inner * bytes, gradient.raw_data(),
-                                             run.output(updates).raw_data());
+                                             updates(run));
           }
-          if (x >= 0) {
-            Tensor& to = run.output(x);
-            MemoryMoverOf(run).CopyBytes(run, gradient.raw_data(), to.raw_data(), to.byte_count());
-            LaunchLastRows<LastRow::kIsZeroed>(run, sorted, axis.inner * bytes, to.raw_data(),
-                                               to.raw_data());
+          if (x.is_there()) {
+            MemoryMoverOf(run).CopyBytes(run, gradient.raw_data(), x(run),
+                                         x.tensor(run).byte_count());
+            LaunchLastRows<LastRow::kIsZeroed>(run, sorted, axis.inner * bytes, x(run), x(run));
           }
-        } else if (x >= 0) {
-          MemoryMoverOf(run).CopyBytes(run, gradient.raw_data(), run.output(x).raw_data(),
-                                       gradient.byte_count());
+        } else if (x.is_there()) {
+          MemoryMoverOf(run).CopyBytes(run, gradient.raw_data(), x(run), gradient.byte_count());
         }
         return axis.length;
       });

@@ -16,10 +16,8 @@ void RegisterIsEmpty(OpRegistry& registry) {
   def.no_gradient_reason = "the result is a bool";
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "is_empty", [](PrepareContext& context) {
-    return MakeRowsKernel(
-        [x = context.InputIndex("X"), out = context.OutputIndex("Out")](const KernelContext& run) {
-          *run.output(out).data<bool>() = run.input(x).element_count() == 0;
-        });
+    return MakeRowsKernel([x = In<>(context, "X"), out = Out<bool>(context, "Out")](
+                              const KernelContext& run) { *out(run) = x.count(run) == 0; });
   });
 }
 

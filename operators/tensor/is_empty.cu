@@ -7,9 +7,9 @@ namespace skiff {
 void RegisterIsEmptyCuda(OpRegistry& registry) {
   AddCudaKernelsForAllDTypes(registry, "is_empty", [](PrepareContext& context) {
     return MakeRowsKernel(
-        [x = context.InputIndex("X"), out = context.OutputIndex("Out")](const KernelContext& run) {
-          const int is_empty = run.input(x).element_count() == 0 ? 1 : 0;
-          FillBytesOnDevice(run, run.output(out).raw_data(), is_empty, sizeof(bool));
+        [x = In<>(context, "X"), out = Out<>(context, "Out")](const KernelContext& run) {
+          const int is_empty = x.count(run) == 0 ? 1 : 0;
+          FillBytesOnDevice(run, out(run), is_empty, sizeof(bool));
         });
   });
 }

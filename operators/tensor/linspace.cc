@@ -8,6 +8,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
 #include "operators/tensor/kernels/fill.h"
@@ -72,15 +73,15 @@ Tensor Linspace(T start, T stop, int64_t count) {
 }
 
 std::unique_ptr<Kernel> PrepareLinspace(PrepareContext& context) {
-  return MakeKernel([dtype = DTypeOf(context), start = context.InputIndex("Start"),
-                     stop = context.InputIndex("Stop"), num = context.InputIndex("Num"),
-                     out = context.OutputIndex("Out")](const KernelContext& run) {
-    const int64_t count = ValueOf<int64_t>(run.input(num), "linspace: Num");
+  return MakeKernel([dtype = DTypeOf(context), start = In<>(context, "Start"),
+                     stop = In<>(context, "Stop"), num = In<>(context, "Num"),
+                     out = Out<>(context, "Out")](const KernelContext& run) {
+    const int64_t count = ValueOf<int64_t>(num.tensor(run), "linspace: Num");
     SKIFF_ENFORCE(count > 0, kOutOfRange, "linspace: Num = ", count,
                   ", expected a positive number");
     VisitLinspaceDType(dtype, [&]<typename T>(T) {
-      run.output(out) = Linspace(ValueOf<T>(run.input(start), "linspace: Start"),
-                                 ValueOf<T>(run.input(stop), "linspace: Stop"), count);
+      out.tensor(run) = Linspace(ValueOf<T>(start.tensor(run), "linspace: Start"),
+                                 ValueOf<T>(stop.tensor(run), "linspace: Stop"), count);
     });
   });
 }

@@ -19,8 +19,8 @@ void RegisterLodArrayLength(OpRegistry& registry) {
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "lod_array_length", [](PrepareContext& context) {
     return MakeRowsKernel(
-        [x = context.InputIndex("X"), out = context.OutputIndex("Out")](const KernelContext& run) {
-          *run.output(out).data<int64_t>() = run.input(x).array()->size();
+        [x = In<>(context, "X"), out = Out<int64_t>(context, "Out")](const KernelContext& run) {
+          *out(run) = x.tensor(run).array()->size();
         });
   });
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "framework/base/error.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
@@ -32,31 +33,30 @@ TruePositions PositionsOf(const Tensor& mask, void* workspace) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareMaskedSelect(PrepareContext& context) {
-  return MakeRowsKernel([counts = RequestCounts(context), x = context.InputIndex("X"),
-                         mask = context.InputIndex("Mask"),
-                         y = context.OutputIndex("Y")](const KernelContext& run) {
-    const TruePositions positions = PositionsOf(run.input(mask), run.workspace(counts));
+  return MakeRowsKernel([counts = RequestCounts(context), x = In<T>(context, "X"),
+                         mask = In<>(context, "Mask"),
+                         y = Out<>(context, "Y")](const KernelContext& run) {
+    const TruePositions positions = PositionsOf(mask.tensor(run), run.workspace(counts));
     Tensor selected(Shape{positions.size()}, kDTypeOf<T>);
-    const T* from = run.input(x).data<T>();
+    const T* from = x(run);
     T* to = selected.data<T>();
     positions.ForEach([=](int64_t position, int64_t number) { to[number] = from[position]; });
-    run.output(y) = std::move(selected);
+    y.tensor(run) = std::move(selected);
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareMaskedSelectGrad(PrepareContext& context) {
-  return MakeRowsKernel([counts = RequestCounts(context), mask = context.InputIndex("Mask"),
-                         y_grad = context.InputIndex("Y@GRAD"),
-                         x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
-    const TruePositions positions = PositionsOf(run.input(mask), run.workspace(counts));
-    const Tensor& gradient = run.input(y_grad);
-    SKIFF_ENFORCE(gradient.element_count() == positions.size(), kInvalidArgument,
-                  "masked_select_grad: Y@GRAD has ", gradient.element_count(),
+  return MakeRowsKernel([counts = RequestCounts(context), mask = In<>(context, "Mask"),
+                         y_grad = In<T>(context, "Y@GRAD"),
+                         x_grad = Out<T>(context, "X@GRAD")](const KernelContext& run) {
+    const TruePositions positions = PositionsOf(mask.tensor(run), run.workspace(counts));
+    SKIFF_ENFORCE(y_grad.count(run) == positions.size(), kInvalidArgument,
+                  "masked_select_grad: Y@GRAD has ", y_grad.count(run),
                   " elements, expected one for each that Mask selects, ", positions.size());
-    const T* from = gradient.data<T>();
-    T* to = run.output(x_grad).data<T>();
-    std::fill_n(to, run.output(x_grad).element_count(), T{0});
+    const T* from = y_grad(run);
+    T* to = x_grad(run);
+    std::fill_n(to, x_grad.count(run), T{0});
     positions.ForEach([=](int64_t position, int64_t number) { to[position] = from[number]; });
   });
 }

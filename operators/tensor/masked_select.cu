@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "framework/base/error.h"
+#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/common/cuda_for_each.cuh"
 #include "operators/common/cuda_numbering.cuh"
@@ -39,20 +40,18 @@ template <typename T>
 class MaskedSelectGrad final : public Kernel {
  public:
   explicit MaskedSelectGrad(PrepareContext& context)
-      : mask_(context.InputIndex("Mask")),
-        y_grad_(context.InputIndex("Y@GRAD")),
-        x_grad_(context.OutputIndex("X@GRAD")),
+      : mask_(context, "Mask"),
+        y_grad_(context, "Y@GRAD"),
+        x_grad_(context, "X@GRAD"),
         numbering_(context, context.Input("Mask").shape.element_count()) {}
 
   bool TakesFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
-    const Tensor& mask = run.input(mask_);
-    const Tensor& gradient = run.input(y_grad_);
-    given_ = gradient.element_count();
-    const int64_t* const selected = numbering_.Run(
-        run, kWhat, mask.element_count(), IsMasked{mask.data<bool>()},
-        SpreadGradient<T>{gradient.data<T>(), given_, run.output(x_grad_).template data<T>()});
+    given_ = y_grad_.count(run);
+    const int64_t* const selected =
+        numbering_.Run(run, kWhat, mask_.count(run), IsMasked{mask_(run)},
+                       SpreadGradient<T>{y_grad_(run), given_, x_grad_(run)});
     CheckSelected<<<1, 1, 0, StreamOf(run)>>>(selected, given_, run.fault);
     CheckLaunch(kWhat);
   }
@@ -65,9 +64,9 @@ class MaskedSelectGrad final : public Kernel {
  private:
   static constexpr const char* kWhat = "masked_select_grad";
 
-  int mask_;
-  int y_grad_;
-  int x_grad_;
+  In<bool> mask_;
+  In<T> y_grad_;
+  Out<T> x_grad_;
   CudaNumbering numbering_;
   int64_t given_ = 0;  // elements of Y@GRAD
 };

@@ -31,22 +31,22 @@ void Infer(OpContext& context) {
 
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   return MakeKernel(
-      [mask = context.InputIndex("Mask"), in_true = context.InputIndex("InTrue"),
-       in_false = context.InputIndex("InFalse"), out = context.OutputIndex("Out"),
+      [mask = In<>(context, "Mask"), in_true = In<>(context, "InTrue"),
+       in_false = In<>(context, "InFalse"), out = Out<>(context, "Out"),
        runs = RoomForRuns(context.Output("Out").shape[0])](const KernelContext& run) mutable {
         for (const bool value : {true, false}) {
-          const int64_t rows = run.input(value ? in_true : in_false).shape()[0];
-          const int64_t chosen = CountRows(run.input(mask), value);
+          const int64_t rows = (value ? in_true : in_false).shape(run)[0];
+          const int64_t chosen = CountRows(mask.tensor(run), value);
           SKIFF_ENFORCE(rows == chosen, kInvalidArgument,
                         "merge_lod_tensor: ", value ? "InTrue" : "InFalse", " has ", rows,
                         " rows, the mask chooses ", chosen);
         }
-        const int64_t bytes = RowBytes(run.output(out));
-        auto* to = static_cast<char*>(run.output(out).raw_data());
-        const auto* from_true = static_cast<const char*>(run.input(in_true).raw_data());
-        const auto* from_false = static_cast<const char*>(run.input(in_false).raw_data());
+        const int64_t bytes = RowBytes(out.tensor(run));
+        auto* to = static_cast<char*>(out(run));
+        const auto* from_true = static_cast<const char*>(in_true(run));
+        const auto* from_false = static_cast<const char*>(in_false(run));
         runs.clear();
-        for (const bool chosen : run.input(mask).values<bool>()) {
+        for (const bool chosen : mask.tensor(run).values<bool>()) {
           const char*& from = chosen ? from_true : from_false;
           runs.push_back({.from = from, .to = to, .bytes = bytes});
           from += bytes;

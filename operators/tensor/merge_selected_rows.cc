@@ -42,12 +42,12 @@ void RegisterMergeSelectedRows(OpRegistry& registry) {
       "merge_selected_rows", []<typename T>(PrepareContext& context) {
         const int workspace =
             context.RequestWorkspace(MergedRowsWorkspaceBytes(context.Input("X").shape[0]));
-        return MakeRowsKernel([=, x = context.InputIndex("X"),
-                               out = context.OutputIndex("Out")](const KernelContext& run) {
-          const Tensor& rows = run.input(x);
-          Merge<T>(MergeRows(rows.rows(), rows.height(), run.workspace(workspace)), rows,
-                   &run.output(out));
-        });
+        return MakeRowsKernel(
+            [=, x = In<>(context, "X"), out = Out<>(context, "Out")](const KernelContext& run) {
+              const Tensor& rows = x.tensor(run);
+              Merge<T>(MergeRows(rows.rows(), rows.height(), run.workspace(workspace)), rows,
+                       &out.tensor(run));
+            });
       });
 }
 

@@ -60,8 +60,8 @@ void InferMeshgridGrad(OpContext& context) {
 
 struct Spread {
   StridedCopy copy;
-  int from;
-  int to;
+  In<> from;
+  Out<> to;
 };
 
 std::unique_ptr<Kernel> PrepareMeshgrid(PrepareContext& context) {
@@ -72,40 +72,41 @@ std::unique_ptr<Kernel> PrepareMeshgrid(PrepareContext& context) {
     std::array<int64_t, Shape::kMaxRank> along{};
     // All other strides are 0, which repeats the vector along the other axes.
     along[i] = 1;
-    const int to = context.OutputIndex("Out", i);
-    if (to < 0) continue;
+    const Out<> to(context, "Out", i);
+    if (!to.is_there()) continue;
     spreads.push_back({StridedCopy(grid.dims(), along, strides, SizeOf(context.Input("X").dtype)),
-                       context.InputIndex("X", i), to});
+                       {context, "X", i},
+                       to});
   }
   return MakeKernel([spreads = std::move(spreads)](const KernelContext& run) {
     for (const Spread& spread : spreads) {
-      MoverOf(run).Copy(run, spread.copy, run.input(spread.from).raw_data(),
-                        run.output(spread.to).raw_data());
+      MoverOf(run).Copy(run, spread.copy, spread.from(run), spread.to(run));
     }
   });
 }
 
+template <typename T>
 struct Sum {
   AxisReduction reduction;
-  int from;
-  int to;
+  In<T> from;
+  Out<T> to;
 };
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareMeshgridGrad(PrepareContext& context) {
   const Shape grid = GridShape(context);
-  std::vector<Sum> sums;
+  std::vector<Sum<T>> sums;
   for (size_t i = 0; i < context.InputCount("X"); ++i) {
     AxisFlags reduced{};
     std::fill_n(reduced.begin(), grid.rank(), true);
     reduced[i] = false;
-    const int to = context.OutputIndex("X@GRAD", i);
-    if (to < 0) continue;
-    sums.push_back({AxisReduction(grid, reduced), context.InputIndex("outputs@GRAD", i), to});
+    const Out<T> to(context, "X@GRAD", i);
+    if (!to.is_there()) continue;
+    sums.push_back({AxisReduction(grid, reduced), {context, "outputs@GRAD", i}, to});
   }
   return MakeKernel([sums = std::move(sums)](const KernelContext& run) {
-    for (const Sum& sum : sums) {
-      sum.reduction.Sum(run.input(sum.from).data<T>(), run.output(sum.to).data<T>());
+    for (const Sum<T>& sum : sums) {
+      sum.reduction.Sum(sum.from(run), sum.to(run));
     }
   });
 }

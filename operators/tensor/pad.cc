@@ -26,10 +26,8 @@ std::unique_ptr<Kernel> PreparePad(PrepareContext& context) {
   const Shape& x = context.Input("X").shape;
   return MakeKernel([pad = ConstantPad(x, BordersOf(context, x)),
                      value = static_cast<T>(context.Attr<float>("pad_value")),
-                     from = context.InputIndex("X"),
-                     to = context.OutputIndex("Out")](const KernelContext& run) {
-    pad.Run(run.input(from).data<T>(), value, run.output(to).data<T>());
-  });
+                     from = In<T>(context, "X"), to = Out<T>(context, "Out")](
+                        const KernelContext& run) { pad.Run(from(run), value, to(run)); });
 }
 
 std::unique_ptr<Kernel> PreparePadGrad(PrepareContext& context) {
@@ -37,9 +35,8 @@ std::unique_ptr<Kernel> PreparePadGrad(PrepareContext& context) {
   const Borders borders = BordersOf(context, grad.shape);
   return MakeKernel(
       [unpad = Unpad(UnpaddedShape(grad.shape, borders, "pad_grad"), borders, grad.dtype),
-       from = context.InputIndex("Out@GRAD"),
-       to = context.OutputIndex("X@GRAD")](const KernelContext& run) {
-        unpad.Run(run, run.input(from).raw_data(), run.output(to).raw_data());
+       from = In<>(context, "Out@GRAD"), to = Out<>(context, "X@GRAD")](const KernelContext& run) {
+        unpad.Run(run, from(run), to(run));
       });
 }
 

@@ -170,33 +170,31 @@ class CopyPad {
 template <typename T>
 std::unique_ptr<Kernel> PreparePad2d(PrepareContext& context) {
   const Shape& x = context.Input("X").shape;
-  const int from = context.InputIndex("X");
-  const int to = context.OutputIndex("Out");
+  const In<T> from(context, "X");
+  const Out<T> to(context, "Out");
   if (context.Attr<std::string>("mode") != "constant") {
     return MakeKernel([pad = CopyPad(context, x), from, to](const KernelContext& run) {
-      pad.Run(run.input(from).data<T>(), run.output(to).data<T>());
+      pad.Run(from(run), to(run));
     });
   }
   return MakeKernel([pad = ConstantPad(x, BordersOf(context, x)),
                      value = static_cast<T>(context.Attr<float>("pad_value")), from,
-                     to](const KernelContext& run) {
-    pad.Run(run.input(from).data<T>(), value, run.output(to).data<T>());
-  });
+                     to](const KernelContext& run) { pad.Run(from(run), value, to(run)); });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PreparePad2dGrad(PrepareContext& context) {
   const Shape& x = context.Input("X").shape;
-  const int from = context.InputIndex("Out@GRAD");
-  const int to = context.OutputIndex("X@GRAD");
+  const In<T> from(context, "Out@GRAD");
+  const Out<T> to(context, "X@GRAD");
   if (context.Attr<std::string>("mode") != "constant") {
     return MakeKernel([pad = CopyPad(context, x), from, to](const KernelContext& run) {
-      pad.RunGrad(run.input(from).data<T>(), run.output(to).data<T>());
+      pad.RunGrad(from(run), to(run));
     });
   }
   return MakeKernel(
       [unpad = Unpad(x, BordersOf(context, x), kDTypeOf<T>), from, to](const KernelContext& run) {
-        unpad.Run(run, run.input(from).raw_data(), run.output(to).raw_data());
+        unpad.Run(run, from.tensor(run).raw_data(), to.tensor(run).raw_data());
       });
 }
 

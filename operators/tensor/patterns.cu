@@ -69,8 +69,8 @@ void Fill(const KernelContext& run, uint64_t bits, Tensor* out) {
 }
 
 std::unique_ptr<Kernel> PrepareEye(PrepareContext& context) {
-  return MakeKernel([out = context.OutputIndex("Out")](const KernelContext& run) {
-    Tensor& eye = run.output(out);
+  return MakeKernel([out = Out<>(context, "Out")](const KernelContext& run) {
+    Tensor& eye = out.tensor(run);
     MemoryMoverOf(run).ZeroBytes(run, eye.raw_data(), eye.byte_count());
     const int64_t count = std::min(eye.shape()[0], eye.shape()[1]);
     VisitElementWord(SizeOf(eye.dtype()), [&]<typename Word>() {
@@ -106,19 +106,18 @@ class OneHotKernel final : public Kernel {
       : op_(context.op().type),
         depth_(context.IntAttr("depth")),
         checks_(!context.Attr<bool>("allow_out_of_range")),
-        x_(context.InputIndex("X")),
-        out_(context.OutputIndex("Out")) {}
+        x_(context, "X"),
+        out_(context, "Out") {}
 
   void Run(const KernelContext& run) override {
-    Tensor& rows = run.output(out_);
-    const int64_t count = run.input(x_).element_count();
+    Tensor& rows = out_.tensor(run);
+    const int64_t count = x_.count(run);
     if (count == 0) return;
     MemoryMoverOf(run).ZeroBytes(run, rows.raw_data(), rows.byte_count());
     VisitElementWord(SizeOf(rows.dtype()), [&]<typename Word>() {
       StoreOnes<Id, Word><<<CudaBlocksOfThreads(count), kCudaThreads, 0, StreamOf(run)>>>(
-          run.input(x_).data<Id>(), count, depth_, checks_,
-          static_cast<Word>(BitsOf(1, rows.dtype())), static_cast<Word*>(rows.raw_data()),
-          run.fault);
+          x_(run), count, depth_, checks_, static_cast<Word>(BitsOf(1, rows.dtype())),
+          static_cast<Word*>(rows.raw_data()), run.fault);
     });
     CheckLaunch("one_hot");
   }
@@ -132,8 +131,8 @@ class OneHotKernel final : public Kernel {
   std::string op_;
   int64_t depth_;
   bool checks_;
-  int x_;
-  int out_;
+  In<Id> x_;
+  Out<> out_;
 };
 
 // ---- diag_v2
@@ -159,11 +158,11 @@ std::unique_ptr<Kernel> MakePutKernel(const OpContext& context, const char* slot
   return MakeKernel([=,
                      box = StridedCopy(std::array{diagonal.count}, std::array{int64_t{1}},
                                        std::array{diagonal.step}, bytes),
-                     from = context.InputIndex(slot),
-                     out = context.OutputIndex(to)](const KernelContext& run) {
-    Tensor& matrix = run.output(out);
+                     from = In<>(context, slot),
+                     out = Out<>(context, to)](const KernelContext& run) {
+    Tensor& matrix = out.tensor(run);
     Fill(run, bits, &matrix);
-    MoverOf(run).Copy(run, box, run.input(from).raw_data(),
+    MoverOf(run).Copy(run, box, from(run),
                       static_cast<char*>(matrix.raw_data()) + diagonal.first * bytes);
   });
 }
@@ -176,11 +175,10 @@ std::unique_ptr<Kernel> MakeTakeKernel(const OpContext& context, const char* slo
   return MakeKernel([=,
                      box = StridedCopy(std::array{diagonal.count}, std::array{diagonal.step},
                                        std::array{int64_t{1}}, bytes),
-                     from = context.InputIndex(slot),
-                     out = context.OutputIndex(to)](const KernelContext& run) {
-    MoverOf(run).Copy(run, box,
-                      static_cast<const char*>(run.input(from).raw_data()) + diagonal.first * bytes,
-                      run.output(out).raw_data());
+                     from = In<>(context, slot),
+                     out = Out<>(context, to)](const KernelContext& run) {
+    MoverOf(run).Copy(run, box, static_cast<const char*>(from(run)) + diagonal.first * bytes,
+                      out(run));
   });
 }
 
@@ -223,9 +221,9 @@ __global__ void CutTriangle(Triangle<Index> triangle, Index count, const Word* x
 KernelFactory TriangleFactory(std::string from, std::string to) {
   return [from = std::move(from), to = std::move(to)](PrepareContext& context) {
     return MakeKernel([diagonal = context.IntAttr("diagonal"), lower = context.Attr<bool>("lower"),
-                       input = context.InputIndex(from),
-                       output = context.OutputIndex(to)](const KernelContext& run) {
-      const Tensor& x = run.input(input);
+                       input = In<>(context, from),
+                       output = Out<>(context, to)](const KernelContext& run) {
+      const Tensor& x = input.tensor(run);
       const int64_t count = x.element_count();
       VisitIndexType(count, [&]<typename Index>() {
         const Triangle<Index> triangle{Divisor<Index>(x.shape().dim(-1)),
@@ -233,7 +231,7 @@ KernelFactory TriangleFactory(std::string from, std::string to) {
         VisitElementWord(SizeOf(x.dtype()), [&]<typename Word>() {
           CutTriangle<Word, Index><<<CudaBlocksOfThreads(count), kCudaThreads, 0, StreamOf(run)>>>(
               triangle, static_cast<Index>(count), static_cast<const Word*>(x.raw_data()),
-              static_cast<Word*>(run.output(output).raw_data()));
+              static_cast<Word*>(output(run)));
         });
       });
       CheckLaunch("tril_triu");
@@ -258,8 +256,8 @@ std::unique_ptr<Kernel> PrepareShape(PrepareContext& context) {
     dims.dims[axis] = static_cast<int32_t>(shape[axis]);
   }
   return MakeKernel(
-      [dims, rank = shape.rank(), out = context.OutputIndex("Out")](const KernelContext& run) {
-        StoreDims<<<1, 32, 0, StreamOf(run)>>>(dims, rank, run.output(out).data<int32_t>());
+      [dims, rank = shape.rank(), out = Out<int32_t>(context, "Out")](const KernelContext& run) {
+        StoreDims<<<1, 32, 0, StreamOf(run)>>>(dims, rank, out(run));
         CheckLaunch("shape");
       });
 }
@@ -280,12 +278,11 @@ std::unique_ptr<Kernel> MakePadKernel(const OpContext& context,
   }
   return MakeKernel([box = StridedCopy(x.shape.dims(), x_strides, out_strides, bytes), offset,
                      bits = BitsOf(context.Attr<float>("pad_value"), x.dtype),
-                     from = context.InputIndex("X"),
-                     to = context.OutputIndex("Out")](const KernelContext& run) {
-    Tensor& out = run.output(to);
+                     from = In<>(context, "X"),
+                     to = Out<>(context, "Out")](const KernelContext& run) {
+    Tensor& out = to.tensor(run);
     Fill(run, bits, &out);
-    MoverOf(run).Copy(run, box, run.input(from).raw_data(),
-                      static_cast<char*>(out.raw_data()) + offset);
+    MoverOf(run).Copy(run, box, from(run), static_cast<char*>(out.raw_data()) + offset);
   });
 }
 
@@ -414,12 +411,11 @@ std::unique_ptr<Kernel> PreparePad2d(PrepareContext& context) {
     before[row + 1] = paddings[2];
     return MakePadKernel(context, before);
   }
-  return MakeKernel([images = ImagesOf(context, /*of_x=*/false), from = context.InputIndex("X"),
-                     to = context.OutputIndex("Out")](const KernelContext& run) {
-    VisitElementWord(SizeOf(run.input(from).dtype()), [&]<typename Word>() {
+  return MakeKernel([images = ImagesOf(context, /*of_x=*/false), from = In<>(context, "X"),
+                     to = Out<>(context, "Out")](const KernelContext& run) {
+    VisitElementWord(SizeOf(from.tensor(run).dtype()), [&]<typename Word>() {
       PadImages<<<CudaBlocksOfThreads(images.count), kCudaThreads, 0, StreamOf(run)>>>(
-          images, static_cast<const Word*>(run.input(from).raw_data()),
-          static_cast<Word*>(run.output(to).raw_data()));
+          images, static_cast<const Word*>(from(run)), static_cast<Word*>(to(run)));
     });
     CheckLaunch("pad2d");
   });
@@ -427,12 +423,12 @@ std::unique_ptr<Kernel> PreparePad2d(PrepareContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> PreparePad2dGrad(PrepareContext& context) {
-  const int from = context.InputIndex("Out@GRAD");
-  const int to = context.OutputIndex("X@GRAD");
+  const In<T> from(context, "Out@GRAD");
+  const Out<T> to(context, "X@GRAD");
   if (context.Attr<std::string>("mode") != "constant") {
     return MakeKernel([=, images = ImagesOf(context, /*of_x=*/true)](const KernelContext& run) {
       PadImagesGrad<<<CudaBlocksOfThreads(images.count), kCudaThreads, 0, StreamOf(run)>>>(
-          images, run.input(from).data<T>(), run.output(to).data<T>());
+          images, from(run), to(run));
       CheckLaunch("pad2d_grad");
     });
   }
@@ -444,8 +440,7 @@ std::unique_ptr<Kernel> PreparePad2dGrad(PrepareContext& context) {
   return MakeKernel([box = StridedCopy(x.dims(), strides, RowMajorStrides(x), bytes),
                      offset = (paddings[0] * strides[row] + paddings[2] * strides[row + 1]) * bytes,
                      from, to](const KernelContext& run) {
-    MoverOf(run).Copy(run, box, static_cast<const char*>(run.input(from).raw_data()) + offset,
-                      run.output(to).raw_data());
+    MoverOf(run).Copy(run, box, reinterpret_cast<const char*>(from(run)) + offset, to(run));
   });
 }
 

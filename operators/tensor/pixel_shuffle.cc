@@ -65,10 +65,10 @@ StridedCopy ShuffleCopy(const OpContext& context, const Shape& x, DType dtype, b
                  : StridedCopy(dims, x_strides, out_strides, SizeOf(dtype));
 }
 
-std::unique_ptr<Kernel> MakeShuffleKernel(const StridedCopy& copy, int from, int to) {
-  return MakeKernel([=](const KernelContext& run) {
-    MoverOf(run).Copy(run, copy, run.input(from).raw_data(), run.output(to).raw_data());
-  });
+std::unique_ptr<Kernel> MakeShuffleKernel(const StridedCopy& copy, const In<>& from,
+                                          const Out<>& to) {
+  return MakeKernel(
+      [=](const KernelContext& run) { MoverOf(run).Copy(run, copy, from(run), to(run)); });
 }
 
 }  // namespace
@@ -107,14 +107,14 @@ void RegisterPixelShuffle(OpRegistry& registry) {
   AddKernelsForAllDTypes(registry, "pixel_shuffle", [](PrepareContext& context) {
     const TensorMeta& x = context.Input("X");
     return MakeShuffleKernel(ShuffleCopy(context, x.shape, x.dtype, /*reverse=*/false),
-                             context.InputIndex("X"), context.OutputIndex("Out"));
+                             {context, "X"}, {context, "Out"});
   });
   registry.Add(std::move(grad));
   AddKernelsForAllDTypes(registry, "pixel_shuffle_grad", [](PrepareContext& context) {
     const TensorMeta& out_grad = context.Input("Out@GRAD");
     const Shape x = ShuffledShape(context, out_grad.shape, /*reverse=*/true);
     return MakeShuffleKernel(ShuffleCopy(context, x, out_grad.dtype, /*reverse=*/true),
-                             context.InputIndex("Out@GRAD"), context.OutputIndex("X@GRAD"));
+                             {context, "Out@GRAD"}, {context, "X@GRAD"});
   });
 }
 

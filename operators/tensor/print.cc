@@ -5,6 +5,7 @@
 // and stops writing after `first_n`.
 #include <cstdio>
 
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/fill.h"
@@ -79,28 +80,17 @@ void WriteTensor(const PrintSettings& settings, const Tensor& tensor) {
   std::fflush(stdout);
 }
 
-class PrintKernel final : public Kernel {
- public:
-  explicit PrintKernel(const PrepareContext& context)
-      : settings_(SettingsOf(context)),
-        in_(context.InputIndex("In")),
-        out_(context.OutputIndex("Out")) {}
-
-  void Run(const KernelContext& run) override {
-    const Tensor& in = run.input(in_);
-    CopyBytes(in.raw_data(), run.output(out_).raw_data(), in.byte_count());
-    const bool enough = settings_.first_n > 0 && printed_ >= settings_.first_n;
-    if (!settings_.writes || enough) return;
-    ++printed_;
-    WriteTensor(settings_, in);
-  }
-
- private:
-  PrintSettings settings_;
-  int in_;
-  int out_;
-  int64_t printed_ = 0;
-};
+std::unique_ptr<Kernel> PreparePrint(const PrepareContext& context) {
+  return MakeKernel([settings = SettingsOf(context), in = In<>(context, "In"),
+                     out = Out<>(context, "Out"),
+                     printed = int64_t{0}](const KernelContext& run) mutable {
+    CopyBytes(in(run), out(run), in.tensor(run).byte_count());
+    const bool enough = settings.first_n > 0 && printed >= settings.first_n;
+    if (!settings.writes || enough) return;
+    ++printed;
+    WriteTensor(settings, in.tensor(run));
+  });
+}
 
 std::vector<Op> PrintGrad(const GradContext& context) {
   Op print("print");
@@ -148,8 +138,7 @@ void RegisterPrint(OpRegistry& registry) {
   def.has_side_effect = true;
   def.is_on_host = true;
   registry.Add(std::move(def));
-  AddFillKernels(registry, "print",
-                 [](PrepareContext& context) { return std::make_unique<PrintKernel>(context); });
+  AddFillKernels(registry, "print", [](PrepareContext& context) { return PreparePrint(context); });
 }
 
 }  // namespace skiff

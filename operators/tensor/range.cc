@@ -8,6 +8,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
 
@@ -61,18 +62,18 @@ T ElementAt(T start, int64_t i, T step) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareRange(PrepareContext& context) {
-  return MakeKernel([start_index = context.InputIndex("Start"),
-                     end_index = context.InputIndex("End"), step_index = context.InputIndex("Step"),
-                     out = context.OutputIndex("Out")](const KernelContext& run) {
-    const T start = run.input(start_index).Item<T>();
-    const T step = run.input(step_index).Item<T>();
-    const int64_t length = RangeLength(start, run.input(end_index).Item<T>(), step);
+  return MakeKernel([start_tensor = In<>(context, "Start"), end_tensor = In<>(context, "End"),
+                     step_tensor = In<>(context, "Step"),
+                     out = Out<>(context, "Out")](const KernelContext& run) {
+    const T start = start_tensor.tensor(run).Item<T>();
+    const T step = step_tensor.tensor(run).Item<T>();
+    const int64_t length = RangeLength(start, end_tensor.tensor(run).Item<T>(), step);
     Tensor values(Shape{length}, kDTypeOf<T>);
     T* data = values.data<T>();
     ParallelFor(length, 16384, [=](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) data[i] = ElementAt(start, i, step);
     });
-    run.output(out) = values;
+    out.tensor(run) = values;
   });
 }
 

@@ -41,12 +41,12 @@ void CheckElement(const Tensor& element, const Shape& planned, DType dtype, int6
 
 // Reads an element that may have other rows in each run.
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  return MakeRowsKernel([x = context.InputIndex("X"), i = context.InputIndex("I"),
-                         out = context.OutputIndex("Out"),
+  return MakeRowsKernel([x = In<>(context, "X"), i = In<int64_t>(context, "I"),
+                         out = Out<>(context, "Out"),
                          planned = context.Output("Out").shape](const KernelContext& run) {
-    const int64_t index = *run.input(i).data<int64_t>();
-    const Tensor& element = run.input(x).array()->At(index);
-    Tensor& to = run.output(out);
+    const int64_t index = *i(run);
+    const Tensor& element = x.tensor(run).array()->At(index);
+    Tensor& to = out.tensor(run);
     if (planned.is_known()) {
       CheckElement(element, planned, to.dtype(), index);
     } else {
@@ -58,11 +58,11 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }
 
 std::unique_ptr<Kernel> PrepareGradient(PrepareContext& context) {
-  return MakeRowsKernel([x = context.InputIndex("X"), i = context.InputIndex("I"),
-                         out = context.OutputIndex("Out")](const KernelContext& run) {
-    TensorArray& array = *run.input(x).array();
-    const int64_t index = *run.input(i).data<int64_t>();
-    Tensor& to = run.output(out);
+  return MakeRowsKernel([x = In<>(context, "X"), i = In<int64_t>(context, "I"),
+                         out = Out<>(context, "Out")](const KernelContext& run) {
+    TensorArray& array = *x.tensor(run).array();
+    const int64_t index = *i(run);
+    Tensor& to = out.tensor(run);
     const Tensor* element = array.Find(index);
     if (element == nullptr)
       return MemoryMoverOf(run).ZeroBytes(run, to.raw_data(), to.byte_count());

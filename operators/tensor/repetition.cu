@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/common/cuda_fold.cuh"
 
@@ -32,15 +33,13 @@ struct SumOfCopies {
 template <typename T>
 struct SumOfGradients {
   void Run(const KernelContext& run, const char* what) const {
-    fold.Run(run, what, view,
-             {static_cast<const T*>(run.input(from).raw_data()),
-              static_cast<T*>(run.output(to).raw_data())});
+    fold.Run(run, what, view, {static_cast<const T*>(from(run)), static_cast<T*>(to(run))});
   }
 
   CudaFold<SumOfCopies<T>> fold;
   CudaFoldView view;
-  int from;
-  int to;
+  In<> from;
+  Out<> to;
 };
 
 // An axis of Out@GRAD is seen as the axes [times, dim], of which the first is summed. The shapes
@@ -56,8 +55,10 @@ std::unique_ptr<Kernel> PrepareRepeatGrad(PrepareContext& context) {
     view.AddOutside(dim, false);
     view.AddOutside(out[axis] / dim, true);
   }
-  const SumOfGradients<T> sum{CudaFold<SumOfCopies<T>>(context, out.element_count()), view,
-                              context.InputIndex("Out@GRAD"), context.OutputIndex("X@GRAD")};
+  const SumOfGradients<T> sum{CudaFold<SumOfCopies<T>>(context, out.element_count()),
+                              view,
+                              {context, "Out@GRAD"},
+                              {context, "X@GRAD"}};
   return MakeKernel([=](const KernelContext& run) { sum.Run(run, "sum of copies"); });
 }
 
@@ -65,13 +66,15 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareMeshgridGrad(PrepareContext& context) {
   std::vector<SumOfGradients<T>> sums;
   for (size_t i = 0; i < context.InputCount("X"); ++i) {
-    const int to = context.OutputIndex("X@GRAD", i);
-    if (to < 0) continue;
+    const Out<> to(context, "X@GRAD", i);
+    if (!to.is_there()) continue;
     const Shape& grid = context.Input("outputs@GRAD", i).shape;
     AxisFlags is_summed{};
     for (size_t axis = 0; axis < is_summed.size(); ++axis) is_summed[axis] = axis != i;
     sums.push_back({CudaFold<SumOfCopies<T>>(context, grid.element_count()),
-                    CudaFoldView(grid, is_summed), context.InputIndex("outputs@GRAD", i), to});
+                    CudaFoldView(grid, is_summed),
+                    {context, "outputs@GRAD", i},
+                    to});
   }
   return MakeKernel([sums = std::move(sums)](const KernelContext& run) {
     for (const SumOfGradients<T>& sum : sums) sum.Run(run, "meshgrid_grad");

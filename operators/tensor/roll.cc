@@ -68,12 +68,13 @@ void AddPieces(const Roll& roll, int axis, int64_t element_bytes, Shape box, Pie
   AddPieces(roll, axis + 1, element_bytes, box, last, pieces);
 }
 
-std::unique_ptr<Kernel> MakeRollKernel(const Roll& roll, DType dtype, int from, int to) {
+std::unique_ptr<Kernel> MakeRollKernel(const Roll& roll, DType dtype, const In<>& from,
+                                       const Out<>& to) {
   std::vector<Piece> pieces;
   AddPieces(roll, 0, SizeOf(dtype), roll.shape, {}, &pieces);
   return MakeKernel([pieces = std::move(pieces), from, to](const KernelContext& run) {
-    const char* source = static_cast<const char*>(run.input(from).raw_data());
-    char* target = static_cast<char*>(run.output(to).raw_data());
+    const char* source = static_cast<const char*>(from(run));
+    char* target = static_cast<char*>(to(run));
     for (const Piece& piece : pieces) {
       MoverOf(run).Copy(run, piece.copy, source + piece.source_bytes, target + piece.target_bytes);
     }
@@ -82,8 +83,7 @@ std::unique_ptr<Kernel> MakeRollKernel(const Roll& roll, DType dtype, int from, 
 
 std::unique_ptr<Kernel> PrepareRoll(PrepareContext& context) {
   const TensorMeta& x = context.Input("X");
-  return MakeRollKernel(RollOf(context, x.shape), x.dtype, context.InputIndex("X"),
-                        context.OutputIndex("Out"));
+  return MakeRollKernel(RollOf(context, x.shape), x.dtype, {context, "X"}, {context, "Out"});
 }
 
 std::unique_ptr<Kernel> PrepareRollGrad(PrepareContext& context) {
@@ -92,8 +92,7 @@ std::unique_ptr<Kernel> PrepareRollGrad(PrepareContext& context) {
   for (int axis = 0; axis < back.shape.rank(); ++axis) {
     if (back.shifts[axis] != 0) back.shifts[axis] = back.shape[axis] - back.shifts[axis];
   }
-  return MakeRollKernel(back, grad.dtype, context.InputIndex("Out@GRAD"),
-                        context.OutputIndex("X@GRAD"));
+  return MakeRollKernel(back, grad.dtype, {context, "Out@GRAD"}, {context, "X@GRAD"});
 }
 
 }  // namespace

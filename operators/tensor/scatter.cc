@@ -56,17 +56,16 @@ void ScatterRows(const AxisExtents& axis, const T* updates, const int64_t* ids, 
 template <typename T>
 std::unique_ptr<Kernel> PrepareScatter(PrepareContext& context) {
   return MakeKernel([axis = ExtentsOfAxis(context.Input("X").shape, 0),
-                     overwrite = context.Attr<bool>("overwrite"), x = context.InputIndex("X"),
-                     ids = context.InputIndex("Ids"), room = RequestRoomForIndices(context, "Ids"),
-                     updates = context.InputIndex("Updates"),
-                     out = context.OutputIndex("Out")](const KernelContext& run) {
-    Tensor& result = run.output(out);
+                     overwrite = context.Attr<bool>("overwrite"), x = In<>(context, "X"),
+                     ids = In<>(context, "Ids"), room = RequestRoomForIndices(context, "Ids"),
+                     updates = In<T>(context, "Updates"),
+                     out = Out<>(context, "Out")](const KernelContext& run) {
+    Tensor& result = out.tensor(run);
     // Before anything is written: in place, an Error leaves X as it was.
     const int64_t* rows =
-        ReadIndices(run.input(ids), axis.length, "scatter", "Ids", run.workspace(room));
-    CopyBytes(run.input(x).raw_data(), result.raw_data(), result.byte_count());
-    ScatterRows(axis, run.input(updates).data<T>(), rows, run.input(ids).element_count(), overwrite,
-                result.data<T>());
+        ReadIndices(ids.tensor(run), axis.length, "scatter", "Ids", run.workspace(room));
+    CopyBytes(x(run), result.raw_data(), result.byte_count());
+    ScatterRows(axis, updates(run), rows, ids.count(run), overwrite, result.data<T>());
   });
 }
 
@@ -84,33 +83,32 @@ void ZeroOverwritten(const AxisExtents& axis, const int64_t* ids, int64_t count,
 template <typename T>
 std::unique_ptr<Kernel> PrepareScatterGrad(PrepareContext& context) {
   const AxisExtents axis = ExtentsOfAxis(context.Input("Out@GRAD").shape, 0);
-  const int x = context.OutputIndex("X@GRAD");
-  const int updates = context.OutputIndex("Updates@GRAD");
+  const Out<T> x(context, "X@GRAD");
+  const Out<T> updates(context, "Updates@GRAD");
   // There may be any number of rows without elements, which would be the size of the workspace.
-  const bool finds_last = updates >= 0 && axis.inner > 0 && context.Attr<bool>("overwrite");
+  const bool finds_last = updates.is_there() && axis.inner > 0 && context.Attr<bool>("overwrite");
   const int last = finds_last ? context.RequestWorkspace(axis.length * 8) : -1;
   const int room = RequestRoomForIndices(context, "Ids");
-  return MakeKernel([=, ids = context.InputIndex("Ids"),
-                     grad = context.InputIndex("Out@GRAD")](const KernelContext& run) {
-    const Tensor& from = run.input(grad);
-    const int64_t count = run.input(ids).element_count();
-    const int64_t* rows =
-        ReadIndices(run.input(ids), axis.length, "scatter_grad", "Ids", run.workspace(room));
-    // First, since X@GRAD may be Out@GRAD.
-    if (updates >= 0) {
-      T* to = run.output(updates).data<T>();
-      TakeRows(axis, from.raw_data(), rows, count, sizeof(T), to);
-      if (last >= 0) {
-        ZeroOverwritten(axis, rows, count, static_cast<int64_t*>(run.workspace(last)), to);
-      }
-    }
-    if (x < 0) return;
-    T* to = run.output(x).data<T>();
-    CopyBytes(from.raw_data(), to, from.byte_count());
-    ForOwnedRuns<T>(axis, count, [=](int64_t, int64_t i, int64_t first, int64_t length) {
-      std::fill_n(to + rows[i] * axis.inner + first, length, T{0});
-    });
-  });
+  return MakeKernel(
+      [=, ids = In<>(context, "Ids"), grad = In<>(context, "Out@GRAD")](const KernelContext& run) {
+        const int64_t count = ids.count(run);
+        const int64_t* rows =
+            ReadIndices(ids.tensor(run), axis.length, "scatter_grad", "Ids", run.workspace(room));
+        // First, since X@GRAD may be Out@GRAD.
+        if (updates.is_there()) {
+          T* to = updates(run);
+          TakeRows(axis, grad(run), rows, count, sizeof(T), to);
+          if (last >= 0) {
+            ZeroOverwritten(axis, rows, count, static_cast<int64_t*>(run.workspace(last)), to);
+          }
+        }
+        if (!x.is_there()) return;
+        T* to = x(run);
+        CopyBytes(grad(run), to, grad.tensor(run).byte_count());
+        ForOwnedRuns<T>(axis, count, [=](int64_t, int64_t i, int64_t first, int64_t length) {
+          std::fill_n(to + rows[i] * axis.inner + first, length, T{0});
+        });
+      });
 }
 
 }  // namespace

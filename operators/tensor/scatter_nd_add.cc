@@ -39,15 +39,15 @@ std::unique_ptr<Kernel> PrepareScatterNdAdd(PrepareContext& context) {
   CheckUpdates(context, "X");
   const RowsByTuple rows(context.Input("X").shape, context.Input("Index").shape, "scatter_nd_add");
   return MakeKernel([rows, numbers = context.RequestWorkspace(rows.count() * 8),
-                     x = context.InputIndex("X"), index = context.InputIndex("Index"),
-                     updates = context.InputIndex("Updates"),
-                     out = context.OutputIndex("Out")](const KernelContext& run) {
+                     x = In<>(context, "X"), index = In<>(context, "Index"),
+                     updates = In<T>(context, "Updates"),
+                     out = Out<>(context, "Out")](const KernelContext& run) {
     auto* row = static_cast<int64_t*>(run.workspace(numbers));
     // Before anything is written: in place, an Error leaves X as it was.
-    rows.Resolve(run.input(index), "scatter_nd_add", row);
-    Tensor& result = run.output(out);
-    CopyBytes(run.input(x).raw_data(), result.raw_data(), result.byte_count());
-    AddRows(rows.axis(), run.input(updates).data<T>(), row, rows.count(), result.data<T>());
+    rows.Resolve(index.tensor(run), "scatter_nd_add", row);
+    Tensor& result = out.tensor(run);
+    CopyBytes(x(run), result.raw_data(), result.byte_count());
+    AddRows(rows.axis(), updates(run), row, rows.count(), result.data<T>());
   });
 }
 
@@ -56,17 +56,15 @@ std::unique_ptr<Kernel> PrepareScatterNdAddGrad(PrepareContext& context) {
                          "scatter_nd_add_grad");
   return MakeKernel([rows, numbers = context.RequestWorkspace(rows.count() * 8),
                      bytes = SizeOf(context.Input("Out@GRAD").dtype),
-                     index = context.InputIndex("Index"), grad = context.InputIndex("Out@GRAD"),
-                     x = context.OutputIndex("X@GRAD"),
-                     updates = context.OutputIndex("Updates@GRAD")](const KernelContext& run) {
-    const Tensor& from = run.input(grad);
-    if (updates >= 0) {
+                     index = In<>(context, "Index"), grad = In<>(context, "Out@GRAD"),
+                     x = Out<>(context, "X@GRAD"),
+                     updates = Out<>(context, "Updates@GRAD")](const KernelContext& run) {
+    if (updates.is_there()) {
       auto* row = static_cast<int64_t*>(run.workspace(numbers));
-      rows.Resolve(run.input(index), "scatter_nd_add_grad", row);
-      TakeRows(rows.axis(), from.raw_data(), row, rows.count(), bytes,
-               run.output(updates).raw_data());
+      rows.Resolve(index.tensor(run), "scatter_nd_add_grad", row);
+      TakeRows(rows.axis(), grad(run), row, rows.count(), bytes, updates(run));
     }
-    if (x >= 0) CopyBytes(from.raw_data(), run.output(x).raw_data(), from.byte_count());
+    if (x.is_there()) CopyBytes(grad(run), x(run), grad.tensor(run).byte_count());
   });
 }
 

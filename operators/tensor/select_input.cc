@@ -43,12 +43,12 @@ void RegisterSelectInput(OpRegistry& registry) {
   AddKernelsForAllDTypes(registry, "select_input", [](PrepareContext& context) {
     const int first = context.InputIndex("X");
     const auto count = static_cast<int64_t>(context.InputCount("X"));
-    const int mask = context.InputIndex("Mask");
-    const int out = context.OutputIndex("Out");
+    const In<> mask(context, "Mask");
+    const Out<> out(context, "Out");
     return MakeRowsKernel([=](const KernelContext& run) {
-      const int64_t chosen = ChosenIndex("select_input", run.input(mask), count);
+      const int64_t chosen = ChosenIndex("select_input", mask.tensor(run), count);
       const Tensor& x = run.input(first + static_cast<int>(chosen));
-      MemoryMoverOf(run).CopyBytes(run, x.raw_data(), run.output(out).raw_data(), x.byte_count());
+      MemoryMoverOf(run).CopyBytes(run, x.raw_data(), out(run), x.byte_count());
     });
   });
 }

@@ -35,22 +35,19 @@ void RegisterSelectOutput(OpRegistry& registry) {
   def.kernel_dtype_slot = "X";
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "select_output", [](PrepareContext& context) {
-    const int x = context.InputIndex("X");
-    const int mask = context.InputIndex("Mask");
-    std::vector<int> outputs;
-    for (size_t i = 0; i < context.OutputCount("Out"); ++i) {
-      outputs.push_back(context.OutputIndex("Out", i));
-    }
+    const In<> x(context, "X");
+    const In<> mask(context, "Mask");
+    std::vector<Out<>> outputs;
+    for (size_t i = 0; i < context.OutputCount("Out"); ++i) outputs.emplace_back(context, "Out", i);
     return MakeRowsKernel([=](const KernelContext& run) {
       const auto count = static_cast<int64_t>(outputs.size());
-      const int64_t chosen = ChosenIndex("select_output", run.input(mask), count);
+      const int64_t chosen = ChosenIndex("select_output", mask.tensor(run), count);
       for (int64_t i = 0; i < count; ++i) {
-        const int index = outputs[static_cast<size_t>(i)];
-        if (index < 0) continue;
-        Tensor& out = run.output(index);
+        const Out<>& output = outputs[static_cast<size_t>(i)];
+        if (!output.is_there()) continue;
+        Tensor& out = output.tensor(run);
         if (i == chosen) {
-          MemoryMoverOf(run).CopyBytes(run, run.input(x).raw_data(), out.raw_data(),
-                                       out.byte_count());
+          MemoryMoverOf(run).CopyBytes(run, x(run), out.raw_data(), out.byte_count());
         } else {
           MemoryMoverOf(run).ZeroBytes(run, out.raw_data(), out.byte_count());
         }

@@ -41,10 +41,10 @@ std::unique_ptr<Kernel> PrepareMergeSelectedRows(PrepareContext& context) {
   const CudaNumbering numbering(context, x.shape[0]);
   const int numbers_workspace =
       context.RequestWorkspace(x.shape[0] * static_cast<int64_t>(sizeof(uint32_t)));
-  const int x_input = context.InputIndex("X");
-  return MakeRowsKernel([=, out_index = context.OutputIndex("Out")](const KernelContext& run) {
-    const Tensor& rows = run.input(x_input);
-    Tensor& out = run.output(out_index);
+  return MakeRowsKernel([=, from = In<>(context, "X"),
+                         to = Out<>(context, "Out")](const KernelContext& run) {
+    const Tensor& rows = from.tensor(run);
+    Tensor& out = to.tensor(run);
     auto* const numbers = static_cast<uint32_t*>(run.workspace(numbers_workspace));
     const SortedRows sorted = merged.Sort(run, rows);
     // -1: unused.
@@ -69,10 +69,10 @@ __global__ void CopyUsedSlots(Divisor<Index> row_words, Index words, const int64
 }
 
 std::unique_ptr<Kernel> PrepareGetTensorFromSelectedRows(PrepareContext& context) {
-  return MakeRowsKernel([x = context.InputIndex("X"),
-                         out = context.OutputIndex("Out")](const KernelContext& run) {
-    const Tensor& rows = run.input(x);
-    Tensor& values = run.output(out);
+  return MakeRowsKernel([x = In<>(context, "X"),
+                         out = Out<>(context, "Out")](const KernelContext& run) {
+    const Tensor& rows = x.tensor(run);
+    Tensor& values = out.tensor(run);
     const int64_t row_bytes = RowWidth(rows.shape()) * SizeOf(rows.dtype());
     const int64_t word_bytes =
         WordBytes({row_bytes, AddressOf(rows.raw_data()), AddressOf(values.raw_data())});
@@ -92,11 +92,11 @@ std::unique_ptr<Kernel> PrepareGetTensorFromSelectedRows(PrepareContext& context
 template <typename T>
 std::unique_ptr<Kernel> PrepareSelectedRowsToDense(PrepareContext& context) {
   const CudaMergedRows<T> merged(context, context.Input("X"));
-  const int x = context.InputIndex("X");
-  return MakeRowsKernel([=, out = context.OutputIndex("Out")](const KernelContext& run) {
-    Tensor& dense = run.output(out);
+  const In<T> x(context, "X");
+  return MakeRowsKernel([=, out = Out<>(context, "Out")](const KernelContext& run) {
+    Tensor& dense = out.tensor(run);
     FillBytesOnDevice(run, dense.raw_data(), 0, dense.byte_count());
-    merged.AddTo(run, run.input(x), run.input(x).data<T>(), dense.data<T>());
+    merged.AddTo(run, x.tensor(run), x(run), dense.data<T>());
   });
 }
 

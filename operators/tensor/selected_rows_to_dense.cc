@@ -22,12 +22,12 @@ void RegisterSelectedRowsToDense(OpRegistry& registry) {
   registry.Add(std::move(def));
   registry.AddSelectedRowsKernels<float, double>(
       "selected_rows_to_dense", []<typename T>(PrepareContext& context) {
-        return MakeRowsKernel([x = context.InputIndex("X"),
-                               out = context.OutputIndex("Out")](const KernelContext& run) {
-          Tensor& dense = run.output(out);
-          ZeroBytes(dense.raw_data(), dense.byte_count());
-          AddSelectedRows(run.input(x), dense.data<T>());
-        });
+        return MakeRowsKernel(
+            [x = In<>(context, "X"), out = Out<>(context, "Out")](const KernelContext& run) {
+              Tensor& dense = out.tensor(run);
+              ZeroBytes(dense.raw_data(), dense.byte_count());
+              AddSelectedRows(x.tensor(run), dense.data<T>());
+            });
       });
 }
 

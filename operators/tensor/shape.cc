@@ -20,8 +20,8 @@ void InferShapeOp(OpContext& context) {
 
 std::unique_ptr<Kernel> PrepareShape(PrepareContext& context) {
   return MakeKernel([shape = context.Input("Input").shape,
-                     out = context.OutputIndex("Out")](const KernelContext& run) {
-    int32_t* dims = run.output(out).data<int32_t>();
+                     out = Out<int32_t>(context, "Out")](const KernelContext& run) {
+    int32_t* dims = out(run);
     for (int axis = 0; axis < shape.rank(); ++axis) dims[axis] = static_cast<int32_t>(shape[axis]);
   });
 }

@@ -18,10 +18,9 @@ void RegisterSize(OpRegistry& registry) {
   def.is_on_host = true;
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "size", [](PrepareContext& context) {
-    return MakeKernel([count = context.Input("Input").shape.element_count(),
-                       out = context.OutputIndex("Out")](const KernelContext& run) {
-      *run.output(out).data<int64_t>() = count;
-    });
+    return MakeKernel(
+        [count = context.Input("Input").shape.element_count(),
+         out = Out<int64_t>(context, "Out")](const KernelContext& run) { *out(run) = count; });
   });
 }
 

@@ -103,25 +103,24 @@ BoxCopy MakeBoxCopy(const Shape& input, const Bounds& bounds, DType dtype, bool 
 }
 
 std::unique_ptr<Kernel> PrepareSlice(PrepareContext& context) {
-  return MakeRowsKernel([bounds = BoundsOf(context), from = context.InputIndex("Input"),
-                         to = context.OutputIndex("Out")](const KernelContext& run) {
-    const Tensor& input = run.input(from);
-    const BoxCopy box = MakeBoxCopy(input.shape(), bounds, input.dtype(), /*into_input=*/false);
-    MoverOf(run).Copy(run, box.copy, static_cast<const char*>(input.raw_data()) + box.offset_bytes,
-                      run.output(to).raw_data());
+  return MakeRowsKernel([bounds = BoundsOf(context), from = In<>(context, "Input"),
+                         to = Out<>(context, "Out")](const KernelContext& run) {
+    const BoxCopy box =
+        MakeBoxCopy(from.shape(run), bounds, from.tensor(run).dtype(), /*into_input=*/false);
+    MoverOf(run).Copy(run, box.copy, static_cast<const char*>(from(run)) + box.offset_bytes,
+                      to(run));
   });
 }
 
 std::unique_ptr<Kernel> PrepareSliceGrad(PrepareContext& context) {
-  return MakeRowsKernel([bounds = BoundsOf(context), from = context.InputIndex("Out@GRAD"),
-                         to = context.OutputIndex("Input@GRAD")](const KernelContext& run) {
-    if (to < 0) return;
-    Tensor& grad = run.output(to);
+  return MakeRowsKernel([bounds = BoundsOf(context), from = In<>(context, "Out@GRAD"),
+                         to = Out<>(context, "Input@GRAD")](const KernelContext& run) {
+    if (!to.is_there()) return;
+    Tensor& grad = to.tensor(run);
     const BoxCopy box = MakeBoxCopy(grad.shape(), bounds, grad.dtype(), /*into_input=*/true);
     const DataMover& mover = MoverOf(run);
     MemoryMoverOf(run).ZeroBytes(run, grad.raw_data(), grad.byte_count());
-    mover.Copy(run, box.copy, run.input(from).raw_data(),
-               static_cast<char*>(grad.raw_data()) + box.offset_bytes);
+    mover.Copy(run, box.copy, from(run), static_cast<char*>(grad.raw_data()) + box.offset_bytes);
   });
 }
 

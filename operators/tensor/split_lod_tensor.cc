@@ -42,19 +42,19 @@ void CopyRows(const Tensor& x, const Tensor& mask, bool value, bool is_planned, 
 }
 
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const int out_true = context.OutputIndex("OutTrue");
-  const int out_false = context.OutputIndex("OutFalse");
-  const auto is_planned = [&](int index) {
-    return index >= 0 && context.outputs()[static_cast<size_t>(index)].shape.is_known();
+  const Out<> out_true(context, "OutTrue");
+  const Out<> out_false(context, "OutFalse");
+  const auto is_planned = [&](const char* slot) {
+    return context.HasOutput(slot) && context.Output(slot).shape.is_known();
   };
-  return MakeKernel([x = context.InputIndex("X"), mask = context.InputIndex("Mask"), out_true,
-                     out_false, plans_true = is_planned(out_true),
-                     plans_false = is_planned(out_false)](const KernelContext& run) {
-    if (out_true >= 0) {
-      CopyRows(run.input(x), run.input(mask), true, plans_true, &run.output(out_true));
+  return MakeKernel([x = In<>(context, "X"), mask = In<>(context, "Mask"), out_true, out_false,
+                     plans_true = is_planned("OutTrue"),
+                     plans_false = is_planned("OutFalse")](const KernelContext& run) {
+    if (out_true.is_there()) {
+      CopyRows(x.tensor(run), mask.tensor(run), true, plans_true, &out_true.tensor(run));
     }
-    if (out_false >= 0) {
-      CopyRows(run.input(x), run.input(mask), false, plans_false, &run.output(out_false));
+    if (out_false.is_there()) {
+      CopyRows(x.tensor(run), mask.tensor(run), false, plans_false, &out_false.tensor(run));
     }
   });
 }

@@ -145,25 +145,21 @@ SelectionCopy MakeSelectionCopy(const PrepareContext& context, bool into_input) 
 
 std::unique_ptr<Kernel> PrepareStridedSlice(PrepareContext& context) {
   return MakeKernel([selected = MakeSelectionCopy(context, /*into_input=*/false),
-                     from = context.InputIndex("Input"),
-                     to = context.OutputIndex("Out")](const KernelContext& run) {
-    MoverOf(run).Copy(
-        run, selected.copy,
-        static_cast<const char*>(run.input(from).raw_data()) + selected.input_offset_bytes,
-        run.output(to).raw_data());
+                     from = In<>(context, "Input"),
+                     to = Out<>(context, "Out")](const KernelContext& run) {
+    MoverOf(run).Copy(run, selected.copy,
+                      static_cast<const char*>(from(run)) + selected.input_offset_bytes, to(run));
   });
 }
 
 std::unique_ptr<Kernel> PrepareStridedSliceGrad(PrepareContext& context) {
   return MakeKernel([selected = MakeSelectionCopy(context, /*into_input=*/true),
-                     from = context.InputIndex("Out@GRAD"),
-                     to = context.OutputIndex("Input@GRAD")](const KernelContext& run) {
-    Tensor& grad = run.output(to);
+                     from = In<>(context, "Out@GRAD"),
+                     to = Out<>(context, "Input@GRAD")](const KernelContext& run) {
     const DataMover& mover = MoverOf(run);
-    MemoryMoverOf(run).ZeroBytes(run, grad.raw_data(), grad.byte_count());
-    mover.Copy(run, selected.copy,
-               static_cast<const char*>(run.input(from).raw_data()) + selected.out_offset_bytes,
-               static_cast<char*>(grad.raw_data()) + selected.input_offset_bytes);
+    MemoryMoverOf(run).ZeroBytes(run, to(run), to.tensor(run).byte_count());
+    mover.Copy(run, selected.copy, static_cast<const char*>(from(run)) + selected.out_offset_bytes,
+               static_cast<char*>(to(run)) + selected.input_offset_bytes);
   });
 }
 

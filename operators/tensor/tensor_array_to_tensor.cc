@@ -99,42 +99,42 @@ void ForEachRun(const Join& join, const Tensor& element, const Tensor& joined, i
 }
 
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  return MakeKernel([x = context.InputIndex("X"), out = context.OutputIndex("Out"),
-                     index = context.OutputIndex("OutIndex"),
-                     join =
-                         Join(context, context.Input("X").shape.rank())](const KernelContext& run) {
-    const TensorArray& array = *run.input(x).array();
-    const int64_t count = array.size();
-    const Shape shape = CheckedShape(join, array);
-    Tensor extents(Shape({count}), DType::kInt32);
-    for (int64_t i = 0; i < count; ++i) {
-      extents.data<int32_t>()[i] = static_cast<int32_t>(join.ExtentOf(array.At(i)));
-    }
-    Tensor joined(shape, array.At(0).dtype());
-    int64_t offset = 0;
-    for (int64_t i = 0; i < count; ++i) {
-      const Tensor& element = array.At(i);
-      const auto* from = static_cast<const char*>(element.raw_data());
-      auto* to = static_cast<char*>(joined.raw_data());
-      ForEachRun(join, element, joined, offset, [&](int64_t part, int64_t place, int64_t bytes) {
-        std::memcpy(to + place, from + part, static_cast<size_t>(bytes));
+  return MakeKernel(
+      [x = In<>(context, "X"), out = Out<>(context, "Out"), index = Out<>(context, "OutIndex"),
+       join = Join(context, context.Input("X").shape.rank())](const KernelContext& run) {
+        const TensorArray& array = *x.tensor(run).array();
+        const int64_t count = array.size();
+        const Shape shape = CheckedShape(join, array);
+        Tensor extents(Shape({count}), DType::kInt32);
+        for (int64_t i = 0; i < count; ++i) {
+          extents.data<int32_t>()[i] = static_cast<int32_t>(join.ExtentOf(array.At(i)));
+        }
+        Tensor joined(shape, array.At(0).dtype());
+        int64_t offset = 0;
+        for (int64_t i = 0; i < count; ++i) {
+          const Tensor& element = array.At(i);
+          const auto* from = static_cast<const char*>(element.raw_data());
+          auto* to = static_cast<char*>(joined.raw_data());
+          ForEachRun(join, element, joined, offset,
+                     [&](int64_t part, int64_t place, int64_t bytes) {
+                       std::memcpy(to + place, from + part, static_cast<size_t>(bytes));
+                     });
+          offset += join.ExtentOf(element);
+        }
+        out.tensor(run) = std::move(joined);
+        if (index.is_there()) index.tensor(run) = std::move(extents);
       });
-      offset += join.ExtentOf(element);
-    }
-    run.output(out) = std::move(joined);
-    if (index >= 0) run.output(index) = std::move(extents);
-  });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  return MakeKernel([x = context.InputIndex("X"), out_grad = context.InputIndex("Out@GRAD"),
-                     x_grad = context.OutputIndex("X@GRAD"),
+  return MakeKernel([x = In<>(context, "X"), out_grad = In<>(context, "Out@GRAD"),
+                     x_grad = Out<>(context, "X@GRAD"),
                      join =
                          Join(context, context.Input("X").shape.rank())](const KernelContext& run) {
-    const TensorArray& array = *run.input(x).array();
-    TensorArray& gradients = *run.output(x_grad).array();
-    const Tensor& joined = run.input(out_grad);
+    const TensorArray& array = *x.tensor(run).array();
+    TensorArray& gradients = *x_grad.tensor(run).array();
+    const Tensor& joined = out_grad.tensor(run);
     const Shape expected = CheckedShape(join, array);
     SKIFF_ENFORCE(joined.shape() == expected, kInvalidArgument,
                   "tensor_array_to_tensor_grad: Out@GRAD has the shape ", joined.shape(),

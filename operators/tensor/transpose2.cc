@@ -85,12 +85,12 @@ KernelFactory PermuteFactory(StaticText input, StaticText output, bool inverse) 
     const int rank = x.shape.rank();
     Permutation permutation = PermutationOf(context, rank);
     if (inverse) permutation = Inverse(permutation, rank);
-    return MakeRowsKernel([permutation, from = context.InputIndex(input),
-                           to = context.OutputIndex(output)](const KernelContext& run) {
-      if (to < 0) return;
-      const Tensor& source = run.input(from);
-      const StridedCopy copy = PermutingCopy(source.shape(), permutation, source.dtype());
-      MoverOf(run).Copy(run, copy, source.raw_data(), run.output(to).raw_data());
+    return MakeRowsKernel([permutation, from = In<>(context, input),
+                           to = Out<>(context, output)](const KernelContext& run) {
+      if (!to.is_there()) return;
+      const StridedCopy copy =
+          PermutingCopy(from.shape(run), permutation, from.tensor(run).dtype());
+      MoverOf(run).Copy(run, copy, from(run), to(run));
     });
   };
 }

@@ -42,10 +42,10 @@ std::unique_ptr<Kernel> PrepareTriangle(const PrepareContext& context, const std
   const int64_t grain =
       std::max<int64_t>(1, (int64_t{64} << 10) / std::max<int64_t>(1, columns * bytes));
   return MakeKernel([=, diagonal = context.IntAttr("diagonal"), lower = context.Attr<bool>("lower"),
-                     input = context.InputIndex(from),
-                     output = context.OutputIndex(to)](const KernelContext& run) {
-    const char* source = static_cast<const char*>(run.input(input).raw_data());
-    char* target = static_cast<char*>(run.output(output).raw_data());
+                     input = In<>(context, from),
+                     output = Out<>(context, to)](const KernelContext& run) {
+    const char* source = static_cast<const char*>(input(run));
+    char* target = static_cast<char*>(output(run));
     ParallelFor(all_rows, grain, [=](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const int64_t on_diagonal = row % rows + diagonal;

@@ -15,6 +15,7 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
+#include "framework/op/arguments.h"
 #include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/index_rows.h"
 #include "operators/tensor/kernels/strided_copy.h"
@@ -158,11 +159,11 @@ std::unique_ptr<Kernel> PrepareUnique(PrepareContext& context) {
   const AxisExtents axis = ExtentsOfAxis(slices.shape, slices.axis);
   return MakeKernel([=, sorted = context.Attr<bool>("is_sorted"), dtype = PlaceDType(context),
                      scratch = context.RequestWorkspace(4 * axis.length * 8),
-                     x = context.InputIndex("X"), out = context.OutputIndex("Out"),
-                     indices = context.OutputIndex("Indices"), index = context.OutputIndex("Index"),
-                     counts = context.OutputIndex("Counts")](const KernelContext& run) {
-    const T* data = run.input(x).data<T>();
-    CheckIsOrdered(data, run.input(x).element_count());
+                     x = In<T>(context, "X"), out = Out<>(context, "Out"),
+                     indices = Out<>(context, "Indices"), index = Out<>(context, "Index"),
+                     counts = Out<>(context, "Counts")](const KernelContext& run) {
+    const T* data = x(run);
+    CheckIsOrdered(data, x.count(run));
     auto* room = static_cast<int64_t*>(run.workspace(scratch));
     Groups groups{.order = room,
                   .group = room + axis.length,
@@ -170,10 +171,10 @@ std::unique_ptr<Kernel> PrepareUnique(PrepareContext& context) {
                   .size = room + 3 * axis.length};
     FindGroups(axis, data, &groups);
     if (!sorted) OrderByFirstPlace(axis.length, &groups);
-    run.output(out) = SlicesTensor(slices, data, groups.first, groups.count);
-    if (indices >= 0) run.output(indices) = PlacesTensor(groups.first, groups.count, dtype);
-    CopyPlaces(groups.group, &run.output(index));
-    if (counts >= 0) run.output(counts) = PlacesTensor(groups.size, groups.count, dtype);
+    out.tensor(run) = SlicesTensor(slices, data, groups.first, groups.count);
+    if (indices.is_there()) indices.tensor(run) = PlacesTensor(groups.first, groups.count, dtype);
+    CopyPlaces(groups.group, &index.tensor(run));
+    if (counts.is_there()) counts.tensor(run) = PlacesTensor(groups.size, groups.count, dtype);
   });
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "framework/base/error.h"
+#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/tensor/kernels/selected_positions.h"
 
@@ -32,18 +33,17 @@ std::unique_ptr<Kernel> PrepareWhereIndex(PrepareContext& context) {
   using Positions = SelectedPositions<decltype(selects_in(nullptr))>;
   const int64_t count = context.Input("Condition").shape.element_count();
   const int scratch = context.RequestWorkspace(Positions::WorkspaceBytes(count));
-  return MakeRowsKernel([=, condition = context.InputIndex("Condition"),
-                         out = context.OutputIndex("Out")](const KernelContext& run) {
-    const Tensor& from = run.input(condition);
-    const Positions positions(from.element_count(), selects_in(from.data<T>()),
+  return MakeRowsKernel([=, condition = In<T>(context, "Condition"),
+                         out = Out<>(context, "Out")](const KernelContext& run) {
+    const Positions positions(condition.count(run), selects_in(condition(run)),
                               run.workspace(scratch));
-    const Shape shape = from.shape();
+    const Shape shape = condition.shape(run);
     Tensor coordinates(Shape{positions.size(), shape.rank()}, DType::kInt64);
     int64_t* to = coordinates.data<int64_t>();
     positions.ForEach([&](int64_t position, int64_t number) {
       WriteCoordinates(shape, position, to + number * shape.rank());
     });
-    run.output(out) = std::move(coordinates);
+    out.tensor(run) = std::move(coordinates);
   });
 }
 

@@ -32,11 +32,11 @@ void AddTo(const KernelContext& run, const Tensor& x, Tensor* sum) {
 
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   return MakeRowsKernel(
-      [x = context.InputIndex("X"), i = context.InputIndex("I"), out = context.OutputIndex("Out"),
+      [x = In<>(context, "X"), i = In<int64_t>(context, "I"), out = Out<>(context, "Out"),
        adds = (context.op().role() & kRoleBackward) != 0](const KernelContext& run) {
-        const Tensor& from = run.input(x);
-        TensorArray& array = *run.output(out).array();
-        const int64_t index = *run.input(i).data<int64_t>();
+        const Tensor& from = x.tensor(run);
+        TensorArray& array = *out.tensor(run).array();
+        const int64_t index = *i(run);
         if (adds && array.Find(index) != nullptr) return AddTo(run, from, &array.At(index));
         Tensor& element = array.Make(index, from.shape(), from.dtype(), from.lod());
         MemoryMoverOf(run).CopyBytes(run, from.raw_data(), element.raw_data(), from.byte_count());

@@ -11,6 +11,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
 #include "operators/common/array_reduction.h"
 #include "operators/common/axis_extents.h"
 
@@ -160,17 +161,17 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
                     (extents.inner == 1 && place_type == DType::kInt64);
   SKIFF_ENFORCE(fits, kOutOfRange, context.op().type, ": ", extents.length,
                 " elements along the axis, more than int32 can count");
-  const int x = context.InputIndex("X");
-  const int out = context.OutputIndex("Out");
+  const In<T> x(context, "X");
+  const Out<> out(context, "Out");
   return MakeRowsKernel([=, type = context.def().type](const KernelContext& run) {
-    const Shape& shape = run.input(x).shape();
+    const Shape& shape = x.shape(run);
     const AxisExtents extents_of_run = ExtentsOf(shape, flattens, axis);
     CheckNotEmpty(type, shape, extents_of_run);
-    const T* from = run.input(x).data<T>();
+    const T* from = x(run);
     if (place_type == DType::kInt32) {
-      FindPlaces<kIsMax>(extents_of_run, from, run.output(out).data<int32_t>());
+      FindPlaces<kIsMax>(extents_of_run, from, out.tensor(run).data<int32_t>());
     } else {
-      FindPlaces<kIsMax>(extents_of_run, from, run.output(out).data<int64_t>());
+      FindPlaces<kIsMax>(extents_of_run, from, out.tensor(run).data<int64_t>());
     }
   });
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "framework/base/error.h"
+#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/common/cuda_for_each.cuh"
 #include "operators/common/cuda_selection.cuh"
@@ -28,18 +29,18 @@ std::unique_ptr<Kernel> PrepareCudaArgExtreme(PrepareContext& context, bool is_m
   const bool is_narrow = context.IntAttr("dtype") == static_cast<int64_t>(DType::kInt32);
   SKIFF_ENFORCE(!is_narrow || extents_of(context.Input("X").shape).length <= INT32_MAX, kOutOfRange,
                 context.op().type, ": more elements along the axis than int32 can count");
-  const int x = context.InputIndex("X");
-  const int out = context.OutputIndex("Out");
+  const In<T> x(context, "X");
+  const Out<> out(context, "Out");
   return MakeRowsKernel([=](const KernelContext& run) {
     SelectOnDevice(
-        run, is_max ? "arg_max" : "arg_min", extents_of(run.input(x).shape()),
-        CudaSelection<T>{.x = run.input(x).data<T>(),
+        run, is_max ? "arg_max" : "arg_min", extents_of(x.shape(run)),
+        CudaSelection<T>{.x = x(run),
                          .k = 1,
                          .is_descending = is_max,
                          .nan_is_first = true,
                          .values = nullptr,
-                         .places = is_narrow ? nullptr : run.output(out).data<int64_t>(),
-                         .narrow_places = is_narrow ? run.output(out).data<int32_t>() : nullptr});
+                         .places = is_narrow ? nullptr : out.tensor(run).data<int64_t>(),
+                         .narrow_places = is_narrow ? out.tensor(run).data<int32_t>() : nullptr});
   });
 }
 

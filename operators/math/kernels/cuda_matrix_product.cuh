@@ -16,13 +16,11 @@ namespace skiff {
 template <typename T>
 std::unique_ptr<Kernel> PrepareCudaMatrixProduct(PrepareContext& context,
                                                  const MatrixProductOfShapes& product_of) {
-  const int x = context.InputIndex("X");
-  const int y = context.InputIndex("Y");
+  const In<T> x(context, "X");
+  const In<T> y(context, "Y");
   CudaGemm<T> gemm(SpecOf(product_of(context.Input("X").shape, context.Input("Y").shape)), context);
   return MakeRowsKernel([=](const KernelContext& run) mutable {
-    const Tensor& left = run.input(x);
-    const Tensor& right = run.input(y);
-    gemm.Run(run, SpecOf(product_of(left.shape(), right.shape())), left.data<T>(), right.data<T>(),
+    gemm.Run(run, SpecOf(product_of(x.shape(run), y.shape(run))), x(run), y(run),
              run.output(0).data<T>());
   });
 }
@@ -31,30 +29,26 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareCudaMatrixProductGrad(PrepareContext& context,
                                                      const MatrixProductOfShapes& product_of) {
   const MatrixProduct prepared = product_of(context.Input("X").shape, context.Input("Y").shape);
-  const int x = context.InputIndex("X");
-  const int y = context.InputIndex("Y");
-  const int dout = context.InputIndex("Out@GRAD");
-  const int dx = context.OutputIndex("X@GRAD");
-  const int dy = context.OutputIndex("Y@GRAD");
+  const In<T> x(context, "X");
+  const In<T> y(context, "Y");
+  const In<T> dout(context, "Out@GRAD");
+  const Out<T> dx(context, "X@GRAD");
+  const Out<T> dy(context, "Y@GRAD");
   std::optional<CudaGemm<T>> to_x;
   std::optional<CudaGemm<T>> to_y;
   // A product that nobody reads isn't computed.
-  if (dx >= 0) to_x.emplace(GradientOfX(prepared), context);
-  if (dy >= 0) to_y.emplace(GradientOfY(prepared), context);
+  if (dx.is_there()) to_x.emplace(GradientOfX(prepared), context);
+  if (dy.is_there()) to_y.emplace(GradientOfY(prepared), context);
   return MakeRowsKernel([=](const KernelContext& run) mutable {
-    const Tensor& left = run.input(x);
-    const Tensor& right = run.input(y);
-    const MatrixProduct product = product_of(left.shape(), right.shape());
-    const T* gradient = run.input(dout).data<T>();
+    const MatrixProduct product = product_of(x.shape(run), y.shape(run));
+    const T* gradient = dout(run);
     if (to_x) {
-      const T* factor = right.data<T>();
-      to_x->Run(run, GradientOfX(product), product.x.transposed ? factor : gradient,
-                product.x.transposed ? gradient : factor, run.output(dx).data<T>());
+      to_x->Run(run, GradientOfX(product), product.x.transposed ? y(run) : gradient,
+                product.x.transposed ? gradient : y(run), dx(run));
     }
     if (to_y) {
-      const T* factor = left.data<T>();
-      to_y->Run(run, GradientOfY(product), product.y.transposed ? gradient : factor,
-                product.y.transposed ? factor : gradient, run.output(dy).data<T>());
+      to_y->Run(run, GradientOfY(product), product.y.transposed ? gradient : x(run),
+                product.y.transposed ? x(run) : gradient, dy(run));
     }
   });
 }

@@ -105,29 +105,29 @@ struct CudaSpreadToEqual {
 
 // Returns a kernel from X to Out, with the rule that rule_of(view, x, out) returns. `type` is a
 // string literal.
-template <class Rule, typename T, typename Out, class RuleOf>
+template <class Rule, typename T, typename Result, class RuleOf>
 std::unique_ptr<Kernel> PrepareCudaReduction(PrepareContext& context, const char* type,
                                              const RuleOf& rule_of) {
   const CudaFold<Rule> fold(context, context.Input("X").shape.element_count());
-  const int x = context.InputIndex("X");
-  const int out = context.OutputIndex("Out");
+  const In<T> x(context, "X");
+  const Out<Result> out(context, "Out");
   return MakeRowsKernel([=, axes = ReducedAxes(context)](const KernelContext& run) {
-    const CudaFoldView view(run.input(x).shape(), axes);
-    fold.Run(run, type, view, rule_of(view, run.input(x).data<T>(), run.output(out).data<Out>()));
+    const CudaFoldView view(x.shape(run), axes);
+    fold.Run(run, type, view, rule_of(view, x(run), out(run)));
   });
 }
 
 // Returns a kernel that sets X@GRAD to Out@GRAD, or its share of it.
 template <typename T>
 std::unique_ptr<Kernel> PrepareCudaSpread(PrepareContext& context, const char* type, bool divides) {
-  const int gradient = context.InputIndex("Out@GRAD");
-  const int dx = context.OutputIndex("X@GRAD");
+  const In<T> gradient(context, "Out@GRAD");
+  const Out<T> dx(context, "X@GRAD");
   return MakeRowsKernel([=, axes = ReducedAxes(context)](const KernelContext& run) {
-    const Shape& shape = run.output(dx).shape();
+    const Shape& shape = dx.shape(run);
     const auto elements = static_cast<T>(CudaFoldView(shape, axes).elements);
     ForEachOnDevice(run, type, shape.element_count(),
-                    CudaSpread<T>{CudaOutputOf(shape, axes), run.input(gradient).data<T>(),
-                                  run.output(dx).data<T>(), divides ? T{1} / elements : T{1}});
+                    CudaSpread<T>{CudaOutputOf(shape, axes), gradient(run), dx(run),
+                                  divides ? T{1} / elements : T{1}});
   });
 }
 
@@ -143,26 +143,24 @@ void AddCudaExtremeKernels(OpRegistry& registry) {
         const Shape& shape = context.Input("X").shape;
         CheckSomethingIsReduced(kType, shape, AxisReduction(shape, axes));
         const CudaFold<Rule> fold(context, shape.element_count());
-        const int x = context.InputIndex("X");
-        const int out = context.OutputIndex("Out");
+        const In<T> x(context, "X");
+        const Out<T> out(context, "Out");
         return MakeRowsKernel([=](const KernelContext& run) {
-          const Shape& of_run = run.input(x).shape();
+          const Shape& of_run = x.shape(run);
           CheckSomethingIsReduced(kType, of_run, AxisReduction(of_run, axes));
-          fold.Run(run, kType, CudaFoldView(of_run, axes),
-                   Rule{run.input(x).data<T>(), run.output(out).data<T>()});
+          fold.Run(run, kType, CudaFoldView(of_run, axes), Rule{x(run), out(run)});
         });
       });
   AddCudaKernels<float, double>(registry, kGradType, [=]<typename T>(PrepareContext& context) {
-    const int x = context.InputIndex("X");
-    const int out = context.InputIndex("Out");
-    const int gradient = context.InputIndex("Out@GRAD");
-    const int dx = context.OutputIndex("X@GRAD");
+    const In<T> x(context, "X");
+    const In<T> out(context, "Out");
+    const In<T> gradient(context, "Out@GRAD");
+    const Out<T> dx(context, "X@GRAD");
     return MakeRowsKernel([=, axes = ReducedAxes(context)](const KernelContext& run) {
-      const Shape& shape = run.output(dx).shape();
+      const Shape& shape = dx.shape(run);
       ForEachOnDevice(run, kGradType, shape.element_count(),
-                      CudaSpreadToEqual<T>{CudaOutputOf(shape, axes), run.input(x).data<T>(),
-                                           run.input(out).data<T>(), run.input(gradient).data<T>(),
-                                           run.output(dx).data<T>()});
+                      CudaSpreadToEqual<T>{CudaOutputOf(shape, axes), x(run), out(run),
+                                           gradient(run), dx(run)});
     });
   });
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "framework/base/str_cat.h"
+#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/common/cuda_lines.cuh"
 #include "operators/math/kernels/softmax_definition.h"
@@ -75,29 +76,27 @@ struct SoftmaxGradOfLines {
 
 template <typename T, bool kIsLog>
 std::unique_ptr<Kernel> PrepareCudaSoftmax(PrepareContext& context) {
-  const int x_input = context.InputIndex("X");
-  const int output = context.OutputIndex("Out");
+  const In<T> x(context, "X");
+  const Out<T> y(context, "Out");
   const int axis = SoftmaxAxis(context, context.Input("X").shape);
   return MakeRowsKernel([=](const KernelContext& run) {
-    const T* x = run.input(x_input).data<T>();
-    T* y = run.output(output).data<T>();
-    ForEachLineOnDevice<T>(run, "softmax", ExtentsOfAxis(run.input(x_input).shape(), axis),
-                           SoftmaxOfLines<T, kIsLog>{x, y, ArePacksAligned(x, y)});
+    ForEachLineOnDevice<T>(
+        run, "softmax", ExtentsOfAxis(x.shape(run), axis),
+        SoftmaxOfLines<T, kIsLog>{x(run), y(run), ArePacksAligned(x(run), y(run))});
   });
 }
 
 template <typename T, bool kIsLog>
 std::unique_ptr<Kernel> PrepareCudaSoftmaxGrad(PrepareContext& context) {
-  const int out = context.InputIndex("Out");
-  const int gradient = context.InputIndex("Out@GRAD");
-  const int output = context.OutputIndex("X@GRAD");
+  const In<T> out(context, "Out");
+  const In<T> gradient(context, "Out@GRAD");
+  const Out<T> dx(context, "X@GRAD");
   const int axis = SoftmaxAxis(context, context.Input("Out").shape);
   return MakeRowsKernel([=](const KernelContext& run) {
-    const T* y = run.input(out).data<T>();
-    const T* dy = run.input(gradient).data<T>();
-    T* dx = run.output(output).data<T>();
-    ForEachLineOnDevice<T>(run, "softmax_grad", ExtentsOfAxis(run.input(out).shape(), axis),
-                           SoftmaxGradOfLines<T, kIsLog>{y, dy, dx, ArePacksAligned(y, dy, dx)});
+    ForEachLineOnDevice<T>(
+        run, "softmax_grad", ExtentsOfAxis(out.shape(run), axis),
+        SoftmaxGradOfLines<T, kIsLog>{out(run), gradient(run), dx(run),
+                                      ArePacksAligned(out(run), gradient(run), dx(run))});
   });
 }
 

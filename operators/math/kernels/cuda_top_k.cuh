@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "framework/base/error.h"
+#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/common/cuda_for_each.cuh"
 #include "operators/common/cuda_lines.cuh"
@@ -21,19 +22,18 @@ std::unique_ptr<Kernel> PrepareCudaTopK(PrepareContext& context, bool is_v2) {
       AxisIndex(context, context.Input("X").shape, is_v2 ? context.IntAttr("axis") : int64_t{-1});
   const bool largest = !is_v2 || context.Attr<bool>("largest");
   const int64_t k = context.IntAttr("k");
-  const int x = context.InputIndex("X");
-  const int out = context.OutputIndex("Out");
-  const int indices = context.OutputIndex("Indices");
+  const In<T> x(context, "X");
+  const Out<T> out(context, "Out");
+  const Out<int64_t> indices(context, "Indices");
   return MakeRowsKernel([=](const KernelContext& run) {
-    SelectOnDevice(
-        run, "top_k", ExtentsOfAxis(run.input(x).shape(), axis),
-        CudaSelection<T>{.x = run.input(x).data<T>(),
-                         .k = k,
-                         .is_descending = largest,
-                         .nan_is_first = largest,
-                         .values = out < 0 ? nullptr : run.output(out).data<T>(),
-                         .places = indices < 0 ? nullptr : run.output(indices).data<int64_t>(),
-                         .narrow_places = nullptr});
+    SelectOnDevice(run, "top_k", ExtentsOfAxis(x.shape(run), axis),
+                   CudaSelection<T>{.x = x(run),
+                                    .k = k,
+                                    .is_descending = largest,
+                                    .nan_is_first = largest,
+                                    .values = out(run),
+                                    .places = indices(run),
+                                    .narrow_places = nullptr});
   });
 }
 
@@ -74,21 +74,18 @@ class CudaTopKGradKernel final : public Kernel {
       : type_(context.op().type),
         axis_(AxisIndex(context, context.Input("X").shape,
                         is_v2 ? context.IntAttr("axis") : int64_t{-1})),
-        indices_(context.InputIndex("Indices")),
-        gradient_(context.InputIndex("Out@GRAD")),
-        dx_(context.OutputIndex("X@GRAD")) {}
+        indices_(context, "Indices"),
+        gradient_(context, "Out@GRAD"),
+        dx_(context, "X@GRAD") {}
 
   bool TakesFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
-    const AxisExtents extents = ExtentsOfAxis(run.output(dx_).shape(), axis_);
+    const AxisExtents extents = ExtentsOfAxis(dx_.shape(run), axis_);
     length_ = extents.length;
-    ForEachLineOnDevice<T>(
-        run, "top_k_grad", extents,
-        SpreadToPlaces<T>{ExtentsOfAxis(run.input(indices_).shape(), axis_).length,
-                          run.input(indices_).template data<int64_t>(),
-                          run.input(gradient_).template data<T>(),
-                          run.output(dx_).template data<T>(), run.fault});
+    ForEachLineOnDevice<T>(run, "top_k_grad", extents,
+                           SpreadToPlaces<T>{ExtentsOfAxis(indices_.shape(run), axis_).length,
+                                             indices_(run), gradient_(run), dx_(run), run.fault});
   }
 
   [[noreturn]] void ThrowFault(const DataFault& fault) const override {
@@ -99,9 +96,9 @@ class CudaTopKGradKernel final : public Kernel {
  private:
   std::string type_;
   int axis_;
-  int indices_;
-  int gradient_;
-  int dx_;
+  In<int64_t> indices_;
+  In<T> gradient_;
+  Out<T> dx_;
   int64_t length_ = 0;  // of the last run's lines
 };
 

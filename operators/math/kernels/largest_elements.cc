@@ -7,6 +7,7 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "operators/common/input_checks.h"
 #include "operators/math/kernels/element_order.h"
@@ -91,24 +92,23 @@ void Select(bool largest, const AxisExtents& extents, int64_t k, const T* x, T* 
 template <typename T>
 std::unique_ptr<Kernel> PrepareDynamic(const PrepareContext& context) {
   const Selection selection = SelectionOf(context);
-  const int x = context.InputIndex("X");
-  const int k_input = context.InputIndex("K");
-  const int out = context.OutputIndex("Out");
-  const int indices = context.OutputIndex("Indices");
+  const In<T> x(context, "X");
+  const In<> k_input(context, "K");
+  const Out<> out(context, "Out");
+  const Out<> indices(context, "Indices");
   return MakeRowsKernel([=, type = context.op().type](const KernelContext& run) {
-    const Shape& shape = run.input(x).shape();
+    const Shape& shape = x.shape(run);
     const AxisExtents extents = ExtentsOfAxis(shape, selection.axis);
-    const Tensor& wanted = run.input(k_input);
+    const Tensor& wanted = k_input.tensor(run);
     const int64_t k = wanted.dtype() == DType::kInt32 ? int64_t{*wanted.data<int32_t>()}
                                                       : *wanted.data<int64_t>();
     CheckK(type, k, shape, selection.axis);
     const Shape selected = OutputShape(shape, selection.axis, k);
     Tensor values(selected, kDTypeOf<T>);
     Tensor places(selected, DType::kInt64);
-    Select(selection.largest, extents, k, run.input(x).data<T>(), values.data<T>(),
-           places.data<int64_t>());
-    if (out >= 0) run.output(out) = values;
-    if (indices >= 0) run.output(indices) = places;
+    Select(selection.largest, extents, k, x(run), values.data<T>(), places.data<int64_t>());
+    if (out.is_there()) out.tensor(run) = values;
+    if (indices.is_there()) indices.tensor(run) = places;
   });
 }
 
@@ -119,34 +119,34 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const AxisExtents extents = ExtentsOfAxis(context.Input("X").shape, selection.axis);
   const int64_t k = context.IntAttr("k");
   CheckK(context.op().type, k, context.Input("X").shape, selection.axis);
-  const int x = context.InputIndex("X");
-  const int out = context.OutputIndex("Out");
-  const int indices = context.OutputIndex("Indices");
+  const In<T> x(context, "X");
+  const Out<T> out(context, "Out");
+  const Out<int64_t> indices(context, "Indices");
   const int64_t count = MultiplyCounts(extents.lines(), k);
   // SelectLines writes both results; one that nobody reads goes into a workspace.
-  const int scratch_out = out >= 0 ? -1 : context.RequestWorkspace(ByteCount(count, kDTypeOf<T>));
+  const int scratch_out =
+      out.is_there() ? -1 : context.RequestWorkspace(ByteCount(count, kDTypeOf<T>));
   const int scratch_indices =
-      indices >= 0 ? -1 : context.RequestWorkspace(ByteCount(count, DType::kInt64));
+      indices.is_there() ? -1 : context.RequestWorkspace(ByteCount(count, DType::kInt64));
   return MakeRowsKernel([=](const KernelContext& run) {
-    const AxisExtents extents_of_run = ExtentsOfAxis(run.input(x).shape(), selection.axis);
-    T* values = out >= 0 ? run.output(out).data<T>() : static_cast<T*>(run.workspace(scratch_out));
-    int64_t* places = indices >= 0 ? run.output(indices).data<int64_t>()
-                                   : static_cast<int64_t*>(run.workspace(scratch_indices));
-    Select(selection.largest, extents_of_run, k, run.input(x).data<T>(), values, places);
+    const AxisExtents extents_of_run = ExtentsOfAxis(x.shape(run), selection.axis);
+    T* values = out.is_there() ? out(run) : static_cast<T*>(run.workspace(scratch_out));
+    int64_t* places =
+        indices.is_there() ? indices(run) : static_cast<int64_t*>(run.workspace(scratch_indices));
+    Select(selection.largest, extents_of_run, k, x(run), values, places);
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const int axis = SelectionOf(context).axis;
-  const int indices = context.InputIndex("Indices");
-  const int gradient = context.InputIndex("Out@GRAD");
-  const int dx = context.OutputIndex("X@GRAD");
+  const In<int64_t> indices(context, "Indices");
+  const In<T> gradient(context, "Out@GRAD");
+  const Out<T> dx(context, "X@GRAD");
   return MakeRowsKernel([=, type = context.op().type](const KernelContext& run) {
-    const AxisExtents extents = ExtentsOfAxis(run.output(dx).shape(), axis);
-    const int64_t k = ExtentsOfAxis(run.input(indices).shape(), axis).length;
-    SpreadToPlaces(type, extents, k, run.input(indices).data<int64_t>(),
-                   run.input(gradient).data<T>(), run.output(dx).data<T>());
+    const AxisExtents extents = ExtentsOfAxis(dx.shape(run), axis);
+    const int64_t k = ExtentsOfAxis(indices.shape(run), axis).length;
+    SpreadToPlaces(type, extents, k, indices(run), gradient(run), dx(run));
   });
 }
 

@@ -142,31 +142,29 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareMatrixProductGrad(PrepareContext& context,
                                                  const MatrixProductOfShapes& product_of) {
   const MatrixProduct p = product_of(context.Input("X").shape, context.Input("Y").shape);
-  const int x = context.InputIndex("X");
-  const int y = context.InputIndex("Y");
-  const int dout = context.InputIndex("Out@GRAD");
-  const int dx = context.OutputIndex("X@GRAD");
-  const int dy = context.OutputIndex("Y@GRAD");
+  const In<T> x(context, "X");
+  const In<T> y(context, "Y");
+  const In<T> dout(context, "Out@GRAD");
+  const Out<T> dx(context, "X@GRAD");
+  const Out<T> dy(context, "Y@GRAD");
   std::optional<Gemm<T>> to_x;
   std::optional<Gemm<T>> to_y;
   // A product that nobody reads isn't computed.
-  if (dx >= 0) to_x.emplace(GradientOfX(p), context);
-  if (dy >= 0) to_y.emplace(GradientOfY(p), context);
+  if (dx.is_there()) to_x.emplace(GradientOfX(p), context);
+  if (dy.is_there()) to_y.emplace(GradientOfY(p), context);
   const bool x_transposed = p.x.transposed;
   const bool y_transposed = p.y.transposed;
   return MakeRowsKernel(
       [=, to_x = std::move(to_x), to_y = std::move(to_y)](const KernelContext& run) {
-        const MatrixProduct product = product_of(run.input(x).shape(), run.input(y).shape());
-        const T* gradient = run.input(dout).data<T>();
+        const MatrixProduct product = product_of(x.shape(run), y.shape(run));
+        const T* gradient = dout(run);
         if (to_x) {
-          const T* factor = run.input(y).data<T>();
-          to_x->Run(run, GradientOfX(product), x_transposed ? factor : gradient,
-                    x_transposed ? gradient : factor, run.output(dx).data<T>());
+          to_x->Run(run, GradientOfX(product), x_transposed ? y(run) : gradient,
+                    x_transposed ? gradient : y(run), dx(run));
         }
         if (to_y) {
-          const T* factor = run.input(x).data<T>();
-          to_y->Run(run, GradientOfY(product), y_transposed ? gradient : factor,
-                    y_transposed ? factor : gradient, run.output(dy).data<T>());
+          to_y->Run(run, GradientOfY(product), y_transposed ? gradient : x(run),
+                    y_transposed ? x(run) : gradient, dy(run));
         }
       });
 }

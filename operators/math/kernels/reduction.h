@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/common/reduce.h"
 

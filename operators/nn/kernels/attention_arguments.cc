@@ -120,10 +120,10 @@ Shape AttentionStatisticsShape(const AttentionSizes& sizes) {
   return {sizes.batch, sizes.heads, sizes.queries};
 }
 
-void CheckKeyLengths(const KernelContext& run, int argument, const AttentionSizes& sizes,
-                     std::string_view op) {
-  if (argument < 0) return;
-  const auto* lengths = run.input(argument).data<int64_t>();
+void CheckKeyLengths(const KernelContext& run, const In<int64_t>& key_lengths,
+                     const AttentionSizes& sizes, std::string_view op) {
+  if (!key_lengths.is_there()) return;
+  const int64_t* lengths = key_lengths(run);
   for (int64_t n = 0; n < sizes.batch; ++n) {
     SKIFF_ENFORCE(lengths[n] >= 0 && lengths[n] <= sizes.keys, kOutOfRange, op, ": KeyLengths[", n,
                   "] is ", lengths[n], ", expected 0 to the ", sizes.keys, " keys");
@@ -143,8 +143,8 @@ HeadPlaces OutPlaces(const AttentionSizes& sizes) {
   return {.stride = ColumnsOf(sizes), .length = sizes.queries, .width = sizes.width};
 }
 
-BiasPlaces::BiasPlaces(const OpContext& context) : argument(context.InputIndex("Bias")) {
-  if (argument < 0) return;
+BiasPlaces::BiasPlaces(const OpContext& context) : bias(context, "Bias") {
+  if (!bias.is_there()) return;
   const Shape& shape = context.Input("Bias").shape;
   int64_t elements = shape.dim(-1);
   int axis = 2;

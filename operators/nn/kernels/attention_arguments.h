@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "framework/op/kernel.h"
+#include "framework/op/arguments.h"
 #include "framework/op/op_context.h"
 #include "operators/nn/kernels/attention.h"
 
@@ -46,8 +46,8 @@ struct HeadPlaces {
 
 // Throws Error, naming the op, unless the numbers in KeyLengths are in [0, keys]. Without that
 // input it does nothing.
-void CheckKeyLengths(const KernelContext& run, int argument, const AttentionSizes& sizes,
-                     std::string_view op);
+void CheckKeyLengths(const KernelContext& run, const In<int64_t>& key_lengths,
+                     const AttentionSizes& sizes, std::string_view op);
 
 // Which of the three sequences.
 enum class AttentionPart { kQuery, kKey, kValue };
@@ -65,14 +65,14 @@ struct BiasPlaces {
 
   template <typename T>
   HeadRows<const T> At(const KernelContext& run, int64_t n, int64_t h) const {
-    if (argument < 0) return {};
-    const Tensor& bias = run.input(argument);
+    if (!bias.is_there()) return {};
+    const Shape& shape = bias.shape(run);
     // The run's bias may be one for all sequences where the plan's has one for each.
-    const bool is_shared = bias.shape().rank() < 4 || bias.shape()[0] == 1;
-    return {bias.data<T>() + (is_shared ? 0 : n * sequence) + h * head, row};
+    const bool is_shared = shape.rank() < 4 || shape[0] == 1;
+    return {bias.tensor(run).data<T>() + (is_shared ? 0 : n * sequence) + h * head, row};
   }
 
-  int argument;
+  In<> bias;
   // Strides.
   int64_t row = 0;
   int64_t head = 0;

@@ -25,7 +25,7 @@ class AttentionCall {
         key_(InputPlaces(context, sizes_, AttentionPart::kKey)),
         value_(InputPlaces(context, sizes_, AttentionPart::kValue)),
         bias_(context),
-        key_lengths_(context.InputIndex("KeyLengths")),
+        key_lengths_(context, "KeyLengths"),
         op_(context.op().type),
         scale_(static_cast<T>(context.Attr<float>("scale"))),
         dropout_(DropoutSettingsOf(context)),
@@ -37,6 +37,7 @@ class AttentionCall {
     sizes_.batch = run.input(query_.argument).shape()[0];
   }
   int64_t head_count() const { return sizes_.batch * sizes_.heads; }
+  int64_t query_tasks() const { return head_count() * sizes_.query_tiles(); }
   const DropoutSettings& dropout() const { return dropout_; }
 
   // Requests memory for up to `tasks` tasks at a time.
@@ -89,7 +90,7 @@ class AttentionCall {
 
  private:
   int64_t KnownKeys(const KernelContext& run, int64_t sequence) const {
-    const auto* lengths = InputData<int64_t>(run, key_lengths_);
+    const auto* lengths = key_lengths_(run);
     // Clamped again: another thread may have changed a feed since it was checked.
     return lengths == nullptr ? sizes_.keys
                               : std::clamp<int64_t>(lengths[sequence], 0, sizes_.keys);
@@ -100,7 +101,7 @@ class AttentionCall {
   HeadPlaces key_;
   HeadPlaces value_;
   BiasPlaces bias_;
-  int key_lengths_;
+  In<int64_t> key_lengths_;
   std::string op_;
   T scale_;
   DropoutSettings dropout_;
@@ -110,57 +111,38 @@ class AttentionCall {
 };
 
 template <typename T>
-class AttentionKernel final : public Kernel {
- public:
-  explicit AttentionKernel(PrepareContext& context)
-      : call_(context),
-        out_(context.OutputIndex("Out")),
-        row_max_(context.OutputIndex("RowMax")),
-        row_sum_(context.OutputIndex("RowSum")),
-        dropout_key_(context.OutputIndex("DropoutKey")) {
-    call_.RequestScratch(context, Tasks());
-  }
-
-  bool TakesFewerRows() const override { return true; }
-
-  void Run(const KernelContext& run) override {
-    call_.FollowRows(run);
-    call_.CheckData(run);
-    const RandomKey key = call_.dropout().KeyOf(run);
-    StoreKey(run, key);
-    const AttentionSizes& sizes = call_.sizes();
-    const HeadPlaces places = OutPlaces(call_.sizes());
-    T* out = run.output(out_).template data<T>();
-    T* row_max = OutputData<T>(run, row_max_);
-    T* row_sum = OutputData<T>(run, row_sum_);
-    call_.ForTasks(run, Tasks(), [&](int64_t task, void* scratch) {
+std::unique_ptr<Kernel> PrepareAttention(PrepareContext& context) {
+  AttentionCall<T> call(context);
+  call.RequestScratch(context, call.query_tasks());
+  const Out<T> out(context, "Out");
+  const Out<T> row_max(context, "RowMax");
+  const Out<T> row_sum(context, "RowSum");
+  const Out<int64_t> dropout_key(context, "DropoutKey");
+  return MakeRowsKernel([=](const KernelContext& run) mutable {
+    call.FollowRows(run);
+    call.CheckData(run);
+    const RandomKey key = call.dropout().KeyOf(run);
+    if (dropout_key.is_there()) {
+      int64_t* numbers = dropout_key(run);
+      numbers[0] = static_cast<int64_t>(key.seed);
+      numbers[1] = static_cast<int64_t>(key.op_id);
+      numbers[2] = static_cast<int64_t>(key.step);
+    }
+    const AttentionSizes& sizes = call.sizes();
+    const HeadPlaces places = OutPlaces(sizes);
+    const auto attend = [&, out = out(run), row_max = row_max(run), row_sum = row_sum(run)](
+                            int64_t task, void* scratch) {
       const int64_t head = task / sizes.query_tiles();
       const int64_t first_row = head * sizes.queries;
       const HeadOutputs<T> outputs{.out = places.At(out, head / sizes.heads, head % sizes.heads),
                                    .row_max = row_max == nullptr ? nullptr : row_max + first_row,
                                    .row_sum = row_sum == nullptr ? nullptr : row_sum + first_row};
-      AttendTile<T>(sizes, call_.Arguments(run, key, head), outputs, task % sizes.query_tiles(),
+      AttendTile<T>(sizes, call.Arguments(run, key, head), outputs, task % sizes.query_tiles(),
                     scratch);
-    });
-  }
-
- private:
-  int64_t Tasks() const { return call_.head_count() * call_.sizes().query_tiles(); }
-
-  void StoreKey(const KernelContext& run, const RandomKey& key) const {
-    if (dropout_key_ < 0) return;
-    auto* numbers = run.output(dropout_key_).template data<int64_t>();
-    numbers[0] = static_cast<int64_t>(key.seed);
-    numbers[1] = static_cast<int64_t>(key.op_id);
-    numbers[2] = static_cast<int64_t>(key.step);
-  }
-
-  AttentionCall<T> call_;
-  int out_;
-  int row_max_;
-  int row_sum_;
-  int dropout_key_;
-};
+    };
+    call.ForTasks(run, call.query_tasks(), attend);
+  });
+}
 
 template <typename T>
 class AttentionGradKernel final : public Kernel {
@@ -170,11 +152,11 @@ class AttentionGradKernel final : public Kernel {
         query_(GradientPlaces(context, call_.sizes(), AttentionPart::kQuery)),
         key_(GradientPlaces(context, call_.sizes(), AttentionPart::kKey)),
         value_(GradientPlaces(context, call_.sizes(), AttentionPart::kValue)),
-        out_(context.InputIndex("Out")),
-        out_gradient_(context.InputIndex("Out@GRAD")),
-        row_max_(context.InputIndex("RowMax")),
-        row_sum_(context.InputIndex("RowSum")),
-        dropout_key_(context.InputIndex("DropoutKey")) {
+        out_(context, "Out"),
+        out_gradient_(context, "Out@GRAD"),
+        row_max_(context, "RowMax"),
+        row_sum_(context, "RowSum"),
+        dropout_key_(context, "DropoutKey") {
     const AttentionSizes& sizes = call_.sizes();
     call_.RequestScratch(context,
                          call_.head_count() * std::max(sizes.query_tiles(), sizes.key_tiles()));
@@ -227,7 +209,7 @@ class AttentionGradKernel final : public Kernel {
 
   RandomKey LoadKey(const KernelContext& run) const {
     if (!call_.dropout().draws()) return {};
-    const auto* numbers = run.input(dropout_key_).template data<int64_t>();
+    const auto* numbers = dropout_key_(run);
     return {static_cast<uint64_t>(numbers[0]), static_cast<uint64_t>(numbers[1]),
             static_cast<uint64_t>(numbers[2])};
   }
@@ -247,12 +229,13 @@ class AttentionGradKernel final : public Kernel {
     const int64_t h = head % sizes.heads;
     const HeadPlaces out = OutPlaces(call_.sizes());
     const auto rows = [&](const HeadPlaces& places) {
-      return places.At(OutputData<T>(run, places.argument), n, h);
+      if (places.argument < 0) return HeadRows<T>{};
+      return places.At(run.output(places.argument).template data<T>(), n, h);
     };
-    return {.out = out.At(InputData<T>(run, out_), n, h),
-            .out_gradient = out.At(InputData<T>(run, out_gradient_), n, h),
-            .row_max = InputData<T>(run, row_max_) + head * sizes.queries,
-            .row_sum = InputData<T>(run, row_sum_) + head * sizes.queries,
+    return {.out = out.At(out_(run), n, h),
+            .out_gradient = out.At(out_gradient_(run), n, h),
+            .row_max = row_max_(run) + head * sizes.queries,
+            .row_sum = row_sum_(run) + head * sizes.queries,
             .query = rows(query_),
             .key = rows(key_),
             .value = rows(value_)};
@@ -262,20 +245,19 @@ class AttentionGradKernel final : public Kernel {
   HeadPlaces query_;
   HeadPlaces key_;
   HeadPlaces value_;
-  int out_;
-  int out_gradient_;
-  int row_max_;
-  int row_sum_;
-  int dropout_key_;
+  In<T> out_;
+  In<T> out_gradient_;
+  In<T> row_max_;
+  In<T> row_sum_;
+  In<int64_t> dropout_key_;
 };
 
 }  // namespace
 
 void AddAttentionKernels(OpRegistry& registry) {
   registry.AddCpuKernels<float, double>(
-      "multihead_attention", []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-        return std::make_unique<AttentionKernel<T>>(context);
-      });
+      "multihead_attention",
+      []<typename T>(PrepareContext& context) { return PrepareAttention<T>(context); });
   registry.AddCpuKernels<float, double>(
       "multihead_attention_grad",
       []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {

@@ -13,7 +13,9 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <type_traits>
+#include <utility>
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
@@ -26,11 +28,11 @@
 namespace skiff {
 namespace {
 
-// MeanOut and VarianceOut usually are the variables of Mean and Variance: then there is nothing to
-// do.
+// Does nothing if `to` is nullptr or `from`: MeanOut and VarianceOut usually are the variables of
+// Mean and Variance.
 template <typename T>
 void CopyByChannel(const T* from, int64_t channels, T* to) {
-  if (from != to) std::copy_n(from, channels, to);
+  if (to != nullptr && to != from) std::copy_n(from, channels, to);
 }
 
 // Multiplies `slopes`, which holds 1 / sqrt(variance + epsilon), by Scale, and sets `shifts` to
@@ -73,19 +75,19 @@ class BatchNormKernel final : public Kernel {
         epsilon_(context.Attr<float>("epsilon")),
         momentum_(context.Attr<float>("momentum")),
         global_(UsesGlobalStatistics(context)),
-        x_(context.InputIndex("X")),
-        scale_(context.InputIndex("Scale")),
-        bias_(context.InputIndex("Bias")),
-        mean_(context.InputIndex("Mean")),
-        variance_(context.InputIndex("Variance")),
-        momentum_tensor_(context.InputIndex("MomentumTensor")),
-        y_(context.OutputIndex("Y")),
-        mean_out_(context.OutputIndex("MeanOut")),
-        variance_out_(context.OutputIndex("VarianceOut")),
-        saved_mean_(context.OutputIndex("SavedMean")),
-        saved_variance_(context.OutputIndex("SavedVariance")) {
-    if (IsFused(context)) z_ = context.InputIndex("Z");
-    rectifies_ = IsFused(context);
+        rectifies_(IsFused(context)),
+        x_(context, "X"),
+        scale_(context, "Scale"),
+        bias_(context, "Bias"),
+        mean_(context, "Mean"),
+        variance_(context, "Variance"),
+        momentum_tensor_(context, "MomentumTensor"),
+        y_(context, "Y"),
+        mean_out_(context, "MeanOut"),
+        variance_out_(context, "VarianceOut"),
+        saved_mean_(context, "SavedMean"),
+        saved_variance_(context, "SavedVariance") {
+    if (rectifies_) z_.emplace(context, "Z");
     const int64_t channels = geometry_.padded_channels();
     scratch_ = context.RequestWorkspace(loops_->scratch_bytes());
     moments_ = context.RequestWorkspace(2 * channels * static_cast<int64_t>(sizeof(double)));
@@ -95,7 +97,7 @@ class BatchNormKernel final : public Kernel {
   void Run(const KernelContext& run) override {
     auto* mean = static_cast<double*>(run.workspace(moments_));
     double* squares = mean + geometry_.padded_channels();
-    const T* x = run.input(x_).template data<T>();
+    const T* x = x_(run);
     // A single value has no variance. Fluid passes it on unchanged: slope 1 and shift 0.
     const bool unchanged = !global_ && geometry_.count() <= 1;
     if (!global_ && !unchanged) TakeMoments(x, run.workspace(scratch_), mean, squares);
@@ -112,15 +114,14 @@ class BatchNormKernel final : public Kernel {
     }
     // Before ScaleAndShift: `slopes` still holds 1 / sqrt(variance + epsilon), which is
     // SavedVariance.
-    SaveStatistics(run, means, slopes);
+    CopyByChannel(means, geometry_.channels, saved_mean_(run));
+    CopyByChannel(slopes, geometry_.channels, saved_variance_(run));
     if (unchanged) {
       std::fill_n(slopes, geometry_.channels, T{1});
     } else {
-      ScaleAndShift(geometry_.channels, InputData<T>(run, scale_), InputData<T>(run, bias_), slopes,
-                    shifts);
+      ScaleAndShift(geometry_.channels, scale_(run), bias_(run), slopes, shifts);
     }
-    loops_->Normalize(x, InputData<T>(run, z_), {means, slopes, shifts}, rectifies_,
-                      run.output(y_).template data<T>());
+    loops_->Normalize(x, z_ ? (*z_)(run) : nullptr, {means, slopes, shifts}, rectifies_, y_(run));
   }
 
  private:
@@ -139,8 +140,8 @@ class BatchNormKernel final : public Kernel {
 
   // Puts means and 1 / sqrt(variance + epsilon) into the arrays.
   void TakeGlobalStatistics(const KernelContext& run, T* means, T* inverses) const {
-    const T* mean = InputData<T>(run, mean_);
-    const T* variance = InputData<T>(run, variance_);
+    const T* mean = mean_(run);
+    const T* variance = variance_(run);
     for (int64_t c = 0; c < geometry_.channels; ++c) {
       means[c] = mean[c];
       inverses[c] = static_cast<T>(1.0 / std::sqrt(static_cast<double>(variance[c]) + epsilon_));
@@ -150,15 +151,14 @@ class BatchNormKernel final : public Kernel {
 
   void TakeBatchStatistics(const KernelContext& run, const double* mean, const double* squares,
                            T* means, T* inverses) const {
-    const T* old_mean = InputData<T>(run, mean_);
-    const T* old_variance = InputData<T>(run, variance_);
-    T* new_mean = OutputData<T>(run, mean_out_);
-    T* new_variance = OutputData<T>(run, variance_out_);
+    const T* old_mean = mean_(run);
+    const T* old_variance = variance_(run);
+    T* new_mean = mean_out_(run);
+    T* new_variance = variance_out_(run);
     // The running statistics are updated with the float64 moments, not with the rounded ones that Y
     // is computed from. Each old value is read before the new one is written, as MeanOut may be
     // Mean.
-    const double keep =
-        momentum_tensor_ < 0 ? momentum_ : run.input(momentum_tensor_).template data<T>()[0];
+    const double keep = momentum_tensor_.is_there() ? momentum_tensor_(run)[0] : momentum_;
     for (int64_t c = 0; c < geometry_.channels; ++c) {
       const double variance = squares[c] / static_cast<double>(geometry_.count());
       means[c] = static_cast<T>(mean[c]);
@@ -171,18 +171,8 @@ class BatchNormKernel final : public Kernel {
   }
 
   void KeepRunningStatistics(const KernelContext& run) const {
-    if (mean_out_ >= 0)
-      CopyByChannel(InputData<T>(run, mean_), geometry_.channels, OutputData<T>(run, mean_out_));
-    if (variance_out_ >= 0) {
-      CopyByChannel(InputData<T>(run, variance_), geometry_.channels,
-                    OutputData<T>(run, variance_out_));
-    }
-  }
-
-  void SaveStatistics(const KernelContext& run, const T* means, const T* inverses) const {
-    if (saved_mean_ >= 0) std::copy_n(means, geometry_.channels, OutputData<T>(run, saved_mean_));
-    if (saved_variance_ >= 0)
-      std::copy_n(inverses, geometry_.channels, OutputData<T>(run, saved_variance_));
+    CopyByChannel(mean_(run), geometry_.channels, mean_out_(run));
+    CopyByChannel(variance_(run), geometry_.channels, variance_out_(run));
   }
 
   NormGeometry geometry_;
@@ -190,19 +180,19 @@ class BatchNormKernel final : public Kernel {
   double epsilon_;
   double momentum_;
   bool global_;
-  bool rectifies_ = false;
-  int x_;
-  int z_ = -1;
-  int scale_;
-  int bias_;
-  int mean_;
-  int variance_;
-  int momentum_tensor_;
-  int y_;
-  int mean_out_;
-  int variance_out_;
-  int saved_mean_;
-  int saved_variance_;
+  bool rectifies_;
+  In<T> x_;
+  std::optional<In<T>> z_;  // in batch_norm_act
+  In<T> scale_;
+  In<T> bias_;
+  In<T> mean_;
+  In<T> variance_;
+  In<T> momentum_tensor_;
+  Out<T> y_;
+  Out<T> mean_out_;
+  Out<T> variance_out_;
+  Out<T> saved_mean_;
+  Out<T> saved_variance_;
   int scratch_ = -1;
   int moments_ = -1;
   int lines_ = -1;
@@ -216,26 +206,26 @@ class BatchNormGradKernel final : public Kernel {
         loops_(make_loops(geometry_)),
         epsilon_(context.Attr<float>("epsilon")),
         global_(UsesGlobalStatistics(context)),
-        x_(context.InputIndex("X")),
-        scale_(context.InputIndex("Scale")),
-        bias_(context.InputIndex("Bias")),
-        mean_(context.InputIndex(global_ ? "MeanOut" : "SavedMean")),
-        variance_(context.InputIndex(global_ ? "VarianceOut" : "SavedVariance")),
-        y_gradient_(context.InputIndex("Y@GRAD")),
-        x_gradient_(context.OutputIndex("X@GRAD")),
-        scale_gradient_(context.OutputIndex("Scale@GRAD")),
-        bias_gradient_(context.OutputIndex("Bias@GRAD")) {
-    SKIFF_ENFORCE(mean_ >= 0 && variance_ >= 0, kInvalidArgument, context.op().type, ": inputs ",
-                  global_ ? "MeanOut and VarianceOut" : "SavedMean and SavedVariance",
+        x_(context, "X"),
+        scale_(context, "Scale"),
+        bias_(context, "Bias"),
+        mean_(context, global_ ? "MeanOut" : "SavedMean"),
+        variance_(context, global_ ? "VarianceOut" : "SavedVariance"),
+        y_gradient_(context, "Y@GRAD"),
+        x_gradient_(context, "X@GRAD"),
+        scale_gradient_(context, "Scale@GRAD"),
+        bias_gradient_(context, "Bias@GRAD") {
+    SKIFF_ENFORCE(mean_.is_there() && variance_.is_there(), kInvalidArgument, context.op().type,
+                  ": inputs ", global_ ? "MeanOut and VarianceOut" : "SavedMean and SavedVariance",
                   " are missing");
     if (IsFused(context)) {
-      y_ = context.InputIndex("Y");
-      z_gradient_ = context.OutputIndex("Z@GRAD");
-      mask_ = y_ < 0 ? NormMask::kInput : NormMask::kOutput;
+      y_.emplace(context, "Y");
+      z_gradient_.emplace(context, "Z@GRAD");
+      mask_ = y_->is_there() ? NormMask::kOutput : NormMask::kInput;
     }
     // Under kOutput the first pass always writes the masked gradient. Usually it goes to Z@GRAD or
     // to X@GRAD; if both are absent, to a workspace.
-    if (mask_ == NormMask::kOutput && z_gradient_ < 0 && x_gradient_ < 0) {
+    if (mask_ == NormMask::kOutput && !z_gradient_->is_there() && !x_gradient_.is_there()) {
       masked_ = context.RequestWorkspace(StorageBytes(context.Input("X")));
     }
     const int64_t channels = geometry_.padded_channels();
@@ -260,9 +250,8 @@ class BatchNormGradKernel final : public Kernel {
                            lines + 5 * channels};
     TakeStatistics(run, unchanged, by_channel);
     const NormLines<T> normalize{by_channel.mean, by_channel.slope, by_channel.shift};
-    const T* x = run.input(x_).template data<T>();
-    NormOutputGradient<T> gradient{run.input(y_gradient_).template data<T>(), mask_,
-                                   InputData<T>(run, y_)};
+    const T* x = x_(run);
+    NormOutputGradient<T> gradient{y_gradient_(run), mask_, y_ ? (*y_)(run) : nullptr};
     T* masked = MaskedGradient(run);
     if (geometry_.count() > 0) {
       loops_->GradientSums(x, gradient, normalize, run.workspace(scratch_), sums, products, masked);
@@ -276,10 +265,10 @@ class BatchNormGradKernel final : public Kernel {
     // Y was X (plus Z), whatever Scale and Bias: their gradients are 0, and X@GRAD is Y@GRAD.
     if (unchanged) std::fill_n(sums, 2 * channels, 0.0);
     WriteParameterGradients(run, by_channel, sums, products);
-    if (x_gradient_ < 0) return;
+    if (!x_gradient_.is_there()) return;
     PrepareCorrections(sums, products, by_channel);
     loops_->Gradient(x, gradient, normalize, by_channel.offset, by_channel.factor,
-                     run.output(x_gradient_).template data<T>());
+                     x_gradient_(run));
   }
 
  private:
@@ -298,8 +287,8 @@ class BatchNormGradKernel final : public Kernel {
   // serves until the second pass overwrites it, element by element.
   T* MaskedGradient(const KernelContext& run) const {
     if (mask_ != NormMask::kOutput) return nullptr;
-    if (z_gradient_ >= 0) return OutputData<T>(run, z_gradient_);
-    if (x_gradient_ >= 0) return OutputData<T>(run, x_gradient_);
+    if (z_gradient_->is_there()) return (*z_gradient_)(run);
+    if (x_gradient_.is_there()) return x_gradient_(run);
     return static_cast<T*>(run.workspace(masked_));
   }
 
@@ -308,8 +297,8 @@ class BatchNormGradKernel final : public Kernel {
       std::fill_n(lines.slope, geometry_.channels, T{1});
       return;
     }
-    const T* mean = InputData<T>(run, mean_);
-    const T* variance = InputData<T>(run, variance_);
+    const T* mean = mean_(run);
+    const T* variance = variance_(run);
     for (int64_t c = 0; c < geometry_.channels; ++c) {
       lines.mean[c] = mean[c];
       lines.inverse[c] =
@@ -321,9 +310,8 @@ class BatchNormGradKernel final : public Kernel {
     std::copy_n(lines.inverse, geometry_.channels, lines.slope);
     // Only kInput, which computes the sign of Y again, needs the shifts. For batch_norm_grad, Bias
     // is shape_only, and its data may be gone.
-    ScaleAndShift(geometry_.channels, InputData<T>(run, scale_),
-                  mask_ == NormMask::kInput ? InputData<T>(run, bias_) : nullptr, lines.slope,
-                  lines.shift);
+    ScaleAndShift(geometry_.channels, scale_(run), mask_ == NormMask::kInput ? bias_(run) : nullptr,
+                  lines.slope, lines.shift);
   }
 
   // Computes the sums of channels again that float32 can't hold.
@@ -342,8 +330,8 @@ class BatchNormGradKernel final : public Kernel {
 
   void WriteParameterGradients(const KernelContext& run, const Lines& lines, const double* sums,
                                const double* products) const {
-    T* scale_gradient = OutputData<T>(run, scale_gradient_);
-    T* bias_gradient = OutputData<T>(run, bias_gradient_);
+    T* scale_gradient = scale_gradient_(run);
+    T* bias_gradient = bias_gradient_(run);
     for (int64_t c = 0; c < geometry_.channels; ++c) {
       if (scale_gradient != nullptr)
         scale_gradient[c] = static_cast<T>(products[c] * lines.inverse[c]);
@@ -369,17 +357,17 @@ class BatchNormGradKernel final : public Kernel {
   double epsilon_;
   bool global_;
   NormMask mask_ = NormMask::kNone;
-  int x_;
-  int y_ = -1;
-  int scale_;
-  int bias_;
-  int mean_;
-  int variance_;
-  int y_gradient_;
-  int x_gradient_;
-  int scale_gradient_;
-  int bias_gradient_;
-  int z_gradient_ = -1;
+  In<T> x_;
+  std::optional<In<T>> y_;  // in batch_norm_act_grad, as Z@GRAD
+  In<T> scale_;
+  In<T> bias_;
+  In<T> mean_;
+  In<T> variance_;
+  In<T> y_gradient_;
+  Out<T> x_gradient_;
+  Out<T> scale_gradient_;
+  Out<T> bias_gradient_;
+  std::optional<Out<T>> z_gradient_;
   int masked_ = -1;
   int scratch_ = -1;
   int sums_ = -1;
@@ -389,64 +377,57 @@ class BatchNormGradKernel final : public Kernel {
 // Recomputes Y of batch_norm or batch_norm_act. It must round as BatchNormKernel does: it reads the
 // statistics that Y was computed from and runs the same pass with the same coefficients.
 template <typename T>
-class BatchNormReplayKernel final : public Kernel {
- public:
-  BatchNormReplayKernel(PrepareContext& context, MakeNormLoops<T> make_loops)
-      : geometry_(ParseNormGeometry(context)),
-        loops_(make_loops(geometry_)),
-        unchanged_(!UsesGlobalStatistics(context) && geometry_.count() <= 1),
-        rectifies_(context.Attr<std::string>("act_type") == "relu"),
-        x_(context.InputIndex("X")),
-        z_(context.InputIndex("Z")),
-        scale_(context.InputIndex("Scale")),
-        bias_(context.InputIndex("Bias")),
-        saved_mean_(context.InputIndex("SavedMean")),
-        saved_variance_(context.InputIndex("SavedVariance")),
-        y_(context.OutputIndex("Y")),
-        lines_(context.RequestWorkspace(3 * geometry_.padded_channels() *
-                                        static_cast<int64_t>(sizeof(T)))) {}
-
-  void Run(const KernelContext& run) override {
-    auto* means = static_cast<T*>(run.workspace(lines_));
-    T* slopes = means + geometry_.padded_channels();
-    T* shifts = slopes + geometry_.padded_channels();
-    std::fill_n(means, 3 * geometry_.padded_channels(), T{0});
-    if (unchanged_) {
-      std::fill_n(slopes, geometry_.channels, T{1});
+std::unique_ptr<Kernel> PrepareBatchNormReplay(PrepareContext& context,
+                                               MakeNormLoops<T> make_loops) {
+  const NormGeometry geometry = ParseNormGeometry(context);
+  std::unique_ptr<NormLoops<T>> loops = make_loops(geometry);
+  const bool unchanged = !UsesGlobalStatistics(context) && geometry.count() <= 1;
+  const bool rectifies = context.Attr<std::string>("act_type") == "relu";
+  const In<T> x(context, "X");
+  const In<T> z(context, "Z");
+  const In<T> scale(context, "Scale");
+  const In<T> bias(context, "Bias");
+  const In<T> saved_mean(context, "SavedMean");
+  const In<T> saved_variance(context, "SavedVariance");
+  const Out<T> y(context, "Y");
+  const int lines =
+      context.RequestWorkspace(3 * geometry.padded_channels() * static_cast<int64_t>(sizeof(T)));
+  return MakeKernel([=, loops = std::move(loops)](const KernelContext& run) {
+    auto* means = static_cast<T*>(run.workspace(lines));
+    T* slopes = means + geometry.padded_channels();
+    T* shifts = slopes + geometry.padded_channels();
+    std::fill_n(means, 3 * geometry.padded_channels(), T{0});
+    if (unchanged) {
+      std::fill_n(slopes, geometry.channels, T{1});
     } else {
-      std::copy_n(InputData<T>(run, saved_mean_), geometry_.channels, means);
-      std::copy_n(InputData<T>(run, saved_variance_), geometry_.channels, slopes);
-      ScaleAndShift(geometry_.channels, InputData<T>(run, scale_), InputData<T>(run, bias_), slopes,
-                    shifts);
+      std::copy_n(saved_mean(run), geometry.channels, means);
+      std::copy_n(saved_variance(run), geometry.channels, slopes);
+      ScaleAndShift(geometry.channels, scale(run), bias(run), slopes, shifts);
     }
-    loops_->Normalize(InputData<T>(run, x_), InputData<T>(run, z_), {means, slopes, shifts},
-                      rectifies_, OutputData<T>(run, y_));
-  }
-
- private:
-  NormGeometry geometry_;
-  std::unique_ptr<NormLoops<T>> loops_;
-  bool unchanged_;
-  bool rectifies_;
-  int x_;
-  int z_;
-  int scale_;
-  int bias_;
-  int saved_mean_;
-  int saved_variance_;
-  int y_;
-  int lines_;
-};
+    loops->Normalize(x(run), z(run), {means, slopes, shifts}, rectifies, y(run));
+  });
+}
 
 }  // namespace
 
 void AddBatchNormKernels(OpRegistry& registry, std::string_view type) {
-  AddNormKernels<BatchNormKernel>(registry, type);
-  AddNormKernels<BatchNormGradKernel>(registry, StrCat(type, "_grad"));
+  AddNormKernels(registry, type,
+                 []<typename T>(PrepareContext& context,
+                                MakeNormLoops<T> make_loops) -> std::unique_ptr<Kernel> {
+                   return std::make_unique<BatchNormKernel<T>>(context, make_loops);
+                 });
+  AddNormKernels(registry, StrCat(type, "_grad"),
+                 []<typename T>(PrepareContext& context,
+                                MakeNormLoops<T> make_loops) -> std::unique_ptr<Kernel> {
+                   return std::make_unique<BatchNormGradKernel<T>>(context, make_loops);
+                 });
 }
 
 void AddBatchNormReplayKernels(OpRegistry& registry, std::string_view type) {
-  AddNormKernels<BatchNormReplayKernel>(registry, type);
+  AddNormKernels(registry, type,
+                 []<typename T>(PrepareContext& context, MakeNormLoops<T> make_loops) {
+                   return PrepareBatchNormReplay(context, make_loops);
+                 });
 }
 
 }  // namespace skiff

@@ -237,22 +237,21 @@ std::unique_ptr<NormLoops<T>> MakePlainNormLoops(const NormGeometry& geometry);
 template <typename T>
 using MakeNormLoops = std::unique_ptr<NormLoops<T>> (*)(const NormGeometry&);
 
-// Adds the kernels "plain", for float32 and float64, and "vector", for float32. Both are
-// KernelOf<T>(PrepareContext&, MakeNormLoops<T>). The first of the op's layout_slots must be an
+// Adds the kernels "plain", for float32 and float64, and "vector", for float32. Both are what
+// prepare(PrepareContext&, MakeNormLoops<T>) returns. The first of the op's layout_slots must be an
 // input.
-template <template <typename> class KernelOf>
-void AddNormKernels(OpRegistry& registry, std::string_view type) {
-  registry.AddCpuKernels<float, double>(
-      type, []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-        return std::make_unique<KernelOf<T>>(context, MakePlainNormLoops<T>);
-      });
-  registry.AddKernel(type, {.name = "vector",
-                            .dtype = DType::kFloat32,
-                            .prepare = [](PrepareContext& context) -> std::unique_ptr<Kernel> {
-                              return std::make_unique<KernelOf<float>>(context, MakeFastNormLoops);
-                            },
-                            .accepts = HasFastNormLoops,
-                            .priority = 10});
+template <typename Prepare>
+void AddNormKernels(OpRegistry& registry, std::string_view type, const Prepare& prepare) {
+  registry.AddCpuKernels<float, double>(type, [=]<typename T>(PrepareContext& context) {
+    return prepare(context, MakePlainNormLoops<T>);
+  });
+  registry.AddKernel(
+      type,
+      {.name = "vector",
+       .dtype = DType::kFloat32,
+       .prepare = [=](PrepareContext& context) { return prepare(context, MakeFastNormLoops); },
+       .accepts = HasFastNormLoops,
+       .priority = 10});
 }
 
 }  // namespace skiff

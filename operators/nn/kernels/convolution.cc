@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "framework/base/str_cat.h"
 #include "framework/op/grad.h"
 #include "operators/nn/kernels/convolution_epilogue.h"
 #include "operators/nn/kernels/norm_arguments.h"
@@ -223,38 +225,25 @@ class PlainConvolution {
 };
 
 template <typename T>
-class PlainForward final : public Kernel {
- public:
-  PlainForward(PrepareContext& context, const Convolution& conv)
-      : input_(context.InputIndex("Input")),
-        filter_(context.InputIndex("Filter")),
-        output_(context.OutputIndex("Output")),
-        loops_(conv) {
-    if (!ConvolutionEpilogue::IsIn(context)) return;
-    epilogue_.emplace(context, conv);
-    lines_ = context.RequestWorkspace(ByteCount(2 * conv.output.channels, kDTypeOf<T>));
-  }
-
-  void Run(const KernelContext& run) override {
+std::unique_ptr<Kernel> PreparePlainForward(PrepareContext& context, const Convolution& conv) {
+  const In<T> input(context, "Input");
+  const In<T> filter(context, "Filter");
+  const Out<T> output(context, "Output");
+  const PlainConvolution<T> loops(conv);
+  const std::optional<ConvolutionEpilogue> fused = EpilogueOf(context, conv);
+  const int lines =
+      fused ? context.RequestWorkspace(ByteCount(2 * conv.output.channels, kDTypeOf<T>)) : -1;
+  return MakeKernel([=](const KernelContext& run) {
     PlainEpilogue<T> epilogue;
-    if (epilogue_) {
-      T* slope = static_cast<T*>(run.workspace(lines_));
-      T* shift = slope + epilogue_->channels();
-      epilogue_->Lines(run, slope, shift);
-      epilogue = {slope, shift, InputData<T>(run, epilogue_->addend()), epilogue_->rectifies()};
+    if (fused) {
+      T* slope = static_cast<T*>(run.workspace(lines));
+      T* shift = slope + fused->channels();
+      fused->Lines(run, slope, shift);
+      epilogue = {slope, shift, static_cast<const T*>(fused->addend()(run)), fused->rectifies()};
     }
-    loops_.Forward(run.input(input_).data<T>(), run.input(filter_).data<T>(), epilogue,
-                   run.output(output_).data<T>());
-  }
-
- private:
-  int input_;
-  int filter_;
-  int output_;
-  PlainConvolution<T> loops_;
-  std::optional<ConvolutionEpilogue> epilogue_;
-  int lines_ = -1;
-};
+    loops.Forward(input(run), filter(run), epilogue, output(run));
+  });
+}
 
 double Flop(const OpContext& context) { return ParseConvolution(context).flop(); }
 
@@ -321,32 +310,38 @@ OpDef ConvolutionGradDef(OpDef* forward) {
   return def;
 }
 
-void AddPlainConvolution(OpRegistry& registry, std::string_view type) {
-  registry.AddCpuKernels<float, double>(
-      type, []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-        return std::make_unique<PlainForward<T>>(context, ParseConvolution(context));
-      });
+void AddConvolutionKernels(OpRegistry& registry, std::string_view type, KernelDef candidate,
+                           KernelFactory forward, KernelFactory backward) {
+  candidate.dtype = DType::kFloat32;
+  candidate.prepare = std::move(forward);
+  registry.AddKernel(type, candidate);
   if (registry.Find(StrCat(type, "_grad")) == nullptr) return;
-  registry.AddCpuKernels<float, double>(StrCat(type, "_grad"), []<typename T>(
-                                                                   PrepareContext& context) {
-    const int input = context.InputIndex("Input");
-    const int filter = context.InputIndex("Filter");
-    const int output_gradient = context.InputIndex("Output@GRAD");
-    const int input_gradient = context.OutputIndex("Input@GRAD");
-    const int filter_gradient = context.OutputIndex("Filter@GRAD");
-    return MakeKernel([loops = PlainConvolution<T>(ParseConvolution(context)), input, filter,
-                       output_gradient, input_gradient, filter_gradient](const KernelContext& run) {
-      const T* gradient = run.input(output_gradient).data<T>();
-      if (input_gradient >= 0) {
-        loops.BackwardData(gradient, run.input(filter).data<T>(),
-                           run.output(input_gradient).data<T>());
-      }
-      if (filter_gradient >= 0) {
-        loops.BackwardFilter(gradient, run.input(input).data<T>(),
-                             run.output(filter_gradient).data<T>());
-      }
-    });
+  candidate.prepare = std::move(backward);
+  registry.AddKernel(StrCat(type, "_grad"), std::move(candidate));
+}
+
+void AddPlainConvolution(OpRegistry& registry, std::string_view type) {
+  registry.AddCpuKernels<float, double>(type, []<typename T>(PrepareContext& context) {
+    return PreparePlainForward<T>(context, ParseConvolution(context));
   });
+  if (registry.Find(StrCat(type, "_grad")) == nullptr) return;
+  registry.AddCpuKernels<float, double>(
+      StrCat(type, "_grad"), []<typename T>(PrepareContext& context) {
+        const In<T> input(context, "Input");
+        const In<T> filter(context, "Filter");
+        const In<T> output_gradient(context, "Output@GRAD");
+        const Out<T> input_gradient(context, "Input@GRAD");
+        const Out<T> filter_gradient(context, "Filter@GRAD");
+        const PlainConvolution<T> loops(ParseConvolution(context));
+        return MakeKernel([=](const KernelContext& run) {
+          if (input_gradient.is_there()) {
+            loops.BackwardData(output_gradient(run), filter(run), input_gradient(run));
+          }
+          if (filter_gradient.is_there()) {
+            loops.BackwardFilter(output_gradient(run), input(run), filter_gradient(run));
+          }
+        });
+      });
 }
 
 }  // namespace skiff

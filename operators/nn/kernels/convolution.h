@@ -5,7 +5,6 @@
 #include <memory>
 #include <string_view>
 
-#include "framework/base/str_cat.h"
 #include "framework/op/kernel.h"
 #include "framework/op/op_def.h"
 #include "framework/op/registry.h"
@@ -54,20 +53,9 @@ void AddOnednnConvolution(OpRegistry& registry, std::string_view type);
 // "winograd": float32, 3x3 of stride 1, for images blocked by the lanes of a vector.
 void AddWinogradConvolution(OpRegistry& registry, std::string_view type);
 
-// Adds a float32 kernel Forward to `type` and, if there is a gradient op, Backward to it.
-// `candidate` has everything but the dtype and the factory.
-template <typename Forward, typename Backward>
-void AddConvolutionKernels(OpRegistry& registry, std::string_view type, KernelDef candidate) {
-  candidate.dtype = DType::kFloat32;
-  candidate.prepare = [](PrepareContext& context) -> std::unique_ptr<Kernel> {
-    return std::make_unique<Forward>(context);
-  };
-  registry.AddKernel(type, candidate);
-  if (registry.Find(StrCat(type, "_grad")) == nullptr) return;
-  candidate.prepare = [](PrepareContext& context) -> std::unique_ptr<Kernel> {
-    return std::make_unique<Backward>(context);
-  };
-  registry.AddKernel(StrCat(type, "_grad"), candidate);
-}
+// Adds a float32 kernel that `forward` makes to `type` and, if there is a gradient op, one that
+// `backward` makes to it. `candidate` has everything but the dtype and the factory.
+void AddConvolutionKernels(OpRegistry& registry, std::string_view type, KernelDef candidate,
+                           KernelFactory forward, KernelFactory backward);
 
 }  // namespace skiff

@@ -30,29 +30,29 @@ bool ConvolutionEpilogue::IsIn(const OpContext& context) {
 ConvolutionEpilogue::ConvolutionEpilogue(const OpContext& context, const Convolution& conv)
     : channels_(conv.output.channels),
       channel_elements_(conv.group_inputs() * conv.window.kernel[0] * conv.window.kernel[1]),
-      filter_(context.InputIndex("Filter")),
-      scale_(context.InputIndex("Scale")),
-      bias_(context.InputIndex("Bias")),
-      mean_(context.InputIndex("Mean")),
-      variance_(context.InputIndex("Variance")),
-      addend_(context.InputIndex("Z")),
+      filter_(context, "Filter"),
+      scale_(context, "Scale"),
+      bias_(context, "Bias"),
+      mean_(context, "Mean"),
+      variance_(context, "Variance"),
+      addend_(context, "Z"),
       epsilon_(context.Attr<float>("epsilon")),
       rectifies_(context.Attr<std::string>("act_type") == "relu") {}
 
 std::vector<int> ConvolutionEpilogue::inputs() const {
   std::vector<int> present;
-  for (int input : {filter_, scale_, bias_, mean_, variance_}) {
-    if (input >= 0) present.push_back(input);
+  for (const In<>& input : {filter_, scale_, bias_, mean_, variance_}) {
+    if (input.is_there()) present.push_back(input.index());
   }
   return present;
 }
 
 template <typename T>
 void ConvolutionEpilogue::Lines(const KernelContext& run, T* slope, T* shift) const {
-  const T* scale = InputData<T>(run, scale_);
-  const T* bias = InputData<T>(run, bias_);
-  const T* mean = InputData<T>(run, mean_);
-  const T* variance = InputData<T>(run, variance_);
+  const T* scale = static_cast<const T*>(scale_(run));
+  const T* bias = static_cast<const T*>(bias_(run));
+  const T* mean = static_cast<const T*>(mean_(run));
+  const T* variance = static_cast<const T*>(variance_(run));
   // In float64, and rounded once: the factor multiplies every weight, and the mean may be much
   // larger than the deviation.
   for (int64_t c = 0; c < channels_; ++c) {
@@ -71,7 +71,7 @@ std::vector<float> ConvolutionEpilogue::FoldFilters(const KernelContext& run) co
   std::vector<float> slope(static_cast<size_t>(channels_));
   std::vector<float> shift(static_cast<size_t>(channels_));
   Lines(run, slope.data(), shift.data());
-  const float* filter = run.input(filter_).data<float>();
+  const float* filter = static_cast<const float*>(filter_(run));
   std::vector<float> folded(static_cast<size_t>(channels_ * channel_elements_));
   for (int64_t c = 0; c < channels_; ++c) {
     const float factor = slope[static_cast<size_t>(c)];

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "framework/op/kernel.h"
+#include "framework/op/arguments.h"
 #include "operators/nn/kernels/convolution.h"
 
 namespace skiff {
@@ -25,8 +25,8 @@ class ConvolutionEpilogue {
   ConvolutionEpilogue(const OpContext& context, const Convolution& conv);
 
   int64_t channels() const { return channels_; }
-  // The index of Z; -1: nothing is added.
-  int addend() const { return addend_; }
+  // Z; if it isn't there, nothing is added.
+  const In<>& addend() const { return addend_; }
   bool rectifies() const { return rectifies_; }
   // The indices of the inputs that FoldFilters and Shifts read.
   std::vector<int> inputs() const;
@@ -43,12 +43,12 @@ class ConvolutionEpilogue {
  private:
   int64_t channels_;
   int64_t channel_elements_;  // the elements of a channel's filters
-  int filter_;
-  int scale_;
-  int bias_;
-  int mean_;
-  int variance_;
-  int addend_;
+  In<> filter_;
+  In<> scale_;
+  In<> bias_;
+  In<> mean_;
+  In<> variance_;
+  In<> addend_;
   double epsilon_;
   bool rectifies_;
 };

@@ -61,27 +61,27 @@ class DerivedFilter {
  public:
   DerivedFilter(PrepareContext& context, const Desc& plain, const Desc& wanted,
                 const std::optional<ConvolutionEpilogue>& epilogue = {})
-      : input_(context.InputIndex("Filter")) {
+      : data_(context, "Filter") {
     if (plain == wanted && !epilogue) return;
     form_ = context.RequestDerivedForm(
-        {.inputs = epilogue ? epilogue->inputs() : std::vector<int>{input_},
+        {.inputs = epilogue ? epilogue->inputs() : std::vector<int>{data_.index()},
          .bytes = OnednnBytes(wanted),
-         .refresh = [reorder = OnednnReorder(plain, wanted), input = input_, epilogue](
+         .refresh = [reorder = OnednnReorder(plain, wanted), data = data_, epilogue](
                         const KernelContext& run, void* derived) mutable {
            std::vector<float> folded;
            if (epilogue) folded = epilogue->FoldFilters(run);
-           reorder.SetData(DNNL_ARG_FROM, epilogue ? folded.data() : run.input(input).raw_data());
+           reorder.SetData(DNNL_ARG_FROM, epilogue ? folded.data() : data(run));
            reorder.SetData(DNNL_ARG_TO, derived);
            reorder.Run();
          }});
   }
 
   const void* Read(const KernelContext& run) const {
-    return form_ >= 0 ? run.derived(form_) : run.input(input_).raw_data();
+    return form_ >= 0 ? run.derived(form_) : data_(run);
   }
 
  private:
-  int input_;
+  In<> data_;
   int form_ = -1;
 };
 
@@ -135,7 +135,7 @@ constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
 dnnl::primitive_attr AttributesFor(const std::optional<ConvolutionEpilogue>& epilogue) {
   dnnl::primitive_attr attributes = OnednnAttributes();
   dnnl::post_ops post_ops;
-  if (epilogue && epilogue->addend() >= 0) post_ops.append_sum();
+  if (epilogue && epilogue->addend().is_there()) post_ops.append_sum();
   if (epilogue && epilogue->rectifies()) AppendOnednnRelu(&post_ops);
   attributes.set_post_ops(post_ops);
   return attributes;
@@ -147,19 +147,19 @@ class ForwardKernel final : public Kernel {
       : ForwardKernel(context, ParseConvolution(context)) {}
 
   void Run(const KernelContext& run) override {
-    void* output = run.output(output_index_).raw_data();
+    void* output = output_data_(run);
     void* target = output_.Target(run, output);
     if (addend_) {
       // The primitive adds to its output, so Z must be there first. If the op computes in place, it
       // is.
-      const void* addend = run.input(epilogue_->addend()).raw_data();
+      const void* addend = epilogue_->addend()(run);
       if (addend != target) {
         addend_.SetData(DNNL_ARG_FROM, addend);
         addend_.SetData(DNNL_ARG_TO, target);
         addend_.Run();
       }
     }
-    call_.SetData(DNNL_ARG_SRC, input_.Read(run, run.input(input_index_).raw_data()));
+    call_.SetData(DNNL_ARG_SRC, input_.Read(run, input_data_(run)));
     call_.SetData(DNNL_ARG_WEIGHTS, filter_.Read(run));
     if (epilogue_) call_.SetData(DNNL_ARG_BIAS, run.derived(shifts_));
     call_.SetData(DNNL_ARG_DST, target);
@@ -187,8 +187,8 @@ class ForwardKernel final : public Kernel {
 
   ForwardKernel(PrepareContext& context, const std::optional<ConvolutionEpilogue>& epilogue,
                 const Descriptors& descs, const Chosen& chosen)
-      : input_index_(context.InputIndex("Input")),
-        output_index_(context.OutputIndex("Output")),
+      : input_data_(context, "Input"),
+        output_data_(context, "Output"),
         epilogue_(epilogue),
         input_(context, descs.input, chosen.src_desc(), false),
         filter_(context, descs.filter, chosen.weights_desc(), epilogue),
@@ -200,11 +200,11 @@ class ForwardKernel final : public Kernel {
     if (!epilogue_) return;
     call_.AddArgument(DNNL_ARG_BIAS, chosen.bias_desc());
     shifts_ = epilogue_->RequestShifts(context);
-    if (epilogue_->addend() >= 0) addend_ = OnednnReorder(descs.output, chosen.dst_desc());
+    if (epilogue_->addend().is_there()) addend_ = OnednnReorder(descs.output, chosen.dst_desc());
   }
 
-  int input_index_;
-  int output_index_;
+  In<> input_data_;
+  Out<> output_data_;
   std::optional<ConvolutionEpilogue> epilogue_;
   StagedTensor input_;
   DerivedFilter filter_;
@@ -222,8 +222,8 @@ class BackwardData {
                                    context.Input("Output@GRAD").layout)) {}
 
   void Run(const KernelContext& run) {
-    void* input_gradient = run.output(input_gradient_index_).raw_data();
-    const void* output_gradient = run.input(output_gradient_index_).raw_data();
+    void* input_gradient = input_gradient_data_(run);
+    const void* output_gradient = output_gradient_data_(run);
     call_.SetData(DNNL_ARG_DIFF_DST, output_gradient_.Read(run, output_gradient));
     call_.SetData(DNNL_ARG_WEIGHTS, filter_.Read(run));
     call_.SetData(DNNL_ARG_DIFF_SRC, input_gradient_.Target(run, input_gradient));
@@ -242,8 +242,8 @@ class BackwardData {
                      })) {}
 
   BackwardData(PrepareContext& context, const Descriptors& descs, const Chosen& chosen)
-      : input_gradient_index_(context.OutputIndex("Input@GRAD")),
-        output_gradient_index_(context.InputIndex("Output@GRAD")),
+      : input_gradient_data_(context, "Input@GRAD"),
+        output_gradient_data_(context, "Output@GRAD"),
         output_gradient_(context, descs.output, chosen.diff_dst_desc(), false),
         filter_(context, descs.filter, chosen.weights_desc()),
         input_gradient_(context, descs.input, chosen.diff_src_desc(), true),
@@ -253,8 +253,8 @@ class BackwardData {
     call_.AddArgument(DNNL_ARG_DIFF_SRC, chosen.diff_src_desc());
   }
 
-  int input_gradient_index_;
-  int output_gradient_index_;
+  Out<> input_gradient_data_;
+  In<> output_gradient_data_;
   StagedTensor output_gradient_;
   DerivedFilter filter_;
   StagedTensor input_gradient_;
@@ -269,9 +269,9 @@ class BackwardFilter {
                                      context.Input("Output@GRAD").layout)) {}
 
   void Run(const KernelContext& run) {
-    void* filter_gradient = run.output(filter_gradient_index_).raw_data();
-    const void* output_gradient = run.input(output_gradient_index_).raw_data();
-    call_.SetData(DNNL_ARG_SRC, input_.Read(run, run.input(input_index_).raw_data()));
+    void* filter_gradient = filter_gradient_data_(run);
+    const void* output_gradient = output_gradient_data_(run);
+    call_.SetData(DNNL_ARG_SRC, input_.Read(run, input_data_(run)));
     call_.SetData(DNNL_ARG_DIFF_DST, output_gradient_.Read(run, output_gradient));
     call_.SetData(DNNL_ARG_DIFF_WEIGHTS, filter_gradient_.Target(run, filter_gradient));
     call_.Run(run);
@@ -289,9 +289,9 @@ class BackwardFilter {
                        })) {}
 
   BackwardFilter(PrepareContext& context, const Descriptors& descs, const Chosen& chosen)
-      : input_index_(context.InputIndex("Input")),
-        output_gradient_index_(context.InputIndex("Output@GRAD")),
-        filter_gradient_index_(context.OutputIndex("Filter@GRAD")),
+      : input_data_(context, "Input"),
+        output_gradient_data_(context, "Output@GRAD"),
+        filter_gradient_data_(context, "Filter@GRAD"),
         input_(context, descs.input, chosen.src_desc(), false),
         output_gradient_(context, descs.output, chosen.diff_dst_desc(), false),
         filter_gradient_(context, descs.filter, chosen.diff_weights_desc(), true),
@@ -301,31 +301,26 @@ class BackwardFilter {
     call_.AddArgument(DNNL_ARG_DIFF_WEIGHTS, chosen.diff_weights_desc());
   }
 
-  int input_index_;
-  int output_gradient_index_;
-  int filter_gradient_index_;
+  In<> input_data_;
+  In<> output_gradient_data_;
+  Out<> filter_gradient_data_;
   StagedTensor input_;
   StagedTensor output_gradient_;
   StagedTensor filter_gradient_;
   ScratchedCall call_;
 };
 
-class BackwardKernel final : public Kernel {
- public:
-  explicit BackwardKernel(PrepareContext& context) {
-    const Convolution conv = ParseConvolution(context);
-    if (context.HasOutput("Input@GRAD")) data_.emplace(context, conv);
-    if (context.HasOutput("Filter@GRAD")) filter_.emplace(context, conv);
-  }
-  void Run(const KernelContext& run) override {
-    if (data_) data_->Run(run);
-    if (filter_) filter_->Run(run);
-  }
-
- private:
-  std::optional<BackwardData> data_;
-  std::optional<BackwardFilter> filter_;
-};
+std::unique_ptr<Kernel> PrepareBackward(PrepareContext& context) {
+  const Convolution conv = ParseConvolution(context);
+  std::optional<BackwardData> data;
+  std::optional<BackwardFilter> filter;
+  if (context.HasOutput("Input@GRAD")) data.emplace(context, conv);
+  if (context.HasOutput("Filter@GRAD")) filter.emplace(context, conv);
+  return MakeKernel([=](const KernelContext& run) mutable {
+    if (data) data->Run(run);
+    if (filter) filter->Run(run);
+  });
+}
 
 bool IsImageLayout(Layout layout, ChannelOrder order) {
   if (layout.is_plain()) return true;
@@ -352,8 +347,10 @@ bool Accepts(const OpContext& context) {
 }  // namespace
 
 void AddOnednnConvolution(OpRegistry& registry, std::string_view type) {
-  AddConvolutionKernels<ForwardKernel, BackwardKernel>(
-      registry, type, {.name = "onednn", .accepts = Accepts, .pays = {}, .priority = 10});
+  AddConvolutionKernels(
+      registry, type, {.name = "onednn", .accepts = Accepts, .pays = {}, .priority = 10},
+      [](PrepareContext& context) { return std::make_unique<ForwardKernel>(context); },
+      PrepareBackward);
 }
 
 }  // namespace skiff

@@ -30,21 +30,21 @@ class Correlation {
       : correlation_(conv, gradient_of_input,
                      WinogradTileSide(gradient_of_input ? conv.input.size : conv.output.size),
                      omp_get_max_threads()),
-        filter_(context.InputIndex("Filter")),
+        filter_(context, "Filter"),
         workspace_(context.RequestWorkspace(correlation_.workspace_bytes())) {
     epilogue_ = EpilogueOf(context, conv);
     if (epilogue_) shifts_ = epilogue_->RequestShifts(context, WinogradLanes());
     keeps_transformed_ = correlation_.derived_bytes() > 0;
     if (!keeps_transformed_ && !epilogue_) return;
     filters_ = context.RequestDerivedForm(
-        {.inputs = epilogue_ ? epilogue_->inputs() : std::vector<int>{filter_},
+        {.inputs = epilogue_ ? epilogue_->inputs() : std::vector<int>{filter_.index()},
          .bytes = keeps_transformed_ ? correlation_.derived_bytes()
                                      : ByteCount(conv.filter_elements(), DType::kFloat32),
          .refresh = [correlation = correlation_, filter = filter_, epilogue = epilogue_,
                      transforms = keeps_transformed_](const KernelContext& run, void* derived) {
            std::vector<float> folded;
            if (epilogue) folded = epilogue->FoldFilters(run);
-           const float* filters = epilogue ? folded.data() : run.input(filter).data<float>();
+           const float* filters = epilogue ? folded.data() : filter(run);
            auto* to = static_cast<float*>(derived);
            if (transforms) {
              correlation.TransformAllFilters(filters, to);
@@ -54,24 +54,23 @@ class Correlation {
          }});
   }
 
-  void Run(const KernelContext& run, const Tensor& images, Tensor& outputs) const {
+  void Run(const KernelContext& run, const float* images, float* outputs) const {
     const auto* kept = filters_ < 0 ? nullptr : static_cast<const float*>(run.derived(filters_));
-    const float* plain = run.input(filter_).data<float>();
+    const float* plain = filter_(run);
     if (epilogue_ && !keeps_transformed_) plain = kept;
     PixelEpilogue epilogue;
     if (epilogue_) {
       epilogue = {.shift = static_cast<const float*>(run.derived(shifts_)),
-                  .addend = InputData<float>(run, epilogue_->addend()),
+                  .addend = static_cast<const float*>(epilogue_->addend()(run)),
                   .rectifies = epilogue_->rectifies()};
     }
-    correlation_.Run(images.data<float>(), plain, keeps_transformed_ ? kept : nullptr,
-                     static_cast<float*>(run.workspace(workspace_)), epilogue,
-                     outputs.data<float>());
+    correlation_.Run(images, plain, keeps_transformed_ ? kept : nullptr,
+                     static_cast<float*>(run.workspace(workspace_)), epilogue, outputs);
   }
 
  private:
   WinogradCorrelation correlation_;
-  int filter_;
+  In<float> filter_;
   int workspace_;
   std::optional<ConvolutionEpilogue> epilogue_;
   bool keeps_transformed_ = false;
@@ -79,67 +78,48 @@ class Correlation {
   int shifts_ = -1;   // derived, of the epilogue
 };
 
-class ForwardKernel final : public Kernel {
- public:
-  explicit ForwardKernel(PrepareContext& context)
-      : input_(context.InputIndex("Input")),
-        output_(context.OutputIndex("Output")),
-        correlation_(context, ParseConvolution(context), false) {}
-
-  void Run(const KernelContext& run) override {
-    correlation_.Run(run, run.input(input_), run.output(output_));
-  }
-
- private:
-  int input_;
-  int output_;
-  Correlation correlation_;
-};
+std::unique_ptr<Kernel> PrepareForward(PrepareContext& context) {
+  return MakeKernel(
+      [input = In<float>(context, "Input"), output = Out<float>(context, "Output"),
+       correlation = Correlation(context, ParseConvolution(context), false)](
+          const KernelContext& run) { correlation.Run(run, input(run), output(run)); });
+}
 
 class FilterGradient {
  public:
   FilterGradient(PrepareContext& context, const Convolution& conv)
-      : input_(context.InputIndex("Input")),
-        output_gradient_(context.InputIndex("Output@GRAD")),
-        filter_gradient_(context.OutputIndex("Filter@GRAD")),
+      : input_(context, "Input"),
+        output_gradient_(context, "Output@GRAD"),
+        filter_gradient_(context, "Filter@GRAD"),
         gradient_(conv, WinogradTileSide(conv.output.size), omp_get_max_threads()),
         workspace_(context.RequestWorkspace(gradient_.workspace_bytes())) {}
 
   void Run(const KernelContext& run) const {
-    gradient_.Run(run.input(input_).data<float>(), run.input(output_gradient_).data<float>(),
-                  static_cast<float*>(run.workspace(workspace_)),
-                  run.output(filter_gradient_).data<float>());
+    gradient_.Run(input_(run), output_gradient_(run),
+                  static_cast<float*>(run.workspace(workspace_)), filter_gradient_(run));
   }
 
  private:
-  int input_;
-  int output_gradient_;
-  int filter_gradient_;
+  In<float> input_;
+  In<float> output_gradient_;
+  Out<float> filter_gradient_;
   WinogradFilterGradient gradient_;
   int workspace_;
 };
 
-class BackwardKernel final : public Kernel {
- public:
-  explicit BackwardKernel(PrepareContext& context)
-      : output_gradient_(context.InputIndex("Output@GRAD")),
-        input_gradient_(context.OutputIndex("Input@GRAD")) {
-    const Convolution conv = ParseConvolution(context);
-    if (input_gradient_ >= 0) input_.emplace(context, conv, true);
-    if (context.HasOutput("Filter@GRAD")) filter_.emplace(context, conv);
-  }
-
-  void Run(const KernelContext& run) override {
-    if (input_) input_->Run(run, run.input(output_gradient_), run.output(input_gradient_));
-    if (filter_) filter_->Run(run);
-  }
-
- private:
-  int output_gradient_;
-  int input_gradient_;
-  std::optional<Correlation> input_;
-  std::optional<FilterGradient> filter_;
-};
+std::unique_ptr<Kernel> PrepareBackward(PrepareContext& context) {
+  const Convolution conv = ParseConvolution(context);
+  const In<float> output_gradient(context, "Output@GRAD");
+  const Out<float> input_gradient(context, "Input@GRAD");
+  std::optional<Correlation> to_input;
+  std::optional<FilterGradient> to_filter;
+  if (input_gradient.is_there()) to_input.emplace(context, conv, true);
+  if (context.HasOutput("Filter@GRAD")) to_filter.emplace(context, conv);
+  return MakeKernel([=](const KernelContext& run) {
+    if (to_input) to_input->Run(run, output_gradient(run), input_gradient(run));
+    if (to_filter) to_filter->Run(run);
+  });
+}
 
 // With fewer channels than lanes, the direct convolution is faster, since it can put pixels into
 // lanes. So it is with few tiles, which each transformed filter is shared by.
@@ -179,8 +159,9 @@ bool Accepts(const OpContext& context) {
 }  // namespace
 
 void AddWinogradConvolution(OpRegistry& registry, std::string_view type) {
-  AddConvolutionKernels<ForwardKernel, BackwardKernel>(
-      registry, type, {.name = "winograd", .accepts = Accepts, .pays = Pays, .priority = 20});
+  AddConvolutionKernels(registry, type,
+                        {.name = "winograd", .accepts = Accepts, .pays = Pays, .priority = 20},
+                        PrepareForward, PrepareBackward);
 }
 
 }  // namespace skiff

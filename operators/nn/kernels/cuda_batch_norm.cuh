@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "framework/base/error.h"
@@ -207,79 +208,54 @@ int RequestChannelWorkspace(PrepareContext& context, const CudaChannels& channel
 }
 
 template <typename T>
-class CudaBatchNormKernel final : public Kernel {
- public:
-  explicit CudaBatchNormKernel(PrepareContext& context)
-      : type_(context.op().type),
-        channels_(context, context.Input("X").shape),
-        epsilon_(context.Attr<float>("epsilon")),
-        momentum_(context.Attr<float>("momentum")),
-        global_(UsesGlobalStatistics(context)),
-        rectifies_(IsFused(context)),
-        x_(context.InputIndex("X")),
-        z_(rectifies_ ? context.InputIndex("Z") : -1),
-        scale_(context.InputIndex("Scale")),
-        bias_(context.InputIndex("Bias")),
-        mean_(context.InputIndex("Mean")),
-        variance_(context.InputIndex("Variance")),
-        momentum_tensor_(context.InputIndex("MomentumTensor")),
-        y_(context.OutputIndex("Y")),
-        mean_out_(context.OutputIndex("MeanOut")),
-        variance_out_(context.OutputIndex("VarianceOut")),
-        saved_mean_(context.OutputIndex("SavedMean")),
-        saved_variance_(context.OutputIndex("SavedVariance")),
-        moments_(context, channels_.elements()),
-        lines_(RequestChannelWorkspace<T>(context, channels_, ChannelLines<T>::kCount)) {}
-
-  void Run(const KernelContext& run) override {
-    const T* x = run.input(x_).template data<T>();
+std::unique_ptr<Kernel> PrepareCudaBatchNorm(PrepareContext& context) {
+  const std::string type = context.op().type;
+  const CudaChannels channels(context, context.Input("X").shape);
+  const double epsilon = context.Attr<float>("epsilon");
+  const double momentum = context.Attr<float>("momentum");
+  const bool global = UsesGlobalStatistics(context);
+  const bool rectifies = IsFused(context);
+  const In<T> x(context, "X");
+  std::optional<In<T>> z;
+  if (rectifies) z.emplace(context, "Z");
+  const In<T> scale(context, "Scale");
+  const In<T> bias(context, "Bias");
+  const In<T> mean(context, "Mean");
+  const In<T> variance(context, "Variance");
+  const In<T> momentum_tensor(context, "MomentumTensor");
+  const Out<T> y(context, "Y");
+  const Out<T> mean_out(context, "MeanOut");
+  const Out<T> variance_out(context, "VarianceOut");
+  const Out<T> saved_mean(context, "SavedMean");
+  const Out<T> saved_variance(context, "SavedVariance");
+  const CudaFold<MomentsRule<T>> moments(context, channels.elements());
+  const int lines = RequestChannelWorkspace<T>(context, channels, ChannelLines<T>::kCount);
+  return MakeKernel([=](const KernelContext& run) {
     const ChannelStatistics<T> statistics{
-        .lines = ChannelLines<T>(run.workspace(lines_), channels_.channels),
-        .scale = InputData<T>(run, scale_),
-        .bias = InputData<T>(run, bias_),
-        .old_mean = InputData<T>(run, mean_),
-        .old_variance = InputData<T>(run, variance_),
-        .mean_out = OutputData<T>(run, mean_out_),
-        .variance_out = OutputData<T>(run, variance_out_),
-        .saved_mean = OutputData<T>(run, saved_mean_),
-        .saved_inverse = OutputData<T>(run, saved_variance_),
-        .momentum_tensor = InputData<T>(run, momentum_tensor_),
-        .momentum = momentum_,
-        .epsilon = epsilon_,
-        .is_global = global_};
+        .lines = ChannelLines<T>(run.workspace(lines), channels.channels),
+        .scale = scale(run),
+        .bias = bias(run),
+        .old_mean = mean(run),
+        .old_variance = variance(run),
+        .mean_out = mean_out(run),
+        .variance_out = variance_out(run),
+        .saved_mean = saved_mean(run),
+        .saved_inverse = saved_variance(run),
+        .momentum_tensor = momentum_tensor(run),
+        .momentum = momentum,
+        .epsilon = epsilon,
+        .is_global = global};
     // A single value has no variance. Fluid passes it on unchanged.
-    if (global_ || channels_.count() <= 1) {
-      ForEachOnDevice(run, type_.c_str(), channels_.channels, statistics);
+    if (global || channels.count() <= 1) {
+      ForEachOnDevice(run, type.c_str(), channels.channels, statistics);
     } else {
-      moments_.Run(run, type_.c_str(), channels_.View(),
-                   {channels_, x, static_cast<double>(channels_.count()), statistics});
+      moments.Run(run, type.c_str(), channels.View(),
+                  {channels, x(run), static_cast<double>(channels.count()), statistics});
     }
-    Normalize(run, type_, channels_, statistics.lines, x, InputData<T>(run, z_), rectifies_,
-              run.output(y_).template data<T>());
-  }
-
- private:
-  std::string type_;
-  CudaChannels channels_;
-  double epsilon_;
-  double momentum_;
-  bool global_;
-  bool rectifies_;
-  int x_;
-  int z_;
-  int scale_;
-  int bias_;
-  int mean_;
-  int variance_;
-  int momentum_tensor_;
-  int y_;
-  int mean_out_;
-  int variance_out_;
-  int saved_mean_;
-  int saved_variance_;
-  CudaFold<MomentsRule<T>> moments_;
-  int lines_;
-};
+    Normalize(run, type, channels, statistics.lines, x(run), z ? (*z)(run) : nullptr, rectifies,
+              y(run));
+  });
+}
 
 // Which gradients of the output pass the rectifier that follows the normalization.
 enum class CudaNormMask {
@@ -434,105 +410,80 @@ struct DifferentiateImages {
 };
 
 template <typename T, CudaNormMask kMask>
-class CudaBatchNormGradKernel final : public Kernel {
- public:
-  explicit CudaBatchNormGradKernel(PrepareContext& context)
-      : type_(context.op().type),
-        channels_(context, context.Input("X").shape),
-        epsilon_(context.Attr<float>("epsilon")),
-        global_(UsesGlobalStatistics(context)),
-        x_(context.InputIndex("X")),
-        y_(kMask == CudaNormMask::kOutput ? context.InputIndex("Y") : -1),
-        scale_(context.InputIndex("Scale")),
-        bias_(context.InputIndex("Bias")),
-        mean_(context.InputIndex(global_ ? "MeanOut" : "SavedMean")),
-        variance_(context.InputIndex(global_ ? "VarianceOut" : "SavedVariance")),
-        y_gradient_(context.InputIndex("Y@GRAD")),
-        x_gradient_(context.OutputIndex("X@GRAD")),
-        scale_gradient_(context.OutputIndex("Scale@GRAD")),
-        bias_gradient_(context.OutputIndex("Bias@GRAD")),
-        z_gradient_(kMask == CudaNormMask::kNone ? -1 : context.OutputIndex("Z@GRAD")),
-        sums_(context, channels_.elements()),
-        lines_(RequestChannelWorkspace<T>(context, channels_, GradientLines<T>::kCount)) {
-    SKIFF_ENFORCE(mean_ >= 0 && variance_ >= 0, kInvalidArgument, context.op().type, ": inputs ",
-                  global_ ? "MeanOut and VarianceOut" : "SavedMean and SavedVariance",
-                  " are missing");
-    // Under kOutput the first pass always writes the masked gradient. Usually it goes to Z@GRAD or
-    // to X@GRAD; if both are absent, to a workspace.
-    if (kMask == CudaNormMask::kOutput && z_gradient_ < 0 && x_gradient_ < 0) {
-      masked_ = context.RequestWorkspace(channels_.elements() * static_cast<int64_t>(sizeof(T)));
-    }
+std::unique_ptr<Kernel> PrepareCudaBatchNormGrad(PrepareContext& context) {
+  const std::string type = context.op().type;
+  const CudaChannels channels(context, context.Input("X").shape);
+  const double epsilon = context.Attr<float>("epsilon");
+  const bool global = UsesGlobalStatistics(context);
+  const In<T> x(context, "X");
+  std::optional<In<T>> y;
+  if (kMask == CudaNormMask::kOutput) y.emplace(context, "Y");
+  const In<T> scale(context, "Scale");
+  const In<T> bias(context, "Bias");
+  const In<T> mean(context, global ? "MeanOut" : "SavedMean");
+  const In<T> variance(context, global ? "VarianceOut" : "SavedVariance");
+  const In<T> y_gradient(context, "Y@GRAD");
+  const Out<T> x_gradient(context, "X@GRAD");
+  const Out<T> scale_gradient(context, "Scale@GRAD");
+  const Out<T> bias_gradient(context, "Bias@GRAD");
+  std::optional<Out<T>> z_gradient;
+  if (kMask != CudaNormMask::kNone) z_gradient.emplace(context, "Z@GRAD");
+  const CudaFold<GradientSumsRule<T, kMask>> sums(context, channels.elements());
+  const int memory = RequestChannelWorkspace<T>(context, channels, GradientLines<T>::kCount);
+  int masked_memory = -1;
+  SKIFF_ENFORCE(mean.is_there() && variance.is_there(), kInvalidArgument, context.op().type,
+                ": inputs ", global ? "MeanOut and VarianceOut" : "SavedMean and SavedVariance",
+                " are missing");
+  // Under kOutput the first pass always writes the masked gradient. Usually it goes to Z@GRAD or
+  // to X@GRAD; if both are absent, to a workspace.
+  if (kMask == CudaNormMask::kOutput && !z_gradient->is_there() && !x_gradient.is_there()) {
+    masked_memory = context.RequestWorkspace(channels.elements() * static_cast<int64_t>(sizeof(T)));
   }
-
-  void Run(const KernelContext& run) override {
-    const bool unchanged = !global_ && channels_.count() <= 1;
-    const GradientLines<T> lines(run.workspace(lines_), channels_.channels);
-    ForEachOnDevice(run, type_.c_str(), channels_.channels,
-                    GradientStatistics<T>{
-                        .lines = lines,
-                        .scale = InputData<T>(run, scale_),
-                        // Only kInput, which computes the sign of Y again, needs the shifts. For
-                        // others, the data of Bias may be gone.
-                        .bias = kMask == CudaNormMask::kInput ? InputData<T>(run, bias_) : nullptr,
-                        .mean = InputData<T>(run, mean_),
-                        .variance = InputData<T>(run, variance_),
-                        .epsilon = epsilon_,
-                        .is_global = global_,
-                        .is_unchanged = unchanged});
-    const T* x = run.input(x_).template data<T>();
-    const T* dy = run.input(y_gradient_).template data<T>();
-    T* masked = MaskedGradient(run);
-    sums_.Run(run, type_.c_str(), channels_.View(),
-              {.gradient = {dy, InputData<T>(run, y_)},
-               .lines = lines,
-               .x = x,
-               .masked = masked,
-               .dscale = OutputData<T>(run, scale_gradient_),
-               .dbias = OutputData<T>(run, bias_gradient_),
-               .count = static_cast<double>(channels_.count()),
-               .is_global = global_,
-               .is_unchanged = unchanged});
-    if (x_gradient_ < 0) return;
+  return MakeKernel([=](const KernelContext& run) {
+    const bool unchanged = !global && channels.count() <= 1;
+    const GradientLines<T> lines(run.workspace(memory), channels.channels);
+    ForEachOnDevice(
+        run, type.c_str(), channels.channels,
+        GradientStatistics<T>{.lines = lines,
+                              .scale = scale(run),
+                              // Only kInput, which computes the sign of Y again, needs the shifts.
+                              // For others, the data of Bias may be gone.
+                              .bias = kMask == CudaNormMask::kInput ? bias(run) : nullptr,
+                              .mean = mean(run),
+                              .variance = variance(run),
+                              .epsilon = epsilon,
+                              .is_global = global,
+                              .is_unchanged = unchanged});
+    // Where the first pass writes the masked gradient, if it does. X@GRAD serves until the second
+    // pass overwrites it, element by element.
+    T* masked = nullptr;
+    if constexpr (kMask == CudaNormMask::kOutput) {
+      masked = z_gradient->is_there()  ? (*z_gradient)(run)
+               : x_gradient.is_there() ? x_gradient(run)
+                                       : static_cast<T*>(run.workspace(masked_memory));
+    }
+    sums.Run(run, type.c_str(), channels.View(),
+             {.gradient = {y_gradient(run), y ? (*y)(run) : nullptr},
+              .lines = lines,
+              .x = x(run),
+              .masked = masked,
+              .dscale = scale_gradient(run),
+              .dbias = bias_gradient(run),
+              .count = static_cast<double>(channels.count()),
+              .is_global = global,
+              .is_unchanged = unchanged});
+    if (!x_gradient.is_there()) return;
     // The first pass stored g, perhaps over Y@GRAD (in_place). The second one must read it from
     // there, without the mask.
     constexpr CudaNormMask kSecondMask =
         kMask == CudaNormMask::kOutput ? CudaNormMask::kNone : kMask;
-    const T* gradient = kMask == CudaNormMask::kOutput ? masked : dy;
-    T* dx = run.output(x_gradient_).template data<T>();
-    ForEachPackOnDevice<T>(run, type_.c_str(), channels_.elements(), channels_.period(),
-                           DifferentiateImages<T, kSecondMask>{channels_, lines, x, gradient, dx,
-                                                               ArePacksAligned(x, gradient, dx)});
-  }
-
- private:
-  // Returns where the first pass writes the masked gradient, or nullptr if it doesn't. X@GRAD
-  // serves until the second pass overwrites it, element by element.
-  T* MaskedGradient(const KernelContext& run) const {
-    if (kMask != CudaNormMask::kOutput) return nullptr;
-    if (z_gradient_ >= 0) return OutputData<T>(run, z_gradient_);
-    if (x_gradient_ >= 0) return OutputData<T>(run, x_gradient_);
-    return static_cast<T*>(run.workspace(masked_));
-  }
-
-  std::string type_;
-  CudaChannels channels_;
-  double epsilon_;
-  bool global_;
-  int x_;
-  int y_;
-  int scale_;
-  int bias_;
-  int mean_;
-  int variance_;
-  int y_gradient_;
-  int x_gradient_;
-  int scale_gradient_;
-  int bias_gradient_;
-  int z_gradient_;
-  CudaFold<GradientSumsRule<T, kMask>> sums_;
-  int lines_;
-  int masked_ = -1;
-};
+    const T* gradient = kMask == CudaNormMask::kOutput ? masked : y_gradient(run);
+    ForEachPackOnDevice<T>(
+        run, type.c_str(), channels.elements(), channels.period(),
+        DifferentiateImages<T, kSecondMask>{channels, lines, x(run), gradient, x_gradient(run),
+                                            ArePacksAligned(x(run), gradient, x_gradient(run))});
+  });
+}
 
 }  // namespace
 }  // namespace skiff

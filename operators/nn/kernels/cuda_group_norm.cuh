@@ -294,87 +294,62 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareCudaGroupNorm(PrepareContext& context, const CudaGroups& groups,
                                              const GroupStatisticSlots& slots) {
   const double epsilon = context.Attr<float>("epsilon");
-  const int x = context.InputIndex("X");
-  const int scale = context.InputIndex("Scale");
-  const int bias = context.InputIndex("Bias");
-  const int y = context.OutputIndex("Y");
-  const int mean = context.OutputIndex(slots.mean);
-  const int statistic = context.OutputIndex(slots.statistic);
+  const In<T> x(context, "X");
+  const In<T> scale(context, "Scale");
+  const In<T> bias(context, "Bias");
+  const Out<T> y(context, "Y");
+  const Out<T> mean(context, slots.mean);
+  const Out<T> statistic(context, slots.statistic);
   return MakeKernel([=](const KernelContext& run) {
     ForEachLineOnDevice<T>(run, "group_norm", {.outer = groups.items(), .length = groups.count()},
                            NormalizeGroups<T>{.groups = groups,
                                               .epsilon = epsilon,
-                                              .x = run.input(x).data<T>(),
-                                              .scale = InputData<T>(run, scale),
-                                              .bias = InputData<T>(run, bias),
-                                              .y = run.output(y).data<T>(),
-                                              .means = OutputData<T>(run, mean),
-                                              .statistics = OutputData<T>(run, statistic)});
+                                              .x = x(run),
+                                              .scale = scale(run),
+                                              .bias = bias(run),
+                                              .y = y(run),
+                                              .means = mean(run),
+                                              .statistics = statistic(run)});
   });
 }
 
 template <typename T>
-class CudaGroupNormGradKernel final : public Kernel {
- public:
-  CudaGroupNormGradKernel(PrepareContext& context, const CudaGroups& groups,
-                          const GroupStatisticSlots& slots)
-      : groups_(groups),
-        epsilon_(context.Attr<float>("epsilon")),
-        x_(context.InputIndex("X")),
-        scale_(context.InputIndex("Scale")),
-        mean_(context.InputIndex(slots.mean)),
-        statistic_(context.InputIndex(slots.statistic)),
-        gradient_(context.InputIndex("Y@GRAD")),
-        x_gradient_(context.OutputIndex("X@GRAD")),
-        scale_gradient_(context.OutputIndex("Scale@GRAD")),
-        bias_gradient_(context.OutputIndex("Bias@GRAD")),
-        sums_(context, groups.elements()),
-        parameters_(context, groups.batch * groups.channels),
-        sums_memory_(context.RequestWorkspace(groups.batch * groups.channels *
-                                              static_cast<int64_t>(sizeof(GroupSums)))),
-        coefficients_memory_(context.RequestWorkspace(
-            groups.items() * static_cast<int64_t>(sizeof(GroupCoefficients)))) {}
-
-  void Run(const KernelContext& run) override {
+std::unique_ptr<Kernel> PrepareCudaGroupNormGrad(PrepareContext& context, const CudaGroups& groups,
+                                                 const GroupStatisticSlots& slots) {
+  const double epsilon = context.Attr<float>("epsilon");
+  const In<T> x(context, "X");
+  const In<T> scale(context, "Scale");
+  const In<T> mean(context, slots.mean);
+  const In<T> statistic(context, slots.statistic);
+  const In<T> gradient(context, "Y@GRAD");
+  const Out<T> x_gradient(context, "X@GRAD");
+  const Out<T> scale_gradient(context, "Scale@GRAD");
+  const Out<T> bias_gradient(context, "Bias@GRAD");
+  const CudaFold<GroupSumsRule<T>> fold(context, groups.elements());
+  const CudaFold<GroupParametersRule<T>> parameters(context, groups.batch * groups.channels);
+  const int sums_memory = context.RequestWorkspace(groups.batch * groups.channels *
+                                                   static_cast<int64_t>(sizeof(GroupSums)));
+  const int coefficients_memory =
+      context.RequestWorkspace(groups.items() * static_cast<int64_t>(sizeof(GroupCoefficients)));
+  return MakeKernel([=](const KernelContext& run) {
     const char* what = "group_norm_grad";
-    const T* x = run.input(x_).template data<T>();
-    const T* dy = run.input(gradient_).template data<T>();
-    const T* scale = InputData<T>(run, scale_);
-    const T* means = run.input(mean_).template data<T>();
-    auto* sums = static_cast<GroupSums*>(run.workspace(sums_memory_));
-    auto* coefficients = static_cast<GroupCoefficients*>(run.workspace(coefficients_memory_));
-    sums_.Run(run, what, groups_.ViewOfPixels(), {groups_, x, dy, means, sums});
-    ForEachOnDevice(
-        run, what, groups_.items(),
-        GroupCoefficientsOf<T>{groups_, epsilon_, x, scale,
-                               run.input(statistic_).template data<T>(), sums, coefficients});
-    if (x_gradient_ >= 0) {
-      ForEachOnDevice(run, what, groups_.elements(),
-                      DifferentiateGroups<T>{groups_, x, dy, scale, means, coefficients,
-                                             OutputData<T>(run, x_gradient_)});
+    const T* dy = gradient(run);
+    auto* sums = static_cast<GroupSums*>(run.workspace(sums_memory));
+    auto* coefficients = static_cast<GroupCoefficients*>(run.workspace(coefficients_memory));
+    fold.Run(run, what, groups.ViewOfPixels(), {groups, x(run), dy, mean(run), sums});
+    ForEachOnDevice(run, what, groups.items(),
+                    GroupCoefficientsOf<T>{groups, epsilon, x(run), scale(run), statistic(run),
+                                           sums, coefficients});
+    if (x_gradient.is_there()) {
+      ForEachOnDevice(run, what, groups.elements(),
+                      DifferentiateGroups<T>{groups, x(run), dy, scale(run), mean(run),
+                                             coefficients, x_gradient(run)});
     }
-    if (scale_gradient_ < 0 && bias_gradient_ < 0) return;
-    parameters_.Run(run, what, CudaFoldView(groups_.batch, groups_.channels),
-                    {groups_, sums, coefficients, OutputData<T>(run, scale_gradient_),
-                     OutputData<T>(run, bias_gradient_)});
-  }
-
- private:
-  CudaGroups groups_;
-  double epsilon_;
-  int x_;
-  int scale_;
-  int mean_;
-  int statistic_;
-  int gradient_;
-  int x_gradient_;
-  int scale_gradient_;
-  int bias_gradient_;
-  CudaFold<GroupSumsRule<T>> sums_;
-  CudaFold<GroupParametersRule<T>> parameters_;
-  int sums_memory_;
-  int coefficients_memory_;
-};
+    if (!scale_gradient.is_there() && !bias_gradient.is_there()) return;
+    parameters.Run(run, what, CudaFoldView(groups.batch, groups.channels),
+                   {groups, sums, coefficients, scale_gradient(run), bias_gradient(run)});
+  });
+}
 
 // Adds the kernels of `type` and <type>_grad.
 template <class GroupsOf>
@@ -384,9 +359,8 @@ void AddCudaGroupNormKernels(OpRegistry& registry, std::string_view type, const 
     return PrepareCudaGroupNorm<T>(context, groups_of(context), slots);
   });
   AddCudaKernels<float, double>(
-      registry, StrCat(type, "_grad"),
-      [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-        return std::make_unique<CudaGroupNormGradKernel<T>>(context, groups_of(context), slots);
+      registry, StrCat(type, "_grad"), [=]<typename T>(PrepareContext& context) {
+        return PrepareCudaGroupNormGrad<T>(context, groups_of(context), slots);
       });
 }
 

@@ -142,20 +142,15 @@ std::unique_ptr<Kernel> PrepareGroupNorm(PrepareContext& context,
   const GroupGeometry geometry = arguments.geometry;
   const bool saves_variance = arguments.statistic == GroupStatistic::kVariance;
   const double epsilon = context.Attr<float>("epsilon");
-  const int x_input = context.InputIndex("X");
-  const int scale_input = context.InputIndex("Scale");
-  const int bias_input = context.InputIndex("Bias");
-  const int y_output = context.OutputIndex("Y");
-  const int mean_output = context.OutputIndex(arguments.mean_slot);
-  const int statistic_output = context.OutputIndex(arguments.statistic_slot);
+  const In<T> x(context, "X");
+  const In<T> scale(context, "Scale");
+  const In<T> bias(context, "Bias");
+  const Out<T> y(context, "Y");
+  const Out<T> means(context, arguments.mean_slot);
+  const Out<T> statistics(context, arguments.statistic_slot);
   return MakeKernel([=](const KernelContext& run) {
-    const T* x = run.input(x_input).data<T>();
-    const T* scale = InputData<T>(run, scale_input);
-    const T* bias = InputData<T>(run, bias_input);
-    T* y = run.output(y_output).data<T>();
-    T* means = OutputData<T>(run, mean_output);
-    T* statistics = OutputData<T>(run, statistic_output);
-    const auto normalize = [&](int64_t item) {
+    const auto normalize = [&, x = x(run), scale = scale(run), bias = bias(run), y = y(run),
+                            means = means(run), statistics = statistics(run)](int64_t item) {
       const Group<T> group(geometry, item);
       const RunMoments moments = group.Moments(x, epsilon);
       const double variance =
@@ -269,25 +264,25 @@ std::unique_ptr<Kernel> PrepareGroupNormGrad(PrepareContext& context,
                                              const GroupNormArguments& arguments) {
   const GroupGeometry geometry = arguments.geometry;
   const double epsilon = context.Attr<float>("epsilon");
-  const int x_input = context.InputIndex("X");
-  const int scale_input = context.InputIndex("Scale");
-  const int mean_input = context.InputIndex(arguments.mean_slot);
-  const int statistic_input = context.InputIndex(arguments.statistic_slot);
-  const int gradient_input = context.InputIndex("Y@GRAD");
-  const int dx_output = context.OutputIndex("X@GRAD");
-  const int scale_output = context.OutputIndex("Scale@GRAD");
-  const int bias_output = context.OutputIndex("Bias@GRAD");
+  const In<T> x(context, "X");
+  const In<T> scale(context, "Scale");
+  const In<T> mean(context, arguments.mean_slot);
+  const In<T> statistic(context, arguments.statistic_slot);
+  const In<T> gradient(context, "Y@GRAD");
+  const Out<T> dx(context, "X@GRAD");
+  const Out<T> dscale(context, "Scale@GRAD");
+  const Out<T> dbias(context, "Bias@GRAD");
   const int64_t sum_count = MultiplyCounts(geometry.batch, geometry.channels);
   const int memory =
       context.RequestWorkspace(ByteCount(MultiplyCounts(2, sum_count), DType::kFloat64));
   return MakeKernel([=](const KernelContext& run) {
     auto* sums = static_cast<double*>(run.workspace(memory));
-    const GradientArrays<T> arrays = {.x = run.input(x_input).data<T>(),
-                                      .dy = run.input(gradient_input).data<T>(),
-                                      .scale = InputData<T>(run, scale_input),
-                                      .means = run.input(mean_input).data<T>(),
-                                      .statistics = run.input(statistic_input).data<T>(),
-                                      .dx = OutputData<T>(run, dx_output),
+    const GradientArrays<T> arrays = {.x = x(run),
+                                      .dy = gradient(run),
+                                      .scale = scale(run),
+                                      .means = mean(run),
+                                      .statistics = statistic(run),
+                                      .dx = dx(run),
                                       .sums = sums,
                                       .products = sums + sum_count};
     ParallelFor(geometry.batch * geometry.groups, GrainOf(geometry.count()),
@@ -296,8 +291,8 @@ std::unique_ptr<Kernel> PrepareGroupNormGrad(PrepareContext& context,
                     DifferentiateGroup(arguments, item, epsilon, arrays);
                   }
                 });
-    AddUpImages(geometry, arrays.products, OutputData<T>(run, scale_output));
-    AddUpImages(geometry, arrays.sums, OutputData<T>(run, bias_output));
+    AddUpImages(geometry, arrays.products, dscale(run));
+    AddUpImages(geometry, arrays.sums, dbias(run));
   });
 }
 

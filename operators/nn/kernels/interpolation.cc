@@ -14,6 +14,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "operators/nn/kernels/resizing.h"
 
@@ -167,22 +168,22 @@ class ResizingKernel final : public Kernel {
  public:
   ResizingKernel(const OpContext& context, const InterpolationOp& op, bool is_gradient)
       : loops_(context, op),
-        from_(context.InputIndex(is_gradient ? "Out@GRAD" : "X")),
-        to_(context.OutputIndex(is_gradient ? "X@GRAD" : "Out")),
+        from_(context, is_gradient ? "Out@GRAD" : "X"),
+        to_(context, is_gradient ? "X@GRAD" : "Out"),
         is_gradient_(is_gradient) {}
 
   void Bind(const KernelContext&) override { loops_.MakeBlends(); }
 
   void Run(const KernelContext& run) override {
-    const T* from = run.input(from_).template data<T>();
-    T* to = run.output(to_).template data<T>();
+    const T* from = from_(run);
+    T* to = to_(run);
     is_gradient_ ? loops_.Backward(from, to) : loops_.Forward(from, to);
   }
 
  private:
   ResizingLoops<T> loops_;
-  int from_;
-  int to_;
+  In<T> from_;
+  Out<T> to_;
   bool is_gradient_;
 };
 

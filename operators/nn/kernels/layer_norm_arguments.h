@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "framework/op/kernel.h"
 #include "framework/op/op_context.h"
 #include "framework/op/op_def.h"
 #include "operators/nn/kernels/layer_norm_rows.h"
@@ -29,62 +28,34 @@ void InferRowStatistics(OpContext& context, const NormRows& rows, DType dtype);
 // Throws Error unless the inputs Mean and Variance have these shapes.
 void CheckRowStatistics(const OpContext& context, const NormRows& rows, DType dtype);
 
-// What an op gives LayerNormRows besides X and Y.
-class LayerNormArguments {
- public:
-  LayerNormArguments(const OpContext& context, int64_t size, const char* scale_slot,
-                     const char* bias_slot)
-      : size_(size),
-        epsilon_(context.Attr<float>("epsilon")),
-        scale_(context.InputIndex(scale_slot)),
-        bias_(context.InputIndex(bias_slot)),
-        mean_(context.OutputIndex("Mean")),
-        variance_(context.OutputIndex("Variance")) {}
+// Returns a function of a run: what an op gives LayerNormRows besides X and Y.
+template <typename T>
+auto LayerNormArguments(const OpContext& context, int64_t size, const char* scale_slot,
+                        const char* bias_slot) {
+  return [size, epsilon = context.Attr<float>("epsilon"), scale = In<T>(context, scale_slot),
+          bias = In<T>(context, bias_slot), mean = Out<T>(context, "Mean"),
+          variance = Out<T>(context, "Variance")](const KernelContext& run) {
+    return LayerNormRows<T>{.size = size,
+                            .epsilon = epsilon,
+                            .scale = scale(run),
+                            .bias = bias(run),
+                            .means = mean(run),
+                            .variances = variance(run)};
+  };
+}
 
-  template <typename T>
-  LayerNormRows<T> Of(const KernelContext& run) const {
-    return {.size = size_,
-            .epsilon = epsilon_,
-            .scale = InputData<T>(run, scale_),
-            .bias = InputData<T>(run, bias_),
-            .means = OutputData<T>(run, mean_),
-            .variances = OutputData<T>(run, variance_)};
-  }
-
- private:
-  int64_t size_;
-  double epsilon_;
-  int scale_;
-  int bias_;
-  int mean_;
-  int variance_;
-};
-
-// What a gradient op gives LayerNormGradRows besides the gradients.
-class LayerNormGradArguments {
- public:
-  LayerNormGradArguments(const OpContext& context, int64_t size, const char* scale_slot)
-      : size_(size),
-        epsilon_(context.Attr<float>("epsilon")),
-        scale_(context.InputIndex(scale_slot)),
-        mean_(context.InputIndex("Mean")),
-        variance_(context.InputIndex("Variance")) {}
-
-  template <typename T>
-  LayerNormGradRows<T> Of(const KernelContext& run) const {
-    return {.size = size_,
-            .epsilon = epsilon_,
-            .scale = InputData<T>(run, scale_),
-            .means = run.input(mean_).data<T>(),
-            .variances = run.input(variance_).data<T>()};
-  }
-
- private:
-  int64_t size_;
-  double epsilon_;
-  int scale_;
-  int mean_;
-  int variance_;
-};
+// Returns the like for a gradient op: what it gives LayerNormGradRows besides the gradients.
+template <typename T>
+auto LayerNormGradArguments(const OpContext& context, int64_t size, const char* scale_slot) {
+  return [size, epsilon = context.Attr<float>("epsilon"), scale = In<T>(context, scale_slot),
+          mean = In<T>(context, "Mean"),
+          variance = In<T>(context, "Variance")](const KernelContext& run) {
+    return LayerNormGradRows<T>{.size = size,
+                                .epsilon = epsilon,
+                                .scale = scale(run),
+                                .means = mean(run),
+                                .variances = variance(run)};
+  };
+}
 
 }  // namespace skiff

@@ -4,8 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "framework/op/op_context.h"
-#include "operators/common/argument_data.h"
+#include "framework/op/arguments.h"
 
 namespace skiff {
 

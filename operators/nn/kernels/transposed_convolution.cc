@@ -11,6 +11,7 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "operators/nn/kernels/convolution_gradient.h"
 
@@ -71,12 +72,11 @@ template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context, VolumeAxes axes) {
   ColumnConvolution<T> transposed(ParseTransposedConvolution(context, axes),
                                   ConvolutionPass::kBackwardData, context);
-  const int input = context.InputIndex("Input");
-  const int filter = context.InputIndex("Filter");
-  const int output = context.OutputIndex("Output");
+  const In<T> input(context, "Input");
+  const In<T> filter(context, "Filter");
+  const Out<T> output(context, "Output");
   return MakeKernel([=, transposed = std::move(transposed)](const KernelContext& run) {
-    transposed.BackwardData(run, run.input(input).data<T>(), run.input(filter).data<T>(),
-                            run.output(output).data<T>());
+    transposed.BackwardData(run, input(run), filter(run), output(run));
   });
 }
 

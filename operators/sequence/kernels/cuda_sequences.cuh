@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "framework/op/kernel.h"
+#include "framework/op/arguments.h"
 #include "framework/op/op_context.h"
 #include "framework/op/registry.h"
 #include "operators/common/argument_data.h"
@@ -73,8 +73,8 @@ class CudaLevel {
   CudaLevel(const PrepareContext& context, int64_t most_sequences)
       : level_(-1), offsets_(context, most_sequences + 1) {}
 
-  CudaOffsets Send(const KernelContext& run, int input) {
-    const std::vector<uint64_t>& offsets = LevelOf(run.input(input).lod(), level_);
+  CudaOffsets Send(const KernelContext& run, const Tensor& input) {
+    const std::vector<uint64_t>& offsets = LevelOf(input.lod(), level_);
     for (size_t i = 0; i < offsets.size(); ++i)
       offsets_[static_cast<int64_t>(i)] = static_cast<int64_t>(offsets[i]);
     return {offsets_.Send(run), static_cast<int64_t>(offsets.size()) - 1};

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "framework/base/error.h"
+#include "framework/op/arguments.h"
 #include "operators/tensor/kernels/data_mover.h"
 
 namespace skiff {
@@ -60,9 +61,9 @@ std::unique_ptr<Kernel> MakeSplitKernel(const PrepareContext& context, const std
   }
   const bool all_present =
       std::ranges::all_of(outputs, [](const Part& part) { return part.index >= 0; });
-  auto split = [from = context.InputIndex(whole), outputs = std::move(outputs), axis,
+  auto split = [from = In<>(context, whole), outputs = std::move(outputs), axis,
                 copied = std::vector<AxisPart>(extents.size())](const KernelContext& run) mutable {
-    const Tensor& tensor = run.input(from);
+    const Tensor& tensor = from.tensor(run);
     int64_t offset = 0;
     size_t count = 0;
     for (const Part& part : outputs) {
@@ -91,9 +92,9 @@ std::unique_ptr<Kernel> MakeJoinKernel(const PrepareContext& context, const std:
     inputs.push_back({context.InputIndex(parts, i), extents[i]});
   }
   return MakeRowsKernel(
-      [to = context.OutputIndex(whole), inputs = std::move(inputs), axis,
+      [to = Out<>(context, whole), inputs = std::move(inputs), axis,
        copied = std::vector<AxisPart>(extents.size())](const KernelContext& run) mutable {
-        Tensor& tensor = run.output(to);
+        Tensor& tensor = to.tensor(run);
         int64_t offset = 0;
         for (size_t i = 0; i < inputs.size(); ++i) {
           const Tensor& input = run.input(inputs[i].index);

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 
 namespace skiff {

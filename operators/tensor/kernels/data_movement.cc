@@ -131,13 +131,13 @@ GradRule ReshapeGradRule(StaticText grad_type) {
 
 KernelFactory CopyFactory(StaticText input, StaticText output) {
   return [input, output](PrepareContext& context) {
-    const int from = context.InputIndex(input);
-    const int to = context.OutputIndex(output);
+    const In<> from(context, input);
+    const Out<> to(context, output);
     return MakeRowsKernel([from, to](const KernelContext& run) {
       // feed and fetch may run without their holder.
-      if (from < 0 || to < 0) return;
-      const Tensor& source = run.input(from);
-      Tensor& target = run.output(to);
+      if (!from.is_there() || !to.is_there()) return;
+      const Tensor& source = from.tensor(run);
+      Tensor& target = to.tensor(run);
       SKIFF_ENFORCE(source.byte_count() == target.byte_count(), kInvalidArgument, "copy of ",
                     source.dtype(), " ", source.shape(), " into ", target.dtype(), " ",
                     target.shape(), ", expected as many bytes");

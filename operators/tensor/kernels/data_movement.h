@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 

@@ -42,11 +42,11 @@ template <typename Index>
 std::unique_ptr<Kernel> PrepareOneHot(PrepareContext& context) {
   return MakeRowsKernel([op = context.op().type, depth = context.IntAttr("depth"),
                          skips = context.Attr<bool>("allow_out_of_range"),
-                         x = context.InputIndex("X"),
-                         out = context.OutputIndex("Out")](const KernelContext& run) {
-    const Index* ids = run.input(x).data<Index>();
-    const int64_t count = run.input(x).element_count();
-    Tensor& rows = run.output(out);
+                         x = In<Index>(context, "X"),
+                         out = Out<>(context, "Out")](const KernelContext& run) {
+    const Index* ids = x(run);
+    const int64_t count = x.count(run);
+    Tensor& rows = out.tensor(run);
     // Before anything is written, so that an Error leaves Out as it was.
     if (!skips) CheckIndices(ids, count, depth, op, "X");
     ZeroBytes(rows.raw_data(), rows.byte_count());

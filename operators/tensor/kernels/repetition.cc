@@ -137,9 +137,9 @@ std::unique_ptr<Kernel> PrepareRepeat(PrepareContext& context) {
   const Repetition repetition =
       RepetitionBetween(context.Input("X").shape, context.Output("Out").shape);
   return MakeKernel([copy = RepeatCopy(repetition, context.Input("X").dtype),
-                     from = context.InputIndex("X"),
-                     to = context.OutputIndex("Out")](const KernelContext& run) {
-    MoverOf(run).Copy(run, copy, run.input(from).raw_data(), run.output(to).raw_data());
+                     from = In<>(context, "X"),
+                     to = Out<>(context, "Out")](const KernelContext& run) {
+    MoverOf(run).Copy(run, copy, from(run), to(run));
   });
 }
 
@@ -148,10 +148,8 @@ std::unique_ptr<Kernel> PrepareRepeatGrad(PrepareContext& context) {
   const Repetition repetition =
       RepetitionBetween(context.Output("X@GRAD").shape, context.Input("Out@GRAD").shape);
   return MakeKernel([sum = RepeatSum(repetition, kDTypeOf<T>, context),
-                     from = context.InputIndex("Out@GRAD"),
-                     to = context.OutputIndex("X@GRAD")](const KernelContext& run) {
-    sum.Run(run, run.input(from).data<T>(), run.output(to).data<T>());
-  });
+                     from = In<T>(context, "Out@GRAD"), to = Out<T>(context, "X@GRAD")](
+                        const KernelContext& run) { sum.Run(run, from(run), to(run)); });
 }
 
 OpDef RepeatDef(const RepeatFacts& facts) {

@@ -154,12 +154,11 @@ void InferLookupGrad(const LookupFacts& facts, OpContext& context) {
 template <typename T>
 std::unique_ptr<Kernel> PrepareLookup(PrepareContext& context) {
   return MakeRowsKernel([op = context.op().type, padding = context.IntAttr("padding_idx"),
-                         w = context.InputIndex("W"), ids = context.InputIndex("Ids"),
-                         out = context.OutputIndex("Out")](const KernelContext& run) {
-    const Table table(run.input(w), padding);
-    VisitIndices(run.input(ids), [&](const auto* data) {
-      Gather(op, table, run.input(w).data<T>(), data, run.input(ids).element_count(),
-             run.output(out).data<T>());
+                         w = In<T>(context, "W"), ids = In<>(context, "Ids"),
+                         out = Out<T>(context, "Out")](const KernelContext& run) {
+    const Table table(w.tensor(run), padding);
+    VisitIndices(ids.tensor(run), [&](const auto* data) {
+      Gather(op, table, w(run), data, ids.count(run), out(run));
     });
   });
 }
@@ -167,12 +166,11 @@ std::unique_ptr<Kernel> PrepareLookup(PrepareContext& context) {
 template <typename T>
 std::unique_ptr<Kernel> PrepareLookupGrad(PrepareContext& context) {
   return MakeRowsKernel([op = context.op().type, padding = context.IntAttr("padding_idx"),
-                         ids = context.InputIndex("Ids"), grad = context.InputIndex("Out@GRAD"),
-                         out = context.OutputIndex("W@GRAD")](const KernelContext& run) {
-    const Table table(run.output(out), padding);
-    VisitIndices(run.input(ids), [&](const auto* data) {
-      ScatterAdd(op, table, run.input(grad).data<T>(), data, run.input(ids).element_count(),
-                 run.output(out).data<T>());
+                         ids = In<>(context, "Ids"), grad = In<T>(context, "Out@GRAD"),
+                         out = Out<T>(context, "W@GRAD")](const KernelContext& run) {
+    const Table table(out.tensor(run), padding);
+    VisitIndices(ids.tensor(run), [&](const auto* data) {
+      ScatterAdd(op, table, grad(run), data, ids.count(run), out(run));
     });
   });
 }
@@ -180,19 +178,19 @@ std::unique_ptr<Kernel> PrepareLookupGrad(PrepareContext& context) {
 template <typename T>
 std::unique_ptr<Kernel> PrepareSparseLookupGrad(PrepareContext& context) {
   return MakeRowsKernel([op = context.op().type, padding = context.IntAttr("padding_idx"),
-                         ids = context.InputIndex("Ids"), grad = context.InputIndex("Out@GRAD"),
-                         out = context.OutputIndex("W@GRAD")](const KernelContext& run) {
-    Tensor& rows = run.output(out);
+                         ids = In<>(context, "Ids"), grad = In<T>(context, "Out@GRAD"),
+                         out = Out<>(context, "W@GRAD")](const KernelContext& run) {
+    Tensor& rows = out.tensor(run);
     const Table table(rows, padding);
-    VisitIndices(run.input(ids), [&](const auto* data) {
-      const int64_t count = run.input(ids).element_count();
+    VisitIndices(ids.tensor(run), [&](const auto* data) {
+      const int64_t count = ids.count(run);
       CheckIds(data, count, table, op);
       std::transform(
           data, data + count, rows.rows().begin(),
           // Checked again: another thread may have changed a feed.
           [&](int64_t id) { return table.has(id) && !table.is_padding(id) ? id : int64_t{-1}; });
     });
-    const T* from = run.input(grad).data<T>();
+    const T* from = grad(run);
     T* to = rows.data<T>();
     constexpr int64_t kGrain = 16384;
     ParallelFor(rows.element_count(), kGrain, [=](int64_t begin, int64_t end) {

@@ -39,32 +39,30 @@ Shape TakenShape(const TakeFacts& facts, const OpContext& context) {
 
 std::unique_ptr<Kernel> PrepareTake(const TakeFacts& facts, PrepareContext& context) {
   return MakeRowsKernel([type = facts.type, axis_index = AxisOf(facts, context),
-                         bytes = SizeOf(context.Input("X").dtype), x = context.InputIndex("X"),
-                         index = context.InputIndex("Index"),
+                         bytes = SizeOf(context.Input("X").dtype), x = In<>(context, "X"),
+                         index = In<>(context, "Index"),
                          room = RequestRoomForIndices(context, "Index"),
-                         out = context.OutputIndex("Out")](const KernelContext& run) {
-    const AxisExtents axis = ExtentsOfAxis(run.input(x).shape(), axis_index);
-    const int64_t count = run.input(index).element_count();
+                         out = Out<>(context, "Out")](const KernelContext& run) {
+    const AxisExtents axis = ExtentsOfAxis(x.shape(run), axis_index);
     // Before the threaded loop, whose body must not throw.
     const int64_t* indices =
-        ReadIndices(run.input(index), axis.length, type, "Index", run.workspace(room));
-    TakeRows(axis, run.input(x).raw_data(), indices, count, bytes, run.output(out).raw_data());
+        ReadIndices(index.tensor(run), axis.length, type, "Index", run.workspace(room));
+    TakeRows(axis, x(run), indices, index.count(run), bytes, out(run));
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareTakeGrad(const TakeFacts& facts, PrepareContext& context) {
   return MakeRowsKernel([type = context.op().type, axis_index = AxisOf(facts, context),
-                         index = context.InputIndex("Index"), grad = context.InputIndex("Out@GRAD"),
+                         index = In<>(context, "Index"), grad = In<T>(context, "Out@GRAD"),
                          room = RequestRoomForIndices(context, "Index"),
-                         out = context.OutputIndex("X@GRAD")](const KernelContext& run) {
-    Tensor& x_grad = run.output(out);
+                         out = Out<>(context, "X@GRAD")](const KernelContext& run) {
+    Tensor& x_grad = out.tensor(run);
     const AxisExtents axis = ExtentsOfAxis(x_grad.shape(), axis_index);
-    const int64_t count = run.input(index).element_count();
     const int64_t* indices =
-        ReadIndices(run.input(index), axis.length, type, "Index", run.workspace(room));
+        ReadIndices(index.tensor(run), axis.length, type, "Index", run.workspace(room));
     ZeroBytes(x_grad.raw_data(), x_grad.byte_count());
-    AddRows(axis, run.input(grad).data<T>(), indices, count, x_grad.data<T>());
+    AddRows(axis, grad(run), indices, index.count(run), x_grad.data<T>());
   });
 }
 
