@@ -4,8 +4,9 @@
 inline constexpr double kGeluLinear = 0.79788456080286536;  // sqrt(2 / pi)
 inline constexpr double kGeluCubic = kGeluLinear * 0.044715;
 
+// Always inline: a call costs a loop over vectors a fifth of its time.
 template <class V>
-constexpr Normal<V> GeluCurve(V x, bool approximate) {
+[[gnu::always_inline]] constexpr Normal<V> GeluCurve(V x, bool approximate) {
   if (!approximate) return NormalAt(x);
   // A slope of 0 times an infinite square would be NaN.
   const V square = AtMost(V(1e4), x * x);

@@ -113,14 +113,20 @@ UnaryFloatLoops UnaryLoops(const OpContext& context) {
   if constexpr (!Formula::kFacts.has_vectors) {
     return {};
   } else {
-    const auto f = MakeFormula<Formula>(NumbersOf(context, Formula::kFacts));
-    const auto value = [f]<class D, class V>(D, V x) { return f.Value(Lanes<D>(x)).v; };
-    const auto gradient = [f]<class D, class V>(D, V saved, V dout) {
-      return f.Gradient(Lanes<D>(saved), Lanes<D>(dout)).v;
-    };
-    return {[value](const float* x, float* out, int64_t count) { UnaryLoop(value, x, out, count); },
-            [gradient](const float* saved, const float* dout, float* dx, int64_t count) {
-              BinaryLoop(gradient, saved, 1, dout, 1, dx, count);
+    // Each loop has a copy of the formula, which its stores can't change: so the compiler takes
+    // what depends on attributes out of the loop.
+    return {[made = MakeFormula<Formula>(NumbersOf(context, Formula::kFacts))](
+                const float* x, float* out, int64_t count) {
+              const Formula f = made;
+              UnaryLoop([f]<class D, class V>(D, V v) { return f.Value(Lanes<D>(v)).v; }, x, out,
+                        count);
+            },
+            [made = MakeFormula<Formula>(NumbersOf(context, Formula::kFacts))](
+                const float* saved, const float* dout, float* dx, int64_t count) {
+              const Formula f = made;
+              BinaryLoop([f]<class D, class V>(
+                             D, V s, V d) { return f.Gradient(Lanes<D>(s), Lanes<D>(d)).v; },
+                         saved, 1, dout, 1, dx, count);
             }};
   }
 }
