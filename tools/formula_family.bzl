@@ -1,9 +1,11 @@
 """formula_sources: operators that are formulas, from a file each.
 
 operators/<family>/unary/relu-inl.h defines the struct ReluFormula: the facts of an op and its
-formulas (operators/elementwise/kernels/unary_facts.h). From such files of a folder follow, several
-as one (batches.bzl), the sources that compile the formulas for each instruction set and register the ops,
-and the .cu files that register their CUDA kernels.
+formulas (operators/elementwise/kernels/unary_facts.h). From the files of such a folder follow
+
+- the sources that compile the formulas for each instruction set and register the ops, several
+  formulas in one (batches.bzl);
+- a .cu file for each formula, which registers the CUDA kernels.
 """
 
 load("//tools:batches.bzl", "batches")
@@ -11,40 +13,41 @@ load("//tools:generated_source.bzl", "camel_case", "generated_source")
 
 _SUFFIX = "-inl.h"
 
-# The kinds of formulas, which are the names of their folders:
-# kind -> (headers of kernels/ for the sources, for .cu files).
+# The kinds of formulas, which are the names of their folders. `header` and `cuda_header` are the
+# headers of kernels/ that the sources include; `loops` is what is compiled for each instruction set
+# (empty: the formulas are for numbers alone); `registration` and `cuda_registration` are functions.
 _KINDS = {
-    "binary": ("simd_loops-inl.h", "cuda_binary.cuh"),
-    "comparison": ("comparison.h", "cuda_binary.cuh"),
-    "unary": ("simd_loops-inl.h", "cuda_unary.cuh"),
-}
-
-# kind -> what is compiled once per instruction set.
-_LOOPS = {
-    "binary": "BinaryFloatLoops {op}Loops() {{ return BinaryLoops<{op}Formula>(); }}",
-    "comparison": "",
-    "unary": """UnaryFloatLoops {op}Loops(const OpContext& context) {{
+    "binary": struct(
+        header = "simd_loops-inl.h",
+        loops = "BinaryFloatLoops {op}Loops() {{ return BinaryLoops<{op}Formula>(); }}",
+        registration = """HWY_EXPORT({op}Loops);
+void Register{op}(OpRegistry& registry) {{
+  RegisterBinary<HWY_NAMESPACE::{op}Formula>(
+      registry, [] {{ return HWY_DYNAMIC_DISPATCH({op}Loops)(); }});
+}}""",
+        cuda_header = "cuda_binary.cuh",
+        cuda_registration = "AddCudaBinary",
+    ),
+    "comparison": struct(
+        header = "comparison.h",
+        loops = "",
+        registration = "void Register{op}(OpRegistry& registry) {{ RegisterComparison<{op}Formula>(registry); }}",
+        cuda_header = "cuda_binary.cuh",
+        cuda_registration = "AddCudaComparison",
+    ),
+    "unary": struct(
+        header = "simd_loops-inl.h",
+        loops = """UnaryFloatLoops {op}Loops(const OpContext& context) {{
   return UnaryLoops<{op}Formula>(context);
 }}""",
-}
-
-_REGISTRATION = {
-    "binary": """HWY_EXPORT({op}Loops);
-void Register{op}(OpRegistry& registry) {{
-  RegisterBinary<HWY_NAMESPACE::{op}Formula>(registry, [] {{ return HWY_DYNAMIC_DISPATCH({op}Loops)(); }});
-}}""",
-    "comparison": """void Register{op}(OpRegistry& registry) {{ RegisterComparison<{op}Formula>(registry); }}""",
-    "unary": """HWY_EXPORT({op}Loops);
+        registration = """HWY_EXPORT({op}Loops);
 void Register{op}(OpRegistry& registry) {{
   RegisterUnary<HWY_NAMESPACE::{op}Formula>(
       registry, [](const OpContext& context) {{ return HWY_DYNAMIC_DISPATCH({op}Loops)(context); }});
 }}""",
-}
-
-_CUDA_REGISTRATION = {
-    "binary": "AddCudaBinary",
-    "comparison": "AddCudaComparison",
-    "unary": "AddCudaUnary",
+        cuda_header = "cuda_unary.cuh",
+        cuda_registration = "AddCudaUnary",
+    ),
 }
 
 def _op(file):
@@ -53,8 +56,14 @@ def _op(file):
 def _includes(package, files):
     return ["#include \"%s/%s\"" % (package, f) for f in files]
 
+def _ops(files):
+    return [camel_case(_op(f)) for f in files]
+
+# The source of formulas for numbers alone.
 def _plain_source(package, kind, files):
     return [
+        "#include \"%s/kernels/%s\"" % (package, kind.header),
+        "",
         "namespace skiff {",
         "namespace {",
         "",
@@ -62,18 +71,18 @@ def _plain_source(package, kind, files):
         "",
         "}  // namespace",
         "",
-    ] + [_REGISTRATION[kind].format(op = camel_case(_op(f))) for f in files] + [
+    ] + [kind.registration.format(op = op) for op in _ops(files)] + [
         "",
         "}  // namespace skiff",
     ]
 
-def _vector_source(package, kind, stem, files):
-    ops = [camel_case(_op(f)) for f in files]
+# The source of formulas that are compiled for each instruction set. Highway includes it by `path`.
+def _vector_source(package, kind, path, files):
     return [
         "#undef HWY_TARGET_INCLUDE",
-        "#define HWY_TARGET_INCLUDE \"%s/%s.cc\"" % (package, stem),
+        "#define HWY_TARGET_INCLUDE \"%s\"" % path,
         "#include \"hwy/foreach_target.h\"",
-        "#include \"%s/kernels/%s\"" % (package, _KINDS[kind][0]),
+        "#include \"%s/kernels/%s\"" % (package, kind.header),
         "",
         "HWY_BEFORE_NAMESPACE();",
         "namespace skiff::HWY_NAMESPACE {",
@@ -81,7 +90,7 @@ def _vector_source(package, kind, stem, files):
         "",
     ] + _includes(package, files) + [
         "",
-    ] + [_LOOPS[kind].format(op = op) for op in ops] + [
+    ] + [kind.loops.format(op = op) for op in _ops(files)] + [
         "",
         "}  // namespace",
         "}  // namespace skiff::HWY_NAMESPACE",
@@ -90,7 +99,7 @@ def _vector_source(package, kind, stem, files):
         "#if HWY_ONCE",
         "namespace skiff {",
         "",
-    ] + [_REGISTRATION[kind].format(op = op) for op in ops] + [
+    ] + [kind.registration.format(op = op) for op in _ops(files)] + [
         "",
         "}  // namespace skiff",
         "#endif  // HWY_ONCE",
@@ -99,7 +108,7 @@ def _vector_source(package, kind, stem, files):
 def _cuda_source(package, kind, file):
     op = camel_case(_op(file))
     return [
-        "#include \"%s/kernels/%s\"" % (package, _KINDS[kind][1]),
+        "#include \"%s/kernels/%s\"" % (package, kind.cuda_header),
         "",
         "namespace skiff {",
         "namespace {",
@@ -108,7 +117,7 @@ def _cuda_source(package, kind, file):
         "",
         "}  // namespace",
         "",
-        "void Register%sCuda(OpRegistry& registry) { %s<%sFormula>(registry); }" % (op, _CUDA_REGISTRATION[kind], op),
+        "void Register%sCuda(OpRegistry& registry) { %s<%sFormula>(registry); }" % (op, kind.cuda_registration, op),
         "",
         "}  // namespace skiff",
     ]
@@ -129,18 +138,19 @@ def formula_sources(name):
     formulas = []
     sources = []
     cuda_sources = []
-    for kind in sorted(_KINDS):
-        files = native.glob([kind + "/*" + _SUFFIX], allow_empty = True)
+    for folder, kind in _KINDS.items():
+        files = native.glob([folder + "/*" + _SUFFIX], allow_empty = True)
         formulas += files
         for number, batch in enumerate(batches(sorted(files))):
-            stem = "%s_%s_%d" % (name, kind, number)
-            is_plain = not _LOOPS[kind]
-            lines = ["#include \"%s/kernels/%s\"" % (package, _KINDS[kind][0]), ""] if is_plain else []
-            lines += _plain_source(package, kind, batch) if is_plain else _vector_source(package, kind, stem, batch)
+            stem = "%s_%s_%d" % (name, folder, number)
+            out = stem + ".cc"
+            is_plain = not kind.loops
             generated_source(
                 name = stem + "_cc",
-                out = stem + ".cc",
-                content = _text(lines),
+                out = out,
+                content = _text(
+                    _plain_source(package, kind, batch) if is_plain else _vector_source(package, kind, package + "/" + out, batch),
+                ),
             )
             sources.append(":" + stem + "_cc")
         for file in files:

@@ -6,7 +6,9 @@ struct ElementwiseAddFormula {
                                          .doc = "Out = X + Y.",
                                          .grad_doc = "X@GRAD = Y@GRAD = Out@GRAD.",
                                          .zero_preserving = true,
-                                         .grad_zero_preserving = true};
+                                         .grad_zero_preserving = true,
+                                         .x_gradient = {.is_passed = true},
+                                         .y_gradient = {.is_passed = true}};
 
   template <class V>
   constexpr V Value(V x, V y) const {

@@ -7,8 +7,8 @@ struct ElementwiseDivFormula {
       .type = "elementwise_div",
       .doc = "Out = X / Y; integers are truncated towards zero.",
       .grad_doc = "X@GRAD = Out@GRAD / Y, Y@GRAD = -Out@GRAD * Out / Y.",
-      .x_gradient = {.y = true},
-      .y_gradient = {.y = true, .out = true},
+      .x_gradient = {.reads_y = true},
+      .y_gradient = {.reads_y = true, .reads_out = true},
       .divides = true};
 
   template <class V>

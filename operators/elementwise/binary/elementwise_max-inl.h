@@ -9,8 +9,8 @@ struct ElementwiseMaxFormula {
       .grad_doc = "X@GRAD = Out@GRAD where X > Y, Y@GRAD = Out@GRAD where X <= Y, else 0.",
       .zero_preserving = true,
       .grad_zero_preserving = true,
-      .x_gradient = {.x = true, .y = true},
-      .y_gradient = {.x = true, .y = true}};
+      .x_gradient = {.reads_x = true, .reads_y = true},
+      .y_gradient = {.reads_x = true, .reads_y = true}};
 
   template <class V>
   constexpr V Value(V x, V y) const {

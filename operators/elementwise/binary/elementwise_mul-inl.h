@@ -8,8 +8,8 @@ struct ElementwiseMulFormula {
       .grad_doc = "X@GRAD = Out@GRAD * Y, Y@GRAD = Out@GRAD * X.",
       .zero_preserving = true,
       .grad_zero_preserving = true,
-      .x_gradient = {.y = true},
-      .y_gradient = {.x = true},
+      .x_gradient = {.reads_y = true},
+      .y_gradient = {.reads_x = true},
       .takes_selected_rows = true};
 
   template <class V>

@@ -9,8 +9,8 @@ struct ElementwisePowFormula {
       .type = "elementwise_pow",
       .doc = "Out = X^Y.",
       .grad_doc = "X@GRAD = Out@GRAD * Y * X^(Y - 1), Y@GRAD = Out@GRAD * ln(X) * X^Y.",
-      .x_gradient = {.x = true, .y = true},
-      .y_gradient = {.x = true, .y = true},
+      .x_gradient = {.reads_x = true, .reads_y = true},
+      .y_gradient = {.reads_x = true, .reads_y = true},
       .has_vectors = false};
 
   template <class V>

@@ -6,7 +6,8 @@ struct ElementwiseSubFormula {
                                          .doc = "Out = X - Y.",
                                          .grad_doc = "X@GRAD = Out@GRAD, Y@GRAD = -Out@GRAD.",
                                          .zero_preserving = true,
-                                         .grad_zero_preserving = true};
+                                         .grad_zero_preserving = true,
+                                         .x_gradient = {.is_passed = true}};
 
   template <class V>
   constexpr V Value(V x, V y) const {

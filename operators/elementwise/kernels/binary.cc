@@ -34,9 +34,9 @@ void CheckOperandDTypes(const OpContext& context) {
 
 // Gives the op its gradient rule, and returns the definition of the gradient op.
 OpDef BinaryGradOpDef(const BinaryFacts& facts, OpDef* forward) {
-  const BinaryReads data = facts.gradient_reads();
-  std::vector<GradientRead> reads = {"Out@GRAD", {"X", !data.x}, {"Y", !data.y}};
-  if (data.out) reads.insert(reads.begin(), "Out");
+  const BinaryGradient data = facts.gradients();
+  std::vector<GradientRead> reads = {"Out@GRAD", {"X", !data.reads_x}, {"Y", !data.reads_y}};
+  if (data.reads_out) reads.insert(reads.begin(), "Out");
   OpDef def = GradientOf(forward, std::move(reads), {"X@GRAD", "Y@GRAD"});
   def.doc =
       StrCat(facts.grad_doc, " Each is summed over the dims along which its operand was repeated.");
@@ -141,10 +141,10 @@ Broadcast RunGradBroadcast::Of(const Shape& out_gradient, Layout layout) const {
 
 std::vector<StaticText> GradLayoutSlots(const BinaryFacts& facts) {
   std::vector<StaticText> slots = {"Out@GRAD", "X@GRAD", "Y@GRAD"};
-  const BinaryReads data = facts.gradient_reads();
-  if (data.x) slots.push_back("X");
-  if (data.y) slots.push_back("Y");
-  if (data.out) slots.push_back("Out");
+  const BinaryGradient data = facts.gradients();
+  if (data.reads_x) slots.push_back("X");
+  if (data.reads_y) slots.push_back("Y");
+  if (data.reads_out) slots.push_back("Out");
   return slots;
 }
 

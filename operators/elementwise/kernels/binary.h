@@ -256,11 +256,11 @@ struct BinaryFloatLoops {
   BinaryGradLoops<float> grad;
 };
 
-// Returns the gradients' loops over numbers.
+// Returns the loops of a formula's gradients over numbers.
 template <class Formula, typename T>
 BinaryGradLoops<T> ScalarBinaryGradLoops() {
   BinaryGradLoops<T> loops;
-  if constexpr (!kPassesXGradient<Formula>) {
+  if constexpr (!Formula::kFacts.x_gradient.is_passed) {
     loops.x = [](const T* x, int64_t x_step, const T* y, int64_t y_step, const T* out,
                  const T* dout, T* grad, int64_t count) {
       for (int64_t i = 0; i < count; ++i) {
@@ -268,7 +268,7 @@ BinaryGradLoops<T> ScalarBinaryGradLoops() {
       }
     };
   }
-  if constexpr (!kPassesYGradient<Formula>) {
+  if constexpr (!Formula::kFacts.y_gradient.is_passed) {
     loops.y = [](const T* x, int64_t x_step, const T* y, int64_t y_step, const T* out,
                  const T* dout, T* grad, int64_t count) {
       for (int64_t i = 0; i < count; ++i) {
@@ -279,6 +279,7 @@ BinaryGradLoops<T> ScalarBinaryGradLoops() {
   return loops;
 }
 
+// Adds the kernel of T of a formula's op, with a loop over numbers.
 template <class Formula, typename T>
 void AddScalarBinaryKernel(OpRegistry& registry) {
   constexpr const BinaryFacts& kFacts = Formula::kFacts;
@@ -289,8 +290,8 @@ void AddScalarBinaryKernel(OpRegistry& registry) {
   AddBinaryKernel<T>(registry, kFacts.type, ScalarBinaryLoop<Formula, T>, kScalarGrain, check);
 }
 
-// Registers the op of a formula. loops(), called for the instruction set in use when a kernel is
-// prepared, returns the float32 loops of a formula for vectors.
+// Registers the op of a formula and its gradient op. A kernel that is prepared calls loops(), which
+// returns the float32 loops for the instruction set in use if the formula has vectors.
 template <class Formula>
 void RegisterBinary(OpRegistry& registry, BinaryFloatLoops (*loops)()) {
   constexpr const BinaryFacts& kFacts = Formula::kFacts;

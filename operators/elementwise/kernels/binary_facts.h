@@ -6,11 +6,13 @@
 
 namespace skiff {
 
-// The arrays that a gradient reads besides Out@GRAD.
-struct BinaryReads {
-  bool x = false;
-  bool y = false;
-  bool out = false;
+// The gradient of an operand: which arrays it reads besides Out@GRAD, or that it is Out@GRAD
+// itself.
+struct BinaryGradient {
+  bool reads_x = false;
+  bool reads_y = false;
+  bool reads_out = false;
+  bool is_passed = false;  // then the formula has no function for it
 };
 
 struct BinaryFacts {
@@ -21,10 +23,10 @@ struct BinaryFacts {
   StaticText no_gradient_reason = {};
   bool zero_preserving = false;
   bool grad_zero_preserving = false;
-  // What the gradients of X and Y read. Their op always reads the shapes of X and Y; Out is an
-  // input of it only if it is read.
-  BinaryReads x_gradient = {};
-  BinaryReads y_gradient = {};
+  // The formula's XGradient and YGradient. The gradient op always reads the shapes of X and Y. It
+  // has the input Out only if one of the two reads Out.
+  BinaryGradient x_gradient = {};
+  BinaryGradient y_gradient = {};
   // Whether X may be selected rows if Y is one number: the op is then linear and maps zeros to
   // zeros.
   bool takes_selected_rows = false;
@@ -34,21 +36,12 @@ struct BinaryFacts {
   bool has_vectors = true;
 
   constexpr bool has_gradient() const { return no_gradient_reason.empty(); }
-  constexpr BinaryReads gradient_reads() const {
-    return {.x = x_gradient.x || y_gradient.x,
-            .y = x_gradient.y || y_gradient.y,
-            .out = x_gradient.out || y_gradient.out};
+  // What the two gradients read together.
+  constexpr BinaryGradient gradients() const {
+    return {.reads_x = x_gradient.reads_x || y_gradient.reads_x,
+            .reads_y = x_gradient.reads_y || y_gradient.reads_y,
+            .reads_out = x_gradient.reads_out || y_gradient.reads_out};
   }
-};
-
-// Whether a formula has no XGradient (YGradient): the gradient of X (Y) is Out@GRAD itself.
-template <class Formula>
-inline constexpr bool kPassesXGradient = !requires(const Formula& formula, float v) {
-  formula.XGradient(v, v, v, v);
-};
-template <class Formula>
-inline constexpr bool kPassesYGradient = !requires(const Formula& formula, float v) {
-  formula.YGradient(v, v, v, v);
 };
 
 }  // namespace skiff

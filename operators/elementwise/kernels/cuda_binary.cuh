@@ -54,17 +54,17 @@ __global__ void __launch_bounds__(kCudaThreads)
   });
 }
 
-// The gradient of X, or of Y, at one element.
+// Facts about the gradient of X, or of Y, and about both.
 template <class Formula, bool kIsX>
-inline constexpr BinaryReads kReads =
+inline constexpr BinaryGradient kGradient =
     kIsX ? Formula::kFacts.x_gradient : Formula::kFacts.y_gradient;
 template <class Formula>
-inline constexpr BinaryReads kAllReads = Formula::kFacts.gradient_reads();
-template <class Formula, bool kIsX>
-inline constexpr bool kPasses = kIsX ? kPassesXGradient<Formula> : kPassesYGradient<Formula>;
+inline constexpr BinaryGradient kGradients = Formula::kFacts.gradients();
+
+// The gradient of X, or of Y, at one element.
 template <class Formula, bool kIsX, typename T>
 __device__ T GradientAt(T x, T y, T out, T dout) {
-  if constexpr (kPasses<Formula, kIsX>) {
+  if constexpr (kGradient<Formula, kIsX>.is_passed) {
     return dout;
   } else if constexpr (kIsX) {
     return Formula().XGradient(x, y, out, dout);
@@ -95,8 +95,10 @@ __global__ void __launch_bounds__(kCudaThreads)
     CudaVector<T, kSize> xs = douts;
     CudaVector<T, kSize> ys = douts;
     CudaVector<T, kSize> outs = douts;
-    if constexpr (kAllReads<Formula>.x) xs = LoadOperand<kSize>(of.x, offsets[0], count, is_whole);
-    if constexpr (kAllReads<Formula>.y) ys = LoadOperand<kSize>(of.y, offsets[1], count, is_whole);
+    if constexpr (kGradients<Formula>.reads_x)
+      xs = LoadOperand<kSize>(of.x, offsets[0], count, is_whole);
+    if constexpr (kGradients<Formula>.reads_y)
+      ys = LoadOperand<kSize>(of.y, offsets[1], count, is_whole);
     if (of.out != nullptr) outs = LoadVector<kSize>(of.out + i, count, is_whole);
     CudaVector<T, kSize> dxs;
     CudaVector<T, kSize> dys;
@@ -115,21 +117,21 @@ __global__ void __launch_bounds__(kCudaThreads)
 // Sums the gradients at all results to which an element of an operand was repeated.
 template <class Formula, bool kIsX, typename T>
 struct GradientSum {
-  static constexpr BinaryReads kOwnReads = kReads<Formula, kIsX>;
+  static constexpr BinaryGradient kOwn = kGradient<Formula, kIsX>;
 
   using Carry = double;
   static __device__ Carry Identity() { return 0; }
   static __device__ Carry Join(Carry a, Carry b) { return a + b; }
   __device__ void Add(int64_t i, int64_t, int64_t, Carry* carry) const {
     int64_t offsets[2] = {i, i};
-    if constexpr (kOwnReads.x || kOwnReads.y) {
+    if constexpr (kOwn.reads_x || kOwn.reads_y) {
       if (needs_offsets) loops.SetOffsets(i, offsets);
     }
     const T dout = of.dout[i];
     T x = dout;
     T y = dout;
-    if constexpr (kOwnReads.x) x = of.x.data[offsets[0]];
-    if constexpr (kOwnReads.y) y = of.y.data[offsets[1]];
+    if constexpr (kOwn.reads_x) x = of.x.data[offsets[0]];
+    if constexpr (kOwn.reads_y) y = of.y.data[offsets[1]];
     *carry += static_cast<double>(
         GradientAt<Formula, kIsX>(x, y, of.out == nullptr ? dout : of.out[i], dout));
   }
@@ -146,8 +148,9 @@ struct GradientSum {
 template <class Formula, bool kIsX, typename T>
 const char* LaunchSum(const CudaBinaryGradLaunch& launch, const Gradients<T>& of,
                       const CudaOperandGradient& operand) {
-  constexpr BinaryReads reads = kReads<Formula, kIsX>;
-  const bool needs_offsets = (reads.x && launch.x_is_repeated) || (reads.y && launch.y_is_repeated);
+  constexpr BinaryGradient kOwn = kGradient<Formula, kIsX>;
+  const bool needs_offsets =
+      (kOwn.reads_x && launch.x_is_repeated) || (kOwn.reads_y && launch.y_is_repeated);
   return LaunchFold(operand.sum,
                     GradientSum<Formula, kIsX, T>{of, launch.loops, needs_offsets,
                                                   static_cast<T*>(operand.gradient)},
@@ -193,7 +196,7 @@ const char* LaunchGradients(const CudaBinaryGradLaunch& launch) {
   } else {
     of.dy = static_cast<T*>(launch.of_y.gradient);
   }
-  if (kPassesXGradient<Formula> && of.dx == of.dout) of.dx = nullptr;
+  if (Formula::kFacts.x_gradient.is_passed && of.dx == of.dout) of.dx = nullptr;
   if (of.dx == nullptr && of.dy == nullptr) return nullptr;
   const auto stream = static_cast<cudaStream_t>(launch.grid.stream);
   if (launch.has_vectors) {

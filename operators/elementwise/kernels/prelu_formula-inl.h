@@ -1,8 +1,9 @@
 // prelu for one element and its Alpha; see prelu.cc. Included in the namespace of each instruction
 // set and of CUDA.
 struct PreluFormula {
-  static constexpr BinaryFacts kFacts = {
-      .type = "prelu", .x_gradient = {.x = true, .y = true}, .y_gradient = {.x = true}};
+  static constexpr BinaryFacts kFacts = {.type = "prelu",
+                                         .x_gradient = {.reads_x = true, .reads_y = true},
+                                         .y_gradient = {.reads_x = true}};
 
   template <class V>
   constexpr V Value(V x, V alpha) const {

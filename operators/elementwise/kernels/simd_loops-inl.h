@@ -113,24 +113,20 @@ UnaryFloatLoops UnaryLoops(const OpContext& context) {
   if constexpr (!Formula::kFacts.has_vectors) {
     return {};
   } else {
-    // Each loop has a copy of the formula, which its stores can't change: so the compiler takes
-    // what depends on attributes out of the loop.
-    return {[made = MakeFormula<Formula>(NumbersOf(context, Formula::kFacts))](
-                const float* x, float* out, int64_t count) {
-              const Formula f = made;
-              UnaryLoop([f]<class D, class V>(D, V v) { return f.Value(Lanes<D>(v)).v; }, x, out,
+    const auto made = MakeFormula<Formula>(NumbersOf(context, Formula::kFacts));
+    return {[f = made](const float* x, float* out, int64_t count) {
+              UnaryLoop([&f]<class D, class V>(D, V v) { return f.Value(Lanes<D>(v)).v; }, x, out,
                         count);
             },
-            [made = MakeFormula<Formula>(NumbersOf(context, Formula::kFacts))](
-                const float* saved, const float* dout, float* dx, int64_t count) {
-              const Formula f = made;
-              BinaryLoop([f]<class D, class V>(
+            [f = made](const float* saved, const float* dout, float* dx, int64_t count) {
+              BinaryLoop([&f]<class D, class V>(
                              D, V s, V d) { return f.Gradient(Lanes<D>(s), Lanes<D>(d)).v; },
                          saved, 1, dout, 1, dx, count);
             }};
   }
 }
 
+// The loops of a binary formula as functions: BinaryKernelLoop, BinaryGradKernelLoop.
 template <class Formula>
 struct BinaryLoopsOf {
   static void Forward(const float* x, int64_t x_step, const float* y, int64_t y_step, float* out,
@@ -164,8 +160,8 @@ BinaryFloatLoops BinaryLoops() {
   BinaryFloatLoops loops;
   if constexpr (Formula::kFacts.has_vectors) {
     loops.forward = Loops::Forward;
-    if constexpr (!kPassesXGradient<Formula>) loops.grad.x = Loops::XGradient;
-    if constexpr (!kPassesYGradient<Formula>) loops.grad.y = Loops::YGradient;
+    if constexpr (!Formula::kFacts.x_gradient.is_passed) loops.grad.x = Loops::XGradient;
+    if constexpr (!Formula::kFacts.y_gradient.is_passed) loops.grad.y = Loops::YGradient;
   }
   return loops;
 }

@@ -91,7 +91,7 @@ void AddUnaryGradKernel(OpRegistry& registry, std::string_view type, StaticText 
                           });
 }
 
-// Adds the kernels of T of an op (of its gradient op) whose formula is one for numbers.
+// Add the kernel of T of a formula's op, and of its gradient op, with loops over numbers.
 template <class Formula, typename T>
 void AddScalarUnaryKernel(OpRegistry& registry) {
   AddUnaryKernel<T>(
@@ -117,8 +117,8 @@ void AddScalarUnaryGradKernel(OpRegistry& registry) {
       kScalarGrain);
 }
 
-// Registers the op of a formula. `make_loops`, called for the instruction set in use when a kernel
-// is prepared, returns the float32 loops of a formula for vectors.
+// Registers the op of a formula and its gradient op. A kernel that is prepared calls `make_loops`,
+// which returns the float32 loops for the instruction set in use if the formula has vectors.
 template <class Formula>
 void RegisterUnary(OpRegistry& registry, UnaryFloatLoops (*make_loops)(const OpContext& context)) {
   constexpr const UnaryFacts& kFacts = Formula::kFacts;

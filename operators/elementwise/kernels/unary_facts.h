@@ -10,7 +10,8 @@ namespace skiff {
 
 enum class NumberRange { kAny, kPositive, kNotNegative, kNotZero };
 
-// A number in a formula, from a float attribute of the op, or a bool one: 0 or 1.
+// A number in a formula: the value of an attribute of the op, which is a float, or a bool taken as
+// 0 or 1.
 struct FormulaNumber {
   StaticText name = {};
   float default_value = 0;
@@ -38,16 +39,18 @@ struct UnaryFacts {
   bool takes_integers = false;
   // Whether the formula is defined for vectors, too.
   bool has_vectors = true;
-  std::array<FormulaNumber, kMostUnaryNumbers> numbers = {};  // the first ones that have a name
+  // Those with a name come first. A formula of an op that has some has a constructor from their
+  // values (UnaryNumbers).
+  std::array<FormulaNumber, kMostUnaryNumbers> numbers = {};
 };
 
-// Returns the formula, made of the numbers if it has a constructor from them.
+// Returns a formula, made of the numbers if its facts name some.
 template <class Formula>
 Formula MakeFormula([[maybe_unused]] const UnaryNumbers& numbers) {
-  if constexpr (requires { Formula(numbers); }) {
-    return Formula(numbers);
-  } else {
+  if constexpr (Formula::kFacts.numbers[0].name.empty()) {
     return Formula();
+  } else {
+    return Formula(numbers);
   }
 }
 

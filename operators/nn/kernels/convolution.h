@@ -53,8 +53,8 @@ void AddOnednnConvolution(OpRegistry& registry, std::string_view type);
 // "winograd": float32, 3x3 of stride 1, for images blocked by the lanes of a vector.
 void AddWinogradConvolution(OpRegistry& registry, std::string_view type);
 
-// Adds a float32 kernel that `forward` makes to `type` and, if there is a gradient op, one that
-// `backward` makes to it. `candidate` has everything but the dtype and the factory.
+// Adds the float32 kernel of the factory `forward` to the op `type`, and that of `backward` to its
+// gradient op, if `type` has one. `candidate` has all facts of the kernels but dtype and factory.
 void AddConvolutionKernels(OpRegistry& registry, std::string_view type, KernelDef candidate,
                            KernelFactory forward, KernelFactory backward);
 
