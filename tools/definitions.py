@@ -5,8 +5,8 @@ usage: definitions.py CONTENT OUTPUT DOC [FILE DEFINITION[:TOPIC]]...
 
 CONTENT uses a DEFINITION of each FILE, a function or `struct NAME`, and is copied to OUTPUT.
 Without this check, only the linker would notice that a function is missing, and it can't say which
-file should define it. With a TOPIC,
-the file must also begin with a comment about it. DOC is the page that the message points to.
+file should define it. With a TOPIC, the file must also begin with a comment about it. DOC is the
+page that the message points to.
 """
 import re
 import shutil

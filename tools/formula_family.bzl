@@ -6,6 +6,9 @@ formulas (operators/elementwise/kernels/unary_facts.h). From the files of such a
 - the sources that compile the formulas for each instruction set and register the ops, several
   formulas in one (batches.bzl);
 - a .cu file for each formula, which registers the CUDA kernels.
+
+The sources include headers of <family>/kernels/ that so far only elementwise has. .bazelrc gives
+generated sources the options of the operators by their path, bin/operators/.
 """
 
 load("//tools:batches.bzl", "batches")

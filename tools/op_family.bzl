@@ -6,13 +6,13 @@ operators/<family>/BUILD is one call:
 
     op_family(name = "<family>")
 
-Every .cc file of the folder is an op: elementwise_add.cc defines
+Every .cc file of the folder is an op: pow.cc defines
 
-    void skiff::RegisterElementwiseAdd(skiff::OpRegistry&);
+    void skiff::RegisterPow(skiff::OpRegistry&);
 
-and elementwise_add.cu, which only exists under --config=cuda,
+and pow.cu, which only exists under --config=cuda,
 
-    void skiff::RegisterElementwiseAddCuda(skiff::OpRegistry&);
+    void skiff::RegisterPowCuda(skiff::OpRegistry&);
 
 The macro writes operators/<family>/<family>_ops.h with
 skiff::Register<Family>Ops(OpRegistry&), which calls them in the order of the
@@ -92,7 +92,7 @@ def op_family(name, deps = [], cuda_deps = [], copts = [], cuda_copts = [], visi
     package = native.package_name()
     misplaced = native.glob(["*.h", "*.cuh"], allow_empty = True)
     if misplaced:
-        fail("%s: found the header %s, expected no files but those of ops; headers belong in %s/kernels" %
+        fail("%s: found the header %s, expected no files but those of ops; headers of formulas belong in folders like unary, others in %s/kernels" %
              (package, misplaced[0], package))
     sources = native.glob(["*.cc"], allow_empty = True)
     cuda_sources = native.glob(["*.cu"], allow_empty = True)

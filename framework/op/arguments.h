@@ -18,31 +18,39 @@ namespace skiff {
 // An argument of elements of T; void: of any dtype.
 template <bool kIsOutput, typename T>
 class Argument {
- public:
   using Element = std::conditional_t<kIsOutput, T, const T>;
   using TensorOfRun = std::conditional_t<kIsOutput, Tensor, const Tensor>;
 
-  // Argument i of a slot, which need not be there.
+ public:
+  // An argument that the op lacks.
+  Argument() = default;
+  // Argument i of a slot. The op may lack the argument. Throws Error if the definition lacks the
+  // slot.
   Argument(const OpContext& context, std::string_view slot, size_t i = 0)
       : index_(kIsOutput ? context.OutputIndex(slot, i) : context.InputIndex(slot, i)) {}
 
   // Whether the op has the argument.
   bool is_there() const { return index_ >= 0; }
-  // As KernelContext counts them; -1: not there.
+  // The index of the argument among the inputs (outputs) of KernelContext; -1 if the op lacks it.
   int index() const { return index_; }
 
-  // Returns the data in this run; nullptr if the argument isn't there. Throws Error
+  // Returns the data in this run; nullptr if the op lacks the argument, and also if the tensor has
+  // no elements, so that only is_there() tells whether the op has the argument. Throws Error
   // (kInvalidArgument) if the tensor has another dtype than T.
   Element* operator()(const KernelContext& run) const {
-    if (!is_there()) return nullptr;
     if constexpr (std::is_void_v<T>) {
-      return tensor(run).raw_data();
+      return is_there() ? tensor(run).raw_data() : nullptr;
     } else {
-      return tensor(run).template data<T>();
+      return as<T>(run);
     }
   }
-  // Return the tensor in this run, its shape and its number of elements. The argument must be
-  // there.
+  // The same as elements of U, for an argument of any dtype of which the caller knows the dtype.
+  template <typename U>
+  std::conditional_t<kIsOutput, U, const U>* as(const KernelContext& run) const {
+    return is_there() ? tensor(run).template data<U>() : nullptr;
+  }
+  // Return the tensor in this run, its shape and its number of elements. The op must have the
+  // argument.
   TensorOfRun& tensor(const KernelContext& run) const {
     if constexpr (kIsOutput) {
       return run.output(index_);
@@ -54,7 +62,7 @@ class Argument {
   int64_t count(const KernelContext& run) const { return tensor(run).element_count(); }
 
  private:
-  int index_;
+  int index_ = -1;
 };
 
 template <typename T = void>

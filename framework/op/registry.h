@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "framework/op/arguments.h"
 #include "framework/op/kernel.h"
 #include "framework/op/op_def.h"
 

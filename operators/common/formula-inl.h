@@ -46,6 +46,7 @@ using skiff::Sin;
 using skiff::Sqrt;
 using skiff::Tanh;
 using skiff::Where;
+using skiff::WhereLazily;
 using skiff::WrappingAdd;
 using skiff::WrappingDivide;
 using skiff::WrappingMul;
@@ -71,7 +72,6 @@ struct Lanes {
   using Vector = hn::Vec<D>;
   using Mask = LanesMask<D>;
 
-  HWY_INLINE Lanes() = default;
   HWY_INLINE explicit Lanes(Vector vector) : v(vector) {}
   // The same number in each lane.
   HWY_INLINE explicit Lanes(float number) : v(hn::Set(D(), number)) {}
@@ -92,6 +92,10 @@ struct Lanes {
 template <class D>
 HWY_INLINE Lanes<D> Where(LanesMask<D> condition, Lanes<D> yes, Lanes<D> no) {
   return Lanes<D>(hn::IfThenElse(condition.mask, yes.v, no.v));
+}
+template <class D, class Yes, class No>
+HWY_INLINE Lanes<D> WhereLazily(LanesMask<D> condition, const Yes& yes, const No& no) {
+  return Where(condition, yes(), no());
 }
 template <class D>
 HWY_INLINE Lanes<D> OnlyWhere(LanesMask<D> condition, Lanes<D> x) {
@@ -213,7 +217,6 @@ HWY_INLINE Lanes<D> AboveMinusExpReach(Lanes<D> x) {
 // The tail beyond |x| is exp(-x^2 / 2) * t * q(t) with t = 1 / (1 + 0.3 |x| / sqrt(2)) and a
 // polynomial q, fitted to a relative error of 2e-8 for |x| < 14.8, where the tail underflows. As a
 // factor of the exponential it keeps its digits on the negative side too, where 1 + erf cancels.
-// Anything may become of NaN.
 template <class D>
 HWY_INLINE Normal<Lanes<D>> NormalAt(Lanes<D> x) {
   using V = Lanes<D>;

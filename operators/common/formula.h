@@ -14,23 +14,29 @@
 
 namespace skiff {
 
-// `yes` where the condition holds, else `no`. Both are computed.
+// `yes` where the condition holds, else `no`.
 template <typename T>
 constexpr T Where(bool condition, T yes, T no) {
   return condition ? yes : no;
+}
+// The same of `yes()` and `no()`, for what takes long: numbers compute only one of the two.
+template <class Yes, class No>
+constexpr auto WhereLazily(bool condition, const Yes& yes, const No& no) {
+  return condition ? yes() : no();
 }
 // x where the condition holds, else 0.
 template <typename T>
 constexpr T OnlyWhere(bool condition, T x) {
   return condition ? x : T{0};
 }
-// 0 where the condition holds, else x.
+// 0 where the condition holds, else x. ZeroWhere(x < V{0}, x) keeps NaN, which a maximum with 0 may
+// not.
 template <typename T>
 constexpr T ZeroWhere(bool condition, T x) {
   return condition ? T{0} : x;
 }
 
-// a * b + c and c - a * b. Vectors round once.
+// a * b + c and c - a * b, with one rounding or two, as the instruction set has it.
 template <typename T>
 constexpr T MulAdd(T a, T b, T c) {
   return a * b + c;
@@ -56,12 +62,14 @@ constexpr T Exp(T x) {
   return std::exp(x);
 }
 template <typename T>
-constexpr T Expm1(T x) {
-  return std::expm1(x);
-}
-template <typename T>
 constexpr T Log(T x) {
   return std::log(x);
+}
+// Of vectors, for finite numbers alone, Expm1 up to the reach of the exponential (below), and Log1p
+// from 0 on.
+template <typename T>
+constexpr T Expm1(T x) {
+  return std::expm1(x);
 }
 template <typename T>
 constexpr T Log1p(T x) {
@@ -70,15 +78,6 @@ constexpr T Log1p(T x) {
 template <typename T>
 constexpr T Tanh(T x) {
   return std::tanh(x);
-}
-// Not of vectors.
-template <typename T>
-constexpr T Sin(T x) {
-  return std::sin(x);
-}
-template <typename T>
-constexpr T Cos(T x) {
-  return std::cos(x);
 }
 template <typename T>
 constexpr T Sqrt(T x) {
@@ -97,15 +96,24 @@ template <typename T>
 constexpr T Round(T x) {
   return std::round(x);
 }
+// For numbers alone, not for vectors.
+template <typename T>
+constexpr T Sin(T x) {
+  return std::sin(x);
+}
+template <typename T>
+constexpr T Cos(T x) {
+  return std::cos(x);
+}
 
-// Vectors have a faster exponential for arguments whose size is within the reach of float32, where
-// it doesn't matter what becomes of NaN. Beyond this reach, exp(x) is infinite and exp(-x) is 0.
-// QuickExp is the exponential, and the others move x into this reach from above and from below.
-// Numbers need no reach.
+// exp(x) for x up to the reach, kExpReach (simd_math-inl.h), beyond which the exponential of
+// float32 is infinite. Of vectors, faster than Exp, but anything may become of NaN.
 template <typename T>
 constexpr T QuickExp(T x) {
   return std::exp(x);
 }
+// Return x, but at most the reach, and at least its opposite. NaN stays NaN. The reach of numbers
+// is the largest finite number: an infinity becomes finite.
 template <typename T>
 constexpr T BelowExpReach(T x) {
   return AtMost(std::numeric_limits<T>::max(), x);
@@ -125,6 +133,7 @@ struct Normal {
 inline constexpr double kInverseSqrt2 = 0.70710678118654752;
 inline constexpr double kInverseSqrt2Pi = 0.39894228040143268;
 
+// Of vectors, anything may become of NaN.
 template <typename T>
 constexpr Normal<T> NormalAt(T x) {
   return {.below = T{0.5} * std::erfc(x * static_cast<T>(-kInverseSqrt2)),

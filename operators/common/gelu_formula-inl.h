@@ -1,5 +1,6 @@
-// gelu(x) = x * below(x), and its slope is below(x) + x * density(x): of the normal distribution
-// or, approximately, of a curve by tanh; elementwise/unary/gelu-inl.h has the formulas. Included in
+// gelu(x) = x * below(x). Its slope is below(x) + x * density(x). `below` is the integral of the
+// normal distribution or, approximately, (1 + tanh(u)) / 2 with
+// u = kGeluLinear * x + kGeluCubic * x^3, and `density` is the derivative of `below`. Included in
 // the namespace of each instruction set and of CUDA.
 inline constexpr double kGeluLinear = 0.79788456080286536;  // sqrt(2 / pi)
 inline constexpr double kGeluCubic = kGeluLinear * 0.044715;

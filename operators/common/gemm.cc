@@ -13,9 +13,7 @@
 #include <utility>
 
 #include "framework/base/error.h"
-#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
-#include "operators/common/argument_data.h"
 #include "operators/common/gemm_plan.h"
 #include "operators/common/onednn.h"
 #include "operators/common/packed_product.h"
@@ -433,16 +431,15 @@ std::unique_ptr<Kernel> PrepareProduct(PrepareContext& context, const ProductOfS
   const In<T> y(context, "Y");
   const Out<T> out(context, "Out");
   const GemmSpec prepared = product_of(context.Input("X").shape, context.Input("Y").shape);
-  const int bias = prepared.adds_bias ? context.InputIndex("Bias") : -1;
+  const In<T> bias = prepared.adds_bias ? In<T>(context, "Bias") : In<T>();
   Gemm<T> gemm(prepared, context, prepacks_y ? y.index() : -1, y.index());
   if (!gemm.takes_other_sizes()) {
     return MakeKernel([=, gemm = std::move(gemm)](const KernelContext& run) {
-      gemm.Run(run, x(run), y(run), out(run), InputData<T>(run, bias));
+      gemm.Run(run, x(run), y(run), out(run), bias(run));
     });
   }
   return MakeRowsKernel([=, gemm = std::move(gemm)](const KernelContext& run) {
-    gemm.Run(run, product_of(x.shape(run), y.shape(run)), x(run), y(run), out(run),
-             InputData<T>(run, bias));
+    gemm.Run(run, product_of(x.shape(run), y.shape(run)), x(run), y(run), out(run), bias(run));
   });
 }
 

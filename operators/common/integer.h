@@ -1,5 +1,5 @@
-// Integer arithmetic without undefined behaviour: sums and products wrap around. On the CPU and,
-// since it is constexpr, on devices.
+// Arithmetic without undefined behaviour: sums, products and quotients of integers wrap around, and
+// those of floats are ordinary ones. On the CPU and, since the functions are constexpr, on devices.
 #pragma once
 
 #include <cstdint>

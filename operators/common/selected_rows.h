@@ -10,7 +10,6 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/parallel.h"
-#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 
 namespace skiff {

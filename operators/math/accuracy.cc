@@ -2,7 +2,6 @@
 // Accuracy = Correct / Total, or 0 for an empty batch.
 // Source: Fluid's accuracy. All outputs are scalars (rank 0), and Accuracy is always float32.
 #include "framework/base/error.h"
-#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 
 namespace skiff {

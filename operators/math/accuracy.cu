@@ -2,7 +2,6 @@
 #include <cstdint>
 #include <memory>
 
-#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/common/cuda_fold.cuh"
 #include "operators/common/cuda_for_each.cuh"

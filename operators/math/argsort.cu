@@ -14,7 +14,6 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
-#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/common/axis_extents.h"
 #include "operators/common/cuda_bytes.h"

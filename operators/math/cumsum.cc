@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "framework/base/parallel.h"
-#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/axis_extents.h"

@@ -11,7 +11,6 @@
 #include <memory>
 #include <optional>
 
-#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/common/array_reduction.h"
 #include "operators/common/cuda_for_each.cuh"

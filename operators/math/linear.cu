@@ -16,9 +16,9 @@ std::unique_ptr<Kernel> PrepareLinear(PrepareContext& context) {
   const In<T> x(context, "X");
   const In<T> y(context, "Y");
   const In<T> bias(context, "Bias");
+  const Out<T> out(context, "Out");
   return MakeRowsKernel([=](const KernelContext& run) mutable {
-    gemm.Run(run, product_of(x.shape(run), y.shape(run)), x(run), y(run), run.output(0).data<T>(),
-             bias(run));
+    gemm.Run(run, product_of(x.shape(run), y.shape(run)), x(run), y(run), out(run), bias(run));
   });
 }
 

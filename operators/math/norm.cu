@@ -5,7 +5,6 @@
 #include <memory>
 #include <type_traits>
 
-#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/common/cuda_fold.cuh"
 #include "operators/common/cuda_for_each.cuh"

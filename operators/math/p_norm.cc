@@ -14,7 +14,6 @@
 #include <type_traits>
 
 #include "framework/base/error.h"
-#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/array_reduction.h"

@@ -5,7 +5,6 @@
 // are those of one squared_l2_norm per tensor and a sum, which passes replace by this op. Among
 // float32 tensors, some may be float16 or bfloat16; they are converted as by cast.
 #include "framework/base/error.h"
-#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/common/array_reduction.h"
 #include "operators/common/half.h"

@@ -26,8 +26,9 @@
 namespace skiff {
 namespace {
 
-// Runs the loops of batch normalization with mean 0 and slope 1. The arrays by channel live in the
-// workspace, whose contents are undefined at the start of a step, so each run fills them.
+// Returns a kernel that runs the loops of batch normalization with mean 0 and slope 1. The arrays
+// by channel live in the workspace, whose contents are undefined at the start of a step, so each
+// run fills them.
 template <typename T>
 std::unique_ptr<Kernel> PrepareBiasAct(PrepareContext& context, MakeNormLoops<T> make_loops) {
   const NormGeometry geometry = ParseNormGeometry(context);
@@ -48,8 +49,7 @@ std::unique_ptr<Kernel> PrepareBiasAct(PrepareContext& context, MakeNormLoops<T>
     std::copy_n(bias(run), geometry.channels, shifts);
     // Channels that pad the last block must come out as 0.
     std::fill(shifts + geometry.channels, shifts + channels, T{0});
-    loops->Normalize(x(run), nullptr, {means, slopes, shifts},
-                     /*rectify=*/true, out(run));
+    loops->Normalize(x(run), nullptr, {means, slopes, shifts}, /*rectify=*/true, out(run));
   });
 }
 
@@ -66,13 +66,13 @@ std::unique_ptr<Kernel> PrepareBiasActGrad(PrepareContext& context, MakeNormLoop
       context.RequestWorkspace(ByteCount(2 * prepared.padded_channels(), DType::kFloat64));
   const int means_memory =
       context.RequestWorkspace(ByteCount(prepared.padded_channels(), kDTypeOf<T>));
-  int unwanted = -1;  // X@GRAD if it is absent
   const TensorMeta& meta = context.Input("Out");
-  // The loops always write the masked gradient. If X@GRAD is absent, it goes to a workspace.
-  if (!x_gradient.is_there()) {
-    unwanted =
-        context.RequestWorkspace(ByteCount(StorageElements(meta.shape, meta.layout), kDTypeOf<T>));
-  }
+  // The loops always write the masked gradient. If the op lacks X@GRAD, the gradient goes to a
+  // workspace.
+  const int unwanted = x_gradient.is_there()
+                           ? -1
+                           : context.RequestWorkspace(
+                                 ByteCount(StorageElements(meta.shape, meta.layout), kDTypeOf<T>));
   return MakeRowsKernel([=, loops = std::move(loops)](const KernelContext& run) {
     NormGeometry geometry = prepared;
     geometry.batch = out.shape(run)[0];
@@ -140,14 +140,12 @@ void RegisterBiasAct(OpRegistry& registry) {
   OpDef def = BiasActDef();
   registry.Add(BiasActGradDef(&def));
   registry.Add(std::move(def));
-  AddNormKernels(registry, "bias_act",
-                 []<typename T>(PrepareContext& context, MakeNormLoops<T> make_loops) {
-                   return PrepareBiasAct(context, make_loops);
-                 });
-  AddNormKernels(registry, "bias_act_grad",
-                 []<typename T>(PrepareContext& context, MakeNormLoops<T> make_loops) {
-                   return PrepareBiasActGrad(context, make_loops);
-                 });
+  AddNormKernels(registry, "bias_act", [](PrepareContext& context, auto make_loops) {
+    return PrepareBiasAct(context, make_loops);
+  });
+  AddNormKernels(registry, "bias_act_grad", [](PrepareContext& context, auto make_loops) {
+    return PrepareBiasActGrad(context, make_loops);
+  });
 }
 
 }  // namespace skiff

@@ -3,7 +3,6 @@
 
 #include "framework/op/registry.h"
 #include "operators/nn/kernels/cuda_channels.cuh"
-#include "operators/nn/kernels/norm_arguments.h"
 
 namespace skiff {
 namespace {

@@ -109,7 +109,7 @@ std::unique_ptr<Kernel> PrepareSumNorm(PrepareContext& context) {
   });
 }
 
-// The arrays by element of a row that the gradient op sums.
+// How many sums over rows the gradient op computes for each element of a row.
 constexpr int kArrays = 3;
 
 template <typename T>
@@ -121,7 +121,7 @@ std::unique_ptr<Kernel> PrepareSumNormGrad(PrepareContext& context) {
   const bool reads_mask = dropout.draws() || dropout.drops_all();
   const In<uint8_t> mask(context, "Mask");
   const In<T> y_gradient(context, "Y@GRAD");
-  const In<T> more(context, "Sum@GRAD");  // of the gradient of Sum
+  const In<T> sum_gradient(context, "Sum@GRAD");
   const Out<T> x_gradient(context, "X@GRAD");
   const Out<T> bias_gradient(context, "Bias@GRAD");
   const Out<T> residual_gradient(context, "Residual@GRAD");
@@ -147,7 +147,7 @@ std::unique_ptr<Kernel> PrepareSumNormGrad(PrepareContext& context) {
                                          : static_cast<T*>(run.workspace(unwanted));
     const int64_t size = rows.size;
     const RowSums gradients(rows.count(), size, kArrays);
-    const auto add_row = [&, sum = sum(run), dy = y_gradient(run), more = more(run),
+    const auto add_row = [&, sum = sum(run), dy = y_gradient(run), more = sum_gradient(run),
                           mask = reads_mask ? mask(run) : nullptr](int64_t row, T* sums) {
       const int64_t at = row * size;
       // Before the other gradients, which may take the place of Y@GRAD.

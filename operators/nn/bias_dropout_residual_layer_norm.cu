@@ -151,7 +151,7 @@ std::unique_ptr<Kernel> PrepareBiasDropoutResidualLayerNormGrad(PrepareContext& 
   const In<T> mean(context, "Mean");
   const In<T> variance(context, "Variance");
   const In<T> y_gradient(context, "Y@GRAD");
-  const In<T> more(context, "Sum@GRAD");  // of the gradient of Sum
+  const In<T> sum_gradient(context, "Sum@GRAD");
   const Out<T> x_gradient(context, "X@GRAD");
   const Out<T> bias_gradient(context, "Bias@GRAD");
   const Out<T> residual_gradient(context, "Residual@GRAD");
@@ -160,8 +160,8 @@ std::unique_ptr<Kernel> PrepareBiasDropoutResidualLayerNormGrad(PrepareContext& 
   const CudaFold<CudaLayerNormParameters<T>> parameters(context,
                                                         context.Input("Sum").shape.element_count());
   const CudaFold<BiasGradient<T>> biases(context, context.Input("Sum").shape.element_count());
-  const int memory = context.RequestWorkspace(RowsOf(context.Input("Sum").shape).count() *
-                                              static_cast<int64_t>(sizeof(T)));
+  const int slopes_memory = context.RequestWorkspace(RowsOf(context.Input("Sum").shape).count() *
+                                                     static_cast<int64_t>(sizeof(T)));
   int unwanted = -1;  // X@GRAD, if only Bias@GRAD needs it
   const bool reads_mask = dropout.draws() || dropout.drops_all();
   SKIFF_ENFORCE(mask.is_there() || !reads_mask, kInvalidArgument, context.op().type,
@@ -183,10 +183,11 @@ std::unique_ptr<Kernel> PrepareBiasDropoutResidualLayerNormGrad(PrepareContext& 
         .scale = scale(run),
         .means = mean(run),
         .variances = variance(run),
-        .is_aligned = ArePacksAligned(sums, dy, scale(run), more(run), residual_gradient(run), dx)};
+        .is_aligned =
+            ArePacksAligned(sums, dy, scale(run), sum_gradient(run), residual_gradient(run), dx)};
     // Before the other gradients, which may take the place of Y@GRAD.
     if (scale_gradient.is_there() || shift_gradient.is_there()) {
-      T* slopes = static_cast<T*>(run.workspace(memory));
+      T* slopes = static_cast<T*>(run.workspace(slopes_memory));
       ForEachOnDevice(run, what, rows.count(), CudaLayerNormSlopes<T>{norm, sums, slopes});
       parameters.Run(run, what, columns,
                      {.x = sums,
@@ -202,7 +203,7 @@ std::unique_ptr<Kernel> PrepareBiasDropoutResidualLayerNormGrad(PrepareContext& 
                                                 .scale = static_cast<T>(dropout.scale()),
                                                 .sums = sums,
                                                 .dy = dy,
-                                                .more = more(run),
+                                                .more = sum_gradient(run),
                                                 .mask = reads_mask ? mask(run) : nullptr,
                                                 .dresidual = residual_gradient(run),
                                                 .dx = dx});

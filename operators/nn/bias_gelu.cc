@@ -1,6 +1,6 @@
 // bias_gelu: a bias for each element of a row, the last dim, and gelu, as one op.
 //
-//   Out = gelu(X + Bias), exact or approximated by tanh (operators/elementwise/gelu.cc)
+//   Out = gelu(X + Bias), exact or approximated by tanh (operators/common/gelu_formula-inl.h)
 //
 // The same numbers come out as of elementwise_add and gelu. It is made by the pass fuse_bias_act
 // and has no like in Fluid.

@@ -1,11 +1,10 @@
-// CUDA kernels of bias_gelu and its gradient; bias_gelu.cc has the formulas.
+// CUDA kernels of bias_gelu and its gradient; operators/common/gelu_formula-inl.h has the formulas.
 #include <memory>
 
 #include "framework/op/registry.h"
 #include "operators/common/cuda_fold.cuh"
 #include "operators/common/cuda_for_each.cuh"
 #include "operators/common/formula.h"
-#include "operators/nn/kernels/norm_arguments.h"
 
 namespace skiff {
 namespace {

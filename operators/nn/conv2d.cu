@@ -45,8 +45,8 @@ int64_t ResultsOf(const VolumeConvolution& conv, ConvolutionPass pass) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareConvolution(PrepareContext& context,
-                                           std::unique_ptr<CudaConvolutionPass<T>> pass) {
+std::unique_ptr<Kernel> PrepareCudaConvolution(PrepareContext& context,
+                                               std::unique_ptr<CudaConvolutionPass<T>> pass) {
   const In<T> input(context, "Input");
   const In<T> filter(context, "Filter");
   const Out<T> output(context, "Output");
@@ -56,11 +56,11 @@ std::unique_ptr<Kernel> PrepareConvolution(PrepareContext& context,
   });
 }
 
-// The gradients of Input and Filter, either of which may be absent. In a transposed convolution,
-// Input takes the part of the output's gradient.
+// Returns a kernel that computes the gradients of Input and Filter. The op may lack either
+// gradient. In a transposed convolution, Input takes the part of the output's gradient.
 template <typename T, typename MakePass>
-std::unique_ptr<Kernel> PrepareConvolutionGrad(PrepareContext& context, bool is_transposed,
-                                               const MakePass& make) {
+std::unique_ptr<Kernel> PrepareCudaConvolutionGrad(PrepareContext& context, bool is_transposed,
+                                                   const MakePass& make) {
   const In<T> input(context, "Input");
   const In<T> filter(context, "Filter");
   const In<T> output_gradient(context, "Output@GRAD");
@@ -105,11 +105,11 @@ void AddConvolutionKernels(OpRegistry& registry, std::string_view type,
   candidate.dtype = kDTypeOf<T>;
   candidate.prepare = [=](PrepareContext& context) {
     const auto pass = is_transposed ? ConvolutionPass::kBackwardData : ConvolutionPass::kForward;
-    return PrepareConvolution<T>(context, make(parse(context), pass));
+    return PrepareCudaConvolution<T>(context, make(parse(context), pass));
   };
   registry.AddKernel(type, candidate);
   candidate.prepare = [=](PrepareContext& context) {
-    return PrepareConvolutionGrad<T>(
+    return PrepareCudaConvolutionGrad<T>(
         context, is_transposed,
         [make, conv = parse(context)](ConvolutionPass pass) { return make(conv, pass); });
   };

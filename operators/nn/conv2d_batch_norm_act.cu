@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "framework/base/element_count.h"
+#include "framework/op/arguments.h"
 #include "memory/cuda_device.h"
 #include "operators/common/cuda_launch.h"
 #include "operators/common/cudnn_convolution.h"
 #include "operators/nn/kernels/convolution.h"
 #include "operators/nn/kernels/cuda_convolution.h"
 #include "operators/nn/kernels/cuda_volume.cuh"
-#include "operators/nn/kernels/norm_arguments.h"
 
 namespace skiff {
 namespace {
@@ -93,7 +93,7 @@ __global__ void FinishOutput(Channels channels, const T* shifts, bool rectifies,
 
 // Requests the folded filters and, behind them, the shifts. Returns the index of the form.
 template <typename T>
-int RequestFilters(PrepareContext& context, const VolumeConvolution& conv) {
+int RequestConv2dBatchNormActFilters(PrepareContext& context, const VolumeConvolution& conv) {
   const In<T> filter(context, "Filter");
   const In<T> scale(context, "Scale");
   const In<T> bias(context, "Bias");
@@ -120,8 +120,9 @@ int RequestFilters(PrepareContext& context, const VolumeConvolution& conv) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareFused(PrepareContext& context, const VolumeConvolution& conv,
-                                     std::unique_ptr<CudaConvolutionPass<T>> pass) {
+std::unique_ptr<Kernel> PrepareConv2dBatchNormAct(PrepareContext& context,
+                                                  const VolumeConvolution& conv,
+                                                  std::unique_ptr<CudaConvolutionPass<T>> pass) {
   const In<T> input(context, "Input");
   const In<T> addend(context, "Z");
   const Out<T> output(context, "Output");
@@ -132,7 +133,7 @@ std::unique_ptr<Kernel> PrepareFused(PrepareContext& context, const VolumeConvol
   const Channels channels{DivisorOf(conv.order == ChannelOrder::kLast ? 1 : conv.output.points()),
                           DivisorOf(conv.output.channels)};
   const int workspace = context.RequestWorkspace(pass->workspace_bytes());
-  const int folded = RequestFilters<T>(context, conv);
+  const int folded = RequestConv2dBatchNormActFilters<T>(context, conv);
   return MakeKernel([=, pass = std::move(pass)](const KernelContext& run) {
     // Calls launch(first element, elements) for parts that a launch can count.
     const auto for_each_part = [&](const auto& launch) {
@@ -172,7 +173,7 @@ void AddKernel(OpRegistry& registry, KernelDef candidate,
   candidate.dtype = kDTypeOf<T>;
   candidate.prepare = [make](PrepareContext& context) {
     const VolumeConvolution conv = Parse(context);
-    return PrepareFused<T>(context, conv, make(conv, ConvolutionPass::kForward));
+    return PrepareConv2dBatchNormAct<T>(context, conv, make(conv, ConvolutionPass::kForward));
   };
   registry.AddKernel("conv2d_batch_norm_act", std::move(candidate));
 }

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/nn/kernels/convolution_gradient.h"

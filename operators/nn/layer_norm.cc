@@ -74,7 +74,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   });
 }
 
-// The arrays by element of a row that the gradient op sums.
+// How many sums over rows the gradient op computes for each element of a row.
 constexpr int kArrays = 2;
 
 template <typename T>

@@ -75,8 +75,8 @@ std::unique_ptr<Kernel> PrepareLayerNormGrad(PrepareContext& context) {
   const Out<T> bias_gradient(context, "Bias@GRAD");
   const CudaFold<CudaLayerNormParameters<T>> parameters(context,
                                                         context.Input("X").shape.element_count());
-  const int memory = context.RequestWorkspace(NormRows(context.Input("X").shape, axis).count() *
-                                              static_cast<int64_t>(sizeof(T)));
+  const int slopes_memory = context.RequestWorkspace(
+      NormRows(context.Input("X").shape, axis).count() * static_cast<int64_t>(sizeof(T)));
   return MakeRowsKernel([=](const KernelContext& run) {
     const NormRows rows(x.shape(run), axis);
     const T* dy = y_gradient(run);
@@ -89,7 +89,7 @@ std::unique_ptr<Kernel> PrepareLayerNormGrad(PrepareContext& context) {
                                     .is_aligned = ArePacksAligned(x(run), dy, scale(run), dx)};
     // Before X@GRAD, which may take the place of Y@GRAD.
     if (scale_gradient.is_there() || bias_gradient.is_there()) {
-      T* slopes = static_cast<T*>(run.workspace(memory));
+      T* slopes = static_cast<T*>(run.workspace(slopes_memory));
       ForEachOnDevice(run, "layer_norm_grad", rows.count(),
                       CudaLayerNormSlopes<T>{norm, x(run), slopes});
       parameters.Run(run, "layer_norm_grad", CudaFoldView(rows.count(), rows.size),

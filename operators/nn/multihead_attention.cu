@@ -17,7 +17,6 @@
 #include "operators/nn/kernels/attention_arguments.h"
 #include "operators/nn/kernels/cuda_attention_dropout.cuh"
 #include "operators/nn/kernels/cuda_attention_tiles.cuh"
-#include "operators/nn/kernels/norm_arguments.h"
 
 namespace skiff {
 namespace {

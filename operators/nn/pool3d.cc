@@ -20,7 +20,6 @@
 #include <vector>
 
 #include "framework/base/parallel.h"
-#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"

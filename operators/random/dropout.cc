@@ -102,16 +102,15 @@ class DropoutKernel final : public Kernel {
   bool TakesFewerRows() const override { return !tiles_; }
 
   void Run(const KernelContext& run) override {
-    const Tensor& input = x_.tensor(run);
-    const int64_t storage_count = StorageElements(input.shape(), input.layout());
-    const T* x = input.data<T>();
+    const int64_t storage_count = StorageElements(x_.shape(run), x_.tensor(run).layout());
+    const T* x = x_(run);
     T* out = out_(run);
     uint8_t* mask = mask_(run);
     if (settings_.draws()) {
       Draw(run, x, out, mask);
       return;
     }
-    FillMask(settings_.drops_all() ? 0 : 1, input.element_count(), mask);
+    FillMask(settings_.drops_all() ? 0 : 1, x_.count(run), mask);
     if (settings_.drops_all()) {
       std::fill(out, out + storage_count, T{0});
     } else {
@@ -146,7 +145,7 @@ class DropoutKernel final : public Kernel {
   }
 
   DropoutSettings settings_;
-  In<> x_;
+  In<T> x_;
   In<> seed_input_;
   Out<T> out_;
   Out<uint8_t> mask_;
@@ -172,13 +171,12 @@ std::unique_ptr<Kernel> PrepareDropoutGrad(PrepareContext& context) {
   const DropoutSettings settings = DropoutSettingsOf(context);
   const In<uint8_t> mask(context, "Mask");
   const TensorMeta& gradient = context.Input("Out@GRAD");
-  const auto run_kernel = [settings, mask, grad = In<>(context, "Out@GRAD"),
+  const auto run_kernel = [settings, mask, grad = In<T>(context, "Out@GRAD"),
                            out = Out<T>(context, "X@GRAD"),
                            tiles = TilesOf(gradient)](const KernelContext& run) {
     if (!out.is_there()) return;
-    const Tensor& input = grad.tensor(run);
-    const int64_t count = StorageElements(input.shape(), input.layout());
-    const T* from = input.data<T>();
+    const int64_t count = StorageElements(grad.shape(run), grad.tensor(run).layout());
+    const T* from = grad(run);
     T* to = out(run);
     const T scale = static_cast<T>(settings.scale());
     if (settings.is_test) return ScaleElements(from, scale, count, to);

@@ -114,12 +114,12 @@ std::unique_ptr<Kernel> PrepareDropout(PrepareContext& context) {
 template <typename T>
 std::unique_ptr<Kernel> PrepareDropoutGrad(PrepareContext& context) {
   const DropoutSettings settings = DropoutSettingsOf(context);
-  const int mask = settings.is_test ? -1 : context.InputIndex("Mask");
+  const In<uint8_t> mask = settings.is_test ? In<uint8_t>() : In<uint8_t>(context, "Mask");
   return MakeRowsKernel([mask, scale = static_cast<T>(settings.scale()),
                          from = In<T>(context, "Out@GRAD"),
                          to = Out<T>(context, "X@GRAD")](const KernelContext& run) {
     if (!to.is_there()) return;
-    const uint8_t* kept = mask < 0 ? nullptr : run.input(mask).data<uint8_t>();
+    const uint8_t* kept = mask(run);
     const int64_t count = from.count(run);
     if (count == 0) return;
     const CudaGrid grid = GridOfVectors(run, count, sizeof(T));

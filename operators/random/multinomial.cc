@@ -103,12 +103,11 @@ std::unique_ptr<Kernel> PrepareMultinomial(PrepareContext& context) {
   const bool replacement = context.Attr<bool>("replacement");
   const int64_t scratch_bytes = rows.width * static_cast<int64_t>(sizeof(Waiting));
   return MakeKernel([=, scratch = context.RequestWorkspace(rows.count * scratch_bytes),
-                     x_argument = In<T>(context, "X"),
+                     x = In<T>(context, "X"),
                      out = Out<int64_t>(context, "Out")](const KernelContext& run) {
-    const T* x = x_argument(run);
-    CheckRows(rows, replacement, x);
+    CheckRows(rows, replacement, x(run));
     const int64_t grain = std::max<int64_t>(1, 2048 / (rows.width + rows.samples));
-    ParallelFor(rows.count, grain, [&, out = out(run)](int64_t begin, int64_t end) {
+    ParallelFor(rows.count, grain, [&, x = x(run), out = out(run)](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         char* own = static_cast<char*>(run.workspace(scratch)) + row * scratch_bytes;
         const T* weights = x + row * rows.width;

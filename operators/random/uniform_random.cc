@@ -58,8 +58,9 @@ std::unique_ptr<Kernel> PrepareUniform(PrepareContext& context) {
                      out = Out<>(context, "Out")](const KernelContext& run) {
     Tensor& tensor = out.tensor(run);
     FillUniform<T>(InitializerKey(seed, run), range, &tensor);
+    T* const data = tensor.data<T>();
     for (int64_t k = 0; k < diagonal.count; ++k) {
-      tensor.data<T>()[diagonal.Position(k)] = static_cast<T>(diagonal.value);
+      data[diagonal.Position(k)] = static_cast<T>(diagonal.value);
     }
   });
 }

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "framework/base/error.h"
-#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "framework/tensor/tensor_array.h"
 #include "operators/sequence/kernels/sequence_rows.h"

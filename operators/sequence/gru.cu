@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "framework/op/registry.h"
+#include "operators/common/argument_data.h"
 #include "operators/sequence/kernels/cuda_gru_cell.cuh"
 #include "operators/sequence/kernels/cuda_steps.cuh"
 

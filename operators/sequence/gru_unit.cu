@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "framework/op/registry.h"
+#include "operators/common/argument_data.h"
 #include "operators/sequence/kernels/cuda_gru_cell.cuh"
 #include "operators/sequence/kernels/cuda_steps.cuh"
 #include "operators/sequence/kernels/numbered_activation.h"

@@ -13,7 +13,6 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/parallel.h"
-#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/offset_count.h"
 #include "framework/op/registry.h"

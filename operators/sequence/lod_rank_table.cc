@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "framework/base/error.h"
-#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/sequence/kernels/rank_table.h"
 

@@ -9,7 +9,6 @@
 
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
-#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "framework/tensor/tensor_array.h"
@@ -35,11 +34,11 @@ void Infer(OpContext& context) {
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   return MakeRowsKernel(
-      [x = In<>(context, "X"), at = In<>(context, "RankTable"), out = Out<>(context, "Out"),
+      [x = In<>(context, "X"), ranks = In<>(context, "RankTable"), out = Out<>(context, "Out"),
        row_bytes = RowWidth(context, "X") * static_cast<int64_t>(sizeof(T)),
        adds = (context.op().role() & kRoleBackward) != 0,
        runs = RoomForRuns(context.Input("X").shape[0])](const KernelContext& run) mutable {
-        const RankTable table(at.tensor(run));
+        const RankTable table(ranks.tensor(run));
         // Those of a gradient are what its forward tensor had.
         const LoD& lod = x.tensor(run).lod();
         SKIFF_ENFORCE(adds || lod.empty() || table.Ranks(lod.back()), kInvalidArgument,

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "framework/op/registry.h"
+#include "operators/common/argument_data.h"
 #include "operators/sequence/kernels/cuda_activation.cuh"
 #include "operators/sequence/kernels/cuda_sequences.cuh"
 

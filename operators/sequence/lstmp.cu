@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "framework/op/registry.h"
+#include "operators/common/argument_data.h"
 #include "operators/sequence/kernels/clipped_activation.h"
 #include "operators/sequence/kernels/cuda_lstm_layer.cuh"
 

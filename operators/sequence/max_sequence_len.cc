@@ -1,7 +1,6 @@
 // max_sequence_len: the length of the longest sequence of a rank table.
 //
 // Source: Fluid's max_sequence_len.
-#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/sequence/kernels/rank_table.h"
 

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "framework/base/error.h"
-#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/memory_mover.h"

@@ -13,7 +13,6 @@
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
-#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"

@@ -64,6 +64,7 @@ __global__ void __launch_bounds__(kMostSumThreads)
 }
 
 // What the kernels of the op and of its gradient have in common.
+template <typename T>
 class RowConvolution {
  public:
   explicit RowConvolution(const PrepareContext& context)
@@ -82,18 +83,16 @@ class RowConvolution {
     return {{}, x_.shape(run)[1]};
   }
 
-  template <typename T>
   void Convolve(const KernelContext& run, int64_t direction, const T* from, T* to) const {
     const int64_t rows = Rows(run);
     if (rows == 0 || width_ == 0) return;
     const RowThreads threads(rows, width_);
     ConvolveRows<T><<<threads.blocks, kCudaThreads, 0, StreamOf(run)>>>(
-        Send(run), direction, from, filter_.tensor(run).data<T>(), rows, width_, ContextRows(run),
-        threads.of_row, to);
+        Send(run), direction, from, filter_(run), rows, width_, ContextRows(run), threads.of_row,
+        to);
     CheckLaunch("row_conv");
   }
 
-  template <typename T>
   void Sum(const KernelContext& run, const T* gradient, T* to) const {
     const int64_t rows = Rows(run);
     const int64_t context = ContextRows(run);
@@ -101,21 +100,21 @@ class RowConvolution {
     if (rows == 0) return FillBytesOnDevice(run, to, 0, context * width_ * int64_t{sizeof(T)});
     const dim3 blocks(static_cast<unsigned>((width_ + kSumColumns - 1) / kSumColumns),
                       static_cast<unsigned>(context));
-    FilterGradient<T><<<blocks, SumThreads(rows), 0, StreamOf(run)>>>(
-        Send(run), x_.tensor(run).data<T>(), gradient, rows, width_, to);
+    FilterGradient<T><<<blocks, SumThreads(rows), 0, StreamOf(run)>>>(Send(run), x_(run), gradient,
+                                                                      rows, width_, to);
     CheckLaunch("row_conv_grad");
   }
 
  private:
   int64_t width_;
-  In<> x_;
-  In<> filter_;
+  In<T> x_;
+  In<T> filter_;
   std::shared_ptr<CudaLevel> level_;
 };
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareRowConv(PrepareContext& context) {
-  return MakeRowsKernel([convolution = RowConvolution(context), x = In<T>(context, "X"),
+  return MakeRowsKernel([convolution = RowConvolution<T>(context), x = In<T>(context, "X"),
                          out = Out<T>(context, "Out")](const KernelContext& run) {
     convolution.Convolve(run, 1, x(run), out(run));
   });
@@ -123,7 +122,7 @@ std::unique_ptr<Kernel> PrepareRowConv(PrepareContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareRowConvGrad(PrepareContext& context) {
-  return MakeRowsKernel([convolution = RowConvolution(context),
+  return MakeRowsKernel([convolution = RowConvolution<T>(context),
                          out_grad = In<T>(context, "Out@GRAD"), x_grad = Out<T>(context, "X@GRAD"),
                          filter_grad = Out<T>(context, "Filter@GRAD")](const KernelContext& run) {
     if (x_grad.is_there()) convolution.Convolve(run, -1, out_grad(run), x_grad(run));

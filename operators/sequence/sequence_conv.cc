@@ -16,7 +16,6 @@
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
-#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/gemm.h"
@@ -179,22 +178,35 @@ void CopyContexts(const Sizes& sizes, const SequenceRows& sequences, const RowRa
   });
 }
 
+// Returns a function of a run: the rows of PaddingData, nullptr if they aren't trained.
+template <typename T>
+auto TrainedPadding(const OpContext& context) {
+  return [is_trained = context.Attr<bool>("paddingTrainable"),
+          padding = In<T>(context, "PaddingData")](const KernelContext& run) {
+    return is_trained ? padding(run) : nullptr;
+  };
+}
+
+// Returns a workspace for the contexts of a block.
+template <typename T>
+int RequestContexts(PrepareContext& context, const Sizes& sizes, int64_t most_in_block) {
+  return context.RequestWorkspace(
+      ByteCount(MultiplyCounts(most_in_block, sizes.context_width()), kDTypeOf<T>));
+}
+
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const Sizes sizes = SizesOf(context);
   const int64_t most_rows = context.Input("X").shape[0];
   const int64_t most_in_block = BlockRows(sizes, most_rows);
-  const int contexts = context.RequestWorkspace(
-      ByteCount(MultiplyCounts(most_in_block, sizes.context_width()), kDTypeOf<T>));
+  const int contexts = RequestContexts<T>(context, sizes, most_in_block);
   BlockedGemm<T> product(most_rows, most_in_block,
                          {.n = sizes.out_width, .k = sizes.context_width()}, &GemmSpec::m, context);
-  const int padding =
-      context.Attr<bool>("paddingTrainable") ? context.InputIndex("PaddingData") : -1;
   return MakeRowsKernel([=, product = std::move(product), x = In<T>(context, "X"),
-                         filter = In<T>(context, "Filter"),
+                         filter = In<T>(context, "Filter"), padding = TrainedPadding<T>(context),
                          out = Out<T>(context, "Out")](const KernelContext& run) {
     const SequenceRows sequences(x.tensor(run));
-    const T* padding_rows = padding < 0 ? nullptr : run.input(padding).data<T>();
+    const T* padding_rows = padding(run);
     auto* matrix = static_cast<T*>(run.workspace(contexts));
     const int64_t rows = x.shape(run)[0];
     const int64_t block = BlockRows(sizes, rows);
@@ -262,43 +274,42 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const int64_t most_rows = context.Input("X").shape[0];
   const int64_t most_in_block = BlockRows(sizes, most_rows);
   // The contexts of a block, then their gradient.
-  const int memory = context.RequestWorkspace(
-      ByteCount(MultiplyCounts(most_in_block, sizes.context_width()), kDTypeOf<T>));
-  BlockedGemm<T> to_contexts(most_rows, most_in_block,
-                             {.n = sizes.context_width(), .k = sizes.out_width, .trans_b = true},
-                             &GemmSpec::m, context);
-  BlockedGemm<T> to_filter(
+  const int contexts = RequestContexts<T>(context, sizes, most_in_block);
+  BlockedGemm<T> contexts_product(
+      most_rows, most_in_block, {.n = sizes.context_width(), .k = sizes.out_width, .trans_b = true},
+      &GemmSpec::m, context);
+  BlockedGemm<T> filter_product(
       most_rows, most_in_block,
       {.m = sizes.context_width(), .n = sizes.out_width, .trans_a = true, .beta = 1}, &GemmSpec::k,
       context);
-  const int padding =
-      context.Attr<bool>("paddingTrainable") ? context.InputIndex("PaddingData") : -1;
   return MakeRowsKernel(
-      [=, to_contexts = std::move(to_contexts), to_filter = std::move(to_filter),
-       x = In<T>(context, "X"), filter = In<T>(context, "Filter"),
+      [=, contexts_product = std::move(contexts_product),
+       filter_product = std::move(filter_product), x = In<T>(context, "X"),
+       filter = In<T>(context, "Filter"), padding = TrainedPadding<T>(context),
        out_grad = In<T>(context, "Out@GRAD"), x_grad = Out<T>(context, "X@GRAD"),
        filter_grad = Out<T>(context, "Filter@GRAD"),
        padding_grad = Out<T>(context, "PaddingData@GRAD")](const KernelContext& run) {
         const SequenceRows sequences(x.tensor(run));
         const int64_t rows = x.shape(run)[0];
         const int64_t block = BlockRows(sizes, rows);
-        const T* padding_rows = padding < 0 ? nullptr : run.input(padding).data<T>();
-        auto* contexts = static_cast<T*>(run.workspace(memory));
-        T* to_x = Zeros(run, x_grad);
+        const T* padding_rows = padding(run);
+        auto* matrix = static_cast<T*>(run.workspace(contexts));
+        T* x_sums = Zeros(run, x_grad);
         T* filter_sums = Zeros(run, filter_grad);
         T* padding_sums = Zeros(run, padding_grad);
         for (int64_t row = 0; row < rows; row += block) {
           const RowRange range{row, std::min(rows, row + block)};
           const T* gradient = out_grad(run) + row * sizes.out_width;
           if (filter_sums != nullptr) {
-            CopyContexts(sizes, sequences, range, x(run), padding_rows, contexts);
-            to_filter.Run(run, range.count(), contexts, gradient, filter_sums);
+            CopyContexts(sizes, sequences, range, x(run), padding_rows, matrix);
+            filter_product.Run(run, range.count(), matrix, gradient, filter_sums);
           }
-          if (to_x == nullptr && padding_sums == nullptr) continue;
-          to_contexts.Run(run, range.count(), gradient, filter(run), contexts);
-          if (to_x != nullptr) AddToRows(sizes, sequences, range, contexts, to_x);
-          if (padding_sums != nullptr && padding >= 0)
-            AddToPadding(sizes, sequences, range, contexts, padding_sums);
+          if (x_sums == nullptr && padding_sums == nullptr) continue;
+          contexts_product.Run(run, range.count(), gradient, filter(run), matrix);
+          if (x_sums != nullptr) AddToRows(sizes, sequences, range, matrix, x_sums);
+          if (padding_sums != nullptr && padding_rows != nullptr) {
+            AddToPadding(sizes, sequences, range, matrix, padding_sums);
+          }
         }
       });
 }

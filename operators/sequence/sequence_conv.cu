@@ -125,7 +125,8 @@ class ConvKernel : public Kernel {
         level_(SendLevel(context, "X")),
         x_(context, "X"),
         filter_(context, "Filter"),
-        padding_(context.Attr<bool>("paddingTrainable") ? context.InputIndex("PaddingData") : -1),
+        trains_padding_(context.Attr<bool>("paddingTrainable")),
+        padding_(context, "PaddingData"),
         matrix_(RequestDeviceNumbers<T>(context, most_rows_, contexts_.context_width())),
         // Of as many rows as the products compute or read, where a run has fewer.
         out_rows_(RequestDeviceNumbers<T>(context, rows_vary_ ? most_rows_ : 0, out_width_)) {}
@@ -138,7 +139,8 @@ class ConvKernel : public Kernel {
     if (rows == 0) return matrix;
     const RowThreads threads(rows, contexts_.context_width());
     CopyContexts<T><<<threads.blocks, kCudaThreads, 0, StreamOf(run)>>>(
-        contexts_, sequences, x_(run), InputData<T>(run, padding_), rows, threads.of_row, matrix);
+        contexts_, sequences, x_(run), trains_padding_ ? padding_(run) : nullptr, rows,
+        threads.of_row, matrix);
     CheckLaunch("contexts of rows");
     return matrix;
   }
@@ -150,7 +152,8 @@ class ConvKernel : public Kernel {
   std::shared_ptr<CudaLevel> level_;
   In<T> x_;
   In<T> filter_;
-  int padding_;
+  bool trains_padding_;
+  In<T> padding_;  // read if it is trained
   // Workspaces.
   int matrix_;
   int out_rows_;
@@ -229,8 +232,9 @@ class SequenceConvGradKernel final : public ConvKernel<T> {
           contexts_, sequences, matrix, rows, threads.of_row, x_grad_(run));
       CheckLaunch("sequence_conv_grad");
     }
-    if (padding_grad_.is_there() && padding_grad_.count(run) > 0)
+    if (padding_grad_.is_there() && padding_grad_.count(run) > 0) {
       WritePaddingGradient(run, sequences, matrix);
+    }
     if (!filter_grad_.is_there()) return;
     this->Copy(run, sequences, rows);
     ClearRows(run, matrix, rows, most_rows_, contexts_.context_width());
@@ -240,12 +244,12 @@ class SequenceConvGradKernel final : public ConvKernel<T> {
  private:
   void WritePaddingGradient(const KernelContext& run, const CudaOffsets& sequences,
                             const T* matrix) const {
-    Tensor& padding_grad = padding_grad_.tensor(run);
-    if (this->padding_ < 0)
-      return FillBytesOnDevice(run, padding_grad.raw_data(), 0, padding_grad.byte_count());
+    if (!this->trains_padding_ || !this->padding_.is_there()) {
+      return FillBytesOnDevice(run, padding_grad_(run), 0, padding_grad_.tensor(run).byte_count());
+    }
     const RowThreads threads(contexts_.rows_before + contexts_.rows_after, contexts_.width);
     SumPadding<T><<<threads.blocks, kCudaThreads, 0, StreamOf(run)>>>(
-        contexts_, sequences, matrix, threads.of_row, padding_grad.template data<T>());
+        contexts_, sequences, matrix, threads.of_row, padding_grad_(run));
     CheckLaunch("sequence_conv_grad: padding");
   }
 
@@ -253,7 +257,7 @@ class SequenceConvGradKernel final : public ConvKernel<T> {
   using ConvKernel<T>::most_rows_;
   Out<T> x_grad_;
   Out<T> filter_grad_;
-  Out<> padding_grad_;
+  Out<T> padding_grad_;
   CudaStepProduct<T> product_;
   CudaSumProduct<T> filter_product_;
   In<T> out_grad_;

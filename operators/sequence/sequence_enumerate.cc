@@ -5,7 +5,6 @@
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
-#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/sequence/kernels/sequence_rows.h"
 

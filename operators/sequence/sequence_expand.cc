@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "framework/base/error.h"
-#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/offset_count.h"
 #include "framework/op/registry.h"

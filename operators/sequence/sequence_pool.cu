@@ -197,7 +197,7 @@ class SequencePoolGradKernel final : public Kernel {
         width_(RowWidth(context, "X")),
         level_(SendLevel(context, "X")),
         x_(context, "X"),
-        max_index_(pooling_ == SequencePooling::kMax ? context.InputIndex("MaxIndex") : -1),
+        max_index_(context, "MaxIndex"),
         out_grad_(context, "Out@GRAD"),
         x_grad_(context, "X@GRAD") {}
 
@@ -209,8 +209,8 @@ class SequencePoolGradKernel final : public Kernel {
     const CudaOffsets sequences = level_->Send(run, x_.tensor(run));
     const RowThreads threads(rows, width_);
     PoolGradient<T><<<threads.blocks, kCudaThreads, 0, StreamOf(run)>>>(
-        pooling_, out_grad_(run), InputData<int32_t>(run, max_index_), sequences, rows, width_,
-        threads.of_row, run.fault, x_grad_(run));
+        pooling_, out_grad_(run), pooling_ == SequencePooling::kMax ? max_index_(run) : nullptr,
+        sequences, rows, width_, threads.of_row, run.fault, x_grad_(run));
     CheckLaunch("sequence_pool_grad");
   }
 
@@ -226,7 +226,7 @@ class SequencePoolGradKernel final : public Kernel {
   int64_t width_;
   std::shared_ptr<CudaLevel> level_;
   In<> x_;
-  int max_index_;
+  In<int32_t> max_index_;
   In<T> out_grad_;
   Out<T> x_grad_;
 };

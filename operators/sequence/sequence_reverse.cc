@@ -6,7 +6,6 @@
 #include <string>
 
 #include "framework/base/parallel.h"
-#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/sequence/kernels/sequence_rows.h"

@@ -119,19 +119,18 @@ class SequenceScatterForwardKernel final : public ScatterKernel {
         out_(context, "Out") {}
 
   void Run(const KernelContext& run) override {
-    Tensor& out = out_.tensor(run);
-    CopyOnDevice(run, x_(run), out.raw_data(), x_.tensor(run).byte_count());
+    CopyOnDevice(run, x_(run), out_(run), x_.tensor(run).byte_count());
     const ScatterIds ids = Send(run);
     if (ids.sequences.count == 0) return;
     AddUpdates<<<CudaBlocks(ids.sequences.count), kCudaThreads, 0, StreamOf(run)>>>(
-        ids, updates_(run), out.data<T>());
+        ids, updates_(run), out_(run));
     CheckLaunch("sequence_scatter");
   }
 
  private:
   In<> x_;
   In<T> updates_;
-  Out<> out_;
+  Out<T> out_;
 };
 
 template <typename T>
@@ -144,21 +143,20 @@ class SequenceScatterGradKernel final : public ScatterKernel {
         updates_grad_(context, "Updates@GRAD") {}
 
   void Run(const KernelContext& run) override {
-    const Tensor& gradient = out_grad_.tensor(run);
     const ScatterIds ids = Send(run);
     if (updates_grad_.is_there()) {
-      const TakeUpdates<T> take{ids, gradient.data<T>(), updates_grad_(run)};
+      const TakeUpdates<T> take{ids, out_grad_(run), updates_grad_(run)};
       ForEachOnDevice(run, "sequence_scatter_grad", Rows(run), take);
     } else {
       ForEachOnDevice(run, "sequence_scatter_grad: ids", Rows(run), CheckIds{ids});
     }
     if (x_grad_.is_there()) {
-      CopyOnDevice(run, gradient.raw_data(), x_grad_(run), gradient.byte_count());
+      CopyOnDevice(run, out_grad_(run), x_grad_(run), out_grad_.tensor(run).byte_count());
     }
   }
 
  private:
-  In<> out_grad_;
+  In<T> out_grad_;
   Out<> x_grad_;
   Out<T> updates_grad_;
 };

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "framework/base/error.h"
-#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
 #include "operators/tensor/kernels/tensor_text.h"

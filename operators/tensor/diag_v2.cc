@@ -79,12 +79,12 @@ std::unique_ptr<Kernel> PrepareDiag(PrepareContext& context) {
   const bool of_matrix = context.Input("X").shape.rank() == 2;
   return MakeKernel([diagonal = DiagonalOf(context), of_matrix, padding = PaddingOf(context),
                      x = In<T>(context, "X"),
-                     out = Out<>(context, "Out")](const KernelContext& run) {
+                     out = Out<T>(context, "Out")](const KernelContext& run) {
     const T* from = x(run);
-    Tensor& to = out.tensor(run);
-    if (of_matrix) return TakeDiagonal(diagonal, from, to.data<T>());
-    FillTensor(padding, &to);
-    PutDiagonal(diagonal, from, to.data<T>());
+    T* to = out(run);
+    if (of_matrix) return TakeDiagonal(diagonal, from, to);
+    FillTensor(padding, &out.tensor(run));
+    PutDiagonal(diagonal, from, to);
   });
 }
 
@@ -93,12 +93,12 @@ std::unique_ptr<Kernel> PrepareDiagGrad(PrepareContext& context) {
   return MakeKernel([diagonal = DiagonalOf(context),
                      of_matrix = context.Input("X").shape.rank() == 2,
                      grad = In<T>(context, "Out@GRAD"),
-                     out = Out<>(context, "X@GRAD")](const KernelContext& run) {
+                     out = Out<T>(context, "X@GRAD")](const KernelContext& run) {
     const T* from = grad(run);
-    Tensor& to = out.tensor(run);
-    if (!of_matrix) return TakeDiagonal(diagonal, from, to.data<T>());
-    ZeroBytes(to.raw_data(), to.byte_count());
-    PutDiagonal(diagonal, from, to.data<T>());
+    T* to = out(run);
+    if (!of_matrix) return TakeDiagonal(diagonal, from, to);
+    ZeroBytes(to, out.tensor(run).byte_count());
+    PutDiagonal(diagonal, from, to);
   });
 }
 

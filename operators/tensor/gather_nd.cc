@@ -38,13 +38,13 @@ std::unique_ptr<Kernel> PrepareGatherNdGrad(PrepareContext& context) {
                              "gather_nd_grad");
   return MakeRowsKernel([numbers = context.RequestWorkspace(prepared.count() * 8),
                          index = In<>(context, "Index"), grad = In<T>(context, "Out@GRAD"),
-                         out = Out<>(context, "X@GRAD")](const KernelContext& run) {
+                         out = Out<T>(context, "X@GRAD")](const KernelContext& run) {
     Tensor& x_grad = out.tensor(run);
     const RowsByTuple rows(x_grad.shape(), index.shape(run), "gather_nd_grad");
     auto* row = static_cast<int64_t*>(run.workspace(numbers));
     rows.Resolve(index.tensor(run), "gather_nd_grad", row);
     ZeroBytes(x_grad.raw_data(), x_grad.byte_count());
-    AddRows(rows.axis(), grad(run), row, rows.count(), x_grad.data<T>());
+    AddRows(rows.axis(), grad(run), row, rows.count(), out(run));
   });
 }
 

@@ -505,26 +505,24 @@ std::unique_ptr<Kernel> PrepareScatterGrad(PrepareContext& context) {
       [=, bytes = SizeOf(grad.dtype), overwrite = context.Attr<bool>("overwrite"),
        ids = In<>(context, "Ids"), from = In<>(context, "Out@GRAD"), x = Out<>(context, "X@GRAD"),
        updates = Out<>(context, "Updates@GRAD")](const KernelContext& run) {
-        const Tensor& gradient = from.tensor(run);
         const RowIndices indices = IndicesOf(run, ids, axis.length);
         LaunchResolveRows(run, indices, count, sort.rows(run));
         // First, since X@GRAD may be Out@GRAD.
         if (updates.is_there() && !overwrite) {
-          LaunchTakeRows(run, axis, indices, count, bytes, gradient.raw_data(), updates(run));
+          LaunchTakeRows(run, axis, indices, count, bytes, from(run), updates(run));
         }
         if (count > 0) {
           const SortedRows sorted = sort.Sort(run, count, axis.length);
           if (updates.is_there() && overwrite) {
-            LaunchLastRows<LastRow::kIsRead>(run, sorted, axis.inner * bytes, gradient.raw_data(),
+            LaunchLastRows<LastRow::kIsRead>(run, sorted, axis.inner * bytes, from(run),
                                              updates(run));
           }
           if (x.is_there()) {
-            MemoryMoverOf(run).CopyBytes(run, gradient.raw_data(), x(run),
-                                         x.tensor(run).byte_count());
+            MemoryMoverOf(run).CopyBytes(run, from(run), x(run), x.tensor(run).byte_count());
             LaunchLastRows<LastRow::kIsZeroed>(run, sorted, axis.inner * bytes, x(run), x(run));
           }
         } else if (x.is_there()) {
-          MemoryMoverOf(run).CopyBytes(run, gradient.raw_data(), x(run), gradient.byte_count());
+          MemoryMoverOf(run).CopyBytes(run, from(run), x(run), from.tensor(run).byte_count());
         }
         return axis.length;
       });

@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "framework/base/error.h"
-#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/common/cuda_for_each.cuh"
 #include "operators/common/cuda_numbering.cuh"

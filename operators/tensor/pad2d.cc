@@ -192,10 +192,8 @@ std::unique_ptr<Kernel> PreparePad2dGrad(PrepareContext& context) {
       pad.RunGrad(from(run), to(run));
     });
   }
-  return MakeKernel(
-      [unpad = Unpad(x, BordersOf(context, x), kDTypeOf<T>), from, to](const KernelContext& run) {
-        unpad.Run(run, from.tensor(run).raw_data(), to.tensor(run).raw_data());
-      });
+  return MakeKernel([unpad = Unpad(x, BordersOf(context, x), kDTypeOf<T>), from,
+                     to](const KernelContext& run) { unpad.Run(run, from(run), to(run)); });
 }
 
 }  // namespace

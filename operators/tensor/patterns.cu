@@ -436,12 +436,10 @@ std::unique_ptr<Kernel> PreparePad2dGrad(PrepareContext& context) {
   const Shape& x = context.Input("X").shape;
   const auto strides = RowMajorStrides(context.Input("Out@GRAD").shape);
   const int row = context.Attr<std::string>("data_format") == "NHWC" ? 1 : 2;
-  const int64_t bytes = int64_t{sizeof(T)};
-  return MakeKernel([box = StridedCopy(x.dims(), strides, RowMajorStrides(x), bytes),
-                     offset = (paddings[0] * strides[row] + paddings[2] * strides[row + 1]) * bytes,
-                     from, to](const KernelContext& run) {
-    MoverOf(run).Copy(run, box, reinterpret_cast<const char*>(from(run)) + offset, to(run));
-  });
+  return MakeKernel(
+      [box = StridedCopy(x.dims(), strides, RowMajorStrides(x), int64_t{sizeof(T)}),
+       offset = paddings[0] * strides[row] + paddings[2] * strides[row + 1], from,
+       to](const KernelContext& run) { MoverOf(run).Copy(run, box, from(run) + offset, to(run)); });
 }
 
 // ---- registration

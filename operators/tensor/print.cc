@@ -138,7 +138,7 @@ void RegisterPrint(OpRegistry& registry) {
   def.has_side_effect = true;
   def.is_on_host = true;
   registry.Add(std::move(def));
-  AddFillKernels(registry, "print", [](PrepareContext& context) { return PreparePrint(context); });
+  AddFillKernels(registry, "print", PreparePrint);
 }
 
 }  // namespace skiff

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/common/cuda_fold.cuh"
 

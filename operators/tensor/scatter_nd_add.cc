@@ -41,13 +41,13 @@ std::unique_ptr<Kernel> PrepareScatterNdAdd(PrepareContext& context) {
   return MakeKernel([rows, numbers = context.RequestWorkspace(rows.count() * 8),
                      x = In<>(context, "X"), index = In<>(context, "Index"),
                      updates = In<T>(context, "Updates"),
-                     out = Out<>(context, "Out")](const KernelContext& run) {
+                     out = Out<T>(context, "Out")](const KernelContext& run) {
     auto* row = static_cast<int64_t*>(run.workspace(numbers));
     // Before anything is written: in place, an Error leaves X as it was.
     rows.Resolve(index.tensor(run), "scatter_nd_add", row);
     Tensor& result = out.tensor(run);
     CopyBytes(x(run), result.raw_data(), result.byte_count());
-    AddRows(rows.axis(), updates(run), row, rows.count(), result.data<T>());
+    AddRows(rows.axis(), updates(run), row, rows.count(), out(run));
   });
 }
 

@@ -51,7 +51,7 @@ class RunBroadcast {
   StaticText type_;
 };
 
-// The loops of a formula over numbers.
+// The loop of a formula over numbers.
 template <class Formula, typename T, typename Out = T>
 void ScalarBinaryLoop(const T* x, int64_t x_step, const T* y, int64_t y_step, Out* out,
                       int64_t count) {

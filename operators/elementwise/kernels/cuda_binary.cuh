@@ -95,10 +95,12 @@ __global__ void __launch_bounds__(kCudaThreads)
     CudaVector<T, kSize> xs = douts;
     CudaVector<T, kSize> ys = douts;
     CudaVector<T, kSize> outs = douts;
-    if constexpr (kGradients<Formula>.reads_x)
+    if constexpr (kGradients<Formula>.reads_x) {
       xs = LoadOperand<kSize>(of.x, offsets[0], count, is_whole);
-    if constexpr (kGradients<Formula>.reads_y)
+    }
+    if constexpr (kGradients<Formula>.reads_y) {
       ys = LoadOperand<kSize>(of.y, offsets[1], count, is_whole);
+    }
     if (of.out != nullptr) outs = LoadVector<kSize>(of.out + i, count, is_whole);
     CudaVector<T, kSize> dxs;
     CudaVector<T, kSize> dys;

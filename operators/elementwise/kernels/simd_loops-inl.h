@@ -114,13 +114,13 @@ UnaryFloatLoops UnaryLoops(const OpContext& context) {
     return {};
   } else {
     const auto made = MakeFormula<Formula>(NumbersOf(context, Formula::kFacts));
-    return {[f = made](const float* x, float* out, int64_t count) {
-              UnaryLoop([&f]<class D, class V>(D, V v) { return f.Value(Lanes<D>(v)).v; }, x, out,
-                        count);
+    return {[f = made](const float* x, float* out, int64_t count) HWY_ATTR {
+              UnaryLoop([&f]<class D, class V>(D, V v) HWY_ATTR { return f.Value(Lanes<D>(v)).v; },
+                        x, out, count);
             },
-            [f = made](const float* saved, const float* dout, float* dx, int64_t count) {
-              BinaryLoop([&f]<class D, class V>(
-                             D, V s, V d) { return f.Gradient(Lanes<D>(s), Lanes<D>(d)).v; },
+            [f = made](const float* saved, const float* dout, float* dx, int64_t count) HWY_ATTR {
+              BinaryLoop([&f]<class D, class V>(D, V s, V d)
+                             HWY_ATTR { return f.Gradient(Lanes<D>(s), Lanes<D>(d)).v; },
                          saved, 1, dout, 1, dx, count);
             }};
   }
@@ -131,14 +131,14 @@ template <class Formula>
 struct BinaryLoopsOf {
   static void Forward(const float* x, int64_t x_step, const float* y, int64_t y_step, float* out,
                       int64_t count) {
-    BinaryLoop(
-        []<class D, class V>(D, V a, V b) { return Formula().Value(Lanes<D>(a), Lanes<D>(b)).v; },
-        x, x_step, y, y_step, out, count);
+    BinaryLoop([]<class D, class V>(D, V a, V b)
+                   HWY_ATTR { return Formula().Value(Lanes<D>(a), Lanes<D>(b)).v; },
+               x, x_step, y, y_step, out, count);
   }
   static void XGradient(const float* x, int64_t x_step, const float* y, int64_t y_step,
                         const float* out, const float* dout, float* grad, int64_t count) {
     BinaryGradLoop(
-        []<class D, class V>(D, V a, V b, V o, V d) {
+        []<class D, class V>(D, V a, V b, V o, V d) HWY_ATTR {
           return Formula().XGradient(Lanes<D>(a), Lanes<D>(b), Lanes<D>(o), Lanes<D>(d)).v;
         },
         x, x_step, y, y_step, out, dout, grad, count);
@@ -146,7 +146,7 @@ struct BinaryLoopsOf {
   static void YGradient(const float* x, int64_t x_step, const float* y, int64_t y_step,
                         const float* out, const float* dout, float* grad, int64_t count) {
     BinaryGradLoop(
-        []<class D, class V>(D, V a, V b, V o, V d) {
+        []<class D, class V>(D, V a, V b, V o, V d) HWY_ATTR {
           return Formula().YGradient(Lanes<D>(a), Lanes<D>(b), Lanes<D>(o), Lanes<D>(d)).v;
         },
         x, x_step, y, y_step, out, dout, grad, count);

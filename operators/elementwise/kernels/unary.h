@@ -12,7 +12,6 @@
 
 #include "framework/base/parallel.h"
 #include "framework/base/str_cat.h"
-#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/common/formula.h"
 #include "operators/elementwise/kernels/accepted_layouts.h"

@@ -35,7 +35,7 @@ struct UnaryFacts {
   StaticText grad_ignores = {};
   bool zero_preserving = false;
   bool grad_zero_preserving = false;
-  // Whether the op also takes int32 and int64. The gradient op takes floats only.
+  // Whether the op also takes int32 and int64 on the CPU. The gradient op takes floats only.
   bool takes_integers = false;
   // Whether the formula is defined for vectors, too.
   bool has_vectors = true;

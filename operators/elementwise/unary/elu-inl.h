@@ -21,13 +21,15 @@ struct EluFormula {
   template <class V>
   constexpr V Value(V x) const {
     // Expm1 keeps the digits of small results.
-    return Where(x < V{0}, V(alpha) * Expm1(x), x);
+    return WhereLazily(
+        x < V{0}, [&] { return V(alpha) * Expm1(x); }, [&] { return x; });
   }
 
   template <class V>
   constexpr V Gradient(V x, V dout) const {
     // Adding 0 avoids -0 for gradients of 0, whatever the sign of alpha.
-    return Where(x > V{0}, dout, MulAdd(dout, V(alpha) * Exp(x), V{0}));
+    return WhereLazily(
+        x > V{0}, [&] { return dout; }, [&] { return MulAdd(dout, V(alpha) * Exp(x), V{0}); });
   }
 
   float alpha;

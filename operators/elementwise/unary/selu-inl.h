@@ -25,7 +25,8 @@ struct SeluFormula {
   template <class V>
   constexpr V Value(V x) const {
     // Expm1 keeps the digits of small results.
-    return Where(x < V{0}, V(scale) * V(alpha) * Expm1(x), V(scale) * x);
+    return WhereLazily(
+        x < V{0}, [&] { return V(scale) * V(alpha) * Expm1(x); }, [&] { return V(scale) * x; });
   }
 
   template <class V>

@@ -18,10 +18,10 @@ std::unique_ptr<Kernel> PrepareCudaMatrixProduct(PrepareContext& context,
                                                  const MatrixProductOfShapes& product_of) {
   const In<T> x(context, "X");
   const In<T> y(context, "Y");
+  const Out<T> out(context, "Out");
   CudaGemm<T> gemm(SpecOf(product_of(context.Input("X").shape, context.Input("Y").shape)), context);
   return MakeRowsKernel([=](const KernelContext& run) mutable {
-    gemm.Run(run, SpecOf(product_of(x.shape(run), y.shape(run))), x(run), y(run),
-             run.output(0).data<T>());
+    gemm.Run(run, SpecOf(product_of(x.shape(run), y.shape(run))), x(run), y(run), out(run));
   });
 }
 

@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "framework/base/str_cat.h"
-#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/common/cuda_lines.cuh"
 #include "operators/math/kernels/softmax_definition.h"

@@ -5,7 +5,7 @@
 #include <functional>
 #include <memory>
 
-#include "framework/op/arguments.h"
+#include "framework/op/kernel.h"
 #include "framework/op/op_def.h"
 #include "framework/tensor/shape.h"
 #include "operators/common/gemm.h"

@@ -4,7 +4,6 @@
 #include <string_view>
 #include <vector>
 
-#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/common/reduce.h"
 

@@ -69,7 +69,7 @@ struct BiasPlaces {
     const Shape& shape = bias.shape(run);
     // The run's bias may be one for all sequences where the plan's has one for each.
     const bool is_shared = shape.rank() < 4 || shape[0] == 1;
-    return {bias.tensor(run).data<T>() + (is_shared ? 0 : n * sequence) + h * head, row};
+    return {bias.as<T>(run) + (is_shared ? 0 : n * sequence) + h * head, row};
   }
 
   In<> bias;

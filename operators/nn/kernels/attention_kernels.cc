@@ -7,10 +7,10 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
 #include "operators/common/dropout_settings.h"
 #include "operators/nn/kernels/attention.h"
 #include "operators/nn/kernels/attention_arguments.h"
-#include "operators/nn/kernels/norm_arguments.h"
 
 namespace skiff {
 namespace {

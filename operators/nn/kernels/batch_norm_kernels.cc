@@ -13,17 +13,16 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <optional>
 #include <type_traits>
 #include <utility>
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
 #include "operators/common/extreme_square.h"
 #include "operators/nn/kernels/batch_norm_definition.h"
 #include "operators/nn/kernels/batch_norm_passes.h"
-#include "operators/nn/kernels/norm_arguments.h"
 
 namespace skiff {
 namespace {
@@ -87,7 +86,7 @@ class BatchNormKernel final : public Kernel {
         variance_out_(context, "VarianceOut"),
         saved_mean_(context, "SavedMean"),
         saved_variance_(context, "SavedVariance") {
-    if (rectifies_) z_.emplace(context, "Z");
+    if (rectifies_) z_ = In<T>(context, "Z");
     const int64_t channels = geometry_.padded_channels();
     scratch_ = context.RequestWorkspace(loops_->scratch_bytes());
     moments_ = context.RequestWorkspace(2 * channels * static_cast<int64_t>(sizeof(double)));
@@ -121,7 +120,7 @@ class BatchNormKernel final : public Kernel {
     } else {
       ScaleAndShift(geometry_.channels, scale_(run), bias_(run), slopes, shifts);
     }
-    loops_->Normalize(x, z_ ? (*z_)(run) : nullptr, {means, slopes, shifts}, rectifies_, y_(run));
+    loops_->Normalize(x, z_(run), {means, slopes, shifts}, rectifies_, y_(run));
   }
 
  private:
@@ -182,7 +181,7 @@ class BatchNormKernel final : public Kernel {
   bool global_;
   bool rectifies_;
   In<T> x_;
-  std::optional<In<T>> z_;  // in batch_norm_act
+  In<T> z_;  // Only batch_norm_act has Z.
   In<T> scale_;
   In<T> bias_;
   In<T> mean_;
@@ -219,13 +218,13 @@ class BatchNormGradKernel final : public Kernel {
                   ": inputs ", global_ ? "MeanOut and VarianceOut" : "SavedMean and SavedVariance",
                   " are missing");
     if (IsFused(context)) {
-      y_.emplace(context, "Y");
-      z_gradient_.emplace(context, "Z@GRAD");
-      mask_ = y_->is_there() ? NormMask::kOutput : NormMask::kInput;
+      y_ = In<T>(context, "Y");
+      z_gradient_ = Out<T>(context, "Z@GRAD");
+      mask_ = y_.is_there() ? NormMask::kOutput : NormMask::kInput;
     }
     // Under kOutput the first pass always writes the masked gradient. Usually it goes to Z@GRAD or
     // to X@GRAD; if both are absent, to a workspace.
-    if (mask_ == NormMask::kOutput && !z_gradient_->is_there() && !x_gradient_.is_there()) {
+    if (mask_ == NormMask::kOutput && !z_gradient_.is_there() && !x_gradient_.is_there()) {
       masked_ = context.RequestWorkspace(StorageBytes(context.Input("X")));
     }
     const int64_t channels = geometry_.padded_channels();
@@ -251,7 +250,7 @@ class BatchNormGradKernel final : public Kernel {
     TakeStatistics(run, unchanged, by_channel);
     const NormLines<T> normalize{by_channel.mean, by_channel.slope, by_channel.shift};
     const T* x = x_(run);
-    NormOutputGradient<T> gradient{y_gradient_(run), mask_, y_ ? (*y_)(run) : nullptr};
+    NormOutputGradient<T> gradient{y_gradient_(run), mask_, y_(run)};
     T* masked = MaskedGradient(run);
     if (geometry_.count() > 0) {
       loops_->GradientSums(x, gradient, normalize, run.workspace(scratch_), sums, products, masked);
@@ -287,7 +286,7 @@ class BatchNormGradKernel final : public Kernel {
   // serves until the second pass overwrites it, element by element.
   T* MaskedGradient(const KernelContext& run) const {
     if (mask_ != NormMask::kOutput) return nullptr;
-    if (z_gradient_->is_there()) return (*z_gradient_)(run);
+    if (z_gradient_.is_there()) return z_gradient_(run);
     if (x_gradient_.is_there()) return x_gradient_(run);
     return static_cast<T*>(run.workspace(masked_));
   }
@@ -358,7 +357,7 @@ class BatchNormGradKernel final : public Kernel {
   bool global_;
   NormMask mask_ = NormMask::kNone;
   In<T> x_;
-  std::optional<In<T>> y_;  // in batch_norm_act_grad, as Z@GRAD
+  In<T> y_;  // Only batch_norm_act_grad has Y and Z@GRAD.
   In<T> scale_;
   In<T> bias_;
   In<T> mean_;
@@ -367,15 +366,16 @@ class BatchNormGradKernel final : public Kernel {
   Out<T> x_gradient_;
   Out<T> scale_gradient_;
   Out<T> bias_gradient_;
-  std::optional<Out<T>> z_gradient_;
+  Out<T> z_gradient_;
   int masked_ = -1;
   int scratch_ = -1;
   int sums_ = -1;
   int lines_ = -1;
 };
 
-// Recomputes Y of batch_norm or batch_norm_act. It must round as BatchNormKernel does: it reads the
-// statistics that Y was computed from and runs the same pass with the same coefficients.
+// Returns a kernel that recomputes Y of batch_norm or batch_norm_act. The kernel must round as
+// BatchNormKernel does: it reads the statistics that Y was computed from and runs the same pass
+// with the same coefficients.
 template <typename T>
 std::unique_ptr<Kernel> PrepareBatchNormReplay(PrepareContext& context,
                                                MakeNormLoops<T> make_loops) {
@@ -408,26 +408,32 @@ std::unique_ptr<Kernel> PrepareBatchNormReplay(PrepareContext& context,
   });
 }
 
+template <typename T>
+std::unique_ptr<Kernel> MakeBatchNormKernel(PrepareContext& context, MakeNormLoops<T> make_loops) {
+  return std::make_unique<BatchNormKernel<T>>(context, make_loops);
+}
+
+template <typename T>
+std::unique_ptr<Kernel> MakeBatchNormGradKernel(PrepareContext& context,
+                                                MakeNormLoops<T> make_loops) {
+  return std::make_unique<BatchNormGradKernel<T>>(context, make_loops);
+}
+
 }  // namespace
 
 void AddBatchNormKernels(OpRegistry& registry, std::string_view type) {
-  AddNormKernels(registry, type,
-                 []<typename T>(PrepareContext& context,
-                                MakeNormLoops<T> make_loops) -> std::unique_ptr<Kernel> {
-                   return std::make_unique<BatchNormKernel<T>>(context, make_loops);
-                 });
-  AddNormKernels(registry, StrCat(type, "_grad"),
-                 []<typename T>(PrepareContext& context,
-                                MakeNormLoops<T> make_loops) -> std::unique_ptr<Kernel> {
-                   return std::make_unique<BatchNormGradKernel<T>>(context, make_loops);
-                 });
+  AddNormKernels(registry, type, [](PrepareContext& context, auto make_loops) {
+    return MakeBatchNormKernel(context, make_loops);
+  });
+  AddNormKernels(registry, StrCat(type, "_grad"), [](PrepareContext& context, auto make_loops) {
+    return MakeBatchNormGradKernel(context, make_loops);
+  });
 }
 
 void AddBatchNormReplayKernels(OpRegistry& registry, std::string_view type) {
-  AddNormKernels(registry, type,
-                 []<typename T>(PrepareContext& context, MakeNormLoops<T> make_loops) {
-                   return PrepareBatchNormReplay(context, make_loops);
-                 });
+  AddNormKernels(registry, type, [](PrepareContext& context, auto make_loops) {
+    return PrepareBatchNormReplay(context, make_loops);
+  });
 }
 
 }  // namespace skiff

@@ -14,9 +14,9 @@
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
 #include "framework/base/str_cat.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "operators/nn/kernels/convolution_epilogue.h"
-#include "operators/nn/kernels/norm_arguments.h"
 
 namespace skiff {
 namespace {
@@ -239,7 +239,7 @@ std::unique_ptr<Kernel> PreparePlainForward(PrepareContext& context, const Convo
       T* slope = static_cast<T*>(run.workspace(lines));
       T* shift = slope + fused->channels();
       fused->Lines(run, slope, shift);
-      epilogue = {slope, shift, static_cast<const T*>(fused->addend()(run)), fused->rectifies()};
+      epilogue = {slope, shift, fused->addend().template as<T>(run), fused->rectifies()};
     }
     loops.Forward(input(run), filter(run), epilogue, output(run));
   });

@@ -53,8 +53,9 @@ void AddOnednnConvolution(OpRegistry& registry, std::string_view type);
 // "winograd": float32, 3x3 of stride 1, for images blocked by the lanes of a vector.
 void AddWinogradConvolution(OpRegistry& registry, std::string_view type);
 
-// Adds the float32 kernel of the factory `forward` to the op `type`, and that of `backward` to its
-// gradient op, if `type` has one. `candidate` has all facts of the kernels but dtype and factory.
+// Adds a float32 kernel to the op `type`, and another one to the gradient op of `type`, if there is
+// a gradient op. The factories `forward` and `backward` prepare the kernels. `candidate` has all
+// fields of both kernels but dtype and factory.
 void AddConvolutionKernels(OpRegistry& registry, std::string_view type, KernelDef candidate,
                            KernelFactory forward, KernelFactory backward);
 

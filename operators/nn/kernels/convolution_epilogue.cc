@@ -49,10 +49,10 @@ std::vector<int> ConvolutionEpilogue::inputs() const {
 
 template <typename T>
 void ConvolutionEpilogue::Lines(const KernelContext& run, T* slope, T* shift) const {
-  const T* scale = static_cast<const T*>(scale_(run));
-  const T* bias = static_cast<const T*>(bias_(run));
-  const T* mean = static_cast<const T*>(mean_(run));
-  const T* variance = static_cast<const T*>(variance_(run));
+  const T* scale = scale_.as<T>(run);
+  const T* bias = bias_.as<T>(run);
+  const T* mean = mean_.as<T>(run);
+  const T* variance = variance_.as<T>(run);
   // In float64, and rounded once: the factor multiplies every weight, and the mean may be much
   // larger than the deviation.
   for (int64_t c = 0; c < channels_; ++c) {
@@ -71,7 +71,7 @@ std::vector<float> ConvolutionEpilogue::FoldFilters(const KernelContext& run) co
   std::vector<float> slope(static_cast<size_t>(channels_));
   std::vector<float> shift(static_cast<size_t>(channels_));
   Lines(run, slope.data(), shift.data());
-  const float* filter = static_cast<const float*>(filter_(run));
+  const float* filter = filter_.as<float>(run);
   std::vector<float> folded(static_cast<size_t>(channels_ * channel_elements_));
   for (int64_t c = 0; c < channels_; ++c) {
     const float factor = slope[static_cast<size_t>(c)];

@@ -7,6 +7,7 @@
 // is a workspace, so a run allocates nothing.
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "framework/op/kernel.h"
@@ -61,27 +62,27 @@ class DerivedFilter {
  public:
   DerivedFilter(PrepareContext& context, const Desc& plain, const Desc& wanted,
                 const std::optional<ConvolutionEpilogue>& epilogue = {})
-      : data_(context, "Filter") {
+      : filter_(context, "Filter") {
     if (plain == wanted && !epilogue) return;
     form_ = context.RequestDerivedForm(
-        {.inputs = epilogue ? epilogue->inputs() : std::vector<int>{data_.index()},
+        {.inputs = epilogue ? epilogue->inputs() : std::vector<int>{filter_.index()},
          .bytes = OnednnBytes(wanted),
-         .refresh = [reorder = OnednnReorder(plain, wanted), data = data_, epilogue](
+         .refresh = [reorder = OnednnReorder(plain, wanted), filter = filter_, epilogue](
                         const KernelContext& run, void* derived) mutable {
            std::vector<float> folded;
            if (epilogue) folded = epilogue->FoldFilters(run);
-           reorder.SetData(DNNL_ARG_FROM, epilogue ? folded.data() : data(run));
+           reorder.SetData(DNNL_ARG_FROM, epilogue ? folded.data() : filter(run));
            reorder.SetData(DNNL_ARG_TO, derived);
            reorder.Run();
          }});
   }
 
   const void* Read(const KernelContext& run) const {
-    return form_ >= 0 ? run.derived(form_) : data_(run);
+    return form_ >= 0 ? run.derived(form_) : filter_(run);
   }
 
  private:
-  In<> data_;
+  In<> filter_;
   int form_ = -1;
 };
 
@@ -316,10 +317,11 @@ std::unique_ptr<Kernel> PrepareBackward(PrepareContext& context) {
   std::optional<BackwardFilter> filter;
   if (context.HasOutput("Input@GRAD")) data.emplace(context, conv);
   if (context.HasOutput("Filter@GRAD")) filter.emplace(context, conv);
-  return MakeKernel([=](const KernelContext& run) mutable {
-    if (data) data->Run(run);
-    if (filter) filter->Run(run);
-  });
+  return MakeKernel(
+      [data = std::move(data), filter = std::move(filter)](const KernelContext& run) mutable {
+        if (data) data->Run(run);
+        if (filter) filter->Run(run);
+      });
 }
 
 bool IsImageLayout(Layout layout, ChannelOrder order) {

@@ -10,13 +10,14 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "framework/base/element_count.h"
+#include "framework/op/arguments.h"
 #include "framework/op/kernel.h"
 #include "operators/nn/kernels/convolution.h"
 #include "operators/nn/kernels/convolution_epilogue.h"
-#include "operators/nn/kernels/norm_arguments.h"
 #include "operators/nn/kernels/winograd_passes.h"
 
 namespace skiff {
@@ -61,7 +62,7 @@ class Correlation {
     PixelEpilogue epilogue;
     if (epilogue_) {
       epilogue = {.shift = static_cast<const float*>(run.derived(shifts_)),
-                  .addend = static_cast<const float*>(epilogue_->addend()(run)),
+                  .addend = epilogue_->addend().as<float>(run),
                   .rectifies = epilogue_->rectifies()};
     }
     correlation_.Run(images, plain, keeps_transformed_ ? kept : nullptr,
@@ -115,7 +116,8 @@ std::unique_ptr<Kernel> PrepareBackward(PrepareContext& context) {
   std::optional<FilterGradient> to_filter;
   if (input_gradient.is_there()) to_input.emplace(context, conv, true);
   if (context.HasOutput("Filter@GRAD")) to_filter.emplace(context, conv);
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeKernel([=, to_input = std::move(to_input),
+                     to_filter = std::move(to_filter)](const KernelContext& run) {
     if (to_input) to_input->Run(run, output_gradient(run), input_gradient(run));
     if (to_filter) to_filter->Run(run);
   });

@@ -10,14 +10,12 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
 #include "operators/nn/kernels/batch_norm_definition.h"
 #include "operators/nn/kernels/cuda_channels.cuh"
-#include "operators/nn/kernels/norm_arguments.h"
 
 namespace skiff {
 namespace {
@@ -216,8 +214,7 @@ std::unique_ptr<Kernel> PrepareCudaBatchNorm(PrepareContext& context) {
   const bool global = UsesGlobalStatistics(context);
   const bool rectifies = IsFused(context);
   const In<T> x(context, "X");
-  std::optional<In<T>> z;
-  if (rectifies) z.emplace(context, "Z");
+  const In<T> z = rectifies ? In<T>(context, "Z") : In<T>();
   const In<T> scale(context, "Scale");
   const In<T> bias(context, "Bias");
   const In<T> mean(context, "Mean");
@@ -252,8 +249,7 @@ std::unique_ptr<Kernel> PrepareCudaBatchNorm(PrepareContext& context) {
       moments.Run(run, type.c_str(), channels.View(),
                   {channels, x(run), static_cast<double>(channels.count()), statistics});
     }
-    Normalize(run, type, channels, statistics.lines, x(run), z ? (*z)(run) : nullptr, rectifies,
-              y(run));
+    Normalize(run, type, channels, statistics.lines, x(run), z(run), rectifies, y(run));
   });
 }
 
@@ -416,8 +412,7 @@ std::unique_ptr<Kernel> PrepareCudaBatchNormGrad(PrepareContext& context) {
   const double epsilon = context.Attr<float>("epsilon");
   const bool global = UsesGlobalStatistics(context);
   const In<T> x(context, "X");
-  std::optional<In<T>> y;
-  if (kMask == CudaNormMask::kOutput) y.emplace(context, "Y");
+  const In<T> y = kMask == CudaNormMask::kOutput ? In<T>(context, "Y") : In<T>();
   const In<T> scale(context, "Scale");
   const In<T> bias(context, "Bias");
   const In<T> mean(context, global ? "MeanOut" : "SavedMean");
@@ -426,19 +421,19 @@ std::unique_ptr<Kernel> PrepareCudaBatchNormGrad(PrepareContext& context) {
   const Out<T> x_gradient(context, "X@GRAD");
   const Out<T> scale_gradient(context, "Scale@GRAD");
   const Out<T> bias_gradient(context, "Bias@GRAD");
-  std::optional<Out<T>> z_gradient;
-  if (kMask != CudaNormMask::kNone) z_gradient.emplace(context, "Z@GRAD");
+  const Out<T> z_gradient = kMask != CudaNormMask::kNone ? Out<T>(context, "Z@GRAD") : Out<T>();
   const CudaFold<GradientSumsRule<T, kMask>> sums(context, channels.elements());
   const int memory = RequestChannelWorkspace<T>(context, channels, GradientLines<T>::kCount);
-  int masked_memory = -1;
   SKIFF_ENFORCE(mean.is_there() && variance.is_there(), kInvalidArgument, context.op().type,
                 ": inputs ", global ? "MeanOut and VarianceOut" : "SavedMean and SavedVariance",
                 " are missing");
   // Under kOutput the first pass always writes the masked gradient. Usually it goes to Z@GRAD or
   // to X@GRAD; if both are absent, to a workspace.
-  if (kMask == CudaNormMask::kOutput && !z_gradient->is_there() && !x_gradient.is_there()) {
-    masked_memory = context.RequestWorkspace(channels.elements() * static_cast<int64_t>(sizeof(T)));
-  }
+  const bool has_no_place =
+      kMask == CudaNormMask::kOutput && !z_gradient.is_there() && !x_gradient.is_there();
+  const int masked_memory =
+      has_no_place ? context.RequestWorkspace(channels.elements() * static_cast<int64_t>(sizeof(T)))
+                   : -1;
   return MakeKernel([=](const KernelContext& run) {
     const bool unchanged = !global && channels.count() <= 1;
     const GradientLines<T> lines(run.workspace(memory), channels.channels);
@@ -458,12 +453,12 @@ std::unique_ptr<Kernel> PrepareCudaBatchNormGrad(PrepareContext& context) {
     // pass overwrites it, element by element.
     T* masked = nullptr;
     if constexpr (kMask == CudaNormMask::kOutput) {
-      masked = z_gradient->is_there()  ? (*z_gradient)(run)
+      masked = z_gradient.is_there()   ? z_gradient(run)
                : x_gradient.is_there() ? x_gradient(run)
                                        : static_cast<T*>(run.workspace(masked_memory));
     }
     sums.Run(run, type.c_str(), channels.View(),
-             {.gradient = {y_gradient(run), y ? (*y)(run) : nullptr},
+             {.gradient = {y_gradient(run), y(run)},
               .lines = lines,
               .x = x(run),
               .masked = masked,

@@ -19,7 +19,6 @@
 #include "operators/common/cuda_for_each.cuh"
 #include "operators/common/cuda_lines.cuh"
 #include "operators/common/extreme_square.h"
-#include "operators/nn/kernels/norm_arguments.h"
 
 namespace skiff {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
 #include "operators/common/extreme_square.h"
-#include "operators/nn/kernels/norm_arguments.h"
 #include "operators/nn/kernels/row_norm.h"
 
 namespace skiff {

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "framework/op/arguments.h"
 #include "framework/op/op_context.h"
 #include "framework/op/op_def.h"
 #include "operators/nn/kernels/layer_norm_rows.h"
-#include "operators/nn/kernels/norm_arguments.h"
 
 namespace skiff {
 
@@ -28,7 +28,8 @@ void InferRowStatistics(OpContext& context, const NormRows& rows, DType dtype);
 // Throws Error unless the inputs Mean and Variance have these shapes.
 void CheckRowStatistics(const OpContext& context, const NormRows& rows, DType dtype);
 
-// Returns a function of a run: what an op gives LayerNormRows besides X and Y.
+// Returns a function from a run to LayerNormRows<T>: the arguments of an op that normalizes rows,
+// besides X and Y. The op may lack scale, bias, Mean and Variance.
 template <typename T>
 auto LayerNormArguments(const OpContext& context, int64_t size, const char* scale_slot,
                         const char* bias_slot) {
@@ -44,7 +45,8 @@ auto LayerNormArguments(const OpContext& context, int64_t size, const char* scal
   };
 }
 
-// Returns the like for a gradient op: what it gives LayerNormGradRows besides the gradients.
+// Returns a function from a run to LayerNormGradRows<T>: the arguments of the gradient op, besides
+// the gradients. The op may lack scale.
 template <typename T>
 auto LayerNormGradArguments(const OpContext& context, int64_t size, const char* scale_slot) {
   return [size, epsilon = context.Attr<float>("epsilon"), scale = In<T>(context, scale_slot),

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "framework/op/arguments.h"
+#include "framework/op/op_context.h"
 
 namespace skiff {
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "framework/base/parallel.h"
-#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/common/philox_words.h"
 

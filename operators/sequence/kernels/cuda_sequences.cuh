@@ -14,10 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "framework/op/arguments.h"
+#include "framework/op/kernel.h"
 #include "framework/op/op_context.h"
 #include "framework/op/registry.h"
-#include "operators/common/argument_data.h"
 #include "operators/common/cuda_bytes.h"
 #include "operators/common/cuda_launch.h"
 #include "operators/common/cuda_table.cuh"
@@ -73,6 +72,8 @@ class CudaLevel {
   CudaLevel(const PrepareContext& context, int64_t most_sequences)
       : level_(-1), offsets_(context, most_sequences + 1) {}
 
+  // Returns the offsets on the device, for work that is issued to the run's stream from now on.
+  // `input` is the tensor in this run of the input that the level was made for.
   CudaOffsets Send(const KernelContext& run, const Tensor& input) {
     const std::vector<uint64_t>& offsets = LevelOf(input.lod(), level_);
     for (size_t i = 0; i < offsets.size(); ++i)

@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 
 namespace skiff {

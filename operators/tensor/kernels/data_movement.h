@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 

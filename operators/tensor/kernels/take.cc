@@ -56,13 +56,13 @@ std::unique_ptr<Kernel> PrepareTakeGrad(const TakeFacts& facts, PrepareContext& 
   return MakeRowsKernel([type = context.op().type, axis_index = AxisOf(facts, context),
                          index = In<>(context, "Index"), grad = In<T>(context, "Out@GRAD"),
                          room = RequestRoomForIndices(context, "Index"),
-                         out = Out<>(context, "X@GRAD")](const KernelContext& run) {
+                         out = Out<T>(context, "X@GRAD")](const KernelContext& run) {
     Tensor& x_grad = out.tensor(run);
     const AxisExtents axis = ExtentsOfAxis(x_grad.shape(), axis_index);
     const int64_t* indices =
         ReadIndices(index.tensor(run), axis.length, type, "Index", run.workspace(room));
     ZeroBytes(x_grad.raw_data(), x_grad.byte_count());
-    AddRows(axis, grad(run), indices, index.count(run), x_grad.data<T>());
+    AddRows(axis, grad(run), indices, index.count(run), out(run));
   });
 }
 

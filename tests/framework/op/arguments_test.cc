@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
 #include <vector>
 
 #include "framework/base/error.h"
@@ -10,8 +9,8 @@
 namespace skiff {
 namespace {
 
-// X, Y (which no op here has) -> Out.
-OpDef TwoInputs() {
+// X, Y -> Out, Mask.
+OpDef Definition() {
   OpDef def;
   def.type = "two_inputs";
   def.inputs = {{.name = "X", .duplicable = true}, {.name = "Y", .dispensable = true}};
@@ -19,46 +18,63 @@ OpDef TwoInputs() {
   return def;
 }
 
+// An op with two arguments in X, and neither Y nor Mask.
+Op OpWithoutY() {
+  Op op("two_inputs");
+  op.SetInput("X", {"a", "b"}).SetOutput("Out", {"c"});
+  return op;
+}
+
 class ArgumentTest : public ::testing::Test {
  protected:
-  ArgumentTest()
-      : first_({1}, DType::kFloat32), x_({2, 3}, DType::kFloat32), out_({2}, DType::kInt64) {
-    op_.SetInput("X", {"a", "b"}).SetOutput("Out", {"c"});
+  ArgumentTest() {
     run_.inputs = {&first_, &x_};
     run_.outputs = {&out_};
   }
 
-  const OpDef def_ = TwoInputs();
-  Op op_{"two_inputs"};
-  Tensor first_;
-  Tensor x_;
-  Tensor out_;
+  const OpDef def_ = Definition();
+  const Op op_ = OpWithoutY();
+  const OpContext context_{op_, def_, std::vector<TensorMeta>(2), std::vector<TensorMeta>(1)};
+  Tensor first_{{1}, DType::kFloat32};
+  Tensor x_{{2, 3}, DType::kFloat32};
+  Tensor out_{{2}, DType::kInt64};
   KernelContext run_;
 };
 
 TEST_F(ArgumentTest, GivesTheDataOfARun) {
-  const OpContext context(op_, def_, std::vector<TensorMeta>(2), std::vector<TensorMeta>(1));
-  const In<float> x(context, "X", 1);
-  const Out<int64_t> out(context, "Out");
+  const In<float> x(context_, "X", 1);
+  const Out<int64_t> out(context_, "Out");
   EXPECT_EQ(x(run_), x_.data<float>());
   EXPECT_EQ(out(run_), out_.data<int64_t>());
   EXPECT_EQ(&out.tensor(run_), &out_);
   EXPECT_EQ(x.shape(run_), Shape({2, 3}));
   EXPECT_EQ(x.count(run_), 6);
-  EXPECT_EQ(In<>(context, "X")(run_), first_.raw_data());
+  EXPECT_EQ(x.index(), 1);
+  EXPECT_EQ(In<>(context_, "X")(run_), first_.raw_data());
+  EXPECT_EQ(In<>(context_, "X").as<float>(run_), first_.data<float>());
 }
 
 TEST_F(ArgumentTest, IsNullWhereTheOpHasNone) {
-  const OpContext context(op_, def_, std::vector<TensorMeta>(2), std::vector<TensorMeta>(1));
-  EXPECT_FALSE(In<float>(context, "Y").is_there());
-  EXPECT_EQ(In<float>(context, "Y")(run_), nullptr);
-  EXPECT_EQ(Out<>(context, "Mask")(run_), nullptr);
-  EXPECT_TRUE(In<float>(context, "X").is_there());
+  EXPECT_FALSE(In<float>(context_, "Y").is_there());
+  EXPECT_EQ(In<float>(context_, "Y").index(), -1);
+  EXPECT_EQ(In<float>(context_, "Y")(run_), nullptr);
+  EXPECT_EQ(Out<>(context_, "Mask")(run_), nullptr);
+  EXPECT_FALSE(In<float>(context_, "X", 2).is_there());
+  EXPECT_TRUE(In<float>(context_, "X").is_there());
+  EXPECT_FALSE(In<float>().is_there());
+  EXPECT_EQ(Out<float>()(run_), nullptr);
+  EXPECT_EQ(In<>(context_, "Y").as<float>(run_), nullptr);
+}
+
+TEST_F(ArgumentTest, RefusesSlotsThatTheDefinitionLacks) {
+  EXPECT_THROW(In<float>(context_, "Out"), Error);
+  EXPECT_THROW(Out<float>(context_, "X"), Error);
 }
 
 TEST_F(ArgumentTest, RefusesAnotherDType) {
-  const OpContext context(op_, def_, std::vector<TensorMeta>(2), std::vector<TensorMeta>(1));
-  EXPECT_THROW(In<double>(context, "X")(run_), Error);
+  EXPECT_THROW(In<double>(context_, "X")(run_), Error);
+  EXPECT_THROW(Out<float>(context_, "Out")(run_), Error);
+  EXPECT_THROW(Out<>(context_, "Out").as<float>(run_), Error);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace {
 
-// Formulas of which vectors give each bit that numbers give.
+// Formulas of which vectors give the numbers that numbers give, but for the sign of zero.
 template <class V>
 V ExactFormula(int number, V x) {
   switch (number) {
@@ -32,7 +32,7 @@ V ExactFormula(int number, V x) {
     case 2:
       return Floor(x);
     case 3:
-      return Ceil(x) + V{0};  // 0 from -0
+      return Ceil(x);
     case 4:
       return Round(x);
     case 5:
@@ -54,12 +54,15 @@ V ExactFormula(int number, V x) {
     case 13:
       return -x + V{1} - x * V{3} / V{7};
     case 14:
+      return WhereLazily(
+          x < V{1}, [&] { return V{3}; }, [&] { return x; });
+    case 15:
       return WrappingAdd(WrappingMul(x, V{2}), WrappingSub(WrappingDivide(x, V{3}), x));
     default:
       return x;
   }
 }
-constexpr int kExactFormulas = 15;
+constexpr int kExactFormulas = 16;
 
 // Formulas of which vectors give almost the same. Those from kOfNumbers on aren't defined for NaN.
 template <class V>
