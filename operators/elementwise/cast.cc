@@ -43,12 +43,12 @@ void ConvertArray(const From* x, To* out, int64_t count) {
 
 template <typename From, typename To>
 std::unique_ptr<Kernel> PrepareCast(PrepareContext& context) {
-  const int x = context.InputIndex("X");
-  const int out = context.OutputIndex("Out");
+  const In<From> x(context, "X");
+  const Out<To> out(context, "Out");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const From* from = run.input(x).data<From>();
-    To* to = run.output(out).data<To>();
-    ParallelFor(StorageElements(run.input(x)), kVectorGrain, [&](int64_t begin, int64_t end) {
+    const From* from = x(run);
+    To* to = out(run);
+    ParallelFor(StorageElements(x.tensor(run)), kVectorGrain, [&](int64_t begin, int64_t end) {
       ConvertArray(from + begin, to + begin, end - begin);
     });
   });

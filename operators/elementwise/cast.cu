@@ -92,9 +92,9 @@ template <typename From>
 void AddCastKernel(OpRegistry& registry, DType dtype = kDTypeOf<From>) {
   const auto prepare = [](PrepareContext& context) -> std::unique_ptr<Kernel> {
     return MakeRowsKernel(
-        [x = context.InputIndex("X"), out = context.OutputIndex("Out")](const KernelContext& run) {
-          const Tensor& from = run.input(x);
-          Tensor& to = run.output(out);
+        [x = In<>(context, "X"), out = Out<>(context, "Out")](const KernelContext& run) {
+          const Tensor& from = x.tensor(run);
+          Tensor& to = out.tensor(run);
           const int64_t count = from.element_count();
           if (count == 0) return;
           const CudaGrid grid = GridOfVectors(run, count, sizeof(From));

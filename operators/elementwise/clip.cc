@@ -25,39 +25,25 @@ HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace {
 
-struct Clip {
-  float low;
-  float high;
-
-  template <class D, class V>
-  V operator()(D d, V x) const {
-    const V lowest = hn::Set(d, low);
-    const V highest = hn::Set(d, high);
-    // Comparisons, since hn::Min and hn::Max may turn NaN into a bound.
-    const V above = hn::IfThenElse(hn::Lt(x, lowest), lowest, x);
-    return hn::IfThenElse(hn::Gt(above, highest), highest, above);
-  }
-};
-
-struct ClipGrad {
-  float low;
-  float high;
-
-  template <class D, class V>
-  V operator()(D d, V x, V dout) const {
-    // Both comparisons are false for NaN, so its gradient is 0.
-    const auto inside = hn::And(hn::Gt(x, hn::Set(d, low)), hn::Lt(x, hn::Set(d, high)));
-    return hn::IfThenElseZero(inside, dout);
-  }
-};
+#include "operators/elementwise/kernels/clip_formula-inl.h"
 
 void ClipLoop(const float* x, float low, float high, float* out, int64_t count) {
-  UnaryLoop(Clip{low, high}, x, out, count);
+  UnaryLoop(
+      [=]<class D, class V>(D, V v) HWY_ATTR {
+        using L = Lanes<D>;
+        return Clipped(L(v), L(low), L(high)).v;
+      },
+      x, out, count);
 }
 
 void ClipGradLoop(const float* x, const float* dout, float low, float high, float* dx,
                   int64_t count) {
-  BinaryLoop(ClipGrad{low, high}, x, 1, dout, 1, dx, count);
+  BinaryLoop(
+      [=]<class D, class V>(D, V v, V dv) HWY_ATTR {
+        using L = Lanes<D>;
+        return ClippedGradient(L(v), L(dv), L(low), L(high)).v;
+      },
+      x, 1, dout, 1, dx, count);
 }
 
 }  // namespace
@@ -89,23 +75,23 @@ class BoundSource {
  public:
   explicit BoundSource(const OpContext& context)
       : type_(context.def().type),
-        min_(context.InputIndex("Min")),
-        max_(context.InputIndex("Max")),
+        min_(context, "Min"),
+        max_(context, "Max"),
         attrs_{FromFloat<T>(context.Attr<float>("min")), FromFloat<T>(context.Attr<float>("max"))} {
   }
 
   // Returns the bounds of a run. Throws Error if the tensors hold a Min above Max.
   Bounds<T> Read(const KernelContext& run) const {
-    const Bounds<T> bounds{min_ < 0 ? attrs_.low : *run.input(min_).data<T>(),
-                           max_ < 0 ? attrs_.high : *run.input(max_).data<T>()};
+    const Bounds<T> bounds{min_.is_there() ? *min_(run) : attrs_.low,
+                           max_.is_there() ? *max_(run) : attrs_.high};
     CheckOrder(type_, bounds);
     return bounds;
   }
 
  private:
   StaticText type_;
-  int min_;
-  int max_;
+  In<T> min_;
+  In<T> max_;
   Bounds<T> attrs_;
 };
 
@@ -116,8 +102,7 @@ void ClipArray(const T* x, const Bounds<T>& bounds, T* out, int64_t count) {
     return;
   }
   for (int64_t i = 0; i < count; ++i) {
-    const T above = x[i] < bounds.low ? bounds.low : x[i];
-    out[i] = above > bounds.high ? bounds.high : above;
+    out[i] = HWY_NAMESPACE::Clipped(x[i], bounds.low, bounds.high);
   }
 }
 
@@ -128,7 +113,7 @@ void ClipGradArray(const T* x, const T* dout, const Bounds<T>& bounds, T* dx, in
     return;
   }
   for (int64_t i = 0; i < count; ++i) {
-    dx[i] = x[i] > bounds.low && x[i] < bounds.high ? dout[i] : T{0};
+    dx[i] = HWY_NAMESPACE::ClippedGradient(x[i], dout[i], bounds.low, bounds.high);
   }
 }
 
@@ -136,13 +121,13 @@ template <typename T>
 void AddClipKernel(OpRegistry& registry) {
   AddElementwiseKernel<T>(registry, "clip", {"X", "Out"}, [](PrepareContext& context) {
     const BoundSource<T> source(context);
-    const int x = context.InputIndex("X");
-    const int out = context.OutputIndex("Out");
+    const In<T> x(context, "X");
+    const Out<T> out(context, "Out");
     return MakeRowsKernel([=](const KernelContext& run) {
       const Bounds<T> bounds = source.Read(run);
-      const T* from = run.input(x).data<T>();
-      T* to = run.output(out).data<T>();
-      ParallelFor(StorageElements(run.input(x)), kVectorGrain, [&](int64_t begin, int64_t end) {
+      const T* from = x(run);
+      T* to = out(run);
+      ParallelFor(StorageElements(x.tensor(run)), kVectorGrain, [&](int64_t begin, int64_t end) {
         ClipArray(from + begin, bounds, to + begin, end - begin);
       });
     });
@@ -179,16 +164,16 @@ void ClipRows(const MergedRows& rows, const Tensor& x, const Bounds<T>& bounds, 
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareClipRows(PrepareContext& context) {
-  const int x = context.InputIndex("X");
-  const int out = context.OutputIndex("Out");
+  const In<T> x(context, "X");
+  const Out<T> out(context, "Out");
   const int workspace =
       context.RequestWorkspace(MergedRowsWorkspaceBytes(context.Input("X").shape[0]));
   return MakeRowsKernel([=, source = BoundSource<T>(context)](const KernelContext& run) {
     const Bounds<T> bounds = source.Read(run);
     CheckKeepsZero(bounds);
-    const Tensor& rows = run.input(x);
+    const Tensor& rows = x.tensor(run);
     ClipRows(MergeRows(rows.rows(), rows.height(), run.workspace(workspace)), rows, bounds,
-             &run.output(out));
+             &out.tensor(run));
   });
 }
 
@@ -197,17 +182,18 @@ void AddClipGradKernel(OpRegistry& registry) {
   AddElementwiseKernel<T>(
       registry, "clip_grad", {"X", "Out@GRAD", "X@GRAD"}, [](PrepareContext& context) {
         const BoundSource<T> source(context);
-        const int x = context.InputIndex("X");
-        const int dout = context.InputIndex("Out@GRAD");
-        const int dx = context.OutputIndex("X@GRAD");
+        const In<T> x(context, "X");
+        const In<T> dout(context, "Out@GRAD");
+        const Out<T> dx(context, "X@GRAD");
         return MakeRowsKernel([=](const KernelContext& run) {
           const Bounds<T> bounds = source.Read(run);
-          const T* values = run.input(x).data<T>();
-          const T* from = run.input(dout).data<T>();
-          T* to = run.output(dx).data<T>();
-          ParallelFor(StorageElements(run.input(x)), kVectorGrain, [&](int64_t begin, int64_t end) {
-            ClipGradArray(values + begin, from + begin, bounds, to + begin, end - begin);
-          });
+          const T* values = x(run);
+          const T* from = dout(run);
+          T* to = dx(run);
+          ParallelFor(
+              StorageElements(x.tensor(run)), kVectorGrain, [&](int64_t begin, int64_t end) {
+                ClipGradArray(values + begin, from + begin, bounds, to + begin, end - begin);
+              });
         });
       });
 }

@@ -10,6 +10,8 @@
 namespace skiff {
 namespace {
 
+#include "operators/elementwise/kernels/clip_formula-inl.h"
+
 // min and max: numbers, or tensors of one.
 template <typename T>
 struct Bounds {
@@ -32,12 +34,7 @@ struct Bounds {
 
 template <typename T>
 struct Clip {
-  __device__ T Value(T x) const {
-    const T low = bounds.low();
-    const T high = bounds.high();
-    const T above = x < low ? low : x;
-    return above > high ? high : above;
-  }
+  __device__ T Value(T x) const { return Clipped(x, bounds.low(), bounds.high()); }
 
   Bounds<T> bounds;
 };
@@ -45,7 +42,7 @@ struct Clip {
 template <typename T>
 struct ClipGrad {
   __device__ T Gradient(T x, T dout) const {
-    return x > bounds.low() && x < bounds.high() ? dout : T{0};
+    return ClippedGradient(x, dout, bounds.low(), bounds.high());
   }
 
   Bounds<T> bounds;
@@ -129,10 +126,10 @@ template <typename T>
 class ClipRowsKernel final : public Kernel {
  public:
   explicit ClipRowsKernel(PrepareContext& context)
-      : x_(context.InputIndex("X")),
-        min_tensor_(context.InputIndex("Min")),
-        max_tensor_(context.InputIndex("Max")),
-        out_(context.OutputIndex("Out")),
+      : x_(context, "X"),
+        min_tensor_(context, "Min"),
+        max_tensor_(context, "Max"),
+        out_(context, "Out"),
         min_(context.Attr<float>("min")),
         max_(context.Attr<float>("max")),
         merged_(context, context.Input("X")) {}
@@ -140,9 +137,9 @@ class ClipRowsKernel final : public Kernel {
   bool TakesFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
-    const Tensor& x = run.input(x_);
-    Tensor& out = run.output(out_);
-    const Bounds<T> bounds(min_, max_, BoundOf(run, min_tensor_), BoundOf(run, max_tensor_));
+    const Tensor& x = x_.tensor(run);
+    Tensor& out = out_.tensor(run);
+    const Bounds<T> bounds(min_, max_, min_tensor_(run), max_tensor_(run));
     if (HasTensors()) {
       CheckBounds<T><<<1, 1, 0, StreamOf(run)>>>(bounds, /*keeps_zero=*/true, run.fault);
       CheckLaunch("clip");
@@ -164,15 +161,12 @@ class ClipRowsKernel final : public Kernel {
   }
 
  private:
-  bool HasTensors() const { return min_tensor_ >= 0 || max_tensor_ >= 0; }
-  static const T* BoundOf(const KernelContext& run, int input) {
-    return input < 0 ? nullptr : run.input(input).template data<T>();
-  }
+  bool HasTensors() const { return min_tensor_.is_there() || max_tensor_.is_there(); }
 
-  int x_;
-  int min_tensor_;
-  int max_tensor_;
-  int out_;
+  In<T> x_;
+  In<T> min_tensor_;
+  In<T> max_tensor_;
+  Out<T> out_;
   float min_;
   float max_;
   CudaMergedRows<T> merged_;

@@ -24,11 +24,9 @@ template <typename T>
 void AddIncrementKernel(OpRegistry& registry) {
   registry.AddCpuKernels<T>("increment", []<typename U>(PrepareContext& context) {
     const U step = FromFloat<U>(context.Attr<float>("step"));
-    const int x = context.InputIndex("X");
-    const int out = context.OutputIndex("Out");
-    return MakeKernel([=](const KernelContext& run) {
-      *run.output(out).data<U>() = WrappingAdd(*run.input(x).data<U>(), step);
-    });
+    const In<U> x(context, "X");
+    const Out<U> out(context, "Out");
+    return MakeKernel([=](const KernelContext& run) { *out(run) = WrappingAdd(*x(run), step); });
   });
 }
 

@@ -41,12 +41,10 @@ bool AllFinite(const T* x, int64_t count) {
 template <typename T>
 void AddIsfiniteKernel(OpRegistry& registry) {
   registry.AddCpuKernels<T>("isfinite", []<typename U>(PrepareContext& context) {
-    const int x = context.InputIndex("X");
-    const int out = context.OutputIndex("Out");
-    return MakeRowsKernel([=](const KernelContext& run) {
-      run.output(out).data<bool>()[0] =
-          AllFinite(run.input(x).data<U>(), run.input(x).element_count());
-    });
+    const In<U> x(context, "X");
+    const Out<bool> out(context, "Out");
+    return MakeRowsKernel(
+        [=](const KernelContext& run) { out(run)[0] = AllFinite(x(run), x.count(run)); });
   });
 }
 
@@ -78,10 +76,10 @@ void RegisterIsfinite(OpRegistry& registry) {
   AddIsfiniteKernel<int64_t>(registry);
   registry.AddSelectedRowsKernels<float, double>(
       "isfinite", []<typename T>(PrepareContext& context) {
-        return MakeRowsKernel([x = context.InputIndex("X"),
-                               out = context.OutputIndex("Out")](const KernelContext& run) {
-          run.output(out).data<bool>()[0] = AllFinite<T>(run.input(x));
-        });
+        const In<T> x(context, "X");
+        const Out<bool> out(context, "Out");
+        return MakeRowsKernel(
+            [=](const KernelContext& run) { out(run)[0] = AllFinite<T>(x.tensor(run)); });
       });
 }
 

@@ -47,26 +47,24 @@ int64_t CountOf(int64_t elements) {
 template <typename T>
 std::unique_ptr<Kernel> PrepareIsfinite(PrepareContext& context) {
   const CudaFold<AreFinite<T>> fold(context, CountOf<T>(context.Input("X").shape.element_count()));
-  const int x = context.InputIndex("X");
-  const int out = context.OutputIndex("Out");
+  const In<T> x(context, "X");
+  const Out<bool> out(context, "Out");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const Tensor& values = run.input(x);
+    const Tensor& values = x.tensor(run);
     fold.Run(run, "isfinite", CudaFoldView(CountOf<T>(values.element_count()), 1),
-             {values.data<T>(), run.output(out).data<bool>()});
+             {values.data<T>(), out(run)});
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareIsfiniteRows(PrepareContext& context) {
   const CudaFold<AreUsedFinite<T>> fold(context, context.Input("X").shape.element_count());
-  const int x = context.InputIndex("X");
-  const int out = context.OutputIndex("Out");
+  const In<T> x(context, "X");
+  const Out<bool> out(context, "Out");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const Tensor& values = run.input(x);
+    const Tensor& values = x.tensor(run);
     fold.Run(run, "isfinite", CudaFoldView(values.element_count(), 1),
-             {{values.data<T>(), run.output(out).data<bool>()},
-              values.rows().data(),
-              RowWidth(values.shape())});
+             {{values.data<T>(), out(run)}, values.rows().data(), RowWidth(values.shape())});
   });
 }
 

@@ -9,12 +9,12 @@ namespace {
 template <typename T>
 void AddNotKernel(OpRegistry& registry) {
   registry.AddCpuKernels<T>("logical_not", []<typename U>(PrepareContext& context) {
-    const int x = context.InputIndex("X");
-    const int out = context.OutputIndex("Out");
+    const In<U> x(context, "X");
+    const Out<bool> out(context, "Out");
     return MakeRowsKernel([=](const KernelContext& run) {
-      const U* from = run.input(x).data<U>();
-      bool* to = run.output(out).data<bool>();
-      ParallelFor(run.input(x).element_count(), kVectorGrain, [&](int64_t begin, int64_t end) {
+      const U* from = x(run);
+      bool* to = out(run);
+      ParallelFor(x.count(run), kVectorGrain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) to[i] = from[i] == U{0};
       });
     });

@@ -79,13 +79,13 @@ HWY_EXPORT(SmallPowGradLoop);
 class FactorSource {
  public:
   explicit FactorSource(const OpContext& context)
-      : input_(context.InputIndex("FactorTensor")),
-        dtype_(input_ < 0 ? DType::kFloat32 : context.Input("FactorTensor").dtype),
+      : input_(context, "FactorTensor"),
+        dtype_(input_.is_there() ? context.Input("FactorTensor").dtype : DType::kFloat32),
         attr_(context.Attr<float>("factor")) {}
 
   double Read(const KernelContext& run) const {
-    if (input_ < 0) return static_cast<double>(attr_);
-    const Tensor& factor = run.input(input_);
+    if (!input_.is_there()) return static_cast<double>(attr_);
+    const Tensor& factor = input_.tensor(run);
     if (dtype_ == DType::kInt32) return static_cast<double>(*factor.data<int32_t>());
     if (dtype_ == DType::kInt64) return static_cast<double>(*factor.data<int64_t>());
     if (dtype_ == DType::kFloat64) return *factor.data<double>();
@@ -93,7 +93,7 @@ class FactorSource {
   }
 
  private:
-  int input_;
+  In<> input_;
   DType dtype_;
   float attr_;
 };
@@ -173,32 +173,31 @@ template <typename T>
 void AddPowKernel(OpRegistry& registry) {
   AddElementwiseKernel<T>(registry, "pow", {"X", "Out"}, [](PrepareContext& context) {
     const FactorSource factor(context);
-    const int x = context.InputIndex("X");
-    const int out = context.OutputIndex("Out");
+    const In<T> x(context, "X");
+    const Out<T> out(context, "Out");
     // An attribute is known now, so a bad one is found before any run.
     if (!context.HasInput("FactorTensor")) CheckFactor<T>(context.Attr<float>("factor"));
     return MakeRowsKernel([=](const KernelContext& run) {
       const double exponent = factor.Read(run);
       CheckFactor<T>(exponent);
-      Power(run.input(x).data<T>(), exponent, run.output(out).data<T>(),
-            StorageElements(run.input(x)));
+      Power(x(run), exponent, out(run), StorageElements(x.tensor(run)));
     });
   });
 }
 
 template <typename T>
 void AddPowGradKernel(OpRegistry& registry) {
-  AddElementwiseKernel<T>(
-      registry, "pow_grad", {"X", "Out@GRAD", "X@GRAD"}, [](PrepareContext& context) {
-        const FactorSource factor(context);
-        const int x = context.InputIndex("X");
-        const int dout = context.InputIndex("Out@GRAD");
-        const int dx = context.OutputIndex("X@GRAD");
-        return MakeRowsKernel([=](const KernelContext& run) {
-          PowerGradient(run.input(x).data<T>(), run.input(dout).data<T>(), factor.Read(run),
-                        run.output(dx).data<T>(), StorageElements(run.input(x)));
-        });
-      });
+  AddElementwiseKernel<T>(registry, "pow_grad", {"X", "Out@GRAD", "X@GRAD"},
+                          [](PrepareContext& context) {
+                            const FactorSource factor(context);
+                            const In<T> x(context, "X");
+                            const In<T> dout(context, "Out@GRAD");
+                            const Out<T> dx(context, "X@GRAD");
+                            return MakeRowsKernel([=](const KernelContext& run) {
+                              PowerGradient(x(run), dout(run), factor.Read(run), dx(run),
+                                            StorageElements(x.tensor(run)));
+                            });
+                          });
 }
 
 void CheckFactorTensor(const OpContext& context) {

@@ -81,12 +81,12 @@ template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const AlphaAxes axes = AlphaAxesOf(context);
   const Loops<T> loops;
-  const int x = context.InputIndex("X");
-  const int alpha = context.InputIndex("Alpha");
-  const int out = context.OutputIndex("Out");
+  const In<T> x(context, "X");
+  const In<T> alpha(context, "Alpha");
+  const Out<T> out(context, "Out");
   return MakeRowsKernel([=](const KernelContext& run) {
-    RunBinary(BroadcastOfAlpha(run.input(x).shape(), axes), loops.forward, loops.grain,
-              run.input(x).data<T>(), run.input(alpha).data<T>(), run.output(out).data<T>());
+    RunBinary(BroadcastOfAlpha(x.shape(run), axes), loops.forward, loops.grain, x(run), alpha(run),
+              out(run));
   });
 }
 

@@ -20,33 +20,24 @@ HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace {
 
-struct Scale {
-  float factor;
-  float offset;
-
-  template <class D, class V>
-  V operator()(D d, V x) const {
-    return hn::MulAdd(x, hn::Set(d, factor), hn::Set(d, offset));
-  }
-};
-
-// (x + bias) * factor, without the rounding of factor * bias.
-struct ShiftScale {
-  float factor;
-  float bias;
-
-  template <class D, class V>
-  V operator()(D d, V x) const {
-    return hn::Mul(hn::Add(x, hn::Set(d, bias)), hn::Set(d, factor));
-  }
-};
+#include "operators/elementwise/kernels/scale_formula-inl.h"
 
 void ScaleLoop(const float* x, float factor, float bias, bool bias_first, float* out,
                int64_t count) {
   if (bias_first) {
-    UnaryLoop(ShiftScale{factor, bias}, x, out, count);
+    UnaryLoop(
+        [=]<class D, class V>(D, V v) HWY_ATTR {
+          using L = Lanes<D>;
+          return ShiftedAndScaled(L(v), L(factor), L(bias)).v;
+        },
+        x, out, count);
   } else {
-    UnaryLoop(Scale{factor, bias}, x, out, count);
+    UnaryLoop(
+        [=]<class D, class V>(D, V v) HWY_ATTR {
+          using L = Lanes<D>;
+          return Scaled(L(v), L(factor), L(bias)).v;
+        },
+        x, out, count);
   }
 }
 
@@ -67,24 +58,24 @@ void ScaleArray(const T* x, T factor, T bias, bool bias_first, T* out, int64_t c
     return;
   }
   for (int64_t i = 0; i < count; ++i) {
-    out[i] = bias_first ? WrappingMul(WrappingAdd(x[i], bias), factor)
-                        : WrappingAdd(WrappingMul(x[i], factor), bias);
+    out[i] = bias_first ? HWY_NAMESPACE::ShiftedAndScaled(x[i], factor, bias)
+                        : HWY_NAMESPACE::Scaled(x[i], factor, bias);
   }
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareScale(PrepareContext& context) {
-  const int x = context.InputIndex("X");
-  const int factor_tensor = context.InputIndex("ScaleTensor");
-  const int out = context.OutputIndex("Out");
+  const In<T> x(context, "X");
+  const In<T> factor_tensor(context, "ScaleTensor");
+  const Out<T> out(context, "Out");
   const T factor_attr = FromFloat<T>(context.Attr<float>("scale"));
   const T bias = FromFloat<T>(context.Attr<float>("bias"));
   const bool bias_first = !context.Attr<bool>("bias_after_scale");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const T factor = factor_tensor < 0 ? factor_attr : *run.input(factor_tensor).data<T>();
-    const T* from = run.input(x).data<T>();
-    T* to = run.output(out).data<T>();
-    ParallelFor(StorageElements(run.input(x)), kVectorGrain, [&](int64_t begin, int64_t end) {
+    const T factor = factor_tensor.is_there() ? *factor_tensor(run) : factor_attr;
+    const T* from = x(run);
+    T* to = out(run);
+    ParallelFor(StorageElements(x.tensor(run)), kVectorGrain, [&](int64_t begin, int64_t end) {
       ScaleArray(from + begin, factor, bias, bias_first, to + begin, end - begin);
     });
   });

@@ -5,12 +5,13 @@
 namespace skiff {
 namespace {
 
+#include "operators/elementwise/kernels/scale_formula-inl.h"
+
 template <typename T>
 struct Scale {
   __device__ T Value(T x) const {
     const T scale = given == nullptr ? factor : *given;
-    return bias_first ? WrappingMul(WrappingAdd(x, bias), scale)
-                      : WrappingAdd(WrappingMul(x, scale), bias);
+    return bias_first ? ShiftedAndScaled(x, scale, bias) : Scaled(x, scale, bias);
   }
 
   T factor;

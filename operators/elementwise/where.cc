@@ -12,16 +12,16 @@ namespace {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const int condition = context.InputIndex("Condition");
-  const int x = context.InputIndex("X");
-  const int y = context.InputIndex("Y");
-  const int out = context.OutputIndex("Out");
+  const In<bool> condition(context, "Condition");
+  const In<T> x(context, "X");
+  const In<T> y(context, "Y");
+  const Out<T> out(context, "Out");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const bool* holds = run.input(condition).data<bool>();
-    const T* from_x = run.input(x).data<T>();
-    const T* from_y = run.input(y).data<T>();
-    T* to = run.output(out).data<T>();
-    ParallelFor(run.input(x).element_count(), kVectorGrain, [&](int64_t begin, int64_t end) {
+    const bool* holds = condition(run);
+    const T* from_x = x(run);
+    const T* from_y = y(run);
+    T* to = out(run);
+    ParallelFor(x.count(run), kVectorGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         // Reads both, so that the loop has no branch.
         const T if_true = from_x[i];
@@ -34,16 +34,16 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const int condition = context.InputIndex("Condition");
-  const int dout = context.InputIndex("Out@GRAD");
-  const int dx = context.OutputIndex("X@GRAD");
-  const int dy = context.OutputIndex("Y@GRAD");
+  const In<bool> condition(context, "Condition");
+  const In<T> dout(context, "Out@GRAD");
+  const Out<T> dx(context, "X@GRAD");
+  const Out<T> dy(context, "Y@GRAD");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const bool* holds = run.input(condition).data<bool>();
-    const T* from = run.input(dout).data<T>();
-    T* to_x = dx < 0 ? nullptr : run.output(dx).data<T>();
-    T* to_y = dy < 0 ? nullptr : run.output(dy).data<T>();
-    ParallelFor(run.input(dout).element_count(), kVectorGrain, [&](int64_t begin, int64_t end) {
+    const bool* holds = condition(run);
+    const T* from = dout(run);
+    T* to_x = dx(run);
+    T* to_y = dy(run);
+    ParallelFor(dout.count(run), kVectorGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         // Read before anything is written: one of the results may share its storage.
         const T value = from[i];

@@ -65,29 +65,30 @@ void LaunchChoose(const KernelContext& run, const Tensor& condition, const Choic
 
 template <typename Word>
 std::unique_ptr<Kernel> PrepareWhere(PrepareContext& context) {
-  return MakeRowsKernel([condition = context.InputIndex("Condition"), x = context.InputIndex("X"),
-                         y = context.InputIndex("Y"),
-                         out = context.OutputIndex("Out")](const KernelContext& run) {
-    LaunchChoose<Word>(run, run.input(condition),
-                       {.if_true = static_cast<const Word*>(run.input(x).raw_data()),
-                        .if_false = static_cast<const Word*>(run.input(y).raw_data()),
-                        .out = static_cast<Word*>(run.output(out).raw_data())},
+  const In<> condition(context, "Condition");
+  const In<> x(context, "X");
+  const In<> y(context, "Y");
+  const Out<> out(context, "Out");
+  return MakeRowsKernel([=](const KernelContext& run) {
+    LaunchChoose<Word>(run, condition.tensor(run),
+                       {.if_true = static_cast<const Word*>(x(run)),
+                        .if_false = static_cast<const Word*>(y(run)),
+                        .out = static_cast<Word*>(out(run))},
                        {});
   });
 }
 
 template <typename Word>
 std::unique_ptr<Kernel> PrepareWhereGrad(PrepareContext& context) {
-  return MakeRowsKernel([condition = context.InputIndex("Condition"),
-                         dout = context.InputIndex("Out@GRAD"), dx = context.OutputIndex("X@GRAD"),
-                         dy = context.OutputIndex("Y@GRAD")](const KernelContext& run) {
-    const auto data = [&](int output) {
-      return output < 0 ? nullptr : static_cast<Word*>(run.output(output).raw_data());
-    };
-    const auto* from = static_cast<const Word*>(run.input(dout).raw_data());
-    LaunchChoose<Word>(run, run.input(condition),
-                       {.if_true = from, .if_false = nullptr, .out = data(dx)},
-                       {.if_true = nullptr, .if_false = from, .out = data(dy)});
+  const In<> condition(context, "Condition");
+  const In<> dout(context, "Out@GRAD");
+  const Out<> dx(context, "X@GRAD");
+  const Out<> dy(context, "Y@GRAD");
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const auto* from = static_cast<const Word*>(dout(run));
+    LaunchChoose<Word>(run, condition.tensor(run),
+                       {.if_true = from, .if_false = nullptr, .out = static_cast<Word*>(dx(run))},
+                       {.if_true = nullptr, .if_false = from, .out = static_cast<Word*>(dy(run))});
   });
 }
 

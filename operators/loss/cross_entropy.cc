@@ -75,17 +75,17 @@ void HardLosses(const Settings& settings, int64_t rows, const T* x, const LabelR
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const Settings settings(context);
-  const int x = context.InputIndex("X");
-  const int label = context.InputIndex("Label");
-  const int y = context.OutputIndex("Y");
+  const In<T> x(context, "X");
+  const In<> label(context, "Label");
+  const Out<T> y(context, "Y");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const T* from = run.input(x).data<T>();
-    T* losses = run.output(y).data<T>();
-    const int64_t rows = run.output(y).element_count();
+    const T* from = x(run);
+    T* losses = y(run);
+    const int64_t rows = y.count(run);
     if (!settings.soft) {
-      return HardLosses(settings, rows, from, LabelReader(run.input(label)), losses);
+      return HardLosses(settings, rows, from, LabelReader(label.tensor(run)), losses);
     }
-    const T* weights = run.input(label).data<T>();
+    const T* weights = label.as<T>(run);
     ParallelFor(rows, settings.grain, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const int64_t at = row * settings.classes;
@@ -133,19 +133,19 @@ void HardGradients(const Settings& settings, int64_t rows, const T* x, const Lab
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const Settings settings(context);
-  const int x = context.InputIndex("X");
-  const int label = context.InputIndex("Label");
-  const int gradient = context.InputIndex("Y@GRAD");
-  const int dx = context.OutputIndex("X@GRAD");
+  const In<T> x(context, "X");
+  const In<> label(context, "Label");
+  const In<T> gradient(context, "Y@GRAD");
+  const Out<T> dx(context, "X@GRAD");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const T* from = run.input(x).data<T>();
-    const T* dy = run.input(gradient).data<T>();
-    const int64_t rows = run.input(gradient).element_count();
-    T* to = run.output(dx).data<T>();
+    const T* from = x(run);
+    const T* dy = gradient(run);
+    const int64_t rows = gradient.count(run);
+    T* to = dx(run);
     if (settings.soft) {
-      SoftGradients(settings, rows, from, run.input(label).data<T>(), dy, to);
+      SoftGradients(settings, rows, from, label.as<T>(run), dy, to);
     } else {
-      HardGradients(settings, rows, from, LabelReader(run.input(label)), dy, to);
+      HardGradients(settings, rows, from, LabelReader(label.tensor(run)), dy, to);
     }
   });
 }

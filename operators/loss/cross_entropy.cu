@@ -97,7 +97,7 @@ class CrossEntropyLossKernel : public CudaLabelKernel {
       : CudaLabelKernel(context),
         classes_(context.Input("X").shape.dim(-1)),
         soft_(context.Attr<bool>("soft_label")),
-        x_(context.InputIndex("X")) {}
+        x_(context, "X") {}
 
   bool TakesFewerRows() const override { return true; }
 
@@ -106,19 +106,19 @@ class CrossEntropyLossKernel : public CudaLabelKernel {
   // Of a vector X, the classes are dim 0.
   int64_t classes_;
   bool soft_;
-  int x_;
+  In<T> x_;
 };
 
 template <typename T>
 class CrossEntropyForwardKernel final : public CrossEntropyLossKernel {
  public:
   explicit CrossEntropyForwardKernel(const OpContext& context)
-      : CrossEntropyLossKernel(context), y_(context.OutputIndex("Y")) {}
+      : CrossEntropyLossKernel(context), y_(context, "Y") {}
 
   void Run(const KernelContext& run) override {
-    const T* x = run.input(x_).template data<T>();
-    T* losses = run.output(y_).template data<T>();
-    const int64_t rows = run.output(y_).element_count();
+    const T* x = x_(run);
+    T* losses = y_(run);
+    const int64_t rows = y_.count(run);
     if (soft_) {
       const T* labels = SoftLabelsOf<T>(run);
       ForEachLineOnDevice<T>(run, "cross_entropy", Rows(rows),
@@ -130,22 +130,20 @@ class CrossEntropyForwardKernel final : public CrossEntropyLossKernel {
   }
 
  private:
-  int y_;
+  Out<T> y_;
 };
 
 template <typename T>
 class CrossEntropyGradKernel final : public CrossEntropyLossKernel {
  public:
   explicit CrossEntropyGradKernel(const OpContext& context)
-      : CrossEntropyLossKernel(context),
-        gradient_(context.InputIndex("Y@GRAD")),
-        dx_(context.OutputIndex("X@GRAD")) {}
+      : CrossEntropyLossKernel(context), gradient_(context, "Y@GRAD"), dx_(context, "X@GRAD") {}
 
   void Run(const KernelContext& run) override {
-    const T* x = run.input(x_).template data<T>();
-    const T* dy = run.input(gradient_).template data<T>();
-    T* dx = run.output(dx_).template data<T>();
-    const AxisExtents rows = Rows(run.input(gradient_).element_count());
+    const T* x = x_(run);
+    const T* dy = gradient_(run);
+    T* dx = dx_(run);
+    const AxisExtents rows = Rows(gradient_.count(run));
     if (soft_) {
       const T* labels = SoftLabelsOf<T>(run);
       ForEachLineOnDevice<T>(run, "cross_entropy_grad", rows,
@@ -158,8 +156,8 @@ class CrossEntropyGradKernel final : public CrossEntropyLossKernel {
   }
 
  private:
-  int gradient_;
-  int dx_;
+  In<T> gradient_;
+  Out<T> dx_;
 };
 
 }  // namespace

@@ -105,13 +105,12 @@ void Losses(const Settings& settings, const T* x, const LabelReader& labels, T* 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const Settings settings(context, context.Input("X").shape);
-  const int x = context.InputIndex("X");
-  const int label = context.InputIndex("Label");
-  const int y = context.OutputIndex("Y");
-  const int match = context.OutputIndex("MatchX");
+  const In<T> x(context, "X");
+  const In<> label(context, "Label");
+  const Out<T> y(context, "Y");
+  const Out<T> match(context, "MatchX");
   return MakeKernel([=](const KernelContext& run) {
-    Losses(settings, run.input(x).data<T>(), LabelReader(run.input(label)), run.output(y).data<T>(),
-           run.output(match).data<T>());
+    Losses(settings, x(run), LabelReader(label.tensor(run)), y(run), match(run));
   });
 }
 
@@ -140,13 +139,12 @@ void Gradients(const Settings& settings, const LabelReader& labels, const T* mat
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const Settings settings(context, DimsOfX(context));
-  const int label = context.InputIndex("Label");
-  const int match = context.InputIndex("MatchX");
-  const int gradient = context.InputIndex("Y@GRAD");
-  const int dx = context.OutputIndex("X@GRAD");
+  const In<> label(context, "Label");
+  const In<T> match(context, "MatchX");
+  const In<T> gradient(context, "Y@GRAD");
+  const Out<T> dx(context, "X@GRAD");
   return MakeKernel([=](const KernelContext& run) {
-    Gradients(settings, LabelReader(run.input(label)), run.input(match).data<T>(),
-              run.input(gradient).data<T>(), run.output(dx).data<T>());
+    Gradients(settings, LabelReader(label.tensor(run)), match(run), gradient(run), dx(run));
   });
 }
 

@@ -52,22 +52,20 @@ class CrossEntropy2ForwardKernel final : public CudaLabelKernel {
   explicit CrossEntropy2ForwardKernel(const OpContext& context)
       : CudaLabelKernel(context),
         classes_(context.Input("X").shape.dim(-1)),
-        x_(context.InputIndex("X")),
-        y_(context.OutputIndex("Y")),
-        match_(context.OutputIndex("MatchX")) {}
+        x_(context, "X"),
+        y_(context, "Y"),
+        match_(context, "MatchX") {}
 
   void Run(const KernelContext& run) override {
-    ForEachOnDevice(run, "cross_entropy2", run.output(y_).element_count(),
-                    CrossEntropy2Losses<T>{
-                        run.input(x_).template data<T>(), LabelsOf(run, classes_),
-                        run.output(y_).template data<T>(), run.output(match_).template data<T>()});
+    ForEachOnDevice(run, "cross_entropy2", y_.count(run),
+                    CrossEntropy2Losses<T>{x_(run), LabelsOf(run, classes_), y_(run), match_(run)});
   }
 
  private:
   int64_t classes_;
-  int x_;
-  int y_;
-  int match_;
+  In<T> x_;
+  Out<T> y_;
+  Out<T> match_;
 };
 
 template <typename T>
@@ -76,24 +74,23 @@ class CrossEntropy2GradKernel final : public CudaLabelKernel {
   explicit CrossEntropy2GradKernel(const OpContext& context)
       : CudaLabelKernel(context),
         classes_(context.Output("X@GRAD").shape.dim(-1)),
-        match_(context.InputIndex("MatchX")),
-        gradient_(context.InputIndex("Y@GRAD")),
-        dx_(context.OutputIndex("X@GRAD")) {}
+        match_(context, "MatchX"),
+        gradient_(context, "Y@GRAD"),
+        dx_(context, "X@GRAD") {}
 
   void Run(const KernelContext& run) override {
-    T* dx = run.output(dx_).template data<T>();
+    T* dx = dx_(run);
     ForEachLineOnDevice<T>(run, "cross_entropy_grad2",
-                           {.outer = run.input(gradient_).element_count(), .length = classes_},
-                           CrossEntropy2Gradients<T>{
-                               LabelsOf(run, classes_), run.input(match_).template data<T>(),
-                               run.input(gradient_).template data<T>(), dx, ArePacksAligned(dx)});
+                           {.outer = gradient_.count(run), .length = classes_},
+                           CrossEntropy2Gradients<T>{LabelsOf(run, classes_), match_(run),
+                                                     gradient_(run), dx, ArePacksAligned(dx)});
   }
 
  private:
   int64_t classes_;
-  int match_;
-  int gradient_;
-  int dx_;
+  In<T> match_;
+  In<T> gradient_;
+  Out<T> dx_;
 };
 
 }  // namespace

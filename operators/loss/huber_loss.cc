@@ -2,68 +2,14 @@
 // Source: Fluid's huber_loss, after Huber: Robust Estimation of a Location Parameter (1964).
 //
 // Y@GRAD = Out@GRAD * min(max(r, -delta), delta), X@GRAD = -Y@GRAD.
-#include <cmath>
-#include <memory>
-
-#include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/element_formula.h"
 #include "operators/common/input_checks.h"
 #include "operators/loss/kernels/element_grains.h"
+#include "operators/loss/kernels/huber_loss_formula.h"
 
 namespace skiff {
-namespace {
-
-template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const T delta = static_cast<T>(context.Attr<float>("delta"));
-  const int x = context.InputIndex("X");
-  const int y = context.InputIndex("Y");
-  const int out = context.OutputIndex("Out");
-  const int residual = context.OutputIndex("Residual");
-  return MakeRowsKernel([=](const KernelContext& run) {
-    const T* from_x = run.input(x).data<T>();
-    const T* from_y = run.input(y).data<T>();
-    T* losses = run.output(out).data<T>();
-    T* residuals = run.output(residual).data<T>();
-    ParallelFor(run.input(x).element_count(), kLossGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const T r = from_y[i] - from_x[i];
-        const T size = std::abs(r);
-        residuals[i] = r;
-        losses[i] = size <= delta ? r * r / 2 : delta * (size - delta / 2);
-      }
-    });
-  });
-}
-
-template <typename T>
-std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const T delta = static_cast<T>(context.Attr<float>("delta"));
-  const int residual = context.InputIndex("Residual");
-  const int dout = context.InputIndex("Out@GRAD");
-  const int dx = context.OutputIndex("X@GRAD");
-  const int dy = context.OutputIndex("Y@GRAD");
-  return MakeRowsKernel([=](const KernelContext& run) {
-    const T* residuals = run.input(residual).data<T>();
-    const T* from = run.input(dout).data<T>();
-    T* to_x = dx < 0 ? nullptr : run.output(dx).data<T>();
-    T* to_y = dy < 0 ? nullptr : run.output(dy).data<T>();
-    ParallelFor(run.input(residual).element_count(), kLossGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        // Comparisons instead of min and max, so that NaN stays NaN.
-        const T r = residuals[i];
-        const T below = r > delta ? delta : r;
-        const T slope = from[i] * (below < -delta ? -delta : below);
-        // Not -slope, which would be -0 where the slope is 0.
-        if (to_x != nullptr) to_x[i] = T{0} - slope;
-        if (to_y != nullptr) to_y[i] = slope;
-      }
-    });
-  });
-}
-
-}  // namespace
 
 void RegisterHuberLoss(OpRegistry& registry) {
   OpDef def = {
@@ -102,11 +48,8 @@ void RegisterHuberLoss(OpRegistry& registry) {
   grad.elementwise = true;
   registry.Add(std::move(def));
   registry.Add(std::move(grad));
-  registry.AddCpuKernels<float, double>(
-      "huber_loss", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
-  registry.AddCpuKernels<float, double>("huber_loss_grad", []<typename T>(PrepareContext& context) {
-    return PrepareGrad<T>(context);
-  });
+  AddFormulaKernels<HuberLossFormula>(registry, "huber_loss", kLossGrain);
+  AddFormulaKernels<HuberLossGradFormula>(registry, "huber_loss_grad", kLossGrain);
 }
 
 }  // namespace skiff

@@ -20,23 +20,23 @@ template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const T epsilon = static_cast<T>(context.Attr<float>("epsilon"));
   const T kept = T{1} - epsilon;
-  const int x = context.InputIndex("X");
-  const int prior = context.InputIndex("PriorDist");
-  const int out = context.OutputIndex("Out");
+  const In<T> x(context, "X");
+  const In<T> prior(context, "PriorDist");
+  const Out<T> out(context, "Out");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const int64_t count = run.input(x).element_count();
+    const int64_t count = x.count(run);
     // Of a vector, the classes are the rows.
-    const int64_t classes = run.input(x).shape().dim(-1);
-    const T* from = run.input(x).data<T>();
-    T* to = run.output(out).data<T>();
-    if (prior < 0) {
+    const int64_t classes = x.shape(run).dim(-1);
+    const T* from = x(run);
+    T* to = out(run);
+    if (!prior.is_there()) {
       const T share = epsilon / static_cast<T>(classes);
       ParallelFor(count, kLossGrain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) to[i] = kept * from[i] + share;
       });
       return;
     }
-    const T* shares = run.input(prior).data<T>();
+    const T* shares = prior(run);
     const int64_t rows = classes == 0 ? 0 : count / classes;
     const int64_t grain = std::max<int64_t>(1, kLossGrain / std::max<int64_t>(classes, 1));
     ParallelFor(rows, grain, [&](int64_t begin, int64_t end) {
@@ -52,12 +52,12 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const T kept = T{1} - static_cast<T>(context.Attr<float>("epsilon"));
-  const int dout = context.InputIndex("Out@GRAD");
-  const int dx = context.OutputIndex("X@GRAD");
+  const In<T> dout(context, "Out@GRAD");
+  const Out<T> dx(context, "X@GRAD");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const T* from = run.input(dout).data<T>();
-    T* to = run.output(dx).data<T>();
-    ParallelFor(run.input(dout).element_count(), kLossGrain, [&](int64_t begin, int64_t end) {
+    const T* from = dout(run);
+    T* to = dx(run);
+    ParallelFor(dout.count(run), kLossGrain, [&](int64_t begin, int64_t end) {
       ScaleArray(from + begin, kept, to + begin, end - begin);
     });
   });

@@ -36,16 +36,16 @@ struct SmoothLabels {
 template <typename T>
 std::unique_ptr<Kernel> PrepareLabelSmooth(PrepareContext& context) {
   const T epsilon = static_cast<T>(context.Attr<float>("epsilon"));
-  const int x_input = context.InputIndex("X");
-  const int prior_input = context.InputIndex("PriorDist");
-  const int output = context.OutputIndex("Out");
+  const In<T> x_input(context, "X");
+  const In<T> prior_input(context, "PriorDist");
+  const Out<T> output(context, "Out");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const T* x = run.input(x_input).data<T>();
-    const T* prior = prior_input < 0 ? nullptr : run.input(prior_input).data<T>();
-    T* out = run.output(output).data<T>();
+    const T* x = x_input(run);
+    const T* prior = prior_input(run);
+    T* out = output(run);
     // Of a vector, the classes are the rows.
-    const int64_t classes = run.input(x_input).shape().dim(-1);
-    ForEachPackOnDevice<T>(run, "label_smooth", run.input(x_input).element_count(), classes,
+    const int64_t classes = x_input.shape(run).dim(-1);
+    ForEachPackOnDevice<T>(run, "label_smooth", x_input.count(run), classes,
                            SmoothLabels<T>{.x = x,
                                            .prior = prior,
                                            .out = out,
@@ -60,12 +60,12 @@ std::unique_ptr<Kernel> PrepareLabelSmooth(PrepareContext& context) {
 template <typename T>
 std::unique_ptr<Kernel> PrepareLabelSmoothGrad(PrepareContext& context) {
   const T kept = T{1} - static_cast<T>(context.Attr<float>("epsilon"));
-  const int gradient = context.InputIndex("Out@GRAD");
-  const int output = context.OutputIndex("X@GRAD");
+  const In<T> gradient(context, "Out@GRAD");
+  const Out<T> output(context, "X@GRAD");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const T* dout = run.input(gradient).data<T>();
-    T* dx = run.output(output).data<T>();
-    const int64_t count = run.input(gradient).element_count();
+    const T* dout = gradient(run);
+    T* dx = output(run);
+    const int64_t count = gradient.count(run);
     // The scaling of the forward op, without a share.
     ForEachPackOnDevice<T>(run, "label_smooth_grad", count, count,
                            SmoothLabels<T>{.x = dout,

@@ -3,62 +3,14 @@
 //
 // Predicted@GRAD = Loss@GRAD * ((1 - Labels) / (1 - Predicted + epsilon)
 //                               - Labels / (Predicted + epsilon)).
-#include <cmath>
-#include <memory>
-
-#include "framework/base/error.h"
-#include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/element_formula.h"
 #include "operators/common/input_checks.h"
 #include "operators/loss/kernels/element_grains.h"
+#include "operators/loss/kernels/log_loss_formula.h"
 
 namespace skiff {
-namespace {
-
-template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const T epsilon = static_cast<T>(context.Attr<float>("epsilon"));
-  const int predicted = context.InputIndex("Predicted");
-  const int labels = context.InputIndex("Labels");
-  const int loss = context.OutputIndex("Loss");
-  return MakeRowsKernel([=](const KernelContext& run) {
-    const T* p = run.input(predicted).data<T>();
-    const T* label = run.input(labels).data<T>();
-    T* losses = run.output(loss).data<T>();
-    ParallelFor(run.input(predicted).element_count(), kLogLossGrain,
-                [&](int64_t begin, int64_t end) {
-                  for (int64_t i = begin; i < end; ++i) {
-                    losses[i] = -label[i] * std::log(p[i] + epsilon) -
-                                (T{1} - label[i]) * std::log(T{1} - p[i] + epsilon);
-                  }
-                });
-  });
-}
-
-template <typename T>
-std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const T epsilon = static_cast<T>(context.Attr<float>("epsilon"));
-  const int predicted = context.InputIndex("Predicted");
-  const int labels = context.InputIndex("Labels");
-  const int gradient = context.InputIndex("Loss@GRAD");
-  const int dp = context.OutputIndex("Predicted@GRAD");
-  return MakeRowsKernel([=](const KernelContext& run) {
-    const T* p = run.input(predicted).data<T>();
-    const T* label = run.input(labels).data<T>();
-    const T* from = run.input(gradient).data<T>();
-    T* to = run.output(dp).data<T>();
-    ParallelFor(run.input(predicted).element_count(), kLossGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        // The term of the label 0, whose loss rises with the probability.
-        const T rising = (T{1} - label[i]) / (T{1} - p[i] + epsilon);
-        to[i] = from[i] * (rising - label[i] / (p[i] + epsilon));
-      }
-    });
-  });
-}
-
-}  // namespace
 
 void RegisterLogLoss(OpRegistry& registry) {
   OpDef def = {
@@ -88,10 +40,8 @@ void RegisterLogLoss(OpRegistry& registry) {
   grad.in_place = {{"Loss@GRAD", "Predicted@GRAD"}};
   registry.Add(std::move(def));
   registry.Add(std::move(grad));
-  registry.AddCpuKernels<float, double>(
-      "log_loss", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
-  registry.AddCpuKernels<float, double>(
-      "log_loss_grad", []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+  AddFormulaKernels<LogLossFormula>(registry, "log_loss", kLogLossGrain);
+  AddFormulaKernels<LogLossGradFormula>(registry, "log_loss_grad", kLossGrain);
 }
 
 }  // namespace skiff

@@ -11,103 +11,39 @@
 // or pos_weight is 1. Using |X| keeps the exponential from overflowing.
 #include <algorithm>
 #include <atomic>
-#include <cmath>
-#include <memory>
 
-#include "framework/base/error.h"
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/element_formula.h"
 #include "operators/common/input_checks.h"
 #include "operators/loss/kernels/element_grains.h"
+#include "operators/loss/kernels/sigmoid_loss_formula.h"
 
 namespace skiff {
 namespace {
 
 template <typename T>
-class Labels {
- public:
-  explicit Labels(const OpContext& context)
-      : ignored_(static_cast<T>(context.IntAttr("ignore_index"))),
-        normalize_(context.Attr<bool>("normalize")) {}
+struct CountLabels {
+  struct Divisor {
+    T operator()() const { return count; }
+    T count = 1;
+  };
 
-  bool IsIgnored(T label) const { return std::trunc(label) == ignored_; }
+  explicit CountLabels(PrepareContext&) {}
 
-  // Returns the divisor of the losses. Counts are integers, so their order doesn't matter.
-  T Divisor(const T* labels, int64_t count) const {
-    if (!normalize_) return T{1};
+  // Counts are integers, so their order doesn't matter.
+  Divisor operator()(const KernelContext&, const SigmoidLabels<T>& of, const T* labels,
+                     int64_t count) const {
     std::atomic<int64_t> counted{0};
     ParallelFor(count, kLossGrain, [&](int64_t begin, int64_t end) {
-      int64_t found = 0;
-      // Fluid's tolerance.
-      for (int64_t i = begin; i < end; ++i) {
-        found += std::abs(labels[i] - ignored_) > static_cast<T>(1e-6) ? 1 : 0;
-      }
-      counted.fetch_add(found, std::memory_order_relaxed);
+      counted.fetch_add(
+          std::count_if(labels + begin, labels + end, [&](T label) { return of.IsCounted(label); }),
+          std::memory_order_relaxed);
     });
-    return static_cast<T>(std::max<int64_t>(1, counted.load()));
+    return {static_cast<T>(std::max<int64_t>(1, counted.load()))};
   }
-
- private:
-  T ignored_;
-  bool normalize_;
 };
-
-template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const Labels<T> labels(context);
-  const int x = context.InputIndex("X");
-  const int label = context.InputIndex("Label");
-  const int weight = context.InputIndex("pos_weight");
-  const int out = context.OutputIndex("Out");
-  return MakeRowsKernel([=](const KernelContext& run) {
-    const int64_t count = run.input(x).element_count();
-    const T* logits = run.input(x).data<T>();
-    const T* targets = run.input(label).data<T>();
-    const T* weights = weight < 0 ? nullptr : run.input(weight).data<T>();
-    T* losses = run.output(out).data<T>();
-    const T divisor = labels.Divisor(targets, count);
-    ParallelFor(count, kLogLossGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const T logit = logits[i];
-        // log1p is precise even where the exponential is too small to change 1.
-        const T curve = std::log1p(std::exp(-std::abs(logit)));
-        const T positive = logit < T{0} ? T{0} : logit;
-        const T loss =
-            positive - logit * targets[i] + (weights == nullptr ? T{1} : weights[i]) * curve;
-        losses[i] = labels.IsIgnored(targets[i]) ? T{0} : loss / divisor;
-      }
-    });
-  });
-}
-
-template <typename T>
-std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const Labels<T> labels(context);
-  const int x = context.InputIndex("X");
-  const int label = context.InputIndex("Label");
-  const int weight = context.InputIndex("pos_weight");
-  const int gradient = context.InputIndex("Out@GRAD");
-  const int dx = context.OutputIndex("X@GRAD");
-  return MakeRowsKernel([=](const KernelContext& run) {
-    const int64_t count = run.input(x).element_count();
-    const T* logits = run.input(x).data<T>();
-    const T* targets = run.input(label).data<T>();
-    const T* weights = weight < 0 ? nullptr : run.input(weight).data<T>();
-    const T* from = run.input(gradient).data<T>();
-    T* to = run.output(dx).data<T>();
-    const T divisor = labels.Divisor(targets, count);
-    ParallelFor(count, kLogLossGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const T logit = logits[i];
-        const T tail = std::exp(-std::abs(logit));
-        const T share = (weights == nullptr ? T{1} : weights[i]) * (tail / (T{1} + tail));
-        const T slope = logit > T{0} ? T{1} - share : share;
-        to[i] = labels.IsIgnored(targets[i]) ? T{0} : from[i] * (slope - targets[i]) / divisor;
-      }
-    });
-  });
-}
 
 void Infer(OpContext& context) {
   const TensorMeta& x = context.Input("X");
@@ -143,11 +79,13 @@ void RegisterSigmoidCrossEntropyWithLogits(OpRegistry& registry) {
   registry.Add(std::move(def));
   registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>(
-      "sigmoid_cross_entropy_with_logits",
-      []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+      "sigmoid_cross_entropy_with_logits", []<typename T>(PrepareContext& context) {
+        return PrepareSigmoidLoss<T, CountLabels<T>>(context, ForEachElement{kLogLossGrain});
+      });
   registry.AddCpuKernels<float, double>(
-      "sigmoid_cross_entropy_with_logits_grad",
-      []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+      "sigmoid_cross_entropy_with_logits_grad", []<typename T>(PrepareContext& context) {
+        return PrepareSigmoidLossGrad<T, CountLabels<T>>(context, ForEachElement{kLogLossGrain});
+      });
 }
 
 }  // namespace skiff

@@ -4,7 +4,6 @@
 //
 // X@GRAD = Out@GRAD * InsideWeight * OutsideWeight * s'(d), Y@GRAD = -X@GRAD.
 #include <algorithm>
-#include <cmath>
 #include <memory>
 
 #include "framework/base/error.h"
@@ -13,29 +12,10 @@
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
 #include "operators/loss/kernels/element_grains.h"
+#include "operators/loss/kernels/smooth_l1_loss_formula.h"
 
 namespace skiff {
 namespace {
-
-// The curve s.
-template <typename T>
-struct Curve {
-  explicit Curve(const OpContext& context) {
-    const T sigma = static_cast<T>(context.Attr<float>("sigma"));
-    square = sigma * sigma;
-    bend = T{1} / square;
-  }
-  T Value(T d) const {
-    const T size = std::abs(d);
-    return size < bend ? T{0.5} * square * d * d : size - T{0.5} * bend;
-  }
-  T Slope(T d) const {
-    const T outside = d < T{0} ? T{-1} : T{1};
-    return std::abs(d) < bend ? square * d : outside;
-  }
-  T square;
-  T bend;  // where the parabola becomes a line
-};
 
 // The number of rows, their length, and the number of rows that is worth a thread.
 struct Rows {
@@ -48,42 +28,28 @@ struct Rows {
   int64_t grain;
 };
 
-// The weights of a run, or nullptr if there are none.
-template <typename T>
-struct Weights {
-  Weights(const KernelContext& run, int inside_index, int outside_index)
-      : inside(inside_index < 0 ? nullptr : run.input(inside_index).data<T>()),
-        outside(outside_index < 0 ? nullptr : run.input(outside_index).data<T>()) {}
-  const T* inside;
-  const T* outside;
-};
-
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const Curve<T> curve(context);
-  const int x = context.InputIndex("X");
-  const int y = context.InputIndex("Y");
-  const int inside = context.InputIndex("InsideWeight");
-  const int outside = context.InputIndex("OutsideWeight");
-  const int diff = context.OutputIndex("Diff");
-  const int out = context.OutputIndex("Out");
+  const SmoothL1Settings<T> settings(context);
+  const In<T> x(context, "X");
+  const In<T> y(context, "Y");
+  const Out<T> diff(context, "Diff");
+  const Out<T> out(context, "Out");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const Rows rows(run.input(x).shape());
-    const T* from_x = run.input(x).data<T>();
-    const T* from_y = run.input(y).data<T>();
-    const Weights<T> weights(run, inside, outside);
-    T* diffs = run.output(diff).data<T>();
-    T* losses = run.output(out).data<T>();
+    const Rows rows(x.shape(run));
+    const SmoothL1Elements<T> elements = settings(run);
+    const T* from_x = x(run);
+    const T* from_y = y(run);
+    T* diffs = diff(run);
+    T* losses = out(run);
     ParallelFor(rows.count, rows.grain, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         // In float64, so that long rows don't lose small terms.
         double sum = 0;
         for (int64_t i = row * rows.length; i < (row + 1) * rows.length; ++i) {
-          const T difference = from_x[i] - from_y[i];
-          const T d = weights.inside == nullptr ? difference : weights.inside[i] * difference;
-          const T loss = curve.Value(d);
+          const T d = elements.Difference(from_x[i], from_y[i], i);
           diffs[i] = d;
-          sum += static_cast<double>(weights.outside == nullptr ? loss : weights.outside[i] * loss);
+          sum += static_cast<double>(elements.Loss(d, i));
         }
         losses[row] = static_cast<T>(sum);
       }
@@ -93,26 +59,22 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const Curve<T> curve(context);
-  const int diff = context.InputIndex("Diff");
-  const int inside = context.InputIndex("InsideWeight");
-  const int outside = context.InputIndex("OutsideWeight");
-  const int gradient = context.InputIndex("Out@GRAD");
-  const int dx = context.OutputIndex("X@GRAD");
-  const int dy = context.OutputIndex("Y@GRAD");
+  const SmoothL1Settings<T> settings(context);
+  const In<T> diff(context, "Diff");
+  const In<T> dout(context, "Out@GRAD");
+  const Out<T> dx(context, "X@GRAD");
+  const Out<T> dy(context, "Y@GRAD");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const Rows rows(run.input(diff).shape());
-    const T* diffs = run.input(diff).data<T>();
-    const Weights<T> weights(run, inside, outside);
-    const T* from = run.input(gradient).data<T>();
-    T* to_x = dx < 0 ? nullptr : run.output(dx).data<T>();
-    T* to_y = dy < 0 ? nullptr : run.output(dy).data<T>();
+    const Rows rows(diff.shape(run));
+    const SmoothL1Elements<T> elements = settings(run);
+    const T* diffs = diff(run);
+    const T* from = dout(run);
+    T* to_x = dx(run);
+    T* to_y = dy(run);
     ParallelFor(rows.count, rows.grain, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         for (int64_t i = row * rows.length; i < (row + 1) * rows.length; ++i) {
-          T slope = from[row] * curve.Slope(diffs[i]);
-          if (weights.inside != nullptr) slope *= weights.inside[i];
-          if (weights.outside != nullptr) slope *= weights.outside[i];
+          const T slope = elements.Slope(from[row], diffs[i], i);
           if (to_x != nullptr) to_x[i] = slope;
           if (to_y != nullptr) to_y[i] = -slope;
         }

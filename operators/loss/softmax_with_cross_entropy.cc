@@ -201,18 +201,18 @@ void LossOfCountedRows(const SoftmaxTile& tile, const Tensors<T>& all, const Har
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const Settings prepared(context, context.Input("Logits"));
-  const int logits = context.InputIndex("Logits");
-  const int label = context.InputIndex("Label");
-  const int softmax = context.OutputIndex("Softmax");
-  const int loss = context.OutputIndex("Loss");
+  const In<T> logits(context, "Logits");
+  const In<> label(context, "Label");
+  const Out<T> softmax(context, "Softmax");
+  const Out<T> loss(context, "Loss");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const Settings settings = prepared.For(run.input(logits));
+    const Settings settings = prepared.For(logits.tensor(run));
     FirstBadIndex bad;
-    const HardLabels hard{settings, LabelReader(run.input(label)), &bad};
-    const Tensors<T> all{.logits = run.input(logits).data<T>(),
-                         .soft_labels = settings.soft ? run.input(label).data<T>() : nullptr,
-                         .softmax = softmax >= 0 ? run.output(softmax).data<T>() : nullptr,
-                         .loss = loss >= 0 ? run.output(loss).data<T>() : nullptr};
+    const HardLabels hard{settings, LabelReader(label.tensor(run)), &bad};
+    const Tensors<T> all{.logits = logits(run),
+                         .soft_labels = settings.soft ? label.as<T>(run) : nullptr,
+                         .softmax = softmax(run),
+                         .loss = loss(run)};
     const AxisExtents& extents = settings.extents;
     ForTiles(extents.outer, extents.length, extents.inner, [&](const SoftmaxTile& tile) {
       if (settings.skips_ignored) return LossOfCountedRows(tile, all, hard);
@@ -294,19 +294,19 @@ void GradientOfCountedRows(const SoftmaxTile& tile, const Gradients<T>& all,
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const Settings prepared(context, context.Input("Softmax"));
-  const int softmax = context.InputIndex("Softmax");
-  const int label = context.InputIndex("Label");
-  const int gradient = context.InputIndex("Loss@GRAD");
-  const int dx = context.OutputIndex("Logits@GRAD");
+  const In<T> softmax(context, "Softmax");
+  const In<> label(context, "Label");
+  const In<T> gradient(context, "Loss@GRAD");
+  const Out<T> dx(context, "Logits@GRAD");
   const bool skips = !prepared.soft && prepared.use_softmax && prepared.extents.inner == 1;
   return MakeRowsKernel([=](const KernelContext& run) {
-    const Settings settings = prepared.For(run.input(softmax));
+    const Settings settings = prepared.For(softmax.tensor(run));
     FirstBadIndex bad;
-    const HardLabels hard{settings, LabelReader(run.input(label)), &bad};
-    const Gradients<T> all{.y = run.input(softmax).data<T>(),
-                           .soft_labels = settings.soft ? run.input(label).data<T>() : nullptr,
-                           .loss = run.input(gradient).data<T>(),
-                           .dx = run.output(dx).data<T>()};
+    const HardLabels hard{settings, LabelReader(label.tensor(run)), &bad};
+    const Gradients<T> all{.y = softmax(run),
+                           .soft_labels = settings.soft ? label.as<T>(run) : nullptr,
+                           .loss = gradient(run),
+                           .dx = dx(run)};
     const AxisExtents& extents = settings.extents;
     ForTiles(extents.outer, extents.length, extents.inner, [&](const SoftmaxTile& tile) {
       if (skips) return GradientOfCountedRows(tile, all, hard);

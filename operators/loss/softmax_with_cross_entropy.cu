@@ -213,7 +213,7 @@ class SoftmaxLossKernel : public CudaLabelKernel {
   // `scores` is Logits in the forward op and Softmax in its gradient.
   SoftmaxLossKernel(const OpContext& context, const char* scores)
       : CudaLabelKernel(context),
-        scores_(context.InputIndex(scores)),
+        scores_(context, scores),
         axis_(NormalizeAxis(context.IntAttr("axis"), context.Input(scores).shape.rank(),
                             context.op().type)),
         soft_(context.Attr<bool>("soft_label")),
@@ -223,10 +223,10 @@ class SoftmaxLossKernel : public CudaLabelKernel {
 
  protected:
   AxisExtents ExtentsOf(const KernelContext& run) const {
-    return ExtentsOfAxis(run.input(scores_).shape(), axis_);
+    return ExtentsOfAxis(scores_.shape(run), axis_);
   }
 
-  int scores_;
+  In<> scores_;
   int axis_;  // of the classes
   bool soft_;
   bool use_softmax_;
@@ -238,16 +238,15 @@ class SoftmaxWithCrossEntropyForwardKernel final : public SoftmaxLossKernel {
   explicit SoftmaxWithCrossEntropyForwardKernel(const OpContext& context)
       : SoftmaxLossKernel(context, "Logits"),
         skip_ignored_(context.Attr<bool>("skip_ignored")),
-        softmax_(context.OutputIndex("Softmax")),
-        loss_(context.OutputIndex("Loss")) {}
+        softmax_(context, "Softmax"),
+        loss_(context, "Loss") {}
 
   void Run(const KernelContext& run) override {
     const AxisExtents extents = ExtentsOf(run);
-    const LossArrays<T> arrays{
-        .logits = run.input(scores_).template data<T>(),
-        .soft_labels = soft_ ? SoftLabelsOf<T>(run) : nullptr,
-        .softmax = softmax_ < 0 ? nullptr : run.output(softmax_).template data<T>(),
-        .loss = loss_ < 0 ? nullptr : run.output(loss_).template data<T>()};
+    const LossArrays<T> arrays{.logits = scores_(run),
+                               .soft_labels = soft_ ? SoftLabelsOf<T>(run) : nullptr,
+                               .softmax = softmax_(run),
+                               .loss = loss_(run)};
     const bool is_aligned = arrays.is_aligned();
     const char* what = "softmax_with_cross_entropy";
     if (!use_softmax_) {
@@ -266,8 +265,8 @@ class SoftmaxWithCrossEntropyForwardKernel final : public SoftmaxLossKernel {
 
  private:
   bool skip_ignored_;
-  int softmax_;
-  int loss_;
+  Out<T> softmax_;
+  Out<T> loss_;
 };
 
 template <typename T>
@@ -275,15 +274,15 @@ class SoftmaxWithCrossEntropyGradKernel final : public SoftmaxLossKernel {
  public:
   explicit SoftmaxWithCrossEntropyGradKernel(const OpContext& context)
       : SoftmaxLossKernel(context, "Softmax"),
-        gradient_(context.InputIndex("Loss@GRAD")),
-        dx_(context.OutputIndex("Logits@GRAD")) {}
+        gradient_(context, "Loss@GRAD"),
+        dx_(context, "Logits@GRAD") {}
 
   void Run(const KernelContext& run) override {
     const AxisExtents extents = ExtentsOf(run);
-    const GradientArrays<T> arrays{.y = run.input(scores_).template data<T>(),
+    const GradientArrays<T> arrays{.y = scores_(run),
                                    .soft_labels = soft_ ? SoftLabelsOf<T>(run) : nullptr,
-                                   .loss = run.input(gradient_).template data<T>(),
-                                   .dx = run.output(dx_).template data<T>()};
+                                   .loss = gradient_(run),
+                                   .dx = dx_(run)};
     const bool is_aligned = arrays.is_aligned();
     const char* what = "softmax_with_cross_entropy_grad";
     if (soft_) {
@@ -297,8 +296,8 @@ class SoftmaxWithCrossEntropyGradKernel final : public SoftmaxLossKernel {
   }
 
  private:
-  int gradient_;
-  int dx_;
+  In<T> gradient_;
+  Out<T> dx_;
 };
 
 }  // namespace

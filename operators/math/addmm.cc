@@ -103,16 +103,15 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
             .beta = beta == 0 ? 0.0 : 1.0};
       };
   Gemm<T> gemm(product_of(SizesOf(context)), context);
-  const int input = context.InputIndex("Input");
-  const int x = context.InputIndex("X");
-  const int y = context.InputIndex("Y");
-  const int output = context.OutputIndex("Out");
+  const In<T> input(context, "Input");
+  const In<T> x(context, "X");
+  const In<T> y(context, "Y");
+  const Out<T> output(context, "Out");
   return MakeRowsKernel([=, gemm = std::move(gemm)](const KernelContext& run) {
-    const Sizes sizes =
-        SizesOf(run.input(input).shape(), run.input(x).shape(), run.input(y).shape());
-    T* out = run.output(output).data<T>();
-    if (beta != 0) ScaleAndBroadcast(sizes, run.input(input).data<T>(), beta, out);
-    gemm.Run(run, product_of(sizes), run.input(x).data<T>(), run.input(y).data<T>(), out);
+    const Sizes sizes = SizesOf(input.shape(run), x.shape(run), y.shape(run));
+    T* out = output(run);
+    if (beta != 0) ScaleAndBroadcast(sizes, input(run), beta, out);
+    gemm.Run(run, product_of(sizes), x(run), y(run), out);
   });
 }
 
@@ -121,12 +120,12 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const Sizes sizes = SizesOf(context);
   const double alpha = static_cast<double>(context.Attr<float>("Alpha"));
   const T beta = static_cast<T>(context.Attr<float>("Beta"));
-  const int x = context.InputIndex("X");
-  const int y = context.InputIndex("Y");
-  const int gradient = context.InputIndex("Out@GRAD");
-  const int dinput = context.OutputIndex("Input@GRAD");
-  const int dx = context.OutputIndex("X@GRAD");
-  const int dy = context.OutputIndex("Y@GRAD");
+  const In<T> x(context, "X");
+  const In<T> y(context, "Y");
+  const In<T> gradient(context, "Out@GRAD");
+  const Out<T> dinput(context, "Input@GRAD");
+  const Out<T> dx(context, "X@GRAD");
+  const Out<T> dy(context, "Y@GRAD");
   std::optional<Gemm<T>> to_x;
   std::optional<Gemm<T>> to_y;
   const auto of_x = [alpha](int64_t m, int64_t k, int64_t n) {
@@ -135,24 +134,22 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const auto of_y = [alpha](int64_t m, int64_t k, int64_t n) {
     return GemmSpec{.m = k, .n = n, .k = m, .trans_a = true, .alpha = alpha};
   };
-  if (dx >= 0) to_x.emplace(of_x(sizes.m, sizes.k, sizes.n), context);
-  if (dy >= 0) to_y.emplace(of_y(sizes.m, sizes.k, sizes.n), context);
+  if (dx.is_there()) to_x.emplace(of_x(sizes.m, sizes.k, sizes.n), context);
+  if (dy.is_there()) to_y.emplace(of_y(sizes.m, sizes.k, sizes.n), context);
   return MakeRowsKernel(
       [=, to_x = std::move(to_x), to_y = std::move(to_y)](const KernelContext& run) {
-        const Shape& left = run.input(x).shape();
-        const Shape& right = run.input(y).shape();
-        const T* dout = run.input(gradient).data<T>();
+        const Shape& left = x.shape(run);
+        const Shape& right = y.shape(run);
+        const T* dout = gradient(run);
         if (to_x) {
-          to_x->Run(run, of_x(left[0], left[1], right[1]), dout, run.input(y).data<T>(),
-                    run.output(dx).data<T>());
+          to_x->Run(run, of_x(left[0], left[1], right[1]), dout, y(run), dx(run));
         }
         if (to_y) {
-          to_y->Run(run, of_y(left[0], left[1], right[1]), run.input(x).data<T>(), dout,
-                    run.output(dy).data<T>());
+          to_y->Run(run, of_y(left[0], left[1], right[1]), x(run), dout, dy(run));
         }
-        if (dinput < 0) return;
-        const Sizes of_run = SizesOf(run.output(dinput).shape(), left, right);
-        T* out = run.output(dinput).data<T>();
+        if (!dinput.is_there()) return;
+        const Sizes of_run = SizesOf(dinput.shape(run), left, right);
+        T* out = dinput(run);
         if (!of_run.repeats_rows && !of_run.repeats_columns) {
           ScaleAndBroadcast(of_run, dout, beta, out);
         } else {

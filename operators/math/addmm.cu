@@ -90,14 +90,14 @@ std::unique_ptr<Kernel> PrepareAddmm(PrepareContext& context) {
         .m = sizes.m, .n = sizes.n, .k = sizes.k, .alpha = alpha, .beta = beta == 0 ? 0.0 : 1.0};
   };
   CudaGemm<T> gemm(product_of(Sizes(context)), context);
-  const int input = context.InputIndex("Input");
-  const int x = context.InputIndex("X");
-  const int y = context.InputIndex("Y");
+  const In<T> input(context, "Input");
+  const In<T> x(context, "X");
+  const In<T> y(context, "Y");
   return MakeRowsKernel([=](const KernelContext& run) mutable {
-    const Sizes sizes(run.input(input).shape(), run.input(x).shape(), run.input(y).shape());
+    const Sizes sizes(input.shape(run), x.shape(run), y.shape(run));
     T* out = run.output(0).data<T>();
-    if (beta != 0) Scale(run, sizes, true, run.input(input).data<T>(), beta, out);
-    gemm.Run(run, product_of(sizes), run.input(x).data<T>(), run.input(y).data<T>(), out);
+    if (beta != 0) Scale(run, sizes, true, input(run), beta, out);
+    gemm.Run(run, product_of(sizes), x(run), y(run), out);
   });
 }
 
@@ -106,12 +106,12 @@ std::unique_ptr<Kernel> PrepareAddmmGrad(PrepareContext& context) {
   const Sizes prepared(context);
   const double alpha = static_cast<double>(context.Attr<float>("Alpha"));
   const T beta = static_cast<T>(context.Attr<float>("Beta"));
-  const int x = context.InputIndex("X");
-  const int y = context.InputIndex("Y");
-  const int gradient = context.InputIndex("Out@GRAD");
-  const int dinput = context.OutputIndex("Input@GRAD");
-  const int dx = context.OutputIndex("X@GRAD");
-  const int dy = context.OutputIndex("Y@GRAD");
+  const In<T> x(context, "X");
+  const In<T> y(context, "Y");
+  const In<T> gradient(context, "Out@GRAD");
+  const Out<T> dinput(context, "Input@GRAD");
+  const Out<T> dx(context, "X@GRAD");
+  const Out<T> dy(context, "Y@GRAD");
   const auto of_x = [alpha](const Sizes& sizes) {
     return GemmSpec{.m = sizes.m, .n = sizes.k, .k = sizes.n, .trans_b = true, .alpha = alpha};
   };
@@ -120,19 +120,19 @@ std::unique_ptr<Kernel> PrepareAddmmGrad(PrepareContext& context) {
   };
   std::optional<CudaGemm<T>> to_x;
   std::optional<CudaGemm<T>> to_y;
-  if (dx >= 0) to_x.emplace(of_x(prepared), context);
-  if (dy >= 0) to_y.emplace(of_y(prepared), context);
-  const bool sums = dinput >= 0 && (prepared.repeats_rows || prepared.repeats_columns);
+  if (dx.is_there()) to_x.emplace(of_x(prepared), context);
+  if (dy.is_there()) to_y.emplace(of_y(prepared), context);
+  const bool sums = dinput.is_there() && (prepared.repeats_rows || prepared.repeats_columns);
   const CudaFold<ScaledSum<T>> fold(context, sums ? prepared.m * prepared.n : 0);
   return MakeRowsKernel([=](const KernelContext& run) mutable {
-    const Shape& left = run.input(x).shape();
+    const Shape& left = x.shape(run);
     // Without a gradient of Input, its shape doesn't matter.
-    const Sizes sizes(dinput < 0 ? left : run.output(dinput).shape(), left, run.input(y).shape());
-    const T* dout = run.input(gradient).data<T>();
-    if (to_x) to_x->Run(run, of_x(sizes), dout, run.input(y).data<T>(), run.output(dx).data<T>());
-    if (to_y) to_y->Run(run, of_y(sizes), run.input(x).data<T>(), dout, run.output(dy).data<T>());
-    if (dinput < 0) return;
-    T* out = run.output(dinput).data<T>();
+    const Sizes sizes(dinput.is_there() ? dinput.shape(run) : left, left, y.shape(run));
+    const T* dout = gradient(run);
+    if (to_x) to_x->Run(run, of_x(sizes), dout, y(run), dx(run));
+    if (to_y) to_y->Run(run, of_y(sizes), x(run), dout, dy(run));
+    if (!dinput.is_there()) return;
+    T* out = dinput(run);
     if (!sizes.repeats_rows && !sizes.repeats_columns) {
       Scale(run, sizes, false, dout, beta, out);
     } else {

@@ -111,18 +111,18 @@ double ProductOf(const T* a, double a_length, const T* b, double b_length, int64
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const Rows prepared = RowsOf(context);
-  const int x_input = context.InputIndex("X");
-  const int y_input = context.InputIndex("Y");
-  const int out_output = context.OutputIndex("Out");
-  const int x_norm = context.OutputIndex("XNorm");
-  const int y_norm = context.OutputIndex("YNorm");
+  const In<T> x_input(context, "X");
+  const In<T> y_input(context, "Y");
+  const Out<T> out_output(context, "Out");
+  const Out<T> x_norm(context, "XNorm");
+  const Out<T> y_norm(context, "YNorm");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const Rows rows = WithRows(prepared, run.input(x_input).shape(), run.input(y_input).shape());
-    const T* x = run.input(x_input).data<T>();
-    const T* y = run.input(y_input).data<T>();
-    T* out = run.output(out_output).data<T>();
-    T* x_norms = x_norm < 0 ? nullptr : run.output(x_norm).data<T>();
-    T* y_norms = y_norm < 0 ? nullptr : run.output(y_norm).data<T>();
+    const Rows rows = WithRows(prepared, x_input.shape(run), y_input.shape(run));
+    const T* x = x_input(run);
+    const T* y = y_input(run);
+    T* out = out_output(run);
+    T* x_norms = x_norm(run);
+    T* y_norms = y_norm(run);
     // The length of a single Y is computed once, not for each row.
     const double y_length = rows.shares_y ? LengthOf(y, rows.size) : 0;
     if (rows.shares_y && y_norms != nullptr) *y_norms = static_cast<T>(y_length);
@@ -147,25 +147,23 @@ class CosSimGradKernel final : public Kernel {
  public:
   explicit CosSimGradKernel(const PrepareContext& context)
       : rows_(RowsOf(context)),
-        x_(context.InputIndex("X")),
-        y_(context.InputIndex("Y")),
-        out_(context.InputIndex("Out")),
-        x_norm_(context.InputIndex("XNorm")),
-        y_norm_(context.InputIndex("YNorm")),
-        gradient_(context.InputIndex("Out@GRAD")),
-        dx_(context.OutputIndex("X@GRAD")),
-        dy_(context.OutputIndex("Y@GRAD")) {}
+        x_(context, "X"),
+        y_(context, "Y"),
+        out_(context, "Out"),
+        x_norm_(context, "XNorm"),
+        y_norm_(context, "YNorm"),
+        gradient_(context, "Out@GRAD"),
+        dx_(context, "X@GRAD"),
+        dy_(context, "Y@GRAD") {}
 
   bool TakesFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
-    rows_ = WithRows(rows_, run.input(x_).shape(), run.input(y_).shape());
-    const Data data{run.input(x_).data<T>(),      run.input(y_).data<T>(),
-                    run.input(out_).data<T>(),    run.input(x_norm_).data<T>(),
-                    run.input(y_norm_).data<T>(), run.input(gradient_).data<T>()};
-    if (dx_ >= 0) RowGradients(data, /*of_x=*/true, run.output(dx_).data<T>());
-    if (dy_ < 0) return;
-    T* dy = run.output(dy_).data<T>();
+    rows_ = WithRows(rows_, x_.shape(run), y_.shape(run));
+    const Data data{x_(run), y_(run), out_(run), x_norm_(run), y_norm_(run), gradient_(run)};
+    if (dx_.is_there()) RowGradients(data, /*of_x=*/true, dx_(run));
+    if (!dy_.is_there()) return;
+    T* dy = dy_(run);
     if (rows_.shares_y) {
       SharedGradient(data, dy);
     } else {
@@ -251,14 +249,14 @@ class CosSimGradKernel final : public Kernel {
   }
 
   Rows rows_;
-  int x_;
-  int y_;
-  int out_;
-  int x_norm_;
-  int y_norm_;
-  int gradient_;
-  int dx_;
-  int dy_;
+  In<T> x_;
+  In<T> y_;
+  In<T> out_;
+  In<T> x_norm_;
+  In<T> y_norm_;
+  In<T> gradient_;
+  Out<T> dx_;
+  Out<T> dy_;
 };
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <memory>
 
 #include "framework/op/registry.h"
-#include "operators/common/argument_data.h"
 #include "operators/common/cuda_fold.cuh"
 #include "operators/common/cuda_for_each.cuh"
 #include "operators/common/cuda_lines.cuh"
@@ -140,51 +139,47 @@ struct SharedGradient {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareCosSim(PrepareContext& context) {
-  const int x_input = context.InputIndex("X");
-  const int y_input = context.InputIndex("Y");
-  const int out_output = context.OutputIndex("Out");
-  const int x_norm = context.OutputIndex("XNorm");
-  const int y_norm = context.OutputIndex("YNorm");
+  const In<T> x_input(context, "X");
+  const In<T> y_input(context, "Y");
+  const Out<T> out_output(context, "Out");
+  const Out<T> x_norm(context, "XNorm");
+  const Out<T> y_norm(context, "YNorm");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const Rows rows(run.input(x_input).shape(), run.input(y_input).shape());
-    const T* x = run.input(x_input).data<T>();
-    const T* y = run.input(y_input).data<T>();
+    const Rows rows(x_input.shape(run), y_input.shape(run));
+    const T* x = x_input(run);
+    const T* y = y_input(run);
     // A single Y has a row of its own, since X may have none.
     const AxisExtents lines{.outer = rows.count + (rows.shares_y ? 1 : 0), .length = rows.size};
-    ForEachLineOnDevice<T>(
-        run, "cos_sim", lines,
-        CosSimOfRows<T>{x, y, rows, run.output(out_output).data<T>(), OutputData<T>(run, x_norm),
-                        OutputData<T>(run, y_norm), ArePacksAligned(x, y)});
+    ForEachLineOnDevice<T>(run, "cos_sim", lines,
+                           CosSimOfRows<T>{x, y, rows, out_output(run), x_norm(run), y_norm(run),
+                                           ArePacksAligned(x, y)});
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareCosSimGrad(PrepareContext& context) {
-  const int x = context.InputIndex("X");
-  const int y = context.InputIndex("Y");
-  const int out = context.InputIndex("Out");
-  const int x_norm = context.InputIndex("XNorm");
-  const int y_norm = context.InputIndex("YNorm");
-  const int of_out = context.InputIndex("Out@GRAD");
-  const int dx = context.OutputIndex("X@GRAD");
-  const int dy = context.OutputIndex("Y@GRAD");
+  const In<T> x(context, "X");
+  const In<T> y(context, "Y");
+  const In<T> out(context, "Out");
+  const In<T> x_norm(context, "XNorm");
+  const In<T> y_norm(context, "YNorm");
+  const In<T> of_out(context, "Out@GRAD");
+  const Out<T> dx(context, "X@GRAD");
+  const Out<T> dy(context, "Y@GRAD");
   const Rows prepared(context.Input("X").shape, context.Input("Y").shape);
-  const bool sums = dy >= 0 && prepared.shares_y;
+  const bool sums = dy.is_there() && prepared.shares_y;
   const CudaFold<SharedGradient<T>> fold(context, sums ? prepared.count * prepared.size : 0);
   return MakeRowsKernel([=](const KernelContext& run) {
-    const Rows rows(run.input(x).shape(), run.input(y).shape());
-    const Gradient<T> gradient{run.input(x).data<T>(),      run.input(y).data<T>(),
-                               run.input(out).data<T>(),    run.input(x_norm).data<T>(),
-                               run.input(y_norm).data<T>(), run.input(of_out).data<T>()};
-    const auto of_rows = [&](bool of_x, int output) {
+    const Rows rows(x.shape(run), y.shape(run));
+    const Gradient<T> gradient{x(run), y(run), out(run), x_norm(run), y_norm(run), of_out(run)};
+    const auto of_rows = [&](bool of_x, const Out<T>& output) {
       ForEachOnDevice(run, "cos_sim_grad", rows.count * rows.size,
-                      GradientOfRows<T>{gradient, rows, of_x, run.output(output).data<T>()});
+                      GradientOfRows<T>{gradient, rows, of_x, output(run)});
     };
-    if (dx >= 0) of_rows(true, dx);
-    if (dy < 0) return;
+    if (dx.is_there()) of_rows(true, dx);
+    if (!dy.is_there()) return;
     if (!rows.shares_y) return of_rows(false, dy);
-    fold.Run(run, "cos_sim_grad", CudaFoldView(rows.count, rows.size),
-             {gradient, rows, run.output(dy).data<T>()});
+    fold.Run(run, "cos_sim_grad", CudaFoldView(rows.count, rows.size), {gradient, rows, dy(run)});
   });
 }
 

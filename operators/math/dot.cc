@@ -54,14 +54,14 @@ void Infer(OpContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const int x_input = context.InputIndex("X");
-  const int y_input = context.InputIndex("Y");
-  const int output = context.OutputIndex("Out");
+  const In<T> x_input(context, "X");
+  const In<T> y_input(context, "Y");
+  const Out<T> output(context, "Out");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const Rows rows = RowsOf(run.input(x_input).shape());
-    const T* x = run.input(x_input).data<T>();
-    const T* y = run.input(y_input).data<T>();
-    T* out = run.output(output).data<T>();
+    const Rows rows = RowsOf(x_input.shape(run));
+    const T* x = x_input(run);
+    const T* y = y_input(run);
+    T* out = output(run);
     // Rows are shared among threads. SumOfProducts is threaded only outside of them, for a single
     // long row.
     ParallelFor(rows.batch.element_count(), rows.grain(), [&](int64_t begin, int64_t end) {
@@ -75,18 +75,18 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const int x_input = context.InputIndex("X");
-  const int y_input = context.InputIndex("Y");
-  const int gradient_input = context.InputIndex("Out@GRAD");
-  const int dx_output = context.OutputIndex("X@GRAD");
-  const int dy_output = context.OutputIndex("Y@GRAD");
+  const In<T> x_input(context, "X");
+  const In<T> y_input(context, "Y");
+  const In<T> gradient_input(context, "Out@GRAD");
+  const Out<T> dx_output(context, "X@GRAD");
+  const Out<T> dy_output(context, "Y@GRAD");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const Rows rows = RowsOf(run.input(x_input).shape());
-    const T* gradient = run.input(gradient_input).data<T>();
-    const auto scale_rows = [&](int input, int output) {
-      if (output < 0) return;
-      const T* from = run.input(input).data<T>();
-      T* to = run.output(output).data<T>();
+    const Rows rows = RowsOf(x_input.shape(run));
+    const T* gradient = gradient_input(run);
+    const auto scale_rows = [&](const In<T>& input, const Out<T>& output) {
+      if (!output.is_there()) return;
+      const T* from = input(run);
+      T* to = output(run);
       ParallelFor(rows.batch.element_count(), rows.grain(), [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row) {
           ScaleArray(from + row * rows.size, gradient[row], to + row * rows.size, rows.size);

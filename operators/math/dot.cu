@@ -52,30 +52,30 @@ struct ScaledRows {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareDot(PrepareContext& context) {
-  const int x_input = context.InputIndex("X");
-  const int y_input = context.InputIndex("Y");
+  const In<T> x_input(context, "X");
+  const In<T> y_input(context, "Y");
+  const Out<T> out(context, "Out");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const T* x = run.input(x_input).data<T>();
-    const T* y = run.input(y_input).data<T>();
-    ForEachLineOnDevice<T>(run, "dot", RowsOf(run.input(x_input).shape()),
-                           DotOfRows<T>{x, y, run.output(0).data<T>(), ArePacksAligned(x, y)});
+    const T* x = x_input(run);
+    const T* y = y_input(run);
+    ForEachLineOnDevice<T>(run, "dot", RowsOf(x_input.shape(run)),
+                           DotOfRows<T>{x, y, out(run), ArePacksAligned(x, y)});
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareDotGrad(PrepareContext& context) {
-  const int x = context.InputIndex("X");
-  const int y = context.InputIndex("Y");
-  const int gradient = context.InputIndex("Out@GRAD");
-  const int dx = context.OutputIndex("X@GRAD");
-  const int dy = context.OutputIndex("Y@GRAD");
+  const In<T> x(context, "X");
+  const In<T> y(context, "Y");
+  const In<T> gradient(context, "Out@GRAD");
+  const Out<T> dx(context, "X@GRAD");
+  const Out<T> dy(context, "Y@GRAD");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const AxisExtents rows = RowsOf(run.input(x).shape());
-    const auto scale_rows = [&](int input, int output) {
-      if (output < 0) return;
+    const AxisExtents rows = RowsOf(x.shape(run));
+    const auto scale_rows = [&](const In<T>& input, const Out<T>& output) {
+      if (!output.is_there()) return;
       ForEachOnDevice(run, "dot_grad", rows.outer * rows.length,
-                      ScaledRows<T>{run.input(input).data<T>(), run.input(gradient).data<T>(),
-                                    rows.length, run.output(output).data<T>()});
+                      ScaledRows<T>{input(run), gradient(run), rows.length, output(run)});
     };
     scale_rows(y, dx);
     scale_rows(x, dy);

@@ -86,47 +86,49 @@ constexpr int64_t kBlock = 2048;
 constexpr int64_t kGrain = 8 * kBlock;
 
 template <typename T>
-void AddAll(const KernelContext& run, const std::vector<int>& inputs, int out, int64_t begin,
-            int64_t end) {
+void AddAll(const KernelContext& run, const std::vector<In<T>>& inputs, const Out<T>& out,
+            int64_t begin, int64_t end) {
   T sum[kBlock];
   for (int64_t i = begin; i < end; i += kBlock) {
     const int64_t count = std::min(kBlock, end - i);
-    const T* first = run.input(inputs[0]).data<T>() + i;
+    const T* first = inputs[0](run) + i;
     for (size_t k = 1; k < inputs.size(); ++k) {
       const bool is_last = k + 1 == inputs.size();
-      T* to = is_last ? run.output(out).data<T>() + i : sum;
-      AddArrays(k == 1 ? first : sum, run.input(inputs[k]).data<T>() + i, to, count);
+      T* to = is_last ? out(run) + i : sum;
+      AddArrays(k == 1 ? first : sum, inputs[k](run) + i, to, count);
     }
     if (inputs.size() == 1) {
-      std::memmove(run.output(out).data<T>() + i, first, static_cast<size_t>(count) * sizeof(T));
+      std::memmove(out(run) + i, first, static_cast<size_t>(count) * sizeof(T));
     }
   }
 }
 
 // Adds numbers that are float32 where that holds them (wide_float32.h): a few, so by one thread.
-std::unique_ptr<Kernel> PrepareWide(const std::vector<int>& inputs, int out) {
-  return MakeRowsKernel([=](const KernelContext& run) {
-    Tensor& sums = run.output(out);
+// Out may be any of the inputs.
+template <typename T>
+std::unique_ptr<Kernel> PrepareWide(const std::vector<In<T>>& inputs, const Out<T>& out) {
+  std::vector<const double*> xs(inputs.size());
+  return MakeRowsKernel([=](const KernelContext& run) mutable {
+    std::ranges::transform(inputs, xs.begin(),
+                           [&](const In<T>& x) { return x.template as<double>(run); });
+    const Tensor& sums = out.tensor(run);
+    auto* to = out.template as<double>(run);
     for (int64_t i = 0; i < StorageElements(sums.shape(), sums.layout()); ++i) {
-      double sum = run.input(inputs[0]).data<double>()[i];
-      for (size_t k = 1; k < inputs.size(); ++k) {
-        sum = NearestFloat32(sum + run.input(inputs[k]).data<double>()[i]);
-      }
-      sums.data<double>()[i] = sum;
+      double sum = xs[0][i];
+      for (size_t k = 1; k < xs.size(); ++k) sum = NearestFloat32(sum + xs[k][i]);
+      to[i] = sum;
     }
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  std::vector<int> inputs;
-  for (size_t i = 0; i < context.InputCount("X"); ++i) {
-    inputs.push_back(context.InputIndex("X", i));
-  }
-  const int out = context.OutputIndex("Out");
+  std::vector<In<T>> inputs;
+  for (size_t i = 0; i < context.InputCount("X"); ++i) inputs.emplace_back(context, "X", i);
+  const Out<T> out(context, "Out");
   if (IsWideFloat32(context)) return PrepareWide(inputs, out);
   return MakeRowsKernel([=](const KernelContext& run) {
-    const Tensor& sum = run.output(out);
+    const Tensor& sum = out.tensor(run);
     ParallelFor(StorageElements(sum.shape(), sum.layout()), kGrain,
                 [&](int64_t begin, int64_t end) { AddAll<T>(run, inputs, out, begin, end); });
   });
@@ -134,11 +136,11 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 
 // Copies the rows of all inputs to `to`, which may be one of them if all others are empty.
 template <typename T>
-void Concatenate(const KernelContext& run, const std::vector<int>& inputs, Tensor* to) {
+void Concatenate(const KernelContext& run, const std::vector<In<T>>& inputs, Tensor* to) {
   T* values = to->data<T>();
   int64_t* rows = to->rows().data();
-  for (const int input : inputs) {
-    const Tensor& x = run.input(input);
+  for (const In<T>& input : inputs) {
+    const Tensor& x = input.tensor(run);
     const std::span<const int64_t> numbers = x.rows();
     if (numbers.empty()) continue;
     std::memmove(values, x.raw_data(), static_cast<size_t>(x.element_count()) * sizeof(T));
@@ -151,21 +153,21 @@ void Concatenate(const KernelContext& run, const std::vector<int>& inputs, Tenso
 // Prepares the sum of inputs of which some are selected rows.
 template <typename T>
 std::unique_ptr<Kernel> PrepareRows(PrepareContext& context) {
-  std::vector<int> dense;
-  std::vector<int> selected;
+  std::vector<In<T>> dense;
+  std::vector<In<T>> selected;
   for (size_t i = 0; i < context.InputCount("X"); ++i) {
     const bool is_selected = context.Input("X", i).is_selected_rows();
-    (is_selected ? selected : dense).push_back(context.InputIndex("X", i));
+    (is_selected ? selected : dense).emplace_back(context, "X", i);
   }
-  const int out = context.OutputIndex("Out");
+  const Out<T> out(context, "Out");
   if (dense.empty()) {
     return MakeRowsKernel(
-        [=](const KernelContext& run) { Concatenate<T>(run, selected, &run.output(out)); });
+        [=](const KernelContext& run) { Concatenate<T>(run, selected, &out.tensor(run)); });
   }
   return MakeRowsKernel([=](const KernelContext& run) {
-    ParallelFor(run.output(out).element_count(), kGrain,
+    ParallelFor(out.count(run), kGrain,
                 [&](int64_t begin, int64_t end) { AddAll<T>(run, dense, out, begin, end); });
-    for (const int input : selected) AddSelectedRows(run.input(input), run.output(out).data<T>());
+    for (const In<T>& input : selected) AddSelectedRows(input.tensor(run), out(run));
   });
 }
 

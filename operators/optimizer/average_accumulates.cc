@@ -39,29 +39,30 @@ class AverageAccumulates final : public AverageKernel {
   void Advance(const KernelContext&, size_t i) override {
     // Reads all counts before it writes any, as outputs may be inputs.
     int64_t counts[kCounts];
-    for (size_t k = 0; k < kCounts; ++k) counts[k] = *In<int64_t>(kSums + k, i);
+    for (size_t k = 0; k < kCounts; ++k) counts[k] = *StateIn<int64_t>(kSums + k, i);
     folds_[i] = rule_.Advance(counts);
-    for (size_t k = 0; k < kCounts; ++k) *Out<int64_t>(kSums + k, i) = counts[k];
+    for (size_t k = 0; k < kCounts; ++k) *StateOut<int64_t>(kSums + k, i) = counts[k];
   }
 
   void KeepSum(size_t k, size_t i, int64_t begin, int64_t end) const {
-    const T* from = In<T>(k, i) + begin;
-    T* to = Out<T>(k, i) + begin;
+    const T* from = StateIn<T>(k, i) + begin;
+    T* to = StateOut<T>(k, i) + begin;
     if (from != to) std::memcpy(to, from, static_cast<size_t>(end - begin) * sizeof(T));
   }
   void Clear(size_t k, size_t i, int64_t begin, int64_t end) const {
-    std::memset(Out<T>(k, i) + begin, 0, static_cast<size_t>(end - begin) * sizeof(T));
+    std::memset(StateOut<T>(k, i) + begin, 0, static_cast<size_t>(end - begin) * sizeof(T));
   }
 
   // Sets state k to sum_1 + param + sum_2, and sum_1 to 0.
   void FoldSum1(size_t i, int64_t begin, int64_t end, size_t k) const {
-    T* sum_1 = Out<T>(kSum1, i) + begin;
+    T* sum_1 = StateOut<T>(kSum1, i) + begin;
     AddParam(i, begin, end);
-    AddArrays(sum_1, In<T>(kSum2, i) + begin, Out<T>(k, i) + begin, end - begin);
+    AddArrays(sum_1, StateIn<T>(kSum2, i) + begin, StateOut<T>(k, i) + begin, end - begin);
     Clear(kSum1, i, begin, end);
   }
   void AddParam(size_t i, int64_t begin, int64_t end) const {
-    AddArrays(In<T>(kSum1, i) + begin, Param<T>(i) + begin, Out<T>(kSum1, i) + begin, end - begin);
+    AddArrays(StateIn<T>(kSum1, i) + begin, Param<T>(i) + begin, StateOut<T>(kSum1, i) + begin,
+              end - begin);
   }
 
   void Accumulate(size_t i, int64_t begin, int64_t end) const override {

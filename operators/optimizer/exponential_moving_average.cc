@@ -79,25 +79,24 @@ class ExponentialMovingAverage final : public AverageKernel {
   explicit ExponentialMovingAverage(const OpContext& context)
       : AverageKernel(context),
         decay_(static_cast<T>(context.Attr<float>("decay"))),
-        thres_steps_(context.InputIndex("ThresSteps")) {}
+        thres_steps_(context, "ThresSteps") {}
 
  private:
   enum { kAverage, kDecayProduct };
 
   void Advance(const KernelContext& run, size_t i) override {
-    step_decay_ =
-        thres_steps_ < 0 ? decay_ : DecayAt(decay_, run.input(thres_steps_).Item<int64_t>());
-    *Out<double>(kDecayProduct, i) = *In<double>(kDecayProduct, i) * step_decay_;
+    step_decay_ = thres_steps_.is_there() ? DecayAt(decay_, *thres_steps_(run)) : decay_;
+    *StateOut<double>(kDecayProduct, i) = *StateIn<double>(kDecayProduct, i) * step_decay_;
   }
 
   void Accumulate(size_t i, int64_t begin, int64_t end) const override {
-    Mix(step_decay_, 1 - step_decay_, In<T>(kAverage, i) + begin, Param<T>(i) + begin, end - begin,
-        Out<T>(kAverage, i) + begin);
+    Mix(step_decay_, 1 - step_decay_, StateIn<T>(kAverage, i) + begin, Param<T>(i) + begin,
+        end - begin, StateOut<T>(kAverage, i) + begin);
   }
 
   T decay_;
   T step_decay_ = 0;  // of the run
-  int thres_steps_;
+  In<int64_t> thres_steps_;
 };
 
 void CheckThresSteps(const OpContext& context) {

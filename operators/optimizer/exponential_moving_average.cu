@@ -15,12 +15,9 @@ class MovingAverageRule {
   static constexpr int kScalars = 1;
 
   explicit MovingAverageRule(const OpContext& context)
-      : decay_(static_cast<T>(context.Attr<float>("decay"))),
-        thres_steps_(context.InputIndex("ThresSteps")) {}
+      : decay_(static_cast<T>(context.Attr<float>("decay"))), thres_steps_(context, "ThresSteps") {}
 
-  void Bind(const KernelContext& run) {
-    if (thres_steps_ >= 0) steps_ = run.input(thres_steps_).template data<int64_t>();
-  }
+  void Bind(const KernelContext& run) { steps_ = thres_steps_(run); }
 
   __device__ T Advance(double* product) const {
     const T decay = steps_ == nullptr ? decay_ : DecayAt(decay_, *steps_);
@@ -47,7 +44,7 @@ class MovingAverageRule {
 
  private:
   T decay_;
-  int thres_steps_;
+  In<int64_t> thres_steps_;
   const int64_t* steps_ = nullptr;  // on the device; nullptr: the decay is constant
 };
 

@@ -85,7 +85,7 @@ class GradientMerge final : public Kernel {
   explicit GradientMerge(const PrepareContext& context)
       : pairs_(PairsOf(context, "Accumulated", "AccumulatedOut")),
         grads_(InputIndices(context, "Grad")),
-        count_(context.InputIndex("Count")),
+        count_(context, "Count"),
         sums_(pairs_.size()),
         first_chunks_(FirstChunks(CountsOf(context))),
         sum_table_(context.place(), sums_.size()),
@@ -109,7 +109,7 @@ class GradientMerge final : public Kernel {
           ArePacksAligned(merged.sum, merged.sum_out) &&
           (merge_.has_halves ? IsHalfPackAligned(merged.grad) : IsPackAligned(merged.grad));
     }
-    merge_.run_of_round = run.input(count_).template data<int64_t>();
+    merge_.run_of_round = count_(run);
   }
 
   void Run(const KernelContext& run) override {
@@ -134,7 +134,7 @@ class GradientMerge final : public Kernel {
 
   std::vector<UpdateArguments::Pair> pairs_;
   std::vector<int> grads_;
-  int count_;
+  In<int64_t> count_;
   std::vector<Merged<T>> sums_;
   std::vector<int64_t> first_chunks_;
   CudaTable<Merged<T>> sum_table_;

@@ -46,8 +46,8 @@ class GradientMergeRows final : public Kernel {
       : round_(context),
         sums_(PairsOf(context, "Accumulated", "AccumulatedOut").front()),
         touched_(PairsOf(context, "Touched", "TouchedOut").front()),
-        grad_(context.InputIndex("Grad")),
-        out_(context.OutputIndex("Out")),
+        grad_(context, "Grad"),
+        out_(context, "Out"),
         width_(RowWidth(context.Input("Grad").shape)),
         grain_(std::max<int64_t>(1, 8192 / std::max<int64_t>(1, width_))),
         workspace_(
@@ -60,13 +60,13 @@ class GradientMergeRows final : public Kernel {
     CopyToOutputs(run, kept);
     if (position.is_first) std::ranges::fill(run.output(touched_.out).values<bool>(), false);
     Add(run);
-    std::ranges::fill(run.output(out_).rows(), -1);
+    std::ranges::fill(out_.tensor(run).rows(), -1);
     if (position.is_last) Gather(run, static_cast<T>(position.factor));
   }
 
  private:
   void Add(const KernelContext& run) const {
-    const Tensor& grad = run.input(grad_);
+    const Tensor& grad = grad_.tensor(run);
     const MergedRows rows = MergeRows(grad.rows(), grad.height(), run.workspace(workspace_));
     const T* values = grad.data<T>();
     T* sums = run.output(sums_.out).template data<T>();
@@ -91,7 +91,7 @@ class GradientMergeRows final : public Kernel {
   void Gather(const KernelContext& run, T factor) const {
     const std::span<const bool> touched = run.output(touched_.out).template values<bool>();
     const T* sums = run.output(sums_.out).template data<T>();
-    Tensor& out = run.output(out_);
+    Tensor& out = out_.tensor(run);
     const std::span<int64_t> rows = out.rows();
     T* to = out.data<T>();
     int64_t count = 0;
@@ -108,8 +108,8 @@ class GradientMergeRows final : public Kernel {
   Round round_;
   UpdateArguments::Pair sums_;
   UpdateArguments::Pair touched_;
-  int grad_;
-  int out_;
+  In<T> grad_;
+  Out<T> out_;
   int64_t width_;
   int64_t grain_;  // rows that are worth a thread
   int workspace_;

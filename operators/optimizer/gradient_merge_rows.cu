@@ -113,9 +113,9 @@ class GradientMergeRows final : public Kernel {
   explicit GradientMergeRows(PrepareContext& context)
       : sums_(PairsOf(context, "Accumulated", "AccumulatedOut").front()),
         touched_(PairsOf(context, "Touched", "TouchedOut").front()),
-        grad_(context.InputIndex("Grad")),
-        count_(context.InputIndex("Count")),
-        out_(context.OutputIndex("Out")),
+        grad_(context, "Grad"),
+        count_(context, "Count"),
+        out_(context, "Out"),
         steps_(context.IntAttr("steps")),
         mean_(context.Attr<bool>("mean")),
         merged_(context, context.Input("Grad")),
@@ -129,12 +129,12 @@ class GradientMergeRows final : public Kernel {
       const Tensor& from = run.input(pair.in);
       CopyOnDevice(run, from.raw_data(), run.output(pair.out).raw_data(), from.byte_count());
     }
-    const int64_t* const run_of_round = run.input(count_).template data<int64_t>();
+    const int64_t* const run_of_round = count_(run);
     bool* const touched = run.output(touched_.out).template data<bool>();
     const int64_t height = run.output(touched_.out).element_count();
     ForEachOnDevice(run, kWhat, height, BeginRound{run_of_round, touched});
     Add(run, touched);
-    Tensor& out = run.output(out_);
+    Tensor& out = out_.tensor(run);
     // -1: unused.
     FillBytesOnDevice(run, out.rows().data(), 0xFF, static_cast<int64_t>(out.rows().size_bytes()));
     int64_t* const rows = out.rows().data();
@@ -152,7 +152,7 @@ class GradientMergeRows final : public Kernel {
   static constexpr const char* kWhat = "gradient_merge_rows";
 
   void Add(const KernelContext& run, bool* touched) {
-    const Tensor& grad = run.input(grad_);
+    const Tensor& grad = grad_.tensor(run);
     const SortedRows sorted = merged_.Sort(run, grad);
     const int64_t width = RowWidth(grad.shape());
     auto* const gradients = static_cast<T*>(run.workspace(gradients_));
@@ -166,9 +166,9 @@ class GradientMergeRows final : public Kernel {
 
   UpdateArguments::Pair sums_;
   UpdateArguments::Pair touched_;
-  int grad_;
-  int count_;
-  int out_;
+  In<T> grad_;
+  In<int64_t> count_;
+  Out<T> out_;
   int64_t steps_;
   bool mean_;
   CudaMergedRows<T> merged_;

@@ -60,19 +60,17 @@ template <typename T>
 class AssignValue final : public Kernel {
  public:
   explicit AssignValue(const PrepareContext& context)
-      : out_(context.OutputIndex("Out")),
-        words_(WordsOf<T>(context)),
-        table_(context.place(), words_.size()) {}
+      : out_(context, "Out"), words_(WordsOf<T>(context)), table_(context.place(), words_.size()) {}
 
   void Run(const KernelContext& run) override {
-    Tensor& out = run.output(out_);
+    Tensor& out = out_.tensor(run);
     if (words_.empty()) return;
     CopyOnDevice(run, table_.Store(words_, StreamOf(run)), out.raw_data(),
                  static_cast<int64_t>(words_.size() * sizeof(Word<T>)));
   }
 
  private:
-  int out_;
+  Out<T> out_;
   std::vector<Word<T>> words_;
   CudaTable<Word<T>> table_;
 };

@@ -45,7 +45,7 @@ class CudaLabelKernel : public Kernel {
  public:
   explicit CudaLabelKernel(const OpContext& context)
       : type_(context.op().type),
-        label_(context.InputIndex("Label")),
+        label_(context, "Label"),
         ignore_index_(context.IntAttr("ignore_index")) {}
 
   [[noreturn]] void ThrowFault(const DataFault& fault) const override {
@@ -56,7 +56,7 @@ class CudaLabelKernel : public Kernel {
   // Not for soft labels.
   CudaLabels LabelsOf(const KernelContext& run, int64_t classes) {
     classes_ = classes;
-    const Tensor& label = run.input(label_);
+    const Tensor& label = label_.tensor(run);
     return {.data = label.raw_data(),
             .is_int64 = label.dtype() == DType::kInt64,
             .classes = classes,
@@ -66,12 +66,12 @@ class CudaLabelKernel : public Kernel {
 
   template <typename T>
   const T* SoftLabelsOf(const KernelContext& run) const {
-    return run.input(label_).template data<T>();
+    return label_.template as<T>(run);
   }
 
  private:
   std::string type_;
-  int label_;
+  In<> label_;
   int64_t ignore_index_;
   int64_t classes_ = 0;  // of the last run
 };

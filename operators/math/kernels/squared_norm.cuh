@@ -203,7 +203,7 @@ template <typename T>
 class CudaSquaredNormKernel final : public Kernel {
  public:
   explicit CudaSquaredNormKernel(PrepareContext& context)
-      : out_(context.OutputIndex("Out")),
+      : out_(context, "Out"),
         is_wide_(IsWideFloat32(context)),
         squares_(context, CountsOf(context)),
         array_sums_(context.RequestWorkspace(squares_.array_count() *
@@ -236,7 +236,7 @@ class CudaSquaredNormKernel final : public Kernel {
   // Sum: the type of Out.
   template <typename Sum>
   void AddUp(const KernelContext& run) {
-    Sum* out = run.output(out_).template data<Sum>();
+    Sum* out = out_.template as<Sum>(run);
     Sum* sums = squares_.array_count() == 1 ? out : static_cast<Sum*>(run.workspace(array_sums_));
     squares_.Run(run, is_wide_, sums);
     if (sums == out) return;
@@ -250,7 +250,7 @@ class CudaSquaredNormKernel final : public Kernel {
     return counts;
   }
 
-  int out_;
+  Out<> out_;
   bool is_wide_;
   CudaSquareSums<T> squares_;
   int array_sums_;

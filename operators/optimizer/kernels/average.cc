@@ -105,7 +105,7 @@ OpDef MakeAverageOpDef(AverageOp op) {
 
 AverageKernel::AverageKernel(const OpContext& context)
     : params_(InputIndices(context, context.def().update->lists.front())),
-      skip_(context.InputIndex("SkipUpdate")) {
+      skip_(context, "SkipUpdate") {
   // Elements are numbered through all parameters, so that threads share many small ones evenly.
   begins_.push_back(0);
   for (const int param : params_) {
@@ -130,7 +130,7 @@ void AverageKernel::Bind(const KernelContext& run) {
 }
 
 void AverageKernel::Run(const KernelContext& run) {
-  if (skip_ >= 0 && run.input(skip_).Item<bool>()) {
+  if (skip_.is_there() && *skip_(run)) {
     for (const auto& states : states_) CopyToOutputs(run, states);
     return;
   }

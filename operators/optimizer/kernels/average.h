@@ -12,6 +12,7 @@
 #include <functional>
 #include <vector>
 
+#include "framework/op/arguments.h"
 #include "framework/op/kernel.h"
 #include "framework/op/registry.h"
 #include "operators/optimizer/kernels/update_arguments.h"
@@ -58,11 +59,11 @@ class AverageKernel : public Kernel {
     return static_cast<const T*>(param_data_[i]);
   }
   template <typename T>
-  const T* In(size_t k, size_t i) const {
+  const T* StateIn(size_t k, size_t i) const {
     return static_cast<const T*>(state_data_[k][i].in);
   }
   template <typename T>
-  T* Out(size_t k, size_t i) const {
+  T* StateOut(size_t k, size_t i) const {
     return static_cast<T*>(state_data_[k][i].out);
   }
 
@@ -82,7 +83,7 @@ class AverageKernel : public Kernel {
   std::vector<const void*> param_data_;             // by parameter
   std::vector<std::vector<StateData>> state_data_;  // by state, by parameter
   std::vector<int64_t> begins_;  // the elements before each parameter; last: all elements
-  int skip_ = -1;
+  In<bool> skip_;
 };
 
 }  // namespace skiff

@@ -107,7 +107,7 @@ class CudaAverageKernel final : public Kernel {
       : type_(context.op().type),
         rule_(context),
         params_(InputIndices(context, context.def().update->lists.front())),
-        skip_(context.InputIndex("SkipUpdate")),
+        skip_(context, "SkipUpdate"),
         parameters_(params_.size()),
         parameter_table_(context.place(), params_.size()),
         chunk_table_(context.place(), params_.size() + 1),
@@ -131,7 +131,7 @@ class CudaAverageKernel final : public Kernel {
 
   void Bind(const KernelContext& run) override {
     for (size_t i = 0; i < parameters_.size(); ++i) Locate(run, i, &parameters_[i]);
-    skip_data_ = skip_ < 0 ? nullptr : run.input(skip_).template data<bool>();
+    skip_data_ = skip_(run);
     steps_ = static_cast<typename Rule::Step*>(run.workspace(step_workspace_));
     rule_.Bind(run);
   }
@@ -178,7 +178,7 @@ class CudaAverageKernel final : public Kernel {
   Rule rule_;
   std::vector<int> params_;
   std::vector<std::vector<UpdateArguments::Pair>> states_;  // by state, by parameter
-  int skip_;
+  In<bool> skip_;
   std::vector<int64_t> first_chunks_;
   std::vector<Parameter> parameters_;
   CudaTable<Parameter> parameter_table_;

@@ -33,12 +33,12 @@ void CheckRound(const OpContext& context) {
 }
 
 Round::Round(const OpContext& context)
-    : count_(context.InputIndex("Count")),
+    : count_(context, "Count"),
       steps_(context.IntAttr("steps")),
       mean_(context.Attr<bool>("mean")) {}
 
 RoundPosition Round::Position(const KernelContext& run) const {
-  const auto count = run.input(count_).Item<int64_t>();
+  const auto count = *count_(run);
   RoundPosition position{.is_first = count <= 1, .is_last = count >= steps_};
   // By Count, not by `steps`: they differ if the round began with another number of steps.
   if (position.is_last && mean_) position.factor = 1.0 / static_cast<double>(count);

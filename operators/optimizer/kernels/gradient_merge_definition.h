@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "framework/op/arguments.h"
 #include "framework/op/kernel.h"
 #include "framework/op/op_def.h"
 
@@ -32,7 +33,7 @@ class Round {
   RoundPosition Position(const KernelContext& run) const;
 
  private:
-  int count_;
+  In<int64_t> count_;
   int64_t steps_;
   bool mean_;
 };
