@@ -66,15 +66,6 @@ void ForEachOnDevice(const KernelContext& run, const char* what, int64_t count, 
   CallForEach<<<CudaBlocksOfThreads(count), kCudaThreads, 0, StreamOf(run)>>>(count, body);
   CheckLaunch(what);
 }
-// The same as an object, for what is written once for the CPU (ForEachElement) and devices.
-struct ForEachElementOnDevice {
-  template <class Body>
-  void operator()(const KernelContext& run, int64_t count, const Body& body) const {
-    ForEachOnDevice(run, what, count, body);
-  }
-
-  const char* what;
-};
 
 template <typename T, class Body>
 __global__ void __launch_bounds__(kCudaThreads)

@@ -1,56 +1,98 @@
-// Ops whose outputs have at each position what a formula makes of the inputs' elements there. The
-// formula is stated once, for the CPU and devices (cuda_element_formula.cuh):
+// Ops whose outputs have at each position what a formula makes of the inputs' elements there:
+// losses, mostly. The formula is stated once, for vectors of float32, float64 (formula.h) and
+// devices (cuda_element_formula.cuh):
 //
-//   struct HuberFormula {
+//   struct HuberLossFormula {
 //     static constexpr std::array kInputs = {"X", "Y"};
 //     static constexpr std::array kOutputs = {"Out", "Residual"};
-//     explicit HuberFormula(const OpContext& context);  // takes the attributes
-//     template <typename T>
-//     constexpr std::array<T, 2> operator()(T x, T y) const;
+//     explicit HuberLossFormula(const OpContext& context);  // takes the attributes
+//     template <class V>
+//     constexpr std::array<V, 2> operator()(V x, V y) const;
 //   };
 //
-// All arguments have one shape and one dtype. The op may lack outputs. Since a formula reads all
-// inputs before it writes, an output may be stored where an input is.
+// All arguments have one dtype and one shape. An input may also be one number, which counts at all
+// positions. An input that the op lacks is 1, and an input without a name is set by the kernel.
+// Since a formula reads all inputs before anything is written, an output may be stored where an
+// input is.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <utility>
 
 #include "framework/base/parallel.h"
 #include "framework/op/registry.h"
+#include "operators/common/formula.h"
 
 namespace skiff {
 
-// The data of a run: nullptr for an output that the op lacks.
-template <class Formula, typename T>
-struct FormulaData {
-  static constexpr size_t kInputCount = Formula::kInputs.size();
-  static constexpr size_t kOutputCount = Formula::kOutputs.size();
+inline constexpr size_t kMostFormulaInputs = 5;
+inline constexpr size_t kMostFormulaOutputs = 2;
 
-  std::array<const T*, kInputCount> inputs;
-  std::array<T*, kOutputCount> outputs;
+// Where a formula finds its operands.
+template <typename T>
+struct ElementArrays {
+  struct Input {
+    const T* data = nullptr;  // nullptr: 1 at each position
+    int64_t step = 1;         // 0: one number
+  };
+
+  // Returns input k at position i.
+  constexpr T At(size_t k, int64_t i) const {
+    return inputs[k].data == nullptr ? T{1} : inputs[k].data[i * inputs[k].step];
+  }
+  // Returns the arrays from a position on.
+  ElementArrays From(int64_t begin) const {
+    ElementArrays rest = *this;
+    for (Input& input : rest.inputs) {
+      if (input.data != nullptr) input.data += begin * input.step;
+    }
+    for (T*& output : rest.outputs) {
+      if (output != nullptr) output += begin;
+    }
+    return rest;
+  }
+
+  std::array<Input, kMostFormulaInputs> inputs = {};
+  std::array<T*, kMostFormulaOutputs> outputs = {};  // nullptr: not wanted
 };
 
-// The arguments of an op, which a kernel looks up once.
+// The arguments of an op with a formula.
 template <class Formula, typename T>
 class FormulaArguments {
  public:
   explicit FormulaArguments(const OpContext& context) {
-    for (size_t i = 0; i < inputs_.size(); ++i) inputs_[i] = {context, Formula::kInputs[i]};
-    for (size_t i = 0; i < outputs_.size(); ++i) outputs_[i] = {context, Formula::kOutputs[i]};
+    for (size_t k = 0; k < inputs_.size(); ++k) {
+      const std::string_view slot = Formula::kInputs[k];
+      if (!slot.empty()) inputs_[k] = {context, slot};
+    }
+    for (size_t k = 0; k < outputs_.size(); ++k) outputs_[k] = {context, Formula::kOutputs[k]};
   }
 
-  // Returns the number of positions.
-  int64_t count(const KernelContext& run) const { return inputs_[0].count(run); }
-  FormulaData<Formula, T> operator()(const KernelContext& run) const {
-    FormulaData<Formula, T> data;
-    for (size_t i = 0; i < inputs_.size(); ++i) data.inputs[i] = inputs_[i](run);
-    for (size_t i = 0; i < outputs_.size(); ++i) data.outputs[i] = outputs_[i](run);
-    return data;
+  // Returns the number of positions: the elements of the largest argument.
+  int64_t count(const KernelContext& run) const {
+    int64_t positions = 0;
+    const auto grow = [&](const auto& argument) {
+      if (argument.is_there()) positions = std::max(positions, argument.count(run));
+    };
+    std::ranges::for_each(inputs_, grow);
+    std::ranges::for_each(outputs_, grow);
+    return positions;
+  }
+  ElementArrays<T> operator()(const KernelContext& run) const {
+    ElementArrays<T> arrays;
+    const int64_t positions = count(run);
+    for (size_t k = 0; k < inputs_.size(); ++k) {
+      if (!inputs_[k].is_there()) continue;
+      arrays.inputs[k] = {inputs_[k](run), inputs_[k].count(run) == positions ? 1 : 0};
+    }
+    for (size_t k = 0; k < outputs_.size(); ++k) arrays.outputs[k] = outputs_[k](run);
+    return arrays;
   }
 
  private:
@@ -60,48 +102,60 @@ class FormulaArguments {
 
 // Applies a formula at position i.
 template <class Formula, typename T>
-constexpr void ApplyFormula(const Formula& formula, const FormulaData<Formula, T>& data,
-                            int64_t i) {
-  const auto values = [&]<size_t... kAt>(std::index_sequence<kAt...>) {
-    return formula(data.inputs[kAt][i]...);
+constexpr void ApplyFormula(const Formula& formula, const ElementArrays<T>& arrays, int64_t i) {
+  const auto values = [&]<size_t... k>(std::index_sequence<k...>) {
+    return formula(arrays.At(k, i)...);
   }
   (std::make_index_sequence<Formula::kInputs.size()>());
   for (size_t k = 0; k < values.size(); ++k) {
-    if (data.outputs[k] != nullptr) data.outputs[k][i] = values[k];
+    if (arrays.outputs[k] != nullptr) arrays.outputs[k][i] = values[k];
   }
 }
 
-// Calls body(i) for all i < count, on the CPU; ForEachOnDevice is its like. `grain` is the number
-// of elements that is worth a thread.
-struct ForEachElement {
-  template <class Body>
-  void operator()(const KernelContext&, int64_t count, const Body& body) const {
-    ParallelFor(count, grain, [&](int64_t begin, int64_t end) {
-      const Body own = body;  // which no store can change
-      for (int64_t i = begin; i < end; ++i) own(i);
-    });
-  }
+// Applies a formula at positions [0, count).
+template <typename T>
+using ElementLoop = std::function<void(const ElementArrays<T>& arrays, int64_t count)>;
 
-  int64_t grain;
-};
+// Makes the loop of float32 for the instruction set in use.
+using FloatLoopMaker = std::function<ElementLoop<float>(const OpContext& context)>;
 
-// Returns the kernel of a formula on the CPU.
+// Returns the loop of a formula.
 template <class Formula, typename T>
-std::unique_ptr<Kernel> PrepareFormula(PrepareContext& context, int64_t grain) {
-  const Formula formula(context);
+ElementLoop<T> LoopOfFormula(const OpContext& context, const FloatLoopMaker& make_float_loop) {
+  if constexpr (std::is_same_v<T, float>) {
+    return make_float_loop(context);
+  } else {
+    return [formula = Formula(context)](const ElementArrays<T>& arrays, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) ApplyFormula(formula, arrays, i);
+    };
+  }
+}
+
+// Runs a loop at positions [0, count), on several threads if each of them gets `grain` positions.
+template <typename T>
+void RunLoop(const ElementLoop<T>& loop, const ElementArrays<T>& arrays, int64_t count,
+             int64_t grain) {
+  ParallelFor(count, grain,
+              [&](int64_t begin, int64_t end) { loop(arrays.From(begin), end - begin); });
+}
+
+// Returns the CPU kernel of a formula. `grain` is the number of elements that is worth a thread.
+template <class Formula, typename T>
+std::unique_ptr<Kernel> PrepareFormula(PrepareContext& context,
+                                       const FloatLoopMaker& make_float_loop, int64_t grain) {
   const FormulaArguments<Formula, T> arguments(context);
+  const ElementLoop<T> loop = LoopOfFormula<Formula, T>(context, make_float_loop);
   return MakeRowsKernel([=](const KernelContext& run) {
-    const FormulaData<Formula, T> data = arguments(run);
-    ForEachElement{grain}(run, arguments.count(run),
-                          [=](int64_t i) { ApplyFormula(formula, data, i); });
+    RunLoop(loop, arguments(run), arguments.count(run), grain);
   });
 }
 
 // Adds these kernels for float32 and float64.
 template <class Formula>
-void AddFormulaKernels(OpRegistry& registry, std::string_view type, int64_t grain) {
-  registry.AddCpuKernels<float, double>(type, [grain]<typename T>(PrepareContext& context) {
-    return PrepareFormula<Formula, T>(context, grain);
+void AddFormulaKernels(OpRegistry& registry, std::string_view type,
+                       const FloatLoopMaker& make_float_loop, int64_t grain) {
+  registry.AddCpuKernels<float, double>(type, [=]<typename T>(PrepareContext& context) {
+    return PrepareFormula<Formula, T>(context, make_float_loop, grain);
   });
 }
 

@@ -45,6 +45,7 @@ using skiff::Round;
 using skiff::Sin;
 using skiff::Sqrt;
 using skiff::Tanh;
+using skiff::Trunc;
 using skiff::Where;
 using skiff::WhereLazily;
 using skiff::WrappingAdd;
@@ -85,6 +86,7 @@ struct Lanes {
   friend HWY_INLINE Mask operator<=(Lanes a, Lanes b) { return {hn::Le(a.v, b.v)}; }
   friend HWY_INLINE Mask operator>(Lanes a, Lanes b) { return {hn::Gt(a.v, b.v)}; }
   friend HWY_INLINE Mask operator>=(Lanes a, Lanes b) { return {hn::Ge(a.v, b.v)}; }
+  friend HWY_INLINE Mask operator==(Lanes a, Lanes b) { return {hn::Eq(a.v, b.v)}; }
 
   Vector v;
 };
@@ -167,6 +169,10 @@ template <class D>
 HWY_INLINE Lanes<D> Ceil(Lanes<D> x) {
   // Without vectors, Highway turns 0 into -0; adding 0 undoes that.
   return Lanes<D>(hn::Ceil(x.v)) + Lanes<D>{0};
+}
+template <class D>
+HWY_INLINE Lanes<D> Trunc(Lanes<D> x) {
+  return Lanes<D>(hn::Trunc(x.v));
 }
 template <class D>
 HWY_INLINE Lanes<D> Round(Lanes<D> x) {

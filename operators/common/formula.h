@@ -91,6 +91,10 @@ template <typename T>
 constexpr T Ceil(T x) {
   return std::ceil(x);
 }
+template <typename T>
+constexpr T Trunc(T x) {
+  return std::trunc(x);
+}
 // Halves away from zero.
 template <typename T>
 constexpr T Round(T x) {

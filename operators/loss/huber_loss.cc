@@ -2,14 +2,21 @@
 // Source: Fluid's huber_loss, after Huber: Robust Estimation of a Location Parameter (1964).
 //
 // Y@GRAD = Out@GRAD * min(max(r, -delta), delta), X@GRAD = -Y@GRAD.
+#include <array>
+#include <utility>
+
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/element_formula.h"
 #include "operators/common/input_checks.h"
 #include "operators/loss/kernels/element_grains.h"
-#include "operators/loss/kernels/huber_loss_formula.h"
+#include "operators/loss/kernels/loss_loops.h"
 
 namespace skiff {
+namespace {
+
+#include "operators/loss/kernels/huber_loss_formula-inl.h"
+
+}  // namespace
 
 void RegisterHuberLoss(OpRegistry& registry) {
   OpDef def = {
@@ -48,8 +55,8 @@ void RegisterHuberLoss(OpRegistry& registry) {
   grad.elementwise = true;
   registry.Add(std::move(def));
   registry.Add(std::move(grad));
-  AddFormulaKernels<HuberLossFormula>(registry, "huber_loss", kLossGrain);
-  AddFormulaKernels<HuberLossGradFormula>(registry, "huber_loss_grad", kLossGrain);
+  AddLossKernels<HuberLossFormula, HuberLossGradFormula>(registry, "huber_loss", HuberLossLoops,
+                                                         kLossGrain, kLossGrain);
 }
 
 }  // namespace skiff

@@ -1,8 +1,14 @@
 // CUDA kernels of huber_loss and its gradient.
+#include <array>
+
 #include "operators/common/cuda_element_formula.cuh"
-#include "operators/loss/kernels/huber_loss_formula.h"
 
 namespace skiff {
+namespace {
+
+#include "operators/loss/kernels/huber_loss_formula-inl.h"
+
+}  // namespace
 
 void RegisterHuberLossCuda(OpRegistry& registry) {
   AddCudaFormulaKernels<HuberLossFormula>(registry, "huber_loss");

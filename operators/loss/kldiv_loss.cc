@@ -5,56 +5,80 @@
 //
 // X@GRAD = -Target * Loss@GRAD where Target > 0, divided as Loss is.
 #include <algorithm>
+#include <array>
 #include <memory>
+#include <numeric>
 #include <string>
+#include <utility>
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/element_formula.h"
+#include "operators/common/array_reduction.h"
 #include "operators/common/input_checks.h"
 #include "operators/loss/kernels/element_grains.h"
-#include "operators/loss/kernels/kldiv_loss_formula.h"
+#include "operators/loss/kernels/kldiv_divisor.h"
+#include "operators/loss/kernels/loss_loops.h"
 
 namespace skiff {
 namespace {
 
-// The number of elements whose losses are summed one after the other, so that no sum depends on the
-// number of threads.
+#include "operators/loss/kernels/kldiv_loss_formula-inl.h"
+
+// The number of elements whose losses are summed at once, so that no sum depends on the number of
+// threads.
 constexpr int64_t kPart = 4096;
 
 int64_t PartsOf(int64_t count) { return (count + kPart - 1) / kPart; }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareReduced(PrepareContext& context) {
-  const KldivLossFormula formula(context);
+  const FormulaArguments<KldivLossFormula, T> arguments(context);
+  const ElementLoop<T> loop =
+      LoopOfFormula<KldivLossFormula, T>(context, ForwardLoopOf(KldivLossLoops));
   const KldivDivisor divisor(context);
   const In<T> x(context, "X");
-  const In<T> target(context, "Target");
-  const Out<T> loss(context, "Loss");
   const int scratch = context.RequestWorkspace(
       std::max<int64_t>(PartsOf(context.Input("X").shape.element_count()), 1) *
       static_cast<int64_t>(sizeof(double)));
   return MakeRowsKernel([=](const KernelContext& run) {
-    const T* from = x(run);
-    const T* targets = target(run);
+    ElementArrays<T> arrays = arguments(run);
+    T* loss = std::exchange(arrays.outputs[0], nullptr);
     auto* sums = static_cast<double*>(run.workspace(scratch));
     const int64_t count = x.count(run);
     const int64_t parts = PartsOf(count);
     ParallelFor(parts, 1, [&](int64_t begin, int64_t end) {
       for (int64_t part = begin; part < end; ++part) {
-        double sum = 0;
-        for (int64_t i = part * kPart; i < std::min(count, (part + 1) * kPart); ++i) {
-          sum += static_cast<double>(formula(from[i], targets[i])[0]);
-        }
-        sums[part] = sum;
+        T losses[kPart];
+        ElementArrays<T> of_part = arrays.From(part * kPart);
+        of_part.outputs[0] = losses;
+        const int64_t size = std::min(kPart, count - part * kPart);
+        loop(of_part, size);
+        sums[part] = Sum(losses, size);
       }
     });
-    double sum = 0;
     // In the order of the parts, whichever thread computed them.
-    for (int64_t part = 0; part < parts; ++part) sum += sums[part];
-    *loss(run) = static_cast<T>(sum / divisor.For(x.shape(run)));
+    *loss = static_cast<T>(std::accumulate(sums, sums + parts, 0.0) / divisor.For(x.shape(run)));
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  const FormulaArguments<KldivLossGradFormula, T> arguments(context);
+  const ElementLoop<T> loop =
+      LoopOfFormula<KldivLossGradFormula, T>(context, GradLoopOf(KldivLossLoops));
+  const KldivDivisor divisor(context);
+  const In<T> dloss(context, "Loss@GRAD");
+  const In<T> target(context, "Target");
+  return MakeRowsKernel([=, is_reduced = IsReduced(context)](const KernelContext& run) {
+    ElementArrays<T> arrays = arguments(run);
+    T of_element = 0;
+    if (is_reduced) {
+      of_element = *dloss(run) / static_cast<T>(divisor.For(target.shape(run)));
+      arrays.inputs[0] = {&of_element, 0};
+    }
+    RunLoop(loop, arrays, target.count(run), kLossGrain);
   });
 }
 
@@ -86,11 +110,12 @@ void RegisterKldivLoss(OpRegistry& registry) {
   registry.Add(std::move(def));
   registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>("kldiv_loss", []<typename T>(PrepareContext& context) {
-    return IsReduced(context) ? PrepareReduced<T>(context)
-                              : PrepareFormula<KldivLossFormula, T>(context, kLogLossGrain);
+    if (IsReduced(context)) return PrepareReduced<T>(context);
+    return PrepareFormula<KldivLossFormula, T>(context, ForwardLoopOf(KldivLossLoops),
+                                               kLogLossGrain);
   });
   registry.AddCpuKernels<float, double>("kldiv_loss_grad", []<typename T>(PrepareContext& context) {
-    return PrepareKldivLossGrad<T>(context, ForEachElement{kLossGrain});
+    return PrepareGrad<T>(context);
   });
 }
 

@@ -1,14 +1,17 @@
 // CUDA kernels of kldiv_loss and its gradient; kldiv_loss.cc has the formulas.
+#include <array>
 #include <cstdint>
 #include <memory>
 
 #include "framework/op/registry.h"
 #include "operators/common/cuda_element_formula.cuh"
 #include "operators/common/cuda_fold.cuh"
-#include "operators/loss/kernels/kldiv_loss_formula.h"
+#include "operators/loss/kernels/kldiv_divisor.h"
 
 namespace skiff {
 namespace {
+
+#include "operators/loss/kernels/kldiv_loss_formula-inl.h"
 
 template <typename T>
 struct SumOfLosses {
@@ -41,6 +44,36 @@ std::unique_ptr<Kernel> PrepareReduced(PrepareContext& context) {
   });
 }
 
+// The gradients may be the targets.
+template <typename T>
+struct KldivGradients {
+  __device__ void operator()(int64_t i) const {
+    gradients[i] = formula(dlosses[i * step] / divisor, targets[i])[0];
+  }
+
+  KldivLossGradFormula formula;
+  const T* dlosses;
+  int64_t step;  // 0: a reduced loss has one gradient for all elements
+  const T* targets;
+  T* gradients;
+  T divisor;
+};
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  const KldivLossGradFormula formula(context);
+  const int64_t step = IsReduced(context) ? 0 : 1;
+  const KldivDivisor divisor(context);
+  const In<T> dloss(context, "Loss@GRAD");
+  const In<T> target(context, "Target");
+  const Out<T> dx(context, "X@GRAD");
+  return MakeRowsKernel([=](const KernelContext& run) {
+    ForEachOnDevice(run, "kldiv_loss_grad", target.count(run),
+                    KldivGradients<T>{formula, dloss(run), step, target(run), dx(run),
+                                      static_cast<T>(divisor.For(target.shape(run)))});
+  });
+}
+
 }  // namespace
 
 void RegisterKldivLossCuda(OpRegistry& registry) {
@@ -49,9 +82,8 @@ void RegisterKldivLossCuda(OpRegistry& registry) {
                               : PrepareCudaFormula<KldivLossFormula, T>(context, "kldiv_loss");
   });
   AddCudaKernels<float, double>(
-      registry, "kldiv_loss_grad", [=]<typename T>(PrepareContext& context) {
-        return PrepareKldivLossGrad<T>(context, ForEachElementOnDevice{"kldiv_loss_grad"});
-      });
+      registry, "kldiv_loss_grad",
+      [=]<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
 }
 
 }  // namespace skiff

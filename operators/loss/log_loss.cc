@@ -3,14 +3,21 @@
 //
 // Predicted@GRAD = Loss@GRAD * ((1 - Labels) / (1 - Predicted + epsilon)
 //                               - Labels / (Predicted + epsilon)).
+#include <array>
+#include <utility>
+
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/element_formula.h"
 #include "operators/common/input_checks.h"
 #include "operators/loss/kernels/element_grains.h"
-#include "operators/loss/kernels/log_loss_formula.h"
+#include "operators/loss/kernels/loss_loops.h"
 
 namespace skiff {
+namespace {
+
+#include "operators/loss/kernels/log_loss_formula-inl.h"
+
+}  // namespace
 
 void RegisterLogLoss(OpRegistry& registry) {
   OpDef def = {
@@ -40,8 +47,8 @@ void RegisterLogLoss(OpRegistry& registry) {
   grad.in_place = {{"Loss@GRAD", "Predicted@GRAD"}};
   registry.Add(std::move(def));
   registry.Add(std::move(grad));
-  AddFormulaKernels<LogLossFormula>(registry, "log_loss", kLogLossGrain);
-  AddFormulaKernels<LogLossGradFormula>(registry, "log_loss_grad", kLossGrain);
+  AddLossKernels<LogLossFormula, LogLossGradFormula>(registry, "log_loss", LogLossLoops,
+                                                     kLogLossGrain, kLossGrain);
 }
 
 }  // namespace skiff

@@ -1,8 +1,14 @@
 // CUDA kernels of log_loss and its gradient.
+#include <array>
+
 #include "operators/common/cuda_element_formula.cuh"
-#include "operators/loss/kernels/log_loss_formula.h"
 
 namespace skiff {
+namespace {
+
+#include "operators/loss/kernels/log_loss_formula-inl.h"
+
+}  // namespace
 
 void RegisterLogLossCuda(OpRegistry& registry) {
   AddCudaFormulaKernels<LogLossFormula>(registry, "log_loss");

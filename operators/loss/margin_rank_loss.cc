@@ -2,14 +2,21 @@
 // above X2, and -1 if below. Source: margin_rank_loss of Fluid 1.8.
 //
 // X2@GRAD = Out@GRAD * Label where Out > 0, else 0; X1@GRAD = -X2@GRAD.
+#include <array>
+#include <utility>
+
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/element_formula.h"
 #include "operators/common/input_checks.h"
 #include "operators/loss/kernels/element_grains.h"
-#include "operators/loss/kernels/margin_rank_loss_formula.h"
+#include "operators/loss/kernels/loss_loops.h"
 
 namespace skiff {
+namespace {
+
+#include "operators/loss/kernels/margin_rank_loss_formula-inl.h"
+
+}  // namespace
 
 void RegisterMarginRankLoss(OpRegistry& registry) {
   OpDef def = {.type = "margin_rank_loss",
@@ -48,8 +55,8 @@ void RegisterMarginRankLoss(OpRegistry& registry) {
   grad.in_place = {{"Out@GRAD", "X1@GRAD"}, {"Activated", "X2@GRAD"}};
   registry.Add(std::move(def));
   registry.Add(std::move(grad));
-  AddFormulaKernels<MarginRankLossFormula>(registry, "margin_rank_loss", kLossGrain);
-  AddFormulaKernels<MarginRankLossGradFormula>(registry, "margin_rank_loss_grad", kLossGrain);
+  AddLossKernels<MarginRankLossFormula, MarginRankLossGradFormula>(
+      registry, "margin_rank_loss", MarginRankLossLoops, kLossGrain, kLossGrain);
 }
 
 }  // namespace skiff

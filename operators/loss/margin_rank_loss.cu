@@ -1,8 +1,14 @@
 // CUDA kernels of margin_rank_loss and its gradient.
+#include <array>
+
 #include "operators/common/cuda_element_formula.cuh"
-#include "operators/loss/kernels/margin_rank_loss_formula.h"
 
 namespace skiff {
+namespace {
+
+#include "operators/loss/kernels/margin_rank_loss_formula-inl.h"
+
+}  // namespace
 
 void RegisterMarginRankLossCuda(OpRegistry& registry) {
   AddCudaFormulaKernels<MarginRankLossFormula>(registry, "margin_rank_loss");

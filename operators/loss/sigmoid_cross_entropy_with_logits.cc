@@ -10,40 +10,56 @@
 // Fluid 2.6 computes pos_weight / (1 + exp(-X)) - Label, which is the derivative only where X < 0
 // or pos_weight is 1. Using |X| keeps the exponential from overflowing.
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <memory>
+#include <utility>
 
+#include "framework/base/error.h"
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/element_formula.h"
 #include "operators/common/input_checks.h"
 #include "operators/loss/kernels/element_grains.h"
-#include "operators/loss/kernels/sigmoid_loss_formula.h"
+#include "operators/loss/kernels/loss_loops.h"
 
 namespace skiff {
 namespace {
 
+#include "operators/loss/kernels/sigmoid_cross_entropy_with_logits_formula-inl.h"
+
+// Returns the number of labels that count, at least 1. Counts are integers, so their order doesn't
+// matter.
 template <typename T>
-struct CountLabels {
-  struct Divisor {
-    T operator()() const { return count; }
-    T count = 1;
-  };
+T CountLabels(const T* labels, int64_t count, T ignored) {
+  std::atomic<int64_t> counted{0};
+  ParallelFor(count, kLossGrain, [&](int64_t begin, int64_t end) {
+    counted.fetch_add(std::count_if(labels + begin, labels + end,
+                                    [=](T label) { return IsCountedLabel(label, ignored); }),
+                      std::memory_order_relaxed);
+  });
+  return static_cast<T>(std::max<int64_t>(1, counted.load()));
+}
 
-  explicit CountLabels(PrepareContext&) {}
-
-  // Counts are integers, so their order doesn't matter.
-  Divisor operator()(const KernelContext&, const SigmoidLabels<T>& of, const T* labels,
-                     int64_t count) const {
-    std::atomic<int64_t> counted{0};
-    ParallelFor(count, kLossGrain, [&](int64_t begin, int64_t end) {
-      counted.fetch_add(
-          std::count_if(labels + begin, labels + end, [&](T label) { return of.IsCounted(label); }),
-          std::memory_order_relaxed);
-    });
-    return {static_cast<T>(std::max<int64_t>(1, counted.load()))};
-  }
-};
+// Returns the kernel of the op or of its gradient.
+template <class Formula, typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context, const FloatLoopMaker& make_float_loop) {
+  const FormulaArguments<Formula, T> arguments(context);
+  const ElementLoop<T> loop = LoopOfFormula<Formula, T>(context, make_float_loop);
+  const In<T> labels(context, "Label");
+  const bool normalize = context.Attr<bool>("normalize");
+  const auto ignored = static_cast<T>(context.IntAttr("ignore_index"));
+  return MakeRowsKernel([=](const KernelContext& run) {
+    ElementArrays<T> arrays = arguments(run);
+    const int64_t count = arguments.count(run);
+    T divisor = 1;
+    if (normalize) {
+      divisor = CountLabels(labels(run), count, ignored);
+      arrays.inputs[kSigmoidDivisor] = {&divisor, 0};
+    }
+    RunLoop(loop, arrays, count, kLogLossGrain);
+  });
+}
 
 void Infer(OpContext& context) {
   const TensorMeta& x = context.Input("X");
@@ -80,11 +96,11 @@ void RegisterSigmoidCrossEntropyWithLogits(OpRegistry& registry) {
   registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>(
       "sigmoid_cross_entropy_with_logits", []<typename T>(PrepareContext& context) {
-        return PrepareSigmoidLoss<T, CountLabels<T>>(context, ForEachElement{kLogLossGrain});
+        return Prepare<SigmoidLossFormula, T>(context, ForwardLoopOf(SigmoidLossLoops));
       });
   registry.AddCpuKernels<float, double>(
       "sigmoid_cross_entropy_with_logits_grad", []<typename T>(PrepareContext& context) {
-        return PrepareSigmoidLossGrad<T, CountLabels<T>>(context, ForEachElement{kLogLossGrain});
+        return Prepare<SigmoidLossGradFormula, T>(context, GradLoopOf(SigmoidLossLoops));
       });
 }
 

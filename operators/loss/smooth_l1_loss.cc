@@ -4,81 +4,78 @@
 //
 // X@GRAD = Out@GRAD * InsideWeight * OutsideWeight * s'(d), Y@GRAD = -X@GRAD.
 #include <algorithm>
+#include <array>
 #include <memory>
+#include <utility>
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/array_reduction.h"
 #include "operators/common/input_checks.h"
 #include "operators/loss/kernels/element_grains.h"
-#include "operators/loss/kernels/smooth_l1_loss_formula.h"
+#include "operators/loss/kernels/loss_loops.h"
 
 namespace skiff {
 namespace {
 
-// The number of rows, their length, and the number of rows that is worth a thread.
-struct Rows {
-  explicit Rows(const Shape& shape)
-      : count(shape[0]),
-        length(shape.element_count(1, shape.rank())),
-        grain(std::max<int64_t>(1, kLossGrain / std::max<int64_t>(length, 1))) {}
-  int64_t count;
-  int64_t length;
-  int64_t grain;
-};
+#include "operators/loss/kernels/smooth_l1_loss_formula-inl.h"
+
+// Calls body(row, arrays of the row) for all rows. The arrays of the op have all positions.
+template <typename T, class Body>
+void ForEachRow(const Shape& shape, const ElementArrays<T>& arrays, const Body& body) {
+  const int64_t length = shape.element_count(1, shape.rank());
+  const int64_t grain = std::max<int64_t>(1, kLossGrain / std::max<int64_t>(length, 1));
+  ParallelFor(shape[0], grain, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) body(row, arrays.From(row * length), length);
+  });
+}
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const SmoothL1Settings<T> settings(context);
+  const FormulaArguments<SmoothL1LossFormula, T> arguments(context);
+  const ElementLoop<T> loop =
+      LoopOfFormula<SmoothL1LossFormula, T>(context, ForwardLoopOf(SmoothL1LossLoops));
   const In<T> x(context, "X");
-  const In<T> y(context, "Y");
-  const Out<T> diff(context, "Diff");
-  const Out<T> out(context, "Out");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const Rows rows(x.shape(run));
-    const SmoothL1Elements<T> elements = settings(run);
-    const T* from_x = x(run);
-    const T* from_y = y(run);
-    T* diffs = diff(run);
-    T* losses = out(run);
-    ParallelFor(rows.count, rows.grain, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        // In float64, so that long rows don't lose small terms.
-        double sum = 0;
-        for (int64_t i = row * rows.length; i < (row + 1) * rows.length; ++i) {
-          const T d = elements.Difference(from_x[i], from_y[i], i);
-          diffs[i] = d;
-          sum += static_cast<double>(elements.Loss(d, i));
-        }
-        losses[row] = static_cast<T>(sum);
+    ElementArrays<T> arrays = arguments(run);
+    const Shape& shape = x.shape(run);
+    if (shape[0] == x.count(run)) return RunLoop(loop, arrays, shape[0], kLossGrain);
+    T* losses = std::exchange(arrays.outputs[1], nullptr);
+    ForEachRow(shape, arrays, [&](int64_t row, const ElementArrays<T>& of_row, int64_t length) {
+      T terms[kSummedLosses];
+      double sum = 0;
+      for (int64_t i = 0; i < length; i += kSummedLosses) {
+        ElementArrays<T> part = of_row.From(i);
+        part.outputs[1] = terms;
+        const int64_t size = std::min(kSummedLosses, length - i);
+        loop(part, size);
+        sum += Sum(terms, size);
       }
+      losses[row] = static_cast<T>(sum);
     });
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const SmoothL1Settings<T> settings(context);
+  const FormulaArguments<SmoothL1LossGradFormula, T> arguments(context);
+  const ElementLoop<T> loop =
+      LoopOfFormula<SmoothL1LossGradFormula, T>(context, GradLoopOf(SmoothL1LossLoops));
   const In<T> diff(context, "Diff");
   const In<T> dout(context, "Out@GRAD");
-  const Out<T> dx(context, "X@GRAD");
-  const Out<T> dy(context, "Y@GRAD");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const Rows rows(diff.shape(run));
-    const SmoothL1Elements<T> elements = settings(run);
-    const T* diffs = diff(run);
-    const T* from = dout(run);
-    T* to_x = dx(run);
-    T* to_y = dy(run);
-    ParallelFor(rows.count, rows.grain, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        for (int64_t i = row * rows.length; i < (row + 1) * rows.length; ++i) {
-          const T slope = elements.Slope(from[row], diffs[i], i);
-          if (to_x != nullptr) to_x[i] = slope;
-          if (to_y != nullptr) to_y[i] = -slope;
-        }
-      }
+    ElementArrays<T> arrays = arguments(run);
+    const T* douts = dout(run);
+    const Shape& shape = diff.shape(run);
+    if (shape[0] == diff.count(run)) {
+      arrays.inputs[3] = {douts, 1};
+      return RunLoop(loop, arrays, shape[0], kLossGrain);
+    }
+    ForEachRow(shape, arrays, [&](int64_t row, ElementArrays<T> of_row, int64_t length) {
+      of_row.inputs[3] = {douts + row, 0};
+      loop(of_row, length);
     });
   });
 }

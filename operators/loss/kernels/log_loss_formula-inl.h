@@ -1,23 +1,15 @@
-// The formulas of log_loss; log_loss.cc states them.
-#pragma once
-
-#include <array>
-#include <cmath>
-
-#include "framework/op/op_context.h"
-
-namespace skiff {
-
+// The formulas of log_loss (element_formula.h), which log_loss.cc states. Included in the
+// namespace of each instruction set and of each place.
 struct LogLossFormula {
   static constexpr std::array kInputs = {"Predicted", "Labels"};
   static constexpr std::array kOutputs = {"Loss"};
 
   explicit LogLossFormula(const OpContext& context) : epsilon(context.Attr<float>("epsilon")) {}
 
-  template <typename T>
-  constexpr std::array<T, 1> operator()(T p, T label) const {
-    const auto small = static_cast<T>(epsilon);
-    return {-label * std::log(p + small) - (T{1} - label) * std::log(T{1} - p + small)};
+  template <class V>
+  constexpr std::array<V, 1> operator()(V p, V label) const {
+    const V small(epsilon);
+    return {-label * Log(p + small) - (V{1} - label) * Log(V{1} - p + small)};
   }
 
   float epsilon;
@@ -29,15 +21,13 @@ struct LogLossGradFormula {
 
   explicit LogLossGradFormula(const OpContext& context) : epsilon(context.Attr<float>("epsilon")) {}
 
-  template <typename T>
-  constexpr std::array<T, 1> operator()(T p, T label, T dloss) const {
-    const auto small = static_cast<T>(epsilon);
+  template <class V>
+  constexpr std::array<V, 1> operator()(V p, V label, V dloss) const {
+    const V small(epsilon);
     // The term of the label 0, whose loss rises with the probability.
-    const T rising = (T{1} - label) / (T{1} - p + small);
+    const V rising = (V{1} - label) / (V{1} - p + small);
     return {dloss * (rising - label / (p + small))};
   }
 
   float epsilon;
 };
-
-}  // namespace skiff
