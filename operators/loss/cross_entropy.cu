@@ -106,7 +106,7 @@ class CrossEntropyLossKernel : public CudaLabelKernel {
   // Of a vector X, the classes are dim 0.
   int64_t classes_;
   bool soft_;
-  In<T> x_;
+  In<> x_;
 };
 
 template <typename T>
@@ -116,7 +116,7 @@ class CrossEntropyForwardKernel final : public CrossEntropyLossKernel {
       : CrossEntropyLossKernel(context), y_(context, "Y") {}
 
   void Run(const KernelContext& run) override {
-    const T* x = x_(run);
+    const T* x = x_.as<T>(run);
     T* losses = y_(run);
     const int64_t rows = y_.count(run);
     if (soft_) {
@@ -140,7 +140,7 @@ class CrossEntropyGradKernel final : public CrossEntropyLossKernel {
       : CrossEntropyLossKernel(context), gradient_(context, "Y@GRAD"), dx_(context, "X@GRAD") {}
 
   void Run(const KernelContext& run) override {
-    const T* x = x_(run);
+    const T* x = x_.as<T>(run);
     const T* dy = gradient_(run);
     T* dx = dx_(run);
     const AxisExtents rows = Rows(gradient_.count(run));

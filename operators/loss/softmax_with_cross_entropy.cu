@@ -243,7 +243,7 @@ class SoftmaxWithCrossEntropyForwardKernel final : public SoftmaxLossKernel {
 
   void Run(const KernelContext& run) override {
     const AxisExtents extents = ExtentsOf(run);
-    const LossArrays<T> arrays{.logits = scores_(run),
+    const LossArrays<T> arrays{.logits = scores_.as<T>(run),
                                .soft_labels = soft_ ? SoftLabelsOf<T>(run) : nullptr,
                                .softmax = softmax_(run),
                                .loss = loss_(run)};
@@ -279,7 +279,7 @@ class SoftmaxWithCrossEntropyGradKernel final : public SoftmaxLossKernel {
 
   void Run(const KernelContext& run) override {
     const AxisExtents extents = ExtentsOf(run);
-    const GradientArrays<T> arrays{.y = scores_(run),
+    const GradientArrays<T> arrays{.y = scores_.as<T>(run),
                                    .soft_labels = soft_ ? SoftLabelsOf<T>(run) : nullptr,
                                    .loss = gradient_(run),
                                    .dx = dx_(run)};
