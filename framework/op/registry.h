@@ -49,6 +49,16 @@ class OpRegistry {
     (AddSelectedRowsKernel(type, place, kDTypeOf<Ts>, FactoryFor<Ts>(prepare)), ...);
   }
 
+  // Adds the kernel "cuda" of a dtype.
+  void AddCudaKernel(std::string_view type, DType dtype, KernelFactory prepare,
+                     std::function<bool(const OpContext&)> accepts = {}) {
+    AddKernel(type, {.name = "cuda",
+                     .place = PlaceKind::kCuda,
+                     .dtype = dtype,
+                     .prepare = std::move(prepare),
+                     .accepts = std::move(accepts)});
+  }
+
   // Returns nullptr if there is none.
   const OpDef* Find(std::string_view type) const;
   // Throw Error (kNotFound), with the nearest names, if there is no such op.

@@ -107,14 +107,9 @@ bool ArePacksAligned(const Pointers*... arrays) {
 // also be a function.
 template <typename... Ts, typename Prepare>
 void AddCudaKernels(OpRegistry& registry, std::string_view type, Prepare prepare) {
-  (registry.AddKernel(type, {.name = "cuda",
-                             .place = PlaceKind::kCuda,
-                             .dtype = kDTypeOf<Ts>,
-                             .prepare =
-                                 [prepare](PrepareContext& context) {
-                                   return prepare.template operator()<Ts>(context);
-                                 },
-                             .accepts = {}}),
+  (registry.AddCudaKernel(
+       type, kDTypeOf<Ts>,
+       [prepare](PrepareContext& context) { return prepare.template operator()<Ts>(context); }),
    ...);
 }
 

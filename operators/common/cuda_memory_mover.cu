@@ -108,11 +108,7 @@ void AddMovingKernels(OpRegistry& registry, std::initializer_list<const char*> t
     const std::vector<KernelDef> kernels = registry.Kernels(type);
     for (const KernelDef& kernel : kernels) {
       if (kernel.place != PlaceKind::kCpu) continue;
-      registry.AddKernel(type, {.name = "cuda",
-                                .place = PlaceKind::kCuda,
-                                .dtype = kernel.dtype,
-                                .prepare = kernel.prepare,
-                                .accepts = kernel.accepts});
+      registry.AddCudaKernel(type, kernel.dtype, kernel.prepare, kernel.accepts);
     }
   }
 }

@@ -25,8 +25,7 @@
 #include "operators/common/transpose_lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace skiff {
-namespace HWY_NAMESPACE {
+namespace skiff::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -245,8 +244,7 @@ void MultiplyDoubles(const LeftMatrix<double>& a, const ProductPart<double>& par
 }
 
 }  // namespace
-}  // namespace HWY_NAMESPACE
-}  // namespace skiff
+}  // namespace skiff::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

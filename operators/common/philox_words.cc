@@ -11,8 +11,7 @@
 #include "operators/common/philox-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace skiff {
-namespace HWY_NAMESPACE {
+namespace skiff::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET != HWY_SCALAR
@@ -111,8 +110,7 @@ void MaskedScale(const uint8_t* mask, const float* out_grad, float factor, int64
   for (; i < count; ++i) x_grad[i] = mask[i] != 0 ? out_grad[i] * factor : 0.0f;
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace skiff
+}  // namespace skiff::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

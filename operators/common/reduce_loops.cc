@@ -10,8 +10,7 @@
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace skiff {
-namespace HWY_NAMESPACE {
+namespace skiff::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using reduction::kTileColumns;
 
@@ -297,8 +296,7 @@ void SpreadEach(const float* x, const float* out, const float* gradient, float* 
   SpreadFloats<false>(x, out, gradient, dx, count);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace skiff
+}  // namespace skiff::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

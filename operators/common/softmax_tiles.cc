@@ -18,8 +18,7 @@
 #include "operators/common/simd_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace skiff {
-namespace HWY_NAMESPACE {
+namespace skiff::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using Floats = hn::ScalableTag<float>;
@@ -259,8 +258,7 @@ void LogGradOfTile(const SoftmaxTile& tile, const float* y, const float* dy, con
       [](int64_t, int64_t) HWY_ATTR {});
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace skiff
+}  // namespace skiff::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

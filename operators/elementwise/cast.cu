@@ -105,11 +105,7 @@ void AddCastKernel(OpRegistry& registry, DType dtype = kDTypeOf<From>) {
           SKIFF_ENFORCE(failure == nullptr, kIo, "cast: launch failed: ", failure);
         });
   };
-  registry.AddKernel("cast", {.name = "cuda",
-                              .place = PlaceKind::kCuda,
-                              .dtype = dtype,
-                              .prepare = prepare,
-                              .accepts = {}});
+  registry.AddCudaKernel("cast", dtype, prepare);
 }
 
 }  // namespace

@@ -92,24 +92,16 @@ std::unique_ptr<Kernel> PrepareWhereGrad(PrepareContext& context) {
   });
 }
 
-void AddKernel(OpRegistry& registry, const char* type, DType dtype, KernelFactory prepare) {
-  registry.AddKernel(type, {.name = "cuda",
-                            .place = PlaceKind::kCuda,
-                            .dtype = dtype,
-                            .prepare = std::move(prepare),
-                            .accepts = {}});
-}
-
 }  // namespace
 
 void RegisterWhereCuda(OpRegistry& registry) {
-  AddKernel(registry, "where", DType::kBool, PrepareWhere<uint8_t>);
-  AddKernel(registry, "where", DType::kInt32, PrepareWhere<uint32_t>);
-  AddKernel(registry, "where", DType::kFloat32, PrepareWhere<uint32_t>);
-  AddKernel(registry, "where", DType::kInt64, PrepareWhere<uint64_t>);
-  AddKernel(registry, "where", DType::kFloat64, PrepareWhere<uint64_t>);
-  AddKernel(registry, "where_grad", DType::kFloat32, PrepareWhereGrad<uint32_t>);
-  AddKernel(registry, "where_grad", DType::kFloat64, PrepareWhereGrad<uint64_t>);
+  registry.AddCudaKernel("where", DType::kBool, PrepareWhere<uint8_t>);
+  registry.AddCudaKernel("where", DType::kInt32, PrepareWhere<uint32_t>);
+  registry.AddCudaKernel("where", DType::kFloat32, PrepareWhere<uint32_t>);
+  registry.AddCudaKernel("where", DType::kInt64, PrepareWhere<uint64_t>);
+  registry.AddCudaKernel("where", DType::kFloat64, PrepareWhere<uint64_t>);
+  registry.AddCudaKernel("where_grad", DType::kFloat32, PrepareWhereGrad<uint32_t>);
+  registry.AddCudaKernel("where_grad", DType::kFloat64, PrepareWhereGrad<uint64_t>);
 }
 
 }  // namespace skiff

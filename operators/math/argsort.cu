@@ -274,21 +274,11 @@ class ArgsortGradKernel final : public Kernel {
 
 template <typename T>
 void AddArgsort(OpRegistry& registry) {
-  registry.AddKernel("argsort", {.name = "cuda",
-                                 .place = PlaceKind::kCuda,
-                                 .dtype = kDTypeOf<T>,
-                                 .prepare = PrepareArgsort<T>,
-                                 .accepts = {}});
+  registry.AddCudaKernel("argsort", kDTypeOf<T>, PrepareArgsort<T>);
   if constexpr (std::is_floating_point_v<T>) {
-    registry.AddKernel("argsort_grad",
-                       {.name = "cuda",
-                        .place = PlaceKind::kCuda,
-                        .dtype = kDTypeOf<T>,
-                        .prepare =
-                            [](PrepareContext& context) {
-                              return std::make_unique<ArgsortGradKernel<T>>(context);
-                            },
-                        .accepts = {}});
+    registry.AddCudaKernel("argsort_grad", kDTypeOf<T>, [](PrepareContext& context) {
+      return std::make_unique<ArgsortGradKernel<T>>(context);
+    });
   }
 }
 

@@ -185,21 +185,13 @@ void AddResizingKernels(OpRegistry& registry, std::string_view type, const Inter
     return AllPlain(context) && ResizingLaunch::ElementsOf(resizing.input) <= kMaxCudaElements &&
            ResizingLaunch::ElementsOf(resizing.output) <= kMaxCudaElements;
   };
-  registry.AddKernel(
-      type, {.name = "cuda",
-             .place = PlaceKind::kCuda,
-             .dtype = kDTypeOf<T>,
-             .prepare =
-                 [op](PrepareContext& context) { return PrepareResizing<T, kMethod>(context, op); },
-             .accepts = accepts});
-  registry.AddKernel(
-      StrCat(type, "_grad"),
-      {.name = "cuda",
-       .place = PlaceKind::kCuda,
-       .dtype = kDTypeOf<T>,
-       .prepare =
-           [op](PrepareContext& context) { return PrepareResizingGrad<T, kMethod>(context, op); },
-       .accepts = accepts});
+  registry.AddCudaKernel(
+      type, kDTypeOf<T>,
+      [op](PrepareContext& context) { return PrepareResizing<T, kMethod>(context, op); }, accepts);
+  registry.AddCudaKernel(
+      StrCat(type, "_grad"), kDTypeOf<T>,
+      [op](PrepareContext& context) { return PrepareResizingGrad<T, kMethod>(context, op); },
+      accepts);
 }
 
 }  // namespace

@@ -714,18 +714,10 @@ std::unique_ptr<Kernel> PrepareMultiheadAttention(PrepareContext& context) {
 
 template <typename T>
 void RegisterKernels(OpRegistry& registry) {
-  registry.AddKernel("multihead_attention",
-                     {.name = "cuda",
-                      .place = PlaceKind::kCuda,
-                      .dtype = kDTypeOf<T>,
-                      .prepare = PrepareMultiheadAttention<T, AttentionKernel>,
-                      .accepts = Accepts});
-  registry.AddKernel("multihead_attention_grad",
-                     {.name = "cuda",
-                      .place = PlaceKind::kCuda,
-                      .dtype = kDTypeOf<T>,
-                      .prepare = PrepareMultiheadAttention<T, AttentionGradKernel>,
-                      .accepts = Accepts});
+  registry.AddCudaKernel("multihead_attention", kDTypeOf<T>,
+                         PrepareMultiheadAttention<T, AttentionKernel>, Accepts);
+  registry.AddCudaKernel("multihead_attention_grad", kDTypeOf<T>,
+                         PrepareMultiheadAttention<T, AttentionGradKernel>, Accepts);
 }
 
 }  // namespace

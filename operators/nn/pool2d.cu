@@ -298,28 +298,22 @@ void AddPoolingKernels(OpRegistry& registry, std::string_view type,
     return AllPlain(context) && pooling.input_elements() <= kMaxCudaElements &&
            pooling.output_elements() <= kMaxCudaElements;
   };
-  registry.AddKernel(type, {.name = "cuda",
-                            .place = PlaceKind::kCuda,
-                            .dtype = kDTypeOf<T>,
-                            .prepare =
-                                [parse](PrepareContext& context) {
-                                  const CudaPooling pooling = parse(context);
-                                  return pooling.is_max
-                                             ? PreparePooling<T, true>(context, pooling)
-                                             : PreparePooling<T, false>(context, pooling);
-                                },
-                            .accepts = accepts});
-  registry.AddKernel(StrCat(type, "_grad"),
-                     {.name = "cuda",
-                      .place = PlaceKind::kCuda,
-                      .dtype = kDTypeOf<T>,
-                      .prepare =
-                          [parse](PrepareContext& context) {
-                            const CudaPooling pooling = parse(context);
-                            return pooling.is_max ? PreparePoolingGrad<T, true>(context, pooling)
-                                                  : PreparePoolingGrad<T, false>(context, pooling);
-                          },
-                      .accepts = accepts});
+  registry.AddCudaKernel(
+      type, kDTypeOf<T>,
+      [parse](PrepareContext& context) {
+        const CudaPooling pooling = parse(context);
+        return pooling.is_max ? PreparePooling<T, true>(context, pooling)
+                              : PreparePooling<T, false>(context, pooling);
+      },
+      accepts);
+  registry.AddCudaKernel(
+      StrCat(type, "_grad"), kDTypeOf<T>,
+      [parse](PrepareContext& context) {
+        const CudaPooling pooling = parse(context);
+        return pooling.is_max ? PreparePoolingGrad<T, true>(context, pooling)
+                              : PreparePoolingGrad<T, false>(context, pooling);
+      },
+      accepts);
 }
 
 CudaPooling ParsePool2d(const OpContext& context) {

@@ -77,14 +77,10 @@ class AssignValue final : public Kernel {
 
 template <typename T>
 void AddAssignValueKernel(OpRegistry& registry) {
-  registry.AddKernel("assign_value",
-                     {.name = "cuda",
-                      .place = PlaceKind::kCuda,
-                      .dtype = kDTypeOf<T>,
-                      .prepare = [](PrepareContext& context) -> std::unique_ptr<Kernel> {
-                        return std::make_unique<AssignValue<T>>(context);
-                      },
-                      .accepts = {}});
+  registry.AddCudaKernel("assign_value", kDTypeOf<T>,
+                         [](PrepareContext& context) -> std::unique_ptr<Kernel> {
+                           return std::make_unique<AssignValue<T>>(context);
+                         });
 }
 
 }  // namespace

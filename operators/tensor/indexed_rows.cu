@@ -530,21 +530,12 @@ std::unique_ptr<Kernel> PrepareScatterGrad(PrepareContext& context) {
 
 // ---- registration
 
-void AddRowsKernel(OpRegistry& registry, std::string_view type, DType dtype,
-                   KernelFactory prepare) {
-  registry.AddKernel(type, {.name = "cuda",
-                            .place = PlaceKind::kCuda,
-                            .dtype = dtype,
-                            .prepare = std::move(prepare),
-                            .accepts = {}});
-}
-
 // Adds a kernel that only moves elements for each dtype that the CPU has one for.
 void AddMovingKernels(OpRegistry& registry, std::string_view type, const KernelFactory& prepare) {
   for (const DType dtype :
        {DType::kBool, DType::kInt8, DType::kUint8, DType::kInt16, DType::kInt32, DType::kInt64,
         DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64}) {
-    AddRowsKernel(registry, type, dtype, prepare);
+    registry.AddCudaKernel(type, dtype, prepare);
   }
 }
 
@@ -562,10 +553,10 @@ void ForEachSumType(const Add& add) {
 
 void RegisterIndexedRowsCuda(OpRegistry& registry) {
   for (const StaticText type : {StaticText("lookup_table"), StaticText("lookup_table_v2")}) {
-    AddRowsKernel(registry, type, DType::kFloat32, PrepareLookup);
-    AddRowsKernel(registry, type, DType::kFloat64, PrepareLookup);
-    AddRowsKernel(registry, StrCat(type, "_grad"), DType::kFloat32, PrepareLookupGrad<float>);
-    AddRowsKernel(registry, StrCat(type, "_grad"), DType::kFloat64, PrepareLookupGrad<double>);
+    registry.AddCudaKernel(type, DType::kFloat32, PrepareLookup);
+    registry.AddCudaKernel(type, DType::kFloat64, PrepareLookup);
+    registry.AddCudaKernel(StrCat(type, "_grad"), DType::kFloat32, PrepareLookupGrad<float>);
+    registry.AddCudaKernel(StrCat(type, "_grad"), DType::kFloat64, PrepareLookupGrad<double>);
     registry.AddSelectedRowsKernels<float, double>(
         StrCat(type, "_grad"),
         [=]<typename>(PrepareContext& context) { return PrepareSparseLookupGrad(context); },
@@ -576,12 +567,12 @@ void RegisterIndexedRowsCuda(OpRegistry& registry) {
   AddMovingKernels(registry, "gather_nd", PrepareGatherNd);
   AddMovingKernels(registry, "scatter_nd_add_grad", PrepareScatterNdAddGrad);
   ForEachSumType([&]<typename T>(DType dtype) {
-    AddRowsKernel(registry, "gather_grad", dtype, TakeGradFactory<T>("axis"));
-    AddRowsKernel(registry, "index_select_grad", dtype, TakeGradFactory<T>("dim"));
-    AddRowsKernel(registry, "gather_nd_grad", dtype, PrepareGatherNdGrad<T>);
-    AddRowsKernel(registry, "scatter", dtype, PrepareScatter<T>);
-    AddRowsKernel(registry, "scatter_grad", dtype, PrepareScatterGrad);
-    AddRowsKernel(registry, "scatter_nd_add", dtype, PrepareScatterNdAdd<T>);
+    registry.AddCudaKernel("gather_grad", dtype, TakeGradFactory<T>("axis"));
+    registry.AddCudaKernel("index_select_grad", dtype, TakeGradFactory<T>("dim"));
+    registry.AddCudaKernel("gather_nd_grad", dtype, PrepareGatherNdGrad<T>);
+    registry.AddCudaKernel("scatter", dtype, PrepareScatter<T>);
+    registry.AddCudaKernel("scatter_grad", dtype, PrepareScatterGrad);
+    registry.AddCudaKernel("scatter_nd_add", dtype, PrepareScatterNdAdd<T>);
   });
 }
 

@@ -83,11 +83,7 @@ std::unique_ptr<Kernel> PrepareMeshgridGrad(PrepareContext& context) {
 template <typename T>
 void AddRepetitionKernels(OpRegistry& registry, DType dtype) {
   const auto add = [&](const char* type, KernelFactory prepare) {
-    registry.AddKernel(type, {.name = "cuda",
-                              .place = PlaceKind::kCuda,
-                              .dtype = dtype,
-                              .prepare = std::move(prepare),
-                              .accepts = {}});
+    registry.AddCudaKernel(type, dtype, std::move(prepare));
   };
   for (const char* type : {"expand_grad", "expand_v2_grad", "tile_grad"}) {
     add(type, PrepareRepeatGrad<T>);

@@ -156,15 +156,6 @@ class CudaBinaryGradKernel final : public Kernel {
   int workspace_ = -1;
 };
 
-template <typename Prepare>
-void AddKernel(OpRegistry& registry, std::string_view type, DType dtype, Prepare prepare) {
-  registry.AddKernel(type, {.name = "cuda",
-                            .place = PlaceKind::kCuda,
-                            .dtype = dtype,
-                            .prepare = std::move(prepare),
-                            .accepts = {}});
-}
-
 }  // namespace
 
 std::unique_ptr<Kernel> MakeCudaBinaryKernel(const OpContext& context,
@@ -182,7 +173,7 @@ std::unique_ptr<Kernel> MakeCudaBinaryGradKernel(PrepareContext& context,
 
 void AddCudaBinaryKernel(OpRegistry& registry, StaticText type, DType dtype,
                          CudaBinaryLauncher launcher, ThrowBinaryFault throw_fault) {
-  AddKernel(registry, type, dtype, [=](PrepareContext& context) {
+  registry.AddCudaKernel(type, dtype, [=](PrepareContext& context) {
     const auto loops_of = [loops = RunBroadcast(context)](const Tensor& x, const Tensor& y) {
       return loops.Of(x, y);
     };
@@ -197,7 +188,7 @@ void AddCudaBinaryKernel(OpRegistry& registry, StaticText type, DType dtype,
 
 void AddCudaBinaryGradKernel(OpRegistry& registry, StaticText type, DType dtype,
                              CudaBinaryGradLauncher launcher) {
-  AddKernel(registry, StrCat(type, "_grad"), dtype, [=](PrepareContext& context) {
+  registry.AddCudaKernel(StrCat(type, "_grad"), dtype, [=](PrepareContext& context) {
     const auto loops_of = [loops = RunGradBroadcast(context)](const Shape& dout) {
       return loops.Of(dout, Layout::Plain());
     };

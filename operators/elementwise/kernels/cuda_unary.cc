@@ -66,19 +66,11 @@ class CudaUnaryKernel final : public Kernel {
   void (*throw_fault_)(const DataFault& fault);
 };
 
-void AddKernel(OpRegistry& registry, std::string_view type, DType dtype, KernelFactory prepare) {
-  registry.AddKernel(type, {.name = "cuda",
-                            .place = PlaceKind::kCuda,
-                            .dtype = dtype,
-                            .prepare = std::move(prepare),
-                            .accepts = {}});
-}
-
 }  // namespace
 
 void AddCudaUnaryKernel(OpRegistry& registry, const CudaUnaryFacts& facts, DType dtype,
                         CudaUnaryLauncher launcher) {
-  AddKernel(registry, facts.op.type, dtype, [=](PrepareContext& context) {
+  registry.AddCudaKernel(facts.op.type, dtype, [=](PrepareContext& context) {
     const Arguments arguments{.from = context.InputIndex("X"), .to = context.OutputIndex("Out")};
     return std::make_unique<CudaUnaryKernel>(context, arguments, facts, launcher);
   });
@@ -86,7 +78,7 @@ void AddCudaUnaryKernel(OpRegistry& registry, const CudaUnaryFacts& facts, DType
 
 void AddCudaUnaryGradKernel(OpRegistry& registry, const CudaUnaryFacts& facts, DType dtype,
                             CudaUnaryLauncher launcher) {
-  AddKernel(registry, StrCat(facts.op.type, "_grad"), dtype, [=](PrepareContext& context) {
+  registry.AddCudaKernel(StrCat(facts.op.type, "_grad"), dtype, [=](PrepareContext& context) {
     const StaticText reads = facts.op.grad_reads;
     const Arguments arguments{.saved = context.InputIndex(reads.empty() ? "Out@GRAD" : reads),
                               .from = context.InputIndex("Out@GRAD"),

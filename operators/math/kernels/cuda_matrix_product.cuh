@@ -57,23 +57,12 @@ template <typename T>
 void AddCudaMatrixProductKernels(
     OpRegistry& registry, std::string_view type,
     const std::function<MatrixProductOfShapes(const OpContext&)>& product_of) {
-  registry.AddKernel(type, {.name = "cuda",
-                            .place = PlaceKind::kCuda,
-                            .dtype = kDTypeOf<T>,
-                            .prepare =
-                                [product_of](PrepareContext& context) {
-                                  return PrepareCudaMatrixProduct<T>(context, product_of(context));
-                                },
-                            .accepts = {}});
-  registry.AddKernel(StrCat(type, "_grad"), {.name = "cuda",
-                                             .place = PlaceKind::kCuda,
-                                             .dtype = kDTypeOf<T>,
-                                             .prepare =
-                                                 [product_of](PrepareContext& context) {
-                                                   return PrepareCudaMatrixProductGrad<T>(
-                                                       context, product_of(context));
-                                                 },
-                                             .accepts = {}});
+  registry.AddCudaKernel(type, kDTypeOf<T>, [product_of](PrepareContext& context) {
+    return PrepareCudaMatrixProduct<T>(context, product_of(context));
+  });
+  registry.AddCudaKernel(StrCat(type, "_grad"), kDTypeOf<T>, [product_of](PrepareContext& context) {
+    return PrepareCudaMatrixProductGrad<T>(context, product_of(context));
+  });
 }
 
 }  // namespace skiff

@@ -103,14 +103,11 @@ class CudaTopKGradKernel final : public Kernel {
 
 template <typename T>
 void AddCudaTopKKernel(OpRegistry& registry, std::string_view type, bool is_v2) {
-  registry.AddKernel(
-      type,
-      {.name = "cuda",
-       .place = PlaceKind::kCuda,
-       .dtype = kDTypeOf<T>,
-       .prepare = [is_v2](PrepareContext& context) { return PrepareCudaTopK<T>(context, is_v2); },
-       // With K, the shape of the outputs depends on data.
-       .accepts = [](const OpContext& context) { return !context.HasInput("K"); }});
+  registry.AddCudaKernel(
+      type, kDTypeOf<T>,
+      [is_v2](PrepareContext& context) { return PrepareCudaTopK<T>(context, is_v2); },
+      // With K, the shape of the outputs depends on data.
+      [](const OpContext& context) { return !context.HasInput("K"); });
 }
 
 void AddCudaTopKKernels(OpRegistry& registry, bool is_v2) {

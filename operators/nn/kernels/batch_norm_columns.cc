@@ -15,8 +15,7 @@
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace skiff {
-namespace HWY_NAMESPACE {
+namespace skiff::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using FloatTag = hn::CappedTag<float, 16>;
@@ -192,8 +191,7 @@ void GradientRows(const float* x, const NormOutputGradient<float>& gradient, int
        : GradientRowsOf<NormMask::kInput>)(x, gradient, rows, columns, lines, offset, factor, dx);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace skiff
+}  // namespace skiff::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

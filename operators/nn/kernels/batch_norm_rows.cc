@@ -18,8 +18,7 @@
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace skiff {
-namespace HWY_NAMESPACE {
+namespace skiff::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using FloatTag = hn::CappedTag<float, 16>;
@@ -273,8 +272,7 @@ void GradientRow(const float* x, const NormOutputGradient<float>& gradient, int6
        : GradientRowOf<NormMask::kInput>)(x, gradient, size, block, lines, offset, factor, dx);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace skiff
+}  // namespace skiff::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

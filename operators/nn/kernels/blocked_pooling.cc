@@ -12,8 +12,7 @@
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace skiff {
-namespace HWY_NAMESPACE {
+namespace skiff::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Calls visit(row, column, offset of the output pixel) for every output pixel.
@@ -148,8 +147,7 @@ void PoolBackward(const Pooling& pooling, int64_t block, const float* input, con
              : Backward<16>(pooling, input, output, output_gradient, input_gradient);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace skiff
+}  // namespace skiff::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

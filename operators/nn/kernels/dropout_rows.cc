@@ -13,8 +13,7 @@
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace skiff {
-namespace HWY_NAMESPACE {
+namespace skiff::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using Floats = hn::ScalableTag<float>;
@@ -113,8 +112,7 @@ void DropGradient(const uint8_t* mask, float scale, const float* ds, int64_t cou
   }
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace skiff
+}  // namespace skiff::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

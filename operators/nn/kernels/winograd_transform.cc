@@ -16,8 +16,7 @@
 #include "operators/common/transpose_lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace skiff {
-namespace HWY_NAMESPACE {
+namespace skiff::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using FloatMask = hn::Mask<FloatTag>;
@@ -569,8 +568,7 @@ void TransformFilterGradientsImpl(int64_t side, const Filters& shape, int64_t in
 
 int64_t WinogradLanesImpl() { return kLanes; }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace skiff
+}  // namespace skiff::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

@@ -192,17 +192,13 @@ class CudaAverageKernel final : public Kernel {
 // With kOnHostAttr, the kernel is that of the CPU, which runs on copies of the parameters.
 template <class Rule, typename T>
 void AddCudaAverageKernel(OpRegistry& registry, std::string_view type) {
-  registry.AddKernel(type,
-                     {.name = "cuda",
-                      .place = PlaceKind::kCuda,
-                      .dtype = kDTypeOf<T>,
-                      .prepare = [&registry](PrepareContext& context) -> std::unique_ptr<Kernel> {
-                        if (context.Attr<bool>(kOnHostAttr)) {
-                          return PrepareHostStateKernel(context, registry);
-                        }
-                        return std::make_unique<CudaAverageKernel<Rule, T>>(context);
-                      },
-                      .accepts = {}});
+  registry.AddCudaKernel(type, kDTypeOf<T>,
+                         [&registry](PrepareContext& context) -> std::unique_ptr<Kernel> {
+                           if (context.Attr<bool>(kOnHostAttr)) {
+                             return PrepareHostStateKernel(context, registry);
+                           }
+                           return std::make_unique<CudaAverageKernel<Rule, T>>(context);
+                         });
 }
 
 }  // namespace skiff

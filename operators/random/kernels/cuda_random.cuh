@@ -52,11 +52,7 @@ void DrawOnDevice(const KernelContext& run, const RandomKey& key, const Element&
 
 template <typename T>
 void AddCudaRandomKernel(OpRegistry& registry, const char* type, const KernelFactory& prepare) {
-  registry.AddKernel(type, {.name = "cuda",
-                            .place = PlaceKind::kCuda,
-                            .dtype = kDTypeOf<T>,
-                            .prepare = prepare,
-                            .accepts = {}});
+  registry.AddCudaKernel(type, kDTypeOf<T>, prepare);
 }
 
 }  // namespace skiff

@@ -11,11 +11,7 @@ namespace skiff {
 inline void AddCudaKernelsFor(const std::vector<DType>& dtypes, OpRegistry& registry,
                               const char* type, const KernelFactory& prepare) {
   for (const DType dtype : dtypes) {
-    registry.AddKernel(type, {.name = "cuda",
-                              .place = PlaceKind::kCuda,
-                              .dtype = dtype,
-                              .prepare = prepare,
-                              .accepts = {}});
+    registry.AddCudaKernel(type, dtype, prepare);
   }
 }
 

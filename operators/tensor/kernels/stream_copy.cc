@@ -14,8 +14,7 @@
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace skiff {
-namespace HWY_NAMESPACE {
+namespace skiff::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // `bytes` and the address of the target are multiples of a cache line.
@@ -25,8 +24,7 @@ void StreamLines(const uint8_t* source, uint8_t* target, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += step) hn::Stream(hn::LoadU(d, source + i), d, target + i);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace skiff
+}  // namespace skiff::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

@@ -7,8 +7,7 @@
 #include "operators/common/transpose_lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace skiff {
-namespace HWY_NAMESPACE {
+namespace skiff::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Transposes a square of kLanes x kLanes in registers. If a vector is a cache line, it reads and
@@ -61,8 +60,7 @@ void TransposeWords(const uint32_t* source, int64_t source_stride, uint32_t* tar
   }
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace skiff
+}  // namespace skiff::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

@@ -1,0 +1,46 @@
+// The CPU kernels of softmax and log_softmax.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "framework/op/registry.h"
+#include "operators/common/softmax_tiles.h"
+#include "operators/math/kernels/softmax_definition.h"
+
+namespace skiff {
+
+// The op or its gradient op, along `axis`: body(tile, data...) for each tile, the data of arguments
+// at its offset. The first argument is one with the op's shape.
+template <class Body, class First, class... Rest>
+std::unique_ptr<Kernel> MakeTilesKernel(int axis, const Body& body, const First& first,
+                                        const Rest&... rest) {
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const AxisExtents extents = ExtentsOfAxis(first.shape(run), axis);
+    ForTiles(extents.outer, extents.length, extents.inner,
+             [body, ... data = rest(run), from = first(run)](const SoftmaxTile& tile) {
+               body(tile, from + tile.offset, (data + tile.offset)...);
+             });
+  });
+}
+
+// Adds an op (SoftmaxDef), its gradient op and their CPU kernels. Formula::Value(tile, x, out) and
+// Formula::Gradient(tile, out, dout, dx) compute a tile.
+template <class Formula>
+void AddSoftmax(OpRegistry& registry, OpDef def, StaticText grad_doc) {
+  const std::string type(def.type);
+  registry.Add(SoftmaxGradDef(&def, grad_doc));
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float, double>(type, []<typename T>(PrepareContext& context) {
+    return MakeTilesKernel(SoftmaxAxis(context, context.Input("X").shape),
+                           Formula::template Value<T>, In<T>(context, "X"), Out<T>(context, "Out"));
+  });
+  registry.AddCpuKernels<float, double>(type + "_grad", []<typename T>(PrepareContext& context) {
+    return MakeTilesKernel(SoftmaxAxis(context, context.Input("Out").shape),
+                           Formula::template Gradient<T>, In<T>(context, "Out"),
+                           In<T>(context, "Out@GRAD"), Out<T>(context, "X@GRAD"));
+  });
+}
+
+}  // namespace skiff
