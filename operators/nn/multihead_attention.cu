@@ -629,14 +629,7 @@ class AttentionGradKernel final : public Kernel {
  public:
   explicit AttentionGradKernel(PrepareContext& context)
       : call_(context),
-        query_(GradientPlaces(context, call_.sizes(), AttentionPart::kQuery)),
-        key_(GradientPlaces(context, call_.sizes(), AttentionPart::kKey)),
-        value_(GradientPlaces(context, call_.sizes(), AttentionPart::kValue)),
-        out_(context, "Out"),
-        out_gradient_(context, "Out@GRAD"),
-        row_max_(context, "RowMax"),
-        row_sum_(context, "RowSum"),
-        dropout_key_(context, "DropoutKey"),
+        arguments_(context, call_.sizes()),
         means_(context.RequestWorkspace(call_.head_count() * call_.sizes().queries *
                                         static_cast<int64_t>(sizeof(T)))) {}
 
@@ -647,23 +640,24 @@ class AttentionGradKernel final : public Kernel {
     const AttentionSizes& sizes = call_.sizes();
     const HeadPlaces out = OutPlaces(sizes);
     Attention<T> attention = call_.Arguments(run);
-    if (call_.dropout().draws()) attention.dropout.stored_key = dropout_key_(run);
+    if (call_.dropout().draws()) attention.dropout.stored_key = arguments_.dropout_key(run);
     MultiheadAttentionGradients<T> gradients;
-    gradients.out_gradient = HeadsOf<const T>(out, out_gradient_(run));
-    gradients.statistics.max = row_max_(run);
-    gradients.statistics.sum = row_sum_(run);
+    gradients.out_gradient = HeadsOf<const T>(out, arguments_.out_gradient(run));
+    gradients.statistics.max = arguments_.row_max(run);
+    gradients.statistics.sum = arguments_.row_sum(run);
     const auto heads = [&](const HeadPlaces& places) {
-      if (places.argument < 0) return AllHeads<T>{};
-      return HeadsOf(places, run.output(places.argument).template data<T>());
+      T* data = arguments_.Data(run, places);
+      return data == nullptr ? AllHeads<T>{} : HeadsOf(places, data);
     };
-    gradients.query = heads(query_);
-    gradients.key = heads(key_);
-    gradients.value = heads(value_);
+    gradients.query = heads(arguments_.query);
+    gradients.key = heads(arguments_.key);
+    gradients.value = heads(arguments_.value);
     const int64_t rows = call_.head_count() * sizes.queries;
     if (rows > 0) {
       auto* const means = static_cast<T*>(run.workspace(means_));
       MeanGradients<T><<<CudaBlocksOfThreads(rows * kCudaWarp), kCudaThreads, 0, StreamOf(run)>>>(
-          attention, HeadsOf<const T>(out, out_(run)), gradients.out_gradient, rows, means);
+          attention, HeadsOf<const T>(out, arguments_.out(run)), gradients.out_gradient, rows,
+          means);
       CheckLaunch("multihead_attention_grad");
       gradients.means = means;
     }
@@ -685,14 +679,7 @@ class AttentionGradKernel final : public Kernel {
 
  private:
   AttentionCall<T> call_;
-  HeadPlaces query_;
-  HeadPlaces key_;
-  HeadPlaces value_;
-  In<T> out_;
-  In<T> out_gradient_;
-  In<T> row_max_;
-  In<T> row_sum_;
-  In<int64_t> dropout_key_;
+  AttentionGradArguments<T> arguments_;
   int means_;
 };
 

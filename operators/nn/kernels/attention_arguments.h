@@ -59,6 +59,35 @@ HeadPlaces GradientPlaces(const OpContext& context, const AttentionSizes& sizes,
 // Returns the places of Out, and of its gradient, in their data.
 HeadPlaces OutPlaces(const AttentionSizes& sizes);
 
+// The arguments of the gradient op, besides those of the op.
+template <typename T>
+struct AttentionGradArguments {
+  AttentionGradArguments(const OpContext& context, const AttentionSizes& sizes)
+      : query(GradientPlaces(context, sizes, AttentionPart::kQuery)),
+        key(GradientPlaces(context, sizes, AttentionPart::kKey)),
+        value(GradientPlaces(context, sizes, AttentionPart::kValue)),
+        out(context, "Out"),
+        out_gradient(context, "Out@GRAD"),
+        row_max(context, "RowMax"),
+        row_sum(context, "RowSum"),
+        dropout_key(context, "DropoutKey") {}
+
+  // Returns the data of a gradient; nullptr if the op lacks it.
+  static T* Data(const KernelContext& run, const HeadPlaces& places) {
+    return places.argument < 0 ? nullptr : run.output(places.argument).data<T>();
+  }
+
+  // Where the gradients of the heads go.
+  HeadPlaces query;
+  HeadPlaces key;
+  HeadPlaces value;
+  In<T> out;
+  In<T> out_gradient;
+  In<T> row_max;
+  In<T> row_sum;
+  In<int64_t> dropout_key;
+};
+
 // The bias of each head of each sequence.
 struct BiasPlaces {
   explicit BiasPlaces(const OpContext& context);

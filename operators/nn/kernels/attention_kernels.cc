@@ -148,15 +148,7 @@ template <typename T>
 class AttentionGradKernel final : public Kernel {
  public:
   explicit AttentionGradKernel(PrepareContext& context)
-      : call_(context),
-        query_(GradientPlaces(context, call_.sizes(), AttentionPart::kQuery)),
-        key_(GradientPlaces(context, call_.sizes(), AttentionPart::kKey)),
-        value_(GradientPlaces(context, call_.sizes(), AttentionPart::kValue)),
-        out_(context, "Out"),
-        out_gradient_(context, "Out@GRAD"),
-        row_max_(context, "RowMax"),
-        row_sum_(context, "RowSum"),
-        dropout_key_(context, "DropoutKey") {
+      : call_(context), arguments_(context, call_.sizes()) {
     const AttentionSizes& sizes = call_.sizes();
     call_.RequestScratch(context,
                          call_.head_count() * std::max(sizes.query_tiles(), sizes.key_tiles()));
@@ -209,14 +201,14 @@ class AttentionGradKernel final : public Kernel {
 
   RandomKey LoadKey(const KernelContext& run) const {
     if (!call_.dropout().draws()) return {};
-    const auto* numbers = dropout_key_(run);
+    const auto* numbers = arguments_.dropout_key(run);
     return {static_cast<uint64_t>(numbers[0]), static_cast<uint64_t>(numbers[1]),
             static_cast<uint64_t>(numbers[2])};
   }
 
   // Sums over no queries or no keys.
   void ClearGradients(const KernelContext& run) const {
-    for (const HeadPlaces& places : {query_, key_, value_}) {
+    for (const HeadPlaces& places : {arguments_.query, arguments_.key, arguments_.value}) {
       if (places.argument < 0) continue;
       Tensor& gradient = run.output(places.argument);
       std::fill_n(gradient.template data<T>(), gradient.element_count(), T{0});
@@ -229,27 +221,19 @@ class AttentionGradKernel final : public Kernel {
     const int64_t h = head % sizes.heads;
     const HeadPlaces out = OutPlaces(call_.sizes());
     const auto rows = [&](const HeadPlaces& places) {
-      if (places.argument < 0) return HeadRows<T>{};
-      return places.At(run.output(places.argument).template data<T>(), n, h);
+      return places.At(arguments_.Data(run, places), n, h);
     };
-    return {.out = out.At(out_(run), n, h),
-            .out_gradient = out.At(out_gradient_(run), n, h),
-            .row_max = row_max_(run) + head * sizes.queries,
-            .row_sum = row_sum_(run) + head * sizes.queries,
-            .query = rows(query_),
-            .key = rows(key_),
-            .value = rows(value_)};
+    return {.out = out.At(arguments_.out(run), n, h),
+            .out_gradient = out.At(arguments_.out_gradient(run), n, h),
+            .row_max = arguments_.row_max(run) + head * sizes.queries,
+            .row_sum = arguments_.row_sum(run) + head * sizes.queries,
+            .query = rows(arguments_.query),
+            .key = rows(arguments_.key),
+            .value = rows(arguments_.value)};
   }
 
   AttentionCall<T> call_;
-  HeadPlaces query_;
-  HeadPlaces key_;
-  HeadPlaces value_;
-  In<T> out_;
-  In<T> out_gradient_;
-  In<T> row_max_;
-  In<T> row_sum_;
-  In<int64_t> dropout_key_;
+  AttentionGradArguments<T> arguments_;
 };
 
 }  // namespace
