@@ -11,9 +11,8 @@
 //   };
 //
 // All arguments have one dtype and one shape. An input may also be one number, which counts at all
-// positions. An input that the op lacks is 1, and an input without a name is set by the kernel.
-// Since a formula reads all inputs before anything is written, an output may be stored where an
-// input is.
+// positions. An input that the op lacks is 1, and the kernel sets an input without a name. Since a
+// formula reads all inputs before anything is written, an output may be stored where an input is.
 #pragma once
 
 #include <algorithm>
@@ -23,9 +22,12 @@
 #include <functional>
 #include <memory>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
+#include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/common/formula.h"
 
@@ -65,7 +67,11 @@ struct ElementArrays {
 // The arguments of an op with a formula.
 template <class Formula, typename T>
 class FormulaArguments {
+  static_assert(Formula::kInputs.size() <= kMostFormulaInputs);
+  static_assert(Formula::kOutputs.size() <= kMostFormulaOutputs);
+
  public:
+  // Throws Error if the definition lacks a slot.
   explicit FormulaArguments(const OpContext& context) {
     for (size_t k = 0; k < inputs_.size(); ++k) {
       const std::string_view slot = Formula::kInputs[k];
@@ -74,7 +80,8 @@ class FormulaArguments {
     for (size_t k = 0; k < outputs_.size(); ++k) outputs_[k] = {context, Formula::kOutputs[k]};
   }
 
-  // Returns the number of positions: the elements of the largest argument.
+  // Returns the number of positions: the elements of the largest argument. If all of these are
+  // empty, a reduced output still has one.
   int64_t count(const KernelContext& run) const {
     int64_t positions = 0;
     const auto grow = [&](const auto& argument) {
@@ -84,12 +91,17 @@ class FormulaArguments {
     std::ranges::for_each(outputs_, grow);
     return positions;
   }
+  // Returns the data of this run. The kernel sets the inputs without a name.
   ElementArrays<T> operator()(const KernelContext& run) const {
     ElementArrays<T> arrays;
     const int64_t positions = count(run);
     for (size_t k = 0; k < inputs_.size(); ++k) {
       if (!inputs_[k].is_there()) continue;
-      arrays.inputs[k] = {inputs_[k](run), inputs_[k].count(run) == positions ? 1 : 0};
+      const int64_t elements = inputs_[k].count(run);
+      SKIFF_ENFORCE(elements == positions || elements <= 1, kFailedPrecondition,
+                    Formula::kInputs[k], " has ", elements, " elements, expected ", positions,
+                    " or 1");
+      arrays.inputs[k] = {inputs_[k](run), elements == positions ? 1 : 0};
     }
     for (size_t k = 0; k < outputs_.size(); ++k) arrays.outputs[k] = outputs_[k](run);
     return arrays;
@@ -117,11 +129,11 @@ template <typename T>
 using ElementLoop = std::function<void(const ElementArrays<T>& arrays, int64_t count)>;
 
 // Makes the loop of float32 for the instruction set in use.
-using FloatLoopMaker = std::function<ElementLoop<float>(const OpContext& context)>;
+using FloatLoopMaker = ElementLoop<float> (*)(const OpContext& context);
 
 // Returns the loop of a formula.
 template <class Formula, typename T>
-ElementLoop<T> LoopOfFormula(const OpContext& context, const FloatLoopMaker& make_float_loop) {
+ElementLoop<T> LoopOfFormula(const OpContext& context, FloatLoopMaker make_float_loop) {
   if constexpr (std::is_same_v<T, float>) {
     return make_float_loop(context);
   } else {
@@ -142,7 +154,7 @@ void RunLoop(const ElementLoop<T>& loop, const ElementArrays<T>& arrays, int64_t
 // Returns the CPU kernel of a formula. `grain` is the number of elements that is worth a thread.
 template <class Formula, typename T>
 std::unique_ptr<Kernel> PrepareFormula(PrepareContext& context,
-                                       const FloatLoopMaker& make_float_loop, int64_t grain) {
+                                       FloatLoopMaker make_float_loop, int64_t grain) {
   const FormulaArguments<Formula, T> arguments(context);
   const ElementLoop<T> loop = LoopOfFormula<Formula, T>(context, make_float_loop);
   return MakeRowsKernel([=](const KernelContext& run) {
@@ -153,7 +165,7 @@ std::unique_ptr<Kernel> PrepareFormula(PrepareContext& context,
 // Adds these kernels for float32 and float64.
 template <class Formula>
 void AddFormulaKernels(OpRegistry& registry, std::string_view type,
-                       const FloatLoopMaker& make_float_loop, int64_t grain) {
+                       FloatLoopMaker make_float_loop, int64_t grain) {
   registry.AddCpuKernels<float, double>(type, [=]<typename T>(PrepareContext& context) {
     return PrepareFormula<Formula, T>(context, make_float_loop, grain);
   });

@@ -54,6 +54,8 @@ HWY_AFTER_NAMESPACE();
 namespace skiff {
 namespace {
 
+#include "operators/elementwise/kernels/clip_formula-inl.h"
+
 HWY_EXPORT(ClipLoop);
 HWY_EXPORT(ClipGradLoop);
 
@@ -102,7 +104,7 @@ void ClipArray(const T* x, const Bounds<T>& bounds, T* out, int64_t count) {
     return;
   }
   for (int64_t i = 0; i < count; ++i) {
-    out[i] = HWY_NAMESPACE::Clipped(x[i], bounds.low, bounds.high);
+    out[i] = Clipped(x[i], bounds.low, bounds.high);
   }
 }
 
@@ -113,7 +115,7 @@ void ClipGradArray(const T* x, const T* dout, const Bounds<T>& bounds, T* dx, in
     return;
   }
   for (int64_t i = 0; i < count; ++i) {
-    dx[i] = HWY_NAMESPACE::ClippedGradient(x[i], dout[i], bounds.low, bounds.high);
+    dx[i] = ClippedGradient(x[i], dout[i], bounds.low, bounds.high);
   }
 }
 

@@ -49,6 +49,8 @@ HWY_AFTER_NAMESPACE();
 namespace skiff {
 namespace {
 
+#include "operators/elementwise/kernels/scale_formula-inl.h"
+
 HWY_EXPORT(ScaleLoop);
 
 template <typename T>
@@ -58,8 +60,8 @@ void ScaleArray(const T* x, T factor, T bias, bool bias_first, T* out, int64_t c
     return;
   }
   for (int64_t i = 0; i < count; ++i) {
-    out[i] = bias_first ? HWY_NAMESPACE::ShiftedAndScaled(x[i], factor, bias)
-                        : HWY_NAMESPACE::Scaled(x[i], factor, bias);
+    out[i] = bias_first ? ShiftedAndScaled(x[i], factor, bias)
+                        : Scaled(x[i], factor, bias);
   }
 }
 

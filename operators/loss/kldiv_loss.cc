@@ -26,7 +26,7 @@ namespace {
 
 #include "operators/loss/kernels/kldiv_loss_formula-inl.h"
 
-// The number of elements whose losses are summed at once, so that no sum depends on the number of
+// The number of elements whose losses one thread sums, so that no sum depends on the number of
 // threads.
 constexpr int64_t kPart = 4096;
 
@@ -36,7 +36,7 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareReduced(PrepareContext& context) {
   const FormulaArguments<KldivLossFormula, T> arguments(context);
   const ElementLoop<T> loop =
-      LoopOfFormula<KldivLossFormula, T>(context, ForwardLoopOf(KldivLossLoops));
+      LoopOfFormula<KldivLossFormula, T>(context, ForwardLoop<KldivLossLoops>);
   const KldivDivisor divisor(context);
   const In<T> x(context, "X");
   const int scratch = context.RequestWorkspace(
@@ -50,12 +50,8 @@ std::unique_ptr<Kernel> PrepareReduced(PrepareContext& context) {
     const int64_t parts = PartsOf(count);
     ParallelFor(parts, 1, [&](int64_t begin, int64_t end) {
       for (int64_t part = begin; part < end; ++part) {
-        T losses[kPart];
-        ElementArrays<T> of_part = arrays.From(part * kPart);
-        of_part.outputs[0] = losses;
-        const int64_t size = std::min(kPart, count - part * kPart);
-        loop(of_part, size);
-        sums[part] = Sum(losses, size);
+        const int64_t first = part * kPart;
+        sums[part] = SumOfOutput(loop, arrays.From(first), 0, std::min(kPart, count - first));
       }
     });
     // In the order of the parts, whichever thread computed them.
@@ -67,7 +63,7 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const FormulaArguments<KldivLossGradFormula, T> arguments(context);
   const ElementLoop<T> loop =
-      LoopOfFormula<KldivLossGradFormula, T>(context, GradLoopOf(KldivLossLoops));
+      LoopOfFormula<KldivLossGradFormula, T>(context, GradLoop<KldivLossLoops>);
   const KldivDivisor divisor(context);
   const In<T> dloss(context, "Loss@GRAD");
   const In<T> target(context, "Target");
@@ -111,7 +107,7 @@ void RegisterKldivLoss(OpRegistry& registry) {
   registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>("kldiv_loss", []<typename T>(PrepareContext& context) {
     if (IsReduced(context)) return PrepareReduced<T>(context);
-    return PrepareFormula<KldivLossFormula, T>(context, ForwardLoopOf(KldivLossLoops),
+    return PrepareFormula<KldivLossFormula, T>(context, ForwardLoop<KldivLossLoops>,
                                                kLogLossGrain);
   });
   registry.AddCpuKernels<float, double>("kldiv_loss_grad", []<typename T>(PrepareContext& context) {

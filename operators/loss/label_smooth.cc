@@ -16,6 +16,8 @@
 namespace skiff {
 namespace {
 
+#include "operators/loss/kernels/label_smooth_formula-inl.h"
+
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const T epsilon = static_cast<T>(context.Attr<float>("epsilon"));
@@ -32,7 +34,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
     if (!prior.is_there()) {
       const T share = epsilon / static_cast<T>(classes);
       ParallelFor(count, kLossGrain, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) to[i] = kept * from[i] + share;
+        for (int64_t i = begin; i < end; ++i) to[i] = SmoothedLabel(from[i], kept, share);
       });
       return;
     }
@@ -43,7 +45,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
       for (int64_t row = begin; row < end; ++row) {
         const T* labels = from + row * classes;
         T* smooth = to + row * classes;
-        for (int64_t c = 0; c < classes; ++c) smooth[c] = kept * labels[c] + epsilon * shares[c];
+        for (int64_t c = 0; c < classes; ++c) smooth[c] = SmoothedLabel(labels[c], kept, epsilon * shares[c]);
       }
     });
   });

@@ -8,6 +8,8 @@
 namespace skiff {
 namespace {
 
+#include "operators/loss/kernels/label_smooth_formula-inl.h"
+
 // Out may be X.
 template <typename T>
 struct SmoothLabels {
@@ -18,7 +20,8 @@ struct SmoothLabels {
     const int64_t first = prior == nullptr ? 0 : Divide(i, classes).rest;
 #pragma unroll
     for (int k = 0; k < kCount; ++k) {
-      values.at[k] = kept * values.at[k] + (prior == nullptr ? share : epsilon * prior[first + k]);
+      values.at[k] = SmoothedLabel(values.at[k], kept,
+                                   prior == nullptr ? share : epsilon * prior[first + k]);
     }
     StoreValues(values, is_aligned, out + i);
   }

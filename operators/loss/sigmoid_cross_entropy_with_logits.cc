@@ -43,7 +43,7 @@ T CountLabels(const T* labels, int64_t count, T ignored) {
 
 // Returns the kernel of the op or of its gradient.
 template <class Formula, typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context, const FloatLoopMaker& make_float_loop) {
+std::unique_ptr<Kernel> Prepare(PrepareContext& context, FloatLoopMaker make_float_loop) {
   const FormulaArguments<Formula, T> arguments(context);
   const ElementLoop<T> loop = LoopOfFormula<Formula, T>(context, make_float_loop);
   const In<T> labels(context, "Label");
@@ -96,11 +96,11 @@ void RegisterSigmoidCrossEntropyWithLogits(OpRegistry& registry) {
   registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>(
       "sigmoid_cross_entropy_with_logits", []<typename T>(PrepareContext& context) {
-        return Prepare<SigmoidLossFormula, T>(context, ForwardLoopOf(SigmoidLossLoops));
+        return Prepare<SigmoidLossFormula, T>(context, ForwardLoop<SigmoidLossLoops>);
       });
   registry.AddCpuKernels<float, double>(
       "sigmoid_cross_entropy_with_logits_grad", []<typename T>(PrepareContext& context) {
-        return Prepare<SigmoidLossGradFormula, T>(context, GradLoopOf(SigmoidLossLoops));
+        return Prepare<SigmoidLossGradFormula, T>(context, GradLoop<SigmoidLossLoops>);
       });
 }
 

@@ -22,38 +22,53 @@ namespace {
 
 #include "operators/loss/kernels/smooth_l1_loss_formula-inl.h"
 
-// Calls body(row, arrays of the row) for all rows. The arrays of the op have all positions.
-template <typename T, class Body>
-void ForEachRow(const Shape& shape, const ElementArrays<T>& arrays, const Body& body) {
-  const int64_t length = shape.element_count(1, shape.rank());
-  const int64_t grain = std::max<int64_t>(1, kLossGrain / std::max<int64_t>(length, 1));
-  ParallelFor(shape[0], grain, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) body(row, arrays.From(row * length), length);
-  });
-}
+// Rows of a tensor, of which a thread takes several at once if they are short.
+struct Rows {
+  explicit Rows(const Shape& shape)
+      : count(shape[0]),
+        length(shape.element_count(1, shape.rank())),
+        group(std::max<int64_t>(1, kSummedLosses / std::max<int64_t>(length, 1))) {}
+
+  // Calls body(first row, number of rows) for groups of rows. Those of more than one row have at
+  // most kSummedLosses elements.
+  template <class Body>
+  void ForEachGroup(const Body& body) const {
+    const int64_t groups = (count + group - 1) / group;
+    const int64_t grain = std::max<int64_t>(1, kLossGrain / std::max<int64_t>(group * length, 1));
+    ParallelFor(groups, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t first = begin * group; first < std::min(count, end * group); first += group) {
+        body(first, std::min(group, count - first));
+      }
+    });
+  }
+
+  int64_t count;
+  int64_t length;
+  int64_t group;
+};
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const FormulaArguments<SmoothL1LossFormula, T> arguments(context);
   const ElementLoop<T> loop =
-      LoopOfFormula<SmoothL1LossFormula, T>(context, ForwardLoopOf(SmoothL1LossLoops));
+      LoopOfFormula<SmoothL1LossFormula, T>(context, ForwardLoop<SmoothL1LossLoops>);
   const In<T> x(context, "X");
   return MakeRowsKernel([=](const KernelContext& run) {
+    const Rows rows(x.shape(run));
     ElementArrays<T> arrays = arguments(run);
-    const Shape& shape = x.shape(run);
-    if (shape[0] == x.count(run)) return RunLoop(loop, arrays, shape[0], kLossGrain);
     T* losses = std::exchange(arrays.outputs[1], nullptr);
-    ForEachRow(shape, arrays, [&](int64_t row, const ElementArrays<T>& of_row, int64_t length) {
-      T terms[kSummedLosses];
-      double sum = 0;
-      for (int64_t i = 0; i < length; i += kSummedLosses) {
-        ElementArrays<T> part = of_row.From(i);
-        part.outputs[1] = terms;
-        const int64_t size = std::min(kSummedLosses, length - i);
-        loop(part, size);
-        sum += Sum(terms, size);
+    rows.ForEachGroup([&](int64_t first, int64_t count) {
+      ElementArrays<T> group = arrays.From(first * rows.length);
+      if (rows.length > kSummedLosses) {
+        losses[first] = static_cast<T>(SumOfOutput(loop, group, 1, rows.length));
+        return;
       }
-      losses[row] = static_cast<T>(sum);
+      T terms[kSummedLosses];
+      group.outputs[1] = terms;
+      loop(group, count * rows.length);
+      for (int64_t row = 0; row < count; ++row) {
+        losses[first + row] = static_cast<T>(SumOfLosses(terms + row * rows.length, rows.length));
+      }
     });
   });
 }
@@ -62,20 +77,25 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const FormulaArguments<SmoothL1LossGradFormula, T> arguments(context);
   const ElementLoop<T> loop =
-      LoopOfFormula<SmoothL1LossGradFormula, T>(context, GradLoopOf(SmoothL1LossLoops));
+      LoopOfFormula<SmoothL1LossGradFormula, T>(context, GradLoop<SmoothL1LossLoops>);
   const In<T> diff(context, "Diff");
   const In<T> dout(context, "Out@GRAD");
   return MakeRowsKernel([=](const KernelContext& run) {
-    ElementArrays<T> arrays = arguments(run);
+    const Rows rows(diff.shape(run));
+    const ElementArrays<T> arrays = arguments(run);
     const T* douts = dout(run);
-    const Shape& shape = diff.shape(run);
-    if (shape[0] == diff.count(run)) {
-      arrays.inputs[3] = {douts, 1};
-      return RunLoop(loop, arrays, shape[0], kLossGrain);
-    }
-    ForEachRow(shape, arrays, [&](int64_t row, ElementArrays<T> of_row, int64_t length) {
-      of_row.inputs[3] = {douts + row, 0};
-      loop(of_row, length);
+    rows.ForEachGroup([&](int64_t first, int64_t count) {
+      ElementArrays<T> group = arrays.From(first * rows.length);
+      T of_elements[kSummedLosses];
+      if (count == 1) {
+        group.inputs[kSmoothL1Dout] = {douts + first, 0};
+      } else {
+        for (int64_t row = 0; row < count; ++row) {
+          std::fill_n(of_elements + row * rows.length, rows.length, douts[first + row]);
+        }
+        group.inputs[kSmoothL1Dout] = {of_elements, 1};
+      }
+      loop(group, count * rows.length);
     });
   });
 }

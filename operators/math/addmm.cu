@@ -93,9 +93,10 @@ std::unique_ptr<Kernel> PrepareAddmm(PrepareContext& context) {
   const In<T> input(context, "Input");
   const In<T> x(context, "X");
   const In<T> y(context, "Y");
+  const Out<T> output(context, "Out");
   return MakeRowsKernel([=](const KernelContext& run) mutable {
     const Sizes sizes(input.shape(run), x.shape(run), y.shape(run));
-    T* out = run.output(0).data<T>();
+    T* out = output(run);
     if (beta != 0) Scale(run, sizes, true, input(run), beta, out);
     gemm.Run(run, product_of(sizes), x(run), y(run), out);
   });

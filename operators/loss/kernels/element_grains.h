@@ -10,7 +10,4 @@ namespace skiff {
 inline constexpr int64_t kLossGrain = 16384;
 inline constexpr int64_t kLogLossGrain = 2048;
 
-// The number of losses that are computed at once before they are summed: few enough for the stack.
-inline constexpr int64_t kSummedLosses = 1024;
-
 }  // namespace skiff

@@ -1,8 +1,7 @@
 // The formulas of sigmoid_cross_entropy_with_logits (element_formula.h), whose source states them.
-// Included in the namespace of each instruction set and of each place. The input without a name is
-// the divisor.
+// Included in the namespace of each instruction set and of each place.
 
-// The index of the divisor.
+// The index of the input without a name, the divisor.
 inline constexpr size_t kSigmoidDivisor = 3;
 
 struct SigmoidLossFormula {

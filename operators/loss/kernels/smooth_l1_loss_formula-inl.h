@@ -21,7 +21,9 @@ struct SmoothL1LossFormula {
   float sigma;
 };
 
-// The input without a name is Out@GRAD of the row.
+inline constexpr size_t kSmoothL1Dout = 3;
+
+// The input without a name, kSmoothL1Dout, is Out@GRAD of the row.
 struct SmoothL1LossGradFormula {
   static constexpr std::array kInputs = {"Diff", "InsideWeight", "OutsideWeight", ""};
   static constexpr std::array kOutputs = {"X@GRAD", "Y@GRAD"};

@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "framework/base/error.h"
+#include "framework/base/str_cat.h"
 #include "framework/op/grad.h"
 
 namespace skiff {

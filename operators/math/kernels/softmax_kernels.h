@@ -6,13 +6,15 @@
 #include <utility>
 
 #include "framework/op/registry.h"
+#include "operators/common/axis_extents.h"
 #include "operators/common/softmax_tiles.h"
 #include "operators/math/kernels/softmax_definition.h"
 
 namespace skiff {
 
-// The op or its gradient op, along `axis`: body(tile, data...) for each tile, the data of arguments
-// at its offset. The first argument is one with the op's shape.
+// Returns the kernel of the op or of its gradient op, which calls body(tile, data...) for each tile
+// along `axis`. The data are those of the arguments at the tile's offset. The first argument is an
+// input of X's shape.
 template <class Body, class First, class... Rest>
 std::unique_ptr<Kernel> MakeTilesKernel(int axis, const Body& body, const First& first,
                                         const Rest&... rest) {
