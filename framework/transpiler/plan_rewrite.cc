@@ -148,12 +148,6 @@ bool PlanRewrite::HasKernel(const Instruction& instruction) const {
   return context_.registry.FindKernel(ContextOf(plan_, instruction)) != nullptr;
 }
 
-void PlanRewrite::Replace(size_t at, Instruction made) {
-  dropped_.insert(at);
-  const bool is_first = made_.emplace(at, std::move(made)).second;
-  SKIFF_ENFORCE(is_first, kFailedPrecondition, "instruction ", at, " is replaced already");
-}
-
 // All at once, so that the positions and uses that a pass works with stay valid until it has seen
 // the whole plan.
 int64_t PlanRewrite::Apply() {

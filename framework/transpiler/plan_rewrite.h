@@ -60,13 +60,6 @@ class PlanRewrite : public PlanUses {
   //   reasons: what belongs together isn't replaced in parts.
   bool TryReplace(Replacement replacement);
 
-  // Returns whether there is a kernel for the instruction.
-  bool HasKernel(const Instruction& instruction) const;
-  // Has Apply put `made` in the place of instruction `at`, whatever follows from that.
-  void Replace(size_t at, Instruction made);
-  // Has Apply remove instruction i, whatever follows from that.
-  void Drop(size_t i) { dropped_.insert(i); }
-
   // Rewrites the plan and returns the number of new instructions. The uses no longer hold
   // afterwards.
   int64_t Apply();
@@ -78,6 +71,7 @@ class PlanRewrite : public PlanUses {
   bool MayMove(size_t from, size_t at, const Instruction& made,
                const std::set<size_t>& together) const;
   bool IsThere(ValueId value, size_t at, const Replacement& replacement) const;
+  bool HasKernel(const Instruction& instruction) const;
 
   const PassContext& context_;
   Plan& plan_;
