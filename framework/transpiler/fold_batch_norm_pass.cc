@@ -39,26 +39,23 @@ bool MayFold(const Match& match) {
          channels_last == (norm.Attr<std::string>("data_layout") == "NHWC") && AreConstant(match);
 }
 
-// `z` and `act`: an argument and an attribute that only batch_norm_act has.
-Fusion Folding(const std::string& norm, const std::string& z, const std::string& act) {
-  const std::string statistics =
-      StrCat("Scale: [scale], Bias: [bias], Mean: [mean], Variance: [variance]", z);
-  return {.before = StrCat(R"({Output: [c]} = conv2d(Input: [x], Filter: [w])
-                              {Y: [y]} = )",
-                           norm, "(X: [c], ", statistics, ")"),
+Fusion Folding(const std::string& norm, const std::string& attrs) {
+  return {.before = StrCat("{Output: [c]} = conv2d(Input: [x], Filter: [w])\n{Y: [y]} = ", norm,
+                           "(X: [c], Scale: [scale], Bias: [bias], Mean: [mean], ",
+                           "Variance: [variance])"),
           .condition = MayFold,
-          .after = {{.op = StrCat("{Output: [y]} = conv2d_batch_norm_act(Input: [x], Filter: [w], ",
-                                  statistics, ")", act),
+          .after = {{.op = StrCat("{Output: [y]} = conv2d_batch_norm_act(Input: [x], Filter: [w])",
+                                  attrs),
                      .at = "y",
+                     .arguments_of = "y",
                      .attributes_of = {"c", "y"}}}};
 }
 
 }  // namespace
 
 PassReport FoldBatchNormPass::Apply(const PassContext& context, Plan* plan) const {
-  static const auto& fusions =
-      *new std::vector<Fusion>{Folding("batch_norm", "", R"( {act_type = "identity"})"),
-                               Folding("batch_norm_act", ", Z: [z]", "")};
+  static const auto& fusions = *new std::vector<Fusion>{
+      Folding("batch_norm", R"( {act_type = "identity"})"), Folding("batch_norm_act", "")};
   const int64_t folded = ApplyFusions(context, fusions, plan).changes;
   return {.pass = {}, .changes = folded, .summary = StrCat(folded, " batch norms folded")};
 }

@@ -10,19 +10,13 @@
 namespace skiff {
 namespace {
 
-// The arguments that a batch norm and the fused op share.
-const char kInputs[] =
-    "X: [x], Scale: [scale], Bias: [bias], Mean: [mean], Variance: [variance], "
-    "MomentumTensor: [momentum]";
-const char kOutputs[] =
-    "MeanOut: [mean_out], VarianceOut: [variance_out], SavedMean: [saved_mean], "
-    "SavedVariance: [saved_variance], ReserveSpace: [reserve]";
-// Likewise for their gradients, which needn't read all of the statistics.
-const char kGradientInputs[] =
-    "X: [x], Scale: [scale], Bias: [bias], Mean: [mean_in], Variance: [variance_in], "
-    "MeanOut: [mean_read], VarianceOut: [variance_read], SavedMean: [saved_mean_read], "
-    "SavedVariance: [saved_variance_read], ReserveSpace: [reserve_read]";
-const char kGradientOutputs[] = "X@GRAD: [dx], Scale@GRAD: [dscale], Bias@GRAD: [dbias]";
+constexpr char kNorm[] =
+    "{Y: [y], MeanOut: [mean], SavedMean: [saved_mean]} ="
+    "    batch_norm(X: [x], Scale: [scale], Bias: [bias])\n";
+// It needn't read both means.
+constexpr char kNormGradient[] =
+    "{X@GRAD: [dx]} = batch_norm_grad(X: [x], Scale: [scale], Bias: [bias], MeanOut: [mean_read],"
+    "                                 SavedMean: [saved_mean_read], Y@GRAD: [dy])\n";
 
 AttributeMap NormAttrs(const Match& match) { return match.MakerOf("y").op->attrs; }
 AttributeMap GradientAttrs(const Match& match) { return match.MakerOf("dx").op->attrs; }
@@ -30,31 +24,28 @@ AttributeMap GradientAttrs(const Match& match) { return match.MakerOf("dx").op->
 // Whether the batch_norm_grad is the gradient of the fused batch norm: it reads what that has
 // saved, with the same attributes. It may run earlier than it does.
 bool IsGradient(const Match& match) {
-  return (match["saved_mean_read"] == match["saved_mean"] ||
-          match["mean_read"] == match["mean_out"]) &&
+  return (match["saved_mean_read"] == match["saved_mean"] || match["mean_read"] == match["mean"]) &&
          match.HaveSameAttributes("dx", "y") && match.rewrite.WritesArenaOnly(match.MakerOf("dx"));
 }
 
 Fusion NormRelu() {
-  return {.before = StrCat("{Y: [y], ", kOutputs, "} = batch_norm(", kInputs, R"()
-                            {Out: [r]} = relu(X: [y]))"),
-          .after = {{.op = StrCat("{Y: [r], ", kOutputs, "} = batch_norm_act(", kInputs, ")"),
+  return {.before = StrCat(kNorm, "{Out: [r]} = relu(X: [y])"),
+          .after = {{.op = "{Y: [r]} = batch_norm_act()",
                      .at = "r",
                      .origin = "y",
+                     .arguments_of = "y",
                      .attributes = NormAttrs}}};
 }
 
 // The sign of r follows from x, so r needn't be kept.
 Fusion NormReluGradient() {
-  return {
-      .gradient_of = "r",
-      .before = StrCat("{X@GRAD: [dy]} = relu_grad(Out: [r], Out@GRAD: [dr]) {", kGradientOutputs,
-                       "} = batch_norm_grad(Y@GRAD: [dy], ", kGradientInputs, ")"),
-      .condition = IsGradient,
-      .after = {{.op = StrCat("{", kGradientOutputs, "} = batch_norm_act_grad(Y@GRAD: [dr], ",
-                              kGradientInputs, ")"),
-                 .at = "dx",
-                 .attributes = GradientAttrs}}};
+  return {.gradient_of = "r",
+          .before = StrCat("{X@GRAD: [dy]} = relu_grad(Out: [r], Out@GRAD: [dr])\n", kNormGradient),
+          .condition = IsGradient,
+          .after = {{.op = "{X@GRAD: [dx]} = batch_norm_act_grad(Y@GRAD: [dr])",
+                     .at = "dx",
+                     .arguments_of = "dx",
+                     .attributes = GradientAttrs}}};
 }
 
 // Whether y and z have one shape, and no later batch norm makes z alone for the addition. (Then
@@ -71,33 +62,30 @@ bool AddsToNorm(const Match& match) {
 
 // `y` and `z`: the slots of the addition for the normalized value and the other operand.
 Fusion NormAddRelu(const std::string& y, const std::string& z) {
-  return {
-      .before = StrCat("{Y: [y], ", kOutputs, "} = batch_norm(", kInputs, ") ",  //
-                       "{Out: [s]} = elementwise_add(", y, ": [y], ", z, ": [z]) ",
-                       "{Out: [q]} = relu(X: [s])"),
-      .condition = AddsToNorm,
-      .after = {{.op = StrCat("{Y: [q], ", kOutputs, "} = batch_norm_act(Z: [z], ", kInputs, ")"),
-                 .at = "q",
-                 .origin = "y",
-                 .attributes = NormAttrs}}};
+  return {.before = StrCat(kNorm, "{Out: [s]} = elementwise_add(", y, ": [y], ", z, ": [z])\n",
+                           "{Out: [q]} = relu(X: [s])"),
+          .condition = AddsToNorm,
+          .after = {{.op = "{Y: [q]} = batch_norm_act(Z: [z])",
+                     .at = "q",
+                     .origin = "y",
+                     .arguments_of = "y",
+                     .attributes = NormAttrs}}};
 }
 
 // The sign of q depends on the sum, which only q shows. It stands where the addition's gradient
 // did, since dz may be read before the batch norm's gradient runs.
 Fusion NormAddReluGradient(const std::string& y, const std::string& z) {
-  return {.gradient_of = "q",
-          .before = StrCat("{X@GRAD: [ds]} = relu_grad(Out: [q], Out@GRAD: [dq]) ",  //
-                           "{", y, "@GRAD: [dy], ", z, "@GRAD: [dz]} = elementwise_add_grad(", z,
-                           ": [z], Out@GRAD: [ds]) ",  //
-                           "{", kGradientOutputs, "} = batch_norm_grad(Y@GRAD: [dy], ",
-                           kGradientInputs, ")"),
-          .condition = IsGradient,
-          .after = {
-              {.op = StrCat("{Z@GRAD: [dz], ", kGradientOutputs,
-                            "} = batch_norm_act_grad(Y@GRAD: [dq], Y: [q], ", kGradientInputs, ")"),
-               .at = "dz",
-               .origin = "dx",
-               .attributes = GradientAttrs}}};
+  return {
+      .gradient_of = "q",
+      .before = StrCat("{X@GRAD: [ds]} = relu_grad(Out: [q], Out@GRAD: [dq])\n", "{", y,
+                       "@GRAD: [dy], ", z, "@GRAD: [dz]} =\n", "elementwise_add_grad(", z,
+                       ": [z], Out@GRAD: [ds])\n", kNormGradient),
+      .condition = IsGradient,
+      .after = {{.op = "{X@GRAD: [dx], Z@GRAD: [dz]} = batch_norm_act_grad(Y@GRAD: [dq], Y: [q])",
+                 .at = "dz",
+                 .origin = "dx",
+                 .arguments_of = "dx",
+                 .attributes = GradientAttrs}}};
 }
 
 }  // namespace

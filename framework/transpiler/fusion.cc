@@ -144,22 +144,37 @@ class Application {
 
   Instruction Make(const FusedOp& fused, const Match& match) {
     const Op& op = fused.op.ops[0];
-    const auto is_left_out = [&](const std::string& name) {
-      return std::ranges::count(fused.if_read, name) > 0 &&
-             rewrite_.MayVanish(match[name], match.instructions);
-    };
-    const auto values_of = [&](const Slots& slots) {
-      SlotValues values;
-      for (const auto& [slot, names] : slots) {
-        for (const std::string& name : names) {
-          values.emplace_back(slot, is_left_out(name) ? ValueId() : match[name]);
-        }
-      }
-      return values;
-    };
-    AttributeMap attrs = op.attrs;
-    if (fused.attributes) attrs.merge(fused.attributes(match));
     const OpDef& def = registry_.Get(op.type);
+    const std::string& origin = fused.origin.empty() ? fused.at : fused.origin;
+    return MakeInstruction(
+        &plan_, def, match.MakerOf(origin), AttrsOf(fused, def, match),
+        Arguments(fused, op.inputs, def.inputs, &Instruction::InputIn, match),
+        Arguments(fused, op.outputs, def.outputs, &Instruction::OutputIn, match));
+  }
+
+  SlotValues Arguments(const FusedOp& fused, const Slots& named, const std::vector<SlotDef>& slots,
+                       ValueId (Instruction::*value_in)(std::string_view, size_t) const,
+                       const Match& match) const {
+    SlotValues values;
+    for (const auto& [slot, names] : named) {
+      for (const std::string& name : names) {
+        const bool is_left_out = std::ranges::count(fused.if_read, name) > 0 &&
+                                 rewrite_.MayVanish(match[name], match.instructions);
+        values.emplace_back(slot, is_left_out ? ValueId() : match[name]);
+      }
+    }
+    if (fused.arguments_of.empty()) return values;
+    const Instruction& from = match.MakerOf(fused.arguments_of);
+    for (const SlotDef& slot : slots) {
+      const bool is_named = std::ranges::count(named, slot.name, &SlotArguments::slot) > 0;
+      if (!is_named) values.emplace_back(slot.name, (from.*value_in)(slot.name, 0));
+    }
+    return values;
+  }
+
+  static AttributeMap AttrsOf(const FusedOp& fused, const OpDef& def, const Match& match) {
+    AttributeMap attrs = fused.op.ops[0].attrs;
+    if (fused.attributes) attrs.merge(fused.attributes(match));
     for (const std::string& output : fused.attributes_of) {
       if (!match.makers.contains(output)) continue;
       const Instruction& from = match.MakerOf(output);
@@ -168,9 +183,7 @@ class Application {
         attrs.emplace(attr.name, *EffectiveAttr(*from.op, attr));
       }
     }
-    const std::string& origin = fused.origin.empty() ? fused.at : fused.origin;
-    return MakeInstruction(&plan_, def, match.MakerOf(origin), attrs, values_of(op.inputs),
-                           values_of(op.outputs));
+    return attrs;
   }
 
   const OpRegistry& registry_;

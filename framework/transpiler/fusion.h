@@ -58,7 +58,10 @@ struct FusedOp {
   // It has the role and position of the op with this output, and draws random numbers as that one
   // would; "": of the op at `at`.
   std::string origin = {};
-  // An output that is left out if nobody else reads it.
+  // What it has in slots that `op` doesn't mention: what the op with this output has there; "":
+  // nothing.
+  std::string arguments_of = {};
+  // Outputs that are left out if nobody else reads them.
   std::vector<std::string> if_read = {};
   // Its attributes besides those in `op`: what `attributes` returns, and those that it shares with
   // the ops with these outputs.

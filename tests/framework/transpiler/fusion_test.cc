@@ -110,6 +110,12 @@ TEST_F(FusionTest, LeavesOutAnOutputThatNobodyElseReads) {
   EXPECT_THAT(Fused({fusion}, kCopyAndAdd, "b#3, a#2"), HasSubstr("Kept: [a#2 float32 [2]]} ="));
 }
 
+TEST_F(FusionTest, GivesTheOtherArgumentsOfAnOp) {
+  Fusion fusion = CopyAndAdd();
+  fusion.after = {{.op = "{Out: [b]} = tiny_both(X: [x])", .at = "b", .arguments_of = "b"}};
+  EXPECT_THAT(Fused({fusion}, kCopyAndAdd, "b#3"), HasSubstr("tiny_both(X: [x#0], Y: [y#1])"));
+}
+
 TEST_F(FusionTest, GivesTheAttributesOfTheOps) {
   const Fusion fusion = {
       .before = R"({Out: [a]} = tiny_scale(X: [x])
