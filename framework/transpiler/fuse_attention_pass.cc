@@ -115,18 +115,23 @@ class Fusion {
     return results;
   }
 
-  // Whether all that the instructions write is in the arena, and nobody else reads what isn't a
-  // result.
+  // Whether all that the instructions write is in the arena and no checkpoint, and nobody else
+  // reads what isn't a result, not even its shape.
   bool MayVanish(const Attention& attention) const {
     const std::set<ValueId> results = ResultsOf(attention);
-    return std::ranges::all_of(attention.instructions, [&](size_t i) {
+    const auto vanishes = [&](ValueId value) {
+      return attention.instructions.contains(rewrite_.WriterOf(value)) && !results.contains(value);
+    };
+    const auto is_checkpoint = [&](ValueId value) { return value && plan_[value].is_checkpoint; };
+    for (size_t i = 0; i < plan_.instructions.size(); ++i) {
       const Instruction& instruction = plan_.instructions[i];
-      return rewrite_.WritesArenaOnly(instruction) &&
-             std::ranges::all_of(instruction.outputs, [&](ValueId output) {
-               return results.contains(output) ||
-                      rewrite_.MayVanish(output, attention.instructions);
-             });
-    });
+      const bool may_vanish = attention.instructions.contains(i)
+                                  ? rewrite_.WritesArenaOnly(instruction) &&
+                                        std::ranges::none_of(instruction.outputs, is_checkpoint)
+                                  : std::ranges::none_of(instruction.inputs, vanishes);
+      if (!may_vanish) return false;
+    }
+    return std::ranges::none_of(plan_.fetches, vanishes);
   }
 
   // ---- the fused instructions

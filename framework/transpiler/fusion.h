@@ -24,7 +24,7 @@
 namespace skiff {
 
 // Ops whose arguments are names, in the text format of programs. Throws an Error (kInvalidArgument)
-// for any other text.
+// for any other text. Static patterns are parsed once.
 struct Pattern {
   Pattern(const std::string& text);                          // NOLINT: a text is a pattern
   Pattern(const char* text) : Pattern(std::string(text)) {}  // NOLINT

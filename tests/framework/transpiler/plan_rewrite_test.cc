@@ -216,6 +216,9 @@ TEST_F(PlanRewriteTest, HasReadersReadAnotherValueInstead) {
               ElementsAre("tiny_copy", "tiny_scale", "tiny_add"));
   EXPECT_THAT(TypesOf(replaced(PlanOf(StrCat(kCopy, kAdd), "a#2"))),
               ElementsAre("tiny_copy", "tiny_add"));
+  const std::string checkpoint = "{Out: [a#2 float32 [2] checkpoint]} = tiny_copy(X: [x#0])\n";
+  EXPECT_THAT(TypesOf(replaced(PlanOf(StrCat(checkpoint, kAdd)))),
+              ElementsAre("tiny_copy", "tiny_add"));
 }
 
 TEST_F(PlanRewriteTest, WantsThePlaceOfADroppedInstruction) {
