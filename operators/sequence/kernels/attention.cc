@@ -200,22 +200,12 @@ void Backward(const AttendedTokens<T>& seen, const T* query, const T* weights,
   if (gradient.keys != nullptr) AddToKeys(seen, query, gradient.scores, gradient.keys);
 }
 
-void AttendFloat(const AttendedTokens<float>& seen, const float* query, float* weights,
-                 float* context) {
-  AttendTo(seen, query, weights, context);
+template <typename T>
+AttentionFunctions<T> FunctionsOf() {
+  return {.forward = AttendTo<T>, .backward = Backward<T>};
 }
-void AttendDouble(const AttendedTokens<double>& seen, const double* query, double* weights,
-                  double* context) {
-  AttendTo(seen, query, weights, context);
-}
-void BackwardFloat(const AttendedTokens<float>& seen, const float* query, const float* weights,
-                   const AttentionGradient<float>& gradient) {
-  Backward(seen, query, weights, gradient);
-}
-void BackwardDouble(const AttendedTokens<double>& seen, const double* query, const double* weights,
-                    const AttentionGradient<double>& gradient) {
-  Backward(seen, query, weights, gradient);
-}
+AttentionFunctions<float> AttentionFunctionsFloat() { return FunctionsOf<float>(); }
+AttentionFunctions<double> AttentionFunctionsDouble() { return FunctionsOf<double>(); }
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -225,25 +215,16 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace skiff {
 
-HWY_EXPORT(AttendFloat);
-HWY_EXPORT(AttendDouble);
-HWY_EXPORT(BackwardFloat);
-HWY_EXPORT(BackwardDouble);
+HWY_EXPORT(AttentionFunctionsFloat);
+HWY_EXPORT(AttentionFunctionsDouble);
 
-void Attend(const AttendedTokens<float>& seen, const float* query, float* weights, float* context) {
-  HWY_DYNAMIC_DISPATCH(AttendFloat)(seen, query, weights, context);
+template <>
+AttentionFunctions<float> UsedAttentionFunctions() {
+  return HWY_DYNAMIC_DISPATCH(AttentionFunctionsFloat)();
 }
-void Attend(const AttendedTokens<double>& seen, const double* query, double* weights,
-            double* context) {
-  HWY_DYNAMIC_DISPATCH(AttendDouble)(seen, query, weights, context);
-}
-void AttendBackward(const AttendedTokens<float>& seen, const float* query, const float* weights,
-                    const AttentionGradient<float>& gradient) {
-  HWY_DYNAMIC_DISPATCH(BackwardFloat)(seen, query, weights, gradient);
-}
-void AttendBackward(const AttendedTokens<double>& seen, const double* query, const double* weights,
-                    const AttentionGradient<double>& gradient) {
-  HWY_DYNAMIC_DISPATCH(BackwardDouble)(seen, query, weights, gradient);
+template <>
+AttentionFunctions<double> UsedAttentionFunctions() {
+  return HWY_DYNAMIC_DISPATCH(AttentionFunctionsDouble)();
 }
 
 }  // namespace skiff

@@ -23,20 +23,12 @@ void MultiplyByClipped(const ClippedActivation<T>& activation, const T* y, T* gr
   MultiplyByDerivative(activation.f, y, gradient, count);
 }
 
-void ActivateFloat(const ClippedActivation<float>& activation, float* x, int64_t count) {
-  ActivateClipped(activation, x, count);
+template <typename T>
+ClippedFunctions<T> FunctionsOf() {
+  return {.activate = ActivateClipped<T>, .multiply_by_derivative = MultiplyByClipped<T>};
 }
-void ActivateDouble(const ClippedActivation<double>& activation, double* x, int64_t count) {
-  ActivateClipped(activation, x, count);
-}
-void DerivativeFloat(const ClippedActivation<float>& activation, const float* y, float* gradient,
-                     int64_t count) {
-  MultiplyByClipped(activation, y, gradient, count);
-}
-void DerivativeDouble(const ClippedActivation<double>& activation, const double* y,
-                      double* gradient, int64_t count) {
-  MultiplyByClipped(activation, y, gradient, count);
-}
+ClippedFunctions<float> ClippedFunctionsFloat() { return FunctionsOf<float>(); }
+ClippedFunctions<double> ClippedFunctionsDouble() { return FunctionsOf<double>(); }
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -46,24 +38,16 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace skiff {
 
-HWY_EXPORT(ActivateFloat);
-HWY_EXPORT(ActivateDouble);
-HWY_EXPORT(DerivativeFloat);
-HWY_EXPORT(DerivativeDouble);
+HWY_EXPORT(ClippedFunctionsFloat);
+HWY_EXPORT(ClippedFunctionsDouble);
 
-void Activate(const ClippedActivation<float>& activation, float* x, int64_t count) {
-  HWY_DYNAMIC_DISPATCH(ActivateFloat)(activation, x, count);
+template <>
+ClippedFunctions<float> UsedClippedFunctions() {
+  return HWY_DYNAMIC_DISPATCH(ClippedFunctionsFloat)();
 }
-void Activate(const ClippedActivation<double>& activation, double* x, int64_t count) {
-  HWY_DYNAMIC_DISPATCH(ActivateDouble)(activation, x, count);
-}
-void MultiplyByDerivative(const ClippedActivation<float>& activation, const float* y,
-                          float* gradient, int64_t count) {
-  HWY_DYNAMIC_DISPATCH(DerivativeFloat)(activation, y, gradient, count);
-}
-void MultiplyByDerivative(const ClippedActivation<double>& activation, const double* y,
-                          double* gradient, int64_t count) {
-  HWY_DYNAMIC_DISPATCH(DerivativeDouble)(activation, y, gradient, count);
+template <>
+ClippedFunctions<double> UsedClippedFunctions() {
+  return HWY_DYNAMIC_DISPATCH(ClippedFunctionsDouble)();
 }
 
 }  // namespace skiff

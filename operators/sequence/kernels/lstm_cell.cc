@@ -19,17 +19,6 @@ void AddProduct(const T* HWY_RESTRICT a, const T* HWY_RESTRICT b, int64_t count,
   for (int64_t i = 0; i < count; ++i) to[i] += a[i] * b[i];
 }
 
-// gates += input + bias
-template <typename T>
-void AddInput(const T* HWY_RESTRICT input, const T* HWY_RESTRICT bias, int64_t count,
-              T* HWY_RESTRICT gates) {
-  if (input == nullptr) {
-    for (int64_t i = 0; i < count; ++i) gates[i] += bias[i];
-    return;
-  }
-  for (int64_t i = 0; i < count; ++i) gates[i] += input[i] + bias[i];
-}
-
 template <typename T>
 void Forward(const LstmCell<T>& cell, const T* input, const LstmStep<T>& step, T* hidden) {
   const int64_t size = cell.size;
@@ -103,22 +92,12 @@ void Backward(const LstmCell<T>& cell, const LstmStep<const T>& step,
   }
 }
 
-void ForwardFloat(const LstmCell<float>& cell, const float* input, const LstmStep<float>& step,
-                  float* hidden) {
-  Forward(cell, input, step, hidden);
+template <typename T>
+LstmFunctions<T> FunctionsOf() {
+  return {.forward = Forward<T>, .backward = Backward<T>};
 }
-void ForwardDouble(const LstmCell<double>& cell, const double* input, const LstmStep<double>& step,
-                   double* hidden) {
-  Forward(cell, input, step, hidden);
-}
-void BackwardFloat(const LstmCell<float>& cell, const LstmStep<const float>& step,
-                   const LstmStepGradient<float>& gradient) {
-  Backward(cell, step, gradient);
-}
-void BackwardDouble(const LstmCell<double>& cell, const LstmStep<const double>& step,
-                    const LstmStepGradient<double>& gradient) {
-  Backward(cell, step, gradient);
-}
+LstmFunctions<float> LstmFunctionsFloat() { return FunctionsOf<float>(); }
+LstmFunctions<double> LstmFunctionsDouble() { return FunctionsOf<double>(); }
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -128,26 +107,16 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace skiff {
 
-HWY_EXPORT(ForwardFloat);
-HWY_EXPORT(ForwardDouble);
-HWY_EXPORT(BackwardFloat);
-HWY_EXPORT(BackwardDouble);
+HWY_EXPORT(LstmFunctionsFloat);
+HWY_EXPORT(LstmFunctionsDouble);
 
-void LstmForward(const LstmCell<float>& cell, const float* input, const LstmStep<float>& step,
-                 float* hidden) {
-  HWY_DYNAMIC_DISPATCH(ForwardFloat)(cell, input, step, hidden);
+template <>
+LstmFunctions<float> UsedLstmFunctions() {
+  return HWY_DYNAMIC_DISPATCH(LstmFunctionsFloat)();
 }
-void LstmForward(const LstmCell<double>& cell, const double* input, const LstmStep<double>& step,
-                 double* hidden) {
-  HWY_DYNAMIC_DISPATCH(ForwardDouble)(cell, input, step, hidden);
-}
-void LstmBackward(const LstmCell<float>& cell, const LstmStep<const float>& step,
-                  const LstmStepGradient<float>& gradient) {
-  HWY_DYNAMIC_DISPATCH(BackwardFloat)(cell, step, gradient);
-}
-void LstmBackward(const LstmCell<double>& cell, const LstmStep<const double>& step,
-                  const LstmStepGradient<double>& gradient) {
-  HWY_DYNAMIC_DISPATCH(BackwardDouble)(cell, step, gradient);
+template <>
+LstmFunctions<double> UsedLstmFunctions() {
+  return HWY_DYNAMIC_DISPATCH(LstmFunctionsDouble)();
 }
 
 }  // namespace skiff

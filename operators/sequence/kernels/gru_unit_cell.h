@@ -1,10 +1,9 @@
-// Activations that int attributes number, as in gru_unit.
+// The cell of gru_unit, on all places.
 #pragma once
 
 #include <string_view>
 
-#include "framework/op/op_context.h"
-#include "operators/sequence/kernels/recurrent_activation.h"
+#include "operators/sequence/kernels/gru_cell.h"
 
 namespace skiff {
 
@@ -15,6 +14,15 @@ inline RecurrentActivation NumberedActivation(const OpContext& context,
       RecurrentActivation::kIdentity, RecurrentActivation::kSigmoid, RecurrentActivation::kTanh,
       RecurrentActivation::kRelu};
   return kActivations[context.IntAttr(attribute)];
+}
+
+// Returns the cell without bias.
+template <typename T>
+GruCell<T> UnitCell(const OpContext& context) {
+  return {.size = context.Input("HiddenPrev").shape[1],
+          .gate = NumberedActivation(context, "gate_activation"),
+          .candidate = NumberedActivation(context, "activation"),
+          .origin_mode = context.Attr<bool>("origin_mode")};
 }
 
 }  // namespace skiff

@@ -1,0 +1,69 @@
+// The layer of attention_decoder, on all places.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "operators/sequence/kernels/gru_layer.h"
+#include "operators/sequence/kernels/lstm_layer.h"
+
+namespace skiff {
+
+// What a kernel of the decoder is prepared for.
+struct DecoderSizes {
+  explicit DecoderSizes(const OpContext& context)
+      : hidden(context.Input("Weight").shape[0]),
+        gates(context.Input("Weight").shape[1]),
+        width(RowWidth(context, "Encoded")),
+        key_width(RowWidth(context, "Keys")),
+        tokens(context.Input("Encoded").shape[0]),
+        most{context.Input("Input").shape[0],
+             std::max(SequenceCount(context, "Input"), SequenceCount(context, "Encoded"))} {}
+
+  int64_t hidden;     // H
+  int64_t gates;      // 3H or 4H
+  int64_t width;      // E
+  int64_t key_width;  // A
+  int64_t tokens;     // at most
+  RowCapacity most;
+};
+
+inline bool DecodesWithLstm(const OpContext& context) {
+  return context.Attr<std::string>("cell") == "lstm";
+}
+// Whether the state before a step makes its query, and the step has the context.
+inline bool AttendsBefore(const OpContext& context) {
+  return context.Attr<std::string>("attends") == "before";
+}
+
+// Return the layer: that of lstm_unit or that of gru_unit.
+template <typename T>
+LstmLayer<T> DecoderLstm(const OpContext& context, const DecoderSizes& sizes) {
+  return {.cell = {.size = sizes.hidden,
+                   .gate = RecurrentActivation::kSigmoid,
+                   .cell = RecurrentActivation::kTanh,
+                   .candidate = RecurrentActivation::kTanh,
+                   .order = {.candidate = 3, .input = 0, .forget = 1, .output = 2}},
+          .forget_bias = static_cast<T>(context.Attr<float>("forget_bias")),
+          .capacity = sizes.most};
+}
+template <typename T>
+GruLayer<T> DecoderGru(const DecoderSizes& sizes) {
+  return {.cell = {.size = sizes.hidden,
+                   .gate = RecurrentActivation::kSigmoid,
+                   .candidate = RecurrentActivation::kTanh},
+          .capacity = sizes.most};
+}
+
+// Returns a kernel of the class template, with the steps of the cell that the attribute names.
+template <typename T, template <typename, typename> class KernelOf, typename LstmSteps,
+          typename GruSteps>
+std::unique_ptr<Kernel> PrepareDecoder(PrepareContext& context) {
+  const DecoderSizes sizes(context);
+  if (DecodesWithLstm(context))
+    return std::make_unique<KernelOf<T, LstmSteps>>(context, DecoderLstm<T>(context, sizes));
+  return std::make_unique<KernelOf<T, GruSteps>>(context, DecoderGru<T>(sizes));
+}
+
+}  // namespace skiff

@@ -1,0 +1,110 @@
+// What the cells of recurrent layers get for a time step, on the CPU. A step is that of all
+// sequences that have a row in it. Arrays with a row for each sequence of the step begin with the
+// longest one; arrays of all rows are in the order of the LoD.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "framework/base/parallel.h"
+#include "operators/sequence/kernels/recurrent_arguments.h"
+#include "operators/sequence/kernels/recurrent_weight.h"
+#include "operators/sequence/kernels/time_steps.h"
+#include "operators/sequence/kernels/workspace.h"
+
+namespace skiff {
+
+// The rows of a time step.
+struct StepOfRows {
+  const TimeSteps& steps;
+  const TimeSteps::Step& step;
+
+  int64_t Row(int64_t j) const { return steps.Row(j, step.time); }
+  // Calls body(j) for each sequence, on several threads; `numbers` are computed for one.
+  template <typename Body>
+  void ForEach(int64_t numbers, const Body& body) const {
+    ParallelFor(step.count, RecurrentGrain(numbers), [&](int64_t begin, int64_t end) {
+      for (int64_t j = begin; j < end; ++j) body(j);
+    });
+  }
+};
+
+// The states of all rows, to find those before a row.
+template <typename T>
+struct StateRows {
+  const T* rows;
+  const T* initial;  // of all sequences in the order of the LoD, or nullptr: zeros
+  const T* zeros;
+  int64_t width;
+
+  // Returns the state before the row that sequence j has in the step.
+  const T* Before(const StepOfRows& step, int64_t j) const {
+    return step.steps.StateBefore(j, step.step.time, rows, initial, zeros, width);
+  }
+  // Sets `states` to those before the step.
+  void CopyBefore(const StepOfRows& step, T* states) const {
+    for (int64_t j = 0; j < step.step.count; ++j)
+      std::copy_n(Before(step, j), width, states + j * width);
+  }
+};
+
+// Numbers of the rows of a step: where an output has the rows in batch order or, if the op lacks
+// the output, in a workspace for one step.
+template <typename T>
+class StepNumbers {
+ public:
+  StepNumbers(PrepareContext& context, const Out<T>& output, int64_t sequences, int64_t width)
+      : numbers_(context, output, sequences, width), width_(width) {}
+
+  T* operator()(const KernelContext& run, const TimeSteps::Step& step) const {
+    return numbers_(run) + (numbers_.is_output() ? step.first * width_ : 0);
+  }
+
+ private:
+  OutputOrWorkspace<T> numbers_;
+  int64_t width_;
+};
+
+// What the forward step of a cell gets.
+template <typename T>
+struct CellStep {
+  const T* input;          // of all rows
+  T* hidden;               // of all rows, set
+  T* states;               // of the step: the states before it, on return those after it
+  T* gates;                // of the step, on return activated
+  bool adds = false;       // to what the gates hold; else they are set
+  bool multiplies = true;  // the states with weights; else they are zeros, and nothing is added
+};
+
+// Gives the gates of a step, `gates_width` numbers each, what its states contribute.
+template <typename T>
+void MultiplyStates(const KernelContext& run, const RecurrentWeight<T>& weight,
+                    const StepOfRows& rows, const CellStep<T>& step, int64_t width,
+                    int64_t gates_width) {
+  const int64_t count = rows.step.count;
+  if (step.multiplies) {
+    weight.Multiply(run, step.states, count, width, step.adds, step.gates, gates_width);
+  } else {
+    std::fill_n(step.gates, count * gates_width, T{0});
+  }
+}
+
+// What the gradient of a step of a cell gets. g: what the activated gates are made of.
+template <typename T>
+struct CellGradient {
+  StateRows<T> before;
+  const T* hidden;           // the gradient from the outside, of all rows
+  const T* gates;            // of the step, activated
+  T* next;                   // of the step: the gradient of the states, on return of those before
+  T* step_gates;             // on return the gradient of g
+  T* row_gates;              // the same for all rows, or nullptr
+  bool wants_before = true;  // else nothing reads `next` after this step
+
+  // Copies the gradient of g of sequence j to its row.
+  void CopyGates(const StepOfRows& rows, int64_t j, int64_t gates_width) const {
+    if (row_gates == nullptr) return;
+    std::copy_n(step_gates + j * gates_width, gates_width, row_gates + rows.Row(j) * gates_width);
+  }
+};
+
+}  // namespace skiff
