@@ -35,7 +35,6 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
-#include "operators/sequence/kernels/attention.h"
 #include "operators/sequence/kernels/attention_decoder_layer.h"
 #include "operators/sequence/kernels/gru_steps.h"
 #include "operators/sequence/kernels/lstm_steps.h"
@@ -143,13 +142,7 @@ void Infer(OpContext& context) {
 }
 
 double Flop(const OpContext& context) {
-  double weights = 0;
-  for (const char* slot : {"Weight", "ContextWeight", "QueryWeight"}) {
-    if (!context.HasInput(slot)) continue;
-    const Shape& weight = context.Input(slot).shape;
-    weights += static_cast<double>(weight[0]) * static_cast<double>(weight[1]);
-  }
-  return 2.0 * static_cast<double>(context.Input("Input").shape[0]) * weights;
+  return ProductFlop(context, "Input", {"Weight", "ContextWeight", "QueryWeight"});
 }
 
 template <typename T>
@@ -165,58 +158,35 @@ class DecoderKernel : public Kernel {
 
  protected:
   DecoderKernel(PrepareContext& context, bool is_gradient)
-      : sizes_(context),
-        input_(context, "Input"),
-        encoded_(context, "Encoded"),
-        keys_(context, "Keys"),
-        h0_(context, "H0"),
-        score_weight_(context, "ScoreWeight"),
-        order_(context, sizes_.most.sequences),
-        first_weights_(context, sizes_.most.sequences),
-        zeros_(context, 1, sizes_.hidden) {
+      : sizes_(context), in_(context), first_weights_(context, sizes_.most.sequences) {
     if (AttendsBefore(context)) {
-      context_weight_.emplace(context, In<T>(context, "ContextWeight"),
+      context_weight_.emplace(context, in_.context_weight,
                               WeightPart{0, sizes_.width, sizes_.gates}, is_gradient);
     }
     if (context.HasInput("QueryWeight")) {
-      query_weight_.emplace(context, In<T>(context, "QueryWeight"),
+      query_weight_.emplace(context, in_.query_weight,
                             WeightPart{0, sizes_.hidden, sizes_.key_width}, is_gradient);
     }
   }
 
-  TimeSteps Steps(const KernelContext& run) const {
-    return TimeSteps(SequenceRows(input_.tensor(run)), false, order_(run));
-  }
-  StateRows<T> States(const KernelContext& run, const T* hidden) const {
-    T* zeros = zeros_(run);
-    std::fill_n(zeros, sizes_.hidden, T{0});
-    return {.rows = hidden, .initial = h0_(run), .zeros = zeros, .width = sizes_.hidden};
-  }
-
   // What sequence j sees in each step.
   AttendedTokens<T> Seen(const KernelContext& run, const TimeSteps& steps, int64_t j) const {
-    const RowRange tokens = SequenceRows(encoded_.tensor(run))[steps.Index(j)];
-    return {.tokens = tokens.count(),
-            .width = sizes_.width,
-            .key_width = sizes_.key_width,
-            .encoded = encoded_(run) + tokens.begin * sizes_.width,
-            .keys = keys_(run) + tokens.begin * sizes_.key_width,
-            .score_weight = score_weight_(run)};
+    return in_.seen.Tokens(run, in_.seen.Sentences(run)[steps.Index(j)]);
   }
   int64_t FirstToken(const KernelContext& run, const TimeSteps& steps, int64_t j) const {
-    return SequenceRows(encoded_.tensor(run))[steps.Index(j)].begin;
+    return in_.seen.Sentences(run)[steps.Index(j)].begin;
   }
   // The numbers of a step of a sentence of average length.
   int64_t AttentionWork(const KernelContext& run) const {
-    const Tensor& encoded = encoded_.tensor(run);
+    const Tensor& encoded = in_.seen.encoded.tensor(run);
     const int64_t sentences = std::max<int64_t>(1, SequenceRows(encoded).size());
     return (sizes_.width + sizes_.key_width) * (encoded.shape()[0] / sentences + 1);
   }
 
   // Finds where in AttentionWeights each sentence begins.
   void FindWeights(const KernelContext& run) const {
-    const SequenceRows targets(input_.tensor(run));
-    const SequenceRows sources(encoded_.tensor(run));
+    const SequenceRows targets(in_.input.tensor(run));
+    const SequenceRows sources = in_.seen.Sentences(run);
     int64_t* first = first_weights_(run);
     int64_t position = 0;
     for (int64_t i = 0; i < targets.size(); ++i) {
@@ -233,14 +203,8 @@ class DecoderKernel : public Kernel {
   DecoderSizes sizes_;
   std::optional<RecurrentWeight<T>> query_weight_;
   std::optional<RecurrentWeight<T>> context_weight_;  // if the attention comes before the step
-  In<T> input_;
-  In<T> encoded_;
-  In<T> keys_;
-  In<T> h0_;
-  In<T> score_weight_;
-  Workspace<int64_t> order_;
+  DecoderInputs<T> in_;
   Workspace<int64_t> first_weights_;
-  Workspace<T> zeros_;
 };
 
 // Steps: of the cell (kernels/lstm_steps.h, kernels/gru_steps.h).
@@ -249,6 +213,7 @@ class ForwardKernel final : public DecoderKernel<T> {
  public:
   ForwardKernel(PrepareContext& context, const typename Steps::Layer& layer)
       : DecoderKernel<T>(context, /*is_gradient=*/false),
+        rows_(context, layer, /*is_reverse=*/false),
         steps_(context, layer),
         query_bias_(context, "QueryBias"),
         hidden_(context, "Hidden"),
@@ -261,9 +226,9 @@ class ForwardKernel final : public DecoderKernel<T> {
         step_weights_(context, weights_.is_there() ? 0 : sizes_.tokens) {}
 
   void Run(const KernelContext& run) override {
-    const TimeSteps steps = this->Steps(run);
+    const TimeSteps steps = rows_.Steps(run);
     T* hidden = hidden_(run);
-    const StateRows<T> before = this->States(run, hidden);
+    const StateRows<T> before = rows_.States(run, hidden);
     steps_.Begin(run, before.zeros);
     this->FindWeights(run);
     T* states = states_(run);
@@ -277,7 +242,7 @@ class ForwardKernel final : public DecoderKernel<T> {
                                         sizes_.gates);
       }
       steps_.Run(run, rows,
-                 {.input = this->input_(run),
+                 {.input = rows_.input(run),
                   .hidden = hidden,
                   .states = states,
                   .gates = gates,
@@ -305,13 +270,14 @@ class ForwardKernel final : public DecoderKernel<T> {
       T* weights = weights_.is_there() ? weights_(run) + this->WeightsOf(run, rows, j, seen.tokens)
                                        : step_weights_(run) + this->FirstToken(run, rows.steps, j);
       T* context = contexts + j * sizes_.width;
-      UsedAttentionFunctions<T>().forward(seen, query, weights, context);
+      AttentionFunctions<T>::Used().forward(seen, query, weights, context);
       if (!context_.is_there()) return;
       std::copy_n(context, sizes_.width, context_(run) + rows.Row(j) * sizes_.width);
     });
   }
 
   using DecoderKernel<T>::sizes_;
+  RecurrentRows<T> rows_;
   Steps steps_;
   In<T> query_bias_;
   Out<T> hidden_;
@@ -329,24 +295,9 @@ class GradKernel final : public DecoderKernel<T> {
  public:
   GradKernel(PrepareContext& context, const typename Steps::Layer& layer)
       : DecoderKernel<T>(context, /*is_gradient=*/true),
+        rows_(context, layer, /*is_reverse=*/false),
         steps_(context, layer),
-        hidden_(context, "Hidden"),
-        context_(context, "Context"),
-        weights_(context, "AttentionWeights"),
-        batch_gate_(context, "BatchGate"),
-        batch_query_(context, "BatchQuery"),
-        hidden_grad_(context, "Hidden@GRAD"),
-        context_grad_(context, "Context@GRAD"),
-        weights_grad_(context, "AttentionWeights@GRAD"),
-        encoded_grad_(context, "Encoded@GRAD"),
-        keys_grad_(context, "Keys@GRAD"),
-        h0_grad_(context, "H0@GRAD"),
-        weight_grad_(context, "Weight@GRAD"),
-        context_weight_grad_(context, "ContextWeight@GRAD"),
-        bias_grad_(context, "Bias@GRAD"),
-        query_weight_grad_(context, "QueryWeight@GRAD"),
-        query_bias_grad_(context, "QueryBias@GRAD"),
-        score_weight_grad_(context, "ScoreWeight@GRAD"),
+        of_(context),
         product_(context, sizes_.most.rows,
                  std::max({sizes_.gates, sizes_.width, sizes_.key_width})),
         next_(context, sizes_.most.sequences, sizes_.hidden),
@@ -354,23 +305,23 @@ class GradKernel final : public DecoderKernel<T> {
         step_contexts_(context, sizes_.most.sequences, sizes_.width),
         step_queries_(context, sizes_.most.sequences, sizes_.key_width),
         step_scores_(context, sizes_.tokens),
-        score_weights_(context, score_weight_grad_.is_there() ? sizes_.most.sequences : 0,
+        score_weights_(context, of_.of_score_weight.is_there() ? sizes_.most.sequences : 0,
                        sizes_.key_width),
         all_gates_(context, Out<T>(context, "Input@GRAD"), sizes_.most.rows, sizes_.gates),
-        all_contexts_(context, encoded_grad_.is_there() ? sizes_.most.rows : 0, sizes_.width),
+        all_contexts_(context, of_.of_encoded.is_there() ? sizes_.most.rows : 0, sizes_.width),
         all_queries_(context, sizes_.most.rows, sizes_.key_width),
         before_pointers_(context, sizes_.most.rows) {}
 
   void Run(const KernelContext& run) override {
-    const TimeSteps steps = this->Steps(run);
-    const StateRows<T> before = this->States(run, hidden_(run));
-    const int64_t sentences = SequenceRows(this->input_.tensor(run)).size();
+    const TimeSteps steps = rows_.Steps(run);
+    const StateRows<T> before = rows_.States(run, of_.hidden(run));
+    const int64_t sentences = rows_.Sequences(run).size();
     steps_.Begin(run, before.zeros, sentences);
     this->FindWeights(run);
     std::fill_n(next_(run), sentences * sizes_.hidden, T{0});
-    if (score_weight_grad_.is_there())
+    if (of_.of_score_weight.is_there())
       std::fill_n(score_weights_(run), sentences * sizes_.key_width, T{0});
-    if (keys_grad_.is_there()) std::fill_n(keys_grad_(run), keys_grad_.count(run), T{0});
+    if (of_.of_keys.is_there()) std::fill_n(of_.of_keys(run), of_.of_keys.count(run), T{0});
     steps.ForEachBackwards([&](const TimeSteps::Step& step) {
       const StepOfRows rows{steps, step};
       if (!this->context_weight_) {
@@ -379,8 +330,8 @@ class GradKernel final : public DecoderKernel<T> {
       }
       steps_.Run(run, rows,
                  {.before = before,
-                  .hidden = hidden_grad_(run),
-                  .gates = batch_gate_(run) + step.first * sizes_.gates,
+                  .hidden = of_.of_hidden(run),
+                  .gates = of_.batch_gate(run) + step.first * sizes_.gates,
                   .next = next_(run),
                   .step_gates = step_gates_(run),
                   .row_gates = all_gates_(run)});
@@ -389,12 +340,12 @@ class GradKernel final : public DecoderKernel<T> {
                                       step_contexts_(run), sizes_.width);
       AttendAllBackward(run, rows);
     });
-    if (h0_grad_.is_there()) {
-      steps.FromLongestFirst<T>(next_(run), sizes_.hidden, h0_grad_(run));
+    if (of_.of_h0.is_there()) {
+      steps.FromLongestFirst<T>(next_(run), sizes_.hidden, of_.of_h0(run));
     }
-    steps_.End(run, steps, hidden_.shape(run)[0]);
+    steps_.End(run, steps, of_.hidden.shape(run)[0]);
     WriteWeightGradients(run, before);
-    if (encoded_grad_.is_there()) WriteEncodedGradient(run);
+    if (of_.of_encoded.is_there()) WriteEncodedGradient(run);
   }
 
  private:
@@ -402,18 +353,18 @@ class GradKernel final : public DecoderKernel<T> {
   // states that the queries are made of.
   void AttendAllBackward(const KernelContext& run, const StepOfRows& rows) const {
     const int64_t key_width = sizes_.key_width;
-    const T* context_grad = context_grad_(run);
+    const T* context_grad = of_.of_context(run);
     T* queries = step_queries_(run);
     T* next = next_(run);
     rows.ForEach(this->AttentionWork(run), [&](int64_t j) {
       const int64_t row = rows.Row(j);
       T* context = step_contexts_(run) + j * sizes_.width;
       if (context_grad != nullptr) AddTo(context, context_grad + row * sizes_.width, sizes_.width);
-      UsedAttentionFunctions<T>().backward(
-          this->Seen(run, rows.steps, j), batch_query_(run) + (rows.step.first + j) * key_width,
-          Weights(run, rows, j, weights_),
+      AttentionFunctions<T>::Used().backward(
+          this->Seen(run, rows.steps, j), of_.batch_query(run) + (rows.step.first + j) * key_width,
+          Weights(run, rows, j, of_.weights),
           AttentionOf(run, rows, j, context, queries + j * key_width));
-      if (encoded_grad_.is_there()) {
+      if (of_.of_encoded.is_there()) {
         std::copy_n(context, sizes_.width, all_contexts_(run) + row * sizes_.width);
       }
       std::copy_n(queries + j * key_width, key_width, all_queries_(run) + row * key_width);
@@ -428,49 +379,49 @@ class GradKernel final : public DecoderKernel<T> {
   const T* Weights(const KernelContext& run, const StepOfRows& rows, int64_t j,
                    const In<T>& input) const {
     if (!input.is_there()) return nullptr;
-    const int64_t tokens = SequenceRows(this->encoded_.tensor(run))[rows.steps.Index(j)].count();
+    const int64_t tokens = this->in_.seen.Sentences(run)[rows.steps.Index(j)].count();
     return input(run) + this->WeightsOf(run, rows, j, tokens);
   }
 
   AttentionGradient<T> AttentionOf(const KernelContext& run, const StepOfRows& rows, int64_t j,
                                    const T* context, T* query) const {
     const int64_t first_token = this->FirstToken(run, rows.steps, j);
-    T* keys = keys_grad_(run);
+    T* keys = of_.of_keys(run);
     return {.context = context,
-            .weights = Weights(run, rows, j, weights_grad_),
+            .weights = Weights(run, rows, j, of_.of_weights),
             .scores = step_scores_(run) + first_token,
             .query = query,
             .keys = keys == nullptr ? nullptr : keys + first_token * sizes_.key_width,
-            .score_weight = score_weight_grad_.is_there()
+            .score_weight = of_.of_score_weight.is_there()
                                 ? score_weights_(run) + j * sizes_.key_width
                                 : nullptr};
   }
 
   void WriteWeightGradients(const KernelContext& run, const StateRows<T>& before) const {
-    const SequenceRows targets(this->input_.tensor(run));
-    const int64_t rows = hidden_.shape(run)[0];
+    const SequenceRows targets = rows_.Sequences(run);
+    const int64_t rows = of_.hidden.shape(run)[0];
     const MatrixRows<T> before_rows = BeforeRows(run, targets, before);
-    const MatrixRows<T> contexts{.first = context_(run), .stride = sizes_.width};
+    const MatrixRows<T> contexts{.first = of_.context(run), .stride = sizes_.width};
     const T* gates = all_gates_(run);
     const T* queries = all_queries_(run);
     const RowsProduct<T> gates_product = product_.WithColumns(sizes_.gates);
     gates_product.Pack(run, {.first = gates, .stride = sizes_.gates}, rows);
-    if (context_weight_grad_.is_there()) {
-      gates_product.Multiply(run, contexts, sizes_.width, rows, context_weight_grad_(run));
+    if (of_.of_context_weight.is_there()) {
+      gates_product.Multiply(run, contexts, sizes_.width, rows, of_.of_context_weight(run));
     }
-    if (weight_grad_.is_there()) {
-      steps_.Sum(run, gates_product, before_rows, gates, rows, weight_grad_(run));
+    if (of_.of_weight.is_there()) {
+      steps_.Sum(run, gates_product, before_rows, gates, rows, of_.of_weight(run));
     }
-    if (query_weight_grad_.is_there()) {
+    if (of_.of_query_weight.is_there()) {
       const RowsProduct<T> query_product = product_.WithColumns(sizes_.key_width);
       query_product.Pack(run, {.first = queries, .stride = sizes_.key_width}, rows);
       const MatrixRows<T> after_rows{.first = before.rows, .stride = sizes_.hidden};
       query_product.Multiply(run, this->context_weight_ ? before_rows : after_rows, sizes_.hidden,
-                             rows, query_weight_grad_(run));
+                             rows, of_.of_query_weight(run));
     }
-    WriteSum(run, bias_grad_, gates, rows, sizes_.gates);
-    WriteSum(run, query_bias_grad_, queries, rows, sizes_.key_width);
-    WriteSum(run, score_weight_grad_, score_weights_(run), targets.size(), sizes_.key_width);
+    WriteSum(run, of_.of_bias, gates, rows, sizes_.gates);
+    WriteSum(run, of_.of_query_bias, queries, rows, sizes_.key_width);
+    WriteSum(run, of_.of_score_weight, score_weights_(run), targets.size(), sizes_.key_width);
   }
 
   // Returns the states before all rows.
@@ -497,11 +448,11 @@ class GradKernel final : public DecoderKernel<T> {
   // Of each sentence, the product of its weights, [rows, tokens], and the gradients of its
   // contexts.
   void WriteEncodedGradient(const KernelContext& run) const {
-    const SequenceRows targets(this->input_.tensor(run));
-    const SequenceRows sources(this->encoded_.tensor(run));
+    const SequenceRows targets = rows_.Sequences(run);
+    const SequenceRows sources = this->in_.seen.Sentences(run);
     const RowsProduct<T> product = product_.WithColumns(sizes_.width);
-    const T* weights = weights_(run);
-    T* to = encoded_grad_(run);
+    const T* weights = of_.weights(run);
+    T* to = of_.of_encoded(run);
     for (int64_t i = 0; i < targets.size(); ++i) {
       const int64_t rows = targets[i].count();
       const int64_t tokens = sources[i].count();
@@ -515,24 +466,9 @@ class GradKernel final : public DecoderKernel<T> {
   }
 
   using DecoderKernel<T>::sizes_;
+  RecurrentRows<T> rows_;
   Steps steps_;
-  In<T> hidden_;
-  In<T> context_;
-  In<T> weights_;
-  In<T> batch_gate_;
-  In<T> batch_query_;
-  In<T> hidden_grad_;
-  In<T> context_grad_;
-  In<T> weights_grad_;
-  Out<T> encoded_grad_;
-  Out<T> keys_grad_;
-  Out<T> h0_grad_;
-  Out<T> weight_grad_;
-  Out<T> context_weight_grad_;
-  Out<T> bias_grad_;
-  Out<T> query_weight_grad_;
-  Out<T> query_bias_grad_;
-  Out<T> score_weight_grad_;
+  DecoderGradients<T> of_;
   RowsProduct<T> product_;
   // Of the rows of a step:
   Workspace<T> next_;  // the gradient of the states, from later steps

@@ -31,18 +31,12 @@ class DecoderKernel : public Kernel {
                          StepShape(sizes_.width, sizes_.gates, is_gradient)),
         // There is no product with a context of no numbers.
         adds_context_(attends_before_ && sizes_.width > 0),
-        input_(context, "Input"),
-        encoded_(context, "Encoded"),
-        keys_(context, "Keys"),
-        h0_(context, "H0"),
-        context_weight_(context, "ContextWeight"),
-        query_weight_(context, "QueryWeight"),
-        score_weight_(context, "ScoreWeight") {}
+        in_(context) {}
 
   // Takes the sequences of a run. Returns what its rows see.
   Attended<T> Load(const KernelContext& run) {
-    const SequenceRows targets(input_.tensor(run));
-    const SequenceRows sources(encoded_.tensor(run));
+    const SequenceRows targets(in_.input.tensor(run));
+    const SequenceRows sources = in_.seen.Sentences(run);
     time_.Load(run, targets);
     int64_t weight = 0;
     for (int64_t i = 0; i < targets.size(); ++i) {
@@ -53,13 +47,7 @@ class DecoderKernel : public Kernel {
                        .weight = weight};
       weight += targets[i].count() * sources[i].count();
     }
-    return {.sentences = sentences_.Send(run),
-            .all = {.tokens = encoded_.shape(run)[0],
-                    .width = sizes_.width,
-                    .key_width = sizes_.key_width,
-                    .encoded = encoded_(run),
-                    .keys = keys_(run),
-                    .score_weight = score_weight_(run)}};
+    return {.sentences = sentences_.Send(run), .all = in_.seen.AllTokens(run)};
   }
 
   int attention_threads() const { return AttentionThreads(sizes_.width, sizes_.key_width); }
@@ -71,13 +59,7 @@ class DecoderKernel : public Kernel {
   CudaStepProduct<T> query_product_;
   CudaStepProduct<T> context_product_;
   bool adds_context_;
-  In<T> input_;
-  In<T> encoded_;
-  In<T> keys_;
-  In<T> h0_;
-  In<T> context_weight_;
-  In<T> query_weight_;
-  In<T> score_weight_;
+  DecoderInputs<T> in_;
 };
 
 // Steps: of the cell.
@@ -102,13 +84,13 @@ class AttentionDecoderForwardKernel final : public DecoderKernel<T> {
   void Run(const KernelContext& run) override {
     const Attended<T> seen = this->Load(run);
     T* states = states_(run);
-    LaunchLoadStates(run, this->time_, this->h0_(run), sizes_.hidden, states);
+    LaunchLoadStates(run, this->time_, this->in_.h0(run), sizes_.hidden, states);
     const AttendStep<T> attend = AttendOf(run, seen);
-    steps_.Begin(run, {this->input_(run), hidden_(run), states});
+    steps_.Begin(run, {this->in_.input(run), hidden_(run), states});
     this->time_.ForEach([&](const CudaStep& step) {
       if (this->attends_before_) Attend(run, step, attend);
       if (this->adds_context_) {
-        this->context_product_.Run(run, step.count, attend.contexts, this->context_weight_(run),
+        this->context_product_.Run(run, step.count, attend.contexts, this->in_.context_weight(run),
                                    false, steps_.Gates(run), space_);
       }
       steps_.Run(run, step, {.adds = this->adds_context_}, space_);
@@ -120,7 +102,7 @@ class AttentionDecoderForwardKernel final : public DecoderKernel<T> {
   AttendStep<T> AttendOf(const KernelContext& run, const Attended<T>& seen) const {
     T* queries = queries_(run);
     return {.seen = seen,
-            .query_sums = this->query_weight_.is_there() ? queries : states_(run),
+            .query_sums = this->in_.query_weight.is_there() ? queries : states_(run),
             .query_bias = query_bias_(run),
             .queries = queries,
             .batch_queries = batch_query_(run),
@@ -132,8 +114,8 @@ class AttentionDecoderForwardKernel final : public DecoderKernel<T> {
 
   // Computes the contexts of a step, given the states.
   void Attend(const KernelContext& run, const CudaStep& step, const AttendStep<T>& args) const {
-    if (this->query_weight_.is_there()) {
-      this->query_product_.Run(run, step.count, states_(run), this->query_weight_(run), false,
+    if (this->in_.query_weight.is_there()) {
+      this->query_product_.Run(run, step.count, states_(run), this->in_.query_weight(run), false,
                                args.queries, space_);
     }
     AttendRows<T>
@@ -162,59 +144,43 @@ class AttentionDecoderGradKernel final : public DecoderKernel<T> {
   AttentionDecoderGradKernel(PrepareContext& context, const typename Steps::Layer& layer)
       : DecoderKernel<T>(context, /*is_gradient=*/true),
         steps_(context, layer),
-        hidden_(context, "Hidden"),
-        context_(context, "Context"),
-        weights_(context, "AttentionWeights"),
-        batch_gate_(context, "BatchGate"),
-        batch_query_(context, "BatchQuery"),
-        hidden_grad_(context, "Hidden@GRAD"),
-        context_grad_(context, "Context@GRAD"),
-        weights_grad_(context, "AttentionWeights@GRAD"),
+        of_(context),
         input_grad_(context, "Input@GRAD"),
-        encoded_grad_(context, "Encoded@GRAD"),
-        keys_grad_(context, "Keys@GRAD"),
-        h0_grad_(context, "H0@GRAD"),
-        weight_grad_(context, "Weight@GRAD"),
-        context_weight_grad_(context, "ContextWeight@GRAD"),
-        bias_grad_(context, "Bias@GRAD"),
-        query_weight_grad_(context, "QueryWeight@GRAD"),
-        query_bias_grad_(context, "QueryBias@GRAD"),
-        score_weight_grad_(context, "ScoreWeight@GRAD"),
-        wants_before_(weight_grad_.is_there() ||
-                      (query_weight_grad_.is_there() && this->attends_before_)),
-        wants_after_(query_weight_grad_.is_there() && !this->attends_before_),
+        wants_before_(of_.of_weight.is_there() ||
+                      (of_.of_query_weight.is_there() && this->attends_before_)),
+        wants_after_(of_.of_query_weight.is_there() && !this->attends_before_),
         tokens_(SendLevel(context, "Encoded")),
-        context_gradient_(RowsFor(context_weight_grad_.is_there()), sizes_.width, sizes_.width,
+        context_gradient_(RowsFor(of_.of_context_weight.is_there()), sizes_.width, sizes_.width,
                           sizes_.gates, sizes_.gates),
-        query_gradient_(RowsFor(query_weight_grad_.is_there()), sizes_.hidden, sizes_.hidden,
+        query_gradient_(RowsFor(of_.of_query_weight.is_there()), sizes_.hidden, sizes_.hidden,
                         sizes_.key_width, sizes_.key_width),
         next_(context, sizes_.most.sequences, sizes_.hidden),
         contexts_(context, sizes_.most.sequences, sizes_.width),
         scores_(context, sizes_.tokens),
-        score_weights_(context, score_weight_grad_.is_there() ? sizes_.most.sequences : 0,
+        score_weights_(context, of_.of_score_weight.is_there() ? sizes_.most.sequences : 0,
                        sizes_.key_width),
-        row_contexts_(context, RowsFor(encoded_grad_.is_there()), sizes_.width),
+        row_contexts_(context, RowsFor(of_.of_encoded.is_there()), sizes_.width),
         // The products of the last steps may read after their rows.
         gates_(context, sizes_.most.rows + sizes_.most.sequences, sizes_.gates),
         queries_(context, sizes_.most.rows + sizes_.most.sequences, sizes_.key_width),
         before_(context, RowsFor(wants_before_), sizes_.hidden),
         after_(context, RowsFor(wants_after_), sizes_.hidden),
-        batch_contexts_(context, RowsFor(context_weight_grad_.is_there()), sizes_.width),
+        batch_contexts_(context, RowsFor(of_.of_context_weight.is_there()), sizes_.width),
         space_(RequestProductSpace(context, steps_, this->query_product_, this->context_product_,
                                    context_gradient_, query_gradient_)) {}
 
   void Run(const KernelContext& run) override {
     const Attended<T> seen = this->Load(run);
-    if (keys_grad_.is_there()) {
-      Tensor& keys_grad = keys_grad_.tensor(run);
+    if (of_.of_keys.is_there()) {
+      Tensor& keys_grad = of_.of_keys.tensor(run);
       FillBytesOnDevice(run, keys_grad.raw_data(), 0, keys_grad.byte_count());
     }
     const AttendBackwardStep<T> attend = AttendOf(run, seen);
     T* gates = gates_(run);
-    steps_.Begin(run, {.hidden = hidden_(run),
-                       .h0 = this->h0_(run),
-                       .batch_gates = batch_gate_(run),
-                       .hidden_grad = hidden_grad_(run),
+    steps_.Begin(run, {.hidden = of_.hidden(run),
+                       .h0 = this->in_.h0(run),
+                       .batch_gates = of_.batch_gate(run),
+                       .hidden_grad = of_.of_hidden(run),
                        .next = attend.next,
                        .has_all_next = !this->attends_before_,
                        .batch_gates_grad = gates,
@@ -227,14 +193,14 @@ class AttentionDecoderGradKernel final : public DecoderKernel<T> {
       steps_.Run(run, step, /*wants_before=*/true, space_);
       if (!this->attends_before_) return;
       this->context_product_.Run(run, step.count, gates + step.first * sizes_.gates,
-                                 this->context_weight_(run), false, attend.contexts, space_);
+                                 this->in_.context_weight(run), false, attend.contexts, space_);
       AttendBackward(run, step, attend);
     });
-    if (h0_grad_.is_there())
-      LaunchStoreStates(run, this->time_, attend.next, used, sizes_.hidden, h0_grad_(run));
+    if (of_.of_h0.is_there())
+      LaunchStoreStates(run, this->time_, attend.next, used, sizes_.hidden, of_.of_h0(run));
     steps_.End(run, this->time_, used);
     WriteWeightGradients(run, attend, used);
-    if (encoded_grad_.is_there()) WriteEncodedGradient(run, seen);
+    if (of_.of_encoded.is_there()) WriteEncodedGradient(run, seen);
   }
 
  private:
@@ -246,24 +212,24 @@ class AttentionDecoderGradKernel final : public DecoderKernel<T> {
 
   AttendBackwardStep<T> AttendOf(const KernelContext& run, const Attended<T>& seen) const {
     return {.seen = seen,
-            .batch_queries = batch_query_(run),
-            .weights = weights_(run),
-            .context_grad = context_grad_(run),
-            .weights_grad = weights_grad_(run),
+            .batch_queries = of_.batch_query(run),
+            .weights = of_.weights(run),
+            .context_grad = of_.of_context(run),
+            .weights_grad = of_.of_weights(run),
             .has_contexts = this->adds_context_,
             .contexts = contexts_(run),
-            .row_contexts = DataIf(run, encoded_grad_.is_there(), row_contexts_),
+            .row_contexts = DataIf(run, of_.of_encoded.is_there(), row_contexts_),
             .scores = scores_(run),
             .batch_queries_grad = queries_(run),
             .next = next_(run),
             .hidden_width = sizes_.hidden,
-            .adds_queries = !this->query_weight_.is_there(),
+            .adds_queries = !this->in_.query_weight.is_there(),
             .clears_next = !this->attends_before_,
-            .keys_grad = keys_grad_(run),
-            .score_weights = DataIf(run, score_weight_grad_.is_there(), score_weights_),
-            .context = context_(run),
-            .batch_contexts = DataIf(run, context_weight_grad_.is_there(), batch_contexts_),
-            .hidden = hidden_(run),
+            .keys_grad = of_.of_keys(run),
+            .score_weights = DataIf(run, of_.of_score_weight.is_there(), score_weights_),
+            .context = of_.context(run),
+            .batch_contexts = DataIf(run, of_.of_context_weight.is_there(), batch_contexts_),
+            .hidden = of_.hidden(run),
             .batch_hidden = DataIf(run, wants_after_, after_)};
   }
 
@@ -273,15 +239,15 @@ class AttentionDecoderGradKernel final : public DecoderKernel<T> {
     AttendBackwardRows<T>
         <<<CudaBlocks(step.count), this->attention_threads(), 0, StreamOf(run)>>>(step, args);
     CheckLaunch("gradient of the attention of a decoder");
-    if (!this->query_weight_.is_there()) return;
+    if (!this->in_.query_weight.is_there()) return;
     this->query_product_.Run(run, step.count,
                              args.batch_queries_grad + step.first * sizes_.key_width,
-                             this->query_weight_(run), true, args.next, space_);
+                             this->in_.query_weight(run), true, args.next, space_);
   }
 
   void WriteWeightGradients(const KernelContext& run, const AttendBackwardStep<T>& attend,
                             int64_t used) const {
-    const int64_t rows = hidden_.shape(run)[0];
+    const int64_t rows = of_.hidden.shape(run)[0];
     T* gates = gates_(run);
     T* queries = attend.batch_queries_grad;
     const auto clear = [&](T* matrix, int64_t width) {
@@ -293,18 +259,18 @@ class AttentionDecoderGradKernel final : public DecoderKernel<T> {
     clear(before, sizes_.hidden);
     clear(attend.batch_hidden, sizes_.hidden);
     clear(attend.batch_contexts, sizes_.width);
-    if (weight_grad_.is_there())
-      steps_.SumWeight(run, before, gates, rows, weight_grad_(run), space_);
-    if (context_weight_grad_.is_there()) {
-      context_gradient_.Run(run, attend.batch_contexts, gates, context_weight_grad_(run), space_);
+    if (of_.of_weight.is_there())
+      steps_.SumWeight(run, before, gates, rows, of_.of_weight(run), space_);
+    if (of_.of_context_weight.is_there()) {
+      context_gradient_.Run(run, attend.batch_contexts, gates, of_.of_context_weight(run), space_);
     }
-    if (query_weight_grad_.is_there()) {
+    if (of_.of_query_weight.is_there()) {
       query_gradient_.Run(run, wants_after_ ? attend.batch_hidden : before, queries,
-                          query_weight_grad_(run), space_);
+                          of_.of_query_weight(run), space_);
     }
-    WriteSum(run, bias_grad_, gates, rows, sizes_.gates);
-    WriteSum(run, query_bias_grad_, queries, rows, sizes_.key_width);
-    WriteSum(run, score_weight_grad_, attend.score_weights, used, sizes_.key_width);
+    WriteSum(run, of_.of_bias, gates, rows, sizes_.gates);
+    WriteSum(run, of_.of_query_bias, queries, rows, sizes_.key_width);
+    WriteSum(run, of_.of_score_weight, attend.score_weights, used, sizes_.key_width);
   }
 
   void WriteSum(const KernelContext& run, const Out<T>& output, const T* matrix, int64_t rows,
@@ -313,35 +279,19 @@ class AttentionDecoderGradKernel final : public DecoderKernel<T> {
   }
 
   void WriteEncodedGradient(const KernelContext& run, const Attended<T>& seen) {
-    if (encoded_grad_.count(run) == 0) return;
-    const int64_t count = encoded_grad_.shape(run)[0];
+    if (of_.of_encoded.count(run) == 0) return;
+    const int64_t count = of_.of_encoded.shape(run)[0];
     const RowThreads threads(count, sizes_.width);
     SumContexts<T><<<threads.blocks, kCudaThreads, 0, StreamOf(run)>>>(
-        tokens_->Send(run, this->encoded_.tensor(run)), seen.sentences, weights_(run),
-        row_contexts_(run), count, sizes_.width, threads.of_row, encoded_grad_(run));
+        tokens_->Send(run, this->in_.seen.encoded.tensor(run)), seen.sentences, of_.weights(run),
+        row_contexts_(run), count, sizes_.width, threads.of_row, of_.of_encoded(run));
     CheckLaunch("gradient of what a decoder looks at");
   }
 
   using DecoderKernel<T>::sizes_;
   Steps steps_;
-  In<T> hidden_;
-  In<T> context_;
-  In<T> weights_;
-  In<T> batch_gate_;
-  In<T> batch_query_;
-  In<T> hidden_grad_;
-  In<T> context_grad_;
-  In<T> weights_grad_;
+  DecoderGradients<T> of_;
   Out<T> input_grad_;
-  Out<T> encoded_grad_;
-  Out<T> keys_grad_;
-  Out<T> h0_grad_;
-  Out<T> weight_grad_;
-  Out<T> context_weight_grad_;
-  Out<T> bias_grad_;
-  Out<T> query_weight_grad_;
-  Out<T> query_bias_grad_;
-  Out<T> score_weight_grad_;
   bool wants_before_;  // the states before all rows
   bool wants_after_;   // the states after them, which queries are made of
   std::shared_ptr<CudaLevel> tokens_;

@@ -43,11 +43,7 @@ void Infer(OpContext& context) {
   context.SetOutput("BatchHidden", states, input.dtype);
 }
 
-double Flop(const OpContext& context) {
-  const Shape& weight = context.Input("Weight").shape;
-  return 2.0 * static_cast<double>(context.Input("Input").shape[0]) *
-         static_cast<double>(weight[0]) * static_cast<double>(weight[1]);
-}
+double Flop(const OpContext& context) { return ProductFlop(context, "Input", {"Weight"}); }
 
 std::vector<AttrDef> Attributes() {
   return {ActivationAttr("activation", "tanh", "Of c."),

@@ -23,24 +23,17 @@ namespace skiff {
 namespace {
 
 void Infer(OpContext& context) {
+  const int64_t gates = UnitGatesWidth(context);
   const TensorMeta& before = context.Input("HiddenPrev");
-  SKIFF_ENFORCE(before.shape.rank() == 2, kInvalidArgument, context.op().type, ": HiddenPrev is ",
-                before.shape, ", expected a matrix");
-  const int64_t size = before.shape[1];
-  const int64_t gates = size < 0 ? -1 : MultiplyCounts(size, 3);
   CheckInputLike(context, "Input", {before.shape[0], gates}, before.dtype);
-  CheckInputLike(context, "Weight", {size, gates}, before.dtype);
+  CheckInputLike(context, "Weight", {before.shape[1], gates}, before.dtype);
   if (context.HasInput("Bias")) CheckInputLike(context, "Bias", {1, gates}, before.dtype);
   context.SetOutput("Gate", context.Input("Input").shape, before.dtype);
   context.SetOutput("ResetHiddenPrev", before.shape, before.dtype);
   context.SetOutput("Hidden", before.shape, before.dtype);
 }
 
-double Flop(const OpContext& context) {
-  const Shape& weight = context.Input("Weight").shape;
-  return 2.0 * static_cast<double>(context.Input("Input").shape[0]) *
-         static_cast<double>(weight[0]) * static_cast<double>(weight[1]);
-}
+double Flop(const OpContext& context) { return ProductFlop(context, "Input", {"Weight"}); }
 
 // Calls body(row) for each row, on several threads.
 template <typename Body>
@@ -64,7 +57,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   return MakeRowsKernel([=](const KernelContext& run) {
     GruCell<T> gru = cell;
     gru.bias = bias(run);
-    const auto functions = UsedGruFunctions<T>();
+    const auto functions = GruFunctions<T>::Used();
     const int64_t rows = hidden_prev.shape(run)[0];
     const T* from = input(run);
     const T* before = hidden_prev(run);
@@ -102,7 +95,7 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   GruWeightGradient<T> weight_gradient(context, size, weight_grad.is_there() ? most_rows : 0);
   return MakeRowsKernel(
       [=, weight_gradient = std::move(weight_gradient)](const KernelContext& run) {
-        const auto functions = UsedGruFunctions<T>();
+        const auto functions = GruFunctions<T>::Used();
         const int64_t rows = hidden_prev.shape(run)[0];
         const T* before = hidden_prev(run);
         const T* gates = gate(run);

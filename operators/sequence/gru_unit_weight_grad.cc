@@ -16,20 +16,18 @@
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
 #include "operators/common/reduce.h"
+#include "operators/sequence/kernels/gru_unit_cell.h"
 #include "operators/sequence/kernels/gru_weights.h"
 
 namespace skiff {
 namespace {
 
 void Infer(OpContext& context) {
+  const int64_t gates = UnitGatesWidth(context);
   const TensorMeta& before = context.Input("HiddenPrev");
-  SKIFF_ENFORCE(before.shape.rank() == 2, kInvalidArgument, context.op().type, ": HiddenPrev is ",
-                before.shape, ", expected a matrix");
-  const int64_t size = before.shape[1];
-  const int64_t gates = size < 0 ? -1 : MultiplyCounts(size, 3);
   CheckInputLike(context, "ResetHiddenPrev", before.shape, before.dtype);
   CheckInputLike(context, "Input@GRAD", {before.shape[0], gates}, before.dtype);
-  CheckInputLike(context, "Weight", {size, gates}, before.dtype);
+  CheckInputLike(context, "Weight", {before.shape[1], gates}, before.dtype);
   context.SetOutputLike("Weight@GRAD", "Weight");
   context.SetOutput("Bias@GRAD", {1, gates}, before.dtype);
 }
@@ -56,11 +54,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   });
 }
 
-double Flop(const OpContext& context) {
-  const Shape& weight = context.Input("Weight").shape;
-  return 2.0 * static_cast<double>(context.Input("HiddenPrev").shape[0]) *
-         static_cast<double>(weight[0]) * static_cast<double>(weight[1]);
-}
+double Flop(const OpContext& context) { return ProductFlop(context, "HiddenPrev", {"Weight"}); }
 
 }  // namespace
 

@@ -73,8 +73,7 @@ template <typename T>
 LstmUnitFunctions<T> FunctionsOf() {
   return {.forward = Forward<T>, .backward = Backward<T>};
 }
-LstmUnitFunctions<float> FloatFunctions() { return FunctionsOf<float>(); }
-LstmUnitFunctions<double> DoubleFunctions() { return FunctionsOf<double>(); }
+auto Functions() { return std::pair(FunctionsOf<float>(), FunctionsOf<double>()); }
 
 }  // namespace
 }  // namespace skiff::HWY_NAMESPACE
@@ -83,18 +82,13 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace skiff {
 
-HWY_EXPORT(FloatFunctions);
-HWY_EXPORT(DoubleFunctions);
+HWY_EXPORT(Functions);
 
 namespace {
 
 template <typename T>
 LstmUnitFunctions<T> UsedFunctions() {
-  if constexpr (std::is_same_v<T, float>) {
-    return HWY_DYNAMIC_DISPATCH(FloatFunctions)();
-  } else {
-    return HWY_DYNAMIC_DISPATCH(DoubleFunctions)();
-  }
+  return std::get<LstmUnitFunctions<T>>(HWY_DYNAMIC_DISPATCH(Functions)());
 }
 
 void Infer(OpContext& context) {

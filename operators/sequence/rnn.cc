@@ -55,27 +55,6 @@ void Infer(OpContext& context) {
   context.SetOutput("DropoutState", {time, batch, RnnDropoutWidth(context)}, DType::kUint8);
 }
 
-void InferGrad(OpContext& context) {
-  CheckRnnArguments(context);
-  const RnnSettings settings = RnnSettingsOf(context);
-  CheckRnnRows(context, "Out", settings.hidden_width());
-  CheckRnnRows(context, "Out@GRAD", settings.hidden_width());
-  CheckRnnRows(context, "Reserve", RnnReserve(settings).width());
-  if (context.InputCount("State@GRAD") > 0) CheckRnnStates(context, "State@GRAD");
-  const Shape& input = context.Input("Input").shape;
-  const int64_t dropped = RnnDropoutWidth(context);
-  if (context.HasInput("DropoutState")) {
-    CheckInputLike(context, "DropoutState", {input[0], input[1], dropped}, DType::kUint8);
-  }
-  context.SetOutputLike("Input@GRAD", "Input");
-  for (const std::string slot : {"PreState", "WeightList"}) {
-    for (size_t i = 0; i < context.OutputCount(slot + "@GRAD"); ++i) {
-      const TensorMeta& input = context.Input(slot, i);
-      context.SetOutput(slot + "@GRAD", input.shape, input.dtype, i);
-    }
-  }
-}
-
 double Flop(const OpContext& context) {
   const Shape& input = context.Input("Input").shape;
   double weights = 0;
@@ -362,17 +341,17 @@ class ForwardKernel final : public RnnKernel<T> {
       const int64_t cell_row = SavesGates() ? row : j;
       T* cell_state = this->State(run, 1) + j * size;
       T* cell = pass.cells + cell_row * size;
-      UsedLstmFunctions<T>().forward(this->Lstm(pass.bias), nullptr,
-                                     {.cell_before = cell_state,
-                                      .gates = gates,
-                                      .cell = cell,
-                                      .activated_cell = pass.activated + cell_row * size},
-                                     hidden);
+      LstmFunctions<T>::Used().forward(this->Lstm(pass.bias), nullptr,
+                                       {.cell_before = cell_state,
+                                        .gates = gates,
+                                        .cell = cell,
+                                        .activated_cell = pass.activated + cell_row * size},
+                                       hidden);
       std::copy_n(cell, size, cell_state);
     } else if (settings_.mode == RnnMode::kGru) {
-      UsedRnnFunctions<T>().gru_forward(this->Gru(pass.bias), state, gates, hidden);
+      RnnFunctions<T>::Used().gru_forward(this->Gru(pass.bias), state, gates, hidden);
     } else {
-      UsedRnnFunctions<T>().simple_forward(this->Simple(pass.bias), gates, hidden);
+      RnnFunctions<T>::Used().simple_forward(this->Simple(pass.bias), gates, hidden);
     }
     std::copy_n(hidden, size, state);
   }
@@ -605,19 +584,19 @@ class GradKernel final : public RnnKernel<T> {
     T* next = this->State(run, 0) + j * size;
     T* d_gates = gates_rows_(run) + row * settings_.gates_width();
     if (settings_.mode == RnnMode::kSimple) {
-      UsedRnnFunctions<T>().simple_backward(this->Simple(nullptr),
-                                            hidden.Row(steps, j, step.time, column),
-                                            {.hidden = d_hidden, .next = next, .gates = d_gates});
+      RnnFunctions<T>::Used().simple_backward(this->Simple(nullptr),
+                                              hidden.Row(steps, j, step.time, column),
+                                              {.hidden = d_hidden, .next = next, .gates = d_gates});
       return;
     }
     const T* gates = Reserve(run, steps, reserve_layout_.Gates(pass)) + row * width;
     if (settings_.mode == RnnMode::kGru) {
-      UsedRnnFunctions<T>().gru_backward(this->Gru(nullptr), before, gates,
-                                         {.hidden = d_hidden, .next = next, .gates = d_gates});
+      RnnFunctions<T>::Used().gru_backward(this->Gru(nullptr), before, gates,
+                                           {.hidden = d_hidden, .next = next, .gates = d_gates});
       return;
     }
     const T* cells = Reserve(run, steps, reserve_layout_.Cell(pass));
-    UsedLstmFunctions<T>().backward(
+    LstmFunctions<T>::Used().backward(
         this->Lstm(nullptr),
         LstmStep<const T>{
             .cell_before = is_first ? this->PreState(run, 1, pass) + state
@@ -752,7 +731,6 @@ void AddGrad(OpRegistry& registry, OpDef* forward) {
                           Optional("DropoutState"), "Reserve", "Out", "Out@GRAD", "State@GRAD"},
                          {"Input@GRAD", "PreState@GRAD", "WeightList@GRAD"});
   def.doc = "The gradients of the recurrent layers.";
-  def.infer = InferGrad;
   def.flop = GradFlop(Flop, {"Input@GRAD", "WeightList@GRAD"});
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>("rnn_grad", []<typename T>(PrepareContext& context) {

@@ -84,7 +84,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const Out<T> out(context, "Context");
   const Out<T> weights(context, "AttentionWeights");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const auto functions = UsedAttentionFunctions<T>();
+    const auto functions = AttentionFunctions<T>::Used();
     ForEachSentence(run, seen, [&](int64_t i, const RowRange& rows) {
       functions.forward(seen.Tokens(run, rows), query(run) + i * seen.key_width,
                         weights(run) + rows.begin, out(run) + i * seen.width);
@@ -111,7 +111,7 @@ class GradKernel final : public Kernel {
     const Out<T>& of_score_weight = gradients_.of_score_weight;
     const bool wants_scores = gradients_.of_query.is_there() || gradients_.of_keys.is_there() ||
                               of_score_weight.is_there();
-    const auto functions = UsedAttentionFunctions<T>();
+    const auto functions = AttentionFunctions<T>::Used();
     ForEachSentence(run, seen_, [&](int64_t i, const RowRange& rows) {
       if (wants_scores) {
         functions.backward(seen_.Tokens(run, rows), query_(run) + i * seen_.key_width,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <type_traits>
+#include <utility>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/sequence/kernels/attention.cc"
@@ -204,8 +205,7 @@ template <typename T>
 AttentionFunctions<T> FunctionsOf() {
   return {.forward = AttendTo<T>, .backward = Backward<T>};
 }
-AttentionFunctions<float> AttentionFunctionsFloat() { return FunctionsOf<float>(); }
-AttentionFunctions<double> AttentionFunctionsDouble() { return FunctionsOf<double>(); }
+auto Functions() { return std::pair(FunctionsOf<float>(), FunctionsOf<double>()); }
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -215,17 +215,14 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace skiff {
 
-HWY_EXPORT(AttentionFunctionsFloat);
-HWY_EXPORT(AttentionFunctionsDouble);
+HWY_EXPORT(Functions);
 
-template <>
-AttentionFunctions<float> UsedAttentionFunctions() {
-  return HWY_DYNAMIC_DISPATCH(AttentionFunctionsFloat)();
+template <typename T>
+AttentionFunctions<T> AttentionFunctions<T>::Used() {
+  return std::get<AttentionFunctions<T>>(HWY_DYNAMIC_DISPATCH(Functions)());
 }
-template <>
-AttentionFunctions<double> UsedAttentionFunctions() {
-  return HWY_DYNAMIC_DISPATCH(AttentionFunctionsDouble)();
-}
+template struct AttentionFunctions<float>;
+template struct AttentionFunctions<double>;
 
 }  // namespace skiff
 #endif

@@ -34,6 +34,9 @@ struct AttentionGradient {
 // The functions of a query.
 template <typename T>
 struct AttentionFunctions {
+  // Returns those that are compiled for the processor's instruction set. T: float or double.
+  static AttentionFunctions Used();
+
   // Computes the weights [tokens] and the context [E], zeros if there are no tokens.
   void (*forward)(const AttendedTokens<T>& seen, const T* query, T* weights, T* context);
   // Computes the gradient of all but the encoder's states, which is Σ w_s · gradient.context,
@@ -41,13 +44,5 @@ struct AttentionFunctions {
   void (*backward)(const AttendedTokens<T>& seen, const T* query, const T* weights,
                    const AttentionGradient<T>& gradient);
 };
-
-// Returns these, compiled for the processor's instruction set.
-template <typename T>
-AttentionFunctions<T> UsedAttentionFunctions();
-template <>
-AttentionFunctions<float> UsedAttentionFunctions();
-template <>
-AttentionFunctions<double> UsedAttentionFunctions();
 
 }  // namespace skiff

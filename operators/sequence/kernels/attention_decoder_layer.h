@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "operators/sequence/kernels/attention_arguments.h"
 #include "operators/sequence/kernels/gru_layer.h"
 #include "operators/sequence/kernels/lstm_layer.h"
 
@@ -36,6 +37,65 @@ inline bool DecodesWithLstm(const OpContext& context) {
 inline bool AttendsBefore(const OpContext& context) {
   return context.Attr<std::string>("attends") == "before";
 }
+
+// What the op and its gradient read, beside what the steps of the cell do.
+template <typename T>
+struct DecoderInputs {
+  explicit DecoderInputs(const OpContext& context)
+      : seen(context),
+        input(context, "Input"),
+        h0(context, "H0"),
+        context_weight(context, "ContextWeight"),
+        query_weight(context, "QueryWeight") {}
+
+  AttentionArguments<T> seen;
+  In<T> input;
+  In<T> h0;
+  In<T> context_weight;
+  In<T> query_weight;
+};
+
+// The other arguments of the gradient.
+template <typename T>
+struct DecoderGradients {
+  explicit DecoderGradients(const OpContext& context)
+      : hidden(context, "Hidden"),
+        context(context, "Context"),
+        weights(context, "AttentionWeights"),
+        batch_gate(context, "BatchGate"),
+        batch_query(context, "BatchQuery"),
+        of_hidden(context, "Hidden@GRAD"),
+        of_context(context, "Context@GRAD"),
+        of_weights(context, "AttentionWeights@GRAD"),
+        of_encoded(context, "Encoded@GRAD"),
+        of_keys(context, "Keys@GRAD"),
+        of_h0(context, "H0@GRAD"),
+        of_weight(context, "Weight@GRAD"),
+        of_context_weight(context, "ContextWeight@GRAD"),
+        of_bias(context, "Bias@GRAD"),
+        of_query_weight(context, "QueryWeight@GRAD"),
+        of_query_bias(context, "QueryBias@GRAD"),
+        of_score_weight(context, "ScoreWeight@GRAD") {}
+
+  In<T> hidden;
+  In<T> context;
+  In<T> weights;
+  In<T> batch_gate;
+  In<T> batch_query;
+  // Gradients.
+  In<T> of_hidden;
+  In<T> of_context;
+  In<T> of_weights;
+  Out<T> of_encoded;
+  Out<T> of_keys;
+  Out<T> of_h0;
+  Out<T> of_weight;
+  Out<T> of_context_weight;
+  Out<T> of_bias;
+  Out<T> of_query_weight;
+  Out<T> of_query_bias;
+  Out<T> of_score_weight;
+};
 
 // Return the layer: that of lstm_unit or that of gru_unit.
 template <typename T>

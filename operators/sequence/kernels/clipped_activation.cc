@@ -1,5 +1,7 @@
 #include "operators/sequence/kernels/clipped_activation.h"
 
+#include <utility>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/sequence/kernels/clipped_activation.cc"
 #include "hwy/foreach_target.h"
@@ -27,8 +29,7 @@ template <typename T>
 ClippedFunctions<T> FunctionsOf() {
   return {.activate = ActivateClipped<T>, .multiply_by_derivative = MultiplyByClipped<T>};
 }
-ClippedFunctions<float> ClippedFunctionsFloat() { return FunctionsOf<float>(); }
-ClippedFunctions<double> ClippedFunctionsDouble() { return FunctionsOf<double>(); }
+auto Functions() { return std::pair(FunctionsOf<float>(), FunctionsOf<double>()); }
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -38,17 +39,14 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace skiff {
 
-HWY_EXPORT(ClippedFunctionsFloat);
-HWY_EXPORT(ClippedFunctionsDouble);
+HWY_EXPORT(Functions);
 
-template <>
-ClippedFunctions<float> UsedClippedFunctions() {
-  return HWY_DYNAMIC_DISPATCH(ClippedFunctionsFloat)();
+template <typename T>
+ClippedFunctions<T> ClippedFunctions<T>::Used() {
+  return std::get<ClippedFunctions<T>>(HWY_DYNAMIC_DISPATCH(Functions)());
 }
-template <>
-ClippedFunctions<double> UsedClippedFunctions() {
-  return HWY_DYNAMIC_DISPATCH(ClippedFunctionsDouble)();
-}
+template struct ClippedFunctions<float>;
+template struct ClippedFunctions<double>;
 
 }  // namespace skiff
 #endif

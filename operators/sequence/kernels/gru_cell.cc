@@ -2,6 +2,8 @@
 // compiler.
 #include "operators/sequence/kernels/gru_cell.h"
 
+#include <utility>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/sequence/kernels/gru_cell.cc"
 #include "hwy/foreach_target.h"
@@ -75,8 +77,7 @@ GruFunctions<T> FunctionsOf() {
           .backward = Backward<T>,
           .reset_backward = ResetBackward<T>};
 }
-GruFunctions<float> GruFunctionsFloat() { return FunctionsOf<float>(); }
-GruFunctions<double> GruFunctionsDouble() { return FunctionsOf<double>(); }
+auto Functions() { return std::pair(FunctionsOf<float>(), FunctionsOf<double>()); }
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -86,17 +87,14 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace skiff {
 
-HWY_EXPORT(GruFunctionsFloat);
-HWY_EXPORT(GruFunctionsDouble);
+HWY_EXPORT(Functions);
 
-template <>
-GruFunctions<float> UsedGruFunctions() {
-  return HWY_DYNAMIC_DISPATCH(GruFunctionsFloat)();
+template <typename T>
+GruFunctions<T> GruFunctions<T>::Used() {
+  return std::get<GruFunctions<T>>(HWY_DYNAMIC_DISPATCH(Functions)());
 }
-template <>
-GruFunctions<double> UsedGruFunctions() {
-  return HWY_DYNAMIC_DISPATCH(GruFunctionsDouble)();
-}
+template struct GruFunctions<float>;
+template struct GruFunctions<double>;
 
 }  // namespace skiff
 #endif

@@ -35,6 +35,9 @@ struct GruStepGradient {
 // The functions of a step for a sequence.
 template <typename T>
 struct GruFunctions {
+  // Returns those that are compiled for the processor's instruction set. T: float or double.
+  static GruFunctions Used();
+
   // Computes u, r and the reset state r ⊙ h'.
   void (*reset)(const GruCell<T>& cell, const T* input, const T* before, T* gates, T* reset);
   // Then computes c and h.
@@ -46,13 +49,5 @@ struct GruFunctions {
   void (*reset_backward)(const GruCell<T>& cell, const T* before, const T* gates,
                          const T* reset_gradient, const GruStepGradient<T>& gradient);
 };
-
-// Returns these, compiled for the processor's instruction set.
-template <typename T>
-GruFunctions<T> UsedGruFunctions();
-template <>
-GruFunctions<float> UsedGruFunctions();
-template <>
-GruFunctions<double> UsedGruFunctions();
 
 }  // namespace skiff

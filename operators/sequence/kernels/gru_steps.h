@@ -28,7 +28,7 @@ class GruForwardSteps {
   // Begins a run.
   void Begin(const KernelContext& run, const T*) {
     cell_ = layer_.CellWith(bias_(run));
-    functions_ = UsedGruFunctions<T>();
+    functions_ = GruFunctions<T>::Used();
   }
 
   void Run(const KernelContext& run, const StepOfRows& rows, const CellStep<T>& step) const {
@@ -78,7 +78,7 @@ class GruBackwardSteps {
         reset_(context, wants_reset_ ? layer.capacity.rows : 0, layer.cell.size) {}
 
   // Begins a run.
-  void Begin(const KernelContext&, const T*, int64_t) { functions_ = UsedGruFunctions<T>(); }
+  void Begin(const KernelContext&, const T*, int64_t) { functions_ = GruFunctions<T>::Used(); }
 
   void Run(const KernelContext& run, const StepOfRows& rows, const CellGradient<T>& of) const {
     const int64_t size = cell_.size;

@@ -2,6 +2,8 @@
 // compiler.
 #include "operators/sequence/kernels/lstm_cell.h"
 
+#include <utility>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/sequence/kernels/lstm_cell.cc"
 #include "hwy/foreach_target.h"
@@ -96,8 +98,7 @@ template <typename T>
 LstmFunctions<T> FunctionsOf() {
   return {.forward = Forward<T>, .backward = Backward<T>};
 }
-LstmFunctions<float> LstmFunctionsFloat() { return FunctionsOf<float>(); }
-LstmFunctions<double> LstmFunctionsDouble() { return FunctionsOf<double>(); }
+auto Functions() { return std::pair(FunctionsOf<float>(), FunctionsOf<double>()); }
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -107,17 +108,14 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace skiff {
 
-HWY_EXPORT(LstmFunctionsFloat);
-HWY_EXPORT(LstmFunctionsDouble);
+HWY_EXPORT(Functions);
 
-template <>
-LstmFunctions<float> UsedLstmFunctions() {
-  return HWY_DYNAMIC_DISPATCH(LstmFunctionsFloat)();
+template <typename T>
+LstmFunctions<T> LstmFunctions<T>::Used() {
+  return std::get<LstmFunctions<T>>(HWY_DYNAMIC_DISPATCH(Functions)());
 }
-template <>
-LstmFunctions<double> UsedLstmFunctions() {
-  return HWY_DYNAMIC_DISPATCH(LstmFunctionsDouble)();
-}
+template struct LstmFunctions<float>;
+template struct LstmFunctions<double>;
 
 }  // namespace skiff
 #endif

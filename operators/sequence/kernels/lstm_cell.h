@@ -56,6 +56,9 @@ struct LstmStepGradient {
 // The functions of a step for a sequence.
 template <typename T>
 struct LstmFunctions {
+  // Returns those that are compiled for the processor's instruction set. T: float or double.
+  static LstmFunctions Used();
+
   // Computes a step. `input` is nullptr if the gates contain it. `hidden` may be
   // step.activated_cell.
   void (*forward)(const LstmCell<T>& cell, const T* input, const LstmStep<T>& step, T* hidden);
@@ -63,13 +66,5 @@ struct LstmFunctions {
   void (*backward)(const LstmCell<T>& cell, const LstmStep<const T>& step,
                    const LstmStepGradient<T>& gradient);
 };
-
-// Returns these, compiled for the processor's instruction set.
-template <typename T>
-LstmFunctions<T> UsedLstmFunctions();
-template <>
-LstmFunctions<float> UsedLstmFunctions();
-template <>
-LstmFunctions<double> UsedLstmFunctions();
 
 }  // namespace skiff

@@ -49,13 +49,7 @@ void Infer(OpContext& context) {
 }
 
 double Flop(const OpContext& context) {
-  double weights = 0;
-  for (const StaticText slot : {"Weight", "ProjWeight"}) {
-    if (slot == "ProjWeight" && !HasProjection(context)) continue;
-    const Shape& weight = context.Input(slot).shape;
-    weights += static_cast<double>(weight[0]) * static_cast<double>(weight[1]);
-  }
-  return 2.0 * static_cast<double>(context.Input("Input").shape[0]) * weights;
+  return ProductFlop(context, "Input", {"Weight", "ProjWeight"});
 }
 
 AttrDef LimitAttr(StaticText name, StaticText doc) {

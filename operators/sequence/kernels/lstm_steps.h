@@ -75,7 +75,7 @@ class LstmForwardSteps {
   // Begins a run. `zeros`: H numbers.
   void Begin(const KernelContext& run, const T* zeros) {
     cell_ = of_.Cell(run);
-    functions_ = UsedLstmFunctions<T>();
+    functions_ = LstmFunctions<T>::Used();
     before_ = {cells_(run), of_.c0(run), zeros, cell_.size};
     if (ordered_.is_there()) std::fill_n(ordered_(run), ordered_.count(run), T{0});
   }
@@ -109,8 +109,8 @@ class LstmForwardSteps {
     of_.projection_weight->Multiply(run, hidden, rows.step.count, cell_.size, false, step.states,
                                     width);
     ParallelFor(rows.step.count, RecurrentGrain(width), [&](int64_t begin, int64_t end) {
-      UsedClippedFunctions<T>().activate(of_.layer.projection->activation,
-                                         step.states + begin * width, (end - begin) * width);
+      ClippedFunctions<T>::Used().activate(of_.layer.projection->activation,
+                                           step.states + begin * width, (end - begin) * width);
       for (int64_t j = begin; j < end; ++j)
         std::copy_n(step.states + j * width, width, step.hidden + rows.Row(j) * width);
     });
@@ -144,7 +144,7 @@ class LstmBackwardSteps {
   // Begins a run of so many sequences. `zeros`: H numbers.
   void Begin(const KernelContext& run, const T* zeros, int64_t sequences) {
     cell_ = of_.Cell(run);
-    functions_ = UsedLstmFunctions<T>();
+    functions_ = LstmFunctions<T>::Used();
     before_ = {cells_(run), of_.c0(run), zeros, cell_.size};
     std::fill_n(next_cell_(run), sequences * cell_.size, T{0});
   }
@@ -269,8 +269,8 @@ class LstmBackwardSteps {
       T* gradient = gradients + j * width;
       for (int64_t i = 0; i < width; ++i)
         gradient[i] = of.hidden[row * width + i] + of.next[j * width + i];
-      UsedClippedFunctions<T>().multiply_by_derivative(of_.layer.projection->activation,
-                                                       projected + row * width, gradient, width);
+      ClippedFunctions<T>::Used().multiply_by_derivative(of_.layer.projection->activation,
+                                                         projected + row * width, gradient, width);
     });
     of_.projection_weight->Multiply(run, gradients, rows.step.count, width, false, hidden,
                                     cell_.size);

@@ -17,49 +17,11 @@
 
 namespace skiff {
 
-// The rows of a layer, which the op and its gradient have in common.
-template <typename T>
-class RecurrentRows {
- public:
-  template <typename Layer>
-  RecurrentRows(PrepareContext& context, const Layer& layer)
-      : h0(context, "H0"),
-        input_(context, "Input"),
-        is_reverse_(context.Attr<bool>("is_reverse")),
-        width_(layer.state_width()),
-        zeros_count_(std::max(width_, layer.cell.size)),
-        order_(context, layer.capacity.sequences),
-        zeros_(context, 1, zeros_count_) {}
-
-  TimeSteps Steps(const KernelContext& run) const {
-    return TimeSteps(SequenceRows(input_.tensor(run)), is_reverse_, order_(run));
-  }
-  int64_t Sequences(const KernelContext& run) const {
-    return SequenceRows(input_.tensor(run)).size();
-  }
-  const T* Input(const KernelContext& run) const { return input_(run); }
-  StateRows<T> States(const KernelContext& run, const T* states) const {
-    T* zeros = zeros_(run);
-    std::fill_n(zeros, zeros_count_, T{0});
-    return {.rows = states, .initial = h0(run), .zeros = zeros, .width = width_};
-  }
-
-  In<T> h0;
-
- private:
-  In<T> input_;
-  bool is_reverse_;
-  int64_t width_;
-  int64_t zeros_count_;
-  Workspace<int64_t> order_;
-  Workspace<T> zeros_;
-};
-
 template <typename T, typename Steps>
 class RecurrentKernel final : public Kernel {
  public:
   RecurrentKernel(PrepareContext& context, const typename Steps::Layer& layer)
-      : rows_(context, layer),
+      : rows_(context, layer, context.Attr<bool>("is_reverse")),
         steps_(context, layer),
         hidden_(context, layer.states()),
         states_(context, layer.capacity.sequences, layer.state_width()),
@@ -76,7 +38,7 @@ class RecurrentKernel final : public Kernel {
       const StepOfRows rows{steps, step};
       if (step.time == 0) before.CopyBefore(rows, states_(run));
       steps_.Run(run, rows,
-                 {.input = rows_.Input(run),
+                 {.input = rows_.input(run),
                   .hidden = hidden_(run),
                   .states = states_(run),
                   .gates = gates_(run, step),
@@ -201,7 +163,7 @@ template <typename T, typename Steps, template <typename, typename> class Sums>
 class RecurrentGradKernel final : public Kernel {
  public:
   RecurrentGradKernel(PrepareContext& context, const typename Steps::Layer& layer)
-      : rows_(context, layer),
+      : rows_(context, layer, context.Attr<bool>("is_reverse")),
         steps_(context, layer),
         sums_(context, layer),
         width_(layer.state_width()),
@@ -216,7 +178,7 @@ class RecurrentGradKernel final : public Kernel {
 
   void Run(const KernelContext& run) override {
     const TimeSteps steps = rows_.Steps(run);
-    const int64_t sequences = rows_.Sequences(run);
+    const int64_t sequences = rows_.Sequences(run).size();
     const int64_t rows = hidden_.shape(run)[0];
     const StateRows<T> before = rows_.States(run, hidden_(run));
     T* next = next_(run);

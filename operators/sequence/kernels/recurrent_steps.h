@@ -65,6 +65,42 @@ class StepNumbers {
   int64_t width_;
 };
 
+// The rows of a layer, which the op and its gradient have in common.
+template <typename T>
+class RecurrentRows {
+ public:
+  template <typename Layer>
+  RecurrentRows(PrepareContext& context, const Layer& layer, bool is_reverse)
+      : input(context, "Input"),
+        h0(context, "H0"),
+        is_reverse_(is_reverse),
+        width_(layer.state_width()),
+        zeros_count_(std::max(width_, layer.cell.size)),
+        order_(context, layer.capacity.sequences),
+        zeros_(context, 1, zeros_count_) {}
+
+  SequenceRows Sequences(const KernelContext& run) const { return SequenceRows(input.tensor(run)); }
+  TimeSteps Steps(const KernelContext& run) const {
+    return TimeSteps(Sequences(run), is_reverse_, order_(run));
+  }
+  // Returns the states, with as many zeros as a state or a cell has numbers.
+  StateRows<T> States(const KernelContext& run, const T* states) const {
+    T* zeros = zeros_(run);
+    std::fill_n(zeros, zeros_count_, T{0});
+    return {.rows = states, .initial = h0(run), .zeros = zeros, .width = width_};
+  }
+
+  In<T> input;
+  In<T> h0;
+
+ private:
+  bool is_reverse_;
+  int64_t width_;
+  int64_t zeros_count_;
+  Workspace<int64_t> order_;
+  Workspace<T> zeros_;
+};
+
 // What the forward step of a cell gets.
 template <typename T>
 struct CellStep {

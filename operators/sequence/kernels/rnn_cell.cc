@@ -2,6 +2,8 @@
 // compiler.
 #include "operators/sequence/kernels/rnn_cell.h"
 
+#include <utility>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/sequence/kernels/rnn_cell.cc"
 #include "hwy/foreach_target.h"
@@ -79,8 +81,7 @@ RnnFunctions<T> FunctionsOf() {
           .simple_forward = SimpleForward<T>,
           .simple_backward = SimpleBackward<T>};
 }
-RnnFunctions<float> RnnFunctionsFloat() { return FunctionsOf<float>(); }
-RnnFunctions<double> RnnFunctionsDouble() { return FunctionsOf<double>(); }
+auto Functions() { return std::pair(FunctionsOf<float>(), FunctionsOf<double>()); }
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -90,17 +91,14 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace skiff {
 
-HWY_EXPORT(RnnFunctionsFloat);
-HWY_EXPORT(RnnFunctionsDouble);
+HWY_EXPORT(Functions);
 
-template <>
-RnnFunctions<float> UsedRnnFunctions() {
-  return HWY_DYNAMIC_DISPATCH(RnnFunctionsFloat)();
+template <typename T>
+RnnFunctions<T> RnnFunctions<T>::Used() {
+  return std::get<RnnFunctions<T>>(HWY_DYNAMIC_DISPATCH(Functions)());
 }
-template <>
-RnnFunctions<double> UsedRnnFunctions() {
-  return HWY_DYNAMIC_DISPATCH(RnnFunctionsDouble)();
-}
+template struct RnnFunctions<float>;
+template struct RnnFunctions<double>;
 
 }  // namespace skiff
 #endif

@@ -40,6 +40,9 @@ struct SimpleRnnCell {
 // The functions of a step for a sequence. Before a forward function, the gates are g without Bias.
 template <typename T>
 struct RnnFunctions {
+  // Returns those that are compiled for the processor's instruction set. T: float or double.
+  static RnnFunctions Used();
+
   // Computes a step; on return the gates are r, z, g2 and c.
   void (*gru_forward)(const ResetAfterGruCell<T>& cell, const T* before, T* gates, T* hidden);
   // Computes the gradient of g, and in `next` that of h' without the products.
@@ -51,13 +54,5 @@ struct RnnFunctions {
   void (*simple_backward)(const SimpleRnnCell<T>& cell, const T* hidden,
                           const RnnStepGradient<T>& gradient);
 };
-
-// Returns these, compiled for the processor's instruction set.
-template <typename T>
-RnnFunctions<T> UsedRnnFunctions();
-template <>
-RnnFunctions<float> UsedRnnFunctions();
-template <>
-RnnFunctions<double> UsedRnnFunctions();
 
 }  // namespace skiff
