@@ -185,14 +185,9 @@ class DecoderKernel : public Kernel {
 
   // Finds where in AttentionWeights each sentence begins.
   void FindWeights(const KernelContext& run) const {
-    const SequenceRows targets(in_.input.tensor(run));
-    const SequenceRows sources = in_.seen.Sentences(run);
-    int64_t* first = first_weights_(run);
-    int64_t position = 0;
-    for (int64_t i = 0; i < targets.size(); ++i) {
-      first[i] = position;
-      position += targets[i].count() * sources[i].count();
-    }
+    ForEachSentencePair(SequenceRows(in_.input.tensor(run)), in_.seen.Sentences(run),
+                        [first = first_weights_(run)](int64_t i, const RowRange&, const RowRange&,
+                                                      int64_t weight) { first[i] = weight; });
   }
   // Returns where in AttentionWeights a row of a sentence with so many tokens begins.
   int64_t WeightsOf(const KernelContext& run, const StepOfRows& rows, int64_t j,
@@ -234,7 +229,7 @@ class ForwardKernel final : public DecoderKernel<T> {
     T* states = states_(run);
     steps.ForEach([&](const TimeSteps::Step& step) {
       const StepOfRows rows{steps, step};
-      if (step.time == 0) before.CopyBefore(rows, states);
+      if (step.time == 0) before.CopyInitial(rows, states);
       T* gates = gates_(run, step);
       if (this->context_weight_) {
         AttendAll(run, rows, states);
@@ -297,7 +292,7 @@ class GradKernel final : public DecoderKernel<T> {
       : DecoderKernel<T>(context, /*is_gradient=*/true),
         rows_(context, layer, /*is_reverse=*/false),
         steps_(context, layer),
-        of_(context),
+        args_(context),
         product_(context, sizes_.most.rows,
                  std::max({sizes_.gates, sizes_.width, sizes_.key_width})),
         next_(context, sizes_.most.sequences, sizes_.hidden),
@@ -305,23 +300,23 @@ class GradKernel final : public DecoderKernel<T> {
         step_contexts_(context, sizes_.most.sequences, sizes_.width),
         step_queries_(context, sizes_.most.sequences, sizes_.key_width),
         step_scores_(context, sizes_.tokens),
-        score_weights_(context, of_.of_score_weight.is_there() ? sizes_.most.sequences : 0,
+        score_weights_(context, args_.of_score_weight.is_there() ? sizes_.most.sequences : 0,
                        sizes_.key_width),
         all_gates_(context, Out<T>(context, "Input@GRAD"), sizes_.most.rows, sizes_.gates),
-        all_contexts_(context, of_.of_encoded.is_there() ? sizes_.most.rows : 0, sizes_.width),
+        all_contexts_(context, args_.of_encoded.is_there() ? sizes_.most.rows : 0, sizes_.width),
         all_queries_(context, sizes_.most.rows, sizes_.key_width),
         before_pointers_(context, sizes_.most.rows) {}
 
   void Run(const KernelContext& run) override {
     const TimeSteps steps = rows_.Steps(run);
-    const StateRows<T> before = rows_.States(run, of_.hidden(run));
+    const StateRows<T> before = rows_.States(run, args_.hidden(run));
     const int64_t sentences = rows_.Sequences(run).size();
     steps_.Begin(run, before.zeros, sentences);
     this->FindWeights(run);
     std::fill_n(next_(run), sentences * sizes_.hidden, T{0});
-    if (of_.of_score_weight.is_there())
+    if (args_.of_score_weight.is_there())
       std::fill_n(score_weights_(run), sentences * sizes_.key_width, T{0});
-    if (of_.of_keys.is_there()) std::fill_n(of_.of_keys(run), of_.of_keys.count(run), T{0});
+    if (args_.of_keys.is_there()) std::fill_n(args_.of_keys(run), args_.of_keys.count(run), T{0});
     steps.ForEachBackwards([&](const TimeSteps::Step& step) {
       const StepOfRows rows{steps, step};
       if (!this->context_weight_) {
@@ -330,8 +325,8 @@ class GradKernel final : public DecoderKernel<T> {
       }
       steps_.Run(run, rows,
                  {.before = before,
-                  .hidden = of_.of_hidden(run),
-                  .gates = of_.batch_gate(run) + step.first * sizes_.gates,
+                  .hidden = args_.of_hidden(run),
+                  .gates = args_.batch_gate(run) + step.first * sizes_.gates,
                   .next = next_(run),
                   .step_gates = step_gates_(run),
                   .row_gates = all_gates_(run)});
@@ -340,12 +335,12 @@ class GradKernel final : public DecoderKernel<T> {
                                       step_contexts_(run), sizes_.width);
       AttendAllBackward(run, rows);
     });
-    if (of_.of_h0.is_there()) {
-      steps.FromLongestFirst<T>(next_(run), sizes_.hidden, of_.of_h0(run));
+    if (args_.of_h0.is_there()) {
+      steps.FromLongestFirst<T>(next_(run), sizes_.hidden, args_.of_h0(run));
     }
-    steps_.End(run, steps, of_.hidden.shape(run)[0]);
+    steps_.End(run, steps, args_.hidden.shape(run)[0]);
     WriteWeightGradients(run, before);
-    if (of_.of_encoded.is_there()) WriteEncodedGradient(run);
+    if (args_.of_encoded.is_there()) WriteEncodedGradient(run);
   }
 
  private:
@@ -353,7 +348,7 @@ class GradKernel final : public DecoderKernel<T> {
   // states that the queries are made of.
   void AttendAllBackward(const KernelContext& run, const StepOfRows& rows) const {
     const int64_t key_width = sizes_.key_width;
-    const T* context_grad = of_.of_context(run);
+    const T* context_grad = args_.of_context(run);
     T* queries = step_queries_(run);
     T* next = next_(run);
     rows.ForEach(this->AttentionWork(run), [&](int64_t j) {
@@ -361,10 +356,11 @@ class GradKernel final : public DecoderKernel<T> {
       T* context = step_contexts_(run) + j * sizes_.width;
       if (context_grad != nullptr) AddTo(context, context_grad + row * sizes_.width, sizes_.width);
       AttentionFunctions<T>::Used().backward(
-          this->Seen(run, rows.steps, j), of_.batch_query(run) + (rows.step.first + j) * key_width,
-          Weights(run, rows, j, of_.weights),
+          this->Seen(run, rows.steps, j),
+          args_.batch_query(run) + (rows.step.first + j) * key_width,
+          Weights(run, rows, j, args_.weights),
           AttentionOf(run, rows, j, context, queries + j * key_width));
-      if (of_.of_encoded.is_there()) {
+      if (args_.of_encoded.is_there()) {
         std::copy_n(context, sizes_.width, all_contexts_(run) + row * sizes_.width);
       }
       std::copy_n(queries + j * key_width, key_width, all_queries_(run) + row * key_width);
@@ -386,42 +382,42 @@ class GradKernel final : public DecoderKernel<T> {
   AttentionGradient<T> AttentionOf(const KernelContext& run, const StepOfRows& rows, int64_t j,
                                    const T* context, T* query) const {
     const int64_t first_token = this->FirstToken(run, rows.steps, j);
-    T* keys = of_.of_keys(run);
+    T* keys = args_.of_keys(run);
     return {.context = context,
-            .weights = Weights(run, rows, j, of_.of_weights),
+            .weights = Weights(run, rows, j, args_.of_weights),
             .scores = step_scores_(run) + first_token,
             .query = query,
             .keys = keys == nullptr ? nullptr : keys + first_token * sizes_.key_width,
-            .score_weight = of_.of_score_weight.is_there()
+            .score_weight = args_.of_score_weight.is_there()
                                 ? score_weights_(run) + j * sizes_.key_width
                                 : nullptr};
   }
 
   void WriteWeightGradients(const KernelContext& run, const StateRows<T>& before) const {
     const SequenceRows targets = rows_.Sequences(run);
-    const int64_t rows = of_.hidden.shape(run)[0];
+    const int64_t rows = args_.hidden.shape(run)[0];
     const MatrixRows<T> before_rows = BeforeRows(run, targets, before);
-    const MatrixRows<T> contexts{.first = of_.context(run), .stride = sizes_.width};
+    const MatrixRows<T> contexts{.first = args_.context(run), .stride = sizes_.width};
     const T* gates = all_gates_(run);
     const T* queries = all_queries_(run);
     const RowsProduct<T> gates_product = product_.WithColumns(sizes_.gates);
     gates_product.Pack(run, {.first = gates, .stride = sizes_.gates}, rows);
-    if (of_.of_context_weight.is_there()) {
-      gates_product.Multiply(run, contexts, sizes_.width, rows, of_.of_context_weight(run));
+    if (args_.of_context_weight.is_there()) {
+      gates_product.Multiply(run, contexts, sizes_.width, rows, args_.of_context_weight(run));
     }
-    if (of_.of_weight.is_there()) {
-      steps_.Sum(run, gates_product, before_rows, gates, rows, of_.of_weight(run));
+    if (args_.of_weight.is_there()) {
+      steps_.Sum(run, gates_product, before_rows, gates, rows, args_.of_weight(run));
     }
-    if (of_.of_query_weight.is_there()) {
+    if (args_.of_query_weight.is_there()) {
       const RowsProduct<T> query_product = product_.WithColumns(sizes_.key_width);
       query_product.Pack(run, {.first = queries, .stride = sizes_.key_width}, rows);
       const MatrixRows<T> after_rows{.first = before.rows, .stride = sizes_.hidden};
       query_product.Multiply(run, this->context_weight_ ? before_rows : after_rows, sizes_.hidden,
-                             rows, of_.of_query_weight(run));
+                             rows, args_.of_query_weight(run));
     }
-    WriteSum(run, of_.of_bias, gates, rows, sizes_.gates);
-    WriteSum(run, of_.of_query_bias, queries, rows, sizes_.key_width);
-    WriteSum(run, of_.of_score_weight, score_weights_(run), targets.size(), sizes_.key_width);
+    WriteSum(run, args_.of_bias, gates, rows, sizes_.gates);
+    WriteSum(run, args_.of_query_bias, queries, rows, sizes_.key_width);
+    WriteSum(run, args_.of_score_weight, score_weights_(run), targets.size(), sizes_.key_width);
   }
 
   // Returns the states before all rows.
@@ -451,8 +447,8 @@ class GradKernel final : public DecoderKernel<T> {
     const SequenceRows targets = rows_.Sequences(run);
     const SequenceRows sources = this->in_.seen.Sentences(run);
     const RowsProduct<T> product = product_.WithColumns(sizes_.width);
-    const T* weights = of_.weights(run);
-    T* to = of_.of_encoded(run);
+    const T* weights = args_.weights(run);
+    T* to = args_.of_encoded(run);
     for (int64_t i = 0; i < targets.size(); ++i) {
       const int64_t rows = targets[i].count();
       const int64_t tokens = sources[i].count();
@@ -468,7 +464,7 @@ class GradKernel final : public DecoderKernel<T> {
   using DecoderKernel<T>::sizes_;
   RecurrentRows<T> rows_;
   Steps steps_;
-  DecoderGradients<T> of_;
+  DecoderGradients<T> args_;
   RowsProduct<T> product_;
   // Of the rows of a step:
   Workspace<T> next_;  // the gradient of the states, from later steps

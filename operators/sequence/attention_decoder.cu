@@ -36,17 +36,16 @@ class DecoderKernel : public Kernel {
   // Takes the sequences of a run. Returns what its rows see.
   Attended<T> Load(const KernelContext& run) {
     const SequenceRows targets(in_.input.tensor(run));
-    const SequenceRows sources = in_.seen.Sentences(run);
     time_.Load(run, targets);
-    int64_t weight = 0;
-    for (int64_t i = 0; i < targets.size(); ++i) {
-      sentences_[i] = {.row = targets[i].begin,
-                       .rows = targets[i].count(),
-                       .token = sources[i].begin,
-                       .tokens = sources[i].count(),
-                       .weight = weight};
-      weight += targets[i].count() * sources[i].count();
-    }
+    ForEachSentencePair(
+        targets, in_.seen.Sentences(run),
+        [&](int64_t i, const RowRange& rows, const RowRange& tokens, int64_t weight) {
+          sentences_[i] = {.row = rows.begin,
+                           .rows = rows.count(),
+                           .token = tokens.begin,
+                           .tokens = tokens.count(),
+                           .weight = weight};
+        });
     return {.sentences = sentences_.Send(run), .all = in_.seen.AllTokens(run)};
   }
 
@@ -144,43 +143,43 @@ class AttentionDecoderGradKernel final : public DecoderKernel<T> {
   AttentionDecoderGradKernel(PrepareContext& context, const typename Steps::Layer& layer)
       : DecoderKernel<T>(context, /*is_gradient=*/true),
         steps_(context, layer),
-        of_(context),
+        args_(context),
         input_grad_(context, "Input@GRAD"),
-        wants_before_(of_.of_weight.is_there() ||
-                      (of_.of_query_weight.is_there() && this->attends_before_)),
-        wants_after_(of_.of_query_weight.is_there() && !this->attends_before_),
+        wants_before_(args_.of_weight.is_there() ||
+                      (args_.of_query_weight.is_there() && this->attends_before_)),
+        wants_after_(args_.of_query_weight.is_there() && !this->attends_before_),
         tokens_(SendLevel(context, "Encoded")),
-        context_gradient_(RowsFor(of_.of_context_weight.is_there()), sizes_.width, sizes_.width,
+        context_gradient_(RowsFor(args_.of_context_weight.is_there()), sizes_.width, sizes_.width,
                           sizes_.gates, sizes_.gates),
-        query_gradient_(RowsFor(of_.of_query_weight.is_there()), sizes_.hidden, sizes_.hidden,
+        query_gradient_(RowsFor(args_.of_query_weight.is_there()), sizes_.hidden, sizes_.hidden,
                         sizes_.key_width, sizes_.key_width),
         next_(context, sizes_.most.sequences, sizes_.hidden),
         contexts_(context, sizes_.most.sequences, sizes_.width),
         scores_(context, sizes_.tokens),
-        score_weights_(context, of_.of_score_weight.is_there() ? sizes_.most.sequences : 0,
+        score_weights_(context, args_.of_score_weight.is_there() ? sizes_.most.sequences : 0,
                        sizes_.key_width),
-        row_contexts_(context, RowsFor(of_.of_encoded.is_there()), sizes_.width),
+        row_contexts_(context, RowsFor(args_.of_encoded.is_there()), sizes_.width),
         // The products of the last steps may read after their rows.
         gates_(context, sizes_.most.rows + sizes_.most.sequences, sizes_.gates),
         queries_(context, sizes_.most.rows + sizes_.most.sequences, sizes_.key_width),
         before_(context, RowsFor(wants_before_), sizes_.hidden),
         after_(context, RowsFor(wants_after_), sizes_.hidden),
-        batch_contexts_(context, RowsFor(of_.of_context_weight.is_there()), sizes_.width),
+        batch_contexts_(context, RowsFor(args_.of_context_weight.is_there()), sizes_.width),
         space_(RequestProductSpace(context, steps_, this->query_product_, this->context_product_,
                                    context_gradient_, query_gradient_)) {}
 
   void Run(const KernelContext& run) override {
     const Attended<T> seen = this->Load(run);
-    if (of_.of_keys.is_there()) {
-      Tensor& keys_grad = of_.of_keys.tensor(run);
+    if (args_.of_keys.is_there()) {
+      Tensor& keys_grad = args_.of_keys.tensor(run);
       FillBytesOnDevice(run, keys_grad.raw_data(), 0, keys_grad.byte_count());
     }
     const AttendBackwardStep<T> attend = AttendOf(run, seen);
     T* gates = gates_(run);
-    steps_.Begin(run, {.hidden = of_.hidden(run),
+    steps_.Begin(run, {.hidden = args_.hidden(run),
                        .h0 = this->in_.h0(run),
-                       .batch_gates = of_.batch_gate(run),
-                       .hidden_grad = of_.of_hidden(run),
+                       .batch_gates = args_.batch_gate(run),
+                       .hidden_grad = args_.of_hidden(run),
                        .next = attend.next,
                        .has_all_next = !this->attends_before_,
                        .batch_gates_grad = gates,
@@ -196,11 +195,11 @@ class AttentionDecoderGradKernel final : public DecoderKernel<T> {
                                  this->in_.context_weight(run), false, attend.contexts, space_);
       AttendBackward(run, step, attend);
     });
-    if (of_.of_h0.is_there())
-      LaunchStoreStates(run, this->time_, attend.next, used, sizes_.hidden, of_.of_h0(run));
+    if (args_.of_h0.is_there())
+      LaunchStoreStates(run, this->time_, attend.next, used, sizes_.hidden, args_.of_h0(run));
     steps_.End(run, this->time_, used);
     WriteWeightGradients(run, attend, used);
-    if (of_.of_encoded.is_there()) WriteEncodedGradient(run, seen);
+    if (args_.of_encoded.is_there()) WriteEncodedGradient(run, seen);
   }
 
  private:
@@ -212,24 +211,24 @@ class AttentionDecoderGradKernel final : public DecoderKernel<T> {
 
   AttendBackwardStep<T> AttendOf(const KernelContext& run, const Attended<T>& seen) const {
     return {.seen = seen,
-            .batch_queries = of_.batch_query(run),
-            .weights = of_.weights(run),
-            .context_grad = of_.of_context(run),
-            .weights_grad = of_.of_weights(run),
+            .batch_queries = args_.batch_query(run),
+            .weights = args_.weights(run),
+            .context_grad = args_.of_context(run),
+            .weights_grad = args_.of_weights(run),
             .has_contexts = this->adds_context_,
             .contexts = contexts_(run),
-            .row_contexts = DataIf(run, of_.of_encoded.is_there(), row_contexts_),
+            .row_contexts = DataIf(run, args_.of_encoded.is_there(), row_contexts_),
             .scores = scores_(run),
             .batch_queries_grad = queries_(run),
             .next = next_(run),
             .hidden_width = sizes_.hidden,
             .adds_queries = !this->in_.query_weight.is_there(),
             .clears_next = !this->attends_before_,
-            .keys_grad = of_.of_keys(run),
-            .score_weights = DataIf(run, of_.of_score_weight.is_there(), score_weights_),
-            .context = of_.context(run),
-            .batch_contexts = DataIf(run, of_.of_context_weight.is_there(), batch_contexts_),
-            .hidden = of_.hidden(run),
+            .keys_grad = args_.of_keys(run),
+            .score_weights = DataIf(run, args_.of_score_weight.is_there(), score_weights_),
+            .context = args_.context(run),
+            .batch_contexts = DataIf(run, args_.of_context_weight.is_there(), batch_contexts_),
+            .hidden = args_.hidden(run),
             .batch_hidden = DataIf(run, wants_after_, after_)};
   }
 
@@ -247,7 +246,7 @@ class AttentionDecoderGradKernel final : public DecoderKernel<T> {
 
   void WriteWeightGradients(const KernelContext& run, const AttendBackwardStep<T>& attend,
                             int64_t used) const {
-    const int64_t rows = of_.hidden.shape(run)[0];
+    const int64_t rows = args_.hidden.shape(run)[0];
     T* gates = gates_(run);
     T* queries = attend.batch_queries_grad;
     const auto clear = [&](T* matrix, int64_t width) {
@@ -259,18 +258,19 @@ class AttentionDecoderGradKernel final : public DecoderKernel<T> {
     clear(before, sizes_.hidden);
     clear(attend.batch_hidden, sizes_.hidden);
     clear(attend.batch_contexts, sizes_.width);
-    if (of_.of_weight.is_there())
-      steps_.SumWeight(run, before, gates, rows, of_.of_weight(run), space_);
-    if (of_.of_context_weight.is_there()) {
-      context_gradient_.Run(run, attend.batch_contexts, gates, of_.of_context_weight(run), space_);
+    if (args_.of_weight.is_there())
+      steps_.SumWeight(run, before, gates, rows, args_.of_weight(run), space_);
+    if (args_.of_context_weight.is_there()) {
+      context_gradient_.Run(run, attend.batch_contexts, gates, args_.of_context_weight(run),
+                            space_);
     }
-    if (of_.of_query_weight.is_there()) {
+    if (args_.of_query_weight.is_there()) {
       query_gradient_.Run(run, wants_after_ ? attend.batch_hidden : before, queries,
-                          of_.of_query_weight(run), space_);
+                          args_.of_query_weight(run), space_);
     }
-    WriteSum(run, of_.of_bias, gates, rows, sizes_.gates);
-    WriteSum(run, of_.of_query_bias, queries, rows, sizes_.key_width);
-    WriteSum(run, of_.of_score_weight, attend.score_weights, used, sizes_.key_width);
+    WriteSum(run, args_.of_bias, gates, rows, sizes_.gates);
+    WriteSum(run, args_.of_query_bias, queries, rows, sizes_.key_width);
+    WriteSum(run, args_.of_score_weight, attend.score_weights, used, sizes_.key_width);
   }
 
   void WriteSum(const KernelContext& run, const Out<T>& output, const T* matrix, int64_t rows,
@@ -279,18 +279,18 @@ class AttentionDecoderGradKernel final : public DecoderKernel<T> {
   }
 
   void WriteEncodedGradient(const KernelContext& run, const Attended<T>& seen) {
-    if (of_.of_encoded.count(run) == 0) return;
-    const int64_t count = of_.of_encoded.shape(run)[0];
+    if (args_.of_encoded.count(run) == 0) return;
+    const int64_t count = args_.of_encoded.shape(run)[0];
     const RowThreads threads(count, sizes_.width);
     SumContexts<T><<<threads.blocks, kCudaThreads, 0, StreamOf(run)>>>(
-        tokens_->Send(run, this->in_.seen.encoded.tensor(run)), seen.sentences, of_.weights(run),
-        row_contexts_(run), count, sizes_.width, threads.of_row, of_.of_encoded(run));
+        tokens_->Send(run, this->in_.seen.encoded.tensor(run)), seen.sentences, args_.weights(run),
+        row_contexts_(run), count, sizes_.width, threads.of_row, args_.of_encoded(run));
     CheckLaunch("gradient of what a decoder looks at");
   }
 
   using DecoderKernel<T>::sizes_;
   Steps steps_;
-  DecoderGradients<T> of_;
+  DecoderGradients<T> args_;
   Out<T> input_grad_;
   bool wants_before_;  // the states before all rows
   bool wants_after_;   // the states after them, which queries are made of

@@ -18,6 +18,7 @@
 #include "operators/common/input_checks.h"
 #include "operators/sequence/kernels/lstm_unit_functions.h"
 #include "operators/sequence/kernels/recurrent_weight.h"
+#include "operators/sequence/kernels/used_functions.h"
 #include "operators/sequence/kernels/workspace.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -82,14 +83,9 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace skiff {
 
-HWY_EXPORT(Functions);
+SKIFF_USED_FUNCTIONS(LstmUnitFunctions);
 
 namespace {
-
-template <typename T>
-LstmUnitFunctions<T> UsedFunctions() {
-  return std::get<LstmUnitFunctions<T>>(HWY_DYNAMIC_DISPATCH(Functions)());
-}
 
 void Infer(OpContext& context) {
   const TensorMeta& before = context.Input("C_prev");
@@ -112,7 +108,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const Workspace<T> gates(context, most_rows, 4 * size);
   const auto forget_bias = static_cast<T>(context.Attr<float>("forget_bias"));
   return MakeRowsKernel([=](const KernelContext& run) {
-    const auto functions = UsedFunctions<T>();
+    const auto functions = LstmUnitFunctions<T>::Used();
     ParallelFor(before.shape(run)[0], RecurrentGrain(4 * size), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const int64_t at = row * size;
@@ -137,7 +133,7 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const Workspace<T> gates(context, most_rows, 4 * size);
   const auto forget_bias = static_cast<T>(context.Attr<float>("forget_bias"));
   return MakeRowsKernel([=](const KernelContext& run) {
-    const auto functions = UsedFunctions<T>();
+    const auto functions = LstmUnitFunctions<T>::Used();
     ParallelFor(before.shape(run)[0], RecurrentGrain(4 * size), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const int64_t at = row * size;

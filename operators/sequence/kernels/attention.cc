@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <type_traits>
-#include <utility>
+
+#include "operators/sequence/kernels/used_functions.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/sequence/kernels/attention.cc"
@@ -11,8 +12,7 @@
 #include "operators/common/simd_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace skiff {
-namespace HWY_NAMESPACE {
+namespace skiff::HWY_NAMESPACE {
 namespace {
 
 template <typename T>
@@ -208,21 +208,11 @@ AttentionFunctions<T> FunctionsOf() {
 auto Functions() { return std::pair(FunctionsOf<float>(), FunctionsOf<double>()); }
 
 }  // namespace
-}  // namespace HWY_NAMESPACE
-}  // namespace skiff
+}  // namespace skiff::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace skiff {
-
-HWY_EXPORT(Functions);
-
-template <typename T>
-AttentionFunctions<T> AttentionFunctions<T>::Used() {
-  return std::get<AttentionFunctions<T>>(HWY_DYNAMIC_DISPATCH(Functions)());
-}
-template struct AttentionFunctions<float>;
-template struct AttentionFunctions<double>;
-
+SKIFF_USED_FUNCTIONS(AttentionFunctions);
 }  // namespace skiff
 #endif

@@ -38,6 +38,20 @@ inline bool AttendsBefore(const OpContext& context) {
   return context.Attr<std::string>("attends") == "before";
 }
 
+// Calls body(i, rows, tokens, weight) for each sentence: its rows of Input, its tokens, and where
+// its numbers in AttentionWeights begin, one for each pair of a row and a token.
+template <typename Body>
+void ForEachSentencePair(const SequenceRows& targets, const SequenceRows& sources,
+                         const Body& body) {
+  int64_t weight = 0;
+  for (int64_t i = 0; i < targets.size(); ++i) {
+    const RowRange rows = targets[i];
+    const RowRange tokens = sources[i];
+    body(i, rows, tokens, weight);
+    weight += rows.count() * tokens.count();
+  }
+}
+
 // What the op and its gradient read, beside what the steps of the cell do.
 template <typename T>
 struct DecoderInputs {

@@ -1,6 +1,6 @@
 #include "operators/sequence/kernels/clipped_activation.h"
 
-#include <utility>
+#include "operators/sequence/kernels/used_functions.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/sequence/kernels/clipped_activation.cc"
@@ -8,8 +8,7 @@
 #include "operators/sequence/kernels/recurrent_activation-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace skiff {
-namespace HWY_NAMESPACE {
+namespace skiff::HWY_NAMESPACE {
 namespace {
 
 template <typename T>
@@ -32,21 +31,11 @@ ClippedFunctions<T> FunctionsOf() {
 auto Functions() { return std::pair(FunctionsOf<float>(), FunctionsOf<double>()); }
 
 }  // namespace
-}  // namespace HWY_NAMESPACE
-}  // namespace skiff
+}  // namespace skiff::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace skiff {
-
-HWY_EXPORT(Functions);
-
-template <typename T>
-ClippedFunctions<T> ClippedFunctions<T>::Used() {
-  return std::get<ClippedFunctions<T>>(HWY_DYNAMIC_DISPATCH(Functions)());
-}
-template struct ClippedFunctions<float>;
-template struct ClippedFunctions<double>;
-
+SKIFF_USED_FUNCTIONS(ClippedFunctions);
 }  // namespace skiff
 #endif

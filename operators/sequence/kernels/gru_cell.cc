@@ -2,7 +2,7 @@
 // compiler.
 #include "operators/sequence/kernels/gru_cell.h"
 
-#include <utility>
+#include "operators/sequence/kernels/used_functions.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/sequence/kernels/gru_cell.cc"
@@ -10,8 +10,7 @@
 #include "operators/sequence/kernels/recurrent_activation-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace skiff {
-namespace HWY_NAMESPACE {
+namespace skiff::HWY_NAMESPACE {
 namespace {
 
 template <typename T>
@@ -80,21 +79,11 @@ GruFunctions<T> FunctionsOf() {
 auto Functions() { return std::pair(FunctionsOf<float>(), FunctionsOf<double>()); }
 
 }  // namespace
-}  // namespace HWY_NAMESPACE
-}  // namespace skiff
+}  // namespace skiff::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace skiff {
-
-HWY_EXPORT(Functions);
-
-template <typename T>
-GruFunctions<T> GruFunctions<T>::Used() {
-  return std::get<GruFunctions<T>>(HWY_DYNAMIC_DISPATCH(Functions)());
-}
-template struct GruFunctions<float>;
-template struct GruFunctions<double>;
-
+SKIFF_USED_FUNCTIONS(GruFunctions);
 }  // namespace skiff
 #endif

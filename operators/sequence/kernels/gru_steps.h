@@ -16,6 +16,8 @@ template <typename T>
 class GruForwardSteps {
  public:
   using Layer = GruLayer<T>;
+  // Whether Begin needs zeros.
+  static constexpr bool kReadsZeros = false;
 
   GruForwardSteps(PrepareContext& context, const Layer& layer)
       : layer_(layer),

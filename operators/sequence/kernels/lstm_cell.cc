@@ -2,7 +2,7 @@
 // compiler.
 #include "operators/sequence/kernels/lstm_cell.h"
 
-#include <utility>
+#include "operators/sequence/kernels/used_functions.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/sequence/kernels/lstm_cell.cc"
@@ -10,8 +10,7 @@
 #include "operators/sequence/kernels/recurrent_activation-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace skiff {
-namespace HWY_NAMESPACE {
+namespace skiff::HWY_NAMESPACE {
 namespace {
 
 // to[i] += a[i] * b[i]
@@ -101,21 +100,11 @@ LstmFunctions<T> FunctionsOf() {
 auto Functions() { return std::pair(FunctionsOf<float>(), FunctionsOf<double>()); }
 
 }  // namespace
-}  // namespace HWY_NAMESPACE
-}  // namespace skiff
+}  // namespace skiff::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace skiff {
-
-HWY_EXPORT(Functions);
-
-template <typename T>
-LstmFunctions<T> LstmFunctions<T>::Used() {
-  return std::get<LstmFunctions<T>>(HWY_DYNAMIC_DISPATCH(Functions)());
-}
-template struct LstmFunctions<float>;
-template struct LstmFunctions<double>;
-
+SKIFF_USED_FUNCTIONS(LstmFunctions);
 }  // namespace skiff
 #endif

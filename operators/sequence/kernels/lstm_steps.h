@@ -63,6 +63,8 @@ template <typename T>
 class LstmForwardSteps {
  public:
   using Layer = LstmLayer<T>;
+  // Whether Begin needs zeros.
+  static constexpr bool kReadsZeros = true;
 
   LstmForwardSteps(PrepareContext& context, const Layer& layer)
       : of_(context, layer, /*is_gradient=*/false),

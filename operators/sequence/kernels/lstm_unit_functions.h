@@ -8,6 +8,9 @@ namespace skiff {
 // Of a row of `size` cells. `gates` [4 * size] is overwritten.
 template <typename T>
 struct LstmUnitFunctions {
+  // Returns those that are compiled for the processor's instruction set. T: float or double.
+  static LstmUnitFunctions Used();
+
   void (*forward)(int64_t size, const T* x, const T* before, T forget_bias, T* gates, T* cell,
                   T* hidden);
   // d_cell and d_hidden are the gradients of C and H.

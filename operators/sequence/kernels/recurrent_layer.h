@@ -21,7 +21,7 @@ template <typename T, typename Steps>
 class RecurrentKernel final : public Kernel {
  public:
   RecurrentKernel(PrepareContext& context, const typename Steps::Layer& layer)
-      : rows_(context, layer, context.Attr<bool>("is_reverse")),
+      : rows_(context, layer, context.Attr<bool>("is_reverse"), Steps::kReadsZeros),
         steps_(context, layer),
         hidden_(context, layer.states()),
         states_(context, layer.capacity.sequences, layer.state_width()),
@@ -36,7 +36,7 @@ class RecurrentKernel final : public Kernel {
     steps_.Begin(run, before.zeros);
     steps.ForEach([&](const TimeSteps::Step& step) {
       const StepOfRows rows{steps, step};
-      if (step.time == 0) before.CopyBefore(rows, states_(run));
+      if (step.time == 0) before.CopyInitial(rows, states_(run));
       steps_.Run(run, rows,
                  {.input = rows_.input(run),
                   .hidden = hidden_(run),

@@ -41,10 +41,13 @@ struct StateRows {
   const T* Before(const StepOfRows& step, int64_t j) const {
     return step.steps.StateBefore(j, step.step.time, rows, initial, zeros, width);
   }
-  // Sets `states` to those before the step.
-  void CopyBefore(const StepOfRows& step, T* states) const {
-    for (int64_t j = 0; j < step.step.count; ++j)
-      std::copy_n(Before(step, j), width, states + j * width);
+  // Sets the states of a first step to those before it. Needs no zeros.
+  void CopyInitial(const StepOfRows& first, T* states) const {
+    if (initial == nullptr) {
+      std::fill_n(states, first.step.count * width, T{0});
+    } else {
+      first.steps.ToLongestFirst(initial, width, states);
+    }
   }
 };
 
@@ -69,13 +72,14 @@ class StepNumbers {
 template <typename T>
 class RecurrentRows {
  public:
+  // `has_zeros`: States has zeros.
   template <typename Layer>
-  RecurrentRows(PrepareContext& context, const Layer& layer, bool is_reverse)
+  RecurrentRows(PrepareContext& context, const Layer& layer, bool is_reverse, bool has_zeros = true)
       : input(context, "Input"),
         h0(context, "H0"),
         is_reverse_(is_reverse),
         width_(layer.state_width()),
-        zeros_count_(std::max(width_, layer.cell.size)),
+        zeros_count_(has_zeros ? std::max(width_, layer.cell.size) : 0),
         order_(context, layer.capacity.sequences),
         zeros_(context, 1, zeros_count_) {}
 
@@ -83,7 +87,7 @@ class RecurrentRows {
   TimeSteps Steps(const KernelContext& run) const {
     return TimeSteps(Sequences(run), is_reverse_, order_(run));
   }
-  // Returns the states, with as many zeros as a state or a cell has numbers.
+  // Returns the states. There are as many zeros as a state or a cell has numbers.
   StateRows<T> States(const KernelContext& run, const T* states) const {
     T* zeros = zeros_(run);
     std::fill_n(zeros, zeros_count_, T{0});

@@ -2,7 +2,7 @@
 // compiler.
 #include "operators/sequence/kernels/rnn_cell.h"
 
-#include <utility>
+#include "operators/sequence/kernels/used_functions.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/sequence/kernels/rnn_cell.cc"
@@ -10,8 +10,7 @@
 #include "operators/sequence/kernels/recurrent_activation-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace skiff {
-namespace HWY_NAMESPACE {
+namespace skiff::HWY_NAMESPACE {
 namespace {
 
 template <typename T>
@@ -84,21 +83,11 @@ RnnFunctions<T> FunctionsOf() {
 auto Functions() { return std::pair(FunctionsOf<float>(), FunctionsOf<double>()); }
 
 }  // namespace
-}  // namespace HWY_NAMESPACE
-}  // namespace skiff
+}  // namespace skiff::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace skiff {
-
-HWY_EXPORT(Functions);
-
-template <typename T>
-RnnFunctions<T> RnnFunctions<T>::Used() {
-  return std::get<RnnFunctions<T>>(HWY_DYNAMIC_DISPATCH(Functions)());
-}
-template struct RnnFunctions<float>;
-template struct RnnFunctions<double>;
-
+SKIFF_USED_FUNCTIONS(RnnFunctions);
 }  // namespace skiff
 #endif
