@@ -33,11 +33,12 @@ struct CudaCellGradient {
   const T* hidden_grad;       // from the outside, of all rows
   T* next;                    // of the states of a step's sequences, from the next step
   bool has_all_next = false;  // it is there for all sequences of a step
-  T* batch_gates_grad;        // set, but for the product of the last steps, which may read more
+  T* batch_gates_grad;        // set; products may read a step more
   T* input_grad;              // the same for all rows in their order, or nullptr
   T* batch_before;            // set to the states before the rows, or nullptr
 };
 
+// The forward kernel.
 template <typename T, typename Steps>
 class CudaRecurrentKernel final : public Kernel {
  public:
@@ -75,6 +76,7 @@ class CudaRecurrentKernel final : public Kernel {
   int space_;
 };
 
+// The gradient.
 template <typename T, typename Steps>
 class CudaRecurrentGradKernel final : public Kernel {
  public:

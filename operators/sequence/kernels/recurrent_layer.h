@@ -17,6 +17,7 @@
 
 namespace skiff {
 
+// The forward kernel.
 template <typename T, typename Steps>
 class RecurrentKernel final : public Kernel {
  public:
@@ -158,7 +159,7 @@ class SumsInBatchOrder {
   Workspace<const T*> before_;  // where the states before all rows are
 };
 
-// Sums: SumsInRowOrder or SumsInBatchOrder.
+// The gradient. Sums: SumsInRowOrder or SumsInBatchOrder, the order of the sums over all rows.
 template <typename T, typename Steps, template <typename, typename> class Sums>
 class RecurrentGradKernel final : public Kernel {
  public:
