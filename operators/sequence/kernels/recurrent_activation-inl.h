@@ -56,6 +56,18 @@ void ActivateEach(const Function& f, float* x, int64_t count) {
   for (; i < count; ++i) hn::StoreU(f(one, hn::LoadU(one, x + i)), one, x + i);
 }
 
+// gates += input + bias, of which one may be nullptr
+template <typename T>
+void AddInput(const T* HWY_RESTRICT input, const T* HWY_RESTRICT bias, int64_t count,
+              T* HWY_RESTRICT gates) {
+  if (input == nullptr || bias == nullptr) {
+    const T* HWY_RESTRICT from = input == nullptr ? bias : input;
+    for (int64_t i = 0; i < count; ++i) gates[i] += from[i];
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) gates[i] += input[i] + bias[i];
+}
+
 // x[i] = f(x[i])
 template <typename T>
 void Activate(RecurrentActivation activation, T* x, int64_t count) {
