@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "hwy/highway.h"
+#include "operators/common/float_lanes-inl.h"
 
 #if defined(SKIFF_OPERATORS_COMMON_TRANSPOSE_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SKIFF_OPERATORS_COMMON_TRANSPOSE_LANES_INL_H_
@@ -15,10 +16,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-using FloatTag = hn::CappedTag<float, 16>;
-using FloatVector = hn::Vec<FloatTag>;
-constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(FloatTag()));
 
 // Transposes kLanes vectors in place.
 HWY_INLINE void TransposeLanes([[maybe_unused]] FloatVector* rows) {

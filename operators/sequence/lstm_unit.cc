@@ -71,10 +71,10 @@ void Backward(int64_t size, const T* x, const T* HWY_RESTRICT before, const T* c
 }
 
 template <typename T>
-LstmUnitFunctions<T> FunctionsOf() {
+LstmUnitFunctions<T> UnitFunctionsOf() {
   return {.forward = Forward<T>, .backward = Backward<T>};
 }
-auto Functions() { return std::pair(FunctionsOf<float>(), FunctionsOf<double>()); }
+auto Functions() { return std::pair(UnitFunctionsOf<float>(), UnitFunctionsOf<double>()); }
 
 }  // namespace
 }  // namespace skiff::HWY_NAMESPACE

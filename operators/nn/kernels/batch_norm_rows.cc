@@ -16,15 +16,12 @@
 #define HWY_TARGET_INCLUDE "operators/nn/kernels/batch_norm_rows.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "operators/common/float_lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-using FloatTag = hn::CappedTag<float, 16>;
-using FloatVector = hn::Vec<FloatTag>;
-
-constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(FloatTag()));
 // At least 16 elements, the largest block, and at least four vectors: their sums are independent,
 // so an addition needn't wait for the one before.
 constexpr int64_t kVectors = std::max<int64_t>(4, 16 / kLanes);

@@ -12,14 +12,11 @@
 #define HWY_TARGET_INCLUDE "operators/nn/kernels/winograd_product.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "operators/common/float_lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-using FloatTag = hn::CappedTag<float, 16>;
-using FloatVector = hn::Vec<FloatTag>;
-constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(FloatTag()));
 
 // 32 registers: 28 sums, 2 vectors of filters, a broadcast. 16 registers: 12 sums.
 constexpr int64_t kMaxRows = kLanes == 16 ? 14 : 6;

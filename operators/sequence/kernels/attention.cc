@@ -202,10 +202,12 @@ void Backward(const AttendedTokens<T>& seen, const T* query, const T* weights,
 }
 
 template <typename T>
-AttentionFunctions<T> FunctionsOf() {
+AttentionFunctions<T> AttentionFunctionsOf() {
   return {.forward = AttendTo<T>, .backward = Backward<T>};
 }
-auto Functions() { return std::pair(FunctionsOf<float>(), FunctionsOf<double>()); }
+auto Functions() {
+  return std::pair(AttentionFunctionsOf<float>(), AttentionFunctionsOf<double>());
+}
 
 }  // namespace
 }  // namespace skiff::HWY_NAMESPACE

@@ -25,10 +25,10 @@ void MultiplyByClipped(const ClippedActivation<T>& activation, const T* y, T* gr
 }
 
 template <typename T>
-ClippedFunctions<T> FunctionsOf() {
+ClippedFunctions<T> ClippedFunctionsOf() {
   return {.activate = ActivateClipped<T>, .multiply_by_derivative = MultiplyByClipped<T>};
 }
-auto Functions() { return std::pair(FunctionsOf<float>(), FunctionsOf<double>()); }
+auto Functions() { return std::pair(ClippedFunctionsOf<float>(), ClippedFunctionsOf<double>()); }
 
 }  // namespace
 }  // namespace skiff::HWY_NAMESPACE

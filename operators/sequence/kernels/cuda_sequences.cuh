@@ -197,11 +197,7 @@ void CopyRows(const KernelContext& run, const void* from, int64_t rows, int64_t 
 // Adds the CUDA kernel of an op for T.
 template <typename T>
 void AddCudaKernel(OpRegistry& registry, std::string_view type, KernelFactory prepare) {
-  registry.AddKernel(type, {.name = "cuda",
-                            .place = PlaceKind::kCuda,
-                            .dtype = kDTypeOf<T>,
-                            .prepare = std::move(prepare),
-                            .accepts = {}});
+  registry.AddCudaKernel(type, kDTypeOf<T>, std::move(prepare));
 }
 
 // A factory of a kernel that is made of nothing but the context.

@@ -70,13 +70,13 @@ void ResetBackward(const GruCell<T>& cell, const T* HWY_RESTRICT before,
 }
 
 template <typename T>
-GruFunctions<T> FunctionsOf() {
+GruFunctions<T> GruFunctionsOf() {
   return {.reset = Reset<T>,
           .forward = Forward<T>,
           .backward = Backward<T>,
           .reset_backward = ResetBackward<T>};
 }
-auto Functions() { return std::pair(FunctionsOf<float>(), FunctionsOf<double>()); }
+auto Functions() { return std::pair(GruFunctionsOf<float>(), GruFunctionsOf<double>()); }
 
 }  // namespace
 }  // namespace skiff::HWY_NAMESPACE

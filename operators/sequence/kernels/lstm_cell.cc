@@ -94,10 +94,10 @@ void Backward(const LstmCell<T>& cell, const LstmStep<const T>& step,
 }
 
 template <typename T>
-LstmFunctions<T> FunctionsOf() {
+LstmFunctions<T> LstmFunctionsOf() {
   return {.forward = Forward<T>, .backward = Backward<T>};
 }
-auto Functions() { return std::pair(FunctionsOf<float>(), FunctionsOf<double>()); }
+auto Functions() { return std::pair(LstmFunctionsOf<float>(), LstmFunctionsOf<double>()); }
 
 }  // namespace
 }  // namespace skiff::HWY_NAMESPACE

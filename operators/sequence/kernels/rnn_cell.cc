@@ -74,13 +74,13 @@ void SimpleBackward(const SimpleRnnCell<T>& cell, const T* hidden,
 }
 
 template <typename T>
-RnnFunctions<T> FunctionsOf() {
+RnnFunctions<T> RnnFunctionsOf() {
   return {.gru_forward = GruForward<T>,
           .gru_backward = GruBackward<T>,
           .simple_forward = SimpleForward<T>,
           .simple_backward = SimpleBackward<T>};
 }
-auto Functions() { return std::pair(FunctionsOf<float>(), FunctionsOf<double>()); }
+auto Functions() { return std::pair(RnnFunctionsOf<float>(), RnnFunctionsOf<double>()); }
 
 }  // namespace
 }  // namespace skiff::HWY_NAMESPACE
