@@ -15,7 +15,7 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/array_reduction.h"
+#include "operators/common/cpu/array_reduction.h"
 #include "operators/common/input_checks.h"
 #include "operators/loss/kernels/element_grains.h"
 #include "operators/loss/kernels/kldiv_divisor.h"

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "framework/op/registry.h"
-#include "operators/common/cuda_for_each.cuh"
+#include "operators/common/cuda/cuda_for_each.cuh"
 
 namespace skiff {
 namespace {

@@ -14,8 +14,8 @@
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/cpu/reduce.h"
 #include "operators/common/input_checks.h"
-#include "operators/common/reduce.h"
 #include "operators/sequence/kernels/gru_unit_cell.h"
 #include "operators/sequence/kernels/gru_weights.h"
 

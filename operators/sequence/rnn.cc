@@ -24,7 +24,7 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/dropout_ranges.h"
+#include "operators/common/cpu/dropout_ranges.h"
 #include "operators/common/input_checks.h"
 #include "operators/sequence/kernels/padded_steps.h"
 #include "operators/sequence/kernels/recurrent_weight.h"

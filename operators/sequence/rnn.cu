@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "framework/op/registry.h"
-#include "operators/common/cuda_philox.cuh"
+#include "operators/common/cuda/cuda_philox.cuh"
 #include "operators/common/philox_words.h"
 #include "operators/sequence/kernels/cuda_lstm_cell.cuh"
 #include "operators/sequence/kernels/cuda_steps.cuh"

@@ -9,7 +9,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/sequence/kernels/attention.cc"
 #include "hwy/foreach_target.h"
-#include "operators/common/simd_math-inl.h"
+#include "operators/common/cpu/simd_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {

@@ -17,9 +17,9 @@
 #include "framework/op/kernel.h"
 #include "framework/op/op_context.h"
 #include "framework/op/registry.h"
-#include "operators/common/cuda_bytes.h"
-#include "operators/common/cuda_launch.h"
-#include "operators/common/cuda_table.cuh"
+#include "operators/common/cuda/cuda_bytes.h"
+#include "operators/common/cuda/cuda_launch.h"
+#include "operators/common/cuda/cuda_table.cuh"
 
 namespace skiff {
 

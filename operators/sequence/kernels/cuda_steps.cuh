@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "framework/base/element_count.h"
-#include "operators/common/cuda_launch.h"
-#include "operators/common/cuda_long_sum.cuh"
-#include "operators/common/cuda_product.h"
+#include "operators/common/cuda/cuda_launch.h"
+#include "operators/common/cuda/cuda_long_sum.cuh"
+#include "operators/common/cuda/cuda_product.h"
 #include "operators/sequence/kernels/cuda_sequences.cuh"
 #include "operators/sequence/kernels/sequence_rows.h"
 #include "operators/sequence/kernels/time_steps.h"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "framework/op/kernel.h"
-#include "operators/common/gemm.h"
+#include "operators/common/cpu/gemm.h"
 #include "operators/sequence/kernels/recurrent_weight.h"
 
 namespace skiff {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "operators/common/gemm.h"
+#include "operators/common/cpu/gemm.h"
 #include "operators/sequence/kernels/lstm_layer.h"
 #include "operators/sequence/kernels/recurrent_steps.h"
 #include "operators/sequence/kernels/row_sums.h"

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "hwy/highway.h"
-#include "operators/common/simd_math-inl.h"
+#include "operators/common/cpu/simd_math-inl.h"
 #include "operators/sequence/kernels/recurrent_activation.h"
 
 #if defined(SKIFF_OPERATORS_SEQUENCE_KERNELS_RECURRENT_ACTIVATION_INL_H_) == \

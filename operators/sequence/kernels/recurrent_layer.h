@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "framework/base/error.h"
-#include "operators/common/reduce.h"
+#include "operators/common/cpu/reduce.h"
 #include "operators/sequence/kernels/recurrent_steps.h"
 #include "operators/sequence/kernels/row_sums.h"
 #include "operators/sequence/kernels/rows_product.h"

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "framework/op/arguments.h"
-#include "operators/common/packed_product.h"
+#include "operators/common/cpu/packed_product.h"
 
 namespace skiff {
 

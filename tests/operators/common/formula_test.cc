@@ -15,7 +15,7 @@
 #define HWY_TARGET_INCLUDE "tests/operators/common/formula_test.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "operators/common/formula-inl.h"
+#include "operators/common/cpu/formula-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
