@@ -1,6 +1,6 @@
 #include "framework/op/registry.h"
 #include "operators/all_ops.h"
-#include "operators/common/kernel_libraries.h"
+#include "operators/common/libraries/kernel_libraries.h"
 
 namespace skiff {
 

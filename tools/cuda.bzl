@@ -9,9 +9,9 @@ defines. Host code depends on CUDA only through it, so that its objects are the
 same with and without CUDA: only .cu files and links differ.
 """
 
-load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 load("@local_config_cuda//:defs.bzl", "CUDA_VERSION", "NVCC", "NVCC_ARCHS")
 load("//tools:batches.bzl", "batches")
+load("//tools:cc_features.bzl", "cc_features")
 
 FlagInfo = provider(fields = ["value"])
 
@@ -124,13 +124,7 @@ def _batch_name(package, batch):
     return "_to_".join([ends[0]] + [e.rpartition("/")[2] for e in ends[1:]])
 
 def _cuda_library_impl(ctx):
-    cc_toolchain = find_cpp_toolchain(ctx)
-    features = cc_common.configure_features(
-        ctx = ctx,
-        cc_toolchain = cc_toolchain,
-        requested_features = ctx.features,
-        unsupported_features = ctx.disabled_features,
-    )
+    cc_toolchain, features = cc_features(ctx)
     host_cc = cc_common.get_tool_for_action(
         feature_configuration = features,
         action_name = "c++-compile",

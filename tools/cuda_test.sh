@@ -87,7 +87,7 @@ pack() {
   for label in op_bench model_bench; do
     add "$bin/tools/$label/$label" "$folder/bench/$label" "$folder/lib"
   done
-  cp tools/cuda_bench.py tools/model_bench/*_in_torch.py "$folder/bench/"
+  cp tools/cuda_bench.py tools/benchmark/torch_side.py tools/model_bench/*_in_torch.py "$folder/bench/"
   echo "packed: $folder ($(du -sh "$folder" | cut -f1))"
 }
 

@@ -22,8 +22,8 @@ doesn't lose them, and a program registers only the families it links.
 An op that is nothing but a formula is one file in a folder for its kind of formula, such as
 unary/relu-inl.h, from which both sources follow (formula_family.bzl).
 
-Code that ops share is in operators/<family>/kernels/: all headers, and all
-sources that define no op. Sources named cuda_*.cc are for .cu files alone, and
+Code that ops share is in the folders below, kernels/ or one for a topic such
+as nn/convolution/: all headers, and all sources that define no op. Sources named cuda_*.cc are for .cu files alone, and
 aren't linked without CUDA.
 """
 
@@ -92,17 +92,16 @@ def op_family(name, deps = [], cuda_deps = [], copts = [], cuda_copts = [], visi
     package = native.package_name()
     misplaced = native.glob(["*.h", "*.cuh"], allow_empty = True)
     if misplaced:
-        fail("%s: found the header %s, expected no files but those of ops; headers of formulas belong in folders like unary, others in %s/kernels" %
+        fail("%s: found the header %s, expected no files but those of ops; headers of formulas belong in folders like unary, others in folders like %s/kernels" %
              (package, misplaced[0], package))
     sources = native.glob(["*.cc"], allow_empty = True)
     cuda_sources = native.glob(["*.cu"], allow_empty = True)
-    headers = native.glob(["kernels/*.h"], allow_empty = True)
+    headers = native.glob(["*/*.h"], allow_empty = True)
 
     # Host code that only .cu files call. It is linked after them: a linker takes
     # from an archive what is missing when it comes to it.
-    cuda_host_sources = native.glob(["kernels/cuda_*.cc"], allow_empty = True)
+    cuda_host_sources = native.glob(["*/cuda_*.cc"], allow_empty = True)
     formulas = formula_sources(name)
-    headers += formulas.formulas
     definitions = {f: "Register%s:%s" % (camel_case(op), op) for f, op in _ops(sources).items()}
     definitions.update({f: "struct %sFormula:%s" % (camel_case(op), op) for f, op in formulas.ops.items()})
     formula_ops = formulas.ops.values()
@@ -171,7 +170,7 @@ def op_family(name, deps = [], cuda_deps = [], copts = [], cuda_copts = [], visi
         cuda_library(
             name = name + "_cuda",
             srcs = cuda_sources,
-            hdrs = headers + native.glob(["kernels/*.cuh"], allow_empty = True),
+            hdrs = headers + native.glob(["*/*.cuh"], allow_empty = True),
             copts = cuda_copts,
             visibility = visibility,
             deps = framework + deps + cuda_deps,
@@ -187,7 +186,7 @@ def op_family(name, deps = [], cuda_deps = [], copts = [], cuda_copts = [], visi
     # compile action.
     native.cc_library(
         name = name,
-        srcs = sources + formulas.sources + native.glob(["kernels/*.cc"], exclude = cuda_host_sources, allow_empty = True) + [":" + generated + "_cc"] + cuda_registration,
+        srcs = sources + formulas.sources + native.glob(["*/*.cc"], exclude = cuda_host_sources, allow_empty = True) + [":" + generated + "_cc"] + cuda_registration,
         hdrs = headers + [":" + generated + "_h"],
         copts = copts,
         visibility = visibility,

@@ -14,16 +14,10 @@ equal: `copts` adds the options that .bazelrc adds for the sources, and a source
 with other options must not use the file.
 """
 
-load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+load("//tools:cc_features.bzl", "cc_features")
 
 def _impl(ctx):
-    cc_toolchain = find_cpp_toolchain(ctx)
-    features = cc_common.configure_features(
-        ctx = ctx,
-        cc_toolchain = cc_toolchain,
-        requested_features = ctx.features,
-        unsupported_features = ctx.disabled_features,
-    )
+    cc_toolchain, features = cc_features(ctx)
     context = cc_common.merge_cc_infos(cc_infos = [d[CcInfo] for d in ctx.attr.deps]).compilation_context
 
     header = ctx.actions.declare_file(ctx.label.name + ".h")

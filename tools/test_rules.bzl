@@ -1,4 +1,4 @@
-"""skiff_test, cuda_test, skiff_py_test: tests with this repository's defaults.
+"""skiff_test, cuda_test, skiff_py_test, test_library: tests with this repository's defaults.
 
 JEMALLOC and EMULATED_CUDA: attributes of some.
 """
@@ -16,12 +16,12 @@ EMULATED_CUDA = select({
     "//conditions:default": ["//tools/cuda:unavailable"],
 })
 
-def skiff_test(name, srcs, deps = [], size = "small", **kwargs):
-    """A GoogleTest program: srcs need no main()."""
+def skiff_test(name, srcs = None, deps = [], size = "small", **kwargs):
+    """A GoogleTest program of NAME.cc: srcs, if it has others, need no main()."""
     native.cc_test(
         name = name,
         size = size,
-        srcs = srcs,
+        srcs = srcs or [name + ".cc"],
         deps = deps + [
             "//tools/pch:test",
             "@com_google_googletest//:gtest_main",
@@ -42,14 +42,24 @@ def cuda_test(name, deps, tags = [], **kwargs):
         **kwargs
     )
 
-def skiff_py_test(name, src, data = [], size = "small", reads_workspace = False, **kwargs):
+def test_library(name, **kwargs):
+    """A library for tests alone: NAME.h and, if it is there, NAME.cc."""
+    native.cc_library(
+        name = name,
+        testonly = True,
+        srcs = native.glob([name + ".cc"], allow_empty = True),
+        hdrs = [name + ".h"],
+        **kwargs
+    )
+
+def skiff_py_test(name, src = None, data = [], size = "small", reads_workspace = False, **kwargs):
     """A Python unittest file, whose cases are counted one by one.
 
     Not a py_test, whose launcher needs `python` on PATH.
 
     Args:
       name: of the target.
-      src: the file with the unittest.TestCase classes.
+      src: the file with the unittest.TestCase classes; NAME.py by default.
       data: files that the test imports or reads.
       size: as of any test.
       reads_workspace: True for a test that reads the whole source tree. Such a
@@ -57,6 +67,7 @@ def skiff_py_test(name, src, data = [], size = "small", reads_workspace = False,
         know its inputs.
       **kwargs: passed on to sh_test.
     """
+    src = src or name + ".py"
     native.sh_test(
         name = name,
         size = size,

@@ -7,7 +7,12 @@
 
 namespace skiff {
 
-bool WritesScopeOf(const Plan& plan, const std::vector<ValueId>& values, size_t begin, size_t end) {
+namespace {
+
+// Whether one of the instructions [begin, end) has, among these arguments, one in scope storage
+// that holds one of the values.
+bool UsesScopeOf(const Plan& plan, const std::vector<ValueId>& values, size_t begin, size_t end,
+                 std::vector<ValueId> Instruction::*arguments) {
   const auto in_scope = [&](ValueId value) {
     return value && plan[value].storage == Storage::kScope;
   };
@@ -22,13 +27,23 @@ bool WritesScopeOf(const Plan& plan, const std::vector<ValueId>& values, size_t 
     end = plan.instructions.size();
   }
   for (size_t i = begin; i < end; ++i) {
-    for (ValueId output : plan.instructions[i].outputs) {
-      const bool hits =
-          std::ranges::any_of(values, [&](ValueId value) { return same_variable(value, output); });
+    for (ValueId argument : plan.instructions[i].*arguments) {
+      const bool hits = std::ranges::any_of(
+          values, [&](ValueId value) { return same_variable(value, argument); });
       if (hits) return true;
     }
   }
   return false;
+}
+
+}  // namespace
+
+bool WritesScopeOf(const Plan& plan, const std::vector<ValueId>& values, size_t begin, size_t end) {
+  return UsesScopeOf(plan, values, begin, end, &Instruction::outputs);
+}
+
+bool ReadsScopeOf(const Plan& plan, const std::vector<ValueId>& values, size_t begin, size_t end) {
+  return UsesScopeOf(plan, values, begin, end, &Instruction::inputs);
 }
 
 ConstantInputs::ConstantInputs(const Plan& plan) : plan_(plan) {

@@ -11,9 +11,10 @@
 
 namespace skiff {
 
-// Returns whether one of the instructions [begin, end) writes scope storage that holds one of the
-// values.
+// Return whether one of the instructions [begin, end) writes, or reads, scope storage that holds
+// one of the values.
 bool WritesScopeOf(const Plan& plan, const std::vector<ValueId>& values, size_t begin, size_t end);
+bool ReadsScopeOf(const Plan& plan, const std::vector<ValueId>& values, size_t begin, size_t end);
 
 // The inputs whose data stays the same from run to run: scope variables that the plan never writes.
 class ConstantInputs {

@@ -23,7 +23,7 @@ InstructionSet ProcessorInstructionSet();
 
 // Returns the instruction set that layouts and kernels use: the processor's, or a lesser one if the
 // environment variable SKIFF_MAX_ISA names one. A process reads the variable once. oneDNN and
-// Highway obey the same limit (operators/common/kernel_libraries.h). Throws Error
+// Highway obey the same limit (operators/common/libraries/kernel_libraries.h). Throws Error
 // (kInvalidArgument) if the variable names no instruction set.
 InstructionSet UsedInstructionSet();
 

@@ -1,5 +1,4 @@
 // ParseProgramText, with one function per rule of the text format.
-#include <unordered_set>
 
 #include "framework/base/error.h"
 #include "framework/ir/text.h"
@@ -178,18 +177,7 @@ class ProgramParser {
 
   Slots ParseSlots(char close) {
     Slots slots;
-    if (scan_.TryPunctuation(close)) return slots;
-    std::unordered_set<std::string> seen;  // a text may have any number
-    do {
-      const size_t start = scan_.position();
-      std::string slot = scan_.Name("the name of a slot");
-      if (!seen.insert(slot).second) {
-        scan_.ThrowAt(start, StrCat("slot ", Quote(slot), " is there twice"));
-      }
-      scan_.Punctuation(':');
-      slots.push_back({std::move(slot), Names()});
-    } while (scan_.TryPunctuation(','));
-    scan_.Punctuation(close);
+    scan_.Slots(close, [&](std::string slot) { slots.push_back({std::move(slot), Names()}); });
     return slots;
   }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <unordered_set>
+#include <utility>
 
 #include "framework/base/error.h"
 #include "framework/base/number_text.h"
@@ -71,6 +73,21 @@ std::string TextScanner::String(std::string_view what) {
   if (AtEnd()) ThrowAt(start, "the string has no closing quote");
   Advance(1);
   return value;
+}
+
+void TextScanner::Slots(char close, const std::function<void(std::string name)>& read) {
+  if (TryPunctuation(close)) return;
+  std::unordered_set<std::string> seen;  // a text may have any number
+  do {
+    const size_t start = position_;
+    std::string name = Name("the name of a slot");
+    if (!seen.insert(name).second) {
+      ThrowAt(start, StrCat("slot ", Quote(name), " is there twice"));
+    }
+    Punctuation(':');
+    read(std::move(name));
+  } while (TryPunctuation(','));
+  Punctuation(close);
 }
 
 std::string_view TextScanner::PeekNumber() const {

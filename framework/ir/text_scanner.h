@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -43,6 +44,10 @@ class TextScanner {
   std::string Name(std::string_view what);
   // Reads a string in quotes.
   std::string String(std::string_view what);
+
+  // Reads slots, separated by commas, up to the character that closes them: for each, its name and
+  // a colon, and then what read(name) reads. Throws if a name is there twice.
+  void Slots(char close, const std::function<void(std::string name)>& read);
 
   // Returns the characters of the next number, or of the word for a special value, without reading
   // them.

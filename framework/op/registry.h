@@ -50,7 +50,8 @@ class OpRegistry {
   }
 
   // Adds the kernel "cuda" of one dtype. Without `accepts`, it accepts all shapes and layouts that
-  // KernelDef::accepts would be asked about. (cuda_for_each.cuh has AddCudaKernels for several dtypes.)
+  // KernelDef::accepts would be asked about. (cuda_for_each.cuh has AddCudaKernels for several
+  // dtypes.)
   void AddCudaKernel(std::string_view type, DType dtype, KernelFactory prepare,
                      std::function<bool(const OpContext&)> accepts = {}) {
     AddKernel(type, {.name = "cuda",

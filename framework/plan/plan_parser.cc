@@ -3,7 +3,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -345,18 +344,8 @@ class PlanParser {
 
   ParsedSlots ParseSlots(char close, ValueId (PlanParser::*parse)()) {
     ParsedSlots slots;
-    if (scan_.TryPunctuation(close)) return slots;
-    std::unordered_set<std::string> seen;  // a text may have any number
-    do {
-      const size_t start = scan_.position();
-      std::string slot = scan_.Name("the name of a slot");
-      if (!seen.insert(slot).second) {
-        scan_.ThrowAt(start, StrCat("slot ", Quote(slot), " is there twice"));
-      }
-      scan_.Punctuation(':');
-      slots.emplace_back(std::move(slot), ParseList(parse));
-    } while (scan_.TryPunctuation(','));
-    scan_.Punctuation(close);
+    scan_.Slots(close,
+                [&](std::string slot) { slots.emplace_back(std::move(slot), ParseList(parse)); });
     return slots;
   }
 

@@ -15,50 +15,27 @@ namespace {
 // The number of positions of one channel block that are transposed together: 16 cache lines.
 constexpr int64_t kTile = 16;
 
-// Plain [N, C, P] -> blocked [N, ceil(C/B), P, B], where P counts the positions of one channel. The
-// grain gives each thread about 4096 elements or more.
-template <typename T>
-void BlockChannels(const T* from, T* to, int64_t batch, int64_t channels, int64_t positions,
-                   int64_t block) {
+// Calls start(first, filled) for each channel block of a blocked [N, ceil(C/B), P, B], where P
+// counts the positions of one channel: the offset of its first element, and how many of its
+// channels exist. Calls then move(plain, blocked) for each element: its offsets there and in the
+// plain [N, C, P]. The grain gives each thread about 4096 elements or more.
+template <typename Start, typename Move>
+void ForEachChannelBlock(int64_t batch, int64_t channels, int64_t positions, int64_t block,
+                         const Start& start, const Move& move) {
   const int64_t blocks = (channels + block - 1) / block;
   ParallelFor(batch * blocks, std::max<int64_t>(1, 4096 / (positions * block + 1)),
               [=](int64_t begin, int64_t end) {
                 for (int64_t i = begin; i < end; ++i) {
-                  const int64_t first = i % blocks * block;
-                  const int64_t filled = std::min(block, channels - first);
-                  const T* source = from + (i / blocks * channels + first) * positions;
-                  T* target = to + i * positions * block;
-                  // Padding must be zero: kernels compute on it, and ops that keep zeros rely on
-                  // it.
-                  if (filled < block) std::fill_n(target, positions * block, T{});
+                  const int64_t channel = i % blocks * block;
+                  const int64_t filled = std::min(block, channels - channel);
+                  const int64_t plain = (i / blocks * channels + channel) * positions;
+                  const int64_t blocked = i * positions * block;
+                  start(blocked, filled);
                   for (int64_t tile = 0; tile < positions; tile += kTile) {
                     const int64_t stop = std::min(positions, tile + kTile);
                     for (int64_t c = 0; c < filled; ++c) {
                       for (int64_t p = tile; p < stop; ++p) {
-                        target[p * block + c] = source[c * positions + p];
-                      }
-                    }
-                  }
-                }
-              });
-}
-
-template <typename T>
-void UnblockChannels(const T* from, T* to, int64_t batch, int64_t channels, int64_t positions,
-                     int64_t block) {
-  const int64_t blocks = (channels + block - 1) / block;
-  ParallelFor(batch * blocks, std::max<int64_t>(1, 4096 / (positions * block + 1)),
-              [=](int64_t begin, int64_t end) {
-                for (int64_t i = begin; i < end; ++i) {
-                  const int64_t first = i % blocks * block;
-                  const int64_t filled = std::min(block, channels - first);
-                  const T* source = from + i * positions * block;
-                  T* target = to + (i / blocks * channels + first) * positions;
-                  for (int64_t tile = 0; tile < positions; tile += kTile) {
-                    const int64_t stop = std::min(positions, tile + kTile);
-                    for (int64_t c = 0; c < filled; ++c) {
-                      for (int64_t p = tile; p < stop; ++p) {
-                        target[c * positions + p] = source[p * block + c];
+                        move(plain + c * positions + p, blocked + p * block + c);
                       }
                     }
                   }
@@ -73,9 +50,17 @@ void CopyElements(const Tensor& from, Tensor* to) {
   const T* source = static_cast<const T*>(from.raw_data());
   T* target = static_cast<T*>(to->raw_data());
   if (from.layout().is_plain()) {
-    BlockChannels(source, target, shape[0], shape[1], positions, to->layout().channel_block);
+    const int64_t block = to->layout().channel_block;
+    // Padding must be zero: kernels compute on it, and ops that keep zeros rely on it.
+    const auto pad = [=](int64_t first, int64_t filled) {
+      if (filled < block) std::fill_n(target + first, positions * block, T{});
+    };
+    ForEachChannelBlock(shape[0], shape[1], positions, block, pad,
+                        [=](int64_t plain, int64_t blocked) { target[blocked] = source[plain]; });
   } else {
-    UnblockChannels(source, target, shape[0], shape[1], positions, from.layout().channel_block);
+    const auto no_padding = [](int64_t, int64_t) {};
+    ForEachChannelBlock(shape[0], shape[1], positions, from.layout().channel_block, no_padding,
+                        [=](int64_t plain, int64_t blocked) { target[plain] = source[blocked]; });
   }
 }
 

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "framework/analysis/scope_use.h"
 #include "framework/base/error.h"
 #include "framework/transpiler/attention_pattern.h"
 #include "framework/transpiler/plan_rewrite.h"
@@ -53,22 +52,15 @@ class Fusion {
     if (attention.backward)
       attention.instructions.merge(std::set(attention.backward->instructions));
     FindPacked(&attention);
-    if (!MayVanish(attention) || !MayMove(attention)) return;
-    Instruction made = MakeForward(attention);
-    if (!rewrite_.HasKernel(made)) return;
+    if (!MayVanish(attention)) return;
+    Replacement fused{.dropped = attention.instructions};
+    // Behind all that forward reads, and where the first of the gradients was computed.
+    const size_t at = *attention.forward.instructions.rbegin();
+    const Instruction& made = fused.made[at] = MakeForward(attention);
     if (attention.backward) {
-      Instruction gradient = MakeBackward(attention, made);
-      if (!rewrite_.HasKernel(gradient)) return;
-      rewrite_.Replace(attention.backward->value_product, std::move(gradient));
+      fused.made[attention.backward->value_product] = MakeBackward(attention, made);
     }
-    rewrite_.Replace(ForwardPlace(attention), std::move(made));
-    for (const size_t i : attention.instructions) rewrite_.Drop(i);
-  }
-
-  // Where the fused instructions go: behind all that forward reads, and where the first of the
-  // gradients was computed.
-  static size_t ForwardPlace(const Attention& attention) {
-    return *attention.forward.instructions.rbegin();
+    rewrite_.TryReplace(std::move(fused));
   }
 
   // ---- packed
@@ -111,8 +103,6 @@ class Fusion {
     return whole[0] == part[0] && whole[1] == part[1] && whole[2] == 3 * part[2];
   }
 
-  // ---- conditions
-
   std::set<ValueId> ResultsOf(const Attention& attention) const {
     std::set<ValueId> results = {attention.forward.out};
     if (!attention.backward) return results;
@@ -125,39 +115,23 @@ class Fusion {
     return results;
   }
 
-  // Whether all that the instructions write besides the results is read by nobody else.
+  // Whether all that the instructions write is in the arena and no checkpoint, and nobody else
+  // reads what isn't a result, not even its shape.
   bool MayVanish(const Attention& attention) const {
     const std::set<ValueId> results = ResultsOf(attention);
-    std::set<ValueId> vanishing;
-    for (const size_t i : attention.instructions) {
-      for (const ValueId output : plan_.instructions[i].outputs) {
-        if (!output) continue;
-        if (plan_[output].storage != Storage::kArena || plan_[output].is_checkpoint) return false;
-        if (!results.contains(output)) vanishing.insert(output);
-      }
-    }
-    const auto vanishes = [&](ValueId value) { return vanishing.contains(value); };
-    if (std::ranges::any_of(plan_.fetches, vanishes)) return false;
+    const auto vanishes = [&](ValueId value) {
+      return attention.instructions.contains(rewrite_.WriterOf(value)) && !results.contains(value);
+    };
+    const auto is_checkpoint = [&](ValueId value) { return value && plan_[value].is_checkpoint; };
     for (size_t i = 0; i < plan_.instructions.size(); ++i) {
-      if (!attention.instructions.contains(i) &&
-          std::ranges::any_of(plan_.instructions[i].inputs, vanishes))
-        return false;
+      const Instruction& instruction = plan_.instructions[i];
+      const bool may_vanish = attention.instructions.contains(i)
+                                  ? rewrite_.WritesArenaOnly(instruction) &&
+                                        std::ranges::none_of(instruction.outputs, is_checkpoint)
+                                  : std::ranges::none_of(instruction.inputs, vanishes);
+      if (!may_vanish) return false;
     }
-    return true;
-  }
-
-  // Whether variables that the instructions read have the same values where the fused ones read
-  // them.
-  bool MayMove(const Attention& attention) const {
-    const AttentionForward& forward = attention.forward;
-    const std::vector<ValueId> read = {forward.query, forward.key, forward.value, forward.bias,
-                                       attention.packed};
-    const size_t begin = *attention.instructions.begin();
-    if (!attention.backward) return !WritesScopeOf(plan_, read, begin, ForwardPlace(attention));
-    const size_t place = attention.backward->value_product;
-    return ForwardPlace(attention) < place && !WritesScopeOf(plan_, read, begin, place) &&
-           !WritesScopeOf(plan_, {attention.backward->out_gradient},
-                          *attention.backward->instructions.begin(), place);
+    return std::ranges::none_of(plan_.fetches, vanishes);
   }
 
   // ---- the fused instructions

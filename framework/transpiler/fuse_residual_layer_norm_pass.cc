@@ -1,293 +1,149 @@
+// What may be there or not makes a pattern of its own; those of more ops come first.
 #include "framework/transpiler/fuse_residual_layer_norm_pass.h"
 
 #include <algorithm>
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "framework/analysis/scope_use.h"
 #include "framework/base/error.h"
-#include "framework/transpiler/plan_rewrite.h"
+#include "framework/transpiler/fusion.h"
 
 namespace skiff {
 namespace {
 
-class Fusion {
- public:
-  Fusion(const PassContext& context, Plan* plan)
-      : plan_(*plan),
-        forward_def_(context.registry.Find("bias_dropout_residual_layer_norm")),
-        backward_def_(context.registry.Find("bias_dropout_residual_layer_norm_grad")),
-        rewrite_(context, plan) {}
-
-  int64_t Run() {
-    if (forward_def_ == nullptr || backward_def_ == nullptr) return 0;
-    for (size_t i = 0; i < plan_.instructions.size(); ++i) {
-      if (rewrite_.Is(i, "layer_norm")) TryForward(i);
-      if (rewrite_.Is(i, "layer_norm_grad")) TryBackward(i);
-    }
-    const int64_t made = rewrite_.Apply();
-    for (Instruction& instruction : plan_.instructions) {
-      for (ValueId& input : instruction.inputs) {
-        const auto equal = equals_.find(input);
-        if (equal != equals_.end()) input = equal->second;
-      }
-    }
-    return made;
-  }
-
- private:
-  static constexpr size_t kNobody = PlanRewrite::kNobody;
-
-  // One side of the sum, from its begin to the sum; or of the sum's gradient, the other way.
-  struct Branch {
-    ValueId x;  // where it begins, or its gradient
-    size_t bias = kNobody;
-    size_t dropout = kNobody;
-
-    std::vector<size_t> instructions() const {
-      std::vector<size_t> found;
-      for (const size_t i : {bias, dropout}) {
-        if (i != kNobody) found.push_back(i);
-      }
-      return found;
-    }
-  };
-
-  const Instruction& At(size_t i) const { return plan_.instructions[i]; }
-
-  // Whether an elementwise_add, or its gradient, is of something of this shape and a number for
-  // each element of a row.
-  bool IsRowBias(size_t i, const Shape& shape) const {
-    return rewrite_.ShapeOf(At(i).InputIn("X")) == shape && rewrite_.AddsToRows(At(i));
-  }
-
-  bool IsSumOfTwo(size_t i, const Shape& shape) const {
-    const ValueId x = At(i).InputIn("X");
-    const ValueId y = At(i).InputIn("Y");
-    return x && y && x != y && rewrite_.ShapeOf(x) == shape && rewrite_.ShapeOf(y) == shape;
-  }
-
-  bool NormalizesRows(const Instruction& norm) const {
-    const int64_t rank = rewrite_.ShapeOf(norm.InputIn("X")).rank();
-    return ContextOf(plan_, norm).IntAttr("begin_norm_axis") == rank - 1;
-  }
-
-  bool IsArena(ValueId value) const { return plan_[value].storage == Storage::kArena; }
-
-  // What leads to `value`, which instruction `reader` alone reads.
-  Branch BranchTo(ValueId value, size_t reader) const {
-    Branch branch{.x = value};
-    const size_t dropout = rewrite_.WriterOf(value);
-    if (dropout != kNobody && rewrite_.Is(dropout, "dropout") &&
-        rewrite_.OnlyReader(value) == reader && !At(dropout).InputIn("Seed")) {
-      branch.dropout = reader = dropout;
-      branch.x = At(dropout).InputIn("X");
-    }
-    const size_t bias = rewrite_.WriterOf(branch.x);
-    if (bias != kNobody && rewrite_.Is(bias, "elementwise_add") &&
-        rewrite_.OnlyReader(branch.x) == reader && IsRowBias(bias, rewrite_.ShapeOf(value))) {
-      branch.bias = bias;
-      branch.x = At(bias).InputIn("X");
-    }
-    return branch;
-  }
-
-  AttributeMap AttrsOf(const Instruction& norm, const Branch& branch) const {
-    AttributeMap attrs = {{"epsilon", *EffectiveAttr(*norm.op, *norm.def->FindAttr("epsilon"))}};
-    if (branch.dropout == kNobody) return attrs;
-    const Instruction& dropout = At(branch.dropout);
-    for (const AttrDef& attr : dropout.def->attrs) {
-      attrs[attr.name] = *EffectiveAttr(*dropout.op, attr);
-    }
-    return attrs;
-  }
-
-  void TryForward(size_t at) {
-    const Instruction& norm = At(at);
-    const ValueId sum = norm.InputIn("X");
-    const size_t add = rewrite_.WriterOf(sum);
-    if (!NormalizesRows(norm) || add == kNobody || !rewrite_.Is(add, "elementwise_add") ||
-        !IsSumOfTwo(add, rewrite_.ShapeOf(sum))) {
-      return;
-    }
-    ValueId residual = At(add).InputIn("Y");
-    Branch branch = BranchTo(At(add).InputIn("X"), add);
-    const Branch other = BranchTo(residual, add);
-    if (other.instructions().size() > branch.instructions().size()) {
-      residual = At(add).InputIn("X");
-      branch = other;
-    }
-    FuseForward(at, add, branch, residual);
-  }
-
-  void FuseForward(size_t at, size_t add, const Branch& branch, ValueId residual) {
-    const Instruction& norm = At(at);
-    const ValueId sum = norm.InputIn("X");
-    const ValueId mask =
-        branch.dropout == kNobody ? ValueId() : At(branch.dropout).OutputIn("Mask");
-    std::vector<size_t> dropped = branch.instructions();
-    dropped.push_back(add);
-    const SlotValues inputs = {
-        {"X", branch.x},
-        {"Bias", branch.bias == kNobody ? ValueId() : At(branch.bias).InputIn("Y")},
-        {"Residual", residual},
-        {"LnScale", norm.InputIn("Scale")},
-        {"LnBias", norm.InputIn("Bias")}};
-    std::vector<ValueId> touched = {sum, mask};
-    for (const auto& [slot, value] : inputs) touched.push_back(value);
-    if (WritesScopeOf(plan_, touched, std::ranges::min(dropped) + 1, at) || IsReadBefore(sum, at) ||
-        IsReadBefore(mask, at)) {
-      return;
-    }
-    const bool needs_sum = rewrite_.OnlyReader(sum) != at;
-    const bool needs_mask = mask && (!IsArena(mask) || !rewrite_.ReadersOf(mask).empty());
-    Instruction fused = MakeInstruction(&plan_, *forward_def_,
-                                        branch.dropout == kNobody ? norm : At(branch.dropout),
-                                        AttrsOf(norm, branch), inputs,
-                                        {{"Y", norm.OutputIn("Y")},
-                                         {"Sum", needs_sum ? sum : ValueId()},
-                                         {"Mask", needs_mask ? mask : ValueId()},
-                                         {"Mean", norm.OutputIn("Mean")},
-                                         {"Variance", norm.OutputIn("Variance")}});
-    Replace(at, dropped, std::move(fused));
-  }
-
-  bool IsReadBefore(ValueId value, size_t at) const {
-    if (!value) return false;
-    const std::vector<size_t>& readers = rewrite_.ReadersOf(value);
-    return !readers.empty() && readers.front() < at;
-  }
-
-  void Replace(size_t at, const std::vector<size_t>& dropped, Instruction fused) {
-    if (!rewrite_.HasKernel(fused)) return;
-    rewrite_.Replace(at, std::move(fused));
-    for (const size_t i : dropped) rewrite_.Drop(i);
-  }
-
-  // What follows from `gradient`, as far as each gradient is read by the next instruction alone.
-  Branch BranchFrom(ValueId gradient, size_t norm_grad) const {
-    Branch branch{.x = gradient};
-    const size_t dropout = rewrite_.OnlyReader(gradient);
-    if (dropout != kNobody && rewrite_.Is(dropout, "dropout_grad") &&
-        HasMask(At(dropout), norm_grad) && MayMove(At(dropout))) {
-      branch.dropout = dropout;
-      branch.x = At(dropout).OutputIn("X@GRAD");
-    }
-    const size_t bias = rewrite_.OnlyReader(branch.x);
-    if (bias != kNobody && rewrite_.Is(bias, "elementwise_add_grad") &&
-        IsRowBias(bias, rewrite_.ShapeOf(gradient)) && MayMove(At(bias))) {
-      branch.bias = bias;
-      branch.x = At(bias).OutputIn("X@GRAD");
-    }
-    return branch;
-  }
-
-  // Whether the mask of a dropout_grad, if it has one, is there when instruction `at` runs.
-  bool HasMask(const Instruction& dropout, size_t at) const {
-    const ValueId mask = dropout.InputIn("Mask");
-    const size_t writer = mask ? rewrite_.WriterOf(mask) : kNobody;
-    return !mask || (IsArena(mask) && writer != kNobody && writer < at);
-  }
-
-  // Whether an instruction may write its outputs earlier.
-  bool MayMove(const Instruction& instruction) const {
-    return std::ranges::all_of(instruction.outputs,
-                               [&](ValueId output) { return !output || IsArena(output); });
-  }
-
-  // The gradient of a sum that others than the norm read: an addition of two gradients.
-  struct Addition {
-    size_t at = kNobody;
-    ValueId other;  // what is added to the norm's
-    ValueId total;
-  };
-
-  // What is added to the gradient of the norm `norm_grad`: nothing if the sum isn't read by others.
-  Addition AdditionTo(ValueId gradient, size_t norm_grad) const {
-    const size_t at = rewrite_.OnlyReader(gradient);
-    if (at == kNobody || !rewrite_.Is(at, "sum") || At(at).inputs.size() != 2) {
-      return {.total = gradient};
-    }
-    const std::vector<ValueId>& terms = At(at).inputs;
-    const ValueId other = terms[0] == gradient ? terms[1] : terms[0];
-    const size_t writer = rewrite_.WriterOf(other);
-    const bool is_there = IsArena(other) && writer != kNobody && writer < norm_grad;
-    if (other == gradient || !is_there || rewrite_.ShapeOf(other) != rewrite_.ShapeOf(gradient)) {
-      return {.total = gradient};
-    }
-    return {.at = at, .other = other, .total = At(at).OutputIn("Out")};
-  }
-
-  void TryBackward(size_t at) {
-    const Instruction& norm = At(at);
-    const Addition addition = AdditionTo(norm.OutputIn("X@GRAD"), at);
-    const ValueId sum_gradient = addition.total;
-    const size_t add = rewrite_.OnlyReader(sum_gradient);
-    if (!NormalizesRows(norm) || add == kNobody || !rewrite_.Is(add, "elementwise_add_grad") ||
-        !IsSumOfTwo(add, rewrite_.ShapeOf(sum_gradient)) || !MayMove(At(add))) {
-      return;
-    }
-    ValueId residual = At(add).OutputIn("Y@GRAD");
-    Branch branch = BranchFrom(At(add).OutputIn("X@GRAD"), at);
-    const Branch other = BranchFrom(residual, at);
-    if (other.instructions().size() > branch.instructions().size()) {
-      residual = At(add).OutputIn("X@GRAD");
-      branch = other;
-    }
-    FuseBackward(at, addition, add, branch, residual);
-  }
-
-  void FuseBackward(size_t at, const Addition& addition, size_t add, const Branch& branch,
-                    ValueId residual) {
-    const Instruction& norm = At(at);
-    const bool has_bias = branch.bias != kNobody;
-    const bool is_equal = branch.dropout == kNobody && branch.x && residual && MayRename(residual);
-    std::vector<size_t> dropped = branch.instructions();
-    dropped.push_back(add);
-    if (addition.at != kNobody) dropped.push_back(addition.at);
-    SlotValues inputs = {
-        {"Sum@GRAD", addition.other},
-        {"Sum", norm.InputIn("X")},
-        {"Mask", branch.dropout == kNobody ? ValueId() : At(branch.dropout).InputIn("Mask")},
-        {"Bias", has_bias ? At(branch.bias).InputIn("Y") : ValueId()},
-        {"LnScale", norm.InputIn("Scale")},
-        {"LnBias", norm.InputIn("Bias")}};
-    for (const char* slot : {"Mean", "Variance", "Y@GRAD"}) {
-      inputs.emplace_back(slot, norm.InputIn(slot));
-    }
-    Instruction fused =
-        MakeInstruction(&plan_, *backward_def_, norm, AttrsOf(norm, branch), inputs,
-                        {{"X@GRAD", branch.x},
-                         {"Bias@GRAD", has_bias ? At(branch.bias).OutputIn("Y@GRAD") : ValueId()},
-                         {"Residual@GRAD", is_equal ? ValueId() : residual},
-                         {"LnScale@GRAD", norm.OutputIn("Scale@GRAD")},
-                         {"LnBias@GRAD", norm.OutputIn("Bias@GRAD")}});
-    if (!rewrite_.HasKernel(fused)) return;
-    Replace(at, dropped, std::move(fused));
-    if (is_equal) equals_[residual] = branch.x;
-  }
-
-  // Whether all who read the value may read another one instead.
-  bool MayRename(ValueId value) const {
-    const std::vector<size_t>& readers = rewrite_.ReadersOf(value);
-    return !plan_[value].is_checkpoint &&
-           (readers.empty() || readers.back() < plan_.instructions.size());
-  }
-
-  Plan& plan_;
-  const OpDef* forward_def_;
-  const OpDef* backward_def_;
-  PlanRewrite rewrite_;
-  std::map<ValueId, ValueId> equals_;  // what to read instead of a value that isn't written
+// One side of the sum: the ops that lead to it, and its slot in the addition. The other side is the
+// residual.
+struct Branch {
+  bool has_bias = false;
+  bool has_dropout = false;
+  std::string slot;
+  std::string residual_slot;
 };
+
+std::vector<Branch> Branches() {
+  return {{true, true, "X", "Y"},  {true, true, "Y", "X"},  {false, true, "X", "Y"},
+          {true, false, "X", "Y"}, {false, true, "Y", "X"}, {true, false, "Y", "X"},
+          {false, false, "X", "Y"}};
+}
+
+// Whether the op with this output is an elementwise_add, or its gradient, of two values of the
+// shape of s.
+bool IsSumOfTwo(const Match& match, const std::string& output) {
+  const ValueId x = match.MakerOf(output).InputIn("X");
+  const ValueId y = match.MakerOf(output).InputIn("Y");
+  const Shape& shape = match.ShapeOf("s");
+  return x && y && x != y && match.rewrite.ShapeOf(x) == shape && match.rewrite.ShapeOf(y) == shape;
+}
+
+// Likewise, of something of the shape of s and a number for each element of a row.
+bool AddsBias(const Match& match, const std::string& output) {
+  const Instruction& add = match.MakerOf(output);
+  return match.rewrite.ShapeOf(add.InputIn("X")) == match.ShapeOf("s") &&
+         match.rewrite.AddsToRows(add);
+}
+
+bool NormalizesRows(const Match& match, const std::string& output) {
+  return match.ContextOfMaker(output).IntAttr("begin_norm_axis") == match.ShapeOf("s").rank() - 1;
+}
+
+bool IsForward(const Match& match) {
+  return IsSumOfTwo(match, "s") && NormalizesRows(match, "y") && !match["seed"] &&
+         (!match.makers.contains("b") || AddsBias(match, "b"));
+}
+
+Fusion Forward(const Branch& branch) {
+  const std::string biased = branch.has_bias ? "b" : "x";
+  const std::string summed = branch.has_dropout ? "d" : biased;
+  std::string before;
+  if (branch.has_bias) before += "{Out: [b]} = elementwise_add(X: [x], Y: [bias])\n";
+  if (branch.has_dropout) {
+    before += StrCat("{Out: [d], Mask: [mask]} = dropout(X: [", biased, "], Seed: [seed])\n");
+  }
+  before += StrCat("{Out: [s]} = elementwise_add(", branch.slot, ": [", summed, "], ",
+                   branch.residual_slot, R"(: [r])
+      {Y: [y], Mean: [mean], Variance: [variance]} =
+          layer_norm(X: [s], Scale: [scale], Bias: [shift]))");
+  return {.before = before,
+          .condition = IsForward,
+          .after = {{.op = R"(
+              {Y: [y], Sum: [s], Mask: [mask], Mean: [mean], Variance: [variance]} =
+                  bias_dropout_residual_layer_norm(
+                      X: [x], Bias: [bias], Residual: [r], LnScale: [scale], LnBias: [shift]))",
+                     .at = "y",
+                     .origin = branch.has_dropout ? "d" : "y",
+                     .if_read = {"s", "mask"},
+                     .attributes_of = {"y", "d"}}}};
+}
+
+// What runs earlier than it did reads and writes the arena alone.
+bool IsBackward(const Match& match) {
+  const auto may_move = [&](size_t i) {
+    return i == match.makers.at("dn") || match.rewrite.WritesArenaOnly(match.plan.instructions[i]);
+  };
+  for (const char* name : {"mask", "other"}) {
+    if (match[name] && match.plan[match[name]].storage != Storage::kArena) return false;
+  }
+  const bool is_sum = !match.makers.contains("ds") ||
+                      (match.MakerOf("ds").inputs.size() == 2 && match["other"] != match["dn"] &&
+                       match.ShapeOf("other") == match.ShapeOf("s"));
+  return is_sum && IsSumOfTwo(match, "dr") && NormalizesRows(match, "dn") &&
+         (!match.makers.contains("dbias") || AddsBias(match, "dbias")) &&
+         std::ranges::all_of(match.instructions, may_move);
+}
+
+// Where others read s, too, its gradient is the sum of two terms, that of the norm (dn) and theirs.
+// `is_equal`: dr needn't be written, since dx is the same.
+Fusion Backward(const Branch& branch, const std::string& terms, bool is_equal) {
+  const std::string of_biased = branch.has_bias ? "db" : "dx";
+  const std::string of_summed = branch.has_dropout ? "dd" : of_biased;
+  std::string before = R"({X@GRAD: [dn], Scale@GRAD: [dscale], Bias@GRAD: [dshift]} =
+      layer_norm_grad(X: [s], Scale: [scale], Bias: [shift], Mean: [mean], Variance: [variance],
+                      Y@GRAD: [dy])
+)";
+  if (!terms.empty()) before += StrCat("{Out: [ds]} = sum(X: [", terms, "])\n");
+  before += StrCat("{", branch.slot, "@GRAD: [", of_summed, "], ", branch.residual_slot,
+                   "@GRAD: [dr]} = elementwise_add_grad(Out@GRAD: [", terms.empty() ? "dn" : "ds",
+                   "])\n");
+  if (branch.has_dropout) {
+    before += StrCat("{X@GRAD: [", of_biased, "]} = dropout_grad(Mask: [mask], Out@GRAD: [dd])\n");
+  }
+  if (branch.has_bias) {
+    before += "{X@GRAD: [dx], Y@GRAD: [dbias]} = elementwise_add_grad(Y: [bias], Out@GRAD: [db])\n";
+  }
+  std::vector<std::string> attributes_of = {"dn"};
+  if (branch.has_dropout) attributes_of.push_back(of_biased);
+  return {.before = before,
+          .condition = IsBackward,
+          .after = {{.op = StrCat("{X@GRAD: [dx], Bias@GRAD: [dbias], ",
+                                  is_equal ? "" : "Residual@GRAD: [dr], ",
+                                  R"(LnScale@GRAD: [dscale], LnBias@GRAD: [dshift]} =
+              bias_dropout_residual_layer_norm_grad(
+                  Sum@GRAD: [other], Sum: [s], Mask: [mask], Bias: [bias], LnScale: [scale],
+                  LnBias: [shift], Mean: [mean], Variance: [variance], Y@GRAD: [dy]))"),
+                     .at = "dn",
+                     .attributes_of = attributes_of}},
+          .instead = is_equal ? std::map<std::string, std::string>{{"dr", "dx"}}
+                              : std::map<std::string, std::string>{}};
+}
+
+std::vector<Fusion> AllFusions() {
+  std::vector<Fusion> fusions;
+  for (const Branch& branch : Branches()) fusions.push_back(Forward(branch));
+  for (const char* terms : {"", "dn, other", "other, dn"}) {
+    for (const Branch& branch : Branches()) {
+      if (!branch.has_dropout) fusions.push_back(Backward(branch, terms, true));
+      fusions.push_back(Backward(branch, terms, false));
+    }
+  }
+  return fusions;
+}
 
 }  // namespace
 
 PassReport FuseResidualLayerNormPass::Apply(const PassContext& context, Plan* plan) const {
-  const int64_t made = Fusion(context, plan).Run();
-  return {.pass = {}, .changes = made, .summary = StrCat(made, " instructions fused")};
+  static const auto& fusions = *new std::vector<Fusion>(AllFusions());
+  return ApplyFusions(context, fusions, plan);
 }
 
 }  // namespace skiff

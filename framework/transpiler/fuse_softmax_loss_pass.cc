@@ -1,181 +1,108 @@
-// Matches a cross_entropy with the softmax that computes its input, and a cross_entropy_grad with
-// the softmax_grad that alone reads its result. A gradient is fused only if its forward ops were
-// (losses_).
 #include "framework/transpiler/fuse_softmax_loss_pass.h"
 
-#include <algorithm>
-#include <map>
+#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "framework/analysis/scope_use.h"
 #include "framework/base/error.h"
-#include "framework/transpiler/plan_rewrite.h"
+#include "framework/ir/op_role.h"
+#include "framework/transpiler/fusion.h"
 
 namespace skiff {
 namespace {
 
-class Fusion {
- public:
-  Fusion(const PassContext& context, Plan* plan)
-      : plan_(*plan),
-        forward_def_(context.registry.Find("softmax_with_cross_entropy")),
-        backward_def_(context.registry.Find("softmax_with_cross_entropy_grad")),
-        rewrite_(context, plan) {}
+bool IsAlongLastAxis(const Match& match, const std::string& softmax) {
+  const int64_t axis = match.ContextOfMaker(softmax).IntAttr("axis");
+  return axis == -1 || axis == match.ShapeOf("p").rank() - 1;
+}
 
-  int64_t Run() {
-    if (forward_def_ == nullptr || backward_def_ == nullptr) return 0;
-    for (size_t i = 0; i < plan_.instructions.size(); ++i) {
-      if (rewrite_.Is(i, "cross_entropy")) TryForward(i);
-      if (rewrite_.Is(i, "cross_entropy_grad")) TryBackward(i);
-    }
-    return rewrite_.Apply();
+// It stands where the softmax did, since p may have other readers in between. Of several losses on
+// one softmax only the first is fused.
+Fusion Loss() {
+  return {.before = R"({Out: [p]} = softmax(X: [x])
+                       {Y: [y]} = cross_entropy(X: [p], Label: [label]))",
+          .condition =
+              [](const Match& match) {
+                return IsAlongLastAxis(match, "p") &&
+                       match.ShapeOf("label").rank() == match.ShapeOf("p").rank();
+              },
+          .after = {{.op = R"({Softmax: [p], Loss: [y]} =
+                              softmax_with_cross_entropy(Logits: [x], Label: [label]))",
+                     .at = "p",
+                     .if_read = {"p"},
+                     .attributes_of = {"y"}}}};
+}
+
+// The fused gradient is (p - label) · dy, which is right only for the gradient of this very pair.
+Fusion LossGradient() {
+  return {.gradient_of = "p",
+          .before = R"(
+              {X@GRAD: [dp]} = cross_entropy_grad(X: [p], Label: [label], Y@GRAD: [dy])
+              {X@GRAD: [dx]} = softmax_grad(Out: [p], Out@GRAD: [dp]))",
+          .condition =
+              [](const Match& match) {
+                return IsAlongLastAxis(match, "dx") && match.HaveSameAttributes("dp", "y");
+              },
+          .after = {{.op = R"({Logits@GRAD: [dx]} = softmax_with_cross_entropy_grad(
+                              Label: [label], Softmax: [p], Loss@GRAD: [dy]))",
+                     .at = "dx",
+                     .attributes_of = {"dp"}}}};
+}
+
+// Whether instruction i is the gradient of this loss of classes.
+bool IsGradientOf(const Plan& plan, const PlanRewrite& rewrite, size_t i, const Instruction& loss) {
+  if (i >= plan.instructions.size() || !rewrite.Is(i, "softmax_with_cross_entropy_grad")) {
+    return false;
   }
+  const Instruction& gradient = plan.instructions[i];
+  const OpContext context = ContextOf(plan, gradient);
+  return gradient.InputIn("Softmax") == loss.OutputIn("Softmax") &&
+         gradient.InputIn("Label") == loss.InputIn("Label") && !context.Attr<bool>("soft_label") &&
+         context.IntAttr("ignore_index") == ContextOf(plan, loss).IntAttr("ignore_index");
+}
 
- private:
-  static constexpr size_t kNobody = PlanRewrite::kNobody;
+// Returns the same instruction with skip_ignored.
+Instruction Skipping(Instruction loss, Plan* plan) {
+  auto op = std::make_shared<Op>(*loss.op);
+  op->SetAttr(kOpRoleAttr, op->role());
+  op->SetAttr("skip_ignored", true);
+  loss.op = op.get();
+  plan->made_ops.push_back(std::move(op));
+  return loss;
+}
 
-  static AttributeMap AttrsOf(const Instruction& loss) {
-    AttributeMap attrs;
-    for (const char* name : {"soft_label", "ignore_index"}) {
-      attrs[name] = *EffectiveAttr(*loss.op, *loss.def->FindAttr(name));
-    }
-    return attrs;
-  }
-
-  bool IsAlongLastAxis(const Instruction& softmax, int rank) const {
-    const int64_t axis = ContextOf(plan_, softmax).IntAttr("axis");
-    return axis == -1 || axis == rank - 1;
-  }
-
-  void TryForward(size_t at) {
-    const Instruction& loss = plan_.instructions[at];
-    const ValueId p = loss.InputIn("X");
-    const ValueId label = loss.InputIn("Label");
-    const size_t from = rewrite_.WriterOf(p);
-    // Of several losses on one softmax only the first is fused: the softmax is gone then.
-    if (from == kNobody || !rewrite_.Is(from, "softmax") || losses_.contains(p)) return;
-    const Instruction& softmax = plan_.instructions[from];
-    const int rank = rewrite_.ShapeOf(p).rank();
-    // The fused op runs where the softmax did, since p may have other readers in between. So the
-    // label must be there by then.
-    const size_t label_writer = rewrite_.WriterOf(label);
-    const bool has_label = label_writer == kNobody || label_writer < from;
-    if (!IsAlongLastAxis(softmax, rank) || rewrite_.ShapeOf(label).rank() != rank || !has_label ||
-        WritesScopeOf(plan_, {label, loss.OutputIn("Y")}, from, at)) {
-      return;
-    }
-    Instruction fused = MakeInstruction(
-        &plan_, *forward_def_, softmax, AttrsOf(loss),
-        {{"Logits", softmax.InputIn("X")}, {"Label", label}},
-        {{"Softmax", rewrite_.OnlyReader(p) == at ? ValueId() : p}, {"Loss", loss.OutputIn("Y")}});
-    if (!rewrite_.HasKernel(fused)) return;
-    rewrite_.Replace(from, std::move(fused));
-    rewrite_.Drop(at);
-    losses_[p] = at;
-  }
-
-  void TryBackward(size_t loss_grad) {
-    const Instruction& outer = plan_.instructions[loss_grad];
-    const ValueId p = outer.InputIn("X");
-    const auto found = losses_.find(p);
-    const size_t at = rewrite_.OnlyReader(outer.OutputIn("X@GRAD"));
-    if (found == losses_.end() || at == kNobody || !rewrite_.Is(at, "softmax_grad")) return;
-    const Instruction& loss = plan_.instructions[found->second];
-    const Instruction& inner = plan_.instructions[at];
-    const ValueId label = outer.InputIn("Label");
-    // The fused gradient is (p - label) · dy, which is right only for the gradient of this very
-    // pair.
-    const bool is_its_gradient = inner.InputIn("Out") == p && label == loss.InputIn("Label") &&
-                                 AttrsOf(outer) == AttrsOf(loss) &&
-                                 IsAlongLastAxis(inner, rewrite_.ShapeOf(p).rank());
-    if (!is_its_gradient || WritesScopeOf(plan_, outer.inputs, loss_grad + 1, at)) return;
-    Instruction fused =
-        MakeInstruction(&plan_, *backward_def_, inner, AttrsOf(outer),
-                        {{"Label", label}, {"Softmax", p}, {"Loss@GRAD", outer.InputIn("Y@GRAD")}},
-                        {{"Logits@GRAD", inner.OutputIn("X@GRAD")}});
-    if (!rewrite_.HasKernel(fused)) return;
-    rewrite_.Replace(at, std::move(fused));
-    rewrite_.Drop(loss_grad);
-  }
-
-  Plan& plan_;
-  const OpDef* forward_def_;
-  const OpDef* backward_def_;
-  PlanRewrite rewrite_;
-  std::map<ValueId, size_t> losses_;  // fused cross-entropies, by the softmax's output
-};
-
-// Losses whose Softmax nobody but their gradient reads.
-class Skipping {
- public:
-  Skipping(const PassContext& context, Plan* plan) : plan_(*plan), rewrite_(context, plan) {}
-
-  int64_t Run() {
-    for (size_t i = 0; i < plan_.instructions.size(); ++i) {
-      if (IsLossOfClasses(i)) TryLoss(i);
-    }
-    return rewrite_.Apply();
-  }
-
- private:
-  bool IsLossOfClasses(size_t i) const {
-    if (!rewrite_.Is(i, "softmax_with_cross_entropy")) return false;
-    const OpContext loss = ContextOf(plan_, plan_.instructions[i]);
-    return !loss.Attr<bool>("soft_label") && !loss.Attr<bool>("skip_ignored");
-  }
-
-  void TryLoss(size_t at) {
-    const Instruction& loss = plan_.instructions[at];
+// Has losses skip whose Softmax nobody but their gradient reads. Without a Softmax, as in
+// evaluation, nobody can read what is skipped.
+int64_t SkipIgnored(const PassContext& context, Plan* plan) {
+  PlanRewrite rewrite(context, plan);
+  for (size_t at = 0; at < plan->instructions.size(); ++at) {
+    if (!rewrite.Is(at, "softmax_with_cross_entropy")) continue;
+    const Instruction& loss = plan->instructions[at];
+    const OpContext op = ContextOf(*plan, loss);
+    if (op.Attr<bool>("soft_label") || op.Attr<bool>("skip_ignored")) continue;
+    Replacement skipping{.dropped = {at}};
     const ValueId softmax = loss.OutputIn("Softmax");
-    // Without one, as in evaluation, nobody can read what is skipped.
-    if (!softmax) return Mark(at);
-    if (plan_[softmax].storage != Storage::kArena || plan_[softmax].is_checkpoint) return;
-    const std::vector<size_t>& readers = rewrite_.ReadersOf(softmax);
-    if (!std::ranges::all_of(readers, [&](size_t i) { return IsGradientOf(i, loss); })) return;
-    Mark(at);
-    for (const size_t reader : readers) Mark(reader);
-  }
-
-  bool IsGradientOf(size_t i, const Instruction& loss) const {
-    if (i >= plan_.instructions.size() || !rewrite_.Is(i, "softmax_with_cross_entropy_grad")) {
-      return false;
+    if (softmax) {
+      for (const size_t i : rewrite.ReadersOf(softmax)) {
+        if (IsGradientOf(*plan, rewrite, i, loss)) skipping.dropped.insert(i);
+      }
     }
-    const Instruction& gradient = plan_.instructions[i];
-    const auto ignored = [&](const Instruction& of) {
-      return ContextOf(plan_, of).IntAttr("ignore_index");
-    };
-    return gradient.InputIn("Softmax") == loss.OutputIn("Softmax") &&
-           gradient.InputIn("Label") == loss.InputIn("Label") &&
-           !ContextOf(plan_, gradient).Attr<bool>("soft_label") &&
-           ignored(gradient) == ignored(loss);
-  }
-
-  // The same instruction with skip_ignored.
-  void Mark(size_t at) {
-    const Instruction& from = plan_.instructions[at];
-    AttributeMap attrs = from.op->attrs;
-    attrs["skip_ignored"] = true;
-    SlotValues inputs;
-    SlotValues outputs;
-    for (const SlotDef& slot : from.def->inputs) {
-      inputs.emplace_back(slot.name, from.InputIn(slot.name));
+    if (!rewrite.MayVanish(softmax, skipping.dropped)) continue;
+    for (const size_t i : skipping.dropped) {
+      skipping.made.emplace(i, Skipping(plan->instructions[i], plan));
     }
-    for (const SlotDef& slot : from.def->outputs) {
-      outputs.emplace_back(slot.name, from.OutputIn(slot.name));
-    }
-    rewrite_.Replace(at, MakeInstruction(&plan_, *from.def, from, attrs, inputs, outputs));
+    rewrite.TryReplace(std::move(skipping));
   }
-
-  Plan& plan_;
-  PlanRewrite rewrite_;
-};
+  return rewrite.Apply();
+}
 
 }  // namespace
 
 PassReport FuseSoftmaxLossPass::Apply(const PassContext& context, Plan* plan) const {
-  const int64_t made = Fusion(context, plan).Run();
-  const int64_t skipping = Skipping(context, plan).Run();
+  static const auto& fusions = *new std::vector<Fusion>{Loss(), LossGradient()};
+  const int64_t made = ApplyFusions(context, fusions, plan).changes;
+  const int64_t skipping = SkipIgnored(context, plan);
   return {.pass = {},
           .changes = made + skipping,
           .summary = StrCat(made, " instructions fused, ", skipping, " skip ignored items")};

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
-#include <utility>
 
 #include "framework/base/error.h"
 #include "framework/builder/activation.h"
@@ -18,6 +17,7 @@
 #include "framework/builder/tensor.h"
 #include "models/char_rnn/stream_reader.h"
 #include "models/common/network_sizes.h"
+#include "models/common/training_programs.h"
 
 namespace skiff::models {
 namespace {
@@ -276,11 +276,7 @@ TrainingProgram BuildCharRnn(const CharRnnOptions& options, int64_t batch_size,
                              const training::OptimizationOptions& optimization, uint64_t seed) {
   SKIFF_ENFORCE(batch_size >= 1, kInvalidArgument, "char_rnn: batch_size = ", batch_size,
                 ", expected at least 1");
-  training::CheckOptimizationOptions(optimization);
-  TrainingProgram program;
-  program.main = std::make_unique<Program>();
-  program.startup = std::make_unique<Program>();
-  program.main->seed = program.startup->seed = seed;
+  TrainingProgram program = EmptyTraining(optimization, seed);
   const ProgramGuard guard(program.main.get(), program.startup.get());
   const Variable ids = layers::Data(StreamReader::kIds, {-1, batch_size}, DType::kInt64);
   const Variable label = layers::Data(StreamReader::kLabel, {-1, batch_size, 1}, DType::kInt64);
@@ -291,9 +287,7 @@ TrainingProgram BuildCharRnn(const CharRnnOptions& options, int64_t batch_size,
   program.model_inputs = {kPrompt, kRoom, kTemperature, kTopK};
   program.model_outputs.resize(1);
   program.model = BuildCharRnnWriter(options, &program.model_outputs[0]);
-  training::Optimization trained = training::Optimize(loss, optimization);
-  program.learning_rate = trained.learning_rate.name();
-  program.average = std::move(trained.average);
+  AddOptimization(loss, optimization, &program);
   return program;
 }
 

@@ -33,27 +33,21 @@ skiff::models::TrainingTask MakeTask(const skiff::models::TaskOptions& task_opti
                                      .held_back = FLAGS_held_back,
                                      .batch_size = task_options.batch_size,
                                      .steps = FLAGS_steps});
-  skiff::models::TrainingTask task{
-      .title = skiff::StrCat("Character model (", FLAGS_cell, " ", FLAGS_layers, "x", FLAGS_hidden,
-                             ") on ", FLAGS_data),
-      .extent = data->extent(),
-      .samples = "characters",
-      .data = data,
-      .train = data->TrainReader(),
-      .validation = data->ValidationReader(),
-      .program = nullptr,
-      .model_files = {{skiff::models::kAlphabetFile, data->alphabet().Text()}},
-      .baselines = data->baselines()};
-  skiff::training::OptimizationOptions optimization = task_options.optimization;
-  optimization.total_steps = task_options.epochs * task.train->batches_in_epoch();
-  task.program = std::make_unique<skiff::training::TrainingProgram>(
-      skiff::models::BuildCharRnn({.cell = FLAGS_cell,
-                                   .loop = FLAGS_loop,
-                                   .characters = data->alphabet().size(),
-                                   .embedding = FLAGS_embedding,
-                                   .hidden = FLAGS_hidden,
-                                   .layers = FLAGS_layers},
-                                  task_options.batch_size, optimization, task_options.seed));
+  skiff::models::TrainingTask task =
+      skiff::models::TaskOn(data,
+                            skiff::StrCat("Character model (", FLAGS_cell, " ", FLAGS_layers, "x",
+                                          FLAGS_hidden, ") on ", FLAGS_data),
+                            "characters");
+  task.model_files = {{skiff::models::kAlphabetFile, data->alphabet().Text()}};
+  task.baselines = data->baselines();
+  task.program = std::make_unique<skiff::training::TrainingProgram>(skiff::models::BuildCharRnn(
+      {.cell = FLAGS_cell,
+       .loop = FLAGS_loop,
+       .characters = data->alphabet().size(),
+       .embedding = FLAGS_embedding,
+       .hidden = FLAGS_hidden,
+       .layers = FLAGS_layers},
+      task_options.batch_size, task_options.OptimizationOver(*task.train), task_options.seed));
   return task;
 }
 

@@ -73,11 +73,8 @@ TrainingTask MakeTask(const TrainableClassifier& classifier, const TaskOptions& 
                                                    .seed = options.seed}),
                     .validation = reader(&data->validation, {.batch_size = options.batch_size}),
                     .program = nullptr};
-  // Learning-rate schedules need the length of the training, which depends on the data.
-  training::OptimizationOptions optimization = options.optimization;
-  optimization.total_steps = options.epochs * task.train->batches_in_epoch();
-  task.program = std::make_unique<training::TrainingProgram>(
-      BuildClassifier(data->images.train, classifier.logits, optimization, options.seed));
+  task.program = std::make_unique<training::TrainingProgram>(BuildClassifier(
+      data->images.train, classifier.logits, options.OptimizationOver(*task.train), options.seed));
   return task;
 }
 

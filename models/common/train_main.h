@@ -22,7 +22,15 @@ struct TaskOptions {
   int64_t batch_size = 0;
   int64_t epochs = 0;
   uint64_t seed = 0;
-  training::OptimizationOptions optimization;  // the task sets total_steps
+  training::OptimizationOptions optimization;  // without total_steps
+
+  // Returns `optimization` with the total_steps of a training on the reader's batches.
+  // Learning-rate schedules need them.
+  training::OptimizationOptions OptimizationOver(const training::Reader& train) const {
+    training::OptimizationOptions result = optimization;
+    result.total_steps = epochs * train.batches_in_epoch();
+    return result;
+  }
 };
 
 struct TrainingTask {
@@ -41,6 +49,18 @@ struct TrainingTask {
   // Settings besides the fixed flags that a training can't be resumed without, by name.
   std::map<std::string, std::string> configuration = {};
 };
+
+// Returns a task on data that has an extent() and makes the readers. The caller adds the program.
+template <typename Data>
+TrainingTask TaskOn(std::shared_ptr<const Data> data, std::string title, std::string samples) {
+  return {.title = std::move(title),
+          .extent = data->extent(),
+          .samples = std::move(samples),
+          .data = data,
+          .train = data->TrainReader(),
+          .validation = data->ValidationReader(),
+          .program = nullptr};
+}
 
 struct TrainableModel {
   std::string name;     // of the model's folder; the default output directory is "<name>_run"

@@ -6,7 +6,6 @@
 #include "framework/training/prefetching_reader.h"
 #include "framework/training/sample_reader.h"
 #include "models/common/text/tokenizer.h"
-#include "models/common/text/vocabulary_builder.h"
 #include "models/ernie/model_directory.h"
 
 namespace skiff::models {
@@ -22,13 +21,7 @@ text::Vocabulary MakeVocabulary(const FineTuningDataOptions& options,
                                 const std::vector<text::LabelledText>& texts) {
   if (!options.initial_model.empty()) return ReadErnieVocabulary(options.initial_model);
   if (!options.vocabulary_file.empty()) return text::ReadVocabulary(options.vocabulary_file);
-  text::WordCounts words;
-  for (const text::LabelledText& example : texts) text::CountWords(example.text, {}, &words);
-  try {
-    return text::BuildVocabulary(words, {.size = options.vocabulary_size});
-  } catch (const Error& error) {
-    throw error.WithContext(options.data);
-  }
+  return text::VocabularyOf(texts, options.vocabulary_size, options.data);
 }
 
 text::ClassificationSource MakeSource(const text::Vocabulary& vocabulary,

@@ -73,22 +73,15 @@ skiff::models::TrainingTask MakeTask(const skiff::models::TaskOptions& task_opti
                                            .batch_size = task_options.batch_size,
                                            .seed = task_options.seed});
   const ErnieOptions options = NetworkOptions(data->vocabulary());
-  skiff::models::TrainingTask task{
-      .title = skiff::StrCat("ERNIE on ", FLAGS_data),
-      .extent = data->extent(),
-      .samples = "texts",
-      .data = data,
-      .train = data->TrainReader(),
-      .validation = data->ValidationReader(),
-      .program = nullptr,
-      .model_files = skiff::models::ErnieModelFiles(options, data->vocabulary()),
-      .new_parameters = skiff::models::NewParametersOfFineTuning(),
-      .configuration = skiff::models::ErnieOptionsByKey(options)};
-  skiff::training::OptimizationOptions optimization = task_options.optimization;
-  optimization.total_steps = task_options.epochs * task.train->batches_in_epoch();
+  skiff::models::TrainingTask task =
+      skiff::models::TaskOn(data, skiff::StrCat("ERNIE on ", FLAGS_data), "texts");
+  task.model_files = skiff::models::ErnieModelFiles(options, data->vocabulary());
+  task.new_parameters = skiff::models::NewParametersOfFineTuning();
+  task.configuration = skiff::models::ErnieOptionsByKey(options);
   task.program =
       std::make_unique<skiff::training::TrainingProgram>(skiff::models::BuildErnieFineTuning(
-          options, FLAGS_length, data->classes(), optimization, task_options.seed));
+          options, FLAGS_length, data->classes(), task_options.OptimizationOver(*task.train),
+          task_options.seed));
   return task;
 }
 

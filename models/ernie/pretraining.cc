@@ -1,6 +1,5 @@
 #include "models/ernie/pretraining.h"
 
-#include <memory>
 #include <utility>
 
 #include "framework/base/error.h"
@@ -12,6 +11,7 @@
 #include "framework/builder/metric.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"
+#include "models/common/training_programs.h"
 
 namespace skiff::models {
 namespace {
@@ -162,11 +162,7 @@ training::TrainingProgram BuildErniePretraining(const ErnieOptions& options,
                                                 const PretrainingShape& shape,
                                                 const training::OptimizationOptions& optimization,
                                                 uint64_t seed) {
-  training::CheckOptimizationOptions(optimization);
-  training::TrainingProgram program;
-  program.main = std::make_unique<Program>();
-  program.startup = std::make_unique<Program>();
-  program.main->seed = program.startup->seed = seed;
+  training::TrainingProgram program = EmptyTraining(optimization, seed);
   const ProgramGuard guard(program.main.get(), program.startup.get());
   const PretrainingLoss built = AppendErniePretraining(options, shape);
   program.loss = built.loss.name();
@@ -180,9 +176,7 @@ training::TrainingProgram BuildErniePretraining(const ErnieOptions& options,
     program.model_outputs.push_back(task.scores.name());
   }
   program.test = program.main->CloneForTest();
-  training::Optimization trained = training::Optimize(built.loss, optimization);
-  program.learning_rate = trained.learning_rate.name();
-  program.average = std::move(trained.average);
+  AddOptimization(built.loss, optimization, &program);
   return program;
 }
 

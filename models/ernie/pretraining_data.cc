@@ -52,11 +52,7 @@ text::Vocabulary MakeVocabulary(const PretrainingDataOptions& options,
   for (const text::Document& document : documents) {
     for (const std::string& sentence : document) text::CountWords(sentence, {}, &words);
   }
-  try {
-    return text::BuildVocabulary(words, {.size = options.vocabulary_size});
-  } catch (const Error& error) {
-    throw error.WithContext(options.data);
-  }
+  return text::BuildVocabulary(words, {.size = options.vocabulary_size}, options.data);
 }
 
 std::unique_ptr<training::Reader> MakeReader(const training::SampleSource* source,

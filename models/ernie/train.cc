@@ -74,24 +74,18 @@ skiff::models::TrainingTask MakeTask(const skiff::models::TaskOptions& task_opti
       skiff::models::ErnieOptionsFromFlags({.vocabulary = data->vocabulary().size(),
                                             .sentences = data->sentences(),
                                             .tasks = data->tasks()});
-  skiff::models::TrainingTask task{
-      .title = skiff::StrCat("ERNIE of ", options.layers, "x", options.hidden, " on ", FLAGS_data),
-      .extent = data->extent(),
-      .samples = "inputs",
-      .data = data,
-      .train = data->TrainReader(),
-      .validation = data->ValidationReader(),
-      .program = nullptr,
-      .model_files = skiff::models::ErnieModelFiles(options, data->vocabulary()),
-      .configuration = skiff::models::ErnieOptionsByKey(options)};
-  skiff::training::OptimizationOptions optimization = task_options.optimization;
-  optimization.total_steps = task_options.epochs * task.train->batches_in_epoch();
-  task.program = std::make_unique<skiff::training::TrainingProgram>(
-      skiff::models::BuildErniePretraining(options,
-                                           {.length = FLAGS_length,
-                                            .masked = FLAGS_most_masked,
-                                            .sentence_tasks = data->sentence_tasks()},
-                                           optimization, task_options.seed));
+  skiff::models::TrainingTask task = skiff::models::TaskOn(
+      data, skiff::StrCat("ERNIE of ", options.layers, "x", options.hidden, " on ", FLAGS_data),
+      "inputs");
+  task.model_files = skiff::models::ErnieModelFiles(options, data->vocabulary());
+  task.configuration = skiff::models::ErnieOptionsByKey(options);
+  task.program =
+      std::make_unique<skiff::training::TrainingProgram>(skiff::models::BuildErniePretraining(
+          options,
+          {.length = FLAGS_length,
+           .masked = FLAGS_most_masked,
+           .sentence_tasks = data->sentence_tasks()},
+          task_options.OptimizationOver(*task.train), task_options.seed));
   return task;
 }
 

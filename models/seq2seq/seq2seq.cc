@@ -1,12 +1,11 @@
 #include "models/seq2seq/seq2seq.h"
 
-#include <utility>
-
 #include "framework/builder/data.h"
 #include "framework/builder/loss.h"
 #include "framework/builder/math.h"
 #include "framework/builder/metric.h"
 #include "framework/builder/program_guard.h"
+#include "models/common/training_programs.h"
 #include "models/seq2seq/pair_reader.h"
 #include "models/seq2seq/translator_program.h"
 
@@ -43,11 +42,7 @@ Variable Seq2SeqLoss(const Variable& source, const Variable& given, const Variab
 training::TrainingProgram BuildSeq2Seq(const Seq2SeqOptions& options,
                                        const training::OptimizationOptions& optimization,
                                        uint64_t seed) {
-  training::CheckOptimizationOptions(optimization);
-  training::TrainingProgram program;
-  program.main = std::make_unique<Program>();
-  program.startup = std::make_unique<Program>();
-  program.main->seed = program.startup->seed = seed;
+  training::TrainingProgram program = EmptyTraining(optimization, seed);
   const ProgramGuard guard(program.main.get(), program.startup.get());
   const Variable source = layers::Data(PairReader::kSource, {-1}, DType::kInt64, {.lod_level = 1});
   const Variable given = layers::Data(PairReader::kGiven, {-1}, DType::kInt64, {.lod_level = 1});
@@ -65,10 +60,7 @@ training::TrainingProgram BuildSeq2Seq(const Seq2SeqOptions& options,
   TranslatorOutputs outputs;
   program.model = BuildTranslator(options, &outputs);
   program.model_outputs = {outputs.tokens, outputs.weights};
-  training::Optimization trained =
-      training::Optimize(Smoothed(loss, scores, options.label_smoothing), optimization);
-  program.learning_rate = trained.learning_rate.name();
-  program.average = std::move(trained.average);
+  AddOptimization(Smoothed(loss, scores, options.label_smoothing), optimization, &program);
   return program;
 }
 

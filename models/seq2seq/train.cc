@@ -76,16 +76,12 @@ skiff::models::TrainingTask MakeTask(const skiff::models::TaskOptions& task_opti
       .dropout = static_cast<float>(FLAGS_dropout),
       .label_smoothing = static_cast<float>(FLAGS_label_smoothing),
       .decoder = FLAGS_decoder};
-  skiff::models::TrainingTask task{
-      .title = skiff::StrCat("Translation (", FLAGS_cell, " ", FLAGS_hidden, ", attention of ",
-                             FLAGS_attention, ") of ", FLAGS_data),
-      .extent = data->extent(),
-      .samples = "pairs",
-      .data = data,
-      .train = data->TrainReader(),
-      .validation = data->ValidationReader(),
-      .program = nullptr,
-      .model_files = data->VocabularyFiles()};
+  skiff::models::TrainingTask task =
+      skiff::models::TaskOn(data,
+                            skiff::StrCat("Translation (", FLAGS_cell, " ", FLAGS_hidden,
+                                          ", attention of ", FLAGS_attention, ") of ", FLAGS_data),
+                            "pairs");
+  task.model_files = data->VocabularyFiles();
   // The tables of a checkpoint mean nothing beside other tokens, which another version of
   // SentencePiece may give for the same texts, and other texts for a checkpoint of an earlier
   // version, which doesn't have their contents. The name sorts behind the flags that change tokens,
@@ -95,10 +91,8 @@ skiff::models::TrainingTask MakeTask(const skiff::models::TaskOptions& task_opti
   task.configuration = {{"vocabulary_tokens", vocabularies}};
   task.model_files.emplace(skiff::models::kNetworkFile,
                            skiff::models::NetworkText({network, vocabularies}));
-  skiff::training::OptimizationOptions optimization = task_options.optimization;
-  optimization.total_steps = task_options.epochs * task.train->batches_in_epoch();
-  task.program = std::make_unique<skiff::training::TrainingProgram>(
-      skiff::models::BuildSeq2Seq(network, optimization, task_options.seed));
+  task.program = std::make_unique<skiff::training::TrainingProgram>(skiff::models::BuildSeq2Seq(
+      network, task_options.OptimizationOver(*task.train), task_options.seed));
   return task;
 }
 

@@ -1,22 +1,17 @@
 #include "models/text_classifier/text_classifier.h"
 
-#include <memory>
-#include <utility>
 #include <vector>
 
 #include "framework/base/error.h"
-#include "framework/builder/activation.h"
 #include "framework/builder/data.h"
 #include "framework/builder/initializer.h"
-#include "framework/builder/loss.h"
-#include "framework/builder/math.h"
-#include "framework/builder/metric.h"
 #include "framework/builder/nn.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/sequence.h"
 #include "framework/builder/tensor.h"
 #include "framework/training/sequence_reader.h"
 #include "models/common/network_sizes.h"
+#include "models/common/training_programs.h"
 
 namespace skiff::models {
 namespace {
@@ -89,29 +84,16 @@ Variable TextClassifier(const Variable& ids, const TextClassifierOptions& option
 training::TrainingProgram BuildTextClassifier(const TextClassifierOptions& options,
                                               const training::OptimizationOptions& optimization,
                                               uint64_t seed) {
-  training::CheckOptimizationOptions(optimization);
-  training::TrainingProgram program;
-  program.main = std::make_unique<Program>();
-  program.startup = std::make_unique<Program>();
-  program.main->seed = program.startup->seed = seed;
+  training::TrainingProgram program = EmptyTraining(optimization, seed);
   const ProgramGuard guard(program.main.get(), program.startup.get());
   const Variable ids =
       layers::Data(training::SequenceReader::kIds, {-1}, DType::kInt64, {.lod_level = 1});
   const Variable label = layers::Data(training::SequenceReader::kLabel, {-1, 1}, DType::kInt64);
   const Variable scores = TextClassifier(ids, options);
-  const Variable probabilities = layers::Softmax(scores);
-  const Variable loss = layers::Mean(layers::SoftmaxWithCrossEntropy(scores, label));
-  const Variable accuracy = layers::Accuracy(probabilities, label);
-  program.loss = loss.name();
-  program.metrics = {
-      {.name = "accuracy", .variable = accuracy.name(), .percent = true, .larger_is_better = true}};
-  program.decisive_metric = "accuracy";
+  const Variable loss = AddClassification(scores, label, &program);
   program.model_inputs = {ids.name()};
-  program.model_outputs = {probabilities.name()};
   program.test = program.main->CloneForTest();
-  training::Optimization trained = training::Optimize(loss, optimization);
-  program.learning_rate = trained.learning_rate.name();
-  program.average = std::move(trained.average);
+  AddOptimization(loss, optimization, &program);
   return program;
 }
 

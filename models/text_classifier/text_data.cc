@@ -10,7 +10,6 @@
 #include "framework/training/prefetching_reader.h"
 #include "models/common/text/hold_back.h"
 #include "models/common/text/tokenizer.h"
-#include "models/common/text/vocabulary_builder.h"
 #include "models/text_classifier/generated_reviews.h"
 
 namespace skiff::models {
@@ -29,17 +28,6 @@ text::LabelledParts ReadParts(const TextDataOptions& options) {
   parts.held_back =
       text::HoldBackLastOfEachClass(&parts.train, options.held_back, "generated reviews");
   return parts;
-}
-
-text::Vocabulary MakeVocabulary(const TextDataOptions& options,
-                                const std::vector<text::LabelledText>& texts) {
-  text::WordCounts words;
-  for (const text::LabelledText& example : texts) text::CountWords(example.text, {}, &words);
-  try {
-    return text::BuildVocabulary(words, {.size = options.vocabulary_size});
-  } catch (const Error& error) {
-    throw error.WithContext(options.data);
-  }
 }
 
 // Returns the tokens of the texts; those of a text without tokens are one unknown token. Longer
@@ -111,7 +99,7 @@ std::unique_ptr<training::Reader> MakeReader(const training::LabelledSequences* 
 TextData::TextData(const TextDataOptions& options)
     : options_(Checked(options)),
       parts_(ReadParts(options)),
-      vocabulary_(MakeVocabulary(options, parts_.train)),
+      vocabulary_(text::VocabularyOf(parts_.train, options.vocabulary_size, options.data)),
       train_(SequencesOf(vocabulary_, parts_.train, options.most_tokens)),
       validation_(SequencesOf(vocabulary_, parts_.held_back, options.most_tokens)),
       naive_bayes_accuracy_(NaiveBayesAccuracy(

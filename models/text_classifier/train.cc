@@ -41,25 +41,18 @@ skiff::models::TrainingTask MakeTask(const skiff::models::TaskOptions& task_opti
                                      .most_tokens = FLAGS_most_tokens,
                                      .word_dropout = WordDropout(),
                                      .seed = task_options.seed});
-  skiff::models::TrainingTask task{
-      .title = skiff::StrCat("Text classifier (", FLAGS_network, ") on ", FLAGS_data),
-      .extent = data->extent(),
-      .samples = "texts",
-      .data = data,
-      .train = data->TrainReader(),
-      .validation = data->ValidationReader(),
-      .program = nullptr,
-      .model_files = {{skiff::models::kVocabularyFile, data->vocabulary().Text()}}};
-  skiff::training::OptimizationOptions optimization = task_options.optimization;
-  optimization.total_steps = task_options.epochs * task.train->batches_in_epoch();
-  task.program = std::make_unique<skiff::training::TrainingProgram>(
-      skiff::models::BuildTextClassifier({.network = FLAGS_network,
-                                          .vocabulary = data->vocabulary().size(),
-                                          .classes = data->classes(),
-                                          .embedding = FLAGS_embedding,
-                                          .hidden = FLAGS_hidden,
-                                          .dropout = static_cast<float>(FLAGS_dropout)},
-                                         optimization, task_options.seed));
+  skiff::models::TrainingTask task = skiff::models::TaskOn(
+      data, skiff::StrCat("Text classifier (", FLAGS_network, ") on ", FLAGS_data), "texts");
+  task.model_files = {{skiff::models::kVocabularyFile, data->vocabulary().Text()}};
+  task.program =
+      std::make_unique<skiff::training::TrainingProgram>(skiff::models::BuildTextClassifier(
+          {.network = FLAGS_network,
+           .vocabulary = data->vocabulary().size(),
+           .classes = data->classes(),
+           .embedding = FLAGS_embedding,
+           .hidden = FLAGS_hidden,
+           .dropout = static_cast<float>(FLAGS_dropout)},
+          task_options.OptimizationOver(*task.train), task_options.seed));
   return task;
 }
 

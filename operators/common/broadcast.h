@@ -17,7 +17,7 @@
 
 #include "framework/base/parallel.h"
 #include "framework/tensor/shape.h"
-#include "operators/common/array_reduction.h"
+#include "operators/common/cpu/array_reduction.h"
 
 namespace skiff {
 

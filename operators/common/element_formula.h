@@ -131,15 +131,21 @@ using ElementLoop = std::function<void(const ElementArrays<T>& arrays, int64_t c
 // Makes the loop of float32 for the instruction set in use.
 using FloatLoopMaker = ElementLoop<float> (*)(const OpContext& context);
 
+// Returns the loop of a formula over numbers.
+template <typename T, class Formula>
+ElementLoop<T> ScalarLoopOf(const Formula& formula) {
+  return [formula](const ElementArrays<T>& arrays, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) ApplyFormula(formula, arrays, i);
+  };
+}
+
 // Returns the loop of a formula.
 template <class Formula, typename T>
 ElementLoop<T> LoopOfFormula(const OpContext& context, FloatLoopMaker make_float_loop) {
   if constexpr (std::is_same_v<T, float>) {
     return make_float_loop(context);
   } else {
-    return [formula = Formula(context)](const ElementArrays<T>& arrays, int64_t count) {
-      for (int64_t i = 0; i < count; ++i) ApplyFormula(formula, arrays, i);
-    };
+    return ScalarLoopOf<T>(Formula(context));
   }
 }
 
@@ -153,8 +159,8 @@ void RunLoop(const ElementLoop<T>& loop, const ElementArrays<T>& arrays, int64_t
 
 // Returns the CPU kernel of a formula. `grain` is the number of elements that is worth a thread.
 template <class Formula, typename T>
-std::unique_ptr<Kernel> PrepareFormula(PrepareContext& context,
-                                       FloatLoopMaker make_float_loop, int64_t grain) {
+std::unique_ptr<Kernel> PrepareFormula(PrepareContext& context, FloatLoopMaker make_float_loop,
+                                       int64_t grain) {
   const FormulaArguments<Formula, T> arguments(context);
   const ElementLoop<T> loop = LoopOfFormula<Formula, T>(context, make_float_loop);
   return MakeRowsKernel([=](const KernelContext& run) {
@@ -164,8 +170,8 @@ std::unique_ptr<Kernel> PrepareFormula(PrepareContext& context,
 
 // Adds these kernels for float32 and float64.
 template <class Formula>
-void AddFormulaKernels(OpRegistry& registry, std::string_view type,
-                       FloatLoopMaker make_float_loop, int64_t grain) {
+void AddFormulaKernels(OpRegistry& registry, std::string_view type, FloatLoopMaker make_float_loop,
+                       int64_t grain) {
   registry.AddCpuKernels<float, double>(type, [=]<typename T>(PrepareContext& context) {
     return PrepareFormula<Formula, T>(context, make_float_loop, grain);
   });

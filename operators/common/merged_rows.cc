@@ -6,7 +6,7 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/parallel.h"
-#include "operators/common/array_reduction.h"
+#include "operators/common/cpu/array_reduction.h"
 #include "operators/common/selected_rows.h"
 
 namespace skiff {

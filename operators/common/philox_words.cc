@@ -8,7 +8,7 @@
 
 // After foreach_target.h, since these headers are compiled once per instruction set as well.
 #include "hwy/highway.h"
-#include "operators/common/philox-inl.h"
+#include "operators/common/cpu/philox-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {

@@ -3,9 +3,9 @@
 #include <type_traits>
 
 #include "framework/op/registry.h"
-#include "operators/common/cuda_grid.h"
-#include "operators/common/cuda_vector_loop.cuh"
-#include "operators/common/cuda_vectors.cuh"
+#include "operators/common/cuda/cuda_grid.h"
+#include "operators/common/cuda/cuda_vector_loop.cuh"
+#include "operators/common/cuda/cuda_vectors.cuh"
 #include "operators/common/half.h"
 #include "operators/common/integer.h"
 

@@ -1,10 +1,10 @@
 // CUDA kernels of clip and clip_grad; clip.cc has the formulas.
 #include <memory>
 
-#include "operators/common/cuda_for_each.cuh"
-#include "operators/common/cuda_launch.h"
-#include "operators/common/cuda_selected_rows.h"
-#include "operators/common/cuda_sorted_rows.cuh"
+#include "operators/common/cuda/cuda_for_each.cuh"
+#include "operators/common/cuda/cuda_launch.h"
+#include "operators/common/cuda/cuda_selected_rows.h"
+#include "operators/common/cuda/cuda_sorted_rows.cuh"
 #include "operators/elementwise/kernels/cuda_unary.cuh"
 
 namespace skiff {

@@ -3,9 +3,9 @@
 #include <type_traits>
 
 #include "framework/op/registry.h"
-#include "operators/common/cuda_division.h"
-#include "operators/common/cuda_fold.cuh"
-#include "operators/common/cuda_for_each.cuh"
+#include "operators/common/cuda/cuda_division.h"
+#include "operators/common/cuda/cuda_fold.cuh"
+#include "operators/common/cuda/cuda_for_each.cuh"
 #include "operators/common/selected_rows.h"
 
 namespace skiff {

@@ -1,7 +1,7 @@
 // CUDA kernels of prelu and prelu_grad; prelu.cc has the formulas.
 #include <memory>
 
-#include "operators/common/cuda_for_each.cuh"
+#include "operators/common/cuda/cuda_for_each.cuh"
 #include "operators/elementwise/kernels/cuda_binary.cuh"
 #include "operators/elementwise/kernels/cuda_binary_kernel.h"
 #include "operators/elementwise/kernels/prelu_alpha.h"

@@ -60,8 +60,7 @@ void ScaleArray(const T* x, T factor, T bias, bool bias_first, T* out, int64_t c
     return;
   }
   for (int64_t i = 0; i < count; ++i) {
-    out[i] = bias_first ? ShiftedAndScaled(x[i], factor, bias)
-                        : Scaled(x[i], factor, bias);
+    out[i] = bias_first ? ShiftedAndScaled(x[i], factor, bias) : Scaled(x[i], factor, bias);
   }
 }
 

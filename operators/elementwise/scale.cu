@@ -1,5 +1,5 @@
 // CUDA kernels of scale; scale.cc has the formula.
-#include "operators/common/cuda_values_kernels.h"
+#include "operators/common/cuda/cuda_values_kernels.h"
 #include "operators/elementwise/kernels/cuda_unary.cuh"
 
 namespace skiff {

@@ -2,9 +2,9 @@
 #include <cstdint>
 
 #include "framework/op/registry.h"
-#include "operators/common/cuda_grid.h"
-#include "operators/common/cuda_vector_loop.cuh"
-#include "operators/common/cuda_vectors.cuh"
+#include "operators/common/cuda/cuda_grid.h"
+#include "operators/common/cuda/cuda_vector_loop.cuh"
+#include "operators/common/cuda/cuda_vectors.cuh"
 
 namespace skiff {
 namespace {

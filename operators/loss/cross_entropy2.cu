@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "framework/op/registry.h"
-#include "operators/common/cuda_lines.cuh"
+#include "operators/common/cuda/cuda_lines.cuh"
 #include "operators/loss/kernels/cuda_labels.cuh"
 
 namespace skiff {

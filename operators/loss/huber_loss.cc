@@ -55,8 +55,8 @@ void RegisterHuberLoss(OpRegistry& registry) {
   grad.elementwise = true;
   registry.Add(std::move(def));
   registry.Add(std::move(grad));
-  AddLossKernels<HuberLossFormula, HuberLossGradFormula, HuberLossLoops>(registry, "huber_loss", kLossGrain,
- kLossGrain);
+  AddLossKernels<HuberLossFormula, HuberLossGradFormula, HuberLossLoops>(registry, "huber_loss",
+                                                                         kLossGrain, kLossGrain);
 }
 
 }  // namespace skiff

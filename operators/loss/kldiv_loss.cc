@@ -15,7 +15,6 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/array_reduction.h"
 #include "operators/common/input_checks.h"
 #include "operators/loss/kernels/element_grains.h"
 #include "operators/loss/kernels/kldiv_divisor.h"
@@ -107,8 +106,7 @@ void RegisterKldivLoss(OpRegistry& registry) {
   registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>("kldiv_loss", []<typename T>(PrepareContext& context) {
     if (IsReduced(context)) return PrepareReduced<T>(context);
-    return PrepareFormula<KldivLossFormula, T>(context, ForwardLoop<KldivLossLoops>,
-                                               kLogLossGrain);
+    return PrepareFormula<KldivLossFormula, T>(context, ForwardLoop<KldivLossLoops>, kLogLossGrain);
   });
   registry.AddCpuKernels<float, double>("kldiv_loss_grad", []<typename T>(PrepareContext& context) {
     return PrepareGrad<T>(context);

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "framework/op/registry.h"
-#include "operators/common/cuda_element_formula.cuh"
-#include "operators/common/cuda_fold.cuh"
+#include "operators/common/cuda/cuda_element_formula.cuh"
+#include "operators/common/cuda/cuda_fold.cuh"
 #include "operators/loss/kernels/kldiv_divisor.h"
 
 namespace skiff {
@@ -14,7 +14,7 @@ namespace {
 #include "operators/loss/kernels/kldiv_loss_formula-inl.h"
 
 template <typename T>
-struct SumOfLosses {
+struct SumOfKldivLosses {
   using Carry = double;
   static __device__ Carry Identity() { return 0; }
   static __device__ Carry Join(Carry a, Carry b) { return a + b; }
@@ -31,10 +31,10 @@ struct SumOfLosses {
 };
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareReduced(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareReducedKldivLoss(PrepareContext& context) {
   const KldivLossFormula formula(context);
   const KldivDivisor divisor(context);
-  const CudaFold<SumOfLosses<T>> fold(context, context.Input("X").shape.element_count());
+  const CudaFold<SumOfKldivLosses<T>> fold(context, context.Input("X").shape.element_count());
   const In<T> x(context, "X");
   const In<T> target(context, "Target");
   const Out<T> loss(context, "Loss");
@@ -60,7 +60,7 @@ struct KldivGradients {
 };
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareKldivLossGrad(PrepareContext& context) {
   const KldivLossGradFormula formula(context);
   const int64_t step = IsReduced(context) ? 0 : 1;
   const KldivDivisor divisor(context);
@@ -78,12 +78,12 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 
 void RegisterKldivLossCuda(OpRegistry& registry) {
   AddCudaKernels<float, double>(registry, "kldiv_loss", [=]<typename T>(PrepareContext& context) {
-    return IsReduced(context) ? PrepareReduced<T>(context)
+    return IsReduced(context) ? PrepareReducedKldivLoss<T>(context)
                               : PrepareCudaFormula<KldivLossFormula, T>(context, "kldiv_loss");
   });
   AddCudaKernels<float, double>(
       registry, "kldiv_loss_grad",
-      [=]<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+      [=]<typename T>(PrepareContext& context) { return PrepareKldivLossGrad<T>(context); });
 }
 
 }  // namespace skiff

@@ -10,7 +10,7 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/array_reduction.h"
+#include "operators/common/cpu/array_reduction.h"
 #include "operators/loss/kernels/element_grains.h"
 
 namespace skiff {
@@ -45,7 +45,8 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
       for (int64_t row = begin; row < end; ++row) {
         const T* labels = from + row * classes;
         T* smooth = to + row * classes;
-        for (int64_t c = 0; c < classes; ++c) smooth[c] = SmoothedLabel(labels[c], kept, epsilon * shares[c]);
+        for (int64_t c = 0; c < classes; ++c)
+          smooth[c] = SmoothedLabel(labels[c], kept, epsilon * shares[c]);
       }
     });
   });

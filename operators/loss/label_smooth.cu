@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "framework/op/registry.h"
-#include "operators/common/cuda_for_each.cuh"
+#include "operators/common/cuda/cuda_for_each.cuh"
 
 namespace skiff {
 namespace {
@@ -20,8 +20,8 @@ struct SmoothLabels {
     const int64_t first = prior == nullptr ? 0 : Divide(i, classes).rest;
 #pragma unroll
     for (int k = 0; k < kCount; ++k) {
-      values.at[k] = SmoothedLabel(values.at[k], kept,
-                                   prior == nullptr ? share : epsilon * prior[first + k]);
+      values.at[k] =
+          SmoothedLabel(values.at[k], kept, prior == nullptr ? share : epsilon * prior[first + k]);
     }
     StoreValues(values, is_aligned, out + i);
   }

@@ -47,8 +47,8 @@ void RegisterLogLoss(OpRegistry& registry) {
   grad.in_place = {{"Loss@GRAD", "Predicted@GRAD"}};
   registry.Add(std::move(def));
   registry.Add(std::move(grad));
-  AddLossKernels<LogLossFormula, LogLossGradFormula, LogLossLoops>(registry, "log_loss", kLogLossGrain,
- kLossGrain);
+  AddLossKernels<LogLossFormula, LogLossGradFormula, LogLossLoops>(registry, "log_loss",
+                                                                   kLogLossGrain, kLossGrain);
 }
 
 }  // namespace skiff

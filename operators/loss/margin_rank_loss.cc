@@ -55,8 +55,8 @@ void RegisterMarginRankLoss(OpRegistry& registry) {
   grad.in_place = {{"Out@GRAD", "X1@GRAD"}, {"Activated", "X2@GRAD"}};
   registry.Add(std::move(def));
   registry.Add(std::move(grad));
-  AddLossKernels<MarginRankLossFormula, MarginRankLossGradFormula, MarginRankLossLoops>(registry, "margin_rank_loss", kLossGrain,
- kLossGrain);
+  AddLossKernels<MarginRankLossFormula, MarginRankLossGradFormula, MarginRankLossLoops>(
+      registry, "margin_rank_loss", kLossGrain, kLossGrain);
 }
 
 }  // namespace skiff

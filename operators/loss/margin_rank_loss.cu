@@ -1,7 +1,7 @@
 // CUDA kernels of margin_rank_loss and its gradient.
 #include <array>
 
-#include "operators/common/cuda_element_formula.cuh"
+#include "operators/common/cuda/cuda_element_formula.cuh"
 
 namespace skiff {
 namespace {

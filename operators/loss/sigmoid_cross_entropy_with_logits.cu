@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "framework/op/registry.h"
-#include "operators/common/cuda_element_formula.cuh"
-#include "operators/common/cuda_fold.cuh"
+#include "operators/common/cuda/cuda_element_formula.cuh"
+#include "operators/common/cuda/cuda_fold.cuh"
 
 namespace skiff {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 
 // Sets the divisor of the losses to the number of labels that count, and to 1 if there are none.
 template <typename T>
-struct CountLabels {
+struct CountSigmoidLabels {
   using Carry = int64_t;
   static __device__ Carry Identity() { return 0; }
   static __device__ Carry Join(Carry a, Carry b) { return a + b; }
@@ -33,14 +33,14 @@ struct CountLabels {
 
 // Returns the kernel of the op or of its gradient. `what` names it in an Error.
 template <class Formula, typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context, const char* what) {
+std::unique_ptr<Kernel> PrepareSigmoidLoss(PrepareContext& context, const char* what) {
   const Formula formula(context);
   const FormulaArguments<Formula, T> arguments(context);
   const In<T> labels(context, "Label");
   const bool normalize = context.Attr<bool>("normalize");
   const auto ignored = static_cast<T>(context.IntAttr("ignore_index"));
-  const CudaFold<CountLabels<T>> fold(context,
-                                      normalize ? context.Input("X").shape.element_count() : 0);
+  const CudaFold<CountSigmoidLabels<T>> fold(
+      context, normalize ? context.Input("X").shape.element_count() : 0);
   const int divisor = context.RequestWorkspace(sizeof(T));
   return MakeRowsKernel([=](const KernelContext& run) {
     ElementArrays<T> arrays = arguments(run);
@@ -60,10 +60,10 @@ void RegisterSigmoidCrossEntropyWithLogitsCuda(OpRegistry& registry) {
   constexpr const char* kType = "sigmoid_cross_entropy_with_logits";
   constexpr const char* kGradType = "sigmoid_cross_entropy_with_logits_grad";
   AddCudaKernels<float, double>(registry, kType, [=]<typename T>(PrepareContext& context) {
-    return Prepare<SigmoidLossFormula, T>(context, kType);
+    return PrepareSigmoidLoss<SigmoidLossFormula, T>(context, kType);
   });
   AddCudaKernels<float, double>(registry, kGradType, [=]<typename T>(PrepareContext& context) {
-    return Prepare<SigmoidLossGradFormula, T>(context, kGradType);
+    return PrepareSigmoidLoss<SigmoidLossGradFormula, T>(context, kGradType);
   });
 }
 

@@ -12,7 +12,6 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/array_reduction.h"
 #include "operators/common/input_checks.h"
 #include "operators/loss/kernels/element_grains.h"
 #include "operators/loss/kernels/loss_loops.h"

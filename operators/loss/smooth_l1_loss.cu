@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "framework/op/registry.h"
-#include "operators/common/cuda_fold.cuh"
-#include "operators/common/cuda_for_each.cuh"
+#include "operators/common/cuda/cuda_fold.cuh"
+#include "operators/common/cuda/cuda_for_each.cuh"
 #include "operators/common/element_formula.h"
 
 namespace skiff {

@@ -13,8 +13,8 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/axis_extents.h"
+#include "operators/common/cpu/softmax_tiles.h"
 #include "operators/common/input_checks.h"
-#include "operators/common/softmax_tiles.h"
 #include "operators/loss/kernels/labels.h"
 
 namespace skiff {

@@ -6,7 +6,7 @@
 #include "framework/op/registry.h"
 #include "framework/tensor/shape.h"
 #include "operators/common/axis_extents.h"
-#include "operators/common/cuda_lines.cuh"
+#include "operators/common/cuda/cuda_lines.cuh"
 #include "operators/loss/kernels/cuda_labels.cuh"
 
 namespace skiff {

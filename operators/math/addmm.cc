@@ -11,9 +11,9 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/array_reduction.h"
-#include "operators/common/gemm.h"
-#include "operators/common/reduce.h"
+#include "operators/common/cpu/array_reduction.h"
+#include "operators/common/cpu/gemm.h"
+#include "operators/common/cpu/reduce.h"
 
 namespace skiff {
 namespace {

@@ -2,9 +2,9 @@
 #include <optional>
 
 #include "framework/op/registry.h"
-#include "operators/common/cuda_fold.cuh"
-#include "operators/common/cuda_for_each.cuh"
-#include "operators/common/cuda_gemm.h"
+#include "operators/common/cuda/cuda_fold.cuh"
+#include "operators/common/cuda/cuda_for_each.cuh"
+#include "operators/common/cuda/cuda_gemm.h"
 
 namespace skiff {
 namespace {

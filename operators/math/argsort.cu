@@ -16,8 +16,8 @@
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
 #include "operators/common/axis_extents.h"
-#include "operators/common/cuda_bytes.h"
-#include "operators/common/cuda_launch.h"
+#include "operators/common/cuda/cuda_bytes.h"
+#include "operators/common/cuda/cuda_launch.h"
 
 namespace skiff {
 namespace {

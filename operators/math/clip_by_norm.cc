@@ -6,7 +6,7 @@
 
 #include "framework/base/parallel.h"
 #include "framework/op/registry.h"
-#include "operators/common/array_reduction.h"
+#include "operators/common/cpu/array_reduction.h"
 #include "operators/common/merged_rows.h"
 #include "operators/common/selected_rows.h"
 

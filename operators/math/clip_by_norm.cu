@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "framework/op/registry.h"
-#include "operators/common/cuda_fold.cuh"
-#include "operators/common/cuda_for_each.cuh"
+#include "operators/common/cuda/cuda_fold.cuh"
+#include "operators/common/cuda/cuda_for_each.cuh"
 #include "operators/math/kernels/cuda_line_factors.cuh"
 #include "operators/math/kernels/cuda_scale_by.cuh"
 #include "operators/math/kernels/squared_norm.cuh"

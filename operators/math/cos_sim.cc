@@ -16,7 +16,7 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/array_reduction.h"
+#include "operators/common/cpu/array_reduction.h"
 #include "operators/common/extreme_square.h"
 #include "operators/common/input_checks.h"
 #include "operators/math/kernels/cos_sim_length.h"

@@ -3,9 +3,9 @@
 #include <memory>
 
 #include "framework/op/registry.h"
-#include "operators/common/cuda_fold.cuh"
-#include "operators/common/cuda_for_each.cuh"
-#include "operators/common/cuda_lines.cuh"
+#include "operators/common/cuda/cuda_fold.cuh"
+#include "operators/common/cuda/cuda_for_each.cuh"
+#include "operators/common/cuda/cuda_lines.cuh"
 #include "operators/common/extreme_square.h"
 #include "operators/math/kernels/cos_sim_length.h"
 

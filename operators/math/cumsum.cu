@@ -12,10 +12,10 @@
 #include <optional>
 
 #include "framework/op/registry.h"
-#include "operators/common/array_reduction.h"
-#include "operators/common/cuda_for_each.cuh"
-#include "operators/common/cuda_lines.cuh"
-#include "operators/common/cuda_vectors.cuh"
+#include "operators/common/cpu/array_reduction.h"
+#include "operators/common/cuda/cuda_for_each.cuh"
+#include "operators/common/cuda/cuda_lines.cuh"
+#include "operators/common/cuda/cuda_vectors.cuh"
 #include "operators/math/kernels/cumsum_axis.h"
 
 namespace skiff {

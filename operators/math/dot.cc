@@ -7,7 +7,7 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/array_reduction.h"
+#include "operators/common/cpu/array_reduction.h"
 
 namespace skiff {
 namespace {

@@ -2,8 +2,8 @@
 #include <memory>
 
 #include "framework/op/registry.h"
-#include "operators/common/cuda_for_each.cuh"
-#include "operators/common/cuda_lines.cuh"
+#include "operators/common/cuda/cuda_for_each.cuh"
+#include "operators/common/cuda/cuda_lines.cuh"
 
 namespace skiff {
 namespace {

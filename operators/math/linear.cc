@@ -6,7 +6,7 @@
 // adds.
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
-#include "operators/common/gemm.h"
+#include "operators/common/cpu/gemm.h"
 #include "operators/common/input_checks.h"
 #include "operators/math/kernels/matrix_product.h"
 

@@ -2,8 +2,8 @@
 #include <memory>
 
 #include "framework/op/registry.h"
-#include "operators/common/cuda_for_each.cuh"
-#include "operators/common/cuda_gemm.h"
+#include "operators/common/cuda/cuda_for_each.cuh"
+#include "operators/common/cuda/cuda_gemm.h"
 #include "operators/math/kernels/matrix_product.h"
 
 namespace skiff {

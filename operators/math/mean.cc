@@ -5,8 +5,8 @@
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/array_reduction.h"
-#include "operators/common/reduce.h"
+#include "operators/common/cpu/array_reduction.h"
+#include "operators/common/cpu/reduce.h"
 
 namespace skiff {
 namespace {

@@ -8,7 +8,7 @@
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/gemm.h"
+#include "operators/common/cpu/gemm.h"
 #include "operators/math/kernels/matrix_product.h"
 
 namespace skiff {

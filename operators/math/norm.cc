@@ -8,9 +8,9 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/axis_extents.h"
+#include "operators/common/cpu/softmax_tiles.h"
 #include "operators/common/extreme_square.h"
 #include "operators/common/input_checks.h"
-#include "operators/common/softmax_tiles.h"
 
 namespace skiff {
 namespace {

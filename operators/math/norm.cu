@@ -6,9 +6,9 @@
 #include <type_traits>
 
 #include "framework/op/registry.h"
-#include "operators/common/cuda_fold.cuh"
-#include "operators/common/cuda_for_each.cuh"
-#include "operators/common/cuda_lines.cuh"
+#include "operators/common/cuda/cuda_fold.cuh"
+#include "operators/common/cuda/cuda_for_each.cuh"
+#include "operators/common/cuda/cuda_lines.cuh"
 #include "operators/common/extreme_square.h"
 #include "operators/math/kernels/cuda_line_factors.cuh"
 

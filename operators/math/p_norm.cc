@@ -16,10 +16,10 @@
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/array_reduction.h"
 #include "operators/common/axis_extents.h"
+#include "operators/common/cpu/array_reduction.h"
+#include "operators/common/cpu/softmax_tiles.h"
 #include "operators/common/extreme_square.h"
-#include "operators/common/softmax_tiles.h"
 #include "operators/math/kernels/p_norm_extents.h"
 #include "operators/math/kernels/p_norm_slope.h"
 

@@ -8,8 +8,8 @@
 #include <type_traits>
 
 #include "framework/op/registry.h"
-#include "operators/common/cuda_fold.cuh"
-#include "operators/common/cuda_for_each.cuh"
+#include "operators/common/cuda/cuda_fold.cuh"
+#include "operators/common/cuda/cuda_for_each.cuh"
 #include "operators/math/kernels/cuda_line_factors.cuh"
 #include "operators/math/kernels/cuda_reduction.cuh"
 #include "operators/math/kernels/p_norm_extents.h"

@@ -6,7 +6,7 @@
 // float32 tensors, some may be float16 or bfloat16; they are converted as by cast.
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
-#include "operators/common/array_reduction.h"
+#include "operators/common/cpu/array_reduction.h"
 #include "operators/common/half.h"
 #include "operators/common/merged_rows.h"
 #include "operators/common/wide_float32.h"

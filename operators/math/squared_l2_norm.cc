@@ -8,7 +8,7 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/array_reduction.h"
+#include "operators/common/cpu/array_reduction.h"
 #include "operators/common/merged_rows.h"
 #include "operators/common/wide_float32.h"
 

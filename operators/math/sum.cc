@@ -12,7 +12,7 @@
 #include "framework/ir/op_role.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/array_reduction.h"
+#include "operators/common/cpu/array_reduction.h"
 #include "operators/common/selected_rows.h"
 #include "operators/common/wide_float32.h"
 

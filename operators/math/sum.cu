@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "framework/op/registry.h"
-#include "operators/common/cuda_for_each.cuh"
-#include "operators/common/cuda_grid.h"
-#include "operators/common/cuda_selected_rows.h"
-#include "operators/common/cuda_vector_loop.cuh"
-#include "operators/common/cuda_vectors.cuh"
+#include "operators/common/cuda/cuda_for_each.cuh"
+#include "operators/common/cuda/cuda_grid.h"
+#include "operators/common/cuda/cuda_selected_rows.h"
+#include "operators/common/cuda/cuda_vector_loop.cuh"
+#include "operators/common/cuda/cuda_vectors.cuh"
 #include "operators/common/integer.h"
 #include "operators/common/wide_float32.h"
 

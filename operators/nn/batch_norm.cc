@@ -17,8 +17,8 @@
 // Source: Ioffe & Szegedy 2015; Fluid's batch_norm (PaddlePaddle 2.6).
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/nn/kernels/batch_norm_definition.h"
-#include "operators/nn/kernels/batch_norm_kernels.h"
+#include "operators/nn/normalization/batch_norm_definition.h"
+#include "operators/nn/normalization/batch_norm_kernels.h"
 
 namespace skiff {
 namespace {

@@ -1,5 +1,5 @@
 // CUDA kernels of batch_norm and its gradient; batch_norm.cc has the formulas.
-#include "operators/nn/kernels/cuda_batch_norm.cuh"
+#include "operators/nn/normalization/cuda_batch_norm.cuh"
 
 namespace skiff {
 

@@ -1,5 +1,5 @@
 // CUDA kernels of batch_norm_act and its gradient; batch_norm_act.cc has the formulas.
-#include "operators/nn/kernels/cuda_batch_norm.cuh"
+#include "operators/nn/normalization/cuda_batch_norm.cuh"
 
 namespace skiff {
 

@@ -8,10 +8,10 @@
 // one pass over the data.
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
-#include "operators/nn/kernels/batch_norm_definition.h"
-#include "operators/nn/kernels/batch_norm_kernels.h"
-#include "operators/nn/kernels/batch_norm_passes.h"
-#include "operators/nn/kernels/norm_arguments.h"
+#include "operators/nn/normalization/batch_norm_definition.h"
+#include "operators/nn/normalization/batch_norm_kernels.h"
+#include "operators/nn/normalization/batch_norm_passes.h"
+#include "operators/nn/normalization/norm_arguments.h"
 
 namespace skiff {
 namespace {

@@ -1,5 +1,5 @@
 // CUDA kernel of batch_norm_replay; batch_norm_replay.cc has the formula.
-#include "operators/nn/kernels/cuda_batch_norm.cuh"
+#include "operators/nn/normalization/cuda_batch_norm.cuh"
 
 namespace skiff {
 namespace {

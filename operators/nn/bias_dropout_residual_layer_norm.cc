@@ -23,15 +23,15 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/array_reduction.h"
+#include "operators/common/cpu/array_reduction.h"
 #include "operators/common/dropout_settings.h"
 #include "operators/common/input_checks.h"
-#include "operators/nn/kernels/dropout_rows.h"
 #include "operators/nn/kernels/image_window.h"
-#include "operators/nn/kernels/layer_norm_arguments.h"
-#include "operators/nn/kernels/layer_norm_rows.h"
-#include "operators/nn/kernels/norm_arguments.h"
-#include "operators/nn/kernels/row_sums.h"
+#include "operators/nn/normalization/dropout_rows.h"
+#include "operators/nn/normalization/layer_norm_arguments.h"
+#include "operators/nn/normalization/layer_norm_rows.h"
+#include "operators/nn/normalization/norm_arguments.h"
+#include "operators/nn/normalization/row_sums.h"
 
 namespace skiff {
 namespace {

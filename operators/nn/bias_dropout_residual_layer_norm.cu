@@ -5,9 +5,9 @@
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
 #include "operators/common/dropout_settings.h"
-#include "operators/nn/kernels/cuda_dropout.cuh"
-#include "operators/nn/kernels/cuda_layer_norm.cuh"
-#include "operators/nn/kernels/layer_norm_arguments.h"
+#include "operators/nn/normalization/cuda_dropout.cuh"
+#include "operators/nn/normalization/cuda_layer_norm.cuh"
+#include "operators/nn/normalization/layer_norm_arguments.h"
 
 namespace skiff {
 namespace {

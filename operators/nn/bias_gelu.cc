@@ -17,14 +17,14 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/nn/kernels/image_window.h"
-#include "operators/nn/kernels/norm_arguments.h"
-#include "operators/nn/kernels/row_sums.h"
+#include "operators/nn/normalization/norm_arguments.h"
+#include "operators/nn/normalization/row_sums.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/nn/bias_gelu.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "operators/common/formula-inl.h"
+#include "operators/common/cpu/formula-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {

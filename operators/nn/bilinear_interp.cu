@@ -1,5 +1,5 @@
 // CUDA kernels of bilinear_interp: see bilinear_interp_v2.cu.
-#include "operators/nn/kernels/interpolation.h"
+#include "operators/nn/interpolation/interpolation.h"
 
 namespace skiff {
 

@@ -4,7 +4,7 @@
 // without align_corners, its position is ratio · (k + 1/2) - 1/2, but at least 0. An output of one
 // pixel takes the first one of the input. An output of the input's size is a copy. Source: Fluid's
 // bilinear_interp_v2 (PaddlePaddle 2.6).
-#include "operators/nn/kernels/interpolation.h"
+#include "operators/nn/interpolation/interpolation.h"
 
 namespace skiff {
 

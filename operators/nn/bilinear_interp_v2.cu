@@ -10,9 +10,9 @@
 
 #include "framework/base/str_cat.h"
 #include "framework/op/arguments.h"
-#include "operators/common/cuda_launch.h"
+#include "operators/common/cuda/cuda_launch.h"
+#include "operators/nn/interpolation/resizing.h"
 #include "operators/nn/kernels/cuda_volume.cuh"
-#include "operators/nn/kernels/resizing.h"
 
 namespace skiff {
 namespace {

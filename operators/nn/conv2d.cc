@@ -7,7 +7,7 @@
 // kernels/convolution_onednn.cc and kernels/convolution_winograd.cc.
 #include <utility>
 
-#include "operators/nn/kernels/convolution.h"
+#include "operators/nn/convolution/convolution.h"
 
 namespace skiff {
 

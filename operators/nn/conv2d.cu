@@ -7,11 +7,11 @@
 #include "framework/base/str_cat.h"
 #include "framework/op/arguments.h"
 #include "memory/cuda_device.h"
-#include "operators/common/cuda_bytes.h"
-#include "operators/common/cuda_launch.h"
-#include "operators/common/cudnn_convolution.h"
-#include "operators/nn/kernels/cuda_column_convolution.cuh"
-#include "operators/nn/kernels/cuda_direct_convolution.cuh"
+#include "operators/common/cuda/cuda_bytes.h"
+#include "operators/common/cuda/cuda_launch.h"
+#include "operators/common/libraries/cudnn_convolution.h"
+#include "operators/nn/convolution/cuda_column_convolution.cuh"
+#include "operators/nn/convolution/cuda_direct_convolution.cuh"
 
 namespace skiff {
 namespace {

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "operators/common/input_checks.h"
-#include "operators/nn/kernels/convolution.h"
-#include "operators/nn/kernels/convolution_epilogue.h"
-#include "operators/nn/kernels/norm_arguments.h"
+#include "operators/nn/convolution/convolution.h"
+#include "operators/nn/convolution/convolution_epilogue.h"
+#include "operators/nn/normalization/norm_arguments.h"
 
 namespace skiff {
 

@@ -13,10 +13,10 @@
 #include "framework/base/element_count.h"
 #include "framework/op/arguments.h"
 #include "memory/cuda_device.h"
-#include "operators/common/cuda_launch.h"
-#include "operators/common/cudnn_convolution.h"
-#include "operators/nn/kernels/convolution.h"
-#include "operators/nn/kernels/cuda_convolution.h"
+#include "operators/common/cuda/cuda_launch.h"
+#include "operators/common/libraries/cudnn_convolution.h"
+#include "operators/nn/convolution/convolution.h"
+#include "operators/nn/convolution/cuda_convolution.h"
 #include "operators/nn/kernels/cuda_volume.cuh"
 
 namespace skiff {

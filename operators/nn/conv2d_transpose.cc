@@ -1,6 +1,6 @@
 // conv2d_transpose: the transpose of a convolution of images.
 // Source: Fluid's conv2d_transpose (PaddlePaddle 2.6).
-#include "operators/nn/kernels/transposed_convolution.h"
+#include "operators/nn/convolution/transposed_convolution.h"
 
 namespace skiff {
 

@@ -1,6 +1,6 @@
 // CUDA kernels of conv2d_transpose: see conv2d.cu.
-#include "operators/nn/kernels/cuda_convolution.h"
-#include "operators/nn/kernels/transposed_convolution.h"
+#include "operators/nn/convolution/cuda_convolution.h"
+#include "operators/nn/convolution/transposed_convolution.h"
 
 namespace skiff {
 

@@ -10,7 +10,7 @@
 
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/nn/kernels/convolution_gradient.h"
+#include "operators/nn/convolution/convolution_gradient.h"
 
 namespace skiff {
 namespace {

@@ -1,6 +1,6 @@
 // conv3d_transpose: the transpose of a convolution of volumes.
 // Source: Fluid's conv3d_transpose (PaddlePaddle 2.6).
-#include "operators/nn/kernels/transposed_convolution.h"
+#include "operators/nn/convolution/transposed_convolution.h"
 
 namespace skiff {
 

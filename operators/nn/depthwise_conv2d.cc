@@ -7,7 +7,7 @@
 // attribute too. Kernels: kernels/convolution.cc and kernels/convolution_onednn.cc.
 #include <utility>
 
-#include "operators/nn/kernels/convolution.h"
+#include "operators/nn/convolution/convolution.h"
 
 namespace skiff {
 

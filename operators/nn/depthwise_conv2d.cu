@@ -1,5 +1,5 @@
 // CUDA kernels of depthwise_conv2d: see conv2d.cu.
-#include "operators/nn/kernels/cuda_convolution.h"
+#include "operators/nn/convolution/cuda_convolution.h"
 
 namespace skiff {
 

@@ -1,7 +1,7 @@
 // depthwise_conv2d_transpose: conv2d_transpose by another name, for a group a channel; groups
 // is its attribute too.
 // Source: Fluid's depthwise_conv2d_transpose (PaddlePaddle 2.6).
-#include "operators/nn/kernels/transposed_convolution.h"
+#include "operators/nn/convolution/transposed_convolution.h"
 
 namespace skiff {
 

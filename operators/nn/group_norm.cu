@@ -1,5 +1,5 @@
 // CUDA kernels of group_norm and its gradient; group_norm.cc has the formulas.
-#include "operators/nn/kernels/cuda_group_norm.cuh"
+#include "operators/nn/normalization/cuda_group_norm.cuh"
 
 namespace skiff {
 

@@ -13,8 +13,8 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
-#include "operators/nn/kernels/group_normalization.h"
-#include "operators/nn/kernels/norm_arguments.h"
+#include "operators/nn/normalization/group_normalization.h"
+#include "operators/nn/normalization/norm_arguments.h"
 
 namespace skiff {
 namespace {

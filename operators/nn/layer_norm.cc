@@ -20,10 +20,10 @@
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
 #include "operators/nn/kernels/image_window.h"
-#include "operators/nn/kernels/layer_norm_arguments.h"
-#include "operators/nn/kernels/layer_norm_rows.h"
-#include "operators/nn/kernels/norm_arguments.h"
-#include "operators/nn/kernels/row_sums.h"
+#include "operators/nn/normalization/layer_norm_arguments.h"
+#include "operators/nn/normalization/layer_norm_rows.h"
+#include "operators/nn/normalization/norm_arguments.h"
+#include "operators/nn/normalization/row_sums.h"
 
 namespace skiff {
 namespace {

@@ -2,8 +2,8 @@
 #include <memory>
 
 #include "framework/op/registry.h"
-#include "operators/nn/kernels/cuda_layer_norm.cuh"
-#include "operators/nn/kernels/layer_norm_arguments.h"
+#include "operators/nn/normalization/cuda_layer_norm.cuh"
+#include "operators/nn/normalization/layer_norm_arguments.h"
 
 namespace skiff {
 namespace {

@@ -30,8 +30,8 @@
 #include "framework/op/registry.h"
 #include "operators/common/dropout_settings.h"
 #include "operators/common/input_checks.h"
-#include "operators/nn/kernels/attention_arguments.h"
-#include "operators/nn/kernels/attention_kernels.h"
+#include "operators/nn/attention/attention_arguments.h"
+#include "operators/nn/attention/attention_kernels.h"
 
 namespace skiff {
 namespace {

@@ -11,12 +11,12 @@
 
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
-#include "operators/common/cuda_combine.cuh"
-#include "operators/common/cuda_launch.h"
+#include "operators/common/cuda/cuda_combine.cuh"
+#include "operators/common/cuda/cuda_launch.h"
 #include "operators/common/dropout_settings.h"
-#include "operators/nn/kernels/attention_arguments.h"
-#include "operators/nn/kernels/cuda_attention_dropout.cuh"
-#include "operators/nn/kernels/cuda_attention_tiles.cuh"
+#include "operators/nn/attention/attention_arguments.h"
+#include "operators/nn/attention/cuda_attention_dropout.cuh"
+#include "operators/nn/attention/cuda_attention_tiles.cuh"
 
 namespace skiff {
 namespace {

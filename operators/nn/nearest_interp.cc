@@ -1,7 +1,7 @@
 // nearest_interp: version 1 of nearest_interp_v2, for old programs. `scale` is one number, and the
 // distance of two pixels of the output is inputs / outputs pixels of the input even if it is set.
 // Source: Fluid's nearest_interp (PaddlePaddle 2.6).
-#include "operators/nn/kernels/interpolation.h"
+#include "operators/nn/interpolation/interpolation.h"
 
 namespace skiff {
 

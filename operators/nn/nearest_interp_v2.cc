@@ -3,7 +3,7 @@
 // ratio is (inputs - 1) / (outputs - 1) with align_corners, else 1 / scale or inputs / outputs. An
 // output of the input's size is a copy.
 // Source: Fluid's nearest_interp_v2 (PaddlePaddle 2.6).
-#include "operators/nn/kernels/interpolation.h"
+#include "operators/nn/interpolation/interpolation.h"
 
 namespace skiff {
 

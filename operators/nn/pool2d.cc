@@ -28,8 +28,8 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
-#include "operators/nn/kernels/pooling.h"
 #include "operators/nn/kernels/scratched_call.h"
+#include "operators/nn/pooling/pooling.h"
 
 namespace skiff {
 namespace {

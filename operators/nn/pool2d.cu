@@ -12,10 +12,10 @@
 
 #include "framework/base/str_cat.h"
 #include "framework/op/arguments.h"
-#include "operators/common/cuda_combine.cuh"
-#include "operators/common/cuda_launch.h"
-#include "operators/nn/kernels/cuda_pooling.h"
+#include "operators/common/cuda/cuda_combine.cuh"
+#include "operators/common/cuda/cuda_launch.h"
 #include "operators/nn/kernels/cuda_volume.cuh"
+#include "operators/nn/pooling/cuda_pooling.h"
 
 namespace skiff {
 namespace {

@@ -23,7 +23,7 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
-#include "operators/nn/kernels/volume_pooling.h"
+#include "operators/nn/pooling/volume_pooling.h"
 
 namespace skiff {
 namespace {

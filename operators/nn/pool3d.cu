@@ -1,6 +1,6 @@
 // CUDA kernels of pool3d: see pool2d.cu.
-#include "operators/nn/kernels/cuda_pooling.h"
-#include "operators/nn/kernels/volume_pooling.h"
+#include "operators/nn/pooling/cuda_pooling.h"
+#include "operators/nn/pooling/volume_pooling.h"
 
 namespace skiff {
 namespace {

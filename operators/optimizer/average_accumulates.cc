@@ -20,7 +20,7 @@
 #include <limits>
 #include <memory>
 
-#include "operators/common/array_reduction.h"
+#include "operators/common/cpu/array_reduction.h"
 #include "operators/optimizer/kernels/average.h"
 #include "operators/optimizer/kernels/update_op.h"
 

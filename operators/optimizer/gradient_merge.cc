@@ -15,7 +15,7 @@
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
 #include "framework/tensor/dims_agree.h"
-#include "operators/common/array_reduction.h"
+#include "operators/common/cpu/array_reduction.h"
 #include "operators/common/half.h"
 #include "operators/optimizer/kernels/gradient_merge_definition.h"
 #include "operators/optimizer/kernels/list_walk.h"

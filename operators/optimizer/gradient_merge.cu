@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "framework/op/registry.h"
-#include "operators/common/cuda_chunks.cuh"
-#include "operators/common/cuda_for_each.cuh"
-#include "operators/common/cuda_launch.h"
-#include "operators/common/cuda_table.cuh"
+#include "operators/common/cuda/cuda_chunks.cuh"
+#include "operators/common/cuda/cuda_for_each.cuh"
+#include "operators/common/cuda/cuda_launch.h"
+#include "operators/common/cuda/cuda_table.cuh"
 #include "operators/optimizer/kernels/update_arguments.h"
 
 namespace skiff {

@@ -11,7 +11,7 @@
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
 #include "framework/tensor/dims_agree.h"
-#include "operators/common/array_reduction.h"
+#include "operators/common/cpu/array_reduction.h"
 #include "operators/common/merged_rows.h"
 #include "operators/common/selected_rows.h"
 #include "operators/optimizer/kernels/gradient_merge_definition.h"

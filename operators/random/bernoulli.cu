@@ -1,8 +1,8 @@
 // CUDA kernels of bernoulli; bernoulli.cc has the rule.
 #include <bit>
 
-#include "operators/common/cuda_launch.h"
-#include "operators/common/cuda_vector_loop.cuh"
+#include "operators/common/cuda/cuda_launch.h"
+#include "operators/common/cuda/cuda_vector_loop.cuh"
 #include "operators/random/kernels/cuda_random.cuh"
 
 namespace skiff {

@@ -19,7 +19,7 @@
 
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
-#include "operators/common/dropout_ranges.h"
+#include "operators/common/cpu/dropout_ranges.h"
 #include "operators/common/dropout_settings.h"
 #include "operators/common/input_checks.h"
 #include "operators/random/kernels/blocked_tiles.h"

@@ -1,8 +1,8 @@
 // CUDA kernels of dropout and dropout_grad; dropout.cc has the formulas.
 #include <cstdint>
 
-#include "operators/common/cuda_launch.h"
-#include "operators/common/cuda_vector_loop.cuh"
+#include "operators/common/cuda/cuda_launch.h"
+#include "operators/common/cuda/cuda_vector_loop.cuh"
 #include "operators/common/dropout_settings.h"
 #include "operators/random/kernels/cuda_random.cuh"
 

@@ -8,10 +8,10 @@
 #include <limits>
 #include <memory>
 
-#include "operators/common/cuda_combine.cuh"
-#include "operators/common/cuda_division.h"
-#include "operators/common/cuda_for_each.cuh"
-#include "operators/common/cuda_selection.cuh"
+#include "operators/common/cuda/cuda_combine.cuh"
+#include "operators/common/cuda/cuda_division.h"
+#include "operators/common/cuda/cuda_for_each.cuh"
+#include "operators/common/cuda/cuda_selection.cuh"
 #include "operators/random/kernels/cuda_random.cuh"
 
 namespace skiff {

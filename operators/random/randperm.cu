@@ -14,8 +14,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "operators/common/cuda_for_each.cuh"
-#include "operators/common/cuda_row_sort.h"
+#include "operators/common/cuda/cuda_for_each.cuh"
+#include "operators/common/cuda/cuda_row_sort.h"
 #include "operators/random/kernels/cuda_random.cuh"
 
 namespace skiff {

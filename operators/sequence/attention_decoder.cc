@@ -35,39 +35,14 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
-#include "operators/sequence/kernels/attention.h"
-#include "operators/sequence/kernels/attention_decoder_cells.h"
-#include "operators/sequence/kernels/recurrent_weight.h"
+#include "operators/sequence/kernels/attention_decoder_layer.h"
+#include "operators/sequence/kernels/gru_steps.h"
+#include "operators/sequence/kernels/lstm_steps.h"
 #include "operators/sequence/kernels/row_sums.h"
 #include "operators/sequence/kernels/rows_product.h"
-#include "operators/sequence/kernels/time_steps.h"
 
 namespace skiff {
 namespace {
-
-bool IsLstm(const OpContext& context) { return context.Attr<std::string>("cell") == "lstm"; }
-// The state before a step makes its query, and the step has the context.
-bool AttendsBefore(const OpContext& context) {
-  return context.Attr<std::string>("attends") == "before";
-}
-
-struct Sizes {
-  int64_t hidden = 0;     // H
-  int64_t gates = 0;      // 3H or 4H
-  int64_t width = 0;      // E
-  int64_t key_width = 0;  // A
-};
-
-Sizes SizesOf(const OpContext& context) {
-  const Shape& weight = context.Input("Weight").shape;
-  SKIFF_ENFORCE(weight.rank() == 2, kInvalidArgument, context.op().type, ": Weight is ", weight,
-                ", expected a matrix");
-  const int64_t hidden = weight[0];
-  return {.hidden = hidden,
-          .gates = hidden < 0 ? -1 : MultiplyCounts(hidden, IsLstm(context) ? 4 : 3),
-          .width = RowWidth(context, "Encoded"),
-          .key_width = RowWidth(context, "Keys")};
-}
 
 int64_t SentenceCount(const OpContext& context) {
   return MergeDims(SequenceCount(context, "Input"), SequenceCount(context, "Encoded"),
@@ -82,40 +57,6 @@ void CheckPresence(const OpContext& context, const char* slot, const char* attri
                 slot, " is ", is_needed ? "absent" : "there", " and ", attribute, " is \"",
                 context.Attr<std::string>(attribute), "\", expected it with \"", value,
                 "\" and nothing else");
-}
-
-// Checks the arguments that the op and its gradient have in common.
-void CheckArguments(const OpContext& context) {
-  const Sizes sizes = SizesOf(context);
-  const DType dtype = context.Input("Input").dtype;
-  const int64_t sentences = SentenceCount(context);
-  const int64_t tokens = context.Input("Encoded").shape[0];
-  CheckInputLike(context, "Input", {-1, sizes.gates}, dtype);
-  CheckInputLike(context, "Encoded", {tokens, sizes.width}, dtype);
-  CheckInputLike(context, "Keys", {tokens, sizes.key_width}, dtype);
-  CheckInputLike(context, "Weight", {sizes.hidden, sizes.gates}, dtype);
-  CheckPresence(context, "ContextWeight", "attends", "before");
-  if (context.HasInput("ContextWeight"))
-    CheckInputLike(context, "ContextWeight", {sizes.width, sizes.gates}, dtype);
-  const float forget_bias = context.Attr<float>("forget_bias");
-  SKIFF_ENFORCE(forget_bias == 0 || IsLstm(context), kInvalidArgument, context.op().type,
-                ": forget_bias is ", forget_bias, " and cell is \"gru\", expected 0");
-  if (context.HasInput("Bias")) CheckInputLike(context, "Bias", {1, sizes.gates}, dtype);
-  if (context.HasInput("H0")) CheckInputLike(context, "H0", {sentences, sizes.hidden}, dtype);
-  if (context.HasInput("C0")) {
-    SKIFF_ENFORCE(IsLstm(context), kInvalidArgument, context.op().type,
-                  ": C0 is there and cell is \"gru\", which has no cell, expected it absent");
-    CheckInputLike(context, "C0", {sentences, sizes.hidden}, dtype);
-  }
-  if (context.HasInput("QueryWeight")) {
-    CheckInputLike(context, "QueryWeight", {sizes.hidden, sizes.key_width}, dtype);
-  } else {
-    CheckInputLike(context, "Keys", {tokens, sizes.hidden}, dtype);
-  }
-  if (context.HasInput("QueryBias")) CheckInputLike(context, "QueryBias", {sizes.key_width}, dtype);
-  CheckPresence(context, "ScoreWeight", "score", "additive");
-  if (context.HasInput("ScoreWeight"))
-    CheckInputLike(context, "ScoreWeight", {sizes.key_width, 1}, dtype);
 }
 
 // Writes the LoD of AttentionWeights, given those of Input and Encoded.
@@ -145,8 +86,42 @@ int64_t WeightCount(const OpContext& context) {
 }
 
 void Infer(OpContext& context) {
-  CheckArguments(context);
-  const Sizes sizes = SizesOf(context);
+  const Shape& weight = context.Input("Weight").shape;
+  SKIFF_ENFORCE(weight.rank() == 2, kInvalidArgument, context.op().type, ": Weight is ", weight,
+                ", expected a matrix");
+  DecoderSizes sizes(context);
+  sizes.gates =
+      sizes.hidden < 0 ? -1 : MultiplyCounts(sizes.hidden, DecodesWithLstm(context) ? 4 : 3);
+  const DType dtype = context.Input("Input").dtype;
+  const int64_t sentences = SentenceCount(context);
+  const int64_t tokens = context.Input("Encoded").shape[0];
+  CheckInputLike(context, "Input", {-1, sizes.gates}, dtype);
+  CheckInputLike(context, "Encoded", {tokens, sizes.width}, dtype);
+  CheckInputLike(context, "Keys", {tokens, sizes.key_width}, dtype);
+  CheckInputLike(context, "Weight", {sizes.hidden, sizes.gates}, dtype);
+  CheckPresence(context, "ContextWeight", "attends", "before");
+  if (context.HasInput("ContextWeight"))
+    CheckInputLike(context, "ContextWeight", {sizes.width, sizes.gates}, dtype);
+  const float forget_bias = context.Attr<float>("forget_bias");
+  SKIFF_ENFORCE(forget_bias == 0 || DecodesWithLstm(context), kInvalidArgument, context.op().type,
+                ": forget_bias is ", forget_bias, " and cell is \"gru\", expected 0");
+  if (context.HasInput("Bias")) CheckInputLike(context, "Bias", {1, sizes.gates}, dtype);
+  if (context.HasInput("H0")) CheckInputLike(context, "H0", {sentences, sizes.hidden}, dtype);
+  if (context.HasInput("C0")) {
+    SKIFF_ENFORCE(DecodesWithLstm(context), kInvalidArgument, context.op().type,
+                  ": C0 is there and cell is \"gru\", which has no cell, expected it absent");
+    CheckInputLike(context, "C0", {sentences, sizes.hidden}, dtype);
+  }
+  if (context.HasInput("QueryWeight")) {
+    CheckInputLike(context, "QueryWeight", {sizes.hidden, sizes.key_width}, dtype);
+  } else {
+    CheckInputLike(context, "Keys", {tokens, sizes.hidden}, dtype);
+  }
+  if (context.HasInput("QueryBias")) CheckInputLike(context, "QueryBias", {sizes.key_width}, dtype);
+  CheckPresence(context, "ScoreWeight", "score", "additive");
+  if (context.HasInput("ScoreWeight"))
+    CheckInputLike(context, "ScoreWeight", {sizes.key_width, 1}, dtype);
+
   const TensorMeta& input = context.Input("Input");
   const int64_t rows = input.shape[0];
   const auto set_rows = [&](const char* slot, int64_t width) {
@@ -166,36 +141,8 @@ void Infer(OpContext& context) {
                     });
 }
 
-void InferGrad(OpContext& context) {
-  CheckArguments(context);
-  const Sizes sizes = SizesOf(context);
-  const TensorMeta& input = context.Input("Input");
-  const auto check_rows = [&](const char* slot, int64_t width) {
-    if (context.HasInput(slot)) CheckInputLike(context, slot, {input.shape[0], width}, input.dtype);
-  };
-  for (const char* slot : {"Hidden", "Cell", "BatchCellPreAct", "Hidden@GRAD", "Cell@GRAD"})
-    check_rows(slot, sizes.hidden);
-  for (const char* slot : {"Context", "Context@GRAD"}) check_rows(slot, sizes.width);
-  check_rows("BatchGate", sizes.gates);
-  check_rows("BatchQuery", sizes.key_width);
-  for (const char* slot : {"AttentionWeights", "AttentionWeights@GRAD"}) {
-    if (context.HasInput(slot)) CheckInputLike(context, slot, {WeightCount(context)}, input.dtype);
-  }
-  for (const char* slot : {"Cell", "BatchCellPreAct"}) CheckPresence(context, slot, "cell", "lstm");
-  for (const std::string slot : {"Input", "Encoded", "Keys", "H0", "C0", "Weight", "ContextWeight",
-                                 "Bias", "QueryWeight", "QueryBias", "ScoreWeight"}) {
-    if (context.HasInput(slot)) context.SetOutputLike(slot + "@GRAD", slot);
-  }
-}
-
 double Flop(const OpContext& context) {
-  double weights = 0;
-  for (const char* slot : {"Weight", "ContextWeight", "QueryWeight"}) {
-    if (!context.HasInput(slot)) continue;
-    const Shape& weight = context.Input(slot).shape;
-    weights += static_cast<double>(weight[0]) * static_cast<double>(weight[1]);
-  }
-  return 2.0 * static_cast<double>(context.Input("Input").shape[0]) * weights;
+  return ProductFlop(context, "Input", {"Weight", "ContextWeight", "QueryWeight"});
 }
 
 template <typename T>
@@ -203,146 +150,98 @@ void AddTo(T* to, const T* from, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] += from[i];
 }
 
-// What the kernels of the op and of its gradient have in common. Cell is one of those in
-// kernels/attention_decoder_cells.h.
-template <typename T, typename Cell>
+// What the kernels of the op and of its gradient have in common.
+template <typename T>
 class DecoderKernel : public Kernel {
  public:
   bool TakesFewerRows() const override { return true; }
 
  protected:
   DecoderKernel(PrepareContext& context, bool is_gradient)
-      : sizes_(SizesOf(context)),
-        max_rows_(context.Input("Input").shape[0]),
-        max_tokens_(context.Input("Encoded").shape[0]),
-        max_sentences_(SentenceCount(context)),
-        cell_(context, sizes_.hidden, max_sentences_, is_gradient),
-        input_(context, "Input"),
-        encoded_(context, "Encoded"),
-        keys_(context, "Keys"),
-        h0_(context, "H0"),
-        score_weight_(context, "ScoreWeight"),
-        order_(RequestNumbers<int64_t>(context, max_sentences_, 1)),
-        first_weights_(RequestNumbers<int64_t>(context, max_sentences_, 1)),
-        zeros_(RequestNumbers<T>(context, 1, sizes_.hidden)) {
+      : sizes_(context), in_(context), first_weights_(context, sizes_.most.sequences) {
     if (AttendsBefore(context)) {
-      context_weight_.emplace(context, context.InputIndex("ContextWeight"),
+      context_weight_.emplace(context, in_.context_weight,
                               WeightPart{0, sizes_.width, sizes_.gates}, is_gradient);
     }
     if (context.HasInput("QueryWeight")) {
-      query_weight_.emplace(context, context.InputIndex("QueryWeight"),
+      query_weight_.emplace(context, in_.query_weight,
                             WeightPart{0, sizes_.hidden, sizes_.key_width}, is_gradient);
     }
   }
 
-  TimeSteps Steps(const KernelContext& run) const {
-    return TimeSteps(SequenceRows(input_.tensor(run)), false, Data<int64_t>(run, order_));
-  }
-  StateRows<T> States(const KernelContext& run, const T* hidden) const {
-    T* zeros = Data<T>(run, zeros_);
-    std::fill_n(zeros, sizes_.hidden, T{0});
-    return {.rows = hidden, .initial = h0_(run), .zeros = zeros, .width = sizes_.hidden};
-  }
-
   // What sequence j sees in each step.
   AttendedTokens<T> Seen(const KernelContext& run, const TimeSteps& steps, int64_t j) const {
-    const RowRange tokens = SequenceRows(encoded_.tensor(run))[steps.Index(j)];
-    return {.tokens = tokens.count(),
-            .width = sizes_.width,
-            .key_width = sizes_.key_width,
-            .encoded = encoded_(run) + tokens.begin * sizes_.width,
-            .keys = keys_(run) + tokens.begin * sizes_.key_width,
-            .score_weight = score_weight_(run)};
+    return in_.seen.Tokens(run, in_.seen.Sentences(run)[steps.Index(j)]);
   }
   int64_t FirstToken(const KernelContext& run, const TimeSteps& steps, int64_t j) const {
-    return SequenceRows(encoded_.tensor(run))[steps.Index(j)].begin;
+    return in_.seen.Sentences(run)[steps.Index(j)].begin;
   }
   // The numbers of a step of a sentence of average length.
   int64_t AttentionWork(const KernelContext& run) const {
-    const Tensor& encoded = encoded_.tensor(run);
+    const Tensor& encoded = in_.seen.encoded.tensor(run);
     const int64_t sentences = std::max<int64_t>(1, SequenceRows(encoded).size());
     return (sizes_.width + sizes_.key_width) * (encoded.shape()[0] / sentences + 1);
   }
 
   // Finds where in AttentionWeights each sentence begins.
   void FindWeights(const KernelContext& run) const {
-    const SequenceRows targets(input_.tensor(run));
-    const SequenceRows sources(encoded_.tensor(run));
-    int64_t* first = Data<int64_t>(run, first_weights_);
-    int64_t position = 0;
-    for (int64_t i = 0; i < targets.size(); ++i) {
-      first[i] = position;
-      position += targets[i].count() * sources[i].count();
-    }
+    ForEachSentencePair(SequenceRows(in_.input.tensor(run)), in_.seen.Sentences(run),
+                        [first = first_weights_(run)](int64_t i, const RowRange&, const RowRange&,
+                                                      int64_t weight) { first[i] = weight; });
   }
   // Returns where in AttentionWeights a row of a sentence with so many tokens begins.
   int64_t WeightsOf(const KernelContext& run, const StepOfRows& rows, int64_t j,
                     int64_t tokens) const {
-    return Data<int64_t>(run, first_weights_)[rows.steps.Index(j)] + rows.step.time * tokens;
+    return first_weights_(run)[rows.steps.Index(j)] + rows.step.time * tokens;
   }
 
-  Sizes sizes_;
-  int64_t max_rows_;
-  int64_t max_tokens_;
-  int64_t max_sentences_;
-  Cell cell_;
+  DecoderSizes sizes_;
   std::optional<RecurrentWeight<T>> query_weight_;
   std::optional<RecurrentWeight<T>> context_weight_;  // if the attention comes before the step
-  In<T> input_;
-  In<T> encoded_;
-  In<T> keys_;
-  In<T> h0_;
-  In<T> score_weight_;
-  // Workspaces.
-  int order_;
-  int first_weights_;
-  int zeros_;
+  DecoderInputs<T> in_;
+  Workspace<int64_t> first_weights_;
 };
 
-template <typename T, typename Cell>
-class ForwardKernel final : public DecoderKernel<T, Cell> {
+// Steps: of the cell (kernels/lstm_steps.h, kernels/gru_steps.h).
+template <typename T, typename Steps>
+class ForwardKernel final : public DecoderKernel<T> {
  public:
-  explicit ForwardKernel(PrepareContext& context)
-      : DecoderKernel<T, Cell>(context, /*is_gradient=*/false),
+  ForwardKernel(PrepareContext& context, const typename Steps::Layer& layer)
+      : DecoderKernel<T>(context, /*is_gradient=*/false),
+        rows_(context, layer, /*is_reverse=*/false),
+        steps_(context, layer),
         query_bias_(context, "QueryBias"),
         hidden_(context, "Hidden"),
         context_(context, "Context"),
         weights_(context, "AttentionWeights"),
-        batch_gate_(context, "BatchGate"),
-        batch_query_(context, "BatchQuery"),
-        states_(RequestNumbers<T>(context, max_sentences_, sizes_.hidden)),
-        contexts_(RequestNumbers<T>(context, max_sentences_, sizes_.width)),
-        gates_(
-            RequestNumbers<T>(context, batch_gate_.is_there() ? 0 : max_sentences_, sizes_.gates)),
-        queries_(RequestNumbers<T>(context, batch_query_.is_there() ? 0 : max_sentences_,
-                                   sizes_.key_width)),
-        step_weights_(RequestNumbers<T>(context, weights_.is_there() ? 0 : this->max_tokens_, 1)) {}
+        gates_(context, Out<T>(context, "BatchGate"), sizes_.most.sequences, sizes_.gates),
+        queries_(context, Out<T>(context, "BatchQuery"), sizes_.most.sequences, sizes_.key_width),
+        states_(context, sizes_.most.sequences, sizes_.hidden),
+        contexts_(context, sizes_.most.sequences, sizes_.width),
+        step_weights_(context, weights_.is_there() ? 0 : sizes_.tokens) {}
 
   void Run(const KernelContext& run) override {
-    const TimeSteps steps = this->Steps(run);
+    const TimeSteps steps = rows_.Steps(run);
     T* hidden = hidden_(run);
-    const StateRows<T> before = this->States(run, hidden);
-    this->cell_.Begin(run, before);
+    const StateRows<T> before = rows_.States(run, hidden);
+    steps_.Begin(run, before.zeros);
     this->FindWeights(run);
-    T* states = Data<T>(run, states_);
+    T* states = states_(run);
     steps.ForEach([&](const TimeSteps::Step& step) {
       const StepOfRows rows{steps, step};
-      if (step.time == 0) {
-        for (int64_t j = 0; j < step.count; ++j)
-          std::copy_n(before.Before(rows, j), sizes_.hidden, states + j * sizes_.hidden);
-      }
-      T* gates = StepRows<T>(run, batch_gate_.index(), gates_, step, sizes_.gates);
+      if (step.time == 0) before.CopyInitial(rows, states);
+      T* gates = gates_(run, step);
       if (this->context_weight_) {
         AttendAll(run, rows, states);
-        this->context_weight_->Multiply(run, Data<T>(run, contexts_), step.count, sizes_.width,
-                                        false, gates, sizes_.gates);
+        this->context_weight_->Multiply(run, contexts_(run), step.count, sizes_.width, false, gates,
+                                        sizes_.gates);
       }
-      this->cell_.Forward(run, rows,
-                          {.input = this->input_(run),
-                           .hidden = hidden,
-                           .states = states,
-                           .gates = gates,
-                           .has_product = this->context_weight_.has_value()});
+      steps_.Run(run, rows,
+                 {.input = rows_.input(run),
+                  .hidden = hidden,
+                  .states = states,
+                  .gates = gates,
+                  .adds = this->context_weight_.has_value()});
       if (!this->context_weight_) AttendAll(run, rows, states);
     });
   }
@@ -351,145 +250,120 @@ class ForwardKernel final : public DecoderKernel<T, Cell> {
   // Computes the contexts of the rows, given the states.
   void AttendAll(const KernelContext& run, const StepOfRows& rows, const T* states) const {
     const int64_t key_width = sizes_.key_width;
-    T* queries = StepRows<T>(run, batch_query_.index(), queries_, rows.step, key_width);
+    T* queries = queries_(run, rows.step);
     if (this->query_weight_) {
       this->query_weight_->Multiply(run, states, rows.step.count, sizes_.hidden, false, queries,
                                     key_width);
     }
     const T* bias = query_bias_(run);
-    T* contexts = Data<T>(run, contexts_);
+    T* contexts = contexts_(run);
     rows.ForEach(this->AttentionWork(run), [&](int64_t j) {
       T* query = queries + j * key_width;
       if (!this->query_weight_) std::copy_n(states + j * sizes_.hidden, key_width, query);
       if (bias != nullptr) AddTo(query, bias, key_width);
       const AttendedTokens<T> seen = this->Seen(run, rows.steps, j);
-      T* weights = weights_.is_there()
-                       ? weights_(run) + this->WeightsOf(run, rows, j, seen.tokens)
-                       : Data<T>(run, step_weights_) + this->FirstToken(run, rows.steps, j);
+      T* weights = weights_.is_there() ? weights_(run) + this->WeightsOf(run, rows, j, seen.tokens)
+                                       : step_weights_(run) + this->FirstToken(run, rows.steps, j);
       T* context = contexts + j * sizes_.width;
-      Attend(seen, query, weights, context);
+      AttentionFunctions<T>::Used().forward(seen, query, weights, context);
       if (!context_.is_there()) return;
       std::copy_n(context, sizes_.width, context_(run) + rows.Row(j) * sizes_.width);
     });
   }
 
-  using DecoderKernel<T, Cell>::sizes_;
-  using DecoderKernel<T, Cell>::max_sentences_;
+  using DecoderKernel<T>::sizes_;
+  RecurrentRows<T> rows_;
+  Steps steps_;
   In<T> query_bias_;
   Out<T> hidden_;
   Out<T> context_;
   Out<T> weights_;
-  Out<T> batch_gate_;
-  Out<T> batch_query_;
-  // Workspaces.
-  int states_;
-  int contexts_;
-  int gates_;
-  int queries_;
-  int step_weights_;
+  StepNumbers<T> gates_;
+  StepNumbers<T> queries_;
+  Workspace<T> states_;
+  Workspace<T> contexts_;
+  Workspace<T> step_weights_;
 };
 
-template <typename T, typename Cell>
-class GradKernel final : public DecoderKernel<T, Cell> {
+template <typename T, typename Steps>
+class GradKernel final : public DecoderKernel<T> {
  public:
-  explicit GradKernel(PrepareContext& context)
-      : DecoderKernel<T, Cell>(context, /*is_gradient=*/true),
-        hidden_(context, "Hidden"),
-        context_(context, "Context"),
-        weights_(context, "AttentionWeights"),
-        batch_gate_(context, "BatchGate"),
-        batch_query_(context, "BatchQuery"),
-        hidden_grad_(context, "Hidden@GRAD"),
-        context_grad_(context, "Context@GRAD"),
-        weights_grad_(context, "AttentionWeights@GRAD"),
-        input_grad_(context, "Input@GRAD"),
-        encoded_grad_(context, "Encoded@GRAD"),
-        keys_grad_(context, "Keys@GRAD"),
-        h0_grad_(context, "H0@GRAD"),
-        weight_grad_(context, "Weight@GRAD"),
-        context_weight_grad_(context, "ContextWeight@GRAD"),
-        bias_grad_(context, "Bias@GRAD"),
-        query_weight_grad_(context, "QueryWeight@GRAD"),
-        query_bias_grad_(context, "QueryBias@GRAD"),
-        score_weight_grad_(context, "ScoreWeight@GRAD"),
-        product_(context, max_rows_, std::max({sizes_.gates, sizes_.width, sizes_.key_width})),
-        next_(RequestNumbers<T>(context, max_sentences_, sizes_.hidden)),
-        step_gates_(RequestNumbers<T>(context, max_sentences_, sizes_.gates)),
-        step_contexts_(RequestNumbers<T>(context, max_sentences_, sizes_.width)),
-        step_queries_(RequestNumbers<T>(context, max_sentences_, sizes_.key_width)),
-        step_scores_(RequestNumbers<T>(context, this->max_tokens_, 1)),
-        score_weights_(RequestNumbers<T>(
-            context, score_weight_grad_.is_there() ? max_sentences_ : 0, sizes_.key_width)),
-        all_gates_(
-            RequestNumbers<T>(context, input_grad_.is_there() ? 0 : max_rows_, sizes_.gates)),
-        all_contexts_(
-            RequestNumbers<T>(context, encoded_grad_.is_there() ? max_rows_ : 0, sizes_.width)),
-        all_queries_(RequestNumbers<T>(context, max_rows_, sizes_.key_width)),
-        before_pointers_(context.RequestWorkspace(
-            MultiplyCounts(max_rows_, static_cast<int64_t>(sizeof(const T*))))) {}
+  GradKernel(PrepareContext& context, const typename Steps::Layer& layer)
+      : DecoderKernel<T>(context, /*is_gradient=*/true),
+        rows_(context, layer, /*is_reverse=*/false),
+        steps_(context, layer),
+        args_(context),
+        product_(context, sizes_.most.rows,
+                 std::max({sizes_.gates, sizes_.width, sizes_.key_width})),
+        next_(context, sizes_.most.sequences, sizes_.hidden),
+        step_gates_(context, sizes_.most.sequences, sizes_.gates),
+        step_contexts_(context, sizes_.most.sequences, sizes_.width),
+        step_queries_(context, sizes_.most.sequences, sizes_.key_width),
+        step_scores_(context, sizes_.tokens),
+        score_weights_(context, args_.of_score_weight.is_there() ? sizes_.most.sequences : 0,
+                       sizes_.key_width),
+        all_gates_(context, Out<T>(context, "Input@GRAD"), sizes_.most.rows, sizes_.gates),
+        all_contexts_(context, args_.of_encoded.is_there() ? sizes_.most.rows : 0, sizes_.width),
+        all_queries_(context, sizes_.most.rows, sizes_.key_width),
+        before_pointers_(context, sizes_.most.rows) {}
 
   void Run(const KernelContext& run) override {
-    const TimeSteps steps = this->Steps(run);
-    const StateRows<T> before = this->States(run, hidden_(run));
-    this->cell_.Begin(run, before);
-    this->cell_.BeginBackward(run);
+    const TimeSteps steps = rows_.Steps(run);
+    const StateRows<T> before = rows_.States(run, args_.hidden(run));
+    const int64_t sentences = rows_.Sequences(run).size();
+    steps_.Begin(run, before.zeros, sentences);
     this->FindWeights(run);
-    const int64_t sentences = SequenceRows(this->input_.tensor(run)).size();
-    std::fill_n(Data<T>(run, next_), sentences * sizes_.hidden, T{0});
-    if (score_weight_grad_.is_there())
-      std::fill_n(Data<T>(run, score_weights_), sentences * sizes_.key_width, T{0});
-    if (keys_grad_.is_there()) std::fill_n(keys_grad_(run), keys_grad_.count(run), T{0});
+    std::fill_n(next_(run), sentences * sizes_.hidden, T{0});
+    if (args_.of_score_weight.is_there())
+      std::fill_n(score_weights_(run), sentences * sizes_.key_width, T{0});
+    if (args_.of_keys.is_there()) std::fill_n(args_.of_keys(run), args_.of_keys.count(run), T{0});
     steps.ForEachBackwards([&](const TimeSteps::Step& step) {
       const StepOfRows rows{steps, step};
       if (!this->context_weight_) {
-        std::fill_n(Data<T>(run, step_contexts_), step.count * sizes_.width, T{0});
+        std::fill_n(step_contexts_(run), step.count * sizes_.width, T{0});
         AttendAllBackward(run, rows);
       }
-      this->cell_.Backward(run, rows,
-                           {.before = before,
-                            .hidden = hidden_grad_(run),
-                            .gates = batch_gate_(run) + step.first * sizes_.gates,
-                            .next = Data<T>(run, next_),
-                            .step_gates = Data<T>(run, step_gates_),
-                            .all_gates = AllGates(run)});
+      steps_.Run(run, rows,
+                 {.before = before,
+                  .hidden = args_.of_hidden(run),
+                  .gates = args_.batch_gate(run) + step.first * sizes_.gates,
+                  .next = next_(run),
+                  .step_gates = step_gates_(run),
+                  .row_gates = all_gates_(run)});
       if (!this->context_weight_) return;
-      this->context_weight_->Multiply(run, Data<T>(run, step_gates_), step.count, sizes_.gates,
-                                      false, Data<T>(run, step_contexts_), sizes_.width);
+      this->context_weight_->Multiply(run, step_gates_(run), step.count, sizes_.gates, false,
+                                      step_contexts_(run), sizes_.width);
       AttendAllBackward(run, rows);
     });
-    if (h0_grad_.is_there()) {
-      steps.FromLongestFirst<T>(Data<T>(run, next_), sizes_.hidden, h0_grad_(run));
+    if (args_.of_h0.is_there()) {
+      steps.FromLongestFirst<T>(next_(run), sizes_.hidden, args_.of_h0(run));
     }
-    this->cell_.EndBackward(run, steps);
+    steps_.End(run, steps, args_.hidden.shape(run)[0]);
     WriteWeightGradients(run, before);
-    if (encoded_grad_.is_there()) WriteEncodedGradient(run);
+    if (args_.of_encoded.is_there()) WriteEncodedGradient(run);
   }
 
  private:
-  // The gradient of g of all rows.
-  T* AllGates(const KernelContext& run) const {
-    return input_grad_.is_there() ? input_grad_(run) : Data<T>(run, all_gates_);
-  }
-
   // Given the gradient of the contexts without that from the outside, adds the gradient of the
   // states that the queries are made of.
   void AttendAllBackward(const KernelContext& run, const StepOfRows& rows) const {
     const int64_t key_width = sizes_.key_width;
-    const T* context_grad = context_grad_(run);
-    T* queries = Data<T>(run, step_queries_);
-    T* next = Data<T>(run, next_);
+    const T* context_grad = args_.of_context(run);
+    T* queries = step_queries_(run);
+    T* next = next_(run);
     rows.ForEach(this->AttentionWork(run), [&](int64_t j) {
       const int64_t row = rows.Row(j);
-      T* context = Data<T>(run, step_contexts_) + j * sizes_.width;
+      T* context = step_contexts_(run) + j * sizes_.width;
       if (context_grad != nullptr) AddTo(context, context_grad + row * sizes_.width, sizes_.width);
-      AttendBackward(this->Seen(run, rows.steps, j),
-                     batch_query_(run) + (rows.step.first + j) * key_width,
-                     Weights(run, rows, j, weights_),
-                     AttentionOf(run, rows, j, context, queries + j * key_width));
-      if (encoded_grad_.is_there()) {
-        std::copy_n(context, sizes_.width, Data<T>(run, all_contexts_) + row * sizes_.width);
+      AttentionFunctions<T>::Used().backward(
+          this->Seen(run, rows.steps, j),
+          args_.batch_query(run) + (rows.step.first + j) * key_width,
+          Weights(run, rows, j, args_.weights),
+          AttentionOf(run, rows, j, context, queries + j * key_width));
+      if (args_.of_encoded.is_there()) {
+        std::copy_n(context, sizes_.width, all_contexts_(run) + row * sizes_.width);
       }
-      std::copy_n(queries + j * key_width, key_width, Data<T>(run, all_queries_) + row * key_width);
+      std::copy_n(queries + j * key_width, key_width, all_queries_(run) + row * key_width);
       if (!this->query_weight_) AddTo(next + j * key_width, queries + j * key_width, key_width);
     });
     if (!this->query_weight_) return;
@@ -501,57 +375,56 @@ class GradKernel final : public DecoderKernel<T, Cell> {
   const T* Weights(const KernelContext& run, const StepOfRows& rows, int64_t j,
                    const In<T>& input) const {
     if (!input.is_there()) return nullptr;
-    const int64_t tokens = SequenceRows(this->encoded_.tensor(run))[rows.steps.Index(j)].count();
+    const int64_t tokens = this->in_.seen.Sentences(run)[rows.steps.Index(j)].count();
     return input(run) + this->WeightsOf(run, rows, j, tokens);
   }
 
   AttentionGradient<T> AttentionOf(const KernelContext& run, const StepOfRows& rows, int64_t j,
                                    const T* context, T* query) const {
     const int64_t first_token = this->FirstToken(run, rows.steps, j);
-    T* keys = keys_grad_(run);
+    T* keys = args_.of_keys(run);
     return {.context = context,
-            .weights = Weights(run, rows, j, weights_grad_),
-            .scores = Data<T>(run, step_scores_) + first_token,
+            .weights = Weights(run, rows, j, args_.of_weights),
+            .scores = step_scores_(run) + first_token,
             .query = query,
             .keys = keys == nullptr ? nullptr : keys + first_token * sizes_.key_width,
-            .score_weight = score_weight_grad_.is_there()
-                                ? Data<T>(run, score_weights_) + j * sizes_.key_width
+            .score_weight = args_.of_score_weight.is_there()
+                                ? score_weights_(run) + j * sizes_.key_width
                                 : nullptr};
   }
 
   void WriteWeightGradients(const KernelContext& run, const StateRows<T>& before) const {
-    const SequenceRows targets(this->input_.tensor(run));
-    const int64_t rows = hidden_.shape(run)[0];
+    const SequenceRows targets = rows_.Sequences(run);
+    const int64_t rows = args_.hidden.shape(run)[0];
     const MatrixRows<T> before_rows = BeforeRows(run, targets, before);
-    const MatrixRows<T> contexts{.first = context_(run), .stride = sizes_.width};
-    const T* gates = AllGates(run);
-    const T* queries = Data<T>(run, all_queries_);
+    const MatrixRows<T> contexts{.first = args_.context(run), .stride = sizes_.width};
+    const T* gates = all_gates_(run);
+    const T* queries = all_queries_(run);
     const RowsProduct<T> gates_product = product_.WithColumns(sizes_.gates);
     gates_product.Pack(run, {.first = gates, .stride = sizes_.gates}, rows);
-    if (context_weight_grad_.is_there()) {
-      gates_product.Multiply(run, contexts, sizes_.width, rows, context_weight_grad_(run));
+    if (args_.of_context_weight.is_there()) {
+      gates_product.Multiply(run, contexts, sizes_.width, rows, args_.of_context_weight(run));
     }
-    if (weight_grad_.is_there()) {
-      this->cell_.WeightGradient(run, gates_product, before_rows, gates, rows, weight_grad_(run));
+    if (args_.of_weight.is_there()) {
+      steps_.Sum(run, gates_product, before_rows, gates, rows, args_.of_weight(run));
     }
-    if (query_weight_grad_.is_there()) {
+    if (args_.of_query_weight.is_there()) {
       const RowsProduct<T> query_product = product_.WithColumns(sizes_.key_width);
       query_product.Pack(run, {.first = queries, .stride = sizes_.key_width}, rows);
       const MatrixRows<T> after_rows{.first = before.rows, .stride = sizes_.hidden};
       query_product.Multiply(run, this->context_weight_ ? before_rows : after_rows, sizes_.hidden,
-                             rows, query_weight_grad_(run));
+                             rows, args_.of_query_weight(run));
     }
-    WriteSum(run, bias_grad_, gates, rows, sizes_.gates);
-    WriteSum(run, query_bias_grad_, queries, rows, sizes_.key_width);
-    WriteSum(run, score_weight_grad_, Data<T>(run, score_weights_), targets.size(),
-             sizes_.key_width);
+    WriteSum(run, args_.of_bias, gates, rows, sizes_.gates);
+    WriteSum(run, args_.of_query_bias, queries, rows, sizes_.key_width);
+    WriteSum(run, args_.of_score_weight, score_weights_(run), targets.size(), sizes_.key_width);
   }
 
   // Returns the states before all rows.
   MatrixRows<T> BeforeRows(const KernelContext& run, const SequenceRows& targets,
                            const StateRows<T>& before) const {
     const int64_t size = sizes_.hidden;
-    const T** pointers = Data<const T*>(run, before_pointers_);
+    const T** pointers = before_pointers_(run);
     for (int64_t i = 0; i < targets.size(); ++i) {
       const RowRange rows = targets[i];
       for (int64_t row = rows.begin; row < rows.end; ++row) {
@@ -571,66 +444,41 @@ class GradKernel final : public DecoderKernel<T, Cell> {
   // Of each sentence, the product of its weights, [rows, tokens], and the gradients of its
   // contexts.
   void WriteEncodedGradient(const KernelContext& run) const {
-    const SequenceRows targets(this->input_.tensor(run));
-    const SequenceRows sources(this->encoded_.tensor(run));
+    const SequenceRows targets = rows_.Sequences(run);
+    const SequenceRows sources = this->in_.seen.Sentences(run);
     const RowsProduct<T> product = product_.WithColumns(sizes_.width);
-    const T* weights = weights_(run);
-    T* to = encoded_grad_(run);
+    const T* weights = args_.weights(run);
+    T* to = args_.of_encoded(run);
     for (int64_t i = 0; i < targets.size(); ++i) {
       const int64_t rows = targets[i].count();
       const int64_t tokens = sources[i].count();
-      product.Pack(run,
-                   {.first = Data<T>(run, all_contexts_) + targets[i].begin * sizes_.width,
-                    .stride = sizes_.width},
-                   rows);
-      product.Multiply(
-          run, {.first = weights + Data<int64_t>(run, this->first_weights_)[i], .stride = tokens},
-          tokens, rows, to + sources[i].begin * sizes_.width);
+      product.Pack(
+          run,
+          {.first = all_contexts_(run) + targets[i].begin * sizes_.width, .stride = sizes_.width},
+          rows);
+      product.Multiply(run, {.first = weights + this->first_weights_(run)[i], .stride = tokens},
+                       tokens, rows, to + sources[i].begin * sizes_.width);
     }
   }
 
-  using DecoderKernel<T, Cell>::sizes_;
-  using DecoderKernel<T, Cell>::max_rows_;
-  using DecoderKernel<T, Cell>::max_sentences_;
-  In<T> hidden_;
-  In<T> context_;
-  In<T> weights_;
-  In<T> batch_gate_;
-  In<T> batch_query_;
-  In<T> hidden_grad_;
-  In<T> context_grad_;
-  In<T> weights_grad_;
-  Out<T> input_grad_;
-  Out<T> encoded_grad_;
-  Out<T> keys_grad_;
-  Out<T> h0_grad_;
-  Out<T> weight_grad_;
-  Out<T> context_weight_grad_;
-  Out<T> bias_grad_;
-  Out<T> query_weight_grad_;
-  Out<T> query_bias_grad_;
-  Out<T> score_weight_grad_;
+  using DecoderKernel<T>::sizes_;
+  RecurrentRows<T> rows_;
+  Steps steps_;
+  DecoderGradients<T> args_;
   RowsProduct<T> product_;
-  // Workspaces. Of the rows of a step:
-  int next_;  // the gradient of the states, from later steps
-  int step_gates_;
-  int step_contexts_;
-  int step_queries_;
-  int step_scores_;
-  int score_weights_;  // the gradient of ScoreWeight by sequence
+  // Of the rows of a step:
+  Workspace<T> next_;  // the gradient of the states, from later steps
+  Workspace<T> step_gates_;
+  Workspace<T> step_contexts_;
+  Workspace<T> step_queries_;
+  Workspace<T> step_scores_;
+  Workspace<T> score_weights_;  // the gradient of ScoreWeight by sequence
   // Of all rows:
-  int all_gates_;
-  int all_contexts_;
-  int all_queries_;
-  int before_pointers_;
+  OutputOrWorkspace<T> all_gates_;  // the gradient of g
+  Workspace<T> all_contexts_;
+  Workspace<T> all_queries_;
+  Workspace<const T*> before_pointers_;
 };
-
-// Returns a kernel of the class template for the cell that the attribute names.
-template <typename T, template <typename, typename> class KernelOf>
-std::unique_ptr<Kernel> PrepareFor(PrepareContext& context) {
-  if (IsLstm(context)) return std::make_unique<KernelOf<T, LstmDecoderCell<T>>>(context);
-  return std::make_unique<KernelOf<T, GruDecoderCell<T>>>(context);
-}
 
 std::vector<AttrDef> Attributes() {
   return {ChoiceAttr("cell", "gru", {"gru", "lstm"}, "The cell: that of gru_unit or lstm_unit."),
@@ -673,12 +521,17 @@ void AddGrad(OpRegistry& registry, OpDef* forward) {
                           "Weight@GRAD", "ContextWeight@GRAD", "Bias@GRAD", "QueryWeight@GRAD",
                           "QueryBias@GRAD", "ScoreWeight@GRAD"});
   def.doc = "The gradients of the decoder with attention.";
-  def.infer = InferGrad;
+  def.infer = [rule = std::move(def.infer)](OpContext& context) {
+    rule(context);
+    for (const char* slot : {"Cell", "BatchCellPreAct"})
+      CheckPresence(context, slot, "cell", "lstm");
+  };
   def.flop = GradFlop(Flop, {"Input@GRAD", "Weight@GRAD"});
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(
-      "attention_decoder_grad",
-      []<typename T>(PrepareContext& context) { return PrepareFor<T, GradKernel>(context); });
+      "attention_decoder_grad", []<typename T>(PrepareContext& context) {
+        return PrepareDecoder<T, GradKernel, LstmBackwardSteps<T>, GruBackwardSteps<T>>(context);
+      });
 }
 
 }  // namespace
@@ -736,8 +589,9 @@ void RegisterAttentionDecoder(OpRegistry& registry) {
   AddGrad(registry, &def);
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(
-      "attention_decoder",
-      []<typename T>(PrepareContext& context) { return PrepareFor<T, ForwardKernel>(context); });
+      "attention_decoder", []<typename T>(PrepareContext& context) {
+        return PrepareDecoder<T, ForwardKernel, LstmForwardSteps<T>, GruForwardSteps<T>>(context);
+      });
 }
 
 }  // namespace skiff

@@ -228,13 +228,13 @@ template <typename T>
 class BeamSearch final : public Kernel {
  public:
   explicit BeamSearch(PrepareContext& context)
-      : pre_ids_(context.InputIndex("pre_ids")),
-        pre_scores_(context.InputIndex("pre_scores")),
-        ids_(context.InputIndex("ids")),
-        scores_(context.InputIndex("scores")),
-        selected_ids_(context.OutputIndex("selected_ids")),
-        selected_scores_(context.OutputIndex("selected_scores")),
-        parents_(context.OutputIndex("parent_idx")),
+      : pre_ids_(context, "pre_ids"),
+        pre_scores_(context, "pre_scores"),
+        ids_(context, "ids"),
+        scores_(context, "scores"),
+        selected_ids_(context, "selected_ids"),
+        selected_scores_(context, "selected_scores"),
+        parents_(context, "parent_idx"),
         level_(Level(context)),
         width_(RowWidth(context, "scores")),
         end_id_(context.IntAttr("end_id")),
@@ -258,20 +258,19 @@ class BeamSearch final : public Kernel {
   bool TakesFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
-    const Tensor& scores = run.input(scores_);
+    const Tensor& scores = scores_.tensor(run);
     const LoD& lod = scores.lod();
     const int64_t sources = SourceCount(lod, level_);
     auto* room = static_cast<Candidate<T>*>(run.workspace(workspace_));
     beams_.clear();
     for (int64_t i = 0; i < sources; ++i) beams_.emplace_back(room + i * room_, room_);
-    const Hypotheses<T> hypotheses = {
-        .pre_ids = run.input(pre_ids_).template data<int64_t>(),
-        .pre_scores = run.input(pre_scores_).template data<T>(),
-        .ids = ids_ < 0 ? nullptr : run.input(ids_).template data<int64_t>(),
-        .scores = scores.data<T>(),
-        .width = width_,
-        .end_id = end_id_,
-        .is_accumulated = is_accumulated_};
+    const Hypotheses<T> hypotheses = {.pre_ids = pre_ids_(run),
+                                      .pre_scores = pre_scores_(run),
+                                      .ids = ids_(run),
+                                      .scores = scores.data<T>(),
+                                      .width = width_,
+                                      .end_id = end_id_,
+                                      .is_accumulated = is_accumulated_};
     ParallelFor(sources, SequenceGrain(sources, scores.element_count()),
                 [&](int64_t begin, int64_t end) {
                   for (int64_t i = begin; i < end; ++i) {
@@ -304,16 +303,16 @@ class BeamSearch final : public Kernel {
 
   void SetRows(const KernelContext& run) const {
     const auto rows = static_cast<int64_t>(lod_->back().back());
-    for (const int output : {selected_ids_, selected_scores_, parents_}) {
+    for (const int output : {selected_ids_.index(), selected_scores_.index(), parents_.index()}) {
       if (output < 0) continue;
       Tensor& to = run.output(output);
-      const bool is_parents = output == parents_;
+      const bool is_parents = output == parents_.index();
       if (is_planned_) {
         to.SetRows(rows);
       } else {
-        const DType dtype = output == selected_ids_ ? DType::kInt64
-                            : is_parents            ? DType::kInt32
-                                                    : kDTypeOf<T>;
+        const DType dtype = output == selected_ids_.index() ? DType::kInt64
+                            : is_parents                    ? DType::kInt32
+                                                            : kDTypeOf<T>;
         to = Tensor(is_parents ? Shape{rows} : Shape{rows, 1}, dtype);
       }
       if (is_parents) continue;
@@ -322,9 +321,9 @@ class BeamSearch final : public Kernel {
   }
 
   void Write(const KernelContext& run) const {
-    auto* ids = run.output(selected_ids_).template data<int64_t>();
-    auto* scores = run.output(selected_scores_).template data<T>();
-    auto* parents = parents_ < 0 ? nullptr : run.output(parents_).template data<int32_t>();
+    auto* ids = selected_ids_(run);
+    auto* scores = selected_scores_(run);
+    auto* parents = parents_(run);
     for (const Beam<T>& beam : beams_) {
       for (const Candidate<T>& found : beam) {
         *ids++ = found.id;
@@ -334,8 +333,13 @@ class BeamSearch final : public Kernel {
     }
   }
 
-  const int pre_ids_, pre_scores_, ids_, scores_;
-  const int selected_ids_, selected_scores_, parents_;
+  const In<int64_t> pre_ids_;
+  const In<T> pre_scores_;
+  const In<int64_t> ids_;
+  const In<T> scores_;
+  const Out<int64_t> selected_ids_;
+  const Out<T> selected_scores_;
+  const Out<int32_t> parents_;
   const size_t level_;
   const int64_t width_;
   const int64_t end_id_;

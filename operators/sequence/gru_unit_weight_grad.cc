@@ -14,22 +14,20 @@
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/cpu/reduce.h"
 #include "operators/common/input_checks.h"
-#include "operators/common/reduce.h"
+#include "operators/sequence/kernels/gru_unit_cell.h"
 #include "operators/sequence/kernels/gru_weights.h"
 
 namespace skiff {
 namespace {
 
 void Infer(OpContext& context) {
+  const int64_t gates = UnitGatesWidth(context);
   const TensorMeta& before = context.Input("HiddenPrev");
-  SKIFF_ENFORCE(before.shape.rank() == 2, kInvalidArgument, context.op().type, ": HiddenPrev is ",
-                before.shape, ", expected a matrix");
-  const int64_t size = before.shape[1];
-  const int64_t gates = size < 0 ? -1 : MultiplyCounts(size, 3);
   CheckInputLike(context, "ResetHiddenPrev", before.shape, before.dtype);
   CheckInputLike(context, "Input@GRAD", {before.shape[0], gates}, before.dtype);
-  CheckInputLike(context, "Weight", {size, gates}, before.dtype);
+  CheckInputLike(context, "Weight", {before.shape[1], gates}, before.dtype);
   context.SetOutputLike("Weight@GRAD", "Weight");
   context.SetOutput("Bias@GRAD", {1, gates}, before.dtype);
 }
@@ -37,31 +35,26 @@ void Infer(OpContext& context) {
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const Shape& before = context.Input("HiddenPrev").shape;
-  const int weight_grad = context.OutputIndex("Weight@GRAD");
-  return MakeRowsKernel([weight_gradient = GruWeightGradient<T>(context, before[1],
-                                                                weight_grad < 0 ? 0 : before[0]),
-                         size = before[1], hidden_prev = context.InputIndex("HiddenPrev"),
-                         reset_hidden = context.InputIndex("ResetHiddenPrev"),
-                         input_grad = context.InputIndex("Input@GRAD"), weight_grad,
-                         bias_grad = context.OutputIndex("Bias@GRAD")](const KernelContext& run) {
-    const int64_t rows = run.input(hidden_prev).shape()[0];
-    const T* gates = run.input(input_grad).data<T>();
-    if (weight_grad >= 0) {
-      weight_gradient.Run(run, rows, run.input(hidden_prev).data<T>(),
-                          run.input(reset_hidden).data<T>(), gates,
-                          run.output(weight_grad).data<T>());
+  const int64_t size = before[1];
+  const In<T> hidden_prev(context, "HiddenPrev");
+  const In<T> reset_hidden(context, "ResetHiddenPrev");
+  const In<T> input_grad(context, "Input@GRAD");
+  const Out<T> weight_grad(context, "Weight@GRAD");
+  const Out<T> bias_grad(context, "Bias@GRAD");
+  GruWeightGradient<T> weight_gradient(context, size, weight_grad.is_there() ? before[0] : 0);
+  return MakeRowsKernel([=,
+                         weight_gradient = std::move(weight_gradient)](const KernelContext& run) {
+    const int64_t rows = hidden_prev.shape(run)[0];
+    const T* gates = input_grad(run);
+    if (weight_grad.is_there()) {
+      weight_gradient.Run(run, rows, hidden_prev(run), reset_hidden(run), gates, weight_grad(run));
     }
-    if (bias_grad >= 0) {
-      AxisReduction({rows, 3 * size}, {true, false}).Sum(gates, run.output(bias_grad).data<T>());
-    }
+    if (bias_grad.is_there())
+      AxisReduction({rows, 3 * size}, {true, false}).Sum(gates, bias_grad(run));
   });
 }
 
-double Flop(const OpContext& context) {
-  const Shape& weight = context.Input("Weight").shape;
-  return 2.0 * static_cast<double>(context.Input("HiddenPrev").shape[0]) *
-         static_cast<double>(weight[0]) * static_cast<double>(weight[1]);
-}
+double Flop(const OpContext& context) { return ProductFlop(context, "HiddenPrev", {"Weight"}); }
 
 }  // namespace
 

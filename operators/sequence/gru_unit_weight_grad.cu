@@ -12,30 +12,29 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareGruUnitWeightGrad(PrepareContext& context) {
   const int64_t most_rows = context.Input("HiddenPrev").shape[0];
   const int64_t size = context.Input("HiddenPrev").shape[1];
-  const int weight_grad = context.OutputIndex("Weight@GRAD");
-  const int64_t weight_rows = weight_grad < 0 ? 0 : most_rows;
+  const In<T> hidden_prev(context, "HiddenPrev");
+  const In<T> reset_hidden(context, "ResetHiddenPrev");
+  const In<T> input_grad(context, "Input@GRAD");
+  const Out<T> weight_grad(context, "Weight@GRAD");
+  const Out<T> bias_grad(context, "Bias@GRAD");
+  const int64_t weight_rows = weight_grad.is_there() ? most_rows : 0;
   const CudaGruWeightGradient<T> weight_gradient(weight_rows, size);
   // For copies of runs with fewer rows.
   const int64_t copied = context.rows_vary() ? weight_rows : 0;
-  const int before_copy = RequestDeviceNumbers<T>(context, copied, size);
-  const int reset_copy = RequestDeviceNumbers<T>(context, copied, size);
-  const int gates_copy = RequestDeviceNumbers<T>(context, copied, 3 * size);
+  const Workspace<T> before_copy(context, copied, size);
+  const Workspace<T> reset_copy(context, copied, size);
+  const Workspace<T> gates_copy(context, copied, 3 * size);
   const int space = RequestProductSpace(context, weight_gradient);
-  const auto run_kernel = [=, hidden_prev = context.InputIndex("HiddenPrev"),
-                           reset_hidden = context.InputIndex("ResetHiddenPrev"),
-                           input_grad = context.InputIndex("Input@GRAD"),
-                           bias_grad = context.OutputIndex("Bias@GRAD")](const KernelContext& run) {
-    const int64_t rows = run.input(hidden_prev).shape()[0];
-    const T* gates = run.input(input_grad).data<T>();
-    if (bias_grad >= 0)
-      LaunchSumColumns(run, gates, rows, 3 * size, 3 * size, run.output(bias_grad).data<T>());
-    if (weight_grad < 0) return;
-    const T* before = run.input(hidden_prev).data<T>();
-    const T* reset = run.input(reset_hidden).data<T>();
-    weight_gradient.Run(run, WithZeroRows(run, before, rows, most_rows, size, before_copy),
-                        WithZeroRows(run, reset, rows, most_rows, size, reset_copy),
-                        WithZeroRows(run, gates, rows, most_rows, 3 * size, gates_copy),
-                        run.output(weight_grad).data<T>(), space);
+  const auto run_kernel = [=](const KernelContext& run) {
+    const int64_t rows = hidden_prev.shape(run)[0];
+    const T* gates = input_grad(run);
+    if (bias_grad.is_there())
+      LaunchSumColumns(run, gates, rows, 3 * size, 3 * size, bias_grad(run));
+    if (!weight_grad.is_there()) return;
+    weight_gradient.Run(
+        run, WithZeroRows(run, hidden_prev(run), rows, most_rows, size, before_copy),
+        WithZeroRows(run, reset_hidden(run), rows, most_rows, size, reset_copy),
+        WithZeroRows(run, gates, rows, most_rows, 3 * size, gates_copy), weight_grad(run), space);
   };
   if (context.rows_vary()) return MakeRowsKernel(run_kernel);
   return MakeKernel(run_kernel);

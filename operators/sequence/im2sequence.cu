@@ -2,8 +2,8 @@
 #include <memory>
 
 #include "framework/op/registry.h"
-#include "operators/common/cuda_division.h"
-#include "operators/common/cuda_for_each.cuh"
+#include "operators/common/cuda/cuda_division.h"
+#include "operators/common/cuda/cuda_for_each.cuh"
 #include "operators/sequence/kernels/cuda_sequences.cuh"
 #include "operators/sequence/kernels/image_windows.h"
 

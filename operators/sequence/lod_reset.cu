@@ -15,18 +15,14 @@ std::unique_ptr<Kernel> PrepareLodReset(const In<>& from, const Out<>& to) {
 
 template <typename T>
 void AddResetKernel(OpRegistry& registry) {
-  registry.AddKernel("lod_reset", {.name = "cuda",
-                                   .place = PlaceKind::kCuda,
-                                   .dtype = kDTypeOf<T>,
-                                   .prepare =
-                                       [](PrepareContext& context) {
-                                         return PrepareLodReset({context, "X"}, {context, "Out"});
-                                       },
-                                   .accepts =
-                                       [](const OpContext& context) {
-                                         return !context.HasInput("Y") ||
-                                                context.Input("Y").lod_level > 0;
-                                       }});
+  registry.AddCudaKernel(
+      "lod_reset", kDTypeOf<T>,
+      [](PrepareContext& context) {
+        return PrepareLodReset({context, "X"}, {context, "Out"});
+      },
+      [](const OpContext& context) {
+        return !context.HasInput("Y") || context.Input("Y").lod_level > 0;
+      });
 }
 
 template <typename T>

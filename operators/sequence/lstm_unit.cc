@@ -16,7 +16,10 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
+#include "operators/sequence/kernels/lstm_unit_functions.h"
 #include "operators/sequence/kernels/recurrent_weight.h"
+#include "operators/sequence/kernels/used_functions.h"
+#include "operators/sequence/kernels/workspace.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/sequence/lstm_unit.cc"
@@ -46,7 +49,6 @@ void Forward(int64_t size, const T* x, const T* HWY_RESTRICT before, T forget_bi
   for (int64_t i = 0; i < size; ++i) hidden[i] *= gates[2 * size + i];
 }
 
-// d_before must be there; d_cell and d_hidden are the gradients of C and H.
 template <typename T>
 void Backward(int64_t size, const T* x, const T* HWY_RESTRICT before, const T* cell, T forget_bias,
               const T* HWY_RESTRICT d_cell, const T* HWY_RESTRICT d_hidden, T* HWY_RESTRICT gates,
@@ -68,24 +70,11 @@ void Backward(int64_t size, const T* x, const T* HWY_RESTRICT before, const T* c
   MultiplyByDerivative(RecurrentActivation::kTanh, gates + 3 * size, d_x + 3 * size, size);
 }
 
-void ForwardFloat(int64_t size, const float* x, const float* before, float forget_bias,
-                  float* gates, float* cell, float* hidden) {
-  Forward(size, x, before, forget_bias, gates, cell, hidden);
+template <typename T>
+LstmUnitFunctions<T> UnitFunctionsOf() {
+  return {.forward = Forward<T>, .backward = Backward<T>};
 }
-void ForwardDouble(int64_t size, const double* x, const double* before, double forget_bias,
-                   double* gates, double* cell, double* hidden) {
-  Forward(size, x, before, forget_bias, gates, cell, hidden);
-}
-void BackwardFloat(int64_t size, const float* x, const float* before, const float* cell,
-                   float forget_bias, const float* d_cell, const float* d_hidden, float* gates,
-                   float* d_x, float* d_before) {
-  Backward(size, x, before, cell, forget_bias, d_cell, d_hidden, gates, d_x, d_before);
-}
-void BackwardDouble(int64_t size, const double* x, const double* before, const double* cell,
-                    double forget_bias, const double* d_cell, const double* d_hidden, double* gates,
-                    double* d_x, double* d_before) {
-  Backward(size, x, before, cell, forget_bias, d_cell, d_hidden, gates, d_x, d_before);
-}
+auto Functions() { return std::pair(UnitFunctionsOf<float>(), UnitFunctionsOf<double>()); }
 
 }  // namespace
 }  // namespace skiff::HWY_NAMESPACE
@@ -94,75 +83,37 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace skiff {
 
-HWY_EXPORT(ForwardFloat);
-HWY_EXPORT(ForwardDouble);
-HWY_EXPORT(BackwardFloat);
-HWY_EXPORT(BackwardDouble);
+SKIFF_USED_FUNCTIONS(LstmUnitFunctions);
 
 namespace {
 
-template <typename T, typename... Arguments>
-void ForwardRow(Arguments... arguments) {
-  if constexpr (std::is_same_v<T, float>) {
-    HWY_DYNAMIC_DISPATCH(ForwardFloat)(arguments...);
-  } else {
-    HWY_DYNAMIC_DISPATCH(ForwardDouble)(arguments...);
-  }
-}
-
-template <typename T, typename... Arguments>
-void BackwardRow(Arguments... arguments) {
-  if constexpr (std::is_same_v<T, float>) {
-    HWY_DYNAMIC_DISPATCH(BackwardFloat)(arguments...);
-  } else {
-    HWY_DYNAMIC_DISPATCH(BackwardDouble)(arguments...);
-  }
-}
-
-// Checks the arguments that the op and its gradient have in common.
-void CheckArguments(const OpContext& context) {
+void Infer(OpContext& context) {
   const TensorMeta& before = context.Input("C_prev");
   SKIFF_ENFORCE(before.shape.rank() == 2, kInvalidArgument, context.op().type, ": C_prev is ",
                 before.shape, ", expected a matrix");
   const int64_t size = before.shape[1];
   CheckInputLike(context, "X", {before.shape[0], size < 0 ? -1 : MultiplyCounts(size, 4)},
                  before.dtype);
-}
-
-void Infer(OpContext& context) {
-  CheckArguments(context);
-  const TensorMeta& before = context.Input("C_prev");
   for (const char* slot : {"C", "H"}) context.SetOutput(slot, before.shape, before.dtype);
-}
-
-void InferGrad(OpContext& context) {
-  CheckArguments(context);
-  const TensorMeta& before = context.Input("C_prev");
-  for (const char* slot : {"C", "H", "C@GRAD", "H@GRAD"}) {
-    if (context.HasInput(slot)) CheckInputLike(context, slot, before.shape, before.dtype);
-  }
-  for (const std::string slot : {"X", "C_prev"}) context.SetOutputLike(slot + "@GRAD", slot);
 }
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const int64_t most_rows = context.Input("C_prev").shape[0];
   const int64_t size = context.Input("C_prev").shape[1];
-  const int gates_workspace = RequestNumbers<T>(context, most_rows, 4 * size);
+  const In<T> x(context, "X");
+  const In<T> before(context, "C_prev");
+  const Out<T> cell(context, "C");
+  const Out<T> hidden(context, "H");
+  const Workspace<T> gates(context, most_rows, 4 * size);
   const auto forget_bias = static_cast<T>(context.Attr<float>("forget_bias"));
-  return MakeRowsKernel([=, x = context.InputIndex("X"), before = context.InputIndex("C_prev"),
-                         cell = context.OutputIndex("C"),
-                         hidden = context.OutputIndex("H")](const KernelContext& run) {
-    const int64_t rows = run.input(before).shape()[0];
-    const T* x_data = run.input(x).data<T>();
-    const T* before_data = run.input(before).data<T>();
-    auto* gates = static_cast<T*>(run.workspace(gates_workspace));
-    T* cell_data = run.output(cell).data<T>();
-    T* hidden_data = run.output(hidden).data<T>();
-    ParallelFor(rows, RecurrentGrain(4 * size), [&](int64_t begin, int64_t end) {
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const auto functions = LstmUnitFunctions<T>::Used();
+    ParallelFor(before.shape(run)[0], RecurrentGrain(4 * size), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
-        ForwardRow<T>(size, x_data + row * 4 * size, before_data + row * size, forget_bias,
-                      gates + row * 4 * size, cell_data + row * size, hidden_data + row * size);
+        const int64_t at = row * size;
+        functions.forward(size, x(run) + 4 * at, before(run) + at, forget_bias, gates(run) + 4 * at,
+                          cell(run) + at, hidden(run) + at);
       }
     });
   });
@@ -172,33 +123,23 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const int64_t most_rows = context.Input("C_prev").shape[0];
   const int64_t size = context.Input("C_prev").shape[1];
-  const int x_grad = context.OutputIndex("X@GRAD");
-  const int before_grad = context.OutputIndex("C_prev@GRAD");
-  const int gates_workspace = RequestNumbers<T>(context, most_rows, 4 * size);
-  // In place of outputs that aren't wanted.
-  const int x_workspace = RequestNumbers<T>(context, x_grad < 0 ? most_rows : 0, 4 * size);
-  const int before_workspace = RequestNumbers<T>(context, before_grad < 0 ? most_rows : 0, size);
+  const In<T> x(context, "X");
+  const In<T> before(context, "C_prev");
+  const In<T> cell(context, "C");
+  const In<T> cell_grad(context, "C@GRAD");
+  const In<T> hidden_grad(context, "H@GRAD");
+  const OutputOrWorkspace<T> x_grad(context, {context, "X@GRAD"}, most_rows, 4 * size);
+  const OutputOrWorkspace<T> before_grad(context, {context, "C_prev@GRAD"}, most_rows, size);
+  const Workspace<T> gates(context, most_rows, 4 * size);
   const auto forget_bias = static_cast<T>(context.Attr<float>("forget_bias"));
-  return MakeRowsKernel([=, x = context.InputIndex("X"), before = context.InputIndex("C_prev"),
-                         cell = context.InputIndex("C"), cell_grad = context.InputIndex("C@GRAD"),
-                         hidden_grad = context.InputIndex("H@GRAD")](const KernelContext& run) {
-    const int64_t rows = run.input(before).shape()[0];
-    const T* x_data = run.input(x).data<T>();
-    const T* before_data = run.input(before).data<T>();
-    const T* cell_data = run.input(cell).data<T>();
-    const T* d_cell = run.input(cell_grad).data<T>();
-    const T* d_hidden = run.input(hidden_grad).data<T>();
-    auto* gates = static_cast<T*>(run.workspace(gates_workspace));
-    T* d_x =
-        x_grad < 0 ? static_cast<T*>(run.workspace(x_workspace)) : run.output(x_grad).data<T>();
-    T* d_before = before_grad < 0 ? static_cast<T*>(run.workspace(before_workspace))
-                                  : run.output(before_grad).data<T>();
-    ParallelFor(rows, RecurrentGrain(4 * size), [&](int64_t begin, int64_t end) {
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const auto functions = LstmUnitFunctions<T>::Used();
+    ParallelFor(before.shape(run)[0], RecurrentGrain(4 * size), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
-        BackwardRow<T>(size, x_data + row * 4 * size, before_data + row * size,
-                       cell_data + row * size, forget_bias, d_cell + row * size,
-                       d_hidden + row * size, gates + row * 4 * size, d_x + row * 4 * size,
-                       d_before + row * size);
+        const int64_t at = row * size;
+        functions.backward(size, x(run) + 4 * at, before(run) + at, cell(run) + at, forget_bias,
+                           cell_grad(run) + at, hidden_grad(run) + at, gates(run) + 4 * at,
+                           x_grad(run) + 4 * at, before_grad(run) + at);
       }
     });
   });
@@ -215,7 +156,6 @@ void AddGrad(OpRegistry& registry, OpDef* forward) {
   OpDef def = GradientOf(forward, {"X", "C_prev", "C", Optional(ForShape("H")), "C@GRAD", "H@GRAD"},
                          {"X@GRAD", "C_prev@GRAD"});
   def.doc = "The gradients of a step of a long short-term memory.";
-  def.infer = InferGrad;
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>("lstm_unit_grad", []<typename T>(PrepareContext& context) {
     return PrepareGrad<T>(context);

@@ -1,8 +1,8 @@
 // CUDA kernels of lstm_unit; lstm_unit.cc has the formulas.
 #include <memory>
 
+#include "framework/op/arguments.h"
 #include "framework/op/registry.h"
-#include "operators/common/argument_data.h"
 #include "operators/sequence/kernels/cuda_activation.cuh"
 #include "operators/sequence/kernels/cuda_sequences.cuh"
 
@@ -64,39 +64,42 @@ __global__ void __launch_bounds__(kCudaThreads)
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareLstmUnit(PrepareContext& context) {
-  return MakeRowsKernel([size = context.Input("C_prev").shape[1],
-                         forget_bias = static_cast<T>(context.Attr<float>("forget_bias")),
-                         x = context.InputIndex("X"), before = context.InputIndex("C_prev"),
-                         cell = context.OutputIndex("C"),
-                         hidden = context.OutputIndex("H")](const KernelContext& run) {
-    const int64_t rows = run.input(before).shape()[0];
+  const int64_t size = context.Input("C_prev").shape[1];
+  const auto forget_bias = static_cast<T>(context.Attr<float>("forget_bias"));
+  const In<T> x(context, "X");
+  const In<T> before(context, "C_prev");
+  const Out<T> cell(context, "C");
+  const Out<T> hidden(context, "H");
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const int64_t rows = before.shape(run)[0];
     if (rows == 0) return;
     const RowThreads threads(rows, size);
     UnitForward<T><<<threads.blocks, kCudaThreads, 0, StreamOf(run)>>>(
-        run.input(x).data<T>(), run.input(before).data<T>(), forget_bias, rows, size,
-        threads.of_row, run.output(cell).data<T>(), run.output(hidden).data<T>());
+        x(run), before(run), forget_bias, rows, size, threads.of_row, cell(run), hidden(run));
     CheckLaunch("lstm_unit");
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareLstmUnitGrad(PrepareContext& context) {
-  return MakeRowsKernel(
-      [size = context.Input("C_prev").shape[1],
-       forget_bias = static_cast<T>(context.Attr<float>("forget_bias")),
-       x = context.InputIndex("X"), before = context.InputIndex("C_prev"),
-       cell = context.InputIndex("C"), cell_grad = context.InputIndex("C@GRAD"),
-       hidden_grad = context.InputIndex("H@GRAD"), x_grad = context.OutputIndex("X@GRAD"),
-       before_grad = context.OutputIndex("C_prev@GRAD")](const KernelContext& run) {
-        const int64_t rows = run.input(before).shape()[0];
-        if (rows == 0) return;
-        const RowThreads threads(rows, size);
-        UnitBackward<T><<<threads.blocks, kCudaThreads, 0, StreamOf(run)>>>(
-            run.input(x).data<T>(), run.input(before).data<T>(), run.input(cell).data<T>(),
-            run.input(cell_grad).data<T>(), run.input(hidden_grad).data<T>(), forget_bias, rows,
-            size, threads.of_row, OutputData<T>(run, x_grad), OutputData<T>(run, before_grad));
-        CheckLaunch("lstm_unit_grad");
-      });
+  const int64_t size = context.Input("C_prev").shape[1];
+  const auto forget_bias = static_cast<T>(context.Attr<float>("forget_bias"));
+  const In<T> x(context, "X");
+  const In<T> before(context, "C_prev");
+  const In<T> cell(context, "C");
+  const In<T> cell_grad(context, "C@GRAD");
+  const In<T> hidden_grad(context, "H@GRAD");
+  const Out<T> x_grad(context, "X@GRAD");
+  const Out<T> before_grad(context, "C_prev@GRAD");
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const int64_t rows = before.shape(run)[0];
+    if (rows == 0) return;
+    const RowThreads threads(rows, size);
+    UnitBackward<T><<<threads.blocks, kCudaThreads, 0, StreamOf(run)>>>(
+        x(run), before(run), cell(run), cell_grad(run), hidden_grad(run), forget_bias, rows, size,
+        threads.of_row, x_grad(run), before_grad(run));
+    CheckLaunch("lstm_unit_grad");
+  });
 }
 
 template <typename T>

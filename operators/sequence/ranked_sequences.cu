@@ -1,6 +1,6 @@
 // CUDA kernels of the ops that move the rows of sequences between their order and that of a rank
 // table.
-#include "operators/common/cuda_memory_mover.h"
+#include "operators/common/cuda/cuda_memory_mover.h"
 
 namespace skiff {
 

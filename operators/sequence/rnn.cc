@@ -24,7 +24,7 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/dropout_ranges.h"
+#include "operators/common/cpu/dropout_ranges.h"
 #include "operators/common/input_checks.h"
 #include "operators/sequence/kernels/padded_steps.h"
 #include "operators/sequence/kernels/recurrent_weight.h"
@@ -32,6 +32,7 @@
 #include "operators/sequence/kernels/rnn_layers.h"
 #include "operators/sequence/kernels/row_sums.h"
 #include "operators/sequence/kernels/rows_product.h"
+#include "operators/sequence/kernels/workspace.h"
 
 namespace skiff {
 namespace {
@@ -52,27 +53,6 @@ void Infer(OpContext& context) {
     context.SetOutput("State", {settings.passes(), batch, settings.size}, input.dtype, i);
   context.SetOutput("Reserve", {time, batch, RnnReserve(settings).width()}, input.dtype);
   context.SetOutput("DropoutState", {time, batch, RnnDropoutWidth(context)}, DType::kUint8);
-}
-
-void InferGrad(OpContext& context) {
-  CheckRnnArguments(context);
-  const RnnSettings settings = RnnSettingsOf(context);
-  CheckRnnRows(context, "Out", settings.hidden_width());
-  CheckRnnRows(context, "Out@GRAD", settings.hidden_width());
-  CheckRnnRows(context, "Reserve", RnnReserve(settings).width());
-  if (context.InputCount("State@GRAD") > 0) CheckRnnStates(context, "State@GRAD");
-  const Shape& input = context.Input("Input").shape;
-  const int64_t dropped = RnnDropoutWidth(context);
-  if (context.HasInput("DropoutState")) {
-    CheckInputLike(context, "DropoutState", {input[0], input[1], dropped}, DType::kUint8);
-  }
-  context.SetOutputLike("Input@GRAD", "Input");
-  for (const std::string slot : {"PreState", "WeightList"}) {
-    for (size_t i = 0; i < context.OutputCount(slot + "@GRAD"); ++i) {
-      const TensorMeta& input = context.Input(slot, i);
-      context.SetOutput(slot + "@GRAD", input.shape, input.dtype, i);
-    }
-  }
 }
 
 double Flop(const OpContext& context) {
@@ -122,23 +102,18 @@ class RnnKernel : public Kernel {
         batch_(context.Input("Input").shape[1]),
         input_width_(context.Input("Input").shape[2]),
         max_rows_(MultiplyCounts(MaxTime(context), batch_)),
-        input_(context.InputIndex("Input")),
-        lengths_(context.InputIndex("SequenceLength")),
-        reserve_(is_gradient ? context.InputIndex("Reserve") : context.OutputIndex("Reserve")),
-        dropout_state_(is_gradient ? context.InputIndex("DropoutState")
-                                   : context.OutputIndex("DropoutState")),
-        numbers_(
-            RequestNumbers<int64_t>(context, PaddedSteps::NumbersOf(MaxTime(context), batch_), 1)),
-        bias_(RequestNumbers<T>(context, 1, settings_.gates_width())),
-        dropped_rows_(
-            RequestNumbers<T>(context, drops() ? max_rows_ : 0, settings_.hidden_width())),
-        input_pointers_(RequestPointers(context, lengths_ < 0 ? 0 : max_rows_)) {
+        input_(context, "Input"),
+        lengths_(context, "SequenceLength"),
+        numbers_(context, PaddedSteps::NumbersOf(MaxTime(context), batch_)),
+        bias_(context, 1, settings_.gates_width()),
+        dropped_rows_(context, drops() ? max_rows_ : 0, settings_.hidden_width()),
+        input_pointers_(context, lengths_.is_there() ? max_rows_ : 0) {
     for (size_t i = 0; i < settings_.states(); ++i) {
-      pre_states_.push_back(context.InputIndex("PreState", i));
-      states_.push_back(RequestNumbers<T>(context, batch_, settings_.size));
+      pre_states_.emplace_back(context, "PreState", i);
+      states_.emplace_back(context, batch_, settings_.size);
     }
     for (size_t i = 0; i < context.InputCount("WeightList"); ++i)
-      weight_inputs_.push_back(context.InputIndex("WeightList", i));
+      weight_inputs_.emplace_back(context, "WeightList", i);
     for (int64_t pass = 0; pass < settings_.passes(); ++pass) {
       const bool wants = wants_input || pass >= settings_.directions;
       weights_.push_back(WeightsOf(context, pass, !is_gradient, wants));
@@ -150,9 +125,6 @@ class RnnKernel : public Kernel {
     const Shape& input = context.Input("Input").shape;
     return input[1] == 0 ? 0 : input[0];
   }
-  static int RequestPointers(PrepareContext& context, int64_t rows) {
-    return context.RequestWorkspace(MultiplyCounts(rows, static_cast<int64_t>(sizeof(const T*))));
-  }
 
   bool drops() const { return settings_.layers > 1 && dropout_.draws(); }
   bool is_lstm() const { return settings_.mode == RnnMode::kLstm; }
@@ -161,28 +133,25 @@ class RnnKernel : public Kernel {
   int64_t ColumnOf(int64_t pass) const { return pass % settings_.directions * settings_.size; }
   int64_t grain() const { return RecurrentGrain(settings_.gates_width()); }
 
-  T* Numbers(const KernelContext& run, int workspace) const {
-    return static_cast<T*>(run.workspace(workspace));
-  }
   const T* Weight(const KernelContext& run, size_t index) const {
-    return run.input(weight_inputs_[index]).template data<T>();
+    return weight_inputs_[index](run);
   }
-  T* State(const KernelContext& run, size_t i) const { return Numbers(run, states_[i]); }
+  T* State(const KernelContext& run, size_t i) const { return states_[i](run); }
   const T* PreState(const KernelContext& run, size_t i, int64_t pass) const {
-    return run.input(pre_states_[i]).template data<T>() + pass * batch_ * settings_.size;
+    return pre_states_[i](run) + pass * batch_ * settings_.size;
   }
 
   PaddedSteps Steps(const KernelContext& run) const {
-    const int64_t time = batch_ == 0 ? 0 : run.input(input_).shape()[0];
-    return PaddedSteps(time, batch_, lengths_ < 0 ? nullptr : &run.input(lengths_),
-                       static_cast<int64_t*>(run.workspace(numbers_)), "rnn: SequenceLength");
+    const int64_t time = batch_ == 0 ? 0 : input_.shape(run)[0];
+    return PaddedSteps(time, batch_, lengths_.is_there() ? &lengths_.tensor(run) : nullptr,
+                       numbers_(run), "rnn: SequenceLength");
   }
 
   // Returns the rows of Input in batch order.
   MatrixRows<T> InputRows(const KernelContext& run, const PaddedSteps& steps) const {
-    const T* input = run.input(input_).template data<T>();
+    const T* input = input_(run);
     if (steps.is_dense()) return {.first = input, .stride = input_width_};
-    auto* rows = static_cast<const T**>(run.workspace(input_pointers_));
+    const T** rows = input_pointers_(run);
     steps.ForEachRow(
         [&](int64_t row, int64_t padded_row) { rows[row] = input + padded_row * input_width_; });
     return {.each = rows};
@@ -192,7 +161,7 @@ class RnnKernel : public Kernel {
   const T* Bias(const KernelContext& run, int64_t pass) const {
     const T* of_input = Weight(run, settings_.bias(pass));
     const T* of_hidden = Weight(run, settings_.hidden_bias(pass));
-    T* bias = Numbers(run, bias_);
+    T* bias = bias_(run);
     std::copy_n(of_hidden, settings_.weight_rows(), bias);
     if (settings_.mode == RnnMode::kGru)
       std::fill_n(bias + 3 * settings_.size, settings_.size, T{0});
@@ -222,25 +191,22 @@ class RnnKernel : public Kernel {
   int64_t input_width_;
   int64_t max_rows_;
   std::vector<PassWeights<T>> weights_;
-  int input_;
-  int lengths_;
-  int reserve_;
-  int dropout_state_;
-  std::vector<int> pre_states_;
-  std::vector<int> weight_inputs_;
-  // Workspaces.
-  int numbers_;
-  int bias_;
-  int dropped_rows_;
-  int input_pointers_;
-  std::vector<int> states_;  // of the sequences, of the longest one first
+  In<T> input_;
+  In<> lengths_;
+  std::vector<In<T>> pre_states_;
+  std::vector<In<T>> weight_inputs_;
+  Workspace<int64_t> numbers_;
+  Workspace<T> bias_;
+  Workspace<T> dropped_rows_;
+  Workspace<const T*> input_pointers_;
+  std::vector<Workspace<T>> states_;  // of the sequences, of the longest one first
 
  private:
   PassWeights<T> WeightsOf(PrepareContext& context, int64_t pass, bool is_transposed,
                            bool wants_input) const {
     PassWeights<T> weights;
-    const int input = weight_inputs_[settings_.weight(pass)];
-    const int hidden = weight_inputs_[settings_.hidden_weight(pass)];
+    const In<T>& input = weight_inputs_[settings_.weight(pass)];
+    const In<T>& hidden = weight_inputs_[settings_.hidden_weight(pass)];
     const int64_t width = pass < settings_.directions ? input_width_ : settings_.hidden_width();
     for (const RnnGatePart& part : settings_.input_parts()) {
       if (!wants_input) break;
@@ -258,17 +224,17 @@ class ForwardKernel final : public RnnKernel<T> {
  public:
   explicit ForwardKernel(PrepareContext& context)
       : RnnKernel<T>(context, /*is_gradient=*/false, /*wants_input=*/true),
-        out_(context.OutputIndex("Out")),
-        gates_rows_(
-            RequestNumbers<T>(context, SavesGates() ? 0 : max_rows_, settings_.gates_width())),
-        cells_(RequestNumbers<T>(context, this->is_lstm() && reserve_ < 0 ? 2 * batch_ : 0,
-                                 settings_.size)) {
+        out_(context, "Out"),
+        reserve_(context, "Reserve"),
+        dropout_state_(context, "DropoutState"),
+        gates_rows_(context, SavesGates() ? 0 : max_rows_, settings_.gates_width()),
+        cells_(context, this->is_lstm() && !reserve_.is_there() ? 2 * batch_ : 0, settings_.size) {
     // The hidden states of a layer and those of the one before.
-    const int64_t layers = reserve_ < 0 ? std::min<int64_t>(2, settings_.layers - 1) : 0;
+    const int64_t layers = reserve_.is_there() ? 0 : std::min<int64_t>(2, settings_.layers - 1);
     for (int64_t i = 0; i < layers; ++i)
-      hidden_rows_.push_back(RequestNumbers<T>(context, max_rows_, settings_.hidden_width()));
+      hidden_rows_.emplace_back(context, max_rows_, settings_.hidden_width());
     for (size_t i = 0; i < settings_.states(); ++i)
-      state_outputs_.push_back(context.OutputIndex("State", i));
+      state_outputs_.emplace_back(context, "State", i);
   }
 
   void Run(const KernelContext& run) override {
@@ -282,7 +248,7 @@ class ForwardKernel final : public RnnKernel<T> {
       input = {.first = Dropped(run, steps, layer, hidden.data), .stride = hidden.columns};
     }
     ClearPadding(run, steps);
-    if (dropout_state_ >= 0 && !this->drops()) ClearRest<uint8_t>(0, &run.output(dropout_state_));
+    if (!this->drops()) ClearRest(run, dropout_state_, 0);
   }
 
  private:
@@ -296,18 +262,19 @@ class ForwardKernel final : public RnnKernel<T> {
     HiddenRows<T> hidden;
   };
 
-  bool SavesGates() const { return reserve_ >= 0 && settings_.mode != RnnMode::kSimple; }
+  bool SavesGates() const { return reserve_.is_there() && settings_.mode != RnnMode::kSimple; }
 
   T* Reserve(const KernelContext& run, const PaddedSteps& steps, int64_t numbers_before) const {
-    return run.output(reserve_).template data<T>() + steps.rows() * numbers_before;
+    return reserve_(run) + steps.rows() * numbers_before;
   }
 
   HiddenRows<T> Hidden(const KernelContext& run, const PaddedSteps& steps, int64_t layer) const {
     const int64_t columns = settings_.hidden_width();
-    if (layer + 1 == settings_.layers) return {run.output(out_).template data<T>(), columns, true};
-    if (reserve_ >= 0) return {Reserve(run, steps, reserve_layout_.Hidden(layer)), columns, false};
+    if (layer + 1 == settings_.layers) return {out_(run), columns, true};
+    if (reserve_.is_there())
+      return {Reserve(run, steps, reserve_layout_.Hidden(layer)), columns, false};
     const auto at = static_cast<size_t>(layer) % hidden_rows_.size();
-    return {this->Numbers(run, hidden_rows_[at]), columns, false};
+    return {hidden_rows_[at](run), columns, false};
   }
 
   Pass PassOf(const KernelContext& run, const PaddedSteps& steps, int64_t number,
@@ -315,12 +282,12 @@ class ForwardKernel final : public RnnKernel<T> {
     Pass pass{.number = number,
               .bias = this->Bias(run, number),
               .gates = SavesGates() ? Reserve(run, steps, reserve_layout_.Gates(number))
-                                    : this->Numbers(run, gates_rows_),
+                                    : gates_rows_(run),
               .cells = nullptr,
               .activated = nullptr,
               .hidden = hidden};
     if (this->is_lstm()) {
-      T* cells = this->Numbers(run, cells_);
+      T* cells = cells_(run);
       pass.cells = SavesGates() ? Reserve(run, steps, reserve_layout_.Cell(number)) : cells;
       pass.activated = SavesGates() ? Reserve(run, steps, reserve_layout_.ActivatedCell(number))
                                     : cells + batch_ * settings_.size;
@@ -356,8 +323,8 @@ class ForwardKernel final : public RnnKernel<T> {
       });
     });
     for (size_t i = 0; i < settings_.states(); ++i) {
-      if (state_outputs_[i] < 0) continue;
-      T* to = run.output(state_outputs_[i]).template data<T>() + number * batch_ * size;
+      if (!state_outputs_[i].is_there()) continue;
+      T* to = state_outputs_[i](run) + number * batch_ * size;
       for (int64_t j = 0; j < batch_; ++j)
         std::copy_n(this->State(run, i) + j * size, size, to + steps.Index(j) * size);
     }
@@ -374,17 +341,17 @@ class ForwardKernel final : public RnnKernel<T> {
       const int64_t cell_row = SavesGates() ? row : j;
       T* cell_state = this->State(run, 1) + j * size;
       T* cell = pass.cells + cell_row * size;
-      LstmForward(this->Lstm(pass.bias), static_cast<const T*>(nullptr),
-                  {.cell_before = cell_state,
-                   .gates = gates,
-                   .cell = cell,
-                   .activated_cell = pass.activated + cell_row * size},
-                  hidden);
+      LstmFunctions<T>::Used().forward(this->Lstm(pass.bias), nullptr,
+                                       {.cell_before = cell_state,
+                                        .gates = gates,
+                                        .cell = cell,
+                                        .activated_cell = pass.activated + cell_row * size},
+                                       hidden);
       std::copy_n(cell, size, cell_state);
     } else if (settings_.mode == RnnMode::kGru) {
-      ResetAfterGruForward(this->Gru(pass.bias), state, gates, hidden);
+      RnnFunctions<T>::Used().gru_forward(this->Gru(pass.bias), state, gates, hidden);
     } else {
-      SimpleRnnForward(this->Simple(pass.bias), gates, hidden);
+      RnnFunctions<T>::Used().simple_forward(this->Simple(pass.bias), gates, hidden);
     }
     std::copy_n(hidden, size, state);
   }
@@ -394,14 +361,12 @@ class ForwardKernel final : public RnnKernel<T> {
                    const T* hidden) const {
     if (!this->drops()) return hidden;
     const int64_t count = steps.rows() * settings_.hidden_width();
-    uint8_t* mask = dropout_state_ < 0
-                        ? nullptr
-                        : run.output(dropout_state_).template data<uint8_t>() + layer * count;
+    uint8_t* mask = dropout_state_.is_there() ? dropout_state_(run) + layer * count : nullptr;
     const DropoutRule rule{dropout_.KeyOf(run), dropout_.threshold(),
                            static_cast<float>(dropout_.scale())};
     // Each layer has words of its own.
     const int64_t first_word = layer * ((count + 3) / 4 * 4);
-    T* dropped = this->Numbers(run, dropped_rows_);
+    T* dropped = dropped_rows_(run);
     ParallelFor(count, kDropoutGrain, [&](int64_t begin, int64_t end) {
       DropoutRange(rule, dropout_.scale(), first_word + begin, end - begin, hidden + begin,
                    dropped + begin, mask == nullptr ? nullptr : mask + begin);
@@ -413,19 +378,17 @@ class ForwardKernel final : public RnnKernel<T> {
   void ClearPadding(const KernelContext& run, const PaddedSteps& steps) const {
     if (steps.is_dense()) return;
     const int64_t columns = settings_.hidden_width();
-    T* out = run.output(out_).template data<T>();
+    T* out = out_(run);
     steps.ForEachPadding([&](int64_t row) { std::fill_n(out + row * columns, columns, T{0}); });
-    if (reserve_ >= 0) ClearRest<T>(steps.rows() * reserve_layout_.width(), &run.output(reserve_));
-    if (dropout_state_ >= 0 && this->drops()) {
-      ClearRest<uint8_t>(steps.rows() * (settings_.layers - 1) * columns,
-                         &run.output(dropout_state_));
-    }
+    ClearRest(run, reserve_, steps.rows() * reserve_layout_.width());
+    if (this->drops())
+      ClearRest(run, dropout_state_, steps.rows() * (settings_.layers - 1) * columns);
   }
 
-  // Writes zeros to all elements from `used` on.
+  // Writes zeros to all elements of an output from `used` on.
   template <typename E>
-  static void ClearRest(int64_t used, Tensor* tensor) {
-    std::fill_n(tensor->data<E>() + used, tensor->element_count() - used, E{0});
+  static void ClearRest(const KernelContext& run, const Out<E>& output, int64_t used) {
+    if (output.is_there()) std::fill_n(output(run) + used, output.count(run) - used, E{0});
   }
 
   using RnnKernel<T>::settings_;
@@ -434,15 +397,14 @@ class ForwardKernel final : public RnnKernel<T> {
   using RnnKernel<T>::batch_;
   using RnnKernel<T>::max_rows_;
   using RnnKernel<T>::weights_;
-  using RnnKernel<T>::reserve_;
-  using RnnKernel<T>::dropout_state_;
   using RnnKernel<T>::dropped_rows_;
-  int out_;
-  std::vector<int> state_outputs_;
-  // Workspaces.
-  int gates_rows_;
-  int cells_;
-  std::vector<int> hidden_rows_;
+  Out<T> out_;
+  Out<T> reserve_;
+  Out<uint8_t> dropout_state_;
+  std::vector<Out<T>> state_outputs_;
+  Workspace<T> gates_rows_;
+  Workspace<T> cells_;
+  std::vector<Workspace<T>> hidden_rows_;
 };
 
 template <typename T>
@@ -450,32 +412,33 @@ class GradKernel final : public RnnKernel<T> {
  public:
   explicit GradKernel(PrepareContext& context)
       : RnnKernel<T>(context, /*is_gradient=*/true, context.HasOutput("Input@GRAD")),
-        out_(context.InputIndex("Out")),
-        out_grad_(context.InputIndex("Out@GRAD")),
-        input_grad_(context.OutputIndex("Input@GRAD")),
+        out_(context, "Out"),
+        out_grad_(context, "Out@GRAD"),
+        reserve_(context, "Reserve"),
+        dropout_state_(context, "DropoutState"),
+        input_grad_(context, "Input@GRAD"),
         input_products_(context, max_rows_, std::max(input_width_, WidestLayerInput())),
         hidden_product_(context, max_rows_, settings_.size),
-        gates_rows_(RequestNumbers<T>(context, max_rows_, settings_.gates_width())),
-        before_pointers_(this->RequestPointers(context, max_rows_)),
-        input_grad_rows_(RequestNumbers<T>(
-            context, lengths_ >= 0 && input_grad_ >= 0 ? max_rows_ : 0, input_width_)) {
+        gates_rows_(context, max_rows_, settings_.gates_width()),
+        before_pointers_(context, max_rows_),
+        input_grad_rows_(context, lengths_.is_there() && input_grad_.is_there() ? max_rows_ : 0,
+                         input_width_) {
     // The gradients of a layer's output and of its input.
     for (int64_t i = 0; i < std::min<int64_t>(2, settings_.layers - 1); ++i)
-      hidden_grad_rows_.push_back(RequestNumbers<T>(context, max_rows_, settings_.hidden_width()));
+      hidden_grad_rows_.emplace_back(context, max_rows_, settings_.hidden_width());
     for (size_t i = 0; i < settings_.states(); ++i) {
-      state_grads_.push_back(context.InputIndex("State@GRAD", i));
-      pre_state_grads_.push_back(context.OutputIndex("PreState@GRAD", i));
+      state_grads_.emplace_back(context, "State@GRAD", i);
+      pre_state_grads_.emplace_back(context, "PreState@GRAD", i);
     }
     for (size_t i = 0; i < weight_inputs_.size(); ++i)
-      weight_grads_.push_back(context.OutputIndex("WeightList@GRAD", i));
-    SKIFF_ENFORCE(!this->drops() || dropout_state_ >= 0, kInvalidArgument,
+      weight_grads_.emplace_back(context, "WeightList@GRAD", i);
+    SKIFF_ENFORCE(!this->drops() || dropout_state_.is_there(), kInvalidArgument,
                   "rnn_grad: DropoutState is missing, expected that of the forward op");
   }
 
   void Run(const KernelContext& run) override {
     const PaddedSteps steps = this->Steps(run);
-    HiddenRows<const T> out_grad{run.input(out_grad_).template data<T>(), settings_.hidden_width(),
-                                 true};
+    HiddenRows<const T> out_grad{out_grad_(run), settings_.hidden_width(), true};
     for (int64_t layer = settings_.layers - 1; layer >= 0; --layer) {
       const MatrixRows<T> input =
           layer == 0 ? this->InputRows(run, steps) : LayerInput(run, steps, layer);
@@ -502,27 +465,25 @@ class GradKernel final : public RnnKernel<T> {
 
   const T* Reserve(const KernelContext& run, const PaddedSteps& steps,
                    int64_t numbers_before) const {
-    return run.input(reserve_).template data<T>() + steps.rows() * numbers_before;
+    return reserve_(run) + steps.rows() * numbers_before;
   }
   HiddenRows<const T> Hidden(const KernelContext& run, const PaddedSteps& steps,
                              int64_t layer) const {
     const int64_t columns = settings_.hidden_width();
-    if (layer + 1 == settings_.layers) return {run.input(out_).template data<T>(), columns, true};
+    if (layer + 1 == settings_.layers) return {out_(run), columns, true};
     return {Reserve(run, steps, reserve_layout_.Hidden(layer)), columns, false};
   }
   // Returns where the gradient of a layer's input goes, in batch order; nullptr if it isn't wanted.
   T* LayerInputGradient(const KernelContext& run, const PaddedSteps& steps, int64_t layer) const {
     if (layer > 0) {
       const auto at = static_cast<size_t>(layer) % hidden_grad_rows_.size();
-      return this->Numbers(run, hidden_grad_rows_[at]);
+      return hidden_grad_rows_[at](run);
     }
-    if (input_grad_ < 0) return nullptr;
-    return steps.is_dense() ? run.output(input_grad_).template data<T>()
-                            : this->Numbers(run, input_grad_rows_);
+    if (!input_grad_.is_there()) return nullptr;
+    return steps.is_dense() ? input_grad_(run) : input_grad_rows_(run);
   }
   const uint8_t* Mask(const KernelContext& run, const PaddedSteps& steps, int64_t layer) const {
-    return run.input(dropout_state_).template data<uint8_t>() +
-           layer * steps.rows() * settings_.hidden_width();
+    return dropout_state_(run) + layer * steps.rows() * settings_.hidden_width();
   }
 
   // Writes the hidden states of a layer, or gradients of them, without what was dropped.
@@ -540,7 +501,7 @@ class GradKernel final : public RnnKernel<T> {
                            int64_t layer) const {
     const T* hidden = Hidden(run, steps, layer - 1).data;
     if (this->drops() && WantsWeights(layer)) {
-      T* dropped = this->Numbers(run, dropped_rows_);
+      T* dropped = dropped_rows_(run);
       Drop(run, steps, layer - 1, hidden, dropped);
       hidden = dropped;
     }
@@ -551,14 +512,14 @@ class GradKernel final : public RnnKernel<T> {
     if (this->drops()) Drop(run, steps, layer, gradient, gradient);
   }
 
-  bool Wants(size_t weight) const { return weight_grads_[weight] >= 0; }
+  bool Wants(size_t weight) const { return weight_grads_[weight].is_there(); }
   bool WantsWeights(int64_t layer) const {
     const int64_t first = layer * settings_.directions;
     return Wants(settings_.weight(first)) ||
            Wants(settings_.weight(first + settings_.directions - 1));
   }
   T* WeightGradient(const KernelContext& run, size_t weight) const {
-    return run.output(weight_grads_[weight]).template data<T>();
+    return weight_grads_[weight](run);
   }
 
   void PackInput(const KernelContext& run, const PaddedSteps& steps, int64_t layer,
@@ -574,7 +535,7 @@ class GradKernel final : public RnnKernel<T> {
                const HiddenRows<const T>& hidden, const HiddenRows<const T>& out_grad) const {
     const int64_t size = settings_.size;
     for (size_t i = 0; i < settings_.states(); ++i) LoadStateGradient(run, steps, pass, i);
-    T* gates = this->Numbers(run, gates_rows_);
+    T* gates = gates_rows_(run);
     // From the last step of the pass to its first.
     steps.ForEach(!this->is_backward(pass), [&](const TimeSteps::Step& step) {
       ParallelFor(step.count, this->grain(), [&](int64_t begin, int64_t end) {
@@ -586,8 +547,8 @@ class GradKernel final : public RnnKernel<T> {
           settings_.mode == RnnMode::kGru, this->State(run, 0), size);
     });
     for (size_t i = 0; i < settings_.states(); ++i) {
-      if (pre_state_grads_[i] < 0) continue;
-      T* to = run.output(pre_state_grads_[i]).template data<T>() + pass * batch_ * size;
+      if (!pre_state_grads_[i].is_there()) continue;
+      T* to = pre_state_grads_[i](run) + pass * batch_ * size;
       for (int64_t j = 0; j < batch_; ++j)
         std::copy_n(this->State(run, i) + j * size, size, to + steps.Index(j) * size);
     }
@@ -597,11 +558,11 @@ class GradKernel final : public RnnKernel<T> {
                          size_t i) const {
     const int64_t size = settings_.size;
     T* to = this->State(run, i);
-    if (state_grads_[i] < 0) {
+    if (!state_grads_[i].is_there()) {
       std::fill_n(to, batch_ * size, T{0});
       return;
     }
-    const T* from = run.input(state_grads_[i]).template data<T>() + pass * batch_ * size;
+    const T* from = state_grads_[i](run) + pass * batch_ * size;
     for (int64_t j = 0; j < batch_; ++j)
       std::copy_n(from + steps.Index(j) * size, size, to + j * size);
   }
@@ -618,40 +579,42 @@ class GradKernel final : public RnnKernel<T> {
     const int64_t state = steps.Index(j) * size;
     const T* before =
         is_first ? this->PreState(run, 0, pass) + state : hidden.Row(steps, j, time_before, column);
-    static_cast<const T**>(run.workspace(before_pointers_))[row] = before;
+    before_pointers_(run)[row] = before;
     const T* d_hidden = out_grad.Row(steps, j, step.time, column);
     T* next = this->State(run, 0) + j * size;
-    T* d_gates = this->Numbers(run, gates_rows_) + row * settings_.gates_width();
+    T* d_gates = gates_rows_(run) + row * settings_.gates_width();
     if (settings_.mode == RnnMode::kSimple) {
-      SimpleRnnBackward(this->Simple(nullptr), hidden.Row(steps, j, step.time, column),
-                        {.hidden = d_hidden, .next = next, .gates = d_gates});
+      RnnFunctions<T>::Used().simple_backward(this->Simple(nullptr),
+                                              hidden.Row(steps, j, step.time, column),
+                                              {.hidden = d_hidden, .next = next, .gates = d_gates});
       return;
     }
     const T* gates = Reserve(run, steps, reserve_layout_.Gates(pass)) + row * width;
     if (settings_.mode == RnnMode::kGru) {
-      ResetAfterGruBackward(this->Gru(nullptr), before, gates,
-                            {.hidden = d_hidden, .next = next, .gates = d_gates});
+      RnnFunctions<T>::Used().gru_backward(this->Gru(nullptr), before, gates,
+                                           {.hidden = d_hidden, .next = next, .gates = d_gates});
       return;
     }
     const T* cells = Reserve(run, steps, reserve_layout_.Cell(pass));
-    LstmBackward(this->Lstm(nullptr),
-                 LstmStep<const T>{
-                     .cell_before = is_first ? this->PreState(run, 1, pass) + state
-                                             : cells + steps.Row(j, time_before) * size,
-                     .gates = gates,
-                     .cell = cells + row * size,
-                     .activated_cell =
-                         Reserve(run, steps, reserve_layout_.ActivatedCell(pass)) + row * size},
-                 LstmStepGradient<T>{.hidden = d_hidden,
-                                     .cell = nullptr,
-                                     .next_hidden = next,
-                                     .next_cell = this->State(run, 1) + j * size,
-                                     .gates = d_gates});
+    LstmFunctions<T>::Used().backward(
+        this->Lstm(nullptr),
+        LstmStep<const T>{
+            .cell_before = is_first ? this->PreState(run, 1, pass) + state
+                                    : cells + steps.Row(j, time_before) * size,
+            .gates = gates,
+            .cell = cells + row * size,
+            .activated_cell =
+                Reserve(run, steps, reserve_layout_.ActivatedCell(pass)) + row * size},
+        LstmStepGradient<T>{.hidden = d_hidden,
+                            .cell = nullptr,
+                            .next_hidden = next,
+                            .next_cell = this->State(run, 1) + j * size,
+                            .gates = d_gates});
   }
 
   // Writes the gradients of the weights and biases of the pass whose gates have run.
   void AddWeightGradients(const KernelContext& run, const PaddedSteps& steps, int64_t pass) const {
-    const T* gates = this->Numbers(run, gates_rows_);
+    const T* gates = gates_rows_(run);
     const int64_t rows = steps.rows();
     const int64_t width = InputWidth(pass / settings_.directions);
     for (const RnnGatePart& part : settings_.input_parts()) {
@@ -667,7 +630,7 @@ class GradKernel final : public RnnKernel<T> {
       }
     }
     if (Wants(settings_.hidden_weight(pass))) {
-      auto* before = static_cast<const T**>(run.workspace(before_pointers_));
+      const T** before = before_pointers_(run);
       hidden_product_.Pack(run, {.each = before}, rows);
       hidden_product_.Multiply(run, {.first = gates, .stride = settings_.gates_width()},
                                settings_.weight_rows(), rows,
@@ -682,7 +645,7 @@ class GradKernel final : public RnnKernel<T> {
   // Adds to the gradient of a layer's input what comes through a pass.
   void MultiplyWeights(const KernelContext& run, const PaddedSteps& steps, int64_t pass,
                        T* input_grad) const {
-    const T* gates = this->Numbers(run, gates_rows_);
+    const T* gates = gates_rows_(run);
     const std::vector<RnnGatePart> parts = settings_.input_parts();
     const int64_t width = InputWidth(pass / settings_.directions);
     for (size_t i = 0; i < parts.size(); ++i) {
@@ -695,10 +658,10 @@ class GradKernel final : public RnnKernel<T> {
 
   // Writes Input@GRAD from rows in batch order.
   void WriteInputGradient(const KernelContext& run, const PaddedSteps& steps) const {
-    if (input_grad_ < 0 || steps.is_dense()) return;
+    if (!input_grad_.is_there() || steps.is_dense()) return;
     const int64_t width = input_width_;
-    const T* from = this->Numbers(run, input_grad_rows_);
-    T* to = run.output(input_grad_).template data<T>();
+    const T* from = input_grad_rows_(run);
+    T* to = input_grad_(run);
     steps.ForEachRow([&](int64_t row, int64_t padded_row) {
       std::copy_n(from + row * width, width, to + padded_row * width);
     });
@@ -713,23 +676,22 @@ class GradKernel final : public RnnKernel<T> {
   using RnnKernel<T>::max_rows_;
   using RnnKernel<T>::weights_;
   using RnnKernel<T>::lengths_;
-  using RnnKernel<T>::reserve_;
-  using RnnKernel<T>::dropout_state_;
   using RnnKernel<T>::weight_inputs_;
   using RnnKernel<T>::dropped_rows_;
-  int out_;
-  int out_grad_;
-  int input_grad_;
+  In<T> out_;
+  In<T> out_grad_;
+  In<T> reserve_;
+  In<uint8_t> dropout_state_;
+  Out<T> input_grad_;
   RowsProduct<T> input_products_;
   RowsProduct<T> hidden_product_;
-  std::vector<int> state_grads_;
-  std::vector<int> pre_state_grads_;
-  std::vector<int> weight_grads_;
-  // Workspaces.
-  int gates_rows_;
-  int before_pointers_;
-  int input_grad_rows_;
-  std::vector<int> hidden_grad_rows_;
+  std::vector<In<T>> state_grads_;
+  std::vector<Out<T>> pre_state_grads_;
+  std::vector<Out<T>> weight_grads_;
+  Workspace<T> gates_rows_;
+  Workspace<const T*> before_pointers_;
+  Workspace<T> input_grad_rows_;
+  std::vector<Workspace<T>> hidden_grad_rows_;
 };
 
 std::vector<AttrDef> Attributes() {
@@ -769,7 +731,6 @@ void AddGrad(OpRegistry& registry, OpDef* forward) {
                           Optional("DropoutState"), "Reserve", "Out", "Out@GRAD", "State@GRAD"},
                          {"Input@GRAD", "PreState@GRAD", "WeightList@GRAD"});
   def.doc = "The gradients of the recurrent layers.";
-  def.infer = InferGrad;
   def.flop = GradFlop(Flop, {"Input@GRAD", "WeightList@GRAD"});
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>("rnn_grad", []<typename T>(PrepareContext& context) {

@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "framework/op/registry.h"
-#include "operators/common/argument_data.h"
-#include "operators/common/cuda_philox.cuh"
+#include "operators/common/cuda/cuda_philox.cuh"
 #include "operators/common/philox_words.h"
 #include "operators/sequence/kernels/cuda_lstm_cell.cuh"
 #include "operators/sequence/kernels/cuda_steps.cuh"
@@ -31,6 +30,12 @@ struct PaddedRows {
   __device__ int64_t BatchRow(int64_t i, int64_t at) const {
     if (numbers == nullptr) return at * batch + i;
     return numbers[2 * batch + at] + numbers[batch + i];
+  }
+  // Returns where a padded row is in batch order, -1 if it is no row of a sequence.
+  __device__ int64_t BatchRowOf(int64_t padded_row) const {
+    const int64_t i = padded_row % batch;
+    const int64_t at = padded_row / batch;
+    return HasRow(i, at) ? BatchRow(i, at) : int64_t{-1};
   }
   // Returns the number of rows of all sequences.
   __device__ int64_t Rows() const {
@@ -285,11 +290,7 @@ __global__ void __launch_bounds__(kCudaThreads)
   const int64_t first_word = layer * ((count + 3) / 4 * 4);
   ForEachColumn(
       rows.time * rows.batch, columns, threads_of_row,
-      [&](int64_t row) {
-        const int64_t i = row % rows.batch;
-        const int64_t at = row / rows.batch;
-        return rows.HasRow(i, at) ? rows.BatchRow(i, at) : int64_t{-1};
-      },
+      [&](int64_t row) { return rows.BatchRowOf(row); },
       [&](int64_t row, int64_t column, int64_t batch_row) {
         if (batch_row < 0) return;
         const int64_t element = batch_row * columns + column;
@@ -311,11 +312,7 @@ __global__ void __launch_bounds__(kCudaThreads)
   const int64_t count = rows.Rows() * columns;
   ForEachColumn(
       rows.time * rows.batch, columns, threads_of_row,
-      [&](int64_t row) {
-        const int64_t i = row % rows.batch;
-        const int64_t at = row / rows.batch;
-        return rows.HasRow(i, at) ? rows.BatchRow(i, at) : int64_t{-1};
-      },
+      [&](int64_t row) { return rows.BatchRowOf(row); },
       [&](int64_t row, int64_t column, int64_t batch_row) {
         T value = 0;
         if (batch_row >= 0) {
@@ -325,6 +322,12 @@ __global__ void __launch_bounds__(kCudaThreads)
         }
         to[row * columns + column] = value;
       });
+}
+
+// Sets an output, if the op has it, to zeros.
+template <typename T>
+void Clear(const KernelContext& run, const Out<T>& output) {
+  if (output.is_there()) FillBytesOnDevice(run, output(run), 0, output.tensor(run).byte_count());
 }
 
 // What the kernels of the op and of its gradient have in common.
@@ -346,19 +349,18 @@ class RnnKernel : public Kernel {
         time_(batch_ == 0 ? 0 : context.Input("Input").shape[0]),
         input_width_(context.Input("Input").shape[2]),
         rows_(MultiplyCounts(time_, batch_)),
-        input_(context.InputIndex("Input")),
-        lengths_(context.InputIndex("SequenceLength")),
-        numbers_(
-            RequestDeviceNumbers<int64_t>(context, lengths_ < 0 ? 0 : 2 * batch_ + time_ + 1, 1)) {
+        input_(context, "Input"),
+        lengths_(context, "SequenceLength"),
+        numbers_(context, is_padded() ? 2 * batch_ + time_ + 1 : 0) {
     for (size_t i = 0; i < settings_.states(); ++i)
-      pre_states_.push_back(context.InputIndex("PreState", i));
+      pre_states_.emplace_back(context, "PreState", i);
     for (size_t i = 0; i < context.InputCount("WeightList"); ++i)
-      weight_inputs_.push_back(context.InputIndex("WeightList", i));
+      weight_inputs_.emplace_back(context, "WeightList", i);
   }
 
   bool drops() const { return settings_.layers > 1 && dropout_.draws(); }
   bool is_lstm() const { return settings_.mode == RnnMode::kLstm; }
-  bool is_padded() const { return lengths_ >= 0; }
+  bool is_padded() const { return lengths_.is_there(); }
   int64_t InputWidth(int64_t layer) const {
     return layer == 0 ? input_width_ : settings_.hidden_width();
   }
@@ -366,23 +368,22 @@ class RnnKernel : public Kernel {
   T scale() const { return static_cast<T>(dropout_.scale()); }
 
   const T* Weight(const KernelContext& run, size_t index) const {
-    return run.input(weight_inputs_[index]).template data<T>();
+    return weight_inputs_[index](run);
   }
   const T* PreState(const KernelContext& run, size_t i, int64_t pass) const {
-    return run.input(pre_states_[i]).template data<T>() + pass * StateNumbers();
+    return pre_states_[i](run) + pass * StateNumbers();
   }
 
   PaddedRows Rows(const KernelContext& run) const {
     if (!is_padded()) return {time_, batch_, nullptr};
-    auto* numbers = Numbers<int64_t>(run, numbers_);
-    const Tensor& lengths = run.input(lengths_);
+    int64_t* numbers = numbers_(run);
     const int blocks = CudaBlocksOfThreads(batch_ + time_ + 1);
-    if (lengths.dtype() == DType::kInt32) {
-      FindRows<int32_t><<<blocks, kCudaThreads, 0, StreamOf(run)>>>(lengths.data<int32_t>(), time_,
-                                                                    batch_, run.fault, numbers);
+    if (lengths_.tensor(run).dtype() == DType::kInt32) {
+      FindRows<int32_t><<<blocks, kCudaThreads, 0, StreamOf(run)>>>(
+          lengths_.template as<int32_t>(run), time_, batch_, run.fault, numbers);
     } else {
-      FindRows<int64_t><<<blocks, kCudaThreads, 0, StreamOf(run)>>>(lengths.data<int64_t>(), time_,
-                                                                    batch_, run.fault, numbers);
+      FindRows<int64_t><<<blocks, kCudaThreads, 0, StreamOf(run)>>>(
+          lengths_.template as<int64_t>(run), time_, batch_, run.fault, numbers);
     }
     CheckLaunch("rows of padded sequences");
     return {time_, batch_, numbers};
@@ -435,11 +436,11 @@ class RnnKernel : public Kernel {
   int64_t time_;
   int64_t input_width_;
   int64_t rows_;
-  int input_;
-  int lengths_;
-  std::vector<int> pre_states_;
-  std::vector<int> weight_inputs_;
-  int numbers_;  // workspace
+  In<T> input_;
+  In<> lengths_;
+  std::vector<In<T>> pre_states_;
+  std::vector<In<T>> weight_inputs_;
+  Workspace<int64_t> numbers_;
 };
 
 template <typename T>
@@ -451,36 +452,33 @@ class RnnForwardKernel final : public RnnKernel<T> {
         layer_product_(settings_.layers > 1 ? rows_ : 0,
                        ShapeOf(settings_.weight_rows(), settings_.hidden_width()), rows_),
         hidden_product_(batch_, ShapeOf(settings_.weight_rows(), settings_.size), batch_),
-        out_(context.OutputIndex("Out")),
-        reserve_(context.OutputIndex("Reserve")),
-        dropout_state_(context.OutputIndex("DropoutState")),
-        states_(RequestDeviceNumbers<T>(context, batch_, settings_.size)),
-        cell_states_(
-            RequestDeviceNumbers<T>(context, this->is_lstm() ? batch_ : 0, settings_.size)),
-        input_products_(RequestDeviceNumbers<T>(context, rows_, settings_.weight_rows())),
-        hidden_products_(RequestDeviceNumbers<T>(context, batch_, settings_.weight_rows())),
+        out_(context, "Out"),
+        reserve_(context, "Reserve"),
+        dropout_state_(context, "DropoutState"),
+        states_(context, batch_, settings_.size),
+        cell_states_(context, this->is_lstm() ? batch_ : 0, settings_.size),
+        input_products_(context, rows_, settings_.weight_rows()),
+        hidden_products_(context, batch_, settings_.weight_rows()),
         space_(RequestProductSpace(context, first_product_, layer_product_, hidden_product_)) {
     // The hidden states of a layer and those of the one before.
     for (int64_t i = 0; i < std::min<int64_t>(2, settings_.layers - 1); ++i)
-      layers_.push_back(RequestDeviceNumbers<T>(context, rows_, settings_.hidden_width()));
+      layers_.emplace_back(context, rows_, settings_.hidden_width());
     for (size_t i = 0; i < settings_.states(); ++i)
-      state_outputs_.push_back(context.OutputIndex("State", i));
+      state_outputs_.emplace_back(context, "State", i);
   }
 
   void Run(const KernelContext& run) override {
     if (batch_ == 0) return;
     const PaddedRows rows = this->Rows(run);
-    for (const int output : {out_, reserve_, dropout_state_}) {
-      const bool is_written = output != dropout_state_ || this->drops();
-      if (output < 0 || (is_written && !this->is_padded())) continue;
-      Tensor& tensor = run.output(output);
-      FillBytesOnDevice(run, tensor.raw_data(), 0, tensor.byte_count());
+    if (this->is_padded()) {
+      Clear(run, out_);
+      Clear(run, reserve_);
     }
-    const T* input = run.input(this->input_).template data<T>();
+    if (this->is_padded() || !this->drops()) Clear(run, dropout_state_);
+    const T* input = this->input_(run);
     for (int64_t layer = 0; layer < settings_.layers; ++layer) {
       const bool is_last = layer + 1 == settings_.layers;
-      T* hidden = is_last ? run.output(out_).template data<T>()
-                          : Numbers<T>(run, layers_[static_cast<size_t>(layer) % layers_.size()]);
+      T* hidden = is_last ? out_(run) : layers_[static_cast<size_t>(layer) % layers_.size()](run);
       for (int64_t d = 0; d < settings_.directions; ++d)
         RunPass(run, rows, layer * settings_.directions + d, input, hidden);
       if (!is_last) Drop(run, rows, layer, hidden);
@@ -504,19 +502,19 @@ class RnnForwardKernel final : public RnnKernel<T> {
     const RnnPass<T> pass = this->PassOf(rows, number);
     const bool is_first = number < settings_.directions;
     const int64_t width = this->InputWidth(number / settings_.directions);
-    T* input_products = Numbers<T>(run, input_products_);
+    T* input_products = input_products_(run);
     (is_first ? first_product_ : layer_product_)
         .Run(run, rows_, input, this->Weight(run, settings_.weight(number)), false, input_products,
              space_);
-    T* hidden_products = Numbers<T>(run, hidden_products_);
+    T* hidden_products = hidden_products_(run);
     const RnnForwardArguments<T> args = {
         .input_products = width == 0 ? nullptr : input_products,
         .hidden_products = hidden_products,
         .bias = this->Weight(run, settings_.bias(number)),
         .hidden_bias = this->Weight(run, settings_.hidden_bias(number)),
-        .states = Numbers<T>(run, states_),
-        .cell_states = Numbers<T>(run, cell_states_),
-        .reserve = OutputData<T>(run, reserve_),
+        .states = states_(run),
+        .cell_states = cell_states_(run),
+        .reserve = reserve_(run),
         .layer = hidden};
     T* const states[] = {args.states, args.cell_states};
     const int64_t bytes = this->StateNumbers() * int64_t{sizeof(T)};
@@ -531,8 +529,8 @@ class RnnForwardKernel final : public RnnKernel<T> {
       CheckLaunch("step of rnn");
     });
     for (size_t i = 0; i < settings_.states(); ++i) {
-      if (state_outputs_[i] < 0) continue;
-      T* to = run.output(state_outputs_[i]).template data<T>() + number * this->StateNumbers();
+      if (!state_outputs_[i].is_there()) continue;
+      T* to = state_outputs_[i](run) + number * this->StateNumbers();
       CopyOnDevice(run, states[i], to, bytes);
     }
   }
@@ -542,8 +540,7 @@ class RnnForwardKernel final : public RnnKernel<T> {
     const RowThreads threads(rows_, settings_.hidden_width());
     DropRows<T><<<threads.blocks, kCudaThreads, 0, StreamOf(run)>>>(
         rows, layer, settings_.hidden_width(), DevicePhilox(this->dropout_.KeyOf(run)),
-        this->dropout_.threshold(), this->scale(), threads.of_row, hidden,
-        OutputData<uint8_t>(run, dropout_state_));
+        this->dropout_.threshold(), this->scale(), threads.of_row, hidden, dropout_state_(run));
     CheckLaunch("dropout of rnn");
   }
 
@@ -553,17 +550,16 @@ class RnnForwardKernel final : public RnnKernel<T> {
   CudaStepProduct<T> first_product_;
   CudaStepProduct<T> layer_product_;
   CudaStepProduct<T> hidden_product_;
-  int out_;
-  int reserve_;
-  int dropout_state_;
-  std::vector<int> state_outputs_;
-  // Workspaces.
-  int states_;
-  int cell_states_;
-  int input_products_;
-  int hidden_products_;
+  Out<T> out_;
+  Out<T> reserve_;
+  Out<uint8_t> dropout_state_;
+  std::vector<Out<T>> state_outputs_;
+  Workspace<T> states_;
+  Workspace<T> cell_states_;
+  Workspace<T> input_products_;
+  Workspace<T> hidden_products_;
+  std::vector<Workspace<T>> layers_;
   int space_;
-  std::vector<int> layers_;
 };
 
 template <typename T>
@@ -571,11 +567,11 @@ class RnnGradKernel final : public RnnKernel<T> {
  public:
   explicit RnnGradKernel(PrepareContext& context)
       : RnnKernel<T>(context),
-        reserve_(context.InputIndex("Reserve")),
-        dropout_state_(context.InputIndex("DropoutState")),
-        out_(context.InputIndex("Out")),
-        out_grad_(context.InputIndex("Out@GRAD")),
-        input_grad_(context.OutputIndex("Input@GRAD")),
+        reserve_(context, "Reserve"),
+        dropout_state_(context, "DropoutState"),
+        out_(context, "Out"),
+        out_grad_(context, "Out@GRAD"),
+        input_grad_(context, "Input@GRAD"),
         hidden_product_(batch_,
                         {.n = settings_.size,
                          .k = settings_.weight_rows(),
@@ -585,17 +581,15 @@ class RnnGradKernel final : public RnnKernel<T> {
                         batch_),
         hidden_gradient_(rows_, settings_.weight_rows(), settings_.gates_width(), settings_.size,
                          settings_.size),
-        next_(RequestDeviceNumbers<T>(context, batch_, settings_.size)),
-        next_products_(RequestDeviceNumbers<T>(context, batch_, settings_.size)),
-        next_cell_(RequestDeviceNumbers<T>(context, this->is_lstm() ? batch_ : 0, settings_.size)),
-        gates_(RequestDeviceNumbers<T>(context, rows_, settings_.gates_width())),
-        before_(RequestDeviceNumbers<T>(context, rows_, settings_.size)),
-        first_input_(
-            RequestDeviceNumbers<T>(context, this->is_padded() ? rows_ : 0, this->input_width_)),
-        layer_input_(RequestDeviceNumbers<T>(context, settings_.layers > 1 ? rows_ : 0,
-                                             settings_.hidden_width())) {
+        next_(context, batch_, settings_.size),
+        next_products_(context, batch_, settings_.size),
+        next_cell_(context, this->is_lstm() ? batch_ : 0, settings_.size),
+        gates_(context, rows_, settings_.gates_width()),
+        before_(context, rows_, settings_.size),
+        first_input_(context, this->is_padded() ? rows_ : 0, this->input_width_),
+        layer_input_(context, settings_.layers > 1 ? rows_ : 0, settings_.hidden_width()) {
     for (const RnnGatePart& part : settings_.input_parts()) {
-      AddProducts(part, this->input_width_, input_grad_ < 0 ? 0 : rows_, &first_products_);
+      AddProducts(part, this->input_width_, input_grad_.is_there() ? rows_ : 0, &first_products_);
       if (settings_.layers > 1)
         AddProducts(part, settings_.hidden_width(), rows_, &layer_products_);
     }
@@ -609,27 +603,26 @@ class RnnGradKernel final : public RnnKernel<T> {
     space_ = context.RequestWorkspace(bytes);
     // The gradients of a layer's output and of its input.
     for (int64_t i = 0; i < std::min<int64_t>(2, settings_.layers - 1); ++i)
-      layer_grads_.push_back(RequestDeviceNumbers<T>(context, rows_, settings_.hidden_width()));
+      layer_grads_.emplace_back(context, rows_, settings_.hidden_width());
     for (size_t i = 0; i < settings_.states(); ++i) {
-      state_grads_.push_back(context.InputIndex("State@GRAD", i));
-      pre_state_grads_.push_back(context.OutputIndex("PreState@GRAD", i));
+      state_grads_.emplace_back(context, "State@GRAD", i);
+      pre_state_grads_.emplace_back(context, "PreState@GRAD", i);
     }
     for (size_t i = 0; i < this->weight_inputs_.size(); ++i)
-      weight_grads_.push_back(context.OutputIndex("WeightList@GRAD", i));
-    SKIFF_ENFORCE(!this->drops() || dropout_state_ >= 0, kInvalidArgument,
+      weight_grads_.emplace_back(context, "WeightList@GRAD", i);
+    SKIFF_ENFORCE(!this->drops() || dropout_state_.is_there(), kInvalidArgument,
                   "rnn_grad: DropoutState is missing, expected that of the forward op");
   }
 
   void Run(const KernelContext& run) override {
     if (batch_ == 0) return RunWithoutSequences(run);
     const PaddedRows rows = this->Rows(run);
-    const T* layer_grad = run.input(out_grad_).template data<T>();
+    const T* layer_grad = out_grad_(run);
     for (int64_t layer = settings_.layers - 1; layer >= 0; --layer) {
       const T* input = LayerInput(run, rows, layer);
-      T* input_grad =
-          layer == 0
-              ? OutputData<T>(run, input_grad_)
-              : Numbers<T>(run, layer_grads_[static_cast<size_t>(layer) % layer_grads_.size()]);
+      T* input_grad = layer == 0
+                          ? input_grad_(run)
+                          : layer_grads_[static_cast<size_t>(layer) % layer_grads_.size()](run);
       for (int64_t d = 0; d < settings_.directions; ++d) {
         const int64_t number = layer * settings_.directions + d;
         RunPass(run, rows, number, layer_grad);
@@ -638,7 +631,7 @@ class RnnGradKernel final : public RnnKernel<T> {
       }
       if (layer == 0) break;
       if (this->drops()) {
-        this->Load(run, rows, input_grad, -1, InputData<uint8_t>(run, dropout_state_), layer - 1,
+        this->Load(run, rows, input_grad, -1, dropout_state_(run), layer - 1,
                    settings_.hidden_width(), input_grad);
       }
       layer_grad = input_grad;
@@ -669,32 +662,28 @@ class RnnGradKernel final : public RnnKernel<T> {
 
   // The gradients of weights are 0.
   void RunWithoutSequences(const KernelContext& run) const {
-    for (const int output : weight_grads_) {
-      if (output < 0) continue;
-      Tensor& tensor = run.output(output);
-      FillBytesOnDevice(run, tensor.raw_data(), 0, tensor.byte_count());
-    }
+    for (const Out<T>& output : weight_grads_) Clear(run, output);
   }
 
   bool WantsWeight(int64_t layer) const {
     const int64_t first = layer * settings_.directions;
-    return weight_grads_[settings_.weight(first)] >= 0 ||
-           weight_grads_[settings_.weight(first + settings_.directions - 1)] >= 0;
+    return weight_grads_[settings_.weight(first)].is_there() ||
+           weight_grads_[settings_.weight(first + settings_.directions - 1)].is_there();
   }
 
   // Returns what a layer has read, padded with zeros, for the gradient of its weights.
   const T* LayerInput(const KernelContext& run, const PaddedRows& rows, int64_t layer) const {
-    const T* input = run.input(this->input_).template data<T>();
+    const T* input = this->input_(run);
     if (!WantsWeight(layer) || (layer == 0 && !this->is_padded())) return input;
     if (layer == 0) {
-      T* to = Numbers<T>(run, first_input_);
+      T* to = first_input_(run);
       this->Load(run, rows, input, -1, nullptr, 0, this->input_width_, to);
       return to;
     }
-    T* to = Numbers<T>(run, layer_input_);
-    this->Load(run, rows, InputData<T>(run, reserve_), this->reserve_layout_.Hidden(layer - 1),
-               this->drops() ? InputData<uint8_t>(run, dropout_state_) : nullptr, layer - 1,
-               settings_.hidden_width(), to);
+    T* to = layer_input_(run);
+    this->Load(run, rows, reserve_(run), this->reserve_layout_.Hidden(layer - 1),
+               this->drops() ? dropout_state_(run) : nullptr, layer - 1, settings_.hidden_width(),
+               to);
     return to;
   }
 
@@ -703,16 +692,16 @@ class RnnGradKernel final : public RnnKernel<T> {
                const T* layer_grad) const {
     const RnnPass<T> pass = this->PassOf(rows, number);
     const RnnBackwardArguments<T> args = {
-        .reserve = InputData<T>(run, reserve_),
-        .out = InputData<T>(run, out_),
+        .reserve = reserve_(run),
+        .out = out_(run),
         .start = this->PreState(run, 0, number),
         .cell_start = this->is_lstm() ? this->PreState(run, 1, number) : nullptr,
         .layer_grad = layer_grad,
-        .next = Numbers<T>(run, next_),
-        .next_products = Numbers<T>(run, next_products_),
-        .next_cell = Numbers<T>(run, next_cell_),
-        .gates_grad = Numbers<T>(run, gates_),
-        .before = Numbers<T>(run, before_)};
+        .next = next_(run),
+        .next_products = next_products_(run),
+        .next_cell = next_cell_(run),
+        .gates_grad = gates_(run),
+        .before = before_(run)};
     if (this->is_padded()) {
       FillBytesOnDevice(run, args.gates_grad, 0, rows_ * pass.gates_width * int64_t{sizeof(T)});
       FillBytesOnDevice(run, args.before, 0, rows_ * pass.size * int64_t{sizeof(T)});
@@ -720,7 +709,7 @@ class RnnGradKernel final : public RnnKernel<T> {
     T* const next[] = {args.next, args.next_cell};
     const int64_t bytes = this->StateNumbers() * int64_t{sizeof(T)};
     for (size_t i = 0; i < settings_.states(); ++i) {
-      const T* from = InputData<T>(run, state_grads_[i]);
+      const T* from = state_grads_[i](run);
       if (from == nullptr) {
         FillBytesOnDevice(run, next[i], 0, bytes);
       } else {
@@ -735,18 +724,18 @@ class RnnGradKernel final : public RnnKernel<T> {
           pass, this->Lstm(), args, at, threads.of_row);
       CheckLaunch("gradient of a step of rnn");
       hidden_product_.Run(run, batch_, args.gates_grad + at * batch_ * pass.gates_width, weight,
-                          false, Numbers<T>(run, next_products_), space_);
+                          false, next_products_(run), space_);
     });
-    if (pre_state_grads_[0] >= 0) {
+    if (pre_state_grads_[0].is_there()) {
       const int64_t last = this->time_ == 0 ? -1 : pass.is_backward ? this->time_ - 1 : 0;
       StoreStartGradient<T><<<threads.blocks, kCudaThreads, 0, StreamOf(run)>>>(
           pass, args, last, threads.of_row,
-          OutputData<T>(run, pre_state_grads_[0]) + number * this->StateNumbers());
+          pre_state_grads_[0](run) + number * this->StateNumbers());
       CheckLaunch("gradient of the initial states of rnn");
     }
-    if (this->is_lstm() && pre_state_grads_[1] >= 0) {
-      CopyOnDevice(run, args.next_cell,
-                   OutputData<T>(run, pre_state_grads_[1]) + number * this->StateNumbers(), bytes);
+    if (this->is_lstm() && pre_state_grads_[1].is_there()) {
+      CopyOnDevice(run, args.next_cell, pre_state_grads_[1](run) + number * this->StateNumbers(),
+                   bytes);
     }
   }
 
@@ -756,10 +745,10 @@ class RnnGradKernel final : public RnnKernel<T> {
 
   // Writes the gradients of the weights and biases of the pass whose gates have run.
   void WriteWeightGradients(const KernelContext& run, int64_t number, const T* input) const {
-    const T* gates = Numbers<T>(run, gates_);
+    const T* gates = gates_(run);
     const int64_t stride = settings_.gates_width();
     const int64_t width = this->InputWidth(number / settings_.directions);
-    const auto gradient = [&](size_t weight) { return OutputData<T>(run, weight_grads_[weight]); };
+    const auto gradient = [&](size_t weight) { return weight_grads_[weight](run); };
     T* weight = gradient(settings_.weight(number));
     T* bias = gradient(settings_.bias(number));
     for (const PartProducts& of : ProductsOf(number)) {
@@ -774,7 +763,7 @@ class RnnGradKernel final : public RnnKernel<T> {
     }
     T* hidden_weight = gradient(settings_.hidden_weight(number));
     if (hidden_weight != nullptr)
-      hidden_gradient_.Run(run, gates, Numbers<T>(run, before_), hidden_weight, space_);
+      hidden_gradient_.Run(run, gates, before_(run), hidden_weight, space_);
     T* hidden_bias = gradient(settings_.hidden_bias(number));
     if (hidden_bias != nullptr)
       LaunchSumColumns(run, gates, rows_, stride, settings_.weight_rows(), hidden_bias);
@@ -785,7 +774,7 @@ class RnnGradKernel final : public RnnKernel<T> {
     const int64_t width = this->InputWidth(number / settings_.directions);
     bool adds = number % settings_.directions > 0;
     for (const PartProducts& of : ProductsOf(number)) {
-      of.product.Run(run, rows_, Numbers<T>(run, gates_) + of.part.column,
+      of.product.Run(run, rows_, gates_(run) + of.part.column,
                      this->Weight(run, settings_.weight(number)) + of.part.row * width, adds,
                      input_grad, space_);
       adds = true;
@@ -795,28 +784,27 @@ class RnnGradKernel final : public RnnKernel<T> {
   using RnnKernel<T>::settings_;
   using RnnKernel<T>::batch_;
   using RnnKernel<T>::rows_;
-  int reserve_;
-  int dropout_state_;
-  int out_;
-  int out_grad_;
-  int input_grad_;
-  std::vector<int> state_grads_;
-  std::vector<int> pre_state_grads_;
-  std::vector<int> weight_grads_;
+  In<T> reserve_;
+  In<uint8_t> dropout_state_;
+  In<T> out_;
+  In<T> out_grad_;
+  Out<T> input_grad_;
+  std::vector<In<T>> state_grads_;
+  std::vector<Out<T>> pre_state_grads_;
+  std::vector<Out<T>> weight_grads_;
   CudaStepProduct<T> hidden_product_;
   CudaSumProduct<T> hidden_gradient_;
   std::vector<PartProducts> first_products_;
   std::vector<PartProducts> layer_products_;
-  // Workspaces.
-  int next_;
-  int next_products_;
-  int next_cell_;
-  int gates_;
-  int before_;
-  int first_input_;
-  int layer_input_;
+  Workspace<T> next_;
+  Workspace<T> next_products_;
+  Workspace<T> next_cell_;
+  Workspace<T> gates_;
+  Workspace<T> before_;
+  Workspace<T> first_input_;
+  Workspace<T> layer_input_;
+  std::vector<Workspace<T>> layer_grads_;
   int space_;
-  std::vector<int> layer_grads_;
 };
 
 template <typename T>

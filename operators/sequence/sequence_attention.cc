@@ -19,10 +19,10 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
-#include "operators/sequence/kernels/attention.h"
-#include "operators/sequence/kernels/recurrent_weight.h"
+#include "operators/sequence/kernels/attention_arguments.h"
 #include "operators/sequence/kernels/row_sums.h"
 #include "operators/sequence/kernels/sequence_rows.h"
+#include "operators/sequence/kernels/workspace.h"
 
 namespace skiff {
 namespace {
@@ -37,7 +37,7 @@ Shape ContextShape(const OpContext& context) {
   return {sequences, RowWidth(context, "Encoded")};
 }
 
-// Checks the arguments that the op and its gradient have in common.
+// Checks the arguments.
 void CheckArguments(const OpContext& context) {
   const std::string& op = context.op().type;
   const DType dtype = context.Input("Query").dtype;
@@ -65,153 +65,91 @@ void Infer(OpContext& context) {
   context.ShareLoD("AttentionWeights", "Encoded");
 }
 
-void InferGrad(OpContext& context) {
-  CheckArguments(context);
-  const DType dtype = context.Input("Query").dtype;
-  CheckInputLike(context, "Context@GRAD", ContextShape(context), dtype);
-  CheckInputLike(context, "AttentionWeights", WeightsShape(context), dtype);
-  if (context.HasInput("AttentionWeights@GRAD"))
-    CheckInputLike(context, "AttentionWeights@GRAD", WeightsShape(context), dtype);
-  for (const char* slot : {"Query", "Encoded", "Keys", "ScoreWeight"}) {
-    if (context.HasInput(slot)) context.SetOutputLike(GradName(slot), slot);
-  }
+// Calls body(i, its rows) for each sequence, on several threads.
+template <typename T, typename Body>
+void ForEachSentence(const KernelContext& run, const AttentionArguments<T>& seen,
+                     const Body& body) {
+  const SequenceRows sentences = seen.Sentences(run);
+  const int64_t elements = seen.encoded.count(run) + seen.keys.count(run);
+  ParallelFor(sentences.size(), SequenceGrain(sentences.size(), elements),
+              [&](int64_t begin, int64_t end) {
+                for (int64_t i = begin; i < end; ++i) body(i, sentences[i]);
+              });
 }
 
-// What the kernels of the op and of its gradient have in common.
 template <typename T>
-class AttentionKernel : public Kernel {
- public:
-  bool TakesFewerRows() const override { return true; }
-
- protected:
-  explicit AttentionKernel(const PrepareContext& context)
-      : width_(RowWidth(context, "Encoded")),
-        key_width_(RowWidth(context, "Keys")),
-        query_(context, "Query"),
-        encoded_(context, "Encoded"),
-        keys_(context, "Keys"),
-        score_weight_(context, "ScoreWeight") {}
-
-  SequenceRows Sequences(const KernelContext& run) const {
-    return SequenceRows(encoded_.tensor(run));
-  }
-  // Calls body(i, its rows) for each sequence, on several threads.
-  template <typename Body>
-  void ForEach(const KernelContext& run, const Body& body) const {
-    const SequenceRows sequences = Sequences(run);
-    const int64_t elements = encoded_.count(run) + keys_.count(run);
-    ParallelFor(sequences.size(), SequenceGrain(sequences.size(), elements),
-                [&](int64_t begin, int64_t end) {
-                  for (int64_t i = begin; i < end; ++i) body(i, sequences[i]);
-                });
-  }
-
-  const T* Query(const KernelContext& run, int64_t i) const { return query_(run) + i * key_width_; }
-  AttendedTokens<T> Seen(const KernelContext& run, const RowRange& rows) const {
-    return {.tokens = rows.count(),
-            .width = width_,
-            .key_width = key_width_,
-            .encoded = encoded_(run) + rows.begin * width_,
-            .keys = keys_(run) + rows.begin * key_width_,
-            .score_weight = score_weight_(run)};
-  }
-
-  int64_t width_;
-  int64_t key_width_;
-
- private:
-  In<T> query_;
-  In<T> encoded_;
-  In<T> keys_;
-  In<T> score_weight_;
-};
-
-template <typename T>
-class ForwardKernel final : public AttentionKernel<T> {
- public:
-  explicit ForwardKernel(const PrepareContext& context)
-      : AttentionKernel<T>(context),
-        context_(context, "Context"),
-        weights_(context, "AttentionWeights") {}
-
-  void Run(const KernelContext& run) override {
-    T* contexts = context_(run);
-    T* weights = weights_(run);
-    this->ForEach(run, [&](int64_t i, const RowRange& rows) {
-      Attend(this->Seen(run, rows), this->Query(run, i), weights + rows.begin,
-             contexts + i * this->width_);
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  const AttentionArguments<T> seen(context);
+  const In<T> query(context, "Query");
+  const Out<T> out(context, "Context");
+  const Out<T> weights(context, "AttentionWeights");
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const auto functions = AttentionFunctions<T>::Used();
+    ForEachSentence(run, seen, [&](int64_t i, const RowRange& rows) {
+      functions.forward(seen.Tokens(run, rows), query(run) + i * seen.key_width,
+                        weights(run) + rows.begin, out(run) + i * seen.width);
     });
-  }
-
- private:
-  Out<T> context_;
-  Out<T> weights_;
-};
+  });
+}
 
 template <typename T>
-class GradKernel final : public AttentionKernel<T> {
+class GradKernel final : public Kernel {
  public:
   explicit GradKernel(PrepareContext& context)
-      : AttentionKernel<T>(context),
-        weights_(context, "AttentionWeights"),
-        context_grad_(context, "Context@GRAD"),
-        weights_grad_(context, "AttentionWeights@GRAD"),
-        query_grad_(context, "Query@GRAD"),
-        encoded_grad_(context, "Encoded@GRAD"),
-        keys_grad_(context, "Keys@GRAD"),
-        score_weight_grad_(context, "ScoreWeight@GRAD"),
-        scores_(RequestNumbers<T>(context, context.Input("Encoded").shape[0], 1)),
-        queries_(RequestRows(context, !query_grad_.is_there())),
-        score_weights_(RequestRows(context, score_weight_grad_.is_there())) {}
+      : seen_(context),
+        gradients_(context),
+        query_(context, "Query"),
+        scores_(context, context.Input("Encoded").shape[0]),
+        queries_(context, gradients_.of_query, context.Input("Query").shape[0], seen_.key_width),
+        score_weights_(context,
+                       gradients_.of_score_weight.is_there() ? context.Input("Query").shape[0] : 0,
+                       seen_.key_width) {}
+
+  bool TakesFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
-    const bool wants_scores =
-        query_grad_.is_there() || keys_grad_.is_there() || score_weight_grad_.is_there();
-    this->ForEach(run, [&](int64_t i, const RowRange& rows) {
+    const Out<T>& of_score_weight = gradients_.of_score_weight;
+    const bool wants_scores = gradients_.of_query.is_there() || gradients_.of_keys.is_there() ||
+                              of_score_weight.is_there();
+    const auto functions = AttentionFunctions<T>::Used();
+    ForEachSentence(run, seen_, [&](int64_t i, const RowRange& rows) {
       if (wants_scores) {
-        AttendBackward(this->Seen(run, rows), this->Query(run, i), Weights(run, rows),
-                       Gradient(run, i, rows));
+        functions.backward(seen_.Tokens(run, rows), query_(run) + i * seen_.key_width,
+                           Weights(run, rows), Gradient(run, i, rows));
       }
-      if (encoded_grad_.is_there()) WriteEncodedGradient(run, i, rows);
+      if (gradients_.of_encoded.is_there()) WriteEncodedGradient(run, i, rows);
     });
-    if (!score_weight_grad_.is_there()) return;
-    SumRows(Data(run, score_weights_), this->Sequences(run).size(), key_width_, key_width_,
-            score_weight_grad_(run));
+    if (!of_score_weight.is_there()) return;
+    SumRows(score_weights_(run), seen_.Sentences(run).size(), seen_.key_width, seen_.key_width,
+            of_score_weight(run));
   }
 
  private:
-  // A workspace with a row like a query for each sequence, if it is wanted.
-  int RequestRows(PrepareContext& context, bool is_wanted) const {
-    return RequestNumbers<T>(context, is_wanted ? context.Input("Query").shape[0] : 0, key_width_);
-  }
-  static T* Data(const KernelContext& run, int workspace) {
-    return static_cast<T*>(run.workspace(workspace));
-  }
   const T* Weights(const KernelContext& run, const RowRange& rows) const {
-    return weights_(run) + rows.begin;
+    return gradients_.weights(run) + rows.begin;
   }
   const T* ContextGradient(const KernelContext& run, int64_t i) const {
-    return context_grad_(run) + i * width_;
+    return gradients_.of_context(run) + i * seen_.width;
   }
 
-  // What AttendBackward reads and writes for sequence i, with zeros where it adds.
+  // What the function reads and writes for sequence i, with zeros where it adds.
   AttentionGradient<T> Gradient(const KernelContext& run, int64_t i, const RowRange& rows) const {
-    const T* weights = weights_grad_(run);
-    T* queries = query_grad_.is_there() ? query_grad_(run) : Data(run, queries_);
-    T* keys = keys_grad_(run);
+    const int64_t width = seen_.key_width;
+    const T* weights = gradients_.of_weights(run);
+    T* keys = gradients_.of_keys(run);
     if (keys != nullptr) {
-      keys += rows.begin * key_width_;
-      std::fill_n(keys, rows.count() * key_width_, T{0});
+      keys += rows.begin * width;
+      std::fill_n(keys, rows.count() * width, T{0});
     }
     T* score_weight = nullptr;
-    if (score_weight_grad_.is_there()) {
-      score_weight = Data(run, score_weights_) + i * key_width_;
-      std::fill_n(score_weight, key_width_, T{0});
+    if (gradients_.of_score_weight.is_there()) {
+      score_weight = score_weights_(run) + i * width;
+      std::fill_n(score_weight, width, T{0});
     }
     return {.context = ContextGradient(run, i),
             .weights = weights == nullptr ? nullptr : weights + rows.begin,
-            .scores = Data(run, scores_) + rows.begin,
-            .query = queries + i * key_width_,
+            .scores = scores_(run) + rows.begin,
+            .query = queries_(run) + i * width,
             .keys = keys,
             .score_weight = score_weight};
   }
@@ -219,25 +157,18 @@ class GradKernel final : public AttentionKernel<T> {
   void WriteEncodedGradient(const KernelContext& run, int64_t i, const RowRange& rows) const {
     const T* weights = Weights(run, rows);
     const T* context = ContextGradient(run, i);
-    T* to = encoded_grad_(run) + rows.begin * width_;
-    for (int64_t s = 0; s < rows.count(); ++s, to += width_) {
-      for (int64_t k = 0; k < width_; ++k) to[k] = weights[s] * context[k];
+    T* to = gradients_.of_encoded(run) + rows.begin * seen_.width;
+    for (int64_t s = 0; s < rows.count(); ++s, to += seen_.width) {
+      for (int64_t k = 0; k < seen_.width; ++k) to[k] = weights[s] * context[k];
     }
   }
 
-  using AttentionKernel<T>::width_;
-  using AttentionKernel<T>::key_width_;
-  In<T> weights_;
-  In<T> context_grad_;
-  In<T> weights_grad_;
-  Out<T> query_grad_;
-  Out<T> encoded_grad_;
-  Out<T> keys_grad_;
-  Out<T> score_weight_grad_;
-  // Workspaces.
-  int scores_;
-  int queries_;        // the gradient of Query, if nobody wants it
-  int score_weights_;  // the gradient of ScoreWeight by sequence
+  AttentionArguments<T> seen_;
+  SequenceAttentionGradients<T> gradients_;
+  In<T> query_;
+  Workspace<T> scores_;
+  OutputOrWorkspace<T> queries_;  // the gradient of Query
+  Workspace<T> score_weights_;    // the gradient of ScoreWeight by sequence
 };
 
 std::vector<AttrDef> Attributes() {
@@ -251,7 +182,6 @@ void AddGrad(OpRegistry& registry, OpDef* forward) {
                           "Context@GRAD", Optional("AttentionWeights@GRAD")},
                          {"Query@GRAD", "Encoded@GRAD", "Keys@GRAD", "ScoreWeight@GRAD"});
   def.doc = "The gradients of the attention.";
-  def.infer = InferGrad;
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(
       "sequence_attention_grad",
@@ -279,10 +209,9 @@ void RegisterSequenceAttention(OpRegistry& registry) {
   def.infer = Infer;
   AddGrad(registry, &def);
   registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double>("sequence_attention",
-                                        []<typename T>(PrepareContext& context) {
-                                          return std::make_unique<ForwardKernel<T>>(context);
-                                        });
+  registry.AddCpuKernels<float, double>(
+      "sequence_attention",
+      []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
 }
 
 }  // namespace skiff

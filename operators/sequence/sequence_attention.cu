@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "framework/op/registry.h"
+#include "operators/sequence/kernels/attention_arguments.h"
 #include "operators/sequence/kernels/cuda_attention.cuh"
 
 namespace skiff {
@@ -75,130 +76,61 @@ __global__ void __launch_bounds__(kCudaThreads)
   }
 }
 
-// What the kernels of the op and of its gradient have in common.
 template <typename T>
-class AttentionKernel : public Kernel {
- public:
-  bool TakesFewerRows() const override { return true; }
-
- protected:
-  explicit AttentionKernel(const PrepareContext& context)
-      : width_(RowWidth(context, "Encoded")),
-        key_width_(RowWidth(context, "Keys")),
-        level_(SendLevel(context, "Encoded")),
-        query_(context, "Query"),
-        encoded_(context, "Encoded"),
-        keys_(context, "Keys"),
-        score_weight_(context, "ScoreWeight") {}
-
-  CudaOffsets Sequences(const KernelContext& run) const {
-    return level_->Send(run, encoded_.tensor(run));
-  }
-  const T* Queries(const KernelContext& run) const { return query_(run); }
-  AttendedTokens<T> Seen(const KernelContext& run) const {
-    return {.tokens = encoded_.shape(run)[0],
-            .width = width_,
-            .key_width = key_width_,
-            .encoded = encoded_(run),
-            .keys = keys_(run),
-            .score_weight = score_weight_(run)};
-  }
-  int threads() const { return AttentionThreads(width_, key_width_); }
-
-  int64_t width_;
-  int64_t key_width_;
-
- private:
-  std::shared_ptr<CudaLevel> level_;
-  In<T> query_;
-  In<T> encoded_;
-  In<T> keys_;
-  In<T> score_weight_;
-};
-
-template <typename T>
-class SequenceAttentionForwardKernel final : public AttentionKernel<T> {
- public:
-  explicit SequenceAttentionForwardKernel(const PrepareContext& context)
-      : AttentionKernel<T>(context),
-        context_(context, "Context"),
-        weights_(context, "AttentionWeights") {}
-
-  void Run(const KernelContext& run) override {
-    const CudaOffsets sequences = this->Sequences(run);
+std::unique_ptr<Kernel> PrepareSequenceAttention(PrepareContext& context) {
+  const AttentionArguments<T> seen(context);
+  const std::shared_ptr<CudaLevel> level = SendLevel(context, "Encoded");
+  const In<T> query(context, "Query");
+  const Out<T> out(context, "Context");
+  const Out<T> weights(context, "AttentionWeights");
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const CudaOffsets sequences = level->Send(run, seen.encoded.tensor(run));
     if (sequences.count == 0) return;
-    AttendSequences<T><<<CudaBlocks(sequences.count), this->threads(), 0, StreamOf(run)>>>(
-        this->Seen(run), sequences, this->Queries(run), weights_(run), context_(run));
+    AttendSequences<T>
+        <<<CudaBlocks(sequences.count), AttentionThreads(seen.width, seen.key_width), 0,
+           StreamOf(run)>>>(seen.AllTokens(run), sequences, query(run), weights(run), out(run));
     CheckLaunch("sequence_attention");
-  }
-
- private:
-  Out<T> context_;
-  Out<T> weights_;
-};
+  });
+}
 
 template <typename T>
-class SequenceAttentionGradKernel final : public AttentionKernel<T> {
- public:
-  explicit SequenceAttentionGradKernel(PrepareContext& context)
-      : AttentionKernel<T>(context),
-        weights_(context, "AttentionWeights"),
-        context_grad_(context, "Context@GRAD"),
-        weights_grad_(context, "AttentionWeights@GRAD"),
-        query_grad_(context, "Query@GRAD"),
-        encoded_grad_(context, "Encoded@GRAD"),
-        keys_grad_(context, "Keys@GRAD"),
-        score_weight_grad_(context, "ScoreWeight@GRAD"),
-        scores_(RequestDeviceNumbers<T>(context, context.Input("Encoded").shape[0], 1)),
-        score_weights_(RequestDeviceNumbers<T>(
-            context, score_weight_grad_.is_there() ? context.Input("Query").shape[0] : 0,
-            this->key_width_)) {}
-
-  void Run(const KernelContext& run) override {
-    const CudaOffsets sequences = this->Sequences(run);
-    T* score_weights = score_weight_grad_.is_there() ? Numbers<T>(run, score_weights_) : nullptr;
+std::unique_ptr<Kernel> PrepareSequenceAttentionGrad(PrepareContext& context) {
+  const AttentionArguments<T> seen(context);
+  const SequenceAttentionGradients<T> gradients(context);
+  const std::shared_ptr<CudaLevel> level = SendLevel(context, "Encoded");
+  const In<T> query(context, "Query");
+  const int64_t score_rows =
+      gradients.of_score_weight.is_there() ? context.Input("Query").shape[0] : 0;
+  const Workspace<T> scores(context, context.Input("Encoded").shape[0]);
+  const Workspace<T> score_weights(context, score_rows, seen.key_width);
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const CudaOffsets sequences = level->Send(run, seen.encoded.tensor(run));
+    const bool sums = gradients.of_score_weight.is_there();
+    const AttendedGradient<T> args = {.queries = query(run),
+                                      .weights = gradients.weights(run),
+                                      .context_grad = gradients.of_context(run),
+                                      .weights_grad = gradients.of_weights(run),
+                                      .scores = scores(run),
+                                      .query_grad = gradients.of_query(run),
+                                      .encoded_grad = gradients.of_encoded(run),
+                                      .keys_grad = gradients.of_keys(run),
+                                      .score_weights = sums ? score_weights(run) : nullptr};
     if (sequences.count > 0) {
       AttendSequencesBackward<T>
-          <<<CudaBlocks(sequences.count), this->threads(), 0, StreamOf(run)>>>(
-              this->Seen(run), sequences, Arguments(run, score_weights));
+          <<<CudaBlocks(sequences.count), AttentionThreads(seen.width, seen.key_width), 0,
+             StreamOf(run)>>>(seen.AllTokens(run), sequences, args);
       CheckLaunch("sequence_attention_grad");
     }
-    if (!score_weight_grad_.is_there()) return;
-    LaunchSumColumns(run, score_weights, sequences.count, this->key_width_, this->key_width_,
-                     score_weight_grad_(run));
-  }
-
- private:
-  AttendedGradient<T> Arguments(const KernelContext& run, T* score_weights) const {
-    return {.queries = this->Queries(run),
-            .weights = weights_(run),
-            .context_grad = context_grad_(run),
-            .weights_grad = weights_grad_(run),
-            .scores = Numbers<T>(run, scores_),
-            .query_grad = query_grad_(run),
-            .encoded_grad = encoded_grad_(run),
-            .keys_grad = keys_grad_(run),
-            .score_weights = score_weights};
-  }
-
-  In<T> weights_;
-  In<T> context_grad_;
-  In<T> weights_grad_;
-  Out<T> query_grad_;
-  Out<T> encoded_grad_;
-  Out<T> keys_grad_;
-  Out<T> score_weight_grad_;
-  // Workspaces.
-  int scores_;
-  int score_weights_;
-};
+    if (!sums) return;
+    LaunchSumColumns(run, args.score_weights, sequences.count, seen.key_width, seen.key_width,
+                     gradients.of_score_weight(run));
+  });
+}
 
 template <typename T>
 void AddSequenceAttentionKernels(OpRegistry& registry) {
-  AddCudaKernel<T>(registry, "sequence_attention",
-                   PrepareKernel<SequenceAttentionForwardKernel<T>>);
-  AddCudaKernel<T>(registry, "sequence_attention_grad",
-                   PrepareKernel<SequenceAttentionGradKernel<T>>);
+  AddCudaKernel<T>(registry, "sequence_attention", PrepareSequenceAttention<T>);
+  AddCudaKernel<T>(registry, "sequence_attention_grad", PrepareSequenceAttentionGrad<T>);
 }
 
 }  // namespace

@@ -72,19 +72,19 @@ void InferGrad(OpContext& context) {
   for (size_t i = 0; i < context.InputCount("X"); ++i) context.SetOutputLike("X@GRAD", "X", i);
 }
 
-std::vector<int> InputIndices(const OpContext& context) {
-  std::vector<int> indices;
-  for (size_t i = 0; i < context.InputCount("X"); ++i)
-    indices.push_back(context.InputIndex("X", i));
-  return indices;
+template <typename T>
+std::vector<In<T>> Inputs(const OpContext& context) {
+  std::vector<In<T>> inputs;
+  for (size_t i = 0; i < context.InputCount("X"); ++i) inputs.emplace_back(context, "X", i);
+  return inputs;
 }
 
 // Calls copy(i, rows of X[i], first row of Out that they become) for each sequence of each input.
 // `elements` is their number in Out.
-template <typename Copy>
-void ForEachPart(const KernelContext& run, const std::vector<int>& inputs, int64_t elements,
+template <typename T, typename Copy>
+void ForEachPart(const KernelContext& run, const std::vector<In<T>>& inputs, int64_t elements,
                  const Copy& copy) {
-  const auto sequences_of = [&](size_t i) { return SequenceRows(run.input(inputs[i])); };
+  const auto sequences_of = [&](size_t i) { return SequenceRows(inputs[i].tensor(run)); };
   const int64_t count = sequences_of(0).size();
   ParallelFor(count, SequenceGrain(count, elements), [&](int64_t begin, int64_t end) {
     int64_t to = 0;
@@ -101,10 +101,10 @@ void ForEachPart(const KernelContext& run, const std::vector<int>& inputs, int64
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  return MakeRowsKernel([width = RowWidth(context, "X"), inputs = InputIndices(context),
+  return MakeRowsKernel([width = RowWidth(context, "X"), inputs = Inputs<T>(context),
                          out = Out<T>(context, "Out")](const KernelContext& run) {
     const auto copy = [&, to = out(run)](size_t i, const RowRange& rows, int64_t first) {
-      const T* from = run.input(inputs[i]).data<T>();
+      const T* from = inputs[i](run);
       std::copy_n(from + rows.begin * width, rows.count() * width, to + first * width);
     };
     ForEachPart(run, inputs, out.count(run), copy);
@@ -113,15 +113,14 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  std::vector<int> gradients;
-  for (size_t i = 0; i < context.InputCount("X"); ++i)
-    gradients.push_back(context.OutputIndex("X@GRAD", i));
-  return MakeRowsKernel([width = RowWidth(context, "X"), inputs = InputIndices(context),
+  std::vector<Out<T>> gradients;
+  for (size_t i = 0; i < context.InputCount("X"); ++i) gradients.emplace_back(context, "X@GRAD", i);
+  return MakeRowsKernel([width = RowWidth(context, "X"), inputs = Inputs<T>(context),
                          out_grad = In<T>(context, "Out@GRAD"),
                          gradients = std::move(gradients)](const KernelContext& run) {
     const auto copy = [&, from = out_grad(run)](size_t i, const RowRange& rows, int64_t first) {
-      if (gradients[i] < 0) return;
-      T* to = run.output(gradients[i]).data<T>();
+      if (!gradients[i].is_there()) return;
+      T* to = gradients[i](run);
       std::copy_n(from + first * width, rows.count() * width, to + rows.begin * width);
     };
     ForEachPart(run, inputs, out_grad.count(run), copy);

@@ -18,7 +18,7 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/gemm.h"
+#include "operators/common/cpu/gemm.h"
 #include "operators/common/input_checks.h"
 #include "operators/sequence/kernels/sequence_rows.h"
 

@@ -127,15 +127,15 @@ class ConvKernel : public Kernel {
         filter_(context, "Filter"),
         trains_padding_(context.Attr<bool>("paddingTrainable")),
         padding_(context, "PaddingData"),
-        matrix_(RequestDeviceNumbers<T>(context, most_rows_, contexts_.context_width())),
+        matrix_(context, most_rows_, contexts_.context_width()),
         // Of as many rows as the products compute or read, where a run has fewer.
-        out_rows_(RequestDeviceNumbers<T>(context, rows_vary_ ? most_rows_ : 0, out_width_)) {}
+        out_rows_(context, rows_vary_ ? most_rows_ : 0, out_width_) {}
 
   // That a product is made for.
   int64_t fewest_rows() const { return rows_vary_ ? 1024 : most_rows_; }
 
   T* Copy(const KernelContext& run, const CudaOffsets& sequences, int64_t rows) const {
-    T* matrix = Numbers<T>(run, matrix_);
+    T* matrix = matrix_(run);
     if (rows == 0) return matrix;
     const RowThreads threads(rows, contexts_.context_width());
     CopyContexts<T><<<threads.blocks, kCudaThreads, 0, StreamOf(run)>>>(
@@ -155,8 +155,8 @@ class ConvKernel : public Kernel {
   bool trains_padding_;
   In<T> padding_;  // read if it is trained
   // Workspaces.
-  int matrix_;
-  int out_rows_;
+  Workspace<T> matrix_;
+  Workspace<T> out_rows_;
 };
 
 template <typename T>
@@ -181,7 +181,7 @@ class SequenceConvForwardKernel final : public ConvKernel<T> {
     if (contexts_.context_width() == 0)
       return FillBytesOnDevice(run, out.raw_data(), 0, out.byte_count());
     const T* matrix = this->Copy(run, this->level_->Send(run, this->x_.tensor(run)), rows);
-    T* to = rows == most_rows_ ? out.template data<T>() : Numbers<T>(run, this->out_rows_);
+    T* to = rows == most_rows_ ? out.template data<T>() : this->out_rows_(run);
     product_.Run(run, rows, matrix, this->filter_(run), false, to, space_);
     CopyOnDevice(run, to, out.raw_data(), out.byte_count());
   }
@@ -220,7 +220,7 @@ class SequenceConvGradKernel final : public ConvKernel<T> {
     const CudaOffsets sequences = this->level_->Send(run, this->x_.tensor(run));
     const T* out_grad =
         WithZeroRows(run, out_grad_(run), rows, most_rows_, this->out_width_, this->out_rows_);
-    T* matrix = Numbers<T>(run, this->matrix_);
+    T* matrix = this->matrix_(run);
     if (this->out_width_ == 0) {
       FillBytesOnDevice(run, matrix, 0, rows * contexts_.context_width() * int64_t{sizeof(T)});
     } else {

@@ -58,14 +58,10 @@ std::unique_ptr<Kernel> PrepareSequenceMask(PrepareContext& context) {
 
 template <typename T>
 void AddMaskKernel(OpRegistry& registry) {
-  registry.AddKernel("sequence_mask", {.name = "cuda",
-                                       .place = PlaceKind::kCuda,
-                                       .dtype = kDTypeOf<T>,
-                                       .prepare = PrepareSequenceMask<T>,
-                                       .accepts = [](const OpContext& context) {
-                                         return !context.HasInput("MaxLenTensor") &&
-                                                context.IntAttr("maxlen") >= 0;
-                                       }});
+  registry.AddCudaKernel(
+      "sequence_mask", kDTypeOf<T>, PrepareSequenceMask<T>, [](const OpContext& context) {
+        return !context.HasInput("MaxLenTensor") && context.IntAttr("maxlen") >= 0;
+      });
 }
 
 }  // namespace

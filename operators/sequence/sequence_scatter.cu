@@ -8,7 +8,7 @@
 
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
-#include "operators/common/cuda_for_each.cuh"
+#include "operators/common/cuda/cuda_for_each.cuh"
 #include "operators/common/integer.h"
 #include "operators/sequence/kernels/cuda_sequences.cuh"
 #include "operators/sequence/kernels/sequence_rows.h"

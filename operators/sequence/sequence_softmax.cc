@@ -10,8 +10,8 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/cpu/softmax_tiles.h"
 #include "operators/common/input_checks.h"
-#include "operators/common/softmax_tiles.h"
 #include "operators/sequence/kernels/sequence_rows.h"
 
 namespace skiff {

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "framework/op/registry.h"
-#include "operators/common/cuda_combine.cuh"
+#include "operators/common/cuda/cuda_combine.cuh"
 #include "operators/sequence/kernels/cuda_sequences.cuh"
 
 namespace skiff {

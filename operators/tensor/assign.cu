@@ -1,7 +1,7 @@
 // CUDA kernels of assign.
 #include <memory>
 
-#include "operators/common/cuda_bytes.h"
+#include "operators/common/cuda/cuda_bytes.h"
 #include "operators/tensor/kernels/cuda_dtypes.h"
 
 namespace skiff {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "framework/op/registry.h"
-#include "operators/common/cuda_bytes.h"
-#include "operators/common/cuda_launch.h"
-#include "operators/common/cuda_table.cuh"
+#include "operators/common/cuda/cuda_bytes.h"
+#include "operators/common/cuda/cuda_launch.h"
+#include "operators/common/cuda/cuda_table.cuh"
 
 namespace skiff {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "framework/op/registry.h"
 #include "operators/common/axis_extents.h"
-#include "operators/common/cuda_memory_mover.h"
-#include "operators/common/cuda_words.cuh"
+#include "operators/common/cuda/cuda_memory_mover.h"
+#include "operators/common/cuda/cuda_words.cuh"
 #include "operators/common/fast_divisor.h"
 #include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/axis_parts.h"

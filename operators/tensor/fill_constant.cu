@@ -3,7 +3,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "operators/common/cuda_launch.h"
+#include "operators/common/cuda/cuda_launch.h"
 #include "operators/tensor/kernels/cuda_fill.cuh"
 #include "operators/tensor/kernels/fill.h"
 

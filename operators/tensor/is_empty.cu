@@ -1,5 +1,5 @@
 // CUDA kernels of is_empty: the host knows how many elements there are.
-#include "operators/common/cuda_bytes.h"
+#include "operators/common/cuda/cuda_bytes.h"
 #include "operators/tensor/kernels/cuda_dtypes.h"
 
 namespace skiff {

@@ -8,7 +8,7 @@
 
 #include "framework/base/error.h"
 #include "framework/tensor/dims_agree.h"
-#include "operators/common/reduce.h"
+#include "operators/common/cpu/reduce.h"
 #include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/data_mover.h"
 #include "operators/tensor/kernels/strided_copy.h"

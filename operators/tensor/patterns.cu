@@ -14,7 +14,7 @@
 
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
-#include "operators/common/cuda_words.cuh"
+#include "operators/common/cuda/cuda_words.cuh"
 #include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/cuda_dtypes.h"
 #include "operators/tensor/kernels/data_mover.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "framework/op/registry.h"
-#include "operators/common/cuda_fold.cuh"
+#include "operators/common/cuda/cuda_fold.cuh"
 
 namespace skiff {
 namespace {

@@ -6,11 +6,11 @@
 #include <memory>
 
 #include "framework/op/registry.h"
-#include "operators/common/cuda_for_each.cuh"
-#include "operators/common/cuda_numbering.cuh"
-#include "operators/common/cuda_selected_rows.h"
-#include "operators/common/cuda_sorted_rows.cuh"
-#include "operators/common/cuda_words.cuh"
+#include "operators/common/cuda/cuda_for_each.cuh"
+#include "operators/common/cuda/cuda_numbering.cuh"
+#include "operators/common/cuda/cuda_selected_rows.h"
+#include "operators/common/cuda/cuda_sorted_rows.cuh"
+#include "operators/common/cuda/cuda_words.cuh"
 
 namespace skiff {
 namespace {

@@ -15,6 +15,7 @@
 #include "framework/ir/op_role.h"
 #include "skiff/skiff.h"
 #include "tests/harness/temp_directory.h"
+#include "tests/skiff/net_training.h"
 
 namespace skiff {
 namespace {
@@ -32,12 +33,6 @@ constexpr int64_t kSmall = 3;   // rows of a small one
 
 // Given the learning rate, which a schedule halves with each update.
 using MakeOptimizer = std::function<std::unique_ptr<Optimizer>(const LearningRate&)>;
-
-struct Net {
-  Program main;
-  Program startup;
-  std::string loss;
-};
 
 std::unique_ptr<Net> MakeNet(const MakeOptimizer& make, const MinimizeOptions& options,
                              int64_t layers = 1) {
@@ -72,31 +67,14 @@ FeedList Rows(int64_t begin, int64_t end) {
   return {{"words", words}, {"x", x}};
 }
 
-class Training {
+class Training : public NetTraining {
  public:
-  explicit Training(const Net& net, const CompileOptions& options = {})
-      : net_(net), compiled_(Start(net, options)) {}
+  using NetTraining::NetTraining;
 
-  void Run(const FeedList& feeds) { compiled_.Run(feeds, {net_.loss}); }
   // `count` small batches.
   void RunSmall(int64_t first, int64_t count) {
     for (int64_t i = first; i < first + count; ++i) Run(Rows(i * kSmall, (i + 1) * kSmall));
   }
-  std::string Hash() const { return WeightsHash(executor_.scope(), PersistableNames(net_.main)); }
-  Plan PlanOf(const FeedList& feeds) { return compiled_.Bind(feeds, {net_.loss}).plan(); }
-  Scope& scope() { return executor_.scope(); }
-  std::vector<float> Values(const std::string& name) { return scope().Get(name).ToVector<float>(); }
-  const Program& program() const { return net_.main; }
-
- private:
-  CompiledProgram Start(const Net& net, const CompileOptions& options) {
-    executor_.Run(net.startup);
-    return executor_.Compile(net.main, options);
-  }
-
-  const Net& net_;
-  Executor executor_{Place::Cpu()};
-  CompiledProgram compiled_;
 };
 
 std::vector<std::string> Parameters(const Program& program) {
@@ -113,8 +91,8 @@ std::string ParametersHash(Training& training) {
 
 void ExpectNear(Training& a, Training& b) {
   for (const std::string& name : Parameters(a.program())) {
-    const std::vector<float> x = a.Values(name);
-    const std::vector<float> y = b.Values(name);
+    const std::vector<float> x = a.Floats(name);
+    const std::vector<float> y = b.Floats(name);
     ASSERT_EQ(x.size(), y.size());
     for (size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(x[i], y[i], 2e-6f) << name << " " << i;
   }
@@ -271,9 +249,9 @@ TEST(GradientMerge, LeavesRowsAloneThatNoBatchOfTheRoundHasLookedUp) {
     const auto net = MakeNet(SpecNamed(name).make, {.gradient_merge = {.steps = kSteps}});
     Training training(*net);
     const std::string table = Parameters(net->main).front();
-    const std::vector<float> before = training.Values(table);
+    const std::vector<float> before = training.Floats(table);
     training.RunSmall(0, kSteps);
-    const std::vector<float> after = training.Values(table);
+    const std::vector<float> after = training.Floats(table);
     ASSERT_EQ(after.size(), static_cast<size_t>(kWords * 5)) << table;
     const Tensor words = Rows(0, kSteps * kSmall)[0].second;
     for (int64_t row = 0; row < kWords; ++row) {
@@ -345,7 +323,7 @@ TEST(GradientMerge, HasAsManyOpsForManyParameters) {
                 {.gradient_merge = {.steps = kSteps}, .skip_non_finite = true}, layers);
     Training training(*net, {.passes = {.also = kFlat}});
     std::map<std::string, int> counts;
-    const Plan plan = training.PlanOf(Rows(0, kSmall));
+    const Plan plan = training.Bind(Rows(0, kSmall)).plan();
     for (const Instruction& instruction : plan.instructions) {
       const Op* op = instruction.op;
       if (op != nullptr && (op->role() & kRoleOptimize) != 0) ++counts[instruction.Name()];
@@ -519,7 +497,7 @@ TEST(SkipNonFinite, DropsARoundWithABrokenBatchAndCountsItOnce) {
   training.RunSmall(kSteps, kSteps);
   EXPECT_NE(ParametersHash(training), before);
   for (const std::string& name : Parameters(net->main)) {
-    for (const float value : training.Values(name)) EXPECT_TRUE(std::isfinite(value)) << name;
+    for (const float value : training.Floats(name)) EXPECT_TRUE(std::isfinite(value)) << name;
   }
 }
 

@@ -15,6 +15,7 @@
 
 #include "skiff/skiff.h"
 #include "tests/harness/temp_directory.h"
+#include "tests/skiff/net_training.h"
 
 namespace skiff {
 namespace {
@@ -33,12 +34,6 @@ const std::vector<std::string> kFlat = {"fuse_optimizer", "flatten_parameters"};
 constexpr int64_t kSize = 21;  // fills no vector
 constexpr float kRate = 0x1p-6f;
 constexpr const char* kMaster = "w_fp32_master_0";
-
-struct Net {
-  Program main;
-  Program startup;
-  std::string loss;
-};
 
 std::vector<float> FirstWeights() {
   std::vector<float> weights;
@@ -81,35 +76,19 @@ FeedList FeedOf(int step) {
   return {{"target", Tensor::FromValues<float>({kSize}, TargetOf(step))}};
 }
 
-class Training {
+class Training : public NetTraining {
  public:
-  explicit Training(const Net& net, const CompileOptions& options = {})
-      : net_(net), compiled_(Start(net, options)) {}
+  using NetTraining::NetTraining;
 
-  void Run(const FeedList& feeds) { compiled_.Run(feeds, {net_.loss}); }
   void Steps(int first, int count) {
     for (int step = first; step < first + count; ++step) Run(FeedOf(step));
   }
-  std::vector<float> Floats(const std::string& name) { return scope().Get(name).ToVector<float>(); }
   // Of two-byte numbers.
   std::vector<uint16_t> Bits(const std::string& name) {
     const Tensor& tensor = scope().Get(name);
     const auto* bits = static_cast<const uint16_t*>(tensor.raw_data());
     return {bits, bits + tensor.element_count()};
   }
-  std::string Hash() { return WeightsHash(scope(), PersistableNames(net_.main)); }
-  Scope& scope() { return executor_.scope(); }
-  Executor* executor() { return &executor_; }
-
- private:
-  CompiledProgram Start(const Net& net, const CompileOptions& options) {
-    executor_.Run(net.startup);
-    return executor_.Compile(net.main, options);
-  }
-
-  const Net& net_;
-  Executor executor_{Place::Cpu()};
-  CompiledProgram compiled_;
 };
 
 // The nearest number of so many significant bits, the even one of two. Of normal numbers.
@@ -313,7 +292,7 @@ TEST(MasterWeightsOfAProgram, AreWhatIsAveraged) {
     for (size_t i = 0; i < kSize; ++i) EXPECT_NEAR(state[i], sums[i], 1e-5) << i;
     const std::vector<uint16_t> raw = training.Bits("w");
     {
-      const ReplacedValues replaced = training::ApplyAverage(*average, training.executor());
+      const ReplacedValues replaced = training::ApplyAverage(*average, &training.executor());
       const std::vector<uint16_t> applied = training.Bits("w");
       for (size_t i = 0; i < kSize; ++i) {
         float found = 0;

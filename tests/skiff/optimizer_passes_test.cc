@@ -15,6 +15,7 @@
 #include "framework/ir/op_role.h"
 #include "skiff/skiff.h"
 #include "tests/harness/temp_directory.h"
+#include "tests/skiff/net_training.h"
 
 namespace skiff {
 namespace {
@@ -27,12 +28,6 @@ using ::testing::Le;
 // Passes that run only when asked for.
 const std::vector<std::string> kFlat = {"flatten_parameters"};
 const std::vector<std::string> kFusedAndFlat = {"fuse_optimizer", "flatten_parameters"};
-
-struct Net {
-  Program main;
-  Program startup;
-  std::string loss;
-};
 
 // y times a matrix of a two-byte dtype.
 Variable Half(const Variable& y, DType dtype, ParamAttr attr = {}) {
@@ -89,36 +84,24 @@ FeedList Batch(uint64_t seed) {
 }
 
 // What a net, an executor and options make in some steps.
-class Training {
+class Training : public NetTraining {
  public:
-  Training(const Net& net, const CompileOptions& options)
-      : net_(net), compiled_(Start(net, options)) {}
+  using NetTraining::NetTraining;
 
   void Steps(int count) {
-    for (int i = 0; i < count; ++i) loss_ = compiled_.Run(Batch(step_++), {net_.loss})[0];
+    for (int i = 0; i < count; ++i) loss_ = Run(Batch(step_++));
   }
 
   // The fetches of one step.
   std::vector<Tensor> Step(const FetchList& fetches) {
-    return compiled_.Run(Batch(step_++), fetches);
+    return compiled().Run(Batch(step_++), fetches);
   }
 
-  std::string Hash() const { return WeightsHash(executor_.scope(), PersistableNames(net_.main)); }
   float loss() const { return loss_.Item<float>(); }
-  Scope& scope() { return executor_.scope(); }
-  const Program& program() const { return compiled_.program(); }
-  BoundProgram Bind() { return compiled_.Bind(Batch(0), {net_.loss}); }
+  BoundProgram Bind() { return NetTraining::Bind(Batch(0)); }
   void set_step(uint64_t step) { step_ = step; }
 
  private:
-  CompiledProgram Start(const Net& net, const CompileOptions& options) {
-    executor_.Run(net.startup);
-    return executor_.Compile(net.main, options);
-  }
-
-  const Net& net_;
-  Executor executor_{Place::Cpu()};
-  CompiledProgram compiled_;
   Tensor loss_;
   uint64_t step_ = 0;
 };
@@ -237,6 +220,18 @@ int64_t InstructionsOf(const Plan& plan, std::string_view part) {
   });
 }
 
+// A net after a few steps without passes and with them: the weights are the same.
+struct PlainAndFlat {
+  explicit PlainAndFlat(const Net& net)
+      : plain(net), flat(net, {.passes = {.also = kFusedAndFlat}}) {
+    plain.Steps(3);
+    flat.Steps(3);
+    EXPECT_EQ(flat.Hash(), plain.Hash());
+  }
+
+  Training plain, flat;
+};
+
 // 400 weights and biases of one kind.
 std::unique_ptr<Net> ManyTensors() {
   return MakeNet(optimizer::Adam({.learning_rate = 0.001,
@@ -247,13 +242,9 @@ std::unique_ptr<Net> ManyTensors() {
 
 TEST(OptimizerPassesOnManyTensors, ChangeNoBitAndMakeFewOps) {
   const std::unique_ptr<Net> net = ManyTensors();
-  Training plain(*net, {});
-  plain.Steps(3);
-  Training flat(*net, {.passes = {.also = kFusedAndFlat}});
-  flat.Steps(3);
-  EXPECT_EQ(flat.Hash(), plain.Hash());
-  const Plan loop = plain.Bind().plan();
-  const Plan fused = flat.Bind().plan();
+  PlainAndFlat both(*net);
+  const Plan loop = both.plain.Bind().plan();
+  const Plan fused = both.flat.Bind().plan();
   EXPECT_EQ(InstructionsOf(loop, "adam"), 401);
   // One for each learning rate, decay and side of clipping that MakeNet gives them.
   EXPECT_EQ(InstructionsOf(fused, "adam"), 4);
@@ -271,13 +262,9 @@ TEST(OptimizerPassesOnManyTensors, ReadTwoByteGradientsAsTheyAre) {
                                                             .regularization = L2Decay(0.0078125f),
                                                             .multi_precision = true}),
                                            {.half_layers = kHalfLayers});
-  Training plain(*net, {});
-  plain.Steps(3);
-  Training flat(*net, {.passes = {.also = kFusedAndFlat}});
-  flat.Steps(3);
-  EXPECT_EQ(flat.Hash(), plain.Hash());
-  const Plan loop = plain.Bind().plan();
-  const Plan fused = flat.Bind().plan();
+  PlainAndFlat both(*net);
+  const Plan loop = both.plain.Bind().plan();
+  const Plan fused = both.flat.Bind().plan();
   EXPECT_EQ(InstructionsOf(loop, "cast") - InstructionsOf(fused, "cast"), kHalfLayers + 3);
   EXPECT_EQ(InstructionsOf(fused, "squared_l2_norm"), 0);
   EXPECT_EQ(InstructionsOf(fused, "squared_global_norm"), 1);
@@ -317,7 +304,7 @@ std::vector<std::vector<std::string>> FlatLists(const Program& program) {
 }
 
 void ExpectAllFlat(Training& training, int64_t alignment = 64) {
-  const std::vector<std::vector<std::string>> lists = FlatLists(training.program());
+  const std::vector<std::vector<std::string>> lists = FlatLists(training.compiled().program());
   EXPECT_GE(lists.size(), 5U);  // Param, both moments, both powers
   for (const std::vector<std::string>& names : lists) {
     // Numbers need no place for vectors: there are thousands of them.
@@ -357,7 +344,7 @@ TEST(FlattenedParameters, HaveTheirSumsFlatToo) {
     EXPECT_EQ(flat.Hash(), plain.Hash());
     ExpectAllFlat(flat);
     int sums = 0;
-    for (const auto& op : flat.program().root()->ops()) {
+    for (const auto& op : flat.compiled().program().root()->ops()) {
       if (op->type == "average_accumulates") {
         EXPECT_TRUE(op->Attr<bool>("is_flat", false));
         ++sums;

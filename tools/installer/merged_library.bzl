@@ -9,7 +9,7 @@ all definitions. Those of the namespaces below get another name, so that the arc
 of these libraries else is in the program.
 """
 
-load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+load("//tools:cc_features.bzl", "cc_features")
 
 LinkInfo = provider(fields = {
     "archives": "static libraries of others, files",
@@ -44,13 +44,7 @@ def _unique(items):
     return {item: None for item in items}.keys()
 
 def _merged_library_impl(ctx):
-    cc_toolchain = find_cpp_toolchain(ctx)
-    features = cc_common.configure_features(
-        ctx = ctx,
-        cc_toolchain = cc_toolchain,
-        requested_features = ctx.features,
-        unsupported_features = ctx.disabled_features,
-    )
+    cc_toolchain, features = cc_features(ctx)
     merged = cc_common.merge_cc_infos(cc_infos = [d[CcInfo] for d in ctx.attr.deps])
     inputs = merged.linking_context.linker_inputs.to_list()
     libraries = [library for linker_input in inputs for library in linker_input.libraries]

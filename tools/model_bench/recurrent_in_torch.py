@@ -13,31 +13,20 @@ model. Each side runs in a process of its own.
 import argparse
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "benchmark"))
+import torch_side
+
 WIDTH = 512
 # As in recurrent_workload.cc.
 LENGTHS = [6, 7, 7, 8, 8, 9, 9, 9, 10, 10, 10, 10, 11, 11, 11, 12, 12, 12, 13, 13, 13, 14, 14, 14, 15, 15, 16, 17, 18, 19,
            20, 24]
 MODELS = ["lstm_512", "gru_512", "padded_lstm_512", "padded_gru_512"]
-# With these, malloc keeps freed blocks in the process, as Skiff's allocator does.
-MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(1 << 33),
-          "MALLOC_TOP_PAD_": str(1 << 28)}
-
-
-def resident_megabytes():
-    with open("/proc/self/statm", encoding="ascii") as f:
-        return int(f.read().split()[1]) * resource.getpagesize() / 2**20
-
-
-def peak_megabytes():
-    with open("/proc/self/status", encoding="ascii") as f:
-        return next(int(line.split()[1]) for line in f if line.startswith("VmHWM:")) / 1024
 
 
 def torch_layer(torch, cell, batch_size):
@@ -67,7 +56,7 @@ def time_torch(model, batch_size, threads, steps):
 
     torch.set_num_threads(threads)
     torch.mm(torch.rand(512, 512), torch.rand(512, 512))  # what the first product makes, any model has
-    before = resident_megabytes()
+    before = torch_side.resident_megabytes()
     step = torch_step(torch, model.split("_")[-2], batch_size)
     for _ in range(3):
         step()
@@ -76,14 +65,14 @@ def time_torch(model, batch_size, threads, steps):
         start = time.perf_counter()
         step()
         times.append(time.perf_counter() - start)
-    print(json.dumps({"step_ms": 1e3 * statistics.median(times), "model_rss_mb": peak_megabytes() - before}))
+    print(json.dumps({"step_ms": 1e3 * statistics.median(times), "model_rss_mb": torch_side.peak_megabytes() - before}))
 
 
 def run_torch(model, options):
     command = [sys.executable, __file__, options.model_bench, "--torch", "--model=" + model,
                "--batch_size=%d" % options.batch_size, "--threads=%d" % options.threads, "--steps=%d" % options.steps]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True,
-                                     env={**os.environ, **MALLOC}).stdout)
+                                     env={**os.environ, **torch_side.MALLOC}).stdout)
 
 
 def run_skiff(model, options):

@@ -23,30 +23,19 @@ import gzip
 import json
 import os
 import random
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "benchmark"))
+import torch_side
+
 TOKENS, WIDTH = 8000, 512
 MODELS = ["seq2seq_gru_bahdanau", "seq2seq_lstm_luong"]
 SKIFF_FORMS = ["attention_decoder", "dynamic_rnn"]
 TORCH_FORMS = ["eager", "compiled"]
-# With these, malloc keeps freed blocks in the process, as Skiff's allocator does.
-MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(1 << 33),
-          "MALLOC_TOP_PAD_": str(1 << 28)}
-
-
-def resident_megabytes():
-    with open("/proc/self/statm", encoding="ascii") as f:
-        return int(f.read().split()[1]) * resource.getpagesize() / 2**20
-
-
-def peak_megabytes():
-    with open("/proc/self/status", encoding="ascii") as f:
-        return next(int(line.split()[1]) for line in f if line.startswith("VmHWM:")) / 1024
 
 
 def torch_network(torch, model):
@@ -178,7 +167,7 @@ def time_torch(model, form, options):
 
     torch.set_num_threads(options.threads)
     torch.mm(torch.rand(512, 512), torch.rand(512, 512))  # what the first product makes, any model has
-    before = resident_megabytes()
+    before = torch_side.resident_megabytes()
     batches = torch_batches(torch, options)
     step = torch_step(torch, model, form, batches, options)
     for i in range(max(3, len(batches))):
@@ -192,7 +181,7 @@ def time_torch(model, form, options):
         times.append(time.perf_counter() - start)
     print(json.dumps({"step_ms": 1e3 * (statistics.mean if options.sentences else statistics.median)(times),
                       "step_cpu_ms": 1e3 * (time.process_time() - cpu) / steps,
-                      "model_rss_mb": peak_megabytes() - before}))
+                      "model_rss_mb": torch_side.peak_megabytes() - before}))
 
 
 def run_torch(model, form, options):
@@ -201,7 +190,7 @@ def run_torch(model, form, options):
                "--threads=%d" % options.threads, "--steps=%d" % options.steps, "--sentences=" + options.sentences,
                "--batches=%d" % options.batches]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True,
-                                     env={**os.environ, **MALLOC}).stdout)
+                                     env={**os.environ, **torch_side.MALLOC}).stdout)
 
 
 def run_skiff(model, form, options):

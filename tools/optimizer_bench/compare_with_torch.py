@@ -18,9 +18,8 @@ import sys
 import tempfile
 import time
 
-# With these, malloc keeps freed blocks in the process, as Skiff's allocator does.
-MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(1 << 33),
-          "MALLOC_TOP_PAD_": str(1 << 28)}
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "benchmark"))
+import torch_side
 
 SKIFF_FORMS = ("loop", "merged", "flat")
 TORCH_FORMS = {"for-loop": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"fused": True}}
@@ -134,13 +133,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.3, help="least measured time of a form (default 0.3)")
     parser.add_argument("--rounds", type=int, default=3, help="of both sides, in turn (default 3)")
     options = parser.parse_args()
-    if any(os.environ.get(name) != value for name, value in MALLOC.items()):
-        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **MALLOC})
-    os.environ["OMP_NUM_THREADS"] = str(options.threads)
-    import torch  # after the number of threads is set
-
-    torch.set_num_threads(options.threads)
-    torch.set_grad_enabled(False)
+    torch = torch_side.torch_without_gradients(options.threads)
     if options.optimizer not in optimizers(torch):
         parser.error("PyTorch has no optimizer %s; expected one of %s" %
                      (options.optimizer, ", ".join(sorted(optimizers(torch)))))

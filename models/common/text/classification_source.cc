@@ -7,6 +7,7 @@
 #include "framework/base/number_text.h"
 #include "framework/io/text_lines.h"
 #include "models/common/text/hold_back.h"
+#include "models/common/text/vocabulary_builder.h"
 
 namespace skiff::text {
 namespace {
@@ -59,6 +60,13 @@ LabelledParts ReadLabelledParts(const std::string& path, double fraction) {
   parts.classes = CountClasses(parts.train, path);
   parts.held_back = HoldBackLastOfEachClass(&parts.train, fraction, path);
   return parts;
+}
+
+Vocabulary VocabularyOf(std::span<const LabelledText> texts, int64_t size,
+                        std::string_view source) {
+  WordCounts words;
+  for (const LabelledText& example : texts) CountWords(example.text, {}, &words);
+  return BuildVocabulary(words, {.size = size}, source);
 }
 
 ClassificationSource::ClassificationSource(const Tokenizer& tokenizer,

@@ -10,6 +10,7 @@
 #include "framework/training/sample_source.h"
 #include "models/common/text/instance.h"
 #include "models/common/text/tokenizer.h"
+#include "models/common/text/vocabulary.h"
 
 namespace skiff::text {
 
@@ -41,6 +42,10 @@ struct LabelledParts {
 // model doesn't learn from texts that it is validated on later. Throws Error: what
 // ReadLabelledTexts, CountClasses and HoldBackLast throw.
 LabelledParts ReadLabelledParts(const std::string& path, double fraction);
+
+// Returns a vocabulary of at most `size` tokens, made from the words of the texts. Throws what
+// BuildVocabulary throws; its message starts with the source of the texts.
+Vocabulary VocabularyOf(std::span<const LabelledText> texts, int64_t size, std::string_view source);
 
 struct ClassificationOptions {
   int64_t length = 128;  // L; [CLS] text [SEP], then padding

@@ -238,4 +238,13 @@ Vocabulary BuildVocabulary(const WordCounts& words, const VocabularyOptions& opt
   return Vocabulary(tokens.Take());
 }
 
+Vocabulary BuildVocabulary(const WordCounts& words, const VocabularyOptions& options,
+                           std::string_view source) {
+  try {
+    return BuildVocabulary(words, options);
+  } catch (const Error& error) {
+    throw error.WithContext(source);
+  }
+}
+
 }  // namespace skiff::text

@@ -40,5 +40,8 @@ struct VocabularyOptions {
 // (kInvalidArgument) if there are no words, for a count below 1, and if the size has no room for
 // the special tokens and the alphabet.
 Vocabulary BuildVocabulary(const WordCounts& words, const VocabularyOptions& options);
+// The same. The message of an Error starts with the source of the words.
+Vocabulary BuildVocabulary(const WordCounts& words, const VocabularyOptions& options,
+                           std::string_view source);
 
 }  // namespace skiff::text

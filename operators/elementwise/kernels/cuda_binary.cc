@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "framework/base/error.h"
-#include "operators/common/cuda_grid.h"
+#include "operators/common/cuda/cuda_grid.h"
 #include "operators/elementwise/kernels/cuda_binary_kernel.h"
 
 namespace skiff {

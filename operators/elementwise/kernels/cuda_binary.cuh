@@ -4,11 +4,11 @@
 // If neighbouring results come from neighbours, a thread takes vectors of 16 bytes.
 #pragma once
 
-#include "operators/common/cuda_fold_tiles.cuh"
-#include "operators/common/cuda_launch.h"
-#include "operators/common/cuda_values_kernels.h"
-#include "operators/common/cuda_vector_loop.cuh"
-#include "operators/common/cuda_vectors.cuh"
+#include "operators/common/cuda/cuda_fold_tiles.cuh"
+#include "operators/common/cuda/cuda_launch.h"
+#include "operators/common/cuda/cuda_values_kernels.h"
+#include "operators/common/cuda/cuda_vector_loop.cuh"
+#include "operators/common/cuda/cuda_vectors.cuh"
 #include "operators/common/formula.h"
 #include "operators/elementwise/kernels/binary_facts.h"
 #include "operators/elementwise/kernels/comparison_facts.h"

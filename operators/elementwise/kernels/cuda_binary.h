@@ -8,9 +8,9 @@
 
 #include "framework/base/dtype.h"
 #include "framework/base/static_text.h"
-#include "operators/common/cuda_fold_view.h"
-#include "operators/common/cuda_launch_size.h"
-#include "operators/common/cuda_loops.h"
+#include "operators/common/cuda/cuda_fold_view.h"
+#include "operators/common/cuda/cuda_launch_size.h"
+#include "operators/common/cuda/cuda_loops.h"
 
 namespace skiff {
 

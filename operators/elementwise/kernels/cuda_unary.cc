@@ -4,7 +4,7 @@
 
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
-#include "operators/common/cuda_grid.h"
+#include "operators/common/cuda/cuda_grid.h"
 #include "operators/elementwise/kernels/unary.h"
 
 namespace skiff {

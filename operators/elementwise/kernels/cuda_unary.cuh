@@ -2,8 +2,8 @@
 // makes from a launch. A functor has Value(x) and Gradient(saved, dout), where `saved` is X or Out.
 #pragma once
 
-#include "operators/common/cuda_vector_loop.cuh"
-#include "operators/common/cuda_vectors.cuh"
+#include "operators/common/cuda/cuda_vector_loop.cuh"
+#include "operators/common/cuda/cuda_vectors.cuh"
 #include "operators/common/formula.h"
 #include "operators/elementwise/kernels/cuda_unary.h"
 

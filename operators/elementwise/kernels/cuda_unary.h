@@ -7,7 +7,7 @@
 
 #include "framework/base/dtype.h"
 #include "framework/op/data_fault.h"
-#include "operators/common/cuda_launch_size.h"
+#include "operators/common/cuda/cuda_launch_size.h"
 #include "operators/elementwise/kernels/unary_facts.h"
 
 namespace skiff {

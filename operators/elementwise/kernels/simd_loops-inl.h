@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "hwy/highway.h"
-#include "operators/common/formula-inl.h"
+#include "operators/common/cpu/formula-inl.h"
 #include "operators/elementwise/kernels/binary.h"
 
 #if defined(SKIFF_OPERATORS_ELEMENTWISE_KERNELS_SIMD_LOOPS_INL_H_) == defined(HWY_TARGET_TOGGLE)

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "framework/op/kernel.h"
-#include "operators/common/cuda_launch.h"
+#include "operators/common/cuda/cuda_launch.h"
 #include "operators/loss/kernels/labels.h"
 
 namespace skiff {

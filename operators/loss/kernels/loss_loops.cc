@@ -3,7 +3,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/loss/kernels/loss_loops.cc"
 #include "hwy/foreach_target.h"
-#include "operators/common/element_formula-inl.h"
+#include "operators/common/cpu/element_formula-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {

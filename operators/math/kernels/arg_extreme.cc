@@ -12,8 +12,8 @@
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
 #include "framework/op/arguments.h"
-#include "operators/common/array_reduction.h"
 #include "operators/common/axis_extents.h"
+#include "operators/common/cpu/array_reduction.h"
 
 namespace skiff {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "operators/common/axis_extents.h"
-#include "operators/common/cuda_division.h"
-#include "operators/common/cuda_fold_view.h"
+#include "operators/common/cuda/cuda_division.h"
+#include "operators/common/cuda/cuda_fold_view.h"
 
 namespace skiff {
 

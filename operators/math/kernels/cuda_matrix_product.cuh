@@ -8,7 +8,7 @@
 
 #include "framework/base/str_cat.h"
 #include "framework/op/registry.h"
-#include "operators/common/cuda_gemm.h"
+#include "operators/common/cuda/cuda_gemm.h"
 #include "operators/math/kernels/matrix_product.h"
 
 namespace skiff {

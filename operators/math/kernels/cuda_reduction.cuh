@@ -8,9 +8,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "operators/common/array_reduction.h"
-#include "operators/common/cuda_fold.cuh"
-#include "operators/common/cuda_for_each.cuh"
+#include "operators/common/cpu/array_reduction.h"
+#include "operators/common/cuda/cuda_fold.cuh"
+#include "operators/common/cuda/cuda_for_each.cuh"
 #include "operators/math/kernels/reduction.h"
 
 namespace skiff {

@@ -6,10 +6,10 @@
 #include <cstdint>
 
 #include "framework/op/kernel.h"
-#include "operators/common/cuda_grid.h"
-#include "operators/common/cuda_launch.h"
-#include "operators/common/cuda_vector_loop.cuh"
-#include "operators/common/cuda_vectors.cuh"
+#include "operators/common/cuda/cuda_grid.h"
+#include "operators/common/cuda/cuda_launch.h"
+#include "operators/common/cuda/cuda_vector_loop.cuh"
+#include "operators/common/cuda/cuda_vectors.cuh"
 
 namespace skiff {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "framework/base/str_cat.h"
 #include "framework/op/registry.h"
-#include "operators/common/cuda_lines.cuh"
+#include "operators/common/cuda/cuda_lines.cuh"
 #include "operators/math/kernels/softmax_definition.h"
 
 namespace skiff {

@@ -8,9 +8,9 @@
 
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
-#include "operators/common/cuda_for_each.cuh"
-#include "operators/common/cuda_lines.cuh"
-#include "operators/common/cuda_selection.cuh"
+#include "operators/common/cuda/cuda_for_each.cuh"
+#include "operators/common/cuda/cuda_lines.cuh"
+#include "operators/common/cuda/cuda_selection.cuh"
 
 namespace skiff {
 namespace {

@@ -8,7 +8,7 @@
 #include "framework/op/kernel.h"
 #include "framework/op/op_def.h"
 #include "framework/tensor/shape.h"
-#include "operators/common/gemm.h"
+#include "operators/common/cpu/gemm.h"
 
 namespace skiff {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "framework/op/registry.h"
-#include "operators/common/reduce.h"
+#include "operators/common/cpu/reduce.h"
 
 namespace skiff {
 

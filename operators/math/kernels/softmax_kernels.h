@@ -7,7 +7,7 @@
 
 #include "framework/op/registry.h"
 #include "operators/common/axis_extents.h"
-#include "operators/common/softmax_tiles.h"
+#include "operators/common/cpu/softmax_tiles.h"
 #include "operators/math/kernels/softmax_definition.h"
 
 namespace skiff {

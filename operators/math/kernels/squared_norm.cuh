@@ -16,12 +16,12 @@
 #include <vector>
 
 #include "framework/op/registry.h"
-#include "operators/common/cuda_chunks.cuh"
-#include "operators/common/cuda_combine.cuh"
-#include "operators/common/cuda_for_each.cuh"
-#include "operators/common/cuda_launch.h"
-#include "operators/common/cuda_selected_rows.h"
-#include "operators/common/cuda_table.cuh"
+#include "operators/common/cuda/cuda_chunks.cuh"
+#include "operators/common/cuda/cuda_combine.cuh"
+#include "operators/common/cuda/cuda_for_each.cuh"
+#include "operators/common/cuda/cuda_launch.h"
+#include "operators/common/cuda/cuda_selected_rows.h"
+#include "operators/common/cuda/cuda_table.cuh"
 #include "operators/common/extreme_square.h"
 #include "operators/common/wide_float32.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "framework/op/op_context.h"
-#include "operators/common/cuda_fold.cuh"
-#include "operators/common/cuda_for_each.cuh"
+#include "operators/common/cuda/cuda_fold.cuh"
+#include "operators/common/cuda/cuda_for_each.cuh"
 
 namespace skiff {
 

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
+#include "operators/nn/convolution/volume_convolution.h"
 #include "operators/nn/kernels/cuda_volume.cuh"
-#include "operators/nn/kernels/volume_convolution.h"
 
 namespace skiff {
 

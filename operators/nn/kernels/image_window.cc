@@ -8,7 +8,7 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
-#include "operators/common/onednn.h"
+#include "operators/common/libraries/onednn.h"
 #include "operators/nn/kernels/window_values.h"
 
 namespace skiff {

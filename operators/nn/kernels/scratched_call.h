@@ -3,7 +3,7 @@
 #pragma once
 
 #include "framework/op/kernel.h"
-#include "operators/common/onednn.h"
+#include "operators/common/libraries/onednn.h"
 
 namespace skiff {
 

@@ -21,9 +21,9 @@
 
 #include "framework/op/host_slots.h"
 #include "framework/op/registry.h"
-#include "operators/common/cuda_chunks.cuh"
-#include "operators/common/cuda_launch.h"
-#include "operators/common/cuda_table.cuh"
+#include "operators/common/cuda/cuda_chunks.cuh"
+#include "operators/common/cuda/cuda_launch.h"
+#include "operators/common/cuda/cuda_table.cuh"
 #include "operators/common/host_state_kernel.h"
 #include "operators/optimizer/kernels/update_arguments.h"
 

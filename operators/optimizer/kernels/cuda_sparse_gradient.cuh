@@ -9,10 +9,10 @@
 
 #include "framework/base/element_count.h"
 #include "framework/op/registry.h"
-#include "operators/common/cuda_chunks.cuh"
-#include "operators/common/cuda_division.h"
-#include "operators/common/cuda_for_each.cuh"
-#include "operators/common/cuda_selected_rows.h"
+#include "operators/common/cuda/cuda_chunks.cuh"
+#include "operators/common/cuda/cuda_division.h"
+#include "operators/common/cuda/cuda_for_each.cuh"
+#include "operators/common/cuda/cuda_selected_rows.h"
 #include "operators/optimizer/kernels/update_arguments.h"
 
 namespace skiff {

@@ -7,10 +7,10 @@
 
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
-#include "operators/common/cuda_grid.h"
-#include "operators/common/cuda_philox.cuh"
-#include "operators/common/cuda_vector_loop.cuh"
-#include "operators/common/cuda_vectors.cuh"
+#include "operators/common/cuda/cuda_grid.h"
+#include "operators/common/cuda/cuda_philox.cuh"
+#include "operators/common/cuda/cuda_vector_loop.cuh"
+#include "operators/common/cuda/cuda_vectors.cuh"
 #include "operators/random/kernels/random_tensor.h"
 
 namespace skiff {

@@ -4,14 +4,15 @@
 #include <cmath>
 #include <type_traits>
 
+#include "operators/sequence/kernels/used_functions.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/sequence/kernels/attention.cc"
 #include "hwy/foreach_target.h"
-#include "operators/common/simd_math-inl.h"
+#include "operators/common/cpu/simd_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace skiff {
-namespace HWY_NAMESPACE {
+namespace skiff::HWY_NAMESPACE {
 namespace {
 
 template <typename T>
@@ -200,51 +201,20 @@ void Backward(const AttendedTokens<T>& seen, const T* query, const T* weights,
   if (gradient.keys != nullptr) AddToKeys(seen, query, gradient.scores, gradient.keys);
 }
 
-void AttendFloat(const AttendedTokens<float>& seen, const float* query, float* weights,
-                 float* context) {
-  AttendTo(seen, query, weights, context);
+template <typename T>
+AttentionFunctions<T> AttentionFunctionsOf() {
+  return {.forward = AttendTo<T>, .backward = Backward<T>};
 }
-void AttendDouble(const AttendedTokens<double>& seen, const double* query, double* weights,
-                  double* context) {
-  AttendTo(seen, query, weights, context);
-}
-void BackwardFloat(const AttendedTokens<float>& seen, const float* query, const float* weights,
-                   const AttentionGradient<float>& gradient) {
-  Backward(seen, query, weights, gradient);
-}
-void BackwardDouble(const AttendedTokens<double>& seen, const double* query, const double* weights,
-                    const AttentionGradient<double>& gradient) {
-  Backward(seen, query, weights, gradient);
+auto Functions() {
+  return std::pair(AttentionFunctionsOf<float>(), AttentionFunctionsOf<double>());
 }
 
 }  // namespace
-}  // namespace HWY_NAMESPACE
-}  // namespace skiff
+}  // namespace skiff::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace skiff {
-
-HWY_EXPORT(AttendFloat);
-HWY_EXPORT(AttendDouble);
-HWY_EXPORT(BackwardFloat);
-HWY_EXPORT(BackwardDouble);
-
-void Attend(const AttendedTokens<float>& seen, const float* query, float* weights, float* context) {
-  HWY_DYNAMIC_DISPATCH(AttendFloat)(seen, query, weights, context);
-}
-void Attend(const AttendedTokens<double>& seen, const double* query, double* weights,
-            double* context) {
-  HWY_DYNAMIC_DISPATCH(AttendDouble)(seen, query, weights, context);
-}
-void AttendBackward(const AttendedTokens<float>& seen, const float* query, const float* weights,
-                    const AttentionGradient<float>& gradient) {
-  HWY_DYNAMIC_DISPATCH(BackwardFloat)(seen, query, weights, gradient);
-}
-void AttendBackward(const AttendedTokens<double>& seen, const double* query, const double* weights,
-                    const AttentionGradient<double>& gradient) {
-  HWY_DYNAMIC_DISPATCH(BackwardDouble)(seen, query, weights, gradient);
-}
-
+SKIFF_USED_FUNCTIONS(AttentionFunctions);
 }  // namespace skiff
 #endif

@@ -21,11 +21,6 @@ struct AttendedTokens {
   const T* score_weight = nullptr;  // [A], v of additive scores; nullptr: products
 };
 
-// Compute the weights [tokens] and the context [E], zeros if there are no tokens.
-void Attend(const AttendedTokens<float>& seen, const float* query, float* weights, float* context);
-void Attend(const AttendedTokens<double>& seen, const double* query, double* weights,
-            double* context);
-
 template <typename T>
 struct AttentionGradient {
   const T* context;  // [E], from the outside
@@ -36,11 +31,18 @@ struct AttentionGradient {
   T* score_weight;   // [A], added to; or nullptr. Of additive scores.
 };
 
-// Compute the gradient of all but the encoder's states, which is Σ w_s · gradient.context, summed
-// over the rows that see them.
-void AttendBackward(const AttendedTokens<float>& seen, const float* query, const float* weights,
-                    const AttentionGradient<float>& gradient);
-void AttendBackward(const AttendedTokens<double>& seen, const double* query, const double* weights,
-                    const AttentionGradient<double>& gradient);
+// The functions of a query.
+template <typename T>
+struct AttentionFunctions {
+  // Returns those that are compiled for the processor's instruction set. T: float or double.
+  static AttentionFunctions Used();
+
+  // Computes the weights [tokens] and the context [E], zeros if there are no tokens.
+  void (*forward)(const AttendedTokens<T>& seen, const T* query, T* weights, T* context);
+  // Computes the gradient of all but the encoder's states, which is Σ w_s · gradient.context,
+  // summed over the rows that see them.
+  void (*backward)(const AttendedTokens<T>& seen, const T* query, const T* weights,
+                   const AttentionGradient<T>& gradient);
+};
 
 }  // namespace skiff

@@ -13,13 +13,17 @@ struct ClippedActivation {
   T limit = 0;  // 0: none
 };
 
-// Set x[i] = y(x[i]).
-void Activate(const ClippedActivation<float>& activation, float* x, int64_t count);
-void Activate(const ClippedActivation<double>& activation, double* x, int64_t count);
-// Multiply gradient[i] by the derivative at the x that has y[i]; it is 0 at the limit.
-void MultiplyByDerivative(const ClippedActivation<float>& activation, const float* y,
-                          float* gradient, int64_t count);
-void MultiplyByDerivative(const ClippedActivation<double>& activation, const double* y,
-                          double* gradient, int64_t count);
+// The functions of an activation of `count` numbers.
+template <typename T>
+struct ClippedFunctions {
+  // Returns those that are compiled for the processor's instruction set. T: float or double.
+  static ClippedFunctions Used();
+
+  // Sets x[i] = y(x[i]).
+  void (*activate)(const ClippedActivation<T>& activation, T* x, int64_t count);
+  // Multiplies gradient[i] by the derivative at the x that has y[i]; it is 0 at the limit.
+  void (*multiply_by_derivative)(const ClippedActivation<T>& activation, const T* y, T* gradient,
+                                 int64_t count);
+};
 
 }  // namespace skiff

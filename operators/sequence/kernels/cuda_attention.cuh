@@ -9,7 +9,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "operators/common/cuda_combine.cuh"
+#include "operators/common/cuda/cuda_combine.cuh"
 #include "operators/sequence/kernels/attention.h"
 #include "operators/sequence/kernels/cuda_steps.cuh"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "operators/common/cuda_combine.cuh"
+#include "operators/common/cuda/cuda_combine.cuh"
 #include "operators/sequence/kernels/cuda_sequences.cuh"
 #include "operators/sequence/kernels/sequence_lengths.h"
 

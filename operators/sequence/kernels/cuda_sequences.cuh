@@ -17,9 +17,9 @@
 #include "framework/op/kernel.h"
 #include "framework/op/op_context.h"
 #include "framework/op/registry.h"
-#include "operators/common/cuda_bytes.h"
-#include "operators/common/cuda_launch.h"
-#include "operators/common/cuda_table.cuh"
+#include "operators/common/cuda/cuda_bytes.h"
+#include "operators/common/cuda/cuda_launch.h"
+#include "operators/common/cuda/cuda_table.cuh"
 
 namespace skiff {
 
@@ -197,11 +197,7 @@ void CopyRows(const KernelContext& run, const void* from, int64_t rows, int64_t 
 // Adds the CUDA kernel of an op for T.
 template <typename T>
 void AddCudaKernel(OpRegistry& registry, std::string_view type, KernelFactory prepare) {
-  registry.AddKernel(type, {.name = "cuda",
-                            .place = PlaceKind::kCuda,
-                            .dtype = kDTypeOf<T>,
-                            .prepare = std::move(prepare),
-                            .accepts = {}});
+  registry.AddCudaKernel(type, kDTypeOf<T>, std::move(prepare));
 }
 
 // A factory of a kernel that is made of nothing but the context.

@@ -16,12 +16,13 @@
 #include <vector>
 
 #include "framework/base/element_count.h"
-#include "operators/common/cuda_launch.h"
-#include "operators/common/cuda_long_sum.cuh"
-#include "operators/common/cuda_product.h"
+#include "operators/common/cuda/cuda_launch.h"
+#include "operators/common/cuda/cuda_long_sum.cuh"
+#include "operators/common/cuda/cuda_product.h"
 #include "operators/sequence/kernels/cuda_sequences.cuh"
 #include "operators/sequence/kernels/sequence_rows.h"
 #include "operators/sequence/kernels/time_steps.h"
+#include "operators/sequence/kernels/workspace.h"
 
 namespace skiff {
 
@@ -73,6 +74,12 @@ struct StepRow {
     if (!is_first) return states[before * width + i];
     return initial == nullptr ? T{0} : initial[before * width + i];
   }
+};
+
+// How a step's gates come to be.
+struct StepProducts {
+  bool multiplies = true;  // the states before with weights; else they are zeros
+  bool adds = false;       // to what the gates hold
 };
 
 class CudaTimeSteps {
@@ -134,12 +141,13 @@ __global__ void __launch_bounds__(kCudaThreads)
 }
 
 template <typename T>
-void LaunchLoadStates(const KernelContext& run, const StepSequences& sequences, const T* initial,
-                      int64_t rows, int64_t width, T* states) {
+void LaunchLoadStates(const KernelContext& run, const CudaTimeSteps& time, const T* initial,
+                      int64_t width, T* states) {
+  const int64_t rows = time.count();
   if (rows == 0) return;
   const RowThreads threads(rows, width);
-  LoadStates<T><<<threads.blocks, kCudaThreads, 0, StreamOf(run)>>>(sequences, initial, rows, width,
-                                                                    threads.of_row, states);
+  LoadStates<T><<<threads.blocks, kCudaThreads, 0, StreamOf(run)>>>(time.on_device(), initial, rows,
+                                                                    width, threads.of_row, states);
   CheckLaunch("initial states");
 }
 
@@ -157,13 +165,22 @@ __global__ void __launch_bounds__(kCudaThreads)
 }
 
 template <typename T>
-void LaunchStoreStates(const KernelContext& run, const StepSequences& sequences, const T* states,
-                       int64_t used, int64_t rows, int64_t width, T* initial) {
+void LaunchStoreStates(const KernelContext& run, const CudaTimeSteps& time, const T* states,
+                       int64_t used, int64_t width, T* initial) {
+  const int64_t rows = time.count();
   if (rows == 0) return;
   const RowThreads threads(rows, width);
   StoreStates<T><<<threads.blocks, kCudaThreads, 0, StreamOf(run)>>>(
-      sequences, states, used, rows, width, threads.of_row, initial);
+      time.on_device(), states, used, rows, width, threads.of_row, initial);
   CheckLaunch("gradients of initial states");
+}
+
+// Returns the shape of the product of a step's rows with a matrix [from, to], or for the gradient
+// with its transpose. CudaStepProduct knows the rows.
+inline CudaProductShape StepShape(int64_t from, int64_t to, bool is_gradient) {
+  if (is_gradient)
+    return {.transpose_b = true, .n = from, .k = to, .lda = to, .ldb = to, .ldc = from};
+  return {.n = to, .k = from, .lda = from, .ldb = to, .ldc = to};
 }
 
 // C = A · op(B) for the rows of a step.
@@ -274,21 +291,12 @@ void ClearRows(const KernelContext& run, T* matrix, int64_t used, int64_t rows, 
 // Returns `matrix`, or if it has fewer than the most rows, a copy in `space` with zeros after them.
 template <typename T>
 const T* WithZeroRows(const KernelContext& run, const T* matrix, int64_t used, int64_t rows,
-                      int64_t width, int space) {
+                      int64_t width, const Workspace<T>& space) {
   if (used == rows) return matrix;
-  auto* copy = static_cast<T*>(run.workspace(space));
+  T* copy = space(run);
   CopyOnDevice(run, matrix, copy, used * width * int64_t{sizeof(T)});
   ClearRows(run, copy, used, rows, width);
   return copy;
-}
-
-template <typename T>
-int RequestDeviceNumbers(PrepareContext& context, int64_t rows, int64_t columns) {
-  return context.RequestWorkspace(ByteCount(MultiplyCounts(rows, columns), kDTypeOf<T>));
-}
-template <typename T>
-T* Numbers(const KernelContext& run, int workspace) {
-  return static_cast<T*>(run.workspace(workspace));
 }
 
 // A block sums this many columns. Its warps, its lanes, take the rows in turn; then their sums are

@@ -2,26 +2,16 @@
 // compiler.
 #include "operators/sequence/kernels/gru_cell.h"
 
+#include "operators/sequence/kernels/used_functions.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/sequence/kernels/gru_cell.cc"
 #include "hwy/foreach_target.h"
 #include "operators/sequence/kernels/recurrent_activation-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace skiff {
-namespace HWY_NAMESPACE {
+namespace skiff::HWY_NAMESPACE {
 namespace {
-
-// gates += input + bias
-template <typename T>
-void AddInput(const T* HWY_RESTRICT input, const T* HWY_RESTRICT bias, int64_t count,
-              T* HWY_RESTRICT gates) {
-  if (bias == nullptr) {
-    for (int64_t i = 0; i < count; ++i) gates[i] += input[i];
-    return;
-  }
-  for (int64_t i = 0; i < count; ++i) gates[i] += input[i] + bias[i];
-}
 
 template <typename T>
 void Reset(const GruCell<T>& cell, const T* input, const T* HWY_RESTRICT before,
@@ -79,88 +69,21 @@ void ResetBackward(const GruCell<T>& cell, const T* HWY_RESTRICT before,
   MultiplyByDerivative(cell.gate, gates + size, d_reset, size);
 }
 
-void ResetFloat(const GruCell<float>& cell, const float* input, const float* before, float* gates,
-                float* reset) {
-  Reset(cell, input, before, gates, reset);
+template <typename T>
+GruFunctions<T> GruFunctionsOf() {
+  return {.reset = Reset<T>,
+          .forward = Forward<T>,
+          .backward = Backward<T>,
+          .reset_backward = ResetBackward<T>};
 }
-void ResetDouble(const GruCell<double>& cell, const double* input, const double* before,
-                 double* gates, double* reset) {
-  Reset(cell, input, before, gates, reset);
-}
-void ForwardFloat(const GruCell<float>& cell, const float* input, const float* before, float* gates,
-                  float* hidden) {
-  Forward(cell, input, before, gates, hidden);
-}
-void ForwardDouble(const GruCell<double>& cell, const double* input, const double* before,
-                   double* gates, double* hidden) {
-  Forward(cell, input, before, gates, hidden);
-}
-void BackwardFloat(const GruCell<float>& cell, const float* before, const float* gates,
-                   const GruStepGradient<float>& gradient) {
-  Backward(cell, before, gates, gradient);
-}
-void BackwardDouble(const GruCell<double>& cell, const double* before, const double* gates,
-                    const GruStepGradient<double>& gradient) {
-  Backward(cell, before, gates, gradient);
-}
-void ResetBackwardFloat(const GruCell<float>& cell, const float* before, const float* gates,
-                        const float* reset_gradient, const GruStepGradient<float>& gradient) {
-  ResetBackward(cell, before, gates, reset_gradient, gradient);
-}
-void ResetBackwardDouble(const GruCell<double>& cell, const double* before, const double* gates,
-                         const double* reset_gradient, const GruStepGradient<double>& gradient) {
-  ResetBackward(cell, before, gates, reset_gradient, gradient);
-}
+auto Functions() { return std::pair(GruFunctionsOf<float>(), GruFunctionsOf<double>()); }
 
 }  // namespace
-}  // namespace HWY_NAMESPACE
-}  // namespace skiff
+}  // namespace skiff::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace skiff {
-
-HWY_EXPORT(ResetFloat);
-HWY_EXPORT(ResetDouble);
-HWY_EXPORT(ForwardFloat);
-HWY_EXPORT(ForwardDouble);
-HWY_EXPORT(BackwardFloat);
-HWY_EXPORT(BackwardDouble);
-HWY_EXPORT(ResetBackwardFloat);
-HWY_EXPORT(ResetBackwardDouble);
-
-void GruReset(const GruCell<float>& cell, const float* input, const float* before, float* gates,
-              float* reset) {
-  HWY_DYNAMIC_DISPATCH(ResetFloat)(cell, input, before, gates, reset);
-}
-void GruReset(const GruCell<double>& cell, const double* input, const double* before, double* gates,
-              double* reset) {
-  HWY_DYNAMIC_DISPATCH(ResetDouble)(cell, input, before, gates, reset);
-}
-void GruForward(const GruCell<float>& cell, const float* input, const float* before, float* gates,
-                float* hidden) {
-  HWY_DYNAMIC_DISPATCH(ForwardFloat)(cell, input, before, gates, hidden);
-}
-void GruForward(const GruCell<double>& cell, const double* input, const double* before,
-                double* gates, double* hidden) {
-  HWY_DYNAMIC_DISPATCH(ForwardDouble)(cell, input, before, gates, hidden);
-}
-void GruBackward(const GruCell<float>& cell, const float* before, const float* gates,
-                 const GruStepGradient<float>& gradient) {
-  HWY_DYNAMIC_DISPATCH(BackwardFloat)(cell, before, gates, gradient);
-}
-void GruBackward(const GruCell<double>& cell, const double* before, const double* gates,
-                 const GruStepGradient<double>& gradient) {
-  HWY_DYNAMIC_DISPATCH(BackwardDouble)(cell, before, gates, gradient);
-}
-void GruResetBackward(const GruCell<float>& cell, const float* before, const float* gates,
-                      const float* reset_gradient, const GruStepGradient<float>& gradient) {
-  HWY_DYNAMIC_DISPATCH(ResetBackwardFloat)(cell, before, gates, reset_gradient, gradient);
-}
-void GruResetBackward(const GruCell<double>& cell, const double* before, const double* gates,
-                      const double* reset_gradient, const GruStepGradient<double>& gradient) {
-  HWY_DYNAMIC_DISPATCH(ResetBackwardDouble)(cell, before, gates, reset_gradient, gradient);
-}
-
+SKIFF_USED_FUNCTIONS(GruFunctions);
 }  // namespace skiff
 #endif

@@ -25,17 +25,6 @@ struct GruCell {
 
 // `gates` are u, r and c; before the functions the products with the weights are in their places.
 
-// Compute u, r and the reset state r ⊙ h'.
-void GruReset(const GruCell<float>& cell, const float* input, const float* before, float* gates,
-              float* reset);
-void GruReset(const GruCell<double>& cell, const double* input, const double* before, double* gates,
-              double* reset);
-// Then compute c and h.
-void GruForward(const GruCell<float>& cell, const float* input, const float* before, float* gates,
-                float* hidden);
-void GruForward(const GruCell<double>& cell, const double* input, const double* before,
-                double* gates, double* hidden);
-
 template <typename T>
 struct GruStepGradient {
   const T* hidden;  // of h, from the outside
@@ -43,15 +32,22 @@ struct GruStepGradient {
   T* gates;         // of g
 };
 
-// Compute the gradient of g0 and g2, and that of h' without the products.
-void GruBackward(const GruCell<float>& cell, const float* before, const float* gates,
-                 const GruStepGradient<float>& gradient);
-void GruBackward(const GruCell<double>& cell, const double* before, const double* gates,
-                 const GruStepGradient<double>& gradient);
-// Then, given the gradient of the reset state, compute that of g1 and add to that of h'.
-void GruResetBackward(const GruCell<float>& cell, const float* before, const float* gates,
-                      const float* reset_gradient, const GruStepGradient<float>& gradient);
-void GruResetBackward(const GruCell<double>& cell, const double* before, const double* gates,
-                      const double* reset_gradient, const GruStepGradient<double>& gradient);
+// The functions of a step for a sequence.
+template <typename T>
+struct GruFunctions {
+  // Returns those that are compiled for the processor's instruction set. T: float or double.
+  static GruFunctions Used();
+
+  // Computes u, r and the reset state r ⊙ h'.
+  void (*reset)(const GruCell<T>& cell, const T* input, const T* before, T* gates, T* reset);
+  // Then computes c and h.
+  void (*forward)(const GruCell<T>& cell, const T* input, const T* before, T* gates, T* hidden);
+  // Computes the gradient of g0 and g2, and that of h' without the products.
+  void (*backward)(const GruCell<T>& cell, const T* before, const T* gates,
+                   const GruStepGradient<T>& gradient);
+  // Then, given the gradient of the reset state, computes that of g1 and adds to that of h'.
+  void (*reset_backward)(const GruCell<T>& cell, const T* before, const T* gates,
+                         const T* reset_gradient, const GruStepGradient<T>& gradient);
+};
 
 }  // namespace skiff

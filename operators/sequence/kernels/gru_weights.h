@@ -3,7 +3,7 @@
 #pragma once
 
 #include "framework/op/kernel.h"
-#include "operators/common/gemm.h"
+#include "operators/common/cpu/gemm.h"
 #include "operators/sequence/kernels/recurrent_weight.h"
 
 namespace skiff {
@@ -11,9 +11,8 @@ namespace skiff {
 template <typename T>
 struct GruWeights {
   GruWeights(PrepareContext& context, int64_t size, bool is_transposed)
-      : gates(context, context.InputIndex("Weight"), {0, size, 2 * size}, is_transposed),
-        candidate(context, context.InputIndex("Weight"), {2 * size * size, size, size},
-                  is_transposed) {}
+      : gates(context, {context, "Weight"}, {0, size, 2 * size}, is_transposed),
+        candidate(context, {context, "Weight"}, {2 * size * size, size, size}, is_transposed) {}
 
   RecurrentWeight<T> gates;
   RecurrentWeight<T> candidate;

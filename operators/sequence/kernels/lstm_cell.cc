@@ -2,14 +2,15 @@
 // compiler.
 #include "operators/sequence/kernels/lstm_cell.h"
 
+#include "operators/sequence/kernels/used_functions.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/sequence/kernels/lstm_cell.cc"
 #include "hwy/foreach_target.h"
 #include "operators/sequence/kernels/recurrent_activation-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace skiff {
-namespace HWY_NAMESPACE {
+namespace skiff::HWY_NAMESPACE {
 namespace {
 
 // to[i] += a[i] * b[i]
@@ -17,17 +18,6 @@ template <typename T>
 void AddProduct(const T* HWY_RESTRICT a, const T* HWY_RESTRICT b, int64_t count,
                 T* HWY_RESTRICT to) {
   for (int64_t i = 0; i < count; ++i) to[i] += a[i] * b[i];
-}
-
-// gates += input + bias
-template <typename T>
-void AddInput(const T* HWY_RESTRICT input, const T* HWY_RESTRICT bias, int64_t count,
-              T* HWY_RESTRICT gates) {
-  if (input == nullptr) {
-    for (int64_t i = 0; i < count; ++i) gates[i] += bias[i];
-    return;
-  }
-  for (int64_t i = 0; i < count; ++i) gates[i] += input[i] + bias[i];
 }
 
 template <typename T>
@@ -103,52 +93,18 @@ void Backward(const LstmCell<T>& cell, const LstmStep<const T>& step,
   }
 }
 
-void ForwardFloat(const LstmCell<float>& cell, const float* input, const LstmStep<float>& step,
-                  float* hidden) {
-  Forward(cell, input, step, hidden);
+template <typename T>
+LstmFunctions<T> LstmFunctionsOf() {
+  return {.forward = Forward<T>, .backward = Backward<T>};
 }
-void ForwardDouble(const LstmCell<double>& cell, const double* input, const LstmStep<double>& step,
-                   double* hidden) {
-  Forward(cell, input, step, hidden);
-}
-void BackwardFloat(const LstmCell<float>& cell, const LstmStep<const float>& step,
-                   const LstmStepGradient<float>& gradient) {
-  Backward(cell, step, gradient);
-}
-void BackwardDouble(const LstmCell<double>& cell, const LstmStep<const double>& step,
-                    const LstmStepGradient<double>& gradient) {
-  Backward(cell, step, gradient);
-}
+auto Functions() { return std::pair(LstmFunctionsOf<float>(), LstmFunctionsOf<double>()); }
 
 }  // namespace
-}  // namespace HWY_NAMESPACE
-}  // namespace skiff
+}  // namespace skiff::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace skiff {
-
-HWY_EXPORT(ForwardFloat);
-HWY_EXPORT(ForwardDouble);
-HWY_EXPORT(BackwardFloat);
-HWY_EXPORT(BackwardDouble);
-
-void LstmForward(const LstmCell<float>& cell, const float* input, const LstmStep<float>& step,
-                 float* hidden) {
-  HWY_DYNAMIC_DISPATCH(ForwardFloat)(cell, input, step, hidden);
-}
-void LstmForward(const LstmCell<double>& cell, const double* input, const LstmStep<double>& step,
-                 double* hidden) {
-  HWY_DYNAMIC_DISPATCH(ForwardDouble)(cell, input, step, hidden);
-}
-void LstmBackward(const LstmCell<float>& cell, const LstmStep<const float>& step,
-                  const LstmStepGradient<float>& gradient) {
-  HWY_DYNAMIC_DISPATCH(BackwardFloat)(cell, step, gradient);
-}
-void LstmBackward(const LstmCell<double>& cell, const LstmStep<const double>& step,
-                  const LstmStepGradient<double>& gradient) {
-  HWY_DYNAMIC_DISPATCH(BackwardDouble)(cell, step, gradient);
-}
-
+SKIFF_USED_FUNCTIONS(LstmFunctions);
 }  // namespace skiff
 #endif

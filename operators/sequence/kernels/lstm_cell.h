@@ -43,12 +43,6 @@ struct LstmStep {
   T* activated_cell;  // cell(c)
 };
 
-// Compute a step. `input` is nullptr if the gates contain it. `hidden` may be step.activated_cell.
-void LstmForward(const LstmCell<float>& cell, const float* input, const LstmStep<float>& step,
-                 float* hidden);
-void LstmForward(const LstmCell<double>& cell, const double* input, const LstmStep<double>& step,
-                 double* hidden);
-
 template <typename T>
 struct LstmStepGradient {
   const T* hidden;  // from the outside
@@ -59,10 +53,18 @@ struct LstmStepGradient {
   T* gates;  // 4H: on return the gradient of g
 };
 
-// Compute the gradient of a step.
-void LstmBackward(const LstmCell<float>& cell, const LstmStep<const float>& step,
-                  const LstmStepGradient<float>& gradient);
-void LstmBackward(const LstmCell<double>& cell, const LstmStep<const double>& step,
-                  const LstmStepGradient<double>& gradient);
+// The functions of a step for a sequence.
+template <typename T>
+struct LstmFunctions {
+  // Returns those that are compiled for the processor's instruction set. T: float or double.
+  static LstmFunctions Used();
+
+  // Computes a step. `input` is nullptr if the gates contain it. `hidden` may be
+  // step.activated_cell.
+  void (*forward)(const LstmCell<T>& cell, const T* input, const LstmStep<T>& step, T* hidden);
+  // Computes the gradient of a step.
+  void (*backward)(const LstmCell<T>& cell, const LstmStep<const T>& step,
+                   const LstmStepGradient<T>& gradient);
+};
 
 }  // namespace skiff

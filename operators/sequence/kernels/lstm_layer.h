@@ -1,67 +1,93 @@
-// What lstm and lstmp have in common.
+// The layers of LSTM cells, on all places: what lstm, lstmp and the decoder of attention_decoder
+// say of theirs.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
-#include "framework/base/parallel.h"
-#include "framework/op/op_context.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/sequence/kernels/clipped_activation.h"
 #include "operators/sequence/kernels/lstm_cell.h"
-#include "operators/sequence/kernels/time_steps.h"
+#include "operators/sequence/kernels/recurrent_arguments.h"
 
 namespace skiff {
 
+// Whether the op is lstmp.
+inline bool HasProjection(const OpContext& context) {
+  return context.def().FindInput("ProjWeight") != nullptr;
+}
 inline bool HasPeepholes(const OpContext& context) { return context.Attr<bool>("use_peepholes"); }
 
-// Returns the columns of Bias for cells of this size, -1 if it is unknown.
-int64_t LstmBiasWidth(const OpContext& context, int64_t size);
-
-// Returns the cell that the attributes describe, without bias.
+// r = activation(h · ProjWeight): the state of a layer, instead of the hidden state h.
 template <typename T>
-LstmCell<T> LstmCellOf(const OpContext& context, int64_t size) {
-  return {.size = size,
-          .gate = ActivationOf(context, "gate_activation"),
-          .cell = ActivationOf(context, "cell_activation"),
-          .candidate = ActivationOf(context, "candidate_activation")};
-}
-
-// Returns the cell with an input Bias.
-template <typename T>
-LstmCell<T> WithBias(LstmCell<T> cell, const T* bias, bool has_peepholes) {
-  cell.bias = bias;
-  if (has_peepholes) cell.peepholes = bias + 4 * cell.size;
-  return cell;
-}
-
-// Returns the attributes that both ops have.
-std::vector<AttrDef> LstmAttributes();
-
-// The cell of a row of a sequence and what its peepholes see and affect.
-template <typename T>
-struct PeepholeRow {
-  const T* before;  // the cell of the row before
-  const T* cell;
-  const T* gates_gradient;  // [4H]
+struct LstmProjection {
+  int64_t width = 0;  // P
+  ClippedActivation<T> activation;
 };
 
-// Sets `sums` [3H] to the gradients of w_i, w_f and w_o. row_of(step, j) returns the PeepholeRow of
-// sequence j in a time step.
-template <typename T, typename RowOf>
-void SumPeepholes(const TimeSteps& steps, int64_t size, const RowOf& row_of, T* sums) {
-  ParallelFor(size, 16, [&](int64_t begin, int64_t end) {
-    for (int64_t k = 0; k < 3; ++k) std::fill(sums + k * size + begin, sums + k * size + end, T{0});
-    steps.ForEach([&](const TimeSteps::Step& step) {
-      for (int64_t j = 0; j < step.count; ++j) {
-        const PeepholeRow<T> row = row_of(step, j);
-        for (int64_t i = begin; i < end; ++i) {
-          sums[i] += row.gates_gradient[size + i] * row.before[i];
-          sums[size + i] += row.gates_gradient[2 * size + i] * row.before[i];
-          sums[2 * size + i] += row.gates_gradient[3 * size + i] * row.cell[i];
-        }
-      }
-    });
-  });
+template <typename T>
+struct LstmLayer {
+  LstmCell<T> cell;  // without bias and peepholes
+  bool has_peepholes = false;
+  T forget_bias = 0;  // is added to that of Bias
+  std::optional<LstmProjection<T>> projection;
+  RowCapacity capacity;
+
+  int64_t gates_width() const { return 4 * cell.size; }
+  // Of what the product with Weight is of: H or, with a projection, P.
+  int64_t state_width() const { return projection ? projection->width : cell.size; }
+  // The slot of the states of all rows.
+  StaticText states() const { return projection ? StaticText("Projection") : StaticText("Hidden"); }
+
+  // Returns the cell with the arguments of a run: `bias`, [4H], or with peepholes [7H].
+  LstmCell<T> CellWith(const T* bias) const {
+    LstmCell<T> with = cell;
+    with.bias = bias;
+    if (has_peepholes) with.peepholes = bias + 4 * cell.size;
+    return with;
+  }
+};
+
+// Returns the layer of lstm or lstmp.
+template <typename T>
+LstmLayer<T> LstmLayerOf(const OpContext& context) {
+  const bool projects = HasProjection(context);
+  const Shape& weight = context.Input(projects ? "ProjWeight" : "Weight").shape;
+  LstmLayer<T> layer{.cell = {.size = weight[0],
+                              .gate = ActivationOf(context, "gate_activation"),
+                              .cell = ActivationOf(context, "cell_activation"),
+                              .candidate = ActivationOf(context, "candidate_activation")},
+                     .has_peepholes = HasPeepholes(context),
+                     .capacity = InputCapacity(context)};
+  if (!projects) return layer;
+  layer.cell.cell_clip = static_cast<T>(context.Attr<float>("cell_clip"));
+  layer.projection = {.width = weight[1],
+                      .activation = {ActivationOf(context, "proj_activation"),
+                                     static_cast<T>(context.Attr<float>("proj_clip"))}};
+  return layer;
 }
+
+// What lstm and lstmp differ in, but for what the projection adds.
+struct LstmOp {
+  StaticText type;
+  StaticText doc;
+  StaticText gradient_doc;
+  StaticText states;  // the slot of the states of all rows
+  StaticText states_doc;
+  StaticText initial_doc;  // of H0
+  StaticText weight_doc;
+  bool has_projection = false;
+  // Of the gradient.
+  std::vector<GradientRead> reads;
+  std::vector<StaticText> writes;
+};
+
+// Adds the op, its gradient, and their kernels on the CPU.
+void AddLstmOps(OpRegistry& registry, const LstmOp& op);
+// Adds the CUDA kernels of an op and of its gradient.
+void AddLstmCudaKernels(OpRegistry& registry, const std::string& type);
 
 }  // namespace skiff

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "hwy/highway.h"
-#include "operators/common/simd_math-inl.h"
+#include "operators/common/cpu/simd_math-inl.h"
 #include "operators/sequence/kernels/recurrent_activation.h"
 
 #if defined(SKIFF_OPERATORS_SEQUENCE_KERNELS_RECURRENT_ACTIVATION_INL_H_) == \
@@ -54,6 +54,18 @@ void ActivateEach(const Function& f, float* x, int64_t count) {
   int64_t i = 0;
   for (; i + lanes <= count; i += lanes) hn::StoreU(f(d, hn::LoadU(d, x + i)), d, x + i);
   for (; i < count; ++i) hn::StoreU(f(one, hn::LoadU(one, x + i)), one, x + i);
+}
+
+// gates += input + bias, of which one may be nullptr
+template <typename T>
+void AddInput(const T* HWY_RESTRICT input, const T* HWY_RESTRICT bias, int64_t count,
+              T* HWY_RESTRICT gates) {
+  if (input == nullptr || bias == nullptr) {
+    const T* HWY_RESTRICT from = input == nullptr ? bias : input;
+    for (int64_t i = 0; i < count; ++i) gates[i] += from[i];
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) gates[i] += input[i] + bias[i];
 }
 
 // x[i] = f(x[i])

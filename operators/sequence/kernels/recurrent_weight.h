@@ -1,13 +1,12 @@
-// What the kernels of recurrent layers have in common: weights that are packed when they change,
-// and workspaces.
+// What the kernels of recurrent layers have in common on the CPU: weights that are packed when they
+// change.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
-#include "framework/base/element_count.h"
-#include "framework/op/kernel.h"
-#include "operators/common/packed_product.h"
+#include "framework/op/arguments.h"
+#include "operators/common/cpu/packed_product.h"
 
 namespace skiff {
 
@@ -22,16 +21,17 @@ template <typename T>
 class RecurrentWeight {
  public:
   // Products are with the matrix or, if `is_transposed`, with its transpose.
-  RecurrentWeight(PrepareContext& context, int input, const WeightPart& part, bool is_transposed)
+  RecurrentWeight(PrepareContext& context, const In<T>& input, const WeightPart& part,
+                  bool is_transposed)
       : product_(is_transposed ? part.columns : part.rows,
                  is_transposed ? part.rows : part.columns) {
     const int64_t row_stride = is_transposed ? 1 : part.columns;
     const int64_t column_stride = is_transposed ? part.columns : 1;
     packed_ = context.RequestDerivedForm(
-        {.inputs = {input},
+        {.inputs = {input.index()},
          .bytes = product_.bytes(),
          .refresh = [=, product = product_](const KernelContext& run, void* packed) {
-           product.Pack(run.input(input).data<T>() + part.offset, row_stride, column_stride,
+           product.Pack(input(run) + part.offset, row_stride, column_stride,
                         static_cast<T*>(packed));
          }});
   }
@@ -50,12 +50,6 @@ class RecurrentWeight {
   PackedProduct<T> product_;
   int packed_ = -1;
 };
-
-// Requests a workspace for rows * columns numbers. Returns its index.
-template <typename T>
-int RequestNumbers(PrepareContext& context, int64_t rows, int64_t columns) {
-  return context.RequestWorkspace(ByteCount(MultiplyCounts(rows, columns), kDTypeOf<T>));
-}
 
 // Returns the rows of so many numbers whose activations are worth a thread.
 inline int64_t RecurrentGrain(int64_t numbers) {

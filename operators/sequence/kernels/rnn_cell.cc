@@ -2,14 +2,15 @@
 // compiler.
 #include "operators/sequence/kernels/rnn_cell.h"
 
+#include "operators/sequence/kernels/used_functions.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/sequence/kernels/rnn_cell.cc"
 #include "hwy/foreach_target.h"
 #include "operators/sequence/kernels/recurrent_activation-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace skiff {
-namespace HWY_NAMESPACE {
+namespace skiff::HWY_NAMESPACE {
 namespace {
 
 template <typename T>
@@ -72,84 +73,21 @@ void SimpleBackward(const SimpleRnnCell<T>& cell, const T* hidden,
   MultiplyByDerivative(cell.activation, hidden, gradient.gates, cell.size);
 }
 
-void GruForwardFloat(const ResetAfterGruCell<float>& cell, const float* before, float* gates,
-                     float* hidden) {
-  GruForward(cell, before, gates, hidden);
+template <typename T>
+RnnFunctions<T> RnnFunctionsOf() {
+  return {.gru_forward = GruForward<T>,
+          .gru_backward = GruBackward<T>,
+          .simple_forward = SimpleForward<T>,
+          .simple_backward = SimpleBackward<T>};
 }
-void GruForwardDouble(const ResetAfterGruCell<double>& cell, const double* before, double* gates,
-                      double* hidden) {
-  GruForward(cell, before, gates, hidden);
-}
-void GruBackwardFloat(const ResetAfterGruCell<float>& cell, const float* before, const float* gates,
-                      const RnnStepGradient<float>& gradient) {
-  GruBackward(cell, before, gates, gradient);
-}
-void GruBackwardDouble(const ResetAfterGruCell<double>& cell, const double* before,
-                       const double* gates, const RnnStepGradient<double>& gradient) {
-  GruBackward(cell, before, gates, gradient);
-}
-void SimpleForwardFloat(const SimpleRnnCell<float>& cell, const float* gates, float* hidden) {
-  SimpleForward(cell, gates, hidden);
-}
-void SimpleForwardDouble(const SimpleRnnCell<double>& cell, const double* gates, double* hidden) {
-  SimpleForward(cell, gates, hidden);
-}
-void SimpleBackwardFloat(const SimpleRnnCell<float>& cell, const float* hidden,
-                         const RnnStepGradient<float>& gradient) {
-  SimpleBackward(cell, hidden, gradient);
-}
-void SimpleBackwardDouble(const SimpleRnnCell<double>& cell, const double* hidden,
-                          const RnnStepGradient<double>& gradient) {
-  SimpleBackward(cell, hidden, gradient);
-}
+auto Functions() { return std::pair(RnnFunctionsOf<float>(), RnnFunctionsOf<double>()); }
 
 }  // namespace
-}  // namespace HWY_NAMESPACE
-}  // namespace skiff
+}  // namespace skiff::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace skiff {
-
-HWY_EXPORT(GruForwardFloat);
-HWY_EXPORT(GruForwardDouble);
-HWY_EXPORT(GruBackwardFloat);
-HWY_EXPORT(GruBackwardDouble);
-HWY_EXPORT(SimpleForwardFloat);
-HWY_EXPORT(SimpleForwardDouble);
-HWY_EXPORT(SimpleBackwardFloat);
-HWY_EXPORT(SimpleBackwardDouble);
-
-void ResetAfterGruForward(const ResetAfterGruCell<float>& cell, const float* before, float* gates,
-                          float* hidden) {
-  HWY_DYNAMIC_DISPATCH(GruForwardFloat)(cell, before, gates, hidden);
-}
-void ResetAfterGruForward(const ResetAfterGruCell<double>& cell, const double* before,
-                          double* gates, double* hidden) {
-  HWY_DYNAMIC_DISPATCH(GruForwardDouble)(cell, before, gates, hidden);
-}
-void ResetAfterGruBackward(const ResetAfterGruCell<float>& cell, const float* before,
-                           const float* gates, const RnnStepGradient<float>& gradient) {
-  HWY_DYNAMIC_DISPATCH(GruBackwardFloat)(cell, before, gates, gradient);
-}
-void ResetAfterGruBackward(const ResetAfterGruCell<double>& cell, const double* before,
-                           const double* gates, const RnnStepGradient<double>& gradient) {
-  HWY_DYNAMIC_DISPATCH(GruBackwardDouble)(cell, before, gates, gradient);
-}
-void SimpleRnnForward(const SimpleRnnCell<float>& cell, const float* gates, float* hidden) {
-  HWY_DYNAMIC_DISPATCH(SimpleForwardFloat)(cell, gates, hidden);
-}
-void SimpleRnnForward(const SimpleRnnCell<double>& cell, const double* gates, double* hidden) {
-  HWY_DYNAMIC_DISPATCH(SimpleForwardDouble)(cell, gates, hidden);
-}
-void SimpleRnnBackward(const SimpleRnnCell<float>& cell, const float* hidden,
-                       const RnnStepGradient<float>& gradient) {
-  HWY_DYNAMIC_DISPATCH(SimpleBackwardFloat)(cell, hidden, gradient);
-}
-void SimpleRnnBackward(const SimpleRnnCell<double>& cell, const double* hidden,
-                       const RnnStepGradient<double>& gradient) {
-  HWY_DYNAMIC_DISPATCH(SimpleBackwardDouble)(cell, hidden, gradient);
-}
-
+SKIFF_USED_FUNCTIONS(RnnFunctions);
 }  // namespace skiff
 #endif

@@ -23,24 +23,12 @@ struct ResetAfterGruCell {
   const T* bias = nullptr;  // [4H]
 };
 
-// Compute a step. `gates` is g without Bias; on return r, z, g2 and c.
-void ResetAfterGruForward(const ResetAfterGruCell<float>& cell, const float* before, float* gates,
-                          float* hidden);
-void ResetAfterGruForward(const ResetAfterGruCell<double>& cell, const double* before,
-                          double* gates, double* hidden);
-
 template <typename T>
 struct RnnStepGradient {
   const T* hidden;  // of h, from the outside
   T* next;          // of h from later steps
   T* gates;         // of g
 };
-
-// Compute the gradient of g, and in `next` that of h' without the products.
-void ResetAfterGruBackward(const ResetAfterGruCell<float>& cell, const float* before,
-                           const float* gates, const RnnStepGradient<float>& gradient);
-void ResetAfterGruBackward(const ResetAfterGruCell<double>& cell, const double* before,
-                           const double* gates, const RnnStepGradient<double>& gradient);
 
 template <typename T>
 struct SimpleRnnCell {
@@ -49,14 +37,22 @@ struct SimpleRnnCell {
   const T* bias = nullptr;  // [H]
 };
 
-// Compute a step. `gates` is g without Bias.
-void SimpleRnnForward(const SimpleRnnCell<float>& cell, const float* gates, float* hidden);
-void SimpleRnnForward(const SimpleRnnCell<double>& cell, const double* gates, double* hidden);
+// The functions of a step for a sequence. Before a forward function, the gates are g without Bias.
+template <typename T>
+struct RnnFunctions {
+  // Returns those that are compiled for the processor's instruction set. T: float or double.
+  static RnnFunctions Used();
 
-// Compute the gradient of g.
-void SimpleRnnBackward(const SimpleRnnCell<float>& cell, const float* hidden,
-                       const RnnStepGradient<float>& gradient);
-void SimpleRnnBackward(const SimpleRnnCell<double>& cell, const double* hidden,
-                       const RnnStepGradient<double>& gradient);
+  // Computes a step; on return the gates are r, z, g2 and c.
+  void (*gru_forward)(const ResetAfterGruCell<T>& cell, const T* before, T* gates, T* hidden);
+  // Computes the gradient of g, and in `next` that of h' without the products.
+  void (*gru_backward)(const ResetAfterGruCell<T>& cell, const T* before, const T* gates,
+                       const RnnStepGradient<T>& gradient);
+  // Computes a step.
+  void (*simple_forward)(const SimpleRnnCell<T>& cell, const T* gates, T* hidden);
+  // Computes the gradient of g.
+  void (*simple_backward)(const SimpleRnnCell<T>& cell, const T* hidden,
+                          const RnnStepGradient<T>& gradient);
+};
 
 }  // namespace skiff

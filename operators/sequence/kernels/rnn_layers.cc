@@ -41,6 +41,18 @@ void CheckLengths(const OpContext& context, int64_t batch) {
   CheckInputLike(context, "SequenceLength", {batch}, lengths.dtype);
 }
 
+void CheckStates(const OpContext& context, const RnnSettings& settings) {
+  const StaticText slot = "PreState";
+  SKIFF_ENFORCE(context.InputCount(slot) == settings.states(), kInvalidArgument, context.op().type,
+                ": ", slot, " has ", context.InputCount(slot), " tensors, expected ",
+                settings.states());
+  for (size_t i = 0; i < settings.states(); ++i) {
+    if (context.InputIndex(slot, i) < 0) continue;
+    CheckArgument(context, slot, i,
+                  {settings.passes(), context.Input("Input").shape[1], settings.size});
+  }
+}
+
 }  // namespace
 
 int64_t RnnSettings::weight_rows() const {
@@ -79,25 +91,8 @@ void CheckRnnArguments(const OpContext& context) {
   SKIFF_ENFORCE(input.rank() == 3, kInvalidArgument, context.op().type, ": Input is ", input,
                 ", expected [time, batch, width]");
   CheckWeights(context, settings, input[2]);
-  CheckRnnStates(context, "PreState");
+  CheckStates(context, settings);
   CheckLengths(context, input[1]);
-}
-
-void CheckRnnRows(const OpContext& context, const std::string& slot, int64_t width) {
-  const TensorMeta& input = context.Input("Input");
-  CheckInputLike(context, slot, {input.shape[0], input.shape[1], width}, input.dtype);
-}
-
-void CheckRnnStates(const OpContext& context, const std::string& slot) {
-  const RnnSettings settings = RnnSettingsOf(context);
-  SKIFF_ENFORCE(context.InputCount(slot) == settings.states(), kInvalidArgument, context.op().type,
-                ": ", slot, " has ", context.InputCount(slot), " tensors, expected ",
-                settings.states());
-  for (size_t i = 0; i < settings.states(); ++i) {
-    if (context.InputIndex(slot, i) < 0) continue;
-    CheckArgument(context, slot, i,
-                  {settings.passes(), context.Input("Input").shape[1], settings.size});
-  }
 }
 
 DropoutSettings RnnDropoutOf(const OpContext& context) {

@@ -85,10 +85,6 @@ class RnnReserve {
 
 // Checks the arguments that rnn and its gradient have in common. Throws Error for each mistake.
 void CheckRnnArguments(const OpContext& context);
-// The same for arguments of a slot that must be [time, batch, width] in the dtype of Input.
-void CheckRnnRows(const OpContext& context, const std::string& slot, int64_t width);
-// The same for one like the states, [passes, batch, H], for each state.
-void CheckRnnStates(const OpContext& context, const std::string& slot);
 
 // What is dropped between the layers.
 DropoutSettings RnnDropoutOf(const OpContext& context);

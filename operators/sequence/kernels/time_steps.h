@@ -101,13 +101,4 @@ class TimeSteps {
   std::span<int64_t> order_;
 };
 
-// Returns the rows of a time step, of `width` numbers each, in an output in batch order or, if that
-// is absent (-1), in a workspace, which has room for those of one step.
-template <typename T>
-T* StepRows(const KernelContext& run, int output, int workspace, const TimeSteps::Step& step,
-            int64_t width) {
-  if (output < 0) return static_cast<T*>(run.workspace(workspace));
-  return run.output(output).template data<T>() + step.first * width;
-}
-
 }  // namespace skiff

@@ -8,9 +8,9 @@
 #include "framework/base/dtype.h"
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
-#include "operators/common/cuda_grid.h"
-#include "operators/common/cuda_vector_loop.cuh"
-#include "operators/common/cuda_vectors.cuh"
+#include "operators/common/cuda/cuda_grid.h"
+#include "operators/common/cuda/cuda_vector_loop.cuh"
+#include "operators/common/cuda/cuda_vectors.cuh"
 #include "operators/tensor/kernels/cuda_dtypes.h"
 
 namespace skiff {

@@ -12,7 +12,7 @@
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
-#include "operators/common/reduce.h"
+#include "operators/common/cpu/reduce.h"
 #include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/data_mover.h"
 #include "operators/tensor/kernels/strided_copy.h"

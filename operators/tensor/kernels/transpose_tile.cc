@@ -4,7 +4,7 @@
 #define HWY_TARGET_INCLUDE "operators/tensor/kernels/transpose_tile.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "operators/common/transpose_lanes-inl.h"
+#include "operators/common/cpu/transpose_lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {

@@ -63,6 +63,15 @@ constexpr const char* kNetOps = R"(
   {Out: [loss]} = mean(X: [r])
 )";
 
+// Vectors, of which w is a parameter, and a number.
+constexpr const char* kVectors = R"(
+  param w float32 [3] persistable
+  var a float32 [3]
+  var b float32 [3]
+  var c float32 [3]
+  var loss float32 [1]
+)";
+
 TEST(AppendBackward, WritesFluidsGradientOps) {
   const auto program = Parse(kNetVars, kNetOps);
   const BackwardResult result = Backward(program.get());
@@ -149,14 +158,7 @@ TEST(AppendBackward, TakesDtypeAndRankFromTheLoss) {
 }
 
 TEST(AppendBackward, AddsUpAFanOutAfterTheLastContribution) {
-  const auto program = Parse(R"(
-      param w float32 [3] persistable
-      var a float32 [3]
-      var b float32 [3]
-      var c float32 [3]
-      var loss float32 [1]
-    )",
-                             R"(
+  const auto program = Parse(kVectors, R"(
       {Out: [a]} = square(X: [w])
       {Out: [b]} = square(X: [a])
       {Out: [c]} = elementwise_mul(X: [a], Y: [b]) {axis = -1}
@@ -175,12 +177,7 @@ TEST(AppendBackward, AddsUpAFanOutAfterTheLastContribution) {
 }
 
 TEST(AppendBackward, AddsUpOneVariableInTwoSlotsOfAnOp) {
-  const auto program = Parse(R"(
-      param w float32 [3] persistable
-      var c float32 [3]
-      var loss float32 [1]
-    )",
-                             R"(
+  const auto program = Parse(kVectors, R"(
       {Out: [c]} = elementwise_mul(X: [w], Y: [w]) {axis = -1}
       {Out: [loss]} = mean(X: [c])
     )");
@@ -255,15 +252,9 @@ TEST(AppendBackward, FillsZerosForAnUnusedOutput) {
 }
 
 TEST(AppendBackward, LeavesOutOpsThatDontLeadToTheLoss) {
-  const auto program = Parse(R"(
-      param w float32 [3] persistable
-      var a float32 [3]
-      var other float32 [3]
-      var loss float32 [1]
-    )",
-                             R"(
+  const auto program = Parse(kVectors, R"(
       {Out: [a]} = square(X: [w])
-      {Out: [other]} = relu(X: [a])
+      {Out: [b]} = relu(X: [a])
       {Out: [loss]} = mean(X: [a])
     )");
   Backward(program.get());
@@ -272,13 +263,7 @@ TEST(AppendBackward, LeavesOutOpsThatDontLeadToTheLoss) {
 }
 
 TEST(AppendBackward, RefusesToReadAnOverwrittenValue) {
-  const auto program = Parse(R"(
-      param w float32 [3] persistable
-      var a float32 [3]
-      var b float32 [3]
-      var loss float32 [1]
-    )",
-                             R"(
+  const auto program = Parse(kVectors, R"(
       {Out: [a]} = relu(X: [w])
       {Out: [b]} = square(X: [a])
       {Out: [a]} = tanh(X: [b])
@@ -292,12 +277,7 @@ TEST(AppendBackward, RefusesToReadAnOverwrittenValue) {
 }
 
 TEST(AppendBackward, RefusesToReadWhatTheOpItselfOverwrote) {
-  const auto program = Parse(R"(
-      param w float32 [3] persistable
-      var a float32 [3]
-      var loss float32 [1]
-    )",
-                             R"(
+  const auto program = Parse(kVectors, R"(
       {Out: [a]} = relu(X: [w])
       {Out: [a]} = square(X: [a])
       {Out: [loss]} = mean(X: [a])
@@ -310,12 +290,7 @@ TEST(AppendBackward, RefusesToReadWhatTheOpItselfOverwrote) {
 
 TEST(AppendBackward, FollowsDefinitionsThroughAnOpInPlace) {
   // relu_grad reads Out only, so overwriting X is legal; the gradient of the name has two values.
-  const auto program = Parse(R"(
-      param w float32 [3] persistable
-      var a float32 [3]
-      var loss float32 [1]
-    )",
-                             R"(
+  const auto program = Parse(kVectors, R"(
       {Out: [a]} = square(X: [w])
       {Out: [a]} = relu(X: [a])
       {Out: [loss]} = mean(X: [a])

@@ -15,6 +15,7 @@
 #include "framework/builder/program_guard.h"
 #include "framework/executor/executor.h"
 #include "framework/op/grad.h"
+#include "tests/framework/builder/builder_fixture.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff {
@@ -27,23 +28,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::Pointwise;
 
-class AttentionTest : public testing::Test {
+class AttentionTest : public BuilderTest {
  protected:
-  std::vector<std::string> ParameterNames() const {
-    std::vector<std::string> names;
-    for (const auto& var : main_.root()->vars()) {
-      if (var->is_parameter) names.push_back(var->name);
-    }
-    return names;
-  }
-  std::vector<std::string> OpTypes() const {
-    std::vector<std::string> types;
-    for (const auto& op : main_.root()->ops()) types.push_back(op->type);
-    return types;
-  }
-
-  Program main_, startup_;
-  ProgramGuard guard_{&main_, &startup_};
   Variable tokens_ = layers::Data("tokens", {-1, 7, 12});
 };
 

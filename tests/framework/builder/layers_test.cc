@@ -19,6 +19,7 @@
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"
 #include "framework/op/registry.h"
+#include "tests/framework/builder/builder_fixture.h"
 #include "tests/framework/builder/warnings.h"
 #include "tests/harness/error_text.h"
 
@@ -29,27 +30,10 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
 using ::testing::StartsWith;
 
-class LayersTest : public testing::Test {
+class LayersTest : public BuilderTest {
  protected:
-  std::vector<std::string> ParameterNames() const {
-    std::vector<std::string> names;
-    for (const auto& var : main_.root()->vars()) {
-      if (var->is_parameter) names.push_back(var->name);
-    }
-    return names;
-  }
-  std::vector<std::string> OpTypes() const {
-    std::vector<std::string> types;
-    for (const auto& op : main_.root()->ops()) types.push_back(op->type);
-    return types;
-  }
-  const Op& LastOp() const { return *main_.root()->ops().back(); }
-
-  Program main_, startup_;
-  ProgramGuard guard_{&main_, &startup_};
   Variable image_ = layers::Data("image", {-1, 3, 8, 8});
   Variable rows_ = layers::Data("rows", {-1, 5});
   Variable label_ = layers::Data("label", {-1, 1}, DType::kInt64);

@@ -18,10 +18,7 @@
 namespace skiff {
 namespace {
 
-using ::testing::FloatEq;
-using ::testing::FloatNear;
 using ::testing::HasSubstr;
-using ::testing::Pointwise;
 
 class LearningRateTest : public testing::Test {
  protected:

@@ -11,8 +11,8 @@
 #include "framework/builder/loss.h"
 #include "framework/builder/math.h"
 #include "framework/builder/optimizer/sgd.h"
-#include "framework/builder/program_guard.h"
 #include "framework/executor/executor.h"
+#include "tests/framework/builder/builder_fixture.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff {
@@ -22,19 +22,8 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class RecurrentTest : public testing::Test {
+class RecurrentTest : public BuilderTest {
  protected:
-  std::vector<std::string> ParameterNames() const {
-    std::vector<std::string> names;
-    for (const auto& var : main_.root()->vars()) {
-      if (var->is_parameter) names.push_back(var->name);
-    }
-    return names;
-  }
-  const Op& LastOp() const { return *main_.root()->ops().back(); }
-
-  Program main_, startup_;
-  ProgramGuard guard_{&main_, &startup_};
   Variable x_ = layers::Data("x", {5, -1, 3});
 };
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "framework/builder/data.h"
-#include "framework/builder/program_guard.h"
+#include "tests/framework/builder/builder_fixture.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff {
@@ -16,15 +16,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class TransformerEncoderTest : public testing::Test {
+class TransformerEncoderTest : public BuilderTest {
  protected:
-  std::vector<std::string> ParameterNames() const {
-    std::vector<std::string> names;
-    for (const auto& var : main_.root()->vars()) {
-      if (var->is_parameter) names.push_back(var->name);
-    }
-    return names;
-  }
   // The types of the ops outside attention, which begins and ends with a product.
   std::vector<std::string> OpsOf(const layers::TransformerEncoderOptions& options) {
     layers::TransformerEncoder(tokens_, options);
@@ -40,8 +33,6 @@ class TransformerEncoderTest : public testing::Test {
     return types;
   }
 
-  Program main_, startup_;
-  ProgramGuard guard_{&main_, &startup_};
   Variable tokens_ = layers::Data("tokens", {-1, 7, 12});
 };
 

@@ -49,15 +49,7 @@ TEST(SteadyStateStep, AllocatesNothingForFusedOps) {
   OpRegistry registry;
   tiny::RegisterTinyOps(registry);
   Executor executor(Place::Cpu(), nullptr, &registry);
-  CompiledProgram program = executor.Compile(*ParseProgramText(R"(program { block 0 {
-    var x float32 [-1]
-    var a float32 [-1]
-    var b float32 [-1]
-    var c float32 [-1]
-    {Out: [a]} = tiny_copy(X: [x])
-    {Out: [b]} = tiny_copy(X: [a])
-    {Out: [c]} = tiny_add(X: [b], Y: [a])
-  } })"));
+  CompiledProgram program = executor.Compile(*ParseProgramText(tiny::kTwoCopies));
   const Tensor x({10 * FuseElementwisePass::kBlockElements + 1}, DType::kFloat32);
   BoundProgram bound = program.Bind({{"x", x}}, {"c"});
   ASSERT_EQ(bound.plan().instructions.size(), 1);

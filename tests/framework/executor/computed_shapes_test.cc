@@ -35,7 +35,6 @@ namespace {
 
 using harness::RaggedRows;
 using ::testing::ElementsAre;
-using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Ints = std::vector<int32_t>;

@@ -95,6 +95,20 @@ class ContiguousValuesTest : public ::testing::Test {
     return list;
   }
 
+  // Calls use(plan) for plans that want the gradients contiguous, without storage.
+  template <typename Use>
+  void ForEachPolicyAndAlignment(const Use& use) {
+    for (const ReusePolicy policy : kReusePolicies) {
+      for (const int64_t alignment : {4, 64}) {
+        SCOPED_TRACE(StrCat(ReusePolicyName(policy), ", aligned to ", alignment));
+        Plan plan = LowerStep();
+        plan.reuse = policy;
+        plan.contiguous = {List(plan, {"gx", "gy", "gz"}, alignment)};
+        use(std::move(plan));
+      }
+    }
+  }
+
   // What the plan computes: the fetches, then the parameters.
   std::vector<std::vector<float>> Run(Plan plan) {
     const std::vector<ValueId> feeds = plan.feeds;
@@ -125,38 +139,27 @@ class ContiguousValuesTest : public ::testing::Test {
 };
 
 TEST_F(ContiguousValuesTest, AreStoredOneAfterTheOther) {
-  for (const ReusePolicy policy : kReusePolicies) {
-    for (const int64_t alignment : {4, 64}) {
-      SCOPED_TRACE(StrCat(ReusePolicyName(policy), ", aligned to ", alignment));
-      Plan plan = LowerStep();
-      plan.reuse = policy;
-      plan.contiguous = {List(plan, {"gx", "gy", "gz"}, alignment)};
-      PlanStorage(&plan);
-      const int64_t base = At(plan, "gx").offset;
-      EXPECT_EQ(base % 64, 0);
-      EXPECT_EQ(At(plan, "gy").offset - base, alignment == 4 ? 12 : 64);
-      EXPECT_EQ(At(plan, "gz").offset - base, alignment == 4 ? 32 : 128);
-      EXPECT_THAT(VerifyPlan(plan), IsEmpty());
-      for (const PlannedBuffer& block : ReportMemory(plan).blocks) {
-        EXPECT_EQ(block.offset, At(plan, block.variable).offset) << block.variable;
-      }
+  ForEachPolicyAndAlignment([&](Plan plan) {
+    const int64_t alignment = plan.contiguous[0].alignment_bytes;
+    PlanStorage(&plan);
+    const int64_t base = At(plan, "gx").offset;
+    EXPECT_EQ(base % 64, 0);
+    EXPECT_EQ(At(plan, "gy").offset - base, alignment == 4 ? 12 : 64);
+    EXPECT_EQ(At(plan, "gz").offset - base, alignment == 4 ? 32 : 128);
+    EXPECT_THAT(VerifyPlan(plan), IsEmpty());
+    for (const PlannedBuffer& block : ReportMemory(plan).blocks) {
+      EXPECT_EQ(block.offset, At(plan, block.variable).offset) << block.variable;
     }
-  }
+  });
 }
 
 TEST_F(ContiguousValuesTest, ComputeTheSameWithEveryPolicy) {
-  for (const ReusePolicy policy : kReusePolicies) {
-    for (const int64_t alignment : {4, 64}) {
-      SCOPED_TRACE(StrCat(ReusePolicyName(policy), ", aligned to ", alignment));
-      Plan plan = LowerStep();
-      plan.reuse = policy;
-      plan.contiguous = {List(plan, {"gx", "gy", "gz"}, alignment)};
-      const std::vector<float> sum = {280};
-      EXPECT_THAT(Run(std::move(plan)),
-                  ElementsAre(sum, sum, std::vector<float>(3, -39), std::vector<float>(5, -23),
-                              std::vector<float>(40, -41)));
-    }
-  }
+  ForEachPolicyAndAlignment([&](Plan plan) {
+    const std::vector<float> sum = {280};
+    EXPECT_THAT(Run(std::move(plan)),
+                ElementsAre(sum, sum, std::vector<float>(3, -39), std::vector<float>(5, -23),
+                            std::vector<float>(40, -41)));
+  });
 }
 
 // t and v are stored where the gradient of z will be.

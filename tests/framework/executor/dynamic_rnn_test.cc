@@ -220,20 +220,29 @@ TEST_P(DynamicRnnTest, JoinsWhatBelongsToASequence) {
   ExpectSame({.joins = true, .branches = true, .reshapes = true});
 }
 
-// Calls use(loop) for the loops of a training that attends to notes, first the forward half.
-template <typename Use>
-void ForEachLoopOfTraining(const Use& use) {
-  Program main, startup;
-  Variable loss;
-  {
+// A training that attends to notes, before its first step.
+struct AttendingTraining {
+  AttendingTraining() {
+    Program startup;
+    main.seed = startup.seed = 7;
     const ProgramGuard guard(&main, &startup);
     loss = WithDynamicRnn({.attends = true});
     optimizer::Sgd({.learning_rate = 0.05}).Minimize(loss);
+    executor.Run(startup);
   }
-  Executor executor(Place::Cpu());
-  executor.Run(startup);
+
+  Program main;
+  Variable loss;
+  Executor executor{Place::Cpu()};
+};
+
+// Calls use(loop) for the loops of a training that attends to notes, first the forward half.
+template <typename Use>
+void ForEachLoopOfTraining(const Use& use) {
+  AttendingTraining training;
   const Batch batch{{2, 7, 9, 1}, {3, 1, 4, 2}};
-  const BoundProgram bound = executor.Compile(main).Bind(batch.Feeds(true), {loss.name()});
+  const BoundProgram bound =
+      training.executor.Compile(training.main).Bind(batch.Feeds(true), {training.loss.name()});
   for (const Instruction& instruction : bound.plan().instructions) {
     if (instruction.kind == InstructionKind::kLoop) use(*instruction.loop);
   }
@@ -280,17 +289,8 @@ TEST(DynamicRnn, TrainsOnLongShortAndLongBatches) {
                                       {{9, 3, 8, 2}, {2, 4, 3, 1}},
                                       {{3, 1}, {2, 2}},
                                       {{2, 7, 9, 1}, {3, 1, 4, 2}}};
-  Program main, startup;
-  main.seed = startup.seed = 7;
-  Variable loss;
-  {
-    const ProgramGuard guard(&main, &startup);
-    loss = WithDynamicRnn({.attends = true});
-    optimizer::Sgd({.learning_rate = 0.05}).Minimize(loss);
-  }
-  Executor executor(Place::Cpu());
-  executor.Run(startup);
-  CompiledProgram step = executor.Compile(main);
+  AttendingTraining training;
+  CompiledProgram step = training.executor.Compile(training.main);
   for (const Batch& batch : batches) {
     // The same step from the same parameters, each sequence by itself.
     Program alone, unused;
@@ -299,8 +299,9 @@ TEST(DynamicRnn, TrainsOnLongShortAndLongBatches) {
       const ProgramGuard guard(&alone, &unused);
       expected = EachByItself({.attends = true}, batch);
     }
-    const double value = executor.Run(alone, batch.Feeds(false), {expected})[0].Item<double>();
-    EXPECT_NEAR(step.Run(batch.Feeds(true), {loss})[0].Item<double>(), value, 1e-12);
+    const double value =
+        training.executor.Run(alone, batch.Feeds(false), {expected})[0].Item<double>();
+    EXPECT_NEAR(step.Run(batch.Feeds(true), {training.loss})[0].Item<double>(), value, 1e-12);
   }
 }
 
@@ -463,20 +464,12 @@ TEST(DynamicRnn, MultipliesTheRowsOfManyIterations) {
 
 // New lengths whose counts round up to the same capacity need no new plan.
 TEST(DynamicRnn, HasOnePlanForBatchesOfAboutTheSameSize) {
-  Program main, startup;
-  Variable loss;
-  {
-    const ProgramGuard guard(&main, &startup);
-    loss = WithDynamicRnn({.attends = true});
-    optimizer::Sgd({.learning_rate = 0.05}).Minimize(loss);
-  }
-  Executor executor(Place::Cpu());
-  executor.Run(startup);
-  CompiledProgram step = executor.Compile(main);
+  AttendingTraining training;
+  CompiledProgram step = training.executor.Compile(training.main);
   for (const Batch& batch :
        {Batch{{9, 9, 8, 7, 3}, {9, 9, 8, 7, 4}}, Batch{{1, 12, 10, 8, 6}, {10, 7, 5, 8, 8}},
         Batch{{4, 8, 8, 8, 5, 2}, {2, 8, 8, 8, 6, 6}}}) {
-    step.Run(batch.Feeds(true), {loss});
+    step.Run(batch.Feeds(true), {training.loss});
   }
   EXPECT_EQ(step.preparation().plans, 1);
 }

@@ -35,15 +35,7 @@ class MemoryLimit : public ::testing::Test {
 
   float RunOnce(const Tensor& batch) {
     Executor executor(Place::Cpu(), nullptr, &registry_);
-    CompiledProgram program = executor.Compile(*ParseProgramText(R"(program { block 0 {
-      var x float32 [-1]
-      var a float32 [-1]
-      var b float32 [-1]
-      var c float32 [-1]
-      {Out: [a]} = tiny_copy(X: [x])
-      {Out: [b]} = tiny_copy(X: [a])
-      {Out: [c]} = tiny_add(X: [b], Y: [a])
-    } })"));
+    CompiledProgram program = executor.Compile(*ParseProgramText(tiny::kTwoCopies));
     BoundProgram bound = program.Bind({{"x", batch}}, {"c"});
     bound.Step();
     return bound.fetch(0).data<float>()[batch.element_count() - 1];

@@ -63,6 +63,25 @@ Tensor Sentences(const std::vector<int64_t>& lengths) {
   return ids;
 }
 
+// A training before its first step.
+struct Training {
+  Training() {
+    Program startup;
+    const ProgramGuard guard(&main, &startup);
+    loss = TranslationLoss();
+    optimizer::Adagrad({.learning_rate = 0.1}).Minimize(loss);
+    executor.Run(startup);
+  }
+
+  Program main;
+  Variable loss;
+  Executor executor{Place::Cpu()};
+};
+
+int64_t ArenaBytes() {
+  return AllocatorOf(Place::Cpu()).statistics().of(MemoryTag::kArena).live_bytes;
+}
+
 // Bytes of one training step.
 struct Bytes {
   int64_t unshared = 0;  // a buffer for each value, in each iteration
@@ -75,28 +94,17 @@ struct Bytes {
 Bytes Measure(ReusePolicy policy) {
   const std::vector<int64_t> lengths = {20, 18, 25, 12, 9, 22, 16, 14};
   const int64_t steps = 25;
-  Program main, startup;
-  Variable loss;
-  {
-    const ProgramGuard guard(&main, &startup);
-    loss = TranslationLoss();
-    optimizer::Adagrad({.learning_rate = 0.1}).Minimize(loss);
-  }
-  Executor executor(Place::Cpu());
-  executor.Run(startup);
+  Training training;
   CompileOptions options;
   options.memory.policy = policy;
-  const auto arena_bytes = [] {
-    return AllocatorOf(Place::Cpu()).statistics().of(MemoryTag::kArena).live_bytes;
-  };
-  const int64_t before = arena_bytes();
-  CompiledProgram step = executor.Compile(main, options);
+  const int64_t before = ArenaBytes();
+  CompiledProgram step = training.executor.Compile(training.main, options);
   const FeedList feeds = {{"source", Sentences({9, 14, 11, 20, 6, 17, 12, 8})},
                           {"target", Sentences(lengths)},
                           {"next", Sentences(lengths)}};
-  BoundProgram bound = step.Bind(feeds, {loss});
+  BoundProgram bound = step.Bind(feeds, {training.loss});
   for (int i = 0; i < 2; ++i) bound.Step();
-  Bytes bytes{.held = arena_bytes() - before};
+  Bytes bytes{.held = ArenaBytes() - before};
   const Plan& plan = bound.plan();
   bytes.planned = plan.planned_bytes;
   bytes.bound = plan.max_live_bytes;
@@ -127,33 +135,22 @@ TEST(RecurrentMemory, IsThatOfOneIterationAndOfWhatTheGradientReads) {
 
 // Plans for batches of other sizes run one at a time, so they stack to the same memory.
 TEST(RecurrentMemory, OfManyBatchesIsThatOfTheLargest) {
-  Program main, startup;
-  Variable loss;
-  {
-    const ProgramGuard guard(&main, &startup);
-    loss = TranslationLoss();
-    optimizer::Adagrad({.learning_rate = 0.1}).Minimize(loss);
-  }
-  Executor executor(Place::Cpu());
-  executor.Run(startup);
-  CompiledProgram step = executor.Compile(main);
-  const auto arena_bytes = [] {
-    return AllocatorOf(Place::Cpu()).statistics().of(MemoryTag::kArena).live_bytes;
-  };
+  Training training;
+  CompiledProgram step = training.executor.Compile(training.main);
   const auto run = [&](int64_t sentences, int64_t length) {
     const std::vector<int64_t> lengths(static_cast<size_t>(sentences), length);
     step.Run({{"source", Sentences(lengths)},
               {"target", Sentences(lengths)},
               {"next", Sentences(lengths)}},
-             {loss});
+             {training.loss});
   };
-  const int64_t before = arena_bytes();
+  const int64_t before = ArenaBytes();
   run(8, 24);
-  const int64_t of_largest = arena_bytes() - before;
+  const int64_t of_largest = ArenaBytes() - before;
   for (const int64_t length : {3, 6, 12, 17, 20, 24}) run(8, length);
   run(3, 24);
   EXPECT_GE(step.preparation().plans, 5);
-  EXPECT_EQ(arena_bytes() - before, of_largest);
+  EXPECT_EQ(ArenaBytes() - before, of_largest);
 }
 
 }  // namespace

@@ -18,6 +18,17 @@ namespace skiff::tiny {
 // tiny_while_grad: run the block `sub_block`; for analyses, they have no kernel.
 void RegisterTinyOps(OpRegistry& registry);
 
+// A program of any number of elements: a = x, b = a, c = b + a.
+inline constexpr const char* kTwoCopies = R"(program { block 0 {
+  var x float32 [-1]
+  var a float32 [-1]
+  var b float32 [-1]
+  var c float32 [-1]
+  {Out: [a]} = tiny_copy(X: [x])
+  {Out: [b]} = tiny_copy(X: [a])
+  {Out: [c]} = tiny_add(X: [b], Y: [a])
+} })";
+
 // How often tiny_negated's derived form was made.
 int DerivedRefreshes();
 

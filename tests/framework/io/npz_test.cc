@@ -8,6 +8,7 @@
 #include <random>
 
 #include "framework/io/lod_entries.h"
+#include "tests/framework/io/same_tensors.h"
 #include "tests/harness/damage_bytes.h"
 #include "tests/harness/full_disk.h"
 #include "tests/harness/temp_directory.h"
@@ -213,22 +214,6 @@ TensorMap Samples() {
   tensors["float32"] = Tensor::FromValues<float>({1000}, std::vector<float>(1000, 0.5f));
   tensors["float64"] = Tensor::FromValues<double>({0, 2}, {});
   return tensors;
-}
-
-void ExpectSame(const TensorMap& found, const TensorMap& expected) {
-  ASSERT_EQ(found.size(), expected.size());
-  for (const auto& [name, tensor] : expected) {
-    SCOPED_TRACE(name);
-    ASSERT_TRUE(found.contains(name));
-    const Tensor& other = found.at(name);
-    EXPECT_EQ(other.dtype(), tensor.dtype());
-    EXPECT_EQ(other.shape(), tensor.shape());
-    EXPECT_EQ(other.lod(), tensor.lod());
-    if (tensor.byte_count() == 0) continue;
-    EXPECT_EQ(
-        std::memcmp(other.raw_data(), tensor.raw_data(), static_cast<size_t>(tensor.byte_count())),
-        0);
-  }
 }
 
 TEST(Npz, RoundTripsStoredAndDeflated) {

@@ -11,6 +11,7 @@
 #include <random>
 #include <set>
 
+#include "tests/framework/io/same_tensors.h"
 #include "tests/harness/damage_bytes.h"
 #include "tests/harness/full_disk.h"
 #include "tests/harness/temp_directory.h"
@@ -75,21 +76,6 @@ TensorMap AlignedTensors() {
   }
   tensors["empty"] = Tensor({2, 0}, DType::kFloat32);
   return tensors;
-}
-
-void ExpectSame(const TensorMap& found, const TensorMap& expected) {
-  ASSERT_EQ(found.size(), expected.size());
-  for (const auto& [name, tensor] : expected) {
-    SCOPED_TRACE(name);
-    ASSERT_TRUE(found.contains(name));
-    const Tensor& other = found.at(name);
-    EXPECT_EQ(other.dtype(), tensor.dtype());
-    EXPECT_EQ(other.shape(), tensor.shape());
-    if (tensor.byte_count() == 0) continue;
-    EXPECT_EQ(
-        std::memcmp(other.raw_data(), tensor.raw_data(), static_cast<size_t>(tensor.byte_count())),
-        0);
-  }
 }
 
 // A file without the spaces between header and elements.

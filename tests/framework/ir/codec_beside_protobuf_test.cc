@@ -20,7 +20,6 @@ namespace skiff {
 namespace {
 
 using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
 
 // ---- what Skiff keeps of a message, in libprotobuf's terms
 

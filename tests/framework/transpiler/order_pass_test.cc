@@ -207,14 +207,16 @@ std::string Replaced(std::string text, const std::string& what, const std::strin
   return text.replace(at, what.size(), by);
 }
 
-TEST_F(OrderPassTest, ReadsALargeValueBeforeItMakesTheNext) {
-  EXPECT_THAT(OrderOf(R"(
+// Makes two large values, and then a number of each.
+constexpr const char* kTwoSums = R"(
     {Out: [a]} = tiny_copy(X: [x])
     {Out: [b]} = tiny_copy(X: [x])
     {Out: [k]} = tiny_sum(X: [a])
-    {Out: [l]} = tiny_sum(X: [b]))",
-                      {"k", "l"}),
-              ElementsAre("a", "k", "b", "l"));
+    {Out: [l]} = tiny_sum(X: [b])
+)";
+
+TEST_F(OrderPassTest, ReadsALargeValueBeforeItMakesTheNext) {
+  EXPECT_THAT(OrderOf(kTwoSums, {"k", "l"}), ElementsAre("a", "k", "b", "l"));
 }
 
 TEST_F(OrderPassTest, UpdatesAVariableAsSoonAsItsGradientIsThere) {
@@ -256,17 +258,13 @@ TEST_F(OrderPassTest, PutsOffWhatIsFetched) {
 
 // That c and d take less than a and b is only true if d is c itself.
 TEST_F(OrderPassTest, KnowsThatAViewTakesNothing) {
-  constexpr const char* kOps = R"(
-    {Out: [a]} = tiny_copy(X: [x])
-    {Out: [b]} = tiny_copy(X: [x])
-    {Out: [k]} = tiny_sum(X: [a])
-    {Out: [l]} = tiny_sum(X: [b])
+  const std::string ops = std::string(kTwoSums) + R"(
     {Out: [c]} = after(X: [x], After: [l])
     {Out: [d]} = view(X: [c])
     {Out: [m]} = sum_of(X: [d], After: [k])
     {Out: [n]} = sum_of(X: [c], After: [m]))";
-  EXPECT_THAT(OrderOf(kOps, {"n"}), ElementsAre("a", "k", "b", "l", "c", "d", "m", "n"));
-  EXPECT_THAT(OrderOf(Replaced(kOps, "view", "tiny_copy"), {"n"}),
+  EXPECT_THAT(OrderOf(ops, {"n"}), ElementsAre("a", "k", "b", "l", "c", "d", "m", "n"));
+  EXPECT_THAT(OrderOf(Replaced(ops, "view", "tiny_copy"), {"n"}),
               ElementsAre("a", "b", "k", "l", "c", "d", "m", "n"));
 }
 
@@ -296,15 +294,11 @@ TEST_F(OrderPassTest, PassesReadersOfShapes) {
 
 // a and b needn't live at once, but c and d must, and take as much.
 TEST_F(OrderPassTest, LeavesAPlanInWhichNothingIsGained) {
-  constexpr const char* kOps = R"(
-    {Out: [a]} = tiny_copy(X: [x])
-    {Out: [b]} = tiny_copy(X: [x])
-    {Out: [k]} = tiny_sum(X: [a])
-    {Out: [l]} = tiny_sum(X: [b])
+  const std::string ops = std::string(kTwoSums) + R"(
     {Out: [c]} = after(X: [x], After: [l])
     {Out: [d]} = tiny_copy(X: [c])
     {Out: [m]} = sum_of(X: [d], After: [k]))";
-  const std::unique_ptr<Program> program = Parse(kOps);
+  const std::unique_ptr<Program> program = Parse(ops);
   Plan plan = Lower(*program, {"m"});
   const std::string before = PrintPlan(plan);
   EXPECT_EQ(OrderPass().Apply({.registry = registry_}, &plan).changes, 0);
@@ -312,12 +306,7 @@ TEST_F(OrderPassTest, LeavesAPlanInWhichNothingIsGained) {
 }
 
 TEST_F(OrderPassTest, SaysWhatItHasGained) {
-  constexpr const char* kOps = R"(
-    {Out: [a]} = tiny_copy(X: [x])
-    {Out: [b]} = tiny_copy(X: [x])
-    {Out: [k]} = tiny_sum(X: [a])
-    {Out: [l]} = tiny_sum(X: [b]))";
-  const std::unique_ptr<Program> program = Parse(kOps);
+  const std::unique_ptr<Program> program = Parse(kTwoSums);
   Plan plan = Lower(*program, {"k", "l"});
   const PassReport report = OrderPass().Apply({.registry = registry_}, &plan);
   EXPECT_EQ(report.changes, 1);
@@ -325,11 +314,7 @@ TEST_F(OrderPassTest, SaysWhatItHasGained) {
 }
 
 TEST_F(OrderPassTest, LeavesPlansThatReuseNothing) {
-  const std::unique_ptr<Program> program = Parse(R"(
-    {Out: [a]} = tiny_copy(X: [x])
-    {Out: [b]} = tiny_copy(X: [x])
-    {Out: [k]} = tiny_sum(X: [a])
-    {Out: [l]} = tiny_sum(X: [b]))");
+  const std::unique_ptr<Program> program = Parse(kTwoSums);
   Plan plan = Lower(*program, {"k", "l"});
   const PassContext without_reuse = {.registry = registry_,
                                      .memory = {.policy = ReusePolicy::kNone}};
@@ -338,11 +323,7 @@ TEST_F(OrderPassTest, LeavesPlansThatReuseNothing) {
 
 // d shares memory with nothing: it lives beside a and b just as beside c.
 TEST_F(OrderPassTest, KnowsThatASkippedVariableLivesAllTheTime) {
-  const std::unique_ptr<Program> program = Parse(R"(
-    {Out: [a]} = tiny_copy(X: [x])
-    {Out: [b]} = tiny_copy(X: [x])
-    {Out: [k]} = tiny_sum(X: [a])
-    {Out: [l]} = tiny_sum(X: [b])
+  const std::unique_ptr<Program> program = Parse(std::string(kTwoSums) + R"(
     {Out: [c]} = after(X: [x], After: [l])
     {Out: [d]} = tiny_copy(X: [c])
     {Out: [m]} = sum_of(X: [d], After: [k])

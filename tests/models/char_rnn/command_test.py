@@ -3,8 +3,9 @@ import os
 import random
 import re
 import subprocess
-import tempfile
 import unittest
+
+from tests.models.common.folder import Folder
 
 SMALL = ("--embedding=16", "--hidden=48", "--batch_size=16", "--steps=32")
 # What a word ends with, its first letter tells, which is beyond the reach of trigrams.
@@ -16,41 +17,22 @@ def run(name, *arguments, cwd=None):
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, cwd=cwd)
 
 
-class Folder(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = folder.name
-
-    def at(self, name):
-        return os.path.join(self.folder, name)
-
-    def write(self, name, text):
-        with open(self.at(name), "w", encoding="utf-8") as stream:
-            stream.write(text)
-        return self.at(name)
-
+class Programs(Folder):
     def refused(self, name, *arguments):
         """The error of a program that has to fail."""
-        result = run(name, *arguments)
-        self.assertEqual(result.returncode, 1, result.stdout)
-        self.assertTrue(result.stderr.startswith("error: "), result.stderr)
-        return result.stderr[len("error: "):].rstrip("\n")
+        return self.error_of(run(name, *arguments))
 
 
-class Trained(Folder):
+class Trained(Programs):
     """A model that has read a text of a few words in a random order."""
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
         choose = random.Random(3)
-        text = os.path.join(cls.folder, "words.txt")
-        with open(text, "w", encoding="utf-8") as stream:
-            stream.write(" ".join(choose.choice(WORDS) for _ in range(8000)))
-        cls.flags = ("--data=" + text, "--epochs=8", "--output_dir=" + os.path.join(cls.folder, "run"), *SMALL)
-        cls.model = "--model=" + os.path.join(cls.folder, "run/model")
+        text = cls.write("words.txt", " ".join(choose.choice(WORDS) for _ in range(8000)))
+        cls.flags = ("--data=" + text, "--epochs=8", "--output_dir=" + cls.at("run"), *SMALL)
+        cls.model = "--model=" + cls.at("run/model")
         result = run("train", *cls.flags)
         assert result.returncode == 0, result.stderr
         cls.output = result.stdout
@@ -99,7 +81,7 @@ class Trained(Folder):
             self.assertIn(flag[2:].partition("=")[0], self.refused("train", *self.flags, flag, "--resume"))
 
 
-class Mistakes(Folder):
+class Mistakes(Programs):
     def test_texts_that_give_no_batch(self):
         empty = self.write("empty.txt", "")
         self.assertEqual(self.refused("train", "--data=" + empty), empty + ": the text is empty, expected characters")

@@ -3,8 +3,9 @@ import json
 import os
 import re
 import subprocess
-import tempfile
 import unittest
+
+from tests.models.common.folder import Folder
 
 QUICK = ("--threads=1", "--world_documents=60", "--epochs=1", "--warmup=0", "--length=32", "--layers=1", "--hidden=16",
          "--heads=2", "--feed_forward=16")
@@ -15,19 +16,11 @@ def run(name, *arguments, text=None):
     return subprocess.run(command, input=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
 
 
-class Folder(unittest.TestCase):
+class Programs(Folder):
+    """Tests with a folder each."""
+
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def at(self, name):
-        return os.path.join(self.folder, name)
-
-    def write(self, name, text):
-        with open(self.at(name), "w", encoding="utf-8") as stream:
-            stream.write(text)
-        return self.at(name)
+        self.make_folder(self.addCleanup)
 
     def done(self, name, *arguments, text=None):
         """The output of a program that has to succeed."""
@@ -38,23 +31,18 @@ class Folder(unittest.TestCase):
 
     def refused(self, name, *arguments, text=None):
         """The error of a program that has to fail."""
-        result = run(name, *arguments, text=text)
-        self.assertEqual(result.returncode, 1, result.stdout)
-        self.assertTrue(result.stderr.startswith("error: "), result.stderr)
-        return result.stderr[len("error: "):].rstrip("\n")
+        return self.error_of(run(name, *arguments, text=text))
 
 
-class Trained(Folder):
+class Trained(Programs):
     """A model that has read the world a few times: long enough to know a part of it."""
 
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.run_folder = folder.name
-        cls.model = os.path.join(folder.name, "model")
+        super().setUpClass()
+        cls.model = cls.at("model")
         result = run("pretrain", "--threads=1", "--epochs=18", "--length=32", "--hidden=64", "--feed_forward=128",
-                     "--dropout=0", "--learning_rate=2e-3", "--warmup=50", "--output_dir=" + folder.name)
+                     "--dropout=0", "--learning_rate=2e-3", "--warmup=50", "--output_dir=" + cls.folder)
         assert result.returncode == 0, result.stderr
         cls.output = result.stdout
 
@@ -143,7 +131,7 @@ class Trained(Folder):
                          "--vocabulary_size changes nothing: the vocabulary is that of --vocabulary")
 
 
-class Pretraining(Folder):
+class Pretraining(Programs):
     def refused_training(self, *flags):
         return self.refused("train", *QUICK, "--output_dir=" + self.at("run"), *flags)
 
@@ -221,7 +209,7 @@ class Pretraining(Folder):
         self.assertFalse(os.path.exists(self.at("run")))
 
 
-class Questions(Folder):
+class Questions(Programs):
     def test_have_no_accuracy_of_sentences(self):
         output = self.done("train", *QUICK, "--sentence_tasks=next_sentence", "--output_dir=" + self.at("run"))
         training, validation = re.search(r"^epoch 1/1  (.*)  \|  validation (.*)  \|", output, re.MULTILINE).groups()

@@ -26,7 +26,6 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Lt;
 using ::testing::Ne;
 
 constexpr int64_t kLength = 8;

@@ -7,10 +7,11 @@ import random
 import re
 import shutil
 import subprocess
-import tempfile
 import unittest
 import zlib
 from xml.etree import ElementTree
+
+from tests.models.common.folder import Folder
 
 QUICK = ("--threads=1", "--tokens=words", "--embedding=16", "--hidden=32", "--batch_size=16", "--learning_rate=5e-3")
 WORDS = {"der": "the", "ein": "a", "Hund": "dog", "Katze": "cat", "Vogel": "bird", "sieht": "sees", "jagt": "hunts",
@@ -44,23 +45,7 @@ def as_of_an_earlier_version(output_dir):
             json.dump({"manifest": manifest, "crc32": crc32(compact)}, stream)
 
 
-class Folder(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = folder.name
-
-    @classmethod
-    def at(cls, name):
-        return os.path.join(cls.folder, name)
-
-    @classmethod
-    def write(cls, name, text):
-        with (gzip.open if name.endswith(".gz") else open)(cls.at(name), "wt", encoding="utf-8") as stream:
-            stream.write(text)
-        return cls.at(name)
-
+class Programs(Folder):
     def done(self, name, *arguments, text=None):
         """The output of a program that has to succeed."""
         result = run(name, *arguments, text=text)
@@ -76,7 +61,7 @@ class Folder(unittest.TestCase):
         return result.stderr.decode()[len("error: "):].rstrip("\n")
 
 
-class TrainedOnPairs(Folder):
+class TrainedOnPairs(Programs):
     """A model of pairs of sentences, trained with QUICK and with the flags FLAGS."""
 
     @classmethod
@@ -270,7 +255,7 @@ class TrainedOnPieces(TrainedOnPairs):
                           self.refused("train", *self.flags, flag, "--resume"))
 
 
-class Data(Folder):
+class Data(Programs):
     def test_learns_to_read_dates(self):
         """What tools/train.sh seq2seq trains translates at least 98 of 100 dates exactly, nearly all of them new."""
         self.assertIn("7200 to train, 800 to validate",
@@ -341,7 +326,7 @@ class Data(Folder):
         self.assertIn("cut.gz", self.refused("train", "--data=" + self.at("cut.gz")))
 
 
-class Flags(Folder):
+class Flags(Programs):
     def test_options_that_do_not_fit(self):
         for flags, message in (
                 ("--cell=rnn", 'cell = "rnn", expected gru or lstm'),

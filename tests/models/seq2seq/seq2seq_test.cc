@@ -208,13 +208,13 @@ double DeviationOf(const std::vector<float>& values) {
   return std::sqrt(squares / count - sum / count * (sum / count));
 }
 
-// The deviations with which the training begins: of both tables, of the vectors that the decoder
-// reads, and of the scores.
-struct FirstDeviations {
-  double source_table, target_table, words, scores;
-};
-
-FirstDeviations FirstDeviationsOf(const Seq2SeqOptions& options) {
+// Returns the values that `build` names, of an untrained network that has read two sentences of 2
+// and 3 tokens. `build` declares the feed "word", a token for each of them. The parameters are in
+// the scope of the executor.
+std::vector<Tensor> RunOnTwoSentences(
+    const Seq2SeqOptions& options,
+    const std::function<FetchList(const Seq2SeqNetwork&, const Encoded&)>& build,
+    Executor* executor) {
   Program program, startup;
   program.seed = startup.seed = 1;
   FetchList fetches;
@@ -223,17 +223,31 @@ FirstDeviations FirstDeviationsOf(const Seq2SeqOptions& options) {
     const Seq2SeqNetwork network(options);
     const Encoded encoded =
         network.Encode(layers::Data("source", {-1}, DType::kInt64, {.lod_level = 1}));
-    const Variable word = network.Embed(layers::Data("word", {-1}, DType::kInt64));
-    const Decoded decoded = network.Step(word, network.FirstState(encoded), encoded);
-    fetches = {word.name(), network.Scores(decoded.outputs, word).name()};
+    fetches = build(network, encoded);
   }
+  executor->Run(startup);
+  return executor->Run(program,
+                       {{"source", RaggedIds({{3, 4}, {5, 6, 7}})},
+                        {"word", Tensor::FromValues<int64_t>({2}, std::vector<int64_t>{3, 4})}},
+                       fetches);
+}
+
+// The deviations with which the training begins: of both tables, of the vectors that the decoder
+// reads, and of the scores.
+struct FirstDeviations {
+  double source_table, target_table, words, scores;
+};
+
+FirstDeviations FirstDeviationsOf(const Seq2SeqOptions& options) {
   Executor executor;
-  executor.Run(startup);
-  const std::vector<Tensor> found =
-      executor.Run(program,
-                   {{"source", RaggedIds({{3, 4}, {5, 6, 7}})},
-                    {"word", Tensor::FromValues<int64_t>({2}, std::vector<int64_t>{3, 4})}},
-                   fetches);
+  const std::vector<Tensor> found = RunOnTwoSentences(
+      options,
+      [](const Seq2SeqNetwork& network, const Encoded& encoded) -> FetchList {
+        const Variable word = network.Embed(layers::Data("word", {-1}, DType::kInt64));
+        const Decoded decoded = network.Step(word, network.FirstState(encoded), encoded);
+        return {word.name(), network.Scores(decoded.outputs, word).name()};
+      },
+      &executor);
   const auto table = [&](const char* name) {
     return DeviationOf(executor.scope().Get(name).ToVector<float>());
   };
@@ -281,29 +295,19 @@ FoundStep RunStep(const std::string& attention) {
   Seq2SeqOptions options = Small();
   options.attention = attention;
   options.bidirectional = false;
-  Program program, startup;
-  program.seed = startup.seed = 1;
-  FetchList fetches;
-  {
-    const ProgramGuard guard(&program, &startup);
-    const Seq2SeqNetwork network(options);
-    const Encoded encoded =
-        network.Encode(layers::Data("source", {-1}, DType::kInt64, {.lod_level = 1}));
-    const Variables before = network.FirstState(encoded);
-    const Decoded decoded =
-        network.Step(network.Embed(layers::Data("word", {-1}, DType::kInt64)), before, encoded);
-    // Bahdanau's scores are by the state before.
-    const Variable& state = attention == "luong" ? decoded.state[0] : before[0];
-    fetches = {state.name(), decoded.outputs[1].name(), decoded.weights.name(),
-               encoded.states.name(), encoded.keys.name()};
-  }
   Executor executor;
-  executor.Run(startup);
-  const std::vector<Tensor> found =
-      executor.Run(program,
-                   {{"source", RaggedIds({{3, 4}, {5, 6, 7}})},
-                    {"word", Tensor::FromValues<int64_t>({2}, std::vector<int64_t>{3, 4})}},
-                   fetches);
+  const std::vector<Tensor> found = RunOnTwoSentences(
+      options,
+      [&](const Seq2SeqNetwork& network, const Encoded& encoded) -> FetchList {
+        const Variables before = network.FirstState(encoded);
+        const Decoded decoded =
+            network.Step(network.Embed(layers::Data("word", {-1}, DType::kInt64)), before, encoded);
+        // Bahdanau's scores are by the state before.
+        const Variable& state = attention == "luong" ? decoded.state[0] : before[0];
+        return {state.name(), decoded.outputs[1].name(), decoded.weights.name(),
+                encoded.states.name(), encoded.keys.name()};
+      },
+      &executor);
   FoundStep step{.state = found[0].ToVector<float>(),
                  .context = found[1].ToVector<float>(),
                  .weights = found[2].ToVector<float>(),

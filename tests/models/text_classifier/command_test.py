@@ -1,8 +1,9 @@
 """Runs the programs of models/text_classifier as a user does: trains on a file, classifies lines."""
 import os
 import subprocess
-import tempfile
 import unittest
+
+from tests.models.common.folder import Folder
 
 MARK = "\ufeff"
 
@@ -12,21 +13,17 @@ def run(name, *arguments, text=None):
     return subprocess.run(command, input=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
 
 
-class Trained(unittest.TestCase):
+class Trained(Folder):
     """A model of texts in a file that begins with a byte order mark."""
 
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        texts = os.path.join(folder.name, "texts.tsv")
-        with open(texts, "w", encoding="utf-8") as stream:
-            stream.write(MARK + "0\tbad film\n1\tgood film\n" * 20)
-        output_dir = os.path.join(folder.name, "run")
+        super().setUpClass()
+        texts = cls.write("texts.tsv", MARK + "0\tbad film\n1\tgood film\n" * 20)
         result = run("train", "--data=" + texts, "--epochs=1", "--threads=1", "--embedding=4", "--hidden=4",
-                     "--batch_size=8", "--output_dir=" + output_dir)
+                     "--batch_size=8", "--output_dir=" + cls.at("run"))
         assert result.returncode == 0, result.stderr
-        cls.model = "--model=" + os.path.join(output_dir, "model")
+        cls.model = "--model=" + cls.at("run/model")
 
     def answers(self, text):
         result = run("predict", self.model, text=text)

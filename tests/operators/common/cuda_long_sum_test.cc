@@ -1,5 +1,5 @@
 // How CUDA kernels cut long sums, on the host: no device is needed.
-#include "operators/common/cuda_long_sum.h"
+#include "operators/common/cuda/cuda_long_sum.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What CUDA kernels know about loops and reductions, on the host: no device is needed.
-#include "operators/common/cuda_loops.h"
+#include "operators/common/cuda/cuda_loops.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "operators/common/cuda_fold_view.h"
+#include "operators/common/cuda/cuda_fold_view.h"
 #include "operators/common/fast_divisor.h"
 
 namespace skiff {

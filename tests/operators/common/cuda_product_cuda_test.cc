@@ -19,7 +19,7 @@
 #include "framework/tensor/tensor.h"
 #include "memory/cuda_device.h"
 #include "memory/device.h"
-#include "operators/common/cuda_product.h"
+#include "operators/common/cuda/cuda_product.h"
 #include "tests/harness/emulated_cuda.h"
 
 namespace skiff {

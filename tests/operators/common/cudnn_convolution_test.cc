@@ -1,6 +1,6 @@
 // Which of cuDNN's algorithms run. The library is a stand-in (tools/cuda/emulation/libraries),
 // which offers some that mustn't, and for each size others.
-#include "operators/common/cudnn_convolution.h"
+#include "operators/common/libraries/cudnn_convolution.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

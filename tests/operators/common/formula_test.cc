@@ -15,7 +15,7 @@
 #define HWY_TARGET_INCLUDE "tests/operators/common/formula_test.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "operators/common/formula-inl.h"
+#include "operators/common/cpu/formula-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
@@ -58,11 +58,15 @@ V ExactFormula(int number, V x) {
           x < V{1}, [&] { return V{3}; }, [&] { return x; });
     case 15:
       return WrappingAdd(WrappingMul(x, V{2}), WrappingSub(WrappingDivide(x, V{3}), x));
+    case 16:
+      return Trunc(x);
+    case 17:
+      return OnlyWhere(Trunc(x) == V{-2}, x);
     default:
       return x;
   }
 }
-constexpr int kExactFormulas = 16;
+constexpr int kExactFormulas = 18;
 
 // Formulas of which vectors give almost the same. Those from kOfNumbers on aren't defined for NaN.
 template <class V>

@@ -1,4 +1,4 @@
-#include "operators/common/gemm.h"
+#include "operators/common/cpu/gemm.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // The BUILD file runs this once for each value of SKIFF_MAX_ISA.
-#include "operators/common/kernel_libraries.h"
+#include "operators/common/libraries/kernel_libraries.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "framework/base/cpu_features.h"
 #include "framework/op/registry.h"
-#include "operators/nn/kernels/winograd.h"
+#include "operators/nn/convolution/winograd.h"
 
 namespace skiff {
 namespace {

@@ -1,5 +1,5 @@
 // The BUILD file runs this once for each value of SKIFF_MAX_ISA.
-#include "operators/common/packed_product.h"
+#include "operators/common/cpu/packed_product.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "framework/op/registry.h"
-#include "operators/common/kernel_libraries.h"
+#include "operators/common/libraries/kernel_libraries.h"
 #include "tests/harness/thread_count.h"
 
 namespace skiff {

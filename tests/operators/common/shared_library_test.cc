@@ -1,4 +1,4 @@
-#include "operators/common/shared_library.h"
+#include "operators/common/libraries/shared_library.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

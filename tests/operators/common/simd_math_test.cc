@@ -8,7 +8,7 @@
 #define HWY_TARGET_INCLUDE "tests/operators/common/simd_math_test.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "operators/common/simd_math-inl.h"
+#include "operators/common/cpu/simd_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff {

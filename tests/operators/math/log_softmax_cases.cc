@@ -1,44 +1,14 @@
-#include <algorithm>
 #include <cmath>
 
-#include "tests/harness/op_case.h"
+#include "tests/operators/math/softmax_reference.h"
 
 namespace skiff::harness {
 namespace {
 
-Arrays LogSoftmaxReference(const Arrays& inputs, int axis) {
-  Array out = inputs.at("X")[0];
-  if (out.shape.rank() == 0) return {{"Out", {Values({}, {0.0})}}};
-  axis = axis < 0 ? axis + out.shape.rank() : axis;
-  const int64_t classes = out.shape[axis];
-  const int64_t outer = out.shape.element_count(0, axis);
-  const int64_t inner = out.shape.element_count(axis + 1, out.shape.rank());
-  for (int64_t o = 0; o < outer; ++o) {
-    for (int64_t i = 0; i < inner; ++i) {
-      double* item = out.values.data() + o * classes * inner + i;
-      double max = -INFINITY;
-      for (int64_t c = 0; c < classes; ++c) max = std::max(max, item[c * inner]);
-      double sum = 0;
-      for (int64_t c = 0; c < classes; ++c) sum += std::exp(item[c * inner] - max);
-      for (int64_t c = 0; c < classes; ++c) {
-        item[c * inner] = item[c * inner] - max - std::log(sum);
-      }
-    }
-  }
-  return {{"Out", {out}}};
-}
-
 OpCase LogSoftmaxCase(const std::string& name, const Shape& shape, int32_t axis = -1,
                       double range = 3) {
-  OpCase result{
-      .name = name,
-      .type = "log_softmax",
-      .inputs = {{"X", {Uniform(shape, 13, -range, range)}}},
-      .attrs = {{"axis", axis}},
-      .reference = [axis](const Arrays& inputs) { return LogSoftmaxReference(inputs, axis); },
-      .outputs = {{"Out", 1}}};
-  if (shape.element_count() < 1000) result.gradients = {"X"};
-  return result;
+  const auto formula = [](double x, double sum) { return x - std::log(sum); };
+  return SoftmaxCaseOf("log_softmax", formula, name, shape, axis, range);
 }
 
 }  // namespace

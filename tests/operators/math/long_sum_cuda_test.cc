@@ -11,7 +11,7 @@
 #include "framework/base/str_cat.h"
 #include "framework/op/registry.h"
 #include "memory/cuda_device.h"
-#include "operators/common/cuda_long_sum.h"
+#include "operators/common/cuda/cuda_long_sum.h"
 #include "operators/math/math_ops.h"
 #include "tests/harness/array_tensor.h"
 #include "tests/harness/case_op.h"

@@ -1,8 +1,6 @@
-#include <algorithm>
 #include <cmath>
-#include <numeric>
 
-#include "tests/operators/math/axis_lines.h"
+#include "tests/operators/math/sorted_places.h"
 
 namespace skiff::harness {
 namespace {
@@ -26,12 +24,7 @@ Arrays TopKV2Reference(const Arrays& inputs, const TopKSpec& spec) {
   std::vector<double> places(count);
   for (int64_t line = 0; line < lines.count(); ++line) {
     const std::vector<double> values = lines.Line(x, line);
-    std::vector<size_t> order(values.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    const auto rank = [&](size_t i) { return std::isnan(values[i]) ? INFINITY : values[i]; };
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      return spec.largest ? rank(a) > rank(b) : rank(a) < rank(b);
-    });
+    const std::vector<size_t> order = SortedPlaces(values, spec.largest);
     for (int64_t i = 0; i < spec.k; ++i) {
       const size_t from = order[static_cast<size_t>(i)];
       out.values[lines.Place(line, i, spec.k)] = values[from];

@@ -28,6 +28,7 @@ struct Conv3dSpec {
 VolumeSize OutputOf(const Conv3dSpec& spec) {
   return {.batch = spec.input.batch, .channels = spec.filters, .size = spec.output};
 }
+Shape OutputShape(const Conv3dSpec& spec) { return OutputOf(spec).AsShape(spec.channels_last); }
 
 // Calls visit(places of an output, an input, a weight) for each term of the sums.
 template <typename Visit>
@@ -58,59 +59,11 @@ void ForEachTerm(const Conv3dSpec& spec, const Visit& visit) {
   }
 }
 
-Arrays Conv3dReference(const Conv3dSpec& spec, const Arrays& inputs) {
-  const LazyValues& input = inputs.at("Input")[0].values;
-  const LazyValues& filter = inputs.at("Filter")[0].values;
-  const VolumeSize out = OutputOf(spec);
-  std::vector<double> values(static_cast<size_t>(out.count()), 0.0);
-  ForEachTerm(spec, [&](size_t at, size_t from, size_t weight) {
-    values[at] += filter[weight] * input[from];
-  });
-  return {{"Output", {Values(out.AsShape(spec.channels_last), values)}}};
-}
-
-Arrays GradientReference(const Conv3dSpec& spec, const Arrays& inputs) {
-  const LazyValues& input = inputs.at("Input")[0].values;
-  const LazyValues& filter = inputs.at("Filter")[0].values;
-  const LazyValues& gradient = inputs.at("Output@GRAD")[0].values;
-  std::vector<double> of_input(input.size(), 0.0);
-  std::vector<double> of_filter(filter.size(), 0.0);
-  ForEachTerm(spec, [&](size_t at, size_t from, size_t weight) {
-    of_input[from] += filter[weight] * gradient[at];
-    of_filter[weight] += input[from] * gradient[at];
-  });
-  return {{"Input@GRAD", {Values(inputs.at("Input")[0].shape, of_input)}},
-          {"Filter@GRAD", {Values(inputs.at("Filter")[0].shape, of_filter)}}};
-}
-
 OpCase Conv3dCase(const Conv3dSpec& spec) {
-  OpCase op_case;
-  op_case.name = spec.name;
-  op_case.type = "conv3d";
-  op_case.inputs = {{"Input", {Uniform(spec.input.AsShape(spec.channels_last), 1)}},
-                    {"Filter",
-                     {Uniform({spec.filters, spec.input.channels / spec.groups, spec.kernel[0],
-                               spec.kernel[1], spec.kernel[2]},
-                              2)}}};
-  op_case.attrs = spec.attrs;
+  Shape filter = {spec.filters, spec.input.channels / spec.groups};
+  for (const int64_t taps : spec.kernel) filter.Append(taps);
+  OpCase op_case = SumsCase("conv3d", spec, spec.input.AsShape(spec.channels_last), filter);
   if (spec.channels_last) op_case.attrs["data_format"] = std::string("NDHWC");
-  op_case.attrs["groups"] = static_cast<int32_t>(spec.groups);
-  op_case.reference = [spec](const Arrays& inputs) { return Conv3dReference(spec, inputs); };
-  op_case.outputs = {{"Output", 1}};
-  op_case.gradients = spec.gradients;
-  op_case.benchmark_only = spec.benchmark_only;
-  return op_case;
-}
-
-// For inputs too large for finite differences.
-OpCase GradientCase(const Conv3dSpec& spec) {
-  OpCase op_case = Conv3dCase(spec);
-  op_case.name += "_gradient";
-  op_case.type = "conv3d_grad";
-  op_case.inputs["Output@GRAD"] = {Uniform(OutputOf(spec).AsShape(spec.channels_last), 3)};
-  op_case.reference = [spec](const Arrays& inputs) { return GradientReference(spec, inputs); };
-  op_case.outputs = {{"Input@GRAD", 1}, {"Filter@GRAD", 1}};
-  op_case.gradients = {};
   return op_case;
 }
 
@@ -232,7 +185,7 @@ void AddConv3dCases(CaseList& cases) {
   for (const bool channels_last : {false, true}) {
     const Conv3dSpec spec = SeveralConv3dChunks(channels_last);
     cases.push_back(Conv3dCase(spec));
-    cases.push_back(GradientCase(spec));
+    cases.push_back(GradientOfSumsCase(Conv3dCase(spec), spec));
   }
 }
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/op/registry.h"
-#include "operators/nn/kernels/cuda_convolution.h"
+#include "operators/nn/convolution/cuda_convolution.h"
 #include "operators/nn/nn_ops.h"
 #include "tests/harness/case_test_main.h"
 #include "tests/operators/nn/convolution_reference.h"

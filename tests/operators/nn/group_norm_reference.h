@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/harness/op_case.h"
+#include "tests/operators/nn/normalization_case.h"
 
 namespace skiff::harness {
 
@@ -64,26 +64,7 @@ inline GroupNormResult GroupNormReference(const GroupNormSpec& spec, const Array
 
 // The case without a reference.
 inline OpCase GroupNormCase(const std::string& type, const GroupNormSpec& spec) {
-  const int64_t channels = spec.x[spec.channels_last ? spec.x.rank() - 1 : 1];
-  OpCase op_case;
-  op_case.name = spec.name;
-  op_case.type = type;
-  op_case.inputs = {{"X", {Uniform(spec.x, 1, spec.offset - 1, spec.offset + 2)}}};
-  op_case.gradients = {"X"};
-  if (spec.scale) {
-    op_case.inputs["Scale"] = {Uniform({channels}, 2, 0.5, 1.5)};
-    op_case.gradients.push_back("Scale");
-  }
-  if (spec.bias) {
-    op_case.inputs["Bias"] = {Uniform({channels}, 3)};
-    op_case.gradients.push_back("Bias");
-  }
-  op_case.attrs = {{"epsilon", spec.epsilon}};
-  op_case.loss_outputs = {"Y"};
-  op_case.float32_tolerance = spec.float32_tolerance;
-  op_case.gradient_tolerance = spec.gradient_tolerance;
-  op_case.benchmark_only = spec.benchmark_only;
-  return op_case;
+  return NormalizationCase(type, spec, spec.x[spec.channels_last ? spec.x.rank() - 1 : 1]);
 }
 
 }  // namespace skiff::harness

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/harness/op_case.h"
+#include "tests/operators/nn/normalization_case.h"
 #include "tests/operators/scaled_case.h"
 
 namespace skiff::harness {
@@ -18,7 +18,6 @@ struct LayerNormSpec {
   float epsilon = 1e-5f;
   double float32_tolerance = 0;
   double gradient_tolerance = 0;
-  bool gradients = true;
   bool benchmark_only = false;
 };
 
@@ -49,28 +48,11 @@ Arrays LayerNormReference(const LayerNormSpec& spec, const Arrays& inputs) {
 }
 
 OpCase LayerNormCase(const LayerNormSpec& spec) {
-  const int64_t size = spec.x.element_count(spec.axis, spec.x.rank());
-  OpCase op_case;
-  op_case.name = spec.name;
-  op_case.type = "layer_norm";
-  op_case.inputs = {{"X", {Uniform(spec.x, 1, spec.offset - 1, spec.offset + 2)}}};
-  op_case.gradients = {"X"};
-  if (spec.scale) {
-    op_case.inputs["Scale"] = {Uniform({size}, 2, 0.5, 1.5)};
-    op_case.gradients.push_back("Scale");
-  }
-  if (spec.bias) {
-    op_case.inputs["Bias"] = {Uniform({size}, 3)};
-    op_case.gradients.push_back("Bias");
-  }
-  if (!spec.gradients) op_case.gradients.clear();
-  op_case.attrs = {{"begin_norm_axis", spec.axis}, {"epsilon", spec.epsilon}};
+  OpCase op_case =
+      NormalizationCase("layer_norm", spec, spec.x.element_count(spec.axis, spec.x.rank()));
+  op_case.attrs["begin_norm_axis"] = spec.axis;
   op_case.reference = [spec](const Arrays& inputs) { return LayerNormReference(spec, inputs); };
   op_case.outputs = {{"Y", 1}, {"Mean", 1}, {"Variance", 1}};
-  op_case.loss_outputs = {"Y"};
-  op_case.float32_tolerance = spec.float32_tolerance;
-  op_case.gradient_tolerance = spec.gradient_tolerance;
-  op_case.benchmark_only = spec.benchmark_only;
   return op_case;
 }
 

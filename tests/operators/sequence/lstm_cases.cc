@@ -86,15 +86,13 @@ OpCase LstmCase(const std::string& name, const Lstm& lstm, int64_t size, const I
 }  // namespace
 
 void AddLstmCases(CaseList& cases) {
-  const auto few = [](int64_t width) {
-    return Ragged(Uniform({9, width}, 1, -2, 2), {2, 4, 1, 2});
-  };
-  cases.push_back(LstmCase("plain", {}, 3, few));
-  cases.push_back(LstmCase("reverse", {.is_reverse = true}, 3, few));
-  cases.push_back(LstmCase("peepholes", {.use_peepholes = true}, 3, few));
+  cases.push_back(LstmCase("plain", {}, 3, FewSequences));
+  cases.push_back(LstmCase("reverse", {.is_reverse = true}, 3, FewSequences));
+  cases.push_back(LstmCase("peepholes", {.use_peepholes = true}, 3, FewSequences));
+  cases.push_back(LstmCase("start", {.use_peepholes = true, .is_reverse = true, .has_start = true},
+                           3, FewSequences));
   cases.push_back(
-      LstmCase("start", {.use_peepholes = true, .is_reverse = true, .has_start = true}, 3, few));
-  cases.push_back(LstmCase("hidden_alone", {.use_peepholes = true, .has_start = true}, 3, few));
+      LstmCase("hidden_alone", {.use_peepholes = true, .has_start = true}, 3, FewSequences));
   cases.back().loss_outputs = {"Hidden"};
   cases.push_back(LstmCase("activations",
                            {.use_peepholes = true,
@@ -102,43 +100,19 @@ void AddLstmCases(CaseList& cases) {
                             .gate = "tanh",
                             .cell = "identity",
                             .candidate = "sigmoid"},
-                           3, few));
-  cases.push_back(LstmCase("relu", {.cell = "sigmoid", .candidate = "relu"}, 3, few));
-  cases.push_back(LstmCase("one_row_each", {.has_start = true}, 2, [](int64_t width) {
-    return Ragged(Uniform({3, width}, 1), std::vector<int64_t>{1, 1, 1});
-  }));
-  cases.push_back(LstmCase("equal", {.use_peepholes = true}, 5, [](int64_t width) {
-    return Ragged(Uniform({6, width}, 1), std::vector<int64_t>{3, 3});
-  }));
-  cases.push_back(LstmCase("empty_sequences", {.has_start = true}, 2, [](int64_t width) {
-    return Ragged(Uniform({4, width}, 1), {0, 1, 0, 3});
-  }));
-  cases.push_back(LstmCase("two_levels", {}, 2, [](int64_t width) {
-    return Ragged(Uniform({6, width}, 1), {1, 0, 2}, {3, 2, 1});
-  }));
+                           3, FewSequences));
+  cases.push_back(LstmCase("relu", {.cell = "sigmoid", .candidate = "relu"}, 3, FewSequences));
+  cases.push_back(LstmCase("one_row_each", {.has_start = true}, 2, OneRowEach));
+  cases.push_back(LstmCase("equal", {.use_peepholes = true}, 5, EqualSequences));
+  cases.push_back(LstmCase("empty_sequences", {.has_start = true}, 2, EmptySequences));
+  cases.push_back(LstmCase("two_levels", {}, 2, SequencesOfTwoLevels));
   cases.push_back(
-      LstmCase("no_rows", {.use_peepholes = true, .has_start = true}, 2, [](int64_t width) {
-        return Ragged(Uniform({0, width}, 1), std::vector<int64_t>{0, 0});
-      }));
-  cases.push_back(LstmCase("unequal", {.use_peepholes = true}, 2, [](int64_t width) {
-    return Ragged(Uniform({150, width}, 1), {1, 130, 19});
-  }));
-  // More rows in a step, and more columns, than a block of sums in registers has.
-  cases.push_back(LstmCase("wide", {.use_peepholes = true}, 19, [](int64_t width) {
-    return Ragged(Uniform({40, width}, 1), std::vector<int64_t>(20, 2));
-  }));
-  // The later steps have less than half of the sequences.
-  cases.push_back(LstmCase("many_sequences", {.has_start = true}, 2, [](int64_t width) {
-    std::vector<int64_t> lengths(70, 1);
-    for (size_t i = 0; i < lengths.size(); i += 3) lengths[i] = 2;
-    return Ragged(Uniform({94, width}, 1), lengths);
-  }));
-  cases.push_back(LstmCase("benchmark", {}, 256, [](int64_t width) {
-    std::vector<int64_t> lengths;
-    int64_t rows = 0;
-    for (int64_t i = 0; i < 64; ++i) rows += lengths.emplace_back(12 + i * 37 % 40);
-    return Ragged(Uniform({rows, width}, 1), lengths);
-  }));
+      LstmCase("no_rows", {.use_peepholes = true, .has_start = true}, 2, SequencesWithoutRows));
+  cases.push_back(LstmCase("unequal", {.use_peepholes = true}, 2, UnequalSequences));
+  // More columns, too, than a block of sums in registers has.
+  cases.push_back(LstmCase("wide", {.use_peepholes = true}, 19, TwentySequences));
+  cases.push_back(LstmCase("many_sequences", {.has_start = true}, 2, ManySequences));
+  cases.push_back(LstmCase("benchmark", {}, 256, SentencesOfABatch));
   cases.back().benchmark_only = true;
 }
 

@@ -75,6 +75,44 @@ inline Array ZeroRows(int64_t rows, size_t width) {
   return Values({rows, static_cast<int64_t>(width)}, Numbers(static_cast<size_t>(rows) * width));
 }
 
+// Rows [rows, width] of sequences, by what is particular about their lengths.
+inline Array FewSequences(int64_t width) {
+  return Ragged(Uniform({9, width}, 1, -2, 2), {2, 4, 1, 2});
+}
+inline Array OneRowEach(int64_t width) {
+  return Ragged(Uniform({3, width}, 1), std::vector<int64_t>{1, 1, 1});
+}
+inline Array EqualSequences(int64_t width) {
+  return Ragged(Uniform({6, width}, 1), std::vector<int64_t>{3, 3});
+}
+inline Array EmptySequences(int64_t width) { return Ragged(Uniform({4, width}, 1), {0, 1, 0, 3}); }
+inline Array SequencesOfTwoLevels(int64_t width) {
+  return Ragged(Uniform({6, width}, 1), {1, 0, 2}, {3, 2, 1});
+}
+inline Array SequencesWithoutRows(int64_t width) {
+  return Ragged(Uniform({0, width}, 1), std::vector<int64_t>{0, 0});
+}
+inline Array UnequalSequences(int64_t width) {
+  return Ragged(Uniform({150, width}, 1), {1, 130, 19});
+}
+// More rows in a step than a block of sums in registers has.
+inline Array TwentySequences(int64_t width) {
+  return Ragged(Uniform({40, width}, 1), std::vector<int64_t>(20, 2));
+}
+// The later steps have less than half of the sequences.
+inline Array ManySequences(int64_t width) {
+  std::vector<int64_t> lengths(70, 1);
+  for (size_t i = 0; i < lengths.size(); i += 3) lengths[i] = 2;
+  return Ragged(Uniform({94, width}, 1), lengths);
+}
+// For benchmarks.
+inline Array SentencesOfABatch(int64_t width) {
+  std::vector<int64_t> lengths;
+  int64_t rows = 0;
+  for (int64_t i = 0; i < 64; ++i) rows += lengths.emplace_back(12 + i * 37 % 40);
+  return Ragged(Uniform({rows, width}, 1), lengths);
+}
+
 inline void SetRow(Array* array, size_t row, const Numbers& values) {
   for (size_t i = 0; i < values.size(); ++i) array->values[row * values.size() + i] = values[i];
 }

@@ -1,20 +1,10 @@
-#include "tests/harness/op_case.h"
+#include "tests/operators/tensor/copy_case.h"
 
 namespace skiff::harness {
 
 void AddAssignCases(CaseList& cases) {
   const auto add = [&](const std::string& name, const Array& x) {
-    OpCase made{.name = name,
-                .type = "assign",
-                .inputs = {{"X", {x}}},
-                .reference =
-                    [](const Arrays& inputs) {
-                      return Arrays{{"Out", inputs.at("X")}};
-                    },
-                .outputs = {{"Out", 1}},
-                .gradients = {"X"}};
-    if (x.fixed_dtype) made.gradients.clear();
-    cases.push_back(std::move(made));
+    cases.push_back(CopyCase("assign", name, x));
   };
   add("image", Uniform({2, 17, 3, 2}, 1));
   add("scalar", Uniform(Shape(), 2));

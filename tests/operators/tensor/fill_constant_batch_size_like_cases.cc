@@ -1,21 +1,12 @@
-#include "tests/harness/op_case.h"
+#include "tests/operators/tensor/fill_case.h"
 
 namespace skiff::harness {
 
 void AddFillConstantBatchSizeLikeCases(CaseList& cases) {
   const auto add = [&](const std::string& name, const Shape& input, AttributeMap attrs,
                        const Array& out) {
-    attrs["dtype"] = static_cast<int32_t>(out.dtype);
-    cases.push_back({.name = name,
-                     .type = "fill_constant_batch_size_like",
-                     .inputs = {{"Input", {Uniform(input, 1)}}},
-                     .attrs = std::move(attrs),
-                     .reference =
-                         [out](const Arrays&) {
-                           return Arrays{{"Out", {out}}};
-                         },
-                     .outputs = {{"Out", 1}},
-                     .dtypes = {DType::kFloat32}});
+    cases.push_back(FillCase("fill_constant_batch_size_like", name, std::move(attrs), out));
+    cases.back().inputs = {{"Input", {Uniform(input, 1)}}};
   };
   using Ints = std::vector<int32_t>;
   add("rows", {3, 5}, {{"shape", Ints{-1, 2}}, {"value", 1.5f}},

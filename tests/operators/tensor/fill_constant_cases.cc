@@ -1,23 +1,14 @@
-#include "tests/harness/op_case.h"
+#include "tests/operators/tensor/fill_case.h"
 
 namespace skiff::harness {
 
 void AddFillConstantCases(CaseList& cases) {
   const auto add = [&](const std::string& name, DType dtype, const Shape& shape, AttributeMap attrs,
                        double expected) {
-    attrs["dtype"] = static_cast<int32_t>(dtype);
     attrs["shape"] = shape.ToVector();
     const size_t count = static_cast<size_t>(shape.element_count());
-    const Array out = Values(shape, std::vector<double>(count, expected), dtype);
-    cases.push_back({.name = name,
-                     .type = "fill_constant",
-                     .attrs = std::move(attrs),
-                     .reference =
-                         [out](const Arrays&) {
-                           return Arrays{{"Out", {out}}};
-                         },
-                     .outputs = {{"Out", 1}},
-                     .dtypes = {DType::kFloat32}});
+    cases.push_back(FillCase("fill_constant", name, std::move(attrs),
+                             Values(shape, std::vector<double>(count, expected), dtype)));
   };
   add("float32", DType::kFloat32, {2, 3}, {{"value", 1.5f}}, 1.5);
   add("float64", DType::kFloat64, {2, 3}, {{"value", 1.5f}}, 1.5);

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/harness/op_case.h"
@@ -25,6 +27,21 @@ inline Array RowsWhere(const Array& x, const Array& mask, bool value) {
     }
   }
   return rows;
+}
+
+// Adds make(rows, mask) for some rows and masks.
+template <typename Make>
+void AddRowMaskCases(CaseList& cases, const Make& make) {
+  const auto add = [&](const std::string& name, const Array& rows,
+                       const std::vector<double>& mask) {
+    OpCase op_case = make(rows, RowMask(mask));
+    op_case.name = name;
+    op_case.unchecked_gradient = "rows that depend on data: IfElse in loop_test.cc";
+    cases.push_back(std::move(op_case));
+  };
+  add("some_rows", Uniform({4, 3}, 1), {1, 0, 0, 1});
+  add("all_rows", Uniform({3, 2, 2}, 2), {1, 1, 1});
+  add("no_rows", Uniform({2, 3}, 3), {0, 0});
 }
 
 }  // namespace skiff::harness

@@ -1,6 +1,6 @@
 #include <cuda_runtime.h>
 
-#include "operators/common/cuda_row_sort.cuh"
+#include "operators/common/cuda/cuda_row_sort.cuh"
 #include "tests/operators/tensor/scan_counts.h"
 
 namespace skiff::harness {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "operators/common/cudnn_declarations.h"
+#include "operators/common/libraries/cudnn_declarations.h"
 #include "tools/cuda/emulation/libraries/cudnn_stand_in.h"
 #include "tools/cuda/emulation/libraries/live_objects.h"
 

@@ -1,6 +1,6 @@
-// Replaces operators/common/shared_library.cc where the device is emulated: the libraries are
-// stand-ins, all in one.
-#include "operators/common/shared_library.h"
+// Replaces operators/common/libraries/shared_library.cc where the device is emulated: the libraries
+// are stand-ins, all in one.
+#include "operators/common/libraries/shared_library.h"
 
 #include <utility>
 

@@ -1,0 +1,92 @@
+// Fusions stated as patterns: ops whose values have names, and the op that takes their place, in
+// the text format of programs (framework/ir/text.h). For example, a product and the addition of a
+// bias become one op:
+//
+//   {.before = R"({Out: [p]} = mul(X: [x], Y: [w])
+//                 {Out: [s]} = elementwise_add(X: [p], Y: [b]))",
+//    .after = {{.op = "{Out: [s]} = linear(X: [x], Y: [w], Bias: [b])", .at = "s"}}}
+//
+// A pattern says which ops there are, how values connect them, and what must be true of the ops.
+// What every fusion needs is checked for all of them: that nobody else reads what vanishes (p),
+// that the new op has a kernel, and that the plan around it stays right (PlanRewrite::TryReplace).
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "framework/transpiler/pass.h"
+#include "framework/transpiler/plan_rewrite.h"
+
+namespace skiff {
+
+// Ops whose arguments are names, in the text format of programs. Throws an Error (kInvalidArgument)
+// for any other text. Static patterns are parsed once.
+struct Pattern {
+  Pattern(const std::string& text);                          // NOLINT: a text is a pattern
+  Pattern(const char* text) : Pattern(std::string(text)) {}  // NOLINT
+  std::vector<Op> ops;
+};
+
+// The instructions and values of a plan that fit a pattern.
+struct Match {
+  const Plan& plan;
+  const PlanRewrite& rewrite;
+  std::map<std::string, ValueId> values = {};  // by name; none if the op lacks the argument
+  std::map<std::string, size_t> makers = {};   // by name: the instruction with this output
+  std::set<size_t> instructions = {};
+
+  // Returns the value of that name; none if the op lacks it or the pattern doesn't name it.
+  ValueId operator[](const std::string& name) const;
+  const Shape& ShapeOf(const std::string& name) const { return rewrite.ShapeOf((*this)[name]); }
+  // Return the op with the output of that name. Require that the pattern has one.
+  const Instruction& MakerOf(const std::string& name) const;
+  OpContext ContextOfMaker(const std::string& name) const;
+  // Returns whether the attributes of the op with output `a` are those of the op with output `b`.
+  bool HaveSameAttributes(const std::string& a, const std::string& b) const;
+};
+
+// An op that a fusion makes.
+struct FusedOp {
+  // One op. An argument that the match lacks is left out.
+  Pattern op;
+  // The fused op stands where the op with this output stood.
+  std::string at;
+  // It has the role and position of the op with this output, and draws random numbers as that one
+  // would; "": of the op at `at`.
+  std::string origin = {};
+  // What it has in slots that `op` doesn't mention: what the op with this output has there; "":
+  // nothing.
+  std::string arguments_of = {};
+  // Outputs that are left out if nobody else reads them.
+  std::vector<std::string> if_read = {};
+  // Its attributes besides those in `op`: what `attributes` returns, and those that it shares with
+  // the ops with these outputs.
+  std::vector<std::string> attributes_of = {};
+  std::function<AttributeMap(const Match&)> attributes = nullptr;
+};
+
+struct Fusion {
+  // For the gradient of another fusion: a name that both patterns have. This fusion applies only
+  // where the other one, which precedes it in the list, has been applied with the same value of
+  // that name. All other names that both have are the same values, too, and Match has the values
+  // and makers of both.
+  std::string gradient_of = {};
+  // Ops, each of which writes what another one reads. Equal names are the same value. The ops have
+  // the attributes that the pattern gives, and others as they like.
+  Pattern before;
+  // Returns whether the fused ops compute what these did; null: always.
+  std::function<bool(const Match&)> condition = nullptr;
+  std::vector<FusedOp> after;
+  // {"a", "b"}: who reads a, or only its shape, reads b from then on. Requires that there is a b.
+  std::map<std::string, std::string> instead = {};
+};
+
+// Applies each fusion, one after the other, wherever it fits. `changes`: the number of fused ops.
+// Passes over a fusion into an op that the registry lacks.
+PassReport ApplyFusions(const PassContext& context, const std::vector<Fusion>& fusions, Plan* plan);
+
+}  // namespace skiff

@@ -1,0 +1,84 @@
+// Philox4x32-10 on vectors; framework/tensor/philox.h has the scalar form and the source.
+//
+// Included once per instruction set, through Highway's foreach_target.
+#include <cstdint>
+
+#include "framework/tensor/philox.h"
+#include "hwy/highway.h"
+
+#if defined(SKIFF_OPERATORS_COMMON_CPU_PHILOX_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SKIFF_OPERATORS_COMMON_CPU_PHILOX_INL_H_
+#undef SKIFF_OPERATORS_COMMON_CPU_PHILOX_INL_H_
+#else
+#define SKIFF_OPERATORS_COMMON_CPU_PHILOX_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+#if HWY_TARGET != HWY_SCALAR
+
+template <class V>
+struct PhiloxState {
+  V c0;
+  V c1;
+  V c2;
+  V c3;
+};
+
+// D has lanes of uint64. Only the lower halves of lanes count, here and in the result.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE PhiloxState<V> PhiloxRounds(D d, const RandomKey& key, V low, V high) {
+  const hn::Repartition<uint32_t, D> d32;
+  const auto multiply = [&](auto a, auto b) HWY_ATTR {
+    return hn::MulEven(hn::BitCast(d32, a), hn::BitCast(d32, b));
+  };
+  PhiloxState<V> s = {low, high, hn::Set(d, key.op_id & 0xFFFFFFFFu),
+                      hn::Set(d, key.step & 0xFFFFFFFFu)};
+  const auto m0 = hn::Set(d, uint64_t{0xD2511F53u});
+  const auto m1 = hn::Set(d, uint64_t{0xCD9E8D57u});
+  uint32_t k0 = static_cast<uint32_t>(key.seed);
+  uint32_t k1 = static_cast<uint32_t>(key.seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const auto p0 = multiply(s.c0, m0);
+    const auto p1 = multiply(s.c2, m1);
+    s = {hn::Xor(hn::Xor(hn::ShiftRight<32>(p1), s.c1), hn::Set(d, uint64_t{k0})), p1,
+         hn::Xor(hn::Xor(hn::ShiftRight<32>(p0), s.c3), hn::Set(d, uint64_t{k1})), p0};
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return s;
+}
+
+#endif
+
+// Sets words[w] to word w of the blocks whose positions have these low and high words, a block a
+// lane. D has lanes of uint32.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void PhiloxBlocks(D d, const RandomKey& key, V low, V high, V* words) {
+#if HWY_TARGET == HWY_SCALAR
+  const uint64_t position = uint64_t{hn::GetLane(high)} << 32 | hn::GetLane(low);
+  const Philox::Block block = Philox(key).At(position);
+  for (size_t i = 0; i < block.size(); ++i) words[i] = hn::Set(d, block[i]);
+#else
+  // Blocks at even and at odd lanes apart, each word in the lower half of a 64-bit lane: that is
+  // where multiplications read their factors, so what is left in upper halves does no harm.
+  const hn::Repartition<uint64_t, D> d64;
+  const auto even = PhiloxRounds(d64, key, hn::BitCast(d64, low), hn::BitCast(d64, high));
+  const auto odd = PhiloxRounds(d64, key, hn::ShiftRight<32>(hn::BitCast(d64, low)),
+                                hn::ShiftRight<32>(hn::BitCast(d64, high)));
+  const auto join = [&](auto lower, auto upper) HWY_ATTR {
+    return hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(upper)), hn::BitCast(d, lower));
+  };
+  words[0] = join(even.c0, odd.c0);
+  words[1] = join(even.c1, odd.c1);
+  words[2] = join(even.c2, odd.c2);
+  words[3] = join(even.c3, odd.c3);
+#endif
+}
+
+}  // namespace skiff::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // SKIFF_OPERATORS_COMMON_CPU_PHILOX_INL_H_

@@ -1,0 +1,150 @@
+// Attention of a tile of queries: one tile of keys after the other changes the running sums.
+#include <algorithm>
+#include <limits>
+
+#include "operators/nn/attention/attention.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "operators/nn/attention/attention_forward.cc"
+#include "hwy/foreach_target.h"
+
+// After foreach_target.h, since these headers are compiled once per instruction set as well.
+#include "hwy/highway.h"
+#include "operators/nn/attention/attention_dropout-inl.h"
+#include "operators/nn/attention/attention_products-inl.h"
+#include "operators/nn/attention/attention_scores-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff::HWY_NAMESPACE {
+namespace {
+
+// Makes weights of a vector of queries' scores, and updates the statistics of these queries.
+template <typename T>
+void SoftmaxLanes(const WeightDropout& dropout, const T* key_bias, int64_t keys, int64_t q,
+                  const AttentionScratch<T>& scratch) {
+  const TagOf<T> d;
+  const auto lowest = hn::Set(d, -std::numeric_limits<T>::infinity());
+  T* scores = scratch.scores + q;
+  const auto before = hn::Load(d, scratch.row_max + q);
+  auto top = before;
+  for (int64_t k = 0; k < keys; ++k) {
+    auto score = hn::Load(d, scores + k * kTile);
+    if (key_bias != nullptr) {
+      score = hn::Add(score, hn::Set(d, key_bias[k]));
+      hn::Store(score, d, scores + k * kTile);
+    }
+    top = hn::Max(top, score);
+  }
+  // Where all scores so far are -inf, all exponentials are 0.
+  const auto shift = hn::IfThenElse(hn::Eq(top, lowest), hn::Zero(d), top);
+  const auto factor = WeightOf(d, hn::Sub(before, shift));
+  auto sum = hn::Mul(hn::Load(d, scratch.row_sum + q), factor);
+  for (int64_t k = 0; k < keys; ++k) {
+    auto weight = WeightOf(d, hn::Sub(hn::Load(d, scores + k * kTile), shift));
+    sum = hn::Add(sum, weight);
+    if (dropout.threshold != 0) {
+      const auto dropped = DroppedLanes(d, scratch.words + k * kTile + q, dropout.threshold);
+      weight = hn::IfThenZeroElse(dropped, weight);
+    }
+    hn::Store(weight, d, scores + k * kTile);
+  }
+  hn::Store(top, d, scratch.row_max + q);
+  hn::Store(sum, d, scratch.row_sum + q);
+  hn::Store(factor, d, scratch.row_factor + q);
+}
+
+template <typename T>
+void ScaleRows(int64_t count, int64_t padded, const T* factors, T* rows) {
+  const TagOf<T> d;
+  for (int64_t row = 0; row < count; ++row, rows += padded) {
+    const auto factor = hn::Set(d, factors[row]);
+    for (int64_t i = 0; i < padded; i += kLanesOf<T>)
+      hn::Store(hn::Mul(hn::Load(d, rows + i), factor), d, rows + i);
+  }
+}
+
+// Divides the sums of a tile of queries by those of its weights.
+template <typename T>
+void StoreOutputs(const AttentionSizes& sizes, const HeadArguments<T>& head, const TileExtent& tile,
+                  const AttentionScratch<T>& scratch, const HeadOutputs<T>& outputs) {
+  const auto scale = static_cast<T>(head.dropout.scale);
+  for (int64_t q = 0; q < tile.queries; ++q) {
+    // Without keys the sums over them are empty: 0, not 0 / 0.
+    scratch.row_factor[q] = head.known_keys == 0 ? T{0} : scale / scratch.row_sum[q];
+  }
+  ScaleRows(tile.queries, PaddedWidth(sizes), scratch.row_factor, scratch.query_sums);
+  StoreRows(scratch.query_sums, T{1}, false, tile.queries, sizes.width, tile.query, outputs.out);
+  if (outputs.row_max != nullptr)
+    std::copy_n(scratch.row_max, tile.queries, outputs.row_max + tile.query);
+  if (outputs.row_sum != nullptr)
+    std::copy_n(scratch.row_sum, tile.queries, outputs.row_sum + tile.query);
+}
+
+template <typename T>
+void ForwardImpl(const AttentionSizes& sizes, const HeadArguments<T>& head,
+                 const HeadOutputs<T>& outputs, int64_t query_tile, void* memory) {
+  const AttentionScratch<T> scratch(sizes, memory);
+  const int64_t padded = PaddedWidth(sizes);
+  TileExtent tile = ExtentOf(sizes, head.known_keys, query_tile, 0);
+  CopyColumns(head.query, tile.query, tile.queries, sizes.width, head.scale, scratch.query_columns);
+  std::fill_n(scratch.row_max, kTile, -std::numeric_limits<T>::infinity());
+  std::fill_n(scratch.row_sum, kTile, T{0});
+  std::fill_n(scratch.query_sums, tile.queries * padded, T{0});
+  for (int64_t k = 0; k < sizes.key_tiles(); ++k) {
+    tile = ExtentOf(sizes, head.known_keys, query_tile, k);
+    if (tile.keys == 0) break;
+    const auto keys = RowsFrom(head.key, tile.key, tile.keys, sizes.width, scratch.key_rows);
+    CopyRows(head.value, tile.key, tile.keys, sizes.width, scratch.value_rows);
+    ScoreTile(sizes, head, tile, keys, scratch);
+    DrawWords(head.dropout, sizes, tile, scratch.words);
+    for (int64_t q = 0; q < tile.queries; q += kLanesOf<T>)
+      SoftmaxLanes(head.dropout, KeyBias(head, tile), tile.keys, q, scratch);
+    if (k > 0) ScaleRows(tile.queries, padded, scratch.row_factor, scratch.query_sums);
+    Multiply(Columns(scratch.scores), scratch.value_rows, padded, tile.queries, padded, tile.keys,
+             k > 0, scratch.query_sums, padded);
+  }
+  StoreOutputs(sizes, head, tile, scratch, outputs);
+}
+
+void ForwardFloat(const AttentionSizes& sizes, const HeadArguments<float>& head,
+                  const HeadOutputs<float>& outputs, int64_t query_tile, void* scratch) {
+  ForwardImpl(sizes, head, outputs, query_tile, scratch);
+}
+
+void ForwardDouble(const AttentionSizes& sizes, const HeadArguments<double>& head,
+                   const HeadOutputs<double>& outputs, int64_t query_tile, void* scratch) {
+  ForwardImpl(sizes, head, outputs, query_tile, scratch);
+}
+
+}  // namespace
+}  // namespace skiff::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace skiff {
+
+HWY_EXPORT(ForwardFloat);
+HWY_EXPORT(ForwardDouble);
+
+template <typename T>
+int64_t AttentionScratchBytes(const AttentionSizes& sizes) {
+  return AttentionScratch<T>::Bytes(sizes);
+}
+
+template <>
+void AttendTile(const AttentionSizes& sizes, const HeadArguments<float>& head,
+                const HeadOutputs<float>& outputs, int64_t query_tile, void* scratch) {
+  HWY_DYNAMIC_DISPATCH(ForwardFloat)(sizes, head, outputs, query_tile, scratch);
+}
+
+template <>
+void AttendTile(const AttentionSizes& sizes, const HeadArguments<double>& head,
+                const HeadOutputs<double>& outputs, int64_t query_tile, void* scratch) {
+  HWY_DYNAMIC_DISPATCH(ForwardDouble)(sizes, head, outputs, query_tile, scratch);
+}
+
+template int64_t AttentionScratchBytes<float>(const AttentionSizes&);
+template int64_t AttentionScratchBytes<double>(const AttentionSizes&);
+
+}  // namespace skiff
+#endif  // HWY_ONCE

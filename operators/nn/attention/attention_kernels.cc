@@ -1,0 +1,252 @@
+// A task is a tile of a head, or a head as a whole; threads share the tasks.
+#include "operators/nn/attention/attention_kernels.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "framework/base/element_count.h"
+#include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
+#include "operators/common/dropout_settings.h"
+#include "operators/nn/attention/attention.h"
+#include "operators/nn/attention/attention_arguments.h"
+
+namespace skiff {
+namespace {
+
+// What forward and backward have in common: the arguments of a head, scratch memory, threads.
+template <typename T>
+class AttentionCall {
+ public:
+  AttentionCall(PrepareContext& context)
+      : sizes_(ParseAttention(context)),
+        query_(InputPlaces(context, sizes_, AttentionPart::kQuery)),
+        key_(InputPlaces(context, sizes_, AttentionPart::kKey)),
+        value_(InputPlaces(context, sizes_, AttentionPart::kValue)),
+        bias_(context),
+        key_lengths_(context, "KeyLengths"),
+        op_(context.op().type),
+        scale_(static_cast<T>(context.Attr<float>("scale"))),
+        dropout_(DropoutSettingsOf(context)),
+        scratch_bytes_(RoundUp(AttentionScratchBytes<T>(sizes_), 64)) {}
+
+  const AttentionSizes& sizes() const { return sizes_; }
+  // Takes the sequences of the run, no more than those that it was prepared for.
+  void FollowRows(const KernelContext& run) {
+    sizes_.batch = run.input(query_.argument).shape()[0];
+  }
+  int64_t head_count() const { return sizes_.batch * sizes_.heads; }
+  int64_t query_tasks() const { return head_count() * sizes_.query_tiles(); }
+  const DropoutSettings& dropout() const { return dropout_; }
+
+  // Requests memory for up to `tasks` tasks at a time.
+  void RequestScratch(PrepareContext& context, int64_t tasks) {
+    slots_ = std::clamp<int64_t>(tasks, 1, omp_get_max_threads());
+    workspace_ = context.RequestWorkspace(MultiplyCounts(slots_, scratch_bytes_));
+  }
+  int64_t slots() const { return slots_; }
+
+  void CheckData(const KernelContext& run) const {
+    CheckKeyLengths(run, key_lengths_, sizes_, op_);
+  }
+
+  // Calls run_task(task, scratch) for tasks [0, tasks). Neighbours run at the same time: they read
+  // the same keys, and where attention is causal they take about the same time.
+  template <typename Task>
+  void ForTasks(const KernelContext& run, int64_t tasks, const Task& run_task) const {
+    auto* memory = static_cast<char*>(run.workspace(workspace_));
+    ParallelFor(slots_, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t slot = begin; slot < end; ++slot) {
+        for (int64_t task = slot; task < tasks; task += slots_)
+          run_task(task, memory + slot * scratch_bytes_);
+      }
+    });
+  }
+
+  // `head`: of all sequences' heads.
+  HeadArguments<T> Arguments(const KernelContext& run, const RandomKey& key, int64_t head) const {
+    const int64_t n = head / sizes_.heads;
+    const int64_t h = head % sizes_.heads;
+    const auto rows = [&](const HeadPlaces& places) {
+      return places.At<const T>(run.input(places.argument).template data<T>(), n, h);
+    };
+    HeadArguments<T> arguments{.query = rows(query_),
+                               .key = rows(key_),
+                               .value = rows(value_),
+                               .bias = bias_.At<T>(run, n, h),
+                               .known_keys = KnownKeys(run, n),
+                               .scale = scale_};
+    if (dropout_.draws()) {
+      arguments.dropout = {.key = key,
+                           .threshold = dropout_.threshold(),
+                           .scale = dropout_.scale(),
+                           .first_word = static_cast<uint64_t>(head) *
+                                         static_cast<uint64_t>(sizes_.queries) *
+                                         static_cast<uint64_t>(sizes_.keys)};
+    }
+    return arguments;
+  }
+
+ private:
+  int64_t KnownKeys(const KernelContext& run, int64_t sequence) const {
+    const auto* lengths = key_lengths_(run);
+    // Clamped again: another thread may have changed a feed since it was checked.
+    return lengths == nullptr ? sizes_.keys
+                              : std::clamp<int64_t>(lengths[sequence], 0, sizes_.keys);
+  }
+
+  AttentionSizes sizes_;
+  HeadPlaces query_;
+  HeadPlaces key_;
+  HeadPlaces value_;
+  BiasPlaces bias_;
+  In<int64_t> key_lengths_;
+  std::string op_;
+  T scale_;
+  DropoutSettings dropout_;
+  int64_t scratch_bytes_;
+  int64_t slots_ = 1;
+  int workspace_ = -1;
+};
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareAttention(PrepareContext& context) {
+  AttentionCall<T> call(context);
+  call.RequestScratch(context, call.query_tasks());
+  const Out<T> out(context, "Out");
+  const Out<T> row_max(context, "RowMax");
+  const Out<T> row_sum(context, "RowSum");
+  const Out<int64_t> dropout_key(context, "DropoutKey");
+  return MakeRowsKernel([=](const KernelContext& run) mutable {
+    call.FollowRows(run);
+    call.CheckData(run);
+    const RandomKey key = call.dropout().KeyOf(run);
+    if (dropout_key.is_there()) {
+      int64_t* numbers = dropout_key(run);
+      numbers[0] = static_cast<int64_t>(key.seed);
+      numbers[1] = static_cast<int64_t>(key.op_id);
+      numbers[2] = static_cast<int64_t>(key.step);
+    }
+    const AttentionSizes& sizes = call.sizes();
+    const HeadPlaces places = OutPlaces(sizes);
+    const auto attend = [&, out = out(run), row_max = row_max(run), row_sum = row_sum(run)](
+                            int64_t task, void* scratch) {
+      const int64_t head = task / sizes.query_tiles();
+      const int64_t first_row = head * sizes.queries;
+      const HeadOutputs<T> outputs{.out = places.At(out, head / sizes.heads, head % sizes.heads),
+                                   .row_max = row_max == nullptr ? nullptr : row_max + first_row,
+                                   .row_sum = row_sum == nullptr ? nullptr : row_sum + first_row};
+      AttendTile<T>(sizes, call.Arguments(run, key, head), outputs, task % sizes.query_tiles(),
+                    scratch);
+    };
+    call.ForTasks(run, call.query_tasks(), attend);
+  });
+}
+
+template <typename T>
+class AttentionGradKernel final : public Kernel {
+ public:
+  explicit AttentionGradKernel(PrepareContext& context)
+      : call_(context), arguments_(context, call_.sizes()) {
+    const AttentionSizes& sizes = call_.sizes();
+    call_.RequestScratch(context,
+                         call_.head_count() * std::max(sizes.query_tiles(), sizes.key_tiles()));
+  }
+
+  bool TakesFewerRows() const override { return true; }
+
+  void Run(const KernelContext& run) override {
+    call_.FollowRows(run);
+    call_.CheckData(run);
+    const AttentionSizes& sizes = call_.sizes();
+    const RandomKey key = LoadKey(run);
+    const TileRange queries{0, sizes.query_tiles()};
+    const TileRange keys{0, sizes.key_tiles()};
+    if (sizes.queries == 0 || sizes.keys == 0) return ClearGradients(run);
+    if (RunsWholeHeads()) {
+      call_.ForTasks(run, call_.head_count(), [&](int64_t head, void* scratch) {
+        AttendGradient<T>(sizes, call_.Arguments(run, key, head), Gradients(run, head), queries,
+                          keys, scratch);
+      });
+      return;
+    }
+    call_.ForTasks(run, call_.head_count() * keys.end, [&](int64_t task, void* scratch) {
+      const int64_t head = task / keys.end;
+      const int64_t tile = task % keys.end;
+      HeadGradients<T> gradients = Gradients(run, head);
+      gradients.query = {};
+      AttendGradient<T>(sizes, call_.Arguments(run, key, head), gradients, queries,
+                        {tile, tile + 1}, scratch);
+    });
+    call_.ForTasks(run, call_.head_count() * queries.end, [&](int64_t task, void* scratch) {
+      const int64_t head = task / queries.end;
+      const int64_t tile = task % queries.end;
+      HeadGradients<T> gradients = Gradients(run, head);
+      gradients.key = {};
+      gradients.value = {};
+      AttendGradient<T>(sizes, call_.Arguments(run, key, head), gradients, {tile, tile + 1}, keys,
+                        scratch);
+    });
+  }
+
+ private:
+  // A head as one task takes 5 products for each pair of tiles; two passes, one for keys and one
+  // for queries, take 7, but their tasks are small enough for all threads to have one. The bits are
+  // the same.
+  bool RunsWholeHeads() const {
+    const int64_t heads = call_.head_count();
+    return 5 * RoundUp(heads, call_.slots()) <= 7 * heads;
+  }
+
+  RandomKey LoadKey(const KernelContext& run) const {
+    if (!call_.dropout().draws()) return {};
+    const auto* numbers = arguments_.dropout_key(run);
+    return {static_cast<uint64_t>(numbers[0]), static_cast<uint64_t>(numbers[1]),
+            static_cast<uint64_t>(numbers[2])};
+  }
+
+  // Sums over no queries or no keys.
+  void ClearGradients(const KernelContext& run) const {
+    for (const HeadPlaces& places : {arguments_.query, arguments_.key, arguments_.value}) {
+      if (places.argument < 0) continue;
+      Tensor& gradient = run.output(places.argument);
+      std::fill_n(gradient.template data<T>(), gradient.element_count(), T{0});
+    }
+  }
+
+  HeadGradients<T> Gradients(const KernelContext& run, int64_t head) const {
+    const AttentionSizes& sizes = call_.sizes();
+    const int64_t n = head / sizes.heads;
+    const int64_t h = head % sizes.heads;
+    const HeadPlaces out = OutPlaces(call_.sizes());
+    const auto rows = [&](const HeadPlaces& places) {
+      return places.At(arguments_.Data(run, places), n, h);
+    };
+    return {.out = out.At(arguments_.out(run), n, h),
+            .out_gradient = out.At(arguments_.out_gradient(run), n, h),
+            .row_max = arguments_.row_max(run) + head * sizes.queries,
+            .row_sum = arguments_.row_sum(run) + head * sizes.queries,
+            .query = rows(arguments_.query),
+            .key = rows(arguments_.key),
+            .value = rows(arguments_.value)};
+  }
+
+  AttentionCall<T> call_;
+  AttentionGradArguments<T> arguments_;
+};
+
+}  // namespace
+
+void AddAttentionKernels(OpRegistry& registry) {
+  registry.AddCpuKernels<float, double>(
+      "multihead_attention",
+      []<typename T>(PrepareContext& context) { return PrepareAttention<T>(context); });
+  registry.AddCpuKernels<float, double>(
+      "multihead_attention_grad",
+      []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
+        return std::make_unique<AttentionGradKernel<T>>(context);
+      });
+}
+
+}  // namespace skiff

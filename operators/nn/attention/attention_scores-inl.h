@@ -1,0 +1,63 @@
+// The scores of a tile of attention, with bias and causal mask.
+//
+// Included once per instruction set, through Highway's foreach_target.
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "hwy/highway.h"
+#include "operators/common/cpu/simd_math-inl.h"
+#include "operators/nn/attention/attention_products-inl.h"
+
+#if defined(SKIFF_OPERATORS_NN_ATTENTION_ATTENTION_SCORES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SKIFF_OPERATORS_NN_ATTENTION_ATTENTION_SCORES_INL_H_
+#undef SKIFF_OPERATORS_NN_ATTENTION_ATTENTION_SCORES_INL_H_
+#else
+#define SKIFF_OPERATORS_NN_ATTENTION_ATTENTION_SCORES_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// The scores of a tile but for a bias of one row for all queries, which its readers add.
+template <typename T>
+void ScoreTile(const AttentionSizes& sizes, const HeadArguments<T>& head, const TileExtent& tile,
+               const LeftFactor<false, T>& keys, const AttentionScratch<T>& scratch) {
+  const bool has_matrix = head.bias.data != nullptr && head.bias.stride != 0;
+  if (has_matrix) {
+    const HeadRows<const T> bias{head.bias.data + tile.key, head.bias.stride};
+    CopyColumns(bias, tile.query, tile.queries, tile.keys, T{1}, scratch.scores);
+  }
+  Multiply(keys, scratch.query_columns, kTile, tile.keys, tile.queries, sizes.width, has_matrix,
+           scratch.scores, kTile);
+  if (!sizes.causal) return;
+  for (int64_t k = 0; k < tile.keys; ++k) {
+    // The first query that sees the key.
+    const int64_t first = tile.key + k - (sizes.keys - sizes.queries);
+    const int64_t hidden = std::clamp<int64_t>(first - tile.query, 0, kTile);
+    std::fill_n(scratch.scores + k * kTile, hidden, -std::numeric_limits<T>::infinity());
+  }
+}
+
+// The bias of each key of a tile if it is the same for all queries, else nullptr.
+template <typename T>
+const T* KeyBias(const HeadArguments<T>& head, const TileExtent& tile) {
+  if (head.bias.data == nullptr || head.bias.stride != 0) return nullptr;
+  return head.bias.data + tile.key;
+}
+
+// exp(x) for x <= 0, up to rounding: weights are at most 1.
+template <class D, class V>
+HWY_INLINE V WeightOf(D d, V x) {
+  if constexpr (sizeof(hn::TFromD<D>) == 4) {
+    return ExpOfNegative(d, x);
+  } else {
+    return ExpOf(d, x);
+  }
+}
+
+}  // namespace skiff::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,37 @@
+#include "operators/nn/normalization/layer_norm_arguments.h"
+
+#include "framework/base/element_count.h"
+#include "operators/common/input_checks.h"
+
+namespace skiff {
+
+NormRows::NormRows(const Shape& shape, int64_t axis) {
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (i < axis) {
+      batch.Append(shape[i]);
+    } else {
+      size = size < 0 || shape[i] < 0 ? -1 : MultiplyCounts(size, shape[i]);
+    }
+  }
+}
+
+std::vector<SlotDef> RowStatisticSlots(const char* dims) {
+  return {{.name = "Mean",
+           .doc = StrCat("Of the rows; ", dims, "."),
+           .dispensable = true,
+           .intermediate = true},
+          {.name = "Variance",
+           .doc = "Of the rows, biased.",
+           .dispensable = true,
+           .intermediate = true}};
+}
+
+void InferRowStatistics(OpContext& context, const NormRows& rows, DType dtype) {
+  for (const char* slot : {"Mean", "Variance"}) context.SetOutput(slot, rows.batch, dtype);
+}
+
+void CheckRowStatistics(const OpContext& context, const NormRows& rows, DType dtype) {
+  for (const char* slot : {"Mean", "Variance"}) CheckInputLike(context, slot, rows.batch, dtype);
+}
+
+}  // namespace skiff

@@ -1,0 +1,66 @@
+// The arguments that say what queries see, on all places: of attention_decoder and
+// sequence_attention.
+#pragma once
+
+#include "framework/op/arguments.h"
+#include "operators/sequence/kernels/attention.h"
+#include "operators/sequence/kernels/sequence_rows.h"
+
+namespace skiff {
+
+template <typename T>
+struct AttentionArguments {
+  explicit AttentionArguments(const OpContext& context)
+      : width(RowWidth(context, "Encoded")),
+        key_width(RowWidth(context, "Keys")),
+        encoded(context, "Encoded"),
+        keys(context, "Keys"),
+        score_weight(context, "ScoreWeight") {}
+
+  // Returns the sentences.
+  SequenceRows Sentences(const KernelContext& run) const {
+    return SequenceRows(encoded.tensor(run));
+  }
+  // Returns the tokens of some rows, and those of all.
+  AttendedTokens<T> Tokens(const KernelContext& run, const RowRange& rows) const {
+    return {.tokens = rows.count(),
+            .width = width,
+            .key_width = key_width,
+            .encoded = encoded(run) + rows.begin * width,
+            .keys = keys(run) + rows.begin * key_width,
+            .score_weight = score_weight(run)};
+  }
+  AttendedTokens<T> AllTokens(const KernelContext& run) const {
+    return Tokens(run, {0, encoded.shape(run)[0]});
+  }
+
+  int64_t width;      // E
+  int64_t key_width;  // A
+  In<T> encoded;
+  In<T> keys;
+  In<T> score_weight;
+};
+
+// The other arguments of sequence_attention_grad.
+template <typename T>
+struct SequenceAttentionGradients {
+  explicit SequenceAttentionGradients(const OpContext& context)
+      : weights(context, "AttentionWeights"),
+        of_context(context, "Context@GRAD"),
+        of_weights(context, "AttentionWeights@GRAD"),
+        of_query(context, "Query@GRAD"),
+        of_encoded(context, "Encoded@GRAD"),
+        of_keys(context, "Keys@GRAD"),
+        of_score_weight(context, "ScoreWeight@GRAD") {}
+
+  In<T> weights;
+  // Gradients.
+  In<T> of_context;
+  In<T> of_weights;
+  Out<T> of_query;
+  Out<T> of_encoded;
+  Out<T> of_keys;
+  Out<T> of_score_weight;
+};
+
+}  // namespace skiff

@@ -1,0 +1,159 @@
+// The CUDA kernels of recurrent layers over the rows of ragged sequences, as recurrent_layer.h has
+// them for the CPU: lstm, lstmp, gru. A time step is the products with the weights and the launches
+// of its cell. What the gradients of weights are products of lies in batch order, so that the rows
+// of a step are next to each other for its products, and those of all steps for the sums.
+//
+// Steps are the time steps of a cell, in one direction (cuda_lstm_steps.cuh, cuda_gru_steps.cuh);
+// Steps::Layer says what the cell is.
+#pragma once
+
+#include <cstdint>
+
+#include "framework/base/error.h"
+#include "operators/sequence/kernels/cuda_steps.cuh"
+#include "operators/sequence/kernels/recurrent_arguments.h"
+#include "operators/sequence/kernels/workspace.h"
+
+namespace skiff {
+
+// What the forward steps of a cell get for a run.
+template <typename T>
+struct CudaCellRun {
+  const T* input;  // of all rows
+  T* hidden;       // of all rows, set
+  T* states;       // of the sequences of a step, the longest first: before the step, then after it
+};
+
+// What the gradients of the steps of a cell get for a run.
+template <typename T>
+struct CudaCellGradient {
+  const T* hidden;            // of all rows
+  const T* h0;                // nullptr: zeros
+  const T* batch_gates;       // activated
+  const T* hidden_grad;       // from the outside, of all rows
+  T* next;                    // of the states of a step's sequences, from the next step
+  bool has_all_next = false;  // it is there for all sequences of a step
+  T* batch_gates_grad;        // set; products may read a step more
+  T* input_grad;              // the same for all rows in their order, or nullptr
+  T* batch_before;            // set to the states before the rows, or nullptr
+};
+
+// The forward kernel.
+template <typename T, typename Steps>
+class CudaRecurrentKernel final : public Kernel {
+ public:
+  CudaRecurrentKernel(PrepareContext& context, const typename Steps::Layer& layer)
+      : width_(layer.state_width()),
+        time_(context, layer.capacity.sequences, context.Attr<bool>("is_reverse")),
+        steps_(context, layer),
+        input_(context, "Input"),
+        h0_(context, "H0"),
+        hidden_(context, layer.states()),
+        states_(context, layer.capacity.sequences, width_),
+        space_(RequestProductSpace(context, steps_)) {}
+
+  bool TakesFewerRows() const override { return true; }
+
+  void Run(const KernelContext& run) override {
+    time_.Load(run, SequenceRows(input_.tensor(run)));
+    const T* h0 = h0_(run);
+    T* states = states_(run);
+    if (h0 != nullptr) LaunchLoadStates(run, time_, h0, width_, states);
+    steps_.Begin(run, {input_(run), hidden_(run), states});
+    time_.ForEach([&](const CudaStep& step) {
+      steps_.Run(run, step, {.multiplies = step.time > 0 || h0 != nullptr}, space_);
+    });
+  }
+
+ private:
+  int64_t width_;
+  CudaTimeSteps time_;
+  Steps steps_;
+  In<T> input_;
+  In<T> h0_;
+  Out<T> hidden_;
+  Workspace<T> states_;
+  int space_;
+};
+
+// The gradient.
+template <typename T, typename Steps>
+class CudaRecurrentGradKernel final : public Kernel {
+ public:
+  CudaRecurrentGradKernel(PrepareContext& context, const typename Steps::Layer& layer)
+      : width_(layer.state_width()),
+        gates_width_(layer.gates_width()),
+        most_rows_(layer.capacity.rows),
+        time_(context, layer.capacity.sequences, context.Attr<bool>("is_reverse")),
+        steps_(context, layer),
+        input_(context, "Input"),
+        h0_(context, "H0"),
+        hidden_(context, layer.states()),
+        batch_gate_(context, "BatchGate"),
+        hidden_grad_(context, StrCat(layer.states(), "@GRAD")),
+        input_grad_(context, "Input@GRAD"),
+        weight_grad_(context, "Weight@GRAD"),
+        bias_grad_(context, "Bias@GRAD"),
+        h0_grad_(context, "H0@GRAD"),
+        next_(context, layer.capacity.sequences, width_),
+        // The products of the last steps may read after their rows.
+        gates_(context, most_rows_ + layer.capacity.sequences, gates_width_),
+        before_(context, weight_grad_.is_there() ? most_rows_ : 0, width_),
+        space_(RequestProductSpace(context, steps_)) {}
+
+  bool TakesFewerRows() const override { return steps_.TakesFewerRows(); }
+
+  void Run(const KernelContext& run) override {
+    time_.Load(run, SequenceRows(input_.tensor(run)));
+    const int64_t rows = hidden_.shape(run)[0];
+    T* next = next_(run);
+    T* gates = gates_(run);
+    T* before = weight_grad_.is_there() ? before_(run) : nullptr;
+    steps_.Begin(run, {.hidden = hidden_(run),
+                       .h0 = h0_(run),
+                       .batch_gates = batch_gate_(run),
+                       .hidden_grad = hidden_grad_(run),
+                       .next = next,
+                       .batch_gates_grad = gates,
+                       .input_grad = input_grad_(run),
+                       .batch_before = before});
+    int64_t used = 0;  // sequences that have rows
+    time_.ForEachBackwards([&](const CudaStep& step) {
+      steps_.Run(run, step, step.time > 0 || h0_grad_.is_there(), space_);
+      used = step.count;
+    });
+    if (h0_grad_.is_there()) LaunchStoreStates(run, time_, next, used, width_, h0_grad_(run));
+    steps_.End(run, time_, used);
+    if (weight_grad_.is_there()) {
+      ClearRows(run, before, rows, most_rows_, width_);
+      ClearRows(run, gates, rows, most_rows_, gates_width_);
+      steps_.SumWeight(run, before, gates, rows, weight_grad_(run), space_);
+    }
+    steps_.SumOthers(run, rows, space_);
+    if (!bias_grad_.is_there()) return;
+    LaunchSumColumns(run, gates, rows, gates_width_, gates_width_, bias_grad_(run));
+    steps_.SumPeepholes(run, used, bias_grad_(run));
+  }
+
+ private:
+  int64_t width_;
+  int64_t gates_width_;
+  int64_t most_rows_;
+  CudaTimeSteps time_;
+  Steps steps_;
+  In<T> input_;
+  In<T> h0_;
+  In<T> hidden_;
+  In<T> batch_gate_;
+  In<T> hidden_grad_;
+  Out<T> input_grad_;
+  Out<T> weight_grad_;
+  Out<T> bias_grad_;
+  Out<T> h0_grad_;
+  Workspace<T> next_;
+  Workspace<T> gates_;
+  Workspace<T> before_;
+  int space_;
+};
+
+}  // namespace skiff

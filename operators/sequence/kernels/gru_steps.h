@@ -1,0 +1,149 @@
+// The time steps of a layer of gated recurrent units on the CPU, forward and backward: of gru and
+// attention_decoder, whose slots have the same names.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "operators/sequence/kernels/gru_layer.h"
+#include "operators/sequence/kernels/gru_weights.h"
+#include "operators/sequence/kernels/recurrent_steps.h"
+#include "operators/sequence/kernels/rows_product.h"
+
+namespace skiff {
+
+template <typename T>
+class GruForwardSteps {
+ public:
+  using Layer = GruLayer<T>;
+  // Whether Begin needs zeros.
+  static constexpr bool kReadsZeros = false;
+
+  GruForwardSteps(PrepareContext& context, const Layer& layer)
+      : layer_(layer),
+        weights_(context, layer.cell.size, /*is_transposed=*/false),
+        bias_(context, "Bias"),
+        reset_(context, OutputIfAny<T>(context, "BatchResetHiddenPrev"), layer.capacity.sequences,
+               layer.cell.size),
+        batch_hidden_(OutputIfAny<T>(context, "BatchHidden")) {}
+
+  // Begins a run.
+  void Begin(const KernelContext& run, const T*) {
+    cell_ = layer_.CellWith(bias_(run));
+    functions_ = GruFunctions<T>::Used();
+  }
+
+  void Run(const KernelContext& run, const StepOfRows& rows, const CellStep<T>& step) const {
+    const int64_t size = cell_.size;
+    const int64_t count = rows.step.count;
+    T* reset = reset_(run, rows.step);
+    T* batch_hidden =
+        batch_hidden_.is_there() ? batch_hidden_(run) + rows.step.first * size : nullptr;
+    MultiplyStates(run, weights_.gates, rows, step, size, 3 * size);
+    rows.ForEach(3 * size, [&](int64_t j) {
+      functions_.reset(cell_, step.input + rows.Row(j) * 3 * size, step.states + j * size,
+                       step.gates + j * 3 * size, reset + j * size);
+    });
+    if (step.multiplies) {
+      weights_.candidate.Multiply(run, reset, count, size, step.adds, step.gates + 2 * size,
+                                  3 * size);
+    }
+    rows.ForEach(3 * size, [&](int64_t j) {
+      T* hidden = step.hidden + rows.Row(j) * size;
+      functions_.forward(cell_, step.input + rows.Row(j) * 3 * size, step.states + j * size,
+                         step.gates + j * 3 * size, hidden);
+      std::copy_n(hidden, size, step.states + j * size);
+      if (batch_hidden != nullptr) std::copy_n(hidden, size, batch_hidden + j * size);
+    });
+  }
+
+ private:
+  Layer layer_;
+  GruWeights<T> weights_;
+  GruCell<T> cell_ = {};
+  GruFunctions<T> functions_ = {};
+  In<T> bias_;
+  StepNumbers<T> reset_;
+  Out<T> batch_hidden_;
+};
+
+template <typename T>
+class GruBackwardSteps {
+ public:
+  using Layer = GruLayer<T>;
+
+  GruBackwardSteps(PrepareContext& context, const Layer& layer)
+      : cell_(layer.cell),
+        weights_(context, layer.cell.size, /*is_transposed=*/true),
+        wants_reset_(context.HasOutput("Weight@GRAD")),
+        reset_grad_(context, layer.capacity.sequences, layer.cell.size),
+        reset_(context, wants_reset_ ? layer.capacity.rows : 0, layer.cell.size) {}
+
+  // Begins a run.
+  void Begin(const KernelContext&, const T*, int64_t) { functions_ = GruFunctions<T>::Used(); }
+
+  void Run(const KernelContext& run, const StepOfRows& rows, const CellGradient<T>& of) const {
+    const int64_t size = cell_.size;
+    T* reset_grad = reset_grad_(run);
+    const auto gradient_of = [&](int64_t j) {
+      return GruStepGradient<T>{.hidden = of.hidden + rows.Row(j) * size,
+                                .before = of.next + j * size,
+                                .gates = of.step_gates + j * 3 * size};
+    };
+    rows.ForEach(3 * size, [&](int64_t j) {
+      functions_.backward(cell_, of.before.Before(rows, j), of.gates + j * 3 * size,
+                          gradient_of(j));
+    });
+    weights_.candidate.Multiply(run, of.step_gates + 2 * size, rows.step.count, 3 * size, false,
+                                reset_grad, size);
+    rows.ForEach(3 * size, [&](int64_t j) {
+      const T* before = of.before.Before(rows, j);
+      const T* gates = of.gates + j * 3 * size;
+      functions_.reset_backward(cell_, before, gates, reset_grad + j * size, gradient_of(j));
+      of.CopyGates(rows, j, 3 * size);
+      if (!wants_reset_) return;
+      T* reset = reset_(run) + rows.Row(j) * size;
+      for (int64_t i = 0; i < size; ++i) reset[i] = gates[size + i] * before[i];
+    });
+    if (!of.wants_before) return;
+    weights_.gates.Multiply(run, of.step_gates, rows.step.count, 3 * size, true, of.next, size);
+  }
+
+  // Ends a run, for which there is nothing to do.
+  void End(const KernelContext&, const TimeSteps&, int64_t) const {}
+
+  // Writes the gradient of Weight, a sum over all rows: by products that were made for it
+  // (MakeProduct),
+  // or by one that holds the gradient of g.
+  using WeightProduct = GruWeightGradient<T>;
+  static WeightProduct MakeProduct(PrepareContext& context, const Layer& layer, int64_t rows) {
+    return {context, layer.cell.size, rows};
+  }
+  void Sum(const KernelContext& run, const WeightProduct& products, const T* before, const T* gates,
+           int64_t rows, T* to) const {
+    products.Run(run, rows, before, reset_(run), gates, to);
+  }
+  void Sum(const KernelContext& run, const RowsProduct<T>& product, const MatrixRows<T>& before,
+           const T* gates, int64_t rows, T* to) const {
+    const int64_t size = cell_.size;
+    product.WithColumns(2 * size).Multiply(run, before, size, rows, to);
+    const RowsProduct<T> candidate = product.WithColumns(size);
+    candidate.Pack(run, {.first = gates + 2 * size, .stride = 3 * size}, rows);
+    candidate.Multiply(run, {.first = reset_(run), .stride = size}, size, rows,
+                       to + 2 * size * size);
+  }
+
+  // There are no peepholes.
+  template <typename Gates>
+  void SumPeepholes(const TimeSteps&, const Gates&, T*) const {}
+
+ private:
+  GruCell<T> cell_;
+  GruFunctions<T> functions_ = {};
+  GruWeights<T> weights_;
+  bool wants_reset_;  // for the gradient of Weight
+  Workspace<T> reset_grad_;
+  Workspace<T> reset_;  // of all rows
+};
+
+}  // namespace skiff

@@ -1,0 +1,294 @@
+// The time steps of a layer of LSTM cells on the CPU, forward and backward, with or without a
+// projection: of lstm, lstmp and attention_decoder, whose slots have the same names.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "operators/common/cpu/gemm.h"
+#include "operators/sequence/kernels/lstm_layer.h"
+#include "operators/sequence/kernels/recurrent_steps.h"
+#include "operators/sequence/kernels/row_sums.h"
+#include "operators/sequence/kernels/rows_product.h"
+
+namespace skiff {
+
+// The arguments that both directions have in common.
+template <typename T>
+class LstmParameters {
+ public:
+  // The weights are transposed for the gradient.
+  LstmParameters(PrepareContext& context, const LstmLayer<T>& layer, bool is_gradient)
+      : layer(layer),
+        weight(context, {context, "Weight"}, {0, layer.state_width(), layer.gates_width()},
+               is_gradient),
+        c0(context, "C0"),
+        bias_(context, "Bias"),
+        full_bias_(context, has_full_bias() ? 1 : 0, layer.gates_width()) {
+    if (!layer.projection) return;
+    projection_weight.emplace(context, In<T>(context, "ProjWeight"),
+                              WeightPart{0, layer.cell.size, layer.state_width()}, is_gradient);
+  }
+
+  // Returns the cell with its bias.
+  LstmCell<T> Cell(const KernelContext& run) const {
+    if (!has_full_bias()) return layer.CellWith(bias_(run));
+    T* bias = full_bias_(run);
+    if (bias_.is_there()) {
+      std::copy_n(bias_(run), layer.gates_width(), bias);
+    } else {
+      std::fill_n(bias, layer.gates_width(), T{0});
+    }
+    const int64_t size = layer.cell.size;
+    for (int64_t i = 0; i < size; ++i)
+      bias[layer.cell.order.forget * size + i] += layer.forget_bias;
+    return layer.CellWith(bias);
+  }
+
+  LstmLayer<T> layer;
+  RecurrentWeight<T> weight;
+  std::optional<RecurrentWeight<T>> projection_weight;
+  In<T> c0;
+
+ private:
+  // Whether the bias isn't just that of Bias. Then there are no peepholes.
+  bool has_full_bias() const { return !bias_.is_there() || layer.forget_bias != 0; }
+
+  In<T> bias_;
+  Workspace<T> full_bias_;
+};
+
+template <typename T>
+class LstmForwardSteps {
+ public:
+  using Layer = LstmLayer<T>;
+  // Whether Begin needs zeros.
+  static constexpr bool kReadsZeros = true;
+
+  LstmForwardSteps(PrepareContext& context, const Layer& layer)
+      : of_(context, layer, /*is_gradient=*/false),
+        cells_(context, Out<T>(context, "Cell"), layer.capacity.rows, layer.cell.size),
+        activated_(context, "BatchCellPreAct"),
+        hidden_(context, OutputIfAny<T>(context, "BatchHidden"),
+                layer.projection ? layer.capacity.sequences : 0, layer.cell.size),
+        ordered_(OutputIfAny<T>(context, "OrderedP0")) {}
+
+  // Begins a run. `zeros`: H numbers.
+  void Begin(const KernelContext& run, const T* zeros) {
+    cell_ = of_.Cell(run);
+    functions_ = LstmFunctions<T>::Used();
+    before_ = {cells_(run), of_.c0(run), zeros, cell_.size};
+    if (ordered_.is_there()) std::fill_n(ordered_(run), ordered_.count(run), T{0});
+  }
+
+  void Run(const KernelContext& run, const StepOfRows& rows, const CellStep<T>& step) const {
+    const int64_t size = cell_.size;
+    MultiplyStates(run, of_.weight, rows, step, of_.layer.state_width(), 4 * size);
+    T* cells = cells_(run);
+    T* batch_activated = activated_.is_there() ? activated_(run) + rows.step.first * size : nullptr;
+    const bool projects = of_.layer.projection.has_value();
+    T* projected = projects ? hidden_(run, rows.step) : nullptr;
+    rows.ForEach(4 * size, [&](int64_t j) {
+      const int64_t row = rows.Row(j);
+      T* hidden = projects ? projected + j * size : step.hidden + row * size;
+      functions_.forward(
+          cell_, step.input + row * 4 * size,
+          {.cell_before = before_.Before(rows, j),
+           .gates = step.gates + j * 4 * size,
+           .cell = cells + row * size,
+           .activated_cell = batch_activated == nullptr ? hidden : batch_activated + j * size},
+          hidden);
+      if (!projects) std::copy_n(hidden, size, step.states + j * size);
+    });
+    if (projects) Project(run, rows, projected, step);
+  }
+
+ private:
+  void Project(const KernelContext& run, const StepOfRows& rows, const T* hidden,
+               const CellStep<T>& step) const {
+    const int64_t width = of_.layer.state_width();
+    of_.projection_weight->Multiply(run, hidden, rows.step.count, cell_.size, false, step.states,
+                                    width);
+    ParallelFor(rows.step.count, RecurrentGrain(width), [&](int64_t begin, int64_t end) {
+      ClippedFunctions<T>::Used().activate(of_.layer.projection->activation,
+                                           step.states + begin * width, (end - begin) * width);
+      for (int64_t j = begin; j < end; ++j)
+        std::copy_n(step.states + j * width, width, step.hidden + rows.Row(j) * width);
+    });
+  }
+
+  LstmParameters<T> of_;
+  LstmCell<T> cell_ = {};
+  LstmFunctions<T> functions_ = {};
+  StateRows<T> before_ = {};
+  OutputOrWorkspace<T> cells_;
+  Out<T> activated_;
+  StepNumbers<T> hidden_;  // that a projection reads
+  Out<T> ordered_;
+};
+
+template <typename T>
+class LstmBackwardSteps {
+ public:
+  using Layer = LstmLayer<T>;
+
+  LstmBackwardSteps(PrepareContext& context, const Layer& layer)
+      : of_(context, layer, /*is_gradient=*/true),
+        cells_(context, "Cell"),
+        activated_(context, "BatchCellPreAct"),
+        cell_grad_(context, "Cell@GRAD"),
+        c0_grad_(context, "C0@GRAD"),
+        next_cell_(context, layer.capacity.sequences, layer.cell.size) {
+    if (layer.projection) projection_.emplace(context, layer);
+  }
+
+  // Begins a run of so many sequences. `zeros`: H numbers.
+  void Begin(const KernelContext& run, const T* zeros, int64_t sequences) {
+    cell_ = of_.Cell(run);
+    functions_ = LstmFunctions<T>::Used();
+    before_ = {cells_(run), of_.c0(run), zeros, cell_.size};
+    std::fill_n(next_cell_(run), sequences * cell_.size, T{0});
+  }
+
+  void Run(const KernelContext& run, const StepOfRows& rows, const CellGradient<T>& of) const {
+    const int64_t size = cell_.size;
+    const T* activated = activated_(run) + rows.step.first * size;
+    const T* cell_grad = cell_grad_(run);
+    const T* through_projection = projection_ ? ProjectBack(run, rows, of) : nullptr;
+    T* next_cell = next_cell_(run);
+    rows.ForEach(4 * size, [&](int64_t j) {
+      const int64_t row = rows.Row(j);
+      functions_.backward(
+          cell_,
+          LstmStep<const T>{.cell_before = before_.Before(rows, j),
+                            .gates = of.gates + j * 4 * size,
+                            .cell = before_.rows + row * size,
+                            .activated_cell = activated + j * size},
+          LstmStepGradient<T>{
+              .hidden = projection_ ? through_projection + j * size : of.hidden + row * size,
+              .cell = cell_grad == nullptr ? nullptr : cell_grad + row * size,
+              .next_hidden = projection_ ? before_.zeros : of.next + j * size,
+              .next_cell = next_cell + j * size,
+              .gates = of.step_gates + j * 4 * size});
+      of.CopyGates(rows, j, 4 * size);
+    });
+    if (!of.wants_before) return;
+    of_.weight.Multiply(run, of.step_gates, rows.step.count, 4 * size, false, of.next,
+                        of_.layer.state_width());
+  }
+
+  // Ends a run of so many rows: writes the gradients of all inputs that the steps alone know.
+  void End(const KernelContext& run, const TimeSteps& steps, int64_t rows) const {
+    if (c0_grad_.is_there()) steps.FromLongestFirst<T>(next_cell_(run), cell_.size, c0_grad_(run));
+    if (projection_) projection_->WriteWeightGradient(run, rows);
+  }
+
+  // Writes the gradient of Weight, a sum over all rows: by a product that was made for it
+  // (MakeProduct), or by one that holds the gradient of g.
+  using WeightProduct = Gemm<T>;
+  static WeightProduct MakeProduct(PrepareContext& context, const Layer& layer, int64_t rows) {
+    return {SumSpec(layer, rows), context};
+  }
+  void Sum(const KernelContext& run, const WeightProduct& product, const T* before, const T* gates,
+           int64_t rows, T* to) const {
+    product.Run(run, SumSpec(of_.layer, rows), before, gates, to);
+  }
+  void Sum(const KernelContext& run, const RowsProduct<T>& product, const MatrixRows<T>& before,
+           const T*, int64_t rows, T* to) const {
+    product.Multiply(run, before, of_.layer.state_width(), rows, to);
+  }
+
+  // Writes the gradients of the peepholes, if there are any, behind that of the bias. gates(step,
+  // j) returns the gradient of g of sequence j.
+  template <typename Gates>
+  void SumPeepholes(const TimeSteps& steps, const Gates& gates, T* bias_grad) const {
+    if (cell_.peepholes == nullptr) return;
+    const int64_t size = cell_.size;
+    T* sums = bias_grad + 4 * size;
+    ParallelFor(size, 16, [&](int64_t begin, int64_t end) {
+      for (int64_t k = 0; k < 3; ++k)
+        std::fill(sums + k * size + begin, sums + k * size + end, T{0});
+      steps.ForEach([&](const TimeSteps::Step& step) {
+        for (int64_t j = 0; j < step.count; ++j) {
+          const StepOfRows rows{steps, step};
+          const T* before = before_.Before(rows, j);
+          const T* cell = before_.rows + rows.Row(j) * size;
+          const T* of_gates = gates(step, j);
+          for (int64_t i = begin; i < end; ++i) {
+            sums[i] += of_gates[size + i] * before[i];
+            sums[size + i] += of_gates[2 * size + i] * before[i];
+            sums[2 * size + i] += of_gates[3 * size + i] * cell[i];
+          }
+        }
+      });
+    });
+  }
+
+ private:
+  static GemmSpec SumSpec(const Layer& layer, int64_t rows) {
+    return {.m = layer.state_width(), .n = layer.gates_width(), .k = rows, .trans_a = true};
+  }
+
+  // What the gradient through a projection needs besides.
+  struct Projection {
+    Projection(PrepareContext& context, const Layer& layer)
+        : size(layer.cell.size),
+          width(layer.state_width()),
+          projected(context, "Projection"),
+          batch_hidden(context, "BatchHidden"),
+          weight_grad(context, "ProjWeight@GRAD"),
+          product(context, weight_grad.is_there() ? layer.capacity.rows : 0, width),
+          step_hidden(context, layer.capacity.sequences, size),
+          batch_grad(context, layer.capacity.rows, width) {}
+
+    void WriteWeightGradient(const KernelContext& run, int64_t rows) const {
+      if (!weight_grad.is_there()) return;
+      product.Pack(run, {.first = batch_grad(run), .stride = width}, rows);
+      product.Multiply(run, {.first = batch_hidden(run), .stride = size}, size, rows,
+                       weight_grad(run));
+    }
+
+    int64_t size;
+    int64_t width;
+    In<T> projected;
+    In<T> batch_hidden;
+    Out<T> weight_grad;
+    RowsProduct<T> product;
+    Workspace<T> step_hidden;  // the gradient of the hidden states of a step
+    Workspace<T> batch_grad;   // of h · ProjWeight, of all rows in batch order
+  };
+
+  // Returns the gradient of the hidden states of the step.
+  const T* ProjectBack(const KernelContext& run, const StepOfRows& rows,
+                       const CellGradient<T>& of) const {
+    const int64_t width = projection_->width;
+    const T* projected = projection_->projected(run);
+    T* gradients = projection_->batch_grad(run) + rows.step.first * width;
+    T* hidden = projection_->step_hidden(run);
+    rows.ForEach(width, [&](int64_t j) {
+      const int64_t row = rows.Row(j);
+      T* gradient = gradients + j * width;
+      for (int64_t i = 0; i < width; ++i)
+        gradient[i] = of.hidden[row * width + i] + of.next[j * width + i];
+      ClippedFunctions<T>::Used().multiply_by_derivative(of_.layer.projection->activation,
+                                                         projected + row * width, gradient, width);
+    });
+    of_.projection_weight->Multiply(run, gradients, rows.step.count, width, false, hidden,
+                                    cell_.size);
+    return hidden;
+  }
+
+  LstmParameters<T> of_;
+  LstmCell<T> cell_ = {};
+  LstmFunctions<T> functions_ = {};
+  StateRows<T> before_ = {};
+  In<T> cells_;
+  In<T> activated_;
+  In<T> cell_grad_;
+  Out<T> c0_grad_;
+  Workspace<T> next_cell_;  // the gradient of the cells from later steps, of the longest first
+  std::optional<Projection> projection_;
+};
+
+}  // namespace skiff

@@ -1,0 +1,43 @@
+// What the kernels of recurrent layers find out about their arguments, on all places.
+#pragma once
+
+#include <initializer_list>
+#include <string_view>
+
+#include "framework/op/arguments.h"
+#include "operators/sequence/kernels/sequence_rows.h"
+
+namespace skiff {
+
+// The most rows and sequences of a run.
+struct RowCapacity {
+  int64_t rows = 0;
+  int64_t sequences = 0;
+};
+
+// Returns those of the ragged input "Input".
+inline RowCapacity InputCapacity(const OpContext& context) {
+  return {context.Input("Input").shape[0], SequenceCount(context, "Input")};
+}
+
+// Returns the operations of the products of all rows of an input with weights, those that the op
+// has.
+inline double ProductFlop(const OpContext& context, std::string_view rows,
+                          std::initializer_list<std::string_view> weights) {
+  double numbers = 0;
+  for (const std::string_view slot : weights) {
+    if (context.InputCount(slot) == 0) continue;
+    const Shape& weight = context.Input(slot).shape;
+    numbers += static_cast<double>(weight[0]) * static_cast<double>(weight[1]);
+  }
+  return 2.0 * static_cast<double>(context.Input(rows).shape[0]) * numbers;
+}
+
+// Returns an output, as one that the op lacks even if the definition has no such slot: of the ops
+// with the same cell only some have it.
+template <typename T>
+Out<T> OutputIfAny(const OpContext& context, std::string_view slot) {
+  return context.def().FindOutput(slot) == nullptr ? Out<T>() : Out<T>(context, slot);
+}
+
+}  // namespace skiff

@@ -1,0 +1,150 @@
+// What the cells of recurrent layers get for a time step, on the CPU. A step is that of all
+// sequences that have a row in it. Arrays with a row for each sequence of the step begin with the
+// longest one; arrays of all rows are in the order of the LoD.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "framework/base/parallel.h"
+#include "operators/sequence/kernels/recurrent_arguments.h"
+#include "operators/sequence/kernels/recurrent_weight.h"
+#include "operators/sequence/kernels/time_steps.h"
+#include "operators/sequence/kernels/workspace.h"
+
+namespace skiff {
+
+// The rows of a time step.
+struct StepOfRows {
+  const TimeSteps& steps;
+  const TimeSteps::Step& step;
+
+  int64_t Row(int64_t j) const { return steps.Row(j, step.time); }
+  // Calls body(j) for each sequence, on several threads; `numbers` are computed for one.
+  template <typename Body>
+  void ForEach(int64_t numbers, const Body& body) const {
+    ParallelFor(step.count, RecurrentGrain(numbers), [&](int64_t begin, int64_t end) {
+      for (int64_t j = begin; j < end; ++j) body(j);
+    });
+  }
+};
+
+// The states of all rows, to find those before a row.
+template <typename T>
+struct StateRows {
+  const T* rows;
+  const T* initial;  // of all sequences in the order of the LoD, or nullptr: zeros
+  const T* zeros;
+  int64_t width;
+
+  // Returns the state before the row that sequence j has in the step.
+  const T* Before(const StepOfRows& step, int64_t j) const {
+    return step.steps.StateBefore(j, step.step.time, rows, initial, zeros, width);
+  }
+  // Sets the states of a first step to those before it. Needs no zeros.
+  void CopyInitial(const StepOfRows& first, T* states) const {
+    if (initial == nullptr) {
+      std::fill_n(states, first.step.count * width, T{0});
+    } else {
+      first.steps.ToLongestFirst(initial, width, states);
+    }
+  }
+};
+
+// Numbers of the rows of a step: where an output has the rows in batch order or, if the op lacks
+// the output, in a workspace for one step.
+template <typename T>
+class StepNumbers {
+ public:
+  StepNumbers(PrepareContext& context, const Out<T>& output, int64_t sequences, int64_t width)
+      : numbers_(context, output, sequences, width), width_(width) {}
+
+  T* operator()(const KernelContext& run, const TimeSteps::Step& step) const {
+    return numbers_(run) + (numbers_.is_output() ? step.first * width_ : 0);
+  }
+
+ private:
+  OutputOrWorkspace<T> numbers_;
+  int64_t width_;
+};
+
+// The rows of a layer, which the op and its gradient have in common.
+template <typename T>
+class RecurrentRows {
+ public:
+  // `has_zeros`: States has zeros.
+  template <typename Layer>
+  RecurrentRows(PrepareContext& context, const Layer& layer, bool is_reverse, bool has_zeros = true)
+      : input(context, "Input"),
+        h0(context, "H0"),
+        is_reverse_(is_reverse),
+        width_(layer.state_width()),
+        zeros_count_(has_zeros ? std::max(width_, layer.cell.size) : 0),
+        order_(context, layer.capacity.sequences),
+        zeros_(context, 1, zeros_count_) {}
+
+  SequenceRows Sequences(const KernelContext& run) const { return SequenceRows(input.tensor(run)); }
+  TimeSteps Steps(const KernelContext& run) const {
+    return TimeSteps(Sequences(run), is_reverse_, order_(run));
+  }
+  // Returns the states. There are as many zeros as a state or a cell has numbers.
+  StateRows<T> States(const KernelContext& run, const T* states) const {
+    T* zeros = zeros_(run);
+    std::fill_n(zeros, zeros_count_, T{0});
+    return {.rows = states, .initial = h0(run), .zeros = zeros, .width = width_};
+  }
+
+  In<T> input;
+  In<T> h0;
+
+ private:
+  bool is_reverse_;
+  int64_t width_;
+  int64_t zeros_count_;
+  Workspace<int64_t> order_;
+  Workspace<T> zeros_;
+};
+
+// What the forward step of a cell gets.
+template <typename T>
+struct CellStep {
+  const T* input;          // of all rows
+  T* hidden;               // of all rows, set
+  T* states;               // of the step: the states before it, on return those after it
+  T* gates;                // of the step, on return activated
+  bool adds = false;       // to what the gates hold; else they are set
+  bool multiplies = true;  // the states with weights; else they are zeros, and nothing is added
+};
+
+// Gives the gates of a step, `gates_width` numbers each, what its states contribute.
+template <typename T>
+void MultiplyStates(const KernelContext& run, const RecurrentWeight<T>& weight,
+                    const StepOfRows& rows, const CellStep<T>& step, int64_t width,
+                    int64_t gates_width) {
+  const int64_t count = rows.step.count;
+  if (step.multiplies) {
+    weight.Multiply(run, step.states, count, width, step.adds, step.gates, gates_width);
+  } else {
+    std::fill_n(step.gates, count * gates_width, T{0});
+  }
+}
+
+// What the gradient of a step of a cell gets. g: what the activated gates are made of.
+template <typename T>
+struct CellGradient {
+  StateRows<T> before;
+  const T* hidden;           // the gradient from the outside, of all rows
+  const T* gates;            // of the step, activated
+  T* next;                   // of the step: the gradient of the states, on return of those before
+  T* step_gates;             // on return the gradient of g
+  T* row_gates;              // the same for all rows, or nullptr
+  bool wants_before = true;  // else nothing reads `next` after this step
+
+  // Copies the gradient of g of sequence j to its row.
+  void CopyGates(const StepOfRows& rows, int64_t j, int64_t gates_width) const {
+    if (row_gates == nullptr) return;
+    std::copy_n(step_gates + j * gates_width, gates_width, row_gates + rows.Row(j) * gates_width);
+  }
+};
+
+}  // namespace skiff
