@@ -47,8 +47,7 @@ void Infer(OpContext& context) {
   const int64_t batch = input.shape[1];
   context.SetOutput("Out", {time, batch, settings.hidden_width()}, input.dtype);
   const size_t states = context.OutputCount("State");
-  SKIFF_ENFORCE(states == 0 || states == settings.states(), kInvalidArgument, "rnn: State has ",
-                states, " tensors, expected ", settings.states());
+  if (states > 0) CheckStateCount(context, "State", states);
   for (size_t i = 0; i < states; ++i)
     context.SetOutput("State", {settings.passes(), batch, settings.size}, input.dtype, i);
   context.SetOutput("Reserve", {time, batch, RnnReserve(settings).width()}, input.dtype);
@@ -731,6 +730,12 @@ void AddGrad(OpRegistry& registry, OpDef* forward) {
                           Optional("DropoutState"), "Reserve", "Out", "Out@GRAD", "State@GRAD"},
                          {"Input@GRAD", "PreState@GRAD", "WeightList@GRAD"});
   def.doc = "The gradients of the recurrent layers.";
+  def.infer = [rule = std::move(def.infer)](OpContext& context) {
+    // The rule of the forward op would say "State".
+    const size_t states = context.InputCount("State@GRAD");
+    if (states > 0) CheckStateCount(context, "State@GRAD", states);
+    rule(context);
+  };
   def.flop = GradFlop(Flop, {"Input@GRAD", "WeightList@GRAD"});
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>("rnn_grad", []<typename T>(PrepareContext& context) {

@@ -1,6 +1,7 @@
 // What the kernels of recurrent layers find out about their arguments, on all places.
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
 #include <string_view>
 
@@ -26,7 +27,7 @@ inline double ProductFlop(const OpContext& context, std::string_view rows,
                           std::initializer_list<std::string_view> weights) {
   double numbers = 0;
   for (const std::string_view slot : weights) {
-    if (context.InputCount(slot) == 0) continue;
+    if (context.def().FindInput(slot) == nullptr || !context.HasInput(slot)) continue;
     const Shape& weight = context.Input(slot).shape;
     numbers += static_cast<double>(weight[0]) * static_cast<double>(weight[1]);
   }
