@@ -78,6 +78,7 @@ class LstmForwardSteps {
   void Begin(const KernelContext& run, const T* zeros) {
     cell_ = of_.Cell(run);
     functions_ = LstmFunctions<T>::Used();
+    projection_functions_ = ClippedFunctions<T>::Used();
     before_ = {cells_(run), of_.c0(run), zeros, cell_.size};
     if (ordered_.is_there()) std::fill_n(ordered_(run), ordered_.count(run), T{0});
   }
@@ -111,8 +112,8 @@ class LstmForwardSteps {
     of_.projection_weight->Multiply(run, hidden, rows.step.count, cell_.size, false, step.states,
                                     width);
     ParallelFor(rows.step.count, RecurrentGrain(width), [&](int64_t begin, int64_t end) {
-      ClippedFunctions<T>::Used().activate(of_.layer.projection->activation,
-                                           step.states + begin * width, (end - begin) * width);
+      projection_functions_.activate(of_.layer.projection->activation, step.states + begin * width,
+                                     (end - begin) * width);
       for (int64_t j = begin; j < end; ++j)
         std::copy_n(step.states + j * width, width, step.hidden + rows.Row(j) * width);
     });
@@ -121,6 +122,7 @@ class LstmForwardSteps {
   LstmParameters<T> of_;
   LstmCell<T> cell_ = {};
   LstmFunctions<T> functions_ = {};
+  ClippedFunctions<T> projection_functions_ = {};
   StateRows<T> before_ = {};
   OutputOrWorkspace<T> cells_;
   Out<T> activated_;
@@ -147,6 +149,7 @@ class LstmBackwardSteps {
   void Begin(const KernelContext& run, const T* zeros, int64_t sequences) {
     cell_ = of_.Cell(run);
     functions_ = LstmFunctions<T>::Used();
+    projection_functions_ = ClippedFunctions<T>::Used();
     before_ = {cells_(run), of_.c0(run), zeros, cell_.size};
     std::fill_n(next_cell_(run), sequences * cell_.size, T{0});
   }
@@ -271,8 +274,8 @@ class LstmBackwardSteps {
       T* gradient = gradients + j * width;
       for (int64_t i = 0; i < width; ++i)
         gradient[i] = of.hidden[row * width + i] + of.next[j * width + i];
-      ClippedFunctions<T>::Used().multiply_by_derivative(of_.layer.projection->activation,
-                                                         projected + row * width, gradient, width);
+      projection_functions_.multiply_by_derivative(of_.layer.projection->activation,
+                                                   projected + row * width, gradient, width);
     });
     of_.projection_weight->Multiply(run, gradients, rows.step.count, width, false, hidden,
                                     cell_.size);
@@ -282,6 +285,7 @@ class LstmBackwardSteps {
   LstmParameters<T> of_;
   LstmCell<T> cell_ = {};
   LstmFunctions<T> functions_ = {};
+  ClippedFunctions<T> projection_functions_ = {};
   StateRows<T> before_ = {};
   In<T> cells_;
   In<T> activated_;
