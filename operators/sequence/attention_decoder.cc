@@ -243,7 +243,7 @@ class ForwardKernel final : public DecoderKernel<T> {
                   .hidden = hidden,
                   .states = states,
                   .gates = gates,
-                  .adds = this->context_weight_.has_value()});
+                  .product = this->context_weight_ ? StateProduct::kAdd : StateProduct::kSet});
       if (!this->context_weight_) AttendAll(run, rows, states);
     });
   }

@@ -92,7 +92,7 @@ class AttentionDecoderForwardKernel final : public DecoderKernel<T> {
         this->context_product_.Run(run, step.count, attend.contexts, this->in_.context_weight(run),
                                    false, steps_.Gates(run), space_);
       }
-      steps_.Run(run, step, {.adds = this->adds_context_}, space_);
+      steps_.Run(run, step, this->adds_context_ ? StateProduct::kAdd : StateProduct::kSet, space_);
       if (!this->attends_before_) Attend(run, step, attend);
     });
   }

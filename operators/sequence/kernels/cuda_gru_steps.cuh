@@ -45,11 +45,10 @@ class CudaGruForwardSteps {
   }
 
   // Runs a step. `space`: for products.
-  void Run(const KernelContext& run, const CudaStep& step, const StepProducts& products,
-           int space) {
-    args_.has_product = products.multiplies;
-    args_.before = products.multiplies ? args_.states : nullptr;
-    weights_.Forward(run, step, args_, weight_(run), products.adds, space);
+  void Run(const KernelContext& run, const CudaStep& step, StateProduct product, int space) {
+    args_.has_product = product != StateProduct::kNone;
+    args_.before = args_.has_product ? args_.states : nullptr;
+    weights_.Forward(run, step, args_, weight_(run), product == StateProduct::kAdd, space);
   }
 
  private:

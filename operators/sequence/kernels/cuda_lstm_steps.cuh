@@ -38,7 +38,8 @@ __global__ void __launch_bounds__(kCudaThreads)
       [&](int64_t j, int64_t i, const StepRow& of) {
         const int64_t at = of.row * width + i;
         const int64_t batch_at = (step.first + j) * width + i;
-        const T d = args.hidden_grad[at] + (j < step.later ? args.next[j * width + i] : T{0});
+        const T d = args.hidden_grad[at] +
+                    (j < step.later || args.has_all_next ? args.next[j * width + i] : T{0});
         batch_gradient[batch_at] = ThroughActivation(activation, args.hidden[at], d);
         if (args.batch_before != nullptr)
           args.batch_before[batch_at] = of.Before<T>(args.hidden, args.h0, width, i);
@@ -91,11 +92,11 @@ class CudaLstmForwardSteps {
   }
 
   // Runs a step. `space`: for products.
-  void Run(const KernelContext& run, const CudaStep& step, const StepProducts& products,
-           int space) {
+  void Run(const KernelContext& run, const CudaStep& step, StateProduct product, int space) {
     args_.product = nullptr;
-    if (products.multiplies && layer_.state_width() > 0) {
-      product_.Run(run, step.count, of_.states, weight_(run), products.adds, gates_(run), space);
+    if (product != StateProduct::kNone && layer_.state_width() > 0) {
+      product_.Run(run, step.count, of_.states, weight_(run), product == StateProduct::kAdd,
+                   gates_(run), space);
       args_.product = gates_(run);
     }
     LaunchLstmForward(run, step, args_);
@@ -207,7 +208,7 @@ class CudaLstmBackwardSteps {
     LaunchLstmBackward(run, step, args_);
     if (!wants_before) return;
     const int64_t width = layer_.state_width();
-    if (projection_ && layer_.cell.size == 0) ClearRows(run, of_.next, 0, step.count, width);
+    if (layer_.cell.size == 0) ClearRows(run, of_.next, 0, step.count, width);
     product_.Run(run, step.count, of_.batch_gates_grad + step.first * layer_.gates_width(),
                  weight_(run), false, of_.next, space);
   }

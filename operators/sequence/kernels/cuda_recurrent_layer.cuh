@@ -61,7 +61,8 @@ class CudaRecurrentKernel final : public Kernel {
     if (h0 != nullptr) LaunchLoadStates(run, time_, h0, width_, states);
     steps_.Begin(run, {input_(run), hidden_(run), states});
     time_.ForEach([&](const CudaStep& step) {
-      steps_.Run(run, step, {.multiplies = step.time > 0 || h0 != nullptr}, space_);
+      const bool has_states = step.time > 0 || h0 != nullptr;
+      steps_.Run(run, step, has_states ? StateProduct::kSet : StateProduct::kNone, space_);
     });
   }
 

@@ -44,9 +44,9 @@ class GruForwardSteps {
       functions_.reset(cell_, step.input + rows.Row(j) * 3 * size, step.states + j * size,
                        step.gates + j * 3 * size, reset + j * size);
     });
-    if (step.multiplies) {
-      weights_.candidate.Multiply(run, reset, count, size, step.adds, step.gates + 2 * size,
-                                  3 * size);
+    if (step.product != StateProduct::kNone) {
+      const bool adds = step.product == StateProduct::kAdd;
+      weights_.candidate.Multiply(run, reset, count, size, adds, step.gates + 2 * size, 3 * size);
     }
     rows.ForEach(3 * size, [&](int64_t j) {
       T* hidden = step.hidden + rows.Row(j) * size;
@@ -71,6 +71,8 @@ template <typename T>
 class GruBackwardSteps {
  public:
   using Layer = GruLayer<T>;
+  // The reset states that Sum reads are in the order of the LoD.
+  static constexpr bool kSumsInAnyOrder = false;
 
   GruBackwardSteps(PrepareContext& context, const Layer& layer)
       : cell_(layer.cell),

@@ -134,6 +134,7 @@ template <typename T>
 class LstmBackwardSteps {
  public:
   using Layer = LstmLayer<T>;
+  static constexpr bool kSumsInAnyOrder = true;
 
   LstmBackwardSteps(PrepareContext& context, const Layer& layer)
       : of_(context, layer, /*is_gradient=*/true),

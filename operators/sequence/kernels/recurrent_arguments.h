@@ -21,6 +21,13 @@ inline RowCapacity InputCapacity(const OpContext& context) {
   return {context.Input("Input").shape[0], SequenceCount(context, "Input")};
 }
 
+// What the product of a step's states with their weights does to the gates.
+enum class StateProduct {
+  kNone,  // there is no product: the states are zeros, and the gates begin as zeros
+  kSet,   // the gates begin as the product
+  kAdd,   // the product is added to what the gates hold
+};
+
 // Returns the operations of the products of all rows of an input with weights, those that the op
 // has.
 inline double ProductFlop(const OpContext& context, std::string_view rows,

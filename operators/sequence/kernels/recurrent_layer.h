@@ -43,7 +43,8 @@ class RecurrentKernel final : public Kernel {
                   .hidden = hidden_(run),
                   .states = states_(run),
                   .gates = gates_(run, step),
-                  .multiplies = step.time > 0 || rows_.h0.is_there()});
+                  .product = step.time > 0 || rows_.h0.is_there() ? StateProduct::kSet
+                                                                  : StateProduct::kNone});
     });
   }
 
@@ -112,6 +113,8 @@ class SumsInRowOrder {
 // The same in batch order.
 template <typename T, typename Steps>
 class SumsInBatchOrder {
+  static_assert(Steps::kSumsInAnyOrder);
+
  public:
   SumsInBatchOrder(PrepareContext& context, const typename Steps::Layer& layer)
       : weight_grad_(context, "Weight@GRAD"),

@@ -108,12 +108,11 @@ class RecurrentRows {
 // What the forward step of a cell gets.
 template <typename T>
 struct CellStep {
-  const T* input;          // of all rows
-  T* hidden;               // of all rows, set
-  T* states;               // of the step: the states before it, on return those after it
-  T* gates;                // of the step, on return activated
-  bool adds = false;       // to what the gates hold; else they are set
-  bool multiplies = true;  // the states with weights; else they are zeros, and nothing is added
+  const T* input;  // of all rows
+  T* hidden;       // of all rows, set
+  T* states;       // of the step: the states before it, on return those after it
+  T* gates;        // of the step, on return activated
+  StateProduct product;
 };
 
 // Gives the gates of a step, `gates_width` numbers each, what its states contribute.
@@ -122,10 +121,11 @@ void MultiplyStates(const KernelContext& run, const RecurrentWeight<T>& weight,
                     const StepOfRows& rows, const CellStep<T>& step, int64_t width,
                     int64_t gates_width) {
   const int64_t count = rows.step.count;
-  if (step.multiplies) {
-    weight.Multiply(run, step.states, count, width, step.adds, step.gates, gates_width);
-  } else {
+  if (step.product == StateProduct::kNone) {
     std::fill_n(step.gates, count * gates_width, T{0});
+  } else {
+    const bool adds = step.product == StateProduct::kAdd;
+    weight.Multiply(run, step.states, count, width, adds, step.gates, gates_width);
   }
 }
 
