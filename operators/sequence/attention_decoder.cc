@@ -207,6 +207,8 @@ class DecoderKernel : public Kernel {
 // Steps: of the cell (kernels/lstm_steps.h, kernels/gru_steps.h).
 template <typename T, typename Steps>
 class ForwardKernel final : public DecoderKernel<T> {
+  static_assert(ForwardSteps<Steps, T>);
+
  public:
   ForwardKernel(PrepareContext& context, const typename Steps::Layer& layer)
       : DecoderKernel<T>(context, /*is_gradient=*/false),
@@ -289,6 +291,8 @@ class ForwardKernel final : public DecoderKernel<T> {
 
 template <typename T, typename Steps>
 class GradKernel final : public DecoderKernel<T> {
+  static_assert(BackwardSteps<Steps, T>);
+
  public:
   GradKernel(PrepareContext& context, const typename Steps::Layer& layer)
       : DecoderKernel<T>(context, /*is_gradient=*/true),

@@ -64,6 +64,8 @@ class DecoderKernel : public Kernel {
 // Steps: of the cell.
 template <typename T, typename Steps>
 class AttentionDecoderForwardKernel final : public DecoderKernel<T> {
+  static_assert(CudaForwardSteps<Steps, T>);
+
  public:
   AttentionDecoderForwardKernel(PrepareContext& context, const typename Steps::Layer& layer)
       : DecoderKernel<T>(context, /*is_gradient=*/false),
@@ -139,6 +141,8 @@ class AttentionDecoderForwardKernel final : public DecoderKernel<T> {
 
 template <typename T, typename Steps>
 class AttentionDecoderGradKernel final : public DecoderKernel<T> {
+  static_assert(CudaBackwardSteps<Steps, T>);
+
  public:
   AttentionDecoderGradKernel(PrepareContext& context, const typename Steps::Layer& layer)
       : DecoderKernel<T>(context, /*is_gradient=*/true),

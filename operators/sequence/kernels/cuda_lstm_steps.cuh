@@ -71,7 +71,6 @@ class CudaLstmForwardSteps {
     return std::max(product_.workspace_bytes(),
                     projection_ ? projection_->product.workspace_bytes() : 0);
   }
-  // The products of a step's sequences, which the gates are made of.
   T* Gates(const KernelContext& run) const { return gates_(run); }
 
   void Begin(const KernelContext& run, const CudaCellRun<T>& of) {
@@ -91,7 +90,6 @@ class CudaLstmForwardSteps {
       FillBytesOnDevice(run, ordered_(run), 0, ordered_.tensor(run).byte_count());
   }
 
-  // Runs a step. `space`: for products.
   void Run(const KernelContext& run, const CudaStep& step, StateProduct product, int space) {
     args_.product = nullptr;
     if (product != StateProduct::kNone && layer_.state_width() > 0) {
@@ -202,7 +200,6 @@ class CudaLstmBackwardSteps {
     }
   }
 
-  // Runs a step. `wants_before`: the gradient of the states before it. `space`: for products.
   void Run(const KernelContext& run, const CudaStep& step, bool wants_before, int space) const {
     if (projection_) ProjectBack(run, step, space);
     LaunchLstmBackward(run, step, args_);
@@ -213,23 +210,18 @@ class CudaLstmBackwardSteps {
                  weight_(run), false, of_.next, space);
   }
 
-  // Ends the steps of a run, of which the first has `used` sequences.
   void End(const KernelContext& run, const CudaTimeSteps& time, int64_t used) const {
     if (c0_grad_.is_there())
       LaunchStoreStates(run, time, args_.next_cell, used, layer_.cell.size, c0_grad_(run));
   }
 
-  // Writes the gradient of Weight from the states before all rows and the gradient of g, with zeros
-  // after the rows.
   void SumWeight(const KernelContext& run, const T* before, const T* gates, int64_t, T* weight_grad,
                  int space) const {
     weight_product_.Run(run, before, gates, weight_grad, space);
   }
-  // Writes the gradient of ProjWeight, if there is one, from so many rows.
   void SumOthers(const KernelContext& run, int64_t rows, int space) const {
     if (projection_) projection_->SumWeight(run, rows, space);
   }
-  // Writes the gradients of the peepholes, if there are any, behind that of the bias.
   void SumPeepholes(const KernelContext& run, int64_t used, T* bias_grad) const {
     if (args_.peephole_sums == nullptr) return;
     const int64_t size = layer_.cell.size;

@@ -63,7 +63,6 @@ template <typename T>
 class LstmForwardSteps {
  public:
   using Layer = LstmLayer<T>;
-  // Whether Begin needs zeros.
   static constexpr bool kReadsZeros = true;
 
   LstmForwardSteps(PrepareContext& context, const Layer& layer)
@@ -74,7 +73,6 @@ class LstmForwardSteps {
                 layer.projection ? layer.capacity.sequences : 0, layer.cell.size),
         ordered_(OutputIfAny<T>(context, "OrderedP0")) {}
 
-  // Begins a run. `zeros`: H numbers.
   void Begin(const KernelContext& run, const T* zeros) {
     cell_ = of_.Cell(run);
     functions_ = LstmFunctions<T>::Used();
@@ -146,7 +144,6 @@ class LstmBackwardSteps {
     if (layer.projection) projection_.emplace(context, layer);
   }
 
-  // Begins a run of so many sequences. `zeros`: H numbers.
   void Begin(const KernelContext& run, const T* zeros, int64_t sequences) {
     cell_ = of_.Cell(run);
     functions_ = LstmFunctions<T>::Used();
@@ -182,14 +179,11 @@ class LstmBackwardSteps {
                         of_.layer.state_width());
   }
 
-  // Ends a run of so many rows: writes the gradients of all inputs that the steps alone know.
   void End(const KernelContext& run, const TimeSteps& steps, int64_t rows) const {
     if (c0_grad_.is_there()) steps.FromLongestFirst<T>(next_cell_(run), cell_.size, c0_grad_(run));
     if (projection_) projection_->WriteWeightGradient(run, rows);
   }
 
-  // Writes the gradient of Weight, a sum over all rows: by a product that was made for it
-  // (MakeProduct), or by one that holds the gradient of g.
   using WeightProduct = Gemm<T>;
   static WeightProduct MakeProduct(PrepareContext& context, const Layer& layer, int64_t rows) {
     return {SumSpec(layer, rows), context};
@@ -203,8 +197,6 @@ class LstmBackwardSteps {
     product.Multiply(run, before, of_.layer.state_width(), rows, to);
   }
 
-  // Writes the gradients of the peepholes, if there are any, behind that of the bias. gates(step,
-  // j) returns the gradient of g of sequence j.
   template <typename Gates>
   void SumPeepholes(const TimeSteps& steps, const Gates& gates, T* bias_grad) const {
     if (cell_.peepholes == nullptr) return;

@@ -1,6 +1,7 @@
 // What the kernels of recurrent layers find out about their arguments, on all places.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <string_view>
@@ -20,6 +21,17 @@ struct RowCapacity {
 inline RowCapacity InputCapacity(const OpContext& context) {
   return {context.Input("Input").shape[0], SequenceCount(context, "Input")};
 }
+
+// What a layer is: the sizes of its cell, and where its states are.
+template <typename Layer>
+concept RecurrentLayer = requires(const Layer& layer) {
+  { layer.capacity } -> std::convertible_to<RowCapacity>;
+  { layer.cell.size } -> std::convertible_to<int64_t>;
+  { layer.state_width() } -> std::same_as<int64_t>;
+  { layer.gates_width() } -> std::same_as<int64_t>;
+  // The slot of the states of all rows.
+  { layer.states() } -> std::convertible_to<std::string_view>;
+};
 
 // What the product of a step's states with their weights does to the gates.
 enum class StateProduct {
