@@ -308,7 +308,7 @@ class GradKernel final : public DecoderKernel<T> {
         step_scores_(context, sizes_.tokens),
         score_weights_(context, args_.of_score_weight.is_there() ? sizes_.most.sequences : 0,
                        sizes_.key_width),
-        all_gates_(context, Out<T>(context, "Input@GRAD"), sizes_.most.rows, sizes_.gates),
+        all_gates_(context, args_.of_input, sizes_.most.rows, sizes_.gates),
         all_contexts_(context, args_.of_encoded.is_there() ? sizes_.most.rows : 0, sizes_.width),
         all_queries_(context, sizes_.most.rows, sizes_.key_width),
         before_pointers_(context, sizes_.most.rows) {}
