@@ -74,7 +74,7 @@ class CudaLstmForwardSteps {
   T* Gates(const KernelContext& run) const { return gates_(run); }
 
   void Begin(const KernelContext& run, const CudaCellRun<T>& of) {
-    of_ = of;
+    run_ = of;
     args_ = {};
     args_.cell = layer_.CellWith(bias_(run));
     args_.forget_bias = layer_.forget_bias;
@@ -93,7 +93,7 @@ class CudaLstmForwardSteps {
   void Run(const KernelContext& run, const CudaStep& step, StateProduct product, int space) {
     args_.product = nullptr;
     if (product != StateProduct::kNone && layer_.state_width() > 0) {
-      product_.Run(run, step.count, of_.states, weight_(run), product == StateProduct::kAdd,
+      product_.Run(run, step.count, run_.states, weight_(run), product == StateProduct::kAdd,
                    gates_(run), space);
       args_.product = gates_(run);
     }
@@ -116,12 +116,12 @@ class CudaLstmForwardSteps {
 
   void Project(const KernelContext& run, const CudaStep& step, int space) const {
     const int64_t width = layer_.projection->width;
-    if (layer_.cell.size == 0) ClearRows(run, of_.states, 0, step.count, width);
+    if (layer_.cell.size == 0) ClearRows(run, run_.states, 0, step.count, width);
     projection_->product.Run(run, step.count, args_.states, projection_->weight(run), false,
-                             of_.states, space);
+                             run_.states, space);
     const RowThreads threads(step.count, width);
     ActivateProjections<T><<<threads.blocks, kCudaThreads, 0, StreamOf(run)>>>(
-        step, layer_.projection->activation, width, threads.of_row, of_.states, of_.hidden);
+        step, layer_.projection->activation, width, threads.of_row, run_.states, run_.hidden);
     CheckLaunch("projection of an LSTM");
   }
 
@@ -137,7 +137,7 @@ class CudaLstmForwardSteps {
   Out<T> ordered_;
   OutputOrWorkspace<T> cells_;
   Workspace<T> gates_;
-  CudaCellRun<T> of_ = {};
+  CudaCellRun<T> run_ = {};
   LstmForwardStep<T> args_;
 };
 
@@ -174,7 +174,7 @@ class CudaLstmBackwardSteps {
   bool TakesFewerRows() const { return !projection_ || projection_->rows_vary; }
 
   void Begin(const KernelContext& run, const CudaCellGradient<T>& of) {
-    of_ = of;
+    gradient_ = of;
     args_ = {};
     args_.cell = layer_.CellWith(bias_(run));
     args_.cells = cells_(run);
@@ -205,9 +205,9 @@ class CudaLstmBackwardSteps {
     LaunchLstmBackward(run, step, args_);
     if (!wants_before) return;
     const int64_t width = layer_.state_width();
-    if (layer_.cell.size == 0) ClearRows(run, of_.next, 0, step.count, width);
-    product_.Run(run, step.count, of_.batch_gates_grad + step.first * layer_.gates_width(),
-                 weight_(run), false, of_.next, space);
+    if (layer_.cell.size == 0) ClearRows(run, gradient_.next, 0, step.count, width);
+    product_.Run(run, step.count, gradient_.batch_gates_grad + step.first * layer_.gates_width(),
+                 weight_(run), false, gradient_.next, space);
   }
 
   void End(const KernelContext& run, const CudaTimeSteps& time, int64_t used) const {
@@ -280,7 +280,7 @@ class CudaLstmBackwardSteps {
     T* batch_grad = projection_->batch_grad(run);
     const RowThreads threads(step.count, width);
     ProjectionBackwardRows<T><<<threads.blocks, kCudaThreads, 0, StreamOf(run)>>>(
-        step, layer_.projection->activation, of_, width, threads.of_row, batch_grad);
+        step, layer_.projection->activation, gradient_, width, threads.of_row, batch_grad);
     CheckLaunch("gradient of a projection of an LSTM");
     projection_->product.Run(run, step.count, batch_grad + step.first * width,
                              projection_->weight(run), false, hidden, space);
@@ -301,7 +301,7 @@ class CudaLstmBackwardSteps {
   Out<T> c0_grad_;
   Workspace<T> next_cell_;
   Workspace<T> peephole_sums_;
-  CudaCellGradient<T> of_ = {};
+  CudaCellGradient<T> gradient_ = {};
   LstmBackwardStep<T> args_;
 };
 

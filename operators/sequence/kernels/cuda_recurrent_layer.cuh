@@ -9,7 +9,7 @@
 #include <concepts>
 #include <cstdint>
 
-#include "framework/base/error.h"
+#include "framework/base/str_cat.h"
 #include "operators/sequence/kernels/cuda_steps.cuh"
 #include "operators/sequence/kernels/recurrent_arguments.h"
 #include "operators/sequence/kernels/workspace.h"

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "framework/base/error.h"
+#include "framework/base/str_cat.h"
 #include "operators/common/cpu/reduce.h"
 #include "operators/sequence/kernels/recurrent_steps.h"
 #include "operators/sequence/kernels/row_sums.h"
