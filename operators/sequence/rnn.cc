@@ -170,6 +170,12 @@ class RnnKernel : public Kernel {
     return bias;
   }
 
+  // Takes the functions of a run.
+  void TakeFunctions() {
+    lstm_functions_ = LstmFunctions<T>::Used();
+    functions_ = RnnFunctions<T>::Used();
+  }
+
   LstmCell<T> Lstm(const T* bias) const {
     return {.size = settings_.size,
             .gate = RecurrentActivation::kSigmoid,
@@ -177,11 +183,6 @@ class RnnKernel : public Kernel {
             .candidate = RecurrentActivation::kTanh,
             .order = kRnnLstmOrder,
             .bias = bias};
-  }
-  // Takes the functions of a run.
-  void TakeFunctions() {
-    lstm_functions_ = LstmFunctions<T>::Used();
-    functions_ = RnnFunctions<T>::Used();
   }
   ResetAfterGruCell<T> Gru(const T* bias) const { return {settings_.size, bias}; }
   SimpleRnnCell<T> Simple(const T* bias) const {

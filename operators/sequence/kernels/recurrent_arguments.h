@@ -1,4 +1,5 @@
-// What the kernels of recurrent layers find out about their arguments, on all places.
+// What recurrent layers have in common on all places: their sizes, what kernels find out about
+// their arguments, and how a step uses its states.
 #pragma once
 
 #include <concepts>
