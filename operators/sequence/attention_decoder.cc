@@ -183,8 +183,9 @@ class DecoderKernel : public Kernel {
     return (sizes_.width + sizes_.key_width) * (encoded.shape()[0] / sentences + 1);
   }
 
-  // Finds where in AttentionWeights each sentence begins.
-  void FindWeights(const KernelContext& run) const {
+  // Begins a run: takes the functions, and finds where in AttentionWeights each sentence begins.
+  void Begin(const KernelContext& run) {
+    functions_ = AttentionFunctions<T>::Used();
     ForEachSentencePair(SequenceRows(in_.input.tensor(run)), in_.seen.Sentences(run),
                         [first = first_weights_(run)](int64_t i, const RowRange&, const RowRange&,
                                                       int64_t weight) { first[i] = weight; });
@@ -199,12 +200,15 @@ class DecoderKernel : public Kernel {
   std::optional<RecurrentWeight<T>> query_weight_;
   std::optional<RecurrentWeight<T>> context_weight_;  // if the attention comes before the step
   DecoderInputs<T> in_;
+  AttentionFunctions<T> functions_ = {};
   Workspace<int64_t> first_weights_;
 };
 
 // Steps: of the cell (kernels/lstm_steps.h, kernels/gru_steps.h).
 template <typename T, typename Steps>
 class ForwardKernel final : public DecoderKernel<T> {
+  static_assert(ForwardSteps<Steps, T>);
+
  public:
   ForwardKernel(PrepareContext& context, const typename Steps::Layer& layer)
       : DecoderKernel<T>(context, /*is_gradient=*/false),
@@ -225,7 +229,7 @@ class ForwardKernel final : public DecoderKernel<T> {
     T* hidden = hidden_(run);
     const StateRows<T> before = rows_.States(run, hidden);
     steps_.Begin(run, before.zeros);
-    this->FindWeights(run);
+    this->Begin(run);
     T* states = states_(run);
     steps.ForEach([&](const TimeSteps::Step& step) {
       const StepOfRows rows{steps, step};
@@ -241,7 +245,7 @@ class ForwardKernel final : public DecoderKernel<T> {
                   .hidden = hidden,
                   .states = states,
                   .gates = gates,
-                  .adds = this->context_weight_.has_value()});
+                  .product = this->context_weight_ ? StateProduct::kAdd : StateProduct::kSet});
       if (!this->context_weight_) AttendAll(run, rows, states);
     });
   }
@@ -265,7 +269,7 @@ class ForwardKernel final : public DecoderKernel<T> {
       T* weights = weights_.is_there() ? weights_(run) + this->WeightsOf(run, rows, j, seen.tokens)
                                        : step_weights_(run) + this->FirstToken(run, rows.steps, j);
       T* context = contexts + j * sizes_.width;
-      AttentionFunctions<T>::Used().forward(seen, query, weights, context);
+      this->functions_.forward(seen, query, weights, context);
       if (!context_.is_there()) return;
       std::copy_n(context, sizes_.width, context_(run) + rows.Row(j) * sizes_.width);
     });
@@ -287,6 +291,8 @@ class ForwardKernel final : public DecoderKernel<T> {
 
 template <typename T, typename Steps>
 class GradKernel final : public DecoderKernel<T> {
+  static_assert(BackwardSteps<Steps, T>);
+
  public:
   GradKernel(PrepareContext& context, const typename Steps::Layer& layer)
       : DecoderKernel<T>(context, /*is_gradient=*/true),
@@ -302,7 +308,7 @@ class GradKernel final : public DecoderKernel<T> {
         step_scores_(context, sizes_.tokens),
         score_weights_(context, args_.of_score_weight.is_there() ? sizes_.most.sequences : 0,
                        sizes_.key_width),
-        all_gates_(context, Out<T>(context, "Input@GRAD"), sizes_.most.rows, sizes_.gates),
+        all_gates_(context, args_.of_input, sizes_.most.rows, sizes_.gates),
         all_contexts_(context, args_.of_encoded.is_there() ? sizes_.most.rows : 0, sizes_.width),
         all_queries_(context, sizes_.most.rows, sizes_.key_width),
         before_pointers_(context, sizes_.most.rows) {}
@@ -312,7 +318,7 @@ class GradKernel final : public DecoderKernel<T> {
     const StateRows<T> before = rows_.States(run, args_.hidden(run));
     const int64_t sentences = rows_.Sequences(run).size();
     steps_.Begin(run, before.zeros, sentences);
-    this->FindWeights(run);
+    this->Begin(run);
     std::fill_n(next_(run), sentences * sizes_.hidden, T{0});
     if (args_.of_score_weight.is_there())
       std::fill_n(score_weights_(run), sentences * sizes_.key_width, T{0});
@@ -355,11 +361,10 @@ class GradKernel final : public DecoderKernel<T> {
       const int64_t row = rows.Row(j);
       T* context = step_contexts_(run) + j * sizes_.width;
       if (context_grad != nullptr) AddTo(context, context_grad + row * sizes_.width, sizes_.width);
-      AttentionFunctions<T>::Used().backward(
-          this->Seen(run, rows.steps, j),
-          args_.batch_query(run) + (rows.step.first + j) * key_width,
-          Weights(run, rows, j, args_.weights),
-          AttentionOf(run, rows, j, context, queries + j * key_width));
+      this->functions_.backward(this->Seen(run, rows.steps, j),
+                                args_.batch_query(run) + (rows.step.first + j) * key_width,
+                                Weights(run, rows, j, args_.weights),
+                                AttentionOf(run, rows, j, context, queries + j * key_width));
       if (args_.of_encoded.is_there()) {
         std::copy_n(context, sizes_.width, all_contexts_(run) + row * sizes_.width);
       }

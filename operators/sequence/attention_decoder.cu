@@ -64,6 +64,8 @@ class DecoderKernel : public Kernel {
 // Steps: of the cell.
 template <typename T, typename Steps>
 class AttentionDecoderForwardKernel final : public DecoderKernel<T> {
+  static_assert(CudaForwardSteps<Steps, T>);
+
  public:
   AttentionDecoderForwardKernel(PrepareContext& context, const typename Steps::Layer& layer)
       : DecoderKernel<T>(context, /*is_gradient=*/false),
@@ -92,7 +94,7 @@ class AttentionDecoderForwardKernel final : public DecoderKernel<T> {
         this->context_product_.Run(run, step.count, attend.contexts, this->in_.context_weight(run),
                                    false, steps_.Gates(run), space_);
       }
-      steps_.Run(run, step, {.adds = this->adds_context_}, space_);
+      steps_.Run(run, step, this->adds_context_ ? StateProduct::kAdd : StateProduct::kSet, space_);
       if (!this->attends_before_) Attend(run, step, attend);
     });
   }
@@ -139,12 +141,13 @@ class AttentionDecoderForwardKernel final : public DecoderKernel<T> {
 
 template <typename T, typename Steps>
 class AttentionDecoderGradKernel final : public DecoderKernel<T> {
+  static_assert(CudaBackwardSteps<Steps, T>);
+
  public:
   AttentionDecoderGradKernel(PrepareContext& context, const typename Steps::Layer& layer)
       : DecoderKernel<T>(context, /*is_gradient=*/true),
         steps_(context, layer),
         args_(context),
-        input_grad_(context, "Input@GRAD"),
         wants_before_(args_.of_weight.is_there() ||
                       (args_.of_query_weight.is_there() && this->attends_before_)),
         wants_after_(args_.of_query_weight.is_there() && !this->attends_before_),
@@ -183,7 +186,7 @@ class AttentionDecoderGradKernel final : public DecoderKernel<T> {
                        .next = attend.next,
                        .has_all_next = !this->attends_before_,
                        .batch_gates_grad = gates,
-                       .input_grad = input_grad_(run),
+                       .input_grad = args_.of_input(run),
                        .batch_before = DataIf(run, wants_before_, before_)});
     int64_t used = 0;  // sequences that have rows
     this->time_.ForEachBackwards([&](const CudaStep& step) {
@@ -291,7 +294,6 @@ class AttentionDecoderGradKernel final : public DecoderKernel<T> {
   using DecoderKernel<T>::sizes_;
   Steps steps_;
   DecoderGradients<T> args_;
-  Out<T> input_grad_;
   bool wants_before_;  // the states before all rows
   bool wants_after_;   // the states after them, which queries are made of
   std::shared_ptr<CudaLevel> tokens_;

@@ -24,6 +24,7 @@
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "framework/op/arguments.h"
 #include "framework/op/offset_count.h"
 #include "framework/op/registry.h"
 #include "operators/sequence/kernels/sequence_rows.h"

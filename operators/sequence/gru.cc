@@ -9,7 +9,9 @@
 //
 // Source: Fluid's gru (dynamic_gru). The gradients of Weight and Bias are sums over all rows
 // in the order of the LoD.
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"

@@ -18,6 +18,7 @@
 #include "operators/common/input_checks.h"
 #include "operators/sequence/kernels/gru_unit_cell.h"
 #include "operators/sequence/kernels/gru_weights.h"
+#include "operators/sequence/kernels/recurrent_arguments.h"
 
 namespace skiff {
 namespace {

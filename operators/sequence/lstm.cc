@@ -8,7 +8,7 @@
 //
 // Source: Fluid's lstm (dynamic_lstm). Fluid's lstm_grad ignores the gradient of Cell; this one
 // adds it. The gradients of Weight and Bias are sums over all rows in the order of the LoD.
-#include "operators/sequence/kernels/lstm_layer.h"
+#include "operators/sequence/kernels/lstm_ops.h"
 
 namespace skiff {
 
@@ -17,7 +17,6 @@ void RegisterLstm(OpRegistry& registry) {
              {.type = "lstm",
               .doc = "A long short-term memory over the rows of each sequence.",
               .gradient_doc = "The gradients of the long short-term memory.",
-              .states = "Hidden",
               .states_doc = "[rows, H], ragged like Input.",
               .initial_doc = "[sequences, H]: the hidden state at the start; 0 if absent.",
               .weight_doc = "[H, 4H]: of the hidden state, for c~, i, f and o.",

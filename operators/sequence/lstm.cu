@@ -3,6 +3,7 @@
 
 #include "framework/op/registry.h"
 #include "operators/sequence/kernels/cuda_lstm_steps.cuh"
+#include "operators/sequence/kernels/lstm_ops.h"
 
 namespace skiff {
 namespace {

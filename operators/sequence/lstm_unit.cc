@@ -8,9 +8,11 @@
 //
 // The gradient computes the gates again.
 #include <algorithm>
-#include <string>
+#include <memory>
 #include <utility>
+#include <vector>
 
+#include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
@@ -109,11 +111,16 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const auto forget_bias = static_cast<T>(context.Attr<float>("forget_bias"));
   return MakeRowsKernel([=](const KernelContext& run) {
     const auto functions = LstmUnitFunctions<T>::Used();
-    ParallelFor(before.shape(run)[0], RecurrentGrain(4 * size), [&](int64_t begin, int64_t end) {
+    const T* xs = x(run);
+    const T* cells_before = before(run);
+    T* of_gates = gates(run);
+    T* cells = cell(run);
+    T* states = hidden(run);
+    ParallelFor(before.shape(run)[0], RecurrentGrain(4 * size), [=](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const int64_t at = row * size;
-        functions.forward(size, x(run) + 4 * at, before(run) + at, forget_bias, gates(run) + 4 * at,
-                          cell(run) + at, hidden(run) + at);
+        functions.forward(size, xs + 4 * at, cells_before + at, forget_bias, of_gates + 4 * at,
+                          cells + at, states + at);
       }
     });
   });
@@ -134,12 +141,20 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const auto forget_bias = static_cast<T>(context.Attr<float>("forget_bias"));
   return MakeRowsKernel([=](const KernelContext& run) {
     const auto functions = LstmUnitFunctions<T>::Used();
-    ParallelFor(before.shape(run)[0], RecurrentGrain(4 * size), [&](int64_t begin, int64_t end) {
+    const T* xs = x(run);
+    const T* cells_before = before(run);
+    const T* cells = cell(run);
+    const T* d_cells = cell_grad(run);
+    const T* d_states = hidden_grad(run);
+    T* of_gates = gates(run);
+    T* d_xs = x_grad(run);
+    T* d_before = before_grad(run);
+    ParallelFor(before.shape(run)[0], RecurrentGrain(4 * size), [=](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const int64_t at = row * size;
-        functions.backward(size, x(run) + 4 * at, before(run) + at, cell(run) + at, forget_bias,
-                           cell_grad(run) + at, hidden_grad(run) + at, gates(run) + 4 * at,
-                           x_grad(run) + 4 * at, before_grad(run) + at);
+        functions.backward(size, xs + 4 * at, cells_before + at, cells + at, forget_bias,
+                           d_cells + at, d_states + at, of_gates + 4 * at, d_xs + 4 * at,
+                           d_before + at);
       }
     });
   });

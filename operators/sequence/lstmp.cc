@@ -11,7 +11,7 @@
 // Source: Fluid's lstmp (dynamic_lstmp; Sak et al. 2014). Fluid 1.x projects with cell_activation
 // whatever proj_activation says, and its gradients don't stop at cell_clip. The gradients of
 // weights and bias are sums over all rows in batch order.
-#include "operators/sequence/kernels/lstm_layer.h"
+#include "operators/sequence/kernels/lstm_ops.h"
 
 namespace skiff {
 
@@ -22,7 +22,6 @@ void RegisterLstmp(OpRegistry& registry) {
        .doc =
            "A long short-term memory with a recurrent projection over the rows of each sequence.",
        .gradient_doc = "The gradients of the long short-term memory with a projection.",
-       .states = "Projection",
        .states_doc = "[rows, P], ragged like Input.",
        .initial_doc = "[sequences, P]: the projection at the start; 0 if absent.",
        .weight_doc = "[P, 4H]: of the projection, for c~, i, f and o.",

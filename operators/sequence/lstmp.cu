@@ -1,5 +1,5 @@
 // CUDA kernels of lstmp: lstm.cu has them.
-#include "operators/sequence/kernels/lstm_layer.h"
+#include "operators/sequence/kernels/lstm_ops.h"
 
 namespace skiff {
 

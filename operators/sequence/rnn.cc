@@ -47,8 +47,7 @@ void Infer(OpContext& context) {
   const int64_t batch = input.shape[1];
   context.SetOutput("Out", {time, batch, settings.hidden_width()}, input.dtype);
   const size_t states = context.OutputCount("State");
-  SKIFF_ENFORCE(states == 0 || states == settings.states(), kInvalidArgument, "rnn: State has ",
-                states, " tensors, expected ", settings.states());
+  if (states > 0) CheckStateCount(context, "State", states);
   for (size_t i = 0; i < states; ++i)
     context.SetOutput("State", {settings.passes(), batch, settings.size}, input.dtype, i);
   context.SetOutput("Reserve", {time, batch, RnnReserve(settings).width()}, input.dtype);
@@ -171,6 +170,12 @@ class RnnKernel : public Kernel {
     return bias;
   }
 
+  // Takes the functions of a run.
+  void TakeFunctions() {
+    lstm_functions_ = LstmFunctions<T>::Used();
+    functions_ = RnnFunctions<T>::Used();
+  }
+
   LstmCell<T> Lstm(const T* bias) const {
     return {.size = settings_.size,
             .gate = RecurrentActivation::kSigmoid,
@@ -184,6 +189,8 @@ class RnnKernel : public Kernel {
     return {settings_.size, settings_.activation, bias};
   }
 
+  LstmFunctions<T> lstm_functions_ = {};
+  RnnFunctions<T> functions_ = {};
   RnnSettings settings_;
   RnnReserve reserve_layout_;
   DropoutSettings dropout_;
@@ -238,6 +245,7 @@ class ForwardKernel final : public RnnKernel<T> {
   }
 
   void Run(const KernelContext& run) override {
+    this->TakeFunctions();
     const PaddedSteps steps = this->Steps(run);
     MatrixRows<T> input = this->InputRows(run, steps);
     for (int64_t layer = 0; layer < settings_.layers; ++layer) {
@@ -341,17 +349,17 @@ class ForwardKernel final : public RnnKernel<T> {
       const int64_t cell_row = SavesGates() ? row : j;
       T* cell_state = this->State(run, 1) + j * size;
       T* cell = pass.cells + cell_row * size;
-      LstmFunctions<T>::Used().forward(this->Lstm(pass.bias), nullptr,
-                                       {.cell_before = cell_state,
-                                        .gates = gates,
-                                        .cell = cell,
-                                        .activated_cell = pass.activated + cell_row * size},
-                                       hidden);
+      this->lstm_functions_.forward(this->Lstm(pass.bias), nullptr,
+                                    {.cell_before = cell_state,
+                                     .gates = gates,
+                                     .cell = cell,
+                                     .activated_cell = pass.activated + cell_row * size},
+                                    hidden);
       std::copy_n(cell, size, cell_state);
     } else if (settings_.mode == RnnMode::kGru) {
-      RnnFunctions<T>::Used().gru_forward(this->Gru(pass.bias), state, gates, hidden);
+      this->functions_.gru_forward(this->Gru(pass.bias), state, gates, hidden);
     } else {
-      RnnFunctions<T>::Used().simple_forward(this->Simple(pass.bias), gates, hidden);
+      this->functions_.simple_forward(this->Simple(pass.bias), gates, hidden);
     }
     std::copy_n(hidden, size, state);
   }
@@ -437,6 +445,7 @@ class GradKernel final : public RnnKernel<T> {
   }
 
   void Run(const KernelContext& run) override {
+    this->TakeFunctions();
     const PaddedSteps steps = this->Steps(run);
     HiddenRows<const T> out_grad{out_grad_(run), settings_.hidden_width(), true};
     for (int64_t layer = settings_.layers - 1; layer >= 0; --layer) {
@@ -584,19 +593,19 @@ class GradKernel final : public RnnKernel<T> {
     T* next = this->State(run, 0) + j * size;
     T* d_gates = gates_rows_(run) + row * settings_.gates_width();
     if (settings_.mode == RnnMode::kSimple) {
-      RnnFunctions<T>::Used().simple_backward(this->Simple(nullptr),
-                                              hidden.Row(steps, j, step.time, column),
-                                              {.hidden = d_hidden, .next = next, .gates = d_gates});
+      this->functions_.simple_backward(this->Simple(nullptr),
+                                       hidden.Row(steps, j, step.time, column),
+                                       {.hidden = d_hidden, .next = next, .gates = d_gates});
       return;
     }
     const T* gates = Reserve(run, steps, reserve_layout_.Gates(pass)) + row * width;
     if (settings_.mode == RnnMode::kGru) {
-      RnnFunctions<T>::Used().gru_backward(this->Gru(nullptr), before, gates,
-                                           {.hidden = d_hidden, .next = next, .gates = d_gates});
+      this->functions_.gru_backward(this->Gru(nullptr), before, gates,
+                                    {.hidden = d_hidden, .next = next, .gates = d_gates});
       return;
     }
     const T* cells = Reserve(run, steps, reserve_layout_.Cell(pass));
-    LstmFunctions<T>::Used().backward(
+    this->lstm_functions_.backward(
         this->Lstm(nullptr),
         LstmStep<const T>{
             .cell_before = is_first ? this->PreState(run, 1, pass) + state
@@ -731,6 +740,12 @@ void AddGrad(OpRegistry& registry, OpDef* forward) {
                           Optional("DropoutState"), "Reserve", "Out", "Out@GRAD", "State@GRAD"},
                          {"Input@GRAD", "PreState@GRAD", "WeightList@GRAD"});
   def.doc = "The gradients of the recurrent layers.";
+  def.infer = [rule = std::move(def.infer)](OpContext& context) {
+    // The rule of the forward op would say "State".
+    const size_t states = context.InputCount("State@GRAD");
+    if (states > 0) CheckStateCount(context, "State@GRAD", states);
+    rule(context);
+  };
   def.flop = GradFlop(Flop, {"Input@GRAD", "WeightList@GRAD"});
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>("rnn_grad", []<typename T>(PrepareContext& context) {

@@ -326,7 +326,7 @@ __global__ void __launch_bounds__(kCudaThreads)
 
 // Sets an output, if the op has it, to zeros.
 template <typename T>
-void Clear(const KernelContext& run, const Out<T>& output) {
+void ClearRnnOutput(const KernelContext& run, const Out<T>& output) {
   if (output.is_there()) FillBytesOnDevice(run, output(run), 0, output.tensor(run).byte_count());
 }
 
@@ -471,10 +471,10 @@ class RnnForwardKernel final : public RnnKernel<T> {
     if (batch_ == 0) return;
     const PaddedRows rows = this->Rows(run);
     if (this->is_padded()) {
-      Clear(run, out_);
-      Clear(run, reserve_);
+      ClearRnnOutput(run, out_);
+      ClearRnnOutput(run, reserve_);
     }
-    if (this->is_padded() || !this->drops()) Clear(run, dropout_state_);
+    if (this->is_padded() || !this->drops()) ClearRnnOutput(run, dropout_state_);
     const T* input = this->input_(run);
     for (int64_t layer = 0; layer < settings_.layers; ++layer) {
       const bool is_last = layer + 1 == settings_.layers;
@@ -662,7 +662,7 @@ class RnnGradKernel final : public RnnKernel<T> {
 
   // The gradients of weights are 0.
   void RunWithoutSequences(const KernelContext& run) const {
-    for (const Out<T>& output : weight_grads_) Clear(run, output);
+    for (const Out<T>& output : weight_grads_) ClearRnnOutput(run, output);
   }
 
   bool WantsWeight(int64_t layer) const {

@@ -37,9 +37,7 @@ Shape ContextShape(const OpContext& context) {
   return {sequences, RowWidth(context, "Encoded")};
 }
 
-// Checks the arguments.
-void CheckArguments(const OpContext& context) {
-  const std::string& op = context.op().type;
+void Infer(OpContext& context) {
   const DType dtype = context.Input("Query").dtype;
   const Shape out = ContextShape(context);
   const int64_t tokens = context.Input("Encoded").shape[0];
@@ -49,19 +47,12 @@ void CheckArguments(const OpContext& context) {
   CheckInputLike(context, "Keys", {tokens, key_width}, dtype);
   const auto score = context.Attr<std::string>("score");
   const bool has_weight = context.HasInput("ScoreWeight");
-  SKIFF_ENFORCE(has_weight == (score == "additive"), kInvalidArgument, op, ": ScoreWeight is ",
-                has_weight ? "there" : "absent", " and score is \"", score,
+  SKIFF_ENFORCE(has_weight == (score == "additive"), kInvalidArgument, context.op().type,
+                ": ScoreWeight is ", has_weight ? "there" : "absent", " and score is \"", score,
                 "\", expected it with \"additive\" and nothing else");
   if (has_weight) CheckInputLike(context, "ScoreWeight", {key_width, 1}, dtype);
-}
-
-Shape WeightsShape(const OpContext& context) { return {context.Input("Encoded").shape[0], 1}; }
-
-void Infer(OpContext& context) {
-  CheckArguments(context);
-  const DType dtype = context.Input("Query").dtype;
-  context.SetOutput("Context", ContextShape(context), dtype);
-  context.SetOutput("AttentionWeights", WeightsShape(context), dtype);
+  context.SetOutput("Context", out, dtype);
+  context.SetOutput("AttentionWeights", {tokens, 1}, dtype);
   context.ShareLoD("AttentionWeights", "Encoded");
 }
 

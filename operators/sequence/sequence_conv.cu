@@ -154,7 +154,6 @@ class ConvKernel : public Kernel {
   In<T> filter_;
   bool trains_padding_;
   In<T> padding_;  // read if it is trained
-  // Workspaces.
   Workspace<T> matrix_;
   Workspace<T> out_rows_;
 };

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/ir/op_role.h"
 #include "framework/op/registry.h"
 #include "tests/harness/case_op.h"
 #include "tests/harness/prepared_op.h"
@@ -15,7 +16,15 @@ namespace {
 
 using Shapes = std::vector<std::pair<std::string, Shape>>;
 
-// Returns the flop of an op of the registry, whose outputs its shape rule sets.
+// Returns the flop of an op of the registry with the inputs of the case, whose outputs its shape
+// rule sets.
+std::optional<double> FlopOf(const harness::OpCase& op_case, const Op& op) {
+  const harness::NamedTensors tensors = harness::MakeInputs(op_case, DType::kFloat32);
+  const OpDef& def = DefaultOpRegistry().Get(op.type);
+  if (!def.flop) return std::nullopt;
+  return def.flop(harness::ContextOf(def, op, tensors));
+}
+
 std::optional<double> FlopOf(const std::string& type, const Shapes& inputs,
                              const std::vector<std::string>& outputs, AttributeMap attrs = {}) {
   harness::OpCase op_case;
@@ -23,11 +32,7 @@ std::optional<double> FlopOf(const std::string& type, const Shapes& inputs,
   for (const auto& [slot, shape] : inputs) op_case.inputs[slot] = {harness::Uniform(shape, 1)};
   for (const std::string& slot : outputs) op_case.outputs.emplace_back(slot, 1);
   op_case.attrs = std::move(attrs);
-  const Op op = harness::MakeOp(op_case);
-  const harness::NamedTensors tensors = harness::MakeInputs(op_case, DType::kFloat32);
-  const OpDef& def = DefaultOpRegistry().Get(type);
-  if (!def.flop) return std::nullopt;
-  return def.flop(harness::ContextOf(def, op, tensors));
+  return FlopOf(op_case, harness::MakeOp(op_case));
 }
 
 // Checks the flop of the forward op, and of its gradient op for either factor and for both.
@@ -94,6 +99,23 @@ TEST(ProductFlop, CountsTransposedConvolutions) {
              {{"groups", 4}});
   ExpectFlop(2.0 * (4 * 8) * (6 * 8), "conv3d_transpose",
              {{"Input", {1, 4, 2, 2, 2}}, {"Filter", {4, 6, 2, 2, 2}}}, "Output", {1, 6, 3, 3, 3});
+}
+
+TEST(ProductFlop, CountsTheWeightsThatARecurrentLayerHas) {
+  harness::OpCase op_case;
+  op_case.type = "attention_decoder";
+  op_case.inputs = {{"Input", {harness::Ragged(harness::Uniform({4, 9}, 1), {3, 1})}},
+                    {"Encoded", {harness::Ragged(harness::Uniform({5, 2}, 1), {4, 1})}},
+                    {"Keys", {harness::Uniform({5, 3}, 1)}},
+                    {"Weight", {harness::Uniform({3, 9}, 1)}},
+                    {"ContextWeight", {harness::Uniform({2, 9}, 1)}}};
+  op_case.outputs = {{"Hidden", 1}};
+  op_case.attrs = {{"score", "dot"}};
+  Op op = harness::MakeOp(op_case);
+  const double expected = 2 * 4 * (3 * 9 + 2 * 9);
+  EXPECT_EQ(FlopOf(op_case, op), expected);
+  op.SetInput("QueryWeight", {kEmptyVarName});
+  EXPECT_EQ(FlopOf(op_case, op), expected) << "with a slot that isn't connected";
 }
 
 TEST(ProductFlop, IsUnknownForOtherOps) {

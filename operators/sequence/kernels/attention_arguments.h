@@ -8,11 +8,19 @@
 
 namespace skiff {
 
+// The widths of what queries see.
+struct AttentionWidths {
+  explicit AttentionWidths(const OpContext& context)
+      : width(RowWidth(context, "Encoded")), key_width(RowWidth(context, "Keys")) {}
+
+  int64_t width;      // E
+  int64_t key_width;  // A
+};
+
 template <typename T>
-struct AttentionArguments {
+struct AttentionArguments : AttentionWidths {
   explicit AttentionArguments(const OpContext& context)
-      : width(RowWidth(context, "Encoded")),
-        key_width(RowWidth(context, "Keys")),
+      : AttentionWidths(context),
         encoded(context, "Encoded"),
         keys(context, "Keys"),
         score_weight(context, "ScoreWeight") {}
@@ -34,8 +42,6 @@ struct AttentionArguments {
     return Tokens(run, {0, encoded.shape(run)[0]});
   }
 
-  int64_t width;      // E
-  int64_t key_width;  // A
   In<T> encoded;
   In<T> keys;
   In<T> score_weight;

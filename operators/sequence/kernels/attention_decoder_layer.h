@@ -12,21 +12,18 @@
 namespace skiff {
 
 // What a kernel of the decoder is prepared for.
-struct DecoderSizes {
+struct DecoderSizes : AttentionWidths {
   explicit DecoderSizes(const OpContext& context)
-      : hidden(context.Input("Weight").shape[0]),
+      : AttentionWidths(context),
+        hidden(context.Input("Weight").shape[0]),
         gates(context.Input("Weight").shape[1]),
-        width(RowWidth(context, "Encoded")),
-        key_width(RowWidth(context, "Keys")),
         tokens(context.Input("Encoded").shape[0]),
         most{context.Input("Input").shape[0],
              std::max(SequenceCount(context, "Input"), SequenceCount(context, "Encoded"))} {}
 
-  int64_t hidden;     // H
-  int64_t gates;      // 3H or 4H
-  int64_t width;      // E
-  int64_t key_width;  // A
-  int64_t tokens;     // at most
+  int64_t hidden;  // H
+  int64_t gates;   // 3H or 4H
+  int64_t tokens;  // at most
   RowCapacity most;
 };
 
@@ -81,6 +78,7 @@ struct DecoderGradients {
         of_hidden(context, "Hidden@GRAD"),
         of_context(context, "Context@GRAD"),
         of_weights(context, "AttentionWeights@GRAD"),
+        of_input(context, "Input@GRAD"),
         of_encoded(context, "Encoded@GRAD"),
         of_keys(context, "Keys@GRAD"),
         of_h0(context, "H0@GRAD"),
@@ -100,6 +98,7 @@ struct DecoderGradients {
   In<T> of_hidden;
   In<T> of_context;
   In<T> of_weights;
+  Out<T> of_input;
   Out<T> of_encoded;
   Out<T> of_keys;
   Out<T> of_h0;

@@ -28,7 +28,6 @@ class CudaGruForwardSteps {
         reset_(context, layer.capacity.sequences, layer.cell.size) {}
 
   int64_t workspace_bytes() const { return weights_.workspace_bytes(); }
-  // The products of a step's sequences, which the gates are made of.
   T* Gates(const KernelContext& run) const { return gates_(run); }
 
   void Begin(const KernelContext& run, const CudaCellRun<T>& of) {
@@ -44,12 +43,10 @@ class CudaGruForwardSteps {
     args_.batch_hidden = batch_hidden_(run);
   }
 
-  // Runs a step. `space`: for products.
-  void Run(const KernelContext& run, const CudaStep& step, const StepProducts& products,
-           int space) {
-    args_.has_product = products.multiplies;
-    args_.before = products.multiplies ? args_.states : nullptr;
-    weights_.Forward(run, step, args_, weight_(run), products.adds, space);
+  void Run(const KernelContext& run, const CudaStep& step, StateProduct product, int space) {
+    args_.has_product = product != StateProduct::kNone;
+    args_.before = args_.has_product ? args_.states : nullptr;
+    weights_.Forward(run, step, args_, weight_(run), product == StateProduct::kAdd, space);
   }
 
  private:
@@ -101,16 +98,12 @@ class CudaGruBackwardSteps {
     args_.batch_reset = wants_weight_ ? reset_(run) : nullptr;
   }
 
-  // Runs a step. `wants_before`: the gradient of the states before it. `space`: for products.
   void Run(const KernelContext& run, const CudaStep& step, bool wants_before, int space) const {
     weights_.Backward(run, step, args_, weight_(run), reset_grad_(run), wants_before, space);
   }
 
-  // Ends the steps of a run, for which there is nothing to do.
   void End(const KernelContext&, const CudaTimeSteps&, int64_t) const {}
 
-  // Writes the gradient of Weight from the states before all rows and the gradient of g, with zeros
-  // after the rows.
   void SumWeight(const KernelContext& run, const T* before, const T* gates, int64_t rows,
                  T* weight_grad, int space) const {
     ClearRows(run, args_.batch_reset, rows, weight_rows_, layer_.cell.size);

@@ -38,7 +38,8 @@ __global__ void __launch_bounds__(kCudaThreads)
       [&](int64_t j, int64_t i, const StepRow& of) {
         const int64_t at = of.row * width + i;
         const int64_t batch_at = (step.first + j) * width + i;
-        const T d = args.hidden_grad[at] + (j < step.later ? args.next[j * width + i] : T{0});
+        const T d = args.hidden_grad[at] +
+                    (j < step.later || args.has_all_next ? args.next[j * width + i] : T{0});
         batch_gradient[batch_at] = ThroughActivation(activation, args.hidden[at], d);
         if (args.batch_before != nullptr)
           args.batch_before[batch_at] = of.Before<T>(args.hidden, args.h0, width, i);
@@ -70,11 +71,10 @@ class CudaLstmForwardSteps {
     return std::max(product_.workspace_bytes(),
                     projection_ ? projection_->product.workspace_bytes() : 0);
   }
-  // The products of a step's sequences, which the gates are made of.
   T* Gates(const KernelContext& run) const { return gates_(run); }
 
   void Begin(const KernelContext& run, const CudaCellRun<T>& of) {
-    of_ = of;
+    run_ = of;
     args_ = {};
     args_.cell = layer_.CellWith(bias_(run));
     args_.forget_bias = layer_.forget_bias;
@@ -90,12 +90,11 @@ class CudaLstmForwardSteps {
       FillBytesOnDevice(run, ordered_(run), 0, ordered_.tensor(run).byte_count());
   }
 
-  // Runs a step. `space`: for products.
-  void Run(const KernelContext& run, const CudaStep& step, const StepProducts& products,
-           int space) {
+  void Run(const KernelContext& run, const CudaStep& step, StateProduct product, int space) {
     args_.product = nullptr;
-    if (products.multiplies && layer_.state_width() > 0) {
-      product_.Run(run, step.count, of_.states, weight_(run), products.adds, gates_(run), space);
+    if (product != StateProduct::kNone && layer_.state_width() > 0) {
+      product_.Run(run, step.count, run_.states, weight_(run), product == StateProduct::kAdd,
+                   gates_(run), space);
       args_.product = gates_(run);
     }
     LaunchLstmForward(run, step, args_);
@@ -117,12 +116,12 @@ class CudaLstmForwardSteps {
 
   void Project(const KernelContext& run, const CudaStep& step, int space) const {
     const int64_t width = layer_.projection->width;
-    if (layer_.cell.size == 0) ClearRows(run, of_.states, 0, step.count, width);
+    if (layer_.cell.size == 0) ClearRows(run, run_.states, 0, step.count, width);
     projection_->product.Run(run, step.count, args_.states, projection_->weight(run), false,
-                             of_.states, space);
+                             run_.states, space);
     const RowThreads threads(step.count, width);
     ActivateProjections<T><<<threads.blocks, kCudaThreads, 0, StreamOf(run)>>>(
-        step, layer_.projection->activation, width, threads.of_row, of_.states, of_.hidden);
+        step, layer_.projection->activation, width, threads.of_row, run_.states, run_.hidden);
     CheckLaunch("projection of an LSTM");
   }
 
@@ -138,7 +137,7 @@ class CudaLstmForwardSteps {
   Out<T> ordered_;
   OutputOrWorkspace<T> cells_;
   Workspace<T> gates_;
-  CudaCellRun<T> of_ = {};
+  CudaCellRun<T> run_ = {};
   LstmForwardStep<T> args_;
 };
 
@@ -175,7 +174,7 @@ class CudaLstmBackwardSteps {
   bool TakesFewerRows() const { return !projection_ || projection_->rows_vary; }
 
   void Begin(const KernelContext& run, const CudaCellGradient<T>& of) {
-    of_ = of;
+    gradient_ = of;
     args_ = {};
     args_.cell = layer_.CellWith(bias_(run));
     args_.cells = cells_(run);
@@ -201,34 +200,28 @@ class CudaLstmBackwardSteps {
     }
   }
 
-  // Runs a step. `wants_before`: the gradient of the states before it. `space`: for products.
   void Run(const KernelContext& run, const CudaStep& step, bool wants_before, int space) const {
     if (projection_) ProjectBack(run, step, space);
     LaunchLstmBackward(run, step, args_);
     if (!wants_before) return;
     const int64_t width = layer_.state_width();
-    if (projection_ && layer_.cell.size == 0) ClearRows(run, of_.next, 0, step.count, width);
-    product_.Run(run, step.count, of_.batch_gates_grad + step.first * layer_.gates_width(),
-                 weight_(run), false, of_.next, space);
+    if (layer_.cell.size == 0) ClearRows(run, gradient_.next, 0, step.count, width);
+    product_.Run(run, step.count, gradient_.batch_gates_grad + step.first * layer_.gates_width(),
+                 weight_(run), false, gradient_.next, space);
   }
 
-  // Ends the steps of a run, of which the first has `used` sequences.
   void End(const KernelContext& run, const CudaTimeSteps& time, int64_t used) const {
     if (c0_grad_.is_there())
       LaunchStoreStates(run, time, args_.next_cell, used, layer_.cell.size, c0_grad_(run));
   }
 
-  // Writes the gradient of Weight from the states before all rows and the gradient of g, with zeros
-  // after the rows.
   void SumWeight(const KernelContext& run, const T* before, const T* gates, int64_t, T* weight_grad,
                  int space) const {
     weight_product_.Run(run, before, gates, weight_grad, space);
   }
-  // Writes the gradient of ProjWeight, if there is one, from so many rows.
   void SumOthers(const KernelContext& run, int64_t rows, int space) const {
     if (projection_) projection_->SumWeight(run, rows, space);
   }
-  // Writes the gradients of the peepholes, if there are any, behind that of the bias.
   void SumPeepholes(const KernelContext& run, int64_t used, T* bias_grad) const {
     if (args_.peephole_sums == nullptr) return;
     const int64_t size = layer_.cell.size;
@@ -287,7 +280,7 @@ class CudaLstmBackwardSteps {
     T* batch_grad = projection_->batch_grad(run);
     const RowThreads threads(step.count, width);
     ProjectionBackwardRows<T><<<threads.blocks, kCudaThreads, 0, StreamOf(run)>>>(
-        step, layer_.projection->activation, of_, width, threads.of_row, batch_grad);
+        step, layer_.projection->activation, gradient_, width, threads.of_row, batch_grad);
     CheckLaunch("gradient of a projection of an LSTM");
     projection_->product.Run(run, step.count, batch_grad + step.first * width,
                              projection_->weight(run), false, hidden, space);
@@ -308,7 +301,7 @@ class CudaLstmBackwardSteps {
   Out<T> c0_grad_;
   Workspace<T> next_cell_;
   Workspace<T> peephole_sums_;
-  CudaCellGradient<T> of_ = {};
+  CudaCellGradient<T> gradient_ = {};
   LstmBackwardStep<T> args_;
 };
 

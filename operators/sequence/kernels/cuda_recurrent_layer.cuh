@@ -3,13 +3,13 @@
 // of its cell. What the gradients of weights are products of lies in batch order, so that the rows
 // of a step are next to each other for its products, and those of all steps for the sums.
 //
-// Steps are the time steps of a cell, in one direction (cuda_lstm_steps.cuh, cuda_gru_steps.cuh);
-// Steps::Layer says what the cell is.
+// Steps are the time steps of a layer in one direction (cuda_lstm_steps.cuh, cuda_gru_steps.cuh).
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 
-#include "framework/base/error.h"
+#include "framework/base/str_cat.h"
 #include "operators/sequence/kernels/cuda_steps.cuh"
 #include "operators/sequence/kernels/recurrent_arguments.h"
 #include "operators/sequence/kernels/workspace.h"
@@ -38,8 +38,51 @@ struct CudaCellGradient {
   T* batch_before;            // set to the states before the rows, or nullptr
 };
 
+// The forward steps of a layer.
+template <typename Steps, typename T>
+concept CudaForwardSteps = RecurrentLayer<typename Steps::Layer> &&
+    std::constructible_from<Steps, PrepareContext&, const typename Steps::Layer&> &&
+    requires(Steps steps, const KernelContext& run, const CudaCellRun<T>& of, const CudaStep& step,
+             StateProduct product, int space) {
+  // Of the workspace that its products need.
+  { steps.workspace_bytes() } -> std::same_as<int64_t>;
+  steps.Begin(run, of);
+  // Returns the gates of a step's sequences, which hold something before a Run with kAdd.
+  { steps.Gates(run) } -> std::same_as<T*>;
+  // Runs a step, from the first to the last one. `space`: the workspace for products.
+  steps.Run(run, step, product, space);
+};
+
+// The gradients of the steps of a layer.
+template <typename Steps, typename T>
+concept CudaBackwardSteps = RecurrentLayer<typename Steps::Layer> &&
+    std::constructible_from<Steps, PrepareContext&, const typename Steps::Layer&> &&
+    requires(Steps steps, const KernelContext& run, const CudaCellGradient<T>& of,
+             const CudaStep& step, bool wants_before, int space, const CudaTimeSteps& time,
+             int64_t count, const T* numbers, T* to) {
+  { steps.workspace_bytes() } -> std::same_as<int64_t>;
+  // As Kernel::TakesFewerRows.
+  { steps.TakesFewerRows() } -> std::same_as<bool>;
+  steps.Begin(run, of);
+  // Runs the gradient of a step, from the last to the first one. `wants_before`: that of the
+  // states before the step.
+  steps.Run(run, step, wants_before, space);
+  // Ends the steps of a run, of which the first has `count` sequences: writes the gradients of
+  // inputs that only the steps know.
+  steps.End(run, time, count);
+
+  // Then writes the gradient of Weight from `count` rows: the states before them and the
+  // gradient of g, in batch order and with zeros after the rows.
+  steps.SumWeight(run, numbers, numbers, count, to, space);
+  // Writes those of other weights, if there are any, from `count` rows.
+  steps.SumOthers(run, count, space);
+  // Writes those of the peepholes, if there are any, behind that of the bias, from `count`
+  // sequences that have rows.
+  steps.SumPeepholes(run, count, to);
+};
+
 // The forward kernel.
-template <typename T, typename Steps>
+template <typename T, CudaForwardSteps<T> Steps>
 class CudaRecurrentKernel final : public Kernel {
  public:
   CudaRecurrentKernel(PrepareContext& context, const typename Steps::Layer& layer)
@@ -61,7 +104,8 @@ class CudaRecurrentKernel final : public Kernel {
     if (h0 != nullptr) LaunchLoadStates(run, time_, h0, width_, states);
     steps_.Begin(run, {input_(run), hidden_(run), states});
     time_.ForEach([&](const CudaStep& step) {
-      steps_.Run(run, step, {.multiplies = step.time > 0 || h0 != nullptr}, space_);
+      const bool has_states = step.time > 0 || h0 != nullptr;
+      steps_.Run(run, step, has_states ? StateProduct::kSet : StateProduct::kNone, space_);
     });
   }
 
@@ -77,7 +121,7 @@ class CudaRecurrentKernel final : public Kernel {
 };
 
 // The gradient.
-template <typename T, typename Steps>
+template <typename T, CudaBackwardSteps<T> Steps>
 class CudaRecurrentGradKernel final : public Kernel {
  public:
   CudaRecurrentGradKernel(PrepareContext& context, const typename Steps::Layer& layer)

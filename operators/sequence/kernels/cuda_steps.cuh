@@ -76,12 +76,6 @@ struct StepRow {
   }
 };
 
-// How a step's gates come to be.
-struct StepProducts {
-  bool multiplies = true;  // the states before with weights; else they are zeros
-  bool adds = false;       // to what the gates hold
-};
-
 class CudaTimeSteps {
  public:
   CudaTimeSteps(const PrepareContext& context, int64_t most_sequences, bool is_reverse)

@@ -16,7 +16,6 @@ template <typename T>
 class GruForwardSteps {
  public:
   using Layer = GruLayer<T>;
-  // Whether Begin needs zeros.
   static constexpr bool kReadsZeros = false;
 
   GruForwardSteps(PrepareContext& context, const Layer& layer)
@@ -27,7 +26,6 @@ class GruForwardSteps {
                layer.cell.size),
         batch_hidden_(OutputIfAny<T>(context, "BatchHidden")) {}
 
-  // Begins a run.
   void Begin(const KernelContext& run, const T*) {
     cell_ = layer_.CellWith(bias_(run));
     functions_ = GruFunctions<T>::Used();
@@ -44,9 +42,9 @@ class GruForwardSteps {
       functions_.reset(cell_, step.input + rows.Row(j) * 3 * size, step.states + j * size,
                        step.gates + j * 3 * size, reset + j * size);
     });
-    if (step.multiplies) {
-      weights_.candidate.Multiply(run, reset, count, size, step.adds, step.gates + 2 * size,
-                                  3 * size);
+    if (step.product != StateProduct::kNone) {
+      const bool adds = step.product == StateProduct::kAdd;
+      weights_.candidate.Multiply(run, reset, count, size, adds, step.gates + 2 * size, 3 * size);
     }
     rows.ForEach(3 * size, [&](int64_t j) {
       T* hidden = step.hidden + rows.Row(j) * size;
@@ -71,6 +69,8 @@ template <typename T>
 class GruBackwardSteps {
  public:
   using Layer = GruLayer<T>;
+  // The reset states that Sum reads are in the order of the LoD.
+  static constexpr bool kSumsInAnyOrder = false;
 
   GruBackwardSteps(PrepareContext& context, const Layer& layer)
       : cell_(layer.cell),
@@ -79,7 +79,6 @@ class GruBackwardSteps {
         reset_grad_(context, layer.capacity.sequences, layer.cell.size),
         reset_(context, wants_reset_ ? layer.capacity.rows : 0, layer.cell.size) {}
 
-  // Begins a run.
   void Begin(const KernelContext&, const T*, int64_t) { functions_ = GruFunctions<T>::Used(); }
 
   void Run(const KernelContext& run, const StepOfRows& rows, const CellGradient<T>& of) const {
@@ -109,12 +108,8 @@ class GruBackwardSteps {
     weights_.gates.Multiply(run, of.step_gates, rows.step.count, 3 * size, true, of.next, size);
   }
 
-  // Ends a run, for which there is nothing to do.
   void End(const KernelContext&, const TimeSteps&, int64_t) const {}
 
-  // Writes the gradient of Weight, a sum over all rows: by products that were made for it
-  // (MakeProduct),
-  // or by one that holds the gradient of g.
   using WeightProduct = GruWeightGradient<T>;
   static WeightProduct MakeProduct(PrepareContext& context, const Layer& layer, int64_t rows) {
     return {context, layer.cell.size, rows};

@@ -5,8 +5,8 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
+#include "framework/op/op_context.h"
 #include "operators/sequence/kernels/gru_cell.h"
-#include "operators/sequence/kernels/recurrent_arguments.h"
 
 namespace skiff {
 

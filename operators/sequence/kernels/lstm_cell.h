@@ -38,7 +38,8 @@ struct LstmCell {
 template <typename T>
 struct LstmStep {
   const T* cell_before;
-  T* gates;  // 4H: c~ i f o; for LstmForward at first the product h' · Weight, or all of g but Bias
+  T* gates;  // 4H: c~ i f o; for LstmFunctions::forward at first the product h' · Weight, or all of
+             // g but Bias
   T* cell;
   T* activated_cell;  // cell(c)
 };

@@ -4,20 +4,25 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
-#include <vector>
 
-#include "framework/op/grad.h"
-#include "framework/op/registry.h"
+#include "framework/base/static_text.h"
 #include "operators/sequence/kernels/clipped_activation.h"
 #include "operators/sequence/kernels/lstm_cell.h"
 #include "operators/sequence/kernels/recurrent_arguments.h"
 
 namespace skiff {
 
-// Whether the op is lstmp.
+// Whether the layer has a projection (lstmp).
 inline bool HasProjection(const OpContext& context) {
   return context.def().FindInput("ProjWeight") != nullptr;
+}
+// Return slots of a layer of lstm or, if it `projects`, of lstmp: that of the states of all rows,
+// and that of the weight that has a row for each number of the cell.
+inline StaticText StatesSlot(bool projects) {
+  return projects ? StaticText("Projection") : StaticText("Hidden");
+}
+inline StaticText CellWeightSlot(bool projects) {
+  return projects ? StaticText("ProjWeight") : StaticText("Weight");
 }
 inline bool HasPeepholes(const OpContext& context) { return context.Attr<bool>("use_peepholes"); }
 
@@ -40,7 +45,7 @@ struct LstmLayer {
   // Of what the product with Weight is of: H or, with a projection, P.
   int64_t state_width() const { return projection ? projection->width : cell.size; }
   // The slot of the states of all rows.
-  StaticText states() const { return projection ? StaticText("Projection") : StaticText("Hidden"); }
+  StaticText states() const { return StatesSlot(projection.has_value()); }
 
   // Returns the cell with the arguments of a run: `bias`, [4H], or with peepholes [7H].
   LstmCell<T> CellWith(const T* bias) const {
@@ -55,7 +60,7 @@ struct LstmLayer {
 template <typename T>
 LstmLayer<T> LstmLayerOf(const OpContext& context) {
   const bool projects = HasProjection(context);
-  const Shape& weight = context.Input(projects ? "ProjWeight" : "Weight").shape;
+  const Shape& weight = context.Input(CellWeightSlot(projects)).shape;
   LstmLayer<T> layer{.cell = {.size = weight[0],
                               .gate = ActivationOf(context, "gate_activation"),
                               .cell = ActivationOf(context, "cell_activation"),
@@ -69,25 +74,5 @@ LstmLayer<T> LstmLayerOf(const OpContext& context) {
                                      static_cast<T>(context.Attr<float>("proj_clip"))}};
   return layer;
 }
-
-// What lstm and lstmp differ in, but for what the projection adds.
-struct LstmOp {
-  StaticText type;
-  StaticText doc;
-  StaticText gradient_doc;
-  StaticText states;  // the slot of the states of all rows
-  StaticText states_doc;
-  StaticText initial_doc;  // of H0
-  StaticText weight_doc;
-  bool has_projection = false;
-  // Of the gradient.
-  std::vector<GradientRead> reads;
-  std::vector<StaticText> writes;
-};
-
-// Adds the op, its gradient, and their kernels on the CPU.
-void AddLstmOps(OpRegistry& registry, const LstmOp& op);
-// Adds the CUDA kernels of an op and of its gradient.
-void AddLstmCudaKernels(OpRegistry& registry, const std::string& type);
 
 }  // namespace skiff

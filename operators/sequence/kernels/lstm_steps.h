@@ -9,7 +9,6 @@
 #include "operators/common/cpu/gemm.h"
 #include "operators/sequence/kernels/lstm_layer.h"
 #include "operators/sequence/kernels/recurrent_steps.h"
-#include "operators/sequence/kernels/row_sums.h"
 #include "operators/sequence/kernels/rows_product.h"
 
 namespace skiff {
@@ -63,31 +62,30 @@ template <typename T>
 class LstmForwardSteps {
  public:
   using Layer = LstmLayer<T>;
-  // Whether Begin needs zeros.
   static constexpr bool kReadsZeros = true;
 
   LstmForwardSteps(PrepareContext& context, const Layer& layer)
-      : of_(context, layer, /*is_gradient=*/false),
+      : parameters_(context, layer, /*is_gradient=*/false),
         cells_(context, Out<T>(context, "Cell"), layer.capacity.rows, layer.cell.size),
         activated_(context, "BatchCellPreAct"),
         hidden_(context, OutputIfAny<T>(context, "BatchHidden"),
                 layer.projection ? layer.capacity.sequences : 0, layer.cell.size),
         ordered_(OutputIfAny<T>(context, "OrderedP0")) {}
 
-  // Begins a run. `zeros`: H numbers.
   void Begin(const KernelContext& run, const T* zeros) {
-    cell_ = of_.Cell(run);
+    cell_ = parameters_.Cell(run);
     functions_ = LstmFunctions<T>::Used();
-    before_ = {cells_(run), of_.c0(run), zeros, cell_.size};
+    projection_functions_ = ClippedFunctions<T>::Used();
+    before_ = {cells_(run), parameters_.c0(run), zeros, cell_.size};
     if (ordered_.is_there()) std::fill_n(ordered_(run), ordered_.count(run), T{0});
   }
 
   void Run(const KernelContext& run, const StepOfRows& rows, const CellStep<T>& step) const {
     const int64_t size = cell_.size;
-    MultiplyStates(run, of_.weight, rows, step, of_.layer.state_width(), 4 * size);
+    MultiplyStates(run, parameters_.weight, rows, step, parameters_.layer.state_width(), 4 * size);
     T* cells = cells_(run);
     T* batch_activated = activated_.is_there() ? activated_(run) + rows.step.first * size : nullptr;
-    const bool projects = of_.layer.projection.has_value();
+    const bool projects = parameters_.layer.projection.has_value();
     T* projected = projects ? hidden_(run, rows.step) : nullptr;
     rows.ForEach(4 * size, [&](int64_t j) {
       const int64_t row = rows.Row(j);
@@ -107,20 +105,21 @@ class LstmForwardSteps {
  private:
   void Project(const KernelContext& run, const StepOfRows& rows, const T* hidden,
                const CellStep<T>& step) const {
-    const int64_t width = of_.layer.state_width();
-    of_.projection_weight->Multiply(run, hidden, rows.step.count, cell_.size, false, step.states,
-                                    width);
+    const int64_t width = parameters_.layer.state_width();
+    parameters_.projection_weight->Multiply(run, hidden, rows.step.count, cell_.size, false,
+                                            step.states, width);
     ParallelFor(rows.step.count, RecurrentGrain(width), [&](int64_t begin, int64_t end) {
-      ClippedFunctions<T>::Used().activate(of_.layer.projection->activation,
-                                           step.states + begin * width, (end - begin) * width);
+      projection_functions_.activate(parameters_.layer.projection->activation,
+                                     step.states + begin * width, (end - begin) * width);
       for (int64_t j = begin; j < end; ++j)
         std::copy_n(step.states + j * width, width, step.hidden + rows.Row(j) * width);
     });
   }
 
-  LstmParameters<T> of_;
+  LstmParameters<T> parameters_;
   LstmCell<T> cell_ = {};
   LstmFunctions<T> functions_ = {};
+  ClippedFunctions<T> projection_functions_ = {};
   StateRows<T> before_ = {};
   OutputOrWorkspace<T> cells_;
   Out<T> activated_;
@@ -132,9 +131,10 @@ template <typename T>
 class LstmBackwardSteps {
  public:
   using Layer = LstmLayer<T>;
+  static constexpr bool kSumsInAnyOrder = true;
 
   LstmBackwardSteps(PrepareContext& context, const Layer& layer)
-      : of_(context, layer, /*is_gradient=*/true),
+      : parameters_(context, layer, /*is_gradient=*/true),
         cells_(context, "Cell"),
         activated_(context, "BatchCellPreAct"),
         cell_grad_(context, "Cell@GRAD"),
@@ -143,11 +143,11 @@ class LstmBackwardSteps {
     if (layer.projection) projection_.emplace(context, layer);
   }
 
-  // Begins a run of so many sequences. `zeros`: H numbers.
   void Begin(const KernelContext& run, const T* zeros, int64_t sequences) {
-    cell_ = of_.Cell(run);
+    cell_ = parameters_.Cell(run);
     functions_ = LstmFunctions<T>::Used();
-    before_ = {cells_(run), of_.c0(run), zeros, cell_.size};
+    projection_functions_ = ClippedFunctions<T>::Used();
+    before_ = {cells_(run), parameters_.c0(run), zeros, cell_.size};
     std::fill_n(next_cell_(run), sequences * cell_.size, T{0});
   }
 
@@ -174,33 +174,28 @@ class LstmBackwardSteps {
       of.CopyGates(rows, j, 4 * size);
     });
     if (!of.wants_before) return;
-    of_.weight.Multiply(run, of.step_gates, rows.step.count, 4 * size, false, of.next,
-                        of_.layer.state_width());
+    parameters_.weight.Multiply(run, of.step_gates, rows.step.count, 4 * size, false, of.next,
+                                parameters_.layer.state_width());
   }
 
-  // Ends a run of so many rows: writes the gradients of all inputs that the steps alone know.
   void End(const KernelContext& run, const TimeSteps& steps, int64_t rows) const {
     if (c0_grad_.is_there()) steps.FromLongestFirst<T>(next_cell_(run), cell_.size, c0_grad_(run));
     if (projection_) projection_->WriteWeightGradient(run, rows);
   }
 
-  // Writes the gradient of Weight, a sum over all rows: by a product that was made for it
-  // (MakeProduct), or by one that holds the gradient of g.
   using WeightProduct = Gemm<T>;
   static WeightProduct MakeProduct(PrepareContext& context, const Layer& layer, int64_t rows) {
     return {SumSpec(layer, rows), context};
   }
   void Sum(const KernelContext& run, const WeightProduct& product, const T* before, const T* gates,
            int64_t rows, T* to) const {
-    product.Run(run, SumSpec(of_.layer, rows), before, gates, to);
+    product.Run(run, SumSpec(parameters_.layer, rows), before, gates, to);
   }
   void Sum(const KernelContext& run, const RowsProduct<T>& product, const MatrixRows<T>& before,
            const T*, int64_t rows, T* to) const {
-    product.Multiply(run, before, of_.layer.state_width(), rows, to);
+    product.Multiply(run, before, parameters_.layer.state_width(), rows, to);
   }
 
-  // Writes the gradients of the peepholes, if there are any, behind that of the bias. gates(step,
-  // j) returns the gradient of g of sequence j.
   template <typename Gates>
   void SumPeepholes(const TimeSteps& steps, const Gates& gates, T* bias_grad) const {
     if (cell_.peepholes == nullptr) return;
@@ -271,17 +266,18 @@ class LstmBackwardSteps {
       T* gradient = gradients + j * width;
       for (int64_t i = 0; i < width; ++i)
         gradient[i] = of.hidden[row * width + i] + of.next[j * width + i];
-      ClippedFunctions<T>::Used().multiply_by_derivative(of_.layer.projection->activation,
-                                                         projected + row * width, gradient, width);
+      projection_functions_.multiply_by_derivative(parameters_.layer.projection->activation,
+                                                   projected + row * width, gradient, width);
     });
-    of_.projection_weight->Multiply(run, gradients, rows.step.count, width, false, hidden,
-                                    cell_.size);
+    parameters_.projection_weight->Multiply(run, gradients, rows.step.count, width, false, hidden,
+                                            cell_.size);
     return hidden;
   }
 
-  LstmParameters<T> of_;
+  LstmParameters<T> parameters_;
   LstmCell<T> cell_ = {};
   LstmFunctions<T> functions_ = {};
+  ClippedFunctions<T> projection_functions_ = {};
   StateRows<T> before_ = {};
   In<T> cells_;
   In<T> activated_;

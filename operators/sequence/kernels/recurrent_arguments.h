@@ -1,6 +1,9 @@
-// What the kernels of recurrent layers find out about their arguments, on all places.
+// What recurrent layers have in common on all places: their sizes, what kernels find out about
+// their arguments, and how a step uses its states.
 #pragma once
 
+#include <concepts>
+#include <cstdint>
 #include <initializer_list>
 #include <string_view>
 
@@ -20,13 +23,31 @@ inline RowCapacity InputCapacity(const OpContext& context) {
   return {context.Input("Input").shape[0], SequenceCount(context, "Input")};
 }
 
+// What a layer is: the sizes of its cell, and where its states are.
+template <typename Layer>
+concept RecurrentLayer = requires(const Layer& layer) {
+  { layer.capacity } -> std::convertible_to<RowCapacity>;
+  { layer.cell.size } -> std::convertible_to<int64_t>;
+  { layer.state_width() } -> std::same_as<int64_t>;
+  { layer.gates_width() } -> std::same_as<int64_t>;
+  // The slot of the states of all rows.
+  { layer.states() } -> std::convertible_to<std::string_view>;
+};
+
+// What the product of a step's states with their weights does to the gates.
+enum class StateProduct {
+  kNone,  // there is no product: the states are zeros, and the gates begin as zeros
+  kSet,   // the gates begin as the product
+  kAdd,   // the product is added to what the gates hold
+};
+
 // Returns the operations of the products of all rows of an input with weights, those that the op
 // has.
 inline double ProductFlop(const OpContext& context, std::string_view rows,
                           std::initializer_list<std::string_view> weights) {
   double numbers = 0;
   for (const std::string_view slot : weights) {
-    if (context.InputCount(slot) == 0) continue;
+    if (context.def().FindInput(slot) == nullptr || !context.HasInput(slot)) continue;
     const Shape& weight = context.Input(slot).shape;
     numbers += static_cast<double>(weight[0]) * static_cast<double>(weight[1]);
   }

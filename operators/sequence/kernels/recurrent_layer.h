@@ -2,14 +2,13 @@
 // The sequences run side by side; each time step is one of a cell for all sequences that have a row
 // in it, and the gradient is the same from the last step to the first.
 //
-// Steps are the time steps of a cell, in one direction (lstm_steps.h, gru_steps.h); Steps::Layer
-// says what the cell is.
+// Steps are the time steps of a layer in one direction (lstm_steps.h, gru_steps.h).
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
-#include "framework/base/error.h"
+#include "framework/base/str_cat.h"
 #include "operators/common/cpu/reduce.h"
 #include "operators/sequence/kernels/recurrent_steps.h"
 #include "operators/sequence/kernels/row_sums.h"
@@ -18,7 +17,7 @@
 namespace skiff {
 
 // The forward kernel.
-template <typename T, typename Steps>
+template <typename T, ForwardSteps<T> Steps>
 class RecurrentKernel final : public Kernel {
  public:
   RecurrentKernel(PrepareContext& context, const typename Steps::Layer& layer)
@@ -43,7 +42,8 @@ class RecurrentKernel final : public Kernel {
                   .hidden = hidden_(run),
                   .states = states_(run),
                   .gates = gates_(run, step),
-                  .multiplies = step.time > 0 || rows_.h0.is_there()});
+                  .product = step.time > 0 || rows_.h0.is_there() ? StateProduct::kSet
+                                                                  : StateProduct::kNone});
     });
   }
 
@@ -55,7 +55,7 @@ class RecurrentKernel final : public Kernel {
   StepNumbers<T> gates_;
 };
 
-// Sums over all rows, in the order of the LoD, for the gradients of Weight and Bias.
+// The gradients of Weight and Bias, which are sums over all rows: here in the order of the LoD.
 template <typename T, typename Steps>
 class SumsInRowOrder {
  public:
@@ -70,10 +70,12 @@ class SumsInRowOrder {
         row_gates_(context, Out<T>(context, "Input@GRAD"), layer.capacity.rows, gates_width_),
         before_(context, most_rows_, width_) {}
 
-  // Return where the gradient of the gates of a step goes, and that of all rows.
+  // Return where the gradient of g goes: that of a step, and that of all rows in the order of the
+  // LoD.
   T* StepGates(const KernelContext& run, const TimeSteps::Step&) const { return step_gates_(run); }
   T* RowGates(const KernelContext& run) const { return row_gates_(run); }
 
+  // Writes those of the gradients that are wanted, after the steps of a run of `rows` rows.
   void Write(const KernelContext& run, const TimeSteps& steps, int64_t rows,
              const StateRows<T>& before, const Steps& cell) const {
     const T* gates = row_gates_(run);
@@ -109,9 +111,11 @@ class SumsInRowOrder {
   Workspace<T> before_;  // the states before all rows
 };
 
-// The same in batch order.
+// The same in batch order (time_steps.h). RowGates returns nullptr if Input@GRAD isn't wanted.
 template <typename T, typename Steps>
 class SumsInBatchOrder {
+  static_assert(Steps::kSumsInAnyOrder);
+
  public:
   SumsInBatchOrder(PrepareContext& context, const typename Steps::Layer& layer)
       : weight_grad_(context, "Weight@GRAD"),
@@ -160,7 +164,7 @@ class SumsInBatchOrder {
 };
 
 // The gradient. Sums: SumsInRowOrder or SumsInBatchOrder, the order of the sums over all rows.
-template <typename T, typename Steps, template <typename, typename> class Sums>
+template <typename T, BackwardSteps<T> Steps, template <typename, typename> class Sums>
 class RecurrentGradKernel final : public Kernel {
  public:
   RecurrentGradKernel(PrepareContext& context, const typename Steps::Layer& layer)

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstdint>
 
 #include "framework/base/parallel.h"
 #include "operators/sequence/kernels/recurrent_arguments.h"
 #include "operators/sequence/kernels/recurrent_weight.h"
+#include "operators/sequence/kernels/rows_product.h"
 #include "operators/sequence/kernels/time_steps.h"
 #include "operators/sequence/kernels/workspace.h"
 
@@ -72,7 +74,7 @@ class StepNumbers {
 template <typename T>
 class RecurrentRows {
  public:
-  // `has_zeros`: States has zeros.
+  // `has_zeros`: whether States gives zeros.
   template <typename Layer>
   RecurrentRows(PrepareContext& context, const Layer& layer, bool is_reverse, bool has_zeros = true)
       : input(context, "Input"),
@@ -87,7 +89,8 @@ class RecurrentRows {
   TimeSteps Steps(const KernelContext& run) const {
     return TimeSteps(Sequences(run), is_reverse_, order_(run));
   }
-  // Returns the states. There are as many zeros as a state or a cell has numbers.
+  // Returns the states. Its zeros are as many as a state or a cell has numbers, whichever has more;
+  // without `has_zeros` there are none.
   StateRows<T> States(const KernelContext& run, const T* states) const {
     T* zeros = zeros_(run);
     std::fill_n(zeros, zeros_count_, T{0});
@@ -108,12 +111,11 @@ class RecurrentRows {
 // What the forward step of a cell gets.
 template <typename T>
 struct CellStep {
-  const T* input;          // of all rows
-  T* hidden;               // of all rows, set
-  T* states;               // of the step: the states before it, on return those after it
-  T* gates;                // of the step, on return activated
-  bool adds = false;       // to what the gates hold; else they are set
-  bool multiplies = true;  // the states with weights; else they are zeros, and nothing is added
+  const T* input;  // of all rows
+  T* hidden;       // of all rows, set
+  T* states;       // of the step: the states before it, on return those after it
+  T* gates;        // of the step, on return activated
+  StateProduct product;
 };
 
 // Gives the gates of a step, `gates_width` numbers each, what its states contribute.
@@ -122,10 +124,11 @@ void MultiplyStates(const KernelContext& run, const RecurrentWeight<T>& weight,
                     const StepOfRows& rows, const CellStep<T>& step, int64_t width,
                     int64_t gates_width) {
   const int64_t count = rows.step.count;
-  if (step.multiplies) {
-    weight.Multiply(run, step.states, count, width, step.adds, step.gates, gates_width);
-  } else {
+  if (step.product == StateProduct::kNone) {
     std::fill_n(step.gates, count * gates_width, T{0});
+  } else {
+    const bool adds = step.product == StateProduct::kAdd;
+    weight.Multiply(run, step.states, count, width, adds, step.gates, gates_width);
   }
 }
 
@@ -137,7 +140,7 @@ struct CellGradient {
   const T* gates;            // of the step, activated
   T* next;                   // of the step: the gradient of the states, on return of those before
   T* step_gates;             // on return the gradient of g
-  T* row_gates;              // the same for all rows, or nullptr
+  T* row_gates;              // the same for all rows, in the order of the LoD, or nullptr
   bool wants_before = true;  // else nothing reads `next` after this step
 
   // Copies the gradient of g of sequence j to its row.
@@ -145,6 +148,50 @@ struct CellGradient {
     if (row_gates == nullptr) return;
     std::copy_n(step_gates + j * gates_width, gates_width, row_gates + rows.Row(j) * gates_width);
   }
+};
+
+// The forward steps of a layer.
+template <typename Steps, typename T>
+concept ForwardSteps = RecurrentLayer<typename Steps::Layer> &&
+    std::constructible_from<Steps, PrepareContext&, const typename Steps::Layer&> &&
+    requires(Steps steps, const KernelContext& run, const T* zeros, const StepOfRows& rows,
+             const CellStep<T>& step) {
+  // Whether the steps of a run read the zeros that Begin gets.
+  { Steps::kReadsZeros } -> std::convertible_to<bool>;
+  // Begins a run. `zeros` are as many as a state or a cell has numbers.
+  steps.Begin(run, zeros);
+  // Runs a step, from the first to the last one.
+  steps.Run(run, rows, step);
+};
+
+// The gradients of the steps of a layer.
+template <typename Steps, typename T>
+concept BackwardSteps = RecurrentLayer<typename Steps::Layer> &&
+    std::constructible_from<Steps, PrepareContext&, const typename Steps::Layer&> &&
+    requires(Steps steps, PrepareContext& context, const typename Steps::Layer& layer,
+             const KernelContext& run, const T* zeros, int64_t count, const StepOfRows& rows,
+             const CellGradient<T>& of, const TimeSteps& time, const RowsProduct<T>& of_gates,
+             const typename Steps::WeightProduct& made, const MatrixRows<T>& before,
+             const T* numbers, const T* (*gates)(const TimeSteps::Step&, int64_t), T* to) {
+  // Begins a run of `count` sequences. `zeros` are as many as a state or a cell has numbers.
+  steps.Begin(run, zeros, count);
+  // Runs the gradient of a step, from the last to the first one.
+  steps.Run(run, rows, of);
+  // Ends the steps of a run of `count` rows: writes the gradients of inputs that only the steps
+  // know.
+  steps.End(run, time, count);
+
+  // Then write the gradient of Weight, given the states before `count` rows and the gradient of
+  // g: by a product that was made for at most `count` rows, or by one that holds the gradient
+  // of g.
+  { Steps::MakeProduct(context, layer, count) } -> std::same_as<typename Steps::WeightProduct>;
+  steps.Sum(run, made, numbers, numbers, count, to);
+  steps.Sum(run, of_gates, before, numbers, count, to);
+  // Whether the rows of a sum may have another order than that of the LoD.
+  { Steps::kSumsInAnyOrder } -> std::convertible_to<bool>;
+  // Writes the gradients of the peepholes, if there are any, behind that of the bias. gates(step,
+  // j) returns the gradient of g of sequence j.
+  steps.SumPeepholes(time, gates, to);
 };
 
 }  // namespace skiff

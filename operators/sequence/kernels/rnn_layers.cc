@@ -1,5 +1,7 @@
 #include "operators/sequence/kernels/rnn_layers.h"
 
+#include <string>
+
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/tensor/dims_agree.h"
@@ -42,13 +44,9 @@ void CheckLengths(const OpContext& context, int64_t batch) {
 }
 
 void CheckStates(const OpContext& context, const RnnSettings& settings) {
-  const StaticText slot = "PreState";
-  SKIFF_ENFORCE(context.InputCount(slot) == settings.states(), kInvalidArgument, context.op().type,
-                ": ", slot, " has ", context.InputCount(slot), " tensors, expected ",
-                settings.states());
+  CheckStateCount(context, "PreState", context.InputCount("PreState"));
   for (size_t i = 0; i < settings.states(); ++i) {
-    if (context.InputIndex(slot, i) < 0) continue;
-    CheckArgument(context, slot, i,
+    CheckArgument(context, "PreState", i,
                   {settings.passes(), context.Input("Input").shape[1], settings.size});
   }
 }
@@ -83,6 +81,12 @@ RnnSettings RnnSettingsOf(const OpContext& context) {
 int64_t RnnReserve::SavedWidth() const {
   if (settings_.mode == RnnMode::kSimple) return 0;
   return settings_.gates_width() + (settings_.mode == RnnMode::kLstm ? 2 * settings_.size : 0);
+}
+
+void CheckStateCount(const OpContext& context, StaticText slot, size_t count) {
+  const size_t states = RnnSettingsOf(context).states();
+  SKIFF_ENFORCE(count == states, kInvalidArgument, context.op().type, ": ", slot, " has ", count,
+                " tensors, expected ", states);
 }
 
 void CheckRnnArguments(const OpContext& context) {

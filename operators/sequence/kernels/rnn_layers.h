@@ -1,10 +1,11 @@
 // The layers of rnn: where the weights, gates and states of each are.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <string>
 #include <vector>
 
+#include "framework/base/static_text.h"
 #include "framework/op/op_context.h"
 #include "operators/common/dropout_settings.h"
 #include "operators/sequence/kernels/lstm_cell.h"
@@ -83,7 +84,10 @@ class RnnReserve {
   RnnSettings settings_;
 };
 
-// Checks the arguments that rnn and its gradient have in common. Throws Error for each mistake.
+// Throws Error (kInvalidArgument) unless a slot that has `count` tensors has one for each state:
+// the hidden states and, of an LSTM, the cells.
+void CheckStateCount(const OpContext& context, StaticText slot, size_t count);
+// Checks the inputs of rnn. Throws Error (kInvalidArgument) for a wrong one.
 void CheckRnnArguments(const OpContext& context);
 
 // What is dropped between the layers.

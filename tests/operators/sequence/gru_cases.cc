@@ -96,7 +96,7 @@ void AddGruCases(CaseList& cases) {
   cases.push_back(GruCase("two_levels", {}, 2, SequencesOfTwoLevels));
   cases.push_back(GruCase("no_rows", {.has_start = true}, 2, SequencesWithoutRows));
   cases.push_back(GruCase("unequal", {}, 2, UnequalSequences));
-  // More columns, too, than a block of sums in registers has.
+  // 19 cells: more columns than a block of sums in registers has.
   cases.push_back(GruCase("wide", {}, 19, TwentySequences));
   cases.push_back(GruCase("many_sequences", {.has_start = true}, 2, ManySequences));
   cases.push_back(GruCase("benchmark", {}, 256, SentencesOfABatch));

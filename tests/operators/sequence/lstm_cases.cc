@@ -109,7 +109,7 @@ void AddLstmCases(CaseList& cases) {
   cases.push_back(
       LstmCase("no_rows", {.use_peepholes = true, .has_start = true}, 2, SequencesWithoutRows));
   cases.push_back(LstmCase("unequal", {.use_peepholes = true}, 2, UnequalSequences));
-  // More columns, too, than a block of sums in registers has.
+  // 19 cells: more columns than a block of sums in registers has.
   cases.push_back(LstmCase("wide", {.use_peepholes = true}, 19, TwentySequences));
   cases.push_back(LstmCase("many_sequences", {.has_start = true}, 2, ManySequences));
   cases.push_back(LstmCase("benchmark", {}, 256, SentencesOfABatch));

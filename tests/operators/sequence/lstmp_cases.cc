@@ -107,27 +107,26 @@ OpCase LstmpCase(const std::string& name, const Lstmp& lstmp, int64_t size, int6
 }  // namespace
 
 void AddLstmpCases(CaseList& cases) {
-  const auto few = [](int64_t width) {
-    return Ragged(Uniform({9, width}, 1, -2, 2), {2, 4, 1, 2});
-  };
-  cases.push_back(LstmpCase("plain", {}, 3, 2, few));
-  cases.push_back(LstmpCase("reverse", {.is_reverse = true}, 3, 2, few));
-  cases.push_back(LstmpCase("peepholes", {.use_peepholes = true}, 3, 2, few));
+  cases.push_back(LstmpCase("plain", {}, 3, 2, FewSequences));
+  cases.push_back(LstmpCase("reverse", {.is_reverse = true}, 3, 2, FewSequences));
+  cases.push_back(LstmpCase("peepholes", {.use_peepholes = true}, 3, 2, FewSequences));
   cases.push_back(LstmpCase("start", {.use_peepholes = true, .is_reverse = true, .has_start = true},
-                            3, 2, few));
-  cases.push_back(
-      LstmpCase("projection_alone", {.use_peepholes = true, .has_start = true}, 3, 4, few));
+                            3, 2, FewSequences));
+  cases.push_back(LstmpCase("projection_alone", {.use_peepholes = true, .has_start = true}, 3, 4,
+                            FewSequences));
   cases.back().loss_outputs = {"Projection"};
-  cases.push_back(LstmpCase(
-      "cell_clip", {.use_peepholes = true, .has_start = true, .cell_clip = 0.3f}, 3, 2, few));
-  cases.push_back(LstmpCase("proj_clip", {.has_start = true, .proj_clip = 0.15f}, 3, 2, few));
+  cases.push_back(LstmpCase("cell_clip",
+                            {.use_peepholes = true, .has_start = true, .cell_clip = 0.3f}, 3, 2,
+                            FewSequences));
+  cases.push_back(
+      LstmpCase("proj_clip", {.has_start = true, .proj_clip = 0.15f}, 3, 2, FewSequences));
   cases.push_back(LstmpCase("both_clips_of_identities",
                             {.cell_clip = 0.4f,
                              .proj_clip = 0.1f,
                              .cell = "identity",
                              .candidate = "identity",
                              .projection = "identity"},
-                            3, 2, few));
+                            3, 2, FewSequences));
   cases.push_back(LstmpCase("activations",
                             {.use_peepholes = true,
                              .has_start = true,
@@ -135,33 +134,24 @@ void AddLstmpCases(CaseList& cases) {
                              .cell = "identity",
                              .candidate = "sigmoid",
                              .projection = "sigmoid"},
-                            3, 2, few));
-  cases.push_back(LstmpCase("relu", {.cell = "sigmoid", .projection = "relu"}, 3, 2, few));
-  cases.push_back(LstmpCase("first_programs", {}, 3, 2, few));
+                            3, 2, FewSequences));
+  cases.push_back(LstmpCase("relu", {.cell = "sigmoid", .projection = "relu"}, 3, 2, FewSequences));
+  cases.push_back(LstmpCase("first_programs", {}, 3, 2, FewSequences));
   cases.back().outputs.push_back({"OrderedP0", 1});
-  cases.push_back(LstmpCase("one_row_each", {.has_start = true}, 2, 1, [](int64_t width) {
-    return Ragged(Uniform({3, width}, 1), std::vector<int64_t>{1, 1, 1});
-  }));
-  cases.push_back(LstmpCase("empty_sequences", {.has_start = true}, 2, 3, [](int64_t width) {
-    return Ragged(Uniform({4, width}, 1), {0, 1, 0, 3});
-  }));
-  cases.push_back(LstmpCase("two_levels", {}, 2, 2, [](int64_t width) {
-    return Ragged(Uniform({6, width}, 1), {1, 0, 2}, {3, 2, 1});
-  }));
-  cases.push_back(LstmpCase("no_cells", {.has_start = true, .projection = "sigmoid"}, 0, 2, few));
+  cases.push_back(LstmpCase("one_row_each", {.has_start = true}, 2, 1, OneRowEach));
+  cases.push_back(LstmpCase("equal", {.use_peepholes = true}, 5, 3, EqualSequences));
+  cases.push_back(LstmpCase("empty_sequences", {.has_start = true}, 2, 3, EmptySequences));
+  cases.push_back(LstmpCase("two_levels", {}, 2, 2, SequencesOfTwoLevels));
   cases.push_back(
-      LstmpCase("no_projection", {.use_peepholes = true, .has_start = true}, 2, 0, few));
+      LstmpCase("no_cells", {.has_start = true, .projection = "sigmoid"}, 0, 2, FewSequences));
   cases.push_back(
-      LstmpCase("no_rows", {.use_peepholes = true, .has_start = true}, 2, 2, [](int64_t width) {
-        return Ragged(Uniform({0, width}, 1), std::vector<int64_t>{0, 0});
-      }));
-  cases.push_back(LstmpCase("unequal", {.use_peepholes = true}, 2, 2, [](int64_t width) {
-    return Ragged(Uniform({150, width}, 1), {1, 130, 19});
-  }));
-  // More rows in a step, and more columns, than a block of sums in registers has.
-  cases.push_back(LstmpCase("wide", {.use_peepholes = true}, 19, 18, [](int64_t width) {
-    return Ragged(Uniform({40, width}, 1), std::vector<int64_t>(20, 2));
-  }));
+      LstmpCase("no_projection", {.use_peepholes = true, .has_start = true}, 2, 0, FewSequences));
+  cases.push_back(
+      LstmpCase("no_rows", {.use_peepholes = true, .has_start = true}, 2, 2, SequencesWithoutRows));
+  cases.push_back(LstmpCase("unequal", {.use_peepholes = true}, 2, 2, UnequalSequences));
+  // 19 cells and 18 numbers of a projection: more columns than a block of sums in registers has.
+  cases.push_back(LstmpCase("wide", {.use_peepholes = true}, 19, 18, TwentySequences));
+  cases.push_back(LstmpCase("many_sequences", {.has_start = true}, 2, 3, ManySequences));
   cases.push_back(LstmpCase("benchmark", {}, 512, 128, [](int64_t width) {
     std::vector<int64_t> lengths;
     int64_t rows = 0;

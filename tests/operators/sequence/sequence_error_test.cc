@@ -21,6 +21,8 @@ struct Refused {
   Arrays inputs;
   AttributeMap attrs;
   std::string message;  // part of it
+  // The number of variables in output slots that have another one than 1.
+  std::map<std::string, size_t> output_counts = {};
 };
 
 Array Rows(int64_t rows, int64_t width = 2) { return Uniform({rows, width}, 1); }
@@ -56,7 +58,12 @@ class SequenceErrors : public ::testing::Test {
       }
       op.SetInput(slot, names);
     }
-    for (const SlotDef& slot : def.outputs) op.SetOutput(slot.name, {StrCat("out_", slot.name)});
+    for (const SlotDef& slot : def.outputs) {
+      const auto count = refused.output_counts.find(std::string(slot.name));
+      std::vector<std::string> names(count == refused.output_counts.end() ? 1 : count->second);
+      for (size_t i = 0; i < names.size(); ++i) names[i] = StrCat("out_", slot.name, i);
+      op.SetOutput(slot.name, names);
+    }
     CheckOp(def, op);
     PreparedOp prepared(registry_, op, inputs);
     prepared.Run();
@@ -257,6 +264,36 @@ TEST_F(SequenceErrors, ScatterWantsElementsThatXHas) {
        scatter(ids, Sequences({1, 1}, 1), "3 and 2 differ"),
        scatter(ids, Sequences({1, 2}, 2), "expected one number in each row"),
        scatter(ids, Rows(3, 1), "input \"Updates\" has 0 LoD levels")});
+}
+
+TEST_F(SequenceErrors, RnnWantsAsManyTensorsAsItsLayersHave) {
+  const Array state = Uniform({1, 3, 5}, 1);
+  const std::vector<Array> weights = {Uniform({5, 4}, 1), Uniform({5, 5}, 1), Uniform({5}, 1),
+                                      Uniform({5}, 1)};
+  const Arrays inputs = {
+      {"Input", {Uniform({2, 3, 4}, 1)}}, {"PreState", {state}}, {"WeightList", weights}};
+  const auto rnn = [&](Arrays changed, const std::string& message,
+                       std::map<std::string, size_t> output_counts = {}) {
+    changed.insert(inputs.begin(), inputs.end());
+    return Refused{"rnn", std::move(changed), {{"hidden_size", 5}}, message, output_counts};
+  };
+  const auto grad = [&](Arrays changed, const std::string& message,
+                        std::map<std::string, size_t> output_counts = {}) {
+    const Array out = Uniform({2, 3, 5}, 1);
+    changed.insert({{"Reserve", {Uniform({2, 3, 0}, 1)}}, {"Out", {out}}, {"Out@GRAD", {out}}});
+    Refused refused = rnn(std::move(changed), message, std::move(output_counts));
+    refused.type = "rnn_grad";
+    return refused;
+  };
+  ExpectRefused(
+      {rnn({{"WeightList", {weights[0], weights[1]}}}, "WeightList has 2 tensors, expected 4"),
+       rnn({{"PreState", {state, state}}}, "PreState has 2 tensors, expected 1"),
+       rnn({}, "State has 2 tensors, expected 1", {{"State", 2}}),
+       grad({{"State@GRAD", {state, state}}}, "rnn_grad: State@GRAD has 2 tensors, expected 1"),
+       grad({}, "output \"WeightList@GRAD\", variable \"out_WeightList@GRAD4\"",
+            {{"WeightList@GRAD", 5}}),
+       grad({}, "output \"PreState@GRAD\", variable \"out_PreState@GRAD1\"",
+            {{"PreState@GRAD", 2}})});
 }
 
 TEST_F(SequenceErrors, LodResetWantsOffsetsOfTheRows) {

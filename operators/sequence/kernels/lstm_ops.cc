@@ -1,12 +1,13 @@
-#include "operators/sequence/kernels/lstm_layer.h"
+#include "operators/sequence/kernels/lstm_ops.h"
 
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
-#include "framework/op/grad.h"
 #include "operators/common/input_checks.h"
+#include "operators/sequence/kernels/lstm_layer.h"
 #include "operators/sequence/kernels/lstm_steps.h"
 #include "operators/sequence/kernels/recurrent_layer.h"
 
@@ -15,7 +16,7 @@ namespace {
 
 void Infer(OpContext& context) {
   const bool projects = HasProjection(context);
-  const StaticText slot = projects ? StaticText("ProjWeight") : StaticText("Weight");
+  const StaticText slot = CellWeightSlot(projects);
   const Shape& weight = context.Input(slot).shape;
   SKIFF_ENFORCE(weight.rank() == 2, kInvalidArgument, context.op().type, ": ", slot, " is ", weight,
                 ", expected a matrix");
@@ -33,7 +34,7 @@ void Infer(OpContext& context) {
 
   const Shape& input = context.Input("Input").shape;
   const Shape cells = {input[0], size};
-  const StaticText states = projects ? StaticText("Projection") : StaticText("Hidden");
+  const StaticText states = StatesSlot(projects);
   context.SetOutput(states, {input[0], width}, dtype);
   context.SetOutput("Cell", cells, dtype);
   for (const StaticText ragged : {states, StaticText("Cell")}) context.ShareLoD(ragged, "Input");
@@ -110,7 +111,7 @@ OpDef Definition(const LstmOp& op) {
   }
   def.inputs.push_back(
       {.name = "Bias", .doc = "[1, 4H]; with use_peepholes [1, 7H], then w_i, w_f and w_o."});
-  def.outputs = {{.name = op.states, .doc = op.states_doc},
+  def.outputs = {{.name = StatesSlot(op.has_projection), .doc = op.states_doc},
                  {.name = "Cell", .doc = "[rows, H], ragged like Input."},
                  Intermediate("BatchGate", "[rows, 4H]: c~, i, f and o, in batch order."),
                  Intermediate("BatchCellPreAct",
