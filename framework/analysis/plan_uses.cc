@@ -3,13 +3,16 @@
 #include <algorithm>
 
 namespace skiff {
+namespace {
 
-ValueTable<std::vector<size_t>> DataReaders(const Plan& plan) {
+ValueTable<std::vector<size_t>> Readers(const Plan& plan, bool counts_shapes) {
   ValueTable<std::vector<size_t>> readers(plan.values.size());
   for (size_t i = 0; i < plan.instructions.size(); ++i) {
     const Instruction& instruction = plan.instructions[i];
     for (size_t j = 0; j < instruction.inputs.size(); ++j) {
-      if (!instruction.inputs[j] || !instruction.reads_data[j]) continue;
+      if (!instruction.inputs[j] || (!counts_shapes && !instruction.reads_data[j])) {
+        continue;
+      }
       std::vector<size_t>& of_value = readers[instruction.inputs[j]];
       // An instruction that reads a value twice counts once.
       if (of_value.empty() || of_value.back() != i) of_value.push_back(i);
@@ -20,6 +23,12 @@ ValueTable<std::vector<size_t>> DataReaders(const Plan& plan) {
   }
   return readers;
 }
+
+}  // namespace
+
+ValueTable<std::vector<size_t>> DataReaders(const Plan& plan) { return Readers(plan, false); }
+
+ValueTable<std::vector<size_t>> AllReaders(const Plan& plan) { return Readers(plan, true); }
 
 PlanUses::PlanUses(const Plan& plan)
     : plan_(plan), readers_(DataReaders(plan)), writer_(plan.values.size(), kNobody) {

@@ -9,34 +9,52 @@ namespace skiff {
 
 namespace {
 
-// Whether one of the instructions [begin, end) has, among these arguments, one in scope storage
-// that holds one of the values.
+// Variables by name: two values of one scope variable share its tensor.
+using Variables = std::vector<std::string_view>;
+
+Variables VariablesOf(const Plan& plan, const std::vector<ValueId>& values) {
+  Variables variables;
+  for (const ValueId value : values) {
+    if (value && plan[value].storage == Storage::kScope) variables.push_back(plan[value].name);
+  }
+  return variables;
+}
+
+bool HaveOneOf(const Plan& plan, const Variables& variables, const std::vector<ValueId>& values) {
+  return std::ranges::any_of(values, [&](ValueId value) {
+    return value && plan[value].storage == Storage::kScope &&
+           std::ranges::find(variables, plan[value].name) != variables.end();
+  });
+}
+
 bool UsesScopeOf(const Plan& plan, const std::vector<ValueId>& values, size_t begin, size_t end,
                  std::vector<ValueId> Instruction::*arguments) {
-  const auto in_scope = [&](ValueId value) {
-    return value && plan[value].storage == Storage::kScope;
-  };
-  const auto same_variable = [&](ValueId a, ValueId b) {
-    // By name: two values of one scope variable share its tensor.
-    return in_scope(a) && in_scope(b) && plan[a].name == plan[b].name;
-  };
-  // From one half of a loop's body to the other, all iterations run in between.
-  const auto at = [&](size_t i) { return plan.instructions.begin() + static_cast<ptrdiff_t>(i); };
-  if (begin < end && std::any_of(at(begin), at(end), IsLoopBoundary)) {
-    begin = 0;
-    end = plan.instructions.size();
-  }
-  for (size_t i = begin; i < end; ++i) {
-    for (ValueId argument : plan.instructions[i].*arguments) {
-      const bool hits = std::ranges::any_of(
-          values, [&](ValueId value) { return same_variable(value, argument); });
-      if (hits) return true;
-    }
+  const Variables variables = VariablesOf(plan, values);
+  if (variables.empty()) return false;
+  const InstructionRange range = RunWith(plan, begin, end);
+  for (size_t i = range.begin; i < range.end; ++i) {
+    if (HaveOneOf(plan, variables, plan.instructions[i].*arguments)) return true;
   }
   return false;
 }
 
 }  // namespace
+
+bool WritesScopeOf(const Plan& plan, const std::vector<ValueId>& values,
+                   const Instruction& instruction) {
+  return HaveOneOf(plan, VariablesOf(plan, values), instruction.outputs);
+}
+
+bool ReadsScopeOf(const Plan& plan, const std::vector<ValueId>& values,
+                  const Instruction& instruction) {
+  return HaveOneOf(plan, VariablesOf(plan, values), instruction.inputs);
+}
+
+InstructionRange RunWith(const Plan& plan, size_t begin, size_t end) {
+  const auto at = [&](size_t i) { return plan.instructions.begin() + static_cast<ptrdiff_t>(i); };
+  const bool runs_all = begin < end && std::any_of(at(begin), at(end), IsLoopBoundary);
+  return runs_all ? InstructionRange{0, plan.instructions.size()} : InstructionRange{begin, end};
+}
 
 bool WritesScopeOf(const Plan& plan, const std::vector<ValueId>& values, size_t begin, size_t end) {
   return UsesScopeOf(plan, values, begin, end, &Instruction::outputs);

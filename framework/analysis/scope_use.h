@@ -11,8 +11,24 @@
 
 namespace skiff {
 
-// Return whether one of the instructions [begin, end) writes, or reads, scope storage that holds
-// one of the values.
+// Return whether the instruction writes, or reads, scope storage that holds one of the values.
+bool WritesScopeOf(const Plan& plan, const std::vector<ValueId>& values,
+                   const Instruction& instruction);
+bool ReadsScopeOf(const Plan& plan, const std::vector<ValueId>& values,
+                  const Instruction& instruction);
+
+// Instructions [begin, end) of a plan.
+struct InstructionRange {
+  size_t begin = 0;
+  size_t end = 0;
+};
+
+// Returns the instructions that run if [begin, end) do: these, or all of the plan if the boundary
+// of a loop's body is among these, since all iterations run between the halves of a body.
+InstructionRange RunWith(const Plan& plan, size_t begin, size_t end);
+
+// Return whether one of the instructions that run with [begin, end) writes, or reads, scope storage
+// that holds one of the values.
 bool WritesScopeOf(const Plan& plan, const std::vector<ValueId>& values, size_t begin, size_t end);
 bool ReadsScopeOf(const Plan& plan, const std::vector<ValueId>& values, size_t begin, size_t end);
 

@@ -1,5 +1,4 @@
 // ParseProgramText, with one function per rule of the text format.
-
 #include "framework/base/error.h"
 #include "framework/ir/text.h"
 #include "framework/ir/text_attributes.h"

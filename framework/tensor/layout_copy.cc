@@ -15,7 +15,7 @@ namespace {
 // The number of positions of one channel block that are transposed together: 16 cache lines.
 constexpr int64_t kTile = 16;
 
-// Calls start(first, filled) for each channel block of a blocked [N, ceil(C/B), P, B], where P
+// Calls start(blocked, filled) for each channel block of a blocked [N, ceil(C/B), P, B], where P
 // counts the positions of one channel: the offset of its first element, and how many of its
 // channels exist. Calls then move(plain, blocked) for each element: its offsets there and in the
 // plain [N, C, P]. The grain gives each thread about 4096 elements or more.
@@ -52,8 +52,8 @@ void CopyElements(const Tensor& from, Tensor* to) {
   if (from.layout().is_plain()) {
     const int64_t block = to->layout().channel_block;
     // Padding must be zero: kernels compute on it, and ops that keep zeros rely on it.
-    const auto pad = [=](int64_t first, int64_t filled) {
-      if (filled < block) std::fill_n(target + first, positions * block, T{});
+    const auto pad = [=](int64_t blocked, int64_t filled) {
+      if (filled < block) std::fill_n(target + blocked, positions * block, T{});
     };
     ForEachChannelBlock(shape[0], shape[1], positions, block, pad,
                         [=](int64_t plain, int64_t blocked) { target[blocked] = source[plain]; });

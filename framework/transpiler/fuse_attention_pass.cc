@@ -14,9 +14,9 @@
 namespace skiff {
 namespace {
 
-class Fusion {
+class AttentionFusion {
  public:
-  Fusion(const PassContext& context, Plan* plan)
+  AttentionFusion(const PassContext& context, Plan* plan)
       : plan_(*plan),
         forward_def_(context.registry.Find("multihead_attention")),
         backward_def_(context.registry.Find("multihead_attention_grad")),
@@ -103,6 +103,8 @@ class Fusion {
     return whole[0] == part[0] && whole[1] == part[1] && whole[2] == 3 * part[2];
   }
 
+  // ---- conditions
+
   std::set<ValueId> ResultsOf(const Attention& attention) const {
     std::set<ValueId> results = {attention.forward.out};
     if (!attention.backward) return results;
@@ -119,19 +121,16 @@ class Fusion {
   // reads what isn't a result, not even its shape.
   bool MayVanish(const Attention& attention) const {
     const std::set<ValueId> results = ResultsOf(attention);
-    const auto vanishes = [&](ValueId value) {
-      return attention.instructions.contains(rewrite_.WriterOf(value)) && !results.contains(value);
+    const auto may_go = [&](ValueId value) {
+      return !value ||
+             (results.contains(value) ? !plan_[value].is_checkpoint
+                                      : rewrite_.MayVanishWithShape(value, attention.instructions));
     };
-    const auto is_checkpoint = [&](ValueId value) { return value && plan_[value].is_checkpoint; };
-    for (size_t i = 0; i < plan_.instructions.size(); ++i) {
+    return std::ranges::all_of(attention.instructions, [&](size_t i) {
       const Instruction& instruction = plan_.instructions[i];
-      const bool may_vanish = attention.instructions.contains(i)
-                                  ? rewrite_.WritesArenaOnly(instruction) &&
-                                        std::ranges::none_of(instruction.outputs, is_checkpoint)
-                                  : std::ranges::none_of(instruction.inputs, vanishes);
-      if (!may_vanish) return false;
-    }
-    return std::ranges::none_of(plan_.fetches, vanishes);
+      return rewrite_.WritesArenaOnly(instruction) &&
+             std::ranges::all_of(instruction.outputs, may_go);
+    });
   }
 
   // ---- the fused instructions
@@ -205,7 +204,7 @@ class Fusion {
 }  // namespace
 
 PassReport FuseAttentionPass::Apply(const PassContext& context, Plan* plan) const {
-  const int64_t made = Fusion(context, plan).Run();
+  const int64_t made = AttentionFusion(context, plan).Run();
   return {.pass = {}, .changes = made, .summary = StrCat(made, " instructions fused")};
 }
 

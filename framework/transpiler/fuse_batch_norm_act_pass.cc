@@ -13,7 +13,7 @@ namespace {
 constexpr char kNorm[] =
     "{Y: [y], MeanOut: [mean], SavedMean: [saved_mean]} ="
     "    batch_norm(X: [x], Scale: [scale], Bias: [bias])\n";
-// It needn't read both means.
+// A batch_norm_grad needn't read both means.
 constexpr char kNormGradient[] =
     "{X@GRAD: [dx]} = batch_norm_grad(X: [x], Scale: [scale], Bias: [bias], MeanOut: [mean_read],"
     "                                 SavedMean: [saved_mean_read], Y@GRAD: [dy])\n";
@@ -21,8 +21,9 @@ constexpr char kNormGradient[] =
 AttributeMap NormAttrs(const Match& match) { return match.MakerOf("y").op->attrs; }
 AttributeMap GradientAttrs(const Match& match) { return match.MakerOf("dx").op->attrs; }
 
-// Whether the batch_norm_grad is the gradient of the fused batch norm: it reads what that has
-// saved, with the same attributes. It may run earlier than it does.
+// Whether the batch_norm_grad is the gradient of the fused batch norm: it reads a mean that the
+// batch norm has saved, and has its attributes. The batch_norm_grad may also run earlier than it
+// does.
 bool IsGradient(const Match& match) {
   return (match["saved_mean_read"] == match["saved_mean"] || match["mean_read"] == match["mean"]) &&
          match.HaveSameAttributes("dx", "y") && match.rewrite.WritesArenaOnly(match.MakerOf("dx"));
@@ -49,7 +50,7 @@ Fusion NormReluGradient() {
 }
 
 // Whether y and z have one shape, and no later batch norm makes z alone for the addition. (Then
-// that one is fused.)
+// the later one is fused.)
 bool AddsToNorm(const Match& match) {
   const ValueId z = match["z"];
   if (!z || z == match["y"] || match.ShapeOf("z") != match.ShapeOf("y")) return false;

@@ -57,9 +57,9 @@ std::optional<int> TrailingAxis(const Op& op, const OpDef& def, const Shape& rep
   return at_end ? std::optional<int>(axis) : std::nullopt;
 }
 
-class Fusion {
+class ElementwiseFusion {
  public:
-  Fusion(const PassContext& context, int64_t block_elements, Plan* plan)
+  ElementwiseFusion(const PassContext& context, int64_t block_elements, Plan* plan)
       : context_(context),
         block_elements_(block_elements),
         plan_(*plan),
@@ -311,8 +311,9 @@ class Fusion {
 }  // namespace
 
 PassReport FuseElementwisePass::Apply(const PassContext& context, Plan* plan) const {
-  const auto [fused, ops] = plan->place.is_cpu() ? Fusion(context, block_elements_, plan).Run()
-                                                 : std::pair<int64_t, int64_t>();
+  const auto [fused, ops] = plan->place.is_cpu()
+                                ? ElementwiseFusion(context, block_elements_, plan).Run()
+                                : std::pair<int64_t, int64_t>();
   return {.pass = {},
           .changes = fused,
           .summary = StrCat(ops, " element-wise ops in ", fused, " loops")};

@@ -1,4 +1,4 @@
-// What may be there or not makes a pattern of its own; those of more ops come first.
+// What may be there or not makes a pattern of its own; patterns of more ops come first.
 #include "framework/transpiler/fuse_residual_layer_norm_pass.h"
 
 #include <algorithm>
@@ -64,16 +64,20 @@ Fusion Forward(const Branch& branch) {
                    branch.residual_slot, R"(: [r])
       {Y: [y], Mean: [mean], Variance: [variance]} =
           layer_norm(X: [s], Scale: [scale], Bias: [shift]))");
-  return {.before = before,
-          .condition = IsForward,
-          .after = {{.op = R"(
-              {Y: [y], Sum: [s], Mask: [mask], Mean: [mean], Variance: [variance]} =
-                  bias_dropout_residual_layer_norm(
-                      X: [x], Bias: [bias], Residual: [r], LnScale: [scale], LnBias: [shift]))",
-                     .at = "y",
-                     .origin = branch.has_dropout ? "d" : "y",
-                     .if_read = {"s", "mask"},
-                     .attributes_of = {"y", "d"}}}};
+  FusedOp fused = {.op = StrCat("{Y: [y], Sum: [s], ", branch.has_dropout ? "Mask: [mask], " : "",
+                                "Mean: [mean], Variance: [variance]} =\n",
+                                "bias_dropout_residual_layer_norm(X: [x], ",
+                                branch.has_bias ? "Bias: [bias], " : "",
+                                "Residual: [r], LnScale: [scale], LnBias: [shift])"),
+                   .at = "y",
+                   .if_read = {"s"},
+                   .attributes_of = {"y"}};
+  if (branch.has_dropout) {
+    fused.origin = "d";
+    fused.if_read.emplace_back("mask");
+    fused.attributes_of.emplace_back("d");
+  }
+  return {.before = before, .condition = IsForward, .after = {fused}};
 }
 
 // What runs earlier than it did reads and writes the arena alone.
@@ -84,9 +88,9 @@ bool IsBackward(const Match& match) {
   for (const char* name : {"mask", "other"}) {
     if (match[name] && match.plan[match[name]].storage != Storage::kArena) return false;
   }
-  const bool is_sum = !match.makers.contains("ds") ||
-                      (match.MakerOf("ds").inputs.size() == 2 && match["other"] != match["dn"] &&
-                       match.ShapeOf("other") == match.ShapeOf("s"));
+  const bool is_sum =
+      !match.makers.contains("ds") ||
+      (match["other"] != match["dn"] && match.ShapeOf("other") == match.ShapeOf("s"));
   return is_sum && IsSumOfTwo(match, "dr") && NormalizesRows(match, "dn") &&
          (!match.makers.contains("dbias") || AddsBias(match, "dbias")) &&
          std::ranges::all_of(match.instructions, may_move);
@@ -115,12 +119,15 @@ Fusion Backward(const Branch& branch, const std::string& terms, bool is_equal) {
   if (branch.has_dropout) attributes_of.push_back(of_biased);
   return {.before = before,
           .condition = IsBackward,
-          .after = {{.op = StrCat("{X@GRAD: [dx], Bias@GRAD: [dbias], ",
+          .after = {{.op = StrCat("{X@GRAD: [dx], ", branch.has_bias ? "Bias@GRAD: [dbias], " : "",
                                   is_equal ? "" : "Residual@GRAD: [dr], ",
-                                  R"(LnScale@GRAD: [dscale], LnBias@GRAD: [dshift]} =
-              bias_dropout_residual_layer_norm_grad(
-                  Sum@GRAD: [other], Sum: [s], Mask: [mask], Bias: [bias], LnScale: [scale],
-                  LnBias: [shift], Mean: [mean], Variance: [variance], Y@GRAD: [dy]))"),
+                                  "LnScale@GRAD: [dscale], LnBias@GRAD: [dshift]} =\n",
+                                  "bias_dropout_residual_layer_norm_grad(",
+                                  terms.empty() ? "" : "Sum@GRAD: [other], ", "Sum: [s], ",
+                                  branch.has_dropout ? "Mask: [mask], " : "",
+                                  branch.has_bias ? "Bias: [bias], " : "",
+                                  R"(LnScale: [scale], LnBias: [shift], Mean: [mean],
+                                     Variance: [variance], Y@GRAD: [dy]))"),
                      .at = "dn",
                      .attributes_of = attributes_of}},
           .instead = is_equal ? std::map<std::string, std::string>{{"dr", "dx"}}

@@ -65,6 +65,7 @@ bool IsGradientOf(const Plan& plan, const PlanRewrite& rewrite, size_t i, const 
 // Returns the same instruction with skip_ignored.
 Instruction Skipping(Instruction loss, Plan* plan) {
   auto op = std::make_shared<Op>(*loss.op);
+  // As that of each op that a pass makes, the role is there even if it is the default.
   op->SetAttr(kOpRoleAttr, op->role());
   op->SetAttr("skip_ignored", true);
   loss.op = op.get();

@@ -9,11 +9,12 @@
 
 #include "framework/base/error.h"
 #include "framework/ir/text.h"
+#include "framework/transpiler/fusion_check.h"
 
 namespace skiff {
 namespace {
 
-// Finds the instructions of a pattern, the last one first.
+// Finds the instructions of a pattern.
 class Matcher {
  public:
   Matcher(const std::vector<Op>& pattern, Match* match)
@@ -56,8 +57,10 @@ class Matcher {
     }
     const Instruction& instruction = match_.plan.instructions[i];
     std::map<std::string, ValueId> values = match_.values;
-    const auto bind = [&](const Slots& slots, auto value_in) {
+    const auto bind = [&](const Slots& slots, auto arguments_in, auto value_in) {
       for (const auto& [slot, names] : slots) {
+        const size_t count = ((*instruction.op).*arguments_in)(slot).size();
+        if (count != 0 && count != names.size()) return false;
         for (size_t n = 0; n < names.size(); ++n) {
           const ValueId value = (instruction.*value_in)(slot, n);
           if (values.emplace(names[n], value).first->second != value) return false;
@@ -69,8 +72,8 @@ class Matcher {
       const AttrDef* def = instruction.def->FindAttr(attr.first);
       return def != nullptr && SameAttribute(*EffectiveAttr(*instruction.op, *def), attr.second);
     });
-    if (!has_attrs || !bind(op.inputs, &Instruction::InputIn) ||
-        !bind(op.outputs, &Instruction::OutputIn)) {
+    if (!has_attrs || !bind(op.inputs, &Op::Input, &Instruction::InputIn) ||
+        !bind(op.outputs, &Op::Output, &Instruction::OutputIn)) {
       return false;
     }
     match_.values = std::move(values);
@@ -111,6 +114,7 @@ class Application {
  private:
   void TryReplace(const Fusion& fusion, Match match) {
     Replacement replacement{.dropped = match.instructions};
+    const size_t op_count = plan_.made_ops.size();
     if (!fusion.gradient_of.empty()) {
       const Match* forward = ForwardOf(match, fusion.gradient_of);
       if (forward == nullptr) return;
@@ -119,14 +123,18 @@ class Application {
       match.makers.insert(forward->makers.begin(), forward->makers.end());
     }
     if (fusion.condition && !fusion.condition(match)) return;
-    for (const FusedOp& fused : fusion.after) {
-      replacement.made.emplace(match.makers.at(fused.at), Make(fused, match));
-    }
     for (const auto& [value, other] : fusion.instead) {
       if (match[value] && !match[other]) return;
       if (match[value]) replacement.instead[match[value]] = match[other];
     }
-    if (rewrite_.TryReplace(std::move(replacement))) applied_.push_back(std::move(match));
+    for (const FusedOp& fused : fusion.after) {
+      replacement.made.emplace(match.makers.at(fused.at), Make(fused, match));
+    }
+    if (rewrite_.TryReplace(std::move(replacement))) {
+      applied_.push_back(std::move(match));
+    } else {
+      plan_.made_ops.resize(op_count);
+    }
   }
 
   // Returns the fusion whose gradient the match is, or null.
@@ -148,11 +156,12 @@ class Application {
     const std::string& origin = fused.origin.empty() ? fused.at : fused.origin;
     return MakeInstruction(
         &plan_, def, match.MakerOf(origin), AttrsOf(fused, def, match),
-        Arguments(fused, op.inputs, def.inputs, &Instruction::InputIn, match),
-        Arguments(fused, op.outputs, def.outputs, &Instruction::OutputIn, match));
+        Arguments(fused, op.inputs, def.inputs, &Op::Input, &Instruction::InputIn, match),
+        Arguments(fused, op.outputs, def.outputs, &Op::Output, &Instruction::OutputIn, match));
   }
 
   SlotValues Arguments(const FusedOp& fused, const Slots& named, const std::vector<SlotDef>& slots,
+                       const std::vector<std::string>& (Op::*arguments_in)(std::string_view) const,
                        ValueId (Instruction::*value_in)(std::string_view, size_t) const,
                        const Match& match) const {
     SlotValues values;
@@ -167,7 +176,11 @@ class Application {
     const Instruction& from = match.MakerOf(fused.arguments_of);
     for (const SlotDef& slot : slots) {
       const bool is_named = std::ranges::count(named, slot.name, &SlotArguments::slot) > 0;
-      if (!is_named) values.emplace_back(slot.name, (from.*value_in)(slot.name, 0));
+      if (is_named) continue;
+      const size_t count = ((*from.op).*arguments_in)(slot.name).size();
+      for (size_t i = 0; i < count; ++i) {
+        values.emplace_back(slot.name, (from.*value_in)(slot.name, i));
+      }
     }
     return values;
   }
@@ -176,7 +189,6 @@ class Application {
     AttributeMap attrs = fused.op.ops[0].attrs;
     if (fused.attributes) attrs.merge(fused.attributes(match));
     for (const std::string& output : fused.attributes_of) {
-      if (!match.makers.contains(output)) continue;
       const Instruction& from = match.MakerOf(output);
       for (const AttrDef& attr : from.def->attrs) {
         if (def.FindAttr(attr.name) == nullptr) continue;
@@ -197,6 +209,8 @@ class Application {
 
 Pattern::Pattern(const std::string& text) {
   const auto program = ParseProgramText(StrCat("program { block 0 {\n", text, "\n} }"));
+  SKIFF_ENFORCE(program->block_count() == 1 && !program->root()->ops().empty(), kInvalidArgument,
+                "expected ops as a pattern, got \"", text, "\"");
   for (const std::unique_ptr<Op>& op : program->root()->ops()) ops.push_back(*op);
 }
 
@@ -217,12 +231,15 @@ bool Match::HaveSameAttributes(const std::string& a, const std::string& b) const
   const Op& op = *MakerOf(a).op;
   const Op& other = *MakerOf(b).op;
   return std::ranges::all_of(MakerOf(a).def->attrs, [&](const AttrDef& attr) {
-    return SameAttribute(*EffectiveAttr(op, attr), *EffectiveAttr(other, attr));
+    const Attribute* value = EffectiveAttr(op, attr);
+    const Attribute* other_value = EffectiveAttr(other, attr);
+    return value != nullptr && other_value != nullptr && SameAttribute(*value, *other_value);
   });
 }
 
 PassReport ApplyFusions(const PassContext& context, const std::vector<Fusion>& fusions,
                         Plan* plan) {
+  CheckFusions(context.registry, fusions);
   Application application(context, plan);
   for (const Fusion& fusion : fusions) application.Apply(fusion);
   const int64_t made = application.Finish();

@@ -1,14 +1,20 @@
 // Fusions stated as patterns: ops whose values have names, and the op that takes their place, in
 // the text format of programs (framework/ir/text.h). For example, a product and the addition of a
-// bias become one op:
+// bias become one op (fuse_linear_pass.cc):
 //
 //   {.before = R"({Out: [p]} = mul(X: [x], Y: [w])
 //                 {Out: [s]} = elementwise_add(X: [p], Y: [b]))",
-//    .after = {{.op = "{Out: [s]} = linear(X: [x], Y: [w], Bias: [b])", .at = "s"}}}
+//    .condition = IsLinear,  // whether b is added to the rows of p, and the like
+//    .after = {{.op = "{Out: [s]} = linear(X: [x], Y: [w], Bias: [b])",
+//               .at = "s",
+//               .origin = "p",
+//               .attributes = LinearAttrs}},
+//    .instead = {{"p", "s"}}}
 //
 // A pattern says which ops there are, how values connect them, and what must be true of the ops.
-// What every fusion needs is checked for all of them: that nobody else reads what vanishes (p),
-// that the new op has a kernel, and that the plan around it stays right (PlanRewrite::TryReplace).
+// What every fusion needs is checked for all of them: that nobody else reads what vanishes (p; who
+// wants only its shape gets that of s), that the new op has a kernel, and that the plan around it
+// stays right (PlanRewrite::TryReplace).
 #pragma once
 
 #include <cstddef>
@@ -23,8 +29,8 @@
 
 namespace skiff {
 
-// Ops whose arguments are names, in the text format of programs. Throws an Error (kInvalidArgument)
-// for any other text. Static patterns are parsed once.
+// One or more ops whose arguments are names, in the text format of programs. Throws an Error
+// (kInvalidArgument) for any other text. Static patterns are parsed once.
 struct Pattern {
   Pattern(const std::string& text);                          // NOLINT: a text is a pattern
   Pattern(const char* text) : Pattern(std::string(text)) {}  // NOLINT
@@ -41,22 +47,26 @@ struct Match {
 
   // Returns the value of that name; none if the op lacks it or the pattern doesn't name it.
   ValueId operator[](const std::string& name) const;
+  // Returns the shape of the value of that name. Requires that there is one.
   const Shape& ShapeOf(const std::string& name) const { return rewrite.ShapeOf((*this)[name]); }
   // Return the op with the output of that name. Require that the pattern has one.
   const Instruction& MakerOf(const std::string& name) const;
   OpContext ContextOfMaker(const std::string& name) const;
-  // Returns whether the attributes of the op with output `a` are those of the op with output `b`.
+  // Returns whether all attributes that the op with output `a` has are the same in the op with
+  // output `b`. One that isn't set has its default; without a default there, it isn't the same.
+  // Requires that the pattern has both ops.
   bool HaveSameAttributes(const std::string& a, const std::string& b) const;
 };
 
 // An op that a fusion makes.
 struct FusedOp {
-  // One op. An argument that the match lacks is left out.
+  // One op. An argument that the match lacks is left out. All outputs that are named below are
+  // those of ops in Fusion::before.
   Pattern op;
   // The fused op stands where the op with this output stood.
   std::string at;
-  // It has the role and position of the op with this output, and draws random numbers as that one
-  // would; "": of the op at `at`.
+  // It has the role and position of the op with this output, and draws the random numbers that
+  // this op would draw; "": of the op at `at`.
   std::string origin = {};
   // What it has in slots that `op` doesn't mention: what the op with this output has there; "":
   // nothing.
@@ -64,29 +74,37 @@ struct FusedOp {
   // Outputs that are left out if nobody else reads them.
   std::vector<std::string> if_read = {};
   // Its attributes besides those in `op`: what `attributes` returns, and those that it shares with
-  // the ops with these outputs.
+  // the ops with these outputs. The first of these sources that has an attribute counts.
   std::vector<std::string> attributes_of = {};
   std::function<AttributeMap(const Match&)> attributes = nullptr;
 };
 
 struct Fusion {
-  // For the gradient of another fusion: a name that both patterns have. This fusion applies only
-  // where the other one, which precedes it in the list, has been applied with the same value of
-  // that name. All other names that both have are the same values, too, and Match has the values
-  // and makers of both.
+  // For the gradient of other fusions, which precede it in the list: a name that both patterns
+  // have. This fusion applies only where one of them has been applied with the same value of that
+  // name. All other names that both have are the same values, too, and Match has the values and
+  // makers of both.
   std::string gradient_of = {};
-  // Ops, each of which writes what another one reads. Equal names are the same value. The ops have
-  // the attributes that the pattern gives, and others as they like.
+  // Ops that values connect. Equal names are the same value. The ops have the attributes that the
+  // pattern gives, and others as they like. A slot has exactly the arguments that the pattern
+  // names, or none; what is in slots that the pattern doesn't mention doesn't matter.
+  //
+  // The search begins at each op of the plan that fits the last op of the text, and goes on to
+  // writers and then to readers of values that it knows. Of several readers it takes the first that
+  // fits, and tries no other one if it can't go on from there. It finds only ops that the plan had
+  // before all fusions.
   Pattern before;
-  // Returns whether the fused ops compute what these did; null: always.
+  // Returns whether the ops in `after` compute what those in `before` do; null: always.
   std::function<bool(const Match&)> condition = nullptr;
   std::vector<FusedOp> after;
-  // {"a", "b"}: who reads a, or only its shape, reads b from then on. Requires that there is a b.
+  // {"a", "b"}: who reads a, or only its shape, reads b from then on, which an op in `after`
+  // writes. Where the ops have an a and no b, the fusion doesn't apply.
   std::map<std::string, std::string> instead = {};
 };
 
-// Applies each fusion, one after the other, wherever it fits. `changes`: the number of fused ops.
-// Passes over a fusion into an op that the registry lacks.
+// Applies the fusions in their order, each wherever it fits in the whole plan. `changes`: the
+// number of fused ops. Passes over a fusion into an op that the registry lacks. Throws an Error
+// (kInvalidArgument) for a fusion with a name that nothing has (fusion_check.h).
 PassReport ApplyFusions(const PassContext& context, const std::vector<Fusion>& fusions, Plan* plan);
 
 }  // namespace skiff

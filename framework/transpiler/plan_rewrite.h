@@ -21,14 +21,22 @@ struct Replacement {
   std::set<size_t> dropped;
   // By the dropped instruction where each of them stands.
   std::map<size_t, Instruction> made;
-  // Of the gradient of an earlier replacement: what that one dropped. Scope variables must still
-  // hold what these instructions have read.
+  // Of the gradient of an earlier replacement: what the earlier replacement dropped. Scope
+  // variables must still hold what these instructions have read.
   std::set<size_t> forward;
-  // What readers of a value that isn't written any more read instead.
+  // From values that `dropped` writes and `made` doesn't to values that `made` writes: what their
+  // readers read instead.
   std::map<ValueId, ValueId> instead;
 };
 
-// The uses of a plan as it is, and replacements that Apply then makes all at once.
+// The uses of a plan as it is, and replacements that Apply then makes all at once. Each replacement
+// is judged by the plan that those before it leave.
+//
+// A reader of a shape only is no reader here: a plan knows the shape of a value that no instruction
+// writes. The forward ops of a residual block are fused before their gradients, for example, and
+// the gradient of the addition measures what has vanished. The exception is a value whose
+// rows only a run knows: if such a reader stays, plan_rows.h may not find out how the rows vary,
+// and a plan with ragged feeds is then made for the very rows.
 class PlanRewrite : public PlanUses {
  public:
   PlanRewrite(const PassContext& context, Plan* plan);
@@ -42,22 +50,27 @@ class PlanRewrite : public PlanUses {
   // Returns whether nobody but these instructions reads the data of a value: it is in the arena, no
   // fetch, and no checkpoint of the user's. True if there is no value.
   bool MayVanish(ValueId value, const std::set<size_t>& readers) const;
+  // The same with readers of the shape only: then the rows of all that stays are known, too.
+  bool MayVanishWithShape(ValueId value, const std::set<size_t>& readers) const;
   // Returns whether all that an instruction writes is in the arena.
   bool WritesArenaOnly(const Instruction& instruction) const;
 
   // Has Apply make the replacement and returns true, unless
-  // - an earlier replacement drops one of the instructions;
+  // - one of the instructions is no op, the user forces a kernel on it, or an earlier replacement
+  //   drops it;
   // - a dropped instruction writes a value that no new one writes, and that may neither vanish nor
-  //   be read as another one. `instead` is refused for a value that somebody needs before the new
-  //   instructions have run, if only for its shape;
-  // - there is no kernel for a new instruction;
-  // - a new instruction stands before the writer of an input, or behind another reader of an
-  //   output;
-  // - where a new instruction stands, a scope variable holds something else than where the
+  //   be read as another one. `instead` is refused for a value that somebody needs before the other
+  //   value is written, if only for its shape;
+  // - (kernel) there is no kernel for a new instruction;
+  // - (order) a new instruction stands before the writer of an input, or behind another reader of
+  //   an output, or nobody writes an input any more;
+  // - (scope) where a new instruction stands, a scope variable holds something else than where the
   //   dropped instructions read it, or somebody in between still reads or writes a variable that
   //   the new one writes;
-  // - a replacement of the same instructions and others was refused for one of the last three
-  //   reasons: what belongs together isn't replaced in parts.
+  // - a replacement of the same instructions and others was refused because of kernel, order or
+  //   scope: what belongs together isn't replaced in parts.
+  // Throws an Error (kInvalidArgument) if a new instruction doesn't stand at a dropped one, or if
+  // `instead` isn't as Replacement says.
   bool TryReplace(Replacement replacement);
 
   // Rewrites the plan and returns the number of new instructions. The uses no longer hold
@@ -65,20 +78,37 @@ class PlanRewrite : public PlanUses {
   int64_t Apply();
 
  private:
+  // An instruction of made_ that reads a value.
+  struct MadeReader {
+    size_t at = 0;
+    bool reads_data = false;
+  };
+
+  bool MayBeReplaced(size_t i) const;
   bool MayDrop(const Replacement& replacement) const;
   bool MayReadInstead(ValueId value, const Replacement& replacement) const;
   bool MayStandAt(size_t at, const Instruction& made, const Replacement& replacement) const;
   bool MayMove(size_t from, size_t at, const Instruction& made,
                const std::set<size_t>& together) const;
   bool IsThere(ValueId value, size_t at, const Replacement& replacement) const;
+  bool IsReadBefore(size_t at, ValueId value, const std::set<size_t>& together) const;
+  bool WritesBetween(size_t begin, size_t end, const std::vector<ValueId>& values,
+                     const std::set<size_t>& together) const;
+  bool ReadsBetween(size_t begin, size_t end, const std::vector<ValueId>& values,
+                    const std::set<size_t>& together) const;
   bool HasKernel(const Instruction& instruction) const;
+  void Accept(Replacement replacement);
 
   const PassContext& context_;
   Plan& plan_;
+  ValueTable<std::vector<size_t>> all_readers_;
   std::set<size_t> dropped_;
   std::vector<std::set<size_t>> refused_;
   std::map<size_t, Instruction> made_;
   std::map<ValueId, ValueId> instead_;
+  // Of made_: where it writes a value, and all that read it.
+  std::map<ValueId, size_t> made_writer_;
+  std::map<ValueId, std::vector<MadeReader>> made_readers_;
 };
 
 }  // namespace skiff

@@ -21,6 +21,12 @@ TEST_F(LivenessTest, DataReadersNameEachInstructionOnceAndTheFetchLast) {
                           ElementsAre(2u), ElementsAre(), ElementsAre(4u, 5u), ElementsAre()));
 }
 
+TEST_F(LivenessTest, AllReadersHaveReadersOfAShapeToo) {
+  plan_.instructions[4].reads_data[1] = false;
+  EXPECT_THAT(DataReaders(plan_)[ValueId(2)], ElementsAre(2u, 3u));
+  EXPECT_THAT(AllReaders(plan_)[ValueId(2)], ElementsAre(2u, 3u, 4u));
+}
+
 TEST_F(LivenessTest, LastReadsLeaveOutWhatIsReadOnlyForItsShape) {
   EXPECT_THAT(LastReads(plan_), ElementsAre(0, 5, 4, 2, -1, 5, -1));
   plan_.instructions[4].reads_data[1] = false;

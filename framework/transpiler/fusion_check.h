@@ -1,0 +1,22 @@
+// Mistakes in the texts and names of fusions.
+#pragma once
+
+#include <vector>
+
+#include "framework/op/registry.h"
+#include "framework/transpiler/fusion.h"
+
+namespace skiff {
+
+// Throws an Error (kInvalidArgument) that says which name is wrong if a fusion
+// - names a slot or an attribute that the op lacks (ops that the registry lacks aren't looked at);
+// - is the gradient of a value that its pattern, or that of each earlier fusion, lacks;
+// - names a value, in the new ops or anywhere else, that no pattern has: its own, or one that it
+//   may be the gradient of;
+// - names a value that its own pattern doesn't write as the output of an op (FusedOp::at, origin,
+//   arguments_of, attributes_of, and the keys of Fusion::instead);
+// - makes no op or several in one FusedOp, or leaves out (if_read), or has others read (instead),
+//   what no new op writes.
+void CheckFusions(const OpRegistry& registry, const std::vector<Fusion>& fusions);
+
+}  // namespace skiff
