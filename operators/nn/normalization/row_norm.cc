@@ -116,6 +116,18 @@ void GradientSumsOfBlock(const float* x, const float* dy, const float* scale, si
   }
 }
 
+// (x - mean) * slope, a vector at a time.
+struct Normalizer {
+  HWY_INLINE Normalizer(float mean, float slope)
+      : means(hn::Set(Floats(), mean)), slopes(hn::Set(Floats(), slope)) {}
+  HWY_INLINE Vector operator()(const float* x) const {
+    return hn::Mul(hn::Sub(hn::LoadU(Floats(), x), means), slopes);
+  }
+
+  Vector means;
+  Vector slopes;
+};
+
 void NormalizeFloats(const float* x, size_t count, float mean, float slope, float shift, float* y) {
   const Floats d;
   const size_t lanes = hn::Lanes(d);
@@ -135,11 +147,10 @@ HWY_INLINE void NormalizeRowWith(const float* x, size_t count, float mean, float
                                  const float* scale, const float* bias, float* y) {
   const Floats d;
   const size_t lanes = hn::Lanes(d);
-  const Vector means = hn::Set(d, mean);
-  const Vector slopes = hn::Set(d, slope);
+  const Normalizer normal_of(mean, slope);
   size_t i = 0;
   for (; i + lanes <= count; i += lanes) {
-    Vector value = hn::Mul(hn::Sub(hn::LoadU(d, x + i), means), slopes);
+    Vector value = normal_of(x + i);
     if (kHasScale) value = hn::Mul(value, hn::LoadU(d, scale + i));
     if (kHasBias) value = hn::Add(value, hn::LoadU(d, bias + i));
     hn::StoreU(value, d, y + i);
@@ -202,12 +213,11 @@ void AddParameterGradientsOfFloats(const float* HWY_RESTRICT x, const float* HWY
                                    float* HWY_RESTRICT scale_sums, float* HWY_RESTRICT bias_sums) {
   const Floats d;
   const size_t lanes = hn::Lanes(d);
-  const Vector means = hn::Set(d, mean);
-  const Vector slopes = hn::Set(d, slope);
+  const Normalizer normal_of(mean, slope);
   size_t i = 0;
   for (; i + lanes <= count; i += lanes) {
     const Vector gradient = hn::LoadU(d, dy + i);
-    const Vector normal = hn::Mul(hn::Sub(hn::LoadU(d, x + i), means), slopes);
+    const Vector normal = normal_of(x + i);
     hn::StoreU(hn::MulAdd(gradient, normal, hn::LoadU(d, scale_sums + i)), d, scale_sums + i);
     hn::StoreU(hn::Add(hn::LoadU(d, bias_sums + i), gradient), d, bias_sums + i);
   }
