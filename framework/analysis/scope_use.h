@@ -27,8 +27,8 @@ struct InstructionRange {
 // of a loop's body is among these, since all iterations run between the halves of a body.
 InstructionRange RunWith(const Plan& plan, size_t begin, size_t end);
 
-// Return whether one of the instructions that run with [begin, end) writes, or reads, scope storage
-// that holds one of the values.
+// Return whether an instruction that runs with [begin, end) writes scope storage of one of the
+// values, or reads such storage.
 bool WritesScopeOf(const Plan& plan, const std::vector<ValueId>& values, size_t begin, size_t end);
 bool ReadsScopeOf(const Plan& plan, const std::vector<ValueId>& values, size_t begin, size_t end);
 

@@ -49,9 +49,8 @@ class OpRegistry {
     (AddSelectedRowsKernel(type, place, kDTypeOf<Ts>, FactoryFor<Ts>(prepare)), ...);
   }
 
-  // Adds the kernel "cuda" of one dtype. Without `accepts`, it accepts all shapes and layouts that
-  // KernelDef::accepts would be asked about. (cuda_for_each.cuh has AddCudaKernels for several
-  // dtypes.)
+  // Adds the kernel "cuda" of one dtype. `accepts` is KernelDef's: an empty one accepts plain
+  // layouts. (cuda_for_each.cuh has AddCudaKernels for several dtypes.)
   void AddCudaKernel(std::string_view type, DType dtype, KernelFactory prepare,
                      std::function<bool(const OpContext&)> accepts = {}) {
     AddKernel(type, {.name = "cuda",

@@ -70,10 +70,10 @@ Fusion Forward(const Branch& branch) {
                                 branch.has_bias ? "Bias: [bias], " : "",
                                 "Residual: [r], LnScale: [scale], LnBias: [shift])"),
                    .at = "y",
+                   .origin = branch.has_dropout ? "d" : "",
                    .if_read = {"s"},
                    .attributes_of = {"y"}};
   if (branch.has_dropout) {
-    fused.origin = "d";
     fused.if_read.emplace_back("mask");
     fused.attributes_of.emplace_back("d");
   }

@@ -12,9 +12,9 @@
 //    .instead = {{"p", "s"}}}
 //
 // A pattern says which ops there are, how values connect them, and what must be true of the ops.
-// What every fusion needs is checked for all of them: that nobody else reads what vanishes (p; who
-// wants only its shape gets that of s), that the new op has a kernel, and that the plan around it
-// stays right (PlanRewrite::TryReplace).
+// PlanRewrite::TryReplace checks what every fusion needs. Nobody else may read the data of a value
+// that vanishes, such as p. (A reader of the shape of p gets the shape of s.) The new op must have
+// a kernel, and the rest of the plan must stay right.
 #pragma once
 
 #include <cstddef>
@@ -73,17 +73,18 @@ struct FusedOp {
   std::string arguments_of = {};
   // Outputs that are left out if nobody else reads them.
   std::vector<std::string> if_read = {};
-  // Its attributes besides those in `op`: what `attributes` returns, and those that it shares with
-  // the ops with these outputs. The first of these sources that has an attribute counts.
+  // More attributes than `op` states: those that `attributes` returns, and then, by their names,
+  // the attributes of the ops with the outputs `attributes_of`. The first source that has an
+  // attribute counts.
   std::vector<std::string> attributes_of = {};
   std::function<AttributeMap(const Match&)> attributes = nullptr;
 };
 
 struct Fusion {
   // For the gradient of other fusions, which precede it in the list: a name that both patterns
-  // have. This fusion applies only where one of them has been applied with the same value of that
-  // name. All other names that both have are the same values, too, and Match has the values and
-  // makers of both.
+  // have. This fusion applies only where a forward fusion has been applied with the same value of
+  // the name. Every other name in both patterns is the same value, too. Match has the values and
+  // makers of both patterns.
   std::string gradient_of = {};
   // Ops that values connect. Equal names are the same value. The ops have the attributes that the
   // pattern gives, and others as they like. A slot has exactly the arguments that the pattern

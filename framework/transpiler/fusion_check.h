@@ -9,14 +9,15 @@
 namespace skiff {
 
 // Throws an Error (kInvalidArgument) that says which name is wrong if a fusion
-// - names a slot or an attribute that the op lacks (ops that the registry lacks aren't looked at);
+// - names a slot or an attribute that the op lacks (an op that the registry lacks isn't checked);
 // - is the gradient of a value that its pattern, or that of each earlier fusion, lacks;
 // - names a value, in the new ops or anywhere else, that no pattern has: its own, or one that it
 //   may be the gradient of;
 // - names a value that its own pattern doesn't write as the output of an op (FusedOp::at, origin,
 //   arguments_of, attributes_of, and the keys of Fusion::instead);
-// - makes no op or several in one FusedOp, or leaves out (if_read), or has others read (instead),
-//   what no new op writes.
+// - makes no op or several ops in one FusedOp;
+// - names a value in FusedOp::if_read, or as a replacement in Fusion::instead, that no new op
+// writes.
 void CheckFusions(const OpRegistry& registry, const std::vector<Fusion>& fusions);
 
 }  // namespace skiff

@@ -58,9 +58,9 @@ class PlanRewrite : public PlanUses {
   // Has Apply make the replacement and returns true, unless
   // - one of the instructions is no op, the user forces a kernel on it, or an earlier replacement
   //   drops it;
-  // - a dropped instruction writes a value that no new one writes, and that may neither vanish nor
-  //   be read as another one. `instead` is refused for a value that somebody needs before the other
-  //   value is written, if only for its shape;
+  // - a dropped instruction writes a value that no new instruction writes, and the value may not
+  //   vanish, and `instead` names no other value for its readers. `instead` is refused if a reader,
+  //   even of the shape alone, comes before the other value is written;
   // - (kernel) there is no kernel for a new instruction;
   // - (order) a new instruction stands before the writer of an input, or behind another reader of
   //   an output, or nobody writes an input any more;

@@ -72,7 +72,7 @@ class FormulaArguments {
 
  public:
   // Throws Error if the definition lacks a slot.
-  explicit FormulaArguments(const OpContext& context) {
+  explicit FormulaArguments(const OpContext& context) : type_(context.def().type) {
     for (size_t k = 0; k < inputs_.size(); ++k) {
       const std::string_view slot = Formula::kInputs[k];
       if (!slot.empty()) inputs_[k] = {context, slot};
@@ -91,14 +91,15 @@ class FormulaArguments {
     std::ranges::for_each(outputs_, grow);
     return positions;
   }
-  // Returns the data of this run. The kernel sets the inputs without a name.
+  // Returns the data of this run. The kernel sets the inputs without a name. Throws Error
+  // (kFailedPrecondition) if an input has neither one element nor one for each position.
   ElementArrays<T> operator()(const KernelContext& run) const {
     ElementArrays<T> arrays;
     const int64_t positions = count(run);
     for (size_t k = 0; k < inputs_.size(); ++k) {
       if (!inputs_[k].is_there()) continue;
       const int64_t elements = inputs_[k].count(run);
-      SKIFF_ENFORCE(elements == positions || elements <= 1, kFailedPrecondition,
+      SKIFF_ENFORCE(elements == positions || elements <= 1, kFailedPrecondition, type_, ": ",
                     Formula::kInputs[k], " has ", elements, " elements, expected ", positions,
                     " or 1");
       arrays.inputs[k] = {inputs_[k](run), elements == positions ? 1 : 0};
@@ -108,6 +109,7 @@ class FormulaArguments {
   }
 
  private:
+  StaticText type_;
   std::array<In<T>, Formula::kInputs.size()> inputs_;
   std::array<Out<T>, Formula::kOutputs.size()> outputs_;
 };

@@ -19,6 +19,7 @@
 #include "operators/loss/kernels/element_grains.h"
 #include "operators/loss/kernels/kldiv_divisor.h"
 #include "operators/loss/kernels/loss_loops.h"
+#include "operators/loss/kernels/loss_sums.h"
 
 namespace skiff {
 namespace {

@@ -15,6 +15,7 @@
 #include "operators/common/input_checks.h"
 #include "operators/loss/kernels/element_grains.h"
 #include "operators/loss/kernels/loss_loops.h"
+#include "operators/loss/kernels/loss_sums.h"
 
 namespace skiff {
 namespace {

@@ -21,6 +21,7 @@ HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// Returns the lanes of an input from position i on.
 template <class D>
 HWY_INLINE Lanes<D> LoadInput(D d, const ElementArrays<float>::Input& input, int64_t i) {
   if (input.data == nullptr) return Lanes<D>(1.0f);

@@ -13,6 +13,7 @@
 
 namespace skiff {
 
+// Returns `length` elements of an input from position i on. is_whole: as in LoadVector.
 template <int kSize, typename T>
 __device__ CudaVector<T, kSize> LoadInput(const typename ElementArrays<T>::Input& input, int64_t i,
                                           int length, bool is_whole) {
@@ -26,6 +27,8 @@ __device__ CudaVector<T, kSize> LoadInput(const typename ElementArrays<T>::Input
   return vector;
 }
 
+// Applies a formula at positions [0, count). The local arrays of a thread stay in registers: all
+// loops over them are unrolled.
 template <class Formula, typename T>
 __global__ void __launch_bounds__(kCudaThreads)
     ApplyFormulaToVectors(Formula formula, ElementArrays<T> arrays, int64_t count,
@@ -71,6 +74,7 @@ void LaunchFormula(const KernelContext& run, const char* what, const Formula& fo
   CheckLaunch(what);
 }
 
+// Returns the kernel of a formula on a device. `what` is as in LaunchFormula.
 template <class Formula, typename T>
 std::unique_ptr<Kernel> PrepareCudaFormula(PrepareContext& context, const char* what) {
   const Formula formula(context);

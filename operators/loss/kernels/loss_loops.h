@@ -1,8 +1,6 @@
 // The float32 loops of the formulas of losses (kernels/*_formula-inl.h).
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -36,51 +34,14 @@ ElementLoop<float> GradLoop(const OpContext& context) {
   return kLoops().grad(context);
 }
 
-// Adds the CPU kernels of a loss that is nothing but a formula, and of its gradient. Of so many
-// losses (gradients) each is worth a thread.
+// Adds the CPU kernels of a loss that is nothing but a formula, and of its gradient. `grain` is the
+// number of losses that is worth a thread, `grad_grain` the number of gradients.
 template <class Formula, class GradFormula, LossLoops (*kLoops)()>
 void AddLossKernels(OpRegistry& registry, std::string_view type, int64_t grain,
                     int64_t grad_grain) {
   AddFormulaKernels<Formula>(registry, type, ForwardLoop<kLoops>, grain);
   AddFormulaKernels<GradFormula>(registry, std::string(type) + "_grad", GradLoop<kLoops>,
                                  grad_grain);
-}
-
-// The number of losses that are computed at once before they are summed: few enough for the stack.
-inline constexpr int64_t kSummedLosses = 1024;
-
-// Returns the sum of losses. It is of float64 numbers, so that neither small losses are lost beside
-// large ones nor large ones overflow before a mean is taken. Its order depends on the count alone.
-template <typename T>
-double SumOfLosses(const T* losses, int64_t count) {
-  // Independent sums, so that an addition needn't wait for the one before.
-  constexpr int64_t kSums = 8;
-  double sums[kSums] = {};
-  int64_t i = 0;
-  for (; i + kSums <= count; i += kSums) {
-    for (int64_t k = 0; k < kSums; ++k) sums[k] += static_cast<double>(losses[i + k]);
-  }
-  double sum = 0;
-  for (int64_t k = 0; i >= kSums && k < kSums; ++k) sum += sums[k];
-  for (; i < count; ++i) sum += static_cast<double>(losses[i]);
-  return sum;
-}
-
-// Returns the sum of what a loop computes for an output at positions [0, count). The output must be
-// nullptr in `arrays`.
-template <typename T>
-double SumOfOutput(const ElementLoop<T>& loop, const ElementArrays<T>& arrays, size_t output,
-                   int64_t count) {
-  T losses[kSummedLosses];
-  double sum = 0;
-  for (int64_t first = 0; first < count; first += kSummedLosses) {
-    ElementArrays<T> part = arrays.From(first);
-    part.outputs[output] = losses;
-    const int64_t size = std::min(kSummedLosses, count - first);
-    loop(part, size);
-    sum += SumOfLosses(losses, size);
-  }
-  return sum;
 }
 
 }  // namespace skiff

@@ -61,6 +61,12 @@ void AddKldivLossCases(CaseList& cases) {
   for (const std::string reduction : {"none", "sum"}) {
     cases.push_back(KldivLossCase(reduction + "_of_no_elements", {0, 5}, reduction));
   }
+  // Float32 has the mean of these losses, but not their sum.
+  OpCase huge = KldivLossCase("mean_of_huge_losses", {8, 16}, "mean");
+  huge.inputs = {{"X", {Uniform({8, 16}, 1, -2e37, -1e37)}},
+                 {"Target", {Uniform({8, 16}, 2, 0.5, 1)}}};
+  huge.gradients.clear();
+  cases.push_back(std::move(huge));
   OpCase mean = KldivLossCase("no_reduction_given", {6, 5}, "mean");
   mean.attrs.clear();
   cases.push_back(std::move(mean));

@@ -54,6 +54,11 @@ void AddSmoothL1LossCases(CaseList& cases) {
   cases.push_back(SmoothL1LossCase("weights", {6, 5}, 1, true));
   cases.push_back(SmoothL1LossCase("weights_and_sigma", {3, 4, 5}, 3, true));
   cases.push_back(SmoothL1LossCase("no_rows", {0, 5}, 1, true));
+  // Rows of one element, more than are computed at once; groups of short rows, of which the last
+  // group is smaller; and rows that are longer than what is computed at once.
+  cases.push_back(SmoothL1LossCase("weighted_column", {1100, 1}, 1, true));
+  cases.push_back(SmoothL1LossCase("short_rows", {517, 4}, 1, true));
+  cases.push_back(SmoothL1LossCase("long_rows", {2, 2500}, 1, true));
   OpCase threads = SmoothL1LossCase("several_threads", {301, 257}, 1, true);
   threads.gradients.clear();
   cases.push_back(std::move(threads));
