@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "framework/op/arguments.h"
@@ -53,11 +54,13 @@ class OpRegistry {
   // layouts. (cuda_for_each.cuh has AddCudaKernels for several dtypes.)
   void AddCudaKernel(std::string_view type, DType dtype, KernelFactory prepare,
                      std::function<bool(const OpContext&)> accepts = {}) {
-    AddKernel(type, {.name = "cuda",
-                     .place = PlaceKind::kCuda,
-                     .dtype = dtype,
-                     .prepare = std::move(prepare),
-                     .accepts = std::move(accepts)});
+    KernelDef kernel;
+    kernel.name = "cuda";
+    kernel.place = PlaceKind::kCuda;
+    kernel.dtype = dtype;
+    kernel.prepare = std::move(prepare);
+    kernel.accepts = std::move(accepts);
+    AddKernel(type, std::move(kernel));
   }
 
   // Returns nullptr if there is none.
