@@ -19,6 +19,7 @@
 #include "framework/op/declared_types.h"
 #include "framework/op/evaluation.h"
 #include "framework/op/grad.h"
+#include "framework/op/half_arguments.h"
 #include "framework/op/op_context.h"
 #include "framework/op/shape_warning.h"
 #include "framework/op/var_meta.h"
@@ -334,7 +335,11 @@ class Verifier {
     // Ops that run blocks have none.
     if (kernels.empty()) return;
     const DType dtype = OpRegistry::KernelDType(context);
-    if (std::ranges::count(kernels, dtype, &KernelDef::dtype) > 0) return;
+    const auto has_kernel_for = [&](DType wanted) {
+      return std::ranges::count(kernels, wanted, &KernelDef::dtype) > 0;
+    };
+    if (has_kernel_for(dtype)) return;
+    if (HalfOfArguments(context) && has_kernel_for(DType::kFloat32)) return;
     std::vector<std::string_view> known;
     for (const KernelDef& kernel : kernels) known.push_back(DTypeName(kernel.dtype));
     Report("no kernel for ", dtype, ", expected one of ", Join(known, ", "));

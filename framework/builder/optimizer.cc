@@ -2,7 +2,7 @@
 // (gradient accumulation, check for finite gradients), clipping, regularization, learning rates,
 // one update op per parameter, ops that must follow all updates. Parameters are sorted by name, so
 // that the program doesn't depend on the order in which layers were built. If anything throws,
-// `Appended` takes all of it back.
+// `Restored` takes all of it back.
 #include "framework/builder/optimizer.h"
 
 #include <algorithm>
@@ -90,11 +90,14 @@ std::string Accumulator(const Var& weights, std::string_view kind, const std::ve
   return CreatePersistable(name, dims, weights.dtype, value, site).name();
 }
 
-// Returns the variable that is updated for a parameter: the parameter, or new master weights, which
-// the startup program copies from it.
+// Returns the variable that is updated for a parameter: the parameter; its master weights, from
+// which the startup program makes it (RewriteToHalf); or new ones, which the startup program copies
+// from it.
 const Var& WeightsOf(const Var& parameter, bool multi_precision, const LayerCall& call,
                      const std::source_location& site) {
   if (!IsHalf(parameter.dtype)) return parameter;
+  const Var* master = DefaultMainProgram().root()->FindLocalVar(MasterName(parameter.name));
+  if (master != nullptr) return *master;
   call.Enforce(multi_precision, "parameter \"", parameter.name, "\" is ", parameter.dtype,
                "; set the optimizer's option multi_precision = true, which keeps float32 weights");
   const std::string name = DefaultMainProgram().UniqueName(parameter.name + "_fp32_master");
@@ -109,33 +112,40 @@ void SetInPlace(Op* op, const std::string& slot, const std::string& output,
   op->SetOutput(output, {name});
 }
 
-// Removes what was appended to the root of a program since construction, and gives ops their roles
-// back (append_backward marks the one that writes the loss), unless Stay is called.
-class Appended {
+// Gives a program back what it had at construction, unless Stay is called. Blocks that it has got
+// since stay, and so do the addresses of its variables.
+class Restored {
  public:
-  explicit Appended(Block* root)
-      : root_(root), ops_(root->ops().size()), vars_(root->vars().size()) {
-    for (const auto& op : root->ops()) attrs_.push_back(op->attrs);
+  explicit Restored(Program* program) : program_(program), before_(program->Clone()) {}
+  ~Restored() {
+    for (size_t i = 0; before_ != nullptr && i < before_->block_count(); ++i) {
+      const auto index = static_cast<int32_t>(i);
+      Restore(*before_->block(index), program_->block(index));
+    }
   }
-  ~Appended() {
-    if (stays_) return;
-    root_->RemoveOps(ops_, root_->ops().size());
-    for (size_t i = 0; i < ops_; ++i) root_->ops()[i]->attrs = std::move(attrs_[i]);
-    std::vector<std::string> names;
-    for (size_t i = vars_; i < root_->vars().size(); ++i) names.push_back(root_->vars()[i]->name);
-    root_->RemoveVars(names);
-  }
-  Appended(const Appended&) = delete;
-  Appended& operator=(const Appended&) = delete;
+  Restored(const Restored&) = delete;
+  Restored& operator=(const Restored&) = delete;
 
-  void Stay() { stays_ = true; }
+  void Stay() { before_ = nullptr; }
 
  private:
-  Block* root_;
-  size_t ops_;
-  size_t vars_;
-  std::vector<AttributeMap> attrs_;
-  bool stays_ = false;
+  static void Restore(const Block& before, Block* block) {
+    block->RemoveOps(0, block->ops().size());
+    for (const auto& op : before.ops()) block->AppendOp(*op);
+    std::vector<std::string> added;
+    for (const auto& var : block->vars()) {
+      const Var* was = before.FindLocalVar(var->name);
+      if (was == nullptr) {
+        added.push_back(var->name);
+      } else {
+        *var = *was;
+      }
+    }
+    block->RemoveVars(added);
+  }
+
+  Program* program_;
+  std::unique_ptr<Program> before_;
 };
 
 void CheckWanted(const LayerCall& call, const std::vector<std::string>& wanted,
@@ -217,6 +227,17 @@ std::vector<ParameterGradient> AppendFirstGradients(const LayerCall& call,
   return pairs;
 }
 
+std::optional<HalfReport> RewriteFor(const Variable& loss, const PrecisionOptions& precision,
+                                     const std::source_location& site) {
+  if (precision.dtype == DType::kFloat32) return std::nullopt;
+  try {
+    return RewriteToHalf(DefaultOpRegistry(), precision, {loss.name()}, &DefaultMainProgram(),
+                         &DefaultStartupProgram());
+  } catch (const Error& error) {
+    throw error.WithContext(SiteText(site));
+  }
+}
+
 // The variables of Minimized::left.
 std::vector<std::string> LeftUntrained(const Program& program, const Variable& loss,
                                        const MinimizeOptions& options) {
@@ -287,20 +308,22 @@ Op UnlessSkipped(Op op, const Gate& gate, const LayerCall& call) {
 
 Minimized Optimizer::Minimize(const Variable& loss, const MinimizeOptions& options,
                               std::source_location site) const {
-  Appended to_main(DefaultMainProgram().root());
-  Appended to_startup(DefaultStartupProgram().root());
+  Restored main(&DefaultMainProgram());
+  Restored startup(&DefaultStartupProgram());
   const LayerCall call("minimize", "minimize", site);
   call.Use(loss);
   call.Enforce(&CurrentBlock() == DefaultMainProgram().root(),
                "a sub-block is open; minimize in the root block");
+  const std::optional<HalfReport> half = RewriteFor(loss, options.precision, site);
   std::vector<ParameterGradient> pairs = AppendFirstGradients(call, op_, loss, options, site);
   CheckWanted(call, options.parameters, pairs);
   AppendUpdates(pairs, options, site);
   Minimized minimized{.trained = std::move(pairs),
-                      .left = LeftUntrained(DefaultMainProgram(), loss, options)};
+                      .left = LeftUntrained(DefaultMainProgram(), loss, options),
+                      .half = half};
   WarnOfLeft(minimized, site);
-  to_main.Stay();
-  to_startup.Stay();
+  main.Stay();
+  startup.Stay();
   return minimized;
 }
 

@@ -25,6 +25,8 @@
 #include "framework/builder/regularizer.h"
 #include "framework/builder/update_gate.h"
 #include "framework/builder/variable.h"
+#include "framework/precision/half_rewrite.h"
+#include "framework/precision/precision_options.h"
 
 namespace skiff::optimizer {
 
@@ -37,6 +39,11 @@ struct MinimizeOptions {
   // Leaves everything as it is if a gradient isn't finite, and counts that in kSkippedUpdates.
   // Schedules advance nevertheless.
   bool skip_non_finite = false;
+  // Has the program compute in bfloat16 or float16: rewrites it
+  // (framework/precision/half_rewrite.h) before it appends the gradients. Parameters that become
+  // half have master weights, whatever multi_precision says. One loss of a program can be minimized
+  // so.
+  PrecisionOptions precision = {};
 };
 
 struct Minimized {
@@ -45,6 +52,8 @@ struct Minimized {
   // that outlive a run, that no op writes and nobody froze (by stop_gradient, trainable, no_grad or
   // a list of parameters). In the order of the names.
   std::vector<std::string> left;
+  // What MinimizeOptions::precision has changed; nothing if it is float32.
+  std::optional<HalfReport> half;
 };
 
 class Optimizer {
@@ -55,9 +64,10 @@ class Optimizer {
   // element. Warns (warning.h) of variables that are left. Throws what AppendBackward throws, and
   // an Error if no parameter influences the loss; if one of options.parameters doesn't; if an op of
   // the program already updates a parameter; if a parameter is float16 or bfloat16 without
-  // multi_precision; if there is a clip from which all parameters are exempt; or if the learning
-  // rate is a schedule that another optimizer uses with another gradient_merge.steps. The programs
-  // are then as they were before, except for blocks that differentiating sub-blocks leaves.
+  // multi_precision; if there is a clip from which all parameters are exempt; if the learning rate
+  // is a schedule that another optimizer uses with another gradient_merge.steps; or for a precision
+  // that RewriteToHalf refuses. The programs are then as they were before, except for blocks that
+  // differentiating sub-blocks leaves.
   Minimized Minimize(const Variable& loss, const MinimizeOptions& options = {},
                      std::source_location site = std::source_location::current()) const;
 

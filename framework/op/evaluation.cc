@@ -6,6 +6,7 @@
 
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
+#include "framework/op/half_arguments.h"
 #include "memory/allocator.h"
 
 namespace skiff {
@@ -72,7 +73,9 @@ class Scratch {
 
 bool MayEvaluate(const OpContext& context) {
   const OpDef& def = context.def();
-  bool may = !def.random && !def.has_side_effect && def.block == nullptr && !def.sets_rows;
+  // Half has kernels only where a plan widens it, and gives no attributes.
+  bool may = !HalfOfArguments(context) && !def.random && !def.has_side_effect &&
+             def.block == nullptr && !def.sets_rows;
   ForEachArgument(context.op(), def.inputs, &Op::Input, [&](const SlotDef& slot, size_t i) {
     const TensorMeta& meta = context.inputs()[i];
     may = may && (slot.shape_only ? !meta.is_array : IsSmallAndDense(meta));

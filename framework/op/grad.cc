@@ -77,7 +77,8 @@ SlotDef ReadSlot(const OpDef& forward, const GradientRead& read, bool is_only_gr
             .dispensable = read.is_optional || (output.dispensable && !is_only_gradient),
             .shape_only = read.shape_only,
             .checks_data = read.checks_data,
-            .array = output.array};
+            .array = output.array,
+            .keeps_float32 = output.keeps_float32};
   }
   const SlotDef* input = forward.FindInput(read.slot);
   SlotDef slot =
@@ -99,7 +100,8 @@ SlotDef WrittenSlot(const OpDef& forward, StaticText write, bool is_one_of_sever
           .doc = StrCat("The gradient of ", name, "."),
           .duplicable = input.duplicable,
           .dispensable = input.dispensable || is_one_of_several,
-          .array = input.array};
+          .array = input.array,
+          .keeps_float32 = input.keeps_float32 || !input.attribute.empty()};
 }
 
 // The shape rule of a gradient op that reads all inputs of the forward op.
@@ -182,6 +184,7 @@ OpDef GradientOf(OpDef* forward, std::vector<GradientRead> reads, std::vector<St
   OpDef gradient;
   gradient.type = StrCat(forward->type, "_grad");
   gradient.attrs = forward->attrs;
+  gradient.precision = forward->precision;
   gradient.no_gradient_reason = "second derivatives are not provided";
   const auto gradients = std::ranges::count_if(
       reads, [](const GradientRead& read) { return read.slot.ends_with(kGradSuffix); });

@@ -88,7 +88,7 @@ constexpr GradientRead Optional(GradientRead read) {
 // Gives `forward` its usual gradient rule (GradOp), and returns the definition of the gradient op,
 // "<type>_grad", which reads `reads` and writes `writes`, the gradients of inputs ("X@GRAD"). It
 // has
-// - the attributes of the forward op;
+// - the attributes and the precision of the forward op;
 // - the slots as the forward op has them: with as many arguments, as dispensable, of the same kind.
 //   But outputs of the forward op that it reads are dispensable only if Optional, and so is the
 //   gradient of an output if it reads no other one. Of several gradients that it writes each is
@@ -100,8 +100,8 @@ constexpr GradientRead Optional(GradientRead read) {
 //   fewer has a rule of its own;
 // - a reason why it has no gradient.
 // The caller sets `doc` and the facts, and may overwrite the rest. Call it when type, slots,
-// attributes and shape rule of `forward` are set: what is set later doesn't reach the gradient op.
-// Throws Error (kInvalidArgument) for a slot that the forward op hasn't.
+// attributes, precision and shape rule of `forward` are set: what is set later doesn't reach the
+// gradient op. Throws Error (kInvalidArgument) for a slot that the forward op hasn't.
 OpDef GradientOf(OpDef* forward, std::vector<GradientRead> reads, std::vector<StaticText> writes);
 
 // Returns the FLOP rule of a gradient op that spends what `forward` returns on each of `outputs`

@@ -10,6 +10,7 @@
 #include "framework/base/within_memory.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/grad.h"
+#include "framework/op/half_arguments.h"
 #include "framework/op/offset_count.h"
 #include "framework/tensor/dims_agree.h"
 
@@ -441,6 +442,7 @@ void CheckGradient(const OpContext& context, std::string_view slot, size_t i,
 }
 
 void InferOutputs(OpContext* context) {
+  if (InferHalfOutputs(context)) return;
   const OpDef& def = context->def();
   CheckArguments(def, context->op(), /*is_input=*/true, context->inputs());
   CheckGradients(*context);

@@ -162,8 +162,9 @@ const T& OpContext::Attr(std::string_view name) const {
 // gradient of. One element may have any rank.
 void CheckGradient(const OpContext& context, std::string_view slot, size_t i, const TensorMeta& of);
 
-// Runs the shape rule. Throws Error, naming slot and variable, for selected rows in a slot whose
-// SlotDef::selected_rows is false, and for an input that can't give its attribute.
+// Runs the shape rule, for half as half_arguments.h says. Throws Error, naming slot and variable,
+// for selected rows in a slot whose SlotDef::selected_rows is false, and for an input that can't
+// give its attribute.
 void InferOutputs(OpContext* context);
 
 // Returns the one of `a` and `b` that is known (not negative). Throws Error, starting with `what`,

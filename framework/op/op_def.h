@@ -46,6 +46,9 @@ struct SlotDef {
   // Of such an input: whether only shape rules need the numbers. They may then be others in each
   // run of a plan.
   bool for_shape = false;
+  // Whether the slot stays float32 where the op computes in half (Precision): statistics, states
+  // that are updated by small steps, what scales a norm.
+  bool keeps_float32 = false;
 };
 
 // Returns the definition of an input that gives the attribute.
@@ -68,6 +71,16 @@ struct AttrDef {
 // Returns the definition of a string attribute whose values are `choices`.
 AttrDef ChoiceAttr(StaticText name, StaticText default_value, std::vector<StaticText> choices,
                    StaticText doc);
+
+// In what precision an op computes in a program that is rewritten to *half*, which is float16 or
+// bfloat16 (docs/precision.md). Whatever the rule, sums and formulas are computed in float32 or
+// wider, and results are rounded once.
+enum class Precision {
+  kHigh,    // float32: what is half is widened before the op
+  kLow,     // half: what is float32 is rounded before the op
+  kFollow,  // half if a float input is half in the program, else float32
+  kNone,    // the dtypes are the user's: the op has no floats, or its own rule gives their dtypes
+};
 
 // How an op treats channel-blocked layouts.
 enum class LayoutRule {
@@ -177,6 +190,10 @@ struct OpDef {
   std::optional<UpdateRule> update;
   // Set if the op runs a block (loops and branches): how values enter and leave it.
   std::shared_ptr<const BlockRule> block;
+  // Unset: nobody has decided, which counts as kHigh. An op whose precision isn't kNone takes half
+  // wherever it takes float32, and needs neither a shape rule nor a kernel for that
+  // (half_arguments.h).
+  std::optional<Precision> precision;
   LayoutRule layout_rule = LayoutRule::kPlain;
   std::vector<StaticText> layout_slots;
   bool zero_preserving = false;  // all inputs 0 give outputs 0: safe on padded tensors

@@ -6,6 +6,7 @@
 #include "framework/base/error.h"
 #include "framework/base/within_memory.h"
 #include "framework/ir/op_role.h"
+#include "framework/op/half_arguments.h"
 #include "framework/op/no_work.h"
 #include "framework/op/var_meta.h"
 
@@ -157,7 +158,10 @@ std::vector<std::string> OpRegistry::Types() const {
   return types;
 }
 
-DType OpRegistry::KernelDType(const OpContext& context) {
+namespace {
+
+// Returns the dtype that the definition says selects the kernel.
+DType DeclaredKernelDType(const OpContext& context) {
   const OpDef& def = context.def();
   const StaticText slot = def.kernel_dtype_slot;
   if (!slot.empty()) {
@@ -170,6 +174,15 @@ DType OpRegistry::KernelDType(const OpContext& context) {
     if (context.HasOutput(output.name)) return context.Output(output.name).dtype;
   }
   return DType::kFloat32;
+}
+
+}  // namespace
+
+DType OpRegistry::KernelDType(const OpContext& context) {
+  if (const std::optional<DType> half = HalfOfArguments(context)) return *half;
+  const DType dtype = DeclaredKernelDType(context);
+  // Then the op reads only the shape of what is half.
+  return IsHalf(dtype) && IsWidened(context) ? DType::kFloat32 : dtype;
 }
 
 bool AllPlain(const OpContext& context) {
@@ -225,6 +238,11 @@ const KernelDef* OpRegistry::FindKernel(const OpContext& context, std::string_vi
     if (best == nullptr || kernel.priority > best->priority) best = &kernel;
   }
   return best;
+}
+
+bool OpRegistry::CanRun(const OpContext& context) const {
+  return FindKernel(context) != nullptr ||
+         (HalfOfArguments(context) && FindKernel(Widened(context)) != nullptr);
 }
 
 const KernelDef& OpRegistry::SelectKernel(const OpContext& context, std::string_view forced) const {

@@ -71,11 +71,15 @@ class OpRegistry {
   // Returns all types in ascending order.
   std::vector<std::string> Types() const;
 
-  // Returns the dtype that selects the op's kernel (OpDef::kernel_dtype_slot).
+  // Returns the dtype that selects the op's kernel: half if it takes any (half_arguments.h), else
+  // that of OpDef::kernel_dtype_slot.
   static DType KernelDType(const OpContext& context);
   // Returns the kernel for the context's place, dtype, shapes and layouts, or nullptr if none fits:
   // the candidate named `forced` or, if that is empty, the one with the highest priority that pays.
   const KernelDef* FindKernel(const OpContext& context, std::string_view forced = {}) const;
+  // Returns whether the op runs with these arguments: a kernel takes them, or takes them widened,
+  // which the pass widen sees to.
+  bool CanRun(const OpContext& context) const;
   // Like FindKernel, but throws Error with a list of the candidates if none fits.
   const KernelDef& SelectKernel(const OpContext& context, std::string_view forced = {}) const;
   // Returns all kernels that accept the context's place, dtype, shapes and layouts, whether they

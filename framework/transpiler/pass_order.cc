@@ -11,6 +11,8 @@ constexpr std::string_view kMatchesPlainOps =
     "copies between layouts would separate the ops that it looks for";
 constexpr std::string_view kMatchesOnePlace =
     "copies between places would separate the ops that it looks for";
+constexpr std::string_view kMatchesUnwidenedOps =
+    "casts would separate the ops that it looks for";
 constexpr std::string_view kFusesMore = "it fuses a bias with more than the product before it";
 constexpr std::string_view kMembersKeepArguments =
     "it rewrites the arguments of instructions, but not those of the members of a fused one";
@@ -44,6 +46,19 @@ constexpr PassOrder kOrders[] = {
     {"fuse_linear", "placement", kMatchesOnePlace},
     {"fold_batch_norm", "placement", kMatchesOnePlace},
     {"replay_activation", "placement", kMatchesOnePlace},
+    {"fuse_attention", "widen", kMatchesUnwidenedOps},
+    {"fuse_softmax_loss", "widen", kMatchesUnwidenedOps},
+    {"fuse_batch_norm_act", "widen", kMatchesUnwidenedOps},
+    {"fuse_bias_act", "widen", kMatchesUnwidenedOps},
+    {"fuse_residual_layer_norm", "widen", kMatchesUnwidenedOps},
+    {"fuse_linear", "widen", kMatchesUnwidenedOps},
+    {"fold_batch_norm", "widen", kMatchesUnwidenedOps},
+    {"replay_activation", "widen", kMatchesUnwidenedOps},
+    {"widen", "placement", "it tells which kernels there are"},
+    {"widen", "layout", "it makes the values that are then laid out"},
+    {"widen", "common_subexpression", "it may widen one value several times"},
+    {"widen", "fuse_elementwise", kMembersKeepArguments},
+    {"widen", "memory_reuse", kStorageIsShared},
     {"placement", "memory_reuse", "it tells which values are in the same arena"},
     {"layout", "common_subexpression", "it may copy one value to one layout twice"},
     {"common_subexpression", "recompute", "it would merge a recomputed value with the original"},

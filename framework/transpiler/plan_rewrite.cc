@@ -226,7 +226,7 @@ bool PlanRewrite::ReadsBetween(size_t begin, size_t end, const std::vector<Value
 }
 
 bool PlanRewrite::HasKernel(const Instruction& instruction) const {
-  return context_.registry.FindKernel(ContextOf(plan_, instruction)) != nullptr;
+  return context_.registry.CanRun(ContextOf(plan_, instruction));
 }
 
 // All at once, so that the positions and uses that a pass works with stay valid until it has seen

@@ -41,7 +41,7 @@ std::optional<Instruction> MakeReplay(const PassContext& context, Plan* plan,
   }
   Instruction replay =
       MakeInstruction(plan, def, origin, AttributesFor(def, instruction), inputs, outputs);
-  if (context.registry.FindKernel(ContextOf(*plan, replay)) != nullptr) return replay;
+  if (context.registry.CanRun(ContextOf(*plan, replay))) return replay;
   // MakeInstruction has given the op to the plan.
   plan->made_ops.pop_back();
   return std::nullopt;

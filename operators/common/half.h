@@ -70,6 +70,10 @@ struct BFloat16 {
 template <typename T>
 inline constexpr bool kIsHalf = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
 
+// The type in which numbers of type T are computed: float for half.
+template <typename T>
+using WideType = std::conditional_t<kIsHalf<T>, float, T>;
+
 template <>
 struct DTypeOfType<Float16> {
   static constexpr DType value = DType::kFloat16;

@@ -8,6 +8,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "operators/common/half.h"
 
 namespace skiff {
 namespace {
@@ -32,7 +33,10 @@ void AddElements(const MemoryRun& run) {
   const auto* from = static_cast<const T*>(run.from);
   auto* to = static_cast<T*>(run.to);
   const int64_t count = run.bytes / static_cast<int64_t>(sizeof(T));
-  for (int64_t i = 0; i < count; ++i) to[i] += from[i];
+  using Wide = WideType<T>;
+  for (int64_t i = 0; i < count; ++i) {
+    to[i] = static_cast<T>(static_cast<Wide>(to[i]) + static_cast<Wide>(from[i]));
+  }
 }
 
 class HostMover final : public MemoryMover {
@@ -49,7 +53,8 @@ class HostMover final : public MemoryMover {
   }
   void AddRuns(const KernelContext&, DType dtype, std::span<const MemoryRun> runs) const override {
     CheckCanBeAdded("a sum on the CPU", dtype);
-    ForEachRun(runs, dtype == DType::kFloat64 ? AddElements<double> : AddElements<float>);
+    VisitDType<Float16, BFloat16, float, double>(
+        dtype, "a sum on the CPU", [&]<typename T>(T) { ForEachRun(runs, AddElements<T>); });
   }
 
  private:
@@ -122,8 +127,7 @@ void SetMemoryMover(Place device, const MemoryMover* mover) {
 }
 
 void CheckCanBeAdded(const char* type, DType dtype) {
-  SKIFF_ENFORCE(dtype == DType::kFloat32 || dtype == DType::kFloat64, kUnimplemented, type,
-                ": a sum of ", dtype, ", expected float32 or float64");
+  SKIFF_ENFORCE(IsFloat(dtype), kUnimplemented, type, ": a sum of ", dtype, ", expected floats");
 }
 
 }  // namespace skiff

@@ -55,8 +55,8 @@ const MemoryMover& MemoryMoverOf(const KernelContext& run);
 void SetMemoryMover(const MemoryMover* mover);
 void SetMemoryMover(Place device, const MemoryMover* mover);
 
-// Throws Error (kUnimplemented), which starts with the op's type, unless AddRuns takes the dtype:
-// float32 and float64.
+// Throws Error (kUnimplemented), which starts with the op's type, unless AddRuns takes the dtype: a
+// float. Sums of half are those of float32, rounded.
 void CheckCanBeAdded(const char* type, DType dtype);
 
 }  // namespace skiff

@@ -15,6 +15,7 @@ void RegisterLoopBoundary(OpRegistry& registry) {
                  .dispensable = true,
                  .selected_rows = true}};
   def.infer = [](OpContext&) {};
+  def.precision = Precision::kNone;
   def.no_gradient_reason = "it is no part of a program";
   def.has_side_effect = true;
   def.is_on_host = true;

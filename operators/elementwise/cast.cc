@@ -9,6 +9,7 @@
 #include "framework/op/grad.h"
 #include "operators/common/half.h"
 #include "operators/common/integer.h"
+#include "operators/common/selected_rows.h"
 #include "operators/elementwise/kernels/unary.h"
 
 namespace skiff {
@@ -56,13 +57,17 @@ std::unique_ptr<Kernel> PrepareCast(PrepareContext& context) {
 
 template <typename From>
 void AddCastKernel(OpRegistry& registry) {
-  AddElementwiseKernel<From>(registry, "cast", {"X", "Out"}, [](PrepareContext& context) {
+  const auto prepare = [](PrepareContext& context) {
     std::unique_ptr<Kernel> kernel;
     VisitDType<bool, int8_t, uint8_t, int16_t, int32_t, int64_t, Float16, BFloat16, float, double>(
         context.Output("Out").dtype, "cast",
         [&]<typename To>(To) { kernel = PrepareCast<From, To>(context); });
     return kernel;
-  });
+  };
+  AddElementwiseKernel<From>(registry, "cast", {"X", "Out"}, prepare);
+  if constexpr (std::is_floating_point_v<From> || kIsHalf<From>) {
+    AddValuesKernel<From>(registry, "cast", prepare);
+  }
 }
 
 std::vector<Op> CastGradient(const GradContext& context) {
@@ -82,8 +87,10 @@ void RegisterCast(OpRegistry& registry) {
   OpDef def;
   def.type = "cast";
   def.doc = "Out = X as out_dtype.";
-  def.inputs = {{.name = "X", .doc = "Any tensor."}};
-  def.outputs = {{.name = "Out", .doc = "The same values as out_dtype, of X's shape."}};
+  def.inputs = {{.name = "X", .doc = "Any tensor.", .selected_rows = true}};
+  def.outputs = {{.name = "Out",
+                  .doc = "The same values as out_dtype, of X's shape; selected rows if X is.",
+                  .selected_rows = true}};
   def.attrs = {{.name = "out_dtype",
                 .type = AttrType::kInt,
                 .default_value = {},
@@ -101,10 +108,14 @@ void RegisterCast(OpRegistry& registry) {
     const DType in = DTypeFromAttribute(static_cast<int32_t>(context.IntAttr("in_dtype")));
     SKIFF_ENFORCE(x.dtype == in, kInvalidArgument, "cast: X is ", x.dtype,
                   ", expected in_dtype = ", in);
+    const DType out = DTypeFromAttribute(static_cast<int32_t>(context.IntAttr("out_dtype")));
+    SKIFF_ENFORCE(!x.is_selected_rows() || (IsFloat(in) && IsFloat(out)), kInvalidArgument,
+                  "cast: X is selected rows of ", in, " to cast to ", out, ", expected floats");
     context.SetOutputLike("Out", "X");
-    context.SetOutput("Out", x.shape,
-                      DTypeFromAttribute(static_cast<int32_t>(context.IntAttr("out_dtype"))));
+    const int index = context.OutputIndex("Out");
+    if (index >= 0) context.mutable_outputs()[static_cast<size_t>(index)].dtype = out;
   };
+  def.precision = Precision::kNone;
   def.grad = CastGradient;
   def.layout_rule = LayoutRule::kSame;
   def.layout_slots = {"X", "Out"};

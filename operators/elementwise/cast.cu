@@ -4,6 +4,7 @@
 
 #include "framework/op/registry.h"
 #include "operators/common/cuda/cuda_grid.h"
+#include "operators/common/cuda/cuda_values_kernels.h"
 #include "operators/common/cuda/cuda_vector_loop.cuh"
 #include "operators/common/cuda/cuda_vectors.cuh"
 #include "operators/common/half.h"
@@ -121,6 +122,7 @@ void RegisterCastCuda(OpRegistry& registry) {
   AddCastKernel<BFloat16>(registry);
   AddCastKernel<float>(registry);
   AddCastKernel<double>(registry);
+  AddCudaValuesKernels(registry, "cast");
 }
 
 }  // namespace skiff

@@ -222,11 +222,13 @@ void AddClipOps(OpRegistry& registry) {
   def.inputs.push_back({.name = "Min",
                         .doc = "One number of X's dtype, instead of min.",
                         .dispensable = true,
-                        .checks_data = true});
+                        .checks_data = true,
+                        .keeps_float32 = true});
   def.inputs.push_back({.name = "Max",
                         .doc = "One number of X's dtype, instead of max.",
                         .dispensable = true,
-                        .checks_data = true});
+                        .checks_data = true,
+                        .keeps_float32 = true});
   def.outputs[0].selected_rows = true;
   def.attrs = {{.name = "min",
                 .type = AttrType::kFloat,

@@ -46,6 +46,8 @@ void RegisterIncrement(OpRegistry& registry) {
     CheckOneElement(context, "X");
     context.SetOutputLike("Out", "X");
   };
+  // Out may be X: of the same dtype.
+  def.precision = Precision::kFollow;
   def.grad = IncrementGradient;
   def.in_place = {{"X", "Out"}};
   def.elementwise = true;

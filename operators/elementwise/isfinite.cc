@@ -68,6 +68,7 @@ void RegisterIsfinite(OpRegistry& registry) {
   def.inputs = {{.name = "X", .doc = "Any tensor.", .selected_rows = true}};
   def.outputs = {{.name = "Out", .doc = "One bool, of shape [1]."}};
   def.infer = [](OpContext& context) { context.SetOutput("Out", {1}, DType::kBool); };
+  def.precision = Precision::kFollow;
   def.no_gradient_reason = "a bool has no gradient";
   registry.Add(std::move(def));
   AddIsfiniteKernel<float>(registry);

@@ -33,6 +33,7 @@ void RegisterLogicalNot(OpRegistry& registry) {
     context.SetOutputLike("Out", "X");
     context.SetOutput("Out", context.Input("X").shape, DType::kBool);
   };
+  def.precision = Precision::kFollow;
   def.no_gradient_reason = "a bool has no gradient";
   def.elementwise = true;
   registry.Add(std::move(def));

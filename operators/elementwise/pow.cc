@@ -215,9 +215,12 @@ void AddPowOps(OpRegistry& registry) {
   OpDef def = UnaryOpDef(
       {.type = "pow",
        .doc = "Out = X^factor.",
+       .needs_float32 = true,
        .numbers = {{{.name = "factor", .default_value = 1.0f, .doc = "The exponent."}}}});
-  def.inputs.push_back(
-      {.name = "FactorTensor", .doc = "One number, instead of factor.", .dispensable = true});
+  def.inputs.push_back({.name = "FactorTensor",
+                        .doc = "One number, instead of factor.",
+                        .dispensable = true,
+                        .keeps_float32 = true});
   def.kernel_dtype_slot = "X";
   def.infer = [](OpContext& context) {
     CheckFactorTensor(context);

@@ -132,6 +132,7 @@ void RegisterPrelu(OpRegistry& registry) {
     CheckAlpha(context);
     context.SetOutputLike("Out", "X");
   };
+  def.precision = Precision::kFollow;
   def.in_place = {{"X", "Out"}};
 
   OpDef grad = GradientOf(&def, {"Alpha", "Out@GRAD", "X"}, {"Alpha@GRAD", "X@GRAD"});

@@ -121,7 +121,8 @@ void RegisterScale(OpRegistry& registry) {
   def.inputs = {{.name = "X", .doc = "The operand, of any shape.", .selected_rows = true},
                 {.name = "ScaleTensor",
                  .doc = "One number of X's dtype, instead of the attribute scale.",
-                 .dispensable = true}};
+                 .dispensable = true,
+                 .keeps_float32 = true}};
   def.outputs = {{.name = "Out", .doc = "The result, of X's shape.", .selected_rows = true}};
   def.attrs = {
       {.name = "scale", .type = AttrType::kFloat, .default_value = 1.0f, .doc = "The factor."},
@@ -131,6 +132,7 @@ void RegisterScale(OpRegistry& registry) {
        .default_value = true,
        .doc = "Whether the bias is added after the multiplication."}};
   def.infer = InferScale;
+  def.precision = Precision::kFollow;
   def.grad = ScaleGradient;
   def.in_place = {{"X", "Out"}};
   def.elementwise = true;

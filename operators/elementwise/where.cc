@@ -73,6 +73,7 @@ void RegisterWhere(OpRegistry& registry) {
     for (const char* slot : {"X", "Y"}) CheckInputLike(context, slot, condition.shape, dtype);
     context.SetOutputLike("Out", "X");
   };
+  def.precision = Precision::kFollow;
   def.kernel_dtype_slot = "X";
   def.in_place = {{"X", "Out"}, {"Y", "Out"}};
   def.zero_preserving = true;

@@ -171,6 +171,7 @@ void RegisterCrossEntropy(OpRegistry& registry) {
                           .default_value = Attribute(int32_t{-100}),
                           .doc = "Rows of this (hard) label have loss and gradient 0."}},
                .infer = Infer};
+  def.precision = Precision::kHigh;
   OpDef grad = GradientOf(&def, {"X", "Label", "Y@GRAD"}, {"X@GRAD"});
   grad.doc = "The gradient of cross_entropy: dX = -dY * label / X.";
   registry.Add(std::move(def));

@@ -166,7 +166,10 @@ void RegisterCrossEntropy2(OpRegistry& registry) {
                    .doc = "Classes, [..., 1], int64 or int32.",
                    .checks_data = true}},
        .outputs = {{.name = "Y", .doc = "The loss of each row, [..., 1]."},
-                   {.name = "MatchX", .doc = "X[label], [..., 1].", .intermediate = true},
+                   {.name = "MatchX",
+                    .doc = "X[label], [..., 1].",
+                    .intermediate = true,
+                    .keeps_float32 = true},
                    {.name = "XShape",
                     .doc = "[0] + the dims of X: carries the shape to the gradient and holds no "
                            "elements.",
@@ -174,11 +177,12 @@ void RegisterCrossEntropy2(OpRegistry& registry) {
                     .intermediate = true}},
        .attrs = Attributes(),
        .infer = Infer,
-       .grad = GradOp("cross_entropy_grad2", {"MatchX", "Label", "XShape", "Y@GRAD"}, {"X@GRAD"})});
+       .grad = GradOp("cross_entropy_grad2", {"MatchX", "Label", "XShape", "Y@GRAD"}, {"X@GRAD"}),
+       .precision = Precision::kHigh});
   registry.Add(
       {.type = "cross_entropy_grad2",
        .doc = "The gradient of cross_entropy2: dX[label] = -dY / MatchX.",
-       .inputs = {{.name = "MatchX", .doc = "The output of the forward op."},
+       .inputs = {{.name = "MatchX", .doc = "The output of the forward op.", .keeps_float32 = true},
                   {.name = "Label", .doc = "The labels of the forward op.", .checks_data = true},
                   {.name = "XShape", .doc = "[0] + the dims of X.", .shape_only = true},
                   {.name = "Y@GRAD", .doc = "The gradient of Y."}},
@@ -186,6 +190,7 @@ void RegisterCrossEntropy2(OpRegistry& registry) {
        .attrs = Attributes(),
        .infer = InferGrad,
        .no_gradient_reason = "second derivatives are not provided",
+       .precision = Precision::kHigh,
        .data_checked_by = "cross_entropy2"});
   registry.AddCpuKernels<float, double>(
       "cross_entropy2", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });

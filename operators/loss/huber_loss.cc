@@ -42,6 +42,7 @@ void RegisterHuberLoss(OpRegistry& registry) {
       .in_place = {{"X", "Residual"}, {"Y", "Out"}},
       .zero_preserving = true,
       .elementwise = true};
+  def.precision = Precision::kHigh;
   OpDef grad = GradientOf(&def, {"Out@GRAD", "Residual"}, {"X@GRAD", "Y@GRAD"});
   grad.doc = "Y@GRAD = Out@GRAD * min(max(Residual, -delta), delta), X@GRAD = -Y@GRAD.";
   grad.infer = [](OpContext& context) {

@@ -100,6 +100,7 @@ void RegisterKldivLoss(OpRegistry& registry) {
                .attrs = {ChoiceAttr("reduction", "mean", {"none", "batchmean", "mean", "sum"},
                                     "none, batchmean, mean or sum.")},
                .infer = Infer};
+  def.precision = Precision::kHigh;
   OpDef grad = GradientOf(&def, {OneOfAnyRank("Loss@GRAD"), "Target", ForShape("X")}, {"X@GRAD"});
   grad.doc = "X@GRAD = -Target * Loss@GRAD where Target > 0, else 0; divided as Loss is.";
   grad.in_place = {{"Target", "X@GRAD"}};

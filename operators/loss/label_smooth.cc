@@ -100,6 +100,7 @@ void RegisterLabelSmooth(OpRegistry& registry) {
                .infer = Infer,
                .kernel_dtype_slot = "X",
                .in_place = {{"X", "Out"}}};
+  def.precision = Precision::kHigh;
   OpDef grad = GradientOf(&def, {"Out@GRAD"}, {"X@GRAD"});
   grad.doc = "X@GRAD = (1 - epsilon) * Out@GRAD.";
   grad.infer = [](OpContext& context) { context.SetOutputLike("X@GRAD", "Out@GRAD"); };

@@ -40,6 +40,7 @@ void RegisterLogLoss(OpRegistry& registry) {
             context.SetOutputLike("Loss", "Predicted");
           },
       .in_place = {{"Predicted", "Loss"}, {"Labels", "Loss"}}};
+  def.precision = Precision::kHigh;
   OpDef grad = GradientOf(&def, {"Labels", "Loss@GRAD", "Predicted"}, {"Predicted@GRAD"});
   grad.doc =
       "Predicted@GRAD = Loss@GRAD * ((1 - Labels) / (1 - Predicted + epsilon) - "

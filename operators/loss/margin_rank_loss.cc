@@ -43,6 +43,7 @@ void RegisterMarginRankLoss(OpRegistry& registry) {
                      context.SetOutputLike("Out", "X1");
                    },
                .in_place = {{"X1", "Out"}, {"X2", "Activated"}}};
+  def.precision = Precision::kHigh;
   OpDef grad = GradientOf(&def, {"Activated", "Out@GRAD", "Label"}, {"X1@GRAD", "X2@GRAD"});
   grad.doc = "X2@GRAD = Out@GRAD * Label * Activated, X1@GRAD = -X2@GRAD.";
   grad.infer = [](OpContext& context) {

@@ -89,6 +89,7 @@ void RegisterSigmoidCrossEntropyWithLogits(OpRegistry& registry) {
                           .doc = "Elements of this label have loss and gradient 0."}},
                .infer = Infer,
                .in_place = {{"X", "Out"}}};
+  def.precision = Precision::kHigh;
   OpDef grad = GradientOf(&def, {"Label", "Out@GRAD", "X", "pos_weight"}, {"X@GRAD"});
   grad.doc = "X@GRAD = Out@GRAD times the derivative of Out.";
   grad.in_place = {{"Out@GRAD", "X@GRAD"}};

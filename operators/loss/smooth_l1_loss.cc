@@ -157,6 +157,7 @@ void RegisterSmoothL1Loss(OpRegistry& registry) {
                  .expected = "a number other than 0"}},
       .infer = Infer,
       .in_place = {{"X", "Diff"}, {"Y", "Diff"}}};
+  def.precision = Precision::kHigh;
   OpDef grad =
       GradientOf(&def, {"Diff", "InsideWeight", "OutsideWeight", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"});
   grad.doc = "X@GRAD = Out@GRAD * InsideWeight * OutsideWeight * s'(Diff), Y@GRAD = -X@GRAD.";

@@ -360,6 +360,7 @@ void RegisterSoftmaxWithCrossEntropy(OpRegistry& registry) {
                  .doc = "The axis of the classes; negative ones count from the back."}},
       .infer = Infer,
       .in_place = {{"Logits", "Softmax"}}};
+  def.precision = Precision::kHigh;
   OpDef grad = GradientOf(&def, {"Label", "Softmax", "Loss@GRAD"}, {"Logits@GRAD"});
   grad.doc =
       "The gradient of softmax_with_cross_entropy: dLogits = dLoss * (Softmax * "

@@ -75,7 +75,8 @@ void RegisterAccuracy(OpRegistry& registry) {
                              .dispensable = true},
                             {.name = "Total", .doc = "Rows, int32.", .dispensable = true}},
                 .infer = Infer,
-                .no_gradient_reason = "a count has no derivative"});
+                .no_gradient_reason = "a count has no derivative",
+                .precision = Precision::kHigh});
   registry.AddCpuKernels<float, double>(
       "accuracy", []<typename T>(PrepareContext& context) { return Prepare(context); });
 }

@@ -193,6 +193,7 @@ void RegisterAddmm(OpRegistry& registry) {
                .kernel_dtype_slot = "X",
                .in_place = {{"Input", "Out"}},
                .flop = ProductFlop};
+  def.precision = Precision::kLow;
   OpDef grad = GradientOf(&def, {ForShape("Input"), "X", "Y", "Out@GRAD"},
                           {"Input@GRAD", "X@GRAD", "Y@GRAD"});
   grad.doc =

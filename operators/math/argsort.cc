@@ -114,6 +114,8 @@ void RegisterArgsort(OpRegistry& registry) {
                .attrs = Attributes(),
                .infer = Infer,
                .in_place = {{"X", "Out"}}};
+  // The only float input is taken as it is.
+  def.precision = Precision::kFollow;
   OpDef grad = GradientOf(&def, {Checked("Indices"), ForShape("X"), "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "The gradient of argsort: dX at Indices is dOut.";
   grad.infer = InferGrad;

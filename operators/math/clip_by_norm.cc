@@ -71,7 +71,8 @@ void RegisterClipByNorm(OpRegistry& registry) {
                   .expected = "more than 0"}},
        .infer = Infer,
        .no_gradient_reason = "Fluid has none: it clips gradients, after the backward pass",
-       .in_place = {{"X", "Out"}}});
+       .in_place = {{"X", "Out"}},
+       .precision = Precision::kHigh});
   registry.AddCpuKernels<float, double>(
       "clip_by_norm", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddSelectedRowsKernels<float, double>(

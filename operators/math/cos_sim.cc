@@ -263,7 +263,8 @@ class CosSimGradKernel final : public Kernel {
 
 void RegisterCosSim(OpRegistry& registry) {
   const auto norm = [](StaticText name, StaticText doc) {
-    return SlotDef{.name = name, .doc = doc, .dispensable = true, .intermediate = true};
+    return SlotDef{
+        .name = name, .doc = doc, .dispensable = true, .intermediate = true, .keeps_float32 = true};
   };
   OpDef def = {.type = "cos_sim",
                .doc = "Out[i] = X[i] * Y[i] / (|X[i]| |Y[i]|), row by row. Fluid's cos_sim.",
@@ -273,6 +274,7 @@ void RegisterCosSim(OpRegistry& registry) {
                            norm("XNorm", "[N, 1], the lengths of X's rows."),
                            norm("YNorm", "[N, 1] or [1, 1], the lengths of Y's rows.")},
                .infer = Infer};
+  def.precision = Precision::kHigh;
   OpDef grad =
       GradientOf(&def, {"X", "Y", "Out", "XNorm", "YNorm", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"});
   grad.doc =

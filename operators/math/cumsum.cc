@@ -173,6 +173,7 @@ void RegisterCumsum(OpRegistry& registry) {
   def.outputs = {{.name = "Out", .doc = "The sums, of X's shape; of rank 1 under flatten."}};
   def.attrs = Attributes();
   def.infer = Infer;
+  def.precision = Precision::kHigh;
   def.in_place = {{"X", "Out"}};
   OpDef grad = GradientOf(&def, {ForShape("X"), "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "X@GRAD = the cumsum of Out@GRAD from the other end, in the shape of X.";

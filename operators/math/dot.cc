@@ -107,6 +107,7 @@ void RegisterDot(OpRegistry& registry) {
                           {.name = "Y", .doc = "Of X's shape."}},
                .outputs = {{.name = "Out", .doc = "A scalar, or one value per row."}},
                .infer = Infer};
+  def.precision = Precision::kHigh;
   OpDef grad = GradientOf(&def, {"X", "Y", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"});
   grad.doc = "The gradient of dot: dX = dOut * Y, dY = dOut * X.";
   registry.Add(std::move(def));

@@ -90,7 +90,8 @@ void RegisterLinear(OpRegistry& registry) {
        .infer = Infer,
        .no_gradient_reason = "the pass that makes it keeps the gradients of product and addition",
        .flop = Flop,
-       .rows = RowRule{.inputs = {"X"}, .outputs = {"Out"}, .applies = HasRowsAlone}});
+       .rows = RowRule{.inputs = {"X"}, .outputs = {"Out"}, .applies = HasRowsAlone},
+       .precision = Precision::kLow});
   registry.AddCpuKernels<float, double>("linear", []<typename T>(PrepareContext& context) {
     return PrepareProduct<T>(context, LinearProduct(context));
   });

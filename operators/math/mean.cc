@@ -59,6 +59,7 @@ void RegisterMean(OpRegistry& registry) {
                .inputs = {{.name = "X", .doc = "Of any shape with at least one element."}},
                .outputs = {{.name = "Out", .doc = "The mean, of rank 0."}},
                .infer = Infer};
+  def.precision = Precision::kHigh;
   OpDef grad = GradientOf(&def, {ForShape("X"), OneOfAnyRank("Out@GRAD")}, {"X@GRAD"});
   grad.doc = "The gradient of mean: dX = dOut / number of elements of X.";
   registry.Add(std::move(def));

@@ -150,6 +150,7 @@ void RegisterMul(OpRegistry& registry) {
                .infer = Infer,
                .flop = ProductFlop,
                .rows = RowRule{.inputs = {"X"}, .outputs = {"Out"}, .applies = HasRowsAlone}};
+  def.precision = Precision::kLow;
   OpDef grad = GradientOf(&def, {"X", "Y", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"});
   grad.doc = "The gradient of mul: dX = dOut * Y', dY = X' * dOut.";
   grad.flop = GradFlop(ProductFlop, {"X@GRAD", "Y@GRAD"});

@@ -200,10 +200,12 @@ void RegisterNorm(OpRegistry& registry) {
                            {.name = "Norm",
                             .doc = "X's shape with 1 along the axis.",
                             .dispensable = true,
-                            .intermediate = true}},
+                            .intermediate = true,
+                            .keeps_float32 = true}},
                .attrs = Attributes(),
                .infer = Infer,
                .in_place = {{"X", "Out"}}};
+  def.precision = Precision::kHigh;
   OpDef grad = GradientOf(&def, {"X", "Norm", "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "The gradient of norm: dX = (dOut - X * sum of (dOut * X) / Norm^2) / Norm.";
   grad.infer = InferGrad;

@@ -252,6 +252,7 @@ void RegisterPNorm(OpRegistry& registry) {
                .outputs = {{.name = "Out", .doc = "The norms."}},
                .attrs = Attributes(),
                .infer = Infer};
+  def.precision = Precision::kHigh;
   OpDef grad = GradientOf(&def, {"X", "Out", "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "The gradient of p_norm: dX = sign(X) * |X|^(p - 1) / (Out^(p - 1) + epsilon) * dOut.";
   grad.in_place = {{"X", "X@GRAD"}};

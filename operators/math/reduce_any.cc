@@ -12,6 +12,7 @@ void RegisterReduceAny(OpRegistry& registry) {
   def.attrs = ReductionAttributes(AttrType::kLongs);
   def.inputs.push_back(AttributeSlot("AxisTensor", "dim"));
   def.inputs.push_back(AttributeListSlot("AxisTensorList", "dim"));
+  def.precision = Precision::kNone;
   def.no_gradient_reason = "bools have no derivative";
   registry.Add(std::move(def));
   registry.AddCpuKernels<bool>("reduce_any", []<typename>(PrepareContext& context) {

@@ -38,6 +38,7 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 void RegisterReduceMean(OpRegistry& registry) {
   OpDef def =
       ReductionDef("reduce_mean", "Out = the mean of X over the axes `dim`. Fluid's reduce_mean.");
+  def.precision = Precision::kHigh;
   OpDef grad = GradientOf(&def, {ForShape("X"), OneOfAnyRank("Out@GRAD")}, {"X@GRAD"});
   grad.doc =
       "The gradient of reduce_mean: dX = dOut / number of elements of a mean, broadcast over the "

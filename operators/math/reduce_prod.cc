@@ -79,6 +79,7 @@ void RegisterReduceProd(OpRegistry& registry) {
   OpDef def = ReductionDef("reduce_prod",
                            "Out = the product of X over the axes `dim`; 1 for no elements. Fluid's "
                            "reduce_prod.");
+  def.precision = Precision::kHigh;
   OpDef grad = GradientOf(&def, {"X", "Out", OneOfAnyRank("Out@GRAD")}, {"X@GRAD"});
   grad.doc = "The gradient of reduce_prod: dX = dOut * the product of the other elements.";
   registry.Add(std::move(def));

@@ -47,6 +47,7 @@ void RegisterReduceSum(OpRegistry& registry) {
                            "Out = the sum of X over the axes `dim`; int64 for int32 and bool. "
                            "Fluid's reduce_sum.");
   def.infer = Infer;
+  def.precision = Precision::kHigh;
   OpDef grad = GradientOf(&def, {ForShape("X"), OneOfAnyRank("Out@GRAD")}, {"X@GRAD"});
   grad.doc = "The gradient of reduce_sum: dX = dOut, broadcast over the summed axes.";
   registry.Add(std::move(def));

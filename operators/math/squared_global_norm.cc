@@ -114,7 +114,9 @@ void RegisterSquaredGlobalNorm(OpRegistry& registry) {
                 .attrs = {WideFloat32Attr()},
                 .infer = Infer,
                 .no_gradient_reason = "passes create it, for gradients that are clipped",
-                .kernel_dtype_slot = "Out"});
+                .kernel_dtype_slot = "Out",
+                // Its kernels read half, and add to float32.
+                .precision = Precision::kNone});
   // Of float64 for a wide Out, too.
   const auto prepare = []<typename T>(PrepareContext& context) {
     return IsWideFloat32(context) ? Prepare<float>(context) : Prepare<T>(context);

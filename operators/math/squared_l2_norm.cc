@@ -77,7 +77,8 @@ void RegisterSquaredL2Norm(OpRegistry& registry) {
                 .outputs = {{.name = "Out", .doc = "The sum, of shape [1]."}},
                 .attrs = {WideFloat32Attr()},
                 .infer = Infer,
-                .grad = Gradient});
+                .grad = Gradient,
+                .precision = Precision::kHigh});
   registry.Add({.type = "squared_l2_norm_grad",
                 .doc = "The gradient of squared_l2_norm: dX = 2 * X * dOut.",
                 .inputs = {{.name = "X", .doc = "The input of squared_l2_norm."},
@@ -85,7 +86,8 @@ void RegisterSquaredL2Norm(OpRegistry& registry) {
                 .outputs = {{.name = "X@GRAD", .doc = "Of X's shape."}},
                 .infer = InferGrad,
                 .no_gradient_reason = "second derivatives are not provided",
-                .in_place = {{"X", "X@GRAD"}}});
+                .in_place = {{"X", "X@GRAD"}},
+                .precision = Precision::kHigh});
   registry.AddCpuKernels<float, double>(
       "squared_l2_norm", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddSelectedRowsKernels<float, double>(

@@ -199,6 +199,7 @@ void RegisterSum(OpRegistry& registry) {
        .infer = Infer,
        .grad = Gradient,
        .in_place = {{"X", "Out"}},
+       .precision = Precision::kFollow,
        .layout_rule = LayoutRule::kSame,
        .layout_slots = {"X", "Out"},
        .zero_preserving = true,

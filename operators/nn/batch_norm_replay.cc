@@ -23,12 +23,13 @@ OpDef ReplayDef() {
       "Y = act(Scale * (X - SavedMean) * SavedVariance + Bias + Z): Y of batch_norm or "
       "batch_norm_act again, from its inputs and what it saved. A batch with one value per "
       "channel isn't normalized, as there.";
-  def.inputs = {{.name = "X", .doc = "Of the forward op."},
-                {.name = "Z", .doc = "Of batch_norm_act; 0 if absent.", .dispensable = true},
-                {.name = "Scale", .doc = "[C]; 1 if absent.", .dispensable = true},
-                {.name = "Bias", .doc = "[C]; 0 if absent.", .dispensable = true},
-                {.name = "SavedMean", .doc = "[C], of the forward op."},
-                {.name = "SavedVariance", .doc = "[C], of the forward op."}};
+  def.inputs = {
+      {.name = "X", .doc = "Of the forward op."},
+      {.name = "Z", .doc = "Of batch_norm_act; 0 if absent.", .dispensable = true},
+      {.name = "Scale", .doc = "[C]; 1 if absent.", .dispensable = true, .keeps_float32 = true},
+      {.name = "Bias", .doc = "[C]; 0 if absent.", .dispensable = true, .keeps_float32 = true},
+      {.name = "SavedMean", .doc = "[C], of the forward op.", .keeps_float32 = true},
+      {.name = "SavedVariance", .doc = "[C], of the forward op.", .keeps_float32 = true}};
   def.outputs = {{.name = "Y", .doc = "Like X."}};
   def.attrs = BatchNormAttrs();
   def.attrs.push_back(ChoiceAttr("act_type", "", {"", "relu"}, "The activation; empty: none."));
@@ -39,6 +40,7 @@ OpDef ReplayDef() {
     if (context.HasInput("Z")) CheckInputLike(context, "Z", x.shape, x.dtype);
     context.SetOutputLike("Y", "X");
   };
+  def.precision = Precision::kFollow;
   def.no_gradient_reason = "it is part of the backward pass only";
   def.in_place = {{"X", "Y"}, {"Z", "Y"}};
   def.layout_rule = LayoutRule::kChannelBlocked;

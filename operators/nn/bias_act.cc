@@ -109,6 +109,7 @@ OpDef BiasActDef() {
     CheckVectors(context, {"Bias"}, ParseNormGeometry(context).channels, "channel");
     context.SetOutputLike("Out", "X");
   };
+  def.precision = Precision::kFollow;
   def.in_place = {{"X", "Out"}};
   def.layout_rule = LayoutRule::kChannelBlocked;
   def.layout_slots = {"X", "Out"};

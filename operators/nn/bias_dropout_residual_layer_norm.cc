@@ -178,12 +178,17 @@ OpDef ForwardDef() {
   def.doc =
       "Sum = Residual + dropout(X + Bias); Y = (Sum - mean) / sqrt(variance + epsilon) * LnScale + "
       "LnBias, with mean and variance of each row, the last dim.";
-  def.inputs = {
-      {.name = "X", .doc = "Of rank 2 or more."},
-      {.name = "Bias", .doc = "[elements of a row]; 0 if absent.", .dispensable = true},
-      {.name = "Residual", .doc = "Like X; 0 if absent.", .dispensable = true},
-      {.name = "LnScale", .doc = "[elements of a row]; 1 if absent.", .dispensable = true},
-      {.name = "LnBias", .doc = "[elements of a row]; 0 if absent.", .dispensable = true}};
+  def.inputs = {{.name = "X", .doc = "Of rank 2 or more."},
+                {.name = "Bias", .doc = "[elements of a row]; 0 if absent.", .dispensable = true},
+                {.name = "Residual", .doc = "Like X; 0 if absent.", .dispensable = true},
+                {.name = "LnScale",
+                 .doc = "[elements of a row]; 1 if absent.",
+                 .dispensable = true,
+                 .keeps_float32 = true},
+                {.name = "LnBias",
+                 .doc = "[elements of a row]; 0 if absent.",
+                 .dispensable = true,
+                 .keeps_float32 = true}};
   def.outputs = {{.name = "Y", .doc = "Like X."},
                  {.name = "Sum", .doc = "What is normalized, like X.", .dispensable = true},
                  {.name = "Mask",
@@ -194,6 +199,7 @@ OpDef ForwardDef() {
                     std::back_inserter(def.outputs));
   def.attrs = Attributes();
   def.infer = Infer;
+  def.precision = Precision::kFollow;
   def.in_place = {{"X", "Sum"}, {"X", "Y"}, {"Residual", "Sum"}, {"Residual", "Y"}};
   def.random = true;
   return def;

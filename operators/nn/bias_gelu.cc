@@ -181,6 +181,7 @@ OpDef BiasGeluDef() {
     CheckBias(context);
     context.SetOutputLike("Out", "X");
   };
+  def.precision = Precision::kFollow;
   def.in_place = {{"X", "Out"}};
   return def;
 }

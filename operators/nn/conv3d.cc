@@ -66,6 +66,7 @@ void RegisterConv3d(OpRegistry& registry) {
       .attrs = Attributes(),
       .infer = Infer,
       .flop = Flop};
+  def.precision = Precision::kLow;
   OpDef grad = GradientOf(&def, {"Input", "Filter", "Output@GRAD"}, {"Input@GRAD", "Filter@GRAD"});
   grad.doc =
       "The gradients of conv3d: Input@GRAD is the transposed convolution of Output@GRAD with "

@@ -88,16 +88,22 @@ OpDef GroupNormDef() {
       "group of neighbouring channels of each image.";
   def.inputs = {
       {.name = "X", .doc = "[N, C, ...] or [N, ..., C] (data_layout), of rank 2 or more."},
-      {.name = "Scale", .doc = "[C]; 1 if absent.", .dispensable = true},
-      {.name = "Bias", .doc = "[C]; 0 if absent.", .dispensable = true}};
+      {.name = "Scale", .doc = "[C]; 1 if absent.", .dispensable = true, .keeps_float32 = true},
+      {.name = "Bias", .doc = "[C]; 0 if absent.", .dispensable = true, .keeps_float32 = true}};
   def.outputs = {{.name = "Y", .doc = "Like X."},
-                 {.name = "Mean", .doc = "[N, groups].", .dispensable = true, .intermediate = true},
+                 {.name = "Mean",
+                  .doc = "[N, groups].",
+                  .dispensable = true,
+                  .intermediate = true,
+                  .keeps_float32 = true},
                  {.name = "Variance",
                   .doc = "[N, groups], biased.",
                   .dispensable = true,
-                  .intermediate = true}};
+                  .intermediate = true,
+                  .keeps_float32 = true}};
   def.attrs = Attributes();
   def.infer = Infer;
+  def.precision = Precision::kFollow;
   def.in_place = {{"X", "Y"}};
   return def;
 }

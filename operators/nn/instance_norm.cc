@@ -71,18 +71,24 @@ OpDef InstanceNormDef() {
   def.doc =
       "Y = (X - mean) / sqrt(variance + epsilon) * Scale + Bias, with mean and variance of each "
       "channel of each image.";
-  def.inputs = {{.name = "X", .doc = "[N, C, ...], rank 2 to 5."},
-                {.name = "Scale", .doc = "[C]; 1 if absent.", .dispensable = true},
-                {.name = "Bias", .doc = "[C]; 0 if absent.", .dispensable = true}};
-  def.outputs = {
-      {.name = "Y", .doc = "Like X."},
-      {.name = "SavedMean", .doc = "[N * C].", .dispensable = true, .intermediate = true},
-      {.name = "SavedVariance",
-       .doc = "[N * C], 1 / sqrt(variance + epsilon).",
-       .dispensable = true,
-       .intermediate = true}};
+  def.inputs = {
+      {.name = "X", .doc = "[N, C, ...], rank 2 to 5."},
+      {.name = "Scale", .doc = "[C]; 1 if absent.", .dispensable = true, .keeps_float32 = true},
+      {.name = "Bias", .doc = "[C]; 0 if absent.", .dispensable = true, .keeps_float32 = true}};
+  def.outputs = {{.name = "Y", .doc = "Like X."},
+                 {.name = "SavedMean",
+                  .doc = "[N * C].",
+                  .dispensable = true,
+                  .intermediate = true,
+                  .keeps_float32 = true},
+                 {.name = "SavedVariance",
+                  .doc = "[N * C], 1 / sqrt(variance + epsilon).",
+                  .dispensable = true,
+                  .intermediate = true,
+                  .keeps_float32 = true}};
   def.attrs = {EpsilonAttr()};
   def.infer = Infer;
+  def.precision = Precision::kFollow;
   def.in_place = {{"X", "Y"}};
   return def;
 }

@@ -134,12 +134,19 @@ OpDef LayerNormDef() {
       "Y = (X - mean) / sqrt(variance + epsilon) * Scale + Bias, with mean and variance of each "
       "row, the dims from begin_norm_axis on.";
   def.inputs = {{.name = "X", .doc = "Of rank 2 or more."},
-                {.name = "Scale", .doc = "[elements of a row]; 1 if absent.", .dispensable = true},
-                {.name = "Bias", .doc = "[elements of a row]; 0 if absent.", .dispensable = true}};
+                {.name = "Scale",
+                 .doc = "[elements of a row]; 1 if absent.",
+                 .dispensable = true,
+                 .keeps_float32 = true},
+                {.name = "Bias",
+                 .doc = "[elements of a row]; 0 if absent.",
+                 .dispensable = true,
+                 .keeps_float32 = true}};
   def.outputs = RowStatisticSlots("the dims of X before begin_norm_axis");
   def.outputs.insert(def.outputs.begin(), {.name = "Y", .doc = "Like X."});
   def.attrs = Attributes();
   def.infer = Infer;
+  def.precision = Precision::kFollow;
   def.in_place = {{"X", "Y"}};
   return def;
 }

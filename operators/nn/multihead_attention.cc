@@ -120,17 +120,20 @@ OpDef AttentionDef() {
                  {.name = "RowMax",
                   .doc = "[N, heads, Lq]: each query's largest score.",
                   .dispensable = true,
-                  .intermediate = true},
+                  .intermediate = true,
+                  .keeps_float32 = true},
                  {.name = "RowSum",
                   .doc = "[N, heads, Lq]: the sum of exp(score - RowMax).",
                   .dispensable = true,
-                  .intermediate = true},
+                  .intermediate = true,
+                  .keeps_float32 = true},
                  {.name = "DropoutKey",
                   .doc = "[3], int64: seed, op id and step that the dropped weights depend on.",
                   .dispensable = true,
                   .intermediate = true}};
   def.attrs = Attributes();
   def.infer = Infer;
+  def.precision = Precision::kLow;
   def.flop = [](const OpContext& context) { return PairFlop(context, 2); };
   def.random = true;
   return def;

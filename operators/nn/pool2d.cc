@@ -75,6 +75,7 @@ OpDef Pool2dDef() {
     context.SetOutputLike("Out", "X");
     context.SetOutput("Out", ShapeOf(pooling.output, pooling.order), context.Input("X").dtype);
   };
+  def.precision = Precision::kFollow;
   def.layout_rule = LayoutRule::kChannelBlocked;
   def.layout_slots = {"X", "Out"};
   return def;

@@ -224,6 +224,7 @@ void RegisterPool3d(OpRegistry& registry) {
                .outputs = {{.name = "Out", .doc = "Volumes with as many channels."}},
                .attrs = Attributes(),
                .infer = Infer};
+  def.precision = Precision::kFollow;
   OpDef grad = GradientOf(&def, {"X", "Out", "Out@GRAD"}, {"X@GRAD"});
   grad.doc =
       "X@GRAD of a point: the sum over its windows of Out@GRAD if the point is a window's first "

@@ -135,7 +135,9 @@ void RegisterGradientMerge(OpRegistry& registry) {
        .no_gradient_reason = "updates of parameters are not differentiated",
        .kernel_dtype_slot = "Accumulated",
        .in_place = {{"Accumulated", "AccumulatedOut"}},
-       .update = UpdateRule{.lists = {"Accumulated", "Grad"}}});
+       .update = UpdateRule{.lists = {"Accumulated", "Grad"}},
+       // The sums are float32 while gradients may be half: Infer knows.
+       .precision = Precision::kNone});
   registry.AddCpuKernels<float, double>(
       "gradient_merge", []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
         return std::make_unique<GradientMerge<T>>(context);

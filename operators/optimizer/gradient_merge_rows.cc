@@ -139,7 +139,8 @@ void RegisterGradientMergeRows(OpRegistry& registry) {
        .infer = Infer,
        .no_gradient_reason = "updates of parameters are not differentiated",
        .kernel_dtype_slot = "Accumulated",
-       .in_place = {{"Accumulated", "AccumulatedOut"}, {"Touched", "TouchedOut"}}});
+       .in_place = {{"Accumulated", "AccumulatedOut"}, {"Touched", "TouchedOut"}},
+       .precision = Precision::kNone});
   registry.AddSelectedRowsKernels<float, double>(
       "gradient_merge_rows", []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
         return std::make_unique<GradientMergeRows<T>>(context);

@@ -58,6 +58,7 @@ void RegisterBernoulli(OpRegistry& registry) {
   def.inputs = {{.name = "X", .doc = "Probabilities.", .checks_data = true}};
   def.outputs = {{.name = "Out", .doc = "Zeros and ones, of X's shape and dtype."}};
   def.infer = [](OpContext& context) { context.SetOutputLike("Out", "X"); };
+  def.precision = Precision::kFollow;
   def.no_gradient_reason = "the output is a step function of X and a random number";
   def.in_place = {{"X", "Out"}};
   def.random = true;

@@ -245,6 +245,7 @@ void RegisterDropout(OpRegistry& registry) {
                   .intermediate = true}};
   def.attrs = DropoutAttrs();
   def.infer = InferDropout;
+  def.precision = Precision::kFollow;
   def.kernel_dtype_slot = "X";
   def.in_place = {{"X", "Out"}};
   def.elementwise = true;

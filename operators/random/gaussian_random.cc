@@ -56,6 +56,7 @@ void RegisterGaussianRandom(OpRegistry& registry) {
                        .default_value = 1.0f,
                        .doc = "The standard deviation."});
   def.infer = InferGaussian;
+  def.precision = Precision::kNone;
   def.no_gradient_reason = "the output is random and depends on no input";
   def.kernel_dtype_slot = "Out";
   def.random = true;

@@ -152,6 +152,7 @@ void RegisterMultinomial(OpRegistry& registry) {
                 .default_value = false,
                 .doc = "Whether an index may be drawn several times."}};
   def.infer = InferMultinomial;
+  def.precision = Precision::kFollow;
   def.no_gradient_reason = "the output holds indices";
   def.kernel_dtype_slot = "X";
   def.random = true;

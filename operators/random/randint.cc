@@ -61,6 +61,7 @@ void RegisterRandint(OpRegistry& registry) {
                 .default_value = int32_t{0},
                 .doc = "Not 0: draw by this seed alone, the same numbers in every op and run."}};
   def.infer = InferRandint;
+  def.precision = Precision::kNone;
   def.no_gradient_reason = "the output is random and depends on no input";
   def.kernel_dtype_slot = "Out";
   def.random = true;

@@ -59,6 +59,7 @@ void RegisterRandperm(OpRegistry& registry) {
                 .default_value = int32_t{3},
                 .doc = "The element type of Out, as Fluid's enumerator: float or integer."}};
   def.infer = InferRandperm;
+  def.precision = Precision::kNone;
   def.no_gradient_reason = "the output is random and depends on no input";
   def.kernel_dtype_slot = "Out";
   def.random = true;

@@ -69,6 +69,7 @@ void RegisterTruncatedGaussianRandom(OpRegistry& registry) {
                        .default_value = 1.0f,
                        .doc = "The standard deviation before the truncation."});
   def.infer = InferTruncated;
+  def.precision = Precision::kNone;
   def.no_gradient_reason = "the output is random and depends on no input";
   def.kernel_dtype_slot = "Out";
   def.random = true;

@@ -104,6 +104,7 @@ void RegisterUniformRandom(OpRegistry& registry) {
   whole("diag_step", "Their distance less one: element k * diag_step + k, k < diag_num.");
   number("diag_val", 1.0f, "The value of those elements.");
   def.infer = InferUniform;
+  def.precision = Precision::kNone;
   def.no_gradient_reason = "the output is random and depends on no input";
   def.kernel_dtype_slot = "Out";
   def.random = true;

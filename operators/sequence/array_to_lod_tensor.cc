@@ -11,6 +11,7 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "framework/tensor/tensor_array.h"
+#include "operators/common/half.h"
 #include "operators/common/memory_mover.h"
 #include "operators/sequence/kernels/rank_table.h"
 #include "operators/sequence/kernels/ranked_rows.h"
@@ -82,9 +83,10 @@ void RegisterArrayToLodTensor(OpRegistry& registry) {
                 RankTableSlot(/*checks_data=*/true)};
   def.outputs = {{.name = "Out", .doc = "With the LoD of the tensor that the table ranks."}};
   def.infer = Infer;
+  def.precision = Precision::kFollow;
   def.grad = Gradient;
   registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+  registry.AddCpuKernels<Float16, BFloat16, float, double, int32_t, int64_t>(
       "array_to_lod_tensor",
       []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
 }

@@ -557,7 +557,8 @@ void RegisterAttentionDecoder(OpRegistry& registry) {
        .dispensable = true},
       {.name = "C0",
        .doc = "[sequences, H]: the cell of lstm at the start; 0 if absent.",
-       .dispensable = true},
+       .dispensable = true,
+       .keeps_float32 = true},
       {.name = "Weight", .doc = "[H, gates]: of the hidden state. Of gru as the op gru has it."},
       {.name = "ContextWeight",
        .doc = "[E, gates]: of the context; with attends = before.",
@@ -572,14 +573,19 @@ void RegisterAttentionDecoder(OpRegistry& registry) {
   def.outputs = {
       {.name = "Hidden", .doc = "[rows, H], ragged like Input."},
       {.name = "Context", .doc = "[rows, E], ragged like Input.", .dispensable = true},
-      {.name = "Cell", .doc = "[rows, H], ragged like Input. Of lstm.", .dispensable = true},
+      {.name = "Cell",
+       .doc = "[rows, H], ragged like Input. Of lstm.",
+       .dispensable = true,
+       .keeps_float32 = true},
       {.name = "AttentionWeights",
        .doc = "[pairs]: for each sequence a matrix, [its rows, the tokens of its sentence].",
-       .dispensable = true},
+       .dispensable = true,
+       .keeps_float32 = true},
       {.name = "BatchGate",
        .doc = "[rows, gates]: the activated gates, in batch order.",
        .dispensable = true,
-       .intermediate = true},
+       .intermediate = true,
+       .keeps_float32 = true},
       {.name = "BatchQuery",
        .doc = "[rows, A]: the queries, in batch order.",
        .dispensable = true,
@@ -587,9 +593,11 @@ void RegisterAttentionDecoder(OpRegistry& registry) {
       {.name = "BatchCellPreAct",
        .doc = "[rows, H]: tanh of Cell, in batch order. Of lstm.",
        .dispensable = true,
-       .intermediate = true}};
+       .intermediate = true,
+       .keeps_float32 = true}};
   def.attrs = Attributes();
   def.infer = Infer;
+  def.precision = Precision::kLow;
   def.flop = Flop;
   AddGrad(registry, &def);
   registry.Add(std::move(def));

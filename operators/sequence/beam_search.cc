@@ -27,6 +27,7 @@
 #include "framework/op/arguments.h"
 #include "framework/op/offset_count.h"
 #include "framework/op/registry.h"
+#include "operators/common/half.h"
 #include "operators/sequence/kernels/sequence_rows.h"
 
 namespace skiff {
@@ -36,7 +37,7 @@ template <typename T>
 struct Candidate {
   int64_t hypothesis = 0;
   int64_t id = 0;
-  T score = 0;
+  WideType<T> score = 0;
   int64_t place = 0;  // among the selected ones of the source, the best one first
 
   bool IsWorseThan(const Candidate& other) const {
@@ -202,13 +203,15 @@ struct Hypotheses {
   bool HasEnded(int64_t hypothesis) const { return pre_ids[hypothesis] == end_id; }
 
   void AddTo(Beam<T>* beam, int64_t hypothesis) const {
-    const T before = pre_scores[hypothesis];
+    using Wide = WideType<T>;
+    const auto before = static_cast<Wide>(pre_scores[hypothesis]);
     if (HasEnded(hypothesis)) {
       return beam->Add({.hypothesis = hypothesis, .id = end_id, .score = before});
     }
     for (int64_t d = 0; d < width; ++d) {
       const int64_t at = hypothesis * width + d;
-      const T score = is_accumulated ? scores[at] : before + std::log(scores[at]);
+      const auto given = static_cast<Wide>(scores[at]);
+      const Wide score = is_accumulated ? given : before + std::log(given);
       beam->Add({.hypothesis = hypothesis, .id = ids == nullptr ? d : ids[at], .score = score});
     }
   }
@@ -328,7 +331,7 @@ class BeamSearch final : public Kernel {
     for (const Beam<T>& beam : beams_) {
       for (const Candidate<T>& found : beam) {
         *ids++ = found.id;
-        *scores++ = found.score;
+        *scores++ = static_cast<T>(found.score);
         if (parents != nullptr) *parents++ = static_cast<int32_t>(found.hypothesis);
       }
     }
@@ -392,12 +395,13 @@ void RegisterBeamSearch(OpRegistry& registry) {
                   .dispensable = true}};
   def.attrs = Attributes();
   def.infer = Infer;
+  def.precision = Precision::kHigh;
   def.no_gradient_reason = "it chooses";
   def.kernel_dtype_slot = "scores";
   def.data_dependent_shape = true;
   def.sets_rows = [](const Op&) { return true; };
   registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double>(
+  registry.AddCpuKernels<Float16, BFloat16, float, double>(
       "beam_search", []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
         return std::make_unique<BeamSearch<T>>(context);
       });

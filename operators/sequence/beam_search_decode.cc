@@ -14,6 +14,7 @@
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
 #include "framework/tensor/tensor_array.h"
+#include "operators/common/half.h"
 #include "operators/sequence/kernels/sequence_rows.h"
 
 namespace skiff {
@@ -123,7 +124,8 @@ std::vector<Sentence<T>> SentencesOf(const std::vector<Step<T>>& steps, int64_t 
     }
   }
   std::ranges::stable_sort(sentences, [](const Sentence<T>& a, const Sentence<T>& b) {
-    return a.scores.front() > b.scores.front();
+    using Wide = WideType<T>;
+    return static_cast<Wide>(a.scores.front()) > static_cast<Wide>(b.scores.front());
   });
   return sentences;
 }
@@ -190,11 +192,12 @@ void RegisterBeamSearchDecode(OpRegistry& registry) {
                 .expected = "at least 1"},
                {.name = "end_id", .type = AttrType::kInt, .doc = "The id that ends a hypothesis."}};
   def.infer = Infer;
+  def.precision = Precision::kFollow;
   def.no_gradient_reason = "it chooses";
   def.kernel_dtype_slot = "Scores";
   def.data_dependent_shape = true;
   registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double>(
+  registry.AddCpuKernels<Float16, BFloat16, float, double>(
       "beam_search_decode",
       []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
 }

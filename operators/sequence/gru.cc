@@ -93,7 +93,8 @@ void RegisterGru(OpRegistry& registry) {
   def.outputs = {{.name = "BatchGate",
                   .doc = "[rows, 3H]: u, r and c, in batch order.",
                   .dispensable = true,
-                  .intermediate = true},
+                  .intermediate = true,
+                  .keeps_float32 = true},
                  {.name = "BatchResetHiddenPrev",
                   .doc = "[rows, H]: the state before each row times r, in batch order.",
                   .dispensable = true,
@@ -105,6 +106,7 @@ void RegisterGru(OpRegistry& registry) {
                  {.name = "Hidden", .doc = "[rows, H], ragged like Input."}};
   def.attrs = Attributes();
   def.infer = Infer;
+  def.precision = Precision::kLow;
   def.flop = Flop;
   AddGrad(registry, &def);
   registry.Add(std::move(def));

@@ -179,11 +179,15 @@ void RegisterGruUnit(OpRegistry& registry) {
               "one [H, H] of the reset state for c."},
       {.name = "Bias", .doc = "[1, 3H]; 0 if absent.", .dispensable = true}};
   def.outputs = {
-      {.name = "Gate", .doc = "[rows, 3H]: u, r and c.", .intermediate = true},
+      {.name = "Gate",
+       .doc = "[rows, 3H]: u, r and c.",
+       .intermediate = true,
+       .keeps_float32 = true},
       {.name = "ResetHiddenPrev", .doc = "[rows, H]: HiddenPrev times r.", .intermediate = true},
       {.name = "Hidden", .doc = "[rows, H]."}};
   def.attrs = Attributes();
   def.infer = Infer;
+  def.precision = Precision::kLow;
   def.flop = Flop;
   AddGrad(registry, &def);
   registry.Add(std::move(def));

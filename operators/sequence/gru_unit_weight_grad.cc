@@ -70,6 +70,7 @@ void RegisterGruUnitWeightGrad(OpRegistry& registry) {
   def.outputs = {{.name = "Weight@GRAD", .doc = "Like Weight.", .dispensable = true},
                  {.name = "Bias@GRAD", .doc = "[1, 3H].", .dispensable = true}};
   def.infer = Infer;
+  def.precision = Precision::kLow;
   def.no_gradient_reason = "it is part of the backward pass only";
   def.flop = Flop;
   def.rows = RowRule{.inputs = {"HiddenPrev", "ResetHiddenPrev", "Input@GRAD"},

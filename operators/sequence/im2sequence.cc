@@ -163,6 +163,7 @@ void RegisterIm2sequence(OpRegistry& registry) {
       {.name = "Out", .doc = "[windows, channels · window], ragged: a sequence for each image."}};
   def.attrs = Attributes();
   def.infer = Infer;
+  def.precision = Precision::kFollow;
   OpDef grad = GradientOf(&def, {ForShape("X"), "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "The sum of each element's gradients in windows.";
   grad.infer = InferGrad;

@@ -38,6 +38,7 @@ void RegisterLodRankTable(OpRegistry& registry) {
                 .default_value = 0,
                 .doc = "The LoD level whose sequences are ranked: the lowest one."}};
   def.infer = Infer;
+  def.precision = Precision::kNone;
   def.no_gradient_reason = "the result doesn't depend on the elements of X";
   def.kernel_dtype_slot = "Out";
   // The host reads the LoD that the kernel gives to the table.

@@ -17,6 +17,7 @@
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/half.h"
 #include "operators/common/input_checks.h"
 #include "operators/sequence/kernels/copy_elements.h"
 #include "operators/sequence/kernels/sequence_rows.h"
@@ -163,6 +164,7 @@ void RegisterLodReset(OpRegistry& registry) {
   def.outputs = {{.name = "Out", .doc = "X, ragged."}};
   def.attrs = Attributes();
   def.infer = Infer;
+  def.precision = Precision::kFollow;
   def.in_place = {{"X", "Out"}};
   def.views = {{"X", "Out"}};
   // The LoD depends on data, if they are those of Y.
@@ -174,11 +176,12 @@ void RegisterLodReset(OpRegistry& registry) {
   grad.views = {{"Out@GRAD", "X@GRAD"}};
   registry.Add(std::move(def));
   registry.Add(std::move(grad));
-  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+  registry.AddCpuKernels<Float16, BFloat16, float, double, int32_t, int64_t>(
       "lod_reset", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
-  registry.AddCpuKernels<float, double>("lod_reset_grad", []<typename T>(PrepareContext& context) {
-    return PrepareCopy<T>({context, "Out@GRAD"}, {context, "X@GRAD"});
-  });
+  registry.AddCpuKernels<Float16, BFloat16, float, double>(
+      "lod_reset_grad", []<typename T>(PrepareContext& context) {
+        return PrepareCopy<T>({context, "Out@GRAD"}, {context, "X@GRAD"});
+      });
 }
 
 }  // namespace skiff

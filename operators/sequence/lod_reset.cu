@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "framework/op/registry.h"
+#include "operators/common/half.h"
 #include "operators/sequence/kernels/cuda_sequences.cuh"
 
 namespace skiff {
@@ -35,10 +36,14 @@ void AddLodResetKernels(OpRegistry& registry) {
 }  // namespace
 
 void RegisterLodResetCuda(OpRegistry& registry) {
+  AddResetKernel<Float16>(registry);
+  AddResetKernel<BFloat16>(registry);
   AddResetKernel<float>(registry);
   AddResetKernel<double>(registry);
   AddResetKernel<int32_t>(registry);
   AddResetKernel<int64_t>(registry);
+  AddLodResetKernels<Float16>(registry);
+  AddLodResetKernels<BFloat16>(registry);
   AddLodResetKernels<float>(registry);
   AddLodResetKernels<double>(registry);
 }

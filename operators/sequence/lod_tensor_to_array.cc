@@ -12,6 +12,7 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "framework/tensor/tensor_array.h"
+#include "operators/common/half.h"
 #include "operators/common/memory_mover.h"
 #include "operators/sequence/kernels/rank_table.h"
 #include "operators/sequence/kernels/ranked_rows.h"
@@ -84,9 +85,10 @@ void RegisterLodTensorToArray(OpRegistry& registry) {
       RankTableSlot(/*checks_data=*/true)};
   def.outputs = {{.name = "Out", .doc = "One element for each step.", .array = true}};
   def.infer = Infer;
+  def.precision = Precision::kFollow;
   def.grad = Gradient;
   registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+  registry.AddCpuKernels<Float16, BFloat16, float, double, int32_t, int64_t>(
       "lod_tensor_to_array",
       []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
 }

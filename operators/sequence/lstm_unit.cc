@@ -184,11 +184,13 @@ void RegisterLstmUnit(OpRegistry& registry) {
   def.type = "lstm_unit";
   def.doc = "One time step of a long short-term memory for each row, whose gates are given.";
   def.inputs = {{.name = "X", .doc = "[rows, 4D]: i, f, o and g."},
-                {.name = "C_prev", .doc = "[rows, D]: the cell before."}};
-  def.outputs = {{.name = "C", .doc = "[rows, D]: the cell."},
+                {.name = "C_prev", .doc = "[rows, D]: the cell before.", .keeps_float32 = true}};
+  def.outputs = {{.name = "C", .doc = "[rows, D]: the cell.", .keeps_float32 = true},
                  {.name = "H", .doc = "[rows, D]: the hidden state."}};
   def.attrs = Attributes();
   def.infer = Infer;
+  // Element-wise: the product before it decides.
+  def.precision = Precision::kFollow;
   AddGrad(registry, &def);
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(

@@ -16,6 +16,7 @@ void RegisterMaxSequenceLen(OpRegistry& registry) {
     RankTableSize(context);
     context.SetOutput("Out", Shape({1}), DType::kInt64);
   };
+  def.precision = Precision::kNone;
   def.no_gradient_reason = "the result is an integer";
   def.is_on_host = true;
   registry.Add(std::move(def));

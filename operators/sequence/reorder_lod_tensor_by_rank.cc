@@ -13,6 +13,7 @@
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/half.h"
 #include "operators/common/memory_mover.h"
 #include "operators/sequence/kernels/rank_table.h"
 
@@ -123,9 +124,10 @@ void RegisterReorderLodTensorByRank(OpRegistry& registry) {
                 RankTableSlot(/*checks_data=*/true)};
   def.outputs = {{.name = "Out", .doc = "Like X, with the LoD of the new order."}};
   def.infer = [](OpContext& context) { Infer(context, false); };
+  def.precision = Precision::kFollow;
   def.grad = Gradient;
   registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+  registry.AddCpuKernels<Float16, BFloat16, float, double, int32_t, int64_t>(
       "reorder_lod_tensor_by_rank",
       []<typename T>(PrepareContext& context) { return Prepare<T>(context, false); });
 
@@ -135,9 +137,10 @@ void RegisterReorderLodTensorByRank(OpRegistry& registry) {
   grad.inputs = {{.name = "X", .doc = "The gradient of Out."}, RankTableSlot(/*checks_data=*/true)};
   grad.outputs = {{.name = "Out", .doc = "The gradient of X."}};
   grad.infer = [](OpContext& context) { Infer(context, true); };
+  grad.precision = Precision::kFollow;
   grad.no_gradient_reason = "second derivatives are not provided";
   registry.Add(std::move(grad));
-  registry.AddCpuKernels<float, double>(
+  registry.AddCpuKernels<Float16, BFloat16, float, double>(
       "reorder_lod_tensor_by_rank_grad",
       []<typename T>(PrepareContext& context) { return Prepare<T>(context, true); });
 }

@@ -763,7 +763,8 @@ void RegisterRnn(OpRegistry& registry) {
                 {.name = "PreState",
                  .doc = "The hidden states at the start and, of an LSTM, the cells: each [layers * "
                         "directions, batch, H], the directions of a layer side by side.",
-                 .duplicable = true},
+                 .duplicable = true,
+                 .keeps_float32 = true},
                 {.name = "WeightList",
                  .doc = "For each layer and direction the weights of the input [G, W] and of the "
                         "hidden state [G, H], then in the same order the two biases [G]. G is 4H "
@@ -783,13 +784,17 @@ void RegisterRnn(OpRegistry& registry) {
       {.name = "State",
        .doc = "Like PreState, at the end.",
        .duplicable = true,
-       .dispensable = true},
+       .dispensable = true,
+       .keeps_float32 = true},
       {.name = "Reserve",
        .doc = "What the gradient reads: gates, cells and hidden states of all layers.",
        .dispensable = true,
-       .intermediate = true}};
+       .intermediate = true,
+       .keeps_float32 = true}};
   def.attrs = Attributes();
   def.infer = Infer;
+  // PreState and State have the cells besides the hidden states.
+  def.precision = Precision::kLow;
   def.kernel_dtype_slot = "Input";
   def.random = true;
   def.flop = Flop;

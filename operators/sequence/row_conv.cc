@@ -145,6 +145,7 @@ void RegisterRowConv(OpRegistry& registry) {
                 {.name = "Filter", .doc = "[context, width]; row 0 is for the row itself."}};
   def.outputs = {{.name = "Out", .doc = "Like X."}};
   def.infer = Infer;
+  def.precision = Precision::kLow;
   OpDef grad = GradientOf(&def, {"X", "Filter", "Out@GRAD"}, {"X@GRAD", "Filter@GRAD"});
   grad.doc = "The gradients of X and Filter.";
   registry.Add(std::move(def));

@@ -195,9 +195,12 @@ void RegisterSequenceAttention(OpRegistry& registry) {
       {.name = "Keys", .doc = "[tokens, A]: what each token is found by. Its LoD doesn't count."},
       {.name = "ScoreWeight", .doc = "[A, 1]: v of additive scores.", .dispensable = true}};
   def.outputs = {{.name = "Context", .doc = "[sequences, E]; zeros for a sequence without tokens."},
-                 {.name = "AttentionWeights", .doc = "[tokens, 1], ragged like Encoded."}};
+                 {.name = "AttentionWeights",
+                  .doc = "[tokens, 1], ragged like Encoded.",
+                  .keeps_float32 = true}};
   def.attrs = Attributes();
   def.infer = Infer;
+  def.precision = Precision::kLow;
   AddGrad(registry, &def);
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(

@@ -138,6 +138,7 @@ void RegisterSequenceConcat(OpRegistry& registry) {
                  .duplicable = true}};
   def.outputs = {{.name = "Out", .doc = "Ragged, one level."}};
   def.infer = Infer;
+  def.precision = Precision::kFollow;
   OpDef grad = GradientOf(&def, {ForShape("X"), "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "The rows of Out@GRAD that came from each input.";
   grad.outputs[0].dispensable = true;

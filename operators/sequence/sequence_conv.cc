@@ -365,6 +365,7 @@ void RegisterSequenceConv(OpRegistry& registry) {
   def.outputs = {{.name = "Out", .doc = "[rows, M], ragged like X."}};
   def.attrs = Attributes();
   def.infer = Infer;
+  def.precision = Precision::kLow;
   AddGrad(registry, &def);
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(

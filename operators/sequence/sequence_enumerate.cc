@@ -61,6 +61,7 @@ void RegisterSequenceEnumerate(OpRegistry& registry) {
                 .default_value = int32_t{0},
                 .doc = "Stands for rows beyond the end of a sequence."}};
   def.infer = Infer;
+  def.precision = Precision::kNone;
   def.no_gradient_reason = "ids have no gradient";
   registry.Add(std::move(def));
   registry.AddCpuKernels<int32_t, int64_t>(

@@ -84,6 +84,7 @@ void RegisterSequenceErase(OpRegistry& registry) {
                 .default_value = std::nullopt,
                 .doc = "The ids that are left out."}};
   def.infer = Infer;
+  def.precision = Precision::kNone;
   def.no_gradient_reason = "ids have no gradient";
   def.data_dependent_shape = true;
   registry.Add(std::move(def));

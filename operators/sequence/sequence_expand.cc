@@ -145,6 +145,7 @@ void RegisterSequenceExpand(OpRegistry& registry) {
   def.outputs = {{.name = "Out", .doc = "The repeats. Ragged if X is."}};
   def.attrs = Attributes();
   def.infer = Infer;
+  def.precision = Precision::kFollow;
   OpDef grad = GradientOf(&def, {ForShape("X"), "Y", "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "For each item of X the sum of its repeats.";
   grad.infer = InferGrad;

@@ -58,6 +58,7 @@ void RegisterSequenceExpandAs(OpRegistry& registry) {
       {.name = "Y", .doc = "Ragged, one level. Its data don't count.", .shape_only = true}};
   def.outputs = {{.name = "Out", .doc = "The repeats, with the LoD of Y."}};
   def.infer = Infer;
+  def.precision = Precision::kFollow;
   OpDef grad = GradientOf(&def, {ForShape("X"), "Y", "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "For each row of X the sum of its repeats.";
   registry.Add(std::move(def));

@@ -133,6 +133,8 @@ void RegisterSequenceMask(OpRegistry& registry) {
                 .default_value = std::nullopt,
                 .doc = "The dtype of Y, as Fluid's enumerator."}};
   def.infer = Infer;
+  // X holds lengths, and Y has the dtype of the attribute.
+  def.precision = Precision::kNone;
   def.no_gradient_reason = "a mask doesn't change with lengths";
   def.data_dependent_shape = true;
   registry.Add(std::move(def));

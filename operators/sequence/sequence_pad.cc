@@ -155,6 +155,7 @@ void RegisterSequencePad(OpRegistry& registry) {
                  {.name = "Length", .doc = "[sequences], int64: the rows of each in X."}};
   def.attrs = Attributes();
   def.infer = Infer;
+  def.precision = Precision::kFollow;
   OpDef grad = GradientOf(&def, {ForShape("X"), "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "The rows of Out@GRAD that aren't padding.";
   grad.infer = InferGrad;

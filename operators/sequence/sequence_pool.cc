@@ -224,6 +224,7 @@ void RegisterSequencePool(OpRegistry& registry) {
                   .intermediate = true}};
   def.attrs = Attributes();
   def.infer = Infer;
+  def.precision = Precision::kFollow;
   AddGrad(registry, &def);
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(

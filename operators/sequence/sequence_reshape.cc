@@ -77,6 +77,7 @@ void RegisterSequenceReshape(OpRegistry& registry) {
   def.outputs = {{.name = "Out", .doc = "Ragged, [rows, new_dim]."}};
   def.attrs = Attributes();
   def.infer = Infer;
+  def.precision = Precision::kFollow;
   def.in_place = {{"X", "Out"}};
   OpDef grad = GradientOf(&def, {ForShape("X"), "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "Out@GRAD in X's shape.";

@@ -47,6 +47,7 @@ void RegisterSequenceReverse(OpRegistry& registry) {
   def.inputs = {{.name = "X", .doc = "Ragged, one level."}};
   def.outputs = {{.name = "Y", .doc = "Like X."}};
   def.infer = Infer;
+  def.precision = Precision::kFollow;
   OpDef grad = GradientOf(&def, {ForShape("X"), "Y@GRAD"}, {"X@GRAD"});
   grad.doc = "The rows of each sequence of Y@GRAD in reverse order.";
   registry.Add(std::move(def));

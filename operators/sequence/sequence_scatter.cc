@@ -152,6 +152,7 @@ void RegisterSequenceScatter(OpRegistry& registry) {
       {.name = "Updates", .doc = "[n, 1], with the LoD of Ids."}};
   def.outputs = {{.name = "Out", .doc = "X's shape, not ragged."}};
   def.infer = Infer;
+  def.precision = Precision::kFollow;
   def.in_place = {{"X", "Out"}};
   AddGrad(registry, &def);
   registry.Add(std::move(def));

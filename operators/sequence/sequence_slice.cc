@@ -12,6 +12,7 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/half.h"
 #include "operators/common/input_checks.h"
 #include "operators/sequence/kernels/sequence_lengths.h"
 #include "operators/sequence/kernels/sequence_rows.h"
@@ -119,7 +120,7 @@ void AddGrad(OpRegistry& registry, OpDef* forward) {
   // Nothing ties the rows of Out@GRAD to the lengths that sequence_slice had.
   grad.data_checked_by = {};
   registry.Add(std::move(grad));
-  registry.AddCpuKernels<float, double>(
+  registry.AddCpuKernels<Float16, BFloat16, float, double>(
       "sequence_slice_grad",
       []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
 }
@@ -139,10 +140,11 @@ void RegisterSequenceSlice(OpRegistry& registry) {
                  .checks_data = true}};
   def.outputs = {{.name = "Out", .doc = "Ragged, one level."}};
   def.infer = Infer;
+  def.precision = Precision::kFollow;
   def.data_dependent_shape = true;
   AddGrad(registry, &def);
   registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+  registry.AddCpuKernels<Float16, BFloat16, float, double, int32_t, int64_t>(
       "sequence_slice", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
 }
 

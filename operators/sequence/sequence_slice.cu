@@ -4,6 +4,7 @@
 #include <string>
 
 #include "framework/op/registry.h"
+#include "operators/common/half.h"
 #include "operators/sequence/kernels/cuda_lengths.cuh"
 #include "operators/sequence/kernels/sequence_rows.h"
 
@@ -108,6 +109,8 @@ void AddSequenceSliceGradKernel(OpRegistry& registry) {
 }  // namespace
 
 void RegisterSequenceSliceCuda(OpRegistry& registry) {
+  AddSequenceSliceGradKernel<Float16>(registry);
+  AddSequenceSliceGradKernel<BFloat16>(registry);
   AddSequenceSliceGradKernel<float>(registry);
   AddSequenceSliceGradKernel<double>(registry);
 }

@@ -103,6 +103,7 @@ void RegisterSequenceSoftmax(OpRegistry& registry) {
   def.outputs = {{.name = "Out", .doc = "Like X: probabilities."}};
   def.attrs = Attributes();
   def.infer = Infer;
+  def.precision = Precision::kHigh;
   def.in_place = {{"X", "Out"}};
   OpDef grad = GradientOf(&def, {ForShape("X"), "Out", "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "X@GRAD = (Out@GRAD - sum of Out@GRAD * Out over the sequence) * Out.";

@@ -16,6 +16,7 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/half.h"
 #include "operators/common/input_checks.h"
 #include "operators/sequence/kernels/sequence_lengths.h"
 #include "operators/sequence/kernels/sequence_rows.h"
@@ -135,7 +136,7 @@ void AddGrad(OpRegistry& registry, OpDef* forward) {
   // Nothing ties the rows of Out@GRAD to the lengths that sequence_unpad had.
   grad.data_checked_by = {};
   registry.Add(std::move(grad));
-  registry.AddCpuKernels<float, double>(
+  registry.AddCpuKernels<Float16, BFloat16, float, double>(
       "sequence_unpad_grad",
       []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
 }
@@ -152,10 +153,11 @@ void RegisterSequenceUnpad(OpRegistry& registry) {
                  .checks_data = true}};
   def.outputs = {{.name = "Out", .doc = "Ragged, [rows, …]; [rows, 1] if X is a matrix."}};
   def.infer = Infer;
+  def.precision = Precision::kFollow;
   def.data_dependent_shape = true;
   AddGrad(registry, &def);
   registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+  registry.AddCpuKernels<Float16, BFloat16, float, double, int32_t, int64_t>(
       "sequence_unpad", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
 }
 

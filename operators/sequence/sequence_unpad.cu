@@ -5,6 +5,7 @@
 #include <string>
 
 #include "framework/op/registry.h"
+#include "operators/common/half.h"
 #include "operators/sequence/kernels/cuda_lengths.cuh"
 #include "operators/sequence/kernels/sequence_rows.h"
 
@@ -91,6 +92,8 @@ void AddSequenceUnpadGradKernel(OpRegistry& registry) {
 }  // namespace
 
 void RegisterSequenceUnpadCuda(OpRegistry& registry) {
+  AddSequenceUnpadGradKernel<Float16>(registry);
+  AddSequenceUnpadGradKernel<BFloat16>(registry);
   AddSequenceUnpadGradKernel<float>(registry);
   AddSequenceUnpadGradKernel<double>(registry);
 }

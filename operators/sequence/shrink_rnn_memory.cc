@@ -11,6 +11,7 @@
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/half.h"
 #include "operators/common/input_checks.h"
 #include "operators/common/memory_mover.h"
 #include "operators/sequence/kernels/rank_table.h"
@@ -103,6 +104,7 @@ void RegisterShrinkRnnMemory(OpRegistry& registry) {
                 {.name = "I", .doc = "The step: one int64.", .checks_data = true, .on_host = true}};
   def.outputs = {{.name = "Out", .doc = "The first rows, or sequences, of X."}};
   def.infer = Infer;
+  def.precision = Precision::kFollow;
   def.in_place = {{"X", "Out"}};
   // Of the first elements.
   def.views = {{"X", "Out"}};
@@ -115,9 +117,9 @@ void RegisterShrinkRnnMemory(OpRegistry& registry) {
   grad.adds_rows_in_place = true;
   registry.Add(std::move(def));
   registry.Add(std::move(grad));
-  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+  registry.AddCpuKernels<Float16, BFloat16, float, double, int32_t, int64_t>(
       "shrink_rnn_memory", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
-  registry.AddCpuKernels<float, double>(
+  registry.AddCpuKernels<Float16, BFloat16, float, double>(
       "shrink_rnn_memory_grad",
       []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
 }

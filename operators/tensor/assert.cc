@@ -51,6 +51,7 @@ void RegisterAssert(OpRegistry& registry) {
                 .default_value = int64_t{-1},
                 .doc = "How many elements of each Data to show; -1: all."}};
   def.infer = InferAssert;
+  def.precision = Precision::kNone;
   def.no_gradient_reason = "it has no output";
   def.kernel_dtype_slot = "Cond";
   def.has_side_effect = true;

@@ -13,6 +13,7 @@ void RegisterAssign(OpRegistry& registry) {
   def.inputs = {{.name = "X", .doc = "Any tensor."}};
   def.outputs = {{.name = "Out", .doc = "A copy of X."}};
   def.infer = [](OpContext& context) { context.SetOutputLike("Out", "X"); };
+  def.precision = Precision::kFollow;
   def.grad = [](const GradContext& context) {
     Op grad("assign");
     grad.attrs = context.forward().attrs;

@@ -10,6 +10,7 @@
 #include "operators/common/cuda/cuda_bytes.h"
 #include "operators/common/cuda/cuda_launch.h"
 #include "operators/common/cuda/cuda_table.cuh"
+#include "operators/common/half.h"
 
 namespace skiff {
 namespace {
@@ -31,6 +32,14 @@ template <>
 struct WordOf<bool> {
   using Type = uint8_t;
 };
+template <>
+struct WordOf<Float16> {
+  using Type = uint16_t;
+};
+template <>
+struct WordOf<BFloat16> {
+  using Type = uint16_t;
+};
 template <typename T>
 using Word = typename WordOf<T>::Type;
 
@@ -40,6 +49,10 @@ std::vector<Word<T>> WordsOf(const OpContext& context) {
   if constexpr (std::is_same_v<T, float>) {
     for (const float value : context.Attr<std::vector<float>>("fp32_values")) {
       words.push_back(std::bit_cast<uint32_t>(value));
+    }
+  } else if constexpr (kIsHalf<T>) {
+    for (const float value : context.Attr<std::vector<float>>("fp32_values")) {
+      words.push_back(T(value).bits);
     }
   } else if constexpr (std::is_same_v<T, double>) {
     for (const double value : context.Attr<std::vector<double>>("fp64_values")) {
@@ -89,6 +102,8 @@ void RegisterAssignValueCuda(OpRegistry& registry) {
   AddAssignValueKernel<bool>(registry);
   AddAssignValueKernel<int32_t>(registry);
   AddAssignValueKernel<int64_t>(registry);
+  AddAssignValueKernel<Float16>(registry);
+  AddAssignValueKernel<BFloat16>(registry);
   AddAssignValueKernel<float>(registry);
   AddAssignValueKernel<double>(registry);
 }

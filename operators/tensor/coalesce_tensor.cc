@@ -159,6 +159,8 @@ void RegisterCoalesceTensor(OpRegistry& registry) {
              .doc = "Must be empty: the inputs have their own shapes."},
             std::vector<int64_t>{})};
   def.infer = InferCoalesceTensor;
+  // All tensors have the dtype of the attribute.
+  def.precision = Precision::kNone;
   def.no_gradient_reason = "programs have it before a training, to lay out parameters";
   def.in_place = {{"Input", "Output"}};
   registry.Add(std::move(def));

@@ -77,6 +77,7 @@ void RegisterConcat(OpRegistry& registry) {
        .default_value = int32_t{0},
        .doc = "The axis along which the inputs follow each other, negative from the back."}};
   def.infer = InferConcat;
+  def.precision = Precision::kFollow;
   OpDef grad = GradientOf(&def, {ForShape("X"), "AxisTensor", "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "X@GRAD[i] = the slice of Out@GRAD that X[i] became.";
   registry.Add(std::move(def));

@@ -41,6 +41,7 @@ void RegisterDiag(OpRegistry& registry) {
                   diagonal.shape, ", expected a vector");
     context.SetOutput("Out", {diagonal.shape[0], diagonal.shape[0]}, diagonal.dtype);
   };
+  def.precision = Precision::kFollow;
   def.no_gradient_reason = "Fluid's diag has none; diag_v2 does";
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "diag", PrepareDiag);

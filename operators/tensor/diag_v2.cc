@@ -124,6 +124,7 @@ void RegisterDiagV2(OpRegistry& registry) {
     if (x.shape.rank() < 2) CheckFillValue(PaddingOf(context), x.dtype, "diag_v2: padding_value");
     context.SetOutput("Out", DiagonalShape(context), x.dtype);
   };
+  def.precision = Precision::kFollow;
   OpDef grad = GradientOf(&def, {ForShape("X"), "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "X@GRAD = the elements of Out@GRAD that came from X; 0 off the diagonal of a matrix.";
   registry.Add(std::move(def));

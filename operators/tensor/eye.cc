@@ -5,8 +5,9 @@
 
 #include "framework/base/error.h"
 #include "framework/op/arguments.h"
+#include "operators/common/half.h"
 #include "operators/common/memory_mover.h"
-#include "operators/tensor/kernels/fill.h"
+#include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/strided_copy.h"
 
 namespace skiff {
@@ -21,18 +22,18 @@ Shape EyeShape(const OpContext& context) {
 }
 
 std::unique_ptr<Kernel> PrepareEye(PrepareContext& context) {
-  return MakeKernel(
-      [shape = EyeShape(context), out = Out<>(context, "Out")](const KernelContext& run) {
-        Tensor& eye = out.tensor(run);
-        ZeroBytes(eye.raw_data(), eye.byte_count());
-        VisitDType<bool, int8_t, uint8_t, int16_t, int32_t, int64_t, float, double>(
-            eye.dtype(), "eye", [&]<typename T>(T) {
-              T* data = eye.data<T>();
-              for (int64_t i = 0; i < std::min(shape[0], shape[1]); ++i) {
-                data[i * shape[1] + i] = T{1};
-              }
-            });
-      });
+  return MakeKernel([shape = EyeShape(context),
+                     out = Out<>(context, "Out")](const KernelContext& run) {
+    Tensor& eye = out.tensor(run);
+    ZeroBytes(eye.raw_data(), eye.byte_count());
+    VisitDType<bool, int8_t, uint8_t, int16_t, int32_t, int64_t, Float16, BFloat16, float, double>(
+        eye.dtype(), "eye", [&]<typename T>(T) {
+          T* data = eye.data<T>();
+          for (int64_t i = 0; i < std::min(shape[0], shape[1]); ++i) {
+            data[i * shape[1] + i] = T{1};
+          }
+        });
+  });
 }
 
 }  // namespace
@@ -53,12 +54,13 @@ void RegisterEye(OpRegistry& registry) {
                 .doc = "The element type of Out, as Fluid's enumerator."}};
   def.infer = [](OpContext& context) {
     const DType dtype = DTypeFromAttribute(static_cast<int32_t>(context.IntAttr("dtype")));
-    CheckFillDType(dtype, "eye");
     context.SetOutput("Out", EyeShape(context), dtype);
   };
+  // Out has the dtype of the attribute.
+  def.precision = Precision::kNone;
   def.no_gradient_reason = "the output is a constant";
   registry.Add(std::move(def));
-  AddFillKernels(registry, "eye", PrepareEye);
+  AddKernelsForAllDTypes(registry, "eye", PrepareEye);
 }
 
 }  // namespace skiff

@@ -16,6 +16,7 @@ void RegisterFeed(OpRegistry& registry) {
   def.attrs = {{.name = "col", .type = AttrType::kInt, .doc = "Position among the feeds."}};
   // Out keeps the declared shape, since X is not a tensor.
   def.infer = [](OpContext&) {};
+  def.precision = Precision::kNone;
   def.no_gradient_reason = "a feed comes from outside the program";
   def.kernel_dtype_slot = "Out";
   def.has_side_effect = true;

@@ -16,6 +16,7 @@ void RegisterFetch(OpRegistry& registry) {
   def.attrs = {{.name = "col", .type = AttrType::kInt, .doc = "Position among the fetches."}};
   // Out is a list that several fetch ops write, not a tensor with a shape.
   def.infer = [](OpContext&) {};
+  def.precision = Precision::kNone;
   def.no_gradient_reason = "a fetch leaves the program";
   def.kernel_dtype_slot = "X";
   def.has_side_effect = true;

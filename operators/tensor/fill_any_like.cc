@@ -14,7 +14,6 @@ void InferFillAnyLike(OpContext& context) {
   const int64_t attribute = context.IntAttr("dtype");
   const DType dtype =
       attribute == -1 ? x.dtype : DTypeFromAttribute(static_cast<int32_t>(attribute));
-  CheckFillDType(dtype, context.op().type);
   CheckFillValue({.real = context.Attr<float>("value")}, dtype, context.op().type);
   context.SetOutputLike("Out", "X");
   context.SetOutput("Out", x.shape, dtype);
@@ -35,10 +34,12 @@ void RegisterFillAnyLike(OpRegistry& registry) {
        .default_value = int32_t{-1},
        .doc = "The element type of Out, as Fluid's enumerator; -1: that of X."}};
   def.infer = InferFillAnyLike;
+  // Out has the dtype of the attribute, or that of X, whose data the op doesn't read.
+  def.precision = Precision::kNone;
   def.no_gradient_reason = "the output is a constant";
   def.kernel_dtype_slot = "Out";
   registry.Add(std::move(def));
-  AddFillKernels(registry, "fill_any_like", [](PrepareContext& context) {
+  AddKernelsForAllDTypes(registry, "fill_any_like", [](PrepareContext& context) {
     const Out<> out(context, "Out");
     const FillValue value{.real = context.Attr<float>("value")};
     return MakeRowsKernel([=](const KernelContext& run) { FillTensor(value, &out.tensor(run)); });

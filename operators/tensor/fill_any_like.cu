@@ -5,7 +5,7 @@
 namespace skiff {
 
 void RegisterFillAnyLikeCuda(OpRegistry& registry) {
-  AddCudaFillKernels(registry, "fill_any_like", [](PrepareContext& context) {
+  AddCudaKernelsForAllDTypes(registry, "fill_any_like", [](PrepareContext& context) {
     const Out<> out(context, "Out");
     const FillValue value{.real = context.Attr<float>("value")};
     const uint64_t bits = FillBits(value, context.Output("Out").dtype);

@@ -19,7 +19,6 @@ void InferFillConstant(OpContext& context) {
                   "fill_constant: shape = ", shape, " has a negative dim");
   }
   const DType dtype = DTypeFromAttribute(static_cast<int32_t>(context.IntAttr("dtype")));
-  CheckFillDType(dtype, "fill_constant");
   if (context.HasInput("ValueTensor")) {
     CheckOneElement(context, "ValueTensor");
   } else {
@@ -81,10 +80,12 @@ void RegisterFillConstant(OpRegistry& registry) {
        .default_value = int32_t{-1},
        .doc = "A hint of Fluid's about the place; ignored."}};
   def.infer = InferFillConstant;
+  // Out has the dtype of the attribute.
+  def.precision = Precision::kNone;
   def.no_gradient_reason = "the output is a constant";
   def.kernel_dtype_slot = "Out";
   registry.Add(std::move(def));
-  AddFillKernels(registry, "fill_constant", PrepareFillConstant);
+  AddKernelsForAllDTypes(registry, "fill_constant", PrepareFillConstant);
 }
 
 }  // namespace skiff

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "operators/common/cuda/cuda_launch.h"
+#include "operators/common/half.h"
 #include "operators/tensor/kernels/cuda_fill.cuh"
 #include "operators/tensor/kernels/fill.h"
 
@@ -19,16 +20,24 @@ struct DeviceValue {
 
 template <typename T>
 __device__ DeviceValue ValueAt(const void* tensor) {
-  const T element = *static_cast<const T*>(tensor);
-  return {std::is_integral_v<T>, static_cast<double>(element), static_cast<int64_t>(element)};
+  const auto element = static_cast<WideType<T>>(*static_cast<const T*>(tensor));
+  if constexpr (std::is_integral_v<T>) {
+    return {true, static_cast<double>(element), static_cast<int64_t>(element)};
+  } else {
+    return {false, static_cast<double>(element), 0};
+  }
 }
 
 __device__ DeviceValue LoadValue(const void* tensor, DType dtype) {
   switch (dtype) {
     case DType::kFloat32:
-      return {false, static_cast<double>(*static_cast<const float*>(tensor)), 0};
+      return ValueAt<float>(tensor);
     case DType::kFloat64:
-      return {false, *static_cast<const double*>(tensor), 0};
+      return ValueAt<double>(tensor);
+    case DType::kFloat16:
+      return ValueAt<Float16>(tensor);
+    case DType::kBFloat16:
+      return ValueAt<BFloat16>(tensor);
     case DType::kInt8:
       return ValueAt<int8_t>(tensor);
     case DType::kInt16:
@@ -62,13 +71,18 @@ __device__ bool SetInteger(const DeviceValue& value, uint64_t* bits) {
 }
 
 __device__ bool SetBits(const DeviceValue& value, DType dtype, uint64_t* bits) {
+  const float as_float =
+      value.is_integer ? static_cast<float>(value.integer) : static_cast<float>(value.real);
   switch (dtype) {
-    case DType::kFloat32: {
-      const float element =
-          value.is_integer ? static_cast<float>(value.integer) : static_cast<float>(value.real);
-      *bits = std::bit_cast<uint32_t>(element);
+    case DType::kFloat32:
+      *bits = std::bit_cast<uint32_t>(as_float);
       return true;
-    }
+    case DType::kFloat16:
+      *bits = Float16(as_float).bits;
+      return true;
+    case DType::kBFloat16:
+      *bits = BFloat16(as_float).bits;
+      return true;
     case DType::kFloat64:
       *bits = std::bit_cast<uint64_t>(value.is_integer ? static_cast<double>(value.integer)
                                                        : value.real);
@@ -104,9 +118,7 @@ class FillFromTensor final : public Kernel {
       : value_(context, "ValueTensor"),
         out_(context, "Out"),
         dtype_(context.Output("Out").dtype),
-        bits_(context.RequestWorkspace(sizeof(uint64_t))) {
-    CheckFillDType(context.Input("ValueTensor").dtype, kWhat);
-  }
+        bits_(context.RequestWorkspace(sizeof(uint64_t))) {}
 
   void Run(const KernelContext& run) override {
     auto* bits = static_cast<uint64_t*>(run.workspace(bits_));
@@ -134,7 +146,7 @@ class FillFromTensor final : public Kernel {
 }  // namespace
 
 void RegisterFillConstantCuda(OpRegistry& registry) {
-  AddCudaFillKernels(
+  AddCudaKernelsForAllDTypes(
       registry, "fill_constant", [](PrepareContext& context) -> std::unique_ptr<Kernel> {
         if (context.HasInput("ValueTensor")) {
           return std::make_unique<FillFromTensor>(context);

@@ -29,7 +29,6 @@ void InferFillConstantBatchSizeLike(OpContext& context) {
                   Join(dims, ", "), "] has a negative dim other than output_dim_idx = ", to);
   }
   const DType dtype = DTypeFromAttribute(static_cast<int32_t>(context.IntAttr("dtype")));
-  CheckFillDType(dtype, op);
   CheckFillValue(FillValueFromAttributes(context), dtype, op);
   context.SetOutput("Out", shape, dtype);
 }
@@ -68,10 +67,12 @@ void RegisterFillConstantBatchSizeLike(OpRegistry& registry) {
        .default_value = false,
        .doc = "A hint of Fluid's about the place; ignored."}};
   def.infer = InferFillConstantBatchSizeLike;
+  // Out has the dtype of the attribute.
+  def.precision = Precision::kNone;
   def.no_gradient_reason = "the output is a constant";
   def.kernel_dtype_slot = "Out";
   registry.Add(std::move(def));
-  AddFillKernels(registry, "fill_constant_batch_size_like", [](PrepareContext& context) {
+  AddKernelsForAllDTypes(registry, "fill_constant_batch_size_like", [](PrepareContext& context) {
     const Out<> out(context, "Out");
     return MakeRowsKernel([out, value = FillValueFromAttributes(context)](
                               const KernelContext& run) { FillTensor(value, &out.tensor(run)); });

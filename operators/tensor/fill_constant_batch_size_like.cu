@@ -5,12 +5,14 @@
 namespace skiff {
 
 void RegisterFillConstantBatchSizeLikeCuda(OpRegistry& registry) {
-  AddCudaFillKernels(registry, "fill_constant_batch_size_like", [](PrepareContext& context) {
-    const Out<> out(context, "Out");
-    const uint64_t bits = FillBits(FillValueFromAttributes(context), context.Output("Out").dtype);
-    return MakeRowsKernel(
-        [=](const KernelContext& run) { FillOnDevice(run, bits, nullptr, &out.tensor(run)); });
-  });
+  AddCudaKernelsForAllDTypes(
+      registry, "fill_constant_batch_size_like", [](PrepareContext& context) {
+        const Out<> out(context, "Out");
+        const uint64_t bits =
+            FillBits(FillValueFromAttributes(context), context.Output("Out").dtype);
+        return MakeRowsKernel(
+            [=](const KernelContext& run) { FillOnDevice(run, bits, nullptr, &out.tensor(run)); });
+      });
 }
 
 }  // namespace skiff

@@ -14,6 +14,8 @@ void RegisterFillZerosLike(OpRegistry& registry) {
   def.inputs = {{.name = "X", .doc = "Gives shape and dtype.", .shape_only = true}};
   def.outputs = {{.name = "Out", .doc = "Zeros."}};
   def.infer = [](OpContext& context) { context.SetOutputLike("Out", "X"); };
+  // Zeros are zeros in any dtype; Out has that of X, whose data the op doesn't read.
+  def.precision = Precision::kNone;
   def.no_gradient_reason = "the output is a constant";
   def.in_place = {{"X", "Out"}};
   // Zeros are zeros in any layout, padding included.

@@ -31,6 +31,7 @@ void RegisterFlatten2(OpRegistry& registry) {
                 .default_value = int32_t{1},
                 .doc = "The first axis that belongs to the columns."}};
   def.infer = InferFlatten;
+  def.precision = Precision::kFollow;
   def.grad = ReshapeGradRule("flatten2_grad");
   def.in_place = {{"X", "Out"}};
   def.views = {{"X", "Out"}};

@@ -42,6 +42,7 @@ void RegisterFlattenContiguousRange(OpRegistry& registry) {
                 .default_value = int32_t{1},
                 .doc = "The last axis to merge, negative from the back."}};
   def.infer = InferFlattenRange;
+  def.precision = Precision::kFollow;
   def.grad = ReshapeGradRule("flatten_contiguous_range_grad");
   def.in_place = {{"X", "Out"}};
   def.views = {{"X", "Out"}};

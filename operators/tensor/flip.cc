@@ -67,6 +67,7 @@ void RegisterFlip(OpRegistry& registry) {
     FlippedAxes(context);
     context.SetOutputLike("Out", "X");
   };
+  def.precision = Precision::kFollow;
   def.grad = FlipGrad;
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "flip", PrepareFlip);

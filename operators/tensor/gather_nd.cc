@@ -63,6 +63,7 @@ void RegisterGatherNd(OpRegistry& registry) {
   def.infer = [](OpContext& context) {
     context.SetOutput("Out", OutShape(context), context.Input("X").dtype);
   };
+  def.precision = Precision::kFollow;
   def.kernel_dtype_slot = "X";
   OpDef grad = GradientOf(&def, {ForShape("X"), "Index", "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "Each row of X@GRAD = the sum of the rows of Out@GRAD whose tuples name it.";

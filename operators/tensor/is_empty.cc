@@ -13,6 +13,7 @@ void RegisterIsEmpty(OpRegistry& registry) {
   def.inputs = {{.name = "X", .doc = "Any tensor."}};
   def.outputs = {{.name = "Out", .doc = "bool [1]."}};
   def.infer = [](OpContext& context) { context.SetOutput("Out", Shape({1}), DType::kBool); };
+  def.precision = Precision::kFollow;
   def.no_gradient_reason = "the result is a bool";
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "is_empty", [](PrepareContext& context) {

@@ -100,6 +100,8 @@ void RegisterLinspace(OpRegistry& registry) {
                 .type = AttrType::kInt,
                 .doc = "The element type of Out, as Fluid's enumerator: float or integer."}};
   def.infer = InferLinspace;
+  // Out has the dtype of the attribute.
+  def.precision = Precision::kNone;
   def.no_gradient_reason = "Fluid's linspace has none";
   def.data_dependent_shape = true;
   registry.Add(std::move(def));

@@ -8,6 +8,7 @@
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/half.h"
 #include "operators/common/input_checks.h"
 #include "operators/tensor/kernels/selected_positions.h"
 
@@ -73,17 +74,18 @@ void RegisterMaskedSelect(OpRegistry& registry) {
     CheckInputLike(context, "Mask", x.shape, DType::kBool);
     context.SetOutput("Y", {-1}, x.dtype);
   };
+  def.precision = Precision::kFollow;
   def.data_dependent_shape = true;
   OpDef grad = GradientOf(&def, {ForShape("X"), Checked("Mask"), "Y@GRAD"}, {"X@GRAD"});
   grad.doc = "X@GRAD = Y@GRAD where Mask is true, else 0.";
   // Nothing ties the elements of Y@GRAD to the elements that masked_select found.
   grad.data_checked_by = {};
   registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+  registry.AddCpuKernels<Float16, BFloat16, float, double, int32_t, int64_t>(
       "masked_select",
       []<typename T>(PrepareContext& context) { return PrepareMaskedSelect<T>(context); });
   registry.Add(std::move(grad));
-  registry.AddCpuKernels<float, double>(
+  registry.AddCpuKernels<Float16, BFloat16, float, double>(
       "masked_select_grad",
       []<typename T>(PrepareContext& context) { return PrepareMaskedSelectGrad<T>(context); });
 }

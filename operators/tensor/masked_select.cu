@@ -9,6 +9,7 @@
 #include "framework/op/registry.h"
 #include "operators/common/cuda/cuda_for_each.cuh"
 #include "operators/common/cuda/cuda_numbering.cuh"
+#include "operators/common/half.h"
 
 namespace skiff {
 namespace {
@@ -73,7 +74,7 @@ class MaskedSelectGrad final : public Kernel {
 }  // namespace
 
 void RegisterMaskedSelectCuda(OpRegistry& registry) {
-  AddCudaKernels<float, double>(
+  AddCudaKernels<Float16, BFloat16, float, double>(
       registry, "masked_select_grad",
       [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
         return std::make_unique<MaskedSelectGrad<T>>(context);

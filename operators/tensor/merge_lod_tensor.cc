@@ -80,6 +80,7 @@ void RegisterMergeLodTensor(OpRegistry& registry) {
                 .default_value = 0,
                 .doc = "The LoD level that was split; ignored, since X has none."}};
   def.infer = Infer;
+  def.precision = Precision::kFollow;
   def.grad = Gradient;
   def.kernel_dtype_slot = "InTrue";
   registry.Add(std::move(def));

@@ -128,6 +128,7 @@ void AddMeshgridGrad(OpRegistry& registry) {
       {.name = "outputs@GRAD", .doc = "The gradients of Out.", .duplicable = true}};
   def.outputs = {{.name = "X@GRAD", .doc = "The gradients of X.", .duplicable = true}};
   def.infer = InferMeshgridGrad;
+  def.precision = Precision::kFollow;
   def.no_gradient_reason = "second derivatives are not provided";
   def.kernel_dtype_slot = "outputs@GRAD";
   registry.Add(std::move(def));
@@ -145,6 +146,7 @@ void RegisterMeshgrid(OpRegistry& registry) {
   def.inputs = {{.name = "X", .doc = "Two or more vectors of one dtype.", .duplicable = true}};
   def.outputs = {{.name = "Out", .doc = "A grid for each vector.", .duplicable = true}};
   def.infer = InferMeshgrid;
+  def.precision = Precision::kFollow;
   def.grad = MeshgridGrad;
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "meshgrid", PrepareMeshgrid);

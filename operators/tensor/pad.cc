@@ -63,6 +63,7 @@ void RegisterPad(OpRegistry& registry) {
     context.SetOutput("Out", PaddedShape(x.shape, borders), x.dtype);
     SetLodLevel(context, !borders.empty() && borders[0] == 0 && borders[1] == 0);
   };
+  def.precision = Precision::kFollow;
   OpDef grad = GradientOf(&def, {"Out@GRAD"}, {"X@GRAD"});
   grad.doc = "X@GRAD = Out@GRAD without the border.";
   grad.infer = [](OpContext& context) {

@@ -221,6 +221,7 @@ void RegisterPad2d(OpRegistry& registry) {
     context.SetOutput("Out", OutOf(context), x.dtype);
     SetLodLevel(context, /*same_rows=*/true);
   };
+  def.precision = Precision::kFollow;
   OpDef grad = GradientOf(&def, {ForShape("X"), "Paddings", "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "X@GRAD of a pixel = the sum of Out@GRAD over all places that show it.";
   registry.Add(std::move(def));

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/cuda_dtypes.h"
 #include "operators/tensor/kernels/data_mover.h"
+#include "operators/tensor/kernels/fill.h"
 
 namespace skiff {
 namespace {
@@ -42,20 +42,7 @@ __global__ void StoreSteps(Word value, int64_t count, int64_t step, Word* out) {
 }
 
 // Returns the bits of a number that the dtype can hold.
-uint64_t BitsOf(double number, DType dtype) {
-  uint64_t bits = 0;
-  if (dtype == DType::kFloat64) {
-    std::memcpy(&bits, &number, sizeof(number));
-  } else if (dtype == DType::kFloat32) {
-    const auto narrow = static_cast<float>(number);
-    std::memcpy(&bits, &narrow, sizeof(narrow));
-  } else if (dtype == DType::kBool) {
-    bits = number != 0 ? 1 : 0;
-  } else {
-    bits = static_cast<uint64_t>(static_cast<int64_t>(number));
-  }
-  return bits;
-}
+uint64_t BitsOf(double number, DType dtype) { return FillBits({.real = number}, dtype); }
 
 void Fill(const KernelContext& run, uint64_t bits, Tensor* out) {
   if (bits == 0) return MemoryMoverOf(run).ZeroBytes(run, out->raw_data(), out->byte_count());
@@ -454,9 +441,7 @@ std::unique_ptr<Kernel> PrepareOneHot(PrepareContext& context) {
 void RegisterPatternsCuda(OpRegistry& registry) {
   const std::vector<DType> numbers = {DType::kInt32, DType::kInt64, DType::kFloat32,
                                       DType::kFloat64};
-  std::vector<DType> filled = {DType::kBool, DType::kInt8, DType::kUint8, DType::kInt16};
-  filled.insert(filled.end(), numbers.begin(), numbers.end());
-  AddCudaKernelsFor(filled, registry, "eye", PrepareEye);
+  AddCudaKernelsForAllDTypes(registry, "eye", PrepareEye);
   for (const char* type : {"one_hot", "one_hot_v2"}) {
     AddCudaKernelsFor({DType::kInt32}, registry, type, PrepareOneHot<int32_t>);
     AddCudaKernelsFor({DType::kInt64}, registry, type, PrepareOneHot<int64_t>);

@@ -96,6 +96,7 @@ void RegisterPixelShuffle(OpRegistry& registry) {
     const TensorMeta& x = context.Input("X");
     context.SetOutput("Out", ShuffledShape(context, x.shape, /*reverse=*/false), x.dtype);
   };
+  def.precision = Precision::kFollow;
   OpDef grad = GradientOf(&def, {"Out@GRAD"}, {"X@GRAD"});
   grad.doc = "X@GRAD = the pixels of Out@GRAD back in their channels.";
   grad.infer = [](OpContext& context) {

@@ -8,7 +8,7 @@
 #include "framework/op/arguments.h"
 #include "framework/op/grad.h"
 #include "operators/common/memory_mover.h"
-#include "operators/tensor/kernels/fill.h"
+#include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/strided_copy.h"
 #include "operators/tensor/kernels/tensor_text.h"
 
@@ -132,13 +132,14 @@ void RegisterPrint(OpRegistry& registry) {
   def.outputs = {{.name = "Out", .doc = "In."}};
   def.attrs = PrintAttrs();
   def.infer = [](OpContext& context) { context.SetOutputLike("Out", "In"); };
+  def.precision = Precision::kFollow;
   def.grad = PrintGrad;
   def.in_place = {{"In", "Out"}};
   def.views = {{"In", "Out"}};
   def.has_side_effect = true;
   def.is_on_host = true;
   registry.Add(std::move(def));
-  AddFillKernels(registry, "print", PreparePrint);
+  AddKernelsForAllDTypes(registry, "print", PreparePrint);
 }
 
 }  // namespace skiff

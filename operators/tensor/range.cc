@@ -9,6 +9,7 @@
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
 #include "framework/op/registry.h"
+#include "operators/common/half.h"
 #include "operators/common/input_checks.h"
 
 namespace skiff {
@@ -64,13 +65,16 @@ std::unique_ptr<Kernel> PrepareRange(PrepareContext& context) {
   return MakeKernel([start_tensor = In<>(context, "Start"), end_tensor = In<>(context, "End"),
                      step_tensor = In<>(context, "Step"),
                      out = Out<>(context, "Out")](const KernelContext& run) {
-    const T start = start_tensor.tensor(run).Item<T>();
-    const T step = step_tensor.tensor(run).Item<T>();
-    const int64_t length = RangeLength(start, end_tensor.tensor(run).Item<T>(), step);
+    const auto item = [&](const In<>& x) {
+      return static_cast<WideType<T>>(x.tensor(run).Item<T>());
+    };
+    const auto start = item(start_tensor);
+    const auto step = item(step_tensor);
+    const int64_t length = RangeLength(start, item(end_tensor), step);
     Tensor values(Shape{length}, kDTypeOf<T>);
     T* data = values.data<T>();
     ParallelFor(length, 16384, [=](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) data[i] = ElementAt(start, i, step);
+      for (int64_t i = begin; i < end; ++i) data[i] = static_cast<T>(ElementAt(start, i, step));
     });
     out.tensor(run) = values;
   });
@@ -88,10 +92,12 @@ void RegisterRange(OpRegistry& registry) {
       {.name = "Step", .doc = "One element, not 0.", .checks_data = true}};
   def.outputs = {{.name = "Out", .doc = "A vector, of a length that depends on the values."}};
   def.infer = InferRange;
+  // Half has few integers: a range of more than 256 numbers would repeat some.
+  def.precision = Precision::kHigh;
   def.no_gradient_reason = "Fluid's range has none";
   def.data_dependent_shape = true;
   registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+  registry.AddCpuKernels<Float16, BFloat16, float, double, int32_t, int64_t>(
       "range", []<typename T>(PrepareContext& context) { return PrepareRange<T>(context); });
 }
 

@@ -99,6 +99,7 @@ void RegisterReadFromArray(OpRegistry& registry) {
        .shape_only = true}};
   def.outputs = {{.name = "Out", .doc = "Like the element."}};
   def.infer = Infer;
+  def.precision = Precision::kFollow;
   def.grad = Gradient;
   def.kernel_dtype_slot = "Out";
   def.sets_rows = [](const Op& op) { return !IsGradient(op); };

@@ -73,6 +73,7 @@ void RegisterReshape2(OpRegistry& registry) {
                 .default_value = std::vector<int32_t>{},
                 .doc = "The shape of Out; 0 copies a dim of X, and one -1 is inferred."}};
   def.infer = InferReshape;
+  def.precision = Precision::kFollow;
   def.grad = ReshapeGradRule("reshape2_grad");
   def.in_place = {{"X", "Out"}};
   def.views = {{"X", "Out"}};

@@ -19,6 +19,7 @@ void RegisterRnnMemoryHelper(OpRegistry& registry) {
                 .default_value = int32_t{5},
                 .doc = "The dtype of X; nothing depends on it."}};
   def.infer = [](OpContext& context) { context.SetOutputLike("Out", "X"); };
+  def.precision = Precision::kFollow;
   def.in_place = {{"X", "Out"}};
   def.views = {{"X", "Out"}};
   def.zero_preserving = true;

@@ -116,6 +116,7 @@ void RegisterRoll(OpRegistry& registry) {
     RollOf(context, context.Input("X").shape);
     context.SetOutputLike("Out", "X");
   };
+  def.precision = Precision::kFollow;
   OpDef grad = GradientOf(&def, {ForShape("X"), "ShiftsTensor", "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "X@GRAD[i] = Out@GRAD[(i + shift) mod extent] along each of `axis`.";
   registry.Add(std::move(def));

@@ -129,6 +129,7 @@ void RegisterScatter(OpRegistry& registry) {
                 .default_value = true,
                 .doc = "The last update of a row replaces it; else the sum of its updates does."}};
   def.infer = InferScatter;
+  def.precision = Precision::kFollow;
   def.kernel_dtype_slot = "X";
   def.in_place = {{"X", "Out"}};
   OpDef grad =

@@ -83,6 +83,7 @@ void RegisterScatterNdAdd(OpRegistry& registry) {
        .doc = "Like Out of gather_nd: Index dims except the last, then X dims from k on."}};
   def.outputs = {{.name = "Out", .doc = "Of X's shape."}};
   def.infer = InferScatterNdAdd;
+  def.precision = Precision::kFollow;
   def.kernel_dtype_slot = "X";
   def.in_place = {{"X", "Out"}};
   OpDef grad =

@@ -37,6 +37,7 @@ void RegisterSelectInput(OpRegistry& registry) {
     }
     context.SetOutputLike("Out", "X");
   };
+  def.precision = Precision::kFollow;
   def.grad = SelectInputGradient;
   def.kernel_dtype_slot = "Out";
   registry.Add(std::move(def));

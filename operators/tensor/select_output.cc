@@ -31,6 +31,7 @@ void RegisterSelectOutput(OpRegistry& registry) {
     CheckMask(context);
     for (size_t i = 0; i < context.OutputCount("Out"); ++i) context.SetOutputLike("Out", "X", i);
   };
+  def.precision = Precision::kFollow;
   def.grad = SelectOutputGradient;
   def.kernel_dtype_slot = "X";
   registry.Add(std::move(def));

@@ -35,6 +35,8 @@ void RegisterShape(OpRegistry& registry) {
   def.inputs = {{.name = "Input", .doc = "Any tensor.", .shape_only = true}};
   def.outputs = {{.name = "Out", .doc = "int32, [rank of Input]."}};
   def.infer = InferShapeOp;
+  // The dtype of Input has no say.
+  def.precision = Precision::kNone;
   def.no_gradient_reason = "the output depends on no element of Input";
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "shape", PrepareShape);

@@ -14,6 +14,8 @@ void RegisterSize(OpRegistry& registry) {
   def.inputs = {{.name = "Input", .doc = "Any tensor.", .shape_only = true}};
   def.outputs = {{.name = "Out", .doc = "int64, a scalar."}};
   def.infer = [](OpContext& context) { context.SetOutput("Out", Shape(), DType::kInt64); };
+  // The dtype of Input has no say.
+  def.precision = Precision::kNone;
   def.no_gradient_reason = "the output depends on no element of Input";
   def.is_on_host = true;
   registry.Add(std::move(def));

@@ -151,6 +151,7 @@ void RegisterSlice(OpRegistry& registry) {
   def.outputs = {{.name = "Out", .doc = "The box."}};
   def.attrs = SliceAttrs();
   def.infer = InferSlice;
+  def.precision = Precision::kFollow;
   OpDef grad = GradientOf(&def,
                           {ForShape("Input"), "Out@GRAD", "StartsTensor", "EndsTensor",
                            "StartsTensorList", "EndsTensorList"},

@@ -119,6 +119,7 @@ void RegisterSplit(OpRegistry& registry) {
                 .default_value = int32_t{0},
                 .doc = "The axis to cut, negative from the back."}};
   def.infer = InferSplit;
+  def.precision = Precision::kFollow;
   def.grad = SplitGrad;
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "split", [](PrepareContext& context) {

@@ -83,6 +83,7 @@ void RegisterSplitLodTensor(OpRegistry& registry) {
                 .default_value = 0,
                 .doc = "The LoD level to split; ignored, since X has none."}};
   def.infer = Infer;
+  def.precision = Precision::kFollow;
   def.grad = Gradient;
   def.data_dependent_shape = true;
   registry.Add(std::move(def));

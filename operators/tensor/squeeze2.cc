@@ -37,6 +37,7 @@ void RegisterSqueeze2(OpRegistry& registry) {
                 .default_value = std::vector<int32_t>{},
                 .doc = "The axes to drop, negative from the back; empty: all of extent 1."}};
   def.infer = InferSqueeze;
+  def.precision = Precision::kFollow;
   def.grad = ReshapeGradRule("squeeze2_grad");
   def.in_place = {{"X", "Out"}};
   def.views = {{"X", "Out"}};

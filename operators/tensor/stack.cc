@@ -34,6 +34,7 @@ void RegisterStack(OpRegistry& registry) {
                 .default_value = int32_t{0},
                 .doc = "The position of the new axis in Y, negative from the back."}};
   def.infer = InferStack;
+  def.precision = Precision::kFollow;
   OpDef grad = GradientOf(&def, {ForShape("X"), "Y@GRAD"}, {"X@GRAD"});
   grad.doc = "X@GRAD[i] = Y@GRAD at index i of `axis`.";
   registry.Add(std::move(def));

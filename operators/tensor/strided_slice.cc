@@ -191,6 +191,7 @@ void RegisterStridedSlice(OpRegistry& registry) {
   def.outputs = {{.name = "Out", .doc = "The elements taken."}};
   def.attrs = StridedSliceAttrs();
   def.infer = InferStridedSlice;
+  def.precision = Precision::kFollow;
   OpDef grad = GradientOf(&def,
                           {ForShape("Input"), "Out@GRAD", "StartsTensor", "StartsTensorList",
                            "EndsTensor", "EndsTensorList", "StridesTensor", "StridesTensorList"},

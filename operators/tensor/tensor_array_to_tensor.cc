@@ -14,7 +14,9 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "framework/tensor/tensor_array.h"
+#include "operators/common/half.h"
 #include "operators/common/input_checks.h"
+#include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/tensor_array_access.h"
 
@@ -126,12 +128,11 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
       });
 }
 
-template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   return MakeKernel([x = In<>(context, "X"), out_grad = In<>(context, "Out@GRAD"),
                      x_grad = Out<>(context, "X@GRAD"),
-                     join =
-                         Join(context, context.Input("X").shape.rank())](const KernelContext& run) {
+                     join = Join(context, context.Input("X").shape.rank()),
+                     runs = std::vector<MemoryRun>()](const KernelContext& run) mutable {
     const TensorArray& array = *x.tensor(run).array();
     TensorArray& gradients = *x_grad.tensor(run).array();
     const Tensor& joined = out_grad.tensor(run);
@@ -139,28 +140,32 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
     SKIFF_ENFORCE(joined.shape() == expected, kInvalidArgument,
                   "tensor_array_to_tensor_grad: Out@GRAD has the shape ", joined.shape(),
                   ", expected that of the joined elements of X, ", expected);
+    const DType dtype = array.At(0).dtype();
+    SKIFF_ENFORCE(joined.dtype() == dtype, kInvalidArgument,
+                  "tensor_array_to_tensor_grad: Out@GRAD is ", joined.dtype(),
+                  ", expected the dtype of the elements of X, ", dtype);
+    runs.clear();
     int64_t offset = 0;
     for (int64_t i = 0; i < array.size(); ++i) {
       const Tensor& element = array.At(i);
       const Tensor* before = gradients.Find(i);
       if (before == nullptr) {
         Tensor& made = gradients.Make(i, element.shape(), element.dtype(), element.lod());
-        std::ranges::fill(made.values<T>(), T(0));
+        ZeroBytes(made.raw_data(), made.byte_count());
       } else {
-        SKIFF_ENFORCE(before->shape() == element.shape(), kInvalidArgument,
-                      "tensor_array_to_tensor_grad: element ", i, " of X@GRAD is ", before->shape(),
-                      ", expected that of X, ", element.shape());
+        SKIFF_ENFORCE(before->shape() == element.shape() && before->dtype() == dtype,
+                      kInvalidArgument, "tensor_array_to_tensor_grad: element ", i,
+                      " of X@GRAD is ", before->dtype(), " ", before->shape(),
+                      ", expected that of X, ", dtype, " ", element.shape());
       }
-      T* sum = gradients.At(i).data<T>();
-      const T* from = joined.data<T>();
+      const auto* from = static_cast<const char*>(joined.raw_data());
+      auto* sum = static_cast<char*>(gradients.At(i).raw_data());
       ForEachRun(join, element, joined, offset, [&](int64_t part, int64_t place, int64_t bytes) {
-        const auto at = [](int64_t offset_bytes) {
-          return offset_bytes / static_cast<int64_t>(sizeof(T));
-        };
-        for (int64_t k = 0; k < at(bytes); ++k) sum[at(part) + k] += from[at(place) + k];
+        runs.push_back({.from = from + place, .to = sum + part, .bytes = bytes});
       });
       offset += join.ExtentOf(element);
     }
+    MemoryMoverOf(run).AddRuns(run, dtype, runs);
   });
 }
 
@@ -184,6 +189,7 @@ void RegisterTensorArrayToTensor(OpRegistry& registry) {
                 .default_value = false,
                 .doc = "Whether `axis` is a new axis, with an extent of 1 for each element."}};
   def.infer = Infer;
+  def.precision = Precision::kFollow;
   def.data_dependent_shape = true;
   OpDef grad = GradientOf(&def, {"X", "Out@GRAD"}, {"X@GRAD"});
   grad.doc = "Adds each element's part of Out@GRAD to an array of gradients.";
@@ -193,9 +199,9 @@ void RegisterTensorArrayToTensor(OpRegistry& registry) {
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "tensor_array_to_tensor", Prepare);
   registry.Add(std::move(grad));
-  registry.AddCpuKernels<float, double>(
+  registry.AddCpuKernels<Float16, BFloat16, float, double>(
       "tensor_array_to_tensor_grad",
-      []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+      []<typename>(PrepareContext& context) { return PrepareGrad(context); });
 }
 
 }  // namespace skiff

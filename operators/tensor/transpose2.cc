@@ -107,6 +107,7 @@ void RegisterTranspose2(OpRegistry& registry) {
                 .type = AttrType::kInts,
                 .doc = "Dim k of Out is dim axis[k] of X: a permutation of the axes."}};
   def.infer = InferTranspose;
+  def.precision = Precision::kFollow;
   OpDef grad = GradientOf(&def, {"Out@GRAD", Optional(ForShape("XShape"))}, {"X@GRAD"});
   grad.doc = "X@GRAD = Out@GRAD with the permutation of transpose2 undone.";
   grad.infer = InferTransposeGrad;

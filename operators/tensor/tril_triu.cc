@@ -75,6 +75,7 @@ void RegisterTrilTriu(OpRegistry& registry) {
                 .default_value = false,
                 .doc = "The triangle below the diagonal; else the one above."}};
   def.infer = [](OpContext& context) { InferTriangle(context, "X", "Out"); };
+  def.precision = Precision::kFollow;
   def.in_place = {{"X", "Out"}};
   OpDef grad = GradientOf(&def, {"Out@GRAD"}, {"X@GRAD"});
   grad.doc = "X@GRAD = Out@GRAD in the triangle, 0 outside.";

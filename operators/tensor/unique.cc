@@ -16,6 +16,7 @@
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/op/arguments.h"
+#include "operators/common/half.h"
 #include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/index_rows.h"
 #include "operators/tensor/kernels/strided_copy.h"
@@ -69,7 +70,9 @@ int CompareSlices(const AxisExtents& axis, const T* x, int64_t a, int64_t b) {
     const T* row_a = x + (outer * axis.length + a) * axis.inner;
     const T* row_b = x + (outer * axis.length + b) * axis.inner;
     for (int64_t i = 0; i < axis.inner; ++i) {
-      if (row_a[i] != row_b[i]) return row_a[i] < row_b[i] ? -1 : 1;
+      const auto of_a = static_cast<WideType<T>>(row_a[i]);
+      const auto of_b = static_cast<WideType<T>>(row_b[i]);
+      if (of_a != of_b) return of_a < of_b ? -1 : 1;
     }
   }
   return 0;
@@ -77,8 +80,10 @@ int CompareSlices(const AxisExtents& axis, const T* x, int64_t a, int64_t b) {
 
 template <typename T>
 void CheckIsOrdered(const T* x, int64_t count) {
-  if constexpr (std::is_floating_point_v<T>) {
-    const T* bad = std::find_if(x, x + count, [](T value) { return std::isnan(value); });
+  using Wide = WideType<T>;
+  if constexpr (std::is_floating_point_v<Wide>) {
+    const T* bad =
+        std::find_if(x, x + count, [](T value) { return std::isnan(static_cast<Wide>(value)); });
     SKIFF_ENFORCE(bad == x + count, kInvalidArgument, "unique: element ", bad - x,
                   " of X is NaN, expected numbers");
   }
@@ -211,10 +216,11 @@ void RegisterUnique(OpRegistry& registry) {
       {.name = "Counts", .doc = "[n]: how often each is in X.", .dispensable = true}};
   def.attrs = UniqueAttrs();
   def.infer = InferUnique;
+  def.precision = Precision::kFollow;
   def.no_gradient_reason = "Fluid's unique has none";
   def.data_dependent_shape = true;
   registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+  registry.AddCpuKernels<Float16, BFloat16, float, double, int32_t, int64_t>(
       "unique", []<typename T>(PrepareContext& context) { return PrepareUnique<T>(context); });
 }
 

@@ -43,6 +43,7 @@ void RegisterUnsqueeze2(OpRegistry& registry) {
                 .default_value = std::vector<int32_t>{},
                 .doc = "The positions at which axes are inserted, one after the other."}};
   def.infer = InferUnsqueeze;
+  def.precision = Precision::kFollow;
   def.grad = ReshapeGradRule("unsqueeze2_grad");
   def.in_place = {{"X", "Out"}};
   def.views = {{"X", "Out"}};

@@ -53,6 +53,7 @@ void RegisterUnstack(OpRegistry& registry) {
                 .default_value = int32_t{0},
                 .doc = "The number of outputs, which is the extent of the axis."}};
   def.infer = InferUnstack;
+  def.precision = Precision::kFollow;
   OpDef grad = GradientOf(&def, {"Y@GRAD"}, {"X@GRAD"});
   grad.doc = "X@GRAD = the gradients of Y side by side along `axis`.";
   grad.infer = InferUnstackGrad;

@@ -7,6 +7,7 @@
 
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
+#include "operators/common/half.h"
 #include "operators/tensor/kernels/selected_positions.h"
 
 namespace skiff {
@@ -27,7 +28,7 @@ void WriteCoordinates(const Shape& shape, int64_t position, int64_t* to) {
 template <typename T>
 std::unique_ptr<Kernel> PrepareWhereIndex(PrepareContext& context) {
   const auto selects_in = [](const T* data) {
-    return [data](int64_t i) { return data[i] != T{0}; };
+    return [data](int64_t i) { return static_cast<WideType<T>>(data[i]) != 0; };
   };
   using Positions = SelectedPositions<decltype(selects_in(nullptr))>;
   const int64_t count = context.Input("Condition").shape.element_count();
@@ -55,10 +56,11 @@ void RegisterWhereIndex(OpRegistry& registry) {
   def.inputs = {{.name = "Condition", .doc = "Any tensor."}};
   def.outputs = {{.name = "Out", .doc = "[n, the rank of Condition], int64, in ascending order."}};
   def.infer = InferWhereIndex;
+  def.precision = Precision::kFollow;
   def.no_gradient_reason = "places don't change with numbers";
   def.data_dependent_shape = true;
   registry.Add(std::move(def));
-  registry.AddCpuKernels<bool, float, double, int32_t, int64_t>(
+  registry.AddCpuKernels<bool, Float16, BFloat16, float, double, int32_t, int64_t>(
       "where_index",
       []<typename T>(PrepareContext& context) { return PrepareWhereIndex<T>(context); });
 }

@@ -65,6 +65,7 @@ void RegisterWriteToArray(OpRegistry& registry) {
                  .on_host = true}};
   def.outputs = {{.name = "Out", .doc = "The array, which grows if need be.", .array = true}};
   def.infer = Infer;
+  def.precision = Precision::kFollow;
   def.grad = Gradient;
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "write_to_array", Prepare);

@@ -7,6 +7,7 @@
 #include "operators/common/cuda/cuda_launch.h"
 #include "operators/common/cuda/cuda_memory_mover.h"
 #include "operators/common/cuda/cuda_words.cuh"
+#include "operators/common/half.h"
 #include "operators/common/memory_mover.h"
 
 namespace skiff {
@@ -29,7 +30,8 @@ __global__ void MoveRuns(RunList list) {
   const int64_t stride = int64_t{gridDim.x} * blockDim.x;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < words; i += stride) {
     if constexpr (kAdds) {
-      to[i] += from[i];
+      using Wide = WideType<Word>;
+      to[i] = static_cast<Word>(static_cast<Wide>(to[i]) + static_cast<Wide>(from[i]));
     } else {
       to[i] = from == nullptr ? Word{} : from[i];
     }
@@ -63,11 +65,9 @@ class CudaMemoryMover final : public MemoryMover {
                std::span<const MemoryRun> runs) const override {
     CheckCanBeAdded("a sum on a device", dtype);
     InBatches(runs, [&](const RunList& list, dim3 grid) {
-      if (dtype == DType::kFloat64) {
-        MoveRuns<double, true><<<grid, kCudaThreads, 0, StreamOf(run)>>>(list);
-      } else {
-        MoveRuns<float, true><<<grid, kCudaThreads, 0, StreamOf(run)>>>(list);
-      }
+      VisitDType<Float16, BFloat16, float, double>(dtype, "a sum on a device", [&]<typename T>(T) {
+        MoveRuns<T, true><<<grid, kCudaThreads, 0, StreamOf(run)>>>(list);
+      });
       CheckLaunch("sum of many runs");
     });
   }

@@ -9,6 +9,7 @@
 #include "operators/common/cuda/cuda_selected_rows.h"
 #include "operators/common/cuda/cuda_sorted_rows.cuh"
 #include "operators/common/cuda/cuda_values_kernels.h"
+#include "operators/common/half.h"
 
 namespace skiff {
 namespace {
@@ -101,18 +102,16 @@ void AddCudaValuesKernels(OpRegistry& registry, std::string_view type) {
   // A copy, as kernels are added.
   const std::vector<KernelDef> kernels = registry.Kernels(type);
   for (const KernelDef& kernel : kernels) {
-    const bool is_float = kernel.dtype == DType::kFloat32 || kernel.dtype == DType::kFloat64;
-    if (kernel.place != PlaceKind::kCuda || kernel.selected_rows || !is_float) continue;
+    if (kernel.place != PlaceKind::kCuda || kernel.selected_rows) continue;
+    if (!IsFloat(kernel.dtype)) continue;
     const auto prepare =
         [of_values = kernel.prepare]<typename>(PrepareContext& context) -> std::unique_ptr<Kernel> {
       return std::make_unique<ValuesKernel>(of_values(context), context.InputIndex("X"),
                                             context.OutputIndex("Out"));
     };
-    if (kernel.dtype == DType::kFloat32) {
-      registry.AddSelectedRowsKernels<float>(type, prepare, PlaceKind::kCuda);
-    } else {
-      registry.AddSelectedRowsKernels<double>(type, prepare, PlaceKind::kCuda);
-    }
+    VisitDType<float, double, Float16, BFloat16>(kernel.dtype, type, [&]<typename T>(T) {
+      registry.AddSelectedRowsKernels<T>(type, prepare, PlaceKind::kCuda);
+    });
   }
 }
 

@@ -8,8 +8,8 @@ namespace skiff {
 class OpRegistry;
 
 // AddValuesKernel (selected_rows.h) on a device: for an op X -> Out, which is linear in X, it adds
-// kernels for selected rows that run the CUDA kernels of float32 and float64, which have been
-// added, on the values, and copy the row numbers.
+// kernels for selected rows that run the CUDA kernels of floats, which have been added, on the
+// values, and copy the row numbers.
 void AddCudaValuesKernels(OpRegistry& registry, std::string_view type);
 
 }  // namespace skiff

@@ -18,6 +18,8 @@ inline OpDef BlockOpDefinition(StaticText type, BlockRule rule) {
                 .type = AttrType::kBlock,
                 .doc = rule.is_gradient ? "The gradient block of the forward op's block."
                                         : "The block to run."}};
+  // The ops of the block have their own rules.
+  def.precision = Precision::kNone;
   if (rule.is_gradient) def.no_gradient_reason = "second derivatives are not provided";
   def.block = std::make_shared<const BlockRule>(rule);
   return def;

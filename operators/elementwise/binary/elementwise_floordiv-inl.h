@@ -6,7 +6,8 @@ struct ElementwiseFloordivFormula {
       .doc = "Out = the largest integer that is not greater than X / Y.",
       .no_gradient_reason = "Fluid has none: it is a step function",
       .divides = true,
-      .has_vectors = false};
+      .has_vectors = false,
+      .needs_float32 = true};
 
   template <class V>
   constexpr V Value(V x, V y) const {

@@ -5,7 +5,8 @@ struct ElementwiseModFormula {
                                          .doc = "Out = X - Y * floor(X / Y), with the sign of Y.",
                                          .no_gradient_reason = "Fluid has none: remainders jump",
                                          .divides = true,
-                                         .has_vectors = false};
+                                         .has_vectors = false,
+                                         .needs_float32 = true};
 
   template <class V>
   constexpr V Value(V x, V y) const {

@@ -11,7 +11,8 @@ struct ElementwisePowFormula {
       .grad_doc = "X@GRAD = Out@GRAD * Y * X^(Y - 1), Y@GRAD = Out@GRAD * ln(X) * X^Y.",
       .x_gradient = {.reads_x = true, .reads_y = true},
       .y_gradient = {.reads_x = true, .reads_y = true},
-      .has_vectors = false};
+      .has_vectors = false,
+      .needs_float32 = true};
 
   template <class V>
   constexpr V Value(V x, V y) const {

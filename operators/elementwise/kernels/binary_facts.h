@@ -34,6 +34,9 @@ struct BinaryFacts {
   bool divides = false;
   // Whether the formulas are defined for vectors, too.
   bool has_vectors = true;
+  // Whether the op computes in float32 where the program is half (Precision::kHigh): where an error
+  // of an operand grows, or makes the result jump. Else the op follows.
+  bool needs_float32 = false;
 
   constexpr bool has_gradient() const { return no_gradient_reason.empty(); }
   // What the two gradients read together.

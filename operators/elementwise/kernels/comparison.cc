@@ -15,6 +15,8 @@ void AddComparisonOp(OpRegistry& registry, const ComparisonFacts& facts) {
                          .default_value = false,
                          .doc = "Fluid keeps the result on the CPU; places are the plan's here."});
   }
+  // Rounding one operand could change the answer, widening the other one can't.
+  def.precision = Precision::kHigh;
   def.no_gradient_reason = "a bool has no gradient";
   registry.Add(std::move(def));
 }

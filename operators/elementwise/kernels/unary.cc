@@ -48,6 +48,7 @@ OpDef UnaryOpDef(const UnaryFacts& facts) {
     if (!number.name.empty()) def.attrs.push_back(AttrOf(number));
   }
   def.infer = [](OpContext& context) { context.SetOutputLike("Out", "X"); };
+  def.precision = facts.needs_float32 ? Precision::kHigh : Precision::kFollow;
   def.in_place = {{"X", "Out"}};
   def.elementwise = true;
   def.zero_preserving = facts.zero_preserving;

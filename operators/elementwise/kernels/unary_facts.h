@@ -39,6 +39,9 @@ struct UnaryFacts {
   bool takes_integers = false;
   // Whether the formula is defined for vectors, too.
   bool has_vectors = true;
+  // Whether the op computes in float32 where the program is half (Precision::kHigh): where an error
+  // of the operand grows, or the result spans far more than half does. Else the op follows.
+  bool needs_float32 = false;
   // Those with a name come first. A formula of an op that has some has a constructor from their
   // values (UnaryNumbers).
   std::array<FormulaNumber, kMostUnaryNumbers> numbers = {};

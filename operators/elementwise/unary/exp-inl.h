@@ -6,7 +6,8 @@ struct ExpFormula {
                                         .doc = "Out = e^X.",
                                         .grad_doc = "X@GRAD = Out@GRAD * Out.",
                                         .grad_reads = "Out",
-                                        .grad_zero_preserving = true};
+                                        .grad_zero_preserving = true,
+                                        .needs_float32 = true};
 
   template <class V>
   constexpr V Value(V x) const {

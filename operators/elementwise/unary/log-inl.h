@@ -2,8 +2,11 @@
 //
 // X@GRAD = Out@GRAD / X.
 struct LogFormula {
-  static constexpr UnaryFacts kFacts = {
-      .type = "log", .doc = "Out = ln X.", .grad_doc = "X@GRAD = Out@GRAD / X.", .grad_reads = "X"};
+  static constexpr UnaryFacts kFacts = {.type = "log",
+                                        .doc = "Out = ln X.",
+                                        .grad_doc = "X@GRAD = Out@GRAD / X.",
+                                        .grad_reads = "X",
+                                        .needs_float32 = true};
 
   template <class V>
   constexpr V Value(V x) const {

@@ -5,7 +5,8 @@ struct ReciprocalFormula {
   static constexpr UnaryFacts kFacts = {.type = "reciprocal",
                                         .doc = "Out = 1 / X.",
                                         .grad_doc = "X@GRAD = -Out@GRAD * Out^2.",
-                                        .grad_reads = "Out"};
+                                        .grad_reads = "Out",
+                                        .needs_float32 = true};
 
   template <class V>
   constexpr V Value(V x) const {

@@ -5,7 +5,8 @@ struct RsqrtFormula {
   static constexpr UnaryFacts kFacts = {.type = "rsqrt",
                                         .doc = "Out = 1 / the square root of X.",
                                         .grad_doc = "X@GRAD = -Out@GRAD * Out^3 / 2.",
-                                        .grad_reads = "Out"};
+                                        .grad_reads = "Out",
+                                        .needs_float32 = true};
 
   template <class V>
   constexpr V Value(V x) const {

@@ -10,6 +10,7 @@ struct SoftplusFormula {
           "X@GRAD = Out@GRAD / (1 + exp(-beta * X)), or Out@GRAD where beta * X > threshold.",
       .grad_reads = "X",
       .grad_zero_preserving = true,
+      .needs_float32 = true,
       .numbers = {{{.name = "beta",
                     .default_value = 1.0f,
                     .doc = "How sharply the curve bends at 0; not 0.",

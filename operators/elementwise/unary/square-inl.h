@@ -8,7 +8,8 @@ struct SquareFormula {
                                         .grad_reads = "X",
                                         .zero_preserving = true,
                                         .grad_zero_preserving = true,
-                                        .takes_integers = true};
+                                        .takes_integers = true,
+                                        .needs_float32 = true};
 
   template <class V>
   constexpr V Value(V x) const {

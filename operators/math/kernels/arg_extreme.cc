@@ -202,6 +202,8 @@ void RegisterArgExtreme(OpRegistry& registry, StaticText type, bool is_max) {
                 .default_value = Attribute(static_cast<int32_t>(DType::kInt64)),
                 .doc = "Of Out: int64 (also as -1) or int32."}};
   def.infer = Infer;
+  // The only float input is taken as it is.
+  def.precision = Precision::kFollow;
   def.no_gradient_reason = "places are integers";
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(

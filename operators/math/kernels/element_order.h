@@ -13,14 +13,18 @@
 #include "framework/base/parallel.h"
 #include "operators/common/axis_extents.h"
 #include "operators/common/first_bad_index.h"
+#include "operators/common/half.h"
 
 namespace skiff {
 
 // Returns whether element a at index i comes before element b at index j: if it is larger
 // (kDescending) or smaller, or equal and i < j. NaN counts as the largest.
 template <bool kDescending, typename T>
-bool StandsBefore(T a, int64_t i, T b, int64_t j) {
-  if constexpr (std::is_floating_point_v<T>) {
+bool StandsBefore(T element_a, int64_t i, T element_b, int64_t j) {
+  using Wide = WideType<T>;
+  const auto a = static_cast<Wide>(element_a);
+  const auto b = static_cast<Wide>(element_b);
+  if constexpr (std::is_floating_point_v<Wide>) {
     if (std::isnan(a) || std::isnan(b)) {
       if (std::isnan(a) && std::isnan(b)) return i < j;
       return std::isnan(a) == kDescending;

@@ -44,6 +44,8 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 
 void AddExtremeReduction(OpRegistry& registry, bool is_max, OpDef def) {
   const StaticText type = def.type;
+  // A largest or smallest element is one of the elements, so nothing is rounded.
+  def.precision = Precision::kFollow;
   OpDef grad = GradientOf(&def, {"X", "Out", OneOfAnyRank("Out@GRAD")}, {"X@GRAD"});
   grad.doc = StrCat("The gradient of ", type,
                     ": dX = dOut at every element that equals its Out, 0 elsewhere.");

@@ -9,6 +9,7 @@
 #include "framework/base/error.h"
 #include "framework/op/arguments.h"
 #include "framework/op/grad.h"
+#include "operators/common/half.h"
 #include "operators/common/input_checks.h"
 #include "operators/math/kernels/element_order.h"
 
@@ -185,6 +186,8 @@ OpDef ForwardDef(StaticText type, bool is_v2) {
       {.name = "Indices", .doc = "Their places along the axis, int64.", .dispensable = true}};
   def.attrs = Attributes(is_v2);
   def.infer = Infer;
+  // Rounding makes equals of different numbers, and so other elements the largest.
+  def.precision = Precision::kHigh;
   // If K is given, a run finds the shape.
   def.data_dependent_shape = true;
   return def;
@@ -209,7 +212,7 @@ void RegisterTopKOp(OpRegistry& registry, bool is_v2) {
   OpDef grad = GradientDef(&def, is_v2);
   registry.Add(std::move(def));
   registry.Add(std::move(grad));
-  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+  registry.AddCpuKernels<Float16, BFloat16, float, double, int32_t, int64_t>(
       type, []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>(
       StrCat(type, "_grad"),

@@ -195,6 +195,7 @@ void AddMatrixProduct(OpRegistry& registry, OpDef def,
   def.flop = [product_of](const OpContext& context) {
     return FlopOf(product_of(context)(context.Input("X").shape, context.Input("Y").shape));
   };
+  def.precision = Precision::kLow;
   OpDef grad = GradientOf(&def, {"X", "Y", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"});
   grad.doc = StrCat(
       "The gradient of ", def.type,

@@ -42,6 +42,7 @@ OpDef SoftmaxDef(StaticText type, StaticText doc, StaticText out_doc) {
   def.outputs = {{.name = "Out", .doc = out_doc}};
   def.attrs = Attributes();
   def.infer = Infer;
+  def.precision = Precision::kHigh;
   def.in_place = {{"X", "Out"}};
   return def;
 }

@@ -291,6 +291,7 @@ OpDef ConvolutionDef(StaticText type, StaticText doc) {
   def.outputs = {{.name = "Output", .doc = "Images with as many channels as there are filters."}};
   def.attrs = ConvolutionAttrs();
   def.infer = InferConvolution;
+  def.precision = Precision::kLow;
   def.flop = Flop;
   def.layout_rule = LayoutRule::kChannelBlocked;
   def.layout_slots = {"Input", "Output"};

@@ -11,10 +11,18 @@
 namespace skiff {
 
 std::vector<SlotDef> EpilogueSlots() {
-  return {{.name = "Scale", .doc = "[output channels]; 1 if absent.", .dispensable = true},
-          {.name = "Bias", .doc = "[output channels]; 0 if absent.", .dispensable = true},
-          {.name = "Mean", .doc = "[output channels], the running mean."},
-          {.name = "Variance", .doc = "[output channels], the running variance."},
+  return {{.name = "Scale",
+           .doc = "[output channels]; 1 if absent.",
+           .dispensable = true,
+           .keeps_float32 = true},
+          {.name = "Bias",
+           .doc = "[output channels]; 0 if absent.",
+           .dispensable = true,
+           .keeps_float32 = true},
+          {.name = "Mean", .doc = "[output channels], the running mean.", .keeps_float32 = true},
+          {.name = "Variance",
+           .doc = "[output channels], the running variance.",
+           .keeps_float32 = true},
           {.name = "Z", .doc = "The addend, like Output; 0 if absent.", .dispensable = true}};
 }
 

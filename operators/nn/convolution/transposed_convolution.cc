@@ -160,6 +160,7 @@ void RegisterTransposedConvolution(OpRegistry& registry, StaticText type, Volume
   def.outputs = {{.name = "Output", .doc = "Larger than Input where strides are above 1."}};
   def.attrs = Attributes(axes);
   def.infer = [axes](OpContext& context) { Infer(context, axes); };
+  def.precision = Precision::kLow;
   def.flop = flop;
   OpDef grad = GradientOf(&def, {"Input", "Filter", "Output@GRAD"}, {"Input@GRAD", "Filter@GRAD"});
   grad.doc = StrCat("The gradients of ", type,

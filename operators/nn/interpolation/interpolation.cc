@@ -331,6 +331,7 @@ void RegisterInterpolation(OpRegistry& registry, StaticText type, const Interpol
                .outputs = {{.name = "Out", .doc = "Images of the requested size."}},
                .attrs = Attributes(op.version),
                .infer = [op](OpContext& context) { Infer(context, op); }};
+  def.precision = Precision::kHigh;
   OpDef grad =
       GradientOf(&def, {ForShape("X"), "SizeTensor", "OutSize", "Scale", "Out@GRAD"}, {"X@GRAD"});
   grad.doc = StrCat("The gradient of ", type,

@@ -36,25 +36,34 @@ OpDef BatchNormDefinition() {
   OpDef def;
   def.inputs = {
       {.name = "X", .doc = "[N, C, ...] or [N, ..., C] (data_layout), rank 2 to 5."},
-      {.name = "Scale", .doc = "[C]; 1 if absent.", .dispensable = true},
-      {.name = "Bias", .doc = "[C]; 0 if absent.", .dispensable = true},
-      {.name = "Mean", .doc = "[C], the running mean."},
-      {.name = "Variance", .doc = "[C], the running variance."},
-      {.name = "MomentumTensor", .doc = "One value, instead of momentum.", .dispensable = true}};
+      {.name = "Scale", .doc = "[C]; 1 if absent.", .dispensable = true, .keeps_float32 = true},
+      {.name = "Bias", .doc = "[C]; 0 if absent.", .dispensable = true, .keeps_float32 = true},
+      {.name = "Mean", .doc = "[C], the running mean.", .keeps_float32 = true},
+      {.name = "Variance", .doc = "[C], the running variance.", .keeps_float32 = true},
+      {.name = "MomentumTensor",
+       .doc = "One value, instead of momentum.",
+       .dispensable = true,
+       .keeps_float32 = true}};
   def.outputs = {
       {.name = "Y", .doc = "Like X."},
       {.name = "MeanOut",
        .doc = "[C], the new running mean; usually the variable of Mean.",
-       .dispensable = true},
-      {.name = "VarianceOut", .doc = "[C], the new running variance.", .dispensable = true},
+       .dispensable = true,
+       .keeps_float32 = true},
+      {.name = "VarianceOut",
+       .doc = "[C], the new running variance.",
+       .dispensable = true,
+       .keeps_float32 = true},
       {.name = "SavedMean",
        .doc = "[C], the mean that Y was made with.",
        .dispensable = true,
-       .intermediate = true},
+       .intermediate = true,
+       .keeps_float32 = true},
       {.name = "SavedVariance",
        .doc = "[C], 1 / sqrt(variance + epsilon) that Y was made with.",
        .dispensable = true,
-       .intermediate = true},
+       .intermediate = true,
+       .keeps_float32 = true},
       {.name = "ReserveSpace", .doc = "Empty.", .dispensable = true, .intermediate = true}};
   def.attrs = BatchNormAttrs();
   def.infer = [](OpContext& context) {
@@ -70,6 +79,7 @@ OpDef BatchNormDefinition() {
       context.SetOutput(slot, {geometry.channels}, dtype);
     context.SetOutput("ReserveSpace", {0}, dtype);
   };
+  def.precision = Precision::kFollow;
   def.running_state = {{"Mean", "MeanOut"}, {"Variance", "VarianceOut"}};
   def.replayed_by = "batch_norm_replay";
   def.in_place = {{"X", "Y"}};
@@ -83,22 +93,43 @@ OpDef BatchNormGradDefinition() {
   OpDef def;
   def.inputs = {
       {.name = "X", .doc = "Of the forward op."},
-      {.name = "Scale", .doc = "Of the forward op.", .dispensable = true},
-      {.name = "Bias", .doc = "Of the forward op.", .dispensable = true, .shape_only = true},
-      {.name = "Mean", .doc = "MeanOut again; unused.", .dispensable = true, .shape_only = true},
+      {.name = "Scale", .doc = "Of the forward op.", .dispensable = true, .keeps_float32 = true},
+      {.name = "Bias",
+       .doc = "Of the forward op.",
+       .dispensable = true,
+       .shape_only = true,
+       .keeps_float32 = true},
+      {.name = "Mean",
+       .doc = "MeanOut again; unused.",
+       .dispensable = true,
+       .shape_only = true,
+       .keeps_float32 = true},
       {.name = "Variance",
        .doc = "VarianceOut again; unused.",
        .dispensable = true,
-       .shape_only = true},
-      {.name = "MeanOut", .doc = "Read with global statistics.", .dispensable = true},
-      {.name = "VarianceOut", .doc = "Read with global statistics.", .dispensable = true},
-      {.name = "SavedMean", .doc = "Read with the batch's statistics.", .dispensable = true},
-      {.name = "SavedVariance", .doc = "Read with the batch's statistics.", .dispensable = true},
+       .shape_only = true,
+       .keeps_float32 = true},
+      {.name = "MeanOut",
+       .doc = "Read with global statistics.",
+       .dispensable = true,
+       .keeps_float32 = true},
+      {.name = "VarianceOut",
+       .doc = "Read with global statistics.",
+       .dispensable = true,
+       .keeps_float32 = true},
+      {.name = "SavedMean",
+       .doc = "Read with the batch's statistics.",
+       .dispensable = true,
+       .keeps_float32 = true},
+      {.name = "SavedVariance",
+       .doc = "Read with the batch's statistics.",
+       .dispensable = true,
+       .keeps_float32 = true},
       {.name = "ReserveSpace", .doc = "Unused.", .dispensable = true, .shape_only = true},
       {.name = "Y@GRAD", .doc = "The gradient of Y."}};
   def.outputs = {{.name = "X@GRAD", .doc = "Like X.", .dispensable = true},
-                 {.name = "Scale@GRAD", .doc = "[C].", .dispensable = true},
-                 {.name = "Bias@GRAD", .doc = "[C].", .dispensable = true}};
+                 {.name = "Scale@GRAD", .doc = "[C].", .dispensable = true, .keeps_float32 = true},
+                 {.name = "Bias@GRAD", .doc = "[C].", .dispensable = true, .keeps_float32 = true}};
   def.attrs = BatchNormAttrs();
   def.infer = [](OpContext& context) {
     const NormGeometry geometry = ParseNormGeometry(context);
@@ -112,6 +143,7 @@ OpDef BatchNormGradDefinition() {
     for (const char* slot : {"Scale@GRAD", "Bias@GRAD"})
       context.SetOutput(slot, {geometry.channels}, x.dtype);
   };
+  def.precision = Precision::kFollow;
   def.in_place = {{"Y@GRAD", "X@GRAD"}};
   def.layout_rule = LayoutRule::kChannelBlocked;
   def.layout_slots = {"X", "Y@GRAD", "X@GRAD"};

@@ -19,11 +19,13 @@ std::vector<SlotDef> RowStatisticSlots(const char* dims) {
   return {{.name = "Mean",
            .doc = StrCat("Of the rows; ", dims, "."),
            .dispensable = true,
-           .intermediate = true},
+           .intermediate = true,
+           .keeps_float32 = true},
           {.name = "Variance",
            .doc = "Of the rows, biased.",
            .dispensable = true,
-           .intermediate = true}};
+           .intermediate = true,
+           .keeps_float32 = true}};
 }
 
 void InferRowStatistics(OpContext& context, const NormRows& rows, DType dtype) {

@@ -97,6 +97,8 @@ OpDef MakeAverageOpDef(AverageOp op) {
       BoolAttr(kOnHostAttr,
                "Whether the averages are kept in host memory, wherever the parameters "
                "are; the result is the same."));
+  // Averages change by small steps, which half would lose: InferAverage refuses it.
+  def.precision = Precision::kNone;
   def.no_gradient_reason = "averages of parameters are not differentiated";
   def.kernel_dtype_slot = op.param;
   def.infer = [op = std::move(op)](OpContext& context) { InferAverage(context, op); };

@@ -254,6 +254,8 @@ OpDef MakeUpdateOpDef(UpdateOp op) {
                                "rescale_grad.",
                         .dispensable = true});
   def.attrs = CommonAttrs(op.attrs);
+  // Parameters may be half and their master weights float32: InferUpdate knows.
+  def.precision = Precision::kNone;
   def.no_gradient_reason = "updates of parameters are not differentiated";
   def.kernel_dtype_slot = "Param";
   def.infer = [op = std::move(op)](OpContext& context) { InferUpdate(context, op); };

@@ -178,7 +178,7 @@ struct RowPadding {
   int64_t bytes = 0;
 };
 
-// Copies `rows` rows of row_bytes, a multiple of 4, in words as large as addresses allow.
+// Copies `rows` rows of row_bytes, a multiple of 2, in words as large as addresses allow.
 template <class MoveOf>
 void CopyRows(const KernelContext& run, const void* from, int64_t rows, int64_t row_bytes,
               const MoveOf& move_of, void* to, const RowPadding& padding = {}) {
@@ -191,7 +191,8 @@ void CopyRows(const KernelContext& run, const void* from, int64_t rows, int64_t 
   };
   if (bits % sizeof(uint4) == 0) return launch(uint4{});
   if (bits % sizeof(uint2) == 0) return launch(uint2{});
-  launch(uint32_t{});
+  if (bits % sizeof(uint32_t) == 0) return launch(uint32_t{});
+  launch(uint16_t{});
 }
 
 // Adds the CUDA kernel of an op for T.

@@ -15,7 +15,7 @@ inline void AddCudaKernelsFor(const std::vector<DType>& dtypes, OpRegistry& regi
   }
 }
 
-// Adds it for all dtypes, of an op that reads no element.
+// Adds it for all dtypes.
 inline void AddCudaKernelsForAllDTypes(OpRegistry& registry, const char* type,
                                        const KernelFactory& prepare) {
   AddCudaKernelsFor(

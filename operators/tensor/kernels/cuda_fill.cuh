@@ -63,12 +63,4 @@ inline void FillOnDevice(const KernelContext& run, uint64_t bits, const uint64_t
   SKIFF_ENFORCE(failure == nullptr, kIo, "fill: launch failed: ", failure);
 }
 
-// Registers `prepare` for every dtype that FillTensor knows.
-inline void AddCudaFillKernels(OpRegistry& registry, const char* type,
-                               const KernelFactory& prepare) {
-  AddCudaKernelsFor({DType::kBool, DType::kInt8, DType::kUint8, DType::kInt16, DType::kInt32,
-                     DType::kInt64, DType::kFloat32, DType::kFloat64},
-                    registry, type, prepare);
-}
-
 }  // namespace skiff

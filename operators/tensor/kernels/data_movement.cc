@@ -117,6 +117,7 @@ void AddReshapeGrad(OpRegistry& registry, StaticText type, StaticText forward,
     }
     context.SetOutput("X@GRAD", shape, grad.dtype);
   };
+  def.precision = Precision::kFollow;
   def.no_gradient_reason = "second derivatives are not provided";
   def.kernel_dtype_slot = "Out@GRAD";
   def.in_place = {{"Out@GRAD", "X@GRAD"}};

@@ -11,8 +11,7 @@
 
 namespace skiff {
 
-// Registers `prepare` as the plain CPU kernel for every dtype: the kernel reads no element.
-// `accepts` is KernelDef::accepts.
+// Registers `prepare` as the plain CPU kernel for every dtype. `accepts` is KernelDef::accepts.
 void AddKernelsForAllDTypes(OpRegistry& registry, std::string_view type,
                             const KernelFactory& prepare,
                             const std::function<bool(const OpContext&)>& accepts = {});

@@ -10,19 +10,20 @@
 #include "framework/base/error.h"
 #include "framework/base/number_text.h"
 #include "framework/base/parallel.h"
+#include "operators/common/half.h"
 
 namespace skiff {
 namespace {
 
 template <typename Visitor>
 void VisitFillDType(DType dtype, std::string_view what, Visitor&& visitor) {
-  VisitDType<bool, int8_t, uint8_t, int16_t, int32_t, int64_t, float, double>(
+  VisitDType<bool, int8_t, uint8_t, int16_t, int32_t, int64_t, Float16, BFloat16, float, double>(
       dtype, what, std::forward<Visitor>(visitor));
 }
 
 template <typename T>
 bool Holds(const FillValue& value) {
-  if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, bool>) {
+  if constexpr (std::is_floating_point_v<WideType<T>> || std::is_same_v<T, bool>) {
     return true;
   } else if (value.is_integer) {
     return value.integer >= int64_t{std::numeric_limits<T>::min()} &&
@@ -38,7 +39,9 @@ bool Holds(const FillValue& value) {
 
 template <typename T>
 T As(const FillValue& value) {
-  return value.is_integer ? static_cast<T>(value.integer) : static_cast<T>(value.real);
+  using Wide = WideType<T>;
+  return static_cast<T>(value.is_integer ? static_cast<Wide>(value.integer)
+                                         : static_cast<Wide>(value.real));
 }
 
 FillValue FillValueFromText(const std::string& text, const std::string& op) {
@@ -65,16 +68,12 @@ FillValue FillValueFromTensor(const Tensor& tensor, std::string_view what) {
                 ", expected one element");
   FillValue value;
   VisitFillDType(tensor.dtype(), what, [&]<typename T>(T) {
-    const T element = *tensor.data<T>();
+    const auto element = static_cast<WideType<T>>(*tensor.data<T>());
     value.is_integer = std::is_integral_v<T>;
     value.real = static_cast<double>(element);
     if constexpr (std::is_integral_v<T>) value.integer = static_cast<int64_t>(element);
   });
   return value;
-}
-
-void CheckFillDType(DType dtype, std::string_view what) {
-  VisitFillDType(dtype, what, [](auto) {});
 }
 
 void CheckFillValue(const FillValue& value, DType dtype, std::string_view what) {
@@ -100,13 +99,6 @@ uint64_t FillBits(const FillValue& value, DType dtype) {
     std::memcpy(&bits, &element, sizeof(T));
   });
   return bits;
-}
-
-void AddFillKernels(OpRegistry& registry, std::string_view type, const KernelFactory& prepare) {
-  for (const DType dtype : {DType::kBool, DType::kInt8, DType::kUint8, DType::kInt16, DType::kInt32,
-                            DType::kInt64, DType::kFloat32, DType::kFloat64}) {
-    registry.AddKernel(type, KernelDef{.dtype = dtype, .prepare = prepare, .accepts = {}});
-  }
 }
 
 }  // namespace skiff

@@ -20,24 +20,18 @@ struct FillValue {
 // Returns `str_value` if it isn't empty, else `value`. Throws Error for text that isn't a number.
 FillValue FillValueFromAttributes(const OpContext& context);
 
-// Returns the value of a tensor with one element of any number type. Throws Error for other counts
-// and dtypes.
+// Returns the value of a tensor with one element. Throws Error for another number of them.
 FillValue FillValueFromTensor(const Tensor& tensor, std::string_view what);
 
 // Throws Error that names `what` unless `dtype` can hold `value`: integers can't hold NaN,
 // infinities and numbers out of their range.
 void CheckFillValue(const FillValue& value, DType dtype, std::string_view what);
 
-// Sets every element of `out`, whose dtype has passed CheckFillValue. Threaded.
+// Sets every element of `out`, whose dtype has passed CheckFillValue. Half gets the nearest number
+// to that of float32. Threaded.
 void FillTensor(const FillValue& value, Tensor* out);
 
 // Returns the bits of such an element, in the lowest bytes.
 uint64_t FillBits(const FillValue& value, DType dtype);
-
-// Throws Error unless FillTensor knows the dtype.
-void CheckFillDType(DType dtype, std::string_view what);
-
-// Registers `prepare` for every dtype that FillTensor knows.
-void AddFillKernels(OpRegistry& registry, std::string_view type, const KernelFactory& prepare);
 
 }  // namespace skiff

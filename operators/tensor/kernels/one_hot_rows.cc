@@ -82,6 +82,7 @@ void AddOneHotOp(OpRegistry& registry, const OneHotFacts& facts) {
                 .default_value = false,
                 .doc = "An index outside [0, depth) gives a row of zeros instead of an Error."}};
   def.infer = [facts](OpContext& context) { InferOneHot(facts, context); };
+  def.precision = Precision::kNone;
   def.no_gradient_reason = "the input holds integers";
   def.kernel_dtype_slot = "X";
   registry.Add(std::move(def));

@@ -171,6 +171,7 @@ OpDef RepeatDef(const RepeatFacts& facts) {
     SetLodLevel(context, repetition && x.rank() > 0 && repetition->times.rank() == x.rank() &&
                              repetition->times[0] == 1);
   };
+  def.precision = Precision::kFollow;
   return def;
 }
 

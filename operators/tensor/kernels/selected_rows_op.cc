@@ -9,6 +9,7 @@ OpDef RowOpDef(StaticText type, StaticText doc) {
   def.type = type;
   def.doc = doc;
   def.inputs = {{.name = "X", .doc = "Selected rows.", .selected_rows = true}};
+  def.precision = Precision::kFollow;
   def.no_gradient_reason = "selected rows are gradients, and second derivatives are not provided";
   return def;
 }

@@ -231,6 +231,7 @@ void AddLookupOps(OpRegistry& registry, const LookupFacts& facts) {
                 .doc = "A hint for tables on Fluid's parameter servers; ignored."}};
   def.attrs.insert(def.attrs.end(), facts.more_attrs.begin(), facts.more_attrs.end());
   def.infer = [facts](OpContext& context) { InferLookup(facts, context); };
+  def.precision = Precision::kFollow;
   def.kernel_dtype_slot = "W";
   OpDef grad = GradientOf(&def, {"Ids", ForShape("W"), "Out@GRAD"}, {"W@GRAD"});
   grad.doc =

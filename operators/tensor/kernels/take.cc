@@ -88,6 +88,7 @@ OpDef TakeDef(const TakeFacts& facts) {
     SetLodLevel(context,
                 /*same_rows=*/context.Knows(facts.axis_attr) && AxisOf(facts, context) != 0);
   };
+  def.precision = Precision::kFollow;
   def.kernel_dtype_slot = "X";
   return def;
 }

@@ -11,6 +11,7 @@
 #include "framework/op/registry.h"
 #include "framework/tensor/tensor.h"
 #include "memory/device.h"
+#include "operators/common/half.h"
 #include "operators/common/memory_mover.h"
 #include "tests/harness/error_text.h"
 
@@ -112,18 +113,20 @@ std::vector<unsigned char> BytesOf(const std::vector<T>& values) {
   return bytes;
 }
 
+// Sums of half are those of float32, rounded.
 template <typename T>
 class AddedRuns {
  public:
+  using Wide = WideType<T>;
+
   AddedRuns() {
     for (int i = 0; i < 1000; ++i) {
-      x.push_back(static_cast<T>(i) / 8);
-      sum.push_back(static_cast<T>(1000 - i));
+      x.push_back(static_cast<T>(static_cast<Wide>(i) / 8));
+      sum.push_back(static_cast<T>(static_cast<Wide>(1000 - i)));
     }
     expected = sum;
-    for (int i = 100; i < 350; ++i)
-      expected[static_cast<size_t>(i + 3)] += x[static_cast<size_t>(i)];
-    expected[0] += x[999];
+    for (size_t i = 100; i < 350; ++i) Add(x[i], &expected[i + 3]);
+    Add(x[999], &expected[0]);
   }
   std::vector<MemoryRun> Runs(Buffer* source, Buffer* target) const {
     const auto* from = static_cast<const T*>(source->data());
@@ -133,6 +136,11 @@ class AddedRuns {
   }
 
   std::vector<T> x, sum, expected;
+
+ private:
+  static void Add(T term, T* to) {
+    *to = static_cast<T>(static_cast<Wide>(*to) + static_cast<Wide>(term));
+  }
 };
 
 TEST_P(MovedMemory, AddsManyRuns) {
@@ -145,8 +153,10 @@ TEST_P(MovedMemory, AddsManyRuns) {
   };
   check(float{});
   check(double{});
+  check(Float16{});
+  check(BFloat16{});
   EXPECT_THAT(ErrorText([&] { mover().AddRuns(run_, DType::kInt32, {}); }),
-              testing::HasSubstr("a sum of int32, expected float32 or float64"));
+              testing::HasSubstr("a sum of int32, expected floats"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Places, MovedMemory, ::testing::Values(Place::Cpu(), Place::Cuda()),

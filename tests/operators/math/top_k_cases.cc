@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "tests/harness/op_case.h"
+#include "tests/operators/half_case.h"
 
 namespace skiff::harness {
 namespace {
@@ -64,6 +64,7 @@ void AddTopKCases(CaseList& cases) {
   by_tensor.inputs["K"] = {Values({1}, {4}, DType::kInt32)};
   by_tensor.reference = [](const Arrays& inputs) { return TopKReference(inputs, 4); };
   cases.push_back(by_tensor);
+  cases.push_back(InHalf(by_tensor));
 }
 
 }  // namespace skiff::harness

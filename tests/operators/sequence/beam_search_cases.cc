@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/operators/half_case.h"
 #include "tests/operators/sequence/sequences.h"
 
 namespace skiff::harness {
@@ -143,6 +144,7 @@ OpCase Example(const std::string& name, int beam_size, const std::vector<double>
 void AddBeamSearchCases(CaseList& cases) {
   cases.push_back(BeamSearchCase("first_step", {.groups = {1, 1, 1}, .last_ids = {7, 7, 7}}));
   cases.push_back(BeamSearchCase("later_step", {.groups = {2, 2}, .last_ids = {1, 2, 3, 4}}));
+  cases.push_back(InHalf(cases.back()));
   cases.push_back(BeamSearchCase(
       "unequal_sources", {.groups = {1, 4, 2}, .last_ids = {1, 2, 3, 4, 5, 6, 7}, .width = 3}));
   cases.push_back(

@@ -1,3 +1,4 @@
+#include "tests/operators/half_case.h"
 #include "tests/operators/sequence/sequences.h"
 
 namespace skiff::harness {
@@ -55,6 +56,7 @@ void AddLodResetCases(CaseList& cases) {
   const Array plain = Uniform({6, 2}, 1);
   const Array ragged = Ragged(Uniform({6, 2}, 2), {2, 3, 1});
   add("target", {{"X", {plain}}}, {.target_lod = {0, 4, 4, 6}});
+  cases.push_back(InHalf(cases.back()));
   add("target_of_ragged", {{"X", {ragged}}}, {.target_lod = {0, 6}});
   add("target_of_vector", {{"X", {Uniform({6}, 3)}}}, {.target_lod = {0, 1, 6}});
   add("target_of_nothing", {{"X", {Uniform({0, 2}, 4)}}}, {.target_lod = {0, 0, 0}});
@@ -65,6 +67,18 @@ void AddLodResetCases(CaseList& cases) {
   add("as_y_despite_append", {{"X", {ragged}}, {"Y", {Ragged(Uniform({6, 1}, 7), {5, 1})}}},
       {.append = true});
   add("data_of_y", {{"X", {ragged}}, {"Y", {Offsets({0, 2, 6})}}});
+  cases.push_back(InHalf(cases.back()));
+  OpCase gradient = InHalf(cases.back());
+  gradient.name = "gradient_in_half";
+  gradient.type = "lod_reset_grad";
+  gradient.inputs = {{"X", {ragged}}, {"Out@GRAD", {Ragged(Uniform({6, 2}, 16), {2, 4})}}};
+  gradient.outputs = {{"X@GRAD", 1}};
+  gradient.reference = [lod = ragged.lod](const Arrays& inputs) {
+    Array x_grad = inputs.at("Out@GRAD")[0];
+    x_grad.lod = lod;
+    return Arrays{{"X@GRAD", {x_grad}}};
+  };
+  cases.push_back(gradient);
   add("data_of_short_y", {{"X", {Ragged(Uniform({4, 2}, 13), {4})}}, {"Y", {Offsets({0, 4})}}});
   add("data_instead_of_target", {{"X", {plain}}, {"Y", {Offsets({0, 2, 6})}}},
       {.target_lod = {0, 9}});

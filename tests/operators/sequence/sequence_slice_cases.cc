@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include "tests/operators/half_case.h"
 #include "tests/operators/sequence/sequences.h"
 
 namespace skiff::harness {
@@ -27,6 +30,23 @@ OpCase SequenceSliceCase(const std::string& name, Array x, std::vector<double> o
           .gradients = {"X"}};
 }
 
+// The gradient op of "heads_and_tails" by itself.
+OpCase HeadsAndTailsGradient(Array x) {
+  OpCase made = SequenceSliceCase("gradient_of_heads_and_tails", std::move(x), {0, 2}, {2, 2});
+  made.type = "sequence_slice_grad";
+  made.inputs["Out@GRAD"] = {Ragged(Uniform({4, 2}, 7), {2, 2})};
+  made.outputs = {{"X@GRAD", 1}};
+  made.reference = [](const Arrays& inputs) {
+    Array x_grad = inputs.at("X")[0];
+    std::ranges::fill(x_grad.values, 0.0);
+    const auto& from = inputs.at("Out@GRAD")[0].values;
+    std::copy_n(from.begin(), 4, x_grad.values.begin());
+    std::copy_n(from.begin() + 4, 4, x_grad.values.begin() + 10);
+    return Arrays{{"X@GRAD", {x_grad}}};
+  };
+  return made;
+}
+
 }  // namespace
 
 void AddSequenceSliceCases(CaseList& cases) {
@@ -42,6 +62,8 @@ void AddSequenceSliceCases(CaseList& cases) {
   });
   const Array x = Ragged(Uniform({7, 2}, 2), {3, 4});
   cases.push_back(SequenceSliceCase("heads_and_tails", x, {0, 2}, {2, 2}));
+  cases.push_back(InHalf(cases.back()));
+  cases.push_back(InHalf(HeadsAndTailsGradient(x)));
   cases.push_back(SequenceSliceCase("all", x, {0, 0}, {3, 4}));
   cases.push_back(SequenceSliceCase("none", x, {3, 1}, {0, 0}));
   cases.push_back(

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "tests/operators/half_case.h"
 #include "tests/operators/sequence/sequences.h"
 
 namespace skiff::harness {
@@ -65,6 +66,7 @@ OpCase GradientWithoutLength(const std::string& name, Array x, Array gradient) {
 void AddSequenceUnpadCases(CaseList& cases) {
   cases.push_back(SequenceUnpadCase("matrix", Uniform({3, 5}, 1), {2, 3, 4}));
   cases.push_back(SequenceUnpadCase("rows", Uniform({3, 5, 2}, 2), {5, 1, 2}));
+  cases.push_back(InHalf(cases.back()));
   cases.push_back(SequenceUnpadCase("images", Uniform({2, 3, 2, 2}, 3), {3, 2}));
   cases.push_back(SequenceUnpadCase("some_without_rows", Uniform({4, 3, 2}, 4), {0, 3, 0, 1}));
   cases.push_back(SequenceUnpadCase("nothing", Uniform({2, 3, 2}, 5), {0, 0}));
@@ -77,6 +79,11 @@ void AddSequenceUnpadCases(CaseList& cases) {
   cases.push_back(SequenceUnpadCase("many_sequences", Uniform({600, 2}, 12), lengths));
   cases.push_back(GradientWithoutLength("without_length", Uniform({4, 3, 2}, 13),
                                         Ragged(Uniform({5, 2}, 14), {0, 3, 0, 2})));
+  cases.push_back(InHalf(cases.back()));
+  cases.push_back(InHalf(GradientWithoutLength("odd_rows_without_length", Uniform({2, 3, 3}, 15),
+                                               Ragged(Uniform({4, 3}, 16), {3, 1}))));
+  cases.back().inputs["Length"] = {Values({2}, {3, 1}, DType::kInt64)};
+  cases.back().name = "gradient_of_odd_rows_in_half";
   cases.push_back(SequenceUnpadCase("int64", Integers({2, 3}, 10, -9, 9), {2, 1}));
   cases.back().gradients.clear();
   cases.push_back(

@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "tests/harness/op_case.h"
 
 namespace skiff::harness {
@@ -20,6 +22,11 @@ void AddAssignValueCases(CaseList& cases) {
   };
   add("float32", DType::kFloat32, "fp32_values", std::vector<float>{1, 2.5f, -3, 0},
       {1, 2.5, -3, 0});
+  // Halfway between two numbers, the even one.
+  add("float16", DType::kFloat16, "fp32_values", std::vector<float>{1, 2049, -3, 65520},
+      {1, 2048, -3, std::numeric_limits<double>::infinity()});
+  add("bfloat16", DType::kBFloat16, "fp32_values", std::vector<float>{1, 257, -259, 0},
+      {1, 256, -260, 0});
   add("float64", DType::kFloat64, "fp64_values", std::vector<double>{1, 2.1, -3, 0},
       {1, 2.1, -3, 0});
   add("int32", DType::kInt32, "int32_values", std::vector<int32_t>{1, 2, -3, 0}, {1, 2, -3, 0});

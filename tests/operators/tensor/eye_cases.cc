@@ -26,6 +26,8 @@ void AddEyeCases(CaseList& cases) {
   add("tall", 7, 3, DType::kInt64);
   add("int32", 4, 4, DType::kInt32);
   add("bool", 4, 4, DType::kBool);
+  add("float16", 5, 4, DType::kFloat16);
+  add("bfloat16", 3, 5, DType::kBFloat16);
   add("no_rows", 0, -1, DType::kFloat32);
   add("no_columns", 3, 0, DType::kFloat32);
 }

@@ -29,6 +29,13 @@ void AddFillAnyLikeCases(CaseList& cases) {
   add("integers", Integers({5}, 5, -9, 9), {{"value", 3.0f}}, 3, DType::kInt64);
   add("other_dtype", Uniform({3, 2}, 6),
       {{"value", 7.0f}, {"dtype", static_cast<int32_t>(DType::kInt32)}}, 7, DType::kInt32);
+  add("bfloat16", Values({2, 3}, {1, 2, 3, 4, 5, 6}, DType::kBFloat16), {{"value", 257.0f}}, 256,
+      DType::kBFloat16);
+  add("float16_of_another_dtype", Uniform({3, 2}, 8),
+      {{"value", -2049.0f}, {"dtype", static_cast<int32_t>(DType::kFloat16)}}, -2048,
+      DType::kFloat16);
+  add("float32_of_float16", Values({3}, {1, 2, 3}, DType::kFloat16),
+      {{"value", 0.5f}, {"dtype", static_cast<int32_t>(DType::kFloat32)}}, 0.5, DType::kFloat32);
   add("ragged", Ragged(Uniform({4, 2}, 7), {1, 0, 3}), {{"value", 1.0f}}, 1, DType::kFloat64);
 }
 

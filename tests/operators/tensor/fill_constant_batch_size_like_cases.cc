@@ -16,6 +16,8 @@ void AddFillConstantBatchSizeLikeCases(CaseList& cases) {
       Values({2, 5}, std::vector<double>(10, 4.0), DType::kInt64));
   add("replaces_a_given_dim", {3, 5}, {{"shape", Ints{7, 2}}, {"str_value", std::string("0.1")}},
       Values({3, 2}, std::vector<double>(6, 0.1), DType::kFloat64));
+  add("bfloat16", {3, 5}, {{"shape", Ints{-1, 2}}, {"value", 257.0f}},
+      Values({3, 2}, std::vector<double>(6, 256.0), DType::kBFloat16));
   add("empty", {0, 5}, {{"shape", Ints{-1, 2}}}, Values({0, 2}, {}, DType::kFloat32));
 }
 

@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "tests/operators/tensor/fill_case.h"
 
 namespace skiff::harness {
@@ -22,6 +24,12 @@ void AddFillConstantCases(CaseList& cases) {
   add("int32", DType::kInt32, {2}, {{"value", -7.0f}}, -7.0);
   add("bool", DType::kBool, {2}, {{"value", 1.0f}}, 1.0);
   add("uint8", DType::kUint8, {2}, {{"value", 255.0f}}, 255.0);
+  // Halfway between two numbers, the even one.
+  add("bfloat16", DType::kBFloat16, {2, 3}, {{"value", 257.0f}}, 256.0);
+  add("float16", DType::kFloat16, {17}, {{"value", -2051.0f}}, -2052.0);
+  add("float16_that_is_too_large", DType::kFloat16, {2}, {{"value", 1e6f}},
+      std::numeric_limits<double>::infinity());
+  add("text_bfloat16", DType::kBFloat16, {2}, {{"str_value", std::string("259")}}, 260.0);
   add("value_tensor", DType::kFloat32, {2, 2}, {{"value", 1.0f}}, 0.25);
   cases.back().inputs = {{"ValueTensor", {Values({1}, {0.25})}}};
   const auto add_tensor = [&](const std::string& name, DType dtype, double value, DType given,
@@ -38,6 +46,10 @@ void AddFillConstantCases(CaseList& cases) {
   add_tensor("float32_of_uint8", DType::kFloat32, 200, DType::kUint8, 200);
   add_tensor("bool_of_float32", DType::kBool, 0.5, DType::kFloat32, 1);
   add_tensor("float32_of_bool", DType::kFloat32, 1, DType::kBool, 1);
+  add_tensor("bfloat16_of_float32", DType::kBFloat16, 257, DType::kFloat32, 256);
+  add_tensor("float16_of_int64", DType::kFloat16, 2049, DType::kInt64, 2048);
+  add_tensor("float32_of_bfloat16", DType::kFloat32, -0.75, DType::kBFloat16, -0.75);
+  add_tensor("int32_of_float16", DType::kInt32, -7.5, DType::kFloat16, -7);
   add("many_elements", DType::kFloat32, {300, 301}, {{"value", 3.0f}}, 3.0);
   // Fluid's attributes may carry the shape as ints as well.
   cases.back().attrs["shape"] = std::vector<int32_t>{300, 301};

@@ -1,4 +1,4 @@
-#include "tests/harness/op_case.h"
+#include "tests/operators/half_case.h"
 
 namespace skiff::harness {
 namespace {
@@ -23,6 +23,26 @@ OpCase MaskedSelectCase(const std::string& name, Array x, Array mask) {
           .gradients = {"X"}};
 }
 
+// The gradient op by itself.
+OpCase MaskedSelectGradCase(const std::string& name, Array x, Array mask, Array y_grad) {
+  return {.name = name,
+          .type = "masked_select_grad",
+          .inputs = {{"X", {std::move(x)}},
+                     {"Mask", {std::move(mask)}},
+                     {"Y@GRAD", {std::move(y_grad)}}},
+          .reference =
+              [](const Arrays& inputs) {
+                Array x_grad = inputs.at("X")[0];
+                size_t selected = 0;
+                for (size_t i = 0; i < x_grad.values.size(); ++i) {
+                  const bool is_selected = inputs.at("Mask")[0].values[i] != 0;
+                  x_grad.values[i] = is_selected ? inputs.at("Y@GRAD")[0].values[selected++] : 0.0;
+                }
+                return Arrays{{"X@GRAD", {x_grad}}};
+              },
+          .outputs = {{"X@GRAD", 1}}};
+}
+
 Array Mask(const Shape& shape, uint64_t seed) { return Integers(shape, seed, 0, 2, DType::kBool); }
 
 }  // namespace
@@ -30,6 +50,10 @@ Array Mask(const Shape& shape, uint64_t seed) { return Integers(shape, seed, 0, 
 void AddMaskedSelectCases(CaseList& cases) {
   cases.push_back(MaskedSelectCase("matrix", Uniform({3, 4}, 1), Mask({3, 4}, 2)));
   cases.push_back(MaskedSelectCase("vector", Uniform({13}, 3), Mask({13}, 4)));
+  cases.push_back(InHalf(cases.back()));
+  cases.push_back(InHalf(MaskedSelectGradCase("gradient", Uniform({2, 3}, 16),
+                                              Values({2, 3}, {0, 1, 1, 0, 0, 1}, DType::kBool),
+                                              Uniform({3}, 17))));
   cases.push_back(
       MaskedSelectCase("none", Uniform({2, 2}, 5), Values({2, 2}, {0, 0, 0, 0}, DType::kBool)));
   cases.push_back(

@@ -1,4 +1,4 @@
-#include "tests/harness/op_case.h"
+#include "tests/operators/half_case.h"
 
 namespace skiff::harness {
 
@@ -22,6 +22,7 @@ void AddPrintCases(CaseList& cases) {
     cases.push_back(std::move(made));
   };
   add("matrix", Uniform({3, 5}, 1));
+  cases.push_back(InHalf(cases.back()));
   add("scalar", Uniform(Shape(), 2));
   add("empty", Uniform({0, 5}, 3));
   add("int64", Integers({7}, 4, -9, 9));

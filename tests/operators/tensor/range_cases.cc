@@ -21,6 +21,9 @@ void AddRangeCases(CaseList& cases) {
   add("float32", {0, 1, 0.3f}, {0, 0.3f, 0.6f, 0.9f}, DType::kFloat32);
   add("float32_down", {5, 1, -1.5}, {5, 3.5, 2}, DType::kFloat32);
   add("float64_does_not_reach_the_end", {0, 0.75, 0.25}, {0, 0.25, 0.5}, DType::kFloat64);
+  // Computed in float32, then rounded: halfway to the even number.
+  add("bfloat16", {256, 260, 1}, {256, 256, 258, 260}, DType::kBFloat16);
+  add("float16_down", {1, 0, -0.375}, {1, 0.625, 0.25}, DType::kFloat16);
   add("int64", {0, 7, 2}, {0, 2, 4, 6}, DType::kInt64);
   add("int64_ends_before", {0, 8, 2}, {0, 2, 4, 6}, DType::kInt64);
   add("int32_down", {7, 0, -3}, {7, 4, 1}, DType::kInt32);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/harness/op_case.h"
+#include "tests/operators/half_case.h"
 
 namespace skiff::harness {
 
@@ -40,6 +41,8 @@ void AddRowMaskCases(CaseList& cases, const Make& make) {
     cases.push_back(std::move(op_case));
   };
   add("some_rows", Uniform({4, 3}, 1), {1, 0, 0, 1});
+  add("numbers", Values({3, 2}, {1, -2, 3, 4.5, 5, -6}), {0, 1, 1});
+  cases.back() = InHalf(cases.back());
   add("all_rows", Uniform({3, 2, 2}, 2), {1, 1, 1});
   add("no_rows", Uniform({2, 3}, 3), {0, 0});
 }

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "tests/harness/op_case.h"
+#include "tests/operators/half_case.h"
 #include "tests/operators/tensor/coordinates.h"
 
 namespace skiff::harness {
@@ -80,6 +80,7 @@ void AddUniqueCases(CaseList& cases) {
   const Array vector = Values({7}, {3, -1, 3, 0.5, -1, 3, 2});
   add("in_order_of_first_places", vector, {.sorted = false});
   add("sorted", vector, {});
+  cases.push_back(InHalf(cases.back()));
   add("places_of_int32", vector, {.dtype = DType::kInt32});
   add("int64", Integers({61}, 1, -9, 9), {});
   add("int32_in_order_of_first_places", Integers({61}, 2, -9, 9, DType::kInt32), {.sorted = false});

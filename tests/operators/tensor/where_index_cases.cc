@@ -1,3 +1,4 @@
+#include "tests/operators/half_case.h"
 #include "tests/operators/tensor/coordinates.h"
 
 namespace skiff::harness {
@@ -31,6 +32,7 @@ void AddWhereIndexCases(CaseList& cases) {
   cases.push_back(WhereIndexCase("int32", Integers({2, 3, 4}, 2, -1, 2, DType::kInt32)));
   cases.push_back(WhereIndexCase("int64", Integers({13}, 3, -1, 2)));
   cases.push_back(WhereIndexCase("floats", Values({2, 3}, {0, -0.0, 1e-30, 0.5, 0, -2})));
+  cases.push_back(InHalf(cases.back()));
   cases.push_back(WhereIndexCase("none", Values({2, 2}, {0, 0, 0, 0}, DType::kBool)));
   cases.push_back(WhereIndexCase("all", Values({2, 2}, {1, 1, 1, 1}, DType::kBool)));
   cases.push_back(WhereIndexCase("no_elements", Integers({0, 3}, 4, 0, 2, DType::kBool)));

@@ -1,0 +1,128 @@
+#include "framework/op/half_arguments.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/ir/op_role.h"
+#include "framework/op/grad.h"
+
+namespace skiff {
+namespace {
+
+// Calls use(slot, i, meta) for each argument of the op, `i` counting within its slot.
+template <typename Use>
+void ForEachArgument(const Op& op, const std::vector<SlotDef>& slots,
+                     const std::vector<std::string>& (Op::*arguments)(std::string_view) const,
+                     std::span<const TensorMeta> metas, const Use& use) {
+  size_t index = 0;
+  for (const SlotDef& slot : slots) {
+    const std::vector<std::string>& names = (op.*arguments)(slot.name);
+    for (size_t i = 0; i < names.size(); ++i, ++index) {
+      if (names[i] != kEmptyVarName) use(slot, i, metas[index]);
+    }
+  }
+}
+
+template <typename Use>
+void ForEachInput(const OpContext& context, const Use& use) {
+  ForEachArgument(context.op(), context.def().inputs, &Op::Input, context.inputs(), use);
+}
+
+template <typename Use>
+void ForEachOutput(const OpContext& context, const Use& use) {
+  ForEachArgument(context.op(), context.def().outputs, &Op::Output, context.outputs(), use);
+}
+
+// Returns the dtype of the float inputs that decide, or float32 if there are none. Throws Error if
+// one of them is half and another one has another dtype.
+DType DTypeOfInputs(const OpContext& context) {
+  const SlotDef* first = nullptr;
+  DType dtype = DType::kFloat32;
+  ForEachInput(context, [&](const SlotDef& slot, size_t, const TensorMeta& meta) {
+    if (!FollowsHalf(slot) || !IsFloat(meta.dtype)) return;
+    const bool fits =
+        first == nullptr || meta.dtype == dtype || (!IsHalf(meta.dtype) && !IsHalf(dtype));
+    SKIFF_ENFORCE(fits, kInvalidArgument, context.op().type, ": ", slot.name, " is ", meta.dtype,
+                  ", expected ", dtype, ", as ", first->name, " is");
+    if (first == nullptr) dtype = meta.dtype;
+    if (first == nullptr) first = &slot;
+  });
+  return dtype;
+}
+
+// Returns the dtype of an output that is float32 by the shape rule, where the inputs that decide
+// have `dtype`.
+DType NarrowedDType(const OpContext& context, const SlotDef& slot, size_t i, DType dtype) {
+  const std::string_view of = ForwardName(slot.name);
+  const SlotDef* input = of.empty() ? nullptr : context.def().FindInput(of);
+  if (input != nullptr && !input->shape_only && context.InputIndex(of, i) >= 0) {
+    return context.Input(of, i).dtype;
+  }
+  if (!slot.keeps_float32) return IsHalf(dtype) ? dtype : DType::kFloat32;
+  for (const auto& [before, next] : context.def().in_place) {
+    if (next == slot.name && context.InputIndex(before, i) >= 0) {
+      return context.Input(before, i).dtype;
+    }
+  }
+  return DType::kFloat32;
+}
+
+std::vector<TensorMeta> WidenedMetas(std::span<const TensorMeta> metas) {
+  std::vector<TensorMeta> wide(metas.begin(), metas.end());
+  for (TensorMeta& meta : wide) {
+    if (IsHalf(meta.dtype)) meta.dtype = DType::kFloat32;
+  }
+  return wide;
+}
+
+}  // namespace
+
+bool IsWidened(const OpContext& context) {
+  if (context.def().precision == Precision::kNone || context.def().block != nullptr) return false;
+  return std::ranges::none_of(context.inputs(), &TensorMeta::is_array) &&
+         std::ranges::none_of(context.outputs(), &TensorMeta::is_array);
+}
+
+bool FollowsHalf(const SlotDef& slot) {
+  return !slot.shape_only && !slot.keeps_float32 && slot.attribute.empty();
+}
+
+std::optional<DType> HalfOfArguments(const OpContext& context) {
+  std::optional<DType> half;
+  if (!IsWidened(context)) return half;
+  const auto note = [&](const SlotDef& slot, size_t, const TensorMeta& meta) {
+    if (!slot.shape_only && IsHalf(meta.dtype) && !half) half = meta.dtype;
+  };
+  ForEachInput(context, note);
+  ForEachOutput(context, note);
+  return half;
+}
+
+OpContext Widened(const OpContext& context) {
+  return OpContext(context.op(), context.def(), WidenedMetas(context.inputs()),
+                   WidenedMetas(context.outputs()), context.place());
+}
+
+bool InferHalfOutputs(OpContext* context) {
+  const auto is_half = [](const TensorMeta& meta) { return IsHalf(meta.dtype); };
+  if (!IsWidened(*context) || std::ranges::none_of(context->inputs(), is_half)) return false;
+  const DType dtype = DTypeOfInputs(*context);
+  OpContext wide = Widened(*context);
+  InferOutputs(&wide);
+  std::vector<TensorMeta> outputs(wide.outputs().begin(), wide.outputs().end());
+  size_t index = 0;
+  for (const SlotDef& slot : context->def().outputs) {
+    for (size_t i = 0; i < context->OutputCount(slot.name); ++i, ++index) {
+      TensorMeta& output = outputs[index];
+      if (output.dtype != DType::kFloat32) continue;
+      output.dtype = NarrowedDType(*context, slot, i, dtype);
+    }
+  }
+  std::ranges::move(outputs, context->mutable_outputs().begin());
+  return true;
+}
+
+}  // namespace skiff

@@ -1,0 +1,36 @@
+// How ops take *half*, which is float16 and bfloat16: shape rules and float32 kernels see float32
+// in its place. So neither of them is written again for half.
+//
+// This holds for every op but those with Precision::kNone, whose own rules know half. Inputs of
+// which only the shape is read don't count: their dtype has no say.
+#pragma once
+
+#include <optional>
+
+#include "framework/op/op_context.h"
+
+namespace skiff {
+
+// Returns whether an argument in the slot is half where the op computes in half: its data counts,
+// it doesn't keep float32, and it gives no attribute.
+bool FollowsHalf(const SlotDef& slot);
+
+// Returns whether shape rules and kernels of the op see float32 in place of half: it takes no
+// arrays, runs no block, and its precision isn't kNone.
+bool IsWidened(const OpContext& context);
+
+// Returns the dtype of the half data that the op reads or writes; nothing if there are none or
+// IsWidened is false. Its float inputs all have this dtype, but for those that don't follow half.
+std::optional<DType> HalfOfArguments(const OpContext& context);
+
+// Returns the context with float32 in place of half everywhere.
+OpContext Widened(const OpContext& context);
+
+// Runs the shape rule on the widened context (InferOutputs), and gives each output that the rule
+// makes float32 its dtype: a gradient that of its input, if the op has that input; an output that
+// keeps float32 that of the input whose next value it is, else float32; all others half, if a float
+// input is. Returns false and does nothing if no input is half. Throws Error (kInvalidArgument) for
+// inputs whose dtypes don't fit together, and what InferOutputs throws.
+bool InferHalfOutputs(OpContext* context);
+
+}  // namespace skiff

@@ -1,0 +1,58 @@
+// Rewrites a program to compute in half, which is float16 or bfloat16.
+//
+//   {Out: [h]} = mul(X: [x], Y: [w])          {Out: [x.cast_bf16]} = cast(X: [x])
+//   {Out: [p]} = softmax(X: [h])         →    {Out: [h]} = mul(X: [x.cast_bf16], Y: [w])
+//   {Out: [loss]} = cross_entropy(X: [p])     {Out: [h.cast_fp32]} = cast(X: [h])
+//                                             {Out: [p]} = softmax(X: [h.cast_fp32])
+//                                             {Out: [loss]} = cross_entropy(X: [p])
+//
+// Here `w` and `h` have become bfloat16. The program has its casts as ops, so it computes the same
+// wherever it runs, and append_backward makes gradients of the same dtypes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "framework/ir/program.h"
+#include "framework/op/registry.h"
+#include "framework/precision/precision_options.h"
+
+namespace skiff {
+
+// Returns the name of the variable with the float32 master weights of a parameter in half.
+std::string MasterName(std::string_view parameter);
+
+struct HalfReport {
+  DType dtype = DType::kBFloat16;
+  int64_t half_ops = 0;
+  std::map<std::string, int64_t> float32_ops;  // by type: ops with floats that stay float32
+  int64_t half_parameters = 0;
+  int64_t parameters = 0;  // all of them
+  int64_t casts = 0;
+
+  // Returns one line for people: "bfloat16: 61 of 74 ops, 12 of 20 parameters, 14 casts; float32:
+  // softmax (2), mean (1), …".
+  std::string Text() const;
+};
+
+// Gives variables and ops of `main` the dtypes that PrecisionChoice chooses, and inserts casts: one
+// for a variable and dtype, after the op that makes it or before the first that reads it, where
+// only one op writes the variable; else before each reader. The casts are named <name>.cast_bf16,
+// .cast_fp16 and .cast_fp32, as PaddlePaddle names them.
+//
+// The first value of a parameter that becomes half is computed by the ops of `startup` in float32,
+// as MasterName; a cast then makes the parameter. Without `startup` (nullptr), and for a parameter
+// whose first value no single op of it makes, parameters stay float32, as with
+// PrecisionLevel::kCasts.
+//
+// `results`: variables of the root block that stay float32, such as the loss.
+//
+// Throws what PrecisionChoice throws, and an Error for a program whose shape rules refuse it. The
+// programs are then unchanged.
+HalfReport RewriteToHalf(const OpRegistry& registry, const PrecisionOptions& options,
+                         const std::set<std::string>& results, Program* main, Program* startup);
+
+}  // namespace skiff

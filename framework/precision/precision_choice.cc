@@ -1,0 +1,359 @@
+// The choice is the largest set of half variables that the rules allow: all that depend on a source
+// begin as half, and what contradicts a rule becomes float32 until nothing does. Each step only
+// takes away, so the order of the steps doesn't matter.
+#include "framework/precision/precision_choice.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+
+#include "framework/analysis/nested_blocks.h"
+#include "framework/base/error.h"
+#include "framework/ir/op_role.h"
+#include "framework/op/block_rule.h"
+#include "framework/op/half_arguments.h"
+
+namespace skiff {
+namespace {
+
+using Mode = FloatOp::Mode;
+
+bool HoldsFloats(const Var& var) {
+  return var.dtype == DType::kFloat32 &&
+         (var.kind == VarKind::kLoDTensor || var.kind == VarKind::kSelectedRows ||
+          var.kind == VarKind::kLoDTensorArray);
+}
+
+Precision PrecisionOf(const FloatOp& op) { return op.def->precision.value_or(Precision::kHigh); }
+
+// Whether the rules say anything about the op.
+bool HasRule(const FloatOp& op) {
+  const int32_t untouched = kRoleOptimize | kRoleLRSched;
+  return op.def != nullptr && op.def->block == nullptr && PrecisionOf(op) != Precision::kNone &&
+         (op.op->role() & untouched) == 0;
+}
+
+// Orders variables by their elements. A dim that only a run knows counts more than any other.
+std::pair<int64_t, double> SizeOf(const Var& var) {
+  int64_t unknown = 0;
+  double known = 1;
+  for (const int64_t dim : var.dims) {
+    if (dim < 0) {
+      ++unknown;
+    } else {
+      known *= static_cast<double>(dim);
+    }
+  }
+  return {unknown, known};
+}
+
+}  // namespace
+
+PrecisionChoice::PrecisionChoice(const OpRegistry& registry, const Program& program,
+                                 const PrecisionOptions& options, const Names& names)
+    : registry_(registry), options_(options), names_(names) {
+  SKIFF_ENFORCE(IsHalf(options.dtype), kInvalidArgument, "a program can't be rewritten to ",
+                options.dtype, ", expected bfloat16 or float16");
+  AddBlock(program.root());
+  MarkKept();
+  Settle();
+}
+
+// ---- the graph
+
+void PrecisionChoice::AddBlock(Block* block) {
+  for (size_t i = 0; i < block->ops().size(); ++i) {
+    const Op& op = *block->ops()[i];
+    SKIFF_ENFORCE((op.role() & kRoleBackward) == 0, kFailedPrecondition,
+                  DescribeOp(op, block->index(), i),
+                  ": the program has gradient ops already, expected one to which Minimize hasn't "
+                  "added any");
+    // Checks the nesting, too.
+    if (!op.SubBlocks().empty()) BlocksRunBy(*block, i);
+    AddOp(block, i);
+    for (const int32_t index : op.SubBlocks()) {
+      Block* inside = block->program()->block(index);
+      if (runners_.emplace(inside, std::pair(block, i)).second) AddBlock(inside);
+    }
+  }
+}
+
+void PrecisionChoice::AddOp(Block* block, size_t position) {
+  FloatOp node;
+  node.op = block->ops()[position].get();
+  node.def = registry_.Find(node.op->type);
+  node.block = block;
+  node.position = position;
+  const bool runs_block = node.def != nullptr && node.def->block != nullptr;
+  if (runs_block) {
+    TieStates(*node.op, *node.def, &node);
+  } else {
+    const OpDef* def = node.def;
+    node.inputs = ArgumentsOf(*block, node.op->inputs, [&](const std::string& slot) {
+      return def == nullptr ? nullptr : def->FindInput(slot);
+    });
+    node.outputs = ArgumentsOf(*block, node.op->outputs, [&](const std::string& slot) {
+      return def == nullptr ? nullptr : def->FindOutput(slot);
+    });
+  }
+  if (node.inputs.empty() && node.outputs.empty()) return;
+  const size_t index = ops_.size();
+  const auto note = [&](std::vector<size_t>* of) {
+    if (of->empty() || of->back() != index) of->push_back(index);
+  };
+  for (const FloatArgument& input : node.inputs) note(&variables_[input.variable].readers);
+  for (const FloatArgument& output : node.outputs) note(&variables_[output.variable].writers);
+  ops_.push_back(std::move(node));
+}
+
+std::vector<FloatArgument> PrecisionChoice::ArgumentsOf(const Block& block, const Slots& given,
+                                                        const FindSlot& find) {
+  std::vector<FloatArgument> arguments;
+  for (const SlotArguments& slot : given) {
+    for (size_t i = 0; i < slot.arguments.size(); ++i) {
+      const int variable = Find(block, slot.arguments[i]);
+      if (variable < 0) continue;
+      arguments.push_back({.slot = find(slot.slot),
+                           .slot_name = slot.slot,
+                           .index = i,
+                           .variable = static_cast<size_t>(variable)});
+    }
+  }
+  return arguments;
+}
+
+// Returns the index of the variable that a name means in a block, -1 if it holds no float32.
+int PrecisionChoice::Find(const Block& block, const std::string& name) {
+  if (name == kEmptyVarName) return -1;
+  VisibleVars visible(block);
+  const VisibleVar found = visible.Find(name);
+  if (found.var == nullptr || !HoldsFloats(*found.var)) return -1;
+  const auto [it, is_new] = index_.try_emplace(found.var, variables_.size());
+  if (is_new) {
+    Block* declaring = block.program()->block(found.block->index());
+    variables_.push_back({.var = declaring->FindLocalVar(name),
+                          .block = declaring,
+                          .writers = {},
+                          .readers = {},
+                          .group = variables_.size()});
+  }
+  return static_cast<int>(it->second);
+}
+
+// What a `recurrent` sets inside: parts of its inputs, under the same names, and the states.
+void PrecisionChoice::TieStates(const Op& op, const OpDef& def, FloatOp* node) {
+  if (def.block->kind != BlockRule::Kind::kRecurrent) return;
+  const Block& outside = *node->block;
+  for (const int32_t index : op.SubBlocks()) {
+    const Block& inside = *outside.program()->block(index);
+    for (const std::string& name : op.Input("inputs")) {
+      SetByLoop(Find(inside, name), Find(outside, name));
+    }
+    for (const std::string& name : op.Output(SlotsOf(def.block->kind).results)) {
+      SetByLoop(Find(outside, name), Find(inside, name));
+    }
+    using Names = std::vector<std::string>;
+    const Names before = op.Attr<Names>("ex_states", {});
+    const Names after = op.Attr<Names>("states", {});
+    const Names& first = op.Input("initial_states");
+    for (size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
+      const int state = Find(inside, before[i]);
+      if (state < 0) continue;
+      SetByLoop(state, Find(inside, after[i]));
+      const int initial = i < first.size() ? Find(outside, first[i]) : -1;
+      if (initial < 0) continue;
+      node->inputs.push_back({.slot = def.FindInput("initial_states"),
+                              .slot_name = "initial_states",
+                              .index = i,
+                              .variable = static_cast<size_t>(initial),
+                              .like = state});
+    }
+  }
+}
+
+// Notes that the op that runs a block sets a variable to what another one holds.
+void PrecisionChoice::SetByLoop(int set, int from) {
+  if (set < 0 || from < 0 || set == from) return;
+  variables_[static_cast<size_t>(set)].is_set_by_loop = true;
+  const size_t group = variables_[static_cast<size_t>(from)].group;
+  for (FloatVariable& variable : variables_) {
+    if (variable.group == group) variable.group = variables_[static_cast<size_t>(set)].group;
+  }
+}
+
+std::pair<Block*, size_t> PrecisionChoice::RunnerOf(const Block* block) const {
+  const auto found = runners_.find(block);
+  return found == runners_.end() ? std::pair<Block*, size_t>() : found->second;
+}
+
+// ---- what the user keeps
+
+void PrecisionChoice::MarkKept() {
+  for (const std::string& entry : options_.keep_float32) {
+    bool fits = false;
+    for (FloatOp& op : ops_) {
+      const bool is_in_scope =
+          op.op->Attr<std::string>(kOpNamescopeAttr, {}).find(entry) != std::string::npos;
+      const auto is_parameter = [&](const FloatArgument& input) {
+        const Var& var = *variables_[input.variable].var;
+        return var.is_parameter && var.name.find(entry) != std::string::npos;
+      };
+      if (op.op->type != entry && !is_in_scope && std::ranges::none_of(op.inputs, is_parameter)) {
+        continue;
+      }
+      op.is_kept = fits = true;
+    }
+    SKIFF_ENFORCE(fits && !entry.empty(), kNotFound, "keep_float32 has \"", entry,
+                  "\": expected the type of an op of the program, or a part of a name scope or of "
+                  "the name of a parameter");
+  }
+}
+
+// ---- the choice
+
+bool PrecisionChoice::MakesConstants(const FloatOp& op) {
+  return op.def != nullptr && op.def->block == nullptr && op.inputs.empty();
+}
+
+bool PrecisionChoice::IsConstant(const FloatVariable& variable) const {
+  return !variable.writers.empty() && !variable.is_set_by_loop && !variable.var->persistable &&
+         std::ranges::all_of(variable.writers,
+                             [&](size_t writer) { return MakesConstants(ops_[writer]); });
+}
+
+// Whether the variable is a parameter that may become half.
+bool PrecisionChoice::IsParameterForHalf(const FloatVariable& variable) const {
+  return variable.var->is_parameter && names_.parameters.contains(variable.var->name) &&
+         variable.writers.empty() && !variable.readers.empty();
+}
+
+bool PrecisionChoice::IsHalfIn(const FloatOp& op, const FloatArgument& argument) const {
+  if (argument.like >= 0) return variables_[static_cast<size_t>(argument.like)].is_half;
+  return op.mode == Mode::kHalf && argument.slot != nullptr && FollowsHalf(*argument.slot);
+}
+
+// Returns, by group, whether it depends on an op with kLow or on a parameter that may be half.
+std::vector<bool> PrecisionChoice::FindSources() const {
+  std::vector<bool> depends(variables_.size());
+  for (const FloatVariable& variable : variables_) {
+    if (IsParameterForHalf(variable)) depends[variable.group] = true;
+  }
+  for (bool has_changed = true; has_changed;) {
+    has_changed = false;
+    for (const FloatOp& op : ops_) {
+      const auto depends_on = [&](const FloatArgument& input) {
+        return FollowsHalf(*input.slot) && depends[variables_[input.variable].group];
+      };
+      const bool is_source =
+          HasRule(op) && !op.is_kept && !op.inputs.empty() &&
+          (PrecisionOf(op) == Precision::kLow || std::ranges::any_of(op.inputs, depends_on));
+      if (!is_source) continue;
+      for (const FloatArgument& output : op.outputs) {
+        const size_t group = variables_[output.variable].group;
+        has_changed = has_changed || !depends[group];
+        depends[group] = true;
+      }
+    }
+  }
+  return depends;
+}
+
+void PrecisionChoice::Settle() {
+  const std::vector<bool> depends = FindSources();
+  for (FloatVariable& variable : variables_) {
+    const bool is_result = variable.block == variable.block->program()->root() &&
+                           names_.results.contains(variable.var->name);
+    const bool is_made = !variable.writers.empty() || variable.is_set_by_loop;
+    const bool may_be_half =
+        variable.var->persistable ? IsParameterForHalf(variable) : is_made && !is_result;
+    variable.is_half = depends[variable.group] && may_be_half;
+  }
+  for (FloatOp& op : ops_) {
+    if (HasRule(op) && !op.inputs.empty()) op.mode = op.is_kept ? Mode::kFloat32 : Mode::kHalf;
+  }
+  for (bool has_changed = true; has_changed;) {
+    has_changed = false;
+    for (FloatOp& op : ops_) {
+      if (op.mode != Mode::kHalf || ModeOf(op) == Mode::kHalf) continue;
+      op.mode = Mode::kFloat32;
+      has_changed = true;
+    }
+    for (FloatVariable& variable : variables_) {
+      if (!variable.is_half || MayStayHalf(variable)) continue;
+      // One that isn't half decides for its group.
+      for (FloatVariable& other : variables_) {
+        if (other.group == variable.group) other.is_half = false;
+      }
+      has_changed = true;
+    }
+  }
+}
+
+Mode PrecisionChoice::ModeOf(const FloatOp& op) const {
+  switch (PrecisionOf(op)) {
+    case Precision::kLow:
+      return Mode::kHalf;
+    case Precision::kFollow:
+      return HasHalfInputs(op) ? Mode::kHalf : Mode::kFloat32;
+    default:
+      return HasHalfInputs(op) && HasHalfReaders(op) ? Mode::kHalf : Mode::kFloat32;
+  }
+}
+
+// Whether the largest inputs are half. Without any but parameters, these decide.
+bool PrecisionChoice::HasHalfInputs(const FloatOp& op) const {
+  std::pair<int64_t, double> largest(-1, 0);
+  bool are_half = false;
+  bool are_parameters_half = false;
+  bool has_parameter = false;
+  for (const FloatArgument& input : op.inputs) {
+    const FloatVariable& variable = variables_[input.variable];
+    if (!FollowsHalf(*input.slot) || IsConstant(variable)) continue;
+    if (variable.var->is_parameter) {
+      are_parameters_half = (!has_parameter || are_parameters_half) && variable.is_half;
+      has_parameter = true;
+      continue;
+    }
+    const std::pair<int64_t, double> size = SizeOf(*variable.var);
+    if (size < largest) continue;
+    are_half = variable.is_half && (are_half || size > largest);
+    largest = size;
+  }
+  return largest.first < 0 ? are_parameters_half : are_half;
+}
+
+// Whether all readers of an op's results round them, or would.
+bool PrecisionChoice::HasHalfReaders(const FloatOp& op) const {
+  return !op.outputs.empty() && std::ranges::all_of(op.outputs, [&](const FloatArgument& output) {
+    const FloatVariable& variable = variables_[output.variable];
+    return variable.is_half && !variable.readers.empty() && IsReadInHalf(variable);
+  });
+}
+
+bool PrecisionChoice::IsReadInHalf(const FloatVariable& variable) const {
+  return std::ranges::all_of(variable.readers, [&](size_t reader) {
+    const FloatOp& op = ops_[reader];
+    return std::ranges::all_of(op.inputs, [&](const FloatArgument& input) {
+      const bool is_this = &variables_[input.variable] == &variable;
+      const bool measures = input.slot != nullptr && input.slot->shape_only;
+      return !is_this || measures || IsHalfIn(op, input);
+    });
+  });
+}
+
+bool PrecisionChoice::MayStayHalf(const FloatVariable& variable) const {
+  if (variable.var->is_parameter) return IsReadInHalf(variable);
+  bool is_made = variable.is_set_by_loop;
+  for (const size_t writer : variable.writers) {
+    const FloatOp& op = ops_[writer];
+    if (MakesConstants(op)) continue;
+    is_made = true;
+    for (const FloatArgument& output : op.outputs) {
+      const bool is_this = &variables_[output.variable] == &variable;
+      if (is_this && !IsHalfIn(op, output)) return false;
+    }
+  }
+  return is_made;
+}
+
+}  // namespace skiff

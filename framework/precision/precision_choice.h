@@ -1,0 +1,124 @@
+// Decides which ops of a program compute in half, and which variables are half. The rules are
+// OpDef::precision; docs/precision.md explains them.
+//
+// - An op whose rule is kLow computes in half.
+// - An op whose rule is kFollow computes in half if its largest float inputs are half. Smaller
+// ones,
+//   such as a mask, take the dtype of what they are combined with, and so do parameters and
+//   constants.
+// - An op whose rule is kHigh computes in float32. Its results are half if its inputs are half and
+//   nothing reads the results in float32: it then rounds what its readers would round.
+// - A variable is half if all ops that make it, but for those that make constants, make it in half.
+//   So a variable of a loop has one dtype, inside and outside.
+// - What depends neither on an op with kLow nor on a parameter in half stays float32: learning
+//   rates, counters, and what is computed from feeds alone.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/ir/program.h"
+#include "framework/op/registry.h"
+#include "framework/precision/precision_options.h"
+
+namespace skiff {
+
+// An argument of an op that is a variable of float32, or an array of such tensors.
+struct FloatArgument {
+  const SlotDef* slot = nullptr;  // nullptr: the registry lacks the op
+  std::string slot_name;
+  size_t index = 0;     // within the slot
+  size_t variable = 0;  // in PrecisionChoice::variables
+  // Of what a loop takes: the variable inside whose dtype it must have; -1: none.
+  int like = -1;
+};
+
+struct FloatOp {
+  enum class Mode {
+    kUntouched,  // takes and makes float32 as it did
+    kFloat32,
+    kHalf,
+  };
+
+  Op* op = nullptr;
+  const OpDef* def = nullptr;  // nullptr: the registry lacks it
+  Block* block = nullptr;
+  size_t position = 0;
+  std::vector<FloatArgument> inputs;
+  std::vector<FloatArgument> outputs;
+  Mode mode = Mode::kUntouched;
+  bool is_kept = false;  // by PrecisionOptions::keep_float32
+};
+
+struct FloatVariable {
+  Var* var = nullptr;
+  Block* block = nullptr;       // that declares it
+  std::vector<size_t> writers;  // in PrecisionChoice::ops, in order
+  std::vector<size_t> readers;
+  // Whether an op that runs a block sets it: a variable inside, before each iteration, or one
+  // outside, from those inside.
+  bool is_set_by_loop = false;
+  size_t group = 0;  // variables of one group have one dtype
+  bool is_half = false;
+};
+
+class PrecisionChoice {
+ public:
+  struct Names {
+    // Parameters that may become half.
+    std::set<std::string> parameters;
+    // Variables of the root block that stay float32, such as the loss.
+    std::set<std::string> results;
+  };
+  // All arguments must outlive the choice, which holds pointers into the program. Throws Error:
+  // kFailedPrecondition if the program has gradient ops, kInvalidArgument if options.dtype isn't
+  // half, kNotFound for an entry of keep_float32 that fits nothing.
+  PrecisionChoice(const OpRegistry& registry, const Program& program,
+                  const PrecisionOptions& options, const Names& names);
+
+  // The ops with float32 arguments. The ops of a block follow the op that runs it.
+  const std::vector<FloatOp>& ops() const { return ops_; }
+  const std::vector<FloatVariable>& variables() const { return variables_; }
+  // Returns whether the op takes or makes half in one of its arguments.
+  bool IsHalfIn(const FloatOp& op, const FloatArgument& argument) const;
+  // Returns whether the op makes nothing but constants, which can be rounded as well as anything
+  // else: it has no float inputs.
+  static bool MakesConstants(const FloatOp& op);
+  // Returns the op that runs the block, and its block; nullptr for the root.
+  std::pair<Block*, size_t> RunnerOf(const Block* block) const;
+
+ private:
+  void AddBlock(Block* block);
+  void AddOp(Block* block, size_t position);
+  using FindSlot = std::function<const SlotDef*(const std::string&)>;
+  std::vector<FloatArgument> ArgumentsOf(const Block& block, const Slots& given,
+                                         const FindSlot& find);
+  int Find(const Block& block, const std::string& name);
+  void TieStates(const Op& op, const OpDef& def, FloatOp* node);
+  void SetByLoop(int set, int from);
+  void MarkKept();
+  std::vector<bool> FindSources() const;
+  void Settle();
+  FloatOp::Mode ModeOf(const FloatOp& op) const;
+  bool HasHalfInputs(const FloatOp& op) const;
+  bool HasHalfReaders(const FloatOp& op) const;
+  bool IsParameterForHalf(const FloatVariable& variable) const;
+  bool IsConstant(const FloatVariable& variable) const;
+  bool IsReadInHalf(const FloatVariable& variable) const;
+  bool MayStayHalf(const FloatVariable& variable) const;
+
+  const OpRegistry& registry_;
+  const PrecisionOptions& options_;
+  const Names& names_;
+  std::vector<FloatOp> ops_;
+  std::vector<FloatVariable> variables_;
+  std::map<const Var*, size_t> index_;
+  std::map<const Block*, std::pair<Block*, size_t>> runners_;
+};
+
+}  // namespace skiff

@@ -1,0 +1,29 @@
+// In what precision a program computes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "framework/base/dtype.h"
+
+namespace skiff {
+
+enum class PrecisionLevel {
+  // Parameters that only ops in half read are half themselves, and have float32 master weights
+  // (PaddlePaddle's O2).
+  kParameters,
+  // Parameters stay float32, and each run rounds those that ops in half read (PaddlePaddle's O1,
+  // PyTorch's autocast).
+  kCasts,
+};
+
+struct PrecisionOptions {
+  // float32: nothing is rewritten. bfloat16 or float16: *half*.
+  DType dtype = DType::kFloat32;
+  PrecisionLevel level = PrecisionLevel::kParameters;
+  // What computes in float32 whatever its rule says: types of ops ("softmax"), and parts of the
+  // name scopes of ops or of the names of parameters that they read ("decoder_").
+  std::vector<std::string> keep_float32 = {};
+};
+
+}  // namespace skiff

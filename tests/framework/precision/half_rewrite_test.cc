@@ -1,0 +1,208 @@
+// What RewriteToHalf makes of networks: rewrites/<name>.txt has the text of each rewritten program.
+// A test that fails prints the text that it found.
+#include "framework/precision/half_rewrite.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "framework/analysis/verifier.h"
+#include "framework/builder/activation.h"
+#include "framework/builder/attention.h"
+#include "framework/builder/data.h"
+#include "framework/builder/loss.h"
+#include "framework/builder/math.h"
+#include "framework/builder/nn.h"
+#include "framework/builder/optimizer/adam.h"
+#include "framework/builder/optimizer/sgd.h"
+#include "framework/builder/static_rnn.h"
+#include "framework/builder/tensor.h"
+#include "framework/executor/executor.h"
+#include "framework/io/file.h"
+#include "framework/ir/text.h"
+#include "tests/framework/builder/builder_fixture.h"
+#include "tests/harness/error_text.h"
+
+namespace skiff {
+namespace {
+
+class HalfRewriteTest : public BuilderTest {
+ protected:
+  HalfReport Rewrite(const Variable& loss) {
+    return RewriteToHalf(DefaultOpRegistry(), options_, {loss.name()}, &main_, &startup_);
+  }
+
+  // Rewrites, and compares the text with the file's.
+  void ExpectGolden(const Variable& loss, const std::string& name) {
+    Rewrite(loss);
+    const std::string text = Text();
+    std::string golden;
+    try {
+      golden = ReadFile("tests/framework/precision/rewrites/" + name + ".txt");
+    } catch (const Error& error) {
+      ADD_FAILURE() << error.what();
+    }
+    EXPECT_EQ(text, golden) << "found:\n" << text << "---- end of " << name;
+    EXPECT_EQ(VerifyProgram(DefaultOpRegistry(), main_), std::vector<std::string>());
+    EXPECT_EQ(VerifyProgram(DefaultOpRegistry(), startup_), std::vector<std::string>());
+  }
+
+  // Without the lines of this file that made the ops.
+  std::string Text() const {
+    for (size_t i = 0; i < main_.block_count(); ++i) {
+      for (const auto& op : main_.block(static_cast<int32_t>(i))->ops()) op->site = {};
+    }
+    return PrintProgram(main_);
+  }
+
+  PrecisionOptions options_{.dtype = DType::kBFloat16};
+};
+
+TEST_F(HalfRewriteTest, ResidualNetwork) {
+  const Variable image = layers::Data("image", {-1, 3, 8, 8});
+  const Variable label = layers::Data("label", {-1, 1}, DType::kInt64);
+  const auto norm = [](const Variable& x, int64_t filters) {
+    return layers::BatchNorm(layers::Conv2d(
+        x, {.filters = filters, .kernel = 3, .padding = 1, .bias_attr = std::nullopt}));
+  };
+  const Variable first = layers::Relu(norm(image, 4));
+  const Variable second = layers::Relu(norm(first, 4) + first);
+  const Variable pooled = layers::Pool2d(second, {.type = "avg", .global = true});
+  const Variable loss =
+      layers::Mean(layers::SoftmaxWithCrossEntropy(layers::Fc(pooled, 10), label));
+  ExpectGolden(loss, "residual_network");
+}
+
+TEST_F(HalfRewriteTest, Transformer) {
+  const Variable words = layers::Data("words", {-1, 6}, DType::kInt64);
+  const Variable is_token = layers::Data("is_token", {-1, 6});
+  const Variable mask = layers::PaddingMask(is_token);
+  const Variable x = layers::Embedding(words, {.rows = 20, .width = 8});
+  const Variable attention = layers::Attention(x, {.heads = 2, .dropout = 0.1f, .mask = mask});
+  const Variable sum = layers::LayerNorm(attention + x, {.begin_norm_axis = 2});
+  const Variable hidden = layers::Fc(sum, 16, {.num_flatten_dims = 2, .act = "gelu"});
+  const Variable loss = layers::Mean(layers::Fc(hidden, 1));
+  ExpectGolden(loss, "transformer");
+}
+
+TEST_F(HalfRewriteTest, LstmLoop) {
+  const Variable xs = layers::Data("xs", {5, 3, 8});
+  const Variable first = layers::FillConstant({3, 4}, DType::kFloat32, 0.0);
+  layers::StaticRnn rnn;
+  rnn.Body([&] {
+    const Variable x = rnn.StepInput(xs);
+    const Variable before = rnn.Memory(first);
+    const Variable state = layers::Tanh(layers::Fc(layers::Concat({x, before}, 1), 4));
+    rnn.UpdateMemory(before, state);
+    rnn.StepOutput(state);
+  });
+  const Variable loss = layers::Mean(layers::Fc(rnn.Outputs()[0], 1, {.num_flatten_dims = 2}));
+  ExpectGolden(loss, "loop");
+}
+
+TEST_F(HalfRewriteTest, SharedEmbedding) {
+  const Variable words = layers::Data("words", {-1, 6}, DType::kInt64);
+  const Variable x =
+      layers::Embedding(words, {.rows = 20, .width = 8, .param_attr = {.name = "table"}});
+  const Variable hidden = layers::Fc(x, 8, {.num_flatten_dims = 2, .act = "tanh"});
+  const Variable table(main_.root(), "table");
+  const Variable logits = layers::MatMul(hidden, table, {.transpose_y = true});
+  ExpectGolden(layers::Mean(layers::Softmax(logits)), "shared_embedding");
+}
+
+TEST_F(HalfRewriteTest, SparseRows) {
+  const Variable words = layers::Data("words", {-1, 1}, DType::kInt64);
+  const Variable x = layers::Embedding(
+      words, {.rows = 20, .width = 8, .is_sparse = true, .param_attr = {.name = "table"}});
+  ExpectGolden(layers::Mean(layers::Fc(x, 4, {.act = "relu"})), "sparse_rows");
+}
+
+TEST_F(HalfRewriteTest, RoundsParametersOnceInEachRunWithCasts) {
+  options_.level = PrecisionLevel::kCasts;
+  const Variable x = layers::Data("x", {-1, 8});
+  const Variable hidden = layers::Fc(x, 8, {.param_attr = {.name = "w"}});
+  const Variable w(main_.root(), "w");
+  ExpectGolden(layers::Mean(layers::MatMul(hidden, w)), "casts");
+}
+
+TEST_F(HalfRewriteTest, ReportsWhatItHasDone) {
+  const Variable x = layers::Data("x", {-1, 8});
+  const Variable loss = layers::Mean(layers::Softmax(layers::Fc(x, 4)));
+  EXPECT_EQ(Rewrite(loss).Text(),
+            "bfloat16: 2 of 4 ops, 2 of 2 parameters, 2 casts; float32: mean (1), softmax (1)");
+}
+
+// The bits of a master are those of the float32 program, and the parameter is the master, rounded.
+TEST_F(HalfRewriteTest, InitializesMastersAsTheFloat32Program) {
+  const Variable x = layers::Data("x", {-1, 8});
+  const Variable loss = layers::Mean(layers::Fc(x, 4, {.param_attr = {.name = "w"}}));
+  Executor plain(Place::Cpu());
+  plain.Run(startup_, {}, {});
+  const std::vector<float> expected = plain.scope().Get("w").ToVector<float>();
+  Rewrite(loss);
+  Executor executor(Place::Cpu());
+  executor.Run(startup_, {}, {});
+  EXPECT_EQ(executor.scope().Get(MasterName("w")).ToVector<float>(), expected);
+  EXPECT_EQ(executor.scope().Get("w").dtype(), DType::kBFloat16);
+}
+
+TEST_F(HalfRewriteTest, LeavesTheProgramsAsTheyAreAfterAnError) {
+  const Variable x = layers::Data("x", {-1, 8});
+  const Variable loss = layers::Mean(layers::Fc(x, 4));
+  const std::unique_ptr<Program> main = main_.Clone();
+  const std::unique_ptr<Program> startup = startup_.Clone();
+  options_.keep_float32 = {"nothing"};
+  EXPECT_NE(ErrorText([&] { Rewrite(loss); }), "");
+  EXPECT_TRUE(main_ == *main);
+  EXPECT_TRUE(startup_ == *startup);
+  // Minimize rewrites first. What it refuses later leaves no trace of that.
+  EXPECT_NE(ErrorText([&] {
+              optimizer::Sgd({.learning_rate = 0.1})
+                  .Minimize(loss,
+                            {.parameters = {"absent"}, .precision = {.dtype = DType::kBFloat16}});
+            }),
+            "");
+  EXPECT_TRUE(main_ == *main);
+  EXPECT_TRUE(startup_ == *startup);
+}
+
+TEST_F(HalfRewriteTest, TrainsInHalfAsInFloat32) {
+  const Tensor x = [] {
+    std::vector<float> values(32);
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = std::sin(static_cast<float>(i));
+    }
+    return Tensor::FromValues<float>({4, 8}, values);
+  }();
+  const auto losses = [&](const PrecisionOptions& precision) {
+    Program main, startup;
+    const ProgramGuard guard(&main, &startup);
+    startup.seed = 5;
+    const Variable feed = layers::Data("x", {-1, 8});
+    const Variable hidden = layers::Fc(feed, 16, {.act = "tanh"});
+    const Variable out = layers::Fc(hidden, 1);
+    const Variable loss = layers::Mean(layers::Square(out + -1.0));
+    optimizer::Adam({.learning_rate = 0.01}).Minimize(loss, {.precision = precision});
+    Executor executor(Place::Cpu());
+    executor.Run(startup, {}, {});
+    CompiledProgram compiled = executor.Compile(main);
+    std::vector<float> values;
+    for (int i = 0; i < 20; ++i) {
+      values.push_back(compiled.Run({{"x", x}}, {loss.name()})[0].Item<float>());
+    }
+    return values;
+  };
+  const std::vector<float> plain = losses({});
+  for (const PrecisionLevel level : {PrecisionLevel::kParameters, PrecisionLevel::kCasts}) {
+    for (const DType dtype : {DType::kBFloat16, DType::kFloat16}) {
+      const std::vector<float> half = losses({.dtype = dtype, .level = level});
+      for (size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(half[i], plain[i], 0.03f * plain[0]);
+      EXPECT_LT(half.back(), 0.7f * half.front());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace skiff
