@@ -252,6 +252,17 @@ void Arguments::Read(size_t i, optimizer::AveragedVariables* value) const {
   ReadObject(i, "an AveragedVariables", value);
 }
 
+void Arguments::Read(size_t i, PrecisionOptions* value) const {
+  if (!Has(i)) return;
+  if (py::isinstance<PrecisionOptions>(values_[i])) {
+    ReadObject(i, "a PrecisionOptions", value);
+    return;
+  }
+  *value = {};
+  Read(i, &value->dtype);
+}
+void Arguments::Read(size_t i, LossScaling* value) const { ReadObject(i, "a LossScaling", value); }
+
 void Arguments::Read(size_t i, std::optional<ParamAttr>* value) const {
   if (!Has(i)) return;
   value->reset();

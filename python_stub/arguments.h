@@ -94,6 +94,9 @@ class Arguments {
   void Read(size_t i, ParamAttr* value) const;
   void Read(size_t i, GradientMerge* value) const;
   void Read(size_t i, optimizer::AveragedVariables* value) const;
+  // One, or the dtype alone.
+  void Read(size_t i, PrecisionOptions* value) const;
+  void Read(size_t i, LossScaling* value) const;
   // One number, or one for each dim.
   void Read(size_t i, layers::Extent2d* value) const;
   void Read(size_t i, layers::Extent3d* value) const;

@@ -104,8 +104,10 @@ const std::map<std::string, Define>& StructDefinitions() {
   static const auto& definitions = *new std::map<std::string, Define>{
       {"AveragedVariables", DefineStruct<optimizer::AveragedVariables>},
       {"GradientMerge", DefineStruct<GradientMerge>},
+      {"LossScaling", DefineStruct<LossScaling>},
       {"MemoryOptions", DefineStruct<MemoryOptions>},
       {"ParamAttr", DefineStruct<ParamAttr>},
+      {"PrecisionOptions", DefineStruct<PrecisionOptions>},
   };
   return definitions;
 }
@@ -153,7 +155,7 @@ void BindFunctions(py::module_& module) {
            "Returns the names of the variables that take part, in ascending order.");
   TupleClasses()["ParameterGradient"] =
       NamedTupleClass(module, "ParameterGradient", {"parameter", "gradient"});
-  TupleClasses()["Minimized"] = NamedTupleClass(module, "Minimized", {"trained", "left"});
+  TupleClasses()["Minimized"] = NamedTupleClass(module, "Minimized", {"trained", "left", "half"});
 
   for (const BoundTuple& tuple : BoundTuples()) {
     auto scope = module.attr(tuple.module.c_str()).cast<py::module_>();
@@ -198,7 +200,8 @@ PythonObject* ToPython(const optimizer::Minimized& minimized) {
     trained.append(TupleClasses().at("ParameterGradient")(
         VariableObject({root, pair.parameter->name}), VariableObject({root, pair.gradient->name})));
   }
-  return TupleClasses().at("Minimized")(trained, minimized.left).release().ptr();
+  const py::object half = minimized.half ? py::cast(minimized.half->Text()) : py::none();
+  return TupleClasses().at("Minimized")(trained, minimized.left, half).release().ptr();
 }
 
 PythonObject* ToPython(std::unique_ptr<optimizer::Optimizer> optimizer) {

@@ -147,6 +147,7 @@ class ParameterGradient(NamedTuple):
 class Minimized(NamedTuple):
     trained: list[ParameterGradient]
     left: list[str]
+    half: str | None
 
 class Optimizer:
     # generated: Optimizer

@@ -22,7 +22,7 @@ from python_stub.declarations import Class, DeclarationError, Enum, Field, Funct
 
 # Headers of framework/builder for those who write layers; there is nothing in them for users.
 # The first three take functions that build blocks, which Python can't give yet.
-INTERNAL_HEADERS = {"block_call.h", "control_flow.h", "static_rnn.h", "dynamic_rnn.h", "tensor_array.h", "call_site.h", "fill_value.h", "gradient_ops.h", "layer_call.h", "program_guard.h", "variable.h", "warning.h"}
+INTERNAL_HEADERS = {"block_call.h", "control_flow.h", "static_rnn.h", "dynamic_rnn.h", "tensor_array.h", "call_site.h", "fill_value.h", "gradient_ops.h", "layer_call.h", "program_guard.h", "scaled_loss.h", "variable.h", "warning.h"}
 
 # Namespace -> the Python module that binds all functions in it.
 MODULES = {
@@ -37,7 +37,14 @@ TOP_LEVEL = {"ClipByValue", "ClipByNorm", "ClipByGlobalNorm", "L1Decay", "L2Deca
 # Classes whose methods are bound: all that are listed.
 METHODS = {("Optimizer", "Minimize")}
 # Structs that Python sees as classes. Other structs of options are keyword arguments of their function.
-STRUCT_CLASSES = {"ParamAttr", "GradientMerge", "AveragedVariables", "MemoryOptions"}
+STRUCT_CLASSES = {
+    "ParamAttr",
+    "GradientMerge",
+    "AveragedVariables",
+    "LossScaling",
+    "MemoryOptions",
+    "PrecisionOptions",
+}
 # What constructors make, by base class.
 BASES = {"Optimizer", "ParameterAverage"}
 
@@ -55,6 +62,8 @@ _TYPES = {
     "ParamAttr": ("ParamAttr", False),
     "GradientMerge": ("GradientMerge", False),
     "AveragedVariables": ("AveragedVariables", False),
+    "LossScaling": ("LossScaling", False),
+    "PrecisionOptions": ("PrecisionOptions | _DTypeLike", False),
     "Extent2d": ("int | Sequence[int]", False),
     "Extent3d": ("int | Sequence[int]", False),
     "std::vector<std::string>": ("Sequence[str | Variable]", False),

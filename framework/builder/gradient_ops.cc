@@ -39,9 +39,9 @@ Variable SquaredNorm(const Variable& x, const std::source_location& site) {
 }
 
 // max_norm / max(max_norm, the norm of all), of shape [1] and this dtype.
-Variable GlobalNormFactor(float max_norm, const Variable& squared_norm, DType dtype,
+Variable GlobalNormFactor(float max_norm, const Variable& norm_of_all, DType dtype,
                           const std::source_location& site) {
-  Variable norm = layers::Sqrt(squared_norm, site);
+  Variable norm = norm_of_all;
   float limit_value = max_norm;
   if (norm.dtype() != dtype) {
     // Float32 holds no norm of many huge gradients, but a part of it, and a power of two changes no
@@ -55,6 +55,10 @@ Variable GlobalNormFactor(float max_norm, const Variable& squared_norm, DType dt
   // a norm of 0.
   const Variable limit = layers::FillConstant({1}, norm.dtype(), limit_value, site);
   return layers::ElementwiseDiv(limit, layers::ElementwiseMax(norm, limit, {}, site), {}, site);
+}
+
+Variable OfDType(const Variable& x, DType dtype, const std::source_location& site) {
+  return x.dtype() == dtype ? x : layers::Cast(x, dtype, site);
 }
 
 Variable Clipped(const GradientClip& clip, const Variable& gradient, const Variable& factor,
@@ -123,15 +127,31 @@ void AppendWidening(const GradientClip& clip, const Regularizer& fallback, bool 
 }
 
 void AppendClip(const GradientClip& clip, std::vector<NamedGradient>* gradients,
-                const std::source_location& site, const Variable& squared_norm) {
-  if (!clip.defined()) return;
+                const std::source_location& site, const Variable& squared_norm,
+                const Variable& unscale) {
   const Block& root = *DefaultMainProgram().root();
+  // Replaces the gradient by what `made` makes of it.
+  const auto replace = [&](NamedGradient* entry, const auto& made) {
+    const size_t first = root.ops().size();
+    const std::string before = entry->gradient.name();
+    entry->gradient = made(entry->gradient);
+    MarkParameterOps(first, {entry->parameter->name, before});
+  };
+  const auto multiply = [&](const Variable& factor) {
+    return [&](const Variable& gradient) {
+      return layers::ElementwiseMul(gradient, OfDType(factor, gradient.dtype(), site), {}, site);
+    };
+  };
   std::vector<NamedGradient*> clipped;
   for (NamedGradient& entry : *gradients) {
-    if (NeedsClip(*entry.parameter)) clipped.push_back(&entry);
+    const bool is_clipped = clip.defined() && NeedsClip(*entry.parameter);
+    if (is_clipped) clipped.push_back(&entry);
+    // The factor of a global norm takes the scale with it.
+    const bool is_global = is_clipped && clip.kind == GradientClip::Kind::kGlobalNorm;
+    if (unscale.defined() && !is_global) replace(&entry, multiply(unscale));
   }
   LayerCall("minimize", "minimize", site)
-      .Enforce(!clipped.empty(),
+      .Enforce(!clip.defined() || !clipped.empty(),
                "there is a gradient clip, but every parameter has need_clip = false");
   Variable factor;
   if (clip.kind == GradientClip::Kind::kGlobalNorm) {
@@ -140,15 +160,15 @@ void AppendClip(const GradientClip& clip, std::vector<NamedGradient>* gradients,
     // The norm that the check for finite gradients has computed serves here, if it is over the same
     // gradients.
     const bool is_known = squared_norm.defined() && counted.size() == gradients->size();
-    factor =
-        GlobalNormFactor(clip.max_norm, is_known ? squared_norm : SquaredGlobalNorm(counted, site),
-                         counted[0].gradient.dtype(), site);
+    Variable norm = layers::Sqrt(is_known ? squared_norm : SquaredGlobalNorm(counted, site), site);
+    if (unscale.defined()) {
+      norm = layers::ElementwiseMul(norm, OfDType(unscale, norm.dtype(), site), {}, site);
+    }
+    factor = GlobalNormFactor(clip.max_norm, norm, counted[0].gradient.dtype(), site);
+    if (unscale.defined()) factor = multiply(unscale)(factor);
   }
   for (NamedGradient* entry : clipped) {
-    const size_t first = root.ops().size();
-    const std::string unclipped = entry->gradient.name();
-    entry->gradient = Clipped(clip, entry->gradient, factor, site);
-    MarkParameterOps(first, {entry->parameter->name, unclipped});
+    replace(entry, [&](const Variable& gradient) { return Clipped(clip, gradient, factor, site); });
   }
 }
 

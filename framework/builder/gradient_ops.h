@@ -32,8 +32,11 @@ void AppendWidening(const GradientClip& clip, const Regularizer& fallback, bool 
 // parameters whose attribute says need_clip = false. Throws an Error (kInvalidArgument) if that is
 // so for all. `squared_norm` is the SquaredGlobalNorm of the gradients if it has been computed
 // already.
+// `unscale`, if defined, is a float32 [1] by which all gradients are multiplied first, clipped or
+// not: one over a loss scale. `squared_norm` is that before.
 void AppendClip(const GradientClip& clip, std::vector<NamedGradient>* gradients,
-                const std::source_location& site, const Variable& squared_norm = {});
+                const std::source_location& site, const Variable& squared_norm = {},
+                const Variable& unscale = {});
 
 // Does the same for weight decay, computed from `weights`, by a parameter's own regularizer, else
 // by `fallback`. A gradient that is selected rows becomes dense here; clipping leaves it selected

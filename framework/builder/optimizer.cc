@@ -272,6 +272,13 @@ void WarnOfLeft(const Minimized& minimized, const std::source_location& site) {
               std::ssize(left) > kShown ? ", …" : "", "; they aren't marked as parameters"));
 }
 
+// The loss scaling of a program in this precision, if it has any.
+std::optional<LossScaling> ScalingOf(const PrecisionOptions& precision) {
+  if (precision.loss_scaling) return precision.loss_scaling;
+  return precision.dtype == DType::kFloat16 ? std::optional<LossScaling>(std::in_place)
+                                            : std::nullopt;
+}
+
 // Which runs update.
 struct Gate {
   std::optional<MergeRound> round;
@@ -279,16 +286,20 @@ struct Gate {
   Variable skip;          // a bool: whether a run leaves all as it is; undefined: none does
 };
 
-Gate AppendGate(const MinimizeOptions& options, std::vector<NamedGradient>* gradients,
-                const std::source_location& site) {
+// `scale`: by which the gradients are multiplied; nullptr: none.
+Gate AppendGate(const MinimizeOptions& options, const LossScale* scale,
+                std::vector<NamedGradient>* gradients, const std::source_location& site) {
   Gate gate;
   if (options.gradient_merge.steps != 1) {
     gate.round = AppendGradientMerge(options.gradient_merge, gradients, site);
     gate.skip = layers::LogicalNot(gate.round->is_last, site);
   }
-  if (!options.skip_non_finite) return gate;
+  if (!options.skip_non_finite && scale == nullptr) return gate;
   gate.squared_norm = SquaredGlobalNorm(*gradients, site);
   const Variable broken = AppendNonFiniteCheck(gate.squared_norm, gate.skip, site);
+  if (scale != nullptr) {
+    AppendScaleUpdate(*ScalingOf(options.precision), *scale, broken, gate.skip, site);
+  }
   gate.skip = gate.skip.defined() ? layers::LogicalOr(gate.skip, broken, site) : broken;
   return gate;
 }
@@ -315,9 +326,20 @@ Minimized Optimizer::Minimize(const Variable& loss, const MinimizeOptions& optio
   call.Enforce(&CurrentBlock() == DefaultMainProgram().root(),
                "a sub-block is open; minimize in the root block");
   const std::optional<HalfReport> half = RewriteFor(loss, options.precision, site);
-  std::vector<ParameterGradient> pairs = AppendFirstGradients(call, op_, loss, options, site);
+  std::optional<LossScale> scale;
+  Variable differentiated = loss;
+  if (const std::optional<LossScaling> scaling = ScalingOf(options.precision)) {
+    {
+      const OpRoleGuard role(kRoleOptimize);
+      scale = AppendLossScale(*scaling, site);
+    }
+    const OpRoleGuard role(kRoleBackward);
+    differentiated = ScaledLoss(loss, *scale, site);
+  }
+  std::vector<ParameterGradient> pairs =
+      AppendFirstGradients(call, op_, differentiated, options, site);
   CheckWanted(call, options.parameters, pairs);
-  AppendUpdates(pairs, options, site);
+  AppendUpdates(pairs, options, scale ? &*scale : nullptr, site);
   Minimized minimized{.trained = std::move(pairs),
                       .left = LeftUntrained(DefaultMainProgram(), loss, options),
                       .half = half};
@@ -328,7 +350,7 @@ Minimized Optimizer::Minimize(const Variable& loss, const MinimizeOptions& optio
 }
 
 void Optimizer::AppendUpdates(const std::vector<ParameterGradient>& pairs,
-                              const MinimizeOptions& options,
+                              const MinimizeOptions& options, const LossScale* scale,
                               const std::source_location& site) const {
   Block* root = DefaultMainProgram().root();
   const OpRoleGuard role(kRoleOptimize);
@@ -341,10 +363,12 @@ void Optimizer::AppendUpdates(const std::vector<ParameterGradient>& pairs,
   }
   // gradient_merge reads two-byte gradients as they are.
   if (options.gradient_merge.steps == 1) {
-    AppendWidening(clip_, regularization_, options.skip_non_finite, &gradients, site);
+    AppendWidening(clip_, regularization_, options.skip_non_finite || scale != nullptr, &gradients,
+                   site);
   }
-  const Gate gate = AppendGate(options, &gradients, site);
-  AppendClip(clip_, &gradients, site, gate.squared_norm);
+  const Gate gate = AppendGate(options, scale, &gradients, site);
+  AppendClip(clip_, &gradients, site, gate.squared_norm,
+             scale == nullptr ? Variable() : scale->inverse);
   AppendRegularization(regularization_, &gradients, site);
   RateByParameter rates(CheckedRate(learning_rate_, RateDType(*gradients.front().parameter), site),
                         site);

@@ -23,6 +23,7 @@
 #include "framework/builder/gradient_clip.h"
 #include "framework/builder/learning_rate.h"
 #include "framework/builder/regularizer.h"
+#include "framework/builder/scaled_loss.h"
 #include "framework/builder/update_gate.h"
 #include "framework/builder/variable.h"
 #include "framework/precision/half_rewrite.h"
@@ -115,7 +116,7 @@ class Optimizer {
 
  private:
   void AppendUpdates(const std::vector<ParameterGradient>& pairs, const MinimizeOptions& options,
-                     const std::source_location& site) const;
+                     const LossScale* scale, const std::source_location& site) const;
 
   std::string op_;
   std::source_location site_;

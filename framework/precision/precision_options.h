@@ -1,10 +1,12 @@
 // In what precision a program computes.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "framework/base/dtype.h"
+#include "framework/precision/loss_scaling.h"
 
 namespace skiff {
 
@@ -24,6 +26,9 @@ struct PrecisionOptions {
   // What computes in float32 whatever its rule says: types of ops ("softmax"), and parts of the
   // name scopes of ops or of the names of parameters that they read ("decoder_").
   std::vector<std::string> keep_float32 = {};
+  // Unset: that of LossScaling's defaults for float16, none for bfloat16, which holds all that
+  // float32 holds. {.initial = 1, .is_dynamic = false}: none.
+  std::optional<LossScaling> loss_scaling = {};
 };
 
 }  // namespace skiff

@@ -14,7 +14,8 @@ void RegisterLodArrayLength(OpRegistry& registry) {
   def.inputs = {{.name = "X", .doc = "The array.", .array = true}};
   def.outputs = {{.name = "Out", .doc = "int64 [1]."}};
   def.infer = [](OpContext& context) { context.SetOutput("Out", Shape({1}), DType::kInt64); };
-  def.precision = Precision::kNone;
+  // An array of half can't be cast.
+  def.precision = Precision::kFollow;
   def.no_gradient_reason = "the result is an integer";
   def.is_on_host = true;
   registry.Add(std::move(def));

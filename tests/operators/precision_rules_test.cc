@@ -53,12 +53,15 @@ bool HasCpuKernel(const std::string& type, bool (*takes)(DType)) {
   });
 }
 
-// Whether the pass widen leaves the op as it is, in any program: it takes or makes arrays, or what
-// only a run knows the shape of.
-bool IsNeverWidened(const OpDef& def) {
+bool HasArray(const OpDef& def) {
   return std::ranges::any_of(def.inputs, &SlotDef::array) ||
-         std::ranges::any_of(def.outputs, &SlotDef::array) || def.data_dependent_shape ||
-         def.sets_rows;
+         std::ranges::any_of(def.outputs, &SlotDef::array);
+}
+
+// Whether the pass widen may have to leave the op as it is: it takes or makes arrays, or tensors
+// whose shape only a run knows.
+bool MayStayNarrow(const OpDef& def) {
+  return HasArray(def) || def.data_dependent_shape || def.sets_rows;
 }
 
 bool ReadsData(const OpDef& def) {
@@ -94,11 +97,19 @@ TEST(PrecisionRules, NoneKeepsHalfFromNoKernelOfFloats) {
   }
 }
 
-TEST(PrecisionRules, OpsThatArentWidenedHaveKernelsForHalf) {
+// No op casts an array.
+TEST(PrecisionRules, OpsOnArraysFollow) {
+  for (const std::string& type : Registry().Types()) {
+    const OpDef& def = Registry().Get(type);
+    if (HasArray(def)) EXPECT_EQ(RuleOf(def), NameOf(Precision::kFollow)) << type;
+  }
+}
+
+TEST(PrecisionRules, OpsThatMayStayNarrowHaveKernelsForHalf) {
   int checked = 0;
   for (const std::string& type : Registry().Types()) {
     const OpDef& def = Registry().Get(type);
-    if (def.precision == Precision::kNone || !IsNeverWidened(def)) continue;
+    if (def.precision == Precision::kNone || !MayStayNarrow(def)) continue;
     if (!HasCpuKernel(type, [](DType dtype) { return dtype == DType::kFloat32; })) continue;
     ++checked;
     EXPECT_TRUE(HasCpuKernel(type, [](DType dtype) { return dtype == DType::kFloat16; })) << type;

@@ -1,0 +1,31 @@
+// Loss scaling as ops: what an optimizer does around the gradients of a program in float16.
+#pragma once
+
+#include <source_location>
+
+#include "framework/builder/variable.h"
+#include "framework/precision/loss_scaling.h"
+
+namespace skiff {
+
+// The variables of a loss scale.
+struct LossScale {
+  Variable scale;    // float32 [1], kLossScale
+  Variable inverse;  // 1 / scale
+};
+
+// Makes the persistables. Throws an Error (kInvalidArgument) for a scale, a growth or a backoff
+// that isn't positive and finite, a growth below 1, a backoff above 1 or an interval below 1. Warns
+// of those that aren't powers of two, since gradients then lose digits.
+LossScale AppendLossScale(const LossScaling& scaling, const std::source_location& site);
+
+// Returns loss * scale, of the loss's shape.
+Variable ScaledLoss(const Variable& loss, const LossScale& scale, const std::source_location& site);
+
+// Changes scale and counters after a run, if the scaling is dynamic. `broken`, a bool [1]: whether
+// a gradient isn't finite. `skip`: a bool [1] that is true in runs that don't count; may be
+// undefined.
+void AppendScaleUpdate(const LossScaling& scaling, const LossScale& scale, const Variable& broken,
+                       const Variable& skip, const std::source_location& site);
+
+}  // namespace skiff
