@@ -1,21 +1,25 @@
-// assign: Out = X.
+// assign and memcpy: Out = X.
 //
 // Source: Fluid's assign. Its gradient is an assign from Out@GRAD to X@GRAD. In Fluid, X
 // may be absent if a branch did not run, and Out then stays unchanged.
+//
+// PaddlePaddle's memcpy copies to the memory of another place: its mixed precision has a flag on
+// the host before Adam reads it. A plan of Skiff copies values between places where need be.
 #include "operators/tensor/kernels/data_movement.h"
 
 namespace skiff {
+namespace {
 
-void RegisterAssign(OpRegistry& registry) {
+OpDef CopyDef(StaticText type) {
   OpDef def;
-  def.type = "assign";
+  def.type = type;
   def.doc = "Out[i] = X[i].";
   def.inputs = {{.name = "X", .doc = "Any tensor."}};
   def.outputs = {{.name = "Out", .doc = "A copy of X."}};
   def.infer = [](OpContext& context) { context.SetOutputLike("Out", "X"); };
   def.precision = Precision::kFollow;
   def.grad = [](const GradContext& context) {
-    Op grad("assign");
+    Op grad(context.forward().type);
     grad.attrs = context.forward().attrs;
     grad.SetInput("X", context.OutputGrad("Out")).SetOutput("Out", context.InputGrad("X"));
     return std::vector<Op>{std::move(grad)};
@@ -29,10 +33,24 @@ void RegisterAssign(OpRegistry& registry) {
   def.layout_slots = {"X", "Out"};
   def.zero_preserving = true;
   def.elementwise = true;
-  registry.Add(std::move(def));
-  AddKernelsForAllDTypes(registry, "assign", CopyFactory("X", "Out"), [](const OpContext& context) {
-    return context.Input("X").layout == context.Output("Out").layout;
-  });
+  return def;
+}
+
+}  // namespace
+
+void RegisterAssign(OpRegistry& registry) {
+  registry.Add(CopyDef("assign"));
+  OpDef memcpy = CopyDef("memcpy");
+  memcpy.attrs = {{.name = "dst_place_type",
+                   .type = AttrType::kInt,
+                   .default_value = int32_t{-1},
+                   .doc = "Where PaddlePaddle puts Out; nothing depends on it."}};
+  registry.Add(std::move(memcpy));
+  for (const char* type : {"assign", "memcpy"}) {
+    AddKernelsForAllDTypes(registry, type, CopyFactory("X", "Out"), [](const OpContext& context) {
+      return context.Input("X").layout == context.Output("Out").layout;
+    });
+  }
 }
 
 }  // namespace skiff

@@ -1,4 +1,4 @@
-// CUDA kernels of assign.
+// CUDA kernels of assign and memcpy.
 #include <memory>
 
 #include "operators/common/cuda/cuda_bytes.h"
@@ -7,12 +7,15 @@
 namespace skiff {
 
 void RegisterAssignCuda(OpRegistry& registry) {
-  AddCudaKernelsForAllDTypes(registry, "assign", [](PrepareContext& context) {
+  const auto prepare = [](PrepareContext& context) {
     return MakeRowsKernel(
         [from = In<>(context, "X"), to = Out<>(context, "Out")](const KernelContext& run) {
           CopyOnDevice(run, from(run), to(run), from.tensor(run).byte_count());
         });
-  });
+  };
+  for (const char* type : {"assign", "memcpy"}) {
+    AddCudaKernelsForAllDTypes(registry, type, prepare);
+  }
 }
 
 }  // namespace skiff

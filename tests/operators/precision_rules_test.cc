@@ -101,7 +101,8 @@ TEST(PrecisionRules, NoneKeepsHalfFromNoKernelOfFloats) {
 TEST(PrecisionRules, OpsOnArraysFollow) {
   for (const std::string& type : Registry().Types()) {
     const OpDef& def = Registry().Get(type);
-    if (HasArray(def)) EXPECT_EQ(RuleOf(def), NameOf(Precision::kFollow)) << type;
+    if (!HasArray(def)) continue;
+    EXPECT_EQ(RuleOf(def), NameOf(Precision::kFollow)) << type;
   }
 }
 

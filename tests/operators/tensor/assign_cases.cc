@@ -11,6 +11,8 @@ void AddAssignCases(CaseList& cases) {
   add("empty", Uniform({0, 3}, 3));
   add("int64", Integers({5}, 4, -9, 9));
   add("bool", Integers({5}, 5, 0, 2, DType::kBool));
+  cases.push_back(CopyCase("memcpy", "flag", Integers({1}, 6, 0, 2, DType::kBool)));
+  cases.push_back(CopyCase("memcpy", "image", Uniform({2, 17, 3, 2}, 7)));
 }
 
 }  // namespace skiff::harness
