@@ -67,7 +67,11 @@ Variable MergedGradient(const GradientMerge& merge, const MergeRound& round,
   // gradient stay sparse.
   const Variable touched =
       CreatePersistable(name + "Rows", {parameter.dims[0]}, DType::kBool, 0.0, site);
-  Op op = MergeOp("gradient_merge_rows", merge, round, sum, entry.gradient);
+  // Unlike gradient_merge, it takes no two-byte gradient for a float32 sum.
+  const Variable rows = IsHalf(entry.gradient.dtype())
+                            ? layers::Cast(entry.gradient, entry.weights->dtype, site)
+                            : entry.gradient;
+  Op op = MergeOp("gradient_merge_rows", merge, round, sum, rows);
   op.SetInput("Touched", {touched.name()}).SetOutput("TouchedOut", {touched.name()});
   return call.AppendFor(std::move(op));
 }

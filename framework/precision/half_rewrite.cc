@@ -174,7 +174,7 @@ class HalfRewrite {
 
   size_t PositionOfCast(const FloatVariable& variable) const {
     if (!variable.writers.empty()) return choice_.ops()[variable.writers[0]].position + 1;
-    if (variable.is_set_by_loop) return 0;
+    if (variable.is_set_by_loop) return variable.set_at;
     size_t first = variable.block->ops().size();
     for (const size_t reader : variable.readers) {
       const FloatOp& op = choice_.ops()[reader];

@@ -147,10 +147,10 @@ void PrecisionChoice::TieStates(const Op& op, const OpDef& def, FloatOp* node) {
   for (const int32_t index : op.SubBlocks()) {
     const Block& inside = *outside.program()->block(index);
     for (const std::string& name : op.Input("inputs")) {
-      SetByLoop(Find(inside, name), Find(outside, name));
+      SetByLoop(Find(inside, name), Find(outside, name), 0);
     }
     for (const std::string& name : op.Output(SlotsOf(def.block->kind).results)) {
-      SetByLoop(Find(outside, name), Find(inside, name));
+      SetByLoop(Find(outside, name), Find(inside, name), node->position + 1);
     }
     using Names = std::vector<std::string>;
     const Names before = op.Attr<Names>("ex_states", {});
@@ -159,7 +159,7 @@ void PrecisionChoice::TieStates(const Op& op, const OpDef& def, FloatOp* node) {
     for (size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
       const int state = Find(inside, before[i]);
       if (state < 0) continue;
-      SetByLoop(state, Find(inside, after[i]));
+      SetByLoop(state, Find(inside, after[i]), 0);
       const int initial = i < first.size() ? Find(outside, first[i]) : -1;
       if (initial < 0) continue;
       node->inputs.push_back({.slot = def.FindInput("initial_states"),
@@ -171,10 +171,12 @@ void PrecisionChoice::TieStates(const Op& op, const OpDef& def, FloatOp* node) {
   }
 }
 
-// Notes that the op that runs a block sets a variable to what another one holds.
-void PrecisionChoice::SetByLoop(int set, int from) {
+// Notes that the op that runs a block sets a variable to what another one holds, from `position`
+// of its block on.
+void PrecisionChoice::SetByLoop(int set, int from, size_t position) {
   if (set < 0 || from < 0 || set == from) return;
   variables_[static_cast<size_t>(set)].is_set_by_loop = true;
+  variables_[static_cast<size_t>(set)].set_at = position;
   const size_t group = variables_[static_cast<size_t>(from)].group;
   for (FloatVariable& variable : variables_) {
     if (variable.group == group) variable.group = variables_[static_cast<size_t>(set)].group;
@@ -259,15 +261,18 @@ std::vector<bool> PrecisionChoice::FindSources() const {
 }
 
 void PrecisionChoice::Settle() {
-  const std::vector<bool> depends = FindSources();
-  for (FloatVariable& variable : variables_) {
+  // By group.
+  std::vector<bool> is_half = FindSources();
+  for (const FloatVariable& variable : variables_) {
     const bool is_result = variable.block == variable.block->program()->root() &&
                            names_.results.contains(variable.var->name);
     const bool is_made = !variable.writers.empty() || variable.is_set_by_loop;
     const bool may_be_half =
         variable.var->persistable ? IsParameterForHalf(variable) : is_made && !is_result;
-    variable.is_half = depends[variable.group] && may_be_half;
+    // One that isn't half decides for its group.
+    if (!may_be_half) is_half[variable.group] = false;
   }
+  for (FloatVariable& variable : variables_) variable.is_half = is_half[variable.group];
   for (FloatOp& op : ops_) {
     if (HasRule(op) && !op.inputs.empty()) op.mode = op.is_kept ? Mode::kFloat32 : Mode::kHalf;
   }
@@ -280,7 +285,6 @@ void PrecisionChoice::Settle() {
     }
     for (FloatVariable& variable : variables_) {
       if (!variable.is_half || MayStayHalf(variable)) continue;
-      // One that isn't half decides for its group.
       for (FloatVariable& other : variables_) {
         if (other.group == variable.group) other.is_half = false;
       }
@@ -289,7 +293,23 @@ void PrecisionChoice::Settle() {
   }
 }
 
+// Returns the array whose elements the op makes; nullptr if it makes none.
+const FloatVariable* PrecisionChoice::ArrayWrittenBy(const FloatOp& op) const {
+  for (const FloatArgument& output : op.outputs) {
+    const FloatVariable& variable = variables_[output.variable];
+    if (variable.var->kind == VarKind::kLoDTensorArray) return &variable;
+  }
+  return nullptr;
+}
+
 Mode PrecisionChoice::ModeOf(const FloatOp& op) const {
+  // All elements of an array have one dtype, and no op casts an array.
+  if (const FloatVariable* array = ArrayWrittenBy(op); array != nullptr) {
+    const bool reads_constants = std::ranges::all_of(op.inputs, [&](const FloatArgument& input) {
+      return IsConstant(variables_[input.variable]);
+    });
+    return array->is_half && (reads_constants || HasHalfInputs(op)) ? Mode::kHalf : Mode::kFloat32;
+  }
   switch (PrecisionOf(op)) {
     case Precision::kLow:
       return Mode::kHalf;
@@ -343,6 +363,7 @@ bool PrecisionChoice::IsReadInHalf(const FloatVariable& variable) const {
 
 bool PrecisionChoice::MayStayHalf(const FloatVariable& variable) const {
   if (variable.var->is_parameter) return IsReadInHalf(variable);
+  if (variable.var->kind == VarKind::kLoDTensorArray && !IsReadInHalf(variable)) return false;
   bool is_made = variable.is_set_by_loop;
   for (const size_t writer : variable.writers) {
     const FloatOp& op = ops_[writer];

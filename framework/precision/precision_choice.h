@@ -9,7 +9,8 @@
 // - An op whose rule is kHigh computes in float32. Its results are half if its inputs are half and
 //   nothing reads the results in float32: it then rounds what its readers would round.
 // - A variable is half if all ops that make it, but for those that make constants, make it in half.
-//   So a variable of a loop has one dtype, inside and outside.
+//   So a variable of a loop has one dtype, inside and outside. An array is half only if, in
+//   addition, all ops that read it take half.
 // - What depends neither on an op with kLow nor on a parameter in half stays float32: learning
 //   rates, counters, and what is computed from feeds alone.
 #pragma once
@@ -63,7 +64,8 @@ struct FloatVariable {
   // Whether an op that runs a block sets it: a variable inside, before each iteration, or one
   // outside, from those inside.
   bool is_set_by_loop = false;
-  size_t group = 0;  // variables of one group have one dtype
+  size_t set_at = 0;  // the position in `block` from which it is there then
+  size_t group = 0;   // variables of one group have one dtype
   bool is_half = false;
 };
 
@@ -100,11 +102,12 @@ class PrecisionChoice {
                                          const FindSlot& find);
   int Find(const Block& block, const std::string& name);
   void TieStates(const Op& op, const OpDef& def, FloatOp* node);
-  void SetByLoop(int set, int from);
+  void SetByLoop(int set, int from, size_t position);
   void MarkKept();
   std::vector<bool> FindSources() const;
   void Settle();
   FloatOp::Mode ModeOf(const FloatOp& op) const;
+  const FloatVariable* ArrayWrittenBy(const FloatOp& op) const;
   bool HasHalfInputs(const FloatOp& op) const;
   bool HasHalfReaders(const FloatOp& op) const;
   bool IsParameterForHalf(const FloatVariable& variable) const;

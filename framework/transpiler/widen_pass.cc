@@ -121,9 +121,7 @@ class Widening {
     for (size_t i = 0; i < instruction.loop->fetches.size(); ++i) {
       const LoopFetch& fetch = instruction.loop->fetches[i];
       if (fetch.kind != LoopFetch::Kind::kSum || fetch.output < 0) continue;
-      // Selected rows aren't added up: all of them are kept.
-      const Plan& body = instruction.loop->body;
-      if (!IsHalfValue(body, fetch.value) || body[fetch.value].meta.is_selected_rows()) continue;
+      if (!IsHalfValue(instruction.loop->body, fetch.value)) continue;
       if (loop == nullptr) loop = std::make_shared<Loop>(*instruction.loop);
       WidenFetch(i, loop.get());
       ValueId& output = instruction.outputs[static_cast<size_t>(fetch.output)];
@@ -153,12 +151,26 @@ class Widening {
       const auto readers = AllReaders(body)[half];
       if (readers.size() == 1) body.instructions.erase(rounding);
     } else {
-      wide = AddWide(&body, half);
-      body.instructions.push_back(
-          CastBetween(registry_, &body, body.instructions.back(), half, wide));
+      wide = AppendCast(&body, half);
+      if (loop->line != nullptr) {
+        // Tells the rows of the body's values, which have the same ids there.
+        auto line = std::make_shared<Plan>(*loop->line);
+        const ValueId same = AppendCast(line.get(), half);
+        SKIFF_ENFORCE(same == wide, kInvalidArgument, "a loop whose body has ", body.values.size(),
+                      " values and whose line has ", line->values.size());
+        loop->line = std::move(line);
+      }
     }
     loop->fetches[fetch].value = wide;
     body.fetches[fetch] = wide;
+  }
+
+  // Appends a cast to float32, and returns what it makes.
+  ValueId AppendCast(Plan* plan, ValueId half) const {
+    const ValueId wide = AddWide(plan, half);
+    plan->instructions.push_back(
+        CastBetween(registry_, plan, plan->instructions.back(), half, wide));
+    return wide;
   }
 
   const OpRegistry& registry_;

@@ -45,7 +45,8 @@ Sizes SizesOf(const OpContext& context) {
   SKIFF_ENFORCE(x.rank() == 2 && y.rank() == 2, kInvalidArgument, type, ": X ", x, " and Y ", y,
                 ", expected two matrices");
   SKIFF_ENFORCE(context.Input("X").dtype == context.Input("Y").dtype &&
-                    context.Input("X").dtype == context.Input("Input").dtype,
+                    (context.Input("X").dtype == context.Input("Input").dtype ||
+                     context.def().FindInput("Input")->shape_only),
                 kInvalidArgument, type, ": Input is ", context.Input("Input").dtype, ", X ",
                 context.Input("X").dtype, ", Y ", context.Input("Y").dtype, ", expected one dtype");
   SKIFF_ENFORCE(input.rank() == 1 || input.rank() == 2, kInvalidArgument, type, ": Input ", input,

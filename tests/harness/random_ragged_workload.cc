@@ -24,6 +24,7 @@
 #include "framework/builder/recurrent.h"
 #include "framework/builder/sequence.h"
 #include "framework/builder/tensor.h"
+#include "framework/precision/half_rewrite.h"
 #include "framework/tensor/ragged.h"
 
 namespace skiff::harness {
@@ -405,6 +406,9 @@ class RaggedGenerator {
     }
     const Variable scores = layers::Fc(pooled_, kClasses);
     const Variable loss = layers::Mean(layers::SoftmaxWithCrossEntropy(scores, label_));
+    if (IsHalf(options_.precision.dtype)) {
+      RewriteToHalf(registry_, options_.precision, {loss.name()}, main_.get(), startup_.get());
+    }
     // Cloned before Minimize appends backward and optimizer ops, which evaluation must not run.
     workload_.programs.push_back(main_->CloneForTest());
     const GradientClip clip = Chance(0.3) ? ClipByGlobalNorm(1.0f) : GradientClip{};

@@ -4,12 +4,15 @@
 #include <cstdint>
 
 #include "framework/op/registry.h"
+#include "framework/precision/precision_options.h"
 #include "tests/harness/workload.h"
 
 namespace skiff::harness {
 
 struct RandomRaggedOptions {
   int layers = 10;  // drawn; others read the feeds and make the loss
+  // With bfloat16 or float16, the programs are rewritten to half.
+  PrecisionOptions precision = {};
 };
 
 // Returns a workload that depends only on seed, options and which operators the registry has.

@@ -29,6 +29,7 @@
 #include "framework/builder/tensor.h"
 #include "framework/builder/tensor_array.h"
 #include "framework/ir/op_role.h"
+#include "framework/precision/half_rewrite.h"
 #include "tests/harness/prepared_op.h"
 
 namespace skiff::harness {
@@ -73,7 +74,7 @@ class Generator {
       : registry_(registry),
         options_(options),
         random_(seed),
-        dtype_(options.smooth || Chance(0.75) ? DType::kFloat32 : DType::kFloat64),
+        dtype_(options.smooth || IsInHalf() || Chance(0.75) ? DType::kFloat32 : DType::kFloat64),
         main_(std::make_shared<Program>()),
         startup_(std::make_shared<Program>()) {
     workload_.name = StrCat("random_", seed);
@@ -117,6 +118,8 @@ class Generator {
         std::next(cases.begin(), static_cast<std::ptrdiff_t>(Below(cases.size())));
     return *of_type->second[Below(of_type->second.size())];
   }
+
+  bool IsInHalf() const { return IsHalf(options_.precision.dtype); }
 
   bool IsUsable(const OpCase& op_case) const {
     if (op_case.benchmark_only || HasSelectedRows(op_case) || HasLoD(op_case)) {
@@ -177,12 +180,26 @@ class Generator {
   }
 
   size_t AddParameter(const Array& array) {
-    const std::string name = StrCat("parameter_", workload_.initial.size());
-    Var var{.name = name, .dtype = dtype_, .dims = array.shape.ToVector()};
-    var.persistable = var.is_parameter = true;
-    main_->root()->CreateVar(std::move(var));
-    workload_.initial[name] = ToTensor(array, dtype_);
+    const std::string name = StrCat("parameter_", parameters_++);
+    MakeParameter(name, ToTensor(array, dtype_));
     return AddValue({.name = name, .shape = array.shape, .dtype = dtype_, .trained = true});
+  }
+
+  void MakeParameter(const std::string& name, const Tensor& first) {
+    Var var{.name = name, .dtype = dtype_, .dims = first.shape().ToVector()};
+    var.persistable = var.is_parameter = true;
+    main_->root()->CreateVar(var);
+    if (!IsInHalf()) {
+      workload_.initial[name] = first;
+      return;
+    }
+    startup_->root()->CreateVar(std::move(var));
+    Op op("assign_value");
+    op.SetAttr("dtype", static_cast<int32_t>(dtype_));
+    op.SetAttr("shape", std::vector<int32_t>(first.shape().begin(), first.shape().end()));
+    op.SetAttr("fp32_values", first.ToVector<float>());
+    op.SetOutput("Out", {name});
+    startup_->root()->AppendOp(std::move(op));
   }
 
   // Adds a variable of the scope that programs write, but don't train.
@@ -510,11 +527,8 @@ class Generator {
 
   // Returns a row [width] of a table, a new parameter. Its gradient may be sparse.
   Variable Lookup(int64_t width) {
-    const std::string table = StrCat("table_", workload_.initial.size());
-    workload_.initial[table] = ToTensor(Uniform({3, width}, random_()), dtype_);
-    Var var{.name = table, .dtype = dtype_, .dims = {3, width}};
-    var.persistable = var.is_parameter = true;
-    main_->root()->CreateVar(std::move(var));
+    const std::string table = StrCat("table_", parameters_++);
+    MakeParameter(table, ToTensor(Uniform({3, width}, random_()), dtype_));
     const Variable id = layers::FillConstant({1}, DType::kInt64, static_cast<double>(Below(3)));
     const LayerCall call("lookup_table_v2", "", std::source_location::current());
     Op op("lookup_table_v2");
@@ -545,6 +559,11 @@ class Generator {
     return read;
   }
 
+  void RewriteToHalfWith(const std::set<std::string>& results) {
+    if (!IsInHalf()) return;
+    RewriteToHalf(registry_, options_.precision, results, main_.get(), startup_.get());
+  }
+
   void Train() {
     const std::set<std::string> read = ReadInTraining();
     bool reads_parameter = false;
@@ -556,8 +575,12 @@ class Generator {
           values_[value].trained && !var->is_parameter && !values_[value].name.starts_with("feed_");
       if (computed && !read.contains(var->name)) terms.push_back(layers::Mean(VariableOf(value)));
     }
-    if (!reads_parameter) return;
+    if (!reads_parameter) {
+      RewriteToHalfWith({});
+      return;
+    }
     const Variable loss = terms.size() == 1 ? terms[0] : layers::Sum(terms);
+    RewriteToHalfWith({loss.name()});
     // Cloned before Minimize appends backward and optimizer ops, which evaluation must not run.
     std::shared_ptr<const Program> test = main_->CloneForTest();
     const GradientClip clip = Chance(0.3) ? ClipByGlobalNorm(1.0f) : GradientClip{};
@@ -684,6 +707,7 @@ class Generator {
   std::shared_ptr<Program> startup_;
   std::vector<Value> values_;
   std::vector<Feed> feeds_;
+  int parameters_ = 0;
   bool has_lookups_ = false;  // whether the loop that is being made looks up rows
   Workload workload_;
 };

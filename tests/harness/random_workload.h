@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "framework/op/registry.h"
+#include "framework/precision/precision_options.h"
 #include "tests/harness/op_case.h"
 #include "tests/harness/workload.h"
 
@@ -15,6 +16,9 @@ struct RandomWorkloadOptions {
   // small error everywhere. Omits cases with infinite numbers or NaN: kernels that multiply a tap
   // by the zeros around an image, and kernels that leave these out, then agree.
   bool smooth = false;
+  // With bfloat16 or float16, floats are float32, and the programs are rewritten to half. Ops of
+  // the startup program then make the first values of parameters.
+  PrecisionOptions precision = {};
 };
 
 // Returns a workload that depends only on seed, options and cases.
