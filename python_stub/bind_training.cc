@@ -4,6 +4,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstring>
@@ -414,6 +415,14 @@ class PythonTrainer {
   std::optional<Trainer> trainer_;
 };
 
+// Returns whether `test` is a clone from before Minimize has rewritten `main` to half.
+bool IsFromBeforeRewriting(const Program& test, const Program& main) {
+  return std::ranges::any_of(test.root()->vars(), [&](const auto& var) {
+    const Var* trained = main.root()->FindVar(var->name);
+    return var->is_parameter && trained != nullptr && IsHalf(trained->dtype) && !IsHalf(var->dtype);
+  });
+}
+
 std::unique_ptr<PythonTrainer> MakeTrainer(
     const Program& main, const Program& startup, const Program& test, const py::object& loss,
     const py::object& learning_rate, const std::shared_ptr<PythonReader>& train,
@@ -432,6 +441,7 @@ std::unique_ptr<PythonTrainer> MakeTrainer(
                                     .learning_rate = NameOf(learning_rate),
                                     .model_inputs = NamesOf(model_inputs),
                                     .model_outputs = NamesOf(model_outputs)};
+  if (IsFromBeforeRewriting(test, main)) training::EvaluateInHalf(&program);
   return std::make_unique<PythonTrainer>(
       std::move(program), train, validation,
       training::TrainerOptions{.title = title,

@@ -21,6 +21,7 @@
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"
 #include "framework/builder/warning.h"
+#include "framework/ir/master_name.h"
 #include "framework/ir/op_role.h"
 #include "framework/ir/used_names.h"
 #include "framework/op/registry.h"

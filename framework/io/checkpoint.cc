@@ -238,23 +238,23 @@ void CheckStepCounter(const Tensor& counter) {
                 ", expected int64 [1], not below 0");
 }
 
-void Install(const Program& program, const LoadCheckpointOptions& options,
-             CheckpointContents contents, Scope* scope) {
+void Install(const Program& program, const LoadCheckpointOptions& options, NamedTensors tensors,
+             Scope* scope) {
   const std::vector<std::string> expected = PersistableNames(program);
-  const auto counter = std::ranges::find(contents.tensors, std::string(kStepCounterName),
-                                         &NamedTensors::value_type::first);
+  const auto counter =
+      std::ranges::find(tensors, std::string(kStepCounterName), &NamedTensors::value_type::first);
   // The step counter is no persistable of the program, so the checks below don't apply to it.
   std::optional<Tensor> steps;
-  if (counter != contents.tensors.end()) {
+  if (counter != tensors.end()) {
     CheckStepCounter(counter->second);
     steps = counter->second;
-    contents.tensors.erase(counter);
+    tensors.erase(counter);
   }
-  DropExtras(expected, options, &contents.tensors);
-  CheckAllThere(expected, contents.tensors);
+  DropExtras(expected, options, &tensors);
+  CheckAllThere(expected, tensors);
   // All checks come before the first change of the scope.
-  CheckFitsProgram(program, contents.tensors);
-  StoreTensors(std::move(contents.tensors), scope);
+  CheckFitsProgram(program, tensors);
+  StoreTensors(std::move(tensors), scope);
   if (steps) scope->Assign(kStepCounterName, *steps);
 }
 
@@ -296,6 +296,16 @@ std::optional<CheckpointContents> ReadNewestIntact(const std::string& directory,
     }
   }
   ThrowAllRefused(directory, loaded->refused);
+}
+
+// Sets all of `loaded`; returns the variables.
+NamedTensors ReadLatest(const std::string& directory, LoadedCheckpoint* loaded) {
+  std::optional<CheckpointContents> contents;
+  // If a folder vanishes while it is read, another process has saved a newer one: list again.
+  while (!contents) contents = ReadNewestIntact(directory, loaded);
+  loaded->step = contents->manifest.step;
+  loaded->state = std::move(contents->state);
+  return std::move(contents->tensors);
 }
 
 }  // namespace
@@ -345,17 +355,19 @@ bool HasCheckpoint(const std::string& directory) {
 LoadedCheckpoint LoadLatestCheckpoint(const std::string& directory, const Program& program,
                                       Scope* scope, const LoadCheckpointOptions& options) {
   LoadedCheckpoint loaded;
-  std::optional<CheckpointContents> contents;
-  // If a folder vanishes while it is read, another process has saved a newer one: list again.
-  while (!contents) contents = ReadNewestIntact(directory, &loaded);
-  loaded.step = contents->manifest.step;
-  loaded.state = std::move(contents->state);
+  NamedTensors tensors = ReadLatest(directory, &loaded);
   try {
     if (options.check_state) options.check_state(loaded.state);
-    Install(program, options, *std::move(contents), scope);
+    Install(program, options, std::move(tensors), scope);
   } catch (const Error& error) {
     throw error.WithContext(loaded.path);
   }
+  return loaded;
+}
+
+LoadedCheckpoint LoadVariablesOfLatestCheckpoint(const std::string& directory, Scope* scope) {
+  LoadedCheckpoint loaded;
+  StoreTensors(ReadLatest(directory, &loaded), scope);
   return loaded;
 }
 

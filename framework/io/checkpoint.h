@@ -101,4 +101,8 @@ struct LoadCheckpointOptions {
 LoadedCheckpoint LoadLatestCheckpoint(const std::string& directory, const Program& program,
                                       Scope* scope, const LoadCheckpointOptions& options = {});
 
+// Sets all variables of the newest checkpoint in the scope, whatever program they are of. Throws
+// Error as LoadLatestCheckpoint; the scope is then as it was.
+LoadedCheckpoint LoadVariablesOfLatestCheckpoint(const std::string& directory, Scope* scope);
+
 }  // namespace skiff

@@ -11,6 +11,7 @@
 #include "framework/io/file.h"
 #include "framework/io/parameters.h"
 #include "framework/ir/codec.h"
+#include "framework/ir/master_name.h"
 #include "framework/ir/used_names.h"
 
 namespace skiff {
@@ -246,6 +247,23 @@ std::string FindParams(const std::string& directory, const std::string& program,
   return names[0];
 }
 
+// Returns what is to be saved of a variable of the program.
+const Tensor& ValueFor(const Var& var, const Scope& scope) {
+  const Tensor& own = scope.Get(var.name);
+  if (var.dtype != DType::kFloat32 || !IsHalf(own.dtype())) return own;
+  const Tensor* master = scope.Find(MasterName(var.name));
+  return master == nullptr ? own : *master;
+}
+
+// Sets in `values`, which share their storage with those of the scope, what is to be saved.
+void CollectValues(const Program& program, const std::vector<std::string>& names,
+                   const Scope& scope, Scope* values) {
+  for (const std::string& name : names) {
+    const Var& var = PersistableOf(program, name);
+    values->Set(name, ValueFor(var, scope));
+  }
+}
+
 std::string Normal(const std::string& name) {
   return std::filesystem::path(name).lexically_normal().string();
 }
@@ -312,14 +330,16 @@ void SaveInferenceModel(const std::string& directory, const std::vector<std::str
       MakeInferenceProgram(program, feeds, fetches, options.ops_with_is_test);
   const InferenceModelFiles& files = options.files;
   const std::vector<std::string> names = PersistableNames(*model);
+  Scope values;
+  CollectValues(*model, names, scope, &values);
   // Everything that can fail without the disk comes before the first write.
   const std::string bytes = SerializeProgram(*model);
   CheckFileNames(files, names);
   CreateDirectories(directory);
   if (files.params_filename.empty()) {
-    SaveSeparate(scope, names, directory);
+    SaveSeparate(values, names, directory);
   } else {
-    SaveCombined(scope, names, JoinPath(directory, files.params_filename));
+    SaveCombined(values, names, JoinPath(directory, files.params_filename));
   }
   AtomicWriteFile(JoinPath(directory, files.model_filename), bytes);
 }

@@ -26,16 +26,6 @@ bool HoldsParameter(const Var& var) {
   }
 }
 
-// Returns the first variable of that name, starting at the root: a persistable has one name in all
-// blocks.
-const Var& FindInBlocks(const Program& program, const std::string& name) {
-  for (size_t i = 0; i < program.block_count(); ++i) {
-    const Var* var = program.block(static_cast<int32_t>(i))->FindLocalVar(name);
-    if (var != nullptr) return *var;
-  }
-  Throw(ErrorCode::kNotFound, "the program has no variable \"", name, "\"");
-}
-
 void SortNames(std::vector<std::string>* names) {
   std::sort(names->begin(), names->end());
   const auto twice = std::adjacent_find(names->begin(), names->end());
@@ -58,6 +48,14 @@ std::string FileOf(const std::string& directory, const std::string& name) {
 }
 
 }  // namespace
+
+const Var& PersistableOf(const Program& program, const std::string& name) {
+  for (size_t i = 0; i < program.block_count(); ++i) {
+    const Var* var = program.block(static_cast<int32_t>(i))->FindLocalVar(name);
+    if (var != nullptr) return *var;
+  }
+  Throw(ErrorCode::kNotFound, "the program has no variable \"", name, "\"");
+}
 
 void CheckNoFolderAmong(const std::vector<std::string>& names) {
   const std::set<std::string> files(names.begin(), names.end());
@@ -110,7 +108,7 @@ NamedTensors ReadTensorStreams(const std::vector<std::string>& names, ByteSource
 
 void CheckFitsProgram(const Program& program, const NamedTensors& tensors) {
   for (const auto& [name, tensor] : tensors) {
-    const Var& var = FindInBlocks(program, name);
+    const Var& var = PersistableOf(program, name);
     SKIFF_ENFORCE(var.kind == VarKind::kLoDTensor, kInvalidArgument, "variable \"", name,
                   "\" is a ", VarKindName(var.kind), ": only lod_tensor is loaded");
     SKIFF_ENFORCE(tensor.dtype() == var.dtype && DimsAgree(tensor.shape().dims(), var.dims),
@@ -173,7 +171,7 @@ void LoadCombined(const Program& program, std::vector<std::string> names, const 
   SortNames(&names);
   // Only for its Errors: a wrong name would otherwise look like a damaged file, since the streams
   // bear no names.
-  for (const std::string& name : names) FindInBlocks(program, name);
+  for (const std::string& name : names) PersistableOf(program, name);
   InputFile file(path);
   NamedTensors tensors = ReadTensorStreams(names, &file);
   CheckFitsProgram(program, tensors);
@@ -185,7 +183,7 @@ void LoadSeparate(const Program& program, std::vector<std::string> names,
   SortNames(&names);
   NamedTensors tensors;
   for (const std::string& name : names) {
-    FindInBlocks(program, name);
+    PersistableOf(program, name);
     InputFile file(FileOf(directory, name));
     tensors.push_back(std::move(ReadTensorStreams({name}, &file).front()));
   }
@@ -199,7 +197,7 @@ void LoadSafetensors(const Program& program, std::vector<std::string> names,
   SafetensorsFile file(path);
   NamedTensors tensors;
   for (const std::string& name : names) {
-    FindInBlocks(program, name);
+    PersistableOf(program, name);
     tensors.emplace_back(name, file.Read(name));
   }
   CheckFitsProgram(program, tensors);

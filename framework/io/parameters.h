@@ -26,6 +26,10 @@ namespace skiff {
 // those of kinds feed_minibatch, fetch_list, reader and raw.
 std::vector<std::string> PersistableNames(const Program& program);
 
+// Returns the first variable of that name, starting at the root: a persistable has one name in all
+// blocks. Throws Error (kNotFound) if the program has none.
+const Var& PersistableOf(const Program& program, const std::string& name);
+
 // Save the variables with these names, in any order. Throw Error, before writing anything,
 // (kNotFound) for a name that the scope doesn't hold, (kAlreadyExists) for a name given twice,
 // (kFailedPrecondition) for a tensor without storage, and (kInvalidArgument) for a name that can't

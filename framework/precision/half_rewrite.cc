@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/ir/master_name.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/block_rule.h"
 #include "framework/op/op_context.h"
@@ -16,8 +17,6 @@ namespace skiff {
 namespace {
 
 using Mode = FloatOp::Mode;
-
-constexpr std::string_view kMasterSuffix = "_fp32_master_0";
 
 std::string_view CastSuffix(DType dtype) {
   if (dtype == DType::kBFloat16) return ".cast_bf16";
@@ -83,7 +82,7 @@ class HalfRewrite {
       ++report_.parameters;
       if (!variable.is_half) continue;
       ++report_.half_parameters;
-      MakeMaster(*variable.var);
+      if (startup_ != nullptr) MakeMaster(*variable.var);
     }
     return std::move(report_);
   }
@@ -313,9 +312,24 @@ std::set<std::string> InitializedBy(const Program& startup) {
   return names;
 }
 
-}  // namespace
+std::set<std::string> ParametersOf(const Program& program) {
+  std::set<std::string> names;
+  for (const auto& var : program.root()->vars()) {
+    if (var->is_parameter) names.insert(var->name);
+  }
+  return names;
+}
 
-std::string MasterName(std::string_view parameter) { return StrCat(parameter, kMasterSuffix); }
+HalfReport Rewrite(const OpRegistry& registry, const PrecisionOptions& options,
+                   const PrecisionChoice::Names& names, Program* main, Program* startup) {
+  // On copies first, so that an Error leaves the programs as they are.
+  const std::unique_ptr<Program> main_copy = main->Clone();
+  const std::unique_ptr<Program> startup_copy = startup == nullptr ? nullptr : startup->Clone();
+  HalfRewrite(registry, options, names, main_copy.get(), startup_copy.get()).Run();
+  return HalfRewrite(registry, options, names, main, startup).Run();
+}
+
+}  // namespace
 
 std::string HalfReport::Text() const {
   int64_t in_float32 = 0;
@@ -335,11 +349,14 @@ HalfReport RewriteToHalf(const OpRegistry& registry, const PrecisionOptions& opt
   if (options.level == PrecisionLevel::kParameters && startup != nullptr) {
     names.parameters = InitializedBy(*startup);
   }
-  // On copies first, so that an Error leaves the programs as they are.
-  const std::unique_ptr<Program> main_copy = main->Clone();
-  const std::unique_ptr<Program> startup_copy = startup == nullptr ? nullptr : startup->Clone();
-  HalfRewrite(registry, options, names, main_copy.get(), startup_copy.get()).Run();
-  return HalfRewrite(registry, options, names, main, startup).Run();
+  return Rewrite(registry, options, names, main, startup);
+}
+
+HalfReport RewriteForInference(const OpRegistry& registry, const PrecisionOptions& options,
+                               const std::set<std::string>& results, Program* program) {
+  PrecisionChoice::Names names{.parameters = {}, .results = results, .may_keep_nothing = true};
+  if (options.level == PrecisionLevel::kParameters) names.parameters = ParametersOf(*program);
+  return Rewrite(registry, options, names, program, /*startup=*/nullptr);
 }
 
 }  // namespace skiff

@@ -14,16 +14,12 @@
 #include <map>
 #include <set>
 #include <string>
-#include <string_view>
 
 #include "framework/ir/program.h"
 #include "framework/op/registry.h"
 #include "framework/precision/precision_options.h"
 
 namespace skiff {
-
-// Returns the name of the variable with the float32 master weights of a parameter in half.
-std::string MasterName(std::string_view parameter);
 
 struct HalfReport {
   DType dtype = DType::kBFloat16;
@@ -54,5 +50,12 @@ struct HalfReport {
 // programs are then unchanged.
 HalfReport RewriteToHalf(const OpRegistry& registry, const PrecisionOptions& options,
                          const std::set<std::string>& results, Program* main, Program* startup);
+
+// The same for a program that is only evaluated. Parameters become half with
+// PrecisionLevel::kParameters, but have no master weights: whoever loads or saves the program gives
+// them rounded values. Entries of keep_float32 that fit nothing are passed over: what they name may
+// be in the training alone.
+HalfReport RewriteForInference(const OpRegistry& registry, const PrecisionOptions& options,
+                               const std::set<std::string>& results, Program* program);
 
 }  // namespace skiff

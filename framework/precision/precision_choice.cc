@@ -205,7 +205,8 @@ void PrecisionChoice::MarkKept() {
       }
       op.is_kept = fits = true;
     }
-    SKIFF_ENFORCE(fits && !entry.empty(), kNotFound, "keep_float32 has \"", entry,
+    SKIFF_ENFORCE((fits || names_.may_keep_nothing) && !entry.empty(), kNotFound,
+                  "keep_float32 has \"", entry,
                   "\": expected the type of an op of the program, or a part of a name scope or of "
                   "the name of a parameter");
   }

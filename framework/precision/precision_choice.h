@@ -76,10 +76,12 @@ class PrecisionChoice {
     std::set<std::string> parameters;
     // Variables of the root block that stay float32, such as the loss.
     std::set<std::string> results;
+    // Whether entries of PrecisionOptions::keep_float32 that fit nothing are passed over.
+    bool may_keep_nothing = false;
   };
   // All arguments must outlive the choice, which holds pointers into the program. Throws Error:
   // kFailedPrecondition if the program has gradient ops, kInvalidArgument if options.dtype isn't
-  // half, kNotFound for an entry of keep_float32 that fits nothing.
+  // half, kNotFound for an entry of keep_float32 that fits nothing, unless names.may_keep_nothing.
   PrecisionChoice(const OpRegistry& registry, const Program& program,
                   const PrecisionOptions& options, const Names& names);
 

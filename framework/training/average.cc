@@ -13,7 +13,7 @@ CompiledAverage::CompiledAverage(const optimizer::ParameterAverage* average, Exe
       executor_(executor),
       host_(executor->place().is_cpu() ? nullptr : std::make_unique<Executor>(Place::Cpu())),
       program_((host_ == nullptr ? executor : host_.get())->Compile(program)) {
-  const std::vector<std::string> written = average->variables();
+  const std::vector<std::string> written = average->written();
   for (const auto& var : program.root()->vars()) {
     const bool is_state = var->persistable && std::ranges::count(written, var->name) == 0;
     if (is_state) states_.push_back(var->name);
@@ -24,7 +24,7 @@ ReplacedValues CompiledAverage::Apply() {
   Scope& scope = executor_->scope();
   // Before anything is replaced: without a value, the formula would give 0 / 0.
   average_->CheckHasValues(scope);
-  const std::vector<std::string> written = average_->variables();
+  const std::vector<std::string> written = average_->written();
   // ReplacedValues keeps copies of the raw values and puts them back bit for bit, so the program
   // may write over the parameters.
   return ReplacedValues(&scope, written, [&] {

@@ -3,11 +3,16 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <utility>
 
 #include "framework/base/error.h"
+#include "framework/executor/executor.h"
+#include "framework/io/checkpoint.h"
 #include "framework/io/inference_model.h"
 #include "framework/io/safetensors.h"
+#include "framework/ir/master_name.h"
 #include "framework/tensor/tensor.h"
+#include "framework/training/float_casts.h"
 
 namespace skiff::training {
 namespace {
@@ -15,7 +20,11 @@ namespace {
 // Loads what the model has of the program's parameters, and perhaps other variables.
 void LoadSaved(const std::string& model, const Program& program, Scope* saved) {
   if (!IsSafetensorsPath(model)) {
-    LoadInferenceModel(model, saved);
+    if (HasCheckpoint(model)) {
+      LoadVariablesOfLatestCheckpoint(model, saved);
+    } else {
+      LoadInferenceModel(model, saved);
+    }
     return;
   }
   SafetensorsFile file(model);
@@ -37,13 +46,46 @@ void CheckMissing(const std::vector<std::string>& missing, const std::string& mo
                 ": the model has another configuration");
 }
 
+bool BeginEachOther(DType a, DType b) {
+  const auto is_one = [](DType dtype) { return dtype == DType::kFloat32 || IsHalf(dtype); };
+  return a == b || (is_one(a) && is_one(b));
+}
+
+// What the program's variables are to become, as variables of the executor's scope.
+class NewValues {
+ public:
+  explicit NewValues(Executor* saved) : saved_(saved) {}
+
+  // `to`: the variable's dtype in the program.
+  void Add(const std::string& name, const std::string& from, DType to) {
+    if (saved_->scope().Get(from).dtype() == to) {
+      sources_.emplace_back(name, from);
+      return;
+    }
+    casts_.push_back({.from = from, .to = StrCat(name, "@", to), .dtype = to});
+    sources_.emplace_back(name, casts_.back().to);
+  }
+
+  void AssignTo(Scope* scope) {
+    CastFloats(casts_, saved_);
+    for (const auto& [name, from] : sources_) scope->Assign(name, saved_->scope().Get(from));
+  }
+
+ private:
+  Executor* saved_;
+  std::vector<FloatCast> casts_;
+  std::vector<std::pair<std::string, std::string>> sources_;
+};
+
 }  // namespace
 
 InitialWeights TakeWeights(const std::string& model, const Program& program, Scope* scope,
                            const std::vector<std::string>& new_parameters) {
-  Scope saved;
+  Executor reader(Place::Cpu());
+  Scope& saved = reader.scope();
   LoadSaved(model, program, &saved);
   InitialWeights weights;
+  NewValues values(&reader);
   for (const auto& var : program.root()->vars()) {
     if (!var->is_parameter) continue;
     const Tensor* found = saved.Find(var->name);
@@ -53,16 +95,24 @@ InitialWeights TakeWeights(const std::string& model, const Program& program, Sco
     }
     const Tensor& from = *found;
     const Tensor& to = scope->Get(var->name);
-    SKIFF_ENFORCE(from.shape() == to.shape() && from.dtype() == to.dtype(), kInvalidArgument, model,
-                  ": parameter \"", var->name, "\" is ", from.dtype(), from.shape(), ", expected ",
-                  to.dtype(), to.shape(), ": the model has another configuration");
+    SKIFF_ENFORCE(from.shape() == to.shape() && BeginEachOther(from.dtype(), to.dtype()),
+                  kInvalidArgument, model, ": parameter \"", var->name, "\" is ", from.dtype(),
+                  from.shape(), ", expected ", to.dtype(), to.shape(),
+                  ": the model has another configuration");
+    const std::string master = MasterName(var->name);
+    const bool has_master = IsHalf(from.dtype()) && saved.Find(master) != nullptr;
+    const std::string& source = has_master ? master : var->name;
+    values.Add(var->name, source, to.dtype());
+    if (IsHalf(to.dtype()) && scope->Find(master) != nullptr) {
+      values.Add(master, source, DType::kFloat32);
+    }
     weights.taken.push_back(var->name);
   }
   SKIFF_ENFORCE(!weights.taken.empty(), kInvalidArgument, model,
                 ": the model has none of the parameters to train");
   if (!new_parameters.empty()) CheckMissing(weights.missing, model, new_parameters);
   // Only now: an Error must leave the scope as it was.
-  for (const std::string& name : weights.taken) scope->Assign(name, saved.Get(name));
+  values.AssignTo(scope);
   return weights;
 }
 

@@ -15,11 +15,15 @@ struct InitialWeights {
 };
 
 // Replaces the parameters of `program` in the scope by those of the same names in `model`: a
-// `.safetensors` file, or the directory of an inference model (SaveInferenceModel with one file of
-// parameters). The model may lack those parameters whose names begin with one of `new_parameters`;
-// if that is empty, any. Throws an Error: kInvalidArgument if a parameter has another shape or
-// dtype there, if the model lacks another one, or if they have no parameter in common; and what
-// SafetensorsFile or LoadInferenceModel throws. After an Error the scope is as it was.
+// `.safetensors` file, the directory of an inference model (SaveInferenceModel with one file of
+// parameters), or a directory of checkpoints, of which the newest counts. float32, bfloat16 and
+// float16 begin each other: a parameter in half is rounded, and its master weights are the values
+// themselves; of a checkpoint of a training in half, these are its master weights. The model may
+// lack those parameters whose names begin with one of `new_parameters`; if that is empty, any.
+// Throws an Error: kInvalidArgument if a parameter has another shape or dtype there, if the model
+// lacks another one, or if they have no parameter in common; and what SafetensorsFile,
+// LoadInferenceModel or LoadVariablesOfLatestCheckpoint throws. After an Error the scope is as it
+// was.
 InitialWeights TakeWeights(const std::string& model, const Program& program, Scope* scope,
                            const std::vector<std::string>& new_parameters = {});
 

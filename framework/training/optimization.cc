@@ -93,6 +93,21 @@ AveragingKind AveragingKindFromName(const std::string& name) {
   Throw(ErrorCode::kInvalidArgument, "model_average \"", name, "\": expected none, window or ema");
 }
 
+DType PrecisionFromName(std::string_view what, const std::string& name) {
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+    if (name == DTypeName(dtype)) return dtype;
+  }
+  Throw(ErrorCode::kInvalidArgument, what, " \"", name,
+        "\": expected float32, bfloat16 or float16");
+}
+
+PrecisionLevel PrecisionLevelFromName(const std::string& name) {
+  if (name == "parameters") return PrecisionLevel::kParameters;
+  if (name == "casts") return PrecisionLevel::kCasts;
+  Throw(ErrorCode::kInvalidArgument, "precision_level \"", name,
+        "\": expected parameters or casts");
+}
+
 void CheckOptimizationOptions(const OptimizationOptions& options) {
   SKIFF_ENFORCE(options.learning_rate >= 0 && std::isfinite(options.learning_rate),
                 kInvalidArgument, "learning_rate = ", options.learning_rate,
@@ -119,9 +134,11 @@ Optimization Optimize(const Variable& loss, const OptimizationOptions& options) 
   CheckOptimizationOptions(options);
   Optimization result;
   result.learning_rate = RateWithWarmup(options);
-  optimizer::MakeOptimizer(Named(options, result.learning_rate))
-      ->Minimize(loss, {.gradient_merge = {.steps = options.gradient_merge_steps},
-                        .skip_non_finite = options.skip_non_finite});
+  result.half = optimizer::MakeOptimizer(Named(options, result.learning_rate))
+                    ->Minimize(loss, {.gradient_merge = {.steps = options.gradient_merge_steps},
+                                      .skip_non_finite = options.skip_non_finite,
+                                      .precision = options.precision})
+                    .half;
   // After Minimize: an average takes the parameters that the program updates.
   result.average = MakeAverage(options);
   return result;

@@ -5,11 +5,15 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/builder/optimizer/parameter_average.h"
 #include "framework/builder/variable.h"
+#include "framework/precision/half_rewrite.h"
+#include "framework/precision/precision_options.h"
 
 namespace skiff::training {
 
@@ -32,6 +36,12 @@ enum class AveragingKind {
 // Throws an Error (kInvalidArgument) that names the choices: none, window, ema.
 AveragingKind AveragingKindFromName(const std::string& name);
 
+// Throws an Error (kInvalidArgument) that names the choices, float32, bfloat16 and float16, after
+// what the name is for.
+DType PrecisionFromName(std::string_view what, const std::string& name);
+// The same: parameters and casts.
+PrecisionLevel PrecisionLevelFromName(const std::string& name);
+
 struct OptimizationOptions {
   std::string optimizer = "momentum";  // one of optimizer::OptimizerNames()
   // Of the optimizer, by name; what isn't there has its default (NamedOptimizer).
@@ -51,6 +61,7 @@ struct OptimizationOptions {
   AveragingKind averaging = AveragingKind::kNone;
   float average_window = 0.15f;  // of kWindow: a window is this share of the steps so far
   float ema_decay = 0.999f;      // of kEma
+  PrecisionOptions precision = {};
 };
 
 // Throws an Error (kInvalidArgument) for a rate or a norm below 0, a warm-up of all updates or
@@ -61,6 +72,7 @@ void CheckOptimizationOptions(const OptimizationOptions& options);
 struct Optimization {
   Variable learning_rate;                                // [1]
   std::unique_ptr<optimizer::ParameterAverage> average;  // nullptr: nothing is averaged
+  std::optional<HalfReport> half;                        // Minimized::half
 };
 
 // Appends the ops that train the parameters of `loss` to the default programs. Throws what

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "framework/analysis/ops_on_host.h"
+#include "framework/analysis/widened_ops.h"
 #include "framework/base/error.h"
 #include "framework/base/number_text.h"
 #include "framework/base/parallel.h"
@@ -23,6 +24,7 @@
 #include "framework/io/parameters.h"
 #include "framework/io/weights_hash.h"
 #include "framework/ir/used_names.h"
+#include "framework/training/half_model.h"
 #include "framework/training/initial_weights.h"
 #include "framework/training/learning_curve.h"
 #include "framework/training/progress.h"
@@ -145,6 +147,15 @@ void CheckMetric(const Program& program, std::string_view whose, const Metric& m
               metric.weight);
 }
 
+// "2 dropout, mean"
+std::string TextOfCounts(const std::map<std::string, int64_t>& counts) {
+  std::vector<std::string> texts;
+  for (const auto& [type, count] : counts) {
+    texts.push_back(count == 1 ? type : StrCat(count, " ", type));
+  }
+  return Join(texts, ", ");
+}
+
 // Throws an Error (kFailedPrecondition) for a variable that the program keeps, but neither the
 // startup program nor a training step makes.
 void CheckInitialized(const Program& program, std::string_view whose, const Program& main,
@@ -173,7 +184,11 @@ Trainer::Trainer(const TrainingProgram* program, Reader* train, Reader* validati
   Compile(options_.compile.tuner);
   if (program->average != nullptr) average_.emplace(program->average.get(), &executor_);
   executor_.Run(*program->startup);
+  if (options_.saved_precision.dtype != DType::kFloat32) {
+    half_model_ = MakeHalfModel(Model(), options_.saved_precision, program->model_outputs);
+  }
   CheckPrograms();
+  if (program->half) *out_ << program->half->Text() << std::endl;
   if (!options_.initial_model.empty()) TakeInitialWeights();
 }
 
@@ -255,6 +270,7 @@ void Trainer::CheckPrograms() const {
 }
 
 const Program& Trainer::Model() const {
+  if (half_model_ != nullptr) return *half_model_;
   return program_->model != nullptr ? *program_->model : *program_->test;
 }
 
@@ -485,16 +501,19 @@ TrainingResult Trainer::RunUnderLock() {
   return result;
 }
 
-// Each such op moves its arguments from the device and its results back.
-void Trainer::WarnOfOpsOnHost(const Plan& plan) {
-  if (std::exchange(has_warned_of_host_, true)) return;
-  std::vector<std::string> types;
-  for (const auto& [type, count] : OpsOnHost(plan)) {
-    types.push_back(count == 1 ? type : StrCat(count, " ", type));
+void Trainer::ReportLackOfKernels(const Plan& plan) {
+  if (std::exchange(has_reported_lack_, true)) return;
+  // Each such op moves its arguments from the device and its results back.
+  const std::string on_host = TextOfCounts(OpsOnHost(plan));
+  if (!on_host.empty()) {
+    *out_ << "warning: these ops don't run on " << options_.place << ", but on the CPU: " << on_host
+          << std::endl;
   }
-  if (types.empty()) return;
-  *out_ << "warning: these ops don't run on " << options_.place
-        << ", but on the CPU: " << Join(types, ", ") << std::endl;
+  const std::string widened = TextOfCounts(WidenedOps(plan));
+  if (!widened.empty()) {
+    *out_ << "in float32, between casts, for want of kernels that take half: " << widened
+          << std::endl;
+  }
 }
 
 // Full batches and the last one are two kinds; ragged ones are more.
@@ -606,7 +625,7 @@ bool Trainer::TrainEpoch(const std::function<bool()>& stop) {
 
 void Trainer::TrainBatch(const Batch& batch) {
   const BoundProgram& step = training_->Step(batch.feeds);
-  WarnOfOpsOnHost(step.plan());
+  ReportLackOfKernels(step.plan());
   // Compile has put it after the metrics.
   progress_.learning_rate = NumberIn(step.fetch(fetches_.size()), "learning_rate");
   const double loss = AddMetrics(step, batch.samples, &progress_.sums);
@@ -672,8 +691,10 @@ void Trainer::KeepIfBest(int64_t epoch, double value) {
 }
 
 void Trainer::SaveModel(const std::string& directory) const {
+  const std::unique_ptr<Executor> rounded =
+      half_model_ == nullptr ? nullptr : ValuesFor(*half_model_, executor_.scope());
   SaveInferenceModel(directory, program_->model_inputs, program_->model_outputs, Model(),
-                     executor_.scope(),
+                     rounded == nullptr ? executor_.scope() : rounded->scope(),
                      // In one file, so that it never holds the weights of two epochs, whenever
                      // writing is cut off.
                      {.files = {.params_filename = kCombinedParamsFile}});

@@ -5,7 +5,8 @@
 //
 // In the output directory it writes
 //   checkpoints/         the newest states to go on from (framework/io/checkpoint.h)
-//   model/               the weights of the best epoch, as an inference model; if the program
+//   model/               the weights of the best epoch, as an inference model, of float32 unless
+//                        told otherwise; if the program
 //                        averages weights, the averaged ones, which then also decide which epoch is
 //                        best
 //   unaveraged_model/    then, the weights themselves of the same epoch
@@ -30,6 +31,7 @@
 #include "framework/executor/executor.h"
 #include "framework/io/checkpoint.h"
 #include "framework/io/file_lock.h"
+#include "framework/precision/precision_options.h"
 #include "framework/tensor/replaced_values.h"
 #include "framework/training/average.h"
 #include "framework/training/bound_feeds.h"
@@ -53,6 +55,8 @@ struct TrainerOptions {
   // (initial_weights.h). Empty: none.
   std::string initial_model;
   std::vector<std::string> new_parameters = {};  // as of TakeWeights
+  // Of the saved models, whatever the training computes in.
+  PrecisionOptions saved_precision = {};
   // Files that programs need beside the weights, such as a vocabulary: from their names to their
   // contents. They are written into model/.
   std::map<std::string, std::string> model_files;
@@ -191,8 +195,8 @@ class Trainer {
   // Saves the weights as they are now, with the files beside them.
   void SaveModel(const std::string& directory) const;
   void Report(const TrainingRecord& record) const;
-  // Warns, after the first step, of ops that the device lacks.
-  void WarnOfOpsOnHost(const Plan& plan);
+  // Tells, after the first step, of ops for which kernels lack: on the device, and in half.
+  void ReportLackOfKernels(const Plan& plan);
   void ReportPlans() const;
   void Save();
   void ReportNotRemoved(const SavedCheckpoint& saved);
@@ -212,10 +216,11 @@ class Trainer {
   std::optional<BoundFeeds> training_;
   std::optional<BoundFeeds> evaluation_;
   std::optional<CompiledAverage> average_;  // none if the program averages nothing
+  std::unique_ptr<Program> half_model_;     // nullptr: the saved model is float32
   Progress progress_;
   double earlier_seconds_ = 0;  // of training, before the last resume
   bool is_continuation_ = false;
-  bool has_warned_of_host_ = false;
+  bool has_reported_lack_ = false;
   // Of the output directory: from Resume to the end of Run.
   std::unique_ptr<FileLock> lock_;
 };

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "framework/builder/optimizer/parameter_average.h"
 #include "framework/ir/program.h"
+#include "framework/precision/half_rewrite.h"
 #include "framework/training/metric.h"
 
 namespace skiff::training {
@@ -29,6 +31,13 @@ struct TrainingProgram {
   std::vector<std::string> model_outputs;
   // The average that `main` keeps. nullptr: none.
   std::unique_ptr<optimizer::ParameterAverage> average;
+  // What Minimize has rewritten; nothing in float32.
+  std::optional<HalfReport> half = {};
 };
+
+// For a training whose `main` Minimize has rewritten to half after `test` was cloned: makes `test`
+// compute what `main` does. The saved model stays float32: it is the old `test`, if the training
+// has no other.
+void EvaluateInHalf(TrainingProgram* program);
 
 }  // namespace skiff::training

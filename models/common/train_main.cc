@@ -60,6 +60,21 @@ DEFINE_double(average_window, 0.15,
               "of up to twice as many.");
 DEFINE_double(ema_decay, 0.999,
               "With --model_average=ema: what a mean keeps of itself in a step, below 1.");
+DEFINE_string(precision, "float32",
+              "What products, convolutions and activations compute in: float32, bfloat16, or "
+              "float16. Losses, norms and sums stay float32, and so do the weights that an "
+              "optimizer updates.");
+DEFINE_string(precision_level, "parameters",
+              "With --precision: parameters (those that such ops alone read are kept in it, too, "
+              "beside their float32 weights), or casts (parameters stay float32, and each step "
+              "rounds them).");
+DEFINE_string(keep_float32, "",
+              "With --precision or --save_precision: what stays float32 nevertheless, with commas "
+              "between: types of ops, such as softmax, and parts of name scopes or of parameters' "
+              "names, such as decoder_.");
+DEFINE_string(save_precision, "float32",
+              "What the saved model computes and is stored in, whatever --precision is: float32, "
+              "bfloat16 or float16. Its outputs are float32.");
 DEFINE_uint64(seed, 1, "Of initial weights, shuffling, augmentation and generated data.");
 DEFINE_int32(threads, 0,
              "Threads that compute. 0: as many as OMP_NUM_THREADS says; if that isn't set, one per "
@@ -98,9 +113,10 @@ DEFINE_string(
     "Where to write. Empty: MODEL_run in the current directory. One that holds a training is "
     "refused without --resume.");
 DEFINE_string(initial_model, "",
-              "Directory of a saved model, such as another training's OUTPUT_DIR/model, or a "
-              ".safetensors file: parameters of the same names begin with its values. Empty: all "
-              "begin at random.");
+              "Directory of a saved model, such as another training's OUTPUT_DIR/model, or of "
+              "checkpoints (OUTPUT_DIR/checkpoints), or a .safetensors file: parameters of the "
+              "same names begin with its values, in whatever precision they are. Empty: all begin "
+              "at random.");
 DEFINE_int64(save_every, 0, "Steps between two checkpoints, besides that of each epoch's end.");
 DEFINE_int64(early_stop, 0,
              "Ends the training after this many epochs without a better validation value. 0: "
@@ -118,9 +134,9 @@ namespace {
 // Flags that decide what a training computes, so a resumed one must have the same values. Threads,
 // passes and recomputation aren't among them: they change no result, or only its rounding.
 constexpr const char* kFixedFlags[] = {
-    "batch_size",     "clip_norm",     "epochs",          "exclude_from_decay",
-    "gradient_merge", "learning_rate", "optimizer",       "optimizer_options",
-    "schedule",       "seed",          "skip_non_finite", "warmup",
+    "batch_size",      "clip_norm",     "epochs",    "exclude_from_decay", "gradient_merge",
+    "keep_float32",    "learning_rate", "optimizer", "optimizer_options",  "precision",
+    "precision_level", "schedule",      "seed",      "skip_non_finite",    "warmup",
     "weight_decay"};
 
 // And these, if anything is averaged.
@@ -209,7 +225,10 @@ training::OptimizationOptions OptimizationFromFlags() {
           .clip_norm = static_cast<float>(FLAGS_clip_norm),
           .averaging = training::AveragingKindFromName(FLAGS_model_average),
           .average_window = static_cast<float>(FLAGS_average_window),
-          .ema_decay = static_cast<float>(FLAGS_ema_decay)};
+          .ema_decay = static_cast<float>(FLAGS_ema_decay),
+          .precision = {.dtype = training::PrecisionFromName("precision", FLAGS_precision),
+                        .level = training::PrecisionLevelFromName(FLAGS_precision_level),
+                        .keep_float32 = SplitNames(FLAGS_keep_float32)}};
 }
 
 // Returns the command that continues this training: the same flags, plus --resume, less
@@ -301,6 +320,11 @@ void CheckFlags() {
                 ": expected at most ", kMostEpochs);
   SKIFF_ENFORCE(FLAGS_stop_after >= 0, kInvalidArgument, "stop_after = ", FLAGS_stop_after,
                 ": expected no negative number");
+  training::PrecisionFromName("save_precision", FLAGS_save_precision);
+  SKIFF_ENFORCE(FLAGS_keep_float32.empty() || FLAGS_precision != "float32" ||
+                    FLAGS_save_precision != "float32",
+                kInvalidArgument, "keep_float32 = ", FLAGS_keep_float32,
+                ": expected precision or save_precision to be bfloat16 or float16");
 }
 
 training::TrainerOptions OptionsOfTrainer(const TrainingTask& task, const TrainableModel& model,
@@ -315,6 +339,9 @@ training::TrainerOptions OptionsOfTrainer(const TrainingTask& task, const Traina
           .stop_after_steps = FLAGS_stop_after,
           .initial_model = FLAGS_initial_model,
           .new_parameters = task.new_parameters,
+          .saved_precision = {.dtype = training::PrecisionFromName("save_precision",
+                                                                   FLAGS_save_precision),
+                              .keep_float32 = SplitNames(FLAGS_keep_float32)},
           .model_files = task.model_files,
           .configuration = std::move(settings.configuration),
           .file_settings = std::move(settings.files),

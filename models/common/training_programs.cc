@@ -41,6 +41,8 @@ void AddOptimization(const Variable& loss, const training::OptimizationOptions& 
   training::Optimization trained = training::Optimize(loss, optimization);
   program->learning_rate = trained.learning_rate.name();
   program->average = std::move(trained.average);
+  program->half = std::move(trained.half);
+  if (program->half) training::EvaluateInHalf(program);
 }
 
 }  // namespace skiff::models

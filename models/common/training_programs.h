@@ -26,7 +26,8 @@ Variable AddClassification(const Variable& scores, const Variable& label,
 
 // Appends Optimize(loss, optimization) to the default programs, which are those of `program`, and
 // notes learning rate and average there. Comes after program->test is cloned: an evaluation must
-// not run the backward ops. Throws what Optimize throws.
+// not run the backward ops. In half, program->test becomes a clone of what was rewritten, and the
+// one from before the saved model, if the program has no other. Throws what Optimize throws.
 void AddOptimization(const Variable& loss, const training::OptimizationOptions& optimization,
                      training::TrainingProgram* program);
 

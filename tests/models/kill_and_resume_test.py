@@ -32,16 +32,19 @@ print("weights " + value("weights"))
 
 # With all that draws random numbers: dropout, shuffling, the masks and pairs of sentences of a reader that reads ahead,
 # and ragged batches of texts that are sorted by length in parts and lose words; and with a state that batches carry on.
-TRAININGS = {
-    "models/mlp/train": ["--limit_samples=480", "--validation_samples=50", "--batch_size=32", "--hidden_units=16",
-                         "--dropout=0.2"],
-    "models/ernie/train": ["--world_documents=300", "--sentence_tasks=next_sentence,reordering,distance", "--length=48",
-                           "--batch_size=16", "--warmup=5"],
-    "models/text_classifier/train": ["--network=gru", "--most_tokens=400", "--vocabulary_size=200", "--save_every=25",
-                                     "--embedding=8", "--hidden=8", "--word_dropout=0.2"],
-    "models/seq2seq/train": ["--embedding=8", "--hidden=8", "--batch_size=64", "--dropout=0.1"],
-    "models/char_rnn/train": ["--layers=2", "--embedding=8", "--hidden=8", "--steps=300", "--batch_size=16"],
-}
+PERCEPTRON = ["--limit_samples=480", "--validation_samples=50", "--batch_size=32", "--hidden_units=16",
+              "--dropout=0.2"]
+TRAININGS = [
+    ("models/mlp/train", PERCEPTRON),
+    # Checkpoints have master weights, and averages of them.
+    ("models/mlp/train", [*PERCEPTRON, "--precision=bfloat16", "--model_average=ema", "--ema_decay=0.9"]),
+    ("models/ernie/train", ["--world_documents=300", "--sentence_tasks=next_sentence,reordering,distance", "--length=48",
+                            "--batch_size=16", "--warmup=5"]),
+    ("models/text_classifier/train", ["--network=gru", "--most_tokens=400", "--vocabulary_size=200", "--save_every=25",
+                                      "--embedding=8", "--hidden=8", "--word_dropout=0.2"]),
+    ("models/seq2seq/train", ["--embedding=8", "--hidden=8", "--batch_size=64", "--dropout=0.1"]),
+    ("models/char_rnn/train", ["--layers=2", "--embedding=8", "--hidden=8", "--steps=300", "--batch_size=16"]),
+]
 
 
 def kill_and_resume(*arguments):
@@ -60,8 +63,8 @@ class KillAndResume(unittest.TestCase):
             return kill_and_resume("--runs=1", "--kills=1", path, *flags)
 
     def test_a_killed_training_ends_as_the_unbroken_one(self):
-        for program, flags in TRAININGS.items():
-            with self.subTest(program):
+        for program, flags in TRAININGS:
+            with self.subTest(program=program, flags=flags):
                 status, output = kill_and_resume("--runs=2", "--kills=2", program, "--threads=1", "--epochs=2",
                                                  "--save_every=1", *flags)
                 self.assertEqual(status, 0, output)

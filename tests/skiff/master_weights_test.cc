@@ -291,6 +291,7 @@ TEST(MasterWeightsOfAProgram, AreWhatIsAveraged) {
     const std::vector<float> state = training.Floats(is_moving ? "w_ema_0" : "w_sum_1_0");
     for (size_t i = 0; i < kSize; ++i) EXPECT_NEAR(state[i], sums[i], 1e-5) << i;
     const std::vector<uint16_t> raw = training.Bits("w");
+    const std::vector<float> weights = training.Floats(kMaster);
     {
       const ReplacedValues replaced = training::ApplyAverage(*average, &training.executor());
       const std::vector<uint16_t> applied = training.Bits("w");
@@ -299,9 +300,11 @@ TEST(MasterWeightsOfAProgram, AreWhatIsAveraged) {
         const uint32_t word = uint32_t{applied[i]} << 16;
         std::memcpy(&found, &word, sizeof(found));
         EXPECT_NEAR(found, sums[i] / count, 0x1p-8 * std::abs(found)) << i;
+        EXPECT_NEAR(training.Floats(kMaster)[i], sums[i] / count, 1e-5) << i;
       }
     }
     EXPECT_EQ(training.Bits("w"), raw);
+    EXPECT_EQ(training.Floats(kMaster), weights);
   }
 }
 

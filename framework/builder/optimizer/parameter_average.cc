@@ -136,6 +136,14 @@ std::vector<std::string> ParameterAverage::variables() const {
   return names;
 }
 
+std::vector<std::string> ParameterAverage::written() const {
+  std::vector<std::string> names = variables();
+  for (const Averaged& averaged : vars_) {
+    if (averaged.weights.name != averaged.var.name) names.push_back(averaged.weights.name);
+  }
+  return names;
+}
+
 std::string ParameterAverage::NewState(const Var& var, const std::string& kind,
                                        const std::vector<int64_t>& dims, DType dtype, double value,
                                        const std::source_location& site) {
@@ -155,10 +163,14 @@ void ParameterAverage::AppendApplication() const {
     Variable average = AppendAverage(i);
     // Divided by a count of shape [1], a scalar has become [1].
     if (var.dims.empty()) average = layers::Reshape(average, {});
-    const Variable target =
-        CreatePersistable(var.name, var.dims, var.dtype, 0.0, std::source_location::current());
-    const LayerCall call("cast", "", std::source_location::current());
-    call.Append(CastOp(average.var(), target.var()));
+    const auto write = [](const Variable& value, const Var& to) {
+      const std::source_location site = std::source_location::current();
+      Variable target = CreatePersistable(to.name, to.dims, to.dtype, 0.0, site);
+      LayerCall("cast", "", site).Append(CastOp(value.var(), target.var()));
+      return target;
+    };
+    const Variable written = write(average, vars_[i].weights);
+    if (vars_[i].weights.name != var.name) write(written, var);
   }
 }
 

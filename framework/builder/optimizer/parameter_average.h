@@ -42,8 +42,13 @@ class ParameterAverage {
   // Returns the names of the variables that take part, in ascending order.
   std::vector<std::string> variables() const;
 
+  // Returns the names of the variables that ApplicationProgram writes: those that take part, and
+  // the master weights of two-byte parameters.
+  std::vector<std::string> written() const;
+
   // Returns a program that writes each variable's average into the variable. It computes them in
-  // float64 and rounds once.
+  // float64 and rounds once. The average of a two-byte parameter takes the place of its master
+  // weights, too, and the parameter is their rounding, as after an update.
   std::unique_ptr<Program> ApplicationProgram() const;
   // Throws an Error (kFailedPrecondition) unless the scope holds an average of at least one value
   // for each variable.

@@ -70,6 +70,15 @@ TEST_F(Checkpoints, RoundTrip) {
   ExpectLoads(12, 0);
 }
 
+TEST_F(Checkpoints, LoadWithoutAProgram) {
+  EXPECT_EQ(ErrorOf([&] { LoadVariablesOfLatestCheckpoint(directory.path(), &loaded); }).code(),
+            ErrorCode::kNotFound);
+  Save(12);
+  EXPECT_EQ(LoadVariablesOfLatestCheckpoint(directory.path(), &loaded).step, 12);
+  EXPECT_EQ(loaded.Names(), scope.Names());
+  EXPECT_EQ(loaded.Get("w").data<float>()[7], 12);
+}
+
 TEST_F(Checkpoints, KeepAnyBytesOfTheTrainersState) {
   std::string bytes;
   for (int i = 0; i < 256; ++i) bytes += static_cast<char>(i);

@@ -200,6 +200,23 @@ TEST_F(InferenceModels, RoundTripInBothLayouts) {
 }
 
 // Whoever has saved it.
+// As a training in half leaves it, whose program was saved before Minimize has rewritten it.
+TEST_F(InferenceModels, HoldMasterWeightsOfParametersInHalf) {
+  const Tensor master = scope.Get("w");
+  scope.Set("w", Tensor({2, 3}, DType::kBFloat16));
+  scope.Set("w_fp32_master_0", master);
+  for (const char* params : {"", "__params__"}) {
+    const std::string folder = directory / StrCat("model", params);
+    SaveInferenceModel(folder, {"x"}, {"out"}, *training, scope,
+                       {.files = {.params_filename = params}});
+    Scope loaded;
+    LoadInferenceModel(folder, &loaded, {.params_filename = params});
+    EXPECT_EQ(loaded.Names(), (std::vector<std::string>{"b", "w"}));
+    EXPECT_EQ(loaded.Get("w").ToVector<float>(), master.ToVector<float>());
+  }
+  EXPECT_EQ(scope.Get("w").dtype(), DType::kBFloat16);
+}
+
 TEST_F(InferenceModels, AreFoundInTheirFolder) {
   const std::pair<std::string, std::string> found[] = {{"__model__", ""},
                                                        {"__model__", "__params__"},

@@ -105,6 +105,11 @@ TEST_F(CommandLine, NamesTheFlagTheValueAndWhatIsExpected) {
       {"--model_average=median", "model_average \"median\": expected none, window or ema"},
       {"--model_average=window --average_window=2", "average_window = 2, expected one in [0, 1]"},
       {"--model_average=ema --ema_decay=1", "ema_decay = 1, expected one in [0, 1)"},
+      {"--precision=half", "precision \"half\": expected float32, bfloat16 or float16"},
+      {"--precision_level=O2", "precision_level \"O2\": expected parameters or casts"},
+      {"--save_precision=int8", "save_precision \"int8\": expected float32, bfloat16 or float16"},
+      {"--keep_float32=softmax",
+       "keep_float32 = softmax: expected precision or save_precision to be bfloat16 or float16"},
       {"--schedule=noam", "schedule \"noam\": expected constant, cosine, linear or step"},
       {"--augment=rotate", "augment \"rotate\": expected auto, none, crop or crop_flip"},
       {"--data=imagenet",
@@ -193,6 +198,8 @@ TEST_F(CommandLine, NamesWhatAForeignCheckpointWasMadeWith) {
   expect("mlp", flags + " --seed=2", "was made with seed = 1, but now it is 2" + advice);
   expect("mlp", flags + " --batch_size=16",
          "was made with batch_size = 32, but now it is 16" + advice);
+  expect("mlp", flags + " --precision=bfloat16",
+         "was made with precision = float32, but now it is bfloat16" + advice);
   // Another network: the message names the flag, not the variables.
   expect("mlp", flags + " --hidden_units=8",
          "was made with hidden_units = 16, but now it is 8" + advice);
@@ -204,6 +211,26 @@ TEST_F(CommandLine, NamesWhatAForeignCheckpointWasMadeWith) {
   const Outcome resumed = Train("mlp", flags + OutputDir() + " --resume");
   EXPECT_EQ(resumed.status, 0);
   EXPECT_EQ(resumed.Line("weights "), whole.Line("weights "));
+}
+
+TEST_F(CommandLine, ResumesInNoOtherPrecision) {
+  const std::string flags = "--epochs=2 --batch_size=32 --hidden_units=16 --precision=bfloat16";
+  const Outcome stopped = Train("mlp", flags + " --stop_after=3" + OutputDir());
+  ASSERT_EQ(stopped.status, 0) << stopped.output;
+  EXPECT_THAT(stopped.Line("bfloat16: "), HasSubstr(" parameters, "));
+  const std::pair<const char*, const char*> cases[] = {
+      {" --precision=float32", "precision = bfloat16, but now it is float32"},
+      {" --precision=float16", "precision = bfloat16, but now it is float16"},
+      {" --precision_level=casts", "precision_level = parameters, but now it is casts"},
+      {" --keep_float32=relu", "keep_float32 = , but now it is relu"},
+  };
+  for (const auto& [other, message] : cases) {
+    const Outcome outcome = Train("mlp", flags + other + OutputDir() + " --resume");
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_THAT(outcome.Line("error: "), HasSubstr(StrCat("was made with ", message, ": ")));
+  }
+  const Outcome resumed = Train("mlp", flags + OutputDir() + " --resume");
+  EXPECT_EQ(resumed.status, 0) << resumed.output;
 }
 
 // The images of a folder count, not where it is.

@@ -1,0 +1,25 @@
+// Saves a model in half (bfloat16 or float16), whatever the training computes in.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/executor/executor.h"
+#include "framework/ir/program.h"
+#include "framework/precision/precision_options.h"
+#include "framework/tensor/scope.h"
+
+namespace skiff::training {
+
+// Returns a copy of a float32 program for inference that computes in half. `outputs` stay float32,
+// so that whoever uses the model needn't know. Throws what RewriteForInference throws.
+std::unique_ptr<Program> MakeHalfModel(const Program& model, const PrecisionOptions& precision,
+                                       const std::vector<std::string>& outputs);
+
+// Returns an executor on the CPU whose scope has the program's persistables in the dtypes that the
+// program declares. The values are those of `scope`; where it holds a parameter in half, and master
+// weights of it, these are rounded.
+std::unique_ptr<Executor> ValuesFor(const Program& program, const Scope& scope);
+
+}  // namespace skiff::training
