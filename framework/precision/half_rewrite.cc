@@ -105,7 +105,9 @@ class HalfRewrite {
   void CastInputs(const FloatOp& op) {
     for (const FloatArgument& input : op.inputs) {
       const FloatVariable& variable = choice_.variables()[input.variable];
-      const bool measures = input.slot != nullptr && input.slot->shape_only;
+      // The dtype of what is only measured doesn't matter, but to an op that decides about dtypes.
+      const bool measures =
+          input.slot != nullptr && input.slot->shape_only && op.mode != Mode::kUntouched;
       const bool wants_half = choice_.IsHalfIn(op, input);
       if (measures || wants_half == variable.is_half) continue;
       ReplaceArgument(&op.op->inputs, input, CastOf(op, input.variable, wants_half));

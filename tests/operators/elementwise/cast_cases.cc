@@ -1,10 +1,43 @@
+#include <cmath>
 #include <limits>
 
+#include "tests/harness/selected_rows_cases.h"
 #include "tests/operators/elementwise/elementwise_reference.h"
 
 namespace skiff::harness {
 
+namespace {
+
+// Of selected rows, the values are cast and the row numbers stay.
+void AddSelectedRowsCases(CaseList& cases) {
+  const std::vector<DType> floats = {DType::kFloat16, DType::kBFloat16, DType::kFloat32,
+                                     DType::kFloat64};
+  for (const auto& [name, rows] : SelectedRowsOfAllKinds()) {
+    for (const DType from : floats) {
+      for (const DType to : floats) {
+        Array x = rows;
+        x.fixed_dtype = true;
+        x.dtype = from;
+        // All of these types hold small whole numbers.
+        for (double& value : x.values) value = std::round(16 * value);
+        OpCase one = UnaryCase(StrCat(name, "_", from, "_to_", to), "cast", x, {});
+        one.attrs = {{"in_dtype", static_cast<int32_t>(from)},
+                     {"out_dtype", static_cast<int32_t>(to)}};
+        one.reference = [x, to](const Arrays&) {
+          Array out = x;
+          out.dtype = to;
+          return Arrays{{"Out", {out}}};
+        };
+        cases.push_back(one);
+      }
+    }
+  }
+}
+
+}  // namespace
+
 void AddCastCases(CaseList& cases) {
+  AddSelectedRowsCases(cases);
   const std::vector<DType> dtypes = {
       DType::kBool,  DType::kInt8,    DType::kUint8,    DType::kInt16,   DType::kInt32,
       DType::kInt64, DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64};
