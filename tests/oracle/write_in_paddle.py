@@ -25,7 +25,7 @@ from paddle.base.layer_helper import LayerHelper
 from paddle_oracle import Session, level_name, paddle
 
 STEPS = 20
-nn, functional, optimizers = paddle.nn, paddle.nn.functional, paddle.optimizer
+nn, functional, optimizers, amp = paddle.nn, paddle.nn.functional, paddle.optimizer, paddle.static.amp
 
 
 # ---- networks: each returns (loss, other variables to watch)
@@ -315,6 +315,32 @@ class Dense(Looping):
         return {}
 
 
+class Mixed:
+    """What mixed precision casts, and what it leaves: lookups, products, a norm, means and a loss."""
+
+    DTYPES = ("float32",)
+    BATCH, LENGTH, WORDS, WIDTH, CLASSES = 4, 6, 20, 8, 5
+
+    @classmethod
+    def build(cls, dtype):
+        words = paddle.static.data("words", [-1, cls.LENGTH], "int64")
+        x = paddle.static.data("x", [-1, cls.WIDTH], dtype)
+        label = paddle.static.data("label", [-1, 1], "int64")
+        mean = paddle.mean(paddle.static.nn.embedding(words, [cls.WORDS, cls.WIDTH]), axis=1)
+        hidden = paddle.static.nn.fc(x, 16, activation="relu")
+        hidden = nn.LayerNorm(16)(hidden)
+        hidden = paddle.static.nn.fc(paddle.concat([hidden, mean], axis=1), 16, activation="tanh")
+        logits = paddle.static.nn.fc(hidden, cls.CLASSES)
+        return paddle.mean(functional.softmax_with_cross_entropy(logits, label)), []
+
+    @classmethod
+    def feed(cls, dtype):
+        draw = np.random.RandomState(3)
+        return {"words": draw.randint(0, cls.WORDS, (cls.BATCH, cls.LENGTH)),
+                "x": draw.randn(cls.BATCH, cls.WIDTH).astype(dtype),
+                "label": draw.randint(0, cls.CLASSES, (cls.BATCH, 1))}
+
+
 class Recurrent:
     """nn.LSTM, nn.GRU and nn.SimpleRNN: coalesce_tensor in the startup program, fill_any_like for the gradients of
     last states that nothing reads, and states of zeros whose shape comes from that of the batch (ShapeTensorList)."""
@@ -373,6 +399,20 @@ def merged_adam():
     return paddle.incubate.optimizer.GradientMergeOptimizer(adam(), k_steps=4, avg=True)
 
 
+def bfloat16_adam():
+    """Casts (O1) in bfloat16. PaddlePaddle's CPU has no gradient of layer_norm in it."""
+    lists = amp.bf16.AutoMixedPrecisionListsBF16(custom_fp32_list={"layer_norm"})
+    return amp.bf16.decorate_bf16(adam(), amp_lists=lists, use_pure_bf16=False)
+
+
+def float16_momentum():
+    """Parameters in float16 with master weights (O2), and loss scaling."""
+    # The lists of what to cast leave out what a GPU lacks here, which is everything.
+    amp.fp16_lists._get_sys_unsupported_list = lambda dtype: ("GPU", set(), set())
+    return amp.decorate(optimizers.Momentum(0.1, 0.9, multi_precision=True), level="O2", dtype="float16",
+                        init_loss_scaling=1024.0, use_dynamic_loss_scaling=True)
+
+
 def rmsprop():
     return optimizers.RMSProp(1e-2, epsilon=1e-4, momentum=0.5)
 
@@ -414,6 +454,7 @@ PROGRAMS = {
     "instance_norm_momentum": (Normalized, momentum),
     "gradient_merge_adam": (Dense, merged_adam),
     "recurrent_momentum": (Recurrent, momentum),
+    "amp_bfloat16_adam": (Mixed, bfloat16_adam),
 }
 
 
@@ -423,7 +464,10 @@ FIXTURES = {"paddle_encoder": PROGRAMS["encoder_adamw"], "paddle_encoder_dropout
             "paddle_while": PROGRAMS["while_adam"], "paddle_nested_cond": PROGRAMS["nested_cond_momentum"],
             "paddle_instance_norm": PROGRAMS["instance_norm_momentum"],
             "paddle_gradient_merge": PROGRAMS["gradient_merge_adam"],
-            "paddle_recurrent": PROGRAMS["recurrent_momentum"]}
+            "paddle_recurrent": PROGRAMS["recurrent_momentum"],
+            "paddle_amp_bfloat16": PROGRAMS["amp_bfloat16_adam"],
+            # PaddlePaddle's CPU doesn't compute in float16, so it can't train this.
+            "paddle_amp_float16": (Mixed, float16_momentum)}
 
 
 def build(dtype, network, make_optimizer):
@@ -488,12 +532,15 @@ def write_fixture(folder, network, make_optimizer, has_losses):
     session = Session()
     session.run(startup)
     persistables = {v.name: session.get(v.name) for v in main.list_vars() if v.persistable}
+    for v in main.list_vars():
+        # As PaddlePaddle's amp_init does.
+        if v.persistable and v.dtype == paddle.float16:
+            persistables[v.name] = persistables[v.name].astype(np.float16)
     np.savez_compressed(at("params.npz"), **persistables)
     feed = network.feed("float32")
     np.savez_compressed(at("feed.npz"), **feed)
-    losses = train(session, main, feed, [loss])
     if has_losses:
-        np.savez_compressed(at("losses.npz"), **losses)
+        np.savez_compressed(at("losses.npz"), **train(session, main, feed, [loss]))
 
 
 def job(folder, description):
@@ -521,7 +568,7 @@ if __name__ == "__main__":
     if sys.argv[2:] == ["--fixture"]:
         for name, (network, make_optimizer) in FIXTURES.items():
             # Dropout makes losses random.
-            has_losses = network is not DropoutEncoder
+            has_losses = network is not DropoutEncoder and make_optimizer is not float16_momentum
             write_fixture(os.path.join(sys.argv[1], name), network, make_optimizer, has_losses)
     else:
         main(sys.argv[1])

@@ -358,7 +358,7 @@ TEST_F(RunProgram, NamesLinesThatAreNoJobs) {
 // Trains a program of a folder from its parameters on its feeds, after the startup program if one
 // is named. Expects the losses that PaddlePaddle had.
 void ExpectLossesOfPaddlePaddle(const std::string& name, const std::string& program,
-                                const std::string& startup = "") {
+                                const std::string& startup = "", double tolerance = 1e-4) {
   const std::string folder = StrCat("tests/tools/run_program/", name, "/");
   const TensorMap expected = ReadNpz(folder + "losses.npz");
   ASSERT_EQ(expected.size(), 1u);
@@ -377,7 +377,7 @@ void ExpectLossesOfPaddlePaddle(const std::string& name, const std::string& prog
   ASSERT_EQ(found.element_count(), losses.element_count());
   for (size_t i = 0; i < losses.values<double>().size(); ++i) {
     const double wanted = losses.values<double>()[i];
-    EXPECT_NEAR(found.values<double>()[i], wanted, 1e-4 * wanted) << "step " << i;
+    EXPECT_NEAR(found.values<double>()[i], wanted, tolerance * wanted) << "step " << i;
   }
 }
 
@@ -401,6 +401,33 @@ TEST(ProgramOfPaddlePaddle, TrainsWithTheLossesOfPaddlePaddle) {
 // The parameters replace those that the startup program makes.
 TEST(ProgramOfPaddlePaddle, TrainsRecurrentLayersWithTheLossesOfPaddlePaddle) {
   ExpectLossesOfPaddlePaddle("paddle_recurrent", "main.pb", "startup.pb");
+}
+
+// Mixed precision (O1): casts to bfloat16 around products and what is between them.
+TEST(ProgramOfPaddlePaddle, TrainsInBFloat16WithTheLossesOfPaddlePaddle) {
+  ExpectLossesOfPaddlePaddle("paddle_amp_bfloat16", "main.pb", "", 0.01);
+}
+
+// Mixed precision (O2): parameters in float16 with master weights, check_finite_and_unscale and
+// update_loss_scaling for each dtype of gradients. PaddlePaddle's CPU doesn't run it.
+TEST(ProgramOfPaddlePaddle, TrainsInFloat16WithLossScaling) {
+  const std::string folder = "tests/tools/run_program/paddle_amp_float16/";
+  const std::string loss = "mean_1.tmp_0";
+  const TempDirectory out;
+  RunProgramFile({.program = folder + "main.pb",
+                  .startup = "",
+                  .params = folder + "params.npz",
+                  .feed = folder + "feed.npz",
+                  .fetch = {loss, "loss_scaling_0", "num_good_steps_0"},
+                  .steps = 20,
+                  .save_params = "",
+                  .out = out / "out.npz"});
+  const TensorMap found = ReadNpz(out / "out.npz");
+  const std::span<const double> losses = found.at(loss + ".steps").values<double>();
+  EXPECT_NEAR(losses.front(), 1.55, 0.02);
+  EXPECT_LT(losses.back(), 0.1);
+  EXPECT_EQ(found.at("loss_scaling_0").Item<float>(), 1024.0f);
+  EXPECT_EQ(found.at("num_good_steps_0").Item<int32_t>(), 20);
 }
 
 // tests/oracle/write_beam_search.py wrote it: the beam search of Fluid's documentation, whose while
