@@ -144,25 +144,25 @@ class Widening {
       return writer.kind == InstructionKind::kOp && writer.def->type == kCast &&
              writer.outputs[0] == half && body[writer.inputs[0]].meta.dtype == DType::kFloat32;
     });
-    ValueId wide;
+    const auto fetch_instead = [&](ValueId wide) {
+      loop->fetches[fetch].value = wide;
+      body.fetches[fetch] = wide;
+    };
     if (rounding != body.instructions.end()) {
-      wide = rounding->inputs[0];
+      fetch_instead(rounding->inputs[0]);
       // Else batch_over_time would find another reader of what is added up.
-      const auto readers = AllReaders(body)[half];
-      if (readers.size() == 1) body.instructions.erase(rounding);
-    } else {
-      wide = AppendCast(&body, half);
-      if (loop->line != nullptr) {
-        // Tells the rows of the body's values, which have the same ids there.
-        auto line = std::make_shared<Plan>(*loop->line);
-        const ValueId same = AppendCast(line.get(), half);
-        SKIFF_ENFORCE(same == wide, kInvalidArgument, "a loop whose body has ", body.values.size(),
-                      " values and whose line has ", line->values.size());
-        loop->line = std::move(line);
-      }
+      if (AllReaders(body)[half].empty()) body.instructions.erase(rounding);
+      return;
     }
-    loop->fetches[fetch].value = wide;
-    body.fetches[fetch] = wide;
+    const ValueId wide = AppendCast(&body, half);
+    fetch_instead(wide);
+    if (loop->line == nullptr) return;
+    // Tells the rows of the body's values, which have the same ids there.
+    auto line = std::make_shared<Plan>(*loop->line);
+    const ValueId same = AppendCast(line.get(), half);
+    SKIFF_ENFORCE(same == wide, kInvalidArgument, "a loop whose body has ", body.values.size(),
+                  " values and whose line has ", line->values.size());
+    loop->line = std::move(line);
   }
 
   // Appends a cast to float32, and returns what it makes.

@@ -26,6 +26,7 @@
 #include "tests/harness/all_cases.h"
 #include "tests/harness/classifier_workload.h"
 #include "tests/harness/pass_check.h"
+#include "tests/harness/random_ragged_workload.h"
 #include "tests/harness/random_workload.h"
 
 namespace skiff::harness {
@@ -262,6 +263,47 @@ TEST_P(EveryPassOnRandomPrograms, FusionInSmallBlocksChangesNoResult) {
     EXPECT_THAT(PassFaults(workload, expected, choice), IsEmpty()) << block_elements;
   }
 }
+
+// Programs in bfloat16 and float16 (half). A pass that computes other bits rounds fewer of the
+// intermediate results, or other sums, so what it computes differs by roundings to half.
+class EveryPassInHalf : public ::testing::TestWithParam<uint64_t> {
+ protected:
+  static PrecisionOptions Precision() {
+    return {.dtype = GetParam() % 2 == 0 ? DType::kBFloat16 : DType::kFloat16,
+            .level = GetParam() % 4 < 2 ? PrecisionLevel::kParameters : PrecisionLevel::kCasts};
+  }
+
+  static double Tolerance() { return GetParam() % 2 == 0 ? 16 * 0x1p-8 : 16 * 0x1p-11; }
+
+  static void Check(const Workload& workload, bool is_smooth) {
+    const std::vector<RunTrace> without_passes = RunWorkload(workload, NoPasses().options);
+    for (PassChoice choice : PassChoices()) {
+      if (choice.tolerance > 0 && !is_smooth) continue;
+      if (choice.tolerance > 0) choice.tolerance = Tolerance();
+      const std::vector<std::string> faults = PassFaults(workload, without_passes, choice);
+      for (size_t i = 0; i < faults.size() && i < kMaxShownFaults; ++i) {
+        ADD_FAILURE() << workload.name << ", passes " << choice.name << ": " << faults[i];
+      }
+    }
+  }
+};
+
+TEST_P(EveryPassInHalf, ChangesNoResult) {
+  Check(RandomWorkload(DefaultOpRegistry(), AllCases(), GetParam(), {.precision = Precision()}),
+        false);
+}
+
+TEST_P(EveryPassInHalf, ChangesNoResultOfSmoothOnes) {
+  Check(RandomWorkload(DefaultOpRegistry(), AllCases(), GetParam(),
+                       {.smooth = true, .precision = Precision()}),
+        true);
+}
+
+TEST_P(EveryPassInHalf, ChangesNoResultOnRaggedBatches) {
+  Check(RandomRaggedWorkload(DefaultOpRegistry(), GetParam(), {.precision = Precision()}), false);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, EveryPassInHalf, ::testing::Range<uint64_t>(0, 40));
 
 INSTANTIATE_TEST_SUITE_P(Seeds, EveryPassOnRandomPrograms, ::testing::Range<uint64_t>(0, 60));
 
