@@ -20,11 +20,13 @@ using ::testing::ElementsAreArray;
 // Ops with Precision::kNone that half wouldn't reach although a kernel reads floats: why they are
 // so all the same.
 const std::map<std::string, std::string> kRefuseHalf = {
+    {"check_finite_and_unscale", "its kernels of float32 read and write half, too"},
     {"gradient_merge_rows", "the sums are float32, and no gradient of selected rows is half"},
     {"linspace", "its attribute gives the dtype; Start and Stop are one number each"},
     {"loop_boundary", "it never runs"},
     {"sequence_mask", "its attribute gives the dtype; X holds lengths"},
     {"squared_global_norm", "its kernels of float32 read half, too"},
+    {"update_loss_scaling", "its kernels of float32 move gradients of any floats"},
 };
 
 const OpRegistry& Registry() { return DefaultOpRegistry(); }

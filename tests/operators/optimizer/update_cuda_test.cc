@@ -270,6 +270,7 @@ class UpdateOnCuda : public testing::Test {
     if (!HasCudaDevice()) GTEST_SKIP() << "no device";
     RegisterOptimizerOps(registry_);
     for (const std::string& type : registry_.Types()) {
+      if (!registry_.Get(type).update.has_value()) continue;
       const auto is_on_cuda = [](const KernelDef& kernel) {
         // One for selected rows alone takes no lists.
         return kernel.place == PlaceKind::kCuda && !kernel.selected_rows;
