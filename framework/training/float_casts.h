@@ -9,6 +9,9 @@
 
 namespace skiff::training {
 
+// Returns whether weights of the dtype can be cast to another one of these dtypes.
+inline bool IsFloat32OrHalf(DType dtype) { return dtype == DType::kFloat32 || IsHalf(dtype); }
+
 struct FloatCast {
   std::string from;  // a variable of the scope
   std::string to;    // the one to set

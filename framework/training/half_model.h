@@ -17,6 +17,10 @@ namespace skiff::training {
 std::unique_ptr<Program> MakeHalfModel(const Program& model, const PrecisionOptions& precision,
                                        const std::vector<std::string>& outputs);
 
+// Casts, in the executor's scope, the program's persistables that are float32, bfloat16 or float16
+// to the one of these that the program declares.
+void CastToDeclared(const Program& program, Executor* executor);
+
 // Returns an executor on the CPU whose scope has the program's persistables in the dtypes that the
 // program declares. The values are those of `scope`; where it holds a parameter in half, and master
 // weights of it, these are rounded.

@@ -47,8 +47,7 @@ void CheckMissing(const std::vector<std::string>& missing, const std::string& mo
 }
 
 bool BeginEachOther(DType a, DType b) {
-  const auto is_one = [](DType dtype) { return dtype == DType::kFloat32 || IsHalf(dtype); };
-  return a == b || (is_one(a) && is_one(b));
+  return a == b || (IsFloat32OrHalf(a) && IsFloat32OrHalf(b));
 }
 
 // What the program's variables are to become, as variables of the executor's scope.

@@ -88,9 +88,11 @@ bool LacksContents(const TrainerState& state, const std::string& setting) {
   return state.contains(kConfigurationPrefix + setting) && !state.contains(kGivenPrefix + setting);
 }
 
+// `earlier`: what a state that lacks these settings was made with.
 void CheckConfiguration(const std::map<std::string, std::string>& expected,
-                        const TrainerState& state) {
+                        const std::map<std::string, std::string>& earlier, TrainerState state) {
   const std::string prefix = kConfigurationPrefix;
+  for (const auto& [name, value] : earlier) state.emplace(prefix + name, value);
   for (const auto& [name, value] : expected) {
     const auto saved = state.find(prefix + name);
     SKIFF_ENFORCE(saved != state.end(), kInvalidArgument,
@@ -344,13 +346,13 @@ TrainerState Trainer::Load() {
   // and not as the variables that differ because of it.
   Progress restored;
   std::optional<KernelChoices> choices;
-  LoadedCheckpoint loaded =
-      LoadLatestCheckpoint(CheckpointDirectory(), *program_->main, &executor_.scope(),
-                           {.check_state = [&](const TrainerState& state) {
-                             CheckConfiguration(ExpectedSettings(state), state);
-                             restored = RestoredProgress(state);
-                             choices = SavedChoices(state);
-                           }});
+  LoadedCheckpoint loaded = LoadLatestCheckpoint(
+      CheckpointDirectory(), *program_->main, &executor_.scope(),
+      {.check_state = [&](const TrainerState& state) {
+        CheckConfiguration(ExpectedSettings(state), options_.earlier_configuration, state);
+        restored = RestoredProgress(state);
+        choices = SavedChoices(state);
+      }});
   for (const RefusedCheckpoint& refused : loaded.refused) {
     *out_ << "skipped " << refused.path << ": " << refused.reason << "\n";
   }

@@ -62,6 +62,9 @@ struct TrainerOptions {
   std::map<std::string, std::string> model_files;
   // Settings that must not change between a training and its continuation, by name.
   std::map<std::string, std::string> configuration;
+  // The values of settings that later versions have added, by name: what a checkpoint that lacks
+  // them was made with.
+  std::map<std::string, std::string> earlier_configuration = {};
   // Settings that name files, by name: their forms and contents must not change. Checkpoints keep
   // the values, too, for whoever looks into them.
   std::map<std::string, FileSetting> file_settings = {};

@@ -3,6 +3,7 @@
 #include "framework/base/error.h"
 #include "framework/io/inference_model.h"
 #include "framework/tensor/dims_agree.h"
+#include "framework/training/half_model.h"
 
 namespace skiff::models {
 namespace {
@@ -81,6 +82,8 @@ const Var& SavedModel::VarOfRank(const std::string& name, size_t rank) const {
 }
 
 void SavedModel::SetProgram(std::unique_ptr<Program> program, std::vector<std::string> fetches) {
+  // The model may be in half, but the program is float32.
+  training::CastToDeclared(*program, &executor_);
   program_ = std::move(program);
   fetch_names_ = std::move(fetches);
 }

@@ -71,7 +71,8 @@ class SavedModel {
   // is none of this name, or if it hasn't the rank.
   const Var& VarOfRank(const std::string& name, size_t rank) const;
 
-  // Makes another program, of the same parameters, the one that Compile compiles.
+  // Makes another program, of the same parameters, the one that Compile compiles. They get the
+  // precision that it declares.
   void SetProgram(std::unique_ptr<Program> program, std::vector<std::string> fetches);
   // Compiles the program as it is now. Throws what Executor::Compile throws.
   void Compile();

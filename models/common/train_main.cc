@@ -139,6 +139,10 @@ constexpr const char* kFixedFlags[] = {
     "precision_level", "schedule",      "seed",      "skip_non_finite",    "warmup",
     "weight_decay"};
 
+// Those among them that earlier versions didn't have, with the values that reproduce these.
+const std::map<std::string, std::string> kEarlierSettings = {
+    {"keep_float32", ""}, {"precision", "float32"}, {"precision_level", "parameters"}};
+
 // And these, if anything is averaged.
 constexpr const char* kAveragingFlags[] = {"model_average", "average_window", "ema_decay"};
 
@@ -344,6 +348,7 @@ training::TrainerOptions OptionsOfTrainer(const TrainingTask& task, const Traina
                               .keep_float32 = SplitNames(FLAGS_keep_float32)},
           .model_files = task.model_files,
           .configuration = std::move(settings.configuration),
+          .earlier_configuration = kEarlierSettings,
           .file_settings = std::move(settings.files),
           .is_terminal = training::StdoutIsTerminal(),
           .place = Place::FromName(FLAGS_place),

@@ -21,6 +21,7 @@
 #include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
 #include "framework/io/file.h"
+#include "framework/ir/master_name.h"
 #include "framework/ir/text.h"
 #include "tests/framework/builder/builder_fixture.h"
 #include "tests/harness/error_text.h"
@@ -146,6 +147,18 @@ TEST_F(HalfRewriteTest, InitializesMastersAsTheFloat32Program) {
   executor.Run(startup_, {}, {});
   EXPECT_EQ(executor.scope().Get(MasterName("w")).ToVector<float>(), expected);
   EXPECT_EQ(executor.scope().Get("w").dtype(), DType::kBFloat16);
+}
+
+// Nobody updates parameters there, so they have no master weights.
+TEST_F(HalfRewriteTest, RewritesForInference) {
+  const Variable x = layers::Data("x", {-1, 8});
+  const Variable y = layers::Fc(x, 4, {.param_attr = {.name = "w"}});
+  options_.keep_float32 = {"an op of the training"};
+  RewriteForInference(DefaultOpRegistry(), options_, {y.name()}, &main_);
+  EXPECT_EQ(main_.root()->GetVar("w")->dtype, DType::kBFloat16);
+  EXPECT_EQ(main_.root()->FindVar(MasterName("w")), nullptr);
+  EXPECT_EQ(main_.root()->GetVar(y.name())->dtype, DType::kFloat32);
+  EXPECT_EQ(startup_.root()->GetVar("w")->dtype, DType::kFloat32);
 }
 
 TEST_F(HalfRewriteTest, LeavesTheProgramsAsTheyAreAfterAnError) {

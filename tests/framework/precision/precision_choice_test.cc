@@ -111,7 +111,8 @@ TEST_F(PrecisionChoiceTest, MakesParametersHalfIfAllThatReadThemAre) {
   const Variable norm = layers::LayerNorm(layers::Fc(x_, 4, {.name = "before"}), {.name = "norm"});
   layers::Relu(norm);
   std::map<std::string, bool> half;
-  for (const FloatVariable& variable : Choose().variables()) {
+  const PrecisionChoice choice = Choose();
+  for (const FloatVariable& variable : choice.variables()) {
     if (variable.var->is_parameter) half[variable.var->name] = variable.is_half;
   }
   EXPECT_TRUE(half.at("words.w_0"));

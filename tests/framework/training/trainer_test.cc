@@ -146,6 +146,21 @@ TEST_F(TrainerTest, ResumesToTheSameBitsFromWithinAnEpoch) {
   }
 }
 
+// A setting that a later version has added counts as what earlier versions did.
+TEST_F(TrainerTest, ResumesWhatAnEarlierVersionBegan) {
+  TrainerOptions options = Options("run");
+  options.stop_after_steps = 3;
+  Make(options).Run();
+  options.earlier_configuration = {{"speed", "slow"}};
+  options.configuration["speed"] = "fast";
+  Trainer fast = Make(options);
+  EXPECT_THAT(ErrorOf([&] { fast.Resume(); }).what(),
+              HasSubstr("made with speed = slow, but now it is fast: resume with the old value"));
+  options.configuration["speed"] = "slow";
+  Make(options).Resume();
+  EXPECT_THAT(out_.str(), HasSubstr("resumed from "));
+}
+
 // A training that is cut off after it wrote the line of an epoch, but before its checkpoint, writes
 // that line again when resumed, and removes half-written files.
 TEST_F(TrainerTest, LeavesNothingOfWhereItWasCutOff) {

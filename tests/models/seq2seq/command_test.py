@@ -255,6 +255,16 @@ class TrainedOnPieces(TrainedOnPairs):
                           self.refused("train", *self.flags, flag, "--resume"))
 
 
+class TrainedInHalf(TrainedOnPairs):
+    """A model that is trained and saved in bfloat16."""
+    FLAGS = ("--epochs=7", "--precision=bfloat16", "--save_precision=bfloat16")
+
+    def test_translates(self):
+        for flags in ((), ("--beam=3",)):
+            self.assertEqual(self.done("translate", self.model, *flags, text=b"der Hund\nein Vogel jagt und sieht\n"),
+                             "the dog\na bird hunts and sees\n")
+
+
 class Data(Programs):
     def test_learns_to_read_dates(self):
         """What tools/train.sh seq2seq trains translates at least 98 of 100 dates exactly, nearly all of them new."""
