@@ -19,8 +19,11 @@ void Infer(OpContext& context) {
   SKIFF_ENFORCE(count > 0, kInvalidArgument, "squared_global_norm: no X, expected at least one");
   const auto sum_of = [](DType dtype) { return IsHalf(dtype) ? DType::kFloat32 : dtype; };
   const DType dtype = sum_of(context.Input("X").dtype);
-  for (size_t i = 1; i < count; ++i) {
+  for (size_t i = 0; i < count; ++i) {
     const TensorMeta& x = context.Input("X", i);
+    SKIFF_ENFORCE(!IsHalf(x.dtype) || !x.is_selected_rows(), kInvalidArgument,
+                  "squared_global_norm: X[", i, "] is selected rows of ", x.dtype,
+                  ", expected float32 or float64");
     SKIFF_ENFORCE(sum_of(x.dtype) == dtype, kInvalidArgument, "squared_global_norm: X[", i, "] is ",
                   x.dtype, ", expected ", dtype,
                   dtype == DType::kFloat32 ? " or a two-byte float" : "", " as X[0]");

@@ -221,6 +221,17 @@ class RandomProgramsTest : public ::testing::Test {
   const uint64_t first_;
 };
 
+// The same in bfloat16 and float16, with fewer programs: what the pass widen adds shares memory.
+TEST(EveryMemoryChoiceInHalf, ComputesTheSame) {
+  constexpr uint64_t kPrograms = 10;
+  for (uint64_t number = 0; number < kPrograms; ++number) {
+    const DType dtype = number % 2 == 0 ? DType::kBFloat16 : DType::kFloat16;
+    const Workload workload =
+        RandomWorkload(DefaultOpRegistry(), AllCases(), number, {.precision = {.dtype = dtype}});
+    EXPECT_THAT(FaultsOfEveryMemoryChoice(workload), ::testing::IsEmpty());
+  }
+}
+
 // ---- planted bugs
 
 // A pass after all others that breaks one place of a plan, the last one that fits.
