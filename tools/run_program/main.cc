@@ -23,6 +23,10 @@ DEFINE_int64(steps, 1, "how often to run the program with the same feed");
 DEFINE_string(save_params, "", "file of arrays to write all persistable variables to at the end");
 DEFINE_string(out, "",
               "file of arrays to write the fetches to; <name>.steps holds every step's value");
+DEFINE_string(
+    precision, "float32",
+    "bfloat16 or float16: computes a program without gradients in it (docs/precision.md); "
+    "what is fetched stays float32");
 DEFINE_string(jobs, "", "file of JSON lines: run a job for each; its keys are the flags above");
 DEFINE_int32(threads, 0, "threads inside ops; 0: OMP_NUM_THREADS decides");
 
@@ -47,7 +51,8 @@ int Main() {
                                   .steps = FLAGS_steps,
                                   .save_params = FLAGS_save_params,
                                   .out = FLAGS_out,
-                                  .passes = PassesFromFlags()};
+                                  .passes = PassesFromFlags(),
+                                  .precision = DTypeFromName(FLAGS_precision)};
   if (!FLAGS_jobs.empty()) return RunProgramJobs(FLAGS_jobs, options) == 0 ? 0 : 1;
   std::fputs(DescribeRun(RunProgramFile(options)).c_str(), stdout);
   return 0;

@@ -20,6 +20,9 @@
 #include "framework/io/safetensors.h"
 #include "framework/io/text_lines.h"
 #include "framework/ir/codec.h"
+#include "framework/op/registry.h"
+#include "framework/precision/half_rewrite.h"
+#include "framework/training/half_model.h"
 #include "operators/tensor/kernels/tensor_text.h"
 #include "tools/benchmark/process_memory.h"
 #include "tools/benchmark/run_times.h"
@@ -112,10 +115,12 @@ void SetOption(const std::string& key, const nlohmann::json& value, RunProgramOp
     options->feed_names = SplitNames(value.get<std::string>());
   } else if (name == "steps") {
     options->steps = value.get<int64_t>();
+  } else if (name == "precision") {
+    options->precision = DTypeFromName(value.get<std::string>());
   } else {
     Throw(ErrorCode::kInvalidArgument, "a job has no \"", key,
           "\"; expected program, startup, params, params_names, feed, feed_names, fetch, steps, "
-          "save_params or out");
+          "precision, save_params or out");
   }
 }
 
@@ -144,6 +149,11 @@ RunProgramResult RunProgramFile(const RunProgramOptions& options) {
   Executor executor(Place::Cpu());
   if (!options.startup.empty()) executor.Run(*ParseProgram(ReadFile(options.startup)));
   SetParameters(options.params, options.params_names, *program, &executor.scope());
+  if (options.precision != DType::kFloat32) {
+    RewriteForInference(DefaultOpRegistry(), {.dtype = options.precision},
+                        {options.fetch.begin(), options.fetch.end()}, program.get());
+    training::CastToDeclared(*program, &executor);
+  }
   CompiledProgram compiled = executor.Compile(*program, {.passes = options.passes});
   BoundProgram bound = compiled.Bind(ReadFeeds(options.feed, options.feed_names), options.fetch);
   RunProgramResult result;

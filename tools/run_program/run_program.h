@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/base/dtype.h"
 #include "framework/io/array_names.h"
 #include "framework/tensor/tensor.h"
 #include "framework/transpiler/pass.h"
@@ -26,6 +27,9 @@ struct RunProgramOptions {
   std::string save_params;         // arrays of all persistables after the last run; empty: none
   std::string out;                 // arrays of the fetches; empty: none
   PipelineOptions passes = {};     // of the program
+  // bfloat16 or float16: the program, which must have no gradients, is rewritten to compute in it
+  // (docs/precision.md). What is fetched stays float32.
+  DType precision = DType::kFloat32;
 };
 
 struct RunProgramResult {
@@ -35,7 +39,8 @@ struct RunProgramResult {
 
 // Runs the program and writes to `out` the last value of each fetch under its name and, for fetches
 // of one element, the value of every step as `<name>.steps`. Throws Error for unreadable or corrupt
-// files, for a params entry that isn't a persistable of the program, and as Executor.
+// files, for a params entry that isn't a persistable of the program, and as RewriteForInference and
+// Executor.
 RunProgramResult RunProgramFile(const RunProgramOptions& options);
 
 // Returns a description for people: the number of steps; from 5 steps on, the median milliseconds

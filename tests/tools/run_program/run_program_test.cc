@@ -94,6 +94,30 @@ TEST_F(RunProgram, WritesTheLastValueOfEachFetch) {
   EXPECT_EQ(out.at("sum").Item<float>(), 3);
 }
 
+// x and the weights are rounded to bfloat16; products of such numbers are added up in float32.
+TEST_F(RunProgram, ComputesInBFloat16IfAskedTo) {
+  PutBytes(folder_ / "half.pb", SerializeProgram(*ParseProgramText(R"(
+program { block 0 {
+  var x float32 [1, 2] check_feed
+  param w float32 [2, 1] persistable
+  var y float32 [1, 1]
+  {Out: [y]} = mul(X: [x], Y: [w])
+} }
+)")));
+  WriteNpz(folder_ / "feed.npz", {{"x", Tensor::FromValues<float>({1, 2}, {1 + 0x1p-9f, 2})}});
+  WriteNpz(folder_ / "w.npz", {{"w", Tensor::FromValues<float>({2, 1}, {1, 0x1p-7f + 0x1p-16f})}});
+  RunProgramOptions options = Options({"y"});
+  options.program = folder_ / "half.pb";
+  options.startup = "";
+  options.params = folder_ / "w.npz";
+  options.save_params = folder_ / "saved.npz";
+  RunProgramFile(options);
+  EXPECT_EQ(Outputs().at("y").Item<float>(), 1 + 0x1p-9f + 0x1p-6f + 0x1p-15f);
+  options.precision = DType::kBFloat16;
+  RunProgramFile(options);
+  EXPECT_EQ(Outputs().at("y").Item<float>(), 1 + 0x1p-6f);
+}
+
 TEST_F(RunProgram, WritesTheSeriesOfOneElementFetches) {
   RunProgramOptions options = Options({"total", "y"});
   options.steps = 3;
