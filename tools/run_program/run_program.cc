@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <type_traits>
 
 #include "framework/base/error.h"
 #include "framework/base/number_text.h"
@@ -23,6 +24,7 @@
 #include "framework/op/registry.h"
 #include "framework/precision/half_rewrite.h"
 #include "framework/training/half_model.h"
+#include "operators/common/half.h"
 #include "operators/tensor/kernels/tensor_text.h"
 #include "tools/benchmark/process_memory.h"
 #include "tools/benchmark/run_times.h"
@@ -61,19 +63,18 @@ void SetParameters(const std::string& path, const ArrayNames& names, const Progr
   }
 }
 
-// Numbers of 16 bits have no C++ type here. They are saved as they are, but not printed.
-bool HasNumbers(const Tensor& tensor) { return !IsHalf(tensor.dtype()); }
-
 // Appends the only element of each one-element fetch to its series. The series of a loss, say,
 // shows at which step two frameworks begin to differ; the last value alone wouldn't.
 void AppendToSeries(const FetchList& names, const BoundProgram& bound,
                     std::map<std::string, std::vector<double>>* series) {
   for (size_t i = 0; i < names.size(); ++i) {
     const Tensor& value = bound.fetch(i);
-    if (value.element_count() != 1 || !HasNumbers(value)) continue;
-    VisitDType<float, double, int8_t, int16_t, int32_t, int64_t, bool, uint8_t>(
+    if (value.element_count() != 1) continue;
+    VisitDType<float, double, Float16, BFloat16, int8_t, int16_t, int32_t, int64_t, bool, uint8_t>(
         value.dtype(), names[i], [&]<typename T>(T) {
-          (*series)[names[i]].push_back(static_cast<double>(*value.data<T>()));
+          using Wide = std::conditional_t<kIsHalf<T>, float, T>;
+          const auto number = static_cast<Wide>(*value.data<T>());
+          (*series)[names[i]].push_back(static_cast<double>(number));
         });
   }
 }
@@ -193,8 +194,8 @@ std::string DescribeRun(const RunProgramResult& result) {
   for (const auto& [name, value] : result.fetches) {
     text += StrCat(name, " ", value.dtype(), " ", value.shape());
     if (!value.lod().empty()) text += StrCat(" lod ", TextOfLoD(value.lod()));
-    if (HasNumbers(value)) text += StrCat(" = ", ElementsAsText(value, kShownValues));
-    if (HasNumbers(value) && value.element_count() > kShownValues) text += " …";
+    text += StrCat(" = ", ElementsAsText(value, kShownValues));
+    if (value.element_count() > kShownValues) text += " …";
     text += "\n";
   }
   return text;

@@ -37,6 +37,7 @@ class ScaledTraining {
     DType dtype = DType::kFloat16;
     GradientClip clip = {};
     int64_t merged_steps = 1;
+    float loss_factor = 1.0f;
     std::vector<std::string> passes = {};
   };
 
@@ -94,25 +95,27 @@ TEST(ScaledLoss, TrainsAsWithoutScaleBitForBit) {
 }
 
 TEST(ScaledLoss, KeepsGradientsThatWouldVanish) {
-  // The gradient, 1e-8, is 0 in float16.
-  ScaledTraining unscaled({.scaling = Fixed(1.0f)});
-  const std::vector<float> before = unscaled.Weights();
-  unscaled.Step(1e-8f);
-  EXPECT_EQ(unscaled.Weights(), before);
-  ScaledTraining scaled({});
-  EXPECT_EQ(scaled.Scale(), 65536.0f);
+  const auto moves = [](float scale) {
+    // The gradient is 1e-6 · 2^-10, of which float16 holds nothing.
+    ScaledTraining training({.scaling = Fixed(scale), .loss_factor = 1e-6f});
+    const std::vector<float> before = training.Weights();
+    training.Step(0x1p-10f);
+    return training.Weights() != before;
+  };
+  EXPECT_FALSE(moves(1.0f));
+  EXPECT_TRUE(moves(65536.0f));
 }
 
 TEST(ScaledLoss, SkipsAStepThatOverflowsAndHalvesTheScale) {
   ScaledTraining training({});
-  training.Step(1.0f);
+  training.Step(0.25f);
   const std::vector<float> before = training.Weights();
   // x is finite, and so is the gradient, but not 65,536 times it.
   training.Step(1000.0f);
   EXPECT_EQ(training.Weights(), before);
   EXPECT_EQ(training.Scale(), 32768.0f);
   EXPECT_EQ(training.Skipped(), 1);
-  training.Step(1.0f);
+  training.Step(0.25f);
   EXPECT_NE(training.Weights(), before);
   EXPECT_EQ(training.Scale(), 32768.0f);
 }
@@ -140,7 +143,7 @@ TEST(ScaledLoss, ChangesOnlyBetweenRoundsOfGradients) {
   const std::vector<float> before = training.Weights();
   training.Step(1000.0f);
   EXPECT_EQ(training.Scale(), 65536.0f);
-  training.Step(1.0f);
+  training.Step(0.25f);
   EXPECT_EQ(training.Scale(), 32768.0f);
   EXPECT_EQ(training.Weights(), before);
   EXPECT_EQ(training.Skipped(), 1);
