@@ -7,7 +7,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
-#include <type_traits>
 
 #include "framework/base/error.h"
 #include "framework/base/number_text.h"
@@ -72,8 +71,7 @@ void AppendToSeries(const FetchList& names, const BoundProgram& bound,
     if (value.element_count() != 1) continue;
     VisitDType<float, double, Float16, BFloat16, int8_t, int16_t, int32_t, int64_t, bool, uint8_t>(
         value.dtype(), names[i], [&]<typename T>(T) {
-          using Wide = std::conditional_t<kIsHalf<T>, float, T>;
-          const auto number = static_cast<Wide>(*value.data<T>());
+          const auto number = static_cast<WideType<T>>(*value.data<T>());
           (*series)[names[i]].push_back(static_cast<double>(number));
         });
   }
