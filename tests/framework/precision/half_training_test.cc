@@ -281,7 +281,9 @@ TEST(SumsOverIterations, AreRoundedOnce) {
                                 {.param_attr = {.name = "w"}, .bias_attr = std::nullopt}));
     });
     const Variable loss = layers::ReduceSum(rnn.Outputs()[0]);
-    optimizer::Sgd({.learning_rate = 0.0}).Minimize(loss, {.precision = {.dtype = dtype}});
+    const LossScaling unscaled{.initial = 1, .is_dynamic = false};
+    optimizer::Sgd({.learning_rate = 0.0})
+        .Minimize(loss, {.precision = {.dtype = dtype, .loss_scaling = unscaled}});
     std::vector<double> sums(kWidth);
     const std::vector<double> rounded = harness::ToArray(harness::Cast(xs, dtype)).values;
     for (size_t i = 0; i < rounded.size(); ++i) sums[i % kWidth] += rounded[i];
