@@ -11,8 +11,7 @@ constexpr std::string_view kMatchesPlainOps =
     "copies between layouts would separate the ops that it looks for";
 constexpr std::string_view kMatchesOnePlace =
     "copies between places would separate the ops that it looks for";
-constexpr std::string_view kMatchesUnwidenedOps =
-    "casts would separate the ops that it looks for";
+constexpr std::string_view kMatchesUnwidenedOps = "casts would separate the ops that it looks for";
 constexpr std::string_view kFusesMore = "it fuses a bias with more than the product before it";
 constexpr std::string_view kMembersKeepArguments =
     "it rewrites the arguments of instructions, but not those of the members of a fused one";

@@ -125,9 +125,8 @@ TEST(HalfOfArguments, IsNothingForOpsWhoseOwnRulesKnowHalf) {
 TEST(HalfArguments, FindKernelsForFloat32ThatRunOnWhatIsWidened) {
   OpRegistry registry;
   registry.Add(NormDef());
-  registry.AddCpuKernels<float>("norm", []<typename>(PrepareContext&) {
-    return MakeKernel([](const KernelContext&) {});
-  });
+  registry.AddCpuKernels<float>(
+      "norm", []<typename>(PrepareContext&) { return MakeKernel([](const KernelContext&) {}); });
   const Op op = NormOp();
   const OpContext half(op, registry.Get("norm"), {Of(kBF16), Of(kF32)}, {Of(kBF16), Of(kF32)});
   EXPECT_EQ(OpRegistry::KernelDType(half), kBF16);

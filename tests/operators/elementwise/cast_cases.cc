@@ -23,8 +23,8 @@ void AddSelectedRowsCases(CaseList& cases) {
         OpCase one = UnaryCase(StrCat(name, "_", from, "_to_", to), "cast", x, {});
         one.attrs = {{"in_dtype", static_cast<int32_t>(from)},
                      {"out_dtype", static_cast<int32_t>(to)}};
-        one.reference = [x, to](const Arrays&) {
-          Array out = x;
+        one.reference = [to](const Arrays& inputs) {
+          Array out = inputs.at("X")[0];
           out.dtype = to;
           return Arrays{{"Out", {out}}};
         };

@@ -381,8 +381,9 @@ TEST_F(RunProgram, NamesLinesThatAreNoJobs) {
 
 // Trains a program of a folder from its parameters on its feeds, after the startup program if one
 // is named. Expects the losses that PaddlePaddle had.
+// `of_first`: how far each loss may be off, as a share of the first one; 0: 1e-4 of itself.
 void ExpectLossesOfPaddlePaddle(const std::string& name, const std::string& program,
-                                const std::string& startup = "", double tolerance = 1e-4) {
+                                const std::string& startup = "", double of_first = 0) {
   const std::string folder = StrCat("tests/tools/run_program/", name, "/");
   const TensorMap expected = ReadNpz(folder + "losses.npz");
   ASSERT_EQ(expected.size(), 1u);
@@ -401,7 +402,8 @@ void ExpectLossesOfPaddlePaddle(const std::string& name, const std::string& prog
   ASSERT_EQ(found.element_count(), losses.element_count());
   for (size_t i = 0; i < losses.values<double>().size(); ++i) {
     const double wanted = losses.values<double>()[i];
-    EXPECT_NEAR(found.values<double>()[i], wanted, tolerance * wanted) << "step " << i;
+    const double tolerance = of_first > 0 ? of_first * losses.values<double>()[0] : 1e-4 * wanted;
+    EXPECT_NEAR(found.values<double>()[i], wanted, tolerance) << "step " << i;
   }
 }
 
@@ -427,9 +429,10 @@ TEST(ProgramOfPaddlePaddle, TrainsRecurrentLayersWithTheLossesOfPaddlePaddle) {
   ExpectLossesOfPaddlePaddle("paddle_recurrent", "main.pb", "startup.pb");
 }
 
-// Mixed precision (O1): casts to bfloat16 around products and what is between them.
+// Mixed precision (O1): casts to bfloat16 around products and what is between them. oneDNN, which
+// computes them in PaddlePaddle, rounds in other places.
 TEST(ProgramOfPaddlePaddle, TrainsInBFloat16WithTheLossesOfPaddlePaddle) {
-  ExpectLossesOfPaddlePaddle("paddle_amp_bfloat16", "main.pb", "", 0.01);
+  ExpectLossesOfPaddlePaddle("paddle_amp_bfloat16", "main.pb", "", 0.002);
 }
 
 // Mixed precision (O2): parameters in float16 with master weights, check_finite_and_unscale and
