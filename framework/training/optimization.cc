@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "framework/base/error.h"
+#include "framework/base/number_text.h"
 #include "framework/builder/gradient_clip.h"
 #include "framework/builder/learning_rate.h"
 #include "framework/builder/optimizer/exponential_moving_average.h"
@@ -106,6 +107,15 @@ PrecisionLevel PrecisionLevelFromName(const std::string& name) {
   if (name == "casts") return PrecisionLevel::kCasts;
   Throw(ErrorCode::kInvalidArgument, "precision_level \"", name,
         "\": expected parameters or casts");
+}
+
+std::optional<LossScaling> LossScalingFromText(const std::string& text) {
+  if (text == "auto") return std::nullopt;
+  if (text == "dynamic") return LossScaling{};
+  const std::optional<float> number = ParseNumber<float>(text);
+  SKIFF_ENFORCE(number && *number > 0, kInvalidArgument, "loss_scale \"", text,
+                "\": expected auto, dynamic or a positive number");
+  return LossScaling{.initial = *number, .is_dynamic = false};
 }
 
 void CheckOptimizationOptions(const OptimizationOptions& options) {

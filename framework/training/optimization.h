@@ -41,6 +41,9 @@ AveragingKind AveragingKindFromName(const std::string& name);
 DType PrecisionFromName(std::string_view what, const std::string& name);
 // The same: parameters and casts.
 PrecisionLevel PrecisionLevelFromName(const std::string& name);
+// PrecisionOptions::loss_scaling of "auto", "dynamic", or a number, which is a scale that stays.
+// Throws an Error (kInvalidArgument) for any other text.
+std::optional<LossScaling> LossScalingFromText(const std::string& text);
 
 struct OptimizationOptions {
   std::string optimizer = "momentum";  // one of optimizer::OptimizerNames()

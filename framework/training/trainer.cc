@@ -19,11 +19,13 @@
 #include "framework/base/number_text.h"
 #include "framework/base/parallel.h"
 #include "framework/base/steady_seconds.h"
+#include "framework/builder/update_gate.h"
 #include "framework/io/file.h"
 #include "framework/io/inference_model.h"
 #include "framework/io/parameters.h"
 #include "framework/io/weights_hash.h"
 #include "framework/ir/used_names.h"
+#include "framework/precision/loss_scaling.h"
 #include "framework/training/half_model.h"
 #include "framework/training/initial_weights.h"
 #include "framework/training/learning_curve.h"
@@ -709,6 +711,13 @@ void Trainer::Report(const TrainingRecord& record) const {
   *out_ << "epoch " << record.epoch << "/" << options_.epochs << "  " << MeansText(record.train)
         << "  |  validation " << MeansText(record.validation);
   if (!record.averaged.empty()) *out_ << "  |  averaged " << MeansText(record.averaged);
+  const Scope& scope = executor_.scope();
+  const Tensor* skipped = scope.Find(kSkippedUpdates);
+  if (skipped != nullptr) {
+    *out_ << "  |  " << CopyToCpu(*skipped).Item<int64_t>() << " updates skipped so far";
+  }
+  const Tensor* scale = scope.Find(kLossScale);
+  if (scale != nullptr) *out_ << "  |  loss scale " << CopyToCpu(*scale).Item<float>();
   *out_ << "  |  " << FormatFixed(record.samples_per_second, 0) << " " << options_.samples << "/s"
         << std::endl;
 }

@@ -68,6 +68,11 @@ DEFINE_string(precision_level, "parameters",
               "With --precision: parameters (those that such ops alone read are kept in it, too, "
               "beside their float32 weights), or casts (parameters stay float32, and each step "
               "rounds them).");
+DEFINE_string(loss_scale, "auto",
+              "With --precision: by what the loss is multiplied before its gradients are computed, "
+              "so that small ones don't vanish: auto (dynamic for float16, nothing for bfloat16), "
+              "dynamic (from 65536 on; half of it after a gradient that overflows, twice after "
+              "2000 updates without), or a number that stays, such as 1 for nothing.");
 DEFINE_string(keep_float32, "",
               "With --precision or --save_precision: what stays float32 nevertheless, with commas "
               "between: types of ops, such as softmax, and parts of name scopes or of parameters' "
@@ -133,15 +138,21 @@ namespace {
 
 // Flags that decide what a training computes, so a resumed one must have the same values. Threads,
 // passes and recomputation aren't among them: they change no result, or only its rounding.
-constexpr const char* kFixedFlags[] = {
-    "batch_size",      "clip_norm",     "epochs",    "exclude_from_decay", "gradient_merge",
-    "keep_float32",    "learning_rate", "optimizer", "optimizer_options",  "precision",
-    "precision_level", "schedule",      "seed",      "skip_non_finite",    "warmup",
-    "weight_decay"};
+constexpr const char* kFixedFlags[] = {"batch_size",      "clip_norm",
+                                       "epochs",          "exclude_from_decay",
+                                       "gradient_merge",  "keep_float32",
+                                       "learning_rate",   "loss_scale",
+                                       "optimizer",       "optimizer_options",
+                                       "precision",       "precision_level",
+                                       "schedule",        "seed",
+                                       "skip_non_finite", "warmup",
+                                       "weight_decay"};
 
 // Those among them that earlier versions didn't have, with the values that reproduce these.
-const std::map<std::string, std::string> kEarlierSettings = {
-    {"keep_float32", ""}, {"precision", "float32"}, {"precision_level", "parameters"}};
+const std::map<std::string, std::string> kEarlierSettings = {{"keep_float32", ""},
+                                                             {"loss_scale", "auto"},
+                                                             {"precision", "float32"},
+                                                             {"precision_level", "parameters"}};
 
 // And these, if anything is averaged.
 constexpr const char* kAveragingFlags[] = {"model_average", "average_window", "ema_decay"};
@@ -232,7 +243,8 @@ training::OptimizationOptions OptimizationFromFlags() {
           .ema_decay = static_cast<float>(FLAGS_ema_decay),
           .precision = {.dtype = training::PrecisionFromName("precision", FLAGS_precision),
                         .level = training::PrecisionLevelFromName(FLAGS_precision_level),
-                        .keep_float32 = SplitNames(FLAGS_keep_float32)}};
+                        .keep_float32 = SplitNames(FLAGS_keep_float32),
+                        .loss_scaling = training::LossScalingFromText(FLAGS_loss_scale)}};
 }
 
 // Returns the command that continues this training: the same flags, plus --resume, less
@@ -325,6 +337,9 @@ void CheckFlags() {
   SKIFF_ENFORCE(FLAGS_stop_after >= 0, kInvalidArgument, "stop_after = ", FLAGS_stop_after,
                 ": expected no negative number");
   training::PrecisionFromName("save_precision", FLAGS_save_precision);
+  SKIFF_ENFORCE(FLAGS_loss_scale == "auto" || FLAGS_precision != "float32", kInvalidArgument,
+                "loss_scale = ", FLAGS_loss_scale,
+                ": expected precision to be bfloat16 or float16");
   SKIFF_ENFORCE(FLAGS_keep_float32.empty() || FLAGS_precision != "float32" ||
                     FLAGS_save_precision != "float32",
                 kInvalidArgument, "keep_float32 = ", FLAGS_keep_float32,
