@@ -12,6 +12,7 @@
 #include "framework/io/safetensors.h"
 #include "framework/ir/codec.h"
 #include "framework/ir/text.h"
+#include "operators/common/half.h"
 #include "tests/harness/temp_directory.h"
 
 namespace skiff {
@@ -110,7 +111,6 @@ program { block 0 {
   options.program = folder_ / "half.pb";
   options.startup = "";
   options.params = folder_ / "w.npz";
-  options.save_params = folder_ / "saved.npz";
   RunProgramFile(options);
   EXPECT_EQ(Outputs().at("y").Item<float>(), 1 + 0x1p-9f + 0x1p-6f + 0x1p-15f);
   options.precision = DType::kBFloat16;
@@ -155,7 +155,10 @@ TEST_F(RunProgram, IsDescribedByTheFirstValuesOfALongFetch) {
             "1 step\nt int64 [8] = [1 2 3 4 5 6 7 8]\n");
   EXPECT_EQ(described(Tensor::FromValues<bool>({3, 3}, {1, 0, 1, 1, 1, 1, 1, 1, 1})),
             "1 step\nt bool [3, 3] = [1 0 1 1 1 1 1 1] …\n");
-  EXPECT_EQ(described(Tensor({2}, DType::kFloat16)), "1 step\nt float16 [2]\n");
+  Tensor half({2}, DType::kFloat16);
+  half.data<Float16>()[0] = Float16(0.5f);
+  half.data<Float16>()[1] = Float16(-2.0f);
+  EXPECT_EQ(described(half), "1 step\nt float16 [2] = [0.5 -2]\n");
 }
 
 TEST_F(RunProgram, RunsThePassesThatItIsTold) {
@@ -179,11 +182,11 @@ TEST_F(RunProgram, TakesFetchesOfEveryDType) {
   } })";
   PutBytes(folder_ / "main.pb", SerializeProgram(*ParseProgramText(text)));
   EXPECT_EQ(DescribeRun(RunProgramFile(Options({"byte", "half"}))),
-            "1 step\nbyte int8 [] = [3]\nhalf float16 []\n");
+            "1 step\nbyte int8 [] = [3]\nhalf float16 [] = [3]\n");
   const TensorMap out = Outputs();
   EXPECT_THAT(out.at("byte.steps").ToVector<double>(), ElementsAre(3));
   EXPECT_EQ(out.at("half").dtype(), DType::kFloat16);
-  EXPECT_FALSE(out.contains("half.steps"));
+  EXPECT_THAT(out.at("half.steps").ToVector<double>(), ElementsAre(3));
 }
 
 TEST_F(RunProgram, ParamsReplaceWhatTheStartupProgramSet) {
@@ -429,10 +432,10 @@ TEST(ProgramOfPaddlePaddle, TrainsRecurrentLayersWithTheLossesOfPaddlePaddle) {
   ExpectLossesOfPaddlePaddle("paddle_recurrent", "main.pb", "startup.pb");
 }
 
-// Mixed precision (O1): casts to bfloat16 around products and what is between them. oneDNN, which
-// computes them in PaddlePaddle, rounds in other places.
+// Mixed precision (O1): casts to bfloat16 around products and what is between them. On a CPU,
+// PaddlePaddle cuts bits off where Skiff rounds.
 TEST(ProgramOfPaddlePaddle, TrainsInBFloat16WithTheLossesOfPaddlePaddle) {
-  ExpectLossesOfPaddlePaddle("paddle_amp_bfloat16", "main.pb", "", 0.002);
+  ExpectLossesOfPaddlePaddle("paddle_amp_bfloat16", "main.pb", "", 0.01);
 }
 
 // Mixed precision (O2): parameters in float16 with master weights, check_finite_and_unscale and
