@@ -106,8 +106,9 @@ class HalfRewrite {
     for (const FloatArgument& input : op.inputs) {
       const FloatVariable& variable = choice_.variables()[input.variable];
       // The dtype of what is only measured doesn't matter, but to an op that decides about dtypes.
-      const bool measures =
-          input.slot != nullptr && input.slot->shape_only && op.mode != Mode::kUntouched;
+      const bool decides_by_input =
+          op.mode == Mode::kUntouched && op.op->Attr<int32_t>("dtype", -1) < 0;
+      const bool measures = input.slot != nullptr && input.slot->shape_only && !decides_by_input;
       const bool wants_half = choice_.IsHalfIn(op, input);
       if (measures || wants_half == variable.is_half) continue;
       ReplaceArgument(&op.op->inputs, input, CastOf(op, input.variable, wants_half));
@@ -169,6 +170,10 @@ class HalfRewrite {
   // Whether one cast serves all readers: what it makes is what each of them would read.
   bool HasOneDefinition(const FloatVariable& variable) const {
     if (variable.writers.empty()) return true;
+    // What is read before is a feed.
+    if (!variable.readers.empty() && variable.readers.front() <= variable.writers.front()) {
+      return false;
+    }
     return variable.writers.size() == 1 && !variable.is_set_by_loop && !variable.var->persistable &&
            choice_.ops()[variable.writers[0]].block == variable.block;
   }
@@ -289,6 +294,12 @@ class HalfRewrite {
       if (std::ranges::count(names, parameter.name) == 0) continue;
       for (SlotArguments& slot : op->outputs) {
         std::ranges::replace(slot.arguments, parameter.name, name);
+      }
+      // What is computed from the first value is computed from all of its digits.
+      for (size_t later = i + 1; later < root->ops().size(); ++later) {
+        for (SlotArguments& slot : root->ops()[later]->inputs) {
+          std::ranges::replace(slot.arguments, parameter.name, name);
+        }
       }
       root->InsertOp(i + 1, MakeCast(name, DType::kFloat32, parameter.name, options_.dtype, *op));
       return;

@@ -33,6 +33,25 @@ bool HasRule(const FloatOp& op) {
          (op.op->role() & untouched) == 0;
 }
 
+// Returns whether the op makes nothing but constants, which can be rounded as well as anything
+// else: it reads no data.
+bool MakesConstants(const FloatOp& op) {
+  if (op.def == nullptr || op.def->block != nullptr) return false;
+  return std::ranges::all_of(op.def->inputs, [&](const SlotDef& slot) {
+    const std::vector<std::string>& names = op.op->Input(slot.name);
+    const bool is_absent =
+        std::ranges::all_of(names, [](const std::string& name) { return name == kEmptyVarName; });
+    return is_absent || slot.shape_only || !slot.attribute.empty();
+  });
+}
+
+// Whether something reads the variable before an op writes it: what a caller feeds, or the scope
+// holds. An array is empty at first.
+bool IsReadBeforeWritten(const FloatVariable& variable) {
+  return variable.var->kind != VarKind::kLoDTensorArray && !variable.readers.empty() &&
+         !variable.writers.empty() && variable.readers.front() <= variable.writers.front();
+}
+
 // Orders variables by their elements. A dim that only a run knows counts more than any other.
 std::pair<int64_t, double> SizeOf(const Var& var) {
   int64_t unknown = 0;
@@ -84,6 +103,13 @@ void PrecisionChoice::AddOp(Block* block, size_t position) {
   node.def = registry_.Find(node.op->type);
   node.block = block;
   node.position = position;
+  if (node.def != nullptr) {
+    try {
+      CheckOp(*node.def, *node.op);
+    } catch (const Error& error) {
+      throw error.WithContext(DescribeOp(*node.op, block->index(), position));
+    }
+  }
   const bool runs_block = node.def != nullptr && node.def->block != nullptr;
   if (runs_block) {
     TieStates(*node.op, *node.def, &node);
@@ -214,10 +240,6 @@ void PrecisionChoice::MarkKept() {
 
 // ---- the choice
 
-bool PrecisionChoice::MakesConstants(const FloatOp& op) {
-  return op.def != nullptr && op.def->block == nullptr && op.inputs.empty();
-}
-
 bool PrecisionChoice::IsConstant(const FloatVariable& variable) const {
   return !variable.writers.empty() && !variable.is_set_by_loop && !variable.var->persistable &&
          std::ranges::all_of(variable.writers,
@@ -267,7 +289,8 @@ void PrecisionChoice::Settle() {
   for (const FloatVariable& variable : variables_) {
     const bool is_result = variable.block == variable.block->program()->root() &&
                            names_.results.contains(variable.var->name);
-    const bool is_made = !variable.writers.empty() || variable.is_set_by_loop;
+    const bool is_made =
+        (!variable.writers.empty() && !IsReadBeforeWritten(variable)) || variable.is_set_by_loop;
     const bool may_be_half =
         variable.var->persistable ? IsParameterForHalf(variable) : is_made && !is_result;
     // One that isn't half decides for its group.
@@ -279,6 +302,7 @@ void PrecisionChoice::Settle() {
   }
   for (bool has_changed = true; has_changed;) {
     has_changed = false;
+    FindRounded();
     for (FloatOp& op : ops_) {
       if (op.mode != Mode::kHalf || ModeOf(op) == Mode::kHalf) continue;
       op.mode = Mode::kFloat32;
@@ -315,9 +339,9 @@ Mode PrecisionChoice::ModeOf(const FloatOp& op) const {
     case Precision::kLow:
       return Mode::kHalf;
     case Precision::kFollow:
-      return HasHalfInputs(op) ? Mode::kHalf : Mode::kFloat32;
+      return HasHalfInputs(op) && HasHalfOutputs(op) ? Mode::kHalf : Mode::kFloat32;
     default:
-      return HasHalfInputs(op) && HasHalfReaders(op) ? Mode::kHalf : Mode::kFloat32;
+      return HasHalfInputs(op) && IsRounded(op) ? Mode::kHalf : Mode::kFloat32;
   }
 }
 
@@ -343,12 +367,42 @@ bool PrecisionChoice::HasHalfInputs(const FloatOp& op) const {
   return largest.first < 0 ? are_parameters_half : are_half;
 }
 
-// Whether all readers of an op's results round them, or would.
-bool PrecisionChoice::HasHalfReaders(const FloatOp& op) const {
-  return !op.outputs.empty() && std::ranges::all_of(op.outputs, [&](const FloatArgument& output) {
-    const FloatVariable& variable = variables_[output.variable];
-    return variable.is_half && !variable.readers.empty() && IsReadInHalf(variable);
+// Whether all results are variables in half. A result that stays float32, such as the loss, would
+// lose digits for nothing.
+bool PrecisionChoice::HasHalfOutputs(const FloatOp& op) const {
+  return std::ranges::all_of(op.outputs, [&](const FloatArgument& output) {
+    return !FollowsHalf(*output.slot) || variables_[output.variable].is_half;
   });
+}
+
+// Whether all that becomes of an op's results ends in ops with kLow, which would round it.
+bool PrecisionChoice::IsRounded(const FloatOp& op) const {
+  return !op.outputs.empty() && std::ranges::all_of(op.outputs, [&](const FloatArgument& output) {
+    return !FollowsHalf(*output.slot) || variables_[output.variable].is_rounded;
+  });
+}
+
+// Sets FloatVariable::is_rounded, for the modes as they are.
+void PrecisionChoice::FindRounded() {
+  for (FloatVariable& variable : variables_) variable.is_rounded = false;
+  const auto rounds = [&](const FloatVariable& variable, size_t reader) {
+    const FloatOp& op = ops_[reader];
+    const bool reads_half = std::ranges::all_of(op.inputs, [&](const FloatArgument& input) {
+      return &variables_[input.variable] != &variable || IsHalfIn(op, input);
+    });
+    return reads_half && (PrecisionOf(op) == Precision::kLow || IsRounded(op));
+  };
+  for (bool has_changed = true; has_changed;) {
+    has_changed = false;
+    // Readers mostly come later.
+    for (size_t i = variables_.size(); i-- > 0;) {
+      FloatVariable& variable = variables_[i];
+      if (variable.is_rounded || !variable.is_half || variable.readers.empty()) continue;
+      variable.is_rounded = std::ranges::all_of(
+          variable.readers, [&](size_t reader) { return rounds(variable, reader); });
+      has_changed = has_changed || variable.is_rounded;
+    }
+  }
 }
 
 bool PrecisionChoice::IsReadInHalf(const FloatVariable& variable) const {

@@ -2,15 +2,14 @@
 // OpDef::precision; docs/precision.md explains them.
 //
 // - An op whose rule is kLow computes in half.
-// - An op whose rule is kFollow computes in half if its largest float inputs are half. Smaller
-// ones,
-//   such as a mask, take the dtype of what they are combined with, and so do parameters and
-//   constants.
+// - An op whose rule is kFollow computes in half if its largest float inputs and all of its results
+//   are half. Smaller inputs, such as a mask, take the dtype of what they are combined with, and so
+//   do parameters and constants.
 // - An op whose rule is kHigh computes in float32. Its results are half if its inputs are half and
-//   nothing reads the results in float32: it then rounds what its readers would round.
+//   all that becomes of the results ends in ops with kLow: it then rounds what these would round.
 // - A variable is half if all ops that make it, but for those that make constants, make it in half.
 //   So a variable of a loop has one dtype, inside and outside. An array is half only if, in
-//   addition, all ops that read it take half.
+//   addition, all ops that read it take half. A feed that an op overwrites stays float32.
 // - What depends neither on an op with kLow nor on a parameter in half stays float32: learning
 //   rates, counters, and what is computed from feeds alone.
 #pragma once
@@ -67,6 +66,8 @@ struct FloatVariable {
   size_t set_at = 0;  // the position in `block` from which it is there then
   size_t group = 0;   // variables of one group have one dtype
   bool is_half = false;
+  // Whether all that becomes of it ends in ops that round it.
+  bool is_rounded = false;
 };
 
 class PrecisionChoice {
@@ -90,9 +91,6 @@ class PrecisionChoice {
   const std::vector<FloatVariable>& variables() const { return variables_; }
   // Returns whether the op takes or makes half in one of its arguments.
   bool IsHalfIn(const FloatOp& op, const FloatArgument& argument) const;
-  // Returns whether the op makes nothing but constants, which can be rounded as well as anything
-  // else: it has no float inputs.
-  static bool MakesConstants(const FloatOp& op);
   // Returns the op that runs the block, and its block; nullptr for the root.
   std::pair<Block*, size_t> RunnerOf(const Block* block) const;
 
@@ -111,7 +109,9 @@ class PrecisionChoice {
   FloatOp::Mode ModeOf(const FloatOp& op) const;
   const FloatVariable* ArrayWrittenBy(const FloatOp& op) const;
   bool HasHalfInputs(const FloatOp& op) const;
-  bool HasHalfReaders(const FloatOp& op) const;
+  bool HasHalfOutputs(const FloatOp& op) const;
+  bool IsRounded(const FloatOp& op) const;
+  void FindRounded();
   bool IsParameterForHalf(const FloatVariable& variable) const;
   bool IsConstant(const FloatVariable& variable) const;
   bool IsReadInHalf(const FloatVariable& variable) const;

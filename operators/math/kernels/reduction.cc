@@ -11,7 +11,10 @@ namespace {
 void CheckDtypes(const OpContext& context, DType out) {
   const auto check = [&](const char* name, const char* of, DType dtype) {
     const int64_t wanted = context.IntAttr(name);
-    SKIFF_ENFORCE(wanted < 0 || wanted == static_cast<int64_t>(dtype), kUnimplemented,
+    // Rules see float32 in place of half.
+    const bool is_half = IsDType(static_cast<int32_t>(wanted)) &&
+                         IsHalf(static_cast<DType>(wanted)) && dtype == DType::kFloat32;
+    SKIFF_ENFORCE(wanted < 0 || wanted == static_cast<int64_t>(dtype) || is_half, kUnimplemented,
                   context.op().type, ": ", name, " = ", wanted, ", expected -1 or ", of, " own, ",
                   static_cast<int32_t>(dtype), " (", dtype, "); cast X before");
   };

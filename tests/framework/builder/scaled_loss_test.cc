@@ -45,8 +45,9 @@ class ScaledTraining {
     const ProgramGuard guard(&main_, &startup_);
     startup_.seed = 3;
     const Variable x = layers::Data("x", {kBatch, kWidth});
-    const Variable loss =
+    const Variable mean =
         layers::Mean(layers::Fc(x, 1, {.param_attr = {.name = "w"}, .bias_attr = std::nullopt}));
+    const Variable loss = layers::Scale(mean, {.scale = options.loss_factor});
     loss_ = loss.name();
     optimizer::Adam({.learning_rate = 0.01, .clip = options.clip})
         .Minimize(loss, {.gradient_merge = {.steps = options.merged_steps},

@@ -82,6 +82,40 @@ TEST_F(PrecisionChoiceTest, StoresAFloat32ResultInHalfIfNothingReadsItInFloat32)
   EXPECT_FALSE(IsHalf(Choose(), weights));
 }
 
+// What follows a sum that ends in the loss doesn't make the sum half: nothing rounds it.
+TEST_F(PrecisionChoiceTest, KeepsWhatLeadsToTheLossInFloat32) {
+  const Variable hidden = layers::Fc(x_, 4);
+  const Variable sum = layers::ReduceSum(layers::Square(hidden));
+  const Variable loss = layers::Scale(sum, {.scale = 0.25f});
+  const Variable unread = layers::Scale(layers::Mean(hidden), {.scale = 0.5f});
+  const PrecisionChoice choice = Choose({loss.name()});
+  for (const char* type : {"square", "reduce_sum", "scale", "mean"}) {
+    EXPECT_EQ(ModeOf(choice, type), Mode::kFloat32) << type;
+  }
+  for (const Variable& variable : {sum, loss, unread}) EXPECT_FALSE(IsHalf(choice, variable));
+}
+
+// Labels that were integers aren't constants.
+TEST_F(PrecisionChoiceTest, RoundsConstantsButNoData) {
+  const Variable numbers = layers::Data("numbers", {-1, 4}, DType::kInt64);
+  const Variable scores = layers::Fc(x_, 4);
+  const Variable error = scores - layers::Cast(numbers, DType::kFloat32);
+  const Variable ones = layers::FillConstantBatchSizeLike(scores, {-1, 4}, DType::kFloat32, 1.0);
+  const Variable shifted = scores + ones;
+  const PrecisionChoice choice = Choose();
+  EXPECT_FALSE(IsHalf(choice, error));
+  EXPECT_TRUE(IsHalf(choice, shifted));
+}
+
+TEST_F(PrecisionChoiceTest, LeavesAFeedThatAnOpOverwrites) {
+  layers::Relu(layers::Fc(x_, 8, {.bias_attr = std::nullopt}));
+  Op overwrite("mul");
+  const std::string weights = ParameterNames()[0];
+  overwrite.SetInput("X", {"x"}).SetInput("Y", {weights}).SetOutput("Out", {"x"});
+  main_.root()->AppendOp(overwrite);
+  EXPECT_FALSE(IsHalf(Choose(), x_));
+}
+
 TEST_F(PrecisionChoiceTest, GivesAMaskTheDTypeOfTheScores) {
   const Variable mask = layers::Data("mask", {-1, 1});
   const Variable other = layers::Data("other", {-1, 4});
@@ -154,6 +188,12 @@ TEST_F(PrecisionChoiceTest, RefusesWhatItCantDo) {
   EXPECT_EQ(error(), "a program can't be rewritten to float64, expected bfloat16 or float16");
   options_.dtype = DType::kFloat16;
   Choose();
+  Op malformed("relu");
+  malformed.SetInput("X", {loss.name()}).SetInput("Bogus", {loss.name()});
+  malformed.SetOutput("Out", {loss.name()});
+  main_.root()->AppendOp(malformed);
+  EXPECT_NE(error().find("relu: there is no input slot \"Bogus\""), std::string::npos);
+  main_.root()->RemoveOps(main_.root()->ops().size() - 1, main_.root()->ops().size());
   optimizer::Sgd({.learning_rate = 0.1}).Minimize(loss);
   EXPECT_NE(error().find("the program has gradient ops already, expected one to which Minimize "
                          "hasn't added any"),
