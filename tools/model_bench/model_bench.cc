@@ -52,6 +52,10 @@ DEFINE_string(
 DEFINE_string(optimizer, "momentum",
               "momentum with L2 decay, adam with L2 decay and clipping by the global norm, or "
               "plain_adam with clipping alone");
+DEFINE_string(
+    precision, "float32",
+    "what products, convolutions and activations compute in: float32, bfloat16, or float16 "
+    "with loss scaling; --saved_model, too");
 DEFINE_string(decoder, "attention_decoder",
               "how seq2seq_gru_bahdanau and seq2seq_lstm_luong run their decoder: "
               "attention_decoder, one op, or dynamic_rnn, a loop of layers");
@@ -258,13 +262,15 @@ std::vector<PairLengths> PairsFromFlags() {
 }
 
 ModelWorkload WorkloadFromFlags(Executor* executor) {
-  const ModelWorkloadOptions options{.batch_size = FLAGS_batch_size,
-                                     .length = FLAGS_length,
-                                     .seed = static_cast<uint64_t>(FLAGS_seed),
-                                     .trains = !FLAGS_inference,
-                                     .optimizer = FLAGS_optimizer,
-                                     .decoder = FLAGS_decoder,
-                                     .pairs = PairsFromFlags()};
+  const ModelWorkloadOptions options{
+      .batch_size = FLAGS_batch_size,
+      .length = FLAGS_length,
+      .seed = static_cast<uint64_t>(FLAGS_seed),
+      .trains = !FLAGS_inference,
+      .optimizer = FLAGS_optimizer,
+      .precision = {.dtype = training::PrecisionFromName("precision", FLAGS_precision)},
+      .decoder = FLAGS_decoder,
+      .pairs = PairsFromFlags()};
   return FLAGS_saved_model.empty() ? MakeModelWorkload(FLAGS_model, options, executor)
                                    : LoadModelWorkload(FLAGS_saved_model, options, executor);
 }
@@ -412,6 +418,7 @@ nlohmann::json JsonOf(const Figures& figures) {
           {"threads", omp_get_max_threads()},
           {"steps", FLAGS_steps},
           {"optimizer", Trains() ? FLAGS_optimizer : ""},
+          {"precision", FLAGS_precision},
           {"decoder", FLAGS_decoder},
           {"seed", FLAGS_seed},
           {"kernels", FLAGS_kernels},

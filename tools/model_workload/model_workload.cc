@@ -7,6 +7,8 @@
 
 #include "framework/base/error.h"
 #include "framework/io/file.h"
+#include "framework/precision/half_rewrite.h"
+#include "framework/training/half_model.h"
 #include "models/char_rnn/char_rnn.h"
 #include "models/char_rnn/stream_reader.h"
 #include "models/lenet/lenet.h"
@@ -209,21 +211,31 @@ Model ModelOf(const std::string& name) {
   Throw(ErrorCode::kInvalidArgument, "model \"", name, "\": expected one of ", Join(names, ", "));
 }
 
-void Minimize(const Variable& loss, const std::string& optimizer) {
+void Minimize(const Variable& loss, const std::string& name, const PrecisionOptions& precision) {
   const Regularizer decay = L2Decay(1e-4f);
-  if (optimizer == "momentum") {
+  const optimizer::MinimizeOptions options = {.precision = precision};
+  if (name == "momentum") {
     optimizer::Momentum({.learning_rate = 0.01, .momentum = 0.9f, .regularization = decay})
-        .Minimize(loss);
+        .Minimize(loss, options);
     return;
   }
-  if (optimizer == "plain_adam") {
-    optimizer::Adam({.learning_rate = 1e-3, .clip = ClipByGlobalNorm(5.0f)}).Minimize(loss);
+  if (name == "plain_adam") {
+    optimizer::Adam({.learning_rate = 1e-3, .clip = ClipByGlobalNorm(5.0f)})
+        .Minimize(loss, options);
     return;
   }
-  SKIFF_ENFORCE(optimizer == "adam", kInvalidArgument, "optimizer \"", optimizer,
+  SKIFF_ENFORCE(name == "adam", kInvalidArgument, "optimizer \"", name,
                 "\": expected momentum, adam or plain_adam");
   optimizer::Adam({.learning_rate = 1e-4, .clip = ClipByGlobalNorm(1.0f), .regularization = decay})
-      .Minimize(loss);
+      .Minimize(loss, options);
+}
+
+// Has a program of inference, whose parameters are in the executor's scope, compute in half.
+void EvaluateIn(const PrecisionOptions& precision, const std::string& fetch, Program* program,
+                Executor* executor) {
+  if (precision.dtype == DType::kFloat32) return;
+  RewriteForInference(DefaultOpRegistry(), precision, {fetch}, program);
+  training::CastToDeclared(*program, executor);
 }
 
 }  // namespace
@@ -243,11 +255,14 @@ ModelWorkload MakeModelWorkload(const std::string& name, const ModelWorkloadOpti
     Built built = model.build(options);
     workload.fetch = built.loss.name();
     workload.batches = std::move(built.batches);
-    if (options.trains) Minimize(built.loss, options.optimizer);
+    if (options.trains) Minimize(built.loss, options.optimizer, options.precision);
   }
   // Dropout and batch normalisation compute something else in inference.
   if (!options.trains) workload.program = workload.program->CloneForTest();
   executor->Run(startup);
+  if (!options.trains) {
+    EvaluateIn(options.precision, workload.fetch, workload.program.get(), executor);
+  }
   return workload;
 }
 
@@ -270,6 +285,7 @@ ModelWorkload LoadModelWorkload(const std::string& directory, const ModelWorkloa
                   ", expected float32 and no unknown extents but the first");
     workload.batches[0].emplace_back(name, GeneratedImages(shape, options.seed));
   }
+  EvaluateIn(options.precision, workload.fetch, workload.program.get(), executor);
   return workload;
 }
 

@@ -26,6 +26,9 @@ struct ModelWorkloadOptions {
   // "momentum" with L2 decay, "adam" with L2 decay and clipping by the global norm, or "plain_adam"
   // with clipping alone.
   std::string optimizer = "momentum";
+  // What the program computes in (docs/precision.md). Without a training, parameters in half are
+  // rounded once, and the loss stays float32.
+  PrecisionOptions precision = {};
   // Of the models of seq2seq_workload.h: how they decode, and the lengths of all pairs, batch_size
   // of them in a batch; none: one batch of sentences of `length` tokens.
   std::string decoder = "attention_decoder";
@@ -37,13 +40,14 @@ struct ModelWorkloadOptions {
 // ernie_mini_dropout or ernie_20_layers (ernie_workload.h) on generated tokens, of char_lstm or
 // char_gru (batch_size streams of 64 characters), of a recurrent layer (recurrent_workload.h), or
 // of a translation model (seq2seq_workload.h). Throws Error for any other name or optimizer, for
-// the length of images, and for pairs of another model.
+// the length of images, for pairs of another model, and what Minimize and RewriteForInference
+// throw.
 ModelWorkload MakeModelWorkload(const std::string& name, const ModelWorkloadOptions& options,
                                 Executor* executor);
 
 // Returns the workload of a model saved for inference, by a training or with one file per
-// parameter, on generated numbers. Throws what LoadInferenceModel throws, and Error
-// (kUnimplemented) unless all feeds are float32 with known dims after the first.
+// parameter, on generated numbers. Throws what LoadInferenceModel and RewriteForInference throw,
+// and Error (kUnimplemented) unless all feeds are float32 with known dims after the first.
 ModelWorkload LoadModelWorkload(const std::string& directory, const ModelWorkloadOptions& options,
                                 Executor* executor);
 

@@ -15,6 +15,7 @@
 #include "framework/base/cpu_features.h"
 #include "framework/base/error.h"
 #include "framework/io/file.h"
+#include "framework/training/optimization.h"
 #include "memory/allocator.h"
 #include "tools/model_workload/model_workload.h"
 #include "tools/pass_flags/pass_flags.h"
@@ -25,6 +26,10 @@ DEFINE_string(model, "resnet20",
               "ernie_tiny, ernie_mini, ernie_mini_dropout, ernie_20_layers, char_lstm or char_gru");
 DEFINE_int64(batch_size, 64, "images per step");
 DEFINE_bool(inference, false, "plan the forward pass with the loss instead of a training step");
+DEFINE_string(
+    precision, "float32",
+    "what products, convolutions and activations compute in: float32, bfloat16, or float16 "
+    "with loss scaling");
 DEFINE_int32(top, 10, "how many of the largest tensors at the peak to list");
 DEFINE_string(svg, "",
               "file for a drawing of the arena, as planned by the last policy in the table; empty: "
@@ -184,6 +189,7 @@ nlohmann::ordered_json Json(const std::vector<PolicyFigures>& all) {
   return {{"model", FLAGS_model},
           {"batch_size", FLAGS_batch_size},
           {"inference", FLAGS_inference},
+          {"precision", FLAGS_precision},
           {"recompute", FLAGS_recompute},
           {"instruction_set", InstructionSetName(UsedInstructionSet())},
           {"instructions", all[0].statistics.instructions},
@@ -197,7 +203,11 @@ int Run() {
                 ": expected a positive batch and at least 0 tensors");
   Executor executor(Place::Cpu());
   const ModelWorkload workload = MakeModelWorkload(
-      FLAGS_model, {.batch_size = FLAGS_batch_size, .trains = !FLAGS_inference}, &executor);
+      FLAGS_model,
+      {.batch_size = FLAGS_batch_size,
+       .trains = !FLAGS_inference,
+       .precision = {.dtype = training::PrecisionFromName("precision", FLAGS_precision)}},
+      &executor);
   std::vector<PolicyFigures> all;
   for (const ReusePolicy policy : Policies()) all.push_back(Measure(policy, workload, &executor));
   if (!FLAGS_svg.empty()) {
@@ -222,16 +232,16 @@ int Run() {
 Subcommand MemorySubcommand() {
   return {.name = "memory",
           .summary = "the arena of a model's step by policy, and the tensors that it holds",
-          .command = {.usage = "skiff memory --model=resnet50 --batch_size=8 [flags]",
-                      .summary =
-                          "Plans a step of a model with each reuse policy and prints the bytes "
-                          "that must live at\nonce, planned and reserved, and the largest tensors "
-                          "at the peak with op and layer.\nSKIFF_MAX_ISA=avx2 in the environment "
-                          "plans the layouts of a processor without AVX-512.",
-                      .run = Run,
-                      .flag_defaults = {{"policy", "all"}},
-                      .flags = {"model", "batch_size", "inference", "policy", "recompute",
-                                "checkpoints", "budget_bytes", "passes", "top", "svg", "json"}}};
+          .command = {
+              .usage = "skiff memory --model=resnet50 --batch_size=8 [flags]",
+              .summary = "Plans a step of a model with each reuse policy and prints the bytes "
+                         "that must live at\nonce, planned and reserved, and the largest tensors "
+                         "at the peak with op and layer.\nSKIFF_MAX_ISA=avx2 in the environment "
+                         "plans the layouts of a processor without AVX-512.",
+              .run = Run,
+              .flag_defaults = {{"policy", "all"}},
+              .flags = {"model", "batch_size", "inference", "precision", "policy", "recompute",
+                        "checkpoints", "budget_bytes", "passes", "top", "svg", "json"}}};
 }
 
 }  // namespace skiff

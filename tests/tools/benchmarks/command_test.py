@@ -50,6 +50,17 @@ class Command(unittest.TestCase):
         self.assertLess(figures["reserved_bytes"], held + 10000)
         self.assertGreaterEqual(figures["peak_reserved_bytes"], figures["reserved_bytes"])
 
+    def test_times_models_in_half(self):
+        for arguments in ((), ("--inference",)):
+            with self.subTest(arguments), tempfile.TemporaryDirectory() as folder:
+                result = run("model_bench", "--model=mlp", "--batch_size=2", "--steps=1", "--threads=1", "--nosplit",
+                             "--precision=bfloat16", "--json=figures.json", *arguments, BUILD_WORKING_DIRECTORY=folder)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                with open(os.path.join(folder, "figures.json"), encoding="utf-8") as stream:
+                    self.assertEqual(json.load(stream)["precision"], "bfloat16")
+        result = run("model_bench", "--model=mlp", "--precision=half")
+        self.assertIn('precision "half": expected float32, bfloat16 or float16', result.stderr)
+
     def test_splits_a_step_by_op_with_shares_of_the_peak(self):
         result = run("model_bench", "--model=mlp", "--batch_size=2", "--steps=1", "--threads=1")
         self.assertEqual(result.returncode, 0, result.stderr)

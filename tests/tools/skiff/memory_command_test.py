@@ -50,6 +50,17 @@ class MemoryCommand(unittest.TestCase):
         result = run("--model=char_lstm", "--batch_size=2", "--policy=arena")
         self.assertRegex(result.stdout, r"body of instruction \d+ \(recurrent\): [\d.]+ MiB planned")
 
+    def test_plans_models_in_half(self):
+        def persistable_bytes(precision, *arguments):
+            figures = self.figures("--model=mlp", "--policy=arena", f"--precision={precision}", *arguments)
+            self.assertEqual(figures["precision"], precision)
+            return figures["persistable_bytes"]
+
+        # A training keeps float32 weights beside those in half.
+        self.assertGreater(persistable_bytes("bfloat16"), persistable_bytes("float32"))
+        in_half = persistable_bytes("bfloat16", "--inference")
+        self.assertLess(in_half, 0.51 * persistable_bytes("float32", "--inference"))
+
     def test_prints_a_table_and_the_largest_tensors(self):
         result = run("--model=lenet", "--batch_size=4", "--top=2")
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -89,6 +100,7 @@ class MemoryCommand(unittest.TestCase):
         for arguments, message in (
                 (["--model=none"], 'model "none": expected one of '),
                 (["--policy=best"], 'reuse policy "best": expected one of none, equal, best_fit, grow, arena'),
+                (["--precision=half"], 'precision "half": expected float32, bfloat16 or float16'),
                 (["--recompute=all"], 'recompute "all": expected one of nothing, cheap_ops, checkpoints, '),
                 (["--batch_size=0"], "--batch_size=0 --top=10: expected a positive batch")):
             with self.subTest(arguments):
