@@ -49,16 +49,20 @@ void Infer(OpContext& context) {
 
 // Returns the dims of X, which XShape has after a 0.
 Shape DimsOfX(const OpContext& context) {
+  return Shape(context.Input("XShape").shape.dims().subspan(1));
+}
+
+Shape CheckedDimsOfX(const OpContext& context) {
   const TensorMeta& x_shape = context.Input("XShape");
   const DType dtype = context.Input("MatchX").dtype;
   SKIFF_ENFORCE(x_shape.shape.rank() >= 2 && x_shape.shape[0] <= 0 && x_shape.dtype == dtype,
                 kInvalidArgument, context.op().type, ": XShape is ", x_shape.dtype, " ",
                 x_shape.shape, ", expected ", dtype, " [0] + the dims of X");
-  return Shape(x_shape.shape.dims().subspan(1));
+  return DimsOfX(context);
 }
 
 void InferGrad(OpContext& context) {
-  const Shape x = DimsOfX(context);
+  const Shape x = CheckedDimsOfX(context);
   const DType dtype = context.Input("MatchX").dtype;
   const Shape losses = CheckedLossShape(context, x, dtype);
   CheckInputLike(context, "MatchX", MatchShape(x), dtype);

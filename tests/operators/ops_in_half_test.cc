@@ -68,9 +68,7 @@ const std::map<std::string, std::string>& TestedElsewhere() {
 
 // Ops that throw an Error in half, or have other bits than the rounded float32 op, and why.
 const std::map<std::string, std::string>& Exceptions() {
-  static const auto& ops = *new std::map<std::string, std::string>{
-      {"cross_entropy_grad2",
-       "its kernel of float32 refuses XShape of half, which is there for its shape alone"}};
+  static const auto& ops = *new std::map<std::string, std::string>{};
   return ops;
 }
 
