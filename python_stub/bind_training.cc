@@ -4,7 +4,6 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstring>
@@ -485,7 +484,8 @@ void BindTrainer(py::module_& module) {
            "Runs the startup program. learning_rate is the variable of the optimizer's rate; "
            "model_inputs and model_outputs are those of the inference model that the training "
            "saves: of the program `model`, or of the test program. A training with parameters in "
-           "half needs `model`. Raises an Error for what would show only after an epoch: an argument that "
+           "half needs `model`. Raises an Error for what would show only after an epoch: an "
+           "argument that "
            "isn't there, variables that a program lacks or that nothing gives a value, and a "
            "model that can't be saved.")
       .def("resume", &PythonTrainer::Resume,

@@ -211,8 +211,8 @@ Trainer::Trainer(const TrainingProgram* program, Reader* train, Reader* validati
   if (options_.saved_precision.dtype != DType::kFloat32) {
     // An entry may name what is in the training alone, so the model isn't asked.
     CheckKeepFloat32(*program->main, options_.saved_precision.keep_float32);
-    half_model_ = MakeHalfModel(*Model().CloneForTest(), options_.saved_precision,
-                                program->model_outputs);
+    half_model_ =
+        MakeHalfModel(*Model().CloneForTest(), options_.saved_precision, program->model_outputs);
   }
   CheckPrograms();
   NotePrecision();

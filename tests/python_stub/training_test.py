@@ -280,15 +280,15 @@ class Half(unittest.TestCase):
             programs(skiff.PrecisionOptions(dtype="bfloat16", keep_float32=["nothing"]))
 
     def test_scales_the_loss(self):
-        for scaling, expected in ((None, 65536), (skiff.LossScaling(initial=1024, is_dynamic=False), None),
-                                  (skiff.LossScaling(initial=256), 256)):
+        for scaling, scale, is_dynamic in ((None, 65536, True), (skiff.LossScaling(initial=256), 256, True),
+                                           (skiff.LossScaling(initial=1024, is_dynamic=False), 1024, False)):
             options = {} if scaling is None else {"loss_scaling": scaling}
             arguments = programs(skiff.PrecisionOptions(dtype="float16", **options))
             executor = skiff.Executor()
             executor.run(arguments["startup"])
-            with self.subTest(expected):
-                found = executor.scope["loss_scaling_0"] if "loss_scaling_0" in executor.scope else None
-                self.assertEqual(found, expected)
+            with self.subTest(scale):
+                self.assertEqual(executor.scope["loss_scaling_0"], scale)
+                self.assertEqual("num_good_steps_0" in executor.scope, is_dynamic)
 
     def test_trains_and_saves_float32(self):
         out = io.StringIO()

@@ -11,6 +11,7 @@
 
 #include "framework/base/str_cat.h"
 #include "framework/executor/executor.h"
+#include "framework/io/checkpoint.h"
 #include "framework/io/inference_model.h"
 #include "framework/io/parameters.h"
 #include "framework/io/weights_hash.h"
@@ -169,6 +170,29 @@ TEST_F(HalfTraining, ResumesInNoOtherPrecision) {
                   HasSubstr("the checkpoint was made with " + expected));
     }
   }
+}
+
+// Earlier versions said nothing of the precision, and the caller may say it otherwise.
+TEST_F(HalfTraining, TakesACheckpointThatNamesNoPrecisionForFloat32) {
+  const ClassifierProgram full = Perceptron(DType::kFloat32);
+  const ClassifierProgram half =
+      Perceptron(kHalf, {.precision = {.level = PrecisionLevel::kCasts}});
+  TrainerOptions options = Options("run");
+  options.stop_after_steps = 1;
+  Train(full, options);
+  const std::string directory = options.output_dir + "/checkpoints";
+  Scope scope;
+  LoadedCheckpoint loaded = LoadLatestCheckpoint(directory, *full.main, &scope);
+  EXPECT_EQ(loaded.state.erase("configuration.precision"), 1u);
+  EXPECT_EQ(loaded.state.erase("configuration.precision_level"), 1u);
+  SaveCheckpoint(directory, *full.main, scope, loaded.step, loaded.state);
+  Trainer other = Make(half, options);
+  EXPECT_THAT(InvalidArgumentText([&] { other.Resume(); }),
+              HasSubstr("made with precision = float32, but now it is bfloat16"));
+  Make(full, options).Resume();
+  options.configuration["precision"] = "mine";
+  options.earlier_configuration = {{"precision", "mine"}};
+  Make(full, options).Resume();
 }
 
 TEST_F(HalfTraining, RefusesProgramsWithParametersOfOtherDTypes) {
