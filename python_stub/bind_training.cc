@@ -4,7 +4,6 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstring>
@@ -20,6 +19,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/str_cat.h"
+#include "framework/training/program_precision.h"
 #include "framework/training/reader.h"
 #include "framework/training/sample_reader.h"
 #include "framework/training/sample_source.h"
@@ -415,14 +415,6 @@ class PythonTrainer {
   std::optional<Trainer> trainer_;
 };
 
-// Returns whether `test` is a clone from before Minimize has rewritten `main` to half.
-bool IsFromBeforeRewriting(const Program& test, const Program& main) {
-  return std::ranges::any_of(test.root()->vars(), [&](const auto& var) {
-    const Var* trained = main.root()->FindVar(var->name);
-    return var->is_parameter && trained != nullptr && IsHalf(trained->dtype) && !IsHalf(var->dtype);
-  });
-}
-
 std::unique_ptr<PythonTrainer> MakeTrainer(
     const Program& main, const Program& startup, const Program& test, const py::object& loss,
     const py::object& learning_rate, const std::shared_ptr<PythonReader>& train,
@@ -431,7 +423,12 @@ std::unique_ptr<PythonTrainer> MakeTrainer(
     const std::vector<Metric>& metrics, const std::string& decisive_metric,
     const std::string& title, int64_t save_every_steps, int64_t early_stop_epochs,
     const std::string& initial_model, const std::map<std::string, std::string>& configuration,
-    const std::string& passes) {
+    const std::string& passes, const Program* model) {
+  SKIFF_ENFORCE(model != nullptr || training::PrecisionOf(main).half_parameters == 0,
+                kInvalidArgument,
+                "the main program has parameters in half and there is no model: expected, as "
+                "model, a clone made before minimize, which is saved in float32, or the test "
+                "program, which is saved in half");
   training::TrainingProgram program{.main = main.Clone(),
                                     .startup = startup.Clone(),
                                     .test = test.Clone(),
@@ -439,9 +436,9 @@ std::unique_ptr<PythonTrainer> MakeTrainer(
                                     .metrics = metrics,
                                     .decisive_metric = decisive_metric,
                                     .learning_rate = NameOf(learning_rate),
+                                    .model = model == nullptr ? nullptr : model->Clone(),
                                     .model_inputs = NamesOf(model_inputs),
                                     .model_outputs = NamesOf(model_outputs)};
-  if (IsFromBeforeRewriting(test, main)) training::EvaluateInHalf(&program);
   return std::make_unique<PythonTrainer>(
       std::move(program), train, validation,
       training::TrainerOptions{.title = title,
@@ -483,9 +480,12 @@ void BindTrainer(py::module_& module) {
            py::arg("title") = "", py::arg("save_every_steps") = 0, py::arg("early_stop_epochs") = 0,
            py::arg("initial_model") = "",
            py::arg("configuration") = std::map<std::string, std::string>(), py::arg("passes") = "",
+           py::arg("model") = py::none(),
            "Runs the startup program. learning_rate is the variable of the optimizer's rate; "
            "model_inputs and model_outputs are those of the inference model that the training "
-           "saves. Raises an Error for what would show only after an epoch: an argument that "
+           "saves: of the program `model`, or of the test program. A training with parameters in "
+           "half needs `model`. Raises an Error for what would show only after an epoch: an "
+           "argument that "
            "isn't there, variables that a program lacks or that nothing gives a value, and a "
            "model that can't be saved.")
       .def("resume", &PythonTrainer::Resume,

@@ -252,7 +252,11 @@ const Tensor& ValueFor(const Var& var, const Scope& scope) {
   const Tensor& own = scope.Get(var.name);
   if (var.dtype != DType::kFloat32 || !IsHalf(own.dtype())) return own;
   const Tensor* master = scope.Find(MasterName(var.name));
-  return master == nullptr ? own : *master;
+  SKIFF_ENFORCE(
+      master != nullptr, kFailedPrecondition, "\"", var.name, "\" is ", own.dtype(),
+      " in the scope, but the program declares float32, and there are no master weights \"",
+      MasterName(var.name), "\": expected these, or a program that declares ", own.dtype());
+  return *master;
 }
 
 // Sets in `values`, which share their storage with those of the scope, what is to be saved.

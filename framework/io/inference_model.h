@@ -47,11 +47,12 @@ std::unique_ptr<Program> MakeInferenceProgram(const Program& program,
 // Saves MakeInferenceProgram's program and the persistables that it uses. Of a parameter that the
 // program declares float32, but the scope holds in half (float16 or bfloat16), the master weights
 // are saved (MasterName): so a training in half saves the program that it was rewritten from, with
-// all the bits of its weights. Writes the parameters
-// first and the program last, each file atomically, so a new directory never holds a program
-// without its parameters. Throws Error, before writing anything, as MakeInferenceProgram, and
-// (kInvalidArgument) if two files would have the same name: the program's and the parameters', or
-// the program's and a variable's. Later throws what SaveCombined and SaveSeparate throw.
+// all the bits of its weights. Writes the parameters first and the program last, each file
+// atomically, so a new directory never holds a program without its parameters. Throws Error, before
+// writing anything, as MakeInferenceProgram, (kInvalidArgument) if two files would have the same
+// name: the program's and the parameters', or the program's and a variable's, and
+// (kFailedPrecondition) if master weights lack. Later throws what SaveCombined and SaveSeparate
+// throw.
 void SaveInferenceModel(const std::string& directory, const std::vector<std::string>& feeds,
                         const std::vector<std::string>& fetches, const Program& program,
                         const Scope& scope, const SaveInferenceModelOptions& options = {});

@@ -66,7 +66,43 @@ std::pair<int64_t, double> SizeOf(const Var& var) {
   return {unknown, known};
 }
 
+bool IsInScope(const Op& op, const std::string& entry) {
+  return op.Attr<std::string>(kOpNamescopeAttr, {}).find(entry) != std::string::npos;
+}
+
+bool IsParameterNamed(const Var& var, const std::string& entry) {
+  return var.is_parameter && var.name.find(entry) != std::string::npos;
+}
+
+void CheckFits(bool fits, const std::string& entry) {
+  SKIFF_ENFORCE(fits && !entry.empty(), kNotFound, "keep_float32 has \"", entry,
+                "\": expected the type of an op of the program, or a part of a name scope or of "
+                "the name of a parameter");
+}
+
+bool FitsOpOf(const Block& block, const std::string& entry) {
+  return std::ranges::any_of(block.ops(), [&](const auto& op) {
+    if ((op->role() & (kRoleBackward | kRoleOptimize | kRoleLRSched)) != 0) return false;
+    const auto is_parameter = [&](const std::string& name) {
+      const Var* var = block.FindVar(name);
+      return var != nullptr && IsParameterNamed(*var, entry);
+    };
+    return op->type == entry || IsInScope(*op, entry) ||
+           std::ranges::any_of(op->InputNames(), is_parameter);
+  });
+}
+
 }  // namespace
+
+void CheckKeepFloat32(const Program& program, const std::vector<std::string>& entries) {
+  for (const std::string& entry : entries) {
+    bool fits = false;
+    for (size_t i = 0; i < program.block_count() && !fits; ++i) {
+      fits = FitsOpOf(*program.block(static_cast<int32_t>(i)), entry);
+    }
+    CheckFits(fits, entry);
+  }
+}
 
 PrecisionChoice::PrecisionChoice(const OpRegistry& registry, const Program& program,
                                  const PrecisionOptions& options, const Names& names)
@@ -220,21 +256,16 @@ void PrecisionChoice::MarkKept() {
   for (const std::string& entry : options_.keep_float32) {
     bool fits = false;
     for (FloatOp& op : ops_) {
-      const bool is_in_scope =
-          op.op->Attr<std::string>(kOpNamescopeAttr, {}).find(entry) != std::string::npos;
       const auto is_parameter = [&](const FloatArgument& input) {
-        const Var& var = *variables_[input.variable].var;
-        return var.is_parameter && var.name.find(entry) != std::string::npos;
+        return IsParameterNamed(*variables_[input.variable].var, entry);
       };
-      if (op.op->type != entry && !is_in_scope && std::ranges::none_of(op.inputs, is_parameter)) {
+      if (op.op->type != entry && !IsInScope(*op.op, entry) &&
+          std::ranges::none_of(op.inputs, is_parameter)) {
         continue;
       }
       op.is_kept = fits = true;
     }
-    SKIFF_ENFORCE((fits || names_.may_keep_nothing) && !entry.empty(), kNotFound,
-                  "keep_float32 has \"", entry,
-                  "\": expected the type of an op of the program, or a part of a name scope or of "
-                  "the name of a parameter");
+    CheckFits(fits || names_.may_keep_nothing, entry);
   }
 }
 

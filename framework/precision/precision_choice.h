@@ -70,6 +70,10 @@ struct FloatVariable {
   bool is_rounded = false;
 };
 
+// Throws an Error (kNotFound) for an entry of PrecisionOptions::keep_float32 that fits no forward
+// op of the program, which may have gradients and be rewritten already.
+void CheckKeepFloat32(const Program& program, const std::vector<std::string>& entries);
+
 class PrecisionChoice {
  public:
   struct Names {

@@ -13,7 +13,7 @@ namespace skiff::training {
 
 std::unique_ptr<Program> MakeHalfModel(const Program& model, const PrecisionOptions& precision,
                                        const std::vector<std::string>& outputs) {
-  std::unique_ptr<Program> half = model.CloneForTest();
+  std::unique_ptr<Program> half = model.Clone();
   RewriteForInference(DefaultOpRegistry(), precision,
                       std::set<std::string>(outputs.begin(), outputs.end()), half.get());
   return half;

@@ -1,4 +1,5 @@
-// Saves a model in half (bfloat16 or float16), whatever the training computes in.
+// Makes a program for inference in half (bfloat16 or float16) of one in float32, and values in the
+// dtypes that such a program declares.
 #pragma once
 
 #include <memory>
@@ -12,8 +13,8 @@
 
 namespace skiff::training {
 
-// Returns a copy of a float32 program for inference that computes in half. `outputs` stay float32,
-// so that whoever uses the model needn't know. Throws what RewriteForInference throws.
+// Returns a copy of a float32 program without gradients that computes in half. `outputs` stay
+// float32, so that whoever uses the model needn't know. Throws what RewriteForInference throws.
 std::unique_ptr<Program> MakeHalfModel(const Program& model, const PrecisionOptions& precision,
                                        const std::vector<std::string>& outputs);
 

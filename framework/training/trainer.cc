@@ -24,11 +24,14 @@
 #include "framework/io/inference_model.h"
 #include "framework/io/parameters.h"
 #include "framework/io/weights_hash.h"
+#include "framework/ir/master_name.h"
 #include "framework/ir/used_names.h"
 #include "framework/precision/loss_scaling.h"
+#include "framework/precision/precision_choice.h"
 #include "framework/training/half_model.h"
 #include "framework/training/initial_weights.h"
 #include "framework/training/learning_curve.h"
+#include "framework/training/program_precision.h"
 #include "framework/training/progress.h"
 #include "framework/training/state_text.h"
 #include "framework/training/stop_request.h"
@@ -172,6 +175,23 @@ void CheckInitialized(const Program& program, std::string_view whose, const Prog
   }
 }
 
+// Throws an Error (kInvalidArgument) if the program declares a parameter in another dtype than the
+// main program does. `may_take_masters`: it may be float32 where that has master weights.
+void CheckParameters(const Program& program, const char* name, bool may_take_masters,
+                     const Program& main) {
+  for (const auto& var : program.root()->vars()) {
+    const Var* trained = main.root()->FindVar(var->name);
+    if (trained == nullptr || trained->dtype == var->dtype) continue;
+    if (!var->is_parameter && !trained->is_parameter) continue;
+    const bool takes_master = may_take_masters && var->dtype == DType::kFloat32 &&
+                              IsHalf(trained->dtype) &&
+                              main.root()->FindVar(MasterName(var->name)) != nullptr;
+    SKIFF_ENFORCE(takes_master, kInvalidArgument, "parameter \"", var->name, "\" of the ", name,
+                  " program is ", var->dtype, ", expected ", trained->dtype,
+                  " as in the main program: clone the ", name, " program after minimize");
+  }
+}
+
 }  // namespace
 
 Trainer::Trainer(const TrainingProgram* program, Reader* train, Reader* validation,
@@ -189,11 +209,25 @@ Trainer::Trainer(const TrainingProgram* program, Reader* train, Reader* validati
   if (program->average != nullptr) average_.emplace(program->average.get(), &executor_);
   executor_.Run(*program->startup);
   if (options_.saved_precision.dtype != DType::kFloat32) {
-    half_model_ = MakeHalfModel(Model(), options_.saved_precision, program->model_outputs);
+    // An entry may name what is in the training alone, so the model isn't asked.
+    CheckKeepFloat32(*program->main, options_.saved_precision.keep_float32);
+    half_model_ =
+        MakeHalfModel(*Model().CloneForTest(), options_.saved_precision, program->model_outputs);
   }
   CheckPrograms();
-  if (program->half) *out_ << program->half->Text() << std::endl;
+  NotePrecision();
   if (!options_.initial_model.empty()) TakeInitialWeights();
+}
+
+void Trainer::NotePrecision() {
+  const ProgramPrecision precision = PrecisionOf(*program_->main);
+  const std::map<std::string, std::string> earlier = ProgramPrecision().Settings();
+  for (const auto& [name, value] : precision.Settings()) {
+    const bool is_new = options_.configuration.emplace(name, value).second;
+    if (is_new) options_.earlier_configuration.emplace(name, earlier.at(name));
+  }
+  const std::string text = program_->half ? program_->half->Text() : precision.Text();
+  if (!text.empty()) *out_ << text << std::endl;
 }
 
 void Trainer::TakeInitialWeights() {
@@ -258,6 +292,10 @@ void Trainer::ListMetrics() {
 void Trainer::CheckPrograms() const {
   const Program& main = *program_->main;
   const Program& test = *program_->test;
+  CheckParameters(test, "test", /*may_take_masters=*/false, main);
+  if (program_->model != nullptr) {
+    CheckParameters(*program_->model, "model", /*may_take_masters=*/true, main);
+  }
   for (const Metric& metric : metrics_) {
     CheckMetric(main, "the main program", metric);
     CheckMetric(test, "the test program", metric);

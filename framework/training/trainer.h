@@ -60,7 +60,9 @@ struct TrainerOptions {
   // Files that programs need beside the weights, such as a vocabulary: from their names to their
   // contents. They are written into model/.
   std::map<std::string, std::string> model_files;
-  // Settings that must not change between a training and its continuation, by name.
+  // Settings that must not change between a training and its continuation, by name. The trainer
+  // adds "precision" and "precision_level" (program_precision.h) where they aren't there; a
+  // checkpoint without them was made in float32.
   std::map<std::string, std::string> configuration;
   // The values of settings that later versions have added, by name: what a checkpoint that lacks
   // them was made with.
@@ -93,7 +95,10 @@ class Trainer {
   // a decisive metric that isn't one of the program's, and for a tuner with readers that don't know
   // their batches. Also throws one for what would show after an epoch: if a metric is no variable
   // of both programs or not one number, if the programs keep a variable that nothing gives a value,
-  // and if the model can't be saved (MakeInferenceProgram). And what TakeWeights throws.
+  // if the test program or the model declares a parameter in another dtype than the main program
+  // does (but a model may be float32 where there are master weights), if an entry of
+  // saved_precision.keep_float32 fits nothing in the main program (kNotFound), and if the model
+  // can't be saved (MakeInferenceProgram). And what TakeWeights throws.
   Trainer(const TrainingProgram* program, Reader* train, Reader* validation, TrainerOptions options,
           std::ostream* out);
 
@@ -156,6 +161,8 @@ class Trainer {
   };
 
   void TakeInitialWeights();
+  // Adds to the settings, and says, what the program computes in.
+  void NotePrecision();
   void ListMetrics();
   void CheckOptions() const;
   void CheckPrograms() const;

@@ -62,8 +62,8 @@ DEFINE_double(ema_decay, 0.999,
               "With --model_average=ema: what a mean keeps of itself in a step, below 1.");
 DEFINE_string(precision, "float32",
               "What products, convolutions and activations compute in: float32, bfloat16, or "
-              "float16. Losses, norms and sums stay float32, and so do the weights that an "
-              "optimizer updates.");
+              "float16. Losses, statistics of norms, means and sums over axes stay float32, and so "
+              "do the weights that an optimizer updates.");
 DEFINE_string(precision_level, "parameters",
               "With --precision: parameters (those that such ops alone read are kept in it, too, "
               "beside their float32 weights), or casts (parameters stay float32, and each step "

@@ -1,4 +1,6 @@
 """Tests readers and the trainer in Python."""
+import contextlib
+import io
 import json
 import os
 import signal
@@ -17,8 +19,8 @@ layers = skiff.layers
 ROWS = {"x": numpy.linspace(-1, 1, 40, dtype="float32").reshape(10, 4), "label": numpy.arange(10).reshape(10, 1) % 3}
 
 
-def programs():
-    """The keyword arguments of a Trainer that are about its programs."""
+def programs(precision="float32", minimized=None, **options):
+    """The keyword arguments of a Trainer that are about its programs. `minimized` takes what minimize returns."""
     main, startup = skiff.Program(), skiff.Program()
     main.seed = startup.seed = 5
     with skiff.program_guard(main, startup):
@@ -26,10 +28,13 @@ def programs():
         scores = layers.fc(x, 3)
         loss = layers.mean(layers.softmax_with_cross_entropy(scores, label))
         accuracy = layers.accuracy(layers.softmax(scores), label)
-        test = main.clone_for_test()
+        before = main.clone_for_test()
         rate = skiff.learning_rate.constant(0.1)
-        skiff.optimizer.Momentum(learning_rate=rate).minimize(loss)
-    return {"main": main, "startup": startup, "test": test, "loss": loss, "learning_rate": rate, "model_inputs": [x],
+        result = skiff.optimizer.Momentum(learning_rate=rate).minimize(loss, precision=precision, **options)
+    if minimized is not None:
+        minimized.append(result)
+    clones = {"test": before} if precision == "float32" else {"test": main.clone_for_test(), "model": before}
+    return {**clones, "main": main, "startup": startup, "loss": loss, "learning_rate": rate, "model_inputs": [x],
             "model_outputs": [scores], "decisive_metric": "accuracy",
             "metrics": [skiff.Metric("accuracy", accuracy, percent=True, larger_is_better=True)]}
 
@@ -240,6 +245,80 @@ class Training(unittest.TestCase):
         trainer = self.trainer(skiff.IterableReader(batches, 3), epochs=2)
         trainer.resume()
         self.assertEqual(trainer.run().weights_hash, self.trainer(folder="2", epochs=2).run().weights_hash)
+
+
+class Half(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = os.path.join(folder.name, "run")
+
+    def trainer(self, arguments, **options):
+        return skiff.Trainer(**arguments, train=array_reader(), validation=array_reader(), output_dir=self.folder,
+                             **options)
+
+    def saved_dtype(self):
+        """Returns the dtype of the weights in the saved model."""
+        scope = skiff.Scope()
+        skiff.load_inference_model(os.path.join(self.folder, "model"), scope)
+        return scope.tensor("fc_0.w_0").dtype
+
+    def test_is_asked_of_minimize(self):
+        for precision, expected in (
+                ("float32", None),
+                ("bfloat16", "bfloat16: .* 2 of 2 parameters"),
+                (skiff.PrecisionOptions(dtype="bfloat16", level="casts"), "bfloat16: .* 0 of 2 parameters"),
+                (skiff.PrecisionOptions(dtype="float16", keep_float32=["mul"]), "float16: .*mul \\(1\\)")):
+            minimized = []
+            programs(precision, minimized)
+            with self.subTest(expected):
+                if expected is None:
+                    self.assertIsNone(minimized[0].half)
+                else:
+                    self.assertRegex(minimized[0].half, expected)
+        with self.assertRaisesRegex(skiff.NotFoundError, 'keep_float32 has "nothing"'):
+            programs(skiff.PrecisionOptions(dtype="bfloat16", keep_float32=["nothing"]))
+
+    def test_scales_the_loss(self):
+        for scaling, scale, is_dynamic in ((None, 65536, True), (skiff.LossScaling(initial=256), 256, True),
+                                           (skiff.LossScaling(initial=1024, is_dynamic=False), 1024, False)):
+            options = {} if scaling is None else {"loss_scaling": scaling}
+            arguments = programs(skiff.PrecisionOptions(dtype="float16", **options))
+            executor = skiff.Executor()
+            executor.run(arguments["startup"])
+            with self.subTest(scale):
+                self.assertEqual(executor.scope["loss_scaling_0"], scale)
+                self.assertEqual("num_good_steps_0" in executor.scope, is_dynamic)
+
+    def test_trains_and_saves_float32(self):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            result = self.trainer(programs("bfloat16"), epochs=2).run()
+        self.assertLess(result.records[1]["train"]["loss"], result.records[0]["train"]["loss"])
+        self.assertIn("bfloat16: 2 of 2 parameters\n", out.getvalue())
+        self.assertEqual(self.saved_dtype(), "float32")
+
+    def test_saves_half_if_asked(self):
+        arguments = programs("bfloat16")
+        arguments["model"] = arguments["test"]
+        self.trainer(arguments).run()
+        self.assertEqual(self.saved_dtype(), "bfloat16")
+
+    def test_needs_a_model_and_a_test_program_in_half(self):
+        for argument, value, message in (
+                ("model", None, "there is no model: .* a clone made before minimize"),
+                ("test", programs()["test"], 'parameter "fc_0.[bw]_0" of the test program is float32, expected bfloat16 '
+                                             'as in the main program: clone the test program after minimize')):
+            with self.subTest(argument), self.assertRaisesRegex(skiff.InvalidArgumentError, message):
+                self.trainer(dict(programs("bfloat16"), **{argument: value}))
+
+    def test_resumes_in_no_other_precision(self):
+        self.trainer(programs()).run()
+        for precision in ("bfloat16", skiff.PrecisionOptions(dtype="bfloat16", level="casts")):
+            with self.assertRaisesRegex(skiff.InvalidArgumentError,
+                                        "made with precision = float32, but now it is bfloat16"):
+                self.trainer(programs(precision)).resume()
+        self.trainer(programs(), epochs=2).resume()
 
 
 class RaggedFeeds(unittest.TestCase):

@@ -199,7 +199,6 @@ TEST_F(InferenceModels, RoundTripInBothLayouts) {
   }
 }
 
-// Whoever has saved it.
 // As a training in half leaves it, whose program was saved before Minimize has rewritten it.
 TEST_F(InferenceModels, HoldMasterWeightsOfParametersInHalf) {
   const Tensor master = scope.Get("w");
@@ -217,6 +216,18 @@ TEST_F(InferenceModels, HoldMasterWeightsOfParametersInHalf) {
   EXPECT_EQ(scope.Get("w").dtype(), DType::kBFloat16);
 }
 
+TEST_F(InferenceModels, RefuseHalfWithoutMasterWeights) {
+  scope.Set("w", Tensor({2, 3}, DType::kBFloat16));
+  const std::string folder = directory / "model";
+  const Error error =
+      ErrorOf([&] { SaveInferenceModel(folder, {"x"}, {"out"}, *training, scope); });
+  EXPECT_EQ(error.code(), ErrorCode::kFailedPrecondition);
+  EXPECT_NE(std::string(error.what()).find("\"w\" is bfloat16 in the scope"), std::string::npos)
+      << error.what();
+  EXPECT_FALSE(PathExists(folder));
+}
+
+// Whoever has saved it.
 TEST_F(InferenceModels, AreFoundInTheirFolder) {
   const std::pair<std::string, std::string> found[] = {{"__model__", ""},
                                                        {"__model__", "__params__"},

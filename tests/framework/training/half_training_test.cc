@@ -6,10 +6,12 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/base/str_cat.h"
 #include "framework/executor/executor.h"
+#include "framework/io/checkpoint.h"
 #include "framework/io/inference_model.h"
 #include "framework/io/parameters.h"
 #include "framework/io/weights_hash.h"
@@ -113,10 +115,113 @@ TEST_F(HalfTraining, SaysWhatIsInHalf) {
   EXPECT_THAT(out_.str(), ContainsRegex("bfloat16: [0-9]+ of [0-9]+ ops, [1-9][0-9]* of 6 "
                                         "parameters, [0-9]+ casts"));
   const std::string widened = "in float32, between casts, for want of kernels that take half: ";
+  EXPECT_THAT(out_.str(), HasSubstr(widened));
   EXPECT_EQ(out_.str().find(widened), out_.str().rfind(widened)) << "once";
   out_.str("");
   EXPECT_TRUE(Train(Perceptron(DType::kFloat32), Options("float32")).finished);
   EXPECT_THAT(out_.str(), Not(HasSubstr("casts")));
+}
+
+// Of a program that doesn't say what was rewritten, as Python gives it.
+TEST_F(HalfTraining, SaysWhatItSeesInHalf) {
+  for (const PrecisionLevel level : {PrecisionLevel::kParameters, PrecisionLevel::kCasts}) {
+    ClassifierProgram program = Perceptron(kHalf, {.precision = {.level = level}});
+    program.half.reset();
+    out_.str("");
+    Make(program, Options("half"));
+    EXPECT_EQ(out_.str(), level == PrecisionLevel::kCasts ? "bfloat16: 0 of 6 parameters\n"
+                                                          : "bfloat16: 6 of 6 parameters\n");
+  }
+}
+
+TEST_F(HalfTraining, SaysWhatLossScalingDoes) {
+  TrainerOptions options = Options("float16");
+  options.epochs = 1;
+  // So large that the first updates overflow.
+  const LossScaling scaling{.initial = 0x1p+100f};
+  Train(Perceptron(DType::kFloat16, {.precision = {.loss_scaling = scaling}}), options);
+  EXPECT_THAT(out_.str(), HasSubstr("  |  5 updates skipped so far  |  loss scale 3.96141e+28  |"));
+}
+
+// Whatever made the program: a checkpoint says what its training computed in.
+TEST_F(HalfTraining, ResumesInNoOtherPrecision) {
+  const PrecisionOptions kinds[] = {{.dtype = DType::kFloat32},
+                                    {.dtype = kHalf},
+                                    {.dtype = kHalf, .level = PrecisionLevel::kCasts},
+                                    {.dtype = DType::kFloat16}};
+  for (int i = 0; i < 4; ++i) {
+    TrainerOptions options = Options(StrCat(i));
+    options.stop_after_steps = 1;
+    Train(Perceptron(kinds[i].dtype, {.precision = kinds[i]}), options);
+    for (int k = 0; k < 4; ++k) {
+      SCOPED_TRACE(StrCat("from ", i, " to ", k));
+      const ClassifierProgram program = Perceptron(kinds[k].dtype, {.precision = kinds[k]});
+      Trainer trainer = Make(program, options);
+      if (i == k) {
+        trainer.Resume();
+        continue;
+      }
+      const std::string expected =
+          kinds[i].dtype == kinds[k].dtype
+              ? StrCat("precision_level = ", i == 1 ? "parameters" : "casts", ", but now it is ",
+                       i == 1 ? "casts" : "parameters")
+              : StrCat("precision = ", kinds[i].dtype, ", but now it is ", kinds[k].dtype);
+      EXPECT_THAT(InvalidArgumentText([&] { trainer.Resume(); }),
+                  HasSubstr("the checkpoint was made with " + expected));
+    }
+  }
+}
+
+// Earlier versions said nothing of the precision, and the caller may say it otherwise.
+TEST_F(HalfTraining, TakesACheckpointThatNamesNoPrecisionForFloat32) {
+  const ClassifierProgram full = Perceptron(DType::kFloat32);
+  const ClassifierProgram half =
+      Perceptron(kHalf, {.precision = {.level = PrecisionLevel::kCasts}});
+  TrainerOptions options = Options("run");
+  options.stop_after_steps = 1;
+  Train(full, options);
+  const std::string directory = options.output_dir + "/checkpoints";
+  Scope scope;
+  LoadedCheckpoint loaded = LoadLatestCheckpoint(directory, *full.main, &scope);
+  EXPECT_EQ(loaded.state.erase("configuration.precision"), 1u);
+  EXPECT_EQ(loaded.state.erase("configuration.precision_level"), 1u);
+  SaveCheckpoint(directory, *full.main, scope, loaded.step, loaded.state);
+  Trainer other = Make(half, options);
+  EXPECT_THAT(InvalidArgumentText([&] { other.Resume(); }),
+              HasSubstr("made with precision = float32, but now it is bfloat16"));
+  Make(full, options).Resume();
+  options.configuration["precision"] = "mine";
+  options.earlier_configuration = {{"precision", "mine"}};
+  Make(full, options).Resume();
+}
+
+TEST_F(HalfTraining, RefusesProgramsWithParametersOfOtherDTypes) {
+  const auto refusal = [&](const ClassifierProgram& program) {
+    return InvalidArgumentText([&] { Make(program, Options("refused")); });
+  };
+  ClassifierProgram program = Perceptron(kHalf);
+  std::swap(program.test, program.model);
+  EXPECT_THAT(refusal(program),
+              ContainsRegex("parameter \"[a-z0-9_.]+\" of the test program is float32, expected "
+                            "bfloat16 as in the main program: clone the test program after "
+                            "minimize"));
+  // Two programs in half are one way to save.
+  program.test = program.model->Clone();
+  Make(program, Options("in_half"));
+  ClassifierProgram full = Perceptron(DType::kFloat32);
+  full.model = program.model->Clone();
+  EXPECT_THAT(refusal(full), HasSubstr("of the model program is bfloat16, expected float32"));
+}
+
+TEST_F(HalfTraining, RefusesToKeepWhatIsntThere) {
+  TrainerOptions options = Options("refused");
+  options.saved_precision = {.dtype = kHalf, .keep_float32 = {"sofmax"}};
+  for (const DType trained_in : {DType::kFloat32, kHalf}) {
+    const ClassifierProgram program = Perceptron(trained_in);
+    const Error error = ErrorOf([&] { Make(program, options); });
+    EXPECT_EQ(error.code(), ErrorCode::kNotFound);
+    EXPECT_THAT(error.what(), HasSubstr("keep_float32 has \"sofmax\""));
+  }
 }
 
 TEST_F(HalfTraining, EvaluatesWhatItTrains) {
@@ -303,6 +408,20 @@ TEST(Precisions, AreNamed) {
   EXPECT_EQ(PrecisionLevelFromName("casts"), PrecisionLevel::kCasts);
   EXPECT_EQ(InvalidArgumentText([] { PrecisionLevelFromName("O1"); }),
             "precision_level \"O1\": expected parameters or casts");
+}
+
+TEST(LossScalings, AreRead) {
+  EXPECT_FALSE(LossScalingFromText("auto").has_value());
+  const LossScaling dynamic = LossScalingFromText("dynamic").value();
+  EXPECT_TRUE(dynamic.is_dynamic);
+  EXPECT_EQ(dynamic.initial, LossScaling().initial);
+  const LossScaling fixed = LossScalingFromText("1024").value();
+  EXPECT_FALSE(fixed.is_dynamic);
+  EXPECT_EQ(fixed.initial, 1024);
+  for (const char* text : {"", "0", "-1", "large"}) {
+    EXPECT_EQ(InvalidArgumentText([&] { LossScalingFromText(text); }),
+              StrCat("loss_scale \"", text, "\": expected auto, dynamic or a positive number"));
+  }
 }
 
 }  // namespace
