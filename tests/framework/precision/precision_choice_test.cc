@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/base/str_cat.h"
 #include "framework/builder/activation.h"
 #include "framework/builder/data.h"
 #include "framework/builder/loss.h"
@@ -174,6 +175,21 @@ TEST_F(PrecisionChoiceTest, KeepsWhatTheUserNames) {
   EXPECT_TRUE(IsHalf(choice, hidden));
   EXPECT_FALSE(IsHalf(choice, out));
   EXPECT_EQ(ModeOf(choice, "tanh"), Mode::kFloat32);
+}
+
+// Also of a program that trains already, but not what only its training has.
+TEST_F(PrecisionChoiceTest, ChecksWhatTheUserNames) {
+  const Variable loss = layers::Mean(layers::Tanh(layers::Fc(x_, 4, {.name = "decoder_fc"})));
+  optimizer::Sgd({.learning_rate = 0.1}).Minimize(loss);
+  CheckKeepFloat32(main_, {"tanh", "decoder_"});
+  for (const char* entry : {"sofmax", "tanh_grad", "sgd", ""}) {
+    EXPECT_EQ(ErrorText([&] {
+                CheckKeepFloat32(main_, {"tanh", entry});
+              }),
+              StrCat("keep_float32 has \"", entry,
+                     "\": expected the type of an op of the program, or a part of a name scope or "
+                     "of the name of a parameter"));
+  }
 }
 
 TEST_F(PrecisionChoiceTest, RefusesWhatItCantDo) {
