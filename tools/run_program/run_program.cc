@@ -20,8 +20,6 @@
 #include "framework/io/safetensors.h"
 #include "framework/io/text_lines.h"
 #include "framework/ir/codec.h"
-#include "framework/op/registry.h"
-#include "framework/precision/half_rewrite.h"
 #include "framework/training/half_model.h"
 #include "operators/common/half.h"
 #include "operators/tensor/kernels/tensor_text.h"
@@ -144,13 +142,12 @@ RunProgramResult RunProgramFile(const RunProgramOptions& options) {
   SKIFF_ENFORCE(options.steps > 0, kInvalidArgument, "steps = ", options.steps,
                 ": expected at least 1");
   // Parameters come after the startup program, so that an archive may set only some of them.
-  const std::unique_ptr<Program> program = ParseProgram(ReadFile(options.program));
+  std::unique_ptr<Program> program = ParseProgram(ReadFile(options.program));
   Executor executor(Place::Cpu());
   if (!options.startup.empty()) executor.Run(*ParseProgram(ReadFile(options.startup)));
   SetParameters(options.params, options.params_names, *program, &executor.scope());
   if (options.precision != DType::kFloat32) {
-    RewriteForInference(DefaultOpRegistry(), {.dtype = options.precision},
-                        {options.fetch.begin(), options.fetch.end()}, program.get());
+    program = training::MakeHalfModel(*program, {.dtype = options.precision}, options.fetch);
     training::CastToDeclared(*program, &executor);
   }
   CompiledProgram compiled = executor.Compile(*program, {.passes = options.passes});
