@@ -17,6 +17,7 @@
 #include "framework/builder/nn.h"
 #include "framework/builder/optimizer/adam.h"
 #include "framework/builder/optimizer/sgd.h"
+#include "framework/builder/sequence.h"
 #include "framework/builder/static_rnn.h"
 #include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
@@ -88,19 +89,25 @@ TEST_F(HalfRewriteTest, Transformer) {
   ExpectGolden(loss, "transformer");
 }
 
+// The hidden state becomes half, the cell stays float32, and so does what feeds alone make: the
+// joined step.
 TEST_F(HalfRewriteTest, LstmLoop) {
   const Variable xs = layers::Data("xs", {5, 3, 8});
-  const Variable first = layers::FillConstant({3, 4}, DType::kFloat32, 0.0);
+  const Variable factor = layers::Data("factor", {3, 4});
+  const Variable zeros = layers::FillConstant({3, 4}, DType::kFloat32, 0.0);
   layers::StaticRnn rnn;
   rnn.Body([&] {
     const Variable x = rnn.StepInput(xs);
-    const Variable before = rnn.Memory(first);
-    const Variable state = layers::Tanh(layers::Fc(layers::Concat({x, before}, 1), 4));
-    rnn.UpdateMemory(before, state);
-    rnn.StepOutput(state);
+    const Variable hidden = rnn.Memory(zeros);
+    const Variable cell = rnn.Memory(zeros);
+    const layers::LstmStates next =
+        layers::LstmUnit(layers::Fc(layers::Concat({x, factor}, 1), 4), hidden, cell);
+    rnn.UpdateMemory(hidden, next.hidden);
+    rnn.UpdateMemory(cell, next.cell);
+    rnn.StepOutput(next.hidden);
   });
   const Variable loss = layers::Mean(layers::Fc(rnn.Outputs()[0], 1, {.num_flatten_dims = 2}));
-  ExpectGolden(loss, "loop");
+  ExpectGolden(loss, "lstm_loop");
 }
 
 TEST_F(HalfRewriteTest, SharedEmbedding) {
