@@ -73,12 +73,12 @@ AttrDef ChoiceAttr(StaticText name, StaticText default_value, std::vector<Static
                    StaticText doc);
 
 // In what precision an op computes in a program that is rewritten to *half*, which is float16 or
-// bfloat16 (docs/precision.md). Whatever the rule, sums and formulas are computed in float32 or
-// wider, and results are rounded once.
+// bfloat16; framework/precision/precision_choice.h has the whole rules. Whatever the rule, sums and
+// formulas are computed in float32 or wider, and results are rounded once.
 enum class Precision {
   kHigh,    // float32: what is half is widened before the op
   kLow,     // half: what is float32 is rounded before the op
-  kFollow,  // half if a float input is half in the program, else float32
+  kFollow,  // that of its largest float inputs
   kNone,    // the dtypes are the user's: the op has no floats, or its own rule gives their dtypes
 };
 

@@ -71,8 +71,8 @@ class OpRegistry {
   // Returns all types in ascending order.
   std::vector<std::string> Types() const;
 
-  // Returns the dtype that selects the op's kernel: half if it takes any (half_arguments.h), else
-  // that of OpDef::kernel_dtype_slot.
+  // Returns the dtype that selects the op's kernel: half if its data are (half_arguments.h), else
+  // that of OpDef::kernel_dtype_slot, where half that is only measured counts as float32.
   static DType KernelDType(const OpContext& context);
   // Returns the kernel for the context's place, dtype, shapes and layouts, or nullptr if none fits:
   // the candidate named `forced` or, if that is empty, the one with the highest priority that pays.
