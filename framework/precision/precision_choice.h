@@ -7,9 +7,9 @@
 //   do parameters and constants.
 // - An op whose rule is kHigh computes in float32. Its results are half if its inputs are half and
 //   all that becomes of the results ends in ops with kLow: it then rounds what these would round.
-// - A variable is half if all ops that make it, but for those that make constants, make it in half.
-//   So a variable of a loop has one dtype, inside and outside. An array is half only if, in
-//   addition, all ops that read it take half. A feed that an op overwrites stays float32.
+// - A variable is half if all ops that write the variable compute in half. Ops that make constants
+//   don't count. So a variable of a loop has one dtype, inside and outside. An array is half only
+//   if, in addition, all ops that read it take half. A feed that an op overwrites stays float32.
 // - What depends neither on an op with kLow nor on a parameter in half stays float32: learning
 //   rates, counters, and what is computed from feeds alone.
 #pragma once

@@ -18,8 +18,8 @@ namespace skiff::training {
 std::unique_ptr<Program> MakeHalfModel(const Program& model, const PrecisionOptions& precision,
                                        const std::vector<std::string>& outputs);
 
-// Casts, in the executor's scope, the program's persistables that are float32, bfloat16 or float16
-// to the one of these that the program declares.
+// Casts the program's persistables in the executor's scope to the dtypes that the program declares,
+// where both dtypes are among float32, bfloat16 and float16.
 void CastToDeclared(const Program& program, Executor* executor);
 
 // Returns an executor on the CPU whose scope has the program's persistables in the dtypes that the

@@ -137,7 +137,7 @@ class CheckFiniteAndUnscaleOnDevice final : public Kernel {
         scale_(context, "Scale"),
         found_infinite_(context, "FoundInfinite"),
         arrays_(pairs_.size()),
-        first_chunks_(FirstChunks(CountsOf(context))),
+        first_chunks_(FirstChunks(ElementCounts(context, "X"))),
         array_table_(context.place(), arrays_.size()),
         chunk_table_(context.place(), first_chunks_.size()),
         found_of_blocks_(context.RequestWorkspace(CudaBlocks(first_chunks_.back()))) {}
@@ -167,14 +167,6 @@ class CheckFiniteAndUnscaleOnDevice final : public Kernel {
   }
 
  private:
-  static std::vector<int64_t> CountsOf(const OpContext& context) {
-    std::vector<int64_t> counts;
-    for (size_t i = 0; i < context.InputCount("X"); ++i) {
-      counts.push_back(context.Input("X", i).shape.element_count());
-    }
-    return counts;
-  }
-
   void Locate(const KernelContext& run) {
     for (size_t i = 0; i < arrays_.size(); ++i) {
       const Tensor& x = run.input(pairs_[i].in);

@@ -87,7 +87,7 @@ class GradientMerge final : public Kernel {
         grads_(InputIndices(context, "Grad")),
         count_(context, "Count"),
         sums_(pairs_.size()),
-        first_chunks_(FirstChunks(CountsOf(context))),
+        first_chunks_(FirstChunks(ElementCounts(context, "Accumulated"))),
         sum_table_(context.place(), sums_.size()),
         chunk_table_(context.place(), first_chunks_.size()) {
     merge_.steps = context.IntAttr("steps");
@@ -124,14 +124,6 @@ class GradientMerge final : public Kernel {
   }
 
  private:
-  static std::vector<int64_t> CountsOf(const OpContext& context) {
-    std::vector<int64_t> counts;
-    for (size_t i = 0; i < context.InputCount("Accumulated"); ++i) {
-      counts.push_back(context.Input("Accumulated", i).shape.element_count());
-    }
-    return counts;
-  }
-
   std::vector<UpdateArguments::Pair> pairs_;
   std::vector<int> grads_;
   In<int64_t> count_;

@@ -104,7 +104,7 @@ class UpdateLossScalingOnDevice final : public Kernel {
         good_steps_out_(context, "OutGoodSteps"),
         bad_steps_out_(context, "OutBadSteps"),
         gradients_(pairs_.size()),
-        first_chunks_(FirstChunks(CountsOf(context))),
+        first_chunks_(FirstChunks(ElementCounts(context, "X"))),
         gradient_table_(context.place(), gradients_.size()),
         chunk_table_(context.place(), first_chunks_.size()) {
     update_.stops = context.Attr<bool>("stop_update");
@@ -140,14 +140,6 @@ class UpdateLossScalingOnDevice final : public Kernel {
   }
 
  private:
-  static std::vector<int64_t> CountsOf(const OpContext& context) {
-    std::vector<int64_t> counts;
-    for (size_t i = 0; i < context.InputCount("X"); ++i) {
-      counts.push_back(context.Input("X", i).shape.element_count());
-    }
-    return counts;
-  }
-
   void Locate(const KernelContext& run) {
     for (size_t i = 0; i < gradients_.size(); ++i) {
       const Tensor& x = run.input(pairs_[i].in);

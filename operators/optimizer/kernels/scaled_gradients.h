@@ -19,7 +19,7 @@ namespace skiff {
 // shape, dtype and LoD.
 void InferScaledGradients(OpContext& context);
 
-// Throws Error unless the input is one element of one of these dtypes. An absent one passes.
+// Throws Error unless the input is a single element of a dtype in `dtypes`. An absent input passes.
 void CheckOneNumber(const OpContext& context, std::string_view slot,
                     std::initializer_list<DType> dtypes);
 

@@ -115,6 +115,14 @@ std::vector<int> InputIndices(const OpContext& context, std::string_view slot) {
   return indices;
 }
 
+std::vector<int64_t> ElementCounts(const OpContext& context, std::string_view slot) {
+  std::vector<int64_t> counts;
+  for (size_t i = 0; i < context.InputCount(slot); ++i) {
+    counts.push_back(context.Input(slot, i).shape.element_count());
+  }
+  return counts;
+}
+
 std::vector<UpdateArguments::Pair> PairsOf(const OpContext& context, std::string_view input,
                                            std::string_view output) {
   std::vector<UpdateArguments::Pair> pairs;

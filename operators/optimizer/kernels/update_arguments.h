@@ -62,6 +62,9 @@ bool UpdatesOnlyTouchedRows(const OpContext& context, SparseRule rule);
 // Returns the indices of the arguments of an input slot, as KernelContext takes them.
 std::vector<int> InputIndices(const OpContext& context, std::string_view slot);
 
+// Returns the numbers of elements of the arguments of an input slot.
+std::vector<int64_t> ElementCounts(const OpContext& context, std::string_view slot);
+
 // Returns the indices of the arguments of an input slot, each with that of its next value in the
 // output slot.
 std::vector<UpdateArguments::Pair> PairsOf(const OpContext& context, std::string_view input,

@@ -5,6 +5,7 @@
 #include "tests/harness/array_tensor.h"
 #include "tests/harness/op_case.h"
 #include "tests/harness/selected_rows_cases.h"
+#include "tests/operators/optimizer/scaled_gradients_case.h"
 
 namespace skiff::harness {
 namespace {
@@ -39,18 +40,6 @@ OpCase UnscaleCase(const std::string& name, std::vector<Array> tensors, double s
   return UnscaleCase(name, std::move(tensors), Values({1}, {scale}));
 }
 
-// Numbers of the size that a scaled gradient has, of these dtypes in turn.
-std::vector<Array> ScaledTensors(const std::vector<Shape>& shapes,
-                                 const std::vector<DType>& dtypes = {}) {
-  std::vector<Array> tensors;
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    Array x = Uniform(shapes[i], i + 1, -100, 100);
-    if (!dtypes.empty()) x = Values(x.shape, x.values, dtypes[i % dtypes.size()]);
-    tensors.push_back(std::move(x));
-  }
-  return tensors;
-}
-
 // With one element in the last tensor that has more than one.
 std::vector<Array> WithElement(std::vector<Array> tensors, double value) {
   for (size_t i = tensors.size(); i-- > 0;) {
@@ -72,7 +61,7 @@ void AddUnscaledHalves(CaseList& cases) {
   };
   for (const DType half : {DType::kFloat16, DType::kBFloat16}) {
     const std::string name(DTypeName(half));
-    const std::vector<Array> tensors = ScaledTensors(shapes, {half});
+    const std::vector<Array> tensors = ScaledGradientsOf(shapes, {half});
     add(name, tensors, 1024);
     // Rounded to float32 and then to the half, which may choose the other neighbour.
     add(name + "_scale_3", tensors, 3, half == DType::kFloat16 ? 0x1p-10 : 0x1p-7);
@@ -86,10 +75,11 @@ void AddUnscaledHalves(CaseList& cases) {
     }
   }
   add("all_dtypes",
-      ScaledTensors(shapes, {DType::kFloat16, DType::kFloat64, DType::kBFloat16, DType::kFloat32}),
+      ScaledGradientsOf(shapes,
+                        {DType::kFloat16, DType::kFloat64, DType::kBFloat16, DType::kFloat32}),
       1024);
   // The halves become subnormal, or 0.
-  add("vanishing", ScaledTensors({{5, 7}, {300}}, {DType::kFloat16}), 0x1p24);
+  add("vanishing", ScaledGradientsOf({{5, 7}, {300}}, {DType::kFloat16}), 0x1p24);
   // X is finite, and Out isn't.
   add("float16_overflow", {Values({3}, {1, 40000, 2}, DType::kFloat16)}, 0.5);
   add("bfloat16_overflow", {Values({3}, {1, 3e38, 2}, DType::kBFloat16)}, 0.5);
@@ -99,10 +89,10 @@ void AddUnscaledHalves(CaseList& cases) {
 }  // namespace
 
 void AddCheckFiniteAndUnscaleCases(CaseList& cases) {
-  const std::vector<Array> list = ScaledTensors({{5, 7}, {0}, Shape(), {131, 257}, {17}});
-  cases.push_back(UnscaleCase("one", ScaledTensors({{5, 7}})));
-  cases.push_back(UnscaleCase("scalar", ScaledTensors({Shape()}), Values(Shape(), {4})));
-  cases.push_back(UnscaleCase("empty", ScaledTensors({{0, 3}})));
+  const std::vector<Array> list = ScaledGradientsOf({{5, 7}, {0}, Shape(), {131, 257}, {17}});
+  cases.push_back(UnscaleCase("one", ScaledGradientsOf({{5, 7}})));
+  cases.push_back(UnscaleCase("scalar", ScaledGradientsOf({Shape()}), Values(Shape(), {4})));
+  cases.push_back(UnscaleCase("empty", ScaledGradientsOf({{0, 3}})));
   cases.push_back(UnscaleCase("list", list));
   cases.push_back(UnscaleCase("scale_3", list, 3));
   cases.push_back(UnscaleCase("scale_below_1", list, 0.25));
@@ -110,14 +100,14 @@ void AddCheckFiniteAndUnscaleCases(CaseList& cases) {
   cases.push_back(UnscaleCase("minus_infinity", WithElement(list, -kInf)));
   cases.push_back(UnscaleCase("nan", WithElement(list, std::nan(""))));
   // No Out is finite.
-  cases.push_back(UnscaleCase("scale_0", ScaledTensors({{5, 7}}), 0));
+  cases.push_back(UnscaleCase("scale_0", ScaledGradientsOf({{5, 7}}), 0));
   // 1 / Scale is 0, but what isn't finite stays so.
-  cases.push_back(UnscaleCase("scale_infinity", ScaledTensors({{5, 7}}), kInf));
+  cases.push_back(UnscaleCase("scale_infinity", ScaledGradientsOf({{5, 7}}), kInf));
   cases.push_back(UnscaleCase("infinity_by_infinity", WithElement(list, kInf), kInf));
   // float64 with a scale that the program keeps in float32, and the other way round.
-  cases.push_back(UnscaleCase("float64_by_float32", ScaledTensors({{5, 7}}, {DType::kFloat64}),
+  cases.push_back(UnscaleCase("float64_by_float32", ScaledGradientsOf({{5, 7}}, {DType::kFloat64}),
                               Values({1}, {8}, DType::kFloat32)));
-  cases.push_back(UnscaleCase("float32_by_float64", ScaledTensors({{5, 7}}, {DType::kFloat32}),
+  cases.push_back(UnscaleCase("float32_by_float64", ScaledGradientsOf({{5, 7}}, {DType::kFloat32}),
                               Values({1}, {8}, DType::kFloat64)));
   for (OpCase* made : {&cases[cases.size() - 2], &cases.back()}) made->dtypes = {DType::kFloat32};
   for (const auto& [name, rows] : SelectedRowsOfAllKinds()) {
@@ -132,9 +122,9 @@ void AddCheckFiniteAndUnscaleCases(CaseList& cases) {
   cases.push_back(UnscaleCase("selected_rows_infinity", {Uniform({5, 7}, 1), rows}));
   AddUnscaledHalves(cases);
 
-  cases.push_back(UnscaleCase("resnet50_float16",
-                              ScaledTensors({{2048, 1000}, {23508032}, {53120}}, {DType::kFloat16}),
-                              Values({1}, {65536}, DType::kFloat32)));
+  cases.push_back(UnscaleCase(
+      "resnet50_float16", ScaledGradientsOf({{2048, 1000}, {23508032}, {53120}}, {DType::kFloat16}),
+      Values({1}, {65536}, DType::kFloat32)));
   cases.back().dtypes = {DType::kFloat32};
   cases.back().benchmark_only = true;
 }

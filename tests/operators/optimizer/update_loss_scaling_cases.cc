@@ -5,6 +5,7 @@
 
 #include "tests/harness/op_case.h"
 #include "tests/harness/selected_rows_cases.h"
+#include "tests/operators/optimizer/scaled_gradients_case.h"
 
 namespace skiff::harness {
 namespace {
@@ -70,17 +71,6 @@ OpCase ScalingCase(const std::string& name, const ScalingStep& step, std::vector
   return made;
 }
 
-std::vector<Array> GradientsToScale(const std::vector<Shape>& shapes,
-                                    const std::vector<DType>& dtypes = {}) {
-  std::vector<Array> tensors;
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    Array x = Uniform(shapes[i], i + 1);
-    if (!dtypes.empty()) x = Values(x.shape, x.values, dtypes[i % dtypes.size()]);
-    tensors.push_back(std::move(x));
-  }
-  return tensors;
-}
-
 // Of these steps, one has gradients that aren't finite, and both would change the scale.
 const ScalingStep& Rises() { return kScalingSteps[2]; }
 const ScalingStep& Falls() { return kScalingSteps[5]; }
@@ -95,7 +85,7 @@ ScalingStep Stopped(ScalingStep step) {
 
 void AddStoppedScaling(CaseList& cases) {
   for (const ScalingStep& step : {Rises(), Falls()}) {
-    const std::vector<Array> tensors = GradientsToScale({{5, 7}, {17}});
+    const std::vector<Array> tensors = ScaledGradientsOf({{5, 7}, {17}});
     cases.push_back(ScalingCase("stop_" + step.name, Stopped(step), tensors));
     cases.back().attrs["stop_update"] = true;
     // The input takes the place of the attribute.
@@ -113,15 +103,15 @@ void AddStoppedScaling(CaseList& cases) {
 
 void AddUpdateLossScalingCases(CaseList& cases) {
   const std::vector<Shape> shapes = {{5, 7}, {0}, Shape(), {131, 257}, {17}};
-  const std::vector<Array> list = GradientsToScale(shapes);
+  const std::vector<Array> list = ScaledGradientsOf(shapes);
   for (const ScalingStep& step : kScalingSteps) {
     cases.push_back(ScalingCase(step.name, step, list));
     cases.push_back(ScalingCase("no_gradients_" + step.name, step, {}));
   }
   for (const ScalingStep& step : {Rises(), Falls()}) {
-    cases.push_back(ScalingCase("one_" + step.name, step, GradientsToScale({{5, 7}})));
-    cases.push_back(ScalingCase("empty_" + step.name, step, GradientsToScale({{0, 3}})));
-    cases.push_back(ScalingCase("scalars_" + step.name, step, GradientsToScale({Shape()})));
+    cases.push_back(ScalingCase("one_" + step.name, step, ScaledGradientsOf({{5, 7}})));
+    cases.push_back(ScalingCase("empty_" + step.name, step, ScaledGradientsOf({{0, 3}})));
+    cases.push_back(ScalingCase("scalars_" + step.name, step, ScaledGradientsOf({Shape()})));
     for (auto& [slot, arrays] : cases.back().inputs) arrays[0].shape = Shape();
     OpCase& scalars = cases.back();
     scalars.reference = [reference = std::move(scalars.reference)](const Arrays& inputs) {
@@ -131,8 +121,8 @@ void AddUpdateLossScalingCases(CaseList& cases) {
     };
     cases.push_back(ScalingCase(
         "all_dtypes_" + step.name, step,
-        GradientsToScale({{131, 67}, {5, 7}, {0}, {4099}, {17}},
-                         {DType::kFloat16, DType::kFloat64, DType::kBFloat16, DType::kFloat32})));
+        ScaledGradientsOf({{131, 67}, {5, 7}, {0}, {4099}, {17}},
+                          {DType::kFloat16, DType::kFloat64, DType::kBFloat16, DType::kFloat32})));
     for (const auto& [name, rows] : SelectedRowsOfAllKinds()) {
       cases.push_back(ScalingCase(name + "_" + step.name, step, {rows, Uniform({5, 7}, 1), rows}));
     }
@@ -152,7 +142,7 @@ void AddUpdateLossScalingCases(CaseList& cases) {
 
   cases.push_back(
       ScalingCase("resnet50_float16", Falls(),
-                  GradientsToScale({{2048, 1000}, {23508032}, {53120}}, {DType::kFloat16})));
+                  ScaledGradientsOf({{2048, 1000}, {23508032}, {53120}}, {DType::kFloat16})));
   cases.back().dtypes = {DType::kFloat32};
   cases.back().benchmark_only = true;
 }
