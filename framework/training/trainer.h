@@ -64,8 +64,8 @@ struct TrainerOptions {
   // adds "precision" and "precision_level" (program_precision.h) where they aren't there; a
   // checkpoint without them was made in float32.
   std::map<std::string, std::string> configuration;
-  // The values of settings that later versions have added, by name: what a checkpoint that lacks
-  // them was made with.
+  // Settings that later versions have added, by name, with the values that reproduce earlier
+  // versions: a checkpoint without such a setting was made with the value here.
   std::map<std::string, std::string> earlier_configuration = {};
   // Settings that name files, by name: their forms and contents must not change. Checkpoints keep
   // the values, too, for whoever looks into them.
