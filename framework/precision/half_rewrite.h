@@ -34,10 +34,10 @@ struct HalfReport {
   std::string Text() const;
 };
 
-// Gives variables and ops of `main` the dtypes that PrecisionChoice chooses, and inserts casts. Of a
-// variable that a single op writes, a single cast serves all readers: it follows the writer. A feed
-// or a parameter is cast before its first reader. A variable that several ops write is cast before
-// each reader. Results of casts are named <name>.cast_bf16, .cast_fp16 and .cast_fp32, as in
+// Gives variables and ops of `main` the dtypes that PrecisionChoice chooses, and inserts casts. Of
+// a variable that a single op writes, a single cast serves all readers: it follows the writer. A
+// feed or a parameter is cast before its first reader. A variable that several ops write is cast
+// before each reader. Results of casts are named <name>.cast_bf16, .cast_fp16 and .cast_fp32, as in
 // PaddlePaddle.
 //
 // The first value of a parameter that becomes half is computed by the ops of `startup` in float32,
