@@ -2,7 +2,7 @@
 // (gradient accumulation, check for finite gradients), clipping, regularization, learning rates,
 // one update op per parameter, ops that must follow all updates. Parameters are sorted by name, so
 // that the program doesn't depend on the order in which layers were built. If anything throws,
-// `Restored` takes all of it back.
+// `RestoredProgram` takes all of it back.
 #include "framework/builder/optimizer.h"
 
 #include <algorithm>
@@ -23,6 +23,7 @@
 #include "framework/builder/warning.h"
 #include "framework/ir/master_name.h"
 #include "framework/ir/op_role.h"
+#include "framework/ir/restored_program.h"
 #include "framework/ir/used_names.h"
 #include "framework/op/registry.h"
 
@@ -112,42 +113,6 @@ void SetInPlace(Op* op, const std::string& slot, const std::string& output,
   op->SetInput(slot, {name});
   op->SetOutput(output, {name});
 }
-
-// Gives a program back what it had at construction, unless Stay is called. Blocks that it has got
-// since stay, and so do the addresses of its variables.
-class Restored {
- public:
-  explicit Restored(Program* program) : program_(program), before_(program->Clone()) {}
-  ~Restored() {
-    for (size_t i = 0; before_ != nullptr && i < before_->block_count(); ++i) {
-      const auto index = static_cast<int32_t>(i);
-      Restore(*before_->block(index), program_->block(index));
-    }
-  }
-  Restored(const Restored&) = delete;
-  Restored& operator=(const Restored&) = delete;
-
-  void Stay() { before_ = nullptr; }
-
- private:
-  static void Restore(const Block& before, Block* block) {
-    block->RemoveOps(0, block->ops().size());
-    for (const auto& op : before.ops()) block->AppendOp(*op);
-    std::vector<std::string> added;
-    for (const auto& var : block->vars()) {
-      const Var* was = before.FindLocalVar(var->name);
-      if (was == nullptr) {
-        added.push_back(var->name);
-      } else {
-        *var = *was;
-      }
-    }
-    block->RemoveVars(added);
-  }
-
-  Program* program_;
-  std::unique_ptr<Program> before_;
-};
 
 void CheckWanted(const LayerCall& call, const std::vector<std::string>& wanted,
                  const std::vector<ParameterGradient>& pairs) {
@@ -320,8 +285,8 @@ Op UnlessSkipped(Op op, const Gate& gate, const LayerCall& call) {
 
 Minimized Optimizer::Minimize(const Variable& loss, const MinimizeOptions& options,
                               std::source_location site) const {
-  Restored main(&DefaultMainProgram());
-  Restored startup(&DefaultStartupProgram());
+  RestoredProgram main(&DefaultMainProgram());
+  RestoredProgram startup(&DefaultStartupProgram());
   const LayerCall call("minimize", "minimize", site);
   call.Use(loss);
   call.Enforce(&CurrentBlock() == DefaultMainProgram().root(),

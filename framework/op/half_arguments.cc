@@ -53,6 +53,20 @@ DType DTypeOfInputs(const OpContext& context) {
   return dtype;
 }
 
+// `dtype` is that of the float inputs. Throws Error if an attribute names another one and either of
+// them is half: an op doesn't convert before or after.
+void CheckNamedDTypes(const OpContext& context, DType dtype) {
+  for (const AttrDef& attr : context.def().attrs) {
+    if (!attr.names_dtype) continue;
+    const int64_t named = context.IntAttr(attr.name);
+    const auto is_half = IsDType(static_cast<int32_t>(named)) && IsHalf(static_cast<DType>(named));
+    SKIFF_ENFORCE(named < 0 || named == static_cast<int64_t>(dtype) || (!is_half && !IsHalf(dtype)),
+                  kUnimplemented, context.op().type, ": ", attr.name, " = ", named,
+                  ", expected -1 or ", static_cast<int32_t>(dtype), " (", dtype,
+                  "), the dtype of the inputs; cast before");
+  }
+}
+
 // Returns the dtype of an output that is float32 by the shape rule, where the inputs that decide
 // have `dtype`.
 DType NarrowedDType(const OpContext& context, const SlotDef& slot, size_t i, DType dtype) {
@@ -106,12 +120,15 @@ OpContext Widened(const OpContext& context) {
                    WidenedMetas(context.outputs()), context.place());
 }
 
-bool InferHalfOutputs(OpContext* context) {
+bool InferHalfOutputs(OpContext* context, void (*infer)(OpContext*)) {
   const auto is_half = [](const TensorMeta& meta) { return IsHalf(meta.dtype); };
-  if (!IsWidened(*context) || std::ranges::none_of(context->inputs(), is_half)) return false;
-  const DType dtype = DTypeOfInputs(*context);
+  if (!IsWidened(*context)) return false;
+  const bool reads_half = std::ranges::any_of(context->inputs(), is_half);
+  const DType dtype = reads_half ? DTypeOfInputs(*context) : DType::kFloat32;
+  CheckNamedDTypes(*context, dtype);
+  if (!reads_half) return false;
   OpContext wide = Widened(*context);
-  InferOutputs(&wide);
+  infer(&wide);
   std::vector<TensorMeta> outputs(wide.outputs().begin(), wide.outputs().end());
   size_t index = 0;
   for (const SlotDef& slot : context->def().outputs) {

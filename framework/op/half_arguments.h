@@ -26,11 +26,12 @@ std::optional<DType> HalfOfArguments(const OpContext& context);
 // Returns the context with float32 in place of half everywhere.
 OpContext Widened(const OpContext& context);
 
-// Runs the shape rule on the widened context (InferOutputs), and gives each output that the rule
+// Runs the shape rule, `infer`, on the widened context, and gives each output that the rule
 // makes float32 its dtype: a gradient that of its input, if the op has that input; an output that
 // keeps float32 that of the input whose next value it is, else float32; all others half, if a float
-// input is. Returns false and does nothing if no input is half. Throws Error (kInvalidArgument) for
-// inputs whose dtypes don't fit together, and what InferOutputs throws.
-bool InferHalfOutputs(OpContext* context);
+// input is. Returns false and does nothing if no input is half. Throws Error: kInvalidArgument for
+// inputs whose dtypes don't fit together, kUnimplemented if an attribute names half, or another
+// dtype than half inputs have (AttrDef::names_dtype), and what `infer` throws.
+bool InferHalfOutputs(OpContext* context, void (*infer)(OpContext*));
 
 }  // namespace skiff

@@ -441,8 +441,10 @@ void CheckGradient(const OpContext& context, std::string_view slot, size_t i,
                 ForwardName(slot), " is");
 }
 
-void InferOutputs(OpContext* context) {
-  if (InferHalfOutputs(context)) return;
+namespace {
+
+// Runs the shape rule of an op without half.
+void InferWideOutputs(OpContext* context) {
   const OpDef& def = context->def();
   CheckArguments(def, context->op(), /*is_input=*/true, context->inputs());
   CheckGradients(*context);
@@ -460,6 +462,12 @@ void InferOutputs(OpContext* context) {
     }
   }
   CheckArguments(def, context->op(), /*is_input=*/false, context->outputs());
+}
+
+}  // namespace
+
+void InferOutputs(OpContext* context) {
+  if (!InferHalfOutputs(context, InferWideOutputs)) InferWideOutputs(context);
 }
 
 int64_t MergeDims(int64_t a, int64_t b, std::string_view what) {

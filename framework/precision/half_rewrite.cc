@@ -1,13 +1,15 @@
 #include "framework/precision/half_rewrite.h"
 
 #include <algorithm>
-#include <memory>
+#include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "framework/base/error.h"
 #include "framework/ir/master_name.h"
 #include "framework/ir/op_role.h"
+#include "framework/ir/restored_program.h"
 #include "framework/op/block_rule.h"
 #include "framework/op/op_context.h"
 #include "framework/op/var_meta.h"
@@ -79,8 +81,10 @@ class HalfRewrite {
     CheckDTypes();
     for (const FloatVariable& variable : choice_.variables()) {
       if (!variable.var->is_parameter) continue;
-      ++report_.parameters;
-      if (!variable.is_half) continue;
+      if (!variable.is_half) {
+        report_.float32_parameters.push_back({variable.var->name, Float32ReaderOf(variable)});
+        continue;
+      }
       ++report_.half_parameters;
       if (startup_ != nullptr) MakeMaster(*variable.var);
     }
@@ -97,7 +101,20 @@ class HalfRewrite {
 
   void Count(const FloatOp& op) {
     if (op.mode == Mode::kHalf) ++report_.half_ops;
-    if (op.mode == Mode::kFloat32) ++report_.float32_ops[op.op->type];
+    if (op.mode == Mode::kFloat32) report_.float32_ops.push_back(choice_.WhyFloat32(op));
+  }
+
+  // Returns the type of the first op that reads the parameter in float32, "" if all would take
+  // half.
+  std::string Float32ReaderOf(const FloatVariable& parameter) const {
+    for (const size_t reader : parameter.readers) {
+      const FloatOp& op = choice_.ops()[reader];
+      const bool reads_float32 = std::ranges::any_of(op.inputs, [&](const FloatArgument& input) {
+        return &choice_.variables()[input.variable] == &parameter && !choice_.IsHalfIn(op, input);
+      });
+      if (reads_float32) return op.op->type;
+    }
+    return {};
   }
 
   // ---- casts
@@ -126,8 +143,8 @@ class HalfRewrite {
       const DType made = DTypeOf(makes_half);
       const std::string name = NewVariable(*variable.var, variable.block, made);
       ReplaceArgument(&op.op->outputs, output, name);
-      Insert(op.block, op.position + 1,
-             MakeCast(name, made, variable.var->name, DTypeOf(variable.is_half), *op.op));
+      InsertCast(op.block, op.position + 1, name, made, variable.var->name,
+                 DTypeOf(variable.is_half), *op.op);
     }
   }
 
@@ -141,9 +158,11 @@ class HalfRewrite {
     return block->CreateVar(std::move(made))->name;
   }
 
-  void Insert(Block* block, size_t position, Op op) {
-    insertions_[block].push_back({position, std::move(op)});
-    ++report_.casts;
+  // Inserts a cast of the variable, which `needs` reads or makes.
+  void InsertCast(Block* block, size_t position, const std::string& x, DType from,
+                  const std::string& out, DType to, const Op& needs) {
+    insertions_[block].push_back({position, MakeCast(x, from, out, to, needs)});
+    report_.casts.push_back({.variable = x, .to = to, .for_op = needs.type});
   }
 
   // Returns the name of the variable in the other dtype, where the op can read it.
@@ -153,15 +172,14 @@ class HalfRewrite {
     const DType to = DTypeOf(to_half);
     if (!HasOneDefinition(variable)) {
       const std::string name = NewVariable(*variable.var, reader.block, to);
-      Insert(reader.block, reader.position,
-             MakeCast(variable.var->name, from, name, to, *reader.op));
+      InsertCast(reader.block, reader.position, variable.var->name, from, name, to, *reader.op);
       return name;
     }
     const auto [found, is_new] = casts_.try_emplace(index);
     if (is_new) {
       found->second = NewVariable(*variable.var, variable.block, to);
-      Insert(variable.block, PositionOfCast(variable),
-             MakeCast(variable.var->name, from, found->second, to, *reader.op));
+      InsertCast(variable.block, PositionOfCast(variable), variable.var->name, from, found->second,
+                 to, *reader.op);
     }
     Capture(reader.block, variable, found->second);
     return found->second;
@@ -335,26 +353,16 @@ std::set<std::string> ParametersOf(const Program& program) {
 
 HalfReport Rewrite(const OpRegistry& registry, const PrecisionOptions& options,
                    const PrecisionChoice::Names& names, Program* main, Program* startup) {
-  // On copies first, so that an Error leaves the programs as they are.
-  const std::unique_ptr<Program> main_copy = main->Clone();
-  const std::unique_ptr<Program> startup_copy = startup == nullptr ? nullptr : startup->Clone();
-  HalfRewrite(registry, options, names, main_copy.get(), startup_copy.get()).Run();
-  return HalfRewrite(registry, options, names, main, startup).Run();
+  RestoredProgram restored(main);
+  std::optional<RestoredProgram> restored_startup;
+  if (startup != nullptr) restored_startup.emplace(startup);
+  HalfReport report = HalfRewrite(registry, options, names, main, startup).Run();
+  restored.Stay();
+  if (restored_startup) restored_startup->Stay();
+  return report;
 }
 
 }  // namespace
-
-std::string HalfReport::Text() const {
-  int64_t in_float32 = 0;
-  std::vector<std::string> types;
-  for (const auto& [type, count] : float32_ops) {
-    in_float32 += count;
-    types.push_back(StrCat(type, " (", count, ")"));
-  }
-  return StrCat(dtype, ": ", half_ops, " of ", half_ops + in_float32, " ops, ", half_parameters,
-                " of ", parameters, " parameters, ", casts, " casts",
-                types.empty() ? "" : "; float32: ", Join(types, ", "));
-}
 
 HalfReport RewriteToHalf(const OpRegistry& registry, const PrecisionOptions& options,
                          const std::set<std::string>& results, Program* main, Program* startup) {

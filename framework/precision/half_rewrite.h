@@ -10,29 +10,15 @@
 // wherever it runs, and append_backward makes gradients of the same dtypes.
 #pragma once
 
-#include <cstdint>
-#include <map>
 #include <set>
 #include <string>
 
 #include "framework/ir/program.h"
 #include "framework/op/registry.h"
+#include "framework/precision/half_report.h"
 #include "framework/precision/precision_options.h"
 
 namespace skiff {
-
-struct HalfReport {
-  DType dtype = DType::kBFloat16;
-  int64_t half_ops = 0;
-  std::map<std::string, int64_t> float32_ops;  // by type: ops with floats that stay float32
-  int64_t half_parameters = 0;
-  int64_t parameters = 0;  // all of them
-  int64_t casts = 0;
-
-  // Returns one line for people: "bfloat16: 61 of 74 ops, 12 of 20 parameters, 14 casts; float32:
-  // softmax (2), mean (1), …".
-  std::string Text() const;
-};
 
 // Gives variables and ops of `main` the dtypes that PrecisionChoice chooses, and inserts casts. Of
 // a variable that a single op writes, a single cast serves all readers: it follows the writer. A

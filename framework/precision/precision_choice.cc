@@ -45,6 +45,15 @@ bool MakesConstants(const FloatOp& op) {
   });
 }
 
+// Returns the attribute that names a dtype, "" if there is none.
+std::string NamedDType(const FloatOp& op) {
+  if (op.def == nullptr) return {};
+  for (const AttrDef& attr : op.def->attrs) {
+    if (attr.names_dtype && op.op->Attr<int32_t>(attr.name, -1) >= 0) return std::string(attr.name);
+  }
+  return {};
+}
+
 // Whether something reads the variable before an op writes it: what a caller feeds, or the scope
 // holds. An array is empty at first.
 bool IsReadBeforeWritten(const FloatVariable& variable) {
@@ -329,7 +338,8 @@ void PrecisionChoice::Settle() {
   }
   for (FloatVariable& variable : variables_) variable.is_half = is_half[variable.group];
   for (FloatOp& op : ops_) {
-    if (HasRule(op) && !op.inputs.empty()) op.mode = op.is_kept ? Mode::kFloat32 : Mode::kHalf;
+    if (!HasRule(op) || op.inputs.empty()) continue;
+    op.mode = op.is_kept || !NamedDType(op).empty() ? Mode::kFloat32 : Mode::kHalf;
   }
   for (bool has_changed = true; has_changed;) {
     has_changed = false;
@@ -364,46 +374,69 @@ Mode PrecisionChoice::ModeOf(const FloatOp& op) const {
     const bool reads_constants = std::ranges::all_of(op.inputs, [&](const FloatArgument& input) {
       return IsConstant(variables_[input.variable]);
     });
-    return array->is_half && (reads_constants || HasHalfInputs(op)) ? Mode::kHalf : Mode::kFloat32;
+    const bool may_be_half = reads_constants || Float32InputOf(op) == nullptr;
+    return array->is_half && may_be_half ? Mode::kHalf : Mode::kFloat32;
   }
   switch (PrecisionOf(op)) {
     case Precision::kLow:
       return Mode::kHalf;
     case Precision::kFollow:
-      return HasHalfInputs(op) && HasHalfOutputs(op) ? Mode::kHalf : Mode::kFloat32;
+      return Float32InputOf(op) == nullptr && Float32OutputOf(op) == nullptr ? Mode::kHalf
+                                                                             : Mode::kFloat32;
     default:
-      return HasHalfInputs(op) && IsRounded(op) ? Mode::kHalf : Mode::kFloat32;
+      return Float32InputOf(op) == nullptr && IsRounded(op) ? Mode::kHalf : Mode::kFloat32;
   }
 }
 
-// Whether the largest inputs are half. Without any but parameters, these decide.
-bool PrecisionChoice::HasHalfInputs(const FloatOp& op) const {
+HalfReport::Float32Op PrecisionChoice::WhyFloat32(const FloatOp& op) const {
+  using enum Float32Reason;
+  const std::string& type = op.op->type;
+  if (op.is_kept) return {.type = type, .reason = kKept, .name = {}};
+  if (std::string named = NamedDType(op); !named.empty()) {
+    return {.type = type, .reason = kNamed, .name = std::move(named)};
+  }
+  const bool follows = PrecisionOf(op) == Precision::kFollow || ArrayWrittenBy(op) != nullptr;
+  if (!follows) return {.type = type, .reason = kRule, .name = {}};
+  if (const FloatVariable* input = Float32InputOf(op); input != nullptr) {
+    return {.type = type, .reason = kInput, .name = input->var->name};
+  }
+  const FloatVariable* output = Float32OutputOf(op);
+  return {.type = type, .reason = kResult, .name = output == nullptr ? "" : output->var->name};
+}
+
+// Without any inputs but parameters, these decide. An op without float inputs of its own, such as
+// one that reads only keeps_float32, returns the first input.
+const FloatVariable* PrecisionChoice::Float32InputOf(const FloatOp& op) const {
+  const FloatVariable* float32 = nullptr;
+  const FloatVariable* float32_parameter = nullptr;
   std::pair<int64_t, double> largest(-1, 0);
-  bool are_half = false;
-  bool are_parameters_half = false;
   bool has_parameter = false;
   for (const FloatArgument& input : op.inputs) {
     const FloatVariable& variable = variables_[input.variable];
     if (!FollowsHalf(*input.slot) || IsConstant(variable)) continue;
     if (variable.var->is_parameter) {
-      are_parameters_half = (!has_parameter || are_parameters_half) && variable.is_half;
+      if (!variable.is_half) float32_parameter = &variable;
       has_parameter = true;
       continue;
     }
     const std::pair<int64_t, double> size = SizeOf(*variable.var);
     if (size < largest) continue;
-    are_half = variable.is_half && (are_half || size > largest);
+    if (size > largest) float32 = nullptr;
+    if (!variable.is_half) float32 = &variable;
     largest = size;
   }
-  return largest.first < 0 ? are_parameters_half : are_half;
+  if (largest.first >= 0) return float32;
+  return has_parameter ? float32_parameter : &variables_[op.inputs.front().variable];
 }
 
-// Whether all results are variables in half. A result that stays float32, such as the loss, would
-// lose digits for nothing.
-bool PrecisionChoice::HasHalfOutputs(const FloatOp& op) const {
-  return std::ranges::all_of(op.outputs, [&](const FloatArgument& output) {
-    return !FollowsHalf(*output.slot) || variables_[output.variable].is_half;
-  });
+// Returns nullptr if all results are variables in half, else one that isn't. A result that stays
+// float32, such as the loss, would lose digits for nothing.
+const FloatVariable* PrecisionChoice::Float32OutputOf(const FloatOp& op) const {
+  for (const FloatArgument& output : op.outputs) {
+    const FloatVariable& variable = variables_[output.variable];
+    if (FollowsHalf(*output.slot) && !variable.is_half) return &variable;
+  }
+  return nullptr;
 }
 
 // Whether all that becomes of an op's results ends in ops with kLow, which would round it.

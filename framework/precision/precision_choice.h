@@ -10,6 +10,7 @@
 // - A variable is half if all ops that write the variable compute in half. Ops that make constants
 //   don't count. So a variable of a loop has one dtype, inside and outside. An array is half only
 //   if, in addition, all ops that read it take half. A feed that an op overwrites stays float32.
+// - An op of which an attribute names float32 (AttrDef::names_dtype) stays float32.
 // - What depends neither on an op with kLow nor on a parameter in half stays float32: learning
 //   rates, counters, and what is computed from feeds alone.
 #pragma once
@@ -24,6 +25,7 @@
 
 #include "framework/ir/program.h"
 #include "framework/op/registry.h"
+#include "framework/precision/half_report.h"
 #include "framework/precision/precision_options.h"
 
 namespace skiff {
@@ -95,6 +97,8 @@ class PrecisionChoice {
   const std::vector<FloatVariable>& variables() const { return variables_; }
   // Returns whether the op takes or makes half in one of its arguments.
   bool IsHalfIn(const FloatOp& op, const FloatArgument& argument) const;
+  // Returns why an op with FloatOp::Mode::kFloat32 has that mode.
+  HalfReport::Float32Op WhyFloat32(const FloatOp& op) const;
   // Returns the op that runs the block, and its block; nullptr for the root.
   std::pair<Block*, size_t> RunnerOf(const Block* block) const;
 
@@ -112,8 +116,9 @@ class PrecisionChoice {
   void Settle();
   FloatOp::Mode ModeOf(const FloatOp& op) const;
   const FloatVariable* ArrayWrittenBy(const FloatOp& op) const;
-  bool HasHalfInputs(const FloatOp& op) const;
-  bool HasHalfOutputs(const FloatOp& op) const;
+  // Returns nullptr if the largest inputs are half, else the one that isn't.
+  const FloatVariable* Float32InputOf(const FloatOp& op) const;
+  const FloatVariable* Float32OutputOf(const FloatOp& op) const;
   bool IsRounded(const FloatOp& op) const;
   void FindRounded();
   bool IsParameterForHalf(const FloatVariable& variable) const;

@@ -516,6 +516,9 @@ TrainingResult Trainer::RunUnderLock() {
     return request.signal() != 0 ||
            (options_.stop_after_steps > 0 && progress_.step >= options_.stop_after_steps);
   };
+  if (program_->half) {
+    AtomicWriteFile(JoinPath(options_.output_dir, "precision.txt"), program_->half->Details());
+  }
   if (options_.compile.tuner != nullptr) PreparePlans();
   TrainingResult result;
   result.finished = true;

@@ -1,6 +1,7 @@
 // Checks that several shape rules share.
 #pragma once
 
+#include <initializer_list>
 #include <string_view>
 
 #include "framework/op/op_context.h"
@@ -15,5 +16,8 @@ void CheckInputLike(const OpContext& context, std::string_view slot, const Shape
 // Throws Error if the known dims of input `slot` rule out that it has one element. An absent input
 // passes.
 void CheckOneElement(const OpContext& context, std::string_view slot);
+// The same for an input that has, besides, one of these dtypes.
+void CheckOneElement(const OpContext& context, std::string_view slot,
+                     std::initializer_list<DType> dtypes);
 
 }  // namespace skiff

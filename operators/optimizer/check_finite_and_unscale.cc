@@ -19,6 +19,7 @@
 #include "framework/op/registry.h"
 #include "operators/common/cpu/array_reduction.h"
 #include "operators/common/half.h"
+#include "operators/common/input_checks.h"
 #include "operators/common/selected_rows.h"
 #include "operators/optimizer/kernels/scaled_gradients.h"
 
@@ -29,7 +30,7 @@ void Infer(OpContext& context) {
   SKIFF_ENFORCE(context.InputCount("X") > 0, kInvalidArgument,
                 "check_finite_and_unscale: no X, expected at least one");
   InferScaledGradients(context);
-  CheckOneNumber(context, "Scale", {DType::kFloat32, DType::kFloat64});
+  CheckOneElement(context, "Scale", {DType::kFloat32, DType::kFloat64});
   context.SetOutput("FoundInfinite", Shape{1}, DType::kBool);
 }
 

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
 #include "operators/optimizer/kernels/loss_scale.h"
 #include "operators/optimizer/kernels/scaled_gradients.h"
 #include "operators/optimizer/kernels/update_op.h"
@@ -26,11 +27,11 @@ namespace {
 
 void Infer(OpContext& context) {
   InferScaledGradients(context);
-  CheckOneNumber(context, "FoundInfinite", {DType::kBool});
-  CheckOneNumber(context, "PrevLossScaling", {DType::kFloat32, DType::kFloat64});
-  CheckOneNumber(context, "InGoodSteps", {DType::kInt32});
-  CheckOneNumber(context, "InBadSteps", {DType::kInt32});
-  CheckOneNumber(context, "StopUpdate", {DType::kBool});
+  CheckOneElement(context, "FoundInfinite", {DType::kBool});
+  CheckOneElement(context, "PrevLossScaling", {DType::kFloat32, DType::kFloat64});
+  CheckOneElement(context, "InGoodSteps", {DType::kInt32});
+  CheckOneElement(context, "InBadSteps", {DType::kInt32});
+  CheckOneElement(context, "StopUpdate", {DType::kBool});
   context.SetOutputLike("LossScaling", "PrevLossScaling");
   context.SetOutputLike("OutGoodSteps", "InGoodSteps");
   context.SetOutputLike("OutBadSteps", "InBadSteps");

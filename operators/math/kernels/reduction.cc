@@ -11,9 +11,9 @@ namespace {
 void CheckDtypes(const OpContext& context, DType out) {
   const auto check = [&](const char* name, const char* of, DType dtype) {
     const int64_t wanted = context.IntAttr(name);
-    // Rules see float32 in place of half.
-    const bool is_half = IsDType(static_cast<int32_t>(wanted)) &&
-                         IsHalf(static_cast<DType>(wanted)) && dtype == DType::kFloat32;
+    // Rules see float32 in place of half, which InferOutputs checks.
+    const bool is_half =
+        IsDType(static_cast<int32_t>(wanted)) && IsHalf(static_cast<DType>(wanted));
     SKIFF_ENFORCE(wanted < 0 || wanted == static_cast<int64_t>(dtype) || is_half, kUnimplemented,
                   context.op().type, ": ", name, " = ", wanted, ", expected -1 or ", of, " own, ",
                   static_cast<int32_t>(dtype), " (", dtype, "); cast X before");
@@ -46,11 +46,13 @@ std::vector<AttrDef> ReductionAttributes(AttrType type_of_dim) {
           {.name = "in_dtype",
            .type = AttrType::kInt,
            .default_value = Attribute(int32_t{-1}),
-           .doc = "-1 or X's dtype."},
+           .doc = "-1 or X's dtype.",
+           .names_dtype = true},
           {.name = "out_dtype",
            .type = AttrType::kInt,
            .default_value = Attribute(int32_t{-1}),
-           .doc = "-1 or Out's dtype."}};
+           .doc = "-1 or Out's dtype.",
+           .names_dtype = true}};
 }
 
 AxisFlags ReducedAxes(const OpContext& context) {

@@ -1,6 +1,5 @@
 #include "operators/optimizer/kernels/scaled_gradients.h"
 
-#include <algorithm>
 #include <string>
 
 #include "framework/base/error.h"
@@ -21,20 +20,6 @@ void InferScaledGradients(OpContext& context) {
                   ": output \"Out\" has no argument ", i, ", expected one for each X");
     context.SetOutputLike("Out", "X", i);
   }
-}
-
-void CheckOneNumber(const OpContext& context, std::string_view slot,
-                    std::initializer_list<DType> dtypes) {
-  if (!context.HasInput(slot)) return;
-  const TensorMeta& found = context.Input(slot);
-  const bool is_one = !found.shape.is_known() || found.shape.element_count() == 1;
-  if (is_one && std::ranges::count(dtypes, found.dtype) > 0) return;
-  std::string expected;
-  for (const DType dtype : dtypes) {
-    expected += StrCat(expected.empty() ? "" : " or ", dtype);
-  }
-  Throw(ErrorCode::kInvalidArgument, context.op().type, ": ", slot, " is ", found.dtype, " ",
-        found.shape, ", expected one ", expected);
 }
 
 void ScaledGradients::CopyAllRowNumbers(const KernelContext& run) const {

@@ -4,8 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
-#include <string_view>
 #include <vector>
 
 #include "framework/op/kernel.h"
@@ -18,10 +16,6 @@ namespace skiff {
 // For shape rules: throws Error unless all X are floating-point and each has an Out, which gets its
 // shape, dtype and LoD.
 void InferScaledGradients(OpContext& context);
-
-// Throws Error unless the input is a single element of a dtype in `dtypes`. An absent input passes.
-void CheckOneNumber(const OpContext& context, std::string_view slot,
-                    std::initializer_list<DType> dtypes);
 
 // The lists X and Out of a CPU kernel.
 class ScaledGradients {

@@ -88,6 +88,28 @@ TEST(InferHalfOutputs, AsksNobodyForTheDTypeOfWhatIsOnlyMeasured) {
   EXPECT_EQ(Inferred(def, op, {Of(kBF16), Of(kF32), Of(kF32)})[0], kBF16);
 }
 
+// A dtype that the op names is that of its inputs; no op converts before or after.
+TEST(InferHalfOutputs, RefusesOtherDTypesThanThoseThatAnAttributeNames) {
+  OpDef def = NormDef();
+  def.attrs = {{.name = "out_dtype",
+                .type = AttrType::kInt,
+                .default_value = Attribute(int32_t{-1}),
+                .names_dtype = true}};
+  Op op = NormOp();
+  const auto inferred = [&](DType x, DType named) {
+    op.SetAttr("out_dtype", static_cast<int32_t>(named));
+    return Inferred(def, op, {Of(x), Of(kF32)})[0];
+  };
+  EXPECT_EQ(inferred(kBF16, kBF16), kBF16);
+  EXPECT_EQ(inferred(kF32, kF32), kF32);
+  EXPECT_EQ(ErrorText(ErrorCode::kUnimplemented, [&] { inferred(kBF16, kF32); }),
+            "norm: out_dtype = 5, expected -1 or 22 (bfloat16), the dtype of the inputs; cast "
+            "before");
+  EXPECT_EQ(ErrorText(ErrorCode::kUnimplemented, [&] { inferred(kF32, kBF16); }),
+            "norm: out_dtype = 22, expected -1 or 5 (float32), the dtype of the inputs; cast "
+            "before");
+}
+
 // The gradient of an input that keeps float32 is float32, that of the others half.
 TEST(InferHalfOutputs, GivesGradientsTheDTypesOfTheirInputs) {
   OpDef forward = NormDef();

@@ -139,7 +139,56 @@ TEST_F(HalfRewriteTest, ReportsWhatItHasDone) {
   const Variable x = layers::Data("x", {-1, 8});
   const Variable loss = layers::Mean(layers::Softmax(layers::Fc(x, 4)));
   EXPECT_EQ(Rewrite(loss).Text(),
-            "bfloat16: 2 of 4 ops, 2 of 2 parameters, 2 casts; float32: mean (1), softmax (1)");
+            "bfloat16: 2 of 4 ops, 2 of 2 parameters, 2 casts; float32 by their rules: mean (1), "
+            "softmax (1)");
+}
+
+TEST_F(HalfRewriteTest, SaysWhyOpsAndParametersStayFloat32AndWhatIsCastForWhom) {
+  const Variable x = layers::Data("x", {-1, 8});
+  const Variable w = layers::CreateParameter({8, 8}, DType::kFloat32, {.name = "w"});
+  const Variable hidden = layers::MatMul(x, w);
+  const Variable large = layers::Relu(layers::Concat({layers::Tanh(x) + hidden, hidden}, 1));
+  const Variable read = layers::ReduceSum(layers::Exp(w));
+  const Variable loss = layers::Mean(layers::Sigmoid(large)) + read;
+  options_.keep_float32 = {"sigmoid"};
+  const HalfReport report = Rewrite(loss);
+  EXPECT_EQ(report.Details(),
+            "bfloat16: 1 of 10 ops, 0 of 1 parameters, 3 casts; float32 by their rules: exp (1), "
+            "mean (1), reduce_sum (1); like their inputs: concat (1), elementwise_add (2), relu "
+            "(1), tanh (1); as you asked: sigmoid (1)\n"
+            "float32: tanh, since its input \"x\" is float32 and none of the others is larger\n"
+            "float32: elementwise_add, since its input \"tanh_0.tmp_0\" is float32 and none of "
+            "the others is larger\n"
+            "float32: concat, since its input \"elementwise_add_0.tmp_0\" is float32 and none of "
+            "the others is larger\n"
+            "float32: relu, since its input \"concat_0.tmp_0\" is float32 and none of the others "
+            "is larger\n"
+            "float32: exp, since its rule is to compute in float32\n"
+            "float32: reduce_sum, since its rule is to compute in float32\n"
+            "float32: sigmoid, since keep_float32 has it\n"
+            "float32: mean, since its rule is to compute in float32\n"
+            "float32: elementwise_add, since its input \"reduce_sum_0.tmp_0\" is float32 and none "
+            "of the others is larger\n"
+            "float32: parameter \"w\", since exp reads it so\n"
+            "cast: \"x\" to bfloat16 for matmul_v2\n"
+            "cast: \"w\" to bfloat16 for matmul_v2\n"
+            "cast: \"matmul_0.tmp_0\" to float32 for elementwise_add\n");
+}
+
+// An op that names its dtype is as the user wrote it.
+TEST_F(HalfRewriteTest, LeavesTheDTypesThatAttributesName) {
+  const Variable x = layers::Data("x", {-1, 8});
+  const Variable hidden = layers::Fc(x, 4);
+  const Variable sum = layers::ReduceSum(hidden);
+  Op& reduction = *main_.root()->ops().back();
+  ASSERT_EQ(reduction.type, "reduce_sum");
+  reduction.SetAttr("out_dtype", static_cast<int32_t>(DType::kFloat32));
+  // A product would read a half sum, too.
+  const HalfReport report = Rewrite(layers::Mean(layers::MatMul(hidden * sum, hidden)));
+  ASSERT_FALSE(report.float32_ops.empty());
+  EXPECT_EQ(report.float32_ops[0].type, "reduce_sum");
+  EXPECT_EQ(report.float32_ops[0].reason, Float32Reason::kNamed);
+  EXPECT_EQ(report.float32_ops[0].name, "out_dtype");
 }
 
 // The bits of a master are those of the float32 program, and the parameter is the master, rounded.

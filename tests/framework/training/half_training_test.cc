@@ -12,6 +12,7 @@
 #include "framework/base/str_cat.h"
 #include "framework/executor/executor.h"
 #include "framework/io/checkpoint.h"
+#include "framework/io/file.h"
 #include "framework/io/inference_model.h"
 #include "framework/io/parameters.h"
 #include "framework/io/weights_hash.h"
@@ -117,6 +118,8 @@ TEST_F(HalfTraining, SaysWhatIsInHalf) {
   const std::string widened = "in float32, between casts, for want of kernels that take half: ";
   EXPECT_THAT(out_.str(), HasSubstr(widened));
   EXPECT_EQ(out_.str().find(widened), out_.str().rfind(widened)) << "once";
+  EXPECT_THAT(ReadFile(JoinPath(Options("half").output_dir, "precision.txt")),
+              HasSubstr("float32: mean, since its rule is to compute in float32\n"));
   out_.str("");
   EXPECT_TRUE(Train(Perceptron(DType::kFloat32), Options("float32")).finished);
   EXPECT_THAT(out_.str(), Not(HasSubstr("casts")));

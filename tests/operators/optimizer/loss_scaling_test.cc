@@ -507,16 +507,16 @@ TEST(LossScaling, RefusesWrongArguments) {
     refuses(op_case, "X", 1, wide, StrCat("X[1] is int64, ", floats));
     refuses(op_case, "X", 2, two, "output \"Out\" has 2 arguments, expected 3 as X");
   }
-  refuses(UnscaleCase(), "Scale", 0, two, "Scale is float32 [2], expected one float32 or float64");
+  refuses(UnscaleCase(), "Scale", 0, two, "Scale has shape [2], expected one element");
   refuses(UnscaleCase(), "Scale", 0, Values({1}, {8}, DType::kFloat16),
-          "Scale is float16 [1], expected one float32 or float64");
+          "Scale is float16, expected float32 or float64");
   refuses(UpdateCase(), "PrevLossScaling", 0, wide,
-          "PrevLossScaling is int64 [1], expected one float32 or float64");
-  refuses(UpdateCase(), "FoundInfinite", 0, wide, "FoundInfinite is int64 [1], expected one bool");
+          "PrevLossScaling is int64, expected float32 or float64");
+  refuses(UpdateCase(), "FoundInfinite", 0, wide, "FoundInfinite is int64, expected bool");
   refuses(UpdateCase(), "StopUpdate", 0, Values({2}, {0, 0}, DType::kBool),
-          "StopUpdate is bool [2], expected one bool");
-  refuses(UpdateCase(), "InGoodSteps", 0, wide, "InGoodSteps is int64 [1], expected one int32");
-  refuses(UpdateCase(), "InBadSteps", 0, wide, "InBadSteps is int64 [1], expected one int32");
+          "StopUpdate has shape [2], expected one element");
+  refuses(UpdateCase(), "InGoodSteps", 0, wide, "InGoodSteps is int64, expected int32");
+  refuses(UpdateCase(), "InBadSteps", 0, wide, "InBadSteps is int64, expected int32");
 }
 
 TEST(LossScaling, RefusesWrongAttributes) {
