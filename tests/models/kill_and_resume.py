@@ -10,7 +10,8 @@ Arguments after PROGRAM are passed to the program.
 
 PROGRAM is the train program of a model. It trains to the end once. Then, N times, it is started anew, killed up to
 --kills times, and resumed until it is done; every run is killed at least once. These must be equal, bit by bit: the
-weights, the inference model of the best epoch, and the training log except for times.
+weights, the inference model of the best epoch, the training log except for times, and what the last checkpoint holds
+besides the weights, such as states of the optimizer and a loss scale with its counters.
 Exit status: 0 if all runs end so; 1 if one doesn't, or the program fails.
 """
 import argparse
@@ -62,7 +63,11 @@ def outcome(folder, output):
             for clock in ("seconds", "samples_per_second"):
                 del record[clock]
             epochs.append(record)
-    return {"weights": weights.group(1), "model": model.hexdigest(), "log": epochs}
+    found = {"weights": weights.group(1), "model": model.hexdigest(), "log": epochs, "checkpoint": None}
+    for path in saves(folder, "save-")[-1:]:
+        with open(os.path.join(path, "tensors"), "rb") as stream:
+            found["checkpoint"] = hashlib.sha256(stream.read()).hexdigest()
+    return found
 
 
 def train(command, folder, kill_after=None):

@@ -1,4 +1,4 @@
-// Trainings in bfloat16: what evaluates, what is saved, and what begins with what.
+// Trainings in half: what evaluates, what is saved, and what begins with what.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -6,10 +6,12 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "framework/base/str_cat.h"
+#include "framework/builder/update_gate.h"
 #include "framework/executor/executor.h"
 #include "framework/io/checkpoint.h"
 #include "framework/io/file.h"
@@ -17,6 +19,7 @@
 #include "framework/io/parameters.h"
 #include "framework/io/weights_hash.h"
 #include "framework/ir/master_name.h"
+#include "framework/precision/loss_scaling.h"
 #include "framework/training/initial_weights.h"
 #include "framework/training/trainer.h"
 #include "models/common/classifier_program.h"
@@ -99,6 +102,24 @@ class HalfTraining : public ::testing::Test {
     }
     Scope scope;
   };
+
+  // Trains to the end, and again with a stop after so many steps. Expects that all variables end
+  // with the same bits. The outputs are named "whole" and "resumed".
+  void ExpectResumesToTheSameBits(const ClassifierProgram& program, int64_t steps) {
+    const TrainingResult whole = Train(program, Options("whole"));
+    TrainerOptions options = Options("resumed");
+    options.stop_after_steps = steps;
+    EXPECT_FALSE(Train(program, options).finished);
+    options.stop_after_steps = 0;
+    Trainer last = Make(program, options);
+    last.Resume();
+    EXPECT_EQ(last.Run().weights_hash, whole.weights_hash);
+    const Values expected(Options("whole").output_dir);
+    const Values found(options.output_dir);
+    EXPECT_EQ(WeightsHash(found.scope, found.scope.Names()),
+              WeightsHash(expected.scope, expected.scope.Names()));
+  }
+
   struct Model {
     explicit Model(const std::string& directory)
         : program(LoadInferenceModel(directory, &executor.scope()).program) {}
@@ -250,19 +271,29 @@ TEST_F(HalfTraining, LearnsAsInFloat32) {
 }
 
 TEST_F(HalfTraining, ResumesToTheSameBits) {
-  const ClassifierProgram program = Perceptron(kHalf, {.averaging = AveragingKind::kEma});
-  const TrainingResult whole = Train(program, Options("whole"));
-  TrainerOptions options = Options("broken");
-  options.stop_after_steps = 3;
-  EXPECT_FALSE(Train(program, options).finished);
-  options.stop_after_steps = 0;
-  Trainer last = Make(program, options);
-  last.Resume();
-  EXPECT_EQ(last.Run().weights_hash, whole.weights_hash);
-  const Values expected(Options("whole").output_dir);
-  const Values found(options.output_dir);
-  EXPECT_EQ(WeightsHash(found.scope, found.scope.Names()),
-            WeightsHash(expected.scope, expected.scope.Names()));
+  ExpectResumesToTheSameBits(Perceptron(kHalf, {.averaging = AveragingKind::kEma}), 3);
+}
+
+// Returns the loss scale of the newest checkpoint, its good steps, and the skipped updates.
+std::tuple<float, int32_t, int64_t> ScalingAt(const std::string& output_dir) {
+  Scope scope;
+  LoadVariablesOfLatestCheckpoint(output_dir + "/checkpoints", &scope);
+  return {scope.Get(kLossScale).Item<float>(), scope.Get(kGoodSteps).Item<int32_t>(),
+          scope.Get(kSkippedUpdates).Item<int64_t>()};
+}
+
+// Three updates overflow. Then the scale is doubled after each three updates in a row. The training
+// stops after the second.
+TEST_F(HalfTraining, ResumesWithItsLossScale) {
+  const LossScaling scaling{.initial = 0x1p+19f, .growth_interval = 3};
+  const ClassifierProgram program =
+      Perceptron(DType::kFloat16, {.precision = {.loss_scaling = scaling}});
+  TrainerOptions options = Options("stopped");
+  options.stop_after_steps = 5;
+  Train(program, options);
+  EXPECT_EQ(ScalingAt(options.output_dir), std::tuple(0x1p+16f, 2, 3));
+  ExpectResumesToTheSameBits(program, options.stop_after_steps);
+  EXPECT_EQ(ScalingAt(Options("resumed").output_dir), std::tuple(0x1p+18f, 1, 3));
 }
 
 // By default. What is saved are the master weights, not the parameters that are rounded from them.
