@@ -405,12 +405,20 @@ def bfloat16_adam():
     return amp.bf16.decorate_bf16(adam(), amp_lists=lists, use_pure_bf16=False)
 
 
-def float16_momentum():
-    """Parameters in float16 with master weights (O2), and loss scaling."""
-    # The lists of what to cast leave out what a GPU lacks here, which is everything.
-    amp.fp16_lists._get_sys_unsupported_list = lambda dtype: ("GPU", set(), set())
-    return amp.decorate(optimizers.Momentum(0.1, 0.9, multi_precision=True), level="O2", dtype="float16",
-                        init_loss_scaling=1024.0, use_dynamic_loss_scaling=True)
+def plain_momentum():
+    return optimizers.Momentum(0.1, 0.9, multi_precision=True)
+
+
+def mixed_momentum(level, dtype, **options):
+    """Casts (O1) or parameters with master weights (O2), as PaddlePaddle writes them for a GPU."""
+    def make():
+        # The lists of what to cast leave out what a GPU lacks here, which is everything.
+        amp.fp16_lists._get_sys_unsupported_list = lambda dtype: ("GPU", set(), set())
+        return amp.decorate(plain_momentum(), level=level, dtype=dtype, **options)
+    return make
+
+
+SCALED = {"init_loss_scaling": 1024.0, "use_dynamic_loss_scaling": True}
 
 
 def rmsprop():
@@ -454,7 +462,6 @@ PROGRAMS = {
     "instance_norm_momentum": (Normalized, momentum),
     "gradient_merge_adam": (Dense, merged_adam),
     "recurrent_momentum": (Recurrent, momentum),
-    "amp_bfloat16_adam": (Mixed, bfloat16_adam),
 }
 
 
@@ -465,9 +472,15 @@ FIXTURES = {"paddle_encoder": PROGRAMS["encoder_adamw"], "paddle_encoder_dropout
             "paddle_instance_norm": PROGRAMS["instance_norm_momentum"],
             "paddle_gradient_merge": PROGRAMS["gradient_merge_adam"],
             "paddle_recurrent": PROGRAMS["recurrent_momentum"],
-            "paddle_amp_bfloat16": PROGRAMS["amp_bfloat16_adam"],
-            # PaddlePaddle's CPU doesn't compute in float16, so it can't train this.
-            "paddle_amp_float16": (Mixed, float16_momentum)}
+            # Not among PROGRAMS: a CPU that cuts bits off has losses beyond the bounds of compare_with_paddle.py.
+            "paddle_amp_bfloat16": (Mixed, bfloat16_adam),
+            "paddle_amp_bfloat16_o2": (Mixed, mixed_momentum("O2", "bfloat16")),
+            "paddle_amp_float16": (Mixed, mixed_momentum("O2", "float16", **SCALED)),
+            "paddle_amp_float16_o1": (Mixed, mixed_momentum("O1", "float16", **SCALED))}
+# Those whose losses aren't their own: dropout makes them random, so that there are none; or PaddlePaddle's CPU can't run
+# the program, so that they are those of the training in float32 by this optimizer.
+LOSSES_OF = {"paddle_encoder_dropout": None, "paddle_amp_bfloat16_o2": plain_momentum,
+             "paddle_amp_float16": plain_momentum, "paddle_amp_float16_o1": plain_momentum}
 
 
 def build(dtype, network, make_optimizer):
@@ -496,6 +509,37 @@ def fused_names(startup):
             for name in op.output("FusedOutput")]
 
 
+def to_bfloat16(array):
+    """The bits, of uint16, since NumPy lacks bfloat16."""
+    bits = array.view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+
+
+def as_declared(main, arrays):
+    """With arrays of float32 rounded where the program says that the variable is half, as PaddlePaddle's amp_init does."""
+    rounding = {paddle.float16: lambda array: array.astype(np.float16), paddle.bfloat16: to_bfloat16}
+    dtype_of = lambda name: main.global_block().var(name).dtype
+    return {name: rounding[dtype_of(name)](array) if array.dtype == np.float32 and dtype_of(name) in rounding else array
+            for name, array in arrays.items()}
+
+
+def write_arrays(path, arrays):
+    """To <path>.npz or, if one is of bfloat16, to <path>.safetensors."""
+    if all(array.dtype != np.uint16 for array in arrays.values()):
+        np.savez_compressed(path + ".npz", **arrays)
+        return
+    names = {"uint16": "BF16", "float32": "F32"}
+    header, data = {}, b""
+    for name, array in arrays.items():
+        header[name] = {"dtype": names[array.dtype.name], "shape": array.shape,
+                        "data_offsets": [len(data), len(data) + array.nbytes]}
+        data += array.tobytes()
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path + ".safetensors", "wb") as f:
+        f.write(len(text).to_bytes(8, "little") + text + data)
+
+
 def train(session, main, feed, watched):
     """The numbers of each step by name."""
     series = [session.run(main, feed, watched) for _ in range(STEPS)]
@@ -521,8 +565,8 @@ def write(folder, dtype, network, make_optimizer):
             "fused": fused_names(startup)}
 
 
-def write_fixture(folder, network, make_optimizer, has_losses):
-    """Writes one small program, what it starts from, and perhaps its losses (under the name "loss")."""
+def write_fixture(folder, network, make_optimizer, losses_of):
+    """Writes one small program, what it starts from, and the losses by the optimizer losses_of, if there is one."""
     os.makedirs(folder, exist_ok=True)
     at = lambda name: os.path.join(folder, name)
     main, startup, (loss,) = build("float32", network, make_optimizer)
@@ -532,15 +576,15 @@ def write_fixture(folder, network, make_optimizer, has_losses):
     session = Session()
     session.run(startup)
     persistables = {v.name: session.get(v.name) for v in main.list_vars() if v.persistable}
-    for v in main.list_vars():
-        # As PaddlePaddle's amp_init does.
-        if v.persistable and v.dtype == paddle.float16:
-            persistables[v.name] = persistables[v.name].astype(np.float16)
-    np.savez_compressed(at("params.npz"), **persistables)
+    write_arrays(at("params"), as_declared(main, persistables))
     feed = network.feed("float32")
     np.savez_compressed(at("feed.npz"), **feed)
-    if has_losses:
-        np.savez_compressed(at("losses.npz"), **train(session, main, feed, [loss]))
+    if losses_of is None:
+        return
+    if losses_of is not make_optimizer:
+        main, startup, (loss,) = build("float32", network, losses_of)
+        session.run(startup)
+    np.savez_compressed(at("losses.npz"), **train(session, main, feed, [loss]))
 
 
 def job(folder, description):
@@ -567,8 +611,7 @@ def main(root):
 if __name__ == "__main__":
     if sys.argv[2:] == ["--fixture"]:
         for name, (network, make_optimizer) in FIXTURES.items():
-            # Dropout makes losses random.
-            has_losses = network is not DropoutEncoder and make_optimizer is not float16_momentum
-            write_fixture(os.path.join(sys.argv[1], name), network, make_optimizer, has_losses)
+            losses_of = LOSSES_OF.get(name, make_optimizer)
+            write_fixture(os.path.join(sys.argv[1], name), network, make_optimizer, losses_of)
     else:
         main(sys.argv[1])
