@@ -110,6 +110,20 @@ TEST(InferHalfOutputs, RefusesOtherDTypesThanThoseThatAnAttributeNames) {
             "before");
 }
 
+// Running statistics, say: whoever holds them in half gets them back so.
+TEST(InferHalfOutputs, GivesWhatKeepsFloat32TheDTypeOfTheInputWhoseNextValueItIs) {
+  OpDef def = NormDef();
+  def.inputs.push_back({.name = "Running", .dispensable = true, .keeps_float32 = true});
+  def.in_place = {{"Running", "Mean"}};
+  Op op = NormOp();
+  op.SetInput("Running", {"r"});
+  using DTypes = std::vector<DType>;
+  for (const DType running : {kF32, kBF16}) {
+    EXPECT_EQ(Inferred(def, op, {Of(kBF16), Of(kF32), Of(running)}), (DTypes{kBF16, running}));
+  }
+  EXPECT_EQ(Inferred(def, NormOp(), {Of(kBF16), Of(kF32)}), (DTypes{kBF16, kF32}));
+}
+
 // The gradient of an input that keeps float32 is float32, that of the others half.
 TEST(InferHalfOutputs, GivesGradientsTheDTypesOfTheirInputs) {
   OpDef forward = NormDef();

@@ -39,10 +39,25 @@ using harness::SmallNumbers;
 constexpr int kSteps = 5;
 constexpr int64_t kWords = 12;
 
+// What is half.
+struct Counts {
+  int64_t ops = 0;
+  int64_t parameters = 0;
+  int64_t casts = 0;
+
+  friend bool operator==(const Counts&, const Counts&) = default;
+  friend std::ostream& operator<<(std::ostream& out, const Counts& counts) {
+    return out << counts.ops << " ops, " << counts.parameters << " parameters, " << counts.casts
+               << " casts";
+  }
+};
+
 struct Network {
   std::string name;
   std::function<Variable()> loss;
   FeedList feeds;
+  Counts with_parameters;  // with PrecisionLevel::kParameters
+  Counts with_casts;       // with PrecisionLevel::kCasts
   int64_t merged_steps = 1;
   Recompute recompute = Recompute::kNothing;
 
@@ -179,26 +194,64 @@ FeedList Words() {
   return {{"words", harness::RaggedIds({{3, 1, 5}}, kWords, &random)}};
 }
 
+// Each network casts the feed that it multiplies, unless it looks up words, and the difference
+// whose square is float32. Casts of parameters are added to these. float32 are the square, the
+// mean, and what is named here:
+// - A recurrent layer joins its memory to a larger feed in float32, and casts it back. It casts the
+//   first memory, too.
+// - A dynamic one carries its memory in float32. Of words in half, it casts those whose lengths it
+//   reads.
+// - Lookups, if their tables are float32.
 std::vector<Network> Networks() {
+  constexpr Counts kDense = {.ops = 13, .parameters = 8, .casts = 2};  // two of a norm stay float32
+  constexpr Counts kDenseCasts = {.ops = 13, .casts = 10};
+  constexpr Counts kStaticRnn = {.ops = 8, .parameters = 4, .casts = 4};
+  constexpr Counts kStaticRnnCasts = {.ops = 8, .casts = 8};
+  constexpr Counts kDynamicRnn = {.ops = 13, .parameters = 5, .casts = 4};
+  constexpr Counts kDynamicRnnCasts = {.ops = 9, .casts = 7};
+  constexpr Counts kSparse = {.ops = 4, .parameters = 3, .casts = 1};
+  constexpr Counts kSparseCasts = {.ops = 3, .casts = 4};
   return {
-      {"dense", DenseLoss, Matrix()},
-      {"recomputed", DenseLoss, Matrix(), 1, Recompute::kLeastMemory},
-      {"merged_gradients", DenseLoss, Matrix(), 2},
-      {"static_rnn", StaticRnnLoss, Sequence()},
-      {"static_rnn_recomputed", StaticRnnLoss, Sequence(), 1, Recompute::kLeastMemory},
-      {"rnn_read_in_float32", RnnReadInFloat32Loss, Sequence()},
-      {"while_loop", WhileLoss, Matrix()},
-      {"condition", ConditionLoss, Matrix()},
-      {"nested", NestedLoss, Sequence()},
-      {"dynamic_rnn", [] { return DynamicRnnLoss(false); }, Words()},
-      {"dynamic_rnn_sparse", [] { return DynamicRnnLoss(true); }, Words()},
-      {"shared_table", SharedTableLoss, Ids({5, 2})},
-      {"sparse_lookup", SparseLookupLoss, Ids({5, 2})},
-      {"sparse_merged_gradients", SparseLookupLoss, Ids({5, 2}), 2},
+      {"dense", DenseLoss, Matrix(), kDense, kDenseCasts},
+      {"recomputed", DenseLoss, Matrix(), kDense, kDenseCasts, 1, Recompute::kLeastMemory},
+      {"merged_gradients", DenseLoss, Matrix(), kDense, kDenseCasts, 2},
+      {"static_rnn", StaticRnnLoss, Sequence(), kStaticRnn, kStaticRnnCasts},
+      {"static_rnn_recomputed", StaticRnnLoss, Sequence(), kStaticRnn, kStaticRnnCasts, 1,
+       Recompute::kLeastMemory},
+      {"rnn_read_in_float32",
+       RnnReadInFloat32Loss,
+       Sequence(),
+       {.ops = 4, .parameters = 2, .casts = 2},
+       {.ops = 4, .casts = 4}},
+      {"while_loop",
+       WhileLoss,
+       Matrix(),
+       {.ops = 10, .parameters = 5, .casts = 2},
+       {.ops = 10, .casts = 7}},
+      {"condition",
+       ConditionLoss,
+       Matrix(),
+       {.ops = 12, .parameters = 6, .casts = 2},
+       {.ops = 12, .casts = 8}},
+      {"nested",
+       NestedLoss,
+       Sequence(),
+       {.ops = 19, .parameters = 6, .casts = 4},
+       {.ops = 19, .casts = 10}},
+      {"dynamic_rnn", [] { return DynamicRnnLoss(false); }, Words(), kDynamicRnn, kDynamicRnnCasts},
+      {"dynamic_rnn_sparse", [] { return DynamicRnnLoss(true); }, Words(), kDynamicRnn,
+       kDynamicRnnCasts},
+      {"shared_table",
+       SharedTableLoss,
+       Ids({5, 2}),
+       {.ops = 10, .parameters = 5, .casts = 2},
+       {.ops = 9, .casts = 8}},
+      {"sparse_lookup", SparseLookupLoss, Ids({5, 2}), kSparse, kSparseCasts},
+      {"sparse_merged_gradients", SparseLookupLoss, Ids({5, 2}), kSparse, kSparseCasts, 2},
   };
 }
 
-// Trains, and returns the losses.
+// Trains, and returns the losses. Expects the network's counts if it computes in half.
 std::vector<double> Train(const Network& network, const optimizer::NamedOptimizer& named,
                           const PrecisionOptions& precision,
                           const std::vector<std::string>& more_passes) {
@@ -211,7 +264,13 @@ std::vector<double> Train(const Network& network, const optimizer::NamedOptimize
     optimizer::MinimizeOptions options;
     options.precision = precision;
     options.gradient_merge.steps = network.merged_steps;
-    optimizer::MakeOptimizer(named)->Minimize(loss, options);
+    const optimizer::Minimized minimized = optimizer::MakeOptimizer(named)->Minimize(loss, options);
+    if (minimized.half) {
+      const HalfReport& half = *minimized.half;
+      EXPECT_EQ(
+          (Counts{half.half_ops, half.half_parameters, std::ssize(half.casts)}),
+          precision.level == PrecisionLevel::kCasts ? network.with_casts : network.with_parameters);
+    }
   }
   CompileOptions options;
   options.passes.also = more_passes;

@@ -303,8 +303,8 @@ TEST_P(EveryPassInHalf, ChangesNoResultOnRaggedBatches) {
   Check(RandomRaggedWorkload(DefaultOpRegistry(), GetParam(), {.precision = Precision()}), false);
 }
 
-// bfloat16 with parameters in half, and float16 without.
-INSTANTIATE_TEST_SUITE_P(Seeds, EveryPassInHalf, ::testing::Values(0, 3));
+// bfloat16 and float16, with parameters in half and without.
+INSTANTIATE_TEST_SUITE_P(Seeds, EveryPassInHalf, ::testing::Range<uint64_t>(0, 6));
 
 INSTANTIATE_TEST_SUITE_P(Seeds, EveryPassOnRandomPrograms, ::testing::Range<uint64_t>(0, 60));
 
