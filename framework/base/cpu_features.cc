@@ -17,10 +17,11 @@ namespace {
 
 constexpr const char* kLimitVariable = "SKIFF_MAX_ISA";
 
-constexpr std::array<std::pair<InstructionSet, std::string_view>, 3> kNames = {
+constexpr std::array<std::pair<InstructionSet, std::string_view>, 4> kNames = {
     {{InstructionSet::kBaseline, "baseline"},
      {InstructionSet::kAvx2, "avx2"},
-     {InstructionSet::kAvx512, "avx512"}}};
+     {InstructionSet::kAvx512, "avx512"},
+     {InstructionSet::kAvx512Bf16, "avx512_bf16"}}};
 
 InstructionSet LimitOfEnvironment() {
   const char* text = std::getenv(kLimitVariable);
@@ -29,7 +30,7 @@ InstructionSet LimitOfEnvironment() {
     if (name == text) return set;
   }
   Throw(ErrorCode::kInvalidArgument, "environment variable ", kLimitVariable, "=\"", text,
-        "\": expected baseline, avx2 or avx512");
+        "\": expected baseline, avx2, avx512 or avx512_bf16");
 }
 
 }  // namespace
@@ -43,7 +44,10 @@ InstructionSet ProcessorInstructionSet() {
   // The builtins also check that the system saves the registers. The AVX-512 code of Highway and
   // oneDNN needs BW in addition to F.
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")) {
-    return InstructionSet::kAvx512;
+    // Kernels for bfloat16 use short vectors, too.
+    const bool has_bf16 = __builtin_cpu_supports("avx512bf16") &&
+                          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+    return has_bf16 ? InstructionSet::kAvx512Bf16 : InstructionSet::kAvx512;
   }
   if (__builtin_cpu_supports("avx2")) return InstructionSet::kAvx2;
 #endif
@@ -56,8 +60,11 @@ InstructionSet UsedInstructionSet() {
   return used;
 }
 
+bool UsesAvx512Bf16() { return UsedInstructionSet() >= InstructionSet::kAvx512Bf16; }
+
 int32_t PreferredChannelBlock() {
   switch (UsedInstructionSet()) {
+    case InstructionSet::kAvx512Bf16:
     case InstructionSet::kAvx512:
       return 16;
     case InstructionSet::kAvx2:

@@ -13,9 +13,10 @@ enum class InstructionSet {
   kBaseline,  // what every processor of the architecture has
   kAvx2,
   kAvx512,
+  kAvx512Bf16,  // products of bfloat16, too
 };
 
-// Returns "baseline", "avx2" or "avx512".
+// Returns "baseline", "avx2", "avx512" or "avx512_bf16".
 std::string_view InstructionSetName(InstructionSet set);
 
 // Returns the best instruction set of the processor.
@@ -26,6 +27,10 @@ InstructionSet ProcessorInstructionSet();
 // Highway obey the same limit (operators/common/libraries/kernel_libraries.h). Throws Error
 // (kInvalidArgument) if the variable names no instruction set.
 InstructionSet UsedInstructionSet();
+
+// Returns whether kernels multiply bfloat16 by the processor's instructions for that. Throws what
+// UsedInstructionSet throws.
+bool UsesAvx512Bf16();
 
 // Returns the number of channels per block for blocked layouts: the number of floats in a vector
 // register of the used instruction set (AVX-512: 16, AVX2: 8), else 1, which means no blocking.

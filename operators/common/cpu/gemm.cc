@@ -3,9 +3,12 @@
 //
 // oneDNN: a matmul runs over the dims with separate results.
 //
-// PackedProduct: one pair of matrices after the other is multiplied. A block of B, 256 x 512, is
-// packed into a workspace, from where all rows of A are multiplied with it.
+// PackedGemm: one pair of matrices after the other is multiplied. A block of B, 256 x 512, is
+// packed into a workspace, from where all rows of A are multiplied with it. Of bfloat16: see
+// bf16_gemm.cc.
 #include "operators/common/cpu/gemm.h"
+
+#include <omp.h>
 
 #include <algorithm>
 #include <optional>
@@ -14,7 +17,9 @@
 
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
+#include "operators/common/cpu/bf16_gemm.h"
 #include "operators/common/cpu/gemm_plan.h"
+#include "operators/common/cpu/matmul_primitive.h"
 #include "operators/common/cpu/packed_product.h"
 #include "operators/common/libraries/onednn.h"
 
@@ -72,120 +77,39 @@ void MergeBatchDims(GemmBatch* batch) {
   *batch = merged;
 }
 
-// Sets C = beta * C, plus a bias if it isn't nullptr: the result if a product has no terms. For
-// beta = 0 this overwrites NaN, too.
+// Sets C = beta * C, plus a bias if it isn't nullptr, rounded once: the result if a product has no
+// terms. For beta = 0 this overwrites NaN, too.
 template <typename T>
 void ScaleMatrices(const PlannedGemm& product, T* c, const T* bias = nullptr) {
   const GemmSpec& spec = product.spec;
   for (int64_t i = 0; i < product.kept_count * spec.m; ++i) {
     T* row = c + BatchOffsets(product.kept, i / spec.m).c + i % spec.m * spec.ldc;
     for (int64_t j = 0; j < spec.n; ++j) {
-      row[j] = spec.beta == 0 ? T{0} : static_cast<T>(spec.beta) * row[j];
-      if (bias != nullptr) row[j] += bias[j];
+      using Wide = WideType<T>;
+      Wide value =
+          spec.beta == 0 ? Wide{0} : static_cast<Wide>(spec.beta) * static_cast<Wide>(row[j]);
+      if (bias != nullptr) value += static_cast<Wide>(bias[j]);
+      row[j] = static_cast<T>(value);
     }
   }
 }
 
 // ---- oneDNN
 
-// A stride of 0 becomes a dim of 1, which oneDNN broadcasts.
-dnnl::memory::desc Describe(int64_t rows, int64_t columns, int64_t row_stride,
-                            int64_t column_stride, std::span<const GemmBatchDim> kept,
-                            int64_t GemmBatchDim::*stride) {
-  const size_t rank = kept.size() + 2;
-  dnnl::memory::dims dims(rank);
-  dnnl::memory::dims strides(rank);
-  dims[rank - 2] = rows;
-  dims[rank - 1] = columns;
-  strides[rank - 2] = row_stride;
-  strides[rank - 1] = column_stride;
-  // The stride of a dim of 1 is never used as a step, but oneDNN looks at it to recognise a
-  // contiguous batch.
-  int64_t extent = std::max(rows * row_stride, columns * column_stride);
-  for (size_t i = kept.size(); i-- > 0;) {
-    const bool is_broadcast = kept[i].*stride == 0;
-    dims[i] = is_broadcast ? 1 : kept[i].size;
-    strides[i] = is_broadcast ? extent : kept[i].*stride;
-    extent = std::max(extent, dims[i] * strides[i]);
-  }
-  return OnednnStrided(dims, strides);
-}
-
-dnnl::primitive_attr ScaleAndAdd(double alpha, double beta) {
-  dnnl::post_ops post_ops;
-  if (alpha != 1) AppendOnednnScale(static_cast<float>(alpha), &post_ops);
-  if (beta != 0) post_ops.append_sum(static_cast<float>(beta));
-  dnnl::primitive_attr attributes = OnednnAttributes();
-  attributes.set_post_ops(post_ops);
-  return attributes;
-}
-
-class MatmulPrimitive {
- public:
-  MatmulPrimitive(const PlannedGemm& product, double beta, PrepareContext& context,
-                  int prepacked_b) {
-    const GemmSpec& spec = product.spec;
-    const std::span<const GemmBatchDim> kept = product.kept.dims();
-    const int64_t a_row = spec.trans_a ? 1 : spec.lda;
-    const int64_t a_column = spec.trans_a ? spec.lda : 1;
-    const int64_t b_row = spec.trans_b ? 1 : spec.ldb;
-    const int64_t b_column = spec.trans_b ? spec.ldb : 1;
-    const auto a = Describe(spec.m, spec.k, a_row, a_column, kept, &GemmBatchDim::stride_a);
-    const auto b = Describe(spec.k, spec.n, b_row, b_column, kept, &GemmBatchDim::stride_b);
-    const auto c = Describe(spec.m, spec.n, spec.ldc, 1, kept, &GemmBatchDim::stride_c);
-    const auto bias =
-        spec.adds_bias ? OnednnStrided({1, spec.n}, {spec.n, 1}) : dnnl::memory::desc();
-    const auto description = OnednnMatmul(a, prepacked_b < 0 ? b : OnednnAny({spec.k, spec.n}),
-                                          bias, c, ScaleAndAdd(spec.alpha, beta));
-    const auto wanted_b = description.weights_desc();
-    if (prepacked_b >= 0 && wanted_b != b) packed_b_ = Prepack(b, wanted_b, prepacked_b, context);
-    call_ = OnednnCall(dnnl::matmul(description));
-    call_.AddArgument(DNNL_ARG_SRC, a);
-    call_.AddArgument(DNNL_ARG_WEIGHTS, wanted_b);
-    call_.AddArgument(DNNL_ARG_DST, c);
-    if (spec.adds_bias) call_.AddArgument(DNNL_ARG_BIAS, bias);
-    const auto scratchpad = description.scratchpad_desc();
-    if (OnednnBytes(scratchpad) == 0) return;
-    call_.AddArgument(DNNL_ARG_SCRATCHPAD, scratchpad);
-    workspace_ = context.RequestWorkspace(OnednnBytes(scratchpad));
-  }
-
-  void Run(const KernelContext& context, const float* a, const float* b, float* c,
-           const float* bias) {
-    call_.SetData(DNNL_ARG_SRC, a);
-    call_.SetData(DNNL_ARG_WEIGHTS, packed_b_ < 0 ? b : context.derived(packed_b_));
-    call_.SetData(DNNL_ARG_DST, c);
-    if (bias != nullptr) call_.SetData(DNNL_ARG_BIAS, bias);
-    if (workspace_ >= 0) call_.SetData(DNNL_ARG_SCRATCHPAD, context.workspace(workspace_));
-    call_.Run();
-  }
-
- private:
-  // Requests the derived form of B. Returns its index.
-  static int Prepack(const dnnl::memory::desc& stored, const dnnl::memory::desc& wanted, int input,
-                     PrepareContext& context) {
-    return context.RequestDerivedForm(
-        {.inputs = {input},
-         .bytes = OnednnBytes(wanted),
-         .refresh = [reorder = OnednnReorder(stored, wanted), input](const KernelContext& run,
-                                                                     void* derived) mutable {
-           reorder.SetData(DNNL_ARG_FROM, run.input(input).raw_data());
-           reorder.SetData(DNNL_ARG_TO, derived);
-           reorder.Run();
-         }});
-  }
-
-  OnednnCall call_;
-  int workspace_ = -1;
-  int packed_b_ = -1;
-};
-
-// Returns whether PackedProduct is the faster one. oneDNN 2.6 without AVX-512 reaches only 40 to
-// 55 % of the peak for some transposed matrices whose rows are multiples of 2 KiB apart.
-bool IsSlowInOnednn(const PlannedGemm& product) {
+// Returns whether PackedGemm is faster than oneDNN 2.6. Of a constant B it multiplies a form that
+// is packed once.
+template <typename T>
+bool IsSlowInOnednn(const PlannedGemm& product, [[maybe_unused]] bool has_constant_b) {
   const GemmSpec& spec = product.spec;
-  return product.kept_count == 1 && spec.trans_a && (spec.m % 512 == 0 || spec.n % 512 == 0) &&
-         !OnednnUsesAvx512();
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    // On several threads, it is for two matrices, and slower for many small ones.
+    return product.kept_count == 1 && (has_constant_b || omp_get_max_threads() > 1);
+  } else {
+    // Without AVX-512, oneDNN reaches only 40 to 55 % of the peak for some transposed matrices
+    // whose rows are multiples of 2 KiB apart.
+    return product.kept_count == 1 && spec.trans_a && (spec.m % 512 == 0 || spec.n % 512 == 0) &&
+           !OnednnUsesAvx512();
+  }
 }
 
 // ---- PackedProduct
@@ -253,6 +177,76 @@ void MultiplyBlocks(const GemmSpec& spec, bool adds, const T* a, const T* b, con
       });
 }
 
+// Products of float32 or float64, in the loops of PackedProduct.
+template <typename T>
+class PackedGemm {
+ public:
+  // Requests scratch memory, or the derived form of a `constant_b` that isn't -1.
+  PackedGemm(const PlannedGemm& product, PrepareContext& context, int constant_b)
+      : n_(product.spec.n), k_(product.spec.k) {
+    if (constant_b >= 0 && IsOneProduct(product.spec)) {
+      all_packed_ = PackAll(product.spec, constant_b, context);
+      return;
+    }
+    packed_columns_ = std::min(kBlockColumns, n_);
+    packed_ = context.RequestWorkspace(
+        PackedProduct<T>(PackedProduct<T>::kDepth, packed_columns_).bytes());
+  }
+
+  // Returns whether the product can run.
+  bool Takes(const PlannedGemm& product) const {
+    const GemmSpec& spec = product.spec;
+    if (all_packed_ >= 0) return spec.n == n_ && spec.k == k_;
+    return std::min(kBlockColumns, spec.n) <= packed_columns_;
+  }
+
+  void Run(const KernelContext& context, const PlannedGemm& product, const T* a, const T* b, T* c,
+           const T* bias) const {
+    const T* all_packed =
+        all_packed_ < 0 ? nullptr : static_cast<const T*>(context.derived(all_packed_));
+    T* packed = packed_ < 0 ? nullptr : static_cast<T*>(context.workspace(packed_));
+    for (int64_t i = 0; i < product.summed_count; ++i) {
+      // The summed dims run one after the other, in order: two threads must not add to one C.
+      const GemmOffsets term = BatchOffsets(product.summed, i);
+      const double beta = i == 0 ? product.spec.beta : 1.0;
+      if (beta != 0 && beta != 1) ScaleMatrices(product, c);
+      for (int64_t j = 0; j < product.kept_count; ++j) {
+        const GemmOffsets at = BatchOffsets(product.kept, j);
+        MultiplyBlocks<T>(product.spec, beta != 0, a + term.a + at.a, b + term.b + at.b, all_packed,
+                          c + at.c, bias, packed);
+      }
+    }
+  }
+
+ private:
+  // Requests the derived form of all blocks of B, one matrix. Returns its index.
+  static int PackAll(const GemmSpec& spec, int input, PrepareContext& context) {
+    return context.RequestDerivedForm(
+        {.inputs = {input},
+         .bytes = PackedBytes<T>(spec),
+         .refresh = [spec, input](const KernelContext& run, void* packed) {
+           const T* b = run.input(input).data<T>();
+           ForEachBlock<T>(
+               spec, [&](const PackedProduct<T>& block, int64_t column, int64_t p, int64_t offset) {
+                 PackBlock(spec, block, column, p, b, static_cast<T*>(packed) + offset);
+               });
+         }});
+  }
+
+  int64_t n_;
+  int64_t k_;
+  int all_packed_ = -1;  // the derived form of B, or -1:
+  // The workspace for a block of B, and the columns that it has room for.
+  int packed_ = -1;
+  int64_t packed_columns_ = 0;
+};
+
+template <>
+class PackedGemm<BFloat16> : public Bf16Gemm {
+ public:
+  using Bf16Gemm::Bf16Gemm;
+};
+
 }  // namespace
 
 GemmBatch::GemmBatch(std::initializer_list<GemmBatchDim> dims) {
@@ -299,26 +293,18 @@ class Gemm<T>::Product {
     SKIFF_ENFORCE(prepacked_b < 0 || (std::is_same_v<T, float> && IsOneProduct(spec)),
                   kInvalidArgument,
                   "gemm: B can be prepacked for one product of float matrices only");
-    if constexpr (std::is_same_v<T, float>) {
+    const bool is_constant = constant_b >= 0 && context.IsConstant(constant_b);
+    if constexpr (!std::is_same_v<T, double>) {
       // Where rows vary, a primitive for one number of rows would hardly run.
-      if (prepacked_b >= 0 || !(context.rows_vary() || IsSlowInOnednn(prepared_))) {
+      if (prepacked_b >= 0 || !(context.rows_vary() || IsSlowInOnednn<T>(prepared_, is_constant))) {
         if (prepared_.is_empty() || !prepared_.has_terms()) return;
-        first_.emplace(prepared_, prepared_.spec.beta, context, prepacked_b);
-        if (prepared_.summed_count > 1) next_.emplace(prepared_, 1.0, context, -1);
-        return;
+        if (MakePrimitives(context, prepacked_b)) return;
       }
     }
-    takes_other_sizes_ = true;
-    if (constant_b >= 0 && context.IsConstant(constant_b) && IsOneProduct(spec)) {
-      all_packed_ = PackAll(constant_b, context);
-      return;
-    }
-    packed_columns_ = std::min(kBlockColumns, spec.n);
-    packed_ = context.RequestWorkspace(
-        PackedProduct<T>(PackedProduct<T>::kDepth, packed_columns_).bytes());
+    packed_.emplace(prepared_, context, is_constant ? constant_b : -1);
   }
 
-  bool takes_other_sizes() const { return takes_other_sizes_; }
+  bool takes_other_sizes() const { return packed_.has_value(); }
 
   void Run(const KernelContext& context, const T* a, const T* b, T* c, const T* bias) {
     RunPlanned(context, prepared_, a, b, c, bias);
@@ -328,29 +314,25 @@ class Gemm<T>::Product {
            const T* bias) {
     if (spec == spec_) return Run(context, a, b, c, bias);
     const PlannedGemm product(SimplifyGemm(spec));
-    SKIFF_ENFORCE(product.is_empty() || !product.has_terms() ||
-                      (packed_ >= 0 && std::min(kBlockColumns, spec.n) <= packed_columns_) ||
-                      (all_packed_ >= 0 && spec.n == spec_.n && spec.k == spec_.k),
-                  kFailedPrecondition, "gemm: prepared for n = ", spec_.n,
-                  packed_ >= 0 ? " at most" : " and no other sizes", ", runs with n = ", spec.n,
-                  " and k = ", spec.k);
+    SKIFF_ENFORCE(
+        product.is_empty() || !product.has_terms() || (packed_ && packed_->Takes(product)),
+        kFailedPrecondition, "gemm: prepared for m = ", spec_.m, ", n = ", spec_.n,
+        ", k = ", spec_.k, packed_ ? "" : " and no other sizes", ", runs with m = ", spec.m,
+        ", n = ", spec.n, ", k = ", spec.k);
     RunPlanned(context, product, a, b, c, bias);
   }
 
  private:
-  // Requests the derived form of all blocks of B, one matrix. Returns its index.
-  int PackAll(int input, PrepareContext& context) const {
-    const GemmSpec spec = prepared_.spec;
-    return context.RequestDerivedForm(
-        {.inputs = {input},
-         .bytes = PackedBytes<T>(spec),
-         .refresh = [spec, input](const KernelContext& run, void* packed) {
-           const T* b = run.input(input).data<T>();
-           ForEachBlock<T>(
-               spec, [&](const PackedProduct<T>& block, int64_t column, int64_t p, int64_t offset) {
-                 PackBlock(spec, block, column, p, b, static_cast<T*>(packed) + offset);
-               });
-         }});
+  // Returns whether oneDNN has primitives that are fast enough.
+  bool MakePrimitives(PrepareContext& context, int prepacked_b) {
+    if constexpr (std::is_same_v<T, BFloat16>) {
+      // It would round after each product that is summed.
+      if (prepared_.summed_count == 1) first_ = MatmulPrimitive::OfBf16(prepared_, context);
+    } else {
+      first_.emplace(prepared_, prepared_.spec.beta, context, prepacked_b);
+      if (prepared_.summed_count > 1) next_.emplace(prepared_, 1.0, context, -1);
+    }
+    return first_.has_value();
   }
 
   void RunPlanned(const KernelContext& context, const PlannedGemm& product, const T* a, const T* b,
@@ -360,26 +342,10 @@ class Gemm<T>::Product {
                   "gemm: prepared ", product.spec.adds_bias ? "with" : "without", " a bias, runs ",
                   bias != nullptr ? "with" : "without", " one");
     if (!product.has_terms()) return ScaleMatrices(product, c, bias);
+    if (packed_) return packed_->Run(context, product, a, b, c, bias);
     for (int64_t i = 0; i < product.summed_count; ++i) {
-      // The summed dims run one after the other, in order: two threads must not add to one C.
       const GemmOffsets at = BatchOffsets(product.summed, i);
-      RunKept(context, product, a + at.a, b + at.b, c, bias, i == 0);
-    }
-  }
-
-  void RunKept(const KernelContext& context, const PlannedGemm& product, const T* a, const T* b,
-               T* c, const T* bias, bool is_first) {
-    if constexpr (std::is_same_v<T, float>) {
-      if (first_) return (is_first ? *first_ : *next_).Run(context, a, b, c, bias);
-    }
-    const double beta = is_first ? product.spec.beta : 1.0;
-    if (beta != 0 && beta != 1) ScaleMatrices(product, c);
-    for (int64_t i = 0; i < product.kept_count; ++i) {
-      const GemmOffsets at = BatchOffsets(product.kept, i);
-      MultiplyBlocks<T>(
-          product.spec, beta != 0, a + at.a, b + at.b,
-          all_packed_ < 0 ? nullptr : static_cast<const T*>(context.derived(all_packed_)), c + at.c,
-          bias, packed_ < 0 ? nullptr : static_cast<T*>(context.workspace(packed_)));
+      (i == 0 ? *first_ : *next_).Run(context, a + at.a, b + at.b, c, bias);
     }
   }
 
@@ -388,11 +354,8 @@ class Gemm<T>::Product {
   // oneDNN's.
   std::optional<MatmulPrimitive> first_;
   std::optional<MatmulPrimitive> next_;  // adds to C
-  bool takes_other_sizes_ = false;       // PackedProduct
-  int all_packed_ = -1;                  // the derived form of B, or -1:
-  // The workspace for a block of B, and the columns that it has room for.
-  int packed_ = -1;
-  int64_t packed_columns_ = 0;
+  // Of other sizes, too.
+  std::optional<PackedGemm<T>> packed_;
 };
 
 template <typename T>
@@ -423,6 +386,7 @@ bool Gemm<T>::takes_other_sizes() const {
 
 template class Gemm<float>;
 template class Gemm<double>;
+template class Gemm<BFloat16>;
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareProduct(PrepareContext& context, const ProductOfShapes& product_of,
@@ -447,6 +411,8 @@ template std::unique_ptr<Kernel> PrepareProduct<float>(PrepareContext&, const Pr
                                                        bool);
 template std::unique_ptr<Kernel> PrepareProduct<double>(PrepareContext&, const ProductOfShapes&,
                                                         bool);
+template std::unique_ptr<Kernel> PrepareProduct<BFloat16>(PrepareContext&, const ProductOfShapes&,
+                                                          bool);
 
 KernelDef PrepackedProductKernel(std::function<ProductOfShapes(const OpContext&)> product_of) {
   const auto accepts = [product_of](const OpContext& context) {

@@ -2,10 +2,12 @@
 // is [m, k], op(B) [k, n], C [m, n]; op transposes or not. A bias may be added to each row of C.
 //
 // float runs on oneDNN's matmul (2.x and 3.x), and on PackedProduct where the rows vary from run to
-// run or oneDNN is slow; double runs on PackedProduct. A Gemm is prepared once and can run many
-// times, one thread at a time. In PackedProduct, the order in which an element of C is summed
-// depends only on k, and on the order of a summed batch. In oneDNN, it may also depend on the other
-// sizes, on the number of threads, and on the instruction set.
+// run or oneDNN is slow; double runs on PackedProduct. BFloat16, which needs UsesAvx512Bf16(), runs
+// on oneDNN on one thread and for batches, else on Bf16Product; sums are float32, elements of C are
+// rounded once, and denormal numbers count as zeros. A Gemm is prepared once and can run many
+// times, one thread at a time. In PackedProduct and Bf16Product, the order in which an element of C
+// is summed depends only on k, and on the order of a summed batch. In oneDNN, it may also depend on
+// the other sizes, on the number of threads, and on the instruction set.
 #pragma once
 
 #include <algorithm>
@@ -19,6 +21,7 @@
 
 #include "framework/op/kernel.h"
 #include "framework/tensor/shape.h"
+#include "operators/common/half.h"
 
 namespace skiff {
 
@@ -89,7 +92,7 @@ GemmSpec SimplifyGemm(GemmSpec spec);
 // Returns whether the product simplifies to one of two matrices, neither of them empty.
 bool IsOneProduct(const GemmSpec& spec);
 
-// T is float or double.
+// T is float, double or BFloat16.
 template <typename T>
 class Gemm {
  public:
@@ -111,8 +114,9 @@ class Gemm {
   // Computes the product. c must overlap neither a nor b. The bias is read if the spec adds one.
   void Run(const KernelContext& context, const T* a, const T* b, T* c,
            const T* bias = nullptr) const;
-  // Computes a product of other sizes, of which n mustn't be larger. Throws Error unless
-  // takes_other_sizes or the product is the prepared one.
+  // Computes a product of other sizes, of which n mustn't be larger; of BFloat16, none may be, and
+  // both products transpose the same factors. Throws Error unless takes_other_sizes or the product
+  // is the prepared one.
   void Run(const KernelContext& context, const GemmSpec& spec, const T* a, const T* b, T* c,
            const T* bias = nullptr) const;
   // True where context.rows_vary(), unless B is prepacked.
@@ -125,13 +129,14 @@ class Gemm {
 
 extern template class Gemm<float>;
 extern template class Gemm<double>;
+extern template class Gemm<BFloat16>;
 
 // Returns the product of X and Y with these shapes, which have passed the op's checks. Mustn't
 // allocate.
 using ProductOfShapes = std::function<GemmSpec(const Shape& x, const Shape& y)>;
 
 // Returns the kernel of an op with slots X, Y and Out that computes the product X * Y that
-// `product_of` specifies; the bias that it may add is in slot Bias. T is float or double. With
+// `product_of` specifies; the bias that it may add is in slot Bias. T is that of Gemm. With
 // `prepacks_y` the kernel reads Y prepacked, as Gemm does.
 template <typename T>
 std::unique_ptr<Kernel> PrepareProduct(PrepareContext& context, const ProductOfShapes& product_of,
@@ -141,6 +146,8 @@ extern template std::unique_ptr<Kernel> PrepareProduct<float>(PrepareContext&,
                                                               const ProductOfShapes&, bool);
 extern template std::unique_ptr<Kernel> PrepareProduct<double>(PrepareContext&,
                                                                const ProductOfShapes&, bool);
+extern template std::unique_ptr<Kernel> PrepareProduct<BFloat16>(PrepareContext&,
+                                                                 const ProductOfShapes&, bool);
 
 // Returns the float32 kernel "prepacked" of an op with slots X, Y and Out that computes the product
 // X * Y that `product_of` specifies. It reads Y prepacked, which pays if Y stays the same from step

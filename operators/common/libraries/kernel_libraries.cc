@@ -9,12 +9,26 @@
 namespace skiff {
 namespace {
 
+// Returns Highway's target for an instruction set.
+int64_t TargetOf(InstructionSet set) {
+  switch (set) {
+    case InstructionSet::kBaseline:
+      return HWY_SSE4;
+    case InstructionSet::kAvx2:
+      return HWY_AVX2;
+    case InstructionSet::kAvx512:
+    case InstructionSet::kAvx512Bf16:  // no target of Highway's: see bf16_product.cc
+      break;
+  }
+  return HWY_AVX3;
+}
+
 // Holds Highway to the used instruction set and returns its version and target. Of two targets, the
 // better one has the lower bit.
 std::string LimitHighway() {
   const InstructionSet used = UsedInstructionSet();
   if (used != ProcessorInstructionSet()) {
-    hwy::DisableTargets((used == InstructionSet::kAvx2 ? HWY_AVX2 : HWY_SSE4) - 1);
+    hwy::DisableTargets(TargetOf(used) - 1);
   }
   const int64_t targets = hwy::SupportedTargets();
   // SupportedTargets itself leaves a choice among all targets, disabled ones included.

@@ -15,6 +15,12 @@ namespace {
 
 constexpr auto kFloat = dnnl::memory::data_type::f32;
 
+dnnl::memory::data_type TypeOf(DType dtype) {
+  SKIFF_ENFORCE(dtype == DType::kFloat32 || dtype == DType::kBFloat16, kUnimplemented,
+                "descriptors of ", dtype, " for oneDNN, expected float32 or bfloat16");
+  return dtype == DType::kFloat32 ? kFloat : dnnl::memory::data_type::bf16;
+}
+
 // Returns the result of `create`; turns oneDNN's exceptions into Errors.
 template <typename Create>
 auto Checked(std::string_view what, const Create& create) {
@@ -32,13 +38,28 @@ dnnl::memory::dims MinusOne(dnnl::memory::dims dims) {
   return dims;
 }
 
+// Returns the best of oneDNN's instruction sets that belongs to one of ours. Below kAvx512Bf16, it
+// multiplies no bfloat16.
+dnnl::cpu_isa OnednnLimit(InstructionSet set) {
+  switch (set) {
+    case InstructionSet::kBaseline:
+      return dnnl::cpu_isa::sse41;
+    case InstructionSet::kAvx2:
+      return dnnl::cpu_isa::avx2;
+    case InstructionSet::kAvx512:
+      return dnnl::cpu_isa::avx512_core_vnni;
+    case InstructionSet::kAvx512Bf16:
+      break;
+  }
+  return dnnl::cpu_isa::avx512_core_bf16;
+}
+
 // Limits oneDNN to the used instruction set. This works only before oneDNN first reads its own
 // limit.
 void LimitInstructionSet() {
   const InstructionSet used = UsedInstructionSet();
   if (used == ProcessorInstructionSet()) return;
-  const dnnl::status status = dnnl::set_max_cpu_isa(
-      used == InstructionSet::kAvx2 ? dnnl::cpu_isa::avx2 : dnnl::cpu_isa::sse41);
+  const dnnl::status status = dnnl::set_max_cpu_isa(OnednnLimit(used));
   SKIFF_ENFORCE(status == dnnl::status::success, kFailedPrecondition,
                 "oneDNN can't be limited to the instruction set ", InstructionSetName(used),
                 " (status ", static_cast<int>(status), ")");
@@ -93,9 +114,10 @@ dnnl::memory::desc OnednnPlain(const dnnl::memory::dims& dims) {
   return OnednnStrided(dims, strides);
 }
 
-dnnl::memory::desc OnednnStrided(const dnnl::memory::dims& dims,
-                                 const dnnl::memory::dims& strides) {
-  return Checked("strided descriptor", [&] { return dnnl::memory::desc(dims, kFloat, strides); });
+dnnl::memory::desc OnednnStrided(const dnnl::memory::dims& dims, const dnnl::memory::dims& strides,
+                                 DType dtype) {
+  return Checked("strided descriptor",
+                 [&] { return dnnl::memory::desc(dims, TypeOf(dtype), strides); });
 }
 
 dnnl::memory::desc OnednnAny(const dnnl::memory::dims& dims) {
@@ -112,6 +134,11 @@ int64_t OnednnBytes(const dnnl::memory::desc& desc) {
 // oneDNN has slow reference code for whatever its fast implementations don't cover.
 bool IsOnednnReference(const dnnl::primitive_desc_base& descriptor) {
   return std::string_view(descriptor.impl_info_str()).starts_with("ref");
+}
+
+bool IsOnednnNativeBf16(const dnnl::primitive_desc_base& descriptor) {
+  const std::string_view name = descriptor.impl_info_str();
+  return name.find("avx512_core_bf16") != std::string_view::npos;
 }
 
 bool IsOnednnProduct(const dnnl::primitive_desc_base& descriptor) {

@@ -1,10 +1,10 @@
 // The adapter to oneDNN. It contains everything that differs between versions 2 and 3; all other
 // code uses oneDNN through it.
 //
-// Descriptors are float32. Primitive descriptors use the caller's scratchpad (unless the attributes
-// say otherwise), so that a plan can put it into its arena. If oneDNN can't make a descriptor,
-// functions throw Error (kUnimplemented). Engine and stream live as long as the process; several
-// threads may use them.
+// Descriptors are float32, unless a dtype is given. Primitive descriptors use the caller's
+// scratchpad (unless the attributes say otherwise), so that a plan can put it into its arena. If
+// oneDNN can't make a descriptor, functions throw Error (kUnimplemented). Engine and stream live as
+// long as the process; several threads may use them.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/base/dtype.h"
 #include "framework/tensor/layout.h"
 #include "framework/tensor/shape.h"
 #include "operators/common/channel_order.h"
@@ -36,8 +37,10 @@ dnnl::memory::desc OnednnImage(const dnnl::memory::dims& nchw, Layout layout,
                                ChannelOrder order = ChannelOrder::kFirst);
 // Returns a row-major descriptor of any rank.
 dnnl::memory::desc OnednnPlain(const dnnl::memory::dims& dims);
-// Returns a row-major descriptor with the given strides, in elements.
-dnnl::memory::desc OnednnStrided(const dnnl::memory::dims& dims, const dnnl::memory::dims& strides);
+// Returns a row-major descriptor with the given strides, in elements. The dtype is float32 or
+// bfloat16.
+dnnl::memory::desc OnednnStrided(const dnnl::memory::dims& dims, const dnnl::memory::dims& strides,
+                                 DType dtype = DType::kFloat32);
 // Returns a descriptor that leaves the layout to oneDNN; the primitive descriptor then says which
 // it is.
 dnnl::memory::desc OnednnAny(const dnnl::memory::dims& dims);
@@ -48,6 +51,9 @@ int64_t OnednnBytes(const dnnl::memory::desc& desc);
 // Returns whether a primitive is one of oneDNN's reference implementations, which are many times
 // slower than the others.
 bool IsOnednnReference(const dnnl::primitive_desc_base& descriptor);
+// Returns whether a primitive multiplies bfloat16 by the processor's instructions for that. Those
+// that don't are slower than float32.
+bool IsOnednnNativeBf16(const dnnl::primitive_desc_base& descriptor);
 // Returns whether a convolution is computed by matrix products, with the images' columns in the
 // scratchpad.
 bool IsOnednnProduct(const dnnl::primitive_desc_base& descriptor);

@@ -32,7 +32,7 @@ class InstructionSetLimitTest : public ::testing::Test {
     }
   }
   static int BlockOf(InstructionSet set) {
-    return set == InstructionSet::kAvx512 ? 16 : set == InstructionSet::kAvx2 ? 8 : 1;
+    return set >= InstructionSet::kAvx512 ? 16 : set == InstructionSet::kAvx2 ? 8 : 1;
   }
 };
 
@@ -40,7 +40,8 @@ using InstructionSetLimitDeathTest = InstructionSetLimitTest;
 
 TEST_F(InstructionSetLimitDeathTest, BlocksFollowTheLimitAsFarAsTheProcessorGoes) {
   for (const InstructionSet set :
-       {InstructionSet::kBaseline, InstructionSet::kAvx2, InstructionSet::kAvx512}) {
+       {InstructionSet::kBaseline, InstructionSet::kAvx2, InstructionSet::kAvx512,
+        InstructionSet::kAvx512Bf16}) {
     const int block = BlockOf(std::min(set, ProcessorInstructionSet()));
     EXPECT_EXIT(ExitWithChannelBlock(std::string(InstructionSetName(set)).c_str()),
                 ExitedWithCode(block), "");
@@ -53,7 +54,7 @@ TEST_F(InstructionSetLimitDeathTest, WithoutALimitItIsTheProcessorsBlock) {
 
 TEST_F(InstructionSetLimitDeathTest, RefusesWhatIsNoInstructionSet) {
   EXPECT_EXIT(ExitWithChannelBlock("AVX"), ExitedWithCode(99),
-              "SKIFF_MAX_ISA=\"AVX\": expected baseline, avx2 or avx512");
+              "SKIFF_MAX_ISA=\"AVX\": expected baseline, avx2, avx512 or avx512_bf16");
 }
 
 TEST(CpuModelName, IsTheOneThatTheSystemTells) {

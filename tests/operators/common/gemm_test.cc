@@ -8,8 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "framework/base/cpu_features.h"
 #include "framework/base/error.h"
 #include "framework/op/op_def.h"
+#include "tests/harness/thread_count.h"
 
 namespace skiff {
 namespace {
@@ -21,18 +23,31 @@ constexpr size_t kNumbers = 200'000;
 template <typename T>
 std::vector<T> Numbers(size_t count, int seed) {
   std::vector<T> numbers(count);
-  for (size_t i = 0; i < count; ++i) numbers[i] = static_cast<T>((i * 7 + seed) % 11) - 5;
+  for (size_t i = 0; i < count; ++i) {
+    numbers[i] = static_cast<T>(static_cast<float>((i * 7 + seed) % 11) - 5);
+  }
   return numbers;
+}
+
+// As numbers that can be compared.
+template <typename T>
+std::vector<WideType<T>> Wide(const std::vector<T>& numbers) {
+  std::vector<WideType<T>> wide;
+  for (const T& number : numbers) wide.push_back(static_cast<WideType<T>>(number));
+  return wide;
 }
 
 int64_t Place(int64_t row, int64_t column, int64_t leading, bool transposed) {
   return transposed ? column * leading + row : row * leading + column;
 }
 
-// C = alpha * op(A) op(B) + beta * C, plus a bias that isn't nullptr, by definition; leading
-// dimensions must be given.
+// C = alpha * op(A) op(B) + beta * C, plus a bias that isn't nullptr, by definition, rounded once;
+// leading dimensions must be given.
 template <typename T>
-void Expected(const GemmSpec& spec, const T* a, const T* b, const T* bias, T* c) {
+void Expected(const GemmSpec& spec, const WideType<T>* a, const WideType<T>* b,
+              const WideType<T>* bias, std::vector<T>* result) {
+  const std::vector<WideType<T>> wide = Wide(*result);
+  std::vector<double> c(wide.begin(), wide.end());
   int64_t count = 1;
   for (const GemmBatchDim& dim : spec.batch) count *= dim.size;
   std::vector<bool> scaled(kNumbers, false);
@@ -51,15 +66,16 @@ void Expected(const GemmSpec& spec, const T* a, const T* b, const T* bias, T* c)
           sum += static_cast<double>(a[at_a + Place(i, p, spec.lda, spec.trans_a)]) *
                  static_cast<double>(b[at_b + Place(p, j, spec.ldb, spec.trans_b)]);
         }
-        const int64_t place = at_c + i * spec.ldc + j;
-        const double old = scaled[static_cast<size_t>(place)] ? 1.0 : spec.beta;
-        scaled[static_cast<size_t>(place)] = true;
-        c[place] = static_cast<T>(spec.alpha * sum +
-                                  (old == 0 ? 0.0 : old * static_cast<double>(c[place])) +
-                                  (bias == nullptr ? 0.0 : static_cast<double>(bias[j])));
+        const auto place = static_cast<size_t>(at_c + i * spec.ldc + j);
+        const double old = scaled[place] ? 1.0 : spec.beta;
+        scaled[place] = true;
+        c[place] = spec.alpha * sum + (old == 0 ? 0.0 : old * c[place]) +
+                   (bias == nullptr ? 0.0 : static_cast<double>(bias[j]));
       }
     }
   }
+  for (size_t i = 0; i < c.size(); ++i)
+    (*result)[i] = static_cast<T>(static_cast<WideType<T>>(c[i]));
 }
 
 template <typename T>
@@ -68,15 +84,37 @@ class GemmTest : public testing::Test {
   // Prepared for the product, for another one with as many columns, and for one with other rows
   // whose B stays the same.
   void Check(const GemmSpec& spec) {
-    CheckPreparedFor(spec, /*rows_vary=*/false, /*constant_b=*/false, spec);
-    CheckPreparedFor({.m = 2, .n = spec.n, .k = 2, .adds_bias = spec.adds_bias},
-                     /*rows_vary=*/true, /*constant_b=*/false, spec);
-    GemmSpec fewer_rows = spec;
-    if (spec.batch.empty() && !spec.trans_a) fewer_rows.m = 1;
-    CheckPreparedFor(fewer_rows, /*rows_vary=*/true, /*constant_b=*/true, spec);
+    if (std::is_same_v<T, BFloat16> && !UsesAvx512Bf16()) {
+      GTEST_SKIP() << "this processor, or SKIFF_MAX_ISA, has no products of bfloat16";
+    }
+    for (const int threads : {1, 2}) {
+      const harness::ThreadCount count(threads);
+      CheckPreparedFor(spec, /*rows_vary=*/false, /*constant_b=*/false, spec);
+      CheckPreparedFor(WithOtherSizes(spec), /*rows_vary=*/true, /*constant_b=*/false, spec);
+      GemmSpec other_rows = spec;
+      if (spec.batch.empty() && !spec.trans_a) other_rows.m = WithOtherSizes(spec).m;
+      CheckPreparedFor(other_rows, /*rows_vary=*/true, /*constant_b=*/true, spec);
+    }
   }
 
  private:
+  // A product with as many columns. One of bfloat16 has memory for smaller ones alone.
+  static GemmSpec WithOtherSizes(const GemmSpec& spec) {
+    if (!std::is_same_v<T, BFloat16>) {
+      return {.m = 2, .n = spec.n, .k = 2, .adds_bias = spec.adds_bias};
+    }
+    GemmSpec larger = spec;
+    if (!spec.batch.empty()) {
+      ++larger.batch.back().size;
+      return larger;
+    }
+    larger.m += 3;
+    larger.k += 5;
+    larger.lda += 5;
+    larger.ldb += 5;
+    return larger;
+  }
+
   void CheckPreparedFor(const GemmSpec& prepared, bool rows_vary, bool constant_b,
                         const GemmSpec& spec) {
     const std::vector<T> a = Numbers<T>(kNumbers, 1);
@@ -85,7 +123,8 @@ class GemmTest : public testing::Test {
     std::vector<T> expected = c;
     const std::vector<T> numbers = Numbers<T>(kNumbers, 4);
     const T* bias = spec.adds_bias ? numbers.data() : nullptr;
-    Expected(spec, a.data(), b.data(), bias, expected.data());
+    Expected(spec, Wide(a).data(), Wide(b).data(), bias == nullptr ? nullptr : Wide(numbers).data(),
+             &expected);
     if (spec.beta == 0) PoisonWritten(spec, &c);
     PrepareContext context(op_, def_, {}, {});
     context.set_rows_vary(rows_vary);
@@ -108,14 +147,14 @@ class GemmTest : public testing::Test {
       form.refresh(run, run.derived_forms.back());
     }
     gemm.Run(run, spec, a.data(), b.data(), c.data(), bias);
-    EXPECT_EQ(c, expected);
+    EXPECT_EQ(Wide(c), Wide(expected));
   }
 
   // Without beta, what C holds must not matter.
   static void PoisonWritten(const GemmSpec& spec, std::vector<T>* c) {
     if (!spec.batch.empty()) return;
     for (int64_t i = 0; i < spec.m * spec.ldc; ++i) {
-      if (i % spec.ldc < spec.n) (*c)[static_cast<size_t>(i)] = static_cast<T>(NAN);
+      if (i % spec.ldc < spec.n) (*c)[static_cast<size_t>(i)] = static_cast<T>(std::nanf(""));
     }
   }
 
@@ -123,7 +162,7 @@ class GemmTest : public testing::Test {
   OpDef def_;
 };
 
-using Types = testing::Types<float, double>;
+using Types = testing::Types<float, double, BFloat16>;
 TYPED_TEST_SUITE(GemmTest, Types);
 
 TYPED_TEST(GemmTest, MultipliesInsideLargerMatrices) {

@@ -24,10 +24,14 @@ TEST(KernelLibraries, ObeyTheLimitOfTheInstructionSet) {
   SetKernelLibraries(registry);
   const std::string& highway = registry.libraries().at("Highway");
   const std::string& onednn = registry.libraries().at("oneDNN");
-  if (UsedInstructionSet() == InstructionSet::kAvx2) {
+  if (UsedInstructionSet() == InstructionSet::kAvx512) {
+    EXPECT_THAT(highway, EndsWith(", AVX3"));
+    EXPECT_THAT(onednn, EndsWith("cpu isa 0x67"));  // dnnl::cpu_isa::avx512_core_vnni
+    EXPECT_EQ(WinogradLanes(), 16);                 // as Highway dispatches
+  } else if (UsedInstructionSet() == InstructionSet::kAvx2) {
     EXPECT_THAT(highway, EndsWith(", AVX2"));
     EXPECT_THAT(onednn, EndsWith("cpu isa 0x7"));  // dnnl::cpu_isa::avx2
-    EXPECT_EQ(WinogradLanes(), 8);                 // as Highway dispatches
+    EXPECT_EQ(WinogradLanes(), 8);
   } else {
     EXPECT_THAT(highway, Not(HasSubstr("AVX")));
     EXPECT_THAT(onednn, EndsWith("cpu isa 0x1"));  // dnnl::cpu_isa::sse41
