@@ -65,6 +65,7 @@ void CheckForcedKernels(const OpRegistry& registry, const KernelNames& kernels) 
   for (const auto& [type, name] : kernels) {
     std::vector<std::string> names;
     for (const KernelDef& kernel : registry.Kernels(type)) names.push_back(kernel.name);
+    if (registry.Get(type).precision != Precision::kNone) names.emplace_back(kWidened);
     SKIFF_ENFORCE(std::ranges::count(names, name) > 0, kNotFound, "option kernels: op \"", type,
                   "\" has no kernel \"", name, "\"; there are: ", Join(names, ", "));
   }

@@ -62,7 +62,8 @@ struct CompileOptions {
   // pass's header (framework/transpiler) says what it does; docs/training.md explains those of
   // optimizers, which run only when asked for.
   PipelineOptions passes;
-  // From op type to the name of the kernel candidate to take where it accepts the shapes. Compile
+  // From op type to the name of the kernel candidate to take where it accepts the shapes, or
+  // "widened": bfloat16 and float16 then run by the float32 kernel (docs/precision.md). Compile
   // throws if there is no such op or candidate.
   KernelNames kernels;
   // Chooses the kernels of the ops whose type isn't in `kernels`. Without a tuner the kernel of

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/base/cpu_features.h"
 #include "framework/base/error.h"
 #include "framework/base/static_text.h"
 #include "framework/op/data_fault.h"
@@ -169,6 +170,8 @@ struct KernelDef {
   // Whether this kernel runs exactly where an argument is selected rows. No other kernel receives
   // any.
   bool selected_rows = false;
+  // The least instruction set with which the kernel runs (UsedInstructionSet).
+  InstructionSet needs = InstructionSet::kBaseline;
   // Whether this kernel's purpose is correctness for every dtype and attribute, not speed. A tuner
   // times it only if it would run anyway.
   bool is_reference = false;

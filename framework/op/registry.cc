@@ -116,6 +116,17 @@ void OpRegistry::AddReferenceKernel(std::string_view type, DType dtype, KernelFa
                    .is_reference = true});
 }
 
+void OpRegistry::AddNativeKernel(std::string_view type, DType dtype, KernelFactory prepare) {
+  SKIFF_ENFORCE(dtype == DType::kBFloat16, kInvalidArgument, "op \"", type, "\": a kernel \"",
+                kNativeHalfKernel, "\" for ", dtype, ", expected bfloat16");
+  KernelDef kernel;
+  kernel.name = kNativeHalfKernel;
+  kernel.dtype = dtype;
+  kernel.prepare = std::move(prepare);
+  kernel.needs = InstructionSet::kAvx512Bf16;
+  AddKernel(type, std::move(kernel));
+}
+
 void OpRegistry::AddSelectedRowsKernel(std::string_view type, PlaceKind place, DType dtype,
                                        KernelFactory prepare) {
   AddKernel(type, {.name = "selected_rows",
@@ -205,6 +216,7 @@ bool HasSelectedRows(const OpContext& context) {
 
 bool Accepts(const KernelDef& kernel, const OpContext& context, DType dtype) {
   if (kernel.place != context.place().kind || kernel.dtype != dtype) return false;
+  if (kernel.needs > UsedInstructionSet()) return false;
   // Kernels for dense tensors would misread the rows, and those for selected rows expect some.
   if (kernel.selected_rows != HasSelectedRows(context)) return false;
   if (kernel.accepts) return kernel.accepts(context);
@@ -241,8 +253,11 @@ const KernelDef* OpRegistry::FindKernel(const OpContext& context, std::string_vi
 }
 
 bool OpRegistry::CanRun(const OpContext& context) const {
-  return FindKernel(context) != nullptr ||
-         (HalfOfArguments(context) && FindKernel(Widened(context)) != nullptr);
+  return FindKernel(context) != nullptr || CanRunWidened(context);
+}
+
+bool OpRegistry::CanRunWidened(const OpContext& context) const {
+  return HalfOfArguments(context) && FindKernel(Widened(context)) != nullptr;
 }
 
 const KernelDef& OpRegistry::SelectKernel(const OpContext& context, std::string_view forced) const {

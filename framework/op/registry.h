@@ -20,6 +20,13 @@
 
 namespace skiff {
 
+// The name of kernels for half that don't have the bits of the float32 kernel, rounded once: they
+// may add in another order, and take denormal numbers as zeros.
+inline constexpr StaticText kNativeHalfKernel = "bf16";
+// What to force on an op (CompileOptions::kernels) that is to run on half as if it had no kernel for
+// it: by its float32 kernel, between casts.
+inline constexpr std::string_view kWidened = "widened";
+
 class OpRegistry {
  public:
   OpRegistry() = default;
@@ -40,6 +47,13 @@ class OpRegistry {
   template <typename... Ts, typename Prepare>
   void AddCpuKernels(std::string_view type, Prepare prepare, StaticText name = "plain") {
     (AddReferenceKernel(type, kDTypeOf<Ts>, FactoryFor<Ts>(prepare), name), ...);
+  }
+
+  // Adds the CPU kernel kNativeHalfKernel for BFloat16, which is T, with the processor's
+  // instructions for products of bfloat16.
+  template <typename T, typename Prepare>
+  void AddNativeKernel(std::string_view type, Prepare prepare) {
+    AddNativeKernel(type, kDTypeOf<T>, FactoryFor<T>(prepare));
   }
 
   // The same for kernels on selected rows, of any place, under the name "selected_rows". Those of
@@ -80,6 +94,8 @@ class OpRegistry {
   // Returns whether the op runs with these arguments: a kernel takes them, or takes them widened,
   // which the pass widen sees to.
   bool CanRun(const OpContext& context) const;
+  // Returns whether the arguments are half and a kernel takes them widened.
+  bool CanRunWidened(const OpContext& context) const;
   // Like FindKernel, but throws Error with a list of the candidates if none fits.
   const KernelDef& SelectKernel(const OpContext& context, std::string_view forced = {}) const;
   // Returns all kernels that accept the context's place, dtype, shapes and layouts, whether they
@@ -106,6 +122,7 @@ class OpRegistry {
   }
   void AddReferenceKernel(std::string_view type, DType dtype, KernelFactory prepare,
                           StaticText name);
+  void AddNativeKernel(std::string_view type, DType dtype, KernelFactory prepare);
   void AddSelectedRowsKernel(std::string_view type, PlaceKind place, DType dtype,
                              KernelFactory prepare);
   const Entry* FindEntry(std::string_view type) const;

@@ -43,7 +43,10 @@ Instruction CastBetween(const OpRegistry& registry, Plan* plan, const Instructio
 class Widening {
  public:
   Widening(const PassContext& context, Plan* plan)
-      : registry_(context.registry), plan_(*plan), readers_(AllReaders(*plan)) {}
+      : context_(context),
+        registry_(context.registry),
+        plan_(*plan),
+        readers_(AllReaders(*plan)) {}
 
   PassReport Run() {
     std::vector<Instruction> instructions = std::exchange(plan_.instructions, {});
@@ -71,13 +74,16 @@ class Widening {
     };
     if (std::ranges::any_of(instruction.outputs, is_made)) return false;
     const PrepareContext context = ContextOf(plan_, instruction);
-    if (!HalfOfArguments(context) || registry_.FindKernel(context) != nullptr) return false;
-    if (registry_.CanRun(context)) return true;
+    if (!HalfOfArguments(context)) return false;
+    const bool is_forced = context_.ForcedKernel(instruction.op->type) == kWidened;
+    if (!is_forced && registry_.FindKernel(context) != nullptr) return false;
+    if (registry_.CanRunWidened(context)) return true;
     // Of a device's plan: the pass placement moves the op to the CPU.
     Instruction on_host = instruction;
     on_host.place = Place::Cpu();
     const PrepareContext host_context = ContextOf(plan_, on_host);
-    return registry_.FindKernel(host_context) == nullptr && registry_.CanRun(host_context);
+    if (!is_forced && registry_.FindKernel(host_context) != nullptr) return false;
+    return registry_.CanRunWidened(host_context);
   }
 
   void Widen(Instruction instruction) {
@@ -173,6 +179,7 @@ class Widening {
     return wide;
   }
 
+  const PassContext& context_;
   const OpRegistry& registry_;
   Plan& plan_;
   const ValueTable<std::vector<size_t>> readers_;

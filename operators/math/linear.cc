@@ -92,9 +92,11 @@ void RegisterLinear(OpRegistry& registry) {
        .flop = Flop,
        .rows = RowRule{.inputs = {"X"}, .outputs = {"Out"}, .applies = HasRowsAlone},
        .precision = Precision::kLow});
-  registry.AddCpuKernels<float, double>("linear", []<typename T>(PrepareContext& context) {
+  const auto prepare = []<typename T>(PrepareContext& context) {
     return PrepareProduct<T>(context, LinearProduct(context));
-  });
+  };
+  registry.AddCpuKernels<float, double>("linear", prepare);
+  registry.AddNativeKernel<BFloat16>("linear", prepare);
   registry.AddKernel("linear", PrepackedProductKernel(LinearProduct));
 }
 

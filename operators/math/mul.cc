@@ -160,12 +160,17 @@ void RegisterMul(OpRegistry& registry) {
                       .applies = HasRowsAlone};
   registry.Add(std::move(def));
   registry.Add(std::move(grad));
-  registry.AddCpuKernels<float, double>("mul", []<typename T>(PrepareContext& context) {
+  const auto prepare = []<typename T>(PrepareContext& context) {
     return PrepareProduct<T>(context, ProductOf(context));
-  });
+  };
+  const auto prepare_grad = []<typename T>(PrepareContext& context) {
+    return PrepareGrad<T>(context);
+  };
+  registry.AddCpuKernels<float, double>("mul", prepare);
+  registry.AddNativeKernel<BFloat16>("mul", prepare);
   registry.AddKernel("mul", PrepackedProductKernel(ProductOf));
-  registry.AddCpuKernels<float, double>(
-      "mul_grad", []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+  registry.AddCpuKernels<float, double>("mul_grad", prepare_grad);
+  registry.AddNativeKernel<BFloat16>("mul_grad", prepare_grad);
 }
 
 }  // namespace skiff

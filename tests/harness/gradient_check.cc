@@ -253,10 +253,15 @@ class GradientChecker {
                     std::max(Tolerances::kFloat64, case_.float64_tolerance));
       Insert(&values, expected);
       if (!in_float32) continue;
-      const NamedTensors expected32 = RunOp(registry_, op, InFloat64(values32));
+      const NamedTensors expected32 =
+          RunOp(registry_, op, Recast(values32, DType::kFloat32, DType::kFloat64));
       CheckByItself(op, values32, expected32, DType::kFloat32,
                     std::max(Tolerances::kFloat32Gradient, case_.float32_tolerance));
       Insert(&values32, InDTypesOf(op, values32, expected32));
+      if (!options_.place.is_cpu() || !HasNativeKernel(registry_, op.type)) continue;
+      const NamedTensors half = Recast(values32, DType::kFloat32, DType::kBFloat16);
+      CheckByItself(op, half, RunOp(registry_, op, Recast(half, DType::kBFloat16, DType::kFloat64)),
+                    DType::kBFloat16, Tolerances::kNativeBFloat16);
     }
   }
 
@@ -303,13 +308,12 @@ class GradientChecker {
     return values;
   }
 
-  // Returns the same numbers, with each float32 tensor that follows the dtype of the run in
-  // float64.
-  NamedTensors InFloat64(const NamedTensors& values) const {
+  // Returns the same tensors, those of dtype `from` that follow the dtype of the run in dtype `to`.
+  NamedTensors Recast(const NamedTensors& values, DType from, DType to) const {
     NamedTensors cast;
     for (const auto& [name, tensor] : values) {
-      const bool follows = tensor.dtype() == DType::kFloat32 && !IsFixed(name);
-      cast[name] = follows ? Cast(tensor, DType::kFloat64) : tensor;
+      const bool follows = tensor.dtype() == from && !IsFixed(name);
+      cast[name] = follows ? Cast(tensor, to) : tensor;
     }
     return cast;
   }

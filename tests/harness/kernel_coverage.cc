@@ -1,5 +1,6 @@
 #include "tests/harness/kernel_coverage.h"
 
+#include "framework/base/cpu_features.h"
 #include "framework/base/error.h"
 #include "tests/harness/op_runner.h"
 
@@ -37,7 +38,7 @@ std::vector<std::string> KernelsWithoutCase(const OpRegistry& registry, const Ca
   std::vector<std::string> missing;
   for (const std::string& type : registry.Types()) {
     for (const KernelDef& kernel : registry.Kernels(type)) {
-      if (kernel.place != place.kind) continue;
+      if (kernel.place != place.kind || kernel.needs > UsedInstructionSet()) continue;
       const std::string candidate = StrCat(type, "/", kernel.name, "/");
       const std::string dtype = StrCat(kernel.dtype);
       if (!IsCovered(run, candidate, dtype)) missing.push_back(candidate + dtype);

@@ -16,7 +16,8 @@ namespace skiff::harness {
 std::set<std::string> KernelsOfCase(const OpRegistry& registry, const OpCase& op_case,
                                     Place place = Place::Cpu());
 
-// Returns the registered kernels of the place that no case runs, not counting benchmark cases. For
+// Returns the registered kernels of the place that no case runs, counting neither benchmark cases
+// nor kernels that this processor lacks instructions for. For
 // float32 and float64 each candidate must run; other dtypes often share code, so it is enough if
 // the candidate runs in any of them.
 std::vector<std::string> KernelsWithoutCase(const OpRegistry& registry, const CaseList& cases,

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/base/cpu_features.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
 #include "tests/harness/instruction_set.h"
@@ -28,9 +29,9 @@ constexpr unsigned char kOtherPoison = 0xA5;
 // Hostile data for inputs: zeros, huge numbers, -1 or not-a-number.
 constexpr unsigned char kHostileBytes[] = {0x00, 0x7F, 0xFF};
 
-// Kernels whose sums may be grouped by the number of threads: these candidates, and the float32
-// products of these ops, which oneDNN computes. In all others, the number of threads must change no
-// bit.
+// Kernels whose sums may be grouped by the number of threads: these candidates, and the float32 and
+// bfloat16 products of these ops, which oneDNN computes. In all others, the number of threads must
+// change no bit.
 constexpr std::string_view kGroupingCandidates[] = {"onednn", "winograd"};
 constexpr std::string_view kOpsOfProducts[] = {"addmm",
                                                "bmm",
@@ -46,7 +47,7 @@ constexpr std::string_view kOpsOfProducts[] = {"addmm",
 bool MayGroupByThreads(std::string_view type, std::string_view candidate, DType dtype) {
   if (std::ranges::count(kGroupingCandidates, candidate) > 0) return true;
   if (type.ends_with("_grad")) type.remove_suffix(std::string_view("_grad").size());
-  return dtype == DType::kFloat32 && std::ranges::count(kOpsOfProducts, type) > 0;
+  return dtype != DType::kFloat64 && std::ranges::count(kOpsOfProducts, type) > 0;
 }
 
 // With more layout variables, only the variant with all of them blocked is tried, since the number
@@ -670,6 +671,12 @@ class OpChecker {
 };
 
 }  // namespace
+
+bool HasNativeKernel(const OpRegistry& registry, const std::string& type) {
+  return std::ranges::any_of(registry.Kernels(type), [](const KernelDef& kernel) {
+    return kernel.name == kNativeHalfKernel && kernel.needs <= UsedInstructionSet();
+  });
+}
 
 void CheckOpEverywhere(const OpCheck& check, const RunnerOptions& options, CaseReport* report) {
   try {

@@ -42,4 +42,7 @@ struct OpCheck {
 // layout against the values of the CPU.
 void CheckOpEverywhere(const OpCheck& check, const RunnerOptions& options, CaseReport* report);
 
+// Returns whether ops of the type have a kernel kNativeHalfKernel that runs on this processor.
+bool HasNativeKernel(const OpRegistry& registry, const std::string& type);
+
 }  // namespace skiff::harness

@@ -24,6 +24,10 @@ double ToleranceOf(const OpCase& op_case, DType dtype) {
   return own > 0 ? own : Tolerances::Of(IsFloat(dtype) ? dtype : DType::kFloat32);
 }
 
+bool HasDType(const OpCase& op_case, DType dtype) {
+  return std::ranges::count(op_case.dtypes, dtype) > 0;
+}
+
 // Returns the inputs rounded to the dtype of the run, as kernels see them. The reference uses
 // these, so that the tolerance covers only the rounding errors of the kernel.
 Arrays RoundedInputs(const OpCase& op_case, const NamedTensors& tensors) {
@@ -63,7 +67,7 @@ Arrays OutputArrays(const OpCase& op_case, const NamedTensors& outputs) {
 }
 
 void CheckDType(const OpRegistry& registry, const OpCase& op_case, const Op& op, DType dtype,
-                const RunnerOptions& options, CaseReport* report) {
+                double tolerance, const RunnerOptions& options, CaseReport* report) {
   const NamedTensors inputs = MakeInputs(op_case, dtype);
   const Arrays rounded = RoundedInputs(op_case, inputs);
   OpCheck check{.registry = registry,
@@ -71,7 +75,7 @@ void CheckDType(const OpRegistry& registry, const OpCase& op_case, const Op& op,
                 .inputs = inputs,
                 .expected = {},
                 .dtype = dtype,
-                .tolerance = ToleranceOf(op_case, dtype),
+                .tolerance = tolerance,
                 .label = StrCat(CaseName(op_case), " ", dtype)};
   const bool runs = !options.choose_only;
   if (op_case.reference && runs) check.expected = ByVariable(op_case, op_case.reference(rounded));
@@ -150,13 +154,17 @@ CaseReport RunCase(const OpRegistry& registry, const OpCase& op_case,
   if (!op_case.reference && !op_case.check) {
     report.failures.push_back(CaseName(op_case) + ": the case has neither reference nor check");
   }
-  for (const DType dtype : op_case.dtypes) {
+  const auto check = [&](DType dtype, double tolerance) {
     try {
-      CheckDType(registry, op_case, op, dtype, options, &report);
+      CheckDType(registry, op_case, op, dtype, tolerance, options, &report);
     } catch (const std::exception& error) {
       report.failures.push_back(StrCat(CaseName(op_case), " ", dtype, ": ", error.what()));
     }
-  }
+  };
+  for (const DType dtype : op_case.dtypes) check(dtype, ToleranceOf(op_case, dtype));
+  const bool runs_natively = options.place.is_cpu() && HasDType(op_case, DType::kFloat32) &&
+                             HasNativeKernel(registry, op_case.type);
+  if (runs_natively) check(DType::kBFloat16, Tolerances::kNativeBFloat16);
   if (!op_case.gradients.empty()) CheckGradients(registry, op_case, options, &report);
   return report;
 }

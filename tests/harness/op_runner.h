@@ -2,8 +2,9 @@
 //
 // For each dtype of the case, checks the reference (or the case's own check), every kernel
 // candidate, layout, instruction set and number of threads, in place, default attributes, and
-// unknown dims (see op_checks.h); then the gradients (see gradient_check.h). All that again for
-// each input that may give an attribute which the case sets (SlotDef::attribute).
+// unknown dims (see op_checks.h); then the gradients (see gradient_check.h). A case in float32 also
+// runs in bfloat16 if the op has a kernel kNativeHalfKernel here. All that again for each input
+// that may give an attribute which the case sets (SlotDef::attribute).
 #pragma once
 
 #include "tests/harness/case_report.h"

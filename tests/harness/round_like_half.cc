@@ -220,6 +220,16 @@ std::unique_ptr<Program> RoundedLikeHalf(const OpRegistry& registry, const Progr
   return rounded;
 }
 
+KernelNames WidenedInsteadOfNative(const OpRegistry& registry) {
+  KernelNames forced;
+  for (const std::string& type : registry.Types()) {
+    for (const KernelDef& kernel : registry.Kernels(type)) {
+      if (kernel.name == kNativeHalfKernel) forced[type] = kWidened;
+    }
+  }
+  return forced;
+}
+
 std::string NumberDifference(const Tensor& half, const Tensor& rounded) {
   const auto describe = [](const Tensor& tensor) {
     return StrCat(tensor.dtype(), " ", tensor.shape());

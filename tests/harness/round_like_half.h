@@ -7,6 +7,7 @@
 
 #include "framework/ir/program.h"
 #include "framework/op/registry.h"
+#include "framework/transpiler/pass_context.h"
 #include "tests/harness/array_tensor.h"
 
 namespace skiff::harness {
@@ -22,6 +23,10 @@ namespace skiff::harness {
 // iterations is rounded after the loop alone. Updates of parameters work on the master weights,
 // which are rounded to the parameters after that.
 std::unique_ptr<Program> RoundedLikeHalf(const OpRegistry& registry, const Program& program);
+
+// Returns what to force (CompileOptions::kernels) so that every op has the bits of float32, rounded
+// once: no op runs its kernel kNativeHalfKernel.
+KernelNames WidenedInsteadOfNative(const OpRegistry& registry);
 
 // Returns "" if a tensor in half, or of any other dtype, has exactly the numbers of another one,
 // which may have float32 in its place; else what differs. Numbers that aren't any (NaN) are alike.

@@ -173,6 +173,8 @@ template std::unique_ptr<Kernel> PrepareMatrixProductGrad<float>(PrepareContext&
                                                                  const MatrixProductOfShapes&);
 template std::unique_ptr<Kernel> PrepareMatrixProductGrad<double>(PrepareContext&,
                                                                   const MatrixProductOfShapes&);
+template std::unique_ptr<Kernel> PrepareMatrixProductGrad<BFloat16>(PrepareContext&,
+                                                                    const MatrixProductOfShapes&);
 
 KernelDef PrepackedMatrixProductKernel(
     std::function<MatrixProductOfShapes(const OpContext&)> product_of) {
@@ -206,13 +208,16 @@ void AddMatrixProduct(OpRegistry& registry, OpDef def,
   const StaticText grad_type = grad.type;
   registry.Add(std::move(def));
   registry.Add(std::move(grad));
-  registry.AddCpuKernels<float, double>(type, [product_of]<typename T>(PrepareContext& context) {
+  const auto prepare = [product_of]<typename T>(PrepareContext& context) {
     return PrepareMatrixProduct<T>(context, product_of(context));
-  });
-  registry.AddCpuKernels<float, double>(
-      grad_type, [product_of]<typename T>(PrepareContext& context) {
-        return PrepareMatrixProductGrad<T>(context, product_of(context));
-      });
+  };
+  const auto prepare_grad = [product_of]<typename T>(PrepareContext& context) {
+    return PrepareMatrixProductGrad<T>(context, product_of(context));
+  };
+  registry.AddCpuKernels<float, double>(type, prepare);
+  registry.AddNativeKernel<BFloat16>(type, prepare);
+  registry.AddCpuKernels<float, double>(grad_type, prepare_grad);
+  registry.AddNativeKernel<BFloat16>(grad_type, prepare_grad);
 }
 
 }  // namespace skiff

@@ -76,7 +76,7 @@ bool HasRowsAlone(const OpContext& context);
 // Returns the product of `linear`, which adds its Bias.
 ProductOfShapes LinearProduct(const OpContext& context);
 
-// Returns the kernel from X and Y to Out. T is float or double.
+// Returns the kernel from X and Y to Out. T is that of Gemm.
 template <typename T>
 std::unique_ptr<Kernel> PrepareMatrixProduct(PrepareContext& context,
                                              const MatrixProductOfShapes& product_of) {
@@ -91,7 +91,7 @@ double FlopOf(const MatrixProduct& product);
 
 // Returns the kernel from X, Y and Out@GRAD to X@GRAD and Y@GRAD, either of which may be absent.
 // With P = op(X), Q = op(Y): dP = alpha · dOut · Q', dQ = alpha · P' · dOut, summed over broadcast
-// dims. T is float or double; every dim must be known.
+// dims. T is that of Gemm; every dim must be known.
 template <typename T>
 std::unique_ptr<Kernel> PrepareMatrixProductGrad(PrepareContext& context,
                                                  const MatrixProductOfShapes& product_of);
@@ -99,6 +99,8 @@ std::unique_ptr<Kernel> PrepareMatrixProductGrad(PrepareContext& context,
 extern template std::unique_ptr<Kernel> PrepareMatrixProductGrad<float>(
     PrepareContext&, const MatrixProductOfShapes&);
 extern template std::unique_ptr<Kernel> PrepareMatrixProductGrad<double>(
+    PrepareContext&, const MatrixProductOfShapes&);
+extern template std::unique_ptr<Kernel> PrepareMatrixProductGrad<BFloat16>(
     PrepareContext&, const MatrixProductOfShapes&);
 
 // Adds a matrix product of X and Y to Out, its gradient op, and their plain kernels. `def` lacks

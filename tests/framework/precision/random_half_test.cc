@@ -68,12 +68,19 @@ PrecisionOptions PrecisionOf(uint64_t seed) {
           .level = seed % 4 < 2 ? PrecisionLevel::kParameters : PrecisionLevel::kCasts};
 }
 
+// No passes, and no kernels that round in another order.
+CompileOptions Options() {
+  CompileOptions options = NoPasses().options;
+  options.kernels = WidenedInsteadOfNative(DefaultOpRegistry());
+  return options;
+}
+
 class RandomProgramsInHalf : public ::testing::TestWithParam<uint64_t> {};
 
 TEST_P(RandomProgramsInHalf, HaveTheBitsOfRoundedFloat32) {
   const Workload workload = RandomWorkload(DefaultOpRegistry(), AllCases(), GetParam(),
                                            {.precision = PrecisionOf(GetParam())});
-  EXPECT_THAT(Differences(workload, NoPasses().options), ::testing::IsEmpty());
+  EXPECT_THAT(Differences(workload, Options()), ::testing::IsEmpty());
 }
 
 // Loops over ragged batches, arrays, and lookups with sparse gradients.
@@ -82,7 +89,7 @@ class RandomRaggedProgramsInHalf : public ::testing::TestWithParam<uint64_t> {};
 TEST_P(RandomRaggedProgramsInHalf, HaveTheBitsOfRoundedFloat32) {
   const Workload workload =
       RandomRaggedWorkload(DefaultOpRegistry(), GetParam(), {.precision = PrecisionOf(GetParam())});
-  EXPECT_THAT(Differences(workload, NoPasses().options), ::testing::IsEmpty());
+  EXPECT_THAT(Differences(workload, Options()), ::testing::IsEmpty());
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomProgramsInHalf, ::testing::Range<uint64_t>(0, 60));
