@@ -82,6 +82,9 @@ void CopyBetweenLayouts(const Tensor& from, Tensor* to) {
   if (from.element_count() == 0) return;
   // By size, as bits: a copy needn't know what the elements mean.
   switch (SizeOf(from.dtype())) {
+    case 2:
+      CopyElements<uint16_t>(from, to);
+      break;
     case 4:
       CopyElements<uint32_t>(from, to);
       break;

@@ -62,8 +62,9 @@ class FormFinder {
  private:
   bool CanBlock(ValueId value) const {
     const TensorMeta& meta = ValueOf(plan_, value).meta;
-    return meta.dtype == DType::kFloat32 && meta.layout.is_plain() && meta.shape.rank() == 4 &&
-           meta.shape[1] >= blocked_.channel_block && meta.shape.element_count() > 0;
+    return (meta.dtype == DType::kFloat32 || IsHalf(meta.dtype)) && meta.layout.is_plain() &&
+           meta.shape.rank() == 4 && meta.shape[1] >= blocked_.channel_block &&
+           meta.shape.element_count() > 0;
   }
   bool CanBlockOutput(ValueId value) const {
     return CanBlock(value) && ValueOf(plan_, value).storage == Storage::kArena;

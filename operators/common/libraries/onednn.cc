@@ -98,20 +98,21 @@ std::string OnednnVersion() {
                 std::string_view(isa.data(), static_cast<size_t>(end - isa.data())));
 }
 
-dnnl::memory::desc OnednnImage(const dnnl::memory::dims& nchw, Layout layout, ChannelOrder order) {
+dnnl::memory::desc OnednnImage(const dnnl::memory::dims& nchw, Layout layout, ChannelOrder order,
+                               DType dtype) {
   using Tag = dnnl::memory::format_tag;
   Tag tag = order == ChannelOrder::kFirst ? Tag::nchw : Tag::nhwc;
   if (layout.channel_block == 8) tag = Tag::nChw8c;
   if (layout.channel_block == 16) tag = Tag::nChw16c;
   SKIFF_ENFORCE(layout.is_plain() || layout.channel_block == 8 || layout.channel_block == 16,
                 kUnimplemented, "oneDNN has no layout ", layout, ": expected a block of 8 or 16");
-  return Checked("image descriptor", [&] { return dnnl::memory::desc(nchw, kFloat, tag); });
+  return Checked("image descriptor", [&] { return dnnl::memory::desc(nchw, TypeOf(dtype), tag); });
 }
 
-dnnl::memory::desc OnednnPlain(const dnnl::memory::dims& dims) {
+dnnl::memory::desc OnednnPlain(const dnnl::memory::dims& dims, DType dtype) {
   dnnl::memory::dims strides(dims.size(), 1);
   for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
-  return OnednnStrided(dims, strides);
+  return OnednnStrided(dims, strides, dtype);
 }
 
 dnnl::memory::desc OnednnStrided(const dnnl::memory::dims& dims, const dnnl::memory::dims& strides,
@@ -120,9 +121,10 @@ dnnl::memory::desc OnednnStrided(const dnnl::memory::dims& dims, const dnnl::mem
                  [&] { return dnnl::memory::desc(dims, TypeOf(dtype), strides); });
 }
 
-dnnl::memory::desc OnednnAny(const dnnl::memory::dims& dims) {
-  return Checked("descriptor",
-                 [&] { return dnnl::memory::desc(dims, kFloat, dnnl::memory::format_tag::any); });
+dnnl::memory::desc OnednnAny(const dnnl::memory::dims& dims, DType dtype) {
+  return Checked("descriptor", [&] {
+    return dnnl::memory::desc(dims, TypeOf(dtype), dnnl::memory::format_tag::any);
+  });
 }
 
 dnnl::memory::dims OnednnDims(const Shape& shape) { return {shape.begin(), shape.end()}; }

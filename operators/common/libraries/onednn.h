@@ -1,10 +1,10 @@
 // The adapter to oneDNN. It contains everything that differs between versions 2 and 3; all other
 // code uses oneDNN through it.
 //
-// Descriptors are float32, unless a dtype is given. Primitive descriptors use the caller's
-// scratchpad (unless the attributes say otherwise), so that a plan can put it into its arena. If
-// oneDNN can't make a descriptor, functions throw Error (kUnimplemented). Engine and stream live as
-// long as the process; several threads may use them.
+// Descriptors are float32 unless a dtype is given, float32 or bfloat16. Primitive descriptors use
+// the caller's scratchpad (unless the attributes say otherwise), so that a plan can put it into its
+// arena. If oneDNN can't make a descriptor, functions throw Error (kUnimplemented). Engine and
+// stream live as long as the process; several threads may use them.
 #pragma once
 
 #include <cstdint>
@@ -34,16 +34,16 @@ std::string OnednnVersion();
 // Returns a memory descriptor for the logical dims N, C, H, W. `order` applies only to a plain
 // layout. Throws Error for a block other than 1, 8, 16.
 dnnl::memory::desc OnednnImage(const dnnl::memory::dims& nchw, Layout layout,
-                               ChannelOrder order = ChannelOrder::kFirst);
+                               ChannelOrder order = ChannelOrder::kFirst,
+                               DType dtype = DType::kFloat32);
 // Returns a row-major descriptor of any rank.
-dnnl::memory::desc OnednnPlain(const dnnl::memory::dims& dims);
-// Returns a row-major descriptor with the given strides, in elements. The dtype is float32 or
-// bfloat16.
+dnnl::memory::desc OnednnPlain(const dnnl::memory::dims& dims, DType dtype = DType::kFloat32);
+// Returns a row-major descriptor with the given strides, in elements.
 dnnl::memory::desc OnednnStrided(const dnnl::memory::dims& dims, const dnnl::memory::dims& strides,
                                  DType dtype = DType::kFloat32);
 // Returns a descriptor that leaves the layout to oneDNN; the primitive descriptor then says which
 // it is.
-dnnl::memory::desc OnednnAny(const dnnl::memory::dims& dims);
+dnnl::memory::desc OnednnAny(const dnnl::memory::dims& dims, DType dtype = DType::kFloat32);
 dnnl::memory::dims OnednnDims(const Shape& shape);
 // Returns the bytes of a descriptor's memory, padding included.
 int64_t OnednnBytes(const dnnl::memory::desc& desc);

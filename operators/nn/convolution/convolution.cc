@@ -313,7 +313,6 @@ OpDef ConvolutionGradDef(OpDef* forward) {
 
 void AddConvolutionKernels(OpRegistry& registry, std::string_view type, KernelDef candidate,
                            KernelFactory forward, KernelFactory backward) {
-  candidate.dtype = DType::kFloat32;
   candidate.prepare = std::move(forward);
   registry.AddKernel(type, candidate);
   if (registry.Find(StrCat(type, "_grad")) == nullptr) return;

@@ -48,14 +48,15 @@ OpDef ConvolutionGradDef(OpDef* forward);
 //
 // "plain": direct loops in float32 and float64, for every attribute.
 void AddPlainConvolution(OpRegistry& registry, std::string_view type);
-// "onednn": float32, for images that are plain or blocked by 8 or 16.
+// "onednn": float32, for images that are plain or blocked by 8 or 16; bfloat16 where the processor
+// multiplies it (UsesAvx512Bf16) and oneDNN makes use of that.
 void AddOnednnConvolution(OpRegistry& registry, std::string_view type);
 // "winograd": float32, 3x3 of stride 1, for images blocked by the lanes of a vector.
 void AddWinogradConvolution(OpRegistry& registry, std::string_view type);
 
-// Adds a float32 kernel to the op `type`, and another one to the gradient op of `type`, if there is
-// a gradient op. The factories `forward` and `backward` prepare the kernels. `candidate` has all
-// fields of both kernels but dtype and factory.
+// Adds a kernel to the op `type`, and another one to the gradient op of `type`, if there is a
+// gradient op. The factories `forward` and `backward` prepare the kernels. `candidate` has all
+// fields of both kernels but the factory.
 void AddConvolutionKernels(OpRegistry& registry, std::string_view type, KernelDef candidate,
                            KernelFactory forward, KernelFactory backward);
 

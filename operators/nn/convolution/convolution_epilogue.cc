@@ -6,6 +6,7 @@
 #include <string>
 
 #include "framework/base/element_count.h"
+#include "operators/common/half.h"
 #include "operators/nn/normalization/norm_arguments.h"
 
 namespace skiff {
@@ -79,13 +80,17 @@ std::vector<float> ConvolutionEpilogue::FoldFilters(const KernelContext& run) co
   std::vector<float> slope(static_cast<size_t>(channels_));
   std::vector<float> shift(static_cast<size_t>(channels_));
   Lines(run, slope.data(), shift.data());
-  const float* filter = filter_.as<float>(run);
   std::vector<float> folded(static_cast<size_t>(channels_ * channel_elements_));
+  if (IsHalf(filter_.tensor(run).dtype())) {
+    HalfArraysOf(filter_.tensor(run).dtype())
+        .to_floats(static_cast<const uint16_t*>(filter_(run)), std::ssize(folded), folded.data());
+  } else {
+    std::copy_n(filter_.as<float>(run), folded.size(), folded.begin());
+  }
   for (int64_t c = 0; c < channels_; ++c) {
+    float* filter = folded.data() + c * channel_elements_;
     const float factor = slope[static_cast<size_t>(c)];
-    std::transform(filter + c * channel_elements_, filter + (c + 1) * channel_elements_,
-                   folded.begin() + c * channel_elements_,
-                   [factor](float weight) { return factor * weight; });
+    for (int64_t i = 0; i < channel_elements_; ++i) filter[i] *= factor;
   }
   return folded;
 }

@@ -1,5 +1,6 @@
-// Convolution by oneDNN: float32, images plain or blocked by 8 or 16. The filter is always plain in
-// the scope, where checkpoints find it; a kernel that wants another layout reads a derived form.
+// Convolution by oneDNN: float32 or bfloat16, images plain or blocked by 8 or 16. The filter is
+// always plain in the scope, where checkpoints find it; a kernel that wants another layout reads a
+// derived form.
 //
 // A kernel first asks oneDNN for an implementation of the images' own layouts, with the filter in
 // any layout. Each tensor whose layout the implementation doesn't take goes through a reorder: the
@@ -10,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "framework/base/cpu_features.h"
+#include "framework/base/error.h"
 #include "framework/op/kernel.h"
 #include "operators/common/libraries/onednn.h"
 #include "operators/nn/convolution/convolution.h"
@@ -90,32 +93,52 @@ class DerivedFilter {
 // oneDNN.
 struct Descriptors {
   bool is_depthwise = false;
+  DType dtype = DType::kFloat32;
   Desc input;
-  Desc filter;  // plain
+  Desc filter;         // plain
+  Desc folded_filter;  // float32: with the normalization of an epilogue
   Desc output;
   Desc any_input;
   Desc any_filter;
   Desc any_output;
 };
 
-Descriptors DescriptorsOf(const Convolution& conv, Layout input, Layout output) {
+Descriptors DescriptorsOf(const Convolution& conv, DType dtype, Layout input, Layout output) {
   const Extents& kernel = conv.window.kernel;
   dnnl::memory::dims filter = {conv.output.channels, conv.group_inputs(), kernel[0], kernel[1]};
   // oneDNN has grouped filters as a dim of their own; the elements are in the same order.
   if (conv.groups > 1)
     filter = {conv.groups, conv.group_outputs(), conv.group_inputs(), kernel[0], kernel[1]};
   return {.is_depthwise = conv.groups > 1 && conv.group_inputs() == 1,
-          .input = OnednnImage(conv.input.Nchw(), input, conv.order),
-          .filter = OnednnPlain(filter),
-          .output = OnednnImage(conv.output.Nchw(), output, conv.order),
-          .any_input = OnednnAny(conv.input.Nchw()),
-          .any_filter = OnednnAny(filter),
-          .any_output = OnednnAny(conv.output.Nchw())};
+          .dtype = dtype,
+          .input = OnednnImage(conv.input.Nchw(), input, conv.order, dtype),
+          .filter = OnednnPlain(filter, dtype),
+          .folded_filter = OnednnPlain(filter),
+          .output = OnednnImage(conv.output.Nchw(), output, conv.order, dtype),
+          .any_input = OnednnAny(conv.input.Nchw(), dtype),
+          .any_filter = OnednnAny(filter, dtype),
+          .any_output = OnednnAny(conv.output.Nchw(), dtype)};
+}
+
+// Return the descriptors of an op and of both halves of its gradient op.
+Descriptors ForwardDescriptors(const OpContext& context, const Convolution& conv) {
+  return DescriptorsOf(conv, context.Input("Filter").dtype, context.Input("Input").layout,
+                       context.Output("Output").layout);
+}
+Descriptors DataDescriptors(const OpContext& context, const Convolution& conv) {
+  return DescriptorsOf(conv, context.Input("Filter").dtype, context.Output("Input@GRAD").layout,
+                       context.Input("Output@GRAD").layout);
+}
+Descriptors FilterDescriptors(const OpContext& context, const Convolution& conv) {
+  return DescriptorsOf(conv, context.Input("Filter").dtype, context.Input("Input").layout,
+                       context.Input("Output@GRAD").layout);
 }
 
 // Returns whether oneDNN is many times slower with this implementation than with others: reference
-// code, or a depthwise convolution that is a matrix product of one column for each channel.
+// code, a depthwise convolution that is a matrix product of one column for each channel, or one of
+// bfloat16 that the processor doesn't multiply.
 bool IsSlow(const Descriptors& descs, const dnnl::primitive_desc_base& chosen) {
+  if (descs.dtype == DType::kBFloat16) return !IsOnednnNativeBf16(chosen);
   return IsOnednnReference(chosen) || (descs.is_depthwise && IsOnednnProduct(chosen));
 }
 
@@ -140,6 +163,28 @@ dnnl::primitive_attr AttributesFor(const std::optional<ConvolutionEpilogue>& epi
   if (epilogue && epilogue->rectifies()) AppendOnednnRelu(&post_ops);
   attributes.set_post_ops(post_ops);
   return attributes;
+}
+
+// Return the implementations of an op and of both halves of its gradient op.
+auto ForwardDescriptor(const Descriptors& descs, const Convolution& conv,
+                       const std::optional<ConvolutionEpilogue>& epilogue) {
+  return FastDescriptor(descs, [&](const Desc& input, const Desc& output) {
+    return OnednnConvolutionForward(kAlgorithm, input, descs.any_filter,
+                                    epilogue ? OnednnPlain({epilogue->channels()}) : Desc(), output,
+                                    conv.window.ForOnednn(), AttributesFor(epilogue));
+  });
+}
+auto DataDescriptor(const Descriptors& descs, const Convolution& conv) {
+  return FastDescriptor(descs, [&](const Desc& input, const Desc& output) {
+    return OnednnConvolutionBackwardData(kAlgorithm, input, descs.any_filter, output,
+                                         conv.window.ForOnednn());
+  });
+}
+auto FilterDescriptor(const Descriptors& descs, const Convolution& conv) {
+  return FastDescriptor(descs, [&](const Desc& input, const Desc& output) {
+    return OnednnConvolutionBackwardWeights(kAlgorithm, input, descs.any_filter, output,
+                                            conv.window.ForOnednn());
+  });
 }
 
 class ForwardKernel final : public Kernel {
@@ -172,19 +217,12 @@ class ForwardKernel final : public Kernel {
   using Chosen = dnnl::convolution_forward::primitive_desc;
 
   ForwardKernel(PrepareContext& context, const Convolution& conv)
-      : ForwardKernel(
-            context, EpilogueOf(context, conv), conv,
-            DescriptorsOf(conv, context.Input("Input").layout, context.Output("Output").layout)) {}
+      : ForwardKernel(context, EpilogueOf(context, conv), conv, ForwardDescriptors(context, conv)) {
+  }
 
   ForwardKernel(PrepareContext& context, const std::optional<ConvolutionEpilogue>& epilogue,
                 const Convolution& conv, const Descriptors& descs)
-      : ForwardKernel(context, epilogue, descs,
-                      FastDescriptor(descs, [&](const Desc& input, const Desc& output) {
-                        return OnednnConvolutionForward(
-                            kAlgorithm, input, descs.any_filter,
-                            epilogue ? OnednnPlain({epilogue->channels()}) : Desc(), output,
-                            conv.window.ForOnednn(), AttributesFor(epilogue));
-                      })) {}
+      : ForwardKernel(context, epilogue, descs, ForwardDescriptor(descs, conv, epilogue)) {}
 
   ForwardKernel(PrepareContext& context, const std::optional<ConvolutionEpilogue>& epilogue,
                 const Descriptors& descs, const Chosen& chosen)
@@ -192,7 +230,8 @@ class ForwardKernel final : public Kernel {
         output_data_(context, "Output"),
         epilogue_(epilogue),
         input_(context, descs.input, chosen.src_desc(), false),
-        filter_(context, descs.filter, chosen.weights_desc(), epilogue),
+        filter_(context, epilogue ? descs.folded_filter : descs.filter, chosen.weights_desc(),
+                epilogue),
         output_(context, descs.output, chosen.dst_desc(), true),
         call_(ScratchedCall::Make<dnnl::convolution_forward>(context, chosen)) {
     call_.AddArgument(DNNL_ARG_SRC, chosen.src_desc());
@@ -218,9 +257,7 @@ class ForwardKernel final : public Kernel {
 class BackwardData {
  public:
   BackwardData(PrepareContext& context, const Convolution& conv)
-      : BackwardData(context, conv,
-                     DescriptorsOf(conv, context.Output("Input@GRAD").layout,
-                                   context.Input("Output@GRAD").layout)) {}
+      : BackwardData(context, conv, DataDescriptors(context, conv)) {}
 
   void Run(const KernelContext& run) {
     void* input_gradient = input_gradient_data_(run);
@@ -236,11 +273,7 @@ class BackwardData {
   using Chosen = dnnl::convolution_backward_data::primitive_desc;
 
   BackwardData(PrepareContext& context, const Convolution& conv, const Descriptors& descs)
-      : BackwardData(context, descs,
-                     FastDescriptor(descs, [&](const Desc& input, const Desc& output) {
-                       return OnednnConvolutionBackwardData(kAlgorithm, input, descs.any_filter,
-                                                            output, conv.window.ForOnednn());
-                     })) {}
+      : BackwardData(context, descs, DataDescriptor(descs, conv)) {}
 
   BackwardData(PrepareContext& context, const Descriptors& descs, const Chosen& chosen)
       : input_gradient_data_(context, "Input@GRAD"),
@@ -265,9 +298,7 @@ class BackwardData {
 class BackwardFilter {
  public:
   BackwardFilter(PrepareContext& context, const Convolution& conv)
-      : BackwardFilter(context, conv,
-                       DescriptorsOf(conv, context.Input("Input").layout,
-                                     context.Input("Output@GRAD").layout)) {}
+      : BackwardFilter(context, conv, FilterDescriptors(context, conv)) {}
 
   void Run(const KernelContext& run) {
     void* filter_gradient = filter_gradient_data_(run);
@@ -283,11 +314,7 @@ class BackwardFilter {
   using Chosen = dnnl::convolution_backward_weights::primitive_desc;
 
   BackwardFilter(PrepareContext& context, const Convolution& conv, const Descriptors& descs)
-      : BackwardFilter(context, descs,
-                       FastDescriptor(descs, [&](const Desc& input, const Desc& output) {
-                         return OnednnConvolutionBackwardWeights(
-                             kAlgorithm, input, descs.any_filter, output, conv.window.ForOnednn());
-                       })) {}
+      : BackwardFilter(context, descs, FilterDescriptor(descs, conv)) {}
 
   BackwardFilter(PrepareContext& context, const Descriptors& descs, const Chosen& chosen)
       : input_data_(context, "Input"),
@@ -346,13 +373,38 @@ bool Accepts(const OpContext& context) {
           IsImageLayout(context.Output("Input@GRAD").layout, conv.order));
 }
 
+// Returns whether oneDNN multiplies the convolution's bfloat16 by the processor's instructions.
+bool IsNative(const OpContext& context) {
+  const Convolution conv = ParseConvolution(context);
+  try {
+    if (context.def().FindInput("Output@GRAD") == nullptr) {
+      const Descriptors descs = ForwardDescriptors(context, conv);
+      return IsOnednnNativeBf16(ForwardDescriptor(descs, conv, EpilogueOf(context, conv)));
+    }
+    return (!context.HasOutput("Input@GRAD") ||
+            IsOnednnNativeBf16(DataDescriptor(DataDescriptors(context, conv), conv))) &&
+           (!context.HasOutput("Filter@GRAD") ||
+            IsOnednnNativeBf16(FilterDescriptor(FilterDescriptors(context, conv), conv)));
+  } catch (const Error& error) {
+    // oneDNN has no implementation at all.
+    if (error.code() != ErrorCode::kUnimplemented) throw;
+    return false;
+  }
+}
+
 }  // namespace
 
 void AddOnednnConvolution(OpRegistry& registry, std::string_view type) {
-  AddConvolutionKernels(
-      registry, type, {.name = "onednn", .accepts = Accepts, .pays = {}, .priority = 10},
-      [](PrepareContext& context) { return std::make_unique<ForwardKernel>(context); },
-      PrepareBackward);
+  const auto forward = [](PrepareContext& context) {
+    return std::make_unique<ForwardKernel>(context);
+  };
+  KernelDef candidate = {.name = "onednn", .accepts = Accepts, .pays = {}, .priority = 10};
+  AddConvolutionKernels(registry, type, candidate, forward, PrepareBackward);
+  candidate.dtype = DType::kBFloat16;
+  candidate.accepts = [](const OpContext& context) {
+    return UsesAvx512Bf16() && Accepts(context) && IsNative(context);
+  };
+  AddConvolutionKernels(registry, type, std::move(candidate), forward, PrepareBackward);
 }
 
 }  // namespace skiff
