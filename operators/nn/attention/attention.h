@@ -6,14 +6,19 @@
 // Gimelshein, arXiv 1805.02867). Backward computes the scores again, and the weights from the rows'
 // maxima and sums (Dao et al., FlashAttention, arXiv 2205.14135).
 //
-// T is float or double, both vectorised. The functions are single-threaded. The order of all sums
-// depends on the sizes alone, so a row's results have the same bits however rows are shared out.
+// T is float or double, both vectorised, or BFloat16 where UsesAvx512Bf16(). For BFloat16, scores,
+// statistics and sums are float32. Weights and gradients of scores are rounded before they are
+// multiplied, and each result once; products take denormal numbers as zeros.
+//
+// The functions are single-threaded. The order of all sums depends on the sizes alone, so a row's
+// results have the same bits however rows are shared out.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
 #include "framework/tensor/philox.h"
+#include "operators/common/half.h"
 
 namespace skiff {
 
@@ -62,7 +67,7 @@ struct HeadArguments {
   HeadRows<const T> value;
   HeadRows<const T> bias;  // a row a query; stride 0: one row for all
   int64_t known_keys = 0;  // the first ones, which alone are read and seen
-  T scale = 1;
+  WideType<T> scale = 1;
   WeightDropout dropout;
 };
 
@@ -72,16 +77,16 @@ struct HeadArguments {
 template <typename T>
 struct HeadOutputs {
   HeadRows<T> out;
-  T* row_max = nullptr;  // may be absent, as may row_sum
-  T* row_sum = nullptr;
+  WideType<T>* row_max = nullptr;  // may be absent, as may row_sum
+  WideType<T>* row_sum = nullptr;
 };
 
 template <typename T>
 struct HeadGradients {
   HeadRows<const T> out;
   HeadRows<const T> out_gradient;
-  const T* row_max = nullptr;
-  const T* row_sum = nullptr;
+  const WideType<T>* row_max = nullptr;
+  const WideType<T>* row_sum = nullptr;
   HeadRows<T> query;  // to compute, as the next ones; each may be absent
   HeadRows<T> key;
   HeadRows<T> value;

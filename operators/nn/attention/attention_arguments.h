@@ -83,8 +83,8 @@ struct AttentionGradArguments {
   HeadPlaces value;
   In<T> out;
   In<T> out_gradient;
-  In<T> row_max;
-  In<T> row_sum;
+  In<WideType<T>> row_max;
+  In<WideType<T>> row_sum;
   In<int64_t> dropout_key;
 };
 

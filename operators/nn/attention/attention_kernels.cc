@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "framework/base/cpu_features.h"
 #include "framework/base/element_count.h"
 #include "framework/base/parallel.h"
 #include "framework/op/arguments.h"
@@ -27,7 +28,7 @@ class AttentionCall {
         bias_(context),
         key_lengths_(context, "KeyLengths"),
         op_(context.op().type),
-        scale_(static_cast<T>(context.Attr<float>("scale"))),
+        scale_(static_cast<WideType<T>>(context.Attr<float>("scale"))),
         dropout_(DropoutSettingsOf(context)),
         scratch_bytes_(RoundUp(AttentionScratchBytes<T>(sizes_), 64)) {}
 
@@ -103,7 +104,7 @@ class AttentionCall {
   BiasPlaces bias_;
   In<int64_t> key_lengths_;
   std::string op_;
-  T scale_;
+  WideType<T> scale_;
   DropoutSettings dropout_;
   int64_t scratch_bytes_;
   int64_t slots_ = 1;
@@ -115,8 +116,8 @@ std::unique_ptr<Kernel> PrepareAttention(PrepareContext& context) {
   AttentionCall<T> call(context);
   call.RequestScratch(context, call.query_tasks());
   const Out<T> out(context, "Out");
-  const Out<T> row_max(context, "RowMax");
-  const Out<T> row_sum(context, "RowSum");
+  const Out<WideType<T>> row_max(context, "RowMax");
+  const Out<WideType<T>> row_sum(context, "RowSum");
   const Out<int64_t> dropout_key(context, "DropoutKey");
   return MakeRowsKernel([=](const KernelContext& run) mutable {
     call.FollowRows(run);
@@ -236,6 +237,14 @@ class AttentionGradKernel final : public Kernel {
   AttentionGradArguments<T> arguments_;
 };
 
+template <typename T>
+std::unique_ptr<Kernel> PrepareAttentionGrad(PrepareContext& context) {
+  return std::make_unique<AttentionGradKernel<T>>(context);
+}
+
+// Elsewhere the pass widen has the float32 kernel run.
+bool TakesBFloat16(const OpContext& context) { return UsesAvx512Bf16() && AllPlain(context); }
+
 }  // namespace
 
 void AddAttentionKernels(OpRegistry& registry) {
@@ -244,9 +253,15 @@ void AddAttentionKernels(OpRegistry& registry) {
       []<typename T>(PrepareContext& context) { return PrepareAttention<T>(context); });
   registry.AddCpuKernels<float, double>(
       "multihead_attention_grad",
-      []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-        return std::make_unique<AttentionGradKernel<T>>(context);
-      });
+      []<typename T>(PrepareContext& context) { return PrepareAttentionGrad<T>(context); });
+  registry.AddKernel("multihead_attention", {.name = "avx512_bf16",
+                                             .dtype = DType::kBFloat16,
+                                             .prepare = PrepareAttention<BFloat16>,
+                                             .accepts = TakesBFloat16});
+  registry.AddKernel("multihead_attention_grad", {.name = "avx512_bf16",
+                                                  .dtype = DType::kBFloat16,
+                                                  .prepare = PrepareAttentionGrad<BFloat16>,
+                                                  .accepts = TakesBFloat16});
 }
 
 }  // namespace skiff

@@ -20,6 +20,18 @@ HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// Sets the scores of keys that a query doesn't see.
+template <typename T>
+void HideUnseen(const AttentionSizes& sizes, const TileExtent& tile, T* scores) {
+  if (!sizes.causal) return;
+  for (int64_t k = 0; k < tile.keys; ++k) {
+    // The first query that sees the key.
+    const int64_t first = tile.key + k - (sizes.keys - sizes.queries);
+    const int64_t hidden = std::clamp<int64_t>(first - tile.query, 0, kTile);
+    std::fill_n(scores + k * kTile, hidden, -std::numeric_limits<T>::infinity());
+  }
+}
+
 // The scores of a tile but for a bias of one row for all queries, which its readers add.
 template <typename T>
 void ScoreTile(const AttentionSizes& sizes, const HeadArguments<T>& head, const TileExtent& tile,
@@ -31,13 +43,7 @@ void ScoreTile(const AttentionSizes& sizes, const HeadArguments<T>& head, const 
   }
   Multiply(keys, scratch.query_columns, kTile, tile.keys, tile.queries, sizes.width, has_matrix,
            scratch.scores, kTile);
-  if (!sizes.causal) return;
-  for (int64_t k = 0; k < tile.keys; ++k) {
-    // The first query that sees the key.
-    const int64_t first = tile.key + k - (sizes.keys - sizes.queries);
-    const int64_t hidden = std::clamp<int64_t>(first - tile.query, 0, kTile);
-    std::fill_n(scratch.scores + k * kTile, hidden, -std::numeric_limits<T>::infinity());
-  }
+  HideUnseen(sizes, tile, scratch.scores);
 }
 
 // The bias of each key of a tile if it is the same for all queries, else nullptr.
