@@ -168,7 +168,8 @@ class AttentionFusion {
     if (attention.backward) {
       const Shape& query = rewrite_.ShapeOf(forward.query);
       const Shape rows = {query[0], forward.heads, query[1]};
-      const DType dtype = plan_[forward.query].meta.dtype;
+      const DType of_query = plan_[forward.query].meta.dtype;
+      const DType dtype = IsHalf(of_query) ? DType::kFloat32 : of_query;
       outputs.emplace_back("RowMax", NewValue(forward, ".row_max", rows, dtype));
       outputs.emplace_back("RowSum", NewValue(forward, ".row_sum", rows, dtype));
       if (forward.dropout != kNobody)

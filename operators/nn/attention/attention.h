@@ -15,6 +15,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "framework/tensor/philox.h"
@@ -48,6 +50,50 @@ template <typename T>
 struct HeadRows {
   T* data = nullptr;
   int64_t stride = 0;
+};
+
+// Rows that a later call will touch. The products of an earlier one fetch them into the
+// second-level cache, a few at a time: the rows of a head are too short and too far apart for the
+// processor to foresee, and it drops most of many fetches at once.
+class RowsAhead {
+ public:
+  // Adds `count` rows of `width` elements from row `first` on; nothing if the tensor is absent.
+  // Takes at most kRanges of these.
+  template <typename T>
+  void Add(const HeadRows<T>& rows, int64_t first, int64_t count, int64_t width) {
+    if (rows.data == nullptr || count <= 0) return;
+    constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+    ranges_[static_cast<size_t>(size_++)] = {
+        .row = reinterpret_cast<const char*>(rows.data + first * rows.stride),
+        .stride = rows.stride * kSize,
+        .rows = count,
+        .bytes = width * kSize};
+  }
+
+  // Fetches the next rows.
+  void Fetch() {
+    constexpr int64_t kRows = 4;
+    constexpr int64_t kLine = 64;
+    for (int64_t i = 0; i < kRows && at_ < size_; ++i) {
+      Range& range = ranges_[static_cast<size_t>(at_)];
+      for (int64_t byte = 0; byte < range.bytes; byte += kLine)
+        __builtin_prefetch(range.row + byte, 0, 2);
+      range.row += range.stride;
+      if (--range.rows == 0) ++at_;
+    }
+  }
+
+ private:
+  static constexpr int kRanges = 8;
+  struct Range {
+    const char* row = nullptr;
+    int64_t stride = 0;  // in bytes
+    int64_t rows = 0;
+    int64_t bytes = 0;
+  };
+  std::array<Range, kRanges> ranges_;
+  int size_ = 0;
+  int at_ = 0;
 };
 
 // Which weights are dropped. Query q and key k have word first_word + q * keys + k of the Philox
@@ -105,7 +151,7 @@ int64_t AttentionScratchBytes(const AttentionSizes& sizes);
 // Computes the outputs of one tile of queries. `scratch` is 64-byte aligned.
 template <typename T>
 void AttendTile(const AttentionSizes& sizes, const HeadArguments<T>& head,
-                const HeadOutputs<T>& outputs, int64_t query_tile, void* scratch);
+                const HeadOutputs<T>& outputs, int64_t query_tile, RowsAhead* ahead, void* scratch);
 
 // Computes what pairs of these queries and keys contribute to gradients. A gradient of queries
 // requires all keys, those of keys and values require all queries: they are overwritten. Keys that
@@ -113,6 +159,6 @@ void AttendTile(const AttentionSizes& sizes, const HeadArguments<T>& head,
 template <typename T>
 void AttendGradient(const AttentionSizes& sizes, const HeadArguments<T>& head,
                     const HeadGradients<T>& gradients, TileRange queries, TileRange keys,
-                    void* scratch);
+                    RowsAhead* ahead, void* scratch);
 
 }  // namespace skiff

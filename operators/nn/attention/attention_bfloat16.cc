@@ -125,7 +125,7 @@ void StoreRounded(const float* sums, const float* factors, float factor, int64_t
 // The scores of a tile but for a bias of one row for all queries, which goes to key_bias: its
 // readers add it. Returns it, or nullptr if there is none.
 const float* ScorePairs(const AttentionSizes& sizes, const HeadArguments<BFloat16>& head,
-                        const TileExtent& tile, const PairScratch& scratch) {
+                        const TileExtent& tile, const PairScratch& scratch, RowsAhead* ahead) {
   const bool has_bias = head.bias.data != nullptr;
   const bool has_matrix = has_bias && head.bias.stride != 0;
   if (has_matrix) {
@@ -137,7 +137,8 @@ const float* ScorePairs(const AttentionSizes& sizes, const HeadArguments<BFloat1
   }
   MultiplyPairs(LeftPairs<false>{scratch.keys, PaddedNumbers(sizes.width) / 2},
                 scratch.query_columns, kTile, tile.keys, tile.queries, PairsOf(sizes.width),
-                {.data = scratch.scores, .stride = kTile, .factor = head.scale, .add = has_matrix});
+                {.data = scratch.scores, .stride = kTile, .factor = head.scale, .add = has_matrix},
+                ahead);
   HideUnseen(sizes, tile, scratch.scores);
   if (!has_bias || has_matrix) return nullptr;
   WidenRow(head.bias.data + tile.key, tile.keys, scratch.key_bias);
@@ -201,7 +202,8 @@ void SoftmaxPairs(const WeightDropout& dropout, const float* key_bias, int64_t k
 }
 
 void ForwardPairs(const AttentionSizes& sizes, const HeadArguments<BFloat16>& head,
-                  const HeadOutputs<BFloat16>& outputs, int64_t query_tile, void* memory) {
+                  const HeadOutputs<BFloat16>& outputs, int64_t query_tile, RowsAhead* ahead,
+                  void* memory) {
   const PairScratch scratch(sizes, memory);
   const int64_t padded = PaddedNumbers(sizes.width);
   TileExtent tile = ExtentOf(sizes, head.known_keys, query_tile, 0);
@@ -213,7 +215,7 @@ void ForwardPairs(const AttentionSizes& sizes, const HeadArguments<BFloat16>& he
     if (tile.keys == 0) break;
     CopyPairs(head.key, tile.key, tile.keys, sizes.width, scratch.keys);
     CopyRowPairs(head.value, tile.key, tile.keys, sizes.width, scratch.value_row_pairs);
-    const float* key_bias = ScorePairs(sizes, head, tile, scratch);
+    const float* key_bias = ScorePairs(sizes, head, tile, scratch, ahead);
     DrawWords(head.dropout, sizes, tile, scratch.words);
     for (int64_t q = 0; q < tile.queries; q += kQueryGroup)
       SoftmaxPairs(head.dropout, key_bias, tile.keys, q, scratch);
@@ -222,7 +224,8 @@ void ForwardPairs(const AttentionSizes& sizes, const HeadArguments<BFloat16>& he
                   {.data = scratch.query_sums,
                    .stride = padded,
                    .add = k > 0,
-                   .row_factors = scratch.row_factor});
+                   .row_factors = scratch.row_factor},
+                  ahead);
   }
   const auto scale = static_cast<float>(head.dropout.scale);
   if (head.known_keys == 0) std::fill_n(scratch.query_sums, tile.queries * padded, 0.0f);
@@ -325,12 +328,14 @@ void SoftmaxGradPairs(const WeightDropout& dropout, const float* key_bias, const
 
 // Adds what a tile, for which everything is loaded, contributes to the sums that are wanted.
 void AddPairGradients(const AttentionSizes& sizes, const HeadGradients<BFloat16>& gradients,
-                      const TileExtent& tile, int64_t first_key, const PairScratch& scratch) {
+                      const TileExtent& tile, int64_t first_key, const PairScratch& scratch,
+                      RowsAhead* ahead) {
   const int64_t padded = PaddedNumbers(sizes.width);
   const auto add_of_keys = [&](const Pair* weights, const Pair* rows, float* sums) {
     MultiplyPairs(LeftPairs<false>{weights, kTile / 2}, rows, padded, tile.keys, padded,
                   PairsOf(tile.queries),
-                  {.data = sums + (tile.key - first_key) * padded, .stride = padded, .add = true});
+                  {.data = sums + (tile.key - first_key) * padded, .stride = padded, .add = true},
+                  ahead);
   };
   if (gradients.value.data != nullptr)
     add_of_keys(scratch.weights, scratch.out_row_pairs, scratch.value_sums);
@@ -339,12 +344,12 @@ void AddPairGradients(const AttentionSizes& sizes, const HeadGradients<BFloat16>
   if (gradients.query.data != nullptr)
     MultiplyPairs(LeftPairs<true>{scratch.gradient_row_pairs}, scratch.key_row_pairs, padded,
                   tile.queries, padded, PairsOf(tile.keys),
-                  {.data = scratch.query_sums, .stride = padded, .add = true});
+                  {.data = scratch.query_sums, .stride = padded, .add = true}, ahead);
 }
 
 void BackwardPairs(const AttentionSizes& sizes, const HeadArguments<BFloat16>& head,
                    const HeadGradients<BFloat16>& gradients, TileRange queries, TileRange keys,
-                   void* memory) {
+                   RowsAhead* ahead, void* memory) {
   const PairScratch scratch(sizes, memory);
   const int64_t padded = PaddedNumbers(sizes.width);
   const int64_t first_key = keys.begin * kTile;
@@ -364,13 +369,13 @@ void BackwardPairs(const AttentionSizes& sizes, const HeadArguments<BFloat16>& h
       CopyPairs(head.value, tile.key, tile.keys, sizes.width, scratch.values);
       if (gradients.query.data != nullptr)
         CopyRowPairs(head.key, tile.key, tile.keys, sizes.width, scratch.key_row_pairs);
-      const float* key_bias = ScorePairs(sizes, head, tile, scratch);
+      const float* key_bias = ScorePairs(sizes, head, tile, scratch, ahead);
       MultiplyPairs(LeftPairs<false>{scratch.values, padded / 2}, scratch.out_columns, kTile,
                     tile.keys, tile.queries, PairsOf(sizes.width),
-                    {.data = scratch.gradients, .stride = kTile});
+                    {.data = scratch.gradients, .stride = kTile}, ahead);
       DrawWords(head.dropout, sizes, tile, scratch.words);
       SoftmaxGradPairs(head.dropout, key_bias, tile, scratch);
-      AddPairGradients(sizes, gradients, tile, first_key, scratch);
+      AddPairGradients(sizes, gradients, tile, first_key, scratch, ahead);
     }
     if (gradients.query.data != nullptr)
       StoreRounded(scratch.query_sums, nullptr, head.scale, tile.queries, sizes.width, tile.query,
@@ -399,11 +404,11 @@ namespace {
   Throw(ErrorCode::kUnimplemented, "attention of bfloat16: this processor has no products of it");
 }
 void ForwardPairs(const AttentionSizes&, const HeadArguments<BFloat16>&,
-                  const HeadOutputs<BFloat16>&, int64_t, void*) {
+                  const HeadOutputs<BFloat16>&, int64_t, RowsAhead*, void*) {
   RefusePairs();
 }
 void BackwardPairs(const AttentionSizes&, const HeadArguments<BFloat16>&,
-                   const HeadGradients<BFloat16>&, TileRange, TileRange, void*) {
+                   const HeadGradients<BFloat16>&, TileRange, TileRange, RowsAhead*, void*) {
   RefusePairs();
 }
 int64_t PairScratchBytes(const AttentionSizes&) { RefusePairs(); }
@@ -427,15 +432,16 @@ int64_t AttentionScratchBytes<BFloat16>(const AttentionSizes& sizes) {
 
 template <>
 void AttendTile(const AttentionSizes& sizes, const HeadArguments<BFloat16>& head,
-                const HeadOutputs<BFloat16>& outputs, int64_t query_tile, void* scratch) {
-  HWY_DYNAMIC_DISPATCH(ForwardPairs)(sizes, head, outputs, query_tile, scratch);
+                const HeadOutputs<BFloat16>& outputs, int64_t query_tile, RowsAhead* ahead,
+                void* scratch) {
+  HWY_DYNAMIC_DISPATCH(ForwardPairs)(sizes, head, outputs, query_tile, ahead, scratch);
 }
 
 template <>
 void AttendGradient(const AttentionSizes& sizes, const HeadArguments<BFloat16>& head,
                     const HeadGradients<BFloat16>& gradients, TileRange queries, TileRange keys,
-                    void* scratch) {
-  HWY_DYNAMIC_DISPATCH(BackwardPairs)(sizes, head, gradients, queries, keys, scratch);
+                    RowsAhead* ahead, void* scratch) {
+  HWY_DYNAMIC_DISPATCH(BackwardPairs)(sizes, head, gradients, queries, keys, ahead, scratch);
 }
 
 }  // namespace skiff

@@ -82,7 +82,8 @@ void StoreOutputs(const AttentionSizes& sizes, const HeadArguments<T>& head, con
 
 template <typename T>
 void ForwardImpl(const AttentionSizes& sizes, const HeadArguments<T>& head,
-                 const HeadOutputs<T>& outputs, int64_t query_tile, void* memory) {
+                 const HeadOutputs<T>& outputs, int64_t query_tile, RowsAhead* ahead,
+                 void* memory) {
   const AttentionScratch<T> scratch(sizes, memory);
   const int64_t padded = PaddedWidth(sizes);
   TileExtent tile = ExtentOf(sizes, head.known_keys, query_tile, 0);
@@ -95,25 +96,27 @@ void ForwardImpl(const AttentionSizes& sizes, const HeadArguments<T>& head,
     if (tile.keys == 0) break;
     const auto keys = RowsFrom(head.key, tile.key, tile.keys, sizes.width, scratch.key_rows);
     CopyRows(head.value, tile.key, tile.keys, sizes.width, scratch.value_rows);
-    ScoreTile(sizes, head, tile, keys, scratch);
+    ScoreTile(sizes, head, tile, keys, scratch, ahead);
     DrawWords(head.dropout, sizes, tile, scratch.words);
     for (int64_t q = 0; q < tile.queries; q += kLanesOf<T>)
       SoftmaxLanes(head.dropout, KeyBias(head, tile), tile.keys, q, scratch);
     if (k > 0) ScaleRows(tile.queries, padded, scratch.row_factor, scratch.query_sums);
     Multiply(Columns(scratch.scores), scratch.value_rows, padded, tile.queries, padded, tile.keys,
-             k > 0, scratch.query_sums, padded);
+             k > 0, scratch.query_sums, padded, ahead);
   }
   StoreOutputs(sizes, head, tile, scratch, outputs);
 }
 
 void ForwardFloat(const AttentionSizes& sizes, const HeadArguments<float>& head,
-                  const HeadOutputs<float>& outputs, int64_t query_tile, void* scratch) {
-  ForwardImpl(sizes, head, outputs, query_tile, scratch);
+                  const HeadOutputs<float>& outputs, int64_t query_tile, RowsAhead* ahead,
+                  void* scratch) {
+  ForwardImpl(sizes, head, outputs, query_tile, ahead, scratch);
 }
 
 void ForwardDouble(const AttentionSizes& sizes, const HeadArguments<double>& head,
-                   const HeadOutputs<double>& outputs, int64_t query_tile, void* scratch) {
-  ForwardImpl(sizes, head, outputs, query_tile, scratch);
+                   const HeadOutputs<double>& outputs, int64_t query_tile, RowsAhead* ahead,
+                   void* scratch) {
+  ForwardImpl(sizes, head, outputs, query_tile, ahead, scratch);
 }
 
 }  // namespace
@@ -133,14 +136,16 @@ int64_t AttentionScratchBytes(const AttentionSizes& sizes) {
 
 template <>
 void AttendTile(const AttentionSizes& sizes, const HeadArguments<float>& head,
-                const HeadOutputs<float>& outputs, int64_t query_tile, void* scratch) {
-  HWY_DYNAMIC_DISPATCH(ForwardFloat)(sizes, head, outputs, query_tile, scratch);
+                const HeadOutputs<float>& outputs, int64_t query_tile, RowsAhead* ahead,
+                void* scratch) {
+  HWY_DYNAMIC_DISPATCH(ForwardFloat)(sizes, head, outputs, query_tile, ahead, scratch);
 }
 
 template <>
 void AttendTile(const AttentionSizes& sizes, const HeadArguments<double>& head,
-                const HeadOutputs<double>& outputs, int64_t query_tile, void* scratch) {
-  HWY_DYNAMIC_DISPATCH(ForwardDouble)(sizes, head, outputs, query_tile, scratch);
+                const HeadOutputs<double>& outputs, int64_t query_tile, RowsAhead* ahead,
+                void* scratch) {
+  HWY_DYNAMIC_DISPATCH(ForwardDouble)(sizes, head, outputs, query_tile, ahead, scratch);
 }
 
 template int64_t AttentionScratchBytes<float>(const AttentionSizes&);

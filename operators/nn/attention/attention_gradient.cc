@@ -76,20 +76,20 @@ void SoftmaxGradLanes(const WeightDropout& dropout, const T* key_bias, int64_t k
 template <typename T>
 void AddGradients(const AttentionSizes& sizes, const HeadArguments<T>& head,
                   const HeadGradients<T>& gradients, const TileExtent& tile,
-                  const AttentionScratch<T>& scratch) {
+                  const AttentionScratch<T>& scratch, RowsAhead* ahead) {
   const int64_t padded = PaddedWidth(sizes);
   const bool has_more_queries = tile.query / kTile > sizes.FirstQueryTile(tile.key);
   const auto add_of_keys = [&](const T* weights, const T* rows, T factor, const HeadRows<T>& to) {
     if (to.data == nullptr) return;
     Multiply(Rows(weights, kTile), rows, padded, tile.keys, padded, tile.queries, false,
-             scratch.key_sums, padded);
+             scratch.key_sums, padded, ahead);
     StoreRows(scratch.key_sums, factor, has_more_queries, tile.keys, sizes.width, tile.key, to);
   };
   add_of_keys(scratch.scores, scratch.out_rows, T{1}, gradients.value);
   add_of_keys(scratch.gradients, scratch.query_rows, head.scale, gradients.key);
   if (gradients.query.data == nullptr) return;
   Multiply(Columns(scratch.gradients), scratch.key_rows, padded, tile.queries, padded, tile.keys,
-           tile.key > 0, scratch.query_sums, padded);
+           tile.key > 0, scratch.query_sums, padded, ahead);
 }
 
 template <typename T>
@@ -115,7 +115,7 @@ void ClearUnseen(const AttentionSizes& sizes, const HeadArguments<T>& head,
 template <typename T>
 void BackwardImpl(const AttentionSizes& sizes, const HeadArguments<T>& head,
                   const HeadGradients<T>& gradients, TileRange queries, TileRange keys,
-                  void* memory) {
+                  RowsAhead* ahead, void* memory) {
   const AttentionScratch<T> scratch(sizes, memory);
   const int64_t padded = PaddedWidth(sizes);
   ClearUnseen(sizes, head, gradients, queries, keys);
@@ -127,15 +127,15 @@ void BackwardImpl(const AttentionSizes& sizes, const HeadArguments<T>& head,
       tile = ExtentOf(sizes, head.known_keys, query, key);
       if (tile.keys == 0) break;
       CopyRows(head.key, tile.key, tile.keys, sizes.width, scratch.key_rows);
-      ScoreTile(sizes, head, tile, Rows(scratch.key_rows, padded), scratch);
+      ScoreTile(sizes, head, tile, Rows(scratch.key_rows, padded), scratch, ahead);
       const auto values =
           RowsFrom(head.value, tile.key, tile.keys, sizes.width, scratch.value_rows);
       Multiply(values, scratch.out_columns, kTile, tile.keys, tile.queries, sizes.width, false,
-               scratch.gradients, kTile);
+               scratch.gradients, kTile, ahead);
       DrawWords(head.dropout, sizes, tile, scratch.words);
       for (int64_t q = 0; q < tile.queries; q += kLanesOf<T>)
         SoftmaxGradLanes(head.dropout, KeyBias(head, tile), tile.keys, q, scratch);
-      AddGradients(sizes, head, gradients, tile, scratch);
+      AddGradients(sizes, head, gradients, tile, scratch, ahead);
     }
     if (gradients.query.data != nullptr)
       StoreRows(scratch.query_sums, head.scale, false, tile.queries, sizes.width, tile.query,
@@ -145,14 +145,14 @@ void BackwardImpl(const AttentionSizes& sizes, const HeadArguments<T>& head,
 
 void BackwardFloat(const AttentionSizes& sizes, const HeadArguments<float>& head,
                    const HeadGradients<float>& gradients, TileRange queries, TileRange keys,
-                   void* scratch) {
-  BackwardImpl(sizes, head, gradients, queries, keys, scratch);
+                   RowsAhead* ahead, void* scratch) {
+  BackwardImpl(sizes, head, gradients, queries, keys, ahead, scratch);
 }
 
 void BackwardDouble(const AttentionSizes& sizes, const HeadArguments<double>& head,
                     const HeadGradients<double>& gradients, TileRange queries, TileRange keys,
-                    void* scratch) {
-  BackwardImpl(sizes, head, gradients, queries, keys, scratch);
+                    RowsAhead* ahead, void* scratch) {
+  BackwardImpl(sizes, head, gradients, queries, keys, ahead, scratch);
 }
 
 }  // namespace
@@ -168,15 +168,15 @@ HWY_EXPORT(BackwardDouble);
 template <>
 void AttendGradient(const AttentionSizes& sizes, const HeadArguments<float>& head,
                     const HeadGradients<float>& gradients, TileRange queries, TileRange keys,
-                    void* scratch) {
-  HWY_DYNAMIC_DISPATCH(BackwardFloat)(sizes, head, gradients, queries, keys, scratch);
+                    RowsAhead* ahead, void* scratch) {
+  HWY_DYNAMIC_DISPATCH(BackwardFloat)(sizes, head, gradients, queries, keys, ahead, scratch);
 }
 
 template <>
 void AttendGradient(const AttentionSizes& sizes, const HeadArguments<double>& head,
                     const HeadGradients<double>& gradients, TileRange queries, TileRange keys,
-                    void* scratch) {
-  HWY_DYNAMIC_DISPATCH(BackwardDouble)(sizes, head, gradients, queries, keys, scratch);
+                    RowsAhead* ahead, void* scratch) {
+  HWY_DYNAMIC_DISPATCH(BackwardDouble)(sizes, head, gradients, queries, keys, ahead, scratch);
 }
 
 }  // namespace skiff

@@ -16,6 +16,10 @@
 namespace skiff {
 namespace {
 
+// The rows of each sequence of a head that are fetched ahead, at most: those of long ones would
+// push each other out of the cache.
+constexpr int64_t kRowsAhead = 2 * AttentionSizes::kTile;
+
 // What forward and backward have in common: the arguments of a head, scratch memory, threads.
 template <typename T>
 class AttentionCall {
@@ -52,17 +56,29 @@ class AttentionCall {
     CheckKeyLengths(run, key_lengths_, sizes_, op_);
   }
 
-  // Calls run_task(task, scratch) for tasks [0, tasks). Neighbours run at the same time: they read
-  // the same keys, and where attention is causal they take about the same time.
+  // Calls run_task(task, next, scratch) for tasks [0, tasks), of which a thread takes `together` in
+  // a row; `next` is the thread's next one, or -1. Neighbours run at the same time: where attention
+  // is causal they take about the same time.
   template <typename Task>
-  void ForTasks(const KernelContext& run, int64_t tasks, const Task& run_task) const {
+  void ForTasks(const KernelContext& run, int64_t tasks, int64_t together,
+                const Task& run_task) const {
     auto* memory = static_cast<char*>(run.workspace(workspace_));
     ParallelFor(slots_, 1, [&](int64_t begin, int64_t end) {
       for (int64_t slot = begin; slot < end; ++slot) {
-        for (int64_t task = slot; task < tasks; task += slots_)
-          run_task(task, memory + slot * scratch_bytes_);
+        for (int64_t task = slot * together; task < tasks;) {
+          const bool is_last = (task + 1) % together == 0;
+          const int64_t next = task + 1 + (is_last ? (slots_ - 1) * together : 0);
+          run_task(task, next < tasks ? next : -1, memory + slot * scratch_bytes_);
+          task = next;
+        }
       }
     });
+  }
+
+  // Adds the keys and values of a head.
+  void AddKeys(const HeadArguments<T>& head, RowsAhead* ahead) const {
+    for (const HeadRows<const T>& rows : {head.key, head.value})
+      ahead->Add(rows, 0, std::min(head.known_keys, kRowsAhead), sizes_.width);
   }
 
   // `head`: of all sequences' heads.
@@ -132,16 +148,31 @@ std::unique_ptr<Kernel> PrepareAttention(PrepareContext& context) {
     const AttentionSizes& sizes = call.sizes();
     const HeadPlaces places = OutPlaces(sizes);
     const auto attend = [&, out = out(run), row_max = row_max(run), row_sum = row_sum(run)](
-                            int64_t task, void* scratch) {
+                            int64_t task, int64_t next, void* scratch) {
       const int64_t head = task / sizes.query_tiles();
       const int64_t first_row = head * sizes.queries;
-      const HeadOutputs<T> outputs{.out = places.At(out, head / sizes.heads, head % sizes.heads),
+      const auto out_rows = [&](int64_t of) {
+        return places.At(out, of / sizes.heads, of % sizes.heads);
+      };
+      const HeadOutputs<T> outputs{.out = out_rows(head),
                                    .row_max = row_max == nullptr ? nullptr : row_max + first_row,
                                    .row_sum = row_sum == nullptr ? nullptr : row_sum + first_row};
+      RowsAhead ahead;
+      if (next >= 0) {
+        const int64_t next_head = next / sizes.query_tiles();
+        const int64_t query = next % sizes.query_tiles() * AttentionSizes::kTile;
+        const int64_t queries = std::min(AttentionSizes::kTile, sizes.queries - query);
+        const HeadArguments<T> rows = call.Arguments(run, key, next_head);
+        ahead.Add(rows.query, query, queries, sizes.width);
+        if (next_head != head) call.AddKeys(rows, &ahead);
+        ahead.Add(out_rows(next_head), query, queries, sizes.width);
+      }
       AttendTile<T>(sizes, call.Arguments(run, key, head), outputs, task % sizes.query_tiles(),
-                    scratch);
+                    &ahead, scratch);
     };
-    call.ForTasks(run, call.query_tasks(), attend);
+    // A thread that has all tiles of a head reads its keys once.
+    const int64_t together = call.head_count() >= 4 * call.slots() ? sizes.query_tiles() : 1;
+    call.ForTasks(run, call.query_tasks(), together, attend);
   });
 }
 
@@ -166,29 +197,34 @@ class AttentionGradKernel final : public Kernel {
     const TileRange keys{0, sizes.key_tiles()};
     if (sizes.queries == 0 || sizes.keys == 0) return ClearGradients(run);
     if (RunsWholeHeads()) {
-      call_.ForTasks(run, call_.head_count(), [&](int64_t head, void* scratch) {
+      call_.ForTasks(run, call_.head_count(), 1, [&](int64_t head, int64_t next, void* scratch) {
+        RowsAhead ahead;
+        if (next >= 0) AddHead(call_.Arguments(run, key, next), Gradients(run, next), &ahead);
         AttendGradient<T>(sizes, call_.Arguments(run, key, head), Gradients(run, head), queries,
-                          keys, scratch);
+                          keys, &ahead, scratch);
       });
       return;
     }
-    call_.ForTasks(run, call_.head_count() * keys.end, [&](int64_t task, void* scratch) {
-      const int64_t head = task / keys.end;
-      const int64_t tile = task % keys.end;
-      HeadGradients<T> gradients = Gradients(run, head);
-      gradients.query = {};
-      AttendGradient<T>(sizes, call_.Arguments(run, key, head), gradients, queries,
-                        {tile, tile + 1}, scratch);
-    });
-    call_.ForTasks(run, call_.head_count() * queries.end, [&](int64_t task, void* scratch) {
-      const int64_t head = task / queries.end;
-      const int64_t tile = task % queries.end;
-      HeadGradients<T> gradients = Gradients(run, head);
-      gradients.key = {};
-      gradients.value = {};
-      AttendGradient<T>(sizes, call_.Arguments(run, key, head), gradients, {tile, tile + 1}, keys,
-                        scratch);
-    });
+    RowsAhead nothing;
+    call_.ForTasks(run, call_.head_count() * keys.end, 1,
+                   [&](int64_t task, int64_t, void* scratch) {
+                     const int64_t head = task / keys.end;
+                     const int64_t tile = task % keys.end;
+                     HeadGradients<T> gradients = Gradients(run, head);
+                     gradients.query = {};
+                     AttendGradient<T>(sizes, call_.Arguments(run, key, head), gradients, queries,
+                                       {tile, tile + 1}, &nothing, scratch);
+                   });
+    call_.ForTasks(run, call_.head_count() * queries.end, 1,
+                   [&](int64_t task, int64_t, void* scratch) {
+                     const int64_t head = task / queries.end;
+                     const int64_t tile = task % queries.end;
+                     HeadGradients<T> gradients = Gradients(run, head);
+                     gradients.key = {};
+                     gradients.value = {};
+                     AttendGradient<T>(sizes, call_.Arguments(run, key, head), gradients,
+                                       {tile, tile + 1}, keys, &nothing, scratch);
+                   });
   }
 
  private:
@@ -198,6 +234,19 @@ class AttentionGradKernel final : public Kernel {
   bool RunsWholeHeads() const {
     const int64_t heads = call_.head_count();
     return 5 * RoundUp(heads, call_.slots()) <= 7 * heads;
+  }
+
+  // Adds what the gradients of a whole head take, and where they go.
+  void AddHead(const HeadArguments<T>& head, const HeadGradients<T>& gradients,
+               RowsAhead* ahead) const {
+    const AttentionSizes& sizes = call_.sizes();
+    const int64_t queries = std::min(sizes.queries, kRowsAhead);
+    for (const HeadRows<const T>& rows : {head.query, gradients.out_gradient, gradients.out})
+      ahead->Add(rows, 0, queries, sizes.width);
+    call_.AddKeys(head, ahead);
+    ahead->Add(gradients.query, 0, queries, sizes.width);
+    for (const HeadRows<T>& rows : {gradients.key, gradients.value})
+      ahead->Add(rows, 0, std::min(sizes.keys, kRowsAhead), sizes.width);
   }
 
   RandomKey LoadKey(const KernelContext& run) const {

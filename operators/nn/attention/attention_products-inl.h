@@ -165,11 +165,13 @@ void MultiplyBlock(const LeftFactor<kByColumns, T>& a, const T* b, int64_t b_str
 // and `columns` get values of no meaning. b and c have rows of whole vectors.
 template <bool kByColumns, typename T>
 void Multiply(const LeftFactor<kByColumns, T>& a, const T* b, int64_t b_stride, int64_t rows,
-              int64_t columns, int64_t depth, bool add, T* c, int64_t c_stride) {
+              int64_t columns, int64_t depth, bool add, T* c, int64_t c_stride, RowsAhead* ahead) {
   for (int64_t row = 0; row < rows; row += kProductRows<T>, c += kProductRows<T> * c_stride) {
     int64_t column = 0;
-    for (; columns - column > kLanesOf<T>; column += 2 * kLanesOf<T>)
+    for (; columns - column > kLanesOf<T>; column += 2 * kLanesOf<T>) {
+      ahead->Fetch();
       MultiplyBlock<2>(a.From(row), b + column, b_stride, depth, add, c + column, c_stride);
+    }
     if (column < columns)
       MultiplyBlock<1>(a.From(row), b + column, b_stride, depth, add, c + column, c_stride);
   }

@@ -35,14 +35,15 @@ void HideUnseen(const AttentionSizes& sizes, const TileExtent& tile, T* scores) 
 // The scores of a tile but for a bias of one row for all queries, which its readers add.
 template <typename T>
 void ScoreTile(const AttentionSizes& sizes, const HeadArguments<T>& head, const TileExtent& tile,
-               const LeftFactor<false, T>& keys, const AttentionScratch<T>& scratch) {
+               const LeftFactor<false, T>& keys, const AttentionScratch<T>& scratch,
+               RowsAhead* ahead) {
   const bool has_matrix = head.bias.data != nullptr && head.bias.stride != 0;
   if (has_matrix) {
     const HeadRows<const T> bias{head.bias.data + tile.key, head.bias.stride};
     CopyColumns(bias, tile.query, tile.queries, tile.keys, T{1}, scratch.scores);
   }
   Multiply(keys, scratch.query_columns, kTile, tile.keys, tile.queries, sizes.width, has_matrix,
-           scratch.scores, kTile);
+           scratch.scores, kTile, ahead);
   HideUnseen(sizes, tile, scratch.scores);
 }
 

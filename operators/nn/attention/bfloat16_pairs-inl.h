@@ -195,10 +195,12 @@ void MultiplyPairBlock(const LeftPairs<kByColumns>& a, const Pair* b, int64_t b_
 // and columns beyond `rows` and `columns` get values of no meaning.
 template <bool kByColumns>
 void MultiplyPairs(const LeftPairs<kByColumns>& a, const Pair* b, int64_t b_stride, int64_t rows,
-                   int64_t columns, int64_t depth, const PairSums& to) {
+                   int64_t columns, int64_t depth, const PairSums& to, RowsAhead* ahead) {
   for (int64_t row = 0; row < rows; row += kPairProductRows) {
-    for (int64_t column = 0; column < columns; column += kVectorNumbers)
+    for (int64_t column = 0; column < columns; column += kVectorNumbers) {
+      ahead->Fetch();
       MultiplyPairBlock(a.From(row), b + column, b_stride, depth, to.From(row, column));
+    }
   }
 }
 
