@@ -47,6 +47,8 @@ constexpr std::string_view kOpsOfProducts[] = {"addmm",
 bool MayGroupByThreads(std::string_view type, std::string_view candidate, DType dtype) {
   if (std::ranges::count(kGroupingCandidates, candidate) > 0) return true;
   if (type.ends_with("_grad")) type.remove_suffix(std::string_view("_grad").size());
+  // oneDNN's, too.
+  if (candidate == kNativeHalfKernel && type.find("conv2d") != type.npos) return true;
   return dtype != DType::kFloat64 && std::ranges::count(kOpsOfProducts, type) > 0;
 }
 

@@ -48,8 +48,8 @@ OpDef ConvolutionGradDef(OpDef* forward);
 //
 // "plain": direct loops in float32 and float64, for every attribute.
 void AddPlainConvolution(OpRegistry& registry, std::string_view type);
-// "onednn": float32, for images that are plain or blocked by 8 or 16; bfloat16 where the processor
-// multiplies it (UsesAvx512Bf16) and oneDNN makes use of that.
+// "onednn": float32, for images that are plain or blocked by 8 or 16. The same in bfloat16 is
+// kNativeHalfKernel, where oneDNN uses the processor's instructions for the convolution.
 void AddOnednnConvolution(OpRegistry& registry, std::string_view type);
 // "winograd": float32, 3x3 of stride 1, for images blocked by the lanes of a vector.
 void AddWinogradConvolution(OpRegistry& registry, std::string_view type);

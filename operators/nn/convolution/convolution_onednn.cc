@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "framework/base/cpu_features.h"
 #include "framework/base/error.h"
 #include "framework/op/kernel.h"
 #include "operators/common/libraries/onednn.h"
@@ -400,9 +399,11 @@ void AddOnednnConvolution(OpRegistry& registry, std::string_view type) {
   };
   KernelDef candidate = {.name = "onednn", .accepts = Accepts, .pays = {}, .priority = 10};
   AddConvolutionKernels(registry, type, candidate, forward, PrepareBackward);
+  candidate.name = kNativeHalfKernel;
   candidate.dtype = DType::kBFloat16;
+  candidate.needs = InstructionSet::kAvx512Bf16;
   candidate.accepts = [](const OpContext& context) {
-    return UsesAvx512Bf16() && Accepts(context) && IsNative(context);
+    return Accepts(context) && IsNative(context);
   };
   AddConvolutionKernels(registry, type, std::move(candidate), forward, PrepareBackward);
 }
