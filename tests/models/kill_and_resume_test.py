@@ -42,7 +42,7 @@ TRAININGS = [
     ("models/mlp/train", PERCEPTRON),
     # Checkpoints have master weights, and averages of them.
     ("models/mlp/train", [*PERCEPTRON, "--precision=bfloat16", "--model_average=ema", "--ema_decay=0.9"]),
-    # Checkpoints have a loss scale. So few samples in a batch have gradients that overflow at first: it is halved twice.
+    # Checkpoints have a loss scale. It is halved twice: the gradients of so few samples overflow at first.
     ("models/mlp/train", [*PERCEPTRON, "--precision=float16", "--batch_size=8", "--limit_samples=240"]),
     ("models/ernie/train", ["--world_documents=300", "--sentence_tasks=next_sentence,reordering,distance", "--length=48",
                             "--batch_size=16", "--warmup=5"]),
