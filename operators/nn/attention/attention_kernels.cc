@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 
-#include "framework/base/cpu_features.h"
 #include "framework/base/element_count.h"
 #include "framework/base/parallel.h"
 #include "framework/op/arguments.h"
@@ -291,26 +290,19 @@ std::unique_ptr<Kernel> PrepareAttentionGrad(PrepareContext& context) {
   return std::make_unique<AttentionGradKernel<T>>(context);
 }
 
-// Elsewhere the pass widen has the float32 kernel run.
-bool TakesBFloat16(const OpContext& context) { return UsesAvx512Bf16() && AllPlain(context); }
-
 }  // namespace
 
 void AddAttentionKernels(OpRegistry& registry) {
-  registry.AddCpuKernels<float, double>(
-      "multihead_attention",
-      []<typename T>(PrepareContext& context) { return PrepareAttention<T>(context); });
-  registry.AddCpuKernels<float, double>(
-      "multihead_attention_grad",
-      []<typename T>(PrepareContext& context) { return PrepareAttentionGrad<T>(context); });
-  registry.AddKernel("multihead_attention", {.name = "avx512_bf16",
-                                             .dtype = DType::kBFloat16,
-                                             .prepare = PrepareAttention<BFloat16>,
-                                             .accepts = TakesBFloat16});
-  registry.AddKernel("multihead_attention_grad", {.name = "avx512_bf16",
-                                                  .dtype = DType::kBFloat16,
-                                                  .prepare = PrepareAttentionGrad<BFloat16>,
-                                                  .accepts = TakesBFloat16});
+  const auto prepare = []<typename T>(PrepareContext& context) {
+    return PrepareAttention<T>(context);
+  };
+  const auto prepare_grad = []<typename T>(PrepareContext& context) {
+    return PrepareAttentionGrad<T>(context);
+  };
+  registry.AddCpuKernels<float, double>("multihead_attention", prepare);
+  registry.AddNativeKernel<BFloat16>("multihead_attention", prepare);
+  registry.AddCpuKernels<float, double>("multihead_attention_grad", prepare_grad);
+  registry.AddNativeKernel<BFloat16>("multihead_attention_grad", prepare_grad);
 }
 
 }  // namespace skiff

@@ -256,7 +256,7 @@ const OpRegistry& NnOps() {
 
 // Runs an op of bfloat16 by the processor's products.
 NamedTensors RunByProducts(const Op& op, const NamedTensors& values) {
-  PreparedOp prepared(NnOps(), op, values, {.candidate = "avx512_bf16"});
+  PreparedOp prepared(NnOps(), op, values, {.candidate = kNativeHalfKernel});
   prepared.Load(values, 0xFF);
   prepared.Run();
   for (const std::string& fault : prepared.Faults()) ADD_FAILURE() << fault;
