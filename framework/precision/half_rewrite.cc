@@ -123,8 +123,8 @@ class HalfRewrite {
     for (const FloatArgument& input : op.inputs) {
       const FloatVariable& variable = choice_.variables()[input.variable];
       // The dtype of what is only measured doesn't matter, but to an op that decides about dtypes.
-      const bool decides_by_input =
-          op.mode == Mode::kUntouched && op.op->Attr<int32_t>("dtype", -1) < 0;
+      const bool decides_by_input = op.mode == Mode::kUntouched && !op.outputs.empty() &&
+                                    op.op->Attr<int32_t>("dtype", -1) < 0;
       const bool measures = input.slot != nullptr && input.slot->shape_only && !decides_by_input;
       const bool wants_half = choice_.IsHalfIn(op, input);
       if (measures || wants_half == variable.is_half) continue;
