@@ -144,6 +144,7 @@ struct OpCase {
   // error.
   double float32_tolerance = 0;
   double float64_tolerance = 0;
+  double bfloat16_tolerance = 0;  // of kernels kNativeHalfKernel
   double gradient_tolerance = 0;
   // Checks the outputs of ops whose values can't be predicted, such as random ops.
   std::function<void(const Arrays& inputs, const Arrays& outputs)> check;

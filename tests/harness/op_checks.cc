@@ -91,7 +91,9 @@ class OpChecker {
         Fail("",
              StrCat(names[i], ": the shape rule says ", meta.shape, ", expected ", expected.shape));
       }
-      const DType dtype = DTypeIn(expected, check_.dtype);
+      const bool keeps_float32 =
+          IsHalf(check_.dtype) && KeepsFloat32(def_.outputs, check_.op.outputs, names[i]);
+      const DType dtype = keeps_float32 ? DType::kFloat32 : DTypeIn(expected, check_.dtype);
       if (meta.dtype != dtype && (expected.fixed_dtype || IsFloat(meta.dtype))) {
         Fail("", StrCat(names[i], ": the shape rule says ", meta.dtype, ", expected ", dtype));
       }
@@ -677,6 +679,16 @@ class OpChecker {
 bool HasNativeKernel(const OpRegistry& registry, const std::string& type) {
   return std::ranges::any_of(registry.Kernels(type), [](const KernelDef& kernel) {
     return kernel.name == kNativeHalfKernel && kernel.needs <= UsedInstructionSet();
+  });
+}
+
+bool KeepsFloat32(const std::vector<SlotDef>& slots, const Slots& arguments,
+                  const std::string& variable) {
+  return std::ranges::any_of(arguments, [&](const SlotArguments& given) {
+    return std::ranges::count(given.arguments, variable) > 0 &&
+           std::ranges::any_of(slots, [&](const SlotDef& slot) {
+             return slot.keeps_float32 && slot.name == given.slot;
+           });
   });
 }
 

@@ -45,4 +45,8 @@ void CheckOpEverywhere(const OpCheck& check, const RunnerOptions& options, CaseR
 // Returns whether ops of the type have a kernel kNativeHalfKernel that runs on this processor.
 bool HasNativeKernel(const OpRegistry& registry, const std::string& type);
 
+// Returns whether one of the slots that keep float32 has the variable.
+bool KeepsFloat32(const std::vector<SlotDef>& slots, const Slots& arguments,
+                  const std::string& variable);
+
 }  // namespace skiff::harness

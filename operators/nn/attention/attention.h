@@ -57,6 +57,9 @@ struct HeadRows {
 // processor to foresee, and it drops most of many fetches at once.
 class RowsAhead {
  public:
+  // `at_a_time`: the rows that are fetched for each block of a product.
+  explicit RowsAhead(int64_t at_a_time = 0) : at_a_time_(at_a_time) {}
+
   // Adds `count` rows of `width` elements from row `first` on; nothing if the tensor is absent.
   // Takes at most kRanges of these.
   template <typename T>
@@ -72,9 +75,8 @@ class RowsAhead {
 
   // Fetches the next rows.
   void Fetch() {
-    constexpr int64_t kRows = 4;
     constexpr int64_t kLine = 64;
-    for (int64_t i = 0; i < kRows && at_ < size_; ++i) {
+    for (int64_t i = 0; i < at_a_time_ && at_ < size_; ++i) {
       Range& range = ranges_[static_cast<size_t>(at_)];
       for (int64_t byte = 0; byte < range.bytes; byte += kLine)
         __builtin_prefetch(range.row + byte, 0, 2);
@@ -91,6 +93,7 @@ class RowsAhead {
     int64_t rows = 0;
     int64_t bytes = 0;
   };
+  int64_t at_a_time_;
   std::array<Range, kRanges> ranges_;
   int size_ = 0;
   int at_ = 0;

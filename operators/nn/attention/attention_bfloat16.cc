@@ -389,60 +389,54 @@ void BackwardPairs(const AttentionSizes& sizes, const HeadArguments<BFloat16>& h
                  gradients.value);
 }
 
-int64_t PairScratchBytes(const AttentionSizes& sizes) { return PairScratch(sizes).bytes(); }
-
 }  // namespace
 }  // namespace skiff::HWY_NAMESPACE
 HWY_POP_ATTRIBUTES
-
-#else  // SKIFF_ATTENTION_HAS_PAIRS
-
-namespace skiff::HWY_NAMESPACE {
-namespace {
-
-[[noreturn]] void RefusePairs() {
-  Throw(ErrorCode::kUnimplemented, "attention of bfloat16: this processor has no products of it");
-}
-void ForwardPairs(const AttentionSizes&, const HeadArguments<BFloat16>&,
-                  const HeadOutputs<BFloat16>&, int64_t, RowsAhead*, void*) {
-  RefusePairs();
-}
-void BackwardPairs(const AttentionSizes&, const HeadArguments<BFloat16>&,
-                   const HeadGradients<BFloat16>&, TileRange, TileRange, RowsAhead*, void*) {
-  RefusePairs();
-}
-int64_t PairScratchBytes(const AttentionSizes&) { RefusePairs(); }
-
-}  // namespace
-}  // namespace skiff::HWY_NAMESPACE
 
 #endif  // SKIFF_ATTENTION_HAS_PAIRS
 
 #if HWY_ONCE
 namespace skiff {
 
-HWY_EXPORT(ForwardPairs);
-HWY_EXPORT(BackwardPairs);
-HWY_EXPORT(PairScratchBytes);
+// Not by HWY_DYNAMIC_DISPATCH: Highway may be limited to lesser targets, and then these functions
+// aren't called, or ought to run nevertheless.
+#if HWY_ARCH_X86 && (HWY_TARGETS & HWY_AVX3)
 
 template <>
 int64_t AttentionScratchBytes<BFloat16>(const AttentionSizes& sizes) {
-  return HWY_DYNAMIC_DISPATCH(PairScratchBytes)(sizes);
+  return N_AVX3::PairScratch(sizes).bytes();
 }
 
 template <>
 void AttendTile(const AttentionSizes& sizes, const HeadArguments<BFloat16>& head,
                 const HeadOutputs<BFloat16>& outputs, int64_t query_tile, RowsAhead* ahead,
                 void* scratch) {
-  HWY_DYNAMIC_DISPATCH(ForwardPairs)(sizes, head, outputs, query_tile, ahead, scratch);
+  N_AVX3::ForwardPairs(sizes, head, outputs, query_tile, ahead, scratch);
 }
 
 template <>
 void AttendGradient(const AttentionSizes& sizes, const HeadArguments<BFloat16>& head,
                     const HeadGradients<BFloat16>& gradients, TileRange queries, TileRange keys,
                     RowsAhead* ahead, void* scratch) {
-  HWY_DYNAMIC_DISPATCH(BackwardPairs)(sizes, head, gradients, queries, keys, ahead, scratch);
+  N_AVX3::BackwardPairs(sizes, head, gradients, queries, keys, ahead, scratch);
 }
+
+#else
+
+template <>
+int64_t AttentionScratchBytes<BFloat16>(const AttentionSizes&) {
+  Throw(ErrorCode::kUnimplemented, "attention of bfloat16: compiled without its products");
+}
+
+template <>
+void AttendTile(const AttentionSizes&, const HeadArguments<BFloat16>&, const HeadOutputs<BFloat16>&,
+                int64_t, RowsAhead*, void*) {}
+
+template <>
+void AttendGradient(const AttentionSizes&, const HeadArguments<BFloat16>&,
+                    const HeadGradients<BFloat16>&, TileRange, TileRange, RowsAhead*, void*) {}
+
+#endif
 
 }  // namespace skiff
 #endif  // HWY_ONCE

@@ -18,39 +18,59 @@ HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace {
 
-// Makes weights of a vector of queries' scores, and updates the statistics of these queries.
-template <typename T>
+// Makes weights of the scores of some vectors of queries, and updates the statistics of these
+// queries. Several vectors hide the latency of each other's maxima and sums.
+template <int kVectors, typename T>
 void SoftmaxLanes(const WeightDropout& dropout, const T* key_bias, int64_t keys, int64_t q,
                   const AttentionScratch<T>& scratch) {
   const TagOf<T> d;
+  using Vector = hn::Vec<TagOf<T>>;
   const auto lowest = hn::Set(d, -std::numeric_limits<T>::infinity());
   T* scores = scratch.scores + q;
-  const auto before = hn::Load(d, scratch.row_max + q);
-  auto top = before;
+  Vector before[kVectors];
+  Vector top[kVectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v)
+    top[v] = before[v] = hn::Load(d, scratch.row_max + q + v * kLanesOf<T>);
   for (int64_t k = 0; k < keys; ++k) {
-    auto score = hn::Load(d, scores + k * kTile);
-    if (key_bias != nullptr) {
-      score = hn::Add(score, hn::Set(d, key_bias[k]));
-      hn::Store(score, d, scores + k * kTile);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      T* at = scores + k * kTile + v * kLanesOf<T>;
+      auto score = hn::Load(d, at);
+      if (key_bias != nullptr) {
+        score = hn::Add(score, hn::Set(d, key_bias[k]));
+        hn::Store(score, d, at);
+      }
+      top[v] = hn::Max(top[v], score);
     }
-    top = hn::Max(top, score);
   }
-  // Where all scores so far are -inf, all exponentials are 0.
-  const auto shift = hn::IfThenElse(hn::Eq(top, lowest), hn::Zero(d), top);
-  const auto factor = WeightOf(d, hn::Sub(before, shift));
-  auto sum = hn::Mul(hn::Load(d, scratch.row_sum + q), factor);
+  Vector shift[kVectors];
+  Vector sum[kVectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) {
+    // Where all scores so far are -inf, all exponentials are 0.
+    shift[v] = hn::IfThenElse(hn::Eq(top[v], lowest), hn::Zero(d), top[v]);
+    const auto factor = WeightOf(d, hn::Sub(before[v], shift[v]));
+    const int64_t at = q + v * kLanesOf<T>;
+    sum[v] = hn::Mul(hn::Load(d, scratch.row_sum + at), factor);
+    hn::Store(top[v], d, scratch.row_max + at);
+    hn::Store(factor, d, scratch.row_factor + at);
+  }
   for (int64_t k = 0; k < keys; ++k) {
-    auto weight = WeightOf(d, hn::Sub(hn::Load(d, scores + k * kTile), shift));
-    sum = hn::Add(sum, weight);
-    if (dropout.threshold != 0) {
-      const auto dropped = DroppedLanes(d, scratch.words + k * kTile + q, dropout.threshold);
-      weight = hn::IfThenZeroElse(dropped, weight);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t at = k * kTile + v * kLanesOf<T>;
+      auto weight = WeightOf(d, hn::Sub(hn::Load(d, scores + at), shift[v]));
+      sum[v] = hn::Add(sum[v], weight);
+      if (dropout.threshold != 0) {
+        const auto dropped = DroppedLanes(d, scratch.words + q + at, dropout.threshold);
+        weight = hn::IfThenZeroElse(dropped, weight);
+      }
+      hn::Store(weight, d, scores + at);
     }
-    hn::Store(weight, d, scores + k * kTile);
   }
-  hn::Store(top, d, scratch.row_max + q);
-  hn::Store(sum, d, scratch.row_sum + q);
-  hn::Store(factor, d, scratch.row_factor + q);
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) hn::Store(sum[v], d, scratch.row_sum + q + v * kLanesOf<T>);
 }
 
 template <typename T>
@@ -98,8 +118,11 @@ void ForwardImpl(const AttentionSizes& sizes, const HeadArguments<T>& head,
     CopyRows(head.value, tile.key, tile.keys, sizes.width, scratch.value_rows);
     ScoreTile(sizes, head, tile, keys, scratch, ahead);
     DrawWords(head.dropout, sizes, tile, scratch.words);
-    for (int64_t q = 0; q < tile.queries; q += kLanesOf<T>)
-      SoftmaxLanes(head.dropout, KeyBias(head, tile), tile.keys, q, scratch);
+    int64_t q = 0;
+    for (; tile.queries - q > 3 * kLanesOf<T>; q += 4 * kLanesOf<T>)
+      SoftmaxLanes<4>(head.dropout, KeyBias(head, tile), tile.keys, q, scratch);
+    for (; q < tile.queries; q += kLanesOf<T>)
+      SoftmaxLanes<1>(head.dropout, KeyBias(head, tile), tile.keys, q, scratch);
     if (k > 0) ScaleRows(tile.queries, padded, scratch.row_factor, scratch.query_sums);
     Multiply(Columns(scratch.scores), scratch.value_rows, padded, tile.queries, padded, tile.keys,
              k > 0, scratch.query_sums, padded, ahead);

@@ -18,6 +18,10 @@ namespace {
 // The rows of each sequence of a head that are fetched ahead, at most: those of long ones would
 // push each other out of the cache.
 constexpr int64_t kRowsAhead = 2 * AttentionSizes::kTile;
+// So many at a time that all come in time where there are so many queries. Backward takes more
+// products for its rows.
+constexpr int64_t kForwardAtATime = 6;
+constexpr int64_t kBackwardAtATime = 4;
 
 // What forward and backward have in common: the arguments of a head, scratch memory, threads.
 template <typename T>
@@ -156,7 +160,7 @@ std::unique_ptr<Kernel> PrepareAttention(PrepareContext& context) {
       const HeadOutputs<T> outputs{.out = out_rows(head),
                                    .row_max = row_max == nullptr ? nullptr : row_max + first_row,
                                    .row_sum = row_sum == nullptr ? nullptr : row_sum + first_row};
-      RowsAhead ahead;
+      RowsAhead ahead(kForwardAtATime);
       if (next >= 0) {
         const int64_t next_head = next / sizes.query_tiles();
         const int64_t query = next % sizes.query_tiles() * AttentionSizes::kTile;
@@ -197,7 +201,7 @@ class AttentionGradKernel final : public Kernel {
     if (sizes.queries == 0 || sizes.keys == 0) return ClearGradients(run);
     if (RunsWholeHeads()) {
       call_.ForTasks(run, call_.head_count(), 1, [&](int64_t head, int64_t next, void* scratch) {
-        RowsAhead ahead;
+        RowsAhead ahead(kBackwardAtATime);
         if (next >= 0) AddHead(call_.Arguments(run, key, next), Gradients(run, next), &ahead);
         AttendGradient<T>(sizes, call_.Arguments(run, key, head), Gradients(run, head), queries,
                           keys, &ahead, scratch);

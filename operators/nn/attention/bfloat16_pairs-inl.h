@@ -23,7 +23,7 @@
 #endif
 
 #undef SKIFF_ATTENTION_HAS_PAIRS
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+#if HWY_ARCH_X86 && HWY_TARGET == HWY_AVX3
 #define SKIFF_ATTENTION_HAS_PAIRS 1
 
 // Highway 1.0 has no target with the products of bfloat16.
@@ -207,6 +207,6 @@ void MultiplyPairs(const LeftPairs<kByColumns>& a, const Pair* b, int64_t b_stri
 }  // namespace skiff::HWY_NAMESPACE
 HWY_POP_ATTRIBUTES
 
-#endif  // HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+#endif  // HWY_ARCH_X86 && HWY_TARGET == HWY_AVX3
 
 #endif  // toggle
