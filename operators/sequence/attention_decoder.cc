@@ -145,20 +145,28 @@ double Flop(const OpContext& context) {
   return ProductFlop(context, "Input", {"Weight", "ContextWeight", "QueryWeight"});
 }
 
-template <typename T>
-void AddTo(T* to, const T* from, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) to[i] += from[i];
+template <typename T, typename From>
+void AddTo(T* to, const From* from, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) to[i] += static_cast<T>(from[i]);
 }
 
 // What the kernels of the op and of its gradient have in common.
 template <typename T>
 class DecoderKernel : public Kernel {
+ protected:
+  using Wide = WideType<T>;
+
  public:
   bool TakesFewerRows() const override { return true; }
 
  protected:
   DecoderKernel(PrepareContext& context, bool is_gradient)
-      : sizes_(context), in_(context), first_weights_(context, sizes_.most.sequences) {
+      : sizes_(context),
+        in_(context),
+        encoded_(context, in_.seen.encoded, MultiplyCounts(sizes_.tokens, sizes_.width)),
+        keys_(context, in_.seen.keys, MultiplyCounts(sizes_.tokens, sizes_.key_width)),
+        score_weight_(context, in_.seen.score_weight, sizes_.key_width),
+        first_weights_(context, sizes_.most.sequences) {
     if (AttendsBefore(context)) {
       context_weight_.emplace(context, in_.context_weight,
                               WeightPart{0, sizes_.width, sizes_.gates}, is_gradient);
@@ -170,8 +178,9 @@ class DecoderKernel : public Kernel {
   }
 
   // What sequence j sees in each step.
-  AttendedTokens<T> Seen(const KernelContext& run, const TimeSteps& steps, int64_t j) const {
-    return in_.seen.Tokens(run, in_.seen.Sentences(run)[steps.Index(j)]);
+  AttendedTokens<Wide> Seen(const KernelContext& run, const TimeSteps& steps, int64_t j) const {
+    return sizes_.Tokens(in_.seen.Sentences(run)[steps.Index(j)], encoded_(run), keys_(run),
+                         score_weight_(run));
   }
   int64_t FirstToken(const KernelContext& run, const TimeSteps& steps, int64_t j) const {
     return in_.seen.Sentences(run)[steps.Index(j)].begin;
@@ -185,7 +194,10 @@ class DecoderKernel : public Kernel {
 
   // Begins a run: takes the functions, and finds where in AttentionWeights each sentence begins.
   void Begin(const KernelContext& run) {
-    functions_ = AttentionFunctions<T>::Used();
+    functions_ = AttentionFunctions<Wide>::Used();
+    encoded_.Load(run);
+    keys_.Load(run);
+    score_weight_.Load(run);
     ForEachSentencePair(SequenceRows(in_.input.tensor(run)), in_.seen.Sentences(run),
                         [first = first_weights_(run)](int64_t i, const RowRange&, const RowRange&,
                                                       int64_t weight) { first[i] = weight; });
@@ -200,7 +212,10 @@ class DecoderKernel : public Kernel {
   std::optional<RecurrentWeight<T>> query_weight_;
   std::optional<RecurrentWeight<T>> context_weight_;  // if the attention comes before the step
   DecoderInputs<T> in_;
-  AttentionFunctions<T> functions_ = {};
+  WideInput<T> encoded_;
+  WideInput<T> keys_;
+  WideInput<T> score_weight_;
+  AttentionFunctions<Wide> functions_ = {};
   Workspace<int64_t> first_weights_;
 };
 
@@ -208,33 +223,39 @@ class DecoderKernel : public Kernel {
 template <typename T, typename Steps>
 class ForwardKernel final : public DecoderKernel<T> {
   static_assert(ForwardSteps<Steps, T>);
+  using typename DecoderKernel<T>::Wide;
 
  public:
   ForwardKernel(PrepareContext& context, const typename Steps::Layer& layer)
       : DecoderKernel<T>(context, /*is_gradient=*/false),
         rows_(context, layer, /*is_reverse=*/false),
         steps_(context, layer),
-        query_bias_(context, "QueryBias"),
+        query_bias_(context, {context, "QueryBias"}, sizes_.key_width),
         hidden_(context, "Hidden"),
         context_(context, "Context"),
         weights_(context, "AttentionWeights"),
-        gates_(context, Out<T>(context, "BatchGate"), sizes_.most.sequences, sizes_.gates),
+        gates_(context, Out<Wide>(context, "BatchGate"), sizes_.most.sequences, sizes_.gates),
         queries_(context, Out<T>(context, "BatchQuery"), sizes_.most.sequences, sizes_.key_width),
+        wide_queries_(context, sizes_.most.sequences, sizes_.key_width),
         states_(context, sizes_.most.sequences, sizes_.hidden),
+        wide_states_(context, sizes_.most.sequences, sizes_.hidden),
         contexts_(context, sizes_.most.sequences, sizes_.width),
+        wide_contexts_(context, sizes_.most.sequences, sizes_.width),
         step_weights_(context, weights_.is_there() ? 0 : sizes_.tokens) {}
 
   void Run(const KernelContext& run) override {
     const TimeSteps steps = rows_.Steps(run);
     T* hidden = hidden_(run);
-    const StateRows<T> before = rows_.States(run, hidden);
-    steps_.Begin(run, before.zeros);
+    const WideAndStored<T> zeros = rows_.Zeros(run);
+    const StateRows<T> before = rows_.States(run, hidden, zeros.stored);
+    steps_.Begin(run, zeros.wide);
     this->Begin(run);
-    T* states = states_(run);
+    query_bias_.Load(run);
+    const WideAndStored<T> states = wide_states_(run, states_(run));
     steps.ForEach([&](const TimeSteps::Step& step) {
       const StepOfRows rows{steps, step};
       if (step.time == 0) before.CopyInitial(rows, states);
-      T* gates = gates_(run, step);
+      Wide* gates = gates_(run, step);
       if (this->context_weight_) {
         AttendAll(run, rows, states);
         this->context_weight_->Multiply(run, contexts_(run), step.count, sizes_.width, false, gates,
@@ -252,46 +273,54 @@ class ForwardKernel final : public DecoderKernel<T> {
 
  private:
   // Computes the contexts of the rows, given the states.
-  void AttendAll(const KernelContext& run, const StepOfRows& rows, const T* states) const {
+  void AttendAll(const KernelContext& run, const StepOfRows& rows,
+                 const WideAndStored<T>& states) const {
     const int64_t key_width = sizes_.key_width;
-    T* queries = queries_(run, rows.step);
+    const WideAndStored<T> queries = wide_queries_(run, queries_(run, rows.step));
     if (this->query_weight_) {
-      this->query_weight_->Multiply(run, states, rows.step.count, sizes_.hidden, false, queries,
-                                    key_width);
+      this->query_weight_->Multiply(run, states.stored, rows.step.count, sizes_.hidden, false,
+                                    queries.wide, key_width);
     }
-    const T* bias = query_bias_(run);
-    T* contexts = contexts_(run);
+    const Wide* bias = query_bias_(run);
+    const WideAndStored<T> contexts = wide_contexts_(run, contexts_(run));
     rows.ForEach(this->AttentionWork(run), [&](int64_t j) {
-      T* query = queries + j * key_width;
-      if (!this->query_weight_) std::copy_n(states + j * sizes_.hidden, key_width, query);
-      if (bias != nullptr) AddTo(query, bias, key_width);
-      const AttendedTokens<T> seen = this->Seen(run, rows.steps, j);
-      T* weights = weights_.is_there() ? weights_(run) + this->WeightsOf(run, rows, j, seen.tokens)
-                                       : step_weights_(run) + this->FirstToken(run, rows.steps, j);
-      T* context = contexts + j * sizes_.width;
-      this->functions_.forward(seen, query, weights, context);
+      const WideAndStored<T> query = queries + j * key_width;
+      if (!this->query_weight_) std::copy_n(states.wide + j * sizes_.hidden, key_width, query.wide);
+      if (bias != nullptr) AddTo(query.wide, bias, key_width);
+      query.Store(key_width);
+      const AttendedTokens<Wide> seen = this->Seen(run, rows.steps, j);
+      Wide* weights = weights_.is_there()
+                          ? weights_(run) + this->WeightsOf(run, rows, j, seen.tokens)
+                          : step_weights_(run) + this->FirstToken(run, rows.steps, j);
+      const WideAndStored<T> context = contexts + j * sizes_.width;
+      this->functions_.forward(seen, query.wide, weights, context.wide);
+      context.Store(sizes_.width);
       if (!context_.is_there()) return;
-      std::copy_n(context, sizes_.width, context_(run) + rows.Row(j) * sizes_.width);
+      std::copy_n(context.stored, sizes_.width, context_(run) + rows.Row(j) * sizes_.width);
     });
   }
 
   using DecoderKernel<T>::sizes_;
   RecurrentRows<T> rows_;
   Steps steps_;
-  In<T> query_bias_;
+  WideInput<T> query_bias_;
   Out<T> hidden_;
   Out<T> context_;
-  Out<T> weights_;
-  StepNumbers<T> gates_;
+  Out<Wide> weights_;
+  StepNumbers<Wide> gates_;
   StepNumbers<T> queries_;
+  WideWorkspace<T> wide_queries_;
   Workspace<T> states_;
+  WideWorkspace<T> wide_states_;
   Workspace<T> contexts_;
-  Workspace<T> step_weights_;
+  WideWorkspace<T> wide_contexts_;
+  Workspace<Wide> step_weights_;
 };
 
 template <typename T, typename Steps>
 class GradKernel final : public DecoderKernel<T> {
   static_assert(BackwardSteps<Steps, T>);
+  using typename DecoderKernel<T>::Wide;
 
  public:
   GradKernel(PrepareContext& context, const typename Steps::Layer& layer)
@@ -299,15 +328,22 @@ class GradKernel final : public DecoderKernel<T> {
         rows_(context, layer, /*is_reverse=*/false),
         steps_(context, layer),
         args_(context),
-        product_(context, sizes_.most.rows,
-                 std::max({sizes_.gates, sizes_.width, sizes_.key_width})),
+        product_(context, sizes_.most.rows, std::max(sizes_.gates, sizes_.key_width),
+                 std::max(sizes_.hidden, sizes_.width)),
+        encoded_product_(context, args_.of_encoded.is_there() ? sizes_.most.rows : 0, sizes_.width,
+                         sizes_.tokens),
         next_(context, sizes_.most.sequences, sizes_.hidden),
         step_gates_(context, sizes_.most.sequences, sizes_.gates),
+        wide_gates_(context, sizes_.most.sequences, sizes_.gates),
         step_contexts_(context, sizes_.most.sequences, sizes_.width),
+        batch_queries_(context, kIsHalf<T> ? sizes_.most.sequences : 0, sizes_.key_width),
         step_queries_(context, sizes_.most.sequences, sizes_.key_width),
+        wide_queries_(context, sizes_.most.sequences, sizes_.key_width),
         step_scores_(context, sizes_.tokens),
         score_weights_(context, args_.of_score_weight.is_there() ? sizes_.most.sequences : 0,
                        sizes_.key_width),
+        keys_grad_(context, args_.of_keys.is_there() ? sizes_.tokens : 0, sizes_.key_width),
+        encoded_grad_(context, args_.of_encoded.is_there() ? sizes_.tokens : 0, sizes_.width),
         all_gates_(context, args_.of_input, sizes_.most.rows, sizes_.gates),
         all_contexts_(context, args_.of_encoded.is_there() ? sizes_.most.rows : 0, sizes_.width),
         all_queries_(context, sizes_.most.rows, sizes_.key_width),
@@ -315,29 +351,32 @@ class GradKernel final : public DecoderKernel<T> {
 
   void Run(const KernelContext& run) override {
     const TimeSteps steps = rows_.Steps(run);
-    const StateRows<T> before = rows_.States(run, args_.hidden(run));
+    const WideAndStored<T> zeros = rows_.Zeros(run);
+    const StateRows<T> before = rows_.States(run, args_.hidden(run), zeros.stored);
     const int64_t sentences = rows_.Sequences(run).size();
-    steps_.Begin(run, before.zeros, sentences);
+    const WideAndStored<T> of_keys = keys_grad_(run, args_.of_keys(run));
+    steps_.Begin(run, zeros.wide, sentences);
     this->Begin(run);
-    std::fill_n(next_(run), sentences * sizes_.hidden, T{0});
+    std::fill_n(next_(run), sentences * sizes_.hidden, Wide{0});
     if (args_.of_score_weight.is_there())
-      std::fill_n(score_weights_(run), sentences * sizes_.key_width, T{0});
-    if (args_.of_keys.is_there()) std::fill_n(args_.of_keys(run), args_.of_keys.count(run), T{0});
+      std::fill_n(score_weights_(run), sentences * sizes_.key_width, Wide{0});
+    if (args_.of_keys.is_there()) std::fill_n(of_keys.wide, args_.of_keys.count(run), Wide{0});
     steps.ForEachBackwards([&](const TimeSteps::Step& step) {
       const StepOfRows rows{steps, step};
       if (!this->context_weight_) {
-        std::fill_n(step_contexts_(run), step.count * sizes_.width, T{0});
+        std::fill_n(step_contexts_(run), step.count * sizes_.width, Wide{0});
         AttendAllBackward(run, rows);
       }
+      T* step_gates = step_gates_(run);
       steps_.Run(run, rows,
                  {.before = before,
                   .hidden = args_.of_hidden(run),
                   .gates = args_.batch_gate(run) + step.first * sizes_.gates,
                   .next = next_(run),
-                  .step_gates = step_gates_(run),
+                  .step_gates = wide_gates_(run, step_gates),
                   .row_gates = all_gates_(run)});
       if (!this->context_weight_) return;
-      this->context_weight_->Multiply(run, step_gates_(run), step.count, sizes_.gates, false,
+      this->context_weight_->Multiply(run, step_gates, step.count, sizes_.gates, false,
                                       step_contexts_(run), sizes_.width);
       AttendAllBackward(run, rows);
     });
@@ -345,6 +384,7 @@ class GradKernel final : public DecoderKernel<T> {
       steps.FromLongestFirst<T>(next_(run), sizes_.hidden, args_.of_h0(run));
     }
     steps_.End(run, steps, args_.hidden.shape(run)[0]);
+    if (args_.of_keys.is_there()) of_keys.Store(args_.of_keys.count(run));
     WriteWeightGradients(run, before);
     if (args_.of_encoded.is_there()) WriteEncodedGradient(run);
   }
@@ -355,39 +395,52 @@ class GradKernel final : public DecoderKernel<T> {
   void AttendAllBackward(const KernelContext& run, const StepOfRows& rows) const {
     const int64_t key_width = sizes_.key_width;
     const T* context_grad = args_.of_context(run);
-    T* queries = step_queries_(run);
-    T* next = next_(run);
+    const WideAndStored<T> queries = wide_queries_(run, step_queries_(run));
+    Wide* next = next_(run);
     rows.ForEach(this->AttentionWork(run), [&](int64_t j) {
       const int64_t row = rows.Row(j);
-      T* context = step_contexts_(run) + j * sizes_.width;
+      Wide* context = step_contexts_(run) + j * sizes_.width;
       if (context_grad != nullptr) AddTo(context, context_grad + row * sizes_.width, sizes_.width);
-      this->functions_.backward(this->Seen(run, rows.steps, j),
-                                args_.batch_query(run) + (rows.step.first + j) * key_width,
+      const WideAndStored<T> query = queries + j * key_width;
+      this->functions_.backward(this->Seen(run, rows.steps, j), BatchQuery(run, rows, j),
                                 Weights(run, rows, j, args_.weights),
-                                AttentionOf(run, rows, j, context, queries + j * key_width));
+                                AttentionOf(run, rows, j, context, query.wide));
+      query.Store(key_width);
       if (args_.of_encoded.is_there()) {
         std::copy_n(context, sizes_.width, all_contexts_(run) + row * sizes_.width);
       }
-      std::copy_n(queries + j * key_width, key_width, all_queries_(run) + row * key_width);
-      if (!this->query_weight_) AddTo(next + j * key_width, queries + j * key_width, key_width);
+      std::copy_n(query.stored, key_width, all_queries_(run) + row * key_width);
+      if (!this->query_weight_) AddTo(next + j * key_width, query.wide, key_width);
     });
     if (!this->query_weight_) return;
-    this->query_weight_->Multiply(run, queries, rows.step.count, key_width, true, next,
+    this->query_weight_->Multiply(run, queries.stored, rows.step.count, key_width, true, next,
                                   sizes_.hidden);
   }
 
+  // Returns the query of row j.
+  const Wide* BatchQuery(const KernelContext& run, const StepOfRows& rows, int64_t j) const {
+    const T* query = args_.batch_query(run) + (rows.step.first + j) * sizes_.key_width;
+    if constexpr (kIsHalf<T>) {
+      Wide* wide = batch_queries_(run) + j * sizes_.key_width;
+      WidenRow(query, sizes_.key_width, wide);
+      return wide;
+    } else {
+      return query;
+    }
+  }
+
   // Returns the numbers of row j in an input like AttentionWeights, nullptr if it is absent.
-  const T* Weights(const KernelContext& run, const StepOfRows& rows, int64_t j,
-                   const In<T>& input) const {
+  const Wide* Weights(const KernelContext& run, const StepOfRows& rows, int64_t j,
+                      const In<Wide>& input) const {
     if (!input.is_there()) return nullptr;
     const int64_t tokens = this->in_.seen.Sentences(run)[rows.steps.Index(j)].count();
     return input(run) + this->WeightsOf(run, rows, j, tokens);
   }
 
-  AttentionGradient<T> AttentionOf(const KernelContext& run, const StepOfRows& rows, int64_t j,
-                                   const T* context, T* query) const {
+  AttentionGradient<Wide> AttentionOf(const KernelContext& run, const StepOfRows& rows, int64_t j,
+                                      const Wide* context, Wide* query) const {
     const int64_t first_token = this->FirstToken(run, rows.steps, j);
-    T* keys = args_.of_keys(run);
+    Wide* keys = args_.of_keys.is_there() ? keys_grad_(run, args_.of_keys(run)).wide : nullptr;
     return {.context = context,
             .weights = Weights(run, rows, j, args_.of_weights),
             .scores = step_scores_(run) + first_token,
@@ -441,7 +494,8 @@ class GradKernel final : public DecoderKernel<T> {
     return {.each = pointers};
   }
 
-  void WriteSum(const KernelContext& run, const Out<T>& output, const T* matrix, int64_t rows,
+  template <typename From>
+  void WriteSum(const KernelContext& run, const Out<T>& output, const From* matrix, int64_t rows,
                 int64_t columns) const {
     if (output.is_there()) SumRows(matrix, rows, columns, columns, output(run));
   }
@@ -451,19 +505,20 @@ class GradKernel final : public DecoderKernel<T> {
   void WriteEncodedGradient(const KernelContext& run) const {
     const SequenceRows targets = rows_.Sequences(run);
     const SequenceRows sources = this->in_.seen.Sentences(run);
-    const RowsProduct<T> product = product_.WithColumns(sizes_.width);
-    const T* weights = args_.weights(run);
-    T* to = args_.of_encoded(run);
+    const Wide* weights = args_.weights(run);
+    const WideAndStored<T> to = encoded_grad_(run, args_.of_encoded(run));
     for (int64_t i = 0; i < targets.size(); ++i) {
       const int64_t rows = targets[i].count();
       const int64_t tokens = sources[i].count();
-      product.Pack(
+      encoded_product_.Pack(
           run,
           {.first = all_contexts_(run) + targets[i].begin * sizes_.width, .stride = sizes_.width},
           rows);
-      product.Multiply(run, {.first = weights + this->first_weights_(run)[i], .stride = tokens},
-                       tokens, rows, to + sources[i].begin * sizes_.width);
+      encoded_product_.Multiply(run,
+                                {.first = weights + this->first_weights_(run)[i], .stride = tokens},
+                                tokens, rows, to.wide + sources[i].begin * sizes_.width);
     }
+    to.Store(args_.of_encoded.count(run));
   }
 
   using DecoderKernel<T>::sizes_;
@@ -471,16 +526,23 @@ class GradKernel final : public DecoderKernel<T> {
   Steps steps_;
   DecoderGradients<T> args_;
   RowsProduct<T> product_;
+  RowsProduct<Wide> encoded_product_;
   // Of the rows of a step:
-  Workspace<T> next_;  // the gradient of the states, from later steps
+  Workspace<Wide> next_;  // the gradient of the states, from later steps
   Workspace<T> step_gates_;
-  Workspace<T> step_contexts_;
+  WideWorkspace<T> wide_gates_;
+  Workspace<Wide> step_contexts_;
+  Workspace<Wide> batch_queries_;  // of half
   Workspace<T> step_queries_;
-  Workspace<T> step_scores_;
-  Workspace<T> score_weights_;  // the gradient of ScoreWeight by sequence
+  WideWorkspace<T> wide_queries_;
+  Workspace<Wide> step_scores_;
+  Workspace<Wide> score_weights_;  // the gradient of ScoreWeight by sequence
+  // Of all tokens:
+  WideWorkspace<T> keys_grad_;
+  WideWorkspace<T> encoded_grad_;
   // Of all rows:
   OutputOrWorkspace<T> all_gates_;  // the gradient of g
-  Workspace<T> all_contexts_;
+  Workspace<Wide> all_contexts_;
   Workspace<T> all_queries_;
   Workspace<const T*> before_pointers_;
 };
@@ -533,10 +595,11 @@ void AddGrad(OpRegistry& registry, OpDef* forward) {
   };
   def.flop = GradFlop(Flop, {"Input@GRAD", "Weight@GRAD"});
   registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double>(
-      "attention_decoder_grad", []<typename T>(PrepareContext& context) {
-        return PrepareDecoder<T, GradKernel, LstmBackwardSteps<T>, GruBackwardSteps<T>>(context);
-      });
+  const auto prepare = []<typename T>(PrepareContext& context) {
+    return PrepareDecoder<T, GradKernel, LstmBackwardSteps<T>, GruBackwardSteps<T>>(context);
+  };
+  registry.AddCpuKernels<float, double>("attention_decoder_grad", prepare);
+  registry.AddNativeKernel<BFloat16>("attention_decoder_grad", prepare);
 }
 
 }  // namespace
@@ -601,10 +664,11 @@ void RegisterAttentionDecoder(OpRegistry& registry) {
   def.flop = Flop;
   AddGrad(registry, &def);
   registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double>(
-      "attention_decoder", []<typename T>(PrepareContext& context) {
-        return PrepareDecoder<T, ForwardKernel, LstmForwardSteps<T>, GruForwardSteps<T>>(context);
-      });
+  const auto prepare = []<typename T>(PrepareContext& context) {
+    return PrepareDecoder<T, ForwardKernel, LstmForwardSteps<T>, GruForwardSteps<T>>(context);
+  };
+  registry.AddCpuKernels<float, double>("attention_decoder", prepare);
+  registry.AddNativeKernel<BFloat16>("attention_decoder", prepare);
 }
 
 }  // namespace skiff

@@ -69,10 +69,12 @@ void AddGrad(OpRegistry& registry, OpDef* forward) {
   def.doc = "The gradients of the gated recurrent units.";
   def.flop = GradFlop(Flop, {"Input@GRAD", "Weight@GRAD"});
   registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double>("gru_grad", []<typename T>(PrepareContext& context) {
+  const auto prepare = []<typename T>(PrepareContext& context) {
     return std::make_unique<RecurrentGradKernel<T, GruBackwardSteps<T>, SumsInRowOrder>>(
-        context, GruLayerOf<T>(context));
-  });
+        context, GruLayerOf<WideType<T>>(context));
+  };
+  registry.AddCpuKernels<float, double>("gru_grad", prepare);
+  registry.AddNativeKernel<BFloat16>("gru_grad", prepare);
 }
 
 }  // namespace
@@ -110,10 +112,12 @@ void RegisterGru(OpRegistry& registry) {
   def.flop = Flop;
   AddGrad(registry, &def);
   registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double>("gru", []<typename T>(PrepareContext& context) {
-    return std::make_unique<RecurrentKernel<T, GruForwardSteps<T>>>(context,
-                                                                    GruLayerOf<T>(context));
-  });
+  const auto prepare = []<typename T>(PrepareContext& context) {
+    return std::make_unique<RecurrentKernel<T, GruForwardSteps<T>>>(
+        context, GruLayerOf<WideType<T>>(context));
+  };
+  registry.AddCpuKernels<float, double>("gru", prepare);
+  registry.AddNativeKernel<BFloat16>("gru", prepare);
 }
 
 }  // namespace skiff

@@ -71,8 +71,9 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
     });
     weights.candidate.Multiply(run, reset, rows, size, false, gates + 2 * size, 3 * size);
     ForEachRow(rows, size, [&](int64_t row) {
+      T* after = hidden(run) + row * size;
       functions.forward(gru, from + row * 3 * size, before + row * size, gates + row * 3 * size,
-                        hidden(run) + row * size);
+                        after, after);
     });
   });
 }

@@ -13,6 +13,18 @@ struct AttentionWidths {
   explicit AttentionWidths(const OpContext& context)
       : width(RowWidth(context, "Encoded")), key_width(RowWidth(context, "Keys")) {}
 
+  // Returns the tokens of some rows, given those of all rows.
+  template <typename T>
+  AttendedTokens<T> Tokens(const RowRange& rows, const T* encoded, const T* keys,
+                           const T* score_weight) const {
+    return {.tokens = rows.count(),
+            .width = width,
+            .key_width = key_width,
+            .encoded = encoded + rows.begin * width,
+            .keys = keys + rows.begin * key_width,
+            .score_weight = score_weight};
+  }
+
   int64_t width;      // E
   int64_t key_width;  // A
 };
@@ -31,12 +43,7 @@ struct AttentionArguments : AttentionWidths {
   }
   // Returns the tokens of some rows, and those of all.
   AttendedTokens<T> Tokens(const KernelContext& run, const RowRange& rows) const {
-    return {.tokens = rows.count(),
-            .width = width,
-            .key_width = key_width,
-            .encoded = encoded(run) + rows.begin * width,
-            .keys = keys(run) + rows.begin * key_width,
-            .score_weight = score_weight(run)};
+    return AttentionWidths::Tokens(rows, encoded(run), keys(run), score_weight(run));
   }
   AttendedTokens<T> AllTokens(const KernelContext& run) const {
     return Tokens(run, {0, encoded.shape(run)[0]});

@@ -91,13 +91,13 @@ struct DecoderGradients {
 
   In<T> hidden;
   In<T> context;
-  In<T> weights;
-  In<T> batch_gate;
+  In<WideType<T>> weights;
+  In<WideType<T>> batch_gate;
   In<T> batch_query;
   // Gradients.
   In<T> of_hidden;
   In<T> of_context;
-  In<T> of_weights;
+  In<WideType<T>> of_weights;
   Out<T> of_input;
   Out<T> of_encoded;
   Out<T> of_keys;
@@ -134,9 +134,10 @@ template <typename T, template <typename, typename> class KernelOf, typename Lst
           typename GruSteps>
 std::unique_ptr<Kernel> PrepareDecoder(PrepareContext& context) {
   const DecoderSizes sizes(context);
+  using Wide = WideType<T>;
   if (DecodesWithLstm(context))
-    return std::make_unique<KernelOf<T, LstmSteps>>(context, DecoderLstm<T>(context, sizes));
-  return std::make_unique<KernelOf<T, GruSteps>>(context, DecoderGru<T>(sizes));
+    return std::make_unique<KernelOf<T, LstmSteps>>(context, DecoderLstm<Wide>(context, sizes));
+  return std::make_unique<KernelOf<T, GruSteps>>(context, DecoderGru<Wide>(sizes));
 }
 
 }  // namespace skiff

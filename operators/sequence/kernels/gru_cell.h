@@ -6,10 +6,13 @@
 //   h = (1 - u) ⊙ h' + u ⊙ c, or with origin_mode u ⊙ h' + (1 - u) ⊙ c
 //
 // Since W_c multiplies what depends on r, a step is two functions, each after a product.
+//
+// Of half, the numbers that T stands for are half: input, what products read, and outputs.
 #pragma once
 
 #include <cstdint>
 
+#include "operators/common/half.h"
 #include "operators/sequence/kernels/recurrent_activation.h"
 
 namespace skiff {
@@ -27,27 +30,35 @@ struct GruCell {
 
 template <typename T>
 struct GruStepGradient {
-  const T* hidden;  // of h, from the outside
-  T* before;        // of h from later steps, which becomes that of h', as far as it is known
-  T* gates;         // of g
+  const T* hidden;      // of h, from the outside
+  WideType<T>* before;  // of h from later steps, which becomes that of h', as far as it is known
+  WideType<T>* gates;   // of g
 };
 
 // The functions of a step for a sequence.
 template <typename T>
 struct GruFunctions {
-  // Returns those that are compiled for the processor's instruction set. T: float or double.
+  using Wide = WideType<T>;
+  using Cell = GruCell<Wide>;
+
+  // Returns those that are compiled for the processor's instruction set. T: float, double or
+  // BFloat16.
   static GruFunctions Used();
 
   // Computes u, r and the reset state r ⊙ h'.
-  void (*reset)(const GruCell<T>& cell, const T* input, const T* before, T* gates, T* reset);
-  // Then computes c and h.
-  void (*forward)(const GruCell<T>& cell, const T* input, const T* before, T* gates, T* hidden);
+  void (*reset)(const Cell& cell, const T* input, const Wide* before, Wide* gates, T* reset);
+  // Then computes c and h: as it goes on, which may overwrite h', and as it is stored, which may be
+  // the same array.
+  void (*forward)(const Cell& cell, const T* input, const Wide* before, Wide* gates, Wide* after,
+                  T* hidden);
   // Computes the gradient of g0 and g2, and that of h' without the products.
-  void (*backward)(const GruCell<T>& cell, const T* before, const T* gates,
+  void (*backward)(const Cell& cell, const T* before, const Wide* gates,
                    const GruStepGradient<T>& gradient);
   // Then, given the gradient of the reset state, computes that of g1 and adds to that of h'.
-  void (*reset_backward)(const GruCell<T>& cell, const T* before, const T* gates,
-                         const T* reset_gradient, const GruStepGradient<T>& gradient);
+  void (*reset_backward)(const Cell& cell, const T* before, const Wide* gates,
+                         const Wide* reset_gradient, const GruStepGradient<T>& gradient);
+  // Computes the reset state again.
+  void (*reset_state)(const Cell& cell, const T* before, const Wide* gates, T* reset);
 };
 
 }  // namespace skiff

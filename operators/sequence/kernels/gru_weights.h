@@ -3,8 +3,8 @@
 #pragma once
 
 #include "framework/op/kernel.h"
-#include "operators/common/cpu/gemm.h"
 #include "operators/sequence/kernels/recurrent_weight.h"
+#include "operators/sequence/kernels/weight_sum.h"
 
 namespace skiff {
 
@@ -24,26 +24,22 @@ class GruWeightGradient {
  public:
   GruWeightGradient(PrepareContext& context, int64_t size, int64_t rows)
       : size_(size),
-        gates_(Product(2 * size, rows), context),
-        candidate_(Product(size, rows), context) {}
+        gates_(context, size, 2 * size, rows, 3 * size),
+        candidate_(context, size, size, rows, 3 * size) {}
 
   // Takes the state before each row and its reset state, [rows, H], and the gradient of g,
   // [rows, 3H]. There may be fewer rows than it was prepared for.
   void Run(const KernelContext& run, int64_t rows, const T* before, const T* reset,
            const T* gates_gradient, T* weight_gradient) const {
-    gates_.Run(run, Product(2 * size_, rows), before, gates_gradient, weight_gradient);
-    candidate_.Run(run, Product(size_, rows), reset, gates_gradient + 2 * size_,
+    gates_.Run(run, rows, before, gates_gradient, weight_gradient);
+    candidate_.Run(run, rows, reset, gates_gradient + 2 * size_,
                    weight_gradient + 2 * size_ * size_);
   }
 
  private:
-  GemmSpec Product(int64_t columns, int64_t rows) const {
-    return {.m = size_, .n = columns, .k = rows, .trans_a = true, .ldb = 3 * size_};
-  }
-
   int64_t size_;
-  Gemm<T> gates_;
-  Gemm<T> candidate_;
+  WeightSum<T> gates_;
+  WeightSum<T> candidate_;
 };
 
 }  // namespace skiff

@@ -21,13 +21,15 @@ void AddProduct(const T* HWY_RESTRICT a, const T* HWY_RESTRICT b, int64_t count,
 }
 
 template <typename T>
-void Forward(const LstmCell<T>& cell, const T* input, const LstmStep<T>& step, T* hidden) {
+void Forward(const LstmCell<WideType<T>>& cell, const T* input, const LstmStep<WideType<T>>& step,
+             T* hidden) {
+  using Wide = WideType<T>;
   const int64_t size = cell.size;
   AddInput(input, cell.bias, 4 * size, step.gates);
-  T* HWY_RESTRICT candidate = step.gates + cell.order.candidate * size;
-  T* HWY_RESTRICT input_gate = step.gates + cell.order.input * size;
-  T* HWY_RESTRICT forget_gate = step.gates + cell.order.forget * size;
-  T* HWY_RESTRICT output_gate = step.gates + cell.order.output * size;
+  Wide* HWY_RESTRICT candidate = step.gates + cell.order.candidate * size;
+  Wide* HWY_RESTRICT input_gate = step.gates + cell.order.input * size;
+  Wide* HWY_RESTRICT forget_gate = step.gates + cell.order.forget * size;
+  Wide* HWY_RESTRICT output_gate = step.gates + cell.order.output * size;
   if (cell.peepholes != nullptr) {
     AddProduct(cell.peepholes, step.cell_before, size, input_gate);
     AddProduct(cell.peepholes + size, step.cell_before, size, forget_gate);
@@ -35,8 +37,8 @@ void Forward(const LstmCell<T>& cell, const T* input, const LstmStep<T>& step, T
   Activate(cell.candidate, candidate, size);
   Activate(cell.gate, input_gate, size);
   Activate(cell.gate, forget_gate, size);
-  const T* HWY_RESTRICT before = step.cell_before;
-  T* HWY_RESTRICT state = step.cell;
+  const Wide* HWY_RESTRICT before = step.cell_before;
+  Wide* HWY_RESTRICT state = step.cell;
   for (int64_t i = 0; i < size; ++i)
     state[i] = input_gate[i] * candidate[i] + forget_gate[i] * before[i];
   if (cell.cell_clip > 0) Clip(cell.cell_clip, step.cell, size);
@@ -45,28 +47,30 @@ void Forward(const LstmCell<T>& cell, const T* input, const LstmStep<T>& step, T
   Activate(cell.gate, output_gate, size);
   std::copy_n(step.cell, size, step.activated_cell);
   Activate(cell.cell, step.activated_cell, size);
-  for (int64_t i = 0; i < size; ++i) hidden[i] = output_gate[i] * step.activated_cell[i];
+  for (int64_t i = 0; i < size; ++i)
+    hidden[i] = static_cast<T>(output_gate[i] * step.activated_cell[i]);
 }
 
 template <typename T>
-void Backward(const LstmCell<T>& cell, const LstmStep<const T>& step,
+void Backward(const LstmCell<WideType<T>>& cell, const LstmStep<const WideType<T>>& step,
               const LstmStepGradient<T>& gradient) {
+  using Wide = WideType<T>;
   const int64_t size = cell.size;
   const LstmGateOrder& order = cell.order;
-  const T* HWY_RESTRICT candidate = step.gates + order.candidate * size;
-  const T* HWY_RESTRICT input_gate = step.gates + order.input * size;
-  const T* HWY_RESTRICT forget_gate = step.gates + order.forget * size;
-  const T* HWY_RESTRICT output_gate = step.gates + order.output * size;
-  const T* HWY_RESTRICT activated = step.activated_cell;
-  const T* HWY_RESTRICT before = step.cell_before;
-  T* HWY_RESTRICT d_candidate = gradient.gates + order.candidate * size;
-  T* HWY_RESTRICT d_input = gradient.gates + order.input * size;
-  T* HWY_RESTRICT d_forget = gradient.gates + order.forget * size;
-  T* HWY_RESTRICT d_output = gradient.gates + order.output * size;
-  T* HWY_RESTRICT d_cell = gradient.next_cell;
+  const Wide* HWY_RESTRICT candidate = step.gates + order.candidate * size;
+  const Wide* HWY_RESTRICT input_gate = step.gates + order.input * size;
+  const Wide* HWY_RESTRICT forget_gate = step.gates + order.forget * size;
+  const Wide* HWY_RESTRICT output_gate = step.gates + order.output * size;
+  const Wide* HWY_RESTRICT activated = step.activated_cell;
+  const Wide* HWY_RESTRICT before = step.cell_before;
+  Wide* HWY_RESTRICT d_candidate = gradient.gates + order.candidate * size;
+  Wide* HWY_RESTRICT d_input = gradient.gates + order.input * size;
+  Wide* HWY_RESTRICT d_forget = gradient.gates + order.forget * size;
+  Wide* HWY_RESTRICT d_output = gradient.gates + order.output * size;
+  Wide* HWY_RESTRICT d_cell = gradient.next_cell;
   // The gradient of cell(c) is in the place of that of c~ until its derivative is known.
   for (int64_t i = 0; i < size; ++i) {
-    const T d_hidden = gradient.hidden[i] + gradient.next_hidden[i];
+    const Wide d_hidden = static_cast<Wide>(gradient.hidden[i]) + gradient.next_hidden[i];
     d_output[i] = d_hidden * activated[i];
     d_candidate[i] = d_hidden * output_gate[i];
   }
@@ -97,7 +101,10 @@ template <typename T>
 LstmFunctions<T> LstmFunctionsOf() {
   return {.forward = Forward<T>, .backward = Backward<T>};
 }
-auto Functions() { return std::pair(LstmFunctionsOf<float>(), LstmFunctionsOf<double>()); }
+auto Functions() {
+  return std::tuple(LstmFunctionsOf<float>(), LstmFunctionsOf<double>(),
+                    LstmFunctionsOf<BFloat16>());
+}
 
 }  // namespace
 }  // namespace skiff::HWY_NAMESPACE
@@ -105,6 +112,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace skiff {
-SKIFF_USED_FUNCTIONS(LstmFunctions);
+SKIFF_USED_WITH_HALF(LstmFunctions);
 }  // namespace skiff
 #endif

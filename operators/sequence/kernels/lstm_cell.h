@@ -6,10 +6,14 @@
 //   c  = i ⊙ c~ + f ⊙ c', at most cell_clip from 0
 //   o  = gate(g3 + w_o ⊙ c)
 //   h  = o ⊙ cell(c)
+//
+// Of half, the numbers that T stands for in LstmFunctions are half: input, hidden state, and the
+// gradient of that.
 #pragma once
 
 #include <cstdint>
 
+#include "operators/common/half.h"
 #include "operators/sequence/kernels/recurrent_activation.h"
 
 namespace skiff {
@@ -46,25 +50,29 @@ struct LstmStep {
 
 template <typename T>
 struct LstmStepGradient {
-  const T* hidden;  // from the outside
-  const T* cell;    // from the outside, or nullptr
+  const T* hidden;          // from the outside
+  const WideType<T>* cell;  // from the outside, or nullptr
   // From the steps after this one. Of the cell, on return, that of the cell before.
-  const T* next_hidden;
-  T* next_cell;
-  T* gates;  // 4H: on return the gradient of g
+  const WideType<T>* next_hidden;
+  WideType<T>* next_cell;
+  WideType<T>* gates;  // 4H: on return the gradient of g
 };
 
 // The functions of a step for a sequence.
 template <typename T>
 struct LstmFunctions {
-  // Returns those that are compiled for the processor's instruction set. T: float or double.
+  using Wide = WideType<T>;
+  using Cell = LstmCell<Wide>;
+
+  // Returns those that are compiled for the processor's instruction set. T: float, double or
+  // BFloat16.
   static LstmFunctions Used();
 
   // Computes a step. `input` is nullptr if the gates contain it. `hidden` may be
   // step.activated_cell.
-  void (*forward)(const LstmCell<T>& cell, const T* input, const LstmStep<T>& step, T* hidden);
+  void (*forward)(const Cell& cell, const T* input, const LstmStep<Wide>& step, T* hidden);
   // Computes the gradient of a step.
-  void (*backward)(const LstmCell<T>& cell, const LstmStep<const T>& step,
+  void (*backward)(const Cell& cell, const LstmStep<const Wide>& step,
                    const LstmStepGradient<T>& gradient);
 };
 

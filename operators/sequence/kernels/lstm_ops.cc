@@ -146,18 +146,22 @@ void AddLstmOps(OpRegistry& registry, const LstmOp& op) {
   gradient.flop = GradFlop(Flop, {"Input@GRAD", "Weight@GRAD"});
   registry.Add(std::move(gradient));
   registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double>(op.type, []<typename T>(PrepareContext& context) {
-    return std::make_unique<RecurrentKernel<T, LstmForwardSteps<T>>>(context,
-                                                                     LstmLayerOf<T>(context));
-  });
-  registry.AddCpuKernels<float, double>(
-      StrCat(op.type, "_grad"), []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-        using Steps = LstmBackwardSteps<T>;
-        const LstmLayer<T> layer = LstmLayerOf<T>(context);
-        if (layer.projection)
-          return std::make_unique<RecurrentGradKernel<T, Steps, SumsInBatchOrder>>(context, layer);
-        return std::make_unique<RecurrentGradKernel<T, Steps, SumsInRowOrder>>(context, layer);
-      });
+  const auto prepare = []<typename T>(PrepareContext& context) {
+    return std::make_unique<RecurrentKernel<T, LstmForwardSteps<T>>>(
+        context, LstmLayerOf<WideType<T>>(context));
+  };
+  registry.AddCpuKernels<float, double>(op.type, prepare);
+  registry.AddNativeKernel<BFloat16>(op.type, prepare);
+  const auto prepare_grad = []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
+    using Steps = LstmBackwardSteps<T>;
+    const auto layer = LstmLayerOf<WideType<T>>(context);
+    if (layer.projection)
+      return std::make_unique<RecurrentGradKernel<T, Steps, SumsInBatchOrder>>(context, layer);
+    return std::make_unique<RecurrentGradKernel<T, Steps, SumsInRowOrder>>(context, layer);
+  };
+  const std::string grad_type = StrCat(op.type, "_grad");
+  registry.AddCpuKernels<float, double>(grad_type, prepare_grad);
+  registry.AddNativeKernel<BFloat16>(grad_type, prepare_grad);
 }
 
 }  // namespace skiff

@@ -56,16 +56,19 @@ void ActivateEach(const Function& f, float* x, int64_t count) {
   for (; i < count; ++i) hn::StoreU(f(one, hn::LoadU(one, x + i)), one, x + i);
 }
 
+// to += from
+template <typename T, typename From>
+void AddRow(const From* HWY_RESTRICT from, int64_t count, T* HWY_RESTRICT to) {
+  for (int64_t i = 0; i < count; ++i) to[i] += static_cast<T>(from[i]);
+}
+
 // gates += input + bias, of which one may be nullptr
-template <typename T>
-void AddInput(const T* HWY_RESTRICT input, const T* HWY_RESTRICT bias, int64_t count,
+template <typename T, typename Input>
+void AddInput(const Input* HWY_RESTRICT input, const T* HWY_RESTRICT bias, int64_t count,
               T* HWY_RESTRICT gates) {
-  if (input == nullptr || bias == nullptr) {
-    const T* HWY_RESTRICT from = input == nullptr ? bias : input;
-    for (int64_t i = 0; i < count; ++i) gates[i] += from[i];
-    return;
-  }
-  for (int64_t i = 0; i < count; ++i) gates[i] += input[i] + bias[i];
+  if (input == nullptr) return AddRow(bias, count, gates);
+  if (bias == nullptr) return AddRow(input, count, gates);
+  for (int64_t i = 0; i < count; ++i) gates[i] += static_cast<T>(input[i]) + bias[i];
 }
 
 // x[i] = f(x[i])

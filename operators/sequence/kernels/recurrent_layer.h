@@ -25,22 +25,25 @@ class RecurrentKernel final : public Kernel {
         steps_(context, layer),
         hidden_(context, layer.states()),
         states_(context, layer.capacity.sequences, layer.state_width()),
-        gates_(context, Out<T>(context, "BatchGate"), layer.capacity.sequences,
+        wide_states_(context, layer.capacity.sequences, layer.state_width()),
+        gates_(context, Out<WideType<T>>(context, "BatchGate"), layer.capacity.sequences,
                layer.gates_width()) {}
 
   bool TakesFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     const TimeSteps steps = rows_.Steps(run);
-    const StateRows<T> before = rows_.States(run, hidden_(run));
-    steps_.Begin(run, before.zeros);
+    const WideAndStored<T> zeros = rows_.Zeros(run);
+    const StateRows<T> before = rows_.States(run, hidden_(run), zeros.stored);
+    const WideAndStored<T> states = wide_states_(run, states_(run));
+    steps_.Begin(run, zeros.wide);
     steps.ForEach([&](const TimeSteps::Step& step) {
       const StepOfRows rows{steps, step};
-      if (step.time == 0) before.CopyInitial(rows, states_(run));
+      if (step.time == 0) before.CopyInitial(rows, states);
       steps_.Run(run, rows,
                  {.input = rows_.input(run),
                   .hidden = hidden_(run),
-                  .states = states_(run),
+                  .states = states,
                   .gates = gates_(run, step),
                   .product = step.time > 0 || rows_.h0.is_there() ? StateProduct::kSet
                                                                   : StateProduct::kNone});
@@ -52,7 +55,8 @@ class RecurrentKernel final : public Kernel {
   Steps steps_;
   Out<T> hidden_;
   Workspace<T> states_;
-  StepNumbers<T> gates_;
+  WideWorkspace<T> wide_states_;
+  StepNumbers<WideType<T>> gates_;
 };
 
 // The gradients of Weight and Bias, which are sums over all rows: here in the order of the LoD.
@@ -67,12 +71,15 @@ class SumsInRowOrder {
         gates_width_(layer.gates_width()),
         product_(Steps::MakeProduct(context, layer, most_rows_)),
         step_gates_(context, layer.capacity.sequences, gates_width_),
+        wide_gates_(context, layer.capacity.sequences, gates_width_),
         row_gates_(context, Out<T>(context, "Input@GRAD"), layer.capacity.rows, gates_width_),
         before_(context, most_rows_, width_) {}
 
   // Return where the gradient of g goes: that of a step, and that of all rows in the order of the
   // LoD.
-  T* StepGates(const KernelContext& run, const TimeSteps::Step&) const { return step_gates_(run); }
+  WideAndStored<T> StepGates(const KernelContext& run, const TimeSteps::Step&) const {
+    return wide_gates_(run, step_gates_(run));
+  }
   T* RowGates(const KernelContext& run) const { return row_gates_(run); }
 
   // Writes those of the gradients that are wanted, after the steps of a run of `rows` rows.
@@ -90,9 +97,13 @@ class SumsInRowOrder {
       cell.Sum(run, product_, before_rows, gates, rows, weight_grad_(run));
     }
     if (!bias_grad_.is_there()) return;
-    AxisReduction({rows, gates_width_}, {true, false}).Sum(gates, bias_grad_(run));
+    if constexpr (kIsHalf<T>) {
+      SumRows(gates, rows, gates_width_, gates_width_, bias_grad_(run));
+    } else {
+      AxisReduction({rows, gates_width_}, {true, false}).Sum(gates, bias_grad_(run));
+    }
     cell.SumPeepholes(
-        steps,
+        run, steps,
         [&](const TimeSteps::Step& step, int64_t j) {
           return gates + steps.Row(j, step.time) * gates_width_;
         },
@@ -107,6 +118,7 @@ class SumsInRowOrder {
   int64_t gates_width_;
   typename Steps::WeightProduct product_;
   Workspace<T> step_gates_;
+  WideWorkspace<T> wide_gates_;
   OutputOrWorkspace<T> row_gates_;
   Workspace<T> before_;  // the states before all rows
 };
@@ -122,12 +134,14 @@ class SumsInBatchOrder {
         bias_grad_(context, "Bias@GRAD"),
         input_grad_(context, "Input@GRAD"),
         gates_width_(layer.gates_width()),
-        product_(context, weight_grad_.is_there() ? layer.capacity.rows : 0, gates_width_),
+        product_(context, weight_grad_.is_there() ? layer.capacity.rows : 0, gates_width_,
+                 layer.state_width()),
         gates_(context, layer.capacity.rows, gates_width_),
+        wide_gates_(context, layer.capacity.sequences, gates_width_),
         before_(context, layer.capacity.rows) {}
 
-  T* StepGates(const KernelContext& run, const TimeSteps::Step& step) const {
-    return gates_(run) + step.first * gates_width_;
+  WideAndStored<T> StepGates(const KernelContext& run, const TimeSteps::Step& step) const {
+    return wide_gates_(run, gates_(run) + step.first * gates_width_);
   }
   T* RowGates(const KernelContext& run) const { return input_grad_(run); }
 
@@ -146,7 +160,7 @@ class SumsInBatchOrder {
     if (!bias_grad_.is_there()) return;
     SumRows(gates, rows, gates_width_, gates_width_, bias_grad_(run));
     cell.SumPeepholes(
-        steps,
+        run, steps,
         [&](const TimeSteps::Step& step, int64_t j) {
           return gates + (step.first + j) * gates_width_;
         },
@@ -160,6 +174,7 @@ class SumsInBatchOrder {
   int64_t gates_width_;
   RowsProduct<T> product_;
   Workspace<T> gates_;
+  WideWorkspace<T> wide_gates_;
   Workspace<const T*> before_;  // where the states before all rows are
 };
 
@@ -185,10 +200,11 @@ class RecurrentGradKernel final : public Kernel {
     const TimeSteps steps = rows_.Steps(run);
     const int64_t sequences = rows_.Sequences(run).size();
     const int64_t rows = hidden_.shape(run)[0];
-    const StateRows<T> before = rows_.States(run, hidden_(run));
-    T* next = next_(run);
-    std::fill_n(next, sequences * width_, T{0});
-    steps_.Begin(run, before.zeros, sequences);
+    const WideAndStored<T> zeros = rows_.Zeros(run);
+    const StateRows<T> before = rows_.States(run, hidden_(run), zeros.stored);
+    WideType<T>* next = next_(run);
+    std::fill_n(next, sequences * width_, WideType<T>{0});
+    steps_.Begin(run, zeros.wide, sequences);
     steps.ForEachBackwards([&](const TimeSteps::Step& step) {
       steps_.Run(run, {steps, step},
                  {.before = before,
@@ -211,10 +227,11 @@ class RecurrentGradKernel final : public Kernel {
   int64_t width_;
   int64_t gates_width_;
   In<T> hidden_;
-  In<T> batch_gate_;
+  In<WideType<T>> batch_gate_;
   In<T> hidden_grad_;
   Out<T> h0_grad_;
-  Workspace<T> next_;  // the gradient of the states from later steps, of the longest first
+  Workspace<WideType<T>>
+      next_;  // the gradient of the states from later steps, of the longest first
 };
 
 }  // namespace skiff

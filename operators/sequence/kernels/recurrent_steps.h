@@ -12,6 +12,7 @@
 #include "operators/sequence/kernels/recurrent_weight.h"
 #include "operators/sequence/kernels/rows_product.h"
 #include "operators/sequence/kernels/time_steps.h"
+#include "operators/sequence/kernels/wide_rows.h"
 #include "operators/sequence/kernels/workspace.h"
 
 namespace skiff {
@@ -44,12 +45,14 @@ struct StateRows {
     return step.steps.StateBefore(j, step.step.time, rows, initial, zeros, width);
   }
   // Sets the states of a first step to those before it. Needs no zeros.
-  void CopyInitial(const StepOfRows& first, T* states) const {
+  void CopyInitial(const StepOfRows& first, const WideAndStored<T>& states) const {
+    const int64_t count = first.step.count * width;
     if (initial == nullptr) {
-      std::fill_n(states, first.step.count * width, T{0});
+      std::fill_n(states.stored, count, T{});
     } else {
-      first.steps.ToLongestFirst(initial, width, states);
+      first.steps.ToLongestFirst(initial, width, states.stored);
     }
+    WidenRow(states.stored, count, states.wide);
   }
 };
 
@@ -74,7 +77,7 @@ class StepNumbers {
 template <typename T>
 class RecurrentRows {
  public:
-  // `has_zeros`: whether States gives zeros.
+  // `has_zeros`: whether there are zeros.
   template <typename Layer>
   RecurrentRows(PrepareContext& context, const Layer& layer, bool is_reverse, bool has_zeros = true)
       : input(context, "Input"),
@@ -83,17 +86,23 @@ class RecurrentRows {
         width_(layer.state_width()),
         zeros_count_(has_zeros ? std::max(width_, layer.cell.size) : 0),
         order_(context, layer.capacity.sequences),
-        zeros_(context, 1, zeros_count_) {}
+        zeros_(context, 1, zeros_count_),
+        wide_zeros_(context, 1, zeros_count_) {}
 
   SequenceRows Sequences(const KernelContext& run) const { return SequenceRows(input.tensor(run)); }
   TimeSteps Steps(const KernelContext& run) const {
     return TimeSteps(Sequences(run), is_reverse_, order_(run));
   }
-  // Returns the states. Its zeros are as many as a state or a cell has numbers, whichever has more;
-  // without `has_zeros` there are none.
-  StateRows<T> States(const KernelContext& run, const T* states) const {
-    T* zeros = zeros_(run);
-    std::fill_n(zeros, zeros_count_, T{0});
+  // Returns as many zeros as a state or a cell has numbers, whichever has more; without `has_zeros`
+  // there are none.
+  WideAndStored<T> Zeros(const KernelContext& run) const {
+    const WideAndStored<T> zeros = wide_zeros_(run, zeros_(run));
+    std::fill_n(zeros.wide, zeros_count_, WideType<T>{0});
+    zeros.Store(zeros_count_);
+    return zeros;
+  }
+  // Returns the states, with the zeros of the run.
+  StateRows<T> States(const KernelContext& run, const T* states, const T* zeros) const {
     return {.rows = states, .initial = h0(run), .zeros = zeros, .width = width_};
   }
 
@@ -106,15 +115,16 @@ class RecurrentRows {
   int64_t zeros_count_;
   Workspace<int64_t> order_;
   Workspace<T> zeros_;
+  WideWorkspace<T> wide_zeros_;
 };
 
 // What the forward step of a cell gets.
 template <typename T>
 struct CellStep {
-  const T* input;  // of all rows
-  T* hidden;       // of all rows, set
-  T* states;       // of the step: the states before it, on return those after it
-  T* gates;        // of the step, on return activated
+  const T* input;           // of all rows
+  T* hidden;                // of all rows, set
+  WideAndStored<T> states;  // of the step: the states before it, on return those after it
+  WideType<T>* gates;       // of the step, on return activated
   StateProduct product;
 };
 
@@ -125,10 +135,10 @@ void MultiplyStates(const KernelContext& run, const RecurrentWeight<T>& weight,
                     int64_t gates_width) {
   const int64_t count = rows.step.count;
   if (step.product == StateProduct::kNone) {
-    std::fill_n(step.gates, count * gates_width, T{0});
+    std::fill_n(step.gates, count * gates_width, WideType<T>{0});
   } else {
     const bool adds = step.product == StateProduct::kAdd;
-    weight.Multiply(run, step.states, count, width, adds, step.gates, gates_width);
+    weight.Multiply(run, step.states.stored, count, width, adds, step.gates, gates_width);
   }
 }
 
@@ -137,16 +147,18 @@ template <typename T>
 struct CellGradient {
   StateRows<T> before;
   const T* hidden;           // the gradient from the outside, of all rows
-  const T* gates;            // of the step, activated
-  T* next;                   // of the step: the gradient of the states, on return of those before
-  T* step_gates;             // on return the gradient of g
-  T* row_gates;              // the same for all rows, in the order of the LoD, or nullptr
-  bool wants_before = true;  // else nothing reads `next` after this step
+  const WideType<T>* gates;  // of the step, activated
+  WideType<T>* next;         // of the step: the gradient of the states, on return of those before
+  WideAndStored<T> step_gates;  // on return the gradient of g
+  T* row_gates;                 // the same for all rows, in the order of the LoD, or nullptr
+  bool wants_before = true;     // else nothing reads `next` after this step
 
-  // Copies the gradient of g of sequence j to its row.
-  void CopyGates(const StepOfRows& rows, int64_t j, int64_t gates_width) const {
+  // Stores the gradient of g of sequence j, also in its row.
+  void StoreGates(const StepOfRows& rows, int64_t j, int64_t gates_width) const {
+    const WideAndStored<T> of_row = step_gates + j * gates_width;
+    of_row.Store(gates_width);
     if (row_gates == nullptr) return;
-    std::copy_n(step_gates + j * gates_width, gates_width, row_gates + rows.Row(j) * gates_width);
+    std::copy_n(of_row.stored, gates_width, row_gates + rows.Row(j) * gates_width);
   }
 };
 
@@ -154,8 +166,8 @@ struct CellGradient {
 template <typename Steps, typename T>
 concept ForwardSteps = RecurrentLayer<typename Steps::Layer> &&
     std::constructible_from<Steps, PrepareContext&, const typename Steps::Layer&> &&
-    requires(Steps steps, const KernelContext& run, const T* zeros, const StepOfRows& rows,
-             const CellStep<T>& step) {
+    requires(Steps steps, const KernelContext& run, const WideType<T>* zeros,
+             const StepOfRows& rows, const CellStep<T>& step) {
   // Whether the steps of a run read the zeros that Begin gets.
   { Steps::kReadsZeros } -> std::convertible_to<bool>;
   // Begins a run. `zeros` are as many as a state or a cell has numbers.
@@ -169,10 +181,11 @@ template <typename Steps, typename T>
 concept BackwardSteps = RecurrentLayer<typename Steps::Layer> &&
     std::constructible_from<Steps, PrepareContext&, const typename Steps::Layer&> &&
     requires(Steps steps, PrepareContext& context, const typename Steps::Layer& layer,
-             const KernelContext& run, const T* zeros, int64_t count, const StepOfRows& rows,
-             const CellGradient<T>& of, const TimeSteps& time, const RowsProduct<T>& of_gates,
-             const typename Steps::WeightProduct& made, const MatrixRows<T>& before,
-             const T* numbers, const T* (*gates)(const TimeSteps::Step&, int64_t), T* to) {
+             const KernelContext& run, const WideType<T>* zeros, int64_t count,
+             const StepOfRows& rows, const CellGradient<T>& of, const TimeSteps& time,
+             const RowsProduct<T>& of_gates, const typename Steps::WeightProduct& made,
+             const MatrixRows<T>& before, const T* numbers,
+             const T* (*gates)(const TimeSteps::Step&, int64_t), T* to) {
   // Begins a run of `count` sequences. `zeros` are as many as a state or a cell has numbers.
   steps.Begin(run, zeros, count);
   // Runs the gradient of a step, from the last to the first one.
@@ -191,7 +204,7 @@ concept BackwardSteps = RecurrentLayer<typename Steps::Layer> &&
   { Steps::kSumsInAnyOrder } -> std::convertible_to<bool>;
   // Writes the gradients of the peepholes, if there are any, behind that of the bias. gates(step,
   // j) returns the gradient of g of sequence j.
-  steps.SumPeepholes(time, gates, to);
+  steps.SumPeepholes(run, time, gates, to);
 };
 
 }  // namespace skiff

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "framework/op/arguments.h"
+#include "operators/common/cpu/bf16_product.h"
 #include "operators/common/cpu/packed_product.h"
+#include "operators/common/half.h"
 
 namespace skiff {
 
@@ -17,6 +20,7 @@ struct WeightPart {
   int64_t columns = 0;
 };
 
+// T is float, double or BFloat16.
 template <typename T>
 class RecurrentWeight {
  public:
@@ -42,12 +46,18 @@ class RecurrentWeight {
     product_.Multiply(a, rows, static_cast<const T*>(run.derived(packed_)), add, c, c_stride);
   }
   void Multiply(const KernelContext& run, const T* a, int64_t rows, int64_t a_stride, bool add,
-                T* c, int64_t c_stride) const {
-    Multiply(run, {.first = a, .stride = a_stride}, rows, add, c, c_stride);
+                WideType<T>* c, int64_t c_stride) const {
+    if constexpr (kIsHalf<T>) {
+      const Bf16Result<float> result = {.c = c, .stride = c_stride, .beta = add ? 1.0f : 0.0f};
+      product_.Multiply({.first = a, .stride = a_stride}, rows, run.derived(packed_), nullptr,
+                        result);
+    } else {
+      Multiply(run, {.first = a, .stride = a_stride}, rows, add, c, c_stride);
+    }
   }
 
  private:
-  PackedProduct<T> product_;
+  std::conditional_t<kIsHalf<T>, Bf16Product, PackedProduct<T>> product_;
   int packed_ = -1;
 };
 

@@ -8,6 +8,7 @@
 
 #include "framework/op/kernel.h"
 #include "operators/sequence/kernels/sequence_rows.h"
+#include "operators/sequence/kernels/wide_rows.h"
 
 namespace skiff {
 
@@ -57,16 +58,17 @@ class TimeSteps {
   }
 
   // Copies rows of `width` numbers, one for each sequence in the order of the LoD, to the order of
-  // the time steps, in which sequence 0 is the longest one; and the other way round.
+  // the time steps, in which sequence 0 is the longest one; and the other way round, rounded if T
+  // is half.
   template <typename T>
   void ToLongestFirst(const T* rows, int64_t width, T* longest_first) const {
     for (int64_t j = 0; j < sequence_count(); ++j)
       std::copy_n(rows + Index(j) * width, width, longest_first + j * width);
   }
   template <typename T>
-  void FromLongestFirst(const T* longest_first, int64_t width, T* rows) const {
+  void FromLongestFirst(const WideType<T>* longest_first, int64_t width, T* rows) const {
     for (int64_t j = 0; j < sequence_count(); ++j)
-      std::copy_n(longest_first + j * width, width, rows + Index(j) * width);
+      RoundRow(longest_first + j * width, width, rows + Index(j) * width);
   }
 
   // Calls body(step) for each time step, from the first one.

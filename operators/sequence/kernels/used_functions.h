@@ -7,10 +7,14 @@
 //   };
 //
 // The source has, in HWY_NAMESPACE, Functions(), which returns a pair: the tables for float and
-// double. Where HWY_ONCE, it defines Used() by SKIFF_USED_FUNCTIONS(Table).
+// double. Where HWY_ONCE, it defines Used() by SKIFF_USED_FUNCTIONS(Table). If there is a table for
+// bfloat16, Functions() returns a tuple of all three, and the macro is SKIFF_USED_WITH_HALF(Table).
 #pragma once
 
+#include <tuple>
 #include <utility>
+
+#include "operators/common/half.h"
 
 #define SKIFF_USED_FUNCTIONS(Table)                               \
   HWY_EXPORT(Functions);                                          \
@@ -20,3 +24,7 @@
   }                                                               \
   template struct Table<float>;                                   \
   template struct Table<double>
+
+#define SKIFF_USED_WITH_HALF(Table) \
+  SKIFF_USED_FUNCTIONS(Table);      \
+  template struct Table<BFloat16>
