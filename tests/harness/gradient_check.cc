@@ -259,7 +259,8 @@ class GradientChecker {
                     std::max(Tolerances::kFloat32Gradient, case_.float32_tolerance));
       Insert(&values32, InDTypesOf(op, values32, expected32));
       if (!options_.place.is_cpu() || !HasNativeKernel(registry_, op.type)) continue;
-      const NamedTensors half = InHalf(op, values32);
+      const NamedTensors half = KeepFloat32(registry_.Get(op.type), op,
+                                            Recast(values32, DType::kFloat32, DType::kBFloat16));
       const NamedTensors wide =
           Recast(Recast(half, DType::kBFloat16, DType::kFloat64), DType::kFloat32, DType::kFloat64);
       CheckByItself(op, half, RunOp(registry_, op, wide), DType::kBFloat16,
@@ -308,16 +309,6 @@ class GradientChecker {
       values[GradName(name)] = Cast(values_.at(GradName(name)), tensor.dtype());
     }
     return values;
-  }
-
-  // Returns the float32 tensors that follow the dtype of the run in bfloat16, but for those that
-  // the op reads in float32 even then.
-  NamedTensors InHalf(const Op& op, const NamedTensors& values) const {
-    NamedTensors half = Recast(values, DType::kFloat32, DType::kBFloat16);
-    for (auto& [name, tensor] : half) {
-      if (KeepsFloat32(registry_.Get(op.type).inputs, op.inputs, name)) tensor = values.at(name);
-    }
-    return half;
   }
 
   // Returns the same tensors, those of dtype `from` that follow the dtype of the run in dtype `to`.

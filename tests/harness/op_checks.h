@@ -42,6 +42,9 @@ struct OpCheck {
 // layout against the values of the CPU.
 void CheckOpEverywhere(const OpCheck& check, const RunnerOptions& options, CaseReport* report);
 
+// Returns the inputs of an op, with float32 in place of half where the op keeps float32.
+NamedTensors KeepFloat32(const OpDef& def, const Op& op, NamedTensors inputs);
+
 // Returns whether ops of the type have a kernel kNativeHalfKernel that runs on this processor.
 bool HasNativeKernel(const OpRegistry& registry, const std::string& type);
 

@@ -68,7 +68,7 @@ Arrays OutputArrays(const OpCase& op_case, const NamedTensors& outputs) {
 
 void CheckDType(const OpRegistry& registry, const OpCase& op_case, const Op& op, DType dtype,
                 double tolerance, const RunnerOptions& options, CaseReport* report) {
-  const NamedTensors inputs = MakeInputs(op_case, dtype);
+  const NamedTensors inputs = KeepFloat32(registry.Get(op.type), op, MakeInputs(op_case, dtype));
   const Arrays rounded = RoundedInputs(op_case, inputs);
   OpCheck check{.registry = registry,
                 .op = op,

@@ -105,7 +105,10 @@ class LstmForwardSteps {
                           .cell = cells + row * size,
                           .activated_cell = Activated(run, rows, j, hidden)},
                          hidden);
-      if (!projects) std::copy_n(hidden, size, step.states.stored + j * size);
+      if (projects) return;
+      const WideAndStored<T> state = step.states + j * size;
+      std::copy_n(hidden, size, state.stored);
+      WidenRow(state.stored, size, state.wide);
     });
     if (projects) Project(run, rows, projected, step);
   }
@@ -181,7 +184,7 @@ class LstmBackwardSteps {
     const int64_t size = cell_.size;
     const Wide* activated = activated_(run) + rows.step.first * size;
     const Wide* cell_grad = cell_grad_(run);
-    // With a projection, nothing comes from the outside.
+    // Through a projection, all gradients of hidden states come together.
     const Wide* from_later = projection_ ? ProjectBack(run, rows, of) : of.next;
     Wide* next_cell = next_cell_(run);
     rows.ForEach(4 * size, [&](int64_t j) {
