@@ -2,11 +2,14 @@
 """Times training steps of a model of model_bench in PyTorch and prints {"step_ms", "torch"}.
 
     tools/model_bench/model_in_torch.py --model=resnet50 --batch_size=64 --device=cuda
+    tools/model_bench/model_in_torch.py --model=resnet50 --batch_size=8 --device=cpu --threads=1 \
+        --precision=bfloat16 --channels_last --compile=default
 
 Needs PyTorch. The network, the sizes and the optimizer are those of model_bench; initial values
 are PyTorch's, which doesn't change times. A step copies its batch to the device, goes forward and
-backward, updates the parameters, and ends when the loss is on the host, as in model_bench. All
-numbers are float32, without TF32. PyTorch runs eagerly and chooses its fastest convolutions.
+backward, updates the parameters, and ends when the loss is on the host, as in model_bench.
+PyTorch chooses its fastest convolutions. --precision=bfloat16 is torch.autocast, whose parameters
+are float32; tf32 lets products and convolutions of float32 on a device round what they multiply.
 """
 
 import argparse
@@ -246,12 +249,21 @@ def make_step(torch, options):
     is_cuda = options.device == "cuda"
     network, batch, loss = make(torch, options.model, options.batch_size, options.length)
     network.to(options.device).train()
+    if options.channels_last:
+        network.to(memory_format=torch.channels_last)
+        batch = [x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
+                 for x in batch]
+    if options.compile != "none":
+        loss = torch.compile(loss, mode=options.compile)
     update = make_update(torch, options.optimizer, list(network.parameters()))
     if is_cuda:
         batch = [x.pin_memory() for x in batch]
+    autocast = torch.autocast(options.device, dtype=torch.bfloat16,
+                              enabled=options.precision == "bfloat16")
 
     def step():
-        found = loss(*(x.to(options.device, non_blocking=True) for x in batch))
+        with autocast:
+            found = loss(*(x.to(options.device, non_blocking=True) for x in batch))
         found.backward()
         update()
         # A copy that the device makes after the update, and that this waits for.
@@ -271,12 +283,21 @@ def main():
                         choices=["momentum", "adam", "plain_adam"], help="as in model_bench")
     parser.add_argument("--steps", type=int, default=10, help="timed ones, after 3 untimed ones")
     parser.add_argument("--device", default="cuda", choices=["cpu", "cuda"])
+    parser.add_argument("--threads", type=int, default=0, help="0: as many as PyTorch takes")
+    parser.add_argument("--precision", default="float32", choices=["float32", "tf32", "bfloat16"])
+    parser.add_argument("--channels_last", action="store_true", help="the memory format of images")
+    parser.add_argument("--compile", default="none",
+                        choices=["none", "default", "reduce-overhead", "max-autotune"],
+                        help="torch.compile's mode; none: eager")
     options = parser.parse_args()
     if options.length and (options.model in CLASSIFIERS or options.model.endswith("_512")):
         parser.error("--length=%d: %s has no length here" % (options.length, options.model))
     import torch  # after the flags have been checked
 
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    if options.threads > 0:
+        torch.set_num_threads(options.threads)
+    allows_tf32 = options.precision == "tf32"
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allows_tf32
     torch.backends.cudnn.benchmark = True
     step = make_step(torch, options)
     for _ in range(3):
