@@ -29,9 +29,9 @@ constexpr unsigned char kOtherPoison = 0xA5;
 // Hostile data for inputs: zeros, huge numbers, -1 or not-a-number.
 constexpr unsigned char kHostileBytes[] = {0x00, 0x7F, 0xFF};
 
-// Kernels whose sums may be grouped by the number of threads: these candidates, and the float32 and
-// bfloat16 products of these ops, which oneDNN computes. In all others, the number of threads must
-// change no bit.
+// Kernels whose sums may be grouped by the number of threads: these candidates, and the float32
+// products of these ops, which oneDNN computes. In all others, the number of threads must change no
+// bit.
 constexpr std::string_view kGroupingCandidates[] = {"onednn", "winograd"};
 constexpr std::string_view kOpsOfProducts[] = {"addmm",
                                                "bmm",
@@ -49,7 +49,7 @@ bool MayGroupByThreads(std::string_view type, std::string_view candidate, DType 
   if (type.ends_with("_grad")) type.remove_suffix(std::string_view("_grad").size());
   // oneDNN's, too.
   if (candidate == kNativeHalfKernel && type.find("conv2d") != type.npos) return true;
-  return dtype != DType::kFloat64 && std::ranges::count(kOpsOfProducts, type) > 0;
+  return dtype == DType::kFloat32 && std::ranges::count(kOpsOfProducts, type) > 0;
 }
 
 // With more layout variables, only the variant with all of them blocked is tried, since the number
@@ -686,9 +686,10 @@ NamedTensors KeepFloat32(const OpDef& def, const Op& op, NamedTensors inputs) {
 }
 
 bool HasNativeKernel(const OpRegistry& registry, const std::string& type) {
-  return std::ranges::any_of(registry.Kernels(type), [](const KernelDef& kernel) {
+  const auto is_native = [](const KernelDef& kernel) {
     return kernel.name == kNativeHalfKernel && kernel.needs <= UsedInstructionSet();
-  });
+  };
+  return registry.Find(type) != nullptr && std::ranges::any_of(registry.Kernels(type), is_native);
 }
 
 bool KeepsFloat32(const std::vector<SlotDef>& slots, const Slots& arguments,

@@ -7,6 +7,12 @@
 #include <cstdint>
 #include <vector>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "framework/base/cpu_features.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tools/model_bench/fma_peak.cc"
 #include "hwy/foreach_target.h"
@@ -58,9 +64,14 @@ namespace skiff {
 
 HWY_EXPORT(FmaChains);
 
-double MeasureFmaPeak() {
+namespace {
+
+constexpr int64_t kRounds = 500'000;
+
+// Returns the best FLOP/s of chains(sink), which returns the FLOP done, on all threads at once.
+template <typename Chains>
+double BestRate(const Chains& chains) {
   using Clock = std::chrono::steady_clock;
-  constexpr int64_t kRounds = 500'000;
   const int threads = omp_get_max_threads();
   // A cache line per thread.
   std::vector<float> sinks(static_cast<size_t>(threads) * 16);
@@ -70,13 +81,47 @@ double MeasureFmaPeak() {
     double flop = 0;
     const Clock::time_point start = Clock::now();
 #pragma omp parallel reduction(+ : flop)
-    flop += HWY_DYNAMIC_DISPATCH(FmaChains)(kRounds,
-                                            &sinks[static_cast<size_t>(omp_get_thread_num()) * 16]);
+    flop += chains(&sinks[static_cast<size_t>(omp_get_thread_num()) * 16]);
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     best = std::max(best, flop / seconds);
   }
   return best;
 }
+
+#if defined(__x86_64__)
+
+HWY_PUSH_ATTRIBUTES("avx512f,avx512bf16")
+
+// Like FmaChains, with 24 chains: each step of one is two multiply-adds of a pair.
+double Bf16Chains(float* sink) {
+  constexpr int kChains = 24;
+  const auto pairs = (__m512bh)_mm512_set1_epi32(0x3c003f00);
+  __m512 sums[kChains];
+  for (int i = 0; i < kChains; ++i) sums[i] = _mm512_set1_ps(static_cast<float>(i));
+  for (int64_t round = 0; round < kRounds / 2; ++round) {
+#pragma GCC unroll 24
+    for (__m512& sum : sums) sum = _mm512_dpbf16_ps(sum, pairs, pairs);
+  }
+  for (int i = 1; i < kChains; ++i) sums[0] = _mm512_add_ps(sums[0], sums[i]);
+  *sink = _mm512_cvtss_f32(sums[0]);
+  return static_cast<double>(kRounds / 2) * kChains * 2 * 32;
+}
+
+HWY_POP_ATTRIBUTES
+
+#else
+
+double Bf16Chains(float*) { return 0; }
+
+#endif
+
+}  // namespace
+
+double MeasureFmaPeak() {
+  return BestRate([](float* sink) { return HWY_DYNAMIC_DISPATCH(FmaChains)(kRounds, sink); });
+}
+
+double MeasureBf16Peak() { return UsesAvx512Bf16() ? BestRate(Bf16Chains) : 0; }
 
 }  // namespace skiff
 #endif  // HWY_ONCE

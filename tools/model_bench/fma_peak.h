@@ -1,10 +1,12 @@
-// Measures the machine's float32 FMA peak, the yardstick of compute-bound kernels.
+// Measures what the machine can multiply and add at most, the yardstick of compute-bound kernels.
 #pragma once
 
 namespace skiff {
 
-// Returns FLOP/s over all OpenMP threads with the widest vectors of this processor, the best of
-// several short runs. Takes about 0.1 s.
+// Returns FLOP/s of float32 over all OpenMP threads with the widest vectors of this processor, the
+// best of several short runs. Takes about 0.1 s.
 double MeasureFmaPeak();
+// The same of products of bfloat16, which are added up in float32; 0 unless UsesAvx512Bf16().
+double MeasureBf16Peak();
 
 }  // namespace skiff

@@ -95,7 +95,9 @@ DEFINE_string(
 DEFINE_int64(memory_limit_bytes, 0,
              "the most that the allocator may take from the system; 0: no limit");
 DEFINE_string(json, "", "file for the figures, with the settings they depend on; empty: none");
-DEFINE_bool(split, true, "print the time of a step by op and its share of the FMA peak");
+DEFINE_bool(split, true,
+            "print the time of a step by op and its share of the peak: of products of bfloat16 "
+            "where a kernel uses the processor's instructions for them, else of float32 FMA");
 DEFINE_int32(seed, 1, "seed of initial values and generated samples");
 
 namespace skiff {
@@ -147,22 +149,34 @@ void PrintTuning(const KernelTuner& tuner) {
   }
 }
 
+// FLOP/s that the machine can do; 0: not measured.
+struct Peaks {
+  double float32 = 0;
+  double bfloat16 = 0;
+
+  double Of(std::string_view kernel) const {
+    return kernel == kNativeHalfKernel ? bfloat16 : float32;
+  }
+};
+
 // What the instructions of one op and kernel took.
 struct SplitRow {
+  double peak = 0;  // of the kernel
   double seconds = 0;
   double flop = 0;
   int count = 0;
 };
 
-// Prints the time of one more step by op and kernel, the longest first, with the share of the FMA
-// peak of those whose FLOP are known.
-void PrintSplit(double peak_flops, BoundProgram* bound) {
+// Prints the time of one more step by op and kernel, the longest first, with the share of the peak
+// of those whose FLOP are known.
+void PrintSplit(const Peaks& peaks, BoundProgram* bound) {
   std::map<std::string, SplitRow> by_kernel;
   double total = 0;
   const std::vector<InstructionTime> times = bound->TimedStep();
   for (size_t i = 0; i < times.size(); ++i) {
     const InstructionTime& time = times[i];
     SplitRow& row = by_kernel[time.kernel.empty() ? time.type : time.type + " " + time.kernel];
+    row.peak = peaks.Of(time.kernel);
     row.seconds += time.seconds;
     // The ops of loops come behind, and have their FLOP in that of the loop.
     const std::vector<Instruction>& instructions = bound->plan().instructions;
@@ -177,8 +191,8 @@ void PrintSplit(double peak_flops, BoundProgram* bound) {
   std::printf("%10s %7s %7s %6s  op and kernel\n", "ms", "share", "of peak", "count");
   for (const auto& [name, row] : rows) {
     std::printf("%10.3f %6.1f%% ", row.seconds * 1e3, 100 * row.seconds / total);
-    if (row.flop > 0 && peak_flops > 0) {
-      std::printf("%6.1f%%", 100 * row.flop / row.seconds / peak_flops);
+    if (row.flop > 0 && row.peak > 0) {
+      std::printf("%6.1f%%", 100 * row.flop / row.seconds / row.peak);
     } else {
       std::printf("%7s", "");
     }
@@ -188,8 +202,8 @@ void PrintSplit(double peak_flops, BoundProgram* bound) {
 
 // The figures of a run, from which both the text and the JSON file are made.
 struct Figures {
-  std::string name;          // of the model, or the folder of a saved one
-  double peak_flops = 0;     // FLOP/s that the machine can do
+  std::string name;  // of the model, or the folder of a saved one
+  Peaks peaks;
   double rss_before_mb = 0;  // before the model was built
   double peak_rss_mb = 0;
   Percentiles step_ms;
@@ -215,7 +229,7 @@ struct Figures {
   double client_mb = 0;  // what each takes beside the weights
 
   double flops() const { return flop / (step_ms.median * 1e-3); }
-  double peak_share() const { return flops() / peak_flops; }
+  double peak_share() const { return flops() / peaks.float32; }
   double samples_per_s() const {
     return FLAGS_batch_size / ((batches == 1 ? step_ms.median : mean_step_ms) * 1e-3);
   }
@@ -371,14 +385,17 @@ void PrintFigures(const Figures& figures) {
   std::printf("%s, batch %d, %d threads: %.2f ms a step (p10 %.2f, p90 %.2f), %.1f samples/s\n",
               figures.name.c_str(), FLAGS_batch_size, omp_get_max_threads(), step_ms.median,
               step_ms.p10, step_ms.p90, figures.samples_per_s());
-  if (figures.batches == 1 && figures.peak_flops == 0) {
+  if (figures.batches == 1 && figures.peaks.float32 == 0) {
     std::printf("on %s: %.2f GFLOP a step, %.1f GFLOP/s\n", FLAGS_place.c_str(),
                 figures.flop * 1e-9, figures.flops() * 1e-9);
   } else if (figures.batches == 1) {
     std::printf(
         "%.2f GFLOP a step, %.1f GFLOP/s, %.1f%% of the measured FMA peak of %.0f GFLOP/s\n",
         figures.flop * 1e-9, figures.flops() * 1e-9, 100 * figures.peak_share(),
-        figures.peak_flops * 1e-9);
+        figures.peaks.float32 * 1e-9);
+    if (figures.peaks.bfloat16 > 0) {
+      std::printf("peak of products of bfloat16: %.0f GFLOP/s\n", figures.peaks.bfloat16 * 1e-9);
+    }
   } else {
     std::printf("%zu batches, %.2f ms a step on average\n", figures.batches, figures.mean_step_ms);
   }
@@ -409,7 +426,7 @@ nlohmann::json JsonOf(const Figures& figures) {
   const auto of_one_batch = [&](double value) {
     return figures.batches == 1 ? nlohmann::json(value) : nlohmann::json();
   };
-  const bool has_peak = figures.peak_flops > 0;
+  const bool has_peak = figures.peaks.float32 > 0;
   return {{"model", figures.name},
           {"place", FLAGS_place},
           {"inference", !Trains()},
@@ -432,7 +449,8 @@ nlohmann::json JsonOf(const Figures& figures) {
           {"step_cpu_ms", figures.step_cpu_ms},
           {"samples_per_s", figures.samples_per_s()},
           {"flop_per_step", of_one_batch(figures.flop)},
-          {"fma_peak_flops", has_peak ? nlohmann::json(figures.peak_flops) : nlohmann::json()},
+          {"fma_peak_flops", has_peak ? nlohmann::json(figures.peaks.float32) : nlohmann::json()},
+          {"bf16_peak_flops", figures.peaks.bfloat16},
           {"fma_peak_share", has_peak ? of_one_batch(figures.peak_share()) : nlohmann::json()},
           {"max_live_bytes", plan.max_live_bytes},
           {"planned_bytes", plan.planned_bytes},
@@ -466,7 +484,10 @@ int Main() {
   if (FLAGS_threads > 0) omp_set_num_threads(FLAGS_threads);
   Figures figures;
   figures.name = FLAGS_saved_model.empty() ? FLAGS_model : FLAGS_saved_model;
-  if (Place::FromName(FLAGS_place).is_cpu()) figures.peak_flops = MeasureFmaPeak();
+  if (Place::FromName(FLAGS_place).is_cpu()) {
+    figures.peaks.float32 = MeasureFmaPeak();
+    if (FLAGS_precision == DTypeName(DType::kBFloat16)) figures.peaks.bfloat16 = MeasureBf16Peak();
+  }
   figures.rss_before_mb = RssMegabytes();
 
   const Place place = Place::FromName(FLAGS_place);
@@ -488,7 +509,7 @@ int Main() {
   if (FLAGS_clients > 0) PrintClients(figures);
   PrintOpsOnHost(figures.ops_on_host);
   if (options.tuner != nullptr) PrintTuning(*options.tuner);
-  if (FLAGS_split) PrintSplit(figures.peak_flops, &bound);
+  if (FLAGS_split) PrintSplit(figures.peaks, &bound);
   if (!FLAGS_json.empty()) AtomicWriteFile(FLAGS_json, JsonOf(figures).dump(2) + "\n");
   return 0;
 }

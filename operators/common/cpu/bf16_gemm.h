@@ -1,4 +1,4 @@
-// A batch of bfloat16 products, Bf16Product one after the other.
+// A batch of bfloat16 products in the loops of Bf16Product.
 #pragma once
 
 #include "framework/op/kernel.h"
@@ -21,16 +21,33 @@ class Bf16Gemm {
            const BFloat16* b, BFloat16* c, const BFloat16* bias) const;
 
  private:
-  template <typename C>
-  void RunOne(const KernelContext& context, const GemmSpec& spec, const BFloat16* a,
-              const BFloat16* b, C* c, int64_t c_stride, float beta, const BFloat16* bias) const;
+  // The memory of a product.
+  struct Room {
+    const void* all_packed;  // B, or nullptr:
+    void* packed;            // for some columns of B
+    void* left;              // for a transposed A
+    float* sums;             // for the sums of several products
+  };
 
-  GemmSpec spec_;        // that it was prepared for
-  int all_packed_ = -1;  // the derived form of B, or -1:
-  int packed_ = -1;      // the workspace for some columns of B,
+  Room RoomOf(const KernelContext& context, int64_t slot) const;
+  // Computes the products that are summed into one C.
+  void RunOne(const Room& room, const PlannedGemm& product, const BFloat16* a, const BFloat16* b,
+              BFloat16* c, const BFloat16* bias) const;
+  template <typename C>
+  void RunTerm(const Room& room, const GemmSpec& spec, const BFloat16* a, const BFloat16* b, C* c,
+               int64_t c_stride, float beta, const BFloat16* bias) const;
+
+  GemmSpec spec_;  // that it was prepared for
+  // Parts of the batch that may run at the same time.
+  int64_t slots_ = 1;
+  int all_packed_ = -1;  // a derived form
+  // Workspaces, and the bytes of a slot.
+  int packed_ = -1;
   int64_t packed_bytes_ = 0;
-  int scratch_ = -1;  // for a transposed A,
-  int sums_ = -1;     // and for the sums of several products
+  int left_ = -1;
+  int64_t left_bytes_ = 0;
+  int sums_ = -1;
+  int64_t sums_bytes_ = 0;
 };
 
 }  // namespace skiff

@@ -178,10 +178,21 @@ __m512 LoadWide(__mmask16 mask, const BFloat16* from) {
 }
 __m512 LoadWide(__mmask16 mask, const float* from) { return _mm512_maskz_loadu_ps(mask, from); }
 
-void Store(__m512 values, __mmask16 mask, BFloat16* to) {
-  _mm256_mask_storeu_epi16(to, mask, (__m256i)_mm512_cvtneps_pbh(values));
+// Store a row of a panel. What isn't masked is many times faster for bfloat16.
+void StoreAll(__m512 left, __m512 right, BFloat16* to) {
+  _mm512_storeu_si512(to, (__m512i)_mm512_cvtne2ps_pbh(right, left));
 }
-void Store(__m512 values, __mmask16 mask, float* to) { _mm512_mask_storeu_ps(to, mask, values); }
+void StoreAll(__m512 left, __m512 right, float* to) {
+  _mm512_storeu_ps(to, left);
+  _mm512_storeu_ps(to + 16, right);
+}
+void StoreSome(__m512 left, __m512 right, __mmask32 mask, BFloat16* to) {
+  _mm512_mask_storeu_epi16(to, mask, (__m512i)_mm512_cvtne2ps_pbh(right, left));
+}
+void StoreSome(__m512 left, __m512 right, __mmask32 mask, float* to) {
+  _mm512_mask_storeu_ps(to, static_cast<__mmask16>(mask), left);
+  _mm512_mask_storeu_ps(to + 16, static_cast<__mmask16>(mask >> 16), right);
+}
 
 // Multiplies a group of kRows rows with a panel, and writes the result of its first `columns`
 // columns. The number of rows is a template argument so that the sums stay in registers.
@@ -242,17 +253,29 @@ void MultiplyGroup(const LeftRows& a, const Pair* b, int64_t depth, int64_t colu
   const __mmask32 mask = FirstOf(columns);
   const __m512 alpha = _mm512_set1_ps(result.alpha);
   const __m512 beta = _mm512_set1_ps(result.beta);
+  __m512 bias[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
+#pragma GCC unroll 2
   for (int j = 0; j < 2; ++j) {
     const auto half = static_cast<__mmask16>(mask >> 16 * j);
-    __m512 bias = _mm512_setzero_ps();
-    if (result.bias != nullptr) bias = LoadWide(half, result.bias + 16 * j);
+    if (result.bias != nullptr) bias[j] = LoadWide(half, result.bias + 16 * j);
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      C* to = result.c + r * result.stride + 16 * j;
-      __m512 value = _mm512_mul_ps(alpha, sums[r][j]);
-      if (result.beta != 0) value = _mm512_fmadd_ps(beta, LoadWide(half, to), value);
-      if (result.bias != nullptr) value = _mm512_add_ps(value, bias);
-      Store(value, half, to);
+      sums[r][j] = _mm512_mul_ps(alpha, sums[r][j]);
+      if (result.beta != 0) {
+        const C* old = result.c + r * result.stride + 16 * j;
+        sums[r][j] = _mm512_fmadd_ps(beta, LoadWide(half, old), sums[r][j]);
+      }
+      sums[r][j] = _mm512_add_ps(sums[r][j], bias[j]);
+    }
+  }
+  const bool stores_all = columns >= kStep;
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+    C* to = result.c + r * result.stride;
+    if (stores_all) {
+      StoreAll(sums[r][0], sums[r][1], to);
+    } else {
+      StoreSome(sums[r][0], sums[r][1], mask, to);
     }
   }
 }

@@ -8,8 +8,6 @@
 // bf16_gemm.cc.
 #include "operators/common/cpu/gemm.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <optional>
 #include <type_traits>
@@ -19,7 +17,6 @@
 #include "framework/op/registry.h"
 #include "operators/common/cpu/bf16_gemm.h"
 #include "operators/common/cpu/gemm_plan.h"
-#include "operators/common/cpu/matmul_primitive.h"
 #include "operators/common/cpu/packed_product.h"
 #include "operators/common/libraries/onednn.h"
 
@@ -96,20 +93,104 @@ void ScaleMatrices(const PlannedGemm& product, T* c, const T* bias = nullptr) {
 
 // ---- oneDNN
 
-// Returns whether PackedGemm is faster than oneDNN 2.6. Of a constant B it multiplies a form that
-// is packed once.
-template <typename T>
-bool IsSlowInOnednn(const PlannedGemm& product, [[maybe_unused]] bool has_constant_b) {
-  const GemmSpec& spec = product.spec;
-  if constexpr (std::is_same_v<T, BFloat16>) {
-    // On several threads, it is for two matrices, and slower for many small ones.
-    return product.kept_count == 1 && (has_constant_b || omp_get_max_threads() > 1);
-  } else {
-    // Without AVX-512, oneDNN reaches only 40 to 55 % of the peak for some transposed matrices
-    // whose rows are multiples of 2 KiB apart.
-    return product.kept_count == 1 && spec.trans_a && (spec.m % 512 == 0 || spec.n % 512 == 0) &&
-           !OnednnUsesAvx512();
+// A stride of 0 becomes a dim of 1, which oneDNN broadcasts.
+dnnl::memory::desc Describe(int64_t rows, int64_t columns, int64_t row_stride,
+                            int64_t column_stride, std::span<const GemmBatchDim> kept,
+                            int64_t GemmBatchDim::*stride) {
+  const size_t rank = kept.size() + 2;
+  dnnl::memory::dims dims(rank);
+  dnnl::memory::dims strides(rank);
+  dims[rank - 2] = rows;
+  dims[rank - 1] = columns;
+  strides[rank - 2] = row_stride;
+  strides[rank - 1] = column_stride;
+  // The stride of a dim of 1 is never used as a step, but oneDNN looks at it to recognise a
+  // contiguous batch.
+  int64_t extent = std::max(rows * row_stride, columns * column_stride);
+  for (size_t i = kept.size(); i-- > 0;) {
+    const bool is_broadcast = kept[i].*stride == 0;
+    dims[i] = is_broadcast ? 1 : kept[i].size;
+    strides[i] = is_broadcast ? extent : kept[i].*stride;
+    extent = std::max(extent, dims[i] * strides[i]);
   }
+  return OnednnStrided(dims, strides);
+}
+
+dnnl::primitive_attr ScaleAndAdd(double alpha, double beta) {
+  dnnl::post_ops post_ops;
+  if (alpha != 1) AppendOnednnScale(static_cast<float>(alpha), &post_ops);
+  if (beta != 0) post_ops.append_sum(static_cast<float>(beta));
+  dnnl::primitive_attr attributes = OnednnAttributes();
+  attributes.set_post_ops(post_ops);
+  return attributes;
+}
+
+class MatmulPrimitive {
+ public:
+  MatmulPrimitive(const PlannedGemm& product, double beta, PrepareContext& context,
+                  int prepacked_b) {
+    const GemmSpec& spec = product.spec;
+    const std::span<const GemmBatchDim> kept = product.kept.dims();
+    const int64_t a_row = spec.trans_a ? 1 : spec.lda;
+    const int64_t a_column = spec.trans_a ? spec.lda : 1;
+    const int64_t b_row = spec.trans_b ? 1 : spec.ldb;
+    const int64_t b_column = spec.trans_b ? spec.ldb : 1;
+    const auto a = Describe(spec.m, spec.k, a_row, a_column, kept, &GemmBatchDim::stride_a);
+    const auto b = Describe(spec.k, spec.n, b_row, b_column, kept, &GemmBatchDim::stride_b);
+    const auto c = Describe(spec.m, spec.n, spec.ldc, 1, kept, &GemmBatchDim::stride_c);
+    const auto bias =
+        spec.adds_bias ? OnednnStrided({1, spec.n}, {spec.n, 1}) : dnnl::memory::desc();
+    const auto description = OnednnMatmul(a, prepacked_b < 0 ? b : OnednnAny({spec.k, spec.n}),
+                                          bias, c, ScaleAndAdd(spec.alpha, beta));
+    const auto wanted_b = description.weights_desc();
+    if (prepacked_b >= 0 && wanted_b != b) packed_b_ = Prepack(b, wanted_b, prepacked_b, context);
+    call_ = OnednnCall(dnnl::matmul(description));
+    call_.AddArgument(DNNL_ARG_SRC, a);
+    call_.AddArgument(DNNL_ARG_WEIGHTS, wanted_b);
+    call_.AddArgument(DNNL_ARG_DST, c);
+    if (spec.adds_bias) call_.AddArgument(DNNL_ARG_BIAS, bias);
+    const auto scratchpad = description.scratchpad_desc();
+    if (OnednnBytes(scratchpad) == 0) return;
+    call_.AddArgument(DNNL_ARG_SCRATCHPAD, scratchpad);
+    workspace_ = context.RequestWorkspace(OnednnBytes(scratchpad));
+  }
+
+  void Run(const KernelContext& context, const float* a, const float* b, float* c,
+           const float* bias) {
+    call_.SetData(DNNL_ARG_SRC, a);
+    call_.SetData(DNNL_ARG_WEIGHTS, packed_b_ < 0 ? b : context.derived(packed_b_));
+    call_.SetData(DNNL_ARG_DST, c);
+    if (bias != nullptr) call_.SetData(DNNL_ARG_BIAS, bias);
+    if (workspace_ >= 0) call_.SetData(DNNL_ARG_SCRATCHPAD, context.workspace(workspace_));
+    call_.Run();
+  }
+
+ private:
+  // Requests the derived form of B. Returns its index.
+  static int Prepack(const dnnl::memory::desc& stored, const dnnl::memory::desc& wanted, int input,
+                     PrepareContext& context) {
+    return context.RequestDerivedForm(
+        {.inputs = {input},
+         .bytes = OnednnBytes(wanted),
+         .refresh = [reorder = OnednnReorder(stored, wanted), input](const KernelContext& run,
+                                                                     void* derived) mutable {
+           reorder.SetData(DNNL_ARG_FROM, run.input(input).raw_data());
+           reorder.SetData(DNNL_ARG_TO, derived);
+           reorder.Run();
+         }});
+  }
+
+  OnednnCall call_;
+  int workspace_ = -1;
+  int packed_b_ = -1;
+};
+
+// Returns whether PackedGemm is the faster one. oneDNN 2.6 without AVX-512 reaches only 40 to
+// 55 % of the peak for some transposed matrices whose rows are multiples of 2 KiB apart.
+bool IsSlowInOnednn(const PlannedGemm& product) {
+  const GemmSpec& spec = product.spec;
+  return product.kept_count == 1 && spec.trans_a && (spec.m % 512 == 0 || spec.n % 512 == 0) &&
+         !OnednnUsesAvx512();
 }
 
 // ---- PackedProduct
@@ -206,7 +287,6 @@ class PackedGemm {
         all_packed_ < 0 ? nullptr : static_cast<const T*>(context.derived(all_packed_));
     T* packed = packed_ < 0 ? nullptr : static_cast<T*>(context.workspace(packed_));
     for (int64_t i = 0; i < product.summed_count; ++i) {
-      // The summed dims run one after the other, in order: two threads must not add to one C.
       const GemmOffsets term = BatchOffsets(product.summed, i);
       const double beta = i == 0 ? product.spec.beta : 1.0;
       if (beta != 0 && beta != 1) ScaleMatrices(product, c);
@@ -293,14 +373,16 @@ class Gemm<T>::Product {
     SKIFF_ENFORCE(prepacked_b < 0 || (std::is_same_v<T, float> && IsOneProduct(spec)),
                   kInvalidArgument,
                   "gemm: B can be prepacked for one product of float matrices only");
-    const bool is_constant = constant_b >= 0 && context.IsConstant(constant_b);
-    if constexpr (!std::is_same_v<T, double>) {
+    if constexpr (std::is_same_v<T, float>) {
       // Where rows vary, a primitive for one number of rows would hardly run.
-      if (prepacked_b >= 0 || !(context.rows_vary() || IsSlowInOnednn<T>(prepared_, is_constant))) {
+      if (prepacked_b >= 0 || !(context.rows_vary() || IsSlowInOnednn(prepared_))) {
         if (prepared_.is_empty() || !prepared_.has_terms()) return;
-        if (MakePrimitives(context, prepacked_b)) return;
+        first_.emplace(prepared_, prepared_.spec.beta, context, prepacked_b);
+        if (prepared_.summed_count > 1) next_.emplace(prepared_, 1.0, context, -1);
+        return;
       }
     }
+    const bool is_constant = constant_b >= 0 && context.IsConstant(constant_b);
     packed_.emplace(prepared_, context, is_constant ? constant_b : -1);
   }
 
@@ -323,18 +405,6 @@ class Gemm<T>::Product {
   }
 
  private:
-  // Returns whether oneDNN has primitives that are fast enough.
-  bool MakePrimitives(PrepareContext& context, int prepacked_b) {
-    if constexpr (std::is_same_v<T, BFloat16>) {
-      // It would round after each product that is summed.
-      if (prepared_.summed_count == 1) first_ = MatmulPrimitive::OfBf16(prepared_, context);
-    } else {
-      first_.emplace(prepared_, prepared_.spec.beta, context, prepacked_b);
-      if (prepared_.summed_count > 1) next_.emplace(prepared_, 1.0, context, -1);
-    }
-    return first_.has_value();
-  }
-
   void RunPlanned(const KernelContext& context, const PlannedGemm& product, const T* a, const T* b,
                   T* c, const T* bias) {
     if (product.is_empty()) return;
@@ -343,9 +413,12 @@ class Gemm<T>::Product {
                   bias != nullptr ? "with" : "without", " one");
     if (!product.has_terms()) return ScaleMatrices(product, c, bias);
     if (packed_) return packed_->Run(context, product, a, b, c, bias);
-    for (int64_t i = 0; i < product.summed_count; ++i) {
-      const GemmOffsets at = BatchOffsets(product.summed, i);
-      (i == 0 ? *first_ : *next_).Run(context, a + at.a, b + at.b, c, bias);
+    if constexpr (std::is_same_v<T, float>) {
+      // The summed dims run one after the other, in order: two threads must not add to one C.
+      for (int64_t i = 0; i < product.summed_count; ++i) {
+        const GemmOffsets at = BatchOffsets(product.summed, i);
+        (i == 0 ? *first_ : *next_).Run(context, a + at.a, b + at.b, c, bias);
+      }
     }
   }
 

@@ -3,11 +3,10 @@
 //
 // float runs on oneDNN's matmul (2.x and 3.x), and on PackedProduct where the rows vary from run to
 // run or oneDNN is slow; double runs on PackedProduct. BFloat16, which needs UsesAvx512Bf16(), runs
-// on oneDNN on one thread and for batches, else on Bf16Product; sums are float32, elements of C are
-// rounded once, and denormal numbers count as zeros. A Gemm is prepared once and can run many
-// times, one thread at a time. In PackedProduct and Bf16Product, the order in which an element of C
-// is summed depends only on k, and on the order of a summed batch. In oneDNN, it may also depend on
-// the other sizes, on the number of threads, and on the instruction set.
+// on Bf16Product: its sums are float32, elements of C are rounded once, and denormal numbers count
+// as zeros. A Gemm is prepared once and can run many times, one thread at a time. The order in
+// which an element of C is summed depends only on k, and on the order of a summed batch. In oneDNN,
+// it may also depend on the other sizes, on the number of threads, and on the instruction set.
 #pragma once
 
 #include <algorithm>

@@ -293,7 +293,7 @@ TEST_F(BadInput, OfOptionsIsRefusedByCompile) {
   ExpectError(compile({.plan_cache_capacity = 0}), ErrorCode::kInvalidArgument,
               "option plan_cache_capacity = 0: expected at least 1");
   ExpectError(compile({.kernels = {{"tiny_add", "plian"}}}), ErrorCode::kNotFound,
-              "option kernels: op \"tiny_add\" has no kernel \"plian\"; there are: plain");
+              "option kernels: op \"tiny_add\" has no kernel \"plian\"; there are: plain, widened");
   ExpectError(compile({.kernels = {{"tiny_ad", "plain"}}}), ErrorCode::kNotFound,
               "unknown op \"tiny_ad\"; did you mean \"tiny_add\" or \"tiny_sgd\"?");
   try {

@@ -477,6 +477,7 @@ TEST_F(ExecutorTest, CompileTellsAllThatIsWrongWithAProgram) {
 
 TEST_F(ExecutorTest, TakesAForcedKernelThatExists) {
   EXPECT_NO_THROW(Compile(kTraining, {.kernels = {{"tiny_add", "plain"}}}));
+  EXPECT_NO_THROW(Compile(kTraining, {.kernels = {{"tiny_add", "widened"}}}));
 }
 
 TEST_F(ExecutorTest, TimedStepsRefuseStorageThatMoved) {

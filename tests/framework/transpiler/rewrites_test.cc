@@ -90,9 +90,11 @@ void SetOption(const std::string& option, PassContext* context) {
     context->memory.checkpoints.push_back(value);
   } else if (name == "kernel") {
     context->forced_kernels[value] = "plain";
+  } else if (name == "widened") {
+    context->forced_kernels[value] = kWidened;
   } else {
-    Throw(ErrorCode::kInvalidArgument, "expected recompute=…, checkpoint=… or kernel=…, found ",
-          option);
+    Throw(ErrorCode::kInvalidArgument,
+          "expected recompute=…, checkpoint=…, kernel=… or widened=…, found ", option);
   }
 }
 

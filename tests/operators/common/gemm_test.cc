@@ -333,6 +333,26 @@ TEST(Gemm, RefusesMoreColumnsThanItHasRoomFor) {
   EXPECT_THROW(varying.Run({}, wider, a.data(), a.data(), c.data()), Error);
 }
 
+TEST(Gemm, RefusesLargerProductsOfBf16ThanItHasRoomFor) {
+  if (!UsesAvx512Bf16()) GTEST_SKIP() << "this processor has no products of bfloat16";
+  const Op op("gemm");
+  const OpDef def;
+  PrepareContext context(op, def, {}, {});
+  const GemmSpec prepared{.m = 4, .n = 3, .k = 5};
+  const Gemm<BFloat16> gemm(prepared, context);
+  const std::vector<BFloat16> a(24);
+  std::vector<BFloat16> c(20);
+  GemmSpec taller = prepared;
+  ++taller.m;
+  GemmSpec deeper = prepared;
+  ++deeper.k;
+  GemmSpec transposed = prepared;
+  transposed.trans_a = true;
+  for (const GemmSpec& other : {taller, deeper, transposed}) {
+    EXPECT_THROW(gemm.Run({}, other, a.data(), a.data(), c.data()), Error);
+  }
+}
+
 TEST(Gemm, RefusesRowsThatOverlap) {
   EXPECT_THROW(SimplifyGemm({.m = 2, .n = 3, .k = 4, .lda = 3}), Error);
   EXPECT_THROW(SimplifyGemm({.m = -1, .n = 3, .k = 4}), Error);
