@@ -3,6 +3,11 @@
 // is computed for all lanes and then selected, as a vector has no branches.
 #include "operators/common/half.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "framework/base/cpu_features.h"
 #include "framework/base/error.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -123,12 +128,45 @@ namespace {
 
 HWY_EXPORT(LoopsOf);
 
+#if defined(__x86_64__)
+
+HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512dq,avx512bf16")
+
+// Rounds by the processor's instruction, which has the same bits but for denormal numbers: it takes
+// them as zeros.
+void RoundNatively(const float* floats, int64_t count, uint16_t* halves) {
+  constexpr int kDenormal = 0x20;
+  constexpr int64_t kStep = 32;
+  const HalfArrays exact = HWY_DYNAMIC_DISPATCH(LoopsOf)(DType::kBFloat16);
+  int64_t i = 0;
+  for (; i + kStep <= count; i += kStep) {
+    const __m512 low = _mm512_loadu_ps(floats + i);
+    const __m512 high = _mm512_loadu_ps(floats + i + 16);
+    if ((_mm512_fpclass_ps_mask(low, kDenormal) | _mm512_fpclass_ps_mask(high, kDenormal)) != 0) {
+      exact.from_floats(floats + i, kStep, halves + i);
+    } else {
+      _mm512_storeu_si512(halves + i, (__m512i)_mm512_cvtne2ps_pbh(high, low));
+    }
+  }
+  exact.from_floats(floats + i, count - i, halves + i);
+}
+
+HWY_POP_ATTRIBUTES
+
+#else
+
+void RoundNatively(const float*, int64_t, uint16_t*) {}  // UsesAvx512Bf16() is false
+
+#endif
+
 }  // namespace
 
 HalfArrays HalfArraysOf(DType dtype) {
   SKIFF_ENFORCE(IsHalf(dtype), kInvalidArgument, "arrays of ", dtype,
                 ", expected float16 or bfloat16");
-  return HWY_DYNAMIC_DISPATCH(LoopsOf)(dtype);
+  HalfArrays arrays = HWY_DYNAMIC_DISPATCH(LoopsOf)(dtype);
+  if (dtype == DType::kBFloat16 && UsesAvx512Bf16()) arrays.from_floats = RoundNatively;
+  return arrays;
 }
 
 }  // namespace skiff

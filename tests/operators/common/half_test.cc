@@ -1,4 +1,5 @@
-// Arrays of two-byte floats convert as single numbers do, on every instruction set.
+// Arrays of two-byte floats convert as single numbers do, on every instruction set. The BUILD file
+// runs this once for each value of SKIFF_MAX_ISA.
 #include "operators/common/half.h"
 
 #include <gtest/gtest.h>
