@@ -166,6 +166,7 @@ OpCase AttentionDecoderCase(const std::string& name, const Decoder& decoder, con
   OpCase op_case;
   op_case.name = name;
   op_case.type = "attention_decoder";
+  op_case.bfloat16_tolerance = kRecurrentBFloat16;
   const bool is_lstm = decoder.cell == "lstm";
   const int64_t hidden = sizes.hidden;
   const int64_t gates = (is_lstm ? 4 : 3) * hidden;

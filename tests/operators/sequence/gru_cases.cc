@@ -54,6 +54,7 @@ OpCase GruCase(const std::string& name, const Gru& gru, int64_t size, const Inpu
   OpCase op_case;
   op_case.name = name;
   op_case.type = "gru";
+  op_case.bfloat16_tolerance = kRecurrentBFloat16;
   const Array x = input(3 * size);
   const auto sequences = static_cast<int64_t>(x.lod.back().size()) - 1;
   op_case.inputs = {{"Input", {x}}, {"Weight", {Uniform({size, 3 * size}, 2, -0.5, 0.5)}}};

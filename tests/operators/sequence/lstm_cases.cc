@@ -61,6 +61,7 @@ OpCase LstmCase(const std::string& name, const Lstm& lstm, int64_t size, const I
   OpCase op_case;
   op_case.name = name;
   op_case.type = "lstm";
+  op_case.bfloat16_tolerance = kRecurrentBFloat16;
   const Array x = input(4 * size);
   const auto sequences = static_cast<int64_t>(x.lod.back().size()) - 1;
   op_case.inputs = {{"Input", {x}},

@@ -77,6 +77,7 @@ OpCase LstmpCase(const std::string& name, const Lstmp& lstmp, int64_t size, int6
   OpCase op_case;
   op_case.name = name;
   op_case.type = "lstmp";
+  op_case.bfloat16_tolerance = kRecurrentBFloat16;
   const Array x = input(4 * size);
   const auto sequences = static_cast<int64_t>(x.lod.back().size()) - 1;
   op_case.inputs = {{"Input", {x}},
