@@ -265,8 +265,10 @@ const KernelDef& OpRegistry::SelectKernel(const OpContext& context, std::string_
   if (kernel != nullptr) return *kernel;
   std::vector<std::string> candidates;
   for (const KernelDef& other : Kernels(context.op().type)) {
+    const bool needs_more = other.needs > UsedInstructionSet();
     candidates.push_back(StrCat(other.name, " (", other.place == PlaceKind::kCpu ? "cpu" : "cuda",
-                                ", ", other.dtype, ")"));
+                                ", ", other.dtype, needs_more ? ", needs " : "",
+                                needs_more ? InstructionSetName(other.needs) : "", ")"));
   }
   Throw(ErrorCode::kUnimplemented, context.op().type, ": no kernel ",
         forced.empty() ? "" : StrCat("\"", forced, "\" "), "for ", context.place(), ", ",

@@ -23,8 +23,8 @@ namespace skiff {
 // The name of kernels for half that don't have the bits of the float32 kernel, rounded once: they
 // may add in another order, and take denormal numbers as zeros.
 inline constexpr StaticText kNativeHalfKernel = "bf16";
-// What to force on an op (CompileOptions::kernels) that is to run on half as if it had no kernel for
-// it: by its float32 kernel, between casts.
+// What to force on an op (CompileOptions::kernels) that is to run on half as if it had no kernel
+// for it: by its float32 kernel, between casts.
 inline constexpr std::string_view kWidened = "widened";
 
 class OpRegistry {

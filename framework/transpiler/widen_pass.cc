@@ -43,10 +43,7 @@ Instruction CastBetween(const OpRegistry& registry, Plan* plan, const Instructio
 class Widening {
  public:
   Widening(const PassContext& context, Plan* plan)
-      : context_(context),
-        registry_(context.registry),
-        plan_(*plan),
-        readers_(AllReaders(*plan)) {}
+      : context_(context), registry_(context.registry), plan_(*plan), readers_(AllReaders(*plan)) {}
 
   PassReport Run() {
     std::vector<Instruction> instructions = std::exchange(plan_.instructions, {});

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
@@ -71,9 +72,19 @@ void Infer(OpContext& context) {
   context.SetOutput("Out", {sizes.m, sizes.n}, context.Input("X").dtype);
 }
 
+// Sets to[i] to factor * from[i].
+template <typename From, typename T>
+void Scale(const From* from, WideType<T> factor, T* to, int64_t count) {
+  if constexpr (kIsHalf<T>) {
+    for (int64_t i = 0; i < count; ++i) to[i] = T(factor * static_cast<float>(from[i]));
+  } else {
+    ScaleArray(from, factor, to, count);
+  }
+}
+
 // Sets out to factor * input, broadcast. `out` may be `input` if nothing is repeated.
 template <typename T>
-void ScaleAndBroadcast(const Sizes& sizes, const T* input, T factor, T* out) {
+void ScaleAndBroadcast(const Sizes& sizes, const T* input, WideType<T> factor, T* out) {
   const int64_t grain = std::max<int64_t>(1, kGrainElements / std::max<int64_t>(sizes.n, 1));
   const int64_t own_columns = sizes.repeats_columns ? 1 : sizes.n;
   ParallelFor(sizes.m, grain, [&](int64_t begin, int64_t end) {
@@ -81,9 +92,11 @@ void ScaleAndBroadcast(const Sizes& sizes, const T* input, T factor, T* out) {
       const T* from = input + (sizes.repeats_rows ? 0 : row * own_columns);
       T* to = out + row * sizes.n;
       if (sizes.repeats_columns) {
-        std::fill(to, to + sizes.n, factor * *from);
+        T scaled;
+        Scale(from, factor, &scaled, 1);
+        std::fill(to, to + sizes.n, scaled);
       } else {
-        ScaleArray(from, factor, to, sizes.n);
+        Scale(from, factor, to, sizes.n);
       }
     }
   });
@@ -91,9 +104,12 @@ void ScaleAndBroadcast(const Sizes& sizes, const T* input, T factor, T* out) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const T beta = static_cast<T>(context.Attr<float>("Beta"));
+  const WideType<T> beta = context.Attr<float>("Beta");
+  // Of half, the product scales Input, so that only the sum is rounded.
+  constexpr bool kScalesInProduct = kIsHalf<T>;
   const auto product_of =
       [beta, alpha = static_cast<double>(context.Attr<float>("Alpha"))](const Sizes& sizes) {
+        const double factor = kScalesInProduct ? static_cast<double>(beta) : 1.0;
         return GemmSpec{
             .m = sizes.m,
             .n = sizes.n,
@@ -101,7 +117,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
             .alpha = alpha,
             // The broadcast Input is scaled into Out first, and the product is added to it. With
             // Beta = 0, the product overwrites Out, so NaN in Input or in Out doesn't matter.
-            .beta = beta == 0 ? 0.0 : 1.0};
+            .beta = beta == 0 ? 0.0 : factor};
       };
   Gemm<T> gemm(product_of(SizesOf(context)), context);
   const In<T> input(context, "Input");
@@ -111,16 +127,49 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   return MakeRowsKernel([=, gemm = std::move(gemm)](const KernelContext& run) {
     const Sizes sizes = SizesOf(input.shape(run), x.shape(run), y.shape(run));
     T* out = output(run);
-    if (beta != 0) ScaleAndBroadcast(sizes, input(run), beta, out);
+    if (beta != 0) ScaleAndBroadcast<T>(sizes, input(run), kScalesInProduct ? 1 : beta, out);
     gemm.Run(run, product_of(sizes), x(run), y(run), out);
   });
 }
+
+// The gradient of a repeated Input: factor * the sum of dOut.
+template <typename T>
+class RepeatedInputGrad {
+ public:
+  // Requests memory for float32 copies of half.
+  RepeatedInputGrad(const Sizes& sizes, PrepareContext& context) {
+    if (!kIsHalf<T> || !(sizes.repeats_rows || sizes.repeats_columns)) return;
+    const int64_t bytes = ByteCount(MultiplyCounts(sizes.m, sizes.n), DType::kFloat32);
+    wide_ = context.RequestWorkspace(bytes);
+    sums_ = context.RequestWorkspace(bytes);
+  }
+
+  void Run(const KernelContext& context, const Sizes& sizes, const T* dout, WideType<T> factor,
+           T* out) const {
+    const AxisReduction reduction({sizes.m, sizes.n}, {sizes.repeats_rows, sizes.repeats_columns});
+    // Sums before it scales, which takes fewer multiplications.
+    if constexpr (kIsHalf<T>) {
+      auto* wide = static_cast<float*>(context.workspace(wide_));
+      auto* sums = static_cast<float*>(context.workspace(sums_));
+      HalfArraysOf(kDTypeOf<T>).to_floats(&dout->bits, sizes.m * sizes.n, wide);
+      reduction.Sum(wide, sums);
+      Scale(sums, factor, out, reduction.output_count());
+    } else {
+      reduction.Sum(dout, out);
+      Scale(out, factor, out, reduction.output_count());
+    }
+  }
+
+ private:
+  int wide_ = -1;
+  int sums_ = -1;
+};
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const Sizes sizes = SizesOf(context);
   const double alpha = static_cast<double>(context.Attr<float>("Alpha"));
-  const T beta = static_cast<T>(context.Attr<float>("Beta"));
+  const WideType<T> beta = context.Attr<float>("Beta");
   const In<T> x(context, "X");
   const In<T> y(context, "Y");
   const In<T> gradient(context, "Out@GRAD");
@@ -137,6 +186,8 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   };
   if (dx.is_there()) to_x.emplace(of_x(sizes.m, sizes.k, sizes.n), context);
   if (dy.is_there()) to_y.emplace(of_y(sizes.m, sizes.k, sizes.n), context);
+  std::optional<RepeatedInputGrad<T>> to_repeated;
+  if (dinput.is_there()) to_repeated.emplace(sizes, context);
   return MakeRowsKernel(
       [=, to_x = std::move(to_x), to_y = std::move(to_y)](const KernelContext& run) {
         const Shape& left = x.shape(run);
@@ -152,13 +203,9 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
         const Sizes of_run = SizesOf(dinput.shape(run), left, right);
         T* out = dinput(run);
         if (!of_run.repeats_rows && !of_run.repeats_columns) {
-          ScaleAndBroadcast(of_run, dout, beta, out);
+          ScaleAndBroadcast<T>(of_run, dout, beta, out);
         } else {
-          // Sums before it scales, which takes fewer multiplications.
-          const AxisReduction reduction({of_run.m, of_run.n},
-                                        {of_run.repeats_rows, of_run.repeats_columns});
-          reduction.Sum(dout, out);
-          ScaleArray(out, beta, out, reduction.output_count());
+          to_repeated->Run(run, of_run, dout, beta, out);
         }
       });
 }
@@ -203,10 +250,14 @@ void RegisterAddmm(OpRegistry& registry) {
   grad.flop = GradFlop(ProductFlop, {"X@GRAD", "Y@GRAD"});
   registry.Add(std::move(def));
   registry.Add(std::move(grad));
-  registry.AddCpuKernels<float, double>(
-      "addmm", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
-  registry.AddCpuKernels<float, double>(
-      "addmm_grad", []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+  const auto prepare = []<typename T>(PrepareContext& context) { return Prepare<T>(context); };
+  const auto prepare_grad = []<typename T>(PrepareContext& context) {
+    return PrepareGrad<T>(context);
+  };
+  registry.AddCpuKernels<float, double>("addmm", prepare);
+  registry.AddNativeKernel<BFloat16>("addmm", prepare);
+  registry.AddCpuKernels<float, double>("addmm_grad", prepare_grad);
+  registry.AddNativeKernel<BFloat16>("addmm_grad", prepare_grad);
 }
 
 }  // namespace skiff

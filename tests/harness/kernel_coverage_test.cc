@@ -78,6 +78,13 @@ TEST_F(KernelCoverageTest, NamesACandidateThatAcceptsNoCase) {
               ElementsAre("copy/long/float32"));
 }
 
+TEST_F(KernelCoverageTest, LeavesOutWhatNeedsAnotherProcessor) {
+  KernelDef native = Candidate("native", [](const OpContext&) { return false; });
+  native.needs = InstructionSet::kAvx512Bf16;
+  registry_.AddKernel("copy", native);
+  EXPECT_EQ(KernelsWithoutCase(registry_, {CaseOf({5})}).empty(), !UsesAvx512Bf16());
+}
+
 TEST_F(KernelCoverageTest, CountsCandidatesForBlockedLayouts) {
   registry_.AddKernel("copy", Candidate("blocked", [](const OpContext& context) {
                         return !context.Input("X").layout.is_plain();

@@ -175,6 +175,18 @@ TEST(OpRegistry, SelectsAmongKernelsThatAccept) {
   EXPECT_EQ(registry.FindKernel(*in_blocks.context, "plain"), nullptr);
 }
 
+TEST(OpRegistry, LeavesOutKernelsThatNeedMoreThanTheProcessorHas) {
+  OpRegistry registry;
+  registry.Add(CopyDef("copy"));
+  registry.AddKernel("copy", KernelNamed("plain"));
+  KernelDef native = KernelNamed("native", 9);
+  native.needs = InstructionSet::kAvx512Bf16;
+  registry.AddKernel("copy", native);
+  const CopyContext copy(registry);
+  EXPECT_EQ(registry.SelectKernel(*copy.context).name, UsesAvx512Bf16() ? "native" : "plain");
+  EXPECT_EQ(registry.FindKernel(*copy.context, "native") != nullptr, UsesAvx512Bf16());
+}
+
 TEST(OpRegistry, ListsTheKernelsThatAcceptWhetherTheyPayOrNot) {
   OpRegistry registry;
   registry.Add(CopyDef("copy"));
