@@ -67,6 +67,15 @@ void CheckNamedDTypes(const OpContext& context, DType dtype) {
   }
 }
 
+// Returns the dtype of the first input that decides, float32 if there is none.
+DType FirstDType(const OpContext& context) {
+  std::optional<DType> first;
+  ForEachInput(context, [&](const SlotDef& slot, size_t, const TensorMeta& meta) {
+    if (FollowsHalf(slot) && !first) first = meta.dtype;
+  });
+  return first.value_or(DType::kFloat32);
+}
+
 // Returns the dtype of an output that is float32 by the shape rule, where the inputs that decide
 // have `dtype`.
 DType NarrowedDType(const OpContext& context, const SlotDef& slot, size_t i, DType dtype) {
@@ -100,6 +109,16 @@ bool IsWidened(const OpContext& context) {
          std::ranges::none_of(context.outputs(), &TensorMeta::is_array);
 }
 
+bool KeepsFloat32(const OpContext& context) {
+  bool keeps = true;
+  const auto note = [&](const SlotDef& slot, size_t, const TensorMeta& meta) {
+    keeps = keeps && !(slot.keeps_float32 && IsHalf(meta.dtype));
+  };
+  ForEachInput(context, note);
+  ForEachOutput(context, note);
+  return keeps;
+}
+
 bool FollowsHalf(const SlotDef& slot) {
   return !slot.shape_only && !slot.keeps_float32 && slot.attribute.empty();
 }
@@ -124,7 +143,7 @@ bool InferHalfOutputs(OpContext* context, void (*infer)(OpContext*)) {
   const auto is_half = [](const TensorMeta& meta) { return IsHalf(meta.dtype); };
   if (!IsWidened(*context)) return false;
   const bool reads_half = std::ranges::any_of(context->inputs(), is_half);
-  const DType dtype = reads_half ? DTypeOfInputs(*context) : DType::kFloat32;
+  const DType dtype = reads_half ? DTypeOfInputs(*context) : FirstDType(*context);
   CheckNamedDTypes(*context, dtype);
   if (!reads_half) return false;
   OpContext wide = Widened(*context);

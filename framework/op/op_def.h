@@ -66,8 +66,8 @@ struct AttrDef {
   std::function<bool(const Attribute&)> accepts;
   StaticText expected;
   ErrorCode refusal = ErrorCode::kInvalidArgument;  // thrown for other values
-  // Whether the value is -1 or the dtype of the op's floats. Shape rules, which see float32 in place
-  // of half, needn't check half: InferOutputs does.
+  // Whether the value is -1 or the dtype of the op's floats. Shape rules, which see float32 in
+  // place of half, needn't check half: InferOutputs does.
   bool names_dtype = false;
 };
 

@@ -23,8 +23,8 @@ namespace skiff {
 // The name of kernels for half that don't have the bits of the float32 kernel, rounded once: they
 // may add in another order, and take denormal numbers as zeros.
 inline constexpr StaticText kNativeHalfKernel = "bf16";
-// What to force on an op (CompileOptions::kernels) that is to run on half as if it had no kernel
-// for it: by its float32 kernel, between casts.
+// What to force on an op (CompileOptions::kernels) so that it runs on half by its float32 kernel,
+// between casts.
 inline constexpr std::string_view kWidened = "widened";
 
 class OpRegistry {
@@ -49,8 +49,9 @@ class OpRegistry {
     (AddReferenceKernel(type, kDTypeOf<Ts>, FactoryFor<Ts>(prepare), name), ...);
   }
 
-  // Adds the CPU kernel kNativeHalfKernel for BFloat16, which is T, with the processor's
-  // instructions for products of bfloat16.
+  // Adds the CPU kernel kNativeHalfKernel, which multiplies by the processor's instructions for
+  // bfloat16. T is BFloat16. The kernel takes plain layouts, and float32 in slots that keep
+  // float32.
   template <typename T, typename Prepare>
   void AddNativeKernel(std::string_view type, Prepare prepare) {
     AddNativeKernel(type, kDTypeOf<T>, FactoryFor<T>(prepare));

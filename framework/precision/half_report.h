@@ -34,7 +34,8 @@ struct HalfReport {
   struct Cast {
     std::string variable;
     DType to = DType::kFloat32;
-    std::string for_op;  // the type of the op that reads the result, or that makes `variable`
+    // The type of the op that makes `variable`, or of the first op that reads the result.
+    std::string for_op;
   };
 
   DType dtype = DType::kBFloat16;

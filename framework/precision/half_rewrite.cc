@@ -122,7 +122,7 @@ class HalfRewrite {
   void CastInputs(const FloatOp& op) {
     for (const FloatArgument& input : op.inputs) {
       const FloatVariable& variable = choice_.variables()[input.variable];
-      // The dtype of what is only measured doesn't matter, but to an op that decides about dtypes.
+      // The dtype of what is only measured doesn't matter, but to an op that makes floats of it.
       const bool decides_by_input = op.mode == Mode::kUntouched && !op.outputs.empty() &&
                                     op.op->Attr<int32_t>("dtype", -1) < 0;
       const bool measures = input.slot != nullptr && input.slot->shape_only && !decides_by_input;

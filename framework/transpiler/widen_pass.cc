@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -72,7 +73,7 @@ class Widening {
     if (std::ranges::any_of(instruction.outputs, is_made)) return false;
     const PrepareContext context = ContextOf(plan_, instruction);
     if (!HalfOfArguments(context)) return false;
-    const bool is_forced = context_.ForcedKernel(instruction.op->type) == kWidened;
+    const bool is_forced = IsForced(instruction, context);
     if (!is_forced && registry_.FindKernel(context) != nullptr) return false;
     if (registry_.CanRunWidened(context)) return true;
     // Of a device's plan: the pass placement moves the op to the CPU.
@@ -81,6 +82,14 @@ class Widening {
     const PrepareContext host_context = ContextOf(plan_, on_host);
     if (!is_forced && registry_.FindKernel(host_context) != nullptr) return false;
     return registry_.CanRunWidened(host_context);
+  }
+
+  // Whether the user forces "widened", or a kernel that only takes the op widened.
+  bool IsForced(const Instruction& instruction, const OpContext& context) const {
+    const std::string_view forced = context_.ForcedKernel(instruction.op->type);
+    if (forced.empty() || forced == kWidened) return forced == kWidened;
+    return registry_.FindKernel(context, forced) == nullptr &&
+           registry_.FindKernel(Widened(context), forced) != nullptr;
   }
 
   void Widen(Instruction instruction) {

@@ -208,8 +208,9 @@ void MultiplyGroup(const LeftRows& a, const Pair* b, int64_t depth, int64_t colu
     sums[r][0] = sums[r][1] = _mm512_setzero_ps();
   }
   alignas(64) float totals[kRows * kStep];
+  const int64_t pairs = PairsOf(depth);
   // The last number of an odd depth in place isn't half of a pair.
-  const int64_t pairs = kIsPacked ? PairsOf(depth) : depth / 2;
+  const int64_t whole_pairs = kIsPacked ? pairs : depth / 2;
   const auto add_products = [&](int64_t p, auto pair_of) __attribute__((always_inline)) {
     const auto left = (__m512bh)_mm512_loadu_si512(b + p * kStep);
     const auto right = (__m512bh)_mm512_loadu_si512(b + p * kStep + 16);
@@ -240,14 +241,16 @@ void MultiplyGroup(const LeftRows& a, const Pair* b, int64_t depth, int64_t colu
       }
     }
     const int64_t end = std::min(pairs, begin + kSumPairs);
-    for (int64_t p = begin; p < end; ++p) {
+    const int64_t end_of_whole = std::min(end, whole_pairs);
+    for (int64_t p = begin; p < end_of_whole; ++p) {
       add_products(p, [&](int r) {
         return kIsPacked ? a.packed[p * kRows + r] : LoadPair(a.in_place + r * a.stride + 2 * p);
       });
     }
-  }
-  if (!kIsPacked && depth % 2 != 0) {
-    add_products(pairs, [&](int r) { return Pair{a.in_place[r * a.stride + 2 * pairs].bits}; });
+    if (end_of_whole < end) {
+      add_products(end_of_whole,
+                   [&](int r) { return Pair{a.in_place[r * a.stride + 2 * end_of_whole].bits}; });
+    }
   }
   if (pairs > kSumPairs) add_totals();
   const __mmask32 mask = FirstOf(columns);

@@ -102,9 +102,9 @@ class Gemm {
   // recomputes the form when the input changes. Throws Error unless T is float and
   // IsOneProduct(spec). With -1, Run reads B as it is.
   //
-  // `constant_b` is the index of the input that is B, or -1. Where the rows vary and that input is
-  // constant (PrepareContext::IsConstant), Run reads a derived form of one matrix B, as
-  // PackedProduct packs it; then products of other sizes differ in m alone.
+  // `constant_b` is the index of the input that is B, or -1. Where the rows vary, or T is BFloat16,
+  // and that input is constant (PrepareContext::IsConstant), Run reads a derived form of one matrix
+  // B, as PackedProduct packs it; then products of other sizes differ in m alone.
   Gemm(const GemmSpec& spec, PrepareContext& context, int prepacked_b = -1, int constant_b = -1);
   ~Gemm();
   Gemm(Gemm&&) noexcept;
@@ -118,7 +118,7 @@ class Gemm {
   // is the prepared one.
   void Run(const KernelContext& context, const GemmSpec& spec, const T* a, const T* b, T* c,
            const T* bias = nullptr) const;
-  // True where context.rows_vary(), unless B is prepacked.
+  // True where context.rows_vary(), unless B is prepacked; of BFloat16, always.
   bool takes_other_sizes() const;
 
  private:

@@ -34,7 +34,8 @@ class ConvolutionEpilogue {
   // Returns slope and shift for each of channels().
   template <typename T>
   void Lines(const KernelContext& run, T* slope, T* shift) const;
-  // Returns Filter, float32 or half, times slope, plain. Allocates, so only derived forms may use it.
+  // Returns Filter, float32 or half, times slope, plain. Allocates, so only derived forms may use
+  // it.
   std::vector<float> FoldFilters(const KernelContext& run) const;
   // Requests a derived form with the shift of each channel, and 0 for channels that pad a block.
   // Returns its index.

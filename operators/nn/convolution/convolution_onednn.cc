@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/op/half_arguments.h"
 #include "framework/op/kernel.h"
 #include "operators/common/libraries/onednn.h"
 #include "operators/nn/convolution/convolution.h"
@@ -395,7 +396,6 @@ bool HasIdleTap(const Convolution& conv) {
 // Returns whether oneDNN multiplies the convolution's bfloat16 by the processor's instructions.
 bool IsNative(const OpContext& context) {
   const Convolution conv = ParseConvolution(context);
-  if (HasIdleTap(conv)) return false;
   try {
     if (context.def().FindInput("Output@GRAD") == nullptr) {
       const Descriptors descs = ForwardDescriptors(context, conv);
@@ -404,7 +404,8 @@ bool IsNative(const OpContext& context) {
     return (!context.HasOutput("Input@GRAD") ||
             IsOnednnNativeBf16(DataDescriptor(DataDescriptors(context, conv), conv))) &&
            (!context.HasOutput("Filter@GRAD") ||
-            IsOnednnNativeBf16(FilterDescriptor(FilterDescriptors(context, conv), conv)));
+            (!HasIdleTap(conv) &&
+             IsOnednnNativeBf16(FilterDescriptor(FilterDescriptors(context, conv), conv))));
   } catch (const Error& error) {
     // oneDNN has no implementation at all.
     if (error.code() != ErrorCode::kUnimplemented) throw;
@@ -424,7 +425,7 @@ void AddOnednnConvolution(OpRegistry& registry, std::string_view type) {
   candidate.dtype = DType::kBFloat16;
   candidate.needs = InstructionSet::kAvx512Bf16;
   candidate.accepts = [](const OpContext& context) {
-    return Accepts(context) && IsNative(context);
+    return Accepts(context) && KeepsFloat32(context) && IsNative(context);
   };
   AddConvolutionKernels(registry, type, std::move(candidate), forward, PrepareBackward);
 }

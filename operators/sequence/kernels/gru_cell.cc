@@ -42,7 +42,9 @@ void Forward(const GruCell<WideType<T>>& cell, const T* input, const WideType<T>
   const Wide* from = cell.origin_mode ? candidate : before;
   const Wide* to = cell.origin_mode ? before : candidate;
   // Element i of an array is read and written for i alone.
+#if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC ivdep
+#endif
   for (int64_t i = 0; i < size; ++i) {
     const Wide state = (1 - gates[i]) * from[i] + gates[i] * to[i];
     after[i] = state;

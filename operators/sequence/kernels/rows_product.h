@@ -44,14 +44,12 @@ class RowsProduct {
 template <>
 class RowsProduct<BFloat16> {
  public:
-  // All rows are a stride apart unless `takes_each`.
-  RowsProduct(PrepareContext& context, int64_t max_rows, int64_t columns, int64_t max_a_columns,
-              bool takes_each = true)
+  RowsProduct(PrepareContext& context, int64_t max_rows, int64_t columns, int64_t max_a_columns)
       : columns_(columns),
         packed_(context.RequestWorkspace(Bf16Product(max_rows, columns).bytes())),
         scratch_(
             context.RequestWorkspace(Bf16Product(max_rows, columns).ScratchBytes(max_a_columns))),
-        rows_(context, takes_each ? max_rows : 0, std::max(columns, max_a_columns)) {}
+        rows_(context, max_rows, std::max(columns, max_a_columns)) {}
 
   RowsProduct WithColumns(int64_t columns) const {
     RowsProduct other = *this;

@@ -32,23 +32,4 @@ class WeightSum {
   Gemm<T> product_;
 };
 
-// Gemm<BFloat16> may add in another order on several threads.
-template <>
-class WeightSum<BFloat16> {
- public:
-  WeightSum(PrepareContext& context, int64_t m, int64_t n, int64_t max_rows, int64_t ldb)
-      : m_(m), ldb_(ldb), product_(context, max_rows, n, m, /*takes_each=*/false) {}
-
-  void Run(const KernelContext& run, int64_t rows, const BFloat16* a, const BFloat16* b,
-           BFloat16* c) const {
-    product_.Pack(run, {.first = b, .stride = ldb_}, rows);
-    product_.Multiply(run, {.first = a, .stride = m_}, m_, rows, c);
-  }
-
- private:
-  int64_t m_;
-  int64_t ldb_;
-  RowsProduct<BFloat16> product_;
-};
-
 }  // namespace skiff

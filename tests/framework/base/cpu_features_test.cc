@@ -39,9 +39,8 @@ class InstructionSetLimitTest : public ::testing::Test {
 using InstructionSetLimitDeathTest = InstructionSetLimitTest;
 
 TEST_F(InstructionSetLimitDeathTest, BlocksFollowTheLimitAsFarAsTheProcessorGoes) {
-  for (const InstructionSet set :
-       {InstructionSet::kBaseline, InstructionSet::kAvx2, InstructionSet::kAvx512,
-        InstructionSet::kAvx512Bf16}) {
+  for (const InstructionSet set : {InstructionSet::kBaseline, InstructionSet::kAvx2,
+                                   InstructionSet::kAvx512, InstructionSet::kAvx512Bf16}) {
     const int block = BlockOf(std::min(set, ProcessorInstructionSet()));
     EXPECT_EXIT(ExitWithChannelBlock(std::string(InstructionSetName(set)).c_str()),
                 ExitedWithCode(block), "");

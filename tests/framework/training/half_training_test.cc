@@ -136,8 +136,8 @@ class HalfTraining : public ::testing::Test {
 
 TEST_F(HalfTraining, SaysWhatIsInHalf) {
   EXPECT_TRUE(Train(Perceptron(kHalf), Options("half")).finished);
-  EXPECT_THAT(out_.str(), HasSubstr("bfloat16: 10 of 15 ops, 6 of 6 parameters, 2 casts; float32: "
-                                    "accuracy (1), mean (1), softmax (1), "
+  EXPECT_THAT(out_.str(), HasSubstr("bfloat16: 10 of 15 ops, 6 of 6 parameters, 2 casts; float32 "
+                                    "by their rules: accuracy (1), mean (1), softmax (1), "
                                     "softmax_with_cross_entropy (1), top_k (1)\n"));
   const std::string widened = "in float32, between casts, for want of kernels that take half: ";
   EXPECT_THAT(out_.str(), HasSubstr(widened));

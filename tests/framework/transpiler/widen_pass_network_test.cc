@@ -57,6 +57,18 @@ TEST(WidenPass, LeavesOneCopyForAllReaders) {
   EXPECT_EQ(shared.Count("cast"), 8);
 }
 
+// Whatever kernels there are for half on this processor.
+TEST(WidenPass, RunsTheFloat32KernelThatIsForced) {
+  const auto product =
+      InHalf([](const Variable& x) { return layers::MatMul(x, x, {.transpose_y = true}); });
+  const auto casts = [&](const std::string& kernel) {
+    return BoundNetwork(product, {.trains = false, .kernels = {{"matmul_v2", kernel}}})
+        .Count("cast");
+  };
+  EXPECT_EQ(casts("plain"), casts("widened"));
+  EXPECT_GE(casts("plain"), 4) << "two of the program, and two around the product";
+}
+
 TEST(WidenPass, DoesNothingToAPlanWithoutHalf) {
   const BoundNetwork network([](const Variable& x) { return TwoReaders(Parameter(x)); });
   Plan plan = network.plan();

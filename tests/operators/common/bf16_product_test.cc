@@ -220,6 +220,14 @@ TEST_F(Bf16ProductTest, KeepsWhatIsNotFiniteInItsRowsAndColumns) {
   }
 }
 
+// Also where the last number of an odd depth begins a part of the sum.
+TEST_F(Bf16ProductTest, AddsUpATransposedMatrixInTheSameOrder) {
+  for (const int64_t depth : {9, 1024, 1025, 1027, 2049}) {
+    Product product({15, depth, 33}, /*is_exact=*/false);
+    EXPECT_EQ(product.MultiplyTransposed(), product.Multiply<BFloat16>()) << depth;
+  }
+}
+
 // Of a long sum, the parts are summed from zero.
 TEST_F(Bf16ProductTest, RoundsLessThanOneSum) {
   constexpr int64_t kDepth = 1 << 16;
