@@ -134,6 +134,18 @@ std::optional<DType> HalfOfArguments(const OpContext& context) {
   return half;
 }
 
+bool HasDTypesOfHalfKernel(const OpContext& context) {
+  if (!IsWidened(context)) return true;
+  bool has = true;
+  const auto check = [&](const SlotDef& slot, size_t, const TensorMeta& meta) {
+    if (slot.shape_only || !IsFloat(meta.dtype)) return;
+    has = has && IsHalf(meta.dtype) != slot.keeps_float32;
+  };
+  ForEachInput(context, check);
+  ForEachOutput(context, check);
+  return has;
+}
+
 OpContext Widened(const OpContext& context) {
   return OpContext(context.op(), context.def(), WidenedMetas(context.inputs()),
                    WidenedMetas(context.outputs()), context.place());

@@ -27,6 +27,10 @@ bool IsWidened(const OpContext& context);
 // IsWidened is false. Its float inputs all have this dtype, but for those that don't follow half.
 std::optional<DType> HalfOfArguments(const OpContext& context);
 
+// Returns whether the floats that the op reads and writes are half, but float32 in the slots that
+// keep it: a kernel for half takes these dtypes and no others. True if IsWidened is false.
+bool HasDTypesOfHalfKernel(const OpContext& context);
+
 // Returns the context with float32 in place of half everywhere.
 OpContext Widened(const OpContext& context);
 

@@ -220,6 +220,7 @@ bool HasSelectedRows(const OpContext& context) {
 bool Accepts(const KernelDef& kernel, const OpContext& context, DType dtype) {
   if (kernel.place != context.place().kind || kernel.dtype != dtype) return false;
   if (kernel.needs > UsedInstructionSet()) return false;
+  if (IsHalf(dtype) && !HasDTypesOfHalfKernel(context)) return false;
   // Kernels for dense tensors would misread the rows, and those for selected rows expect some.
   if (kernel.selected_rows != HasSelectedRows(context)) return false;
   if (kernel.accepts) return kernel.accepts(context);

@@ -173,5 +173,24 @@ TEST(HalfArguments, FindKernelsForFloat32ThatRunOnWhatIsWidened) {
   EXPECT_EQ(Widened(half).Output("Y").dtype, kF32);
 }
 
+// Whoever holds a scale in half has it widened, as the kernel reads float32 there.
+TEST(HalfArguments, FindKernelsForHalfOnlyWhereWhatKeepsFloat32IsFloat32) {
+  OpRegistry registry;
+  registry.Add(NormDef());
+  for (const DType dtype : {kF32, kBF16}) {
+    registry.AddKernel("norm", {.dtype = dtype});
+  }
+  const Op op = NormOp();
+  const auto finds = [&](DType x, DType scale, DType mean) {
+    const OpContext context(op, registry.Get("norm"), {Of(x), Of(scale)}, {Of(x), Of(mean)});
+    EXPECT_TRUE(registry.CanRun(context));
+    return registry.FindKernel(context) != nullptr;
+  };
+  EXPECT_TRUE(finds(kBF16, kF32, kF32));
+  EXPECT_FALSE(finds(kBF16, kBF16, kF32));
+  EXPECT_FALSE(finds(kBF16, kF32, kBF16));
+  EXPECT_FALSE(finds(kF32, kBF16, kF32));
+}
+
 }  // namespace
 }  // namespace skiff
