@@ -24,6 +24,7 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/cpu/array_reduction.h"
+#include "operators/common/cpu/wide_rows.h"
 #include "operators/common/dropout_settings.h"
 #include "operators/common/input_checks.h"
 #include "operators/nn/kernels/image_window.h"
@@ -73,39 +74,44 @@ void InferGrad(OpContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareSumNorm(PrepareContext& context) {
+  using Wide = WideType<T>;
+  const NormRows prepared = RowsOf(context, "X");
   const DropoutSettings settings = DropoutSettingsOf(context);
-  const auto arguments =
-      LayerNormArguments<T>(context, RowsOf(context, "X").size, "LnScale", "LnBias");
+  const auto arguments = LayerNormArguments<Wide>(context, prepared.size, "LnScale", "LnBias");
   const In<T> x(context, "X");
-  const In<T> bias(context, "Bias");
+  const WideInput<T> bias(context, "Bias");
   const In<T> residual(context, "Residual");
   const Out<T> y(context, "Y");
   const Out<T> sums(context, "Sum");
   const Out<uint8_t> mask(context, "Mask");
+  const ThreadScratch<T> scratch(context, prepared.count(), /*rows=*/2, prepared.size);
   return MakeRowsKernel([=](const KernelContext& run) {
     const NormRows rows = RowsOf(x.shape(run));
-    const RowTerms<T> all{
-        .x = x(run), .bias = bias(run), .residual = residual(run), .count = rows.size};
-    const LayerNormRows<T> norm = arguments(run);
+    const LayerNormRows<Wide> norm = arguments(run);
     const ElementDropout dropout{.draws = settings.draws(),
                                  .drops_all = settings.drops_all(),
                                  .key = settings.KeyOf(run),
                                  .threshold = settings.threshold(),
                                  .scale = settings.scale()};
     // A sum that nobody reads lies for a while where its row of Y will.
-    T* all_sums = sums.is_there() ? sums(run) : y(run);
-    const auto normalize = [&, y = y(run), mask = mask(run)](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        RowTerms<T> terms = all;
-        terms.first = row * rows.size;
-        terms.x += terms.first;
-        if (terms.residual != nullptr) terms.residual += terms.first;
-        T* sum = all_sums + terms.first;
-        AddDroppedRow(terms, dropout, sum, mask == nullptr ? nullptr : mask + terms.first);
-        norm.Normalize(row, sum, y + terms.first);
-      }
+    T* place_of_sums = sums.is_there() ? sums(run) : y(run);
+    const auto normalize = [&, x = x(run), bias = bias(run), residual = residual(run),
+                            sums = sums(run), y = y(run),
+                            mask = mask(run)](int64_t row, const WideRows<T>& wide) {
+      const int64_t at = row * rows.size;
+      const RowTerms<Wide> terms{.x = ReadRow(x, at, rows.size, wide[0]),
+                                 .bias = bias,
+                                 .residual = ReadRow(residual, at, rows.size, wide[1]),
+                                 .first = at,
+                                 .count = rows.size};
+      Wide* sum = PlaceOfRow(place_of_sums, at, wide[0]);
+      AddDroppedRow(terms, dropout, sum, mask == nullptr ? nullptr : mask + at);
+      WriteRow(sum, rows.size, sums, at);
+      Wide* normal = PlaceOfRow(y, at, wide[0]);
+      norm.Normalize(row, sum, normal);
+      WriteRow(normal, rows.size, y, at);
     };
-    ParallelFor(rows.count(), GrainOf(rows.size), normalize);
+    scratch.ForEach(run, rows.count(), GrainOf(rows.size), normalize);
   });
 }
 
@@ -114,9 +120,10 @@ constexpr int kArrays = 3;
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareSumNormGrad(PrepareContext& context) {
+  using Wide = WideType<T>;
   const NormRows prepared = RowsOf(context, "Sum");
   const DropoutSettings dropout = DropoutSettingsOf(context);
-  const auto arguments = LayerNormGradArguments<T>(context, prepared.size, "LnScale");
+  const auto arguments = LayerNormGradArguments<Wide>(context, prepared.size, "LnScale");
   const In<T> sum(context, "Sum");
   const bool reads_mask = dropout.draws() || dropout.drops_all();
   const In<uint8_t> mask(context, "Mask");
@@ -125,8 +132,8 @@ std::unique_ptr<Kernel> PrepareSumNormGrad(PrepareContext& context) {
   const Out<T> x_gradient(context, "X@GRAD");
   const Out<T> bias_gradient(context, "Bias@GRAD");
   const Out<T> residual_gradient(context, "Residual@GRAD");
-  const Out<T> scale_gradient(context, "LnScale@GRAD");
-  const Out<T> shift_gradient(context, "LnBias@GRAD");
+  const Out<Wide> scale_gradient(context, "LnScale@GRAD");
+  const Out<Wide> shift_gradient(context, "LnBias@GRAD");
   int unwanted = -1;  // the gradient of Sum, if only Bias@GRAD needs it
   SKIFF_ENFORCE(mask.is_there() || !reads_mask, kInvalidArgument, context.op().type,
                 ": Mask is missing, expected that of the forward op");
@@ -136,9 +143,10 @@ std::unique_ptr<Kernel> PrepareSumNormGrad(PrepareContext& context) {
     unwanted = context.RequestWorkspace(
         ByteCount(context.Input("Sum").shape.element_count(), kDTypeOf<T>));
   }
+  const ThreadScratch<T> scratch(context, prepared.count(), /*rows=*/2, prepared.size);
   return MakeRowsKernel([=](const KernelContext& run) {
     const NormRows rows = RowsOf(sum.shape(run));
-    const LayerNormGradRows<T> norm = arguments(run);
+    const LayerNormGradRows<Wide> norm = arguments(run);
     T* dx = x_gradient(run);
     // Where the gradient of Sum goes, which may have to make way for X@GRAD; nullptr if nobody
     // wants what follows from it.
@@ -148,21 +156,27 @@ std::unique_ptr<Kernel> PrepareSumNormGrad(PrepareContext& context) {
     const int64_t size = rows.size;
     const RowSums gradients(rows.count(), size, kArrays);
     const auto add_row = [&, sum = sum(run), dy = y_gradient(run), more = sum_gradient(run),
-                          mask = reads_mask ? mask(run) : nullptr](int64_t row, T* sums) {
+                          mask = reads_mask ? mask(run) : nullptr](int64_t row, Wide* sums,
+                                                                   const WideRows<T>& wide) {
       const int64_t at = row * size;
+      const Wide* from = ReadRow(sum, at, size, wide[0]);
+      const Wide* gradient = ReadRow(dy, at, size, wide[1]);
       // Before the other gradients, which may take the place of Y@GRAD.
-      norm.AddParameters(row, sum + at, dy + at, sums, sums + size);
+      norm.AddParameters(row, from, gradient, sums, sums + size);
       if (ds == nullptr) return;
-      norm.Input(row, sum + at, dy + at, ds + at);
-      if (more != nullptr) AddArrays(ds + at, more + at, ds + at, size);
-      DropGradientRow(mask == nullptr ? nullptr : mask + at, static_cast<T>(dropout.scale()),
-                      ds + at, size, dx == nullptr ? nullptr : dx + at,
-                      bias_gradient.is_there() ? sums + 2 * size : nullptr);
+      Wide* of_sum = PlaceOfRow(ds, at, wide[1]);
+      norm.Input(row, from, gradient, of_sum);
+      if (more != nullptr) AddArrays(of_sum, ReadRow(more, at, size, wide[0]), of_sum, size);
+      WriteRow(of_sum, size, ds, at);
+      Wide* of_x = PlaceOfRow(dx, at, wide[0]);
+      DropGradientRow(mask == nullptr ? nullptr : mask + at, static_cast<Wide>(dropout.scale()),
+                      of_sum, size, of_x, bias_gradient.is_there() ? sums + 2 * size : nullptr);
+      WriteRow(of_x, size, dx, at);
     };
-    gradients.AddRows<T>(run.workspace(memory), add_row);
-    gradients.Write<T>(run.workspace(memory), 0, scale_gradient(run));
-    gradients.Write<T>(run.workspace(memory), 1, shift_gradient(run));
-    gradients.Write<T>(run.workspace(memory), 2, bias_gradient(run));
+    gradients.AddRows(run, scratch, run.workspace(memory), add_row);
+    gradients.Write(run.workspace(memory), 0, scale_gradient(run));
+    gradients.Write(run.workspace(memory), 1, shift_gradient(run));
+    gradients.Write(run.workspace(memory), 2, bias_gradient(run));
   });
 }
 
@@ -225,10 +239,10 @@ void RegisterBiasDropoutResidualLayerNorm(OpRegistry& registry) {
   OpDef def = ForwardDef();
   registry.Add(GradDef(&def));
   registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double>(
+  registry.AddCpuKernels<float, double, Float16, BFloat16>(
       "bias_dropout_residual_layer_norm",
       []<typename T>(PrepareContext& context) { return PrepareSumNorm<T>(context); });
-  registry.AddCpuKernels<float, double>(
+  registry.AddCpuKernels<float, double, Float16, BFloat16>(
       "bias_dropout_residual_layer_norm_grad",
       []<typename T>(PrepareContext& context) { return PrepareSumNormGrad<T>(context); });
 }

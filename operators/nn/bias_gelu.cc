@@ -16,6 +16,7 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/cpu/wide_rows.h"
 #include "operators/nn/kernels/image_window.h"
 #include "operators/nn/normalization/norm_arguments.h"
 #include "operators/nn/normalization/row_sums.h"
@@ -122,43 +123,52 @@ void CheckBias(const OpContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  using Wide = WideType<T>;
+  const Matrix prepared(context.Input("X").shape);
   const bool approximate = context.Attr<bool>("approximate");
   const In<T> x(context, "X");
-  const In<T> bias(context, "Bias");
+  const WideInput<T> bias(context, "Bias");
   const Out<T> out(context, "Out");
+  const ThreadScratch<T> scratch(context, prepared.rows, /*rows=*/1, prepared.size);
   return MakeRowsKernel([=](const KernelContext& run) {
-    const Matrix matrix(x.shape(run));
-    ParallelFor(matrix.rows, GrainOf(matrix.size),
-                [&, x = x(run), bias = bias(run), out = out(run)](int64_t begin, int64_t end) {
-                  for (int64_t row = begin; row < end; ++row) {
-                    const int64_t at = row * matrix.size;
-                    RowOf(approximate, x + at, bias, matrix.size, out + at);
-                  }
-                });
+    const auto [rows, size] = Matrix(x.shape(run));
+    const auto compute = [&, size = size, x = x(run), bias = bias(run), out = out(run)](
+                             int64_t row, const WideRows<T>& wide) {
+      const int64_t at = row * size;
+      Wide* to = PlaceOfRow(out, at, wide[0]);
+      RowOf(approximate, ReadRow(x, at, size, wide[0]), bias, size, to);
+      WriteRow(to, size, out, at);
+    };
+    scratch.ForEach(run, rows, GrainOf(size), compute);
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  using Wide = WideType<T>;
   const Matrix prepared(context.Input("X").shape);
   const bool approximate = context.Attr<bool>("approximate");
   const In<T> x(context, "X");
-  const In<T> bias(context, "Bias");
+  const WideInput<T> bias(context, "Bias");
   const In<T> dout(context, "Out@GRAD");
   const Out<T> dx(context, "X@GRAD");
   const Out<T> dbias(context, "Bias@GRAD");
+  const ThreadScratch<T> scratch(context, prepared.rows, /*rows=*/2, prepared.size);
   const int memory =
       context.RequestWorkspace(RowSums(prepared.rows, prepared.size, /*arrays=*/1).bytes<T>());
   return MakeRowsKernel([=](const KernelContext& run) {
-    const Matrix matrix(x.shape(run));
-    const RowSums sums(matrix.rows, matrix.size, /*arrays=*/1);
-    sums.AddRows<T>(run.workspace(memory), [&, x = x(run), bias = bias(run), dout = dout(run),
-                                            dx = dx(run)](int64_t row, T* columns) {
-      const int64_t at = row * matrix.size;
-      GradRowOf(approximate, x + at, bias, dout + at, matrix.size, dx == nullptr ? dx : dx + at,
-                columns);
-    });
-    sums.Write<T>(run.workspace(memory), 0, dbias(run));
+    const auto [rows, size] = Matrix(x.shape(run));
+    const RowSums sums(rows, size, /*arrays=*/1);
+    const auto add_row = [&, size = size, x = x(run), bias = bias(run), dout = dout(run),
+                          dx = dx(run)](int64_t row, Wide* columns, const WideRows<T>& wide) {
+      const int64_t at = row * size;
+      Wide* to = PlaceOfRow(dx, at, wide[0]);
+      GradRowOf(approximate, ReadRow(x, at, size, wide[0]), bias, ReadRow(dout, at, size, wide[1]),
+                size, to, columns);
+      WriteRow(to, size, dx, at);
+    };
+    sums.AddRows(run, scratch, run.workspace(memory), add_row);
+    sums.Write(run.workspace(memory), 0, dbias(run));
   });
 }
 
@@ -201,11 +211,11 @@ void RegisterBiasGelu(OpRegistry& registry) {
   OpDef def = BiasGeluDef();
   registry.Add(BiasGeluGradDef(&def));
   registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double>(
+  registry.AddCpuKernels<float, double, Float16, BFloat16>(
       "bias_gelu", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
-  registry.AddCpuKernels<float, double>("bias_gelu_grad", []<typename T>(PrepareContext& context) {
-    return PrepareGrad<T>(context);
-  });
+  registry.AddCpuKernels<float, double, Float16, BFloat16>(
+      "bias_gelu_grad",
+      []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
 }
 
 }  // namespace skiff

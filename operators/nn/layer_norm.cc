@@ -18,6 +18,7 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/cpu/wide_rows.h"
 #include "operators/common/input_checks.h"
 #include "operators/nn/kernels/image_window.h"
 #include "operators/nn/normalization/layer_norm_arguments.h"
@@ -60,17 +61,19 @@ template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const int64_t size = RowsOf(context).size;
   const int64_t axis = context.IntAttr("begin_norm_axis");
-  const auto arguments = LayerNormArguments<T>(context, size, "Scale", "Bias");
+  const auto arguments = LayerNormArguments<WideType<T>>(context, size, "Scale", "Bias");
   const In<T> x(context, "X");
   const Out<T> y(context, "Y");
+  const ThreadScratch<T> scratch(context, RowsOf(context).count(), /*rows=*/1, size);
   return MakeRowsKernel([=](const KernelContext& run) {
-    const int64_t rows = NormRows(x.shape(run), axis).count();
-    ParallelFor(rows, GrainOf(size),
-                [=, norm = arguments(run), x = x(run), y = y(run)](int64_t begin, int64_t end) {
-                  for (int64_t row = begin; row < end; ++row) {
-                    norm.Normalize(row, x + row * size, y + row * size);
-                  }
-                });
+    const auto normalize = [=, norm = arguments(run), x = x(run), y = y(run)](
+                               int64_t row, const WideRows<T>& wide) {
+      const int64_t at = row * size;
+      WideType<T>* to = PlaceOfRow(y, at, wide[0]);
+      norm.Normalize(row, ReadRow(x, at, size, wide[0]), to);
+      WriteRow(to, size, y, at);
+    };
+    scratch.ForEach(run, NormRows(x.shape(run), axis).count(), GrainOf(size), normalize);
   });
 }
 
@@ -81,41 +84,41 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const int64_t size = RowsOf(context).size;
   const int64_t axis = context.IntAttr("begin_norm_axis");
-  const auto arguments = LayerNormGradArguments<T>(context, size, "Scale");
+  using Wide = WideType<T>;
+  const auto arguments = LayerNormGradArguments<Wide>(context, size, "Scale");
   const In<T> x(context, "X");
   const In<T> y_gradient(context, "Y@GRAD");
   const Out<T> x_gradient(context, "X@GRAD");
-  const Out<T> scale_gradient(context, "Scale@GRAD");
-  const Out<T> bias_gradient(context, "Bias@GRAD");
+  const Out<Wide> scale_gradient(context, "Scale@GRAD");
+  const Out<Wide> bias_gradient(context, "Bias@GRAD");
   const bool wants_parameters = scale_gradient.is_there() || bias_gradient.is_there();
   const int memory =
       wants_parameters
           ? context.RequestWorkspace(RowSums(RowsOf(context).count(), size, kArrays).bytes<T>())
           : -1;
+  const ThreadScratch<T> scratch(context, RowsOf(context).count(), /*rows=*/2, size);
   return MakeRowsKernel([=](const KernelContext& run) {
     const int64_t rows = NormRows(x.shape(run), axis).count();
-    const T* from = x(run);
-    const T* dy = y_gradient(run);
-    T* dx = x_gradient(run);
-    const LayerNormGradRows<T> norm = arguments(run);
-    const auto input_gradient = [&](int64_t row) {
+    const auto add_row = [&, norm = arguments(run), x = x(run), dy = y_gradient(run),
+                          dx = x_gradient(run)](int64_t row, Wide* sums, const WideRows<T>& wide) {
       const int64_t at = row * size;
-      if (dx != nullptr) norm.Input(row, from + at, dy + at, dx + at);
+      const Wide* from = ReadRow(x, at, size, wide[0]);
+      const Wide* gradient = ReadRow(dy, at, size, wide[1]);
+      // Before X@GRAD, which may take the place of Y@GRAD.
+      if (sums != nullptr) norm.AddParameters(row, from, gradient, sums, sums + size);
+      Wide* to = PlaceOfRow(dx, at, wide[0]);
+      if (to != nullptr) norm.Input(row, from, gradient, to);
+      WriteRow(to, size, dx, at);
     };
     if (!wants_parameters) {
-      ParallelFor(rows, GrainOf(size), [&](int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row) input_gradient(row);
-      });
+      scratch.ForEach(run, rows, GrainOf(size),
+                      [&](int64_t row, const WideRows<T>& wide) { add_row(row, nullptr, wide); });
       return;
     }
     const RowSums gradients(rows, size, kArrays);
-    gradients.AddRows<T>(run.workspace(memory), [&](int64_t row, T* sums) {
-      // Before X@GRAD, which may take the place of Y@GRAD.
-      norm.AddParameters(row, from + row * size, dy + row * size, sums, sums + size);
-      input_gradient(row);
-    });
-    gradients.Write<T>(run.workspace(memory), 0, scale_gradient(run));
-    gradients.Write<T>(run.workspace(memory), 1, bias_gradient(run));
+    gradients.AddRows(run, scratch, run.workspace(memory), add_row);
+    gradients.Write(run.workspace(memory), 0, scale_gradient(run));
+    gradients.Write(run.workspace(memory), 1, bias_gradient(run));
   });
 }
 
@@ -169,11 +172,11 @@ void RegisterLayerNorm(OpRegistry& registry) {
   OpDef def = LayerNormDef();
   registry.Add(LayerNormGradDef(&def));
   registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double>(
+  registry.AddCpuKernels<float, double, Float16, BFloat16>(
       "layer_norm", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
-  registry.AddCpuKernels<float, double>("layer_norm_grad", []<typename T>(PrepareContext& context) {
-    return PrepareGrad<T>(context);
-  });
+  registry.AddCpuKernels<float, double, Float16, BFloat16>(
+      "layer_norm_grad",
+      []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
 }
 
 }  // namespace skiff

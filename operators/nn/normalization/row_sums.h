@@ -1,17 +1,19 @@
-// Sums over the rows of a matrix, such as the gradients of what is repeated for each row.
+// Sums over the rows of a matrix, such as the gradients of what is repeated for each row. The sums
+// of rows of half are those of float32.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
 #include "framework/base/parallel.h"
+#include "operators/common/cpu/wide_rows.h"
 #include "operators/nn/kernels/image_window.h"
 
 namespace skiff {
 
 // Adds up several arrays of one number per column while it visits the rows. Rows are cut into
-// parts, which depend on the sizes alone, each with sums of its own: T for some rows, then float64.
-// The sums are the same for any number of threads.
+// parts, which depend on the sizes alone, each with sums of its own: WideType<T> for some rows,
+// then float64. The sums are the same for any number of threads.
 class RowSums {
  public:
   // Of `rows` rows with `size` columns.
@@ -26,16 +28,18 @@ class RowSums {
   // The bytes of `memory` below.
   template <typename T>
   int64_t bytes() const {
-    return parts_ * line_ * static_cast<int64_t>(sizeof(double) + sizeof(T));
+    return parts_ * line_ * static_cast<int64_t>(sizeof(double) + sizeof(WideType<T>));
   }
 
-  // Calls visit(row, sums) for each row, on several threads. `visit` adds what the row contributes
-  // to array k at sums + k * size.
+  // Calls visit(row, sums, the thread's rows) for each row, on several threads. `visit` adds what
+  // the row contributes to array k at sums + k * size.
   template <typename T, typename Visit>
-  void AddRows(void* memory, const Visit& visit) const {
-    ParallelFor(parts_, GrainOf(rows_ / parts_ * size_), [&](int64_t begin, int64_t end) {
-      for (int64_t part = begin; part < end; ++part) AddPart<T>(memory, part, visit);
-    });
+  void AddRows(const KernelContext& run, const ThreadScratch<T>& scratch, void* memory,
+               const Visit& visit) const {
+    const auto add = [&](int64_t part, const WideRows<T>& wide) {
+      AddPart(memory, part, wide, visit);
+    };
+    scratch.ForEach(run, parts_, GrainOf(rows_ / parts_ * size_), add);
   }
 
   // Writes the sums of array k to `out`, unless that is nullptr.
@@ -47,7 +51,7 @@ class RowSums {
       for (int64_t i = begin; i < end; ++i) {
         double sum = 0;
         for (int64_t part = 0; part < parts_; ++part) sum += totals[part * line_ + i];
-        out[i] = static_cast<T>(sum);
+        out[i] = static_cast<T>(static_cast<WideType<T>>(sum));
       }
     });
   }
@@ -56,21 +60,23 @@ class RowSums {
   static constexpr int64_t kMinPartRows = 16;
   static constexpr int64_t kMaxParts = 64;
   static constexpr int64_t kMaxPartElements = 1 << 20;
-  static constexpr int64_t kRowsOfT = 64;  // that T adds up
+  static constexpr int64_t kRowsOfT = 64;  // that WideType<T> adds up
 
   template <typename T, typename Visit>
-  void AddPart(void* memory, int64_t part, const Visit& visit) const {
+  void AddPart(void* memory, int64_t part, const WideRows<T>& wide, const Visit& visit) const {
     double* totals = static_cast<double*>(memory) + part * line_;
-    T* sums = reinterpret_cast<T*>(static_cast<double*>(memory) + parts_ * line_) + part * line_;
+    WideType<T>* sums =
+        reinterpret_cast<WideType<T>*>(static_cast<double*>(memory) + parts_ * line_) +
+        part * line_;
     std::fill_n(totals, line_, 0.0);
-    std::fill_n(sums, line_, T{0});
+    std::fill_n(sums, line_, WideType<T>{0});
     const int64_t first = rows_ * part / parts_;
     const int64_t end = rows_ * (part + 1) / parts_;
     for (int64_t row = first; row < end; ++row) {
-      visit(row, sums);
+      visit(row, sums, wide);
       if (row + 1 < end && (row + 1 - first) % kRowsOfT != 0) continue;
       for (int64_t i = 0; i < line_; ++i) totals[i] += static_cast<double>(sums[i]);
-      std::fill_n(sums, line_, T{0});
+      std::fill_n(sums, line_, WideType<T>{0});
     }
   }
 
