@@ -18,6 +18,7 @@
 #include "framework/base/parallel.h"
 #include "framework/tensor/shape.h"
 #include "operators/common/cpu/array_reduction.h"
+#include "operators/common/half.h"
 
 namespace skiff {
 
@@ -132,11 +133,12 @@ enum class BroadcastOperand { kX, kY };
 // the gradient of a broadcast.
 //
 // The order of the additions depends only on the shapes, so the number of threads changes no bit.
-// Floating-point sums are carried in float64 from one segment to the next.
+// Floating-point sums are carried in float64 from one segment to the next. Sums of half are those
+// of float32, rounded.
 class BroadcastReduction {
  public:
   template <typename T>
-  using Sum = std::conditional_t<std::is_floating_point_v<T>, double, T>;
+  using Sum = std::conditional_t<std::is_floating_point_v<WideType<T>>, double, T>;
 
   // The maximum length of a segment.
   static constexpr int64_t kSegment = 1024;
@@ -150,13 +152,13 @@ class BroadcastReduction {
   }
 
   // Fills `sums`, which has as many elements as the operand. segment(offsets, length, buffer) must
-  // return `length` values of T at the offsets, either in the buffer of kSegment elements or
-  // elsewhere.
+  // return `length` values of WideType<T> at the offsets, either in the buffer of kSegment elements
+  // or elsewhere.
   template <typename T, typename Segment>
   void Run(const Segment& segment, T* sums, void* scratch) const {
     // No loops: those over the other dims would still run, for no elements.
     if (is_empty_) {
-      std::fill_n(sums, kept_count_, T{0});
+      std::fill_n(sums, kept_count_, T());
       return;
     }
     auto* partial = static_cast<Sum<T>*>(scratch);
@@ -175,13 +177,18 @@ class BroadcastReduction {
       for (int64_t i = begin; i < end; ++i) {
         Sum<T> sum{0};
         for (int64_t part = 0; part < parts_; ++part) sum += partial[part * kept_count_ + i];
-        sums[i] = static_cast<T>(sum);
+        sums[i] = Rounded<T>(sum);
       }
     });
   }
 
  private:
   using Dims = std::array<BroadcastDim, Shape::kMaxRank>;
+
+  template <typename T>
+  static T Rounded(Sum<T> sum) {
+    return static_cast<T>(static_cast<WideType<T>>(sum));
+  }
 
   // Enough independent pieces of work for many threads, with little scratch memory.
   static constexpr int64_t kEnoughTiles = 16;
@@ -236,7 +243,7 @@ class BroadcastReduction {
     if (!run_is_kept_) {
       const Sum<T> sum =
           SumAll<T>(segment, std::span<const BroadcastDim>(reduced).first(reduced_rank_), start);
-      partial == nullptr ? void(sums[target] = static_cast<T>(sum)) : void(partial[target] = sum);
+      partial == nullptr ? void(sums[target] = Rounded<T>(sum)) : void(partial[target] = sum);
       return;
     }
     const int64_t first = tile % tiles_per_run_ * kSegment;
@@ -251,7 +258,7 @@ class BroadcastReduction {
       std::copy_n(columns.begin(), length, partial + target);
     } else {
       for (int64_t i = 0; i < length; ++i) {
-        sums[target + i] = static_cast<T>(columns[static_cast<size_t>(i)]);
+        sums[target + i] = Rounded<T>(columns[static_cast<size_t>(i)]);
       }
     }
   }
@@ -260,14 +267,14 @@ class BroadcastReduction {
   template <typename T, typename Segment>
   void SumColumns(const Segment& segment, std::span<const BroadcastDim> dims,
                   const BroadcastOffsets& start, int64_t length, Sum<T>* columns) const {
-    alignas(64) std::array<T, kSegment> buffer;
+    alignas(64) std::array<WideType<T>, kSegment> buffer;
     BroadcastWalk walk(dims, start);
     for (int64_t left = Steps(dims); left > 0; --left, walk.Next()) {
       BroadcastOffsets offsets = walk.offsets();
       for (int64_t first = 0; first < length; first += kSegment) {
         const int64_t count = std::min(kSegment, length - first);
-        const T* values = segment(offsets, count, buffer.data());
-        if constexpr (std::is_same_v<T, float>) {
+        const WideType<T>* values = segment(offsets, count, buffer.data());
+        if constexpr (std::is_same_v<WideType<T>, float>) {
           AddToSums(values, columns + first, count);
         } else {
           for (int64_t i = 0; i < count; ++i) columns[first + i] += static_cast<Sum<T>>(values[i]);
@@ -281,7 +288,7 @@ class BroadcastReduction {
   template <typename T, typename Segment>
   static Sum<T> SumAll(const Segment& segment, std::span<const BroadcastDim> dims,
                        const BroadcastOffsets& start) {
-    alignas(64) std::array<T, kSegment> buffer;
+    alignas(64) std::array<WideType<T>, kSegment> buffer;
     const BroadcastDim run = dims.back();
     const auto outer = dims.first(dims.size() - 1);
     Sum<T> sum{0};

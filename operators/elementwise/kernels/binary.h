@@ -14,6 +14,7 @@
 #include "framework/base/str_cat.h"
 #include "framework/op/registry.h"
 #include "operators/common/broadcast.h"
+#include "operators/common/cpu/wide_rows.h"
 #include "operators/common/selected_rows.h"
 #include "operators/elementwise/kernels/binary_facts.h"
 #include "operators/elementwise/kernels/integer_division.h"
@@ -103,7 +104,7 @@ void AddBinaryKernel(OpRegistry& registry, std::string_view type, BinaryKernelLo
                           });
 }
 
-// The loops of a gradient. Null means that the gradient is Out@GRAD itself.
+// The loops of a gradient. Null means that the gradient is Out@GRAD itself. Half has no others.
 template <typename T>
 struct BinaryGradLoops {
   BinaryGradKernelLoop<T> x = nullptr;
@@ -208,9 +209,10 @@ class OperandGradient {
   void SumInto(const Arrays& arrays, const Broadcast& broadcast, T* grad, void* scratch) const {
     BroadcastReduction(broadcast, operand_)
         .Run(
-            [&](const BroadcastOffsets& at, int64_t length, T* buffer) -> const T* {
-              if (loop_ == nullptr) return arrays.dout + at.out;
-              Compute(arrays, broadcast.run(), at, length, buffer);
+            [&](const BroadcastOffsets& at, int64_t length,
+                WideType<T>* buffer) -> const WideType<T>* {
+              if (loop_ == nullptr) return ReadRow(arrays.dout, at.out, length, buffer);
+              if constexpr (!kIsHalf<T>) Compute(arrays, broadcast.run(), at, length, buffer);
               return buffer;
             },
             grad, scratch);
@@ -327,6 +329,10 @@ void RegisterBinary(OpRegistry& registry, BinaryFloatLoops (*loops)()) {
     }
     AddBinaryGradKernel<double>(registry, kFacts, ScalarBinaryGradLoops<Formula, double>(),
                                 kScalarGrain);
+    if constexpr (kFacts.x_gradient.is_passed && kFacts.y_gradient.is_passed) {
+      AddBinaryGradKernel<Float16>(registry, kFacts, {}, kVectorGrain);
+      AddBinaryGradKernel<BFloat16>(registry, kFacts, {}, kVectorGrain);
+    }
   }
 }
 
