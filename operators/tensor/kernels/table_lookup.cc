@@ -3,13 +3,16 @@
 #include "operators/tensor/kernels/table_lookup.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <string_view>
 #include <utility>
 
+#include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
+#include "operators/common/cpu/wide_rows.h"
 #include "operators/common/input_checks.h"
 #include "operators/common/memory_mover.h"
 #include "operators/tensor/kernels/data_movement.h"
@@ -71,7 +74,7 @@ void Gather(std::string_view op, const Table& table, const T* weights, const Id*
       if (table.has(id) && !table.is_padding(id)) {
         CopyRow(weights + id * table.width, row, row_bytes, streams);
       } else {
-        std::fill_n(row, table.width, T{0});
+        std::fill_n(row, table.width, T());
         if (!table.is_padding(id)) bad.store(true, std::memory_order_relaxed);
       }
     }
@@ -80,26 +83,70 @@ void Gather(std::string_view op, const Table& table, const T* weights, const Id*
   if (bad.load()) CheckIds(ids, count, table, op);
 }
 
+// The positions of each id, in ascending order, as lists.
+class PositionsOfIds {
+ public:
+  // Takes at least this many numbers of memory.
+  static int64_t MemorySize(int64_t rows, int64_t count) { return rows + count; }
+
+  // Leaves out ids that are padding or outside the table.
+  template <typename Id>
+  PositionsOfIds(const Table& table, const Id* ids, int64_t count, int64_t* memory)
+      : firsts_(memory), nexts_(memory + table.rows) {
+    std::fill_n(firsts_, table.rows, kNone);
+    for (int64_t i = count; i-- > 0;) {
+      // Read once: another thread may change a feed.
+      const int64_t id = ids[i];
+      if (table.is_padding(id) || !table.has(id)) continue;
+      nexts_[i] = std::exchange(firsts_[id], i);
+    }
+  }
+
+  bool has(int64_t id) const { return firsts_[id] != kNone; }
+  template <typename Visit>
+  void ForEach(int64_t id, const Visit& visit) const {
+    for (int64_t i = firsts_[id]; i != kNone; i = nexts_[i]) visit(i);
+  }
+
+ private:
+  static constexpr int64_t kNone = -1;
+
+  int64_t* firsts_;  // of each id
+  int64_t* nexts_;   // the position after this one with the same id
+};
+
 // Each thread adds all rows, in a range of columns of its own. So no two threads write the same
 // element, and the order of the additions is that of the ids, however many threads there are. A
 // range is at least a cache line wide (but the last one), so in each row, threads share at most the
 // lines at the ends of their ranges.
-template <typename T, typename Id>
-void ScatterAdd(std::string_view op, const Table& table, const T* grad, const Id* ids,
-                int64_t count, T* out) {
-  ZeroBytes(out, table.rows * table.width * static_cast<int64_t>(sizeof(T)));
-  // Unlike Gather, before its loop, in which each thread reads all ids.
-  CheckIds(ids, count, table, op);
+template <typename T>
+void ScatterAdd(const Table& table, const T* grad, const PositionsOfIds& positions, int64_t count,
+                T* out) {
+  // Columns of half that are added up in float32 at once.
+  constexpr int64_t kColumns = 256;
   constexpr int64_t kLine = 64 / sizeof(T);
+  ZeroBytes(out, table.rows * table.width * static_cast<int64_t>(sizeof(T)));
+  const auto add_row = [&](int64_t id, int64_t begin, int64_t columns) {
+    using Wide = WideType<T>;
+    std::array<Wide, kIsHalf<T> ? kColumns : 0> sums;
+    std::array<Wide, kIsHalf<T> ? kColumns : 0> term;
+    const int64_t at = id * table.width + begin;
+    Wide* to = PlaceOfRow(out, at, sums.data());
+    if (kIsHalf<T>) std::fill_n(to, columns, Wide{0});
+    positions.ForEach(id, [&](int64_t i) {
+      const Wide* from = ReadRow(grad, i * table.width + begin, columns, term.data());
+      for (int64_t column = 0; column < columns; ++column) to[column] += from[column];
+    });
+    WriteRow(to, columns, out, at);
+  };
   const int64_t grain_for_work = 8192 / std::max<int64_t>(1, count);
   ParallelFor(table.width, std::max(kLine, grain_for_work), [&](int64_t begin, int64_t end) {
-    for (int64_t i = 0; i < count; ++i) {
-      // Checked again: another thread may have changed a feed.
-      const int64_t id = ids[i];
-      if (table.is_padding(id) || !table.has(id)) continue;
-      const T* from = grad + i * table.width;
-      T* to = out + id * table.width;
-      for (int64_t column = begin; column < end; ++column) to[column] += from[column];
+    const int64_t most = kIsHalf<T> ? kColumns : end - begin;
+    for (int64_t id = 0; id < table.rows; ++id) {
+      if (!positions.has(id)) continue;
+      for (int64_t column = begin; column < end; column += most) {
+        add_row(id, column, std::min(most, end - column));
+      }
     }
   });
 }
@@ -165,12 +212,19 @@ std::unique_ptr<Kernel> PrepareLookup(PrepareContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareLookupGrad(PrepareContext& context) {
-  return MakeRowsKernel([op = context.op().type, padding = context.IntAttr("padding_idx"),
+  const int64_t numbers = PositionsOfIds::MemorySize(context.Output("W@GRAD").shape[0],
+                                                     context.Input("Ids").shape.element_count());
+  const int memory = context.RequestWorkspace(ByteCount(numbers, DType::kInt64));
+  return MakeRowsKernel([op = context.op().type, padding = context.IntAttr("padding_idx"), memory,
                          ids = In<>(context, "Ids"), grad = In<T>(context, "Out@GRAD"),
                          out = Out<T>(context, "W@GRAD")](const KernelContext& run) {
     const Table table(out.tensor(run), padding);
     VisitIndices(ids.tensor(run), [&](const auto* data) {
-      ScatterAdd(op, table, grad(run), data, ids.count(run), out(run));
+      const int64_t count = ids.count(run);
+      CheckIds(data, count, table, op);
+      const PositionsOfIds positions(table, data, count,
+                                     static_cast<int64_t*>(run.workspace(memory)));
+      ScatterAdd(table, grad(run), positions, count, out(run));
     });
   });
 }
@@ -242,12 +296,12 @@ void AddLookupOps(OpRegistry& registry, const LookupFacts& facts) {
   grad.infer = [facts](OpContext& context) { InferLookupGrad(facts, context); };
   const StaticText grad_type = grad.type;
   registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double>(
+  registry.AddCpuKernels<float, double, Float16, BFloat16>(
       facts.type, []<typename T>(PrepareContext& context) { return PrepareLookup<T>(context); });
   registry.Add(std::move(grad));
-  registry.AddCpuKernels<float, double>(
+  registry.AddCpuKernels<float, double, Float16, BFloat16>(
       grad_type, []<typename T>(PrepareContext& context) { return PrepareLookupGrad<T>(context); });
-  registry.AddSelectedRowsKernels<float, double>(
+  registry.AddSelectedRowsKernels<float, double, Float16, BFloat16>(
       grad_type,
       []<typename T>(PrepareContext& context) { return PrepareSparseLookupGrad<T>(context); });
 }

@@ -88,6 +88,7 @@ void AddLookupTableV2Cases(CaseList& cases) {
   add("many_rows", Integers({40, 25}, 13, 0, 300), Uniform({300, 48}, 14), 0);
   cases.back().gradients.clear();
   add("few_rows", Integers({110}, 18, 0, 2), Uniform({2, 3}, 19), -1);
+  add("wide_rows", Integers({7}, 48, 0, 3), Uniform({3, 300}, 49), -1);
   const auto add_sparse = [&](const std::string& name, const Array& ids, const Array& table,
                               int64_t padding) {
     add(name, ids, table, padding);
