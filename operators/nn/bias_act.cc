@@ -31,30 +31,33 @@ namespace {
 // run fills them.
 template <typename T>
 std::unique_ptr<Kernel> PrepareBiasAct(PrepareContext& context, MakeNormLoops<T> make_loops) {
+  using Wide = WideType<T>;
   const NormGeometry geometry = ParseNormGeometry(context);
   std::unique_ptr<NormLoops<T>> loops = make_loops(geometry);
   const In<T> x(context, "X");
   const In<T> bias(context, "Bias");
   const Out<T> out(context, "Out");
   const int lines =
-      context.RequestWorkspace(ByteCount(3 * geometry.padded_channels(), kDTypeOf<T>));
+      context.RequestWorkspace(ByteCount(3 * geometry.padded_channels(), kDTypeOf<Wide>));
   return MakeRowsKernel([=, loops = std::move(loops)](const KernelContext& run) {
     loops->SetBatch(x.shape(run)[0]);
     const int64_t channels = geometry.padded_channels();
-    auto* means = static_cast<T*>(run.workspace(lines));
-    T* slopes = means + channels;
-    T* shifts = slopes + channels;
-    std::fill_n(means, channels, T{0});
-    std::fill_n(slopes, channels, T{1});
-    std::copy_n(bias(run), geometry.channels, shifts);
+    auto* means = static_cast<Wide*>(run.workspace(lines));
+    Wide* slopes = means + channels;
+    Wide* shifts = slopes + channels;
+    std::fill_n(means, channels, Wide{0});
+    std::fill_n(slopes, channels, Wide{1});
+    std::transform(bias(run), bias(run) + geometry.channels, shifts,
+                   [](T shift) { return static_cast<Wide>(shift); });
     // Channels that pad the last block must come out as 0.
-    std::fill(shifts + geometry.channels, shifts + channels, T{0});
+    std::fill(shifts + geometry.channels, shifts + channels, Wide{0});
     loops->Normalize(x(run), nullptr, {means, slopes, shifts}, /*rectify=*/true, out(run));
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareBiasActGrad(PrepareContext& context, MakeNormLoops<T> make_loops) {
+  using Wide = WideType<T>;
   const NormGeometry prepared = ParseNormGeometry(context, "Out");
   std::unique_ptr<NormLoops<T>> loops = make_loops(prepared);
   const In<T> out(context, "Out");
@@ -65,7 +68,7 @@ std::unique_ptr<Kernel> PrepareBiasActGrad(PrepareContext& context, MakeNormLoop
   const int sums_memory =
       context.RequestWorkspace(ByteCount(2 * prepared.padded_channels(), DType::kFloat64));
   const int means_memory =
-      context.RequestWorkspace(ByteCount(prepared.padded_channels(), kDTypeOf<T>));
+      context.RequestWorkspace(ByteCount(prepared.padded_channels(), kDTypeOf<Wide>));
   const TensorMeta& meta = context.Input("Out");
   // The loops always write the masked gradient. If the op lacks X@GRAD, the gradient goes to a
   // workspace.
@@ -80,8 +83,8 @@ std::unique_ptr<Kernel> PrepareBiasActGrad(PrepareContext& context, MakeNormLoop
     const int64_t channels = geometry.padded_channels();
     auto* sums = static_cast<double*>(run.workspace(sums_memory));
     std::fill_n(sums, 2 * channels, 0.0);
-    auto* means = static_cast<T*>(run.workspace(means_memory));
-    std::fill_n(means, channels, T{0});
+    auto* means = static_cast<Wide*>(run.workspace(means_memory));
+    std::fill_n(means, channels, Wide{0});
     T* dx = unwanted < 0 ? x_gradient(run) : static_cast<T*>(run.workspace(unwanted));
     if (geometry.count() > 0) {
       // Only the sums of g are needed. The loops also compute the sums of products with x; passing
@@ -91,7 +94,7 @@ std::unique_ptr<Kernel> PrepareBiasActGrad(PrepareContext& context, MakeNormLoop
     }
     if (!bias_gradient.is_there()) return;
     std::transform(sums, sums + geometry.channels, bias_gradient(run),
-                   [](double sum) { return static_cast<T>(sum); });
+                   [](double sum) { return static_cast<T>(static_cast<Wide>(sum)); });
   });
 }
 

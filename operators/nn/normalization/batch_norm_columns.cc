@@ -1,6 +1,6 @@
-// The passes of batch normalization over float32 rows of channels: images with channels last, and
-// batches of vectors. A vector holds neighbouring channels of one row, so a sum by channel needs no
-// sum across lanes, and the coefficients load as vectors.
+// The passes of batch normalization over rows of channels, float32 or half: images with channels
+// last, and batches of vectors. A vector holds neighbouring channels of one row, so a sum by
+// channel needs no sum across lanes, and the coefficients load as vectors.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -31,21 +31,47 @@ struct ColumnSums {
   double* second;
 };
 
-// Calls accumulate(tag, row, column, first, second), which adds to two vectors of sums, for
-// kVectors neighbouring vectors of columns in each row. Adds the results to `sums`.
+// Calls use(part, the rows in it) for the parts of a span whose rows have at most kPart elements.
+// `use` takes a copy of the part, which stays in registers.
+template <typename Use>
+HWY_INLINE void ForEachPart(const NormImages& images, const NormSpan& of, const Use& use) {
+  NormImages::Scratch scratch;
+  const int64_t most = NormImages::kPart / of.width;
+  for (int64_t row = 0; row < of.rows; row += most) {
+    NormSpan span = of;
+    span.first += row * of.stride;
+    span.rows = std::min(most, of.rows - row);
+    const NormPart part = images.Read(span, &scratch);
+    use(part, span.rows);
+    images.Write(span, part);
+  }
+}
+
+// Calls accumulate(tag, part, offset in the part, column, first, second), which adds to two vectors
+// of sums, for kVectors neighbouring vectors of columns in each row. Adds the results to `sums`.
 template <int64_t kVectors, class D, typename Accumulate>
-HWY_INLINE void SumVectors(D d, int64_t rows, int64_t column, const ColumnSums& sums,
-                           const Accumulate& accumulate) {
+HWY_INLINE void SumVectors(D d, const NormImages& images, const NormSpan& of, int64_t column,
+                           const ColumnSums& sums, const Accumulate& accumulate) {
   constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(D()));
-  for (int64_t begin = 0; begin < rows; begin += kRowsOfSum) {
-    const int64_t end = std::min(rows, begin + kRowsOfSum);
+  for (int64_t begin = 0; begin < of.rows; begin += kRowsOfSum) {
+    const int64_t end = std::min(of.rows, begin + kRowsOfSum);
     hn::Vec<D> first[kVectors];
     hn::Vec<D> second[kVectors];
     for (int64_t k = 0; k < kVectors; ++k) first[k] = second[k] = hn::Zero(d);
-    for (int64_t row = begin; row < end; ++row) {
-      for (int64_t k = 0; k < kVectors; ++k)
-        accumulate(d, row, column + k * kLanes, first[k], second[k]);
-    }
+    const auto add = [&](NormPart part, int64_t rows) HWY_ATTR {
+      for (int64_t row = 0; row < rows; ++row) {
+        for (int64_t k = 0; k < kVectors; ++k) {
+          accumulate(d, part, row * part.stride + k * kLanes, column + k * kLanes, first[k],
+                     second[k]);
+        }
+      }
+    };
+    ForEachPart(images,
+                {.first = of.first + begin * of.stride + column,
+                 .rows = end - begin,
+                 .stride = of.stride,
+                 .width = kVectors * kLanes},
+                add);
     for (int64_t k = 0; k < kVectors; ++k) {
       HWY_ALIGN float lanes[2 * kLanes];
       hn::Store(first[k], d, lanes);
@@ -59,29 +85,30 @@ HWY_INLINE void SumVectors(D d, int64_t rows, int64_t column, const ColumnSums& 
 }
 
 template <typename Accumulate>
-HWY_INLINE void SumColumns(int64_t rows, int64_t columns, const ColumnSums& sums,
+HWY_INLINE void SumColumns(const NormImages& images, const NormSpan& of, const ColumnSums& sums,
                            const Accumulate& accumulate) {
   const FloatTag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t c = 0;
   // Four vectors at a time: their sums are independent, and each visit to a row uses more of its
   // cache lines. The tag of one lane takes what doesn't fill a vector, with the same rounding.
-  for (; c + 4 * lanes <= columns; c += 4 * lanes) SumVectors<4>(d, rows, c, sums, accumulate);
-  for (; c + lanes <= columns; c += lanes) SumVectors<1>(d, rows, c, sums, accumulate);
-  for (; c < columns; ++c) SumVectors<1>(OneFloatTag(), rows, c, sums, accumulate);
+  for (; c + 4 * lanes <= of.width; c += 4 * lanes) {
+    SumVectors<4>(d, images, of, c, sums, accumulate);
+  }
+  for (; c + lanes <= of.width; c += lanes) SumVectors<1>(d, images, of, c, sums, accumulate);
+  for (; c < of.width; ++c) SumVectors<1>(OneFloatTag(), images, of, c, sums, accumulate);
 }
 
-// Adds the sums of x - pivot and of its square for `columns` columns of rows that are `stride`
-// elements apart.
-void ColumnMoments(const float* x, int64_t rows, int64_t stride, int64_t columns,
-                   const float* pivot, double* sums, double* squares) {
-  SumColumns(rows, columns, {sums, squares},
-             [&](auto d, int64_t row, int64_t c, auto& sum, auto& square) HWY_ATTR {
-               const auto distance =
-                   hn::Sub(hn::LoadU(d, x + row * stride + c), hn::LoadU(d, pivot + c));
-               sum = hn::Add(sum, distance);
-               square = hn::MulAdd(distance, distance, square);
-             });
+// Adds the sums of x - pivot and of its square for each column.
+void ColumnMoments(const NormImages& images, const NormSpan& of, const float* pivot, double* sums,
+                   double* squares) {
+  SumColumns(
+      images, of, {sums, squares},
+      [&](auto d, const NormPart& part, int64_t at, int64_t c, auto& sum, auto& square) HWY_ATTR {
+        const auto distance = hn::Sub(hn::LoadU(d, part.x + at), hn::LoadU(d, pivot + c));
+        sum = hn::Add(sum, distance);
+        square = hn::MulAdd(distance, distance, square);
+      });
 }
 
 // Returns (x - mean) · slope + shift for the columns from c on, given the distance x - mean.
@@ -93,38 +120,34 @@ HWY_INLINE hn::Vec<D> Normalized(D d, hn::Vec<D> distance, const NormLines<float
 
 // Returns dy where the mask lets it through, else 0, for the vector at `at`.
 template <NormMask kMask, class D>
-HWY_INLINE hn::Vec<D> Masked(D d, const NormOutputGradient<float>& gradient, int64_t at,
-                             hn::Vec<D> distance, const NormLines<float>& lines, int64_t c) {
-  const auto dy = hn::LoadU(d, gradient.dy + at);
+HWY_INLINE hn::Vec<D> Masked(D d, const NormPart& part, int64_t at, hn::Vec<D> distance,
+                             const NormLines<float>& lines, int64_t c) {
+  const auto dy = hn::LoadU(d, part.dy + at);
   if constexpr (kMask == NormMask::kNone) return dy;
   const auto output = kMask == NormMask::kInput ? Normalized(d, distance, lines, c)
-                                                : hn::LoadU(d, gradient.output + at);
+                                                : hn::LoadU(d, part.output + at);
   return hn::IfThenElseZero(hn::Gt(output, hn::Zero(d)), dy);
 }
 
 // Adds the sums of g and of g · (x - mean) for each column. With kOutput it also writes g.
 template <NormMask kMask>
-void ColumnGradientSumsOf(const float* x, const NormOutputGradient<float>& gradient, int64_t rows,
-                          int64_t stride, int64_t columns, const NormLines<float>& lines,
-                          double* sums, double* products, float* masked) {
-  SumColumns(rows, columns, {sums, products},
-             [&](auto d, int64_t row, int64_t c, auto& sum, auto& product) HWY_ATTR {
-               const int64_t at = row * stride + c;
-               const auto distance = hn::Sub(hn::LoadU(d, x + at), hn::LoadU(d, lines.mean + c));
-               const auto g = Masked<kMask>(d, gradient, at, distance, lines, c);
-               if constexpr (kMask == NormMask::kOutput) hn::StoreU(g, d, masked + at);
-               sum = hn::Add(sum, g);
-               product = hn::MulAdd(g, distance, product);
-             });
+void ColumnGradientSumsOf(const NormImages& images, const NormSpan& of,
+                          const NormLines<float>& lines, double* sums, double* products) {
+  SumColumns(
+      images, of, {sums, products},
+      [&](auto d, const NormPart& part, int64_t at, int64_t c, auto& sum, auto& product) HWY_ATTR {
+        const auto distance = hn::Sub(hn::LoadU(d, part.x + at), hn::LoadU(d, lines.mean + c));
+        const auto g = Masked<kMask>(d, part, at, distance, lines, c);
+        if constexpr (kMask == NormMask::kOutput) hn::StoreU(g, d, part.result + at);
+        sum = hn::Add(sum, g);
+        product = hn::MulAdd(g, distance, product);
+      });
 }
 
-void ColumnGradientSums(const float* x, const NormOutputGradient<float>& gradient, int64_t rows,
-                        int64_t stride, int64_t columns, const NormLines<float>& lines,
-                        double* sums, double* products, float* masked) {
-  const auto run = [&](auto of) HWY_ATTR {
-    of(x, gradient, rows, stride, columns, lines, sums, products, masked);
-  };
-  switch (gradient.mask) {
+void ColumnGradientSums(const NormImages& images, NormMask mask, const NormSpan& of,
+                        const NormLines<float>& lines, double* sums, double* products) {
+  const auto run = [&](auto add) HWY_ATTR { add(images, of, lines, sums, products); };
+  switch (mask) {
     case NormMask::kNone:
       return run(ColumnGradientSumsOf<NormMask::kNone>);
     case NormMask::kInput:
@@ -134,61 +157,62 @@ void ColumnGradientSums(const float* x, const NormOutputGradient<float>& gradien
   }
 }
 
-// Calls visit(tag, offset, column) for the vectors of every row.
+// Calls visit(tag, part, offset in the part, column) for the vectors of every row.
 template <typename Visit>
-HWY_INLINE void ForEachVector(int64_t rows, int64_t columns, const Visit& visit) {
+HWY_INLINE void ForEachVector(const NormImages& images, const NormSpan& of, const Visit& visit) {
   const FloatTag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  for (int64_t row = 0; row < rows; ++row) {
-    int64_t c = 0;
-    for (; c + lanes <= columns; c += lanes) visit(d, row * columns + c, c);
-    for (; c < columns; ++c) visit(OneFloatTag(), row * columns + c, c);
+  for (int64_t column = 0; column < of.width; column += NormImages::kPart) {
+    const int64_t width = std::min(NormImages::kPart, of.width - column);
+    const auto visit_part = [&](NormPart part, int64_t rows) HWY_ATTR {
+      for (int64_t row = 0; row < rows; ++row) {
+        const int64_t at = row * part.stride;
+        int64_t c = 0;
+        for (; c + lanes <= width; c += lanes) visit(d, part, at + c, column + c);
+        for (; c < width; ++c) visit(OneFloatTag(), part, at + c, column + c);
+      }
+    };
+    ForEachPart(images,
+                {.first = of.first + column, .rows = of.rows, .stride = of.stride, .width = width},
+                visit_part);
   }
 }
 
 template <bool kAdds, bool kRectifies>
-void NormalizeRowsOf(const float* x, const float* z, int64_t rows, int64_t columns,
-                     const NormLines<float>& lines, float* y) {
-  ForEachVector(rows, columns, [&](auto d, int64_t at, int64_t c) HWY_ATTR {
-    const auto distance = hn::Sub(hn::LoadU(d, x + at), hn::LoadU(d, lines.mean + c));
+void NormalizeRowsOf(const NormImages& images, const NormSpan& of, const NormLines<float>& lines) {
+  ForEachVector(images, of, [&](auto d, const NormPart& part, int64_t at, int64_t c) HWY_ATTR {
+    const auto distance = hn::Sub(hn::LoadU(d, part.x + at), hn::LoadU(d, lines.mean + c));
     auto value = Normalized(d, distance, lines, c);
-    if constexpr (kAdds) value = hn::Add(value, hn::LoadU(d, z + at));
+    if constexpr (kAdds) value = hn::Add(value, hn::LoadU(d, part.z + at));
     // Not Max, which on some instruction sets turns NaN into 0.
     if constexpr (kRectifies) value = hn::IfThenZeroElse(hn::Lt(value, hn::Zero(d)), value);
-    hn::StoreU(value, d, y + at);
+    hn::StoreU(value, d, part.result + at);
   });
 }
 
-void NormalizeRows(const float* x, const float* z, int64_t rows, int64_t columns,
-                   const NormLines<float>& lines, bool rectify, float* y) {
-  if (z == nullptr) {
-    (rectify ? NormalizeRowsOf<false, true> : NormalizeRowsOf<false, false>)(x, z, rows, columns,
-                                                                             lines, y);
-  } else {
-    (rectify ? NormalizeRowsOf<true, true> : NormalizeRowsOf<true, false>)(x, z, rows, columns,
-                                                                           lines, y);
-  }
+void NormalizeRows(const NormImages& images, bool adds, const NormSpan& of,
+                   const NormLines<float>& lines, bool rectify) {
+  const auto run = adds ? (rectify ? NormalizeRowsOf<true, true> : NormalizeRowsOf<true, false>)
+                        : (rectify ? NormalizeRowsOf<false, true> : NormalizeRowsOf<false, false>);
+  run(images, of, lines);
 }
 
 template <NormMask kMask>
-void GradientRowsOf(const float* x, const NormOutputGradient<float>& gradient, int64_t rows,
-                    int64_t columns, const NormLines<float>& lines, const float* offset,
-                    const float* factor, float* dx) {
-  ForEachVector(rows, columns, [&](auto d, int64_t at, int64_t c) HWY_ATTR {
-    const auto distance = hn::Sub(hn::LoadU(d, x + at), hn::LoadU(d, lines.mean + c));
-    const auto g = Masked<kMask>(d, gradient, at, distance, lines, c);
+void GradientRowsOf(const NormImages& images, const NormSpan& of, const NormLines<float>& lines,
+                    const float* offset, const float* factor) {
+  ForEachVector(images, of, [&](auto d, const NormPart& part, int64_t at, int64_t c) HWY_ATTR {
+    const auto distance = hn::Sub(hn::LoadU(d, part.x + at), hn::LoadU(d, lines.mean + c));
+    const auto g = Masked<kMask>(d, part, at, distance, lines, c);
     const auto centered = hn::Sub(g, hn::LoadU(d, offset + c));
     const auto change = hn::NegMulAdd(distance, hn::LoadU(d, factor + c), centered);
-    hn::StoreU(hn::Mul(hn::LoadU(d, lines.slope + c), change), d, dx + at);
+    hn::StoreU(hn::Mul(hn::LoadU(d, lines.slope + c), change), d, part.result + at);
   });
 }
 
-void GradientRows(const float* x, const NormOutputGradient<float>& gradient, int64_t rows,
-                  int64_t columns, const NormLines<float>& lines, const float* offset,
-                  const float* factor, float* dx) {
-  (gradient.mask == NormMask::kNone
-       ? GradientRowsOf<NormMask::kNone>
-       : GradientRowsOf<NormMask::kInput>)(x, gradient, rows, columns, lines, offset, factor, dx);
+void GradientRows(const NormImages& images, NormMask mask, const NormSpan& of,
+                  const NormLines<float>& lines, const float* offset, const float* factor) {
+  (mask == NormMask::kNone ? GradientRowsOf<NormMask::kNone>
+                           : GradientRowsOf<NormMask::kInput>)(images, of, lines, offset, factor);
 }
 
 }  // namespace skiff::HWY_NAMESPACE
@@ -221,10 +245,11 @@ NormParts PartsOf(const NormGeometry& geometry) {
           .channels = geometry.channels};
 }
 
-class ColumnNormLoops final : public PartedNormLoops {
+template <typename T>
+class ColumnNormLoops final : public PartedNormLoops<T> {
  public:
   explicit ColumnNormLoops(const NormGeometry& geometry)
-      : PartedNormLoops(PartsOf(geometry)),
+      : PartedNormLoops<T>(PartsOf(geometry)),
         geometry_(geometry),
         rows_(geometry.count()),
         columns_(geometry.channels) {}
@@ -232,52 +257,60 @@ class ColumnNormLoops final : public PartedNormLoops {
   void SetBatch(int64_t batch) override {
     geometry_.batch = batch;
     rows_ = geometry_.count();
-    SetParts(PartsOf(geometry_));
+    this->SetParts(PartsOf(geometry_));
   }
 
-  void Normalize(const float* x, const float* z, const NormLines<float>& lines, bool rectify,
-                 float* y) const override {
+  void Normalize(const T* x, const T* z, const NormLines<float>& lines, bool rectify,
+                 T* y) const override {
+    const NormImages images(x, z, {}, y);
     ParallelFor(rows_, GrainOf(columns_), [&](int64_t begin, int64_t end) {
-      const int64_t at = begin * columns_;
       HWY_DYNAMIC_DISPATCH(NormalizeRows)
-      (x + at, z == nullptr ? nullptr : z + at, end - begin, columns_, lines, rectify, y + at);
+      (images, z != nullptr, SpanOf(begin, end), lines, rectify);
     });
   }
 
-  void Gradient(const float* x, const NormOutputGradient<float>& gradient,
-                const NormLines<float>& lines, const float* offset, const float* factor,
-                float* dx) const override {
+  void Gradient(const T* x, const NormOutputGradient<T>& gradient, const NormLines<float>& lines,
+                const float* offset, const float* factor, T* dx) const override {
+    const NormImages images(x, nullptr, gradient, dx);
     ParallelFor(rows_, GrainOf(columns_), [&](int64_t begin, int64_t end) {
-      const int64_t at = begin * columns_;
       HWY_DYNAMIC_DISPATCH(GradientRows)
-      (x + at, GradientFrom(gradient, at), end - begin, columns_, lines, offset, factor, dx + at);
+      (images, gradient.mask, SpanOf(begin, end), lines, offset, factor);
     });
   }
 
  private:
   int64_t Width(int64_t tile) const { return std::min(kTile, columns_ - tile * kTile); }
+  // Returns whole rows.
+  NormSpan SpanOf(int64_t begin, int64_t end) const {
+    return {begin * columns_, end - begin, columns_, columns_};
+  }
 
-  void PartMoments(const float* x, const NormItem& item, double* means,
+  void PartMoments(const T* x, const NormItem& item, double* means,
                    double* squares) const override {
-    const float* first = x + item.begin * columns_ + item.block * kTile;
+    const T* first = x + item.begin * columns_ + item.block * kTile;
     const int64_t width = Width(item.block);
     std::array<float, kTile> pivot;
-    FindPivot(first, std::min(item.end - item.begin, kLeastRows), columns_, width, pivot.data());
+    const int64_t rows = item.end - item.begin;
+    this->FindPivot(first, std::min(rows, kLeastRows), columns_, width, pivot.data());
     std::fill_n(means, width, 0.0);
     std::fill_n(squares, width, 0.0);
     HWY_DYNAMIC_DISPATCH(ColumnMoments)
-    (first, item.end - item.begin, columns_, width, pivot.data(), means, squares);
-    CenterMoments(pivot.data(), width, item.end - item.begin, means, squares);
+    (NormImages(first, nullptr, {}, nullptr), NormSpan{0, rows, columns_, width}, pivot.data(),
+     means, squares);
+    this->CenterMoments(pivot.data(), width, rows, means, squares);
   }
 
-  void PartGradientSums(const float* x, const NormOutputGradient<float>& gradient,
+  void PartGradientSums(const T* x, const NormOutputGradient<T>& gradient,
                         const NormLines<float>& lines, const NormItem& item, double* sums,
-                        double* products, float* masked) const override {
+                        double* products, T* masked) const override {
     const int64_t column = item.block * kTile;
     const int64_t first = item.begin * columns_ + column;
+    const bool writes = gradient.mask == NormMask::kOutput;
+    const NormImages images(x + first, nullptr, GradientFrom(gradient, first),
+                            writes ? masked + first : nullptr);
     HWY_DYNAMIC_DISPATCH(ColumnGradientSums)
-    (x + first, GradientFrom(gradient, first), item.end - item.begin, columns_, Width(item.block),
-     LinesFrom(lines, column), sums, products, masked == nullptr ? nullptr : masked + first);
+    (images, gradient.mask, NormSpan{0, item.end - item.begin, columns_, Width(item.block)},
+     LinesFrom(lines, column), sums, products);
   }
 
   NormGeometry geometry_;
@@ -287,9 +320,14 @@ class ColumnNormLoops final : public PartedNormLoops {
 
 }  // namespace
 
-std::unique_ptr<NormLoops<float>> MakeColumnNormLoops(const NormGeometry& geometry) {
-  return std::make_unique<ColumnNormLoops>(geometry);
+template <typename T>
+std::unique_ptr<NormLoops<T>> MakeColumnNormLoops(const NormGeometry& geometry) {
+  return std::make_unique<ColumnNormLoops<T>>(geometry);
 }
+
+template std::unique_ptr<NormLoops<float>> MakeColumnNormLoops<float>(const NormGeometry&);
+template std::unique_ptr<NormLoops<Float16>> MakeColumnNormLoops<Float16>(const NormGeometry&);
+template std::unique_ptr<NormLoops<BFloat16>> MakeColumnNormLoops<BFloat16>(const NormGeometry&);
 
 }  // namespace skiff
 #endif

@@ -4,7 +4,8 @@
 // between them. Forward: Moments reads X, then Normalize reads X and writes Y; the moments must be
 // complete before the first element is normalized, so there is no single pass. Gradient:
 // GradientSums reads X and Y@GRAD, then Gradient reads both again and writes X@GRAD. Statistics and
-// sums are float64; the coefficients that the passes multiply by are T.
+// sums are float64; the coefficients that the passes multiply by are WideType<T>, where T is the
+// type of the images.
 //
 // Arrays by channel are as long as whole blocks of channels, and 0 where a block is padded: that
 // makes the passes write 0 there, as channel-blocked layouts require.
@@ -67,6 +68,8 @@ void ForExtremeChannels(const NormGeometry& geometry, const IsExtreme& is_extrem
 
 template <typename T>
 class BatchNormKernel final : public Kernel {
+  using Wide = WideType<T>;
+
  public:
   BatchNormKernel(PrepareContext& context, MakeNormLoops<T> make_loops)
       : geometry_(ParseNormGeometry(context)),
@@ -90,7 +93,7 @@ class BatchNormKernel final : public Kernel {
     const int64_t channels = geometry_.padded_channels();
     scratch_ = context.RequestWorkspace(loops_->scratch_bytes());
     moments_ = context.RequestWorkspace(2 * channels * static_cast<int64_t>(sizeof(double)));
-    lines_ = context.RequestWorkspace(3 * channels * static_cast<int64_t>(sizeof(T)));
+    lines_ = context.RequestWorkspace(3 * channels * static_cast<int64_t>(sizeof(Wide)));
   }
 
   void Run(const KernelContext& run) override {
@@ -100,10 +103,10 @@ class BatchNormKernel final : public Kernel {
     // A single value has no variance. Fluid passes it on unchanged: slope 1 and shift 0.
     const bool unchanged = !global_ && geometry_.count() <= 1;
     if (!global_ && !unchanged) TakeMoments(x, run.workspace(scratch_), mean, squares);
-    auto* means = static_cast<T*>(run.workspace(lines_));
-    T* slopes = means + geometry_.padded_channels();
-    T* shifts = slopes + geometry_.padded_channels();
-    std::fill_n(means, 3 * geometry_.padded_channels(), T{0});
+    auto* means = static_cast<Wide*>(run.workspace(lines_));
+    Wide* slopes = means + geometry_.padded_channels();
+    Wide* shifts = slopes + geometry_.padded_channels();
+    std::fill_n(means, 3 * geometry_.padded_channels(), Wide{0});
     if (unchanged) {
       KeepRunningStatistics(run);
     } else if (global_) {
@@ -116,7 +119,7 @@ class BatchNormKernel final : public Kernel {
     CopyByChannel(means, geometry_.channels, saved_mean_(run));
     CopyByChannel(slopes, geometry_.channels, saved_variance_(run));
     if (unchanged) {
-      std::fill_n(slopes, geometry_.channels, T{1});
+      std::fill_n(slopes, geometry_.channels, Wide{1});
     } else {
       ScaleAndShift(geometry_.channels, scale_(run), bias_(run), slopes, shifts);
     }
@@ -126,7 +129,7 @@ class BatchNormKernel final : public Kernel {
  private:
   void TakeMoments(const T* x, void* scratch, double* mean, double* squares) const {
     loops_->Moments(x, scratch, mean, squares);
-    if constexpr (std::is_same_v<T, float>) {
+    if constexpr (std::is_same_v<Wide, float>) {
       const auto is_extreme = [=, this](int64_t c) {
         const double variance = squares[c] / static_cast<double>(geometry_.count());
         return IsExtremeSquare(variance + epsilon_);
@@ -138,34 +141,34 @@ class BatchNormKernel final : public Kernel {
   }
 
   // Puts means and 1 / sqrt(variance + epsilon) into the arrays.
-  void TakeGlobalStatistics(const KernelContext& run, T* means, T* inverses) const {
-    const T* mean = mean_(run);
-    const T* variance = variance_(run);
+  void TakeGlobalStatistics(const KernelContext& run, Wide* means, Wide* inverses) const {
+    const Wide* mean = mean_(run);
+    const Wide* variance = variance_(run);
     for (int64_t c = 0; c < geometry_.channels; ++c) {
       means[c] = mean[c];
-      inverses[c] = static_cast<T>(1.0 / std::sqrt(static_cast<double>(variance[c]) + epsilon_));
+      inverses[c] = static_cast<Wide>(1.0 / std::sqrt(static_cast<double>(variance[c]) + epsilon_));
     }
     KeepRunningStatistics(run);
   }
 
   void TakeBatchStatistics(const KernelContext& run, const double* mean, const double* squares,
-                           T* means, T* inverses) const {
-    const T* old_mean = mean_(run);
-    const T* old_variance = variance_(run);
-    T* new_mean = mean_out_(run);
-    T* new_variance = variance_out_(run);
+                           Wide* means, Wide* inverses) const {
+    const Wide* old_mean = mean_(run);
+    const Wide* old_variance = variance_(run);
+    Wide* new_mean = mean_out_(run);
+    Wide* new_variance = variance_out_(run);
     // The running statistics are updated with the float64 moments, not with the rounded ones that Y
     // is computed from. Each old value is read before the new one is written, as MeanOut may be
     // Mean.
     const double keep = momentum_tensor_.is_there() ? momentum_tensor_(run)[0] : momentum_;
     for (int64_t c = 0; c < geometry_.channels; ++c) {
       const double variance = squares[c] / static_cast<double>(geometry_.count());
-      means[c] = static_cast<T>(mean[c]);
-      inverses[c] = static_cast<T>(1.0 / std::sqrt(variance + epsilon_));
+      means[c] = static_cast<Wide>(mean[c]);
+      inverses[c] = static_cast<Wide>(1.0 / std::sqrt(variance + epsilon_));
       if (new_mean != nullptr)
-        new_mean[c] = static_cast<T>(keep * old_mean[c] + (1 - keep) * mean[c]);
+        new_mean[c] = static_cast<Wide>(keep * old_mean[c] + (1 - keep) * mean[c]);
       if (new_variance != nullptr)
-        new_variance[c] = static_cast<T>(keep * old_variance[c] + (1 - keep) * variance);
+        new_variance[c] = static_cast<Wide>(keep * old_variance[c] + (1 - keep) * variance);
     }
   }
 
@@ -182,16 +185,16 @@ class BatchNormKernel final : public Kernel {
   bool rectifies_;
   In<T> x_;
   In<T> z_;  // Only batch_norm_act has Z.
-  In<T> scale_;
-  In<T> bias_;
-  In<T> mean_;
-  In<T> variance_;
-  In<T> momentum_tensor_;
+  In<Wide> scale_;
+  In<Wide> bias_;
+  In<Wide> mean_;
+  In<Wide> variance_;
+  In<Wide> momentum_tensor_;
   Out<T> y_;
-  Out<T> mean_out_;
-  Out<T> variance_out_;
-  Out<T> saved_mean_;
-  Out<T> saved_variance_;
+  Out<Wide> mean_out_;
+  Out<Wide> variance_out_;
+  Out<Wide> saved_mean_;
+  Out<Wide> saved_variance_;
   int scratch_ = -1;
   int moments_ = -1;
   int lines_ = -1;
@@ -199,6 +202,8 @@ class BatchNormKernel final : public Kernel {
 
 template <typename T>
 class BatchNormGradKernel final : public Kernel {
+  using Wide = WideType<T>;
+
  public:
   BatchNormGradKernel(PrepareContext& context, MakeNormLoops<T> make_loops)
       : geometry_(ParseNormGeometry(context)),
@@ -230,7 +235,7 @@ class BatchNormGradKernel final : public Kernel {
     const int64_t channels = geometry_.padded_channels();
     scratch_ = context.RequestWorkspace(loops_->scratch_bytes());
     sums_ = context.RequestWorkspace(2 * channels * static_cast<int64_t>(sizeof(double)));
-    lines_ = context.RequestWorkspace(kLines * channels * static_cast<int64_t>(sizeof(T)));
+    lines_ = context.RequestWorkspace(kLines * channels * static_cast<int64_t>(sizeof(Wide)));
   }
 
   void Run(const KernelContext& run) override {
@@ -239,8 +244,8 @@ class BatchNormGradKernel final : public Kernel {
     double* products = sums + channels;
     std::fill_n(sums, 2 * channels, 0.0);
     const bool unchanged = !global_ && geometry_.count() <= 1;
-    auto* lines = static_cast<T*>(run.workspace(lines_));
-    std::fill_n(lines, kLines * channels, T{0});
+    auto* lines = static_cast<Wide*>(run.workspace(lines_));
+    std::fill_n(lines, kLines * channels, Wide{0});
     const Lines by_channel{lines,
                            lines + channels,
                            lines + 2 * channels,
@@ -248,7 +253,7 @@ class BatchNormGradKernel final : public Kernel {
                            lines + 4 * channels,
                            lines + 5 * channels};
     TakeStatistics(run, unchanged, by_channel);
-    const NormLines<T> normalize{by_channel.mean, by_channel.slope, by_channel.shift};
+    const NormLines<Wide> normalize{by_channel.mean, by_channel.slope, by_channel.shift};
     const T* x = x_(run);
     NormOutputGradient<T> gradient{y_gradient_(run), mask_, y_(run)};
     T* masked = MaskedGradient(run);
@@ -258,7 +263,7 @@ class BatchNormGradKernel final : public Kernel {
     // The first pass stored g, perhaps over Y@GRAD (in_place). All others must read it from there,
     // without the mask.
     if (mask_ == NormMask::kOutput) gradient = {masked, NormMask::kNone, nullptr};
-    if constexpr (std::is_same_v<T, float>) {
+    if constexpr (std::is_same_v<Wide, float>) {
       RepeatExtremeSums(x, gradient, normalize, by_channel.inverse, sums, products);
     }
     // Y was X (plus Z), whatever Scale and Bias: their gradients are 0, and X@GRAD is Y@GRAD.
@@ -274,12 +279,12 @@ class BatchNormGradKernel final : public Kernel {
   // Arrays by channel.
   static constexpr int64_t kLines = 6;
   struct Lines {
-    T* mean;
-    T* inverse;  // 1 / sqrt(variance + epsilon)
-    T* slope;
-    T* shift;
-    T* offset;
-    T* factor;
+    Wide* mean;
+    Wide* inverse;  // 1 / sqrt(variance + epsilon)
+    Wide* slope;
+    Wide* shift;
+    Wide* offset;
+    Wide* factor;
   };
 
   // Returns where the first pass writes the masked gradient, or nullptr if it doesn't. X@GRAD
@@ -293,15 +298,15 @@ class BatchNormGradKernel final : public Kernel {
 
   void TakeStatistics(const KernelContext& run, bool unchanged, const Lines& lines) const {
     if (unchanged) {
-      std::fill_n(lines.slope, geometry_.channels, T{1});
+      std::fill_n(lines.slope, geometry_.channels, Wide{1});
       return;
     }
-    const T* mean = mean_(run);
-    const T* variance = variance_(run);
+    const Wide* mean = mean_(run);
+    const Wide* variance = variance_(run);
     for (int64_t c = 0; c < geometry_.channels; ++c) {
       lines.mean[c] = mean[c];
       lines.inverse[c] =
-          global_ ? static_cast<T>(1.0 / std::sqrt(static_cast<double>(variance[c]) + epsilon_))
+          global_ ? static_cast<Wide>(1.0 / std::sqrt(static_cast<double>(variance[c]) + epsilon_))
                   : variance[c];
     }
     // SavedVariance already is 1 / sqrt(variance + epsilon). With running statistics, the same
@@ -315,7 +320,7 @@ class BatchNormGradKernel final : public Kernel {
 
   // Computes the sums of channels again that float32 can't hold.
   void RepeatExtremeSums(const T* x, const NormOutputGradient<T>& gradient,
-                         const NormLines<T>& normalize, const T* inverses, double* sums,
+                         const NormLines<Wide>& normalize, const Wide* inverses, double* sums,
                          double* products) const {
     const auto is_extreme = [=](int64_t c) {
       const double inverse = inverses[c];
@@ -329,12 +334,12 @@ class BatchNormGradKernel final : public Kernel {
 
   void WriteParameterGradients(const KernelContext& run, const Lines& lines, const double* sums,
                                const double* products) const {
-    T* scale_gradient = scale_gradient_(run);
-    T* bias_gradient = bias_gradient_(run);
+    Wide* scale_gradient = scale_gradient_(run);
+    Wide* bias_gradient = bias_gradient_(run);
     for (int64_t c = 0; c < geometry_.channels; ++c) {
       if (scale_gradient != nullptr)
-        scale_gradient[c] = static_cast<T>(products[c] * lines.inverse[c]);
-      if (bias_gradient != nullptr) bias_gradient[c] = static_cast<T>(sums[c]);
+        scale_gradient[c] = static_cast<Wide>(products[c] * lines.inverse[c]);
+      if (bias_gradient != nullptr) bias_gradient[c] = static_cast<Wide>(sums[c]);
     }
   }
 
@@ -346,8 +351,8 @@ class BatchNormGradKernel final : public Kernel {
     if (global_ || count == 0) return;
     for (int64_t c = 0; c < geometry_.channels; ++c) {
       const double inverse = lines.inverse[c];
-      lines.offset[c] = static_cast<T>(sums[c] / count);
-      lines.factor[c] = static_cast<T>(inverse * inverse * products[c] / count);
+      lines.offset[c] = static_cast<Wide>(sums[c] / count);
+      lines.factor[c] = static_cast<Wide>(inverse * inverse * products[c] / count);
     }
   }
 
@@ -358,14 +363,14 @@ class BatchNormGradKernel final : public Kernel {
   NormMask mask_ = NormMask::kNone;
   In<T> x_;
   In<T> y_;  // Only batch_norm_act_grad has Y and Z@GRAD.
-  In<T> scale_;
-  In<T> bias_;
-  In<T> mean_;
-  In<T> variance_;
+  In<Wide> scale_;
+  In<Wide> bias_;
+  In<Wide> mean_;
+  In<Wide> variance_;
   In<T> y_gradient_;
   Out<T> x_gradient_;
-  Out<T> scale_gradient_;
-  Out<T> bias_gradient_;
+  Out<Wide> scale_gradient_;
+  Out<Wide> bias_gradient_;
   Out<T> z_gradient_;
   int masked_ = -1;
   int scratch_ = -1;
@@ -379,26 +384,27 @@ class BatchNormGradKernel final : public Kernel {
 template <typename T>
 std::unique_ptr<Kernel> PrepareBatchNormReplay(PrepareContext& context,
                                                MakeNormLoops<T> make_loops) {
+  using Wide = WideType<T>;
   const NormGeometry geometry = ParseNormGeometry(context);
   std::unique_ptr<NormLoops<T>> loops = make_loops(geometry);
   const bool unchanged = !UsesGlobalStatistics(context) && geometry.count() <= 1;
   const bool rectifies = context.Attr<std::string>("act_type") == "relu";
   const In<T> x(context, "X");
   const In<T> z(context, "Z");
-  const In<T> scale(context, "Scale");
-  const In<T> bias(context, "Bias");
-  const In<T> saved_mean(context, "SavedMean");
-  const In<T> saved_variance(context, "SavedVariance");
+  const In<Wide> scale(context, "Scale");
+  const In<Wide> bias(context, "Bias");
+  const In<Wide> saved_mean(context, "SavedMean");
+  const In<Wide> saved_variance(context, "SavedVariance");
   const Out<T> y(context, "Y");
   const int lines =
-      context.RequestWorkspace(3 * geometry.padded_channels() * static_cast<int64_t>(sizeof(T)));
+      context.RequestWorkspace(3 * geometry.padded_channels() * static_cast<int64_t>(sizeof(Wide)));
   return MakeKernel([=, loops = std::move(loops)](const KernelContext& run) {
-    auto* means = static_cast<T*>(run.workspace(lines));
-    T* slopes = means + geometry.padded_channels();
-    T* shifts = slopes + geometry.padded_channels();
-    std::fill_n(means, 3 * geometry.padded_channels(), T{0});
+    auto* means = static_cast<Wide*>(run.workspace(lines));
+    Wide* slopes = means + geometry.padded_channels();
+    Wide* shifts = slopes + geometry.padded_channels();
+    std::fill_n(means, 3 * geometry.padded_channels(), Wide{0});
     if (unchanged) {
-      std::fill_n(slopes, geometry.channels, T{1});
+      std::fill_n(slopes, geometry.channels, Wide{1});
     } else {
       std::copy_n(saved_mean(run), geometry.channels, means);
       std::copy_n(saved_variance(run), geometry.channels, slopes);

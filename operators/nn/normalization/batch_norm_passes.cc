@@ -1,6 +1,7 @@
 #include "operators/nn/normalization/batch_norm_passes.h"
 
 #include <algorithm>
+#include <array>
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
@@ -12,6 +13,8 @@ namespace {
 // neither on the number of threads nor on the order of channels in memory.
 template <typename T>
 class PlainNormLoops final : public NormLoops<T> {
+  using Wide = WideType<T>;
+
  public:
   explicit PlainNormLoops(const NormGeometry& geometry) : geometry_(geometry) {}
 
@@ -23,31 +26,32 @@ class PlainNormLoops final : public NormLoops<T> {
     ForEachChannel([&](int64_t c) { MomentsOfChannel(geometry_, c, x, &mean[c], &squares[c]); });
   }
 
-  void Normalize(const T* x, const T* z, const NormLines<T>& lines, bool rectify,
+  void Normalize(const T* x, const T* z, const NormLines<Wide>& lines, bool rectify,
                  T* y) const override {
     ForEachChannel([&](int64_t c) {
       geometry_.ForEachElementOf(c, [&](int64_t i) {
-        T value = Normalized(x[i], lines, c);
-        if (z != nullptr) value += z[i];
+        Wide value = Normalized(static_cast<Wide>(x[i]), lines, c);
+        if (z != nullptr) value += static_cast<Wide>(z[i]);
         // The comparison keeps NaN.
-        y[i] = rectify && value < T{0} ? T{0} : value;
+        y[i] = static_cast<T>(rectify && value < Wide{0} ? Wide{0} : value);
       });
     });
   }
 
-  void GradientSums(const T* x, const NormOutputGradient<T>& gradient, const NormLines<T>& lines,
+  void GradientSums(const T* x, const NormOutputGradient<T>& gradient, const NormLines<Wide>& lines,
                     void* /*scratch*/, double* sums, double* products, T* masked) const override {
     ForEachChannel([&](int64_t c) {
       GradientSumsOfChannel(geometry_, c, x, gradient, lines, &sums[c], &products[c], masked);
     });
   }
 
-  void Gradient(const T* x, const NormOutputGradient<T>& gradient, const NormLines<T>& lines,
-                const T* offset, const T* factor, T* dx) const override {
+  void Gradient(const T* x, const NormOutputGradient<T>& gradient, const NormLines<Wide>& lines,
+                const Wide* offset, const Wide* factor, T* dx) const override {
     ForEachChannel([&](int64_t c) {
       geometry_.ForEachElementOf(c, [&](int64_t i) {
-        const T g = MaskedAt(i, c, x, gradient, lines);
-        dx[i] = lines.slope[c] * (g - offset[c] - (x[i] - lines.mean[c]) * factor[c]);
+        const Wide g = MaskedAt(i, c, x, gradient, lines);
+        const Wide distance = static_cast<Wide>(x[i]) - lines.mean[c];
+        dx[i] = static_cast<T>(lines.slope[c] * (g - offset[c] - distance * factor[c]));
       });
     });
   }
@@ -107,17 +111,65 @@ bool HasFastNormLoops(const OpContext& context) {
   return agrees(context.def().inputs, true) && agrees(context.def().outputs, false);
 }
 
-std::unique_ptr<NormLoops<float>> MakeFastNormLoops(const NormGeometry& geometry) {
-  return geometry.is_rows() ? MakeColumnNormLoops(geometry) : MakeVectorNormLoops(geometry);
+template <typename T>
+std::unique_ptr<NormLoops<T>> MakeFastNormLoops(const NormGeometry& geometry) {
+  return geometry.is_rows() ? MakeColumnNormLoops<T>(geometry) : MakeVectorNormLoops<T>(geometry);
+}
+
+namespace {
+
+// Returns the same elements in as few rows as there can be.
+NormSpan RunsOf(const NormSpan& span) {
+  if (span.stride != span.width) return span;
+  return {span.first, 1, 0, span.rows * span.width};
+}
+
+}  // namespace
+
+NormPart NormImages::Read(const NormSpan& span, Scratch* scratch) const {
+  if (dtype_ == DType::kFloat32) {
+    const auto at = [&](const void* image) {
+      return image == nullptr ? nullptr : static_cast<const float*>(image) + span.first;
+    };
+    auto* result = static_cast<float*>(result_);
+    return {span.stride, at(x_),      at(z_),
+            at(dy_),     at(output_), result == nullptr ? nullptr : result + span.first};
+  }
+  const auto to_floats = HalfArraysOf(dtype_).to_floats;
+  const NormSpan runs = RunsOf(span);
+  size_t used = 0;
+  const auto widened = [&](const void* image) -> const float* {
+    if (image == nullptr) return nullptr;
+    float* floats = scratch->numbers[used++];
+    const auto* halves = static_cast<const uint16_t*>(image) + span.first;
+    for (int64_t row = 0; row < runs.rows; ++row) {
+      to_floats(halves + row * runs.stride, runs.width, floats + row * runs.width);
+    }
+    return floats;
+  };
+  return {span.width,   widened(x_),      widened(z_),
+          widened(dy_), widened(output_), scratch->numbers[0]};
+}
+
+void NormImages::Write(const NormSpan& span, const NormPart& part) const {
+  if (dtype_ == DType::kFloat32 || result_ == nullptr) return;
+  const auto from_floats = HalfArraysOf(dtype_).from_floats;
+  const NormSpan runs = RunsOf(span);
+  auto* halves = static_cast<uint16_t*>(result_) + runs.first;
+  for (int64_t row = 0; row < runs.rows; ++row) {
+    from_floats(part.result + row * runs.width, runs.width, halves + row * runs.stride);
+  }
 }
 
 // Two float64 sums for each part and channel.
-int64_t PartedNormLoops::scratch_bytes() const {
+template <typename T>
+int64_t PartedNormLoops<T>::scratch_bytes() const {
   return 2 * parts_.parts * parts_.channels * static_cast<int64_t>(sizeof(double));
 }
 
+template <typename T>
 template <typename Visit>
-void PartedNormLoops::ForEachItem(const Visit& visit) const {
+void PartedNormLoops<T>::ForEachItem(const Visit& visit) const {
   const int64_t work = parts_.units / parts_.parts * parts_.values_a_unit * parts_.block;
   ParallelFor(parts_.parts * parts_.blocks, GrainOf(work), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -132,7 +184,8 @@ void PartedNormLoops::ForEachItem(const Visit& visit) const {
 // Each item computes its own moments in one pass. Moments of a union by Chan, Golub & LeVeque 1979:
 // with d = mean_b - mean_a, the squares of a and b together are squares_a + squares_b + d² · n_a
 // n_b / (n_a + n_b). Unlike sums of squares, this doesn't cancel.
-void PartedNormLoops::Moments(const float* x, void* scratch, double* mean, double* squares) const {
+template <typename T>
+void PartedNormLoops<T>::Moments(const T* x, void* scratch, double* mean, double* squares) const {
   auto* part_means = static_cast<double*>(scratch);
   double* part_squares = part_means + parts_.parts * parts_.channels;
   ForEachItem([&](const NormItem& item, int64_t at) {
@@ -153,9 +206,10 @@ void PartedNormLoops::Moments(const float* x, void* scratch, double* mean, doubl
   }
 }
 
-void PartedNormLoops::GradientSums(const float* x, const NormOutputGradient<float>& gradient,
-                                   const NormLines<float>& lines, void* scratch, double* sums,
-                                   double* products, float* masked) const {
+template <typename T>
+void PartedNormLoops<T>::GradientSums(const T* x, const NormOutputGradient<T>& gradient,
+                                      const NormLines<float>& lines, void* scratch, double* sums,
+                                      double* products, T* masked) const {
   const int64_t channels = parts_.channels;
   auto* part_sums = static_cast<double*>(scratch);
   double* part_products = part_sums + parts_.parts * channels;
@@ -173,17 +227,30 @@ void PartedNormLoops::GradientSums(const float* x, const NormOutputGradient<floa
   }
 }
 
-void PartedNormLoops::FindPivot(const float* x, int64_t values, int64_t stride, int64_t width,
-                                float* pivot) {
+template <typename T>
+void PartedNormLoops<T>::FindPivot(const T* x, int64_t values, int64_t stride, int64_t width,
+                                   float* pivot) {
+  const NormImages images(x, nullptr, {}, nullptr);
+  NormImages::Scratch scratch;
+  std::array<double, NormImages::kPart> sums;
+  std::fill_n(sums.begin(), width, 0.0);
+  const int64_t most = NormImages::kPart / width;
+  for (int64_t i = 0; i < values; i += most) {
+    const int64_t rows = std::min(most, values - i);
+    const NormPart part = images.Read({i * stride, rows, stride, width}, &scratch);
+    for (int64_t row = 0; row < rows; ++row) {
+      const float* from = part.x + row * part.stride;
+      for (int64_t c = 0; c < width; ++c) sums[static_cast<size_t>(c)] += from[c];
+    }
+  }
   for (int64_t c = 0; c < width; ++c) {
-    double sum = 0;
-    for (int64_t i = 0; i < values; ++i) sum += x[i * stride + c];
-    pivot[c] = static_cast<float>(sum / static_cast<double>(values));
+    pivot[c] = static_cast<float>(sums[static_cast<size_t>(c)] / static_cast<double>(values));
   }
 }
 
-void PartedNormLoops::CenterMoments(const float* pivot, int64_t width, int64_t count, double* means,
-                                    double* squares) {
+template <typename T>
+void PartedNormLoops<T>::CenterMoments(const float* pivot, int64_t width, int64_t count,
+                                       double* means, double* squares) {
   for (int64_t c = 0; c < width; ++c) {
     const double shift = means[c] / static_cast<double>(count);
     // The sum of squares about the mean is that about the pivot less count · shift². It can't be
@@ -198,7 +265,16 @@ std::unique_ptr<NormLoops<T>> MakePlainNormLoops(const NormGeometry& geometry) {
   return std::make_unique<PlainNormLoops<T>>(geometry);
 }
 
-template std::unique_ptr<NormLoops<float>> MakePlainNormLoops<float>(const NormGeometry&);
+#define SKIFF_NORM_LOOPS(T)                                                          \
+  template std::unique_ptr<NormLoops<T>> MakePlainNormLoops<T>(const NormGeometry&); \
+  template std::unique_ptr<NormLoops<T>> MakeFastNormLoops<T>(const NormGeometry&);  \
+  template class PartedNormLoops<T>
+
 template std::unique_ptr<NormLoops<double>> MakePlainNormLoops<double>(const NormGeometry&);
+SKIFF_NORM_LOOPS(float);
+SKIFF_NORM_LOOPS(Float16);
+SKIFF_NORM_LOOPS(BFloat16);
+
+#undef SKIFF_NORM_LOOPS
 
 }  // namespace skiff

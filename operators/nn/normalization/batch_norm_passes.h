@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <type_traits>
 
 #include "framework/op/kernel.h"
 #include "framework/op/op_context.h"
 #include "framework/op/registry.h"
 #include "framework/tensor/layout.h"
+#include "operators/common/half.h"
 #include "operators/nn/kernels/image_window.h"
 
 namespace skiff {
@@ -48,16 +50,20 @@ struct NormGeometry {
 // unknown. Throws Error for a rank outside [2, 5].
 NormGeometry ParseNormGeometry(const OpContext& context, std::string_view slot = "X");
 
+// In what follows, T is the type of the images: float, double or half. All else is WideType<T>.
+
 // Computes the mean of channel c and the sum of squared distances from it, in float64, in two
 // passes over the data: the sum of squares minus the square of the sum would cancel.
 template <typename T>
 void MomentsOfChannel(const NormGeometry& geometry, int64_t c, const T* x, double* mean,
                       double* squares) {
+  const auto value = [x](int64_t i) { return static_cast<double>(static_cast<WideType<T>>(x[i])); };
   double sum = 0;
-  geometry.ForEachElementOf(c, [&](int64_t i) { sum += x[i]; });
+  geometry.ForEachElementOf(c, [&](int64_t i) { sum += value(i); });
   const double center = sum / static_cast<double>(geometry.count());
   double square_sum = 0;
-  geometry.ForEachElementOf(c, [&](int64_t i) { square_sum += (x[i] - center) * (x[i] - center); });
+  geometry.ForEachElementOf(
+      c, [&](int64_t i) { square_sum += (value(i) - center) * (value(i) - center); });
   *mean = center;
   *squares = square_sum;
 }
@@ -106,32 +112,36 @@ T Normalized(T x, const NormLines<T>& lines, int64_t c) {
 
 // Returns dy at element i, which is of channel c, or 0 where the mask blocks it.
 template <typename T>
-T MaskedAt(int64_t i, int64_t c, const T* x, const NormOutputGradient<T>& gradient,
-           const NormLines<T>& lines) {
+WideType<T> MaskedAt(int64_t i, int64_t c, const T* x, const NormOutputGradient<T>& gradient,
+                     const NormLines<WideType<T>>& lines) {
+  using Wide = WideType<T>;
   const bool passes =
       gradient.mask == NormMask::kNone ||
-      (gradient.mask == NormMask::kInput ? Normalized(x[i], lines, c) : gradient.output[i]) > T{0};
-  return passes ? gradient.dy[i] : T{0};
+      (gradient.mask == NormMask::kInput ? Normalized(static_cast<Wide>(x[i]), lines, c)
+                                         : static_cast<Wide>(gradient.output[i])) > Wide{0};
+  return passes ? static_cast<Wide>(gradient.dy[i]) : Wide{0};
 }
 
 // Computes the sums of g and of g · (x - mean) for channel c in float64, where g is dy, or 0 where
 // the mask blocks it. With kOutput it also writes g to `masked`.
 template <typename T>
 void GradientSumsOfChannel(const NormGeometry& geometry, int64_t c, const T* x,
-                           const NormOutputGradient<T>& gradient, const NormLines<T>& lines,
-                           double* sum, double* product, T* masked) {
+                           const NormOutputGradient<T>& gradient,
+                           const NormLines<WideType<T>>& lines, double* sum, double* product,
+                           T* masked) {
   *sum = *product = 0;
   geometry.ForEachElementOf(c, [&](int64_t i) {
-    const T g = MaskedAt(i, c, x, gradient, lines);
+    const WideType<T> g = MaskedAt(i, c, x, gradient, lines);
+    const auto value = static_cast<double>(static_cast<WideType<T>>(x[i]));
     *sum += g;
-    *product += static_cast<double>(g) * (static_cast<double>(x[i]) - lines.mean[c]);
-    if (gradient.mask == NormMask::kOutput) masked[i] = g;
+    *product += static_cast<double>(g) * (value - lines.mean[c]);
+    if (gradient.mask == NormMask::kOutput) masked[i] = static_cast<T>(g);
   });
 }
 
 // The passes over the data. Arrays with a value for each channel have padded_channels() elements.
-// For the channels that pad the last block, a pass writes 0 (z has zeros there). T is float or
-// double.
+// For the channels that pad the last block, a pass writes 0 (z has zeros there). Half gets the bits
+// of float32, rounded.
 template <typename T>
 class NormLoops {
  public:
@@ -140,22 +150,23 @@ class NormLoops {
   virtual void SetBatch(int64_t batch) = 0;
   // The size of the scratch memory that the reducing passes need.
   virtual int64_t scratch_bytes() const = 0;
+  using Wide = WideType<T>;
   // Computes mean[c] and the sum of squared distances from it, which float32 loops can't do if they
   // are extreme (extreme_square.h): then MomentsOfChannel does.
   virtual void Moments(const T* x, void* scratch, double* mean, double* squares) const = 0;
   // Sets y = (x - mean) · slope + shift, plus z unless z is nullptr. With `rectify`, negative
   // results become 0.
-  virtual void Normalize(const T* x, const T* z, const NormLines<T>& lines, bool rectify,
+  virtual void Normalize(const T* x, const T* z, const NormLines<Wide>& lines, bool rectify,
                          T* y) const = 0;
   // Computes the sums of g and of g · (x - mean), where g is dy, or 0 where the mask blocks it.
   // With kOutput it also writes g to `masked`, which may be dy. Float32 loops lose products below
   // 1e-45, and sums above 3.4e38 are infinite or NaN: then GradientSumsOfChannel finds them.
   virtual void GradientSums(const T* x, const NormOutputGradient<T>& gradient,
-                            const NormLines<T>& lines, void* scratch, double* sums,
+                            const NormLines<Wide>& lines, void* scratch, double* sums,
                             double* products, T* masked) const = 0;
   // Sets dx = slope · (g - offset - (x - mean) · factor). The mask must be kNone or kInput.
   virtual void Gradient(const T* x, const NormOutputGradient<T>& gradient,
-                        const NormLines<T>& lines, const T* offset, const T* factor,
+                        const NormLines<Wide>& lines, const Wide* offset, const Wide* factor,
                         T* dx) const = 0;
 };
 
@@ -183,21 +194,21 @@ struct NormItem {
 
 // Passes that reduce item by item and combine the items in order, so that results don't depend on
 // the number of threads.
-class PartedNormLoops : public NormLoops<float> {
+template <typename T>
+class PartedNormLoops : public NormLoops<T> {
  public:
   int64_t scratch_bytes() const final;
-  void Moments(const float* x, void* scratch, double* mean, double* squares) const final;
-  void GradientSums(const float* x, const NormOutputGradient<float>& gradient,
+  void Moments(const T* x, void* scratch, double* mean, double* squares) const final;
+  void GradientSums(const T* x, const NormOutputGradient<T>& gradient,
                     const NormLines<float>& lines, void* scratch, double* sums, double* products,
-                    float* masked) const final;
+                    T* masked) const final;
 
  protected:
   explicit PartedNormLoops(const NormParts& parts) : parts_(parts) {}
   void SetParts(const NormParts& parts) { parts_ = parts; }
 
   // Sets pivot[c] to the mean of x[i * stride + c], i < values, for `width` channels.
-  static void FindPivot(const float* x, int64_t values, int64_t stride, int64_t width,
-                        float* pivot);
+  static void FindPivot(const T* x, int64_t values, int64_t stride, int64_t width, float* pivot);
   // Turns, for `width` channels of `count` values, the sums of distances from a pivot and of their
   // squares into the mean and the sum of squared distances from it.
   static void CenterMoments(const float* pivot, int64_t width, int64_t count, double* means,
@@ -205,12 +216,12 @@ class PartedNormLoops : public NormLoops<float> {
 
  private:
   // Computes the mean, and the sum of squared distances from it, for each channel of an item.
-  virtual void PartMoments(const float* x, const NormItem& item, double* means,
+  virtual void PartMoments(const T* x, const NormItem& item, double* means,
                            double* squares) const = 0;
   // Adds the sums of g and of g · (x - mean) for each channel of an item. With kOutput it writes g.
-  virtual void PartGradientSums(const float* x, const NormOutputGradient<float>& gradient,
+  virtual void PartGradientSums(const T* x, const NormOutputGradient<T>& gradient,
                                 const NormLines<float>& lines, const NormItem& item, double* sums,
-                                double* products, float* masked) const = 0;
+                                double* products, T* masked) const = 0;
 
   // Calls visit(item, index of its channels in arrays of [part, channel]) on several threads.
   template <typename Visit>
@@ -219,15 +230,74 @@ class PartedNormLoops : public NormLoops<float> {
   NormParts parts_;
 };
 
-// Returns loops for channels first, plain or blocked by 8 or 16: one pass over memory for each
-// reduction.
-std::unique_ptr<NormLoops<float>> MakeVectorNormLoops(const NormGeometry& geometry);
+// Elements [first, first + width) of images, and as many of each of the next rows, which begin
+// `stride` elements apart.
+struct NormSpan {
+  int64_t first = 0;
+  int64_t rows = 1;
+  int64_t stride = 0;
+  int64_t width = 0;
+};
+
+// The elements of a span, of which rows begin `stride` numbers apart. An image that the pass lacks
+// is nullptr.
+struct NormPart {
+  int64_t stride = 0;
+  const float* x = nullptr;
+  const float* z = nullptr;
+  const float* dy = nullptr;
+  const float* output = nullptr;
+  float* result = nullptr;
+};
+
+// The images of a pass over float32 or half. Vector loops see parts of them as float32, so they
+// are compiled once. Images of float32 are read and written where they are.
+class NormImages {
+ public:
+  // The most elements of a part: of half, they stay in the first-level cache. A multiple of all
+  // vectors and blocks of channels.
+  static constexpr int64_t kPart = 1024;
+  struct Scratch {
+    alignas(64) float numbers[4][kPart];
+  };
+
+  template <typename T>
+  NormImages(const T* x, const std::type_identity_t<T>* z,
+             const std::type_identity_t<NormOutputGradient<T>>& gradient,
+             std::type_identity_t<T>* result)
+      : dtype_(kDTypeOf<T>),
+        x_(x),
+        z_(z),
+        dy_(gradient.dy),
+        output_(gradient.output),
+        result_(result) {}
+
+  // Returns the part. Its result may have the place of x.
+  NormPart Read(const NormSpan& span, Scratch* scratch) const;
+  // Writes the part's result, if there is one.
+  void Write(const NormSpan& span, const NormPart& part) const;
+
+ private:
+  DType dtype_;
+  const void* x_;
+  const void* z_;
+  const void* dy_;
+  const void* output_;
+  void* result_;
+};
+
+// In what follows, T is float or half. Returns loops for channels first, plain or blocked by 8 or
+// 16: one pass over memory for each reduction.
+template <typename T>
+std::unique_ptr<NormLoops<T>> MakeVectorNormLoops(const NormGeometry& geometry);
 // Returns such loops for rows of channels: geometry.is_rows() must be true.
-std::unique_ptr<NormLoops<float>> MakeColumnNormLoops(const NormGeometry& geometry);
+template <typename T>
+std::unique_ptr<NormLoops<T>> MakeColumnNormLoops(const NormGeometry& geometry);
 
 // Return whichever of the two fits, and whether one does: the op's images must all be blocked, or
 // plain with long enough rows of pixels, or rows of channels.
-std::unique_ptr<NormLoops<float>> MakeFastNormLoops(const NormGeometry& geometry);
+template <typename T>
+std::unique_ptr<NormLoops<T>> MakeFastNormLoops(const NormGeometry& geometry);
 bool HasFastNormLoops(const OpContext& context);
 
 // Returns loops for the plain layout in any channel order.
@@ -237,21 +307,26 @@ std::unique_ptr<NormLoops<T>> MakePlainNormLoops(const NormGeometry& geometry);
 template <typename T>
 using MakeNormLoops = std::unique_ptr<NormLoops<T>> (*)(const NormGeometry&);
 
-// Adds the kernels "plain", for float32 and float64, and "vector", for float32. Both are what
+// Adds the kernels "plain", for all floats, and "vector", for float32 and half. Both are what
 // prepare(PrepareContext&, MakeNormLoops<T>) returns. The first of the op's layout_slots must be an
 // input.
 template <typename Prepare>
 void AddNormKernels(OpRegistry& registry, std::string_view type, const Prepare& prepare) {
-  registry.AddCpuKernels<float, double>(type, [=]<typename T>(PrepareContext& context) {
-    return prepare(context, MakePlainNormLoops<T>);
-  });
-  registry.AddKernel(
+  registry.AddCpuKernels<float, double, Float16, BFloat16>(
       type,
-      {.name = "vector",
-       .dtype = DType::kFloat32,
-       .prepare = [=](PrepareContext& context) { return prepare(context, MakeFastNormLoops); },
-       .accepts = HasFastNormLoops,
-       .priority = 10});
+      [=]<typename T>(PrepareContext& context) { return prepare(context, MakePlainNormLoops<T>); });
+  const auto add_vectors = [&]<typename T>(T) {
+    registry.AddKernel(
+        type,
+        {.name = "vector",
+         .dtype = kDTypeOf<T>,
+         .prepare = [=](PrepareContext& context) { return prepare(context, MakeFastNormLoops<T>); },
+         .accepts = HasFastNormLoops,
+         .priority = 10});
+  };
+  add_vectors(float());
+  add_vectors(Float16());
+  add_vectors(BFloat16());
 }
 
 }  // namespace skiff

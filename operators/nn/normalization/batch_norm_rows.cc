@@ -1,4 +1,5 @@
-// The passes of batch normalization over float32 images with channels first, plain or blocked.
+// The passes of batch normalization over images of float32 or half with channels first, plain or
+// blocked.
 //
 // A row is a contiguous part of an image: the pixels of a channel (block 1), or of a block of
 // channels, where the channel changes fastest. Either way, element i of a row belongs to channel i
@@ -26,6 +27,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 // so an addition needn't wait for the one before.
 constexpr int64_t kVectors = std::max<int64_t>(4, 16 / kLanes);
 constexpr int64_t kGroup = kVectors * kLanes;
+static_assert(NormImages::kPart % kGroup == 0);
 // The number of groups that float32 sums cover before they are added to float64, which bounds the
 // rounding error of long rows.
 constexpr int64_t kGroupsOfSum = 256;
@@ -66,26 +68,26 @@ struct LinePatterns {
   Pattern shift;
 };
 
-// Returns dy where the mask lets it through, else 0, for the vector at `offset` of a row.
+// Returns dy where the mask lets it through, else 0, for the vector at `offset` of a part.
 template <NormMask kMask>
-HWY_INLINE FloatVector Masked(const NormOutputGradient<float>& gradient, int64_t offset,
-                              FloatVector distance, const LinePatterns& lines, int64_t index) {
+HWY_INLINE FloatVector Masked(const NormPart& part, int64_t offset, FloatVector distance,
+                              const LinePatterns& lines, int64_t index) {
   const FloatTag d;
-  const auto dy = hn::LoadU(d, gradient.dy + offset);
+  const auto dy = hn::LoadU(d, part.dy + offset);
   if constexpr (kMask == NormMask::kNone) return dy;
   const auto output = kMask == NormMask::kInput ? lines.Normalized(distance, index)
-                                                : hn::LoadU(d, gradient.output + offset);
+                                                : hn::LoadU(d, part.output + offset);
   return hn::IfThenElseZero(hn::Gt(output, hn::Zero(d)), dy);
 }
 
-// Does the same for one element, which is `x`.
+// Does the same for one element.
 template <NormMask kMask>
-HWY_INLINE float MaskedOne(const NormOutputGradient<float>& gradient, int64_t offset, float x,
-                           const LinePatterns& lines, size_t index) {
-  if constexpr (kMask == NormMask::kNone) return gradient.dy[offset];
+HWY_INLINE float MaskedOne(const NormPart& part, int64_t offset, const LinePatterns& lines,
+                           size_t index) {
+  if constexpr (kMask == NormMask::kNone) return part.dy[offset];
   const float output =
-      kMask == NormMask::kInput ? lines.Normalized(x, index) : gradient.output[offset];
-  return output > 0 ? gradient.dy[offset] : 0.0f;
+      kMask == NormMask::kInput ? lines.Normalized(part.x[offset], index) : part.output[offset];
+  return output > 0 ? part.dy[offset] : 0.0f;
 }
 
 // Two sums by channel.
@@ -94,13 +96,28 @@ struct Sums {
   double* second;
 };
 
-// Sums over a row of `size` elements. For each vector of whole groups, calls accumulate(index of
-// the vector in the group, offset of its elements, first, second) to add to two vectors of sums.
-// For each remaining element, calls accumulate_one(index in the group, offset, &first, &second).
-// Adds the sums of all lanes to those of their channels.
+// Calls use(part, its elements) for the parts of elements [begin, end) of images, in their order.
+// `use` takes a copy of the part, which stays in registers.
+template <typename Use>
+HWY_INLINE void ForEachPart(const NormImages& images, int64_t begin, int64_t end, const Use& use) {
+  NormImages::Scratch scratch;
+  for (int64_t i = begin; i < end; i += NormImages::kPart) {
+    const NormSpan span{.first = i, .width = std::min(NormImages::kPart, end - i)};
+    const NormPart part = images.Read(span, &scratch);
+    use(part, span.width);
+    images.Write(span, part);
+  }
+}
+
+// Sums over a row of `size` elements of images from `start` on. For each vector of whole groups,
+// calls accumulate(part, index of the vector in the group, offset of its elements in the part,
+// first, second) to add to two vectors of sums. For each remaining element, calls
+// accumulate_one(part, index in the group, offset, &first, &second). Adds the sums of all lanes to
+// those of their channels.
 template <typename Accumulate, typename AccumulateOne>
-void SumRow(int64_t size, int64_t block, const Sums& sums, const Accumulate& accumulate,
-            const AccumulateOne& accumulate_one) {
+HWY_INLINE void SumRow(const NormImages& images, int64_t start, int64_t size, int64_t block,
+                       const Sums& sums, const Accumulate& accumulate,
+                       const AccumulateOne& accumulate_one) {
   const FloatTag d;
   const int64_t whole = size / kGroup * kGroup;
   for (int64_t begin = 0; begin < whole; begin += kGroupsOfSum * kGroup) {
@@ -108,9 +125,13 @@ void SumRow(int64_t size, int64_t block, const Sums& sums, const Accumulate& acc
     FloatVector first[kVectors];
     FloatVector second[kVectors];
     for (int64_t k = 0; k < kVectors; ++k) first[k] = second[k] = hn::Zero(d);
-    for (int64_t i = begin; i < end; i += kGroup) {
-      for (int64_t k = 0; k < kVectors; ++k) accumulate(k, i + k * kLanes, first[k], second[k]);
-    }
+    ForEachPart(images, start + begin, start + end, [&](NormPart part, int64_t count) HWY_ATTR {
+      for (int64_t i = 0; i < count; i += kGroup) {
+        for (int64_t k = 0; k < kVectors; ++k) {
+          accumulate(part, k, i + k * kLanes, first[k], second[k]);
+        }
+      }
+    });
     alignas(64) float lanes[2 * kGroup];
     for (int64_t k = 0; k < kVectors; ++k) {
       hn::Store(first[k], d, lanes + k * kLanes);
@@ -123,28 +144,29 @@ void SumRow(int64_t size, int64_t block, const Sums& sums, const Accumulate& acc
       }
     }
   }
-  for (int64_t i = whole; i < size; i += block) {
-    for (int64_t c = 0; c < block; ++c)
-      accumulate_one(i - whole + c, i + c, &sums.first[c], &sums.second[c]);
-  }
+  ForEachPart(images, start + whole, start + size, [&](NormPart part, int64_t count) HWY_ATTR {
+    for (int64_t i = 0; i < count; ++i) {
+      accumulate_one(part, i, &sums.first[i % block], &sums.second[i % block]);
+    }
+  });
 }
 
 // Adds the sums of x - pivot and of its square over `rows` rows.
-void RowMoments(const float* x, int64_t rows, int64_t row_stride, int64_t size, int64_t block,
-                const float* pivot, double* sums, double* squares) {
+void RowMoments(const NormImages& images, int64_t rows, int64_t row_stride, int64_t size,
+                int64_t block, const float* pivot, double* sums, double* squares) {
   const FloatTag d;
   const Pattern pivots(pivot, block);
   for (int64_t row = 0; row < rows; ++row) {
-    const float* from = x + row * row_stride;
     SumRow(
-        size, block, {sums, squares},
-        [&](int64_t k, int64_t offset, FloatVector& sum, FloatVector& square) HWY_ATTR {
-          const auto distance = hn::Sub(hn::LoadU(d, from + offset), pivots.vector(k));
-          sum = hn::Add(sum, distance);
-          square = hn::MulAdd(distance, distance, square);
-        },
-        [&](int64_t i, int64_t offset, double* sum, double* square) {
-          const float distance = from[offset] - pivots.values[static_cast<size_t>(i)];
+        images, row * row_stride, size, block, {sums, squares},
+        [&](const NormPart& part, int64_t k, int64_t offset, FloatVector& sum, FloatVector& square)
+            HWY_ATTR {
+              const auto distance = hn::Sub(hn::LoadU(d, part.x + offset), pivots.vector(k));
+              sum = hn::Add(sum, distance);
+              square = hn::MulAdd(distance, distance, square);
+            },
+        [&](const NormPart& part, int64_t i, double* sum, double* square) {
+          const float distance = part.x[i] - pivots.values[static_cast<size_t>(i)];
           *sum += distance;
           *square += static_cast<double>(distance) * distance;
         });
@@ -153,43 +175,40 @@ void RowMoments(const float* x, int64_t rows, int64_t row_stride, int64_t size, 
 
 // Adds the sums of g and of g · (x - mean) over `rows` rows. With kOutput it also writes g.
 template <NormMask kMask>
-void RowGradientSumsOf(const float* x, const NormOutputGradient<float>& gradient, int64_t rows,
-                       int64_t row_stride, int64_t size, int64_t block,
-                       const NormLines<float>& lines, double* sums, double* products,
-                       float* masked) {
+void RowGradientSumsOf(const NormImages& images, int64_t rows, int64_t row_stride, int64_t size,
+                       int64_t block, const NormLines<float>& lines, double* sums,
+                       double* products) {
   const FloatTag d;
   const LinePatterns patterns(lines, block);
   for (int64_t row = 0; row < rows; ++row) {
-    const float* values = x + row * row_stride;
-    const NormOutputGradient<float> of_row = GradientFrom(gradient, row * row_stride);
-    float* write = kMask == NormMask::kOutput ? masked + row * row_stride : nullptr;
     SumRow(
-        size, block, {sums, products},
-        [&](int64_t k, int64_t offset, FloatVector& sum, FloatVector& product) HWY_ATTR {
-          const auto distance = hn::Sub(hn::LoadU(d, values + offset), patterns.mean.vector(k));
-          const auto g = Masked<kMask>(of_row, offset, distance, patterns, k);
-          if constexpr (kMask == NormMask::kOutput) hn::StoreU(g, d, write + offset);
-          sum = hn::Add(sum, g);
-          product = hn::MulAdd(g, distance, product);
-        },
-        [&](int64_t i, int64_t offset, double* sum, double* product) {
+        images, row * row_stride, size, block, {sums, products},
+        [&](const NormPart& part, int64_t k, int64_t offset, FloatVector& sum, FloatVector& product)
+            HWY_ATTR {
+              const auto distance = hn::Sub(hn::LoadU(d, part.x + offset), patterns.mean.vector(k));
+              const auto g = Masked<kMask>(part, offset, distance, patterns, k);
+              if constexpr (kMask == NormMask::kOutput) hn::StoreU(g, d, part.result + offset);
+              sum = hn::Add(sum, g);
+              product = hn::MulAdd(g, distance, product);
+            },
+        [&](const NormPart& part, int64_t i, double* sum, double* product) {
           const auto index = static_cast<size_t>(i);
-          const float distance = values[offset] - patterns.mean.values[index];
-          const float g = MaskedOne<kMask>(of_row, offset, values[offset], patterns, index);
-          if constexpr (kMask == NormMask::kOutput) write[offset] = g;
+          const float distance = part.x[i] - patterns.mean.values[index];
+          const float g = MaskedOne<kMask>(part, i, patterns, index);
+          if constexpr (kMask == NormMask::kOutput) part.result[i] = g;
           *sum += g;
           *product += static_cast<double>(g) * distance;
         });
   }
 }
 
-void RowGradientSums(const float* x, const NormOutputGradient<float>& gradient, int64_t rows,
-                     int64_t row_stride, int64_t size, int64_t block, const NormLines<float>& lines,
-                     double* sums, double* products, float* masked) {
+void RowGradientSums(const NormImages& images, NormMask mask, int64_t rows, int64_t row_stride,
+                     int64_t size, int64_t block, const NormLines<float>& lines, double* sums,
+                     double* products) {
   const auto run = [&](auto of) HWY_ATTR {
-    of(x, gradient, rows, row_stride, size, block, lines, sums, products, masked);
+    of(images, rows, row_stride, size, block, lines, sums, products);
   };
-  switch (gradient.mask) {
+  switch (mask) {
     case NormMask::kNone:
       return run(RowGradientSumsOf<NormMask::kNone>);
     case NormMask::kInput:
@@ -200,73 +219,86 @@ void RowGradientSums(const float* x, const NormOutputGradient<float>& gradient, 
 }
 
 template <bool kAdds, bool kRectifies>
-void NormalizeRowOf(const float* x, const float* z, int64_t size, int64_t block,
-                    const NormLines<float>& lines, float* y) {
+HWY_INLINE void NormalizePart(const NormPart& part, int64_t size, const LinePatterns& patterns) {
   const FloatTag d;
-  const LinePatterns patterns(lines, block);
   const int64_t whole = size / kGroup * kGroup;
   for (int64_t i = 0; i < whole; i += kGroup) {
     for (int64_t k = 0; k < kVectors; ++k) {
       const int64_t at = i + k * kLanes;
-      const auto distance = hn::Sub(hn::LoadU(d, x + at), patterns.mean.vector(k));
+      const auto distance = hn::Sub(hn::LoadU(d, part.x + at), patterns.mean.vector(k));
       auto value = patterns.Normalized(distance, k);
-      if constexpr (kAdds) value = hn::Add(value, hn::LoadU(d, z + at));
+      if constexpr (kAdds) value = hn::Add(value, hn::LoadU(d, part.z + at));
       // Not Max, which on some instruction sets turns NaN into 0.
       if constexpr (kRectifies) value = hn::IfThenZeroElse(hn::Lt(value, hn::Zero(d)), value);
-      hn::StoreU(value, d, y + at);
+      hn::StoreU(value, d, part.result + at);
     }
   }
   for (int64_t i = whole; i < size; ++i) {
-    float value = patterns.Normalized(x[i], static_cast<size_t>(i - whole));
-    if constexpr (kAdds) value += z[i];
-    y[i] = kRectifies && value < 0 ? 0.0f : value;
+    float value = patterns.Normalized(part.x[i], static_cast<size_t>(i - whole));
+    if constexpr (kAdds) value += part.z[i];
+    part.result[i] = kRectifies && value < 0 ? 0.0f : value;
   }
 }
 
-void NormalizeRow(const float* x, const float* z, int64_t size, int64_t block,
-                  const NormLines<float>& lines, bool rectify, float* y) {
-  if (z == nullptr) {
-    (rectify ? NormalizeRowOf<false, true> : NormalizeRowOf<false, false>)(x, z, size, block, lines,
-                                                                           y);
-  } else {
-    (rectify ? NormalizeRowOf<true, true> : NormalizeRowOf<true, false>)(x, z, size, block, lines,
-                                                                         y);
-  }
+template <bool kAdds, bool kRectifies>
+void NormalizeRowOf(const NormImages& images, int64_t start, int64_t size, int64_t block,
+                    const NormLines<float>& lines) {
+  const LinePatterns patterns(lines, block);
+  ForEachPart(images, start, start + size, [&](NormPart part, int64_t count) HWY_ATTR {
+    NormalizePart<kAdds, kRectifies>(part, count, patterns);
+  });
+}
+
+// Of elements [start, start + size).
+void NormalizeRow(const NormImages& images, bool adds, int64_t start, int64_t size, int64_t block,
+                  const NormLines<float>& lines, bool rectify) {
+  const auto run = adds ? (rectify ? NormalizeRowOf<true, true> : NormalizeRowOf<true, false>)
+                        : (rectify ? NormalizeRowOf<false, true> : NormalizeRowOf<false, false>);
+  run(images, start, size, block, lines);
 }
 
 template <NormMask kMask>
-void GradientRowOf(const float* x, const NormOutputGradient<float>& gradient, int64_t size,
-                   int64_t block, const NormLines<float>& lines, const float* offset,
-                   const float* factor, float* dx) {
+HWY_INLINE void GradientPart(const NormPart& part, int64_t size, const LinePatterns& patterns,
+                             const Pattern& offsets, const Pattern& factors) {
   const FloatTag d;
-  const LinePatterns patterns(lines, block);
-  const Pattern offsets(offset, block);
-  const Pattern factors(factor, block);
   const int64_t whole = size / kGroup * kGroup;
   for (int64_t i = 0; i < whole; i += kGroup) {
     for (int64_t k = 0; k < kVectors; ++k) {
       const int64_t at = i + k * kLanes;
-      const auto distance = hn::Sub(hn::LoadU(d, x + at), patterns.mean.vector(k));
-      const auto g = Masked<kMask>(gradient, at, distance, patterns, k);
+      const auto distance = hn::Sub(hn::LoadU(d, part.x + at), patterns.mean.vector(k));
+      const auto g = Masked<kMask>(part, at, distance, patterns, k);
       const auto centered = hn::Sub(g, offsets.vector(k));
       const auto change = hn::NegMulAdd(distance, factors.vector(k), centered);
-      hn::StoreU(hn::Mul(patterns.slope.vector(k), change), d, dx + at);
+      hn::StoreU(hn::Mul(patterns.slope.vector(k), change), d, part.result + at);
     }
   }
   for (int64_t i = whole; i < size; ++i) {
     const auto k = static_cast<size_t>(i - whole);
-    const float g = MaskedOne<kMask>(gradient, i, x[i], patterns, k);
-    const float distance = x[i] - patterns.mean.values[k];
-    dx[i] = patterns.slope.values[k] * (g - offsets.values[k] - distance * factors.values[k]);
+    const float g = MaskedOne<kMask>(part, i, patterns, k);
+    const float distance = part.x[i] - patterns.mean.values[k];
+    part.result[i] =
+        patterns.slope.values[k] * (g - offsets.values[k] - distance * factors.values[k]);
   }
 }
 
-void GradientRow(const float* x, const NormOutputGradient<float>& gradient, int64_t size,
+template <NormMask kMask>
+void GradientRowOf(const NormImages& images, int64_t start, int64_t size, int64_t block,
+                   const NormLines<float>& lines, const float* offset, const float* factor) {
+  const LinePatterns patterns(lines, block);
+  const Pattern offsets(offset, block);
+  const Pattern factors(factor, block);
+  ForEachPart(images, start, start + size, [&](NormPart part, int64_t count) HWY_ATTR {
+    GradientPart<kMask>(part, count, patterns, offsets, factors);
+  });
+}
+
+// Of elements [start, start + size).
+void GradientRow(const NormImages& images, NormMask mask, int64_t start, int64_t size,
                  int64_t block, const NormLines<float>& lines, const float* offset,
-                 const float* factor, float* dx) {
-  (gradient.mask == NormMask::kNone
+                 const float* factor) {
+  (mask == NormMask::kNone
        ? GradientRowOf<NormMask::kNone>
-       : GradientRowOf<NormMask::kInput>)(x, gradient, size, block, lines, offset, factor, dx);
+       : GradientRowOf<NormMask::kInput>)(images, start, size, block, lines, offset, factor);
 }
 
 }  // namespace skiff::HWY_NAMESPACE
@@ -296,10 +328,11 @@ NormParts PartsOf(const NormGeometry& geometry) {
           .channels = geometry.padded_channels()};
 }
 
-class VectorNormLoops final : public PartedNormLoops {
+template <typename T>
+class VectorNormLoops final : public PartedNormLoops<T> {
  public:
   explicit VectorNormLoops(const NormGeometry& geometry)
-      : PartedNormLoops(PartsOf(geometry)),
+      : PartedNormLoops<T>(PartsOf(geometry)),
         geometry_(geometry),
         blocks_(geometry.padded_channels() / geometry.block),
         row_size_(geometry.pixels * geometry.block),
@@ -307,27 +340,26 @@ class VectorNormLoops final : public PartedNormLoops {
 
   void SetBatch(int64_t batch) override {
     geometry_.batch = batch;
-    SetParts(PartsOf(geometry_));
+    this->SetParts(PartsOf(geometry_));
   }
 
-  void Normalize(const float* x, const float* z, const NormLines<float>& lines, bool rectify,
-                 float* y) const override {
+  void Normalize(const T* x, const T* z, const NormLines<float>& lines, bool rectify,
+                 T* y) const override {
+    const NormImages images(x, z, {}, y);
     ForEachRow([&](int64_t row, int64_t c) {
-      const int64_t at = row * row_size_;
       HWY_DYNAMIC_DISPATCH(NormalizeRow)
-      (x + at, z == nullptr ? nullptr : z + at, row_size_, geometry_.block, LinesFrom(lines, c),
-       rectify, y + at);
+      (images, z != nullptr, row * row_size_, row_size_, geometry_.block, LinesFrom(lines, c),
+       rectify);
     });
   }
 
-  void Gradient(const float* x, const NormOutputGradient<float>& gradient,
-                const NormLines<float>& lines, const float* offset, const float* factor,
-                float* dx) const override {
+  void Gradient(const T* x, const NormOutputGradient<T>& gradient, const NormLines<float>& lines,
+                const float* offset, const float* factor, T* dx) const override {
+    const NormImages images(x, nullptr, gradient, dx);
     ForEachRow([&](int64_t row, int64_t c) {
-      const int64_t at = row * row_size_;
       HWY_DYNAMIC_DISPATCH(GradientRow)
-      (x + at, GradientFrom(gradient, at), row_size_, geometry_.block, LinesFrom(lines, c),
-       offset + c, factor + c, dx + at);
+      (images, gradient.mask, row * row_size_, row_size_, geometry_.block, LinesFrom(lines, c),
+       offset + c, factor + c);
     });
   }
 
@@ -348,28 +380,31 @@ class VectorNormLoops final : public PartedNormLoops {
   // suffices. The pivot's pixels belong to the part, so the square of its distance from the mean is
   // at most (pixels of the part / pixels of the pivot) variances, but for the pivot's rounding to
   // float32. That bounds how many digits cancel.
-  void PartMoments(const float* x, const NormItem& item, double* means,
+  void PartMoments(const T* x, const NormItem& item, double* means,
                    double* squares) const override {
-    const float* first = x + FirstElement(item);
+    const T* first = x + FirstElement(item);
     const int64_t width = geometry_.block;
     const int64_t images = item.end - item.begin;
     std::array<float, kMaxBlock> pivot;
-    FindPivot(first, std::min<int64_t>(geometry_.pixels, 256), width, width, pivot.data());
+    this->FindPivot(first, std::min<int64_t>(geometry_.pixels, 256), width, width, pivot.data());
     std::fill_n(means, width, 0.0);
     std::fill_n(squares, width, 0.0);
     HWY_DYNAMIC_DISPATCH(RowMoments)
-    (first, images, image_size_, row_size_, width, pivot.data(), means, squares);
-    CenterMoments(pivot.data(), width, images * geometry_.pixels, means, squares);
+    (NormImages(first, nullptr, {}, nullptr), images, image_size_, row_size_, width, pivot.data(),
+     means, squares);
+    this->CenterMoments(pivot.data(), width, images * geometry_.pixels, means, squares);
   }
 
-  void PartGradientSums(const float* x, const NormOutputGradient<float>& gradient,
+  void PartGradientSums(const T* x, const NormOutputGradient<T>& gradient,
                         const NormLines<float>& lines, const NormItem& item, double* sums,
-                        double* products, float* masked) const override {
+                        double* products, T* masked) const override {
     const int64_t first = FirstElement(item);
+    const bool writes = gradient.mask == NormMask::kOutput;
+    const NormImages images(x + first, nullptr, GradientFrom(gradient, first),
+                            writes ? masked + first : nullptr);
     HWY_DYNAMIC_DISPATCH(RowGradientSums)
-    (x + first, GradientFrom(gradient, first), item.end - item.begin, image_size_, row_size_,
-     geometry_.block, LinesFrom(lines, item.block * geometry_.block), sums, products,
-     masked == nullptr ? nullptr : masked + first);
+    (images, gradient.mask, item.end - item.begin, image_size_, row_size_, geometry_.block,
+     LinesFrom(lines, item.block * geometry_.block), sums, products);
   }
 
   NormGeometry geometry_;
@@ -380,9 +415,14 @@ class VectorNormLoops final : public PartedNormLoops {
 
 }  // namespace
 
-std::unique_ptr<NormLoops<float>> MakeVectorNormLoops(const NormGeometry& geometry) {
-  return std::make_unique<VectorNormLoops>(geometry);
+template <typename T>
+std::unique_ptr<NormLoops<T>> MakeVectorNormLoops(const NormGeometry& geometry) {
+  return std::make_unique<VectorNormLoops<T>>(geometry);
 }
+
+template std::unique_ptr<NormLoops<float>> MakeVectorNormLoops<float>(const NormGeometry&);
+template std::unique_ptr<NormLoops<Float16>> MakeVectorNormLoops<Float16>(const NormGeometry&);
+template std::unique_ptr<NormLoops<BFloat16>> MakeVectorNormLoops<BFloat16>(const NormGeometry&);
 
 }  // namespace skiff
 #endif
