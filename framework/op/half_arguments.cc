@@ -109,16 +109,6 @@ bool IsWidened(const OpContext& context) {
          std::ranges::none_of(context.outputs(), &TensorMeta::is_array);
 }
 
-bool KeepsFloat32(const OpContext& context) {
-  bool keeps = true;
-  const auto note = [&](const SlotDef& slot, size_t, const TensorMeta& meta) {
-    keeps = keeps && !(slot.keeps_float32 && IsHalf(meta.dtype));
-  };
-  ForEachInput(context, note);
-  ForEachOutput(context, note);
-  return keeps;
-}
-
 bool FollowsHalf(const SlotDef& slot) {
   return !slot.shape_only && !slot.keeps_float32 && slot.attribute.empty();
 }

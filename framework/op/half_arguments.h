@@ -15,10 +15,6 @@ namespace skiff {
 // it doesn't keep float32, and it gives no attribute.
 bool FollowsHalf(const SlotDef& slot);
 
-// Returns whether no argument of a slot that keeps float32 is half. (A program may hold running
-// statistics in half, say. Then the op runs widened.)
-bool KeepsFloat32(const OpContext& context);
-
 // Returns whether shape rules and kernels of the op see float32 in place of half: it takes no
 // arrays, runs no block, and its precision isn't kNone.
 bool IsWidened(const OpContext& context);

@@ -124,9 +124,6 @@ void OpRegistry::AddNativeKernel(std::string_view type, DType dtype, KernelFacto
   kernel.dtype = dtype;
   kernel.prepare = std::move(prepare);
   kernel.needs = InstructionSet::kAvx512Bf16;
-  kernel.accepts = [](const OpContext& context) {
-    return AllPlain(context) && KeepsFloat32(context);
-  };
   AddKernel(type, std::move(kernel));
 }
 
