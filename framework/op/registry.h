@@ -50,8 +50,7 @@ class OpRegistry {
   }
 
   // Adds the CPU kernel kNativeHalfKernel, which multiplies by the processor's instructions for
-  // bfloat16. T is BFloat16. The kernel takes plain layouts, and float32 in slots that keep
-  // float32.
+  // bfloat16. T is BFloat16.
   template <typename T, typename Prepare>
   void AddNativeKernel(std::string_view type, Prepare prepare) {
     AddNativeKernel(type, kDTypeOf<T>, FactoryFor<T>(prepare));

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "framework/base/error.h"
-#include "framework/op/half_arguments.h"
 #include "framework/op/kernel.h"
 #include "operators/common/libraries/onednn.h"
 #include "operators/nn/convolution/convolution.h"
@@ -425,7 +424,7 @@ void AddOnednnConvolution(OpRegistry& registry, std::string_view type) {
   candidate.dtype = DType::kBFloat16;
   candidate.needs = InstructionSet::kAvx512Bf16;
   candidate.accepts = [](const OpContext& context) {
-    return Accepts(context) && KeepsFloat32(context) && IsNative(context);
+    return Accepts(context) && IsNative(context);
   };
   AddConvolutionKernels(registry, type, std::move(candidate), forward, PrepareBackward);
 }
