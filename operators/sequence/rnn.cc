@@ -14,6 +14,8 @@
 // the products with the input are one for all rows of a layer, and those with the hidden states one
 // per time step. Gradient: the same from the last step to the first; those of weights are products
 // over all rows at the end.
+//
+// Of half, everything but the products is float32, and what they read is rounded before.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -32,6 +34,7 @@
 #include "operators/sequence/kernels/rnn_layers.h"
 #include "operators/sequence/kernels/row_sums.h"
 #include "operators/sequence/kernels/rows_product.h"
+#include "operators/sequence/kernels/wide_rows.h"
 #include "operators/sequence/kernels/workspace.h"
 
 namespace skiff {
@@ -88,6 +91,9 @@ struct HiddenRows {
 // "_rows" are workspaces with something for each row of the input.
 template <typename T>
 class RnnKernel : public Kernel {
+ protected:
+  using Wide = WideType<T>;
+
  public:
   bool TakesFewerRows() const override { return true; }
 
@@ -106,7 +112,10 @@ class RnnKernel : public Kernel {
         numbers_(context, PaddedSteps::NumbersOf(MaxTime(context), batch_)),
         bias_(context, 1, settings_.gates_width()),
         dropped_rows_(context, drops() ? max_rows_ : 0, settings_.hidden_width()),
-        input_pointers_(context, lengths_.is_there() ? max_rows_ : 0) {
+        input_pointers_(context, lengths_.is_there() && !kIsHalf<T> ? max_rows_ : 0),
+        input_rows_(context, lengths_.is_there() && kIsHalf<T> ? max_rows_ : 0, input_width_),
+        layer_input_(context, settings_.layers > 1 && kIsHalf<T> ? max_rows_ : 0,
+                     settings_.hidden_width()) {
     for (size_t i = 0; i < settings_.states(); ++i) {
       pre_states_.emplace_back(context, "PreState", i);
       states_.emplace_back(context, batch_, settings_.size);
@@ -135,8 +144,8 @@ class RnnKernel : public Kernel {
   const T* Weight(const KernelContext& run, size_t index) const {
     return weight_inputs_[index](run);
   }
-  T* State(const KernelContext& run, size_t i) const { return states_[i](run); }
-  const T* PreState(const KernelContext& run, size_t i, int64_t pass) const {
+  Wide* State(const KernelContext& run, size_t i) const { return states_[i](run); }
+  const Wide* PreState(const KernelContext& run, size_t i, int64_t pass) const {
     return pre_states_[i](run) + pass * batch_ * settings_.size;
   }
 
@@ -150,33 +159,52 @@ class RnnKernel : public Kernel {
   MatrixRows<T> InputRows(const KernelContext& run, const PaddedSteps& steps) const {
     const T* input = input_(run);
     if (steps.is_dense()) return {.first = input, .stride = input_width_};
+    if constexpr (kIsHalf<T>) {
+      T* copies = input_rows_(run);
+      steps.ForEachRow([&](int64_t row, int64_t padded_row) {
+        std::copy_n(input + padded_row * input_width_, input_width_, copies + row * input_width_);
+      });
+      return {.first = copies, .stride = input_width_};
+    }
     const T** rows = input_pointers_(run);
     steps.ForEachRow(
         [&](int64_t row, int64_t padded_row) { rows[row] = input + padded_row * input_width_; });
     return {.each = rows};
   }
 
+  // Returns hidden states, as products read them. Of half, they stay until the next call.
+  MatrixRows<T> LayerInputOf(const KernelContext& run, const Wide* hidden, int64_t rows) const {
+    const int64_t columns = settings_.hidden_width();
+    if constexpr (kIsHalf<T>) {
+      RoundAll(hidden, rows * columns, layer_input_(run));
+      return {.first = layer_input_(run), .stride = columns};
+    } else {
+      return {.first = hidden, .stride = columns};
+    }
+  }
+
   // Returns the biases of a pass, added up where their products are.
-  const T* Bias(const KernelContext& run, int64_t pass) const {
+  const Wide* Bias(const KernelContext& run, int64_t pass) const {
     const T* of_input = Weight(run, settings_.bias(pass));
     const T* of_hidden = Weight(run, settings_.hidden_bias(pass));
-    T* bias = bias_(run);
-    std::copy_n(of_hidden, settings_.weight_rows(), bias);
+    Wide* bias = bias_(run);
+    WidenRow(of_hidden, settings_.weight_rows(), bias);
     if (settings_.mode == RnnMode::kGru)
-      std::fill_n(bias + 3 * settings_.size, settings_.size, T{0});
+      std::fill_n(bias + 3 * settings_.size, settings_.size, Wide{0});
     for (const RnnGatePart& part : settings_.input_parts()) {
-      for (int64_t i = 0; i < part.count; ++i) bias[part.column + i] += of_input[part.row + i];
+      for (int64_t i = 0; i < part.count; ++i)
+        bias[part.column + i] += static_cast<Wide>(of_input[part.row + i]);
     }
     return bias;
   }
 
   // Takes the functions of a run.
   void TakeFunctions() {
-    lstm_functions_ = LstmFunctions<T>::Used();
-    functions_ = RnnFunctions<T>::Used();
+    lstm_functions_ = LstmFunctions<Wide>::Used();
+    functions_ = RnnFunctions<Wide>::Used();
   }
 
-  LstmCell<T> Lstm(const T* bias) const {
+  LstmCell<Wide> Lstm(const Wide* bias) const {
     return {.size = settings_.size,
             .gate = RecurrentActivation::kSigmoid,
             .cell = RecurrentActivation::kTanh,
@@ -184,13 +212,13 @@ class RnnKernel : public Kernel {
             .order = kRnnLstmOrder,
             .bias = bias};
   }
-  ResetAfterGruCell<T> Gru(const T* bias) const { return {settings_.size, bias}; }
-  SimpleRnnCell<T> Simple(const T* bias) const {
+  ResetAfterGruCell<Wide> Gru(const Wide* bias) const { return {settings_.size, bias}; }
+  SimpleRnnCell<Wide> Simple(const Wide* bias) const {
     return {settings_.size, settings_.activation, bias};
   }
 
-  LstmFunctions<T> lstm_functions_ = {};
-  RnnFunctions<T> functions_ = {};
+  LstmFunctions<Wide> lstm_functions_ = {};
+  RnnFunctions<Wide> functions_ = {};
   RnnSettings settings_;
   RnnReserve reserve_layout_;
   DropoutSettings dropout_;
@@ -200,13 +228,17 @@ class RnnKernel : public Kernel {
   std::vector<PassWeights<T>> weights_;
   In<T> input_;
   In<> lengths_;
-  std::vector<In<T>> pre_states_;
+  std::vector<In<Wide>> pre_states_;
   std::vector<In<T>> weight_inputs_;
   Workspace<int64_t> numbers_;
-  Workspace<T> bias_;
-  Workspace<T> dropped_rows_;
+  Workspace<Wide> bias_;
+  Workspace<Wide> dropped_rows_;
+  // The rows of Input in batch order, unless all have the same length: where they are or, of half,
+  // copies of them.
   Workspace<const T*> input_pointers_;
-  std::vector<Workspace<T>> states_;  // of the sequences, of the longest one first
+  Workspace<T> input_rows_;
+  Workspace<T> layer_input_;             // of half: what a layer after the first reads
+  std::vector<Workspace<Wide>> states_;  // of the sequences, of the longest one first
 
  private:
   PassWeights<T> WeightsOf(PrepareContext& context, int64_t pass, bool is_transposed,
@@ -228,10 +260,14 @@ class RnnKernel : public Kernel {
 
 template <typename T>
 class ForwardKernel final : public RnnKernel<T> {
+  using typename RnnKernel<T>::Wide;
+
  public:
   explicit ForwardKernel(PrepareContext& context)
       : RnnKernel<T>(context, /*is_gradient=*/false, /*wants_input=*/true),
         out_(context, "Out"),
+        wide_out_(context, max_rows_, settings_.hidden_width()),
+        rounded_state_(context, kIsHalf<T> ? batch_ : 0, settings_.size),
         reserve_(context, "Reserve"),
         dropout_state_(context, "DropoutState"),
         gates_rows_(context, SavesGates() ? 0 : max_rows_, settings_.gates_width()),
@@ -249,13 +285,14 @@ class ForwardKernel final : public RnnKernel<T> {
     const PaddedSteps steps = this->Steps(run);
     MatrixRows<T> input = this->InputRows(run, steps);
     for (int64_t layer = 0; layer < settings_.layers; ++layer) {
-      const HiddenRows<T> hidden = Hidden(run, steps, layer);
+      const HiddenRows<Wide> hidden = Hidden(run, steps, layer);
       for (int64_t d = 0; d < settings_.directions; ++d)
         RunPass(run, steps, layer * settings_.directions + d, input, hidden);
       if (hidden.is_padded) break;
-      input = {.first = Dropped(run, steps, layer, hidden.data), .stride = hidden.columns};
+      input = this->LayerInputOf(run, Dropped(run, steps, layer, hidden.data), steps.rows());
     }
     ClearPadding(run, steps);
+    RoundAll(WideOut(run), out_.count(run), out_(run));
     if (!this->drops()) ClearRest(run, dropout_state_, 0);
   }
 
@@ -263,22 +300,34 @@ class ForwardKernel final : public RnnKernel<T> {
   // A pass, while it runs.
   struct Pass {
     int64_t number;
-    const T* bias;
-    T* gates;      // in batch order
-    T* cells;      // of an LSTM, saved in batch order or only those of a step
-    T* activated;  // the same
-    HiddenRows<T> hidden;
+    const Wide* bias;
+    Wide* gates;      // in batch order
+    Wide* cells;      // of an LSTM, saved in batch order or only those of a step
+    Wide* activated;  // the same
+    HiddenRows<Wide> hidden;
   };
 
   bool SavesGates() const { return reserve_.is_there() && settings_.mode != RnnMode::kSimple; }
 
-  T* Reserve(const KernelContext& run, const PaddedSteps& steps, int64_t numbers_before) const {
+  // Returns where the states of the last layer are, before they are rounded.
+  Wide* WideOut(const KernelContext& run) const { return wide_out_(run, out_(run)).wide; }
+  // Returns the hidden states before a step, as its product reads them.
+  WideAndStored<T> RoundedState(const KernelContext& run) const {
+    Wide* states = this->State(run, 0);
+    if constexpr (kIsHalf<T>) {
+      return {states, rounded_state_(run)};
+    } else {
+      return {states, states};
+    }
+  }
+
+  Wide* Reserve(const KernelContext& run, const PaddedSteps& steps, int64_t numbers_before) const {
     return reserve_(run) + steps.rows() * numbers_before;
   }
 
-  HiddenRows<T> Hidden(const KernelContext& run, const PaddedSteps& steps, int64_t layer) const {
+  HiddenRows<Wide> Hidden(const KernelContext& run, const PaddedSteps& steps, int64_t layer) const {
     const int64_t columns = settings_.hidden_width();
-    if (layer + 1 == settings_.layers) return {out_(run), columns, true};
+    if (layer + 1 == settings_.layers) return {WideOut(run), columns, true};
     if (reserve_.is_there())
       return {Reserve(run, steps, reserve_layout_.Hidden(layer)), columns, false};
     const auto at = static_cast<size_t>(layer) % hidden_rows_.size();
@@ -286,7 +335,7 @@ class ForwardKernel final : public RnnKernel<T> {
   }
 
   Pass PassOf(const KernelContext& run, const PaddedSteps& steps, int64_t number,
-              const HiddenRows<T>& hidden) const {
+              const HiddenRows<Wide>& hidden) const {
     Pass pass{.number = number,
               .bias = this->Bias(run, number),
               .gates = SavesGates() ? Reserve(run, steps, reserve_layout_.Gates(number))
@@ -295,7 +344,7 @@ class ForwardKernel final : public RnnKernel<T> {
               .activated = nullptr,
               .hidden = hidden};
     if (this->is_lstm()) {
-      T* cells = cells_(run);
+      Wide* cells = cells_(run);
       pass.cells = SavesGates() ? Reserve(run, steps, reserve_layout_.Cell(number)) : cells;
       pass.activated = SavesGates() ? Reserve(run, steps, reserve_layout_.ActivatedCell(number))
                                     : cells + batch_ * settings_.size;
@@ -304,7 +353,7 @@ class ForwardKernel final : public RnnKernel<T> {
   }
 
   void RunPass(const KernelContext& run, const PaddedSteps& steps, int64_t number,
-               const MatrixRows<T>& input, const HiddenRows<T>& hidden) const {
+               const MatrixRows<T>& input, const HiddenRows<Wide>& hidden) const {
     const int64_t size = settings_.size;
     const int64_t width = settings_.gates_width();
     const Pass pass = PassOf(run, steps, number, hidden);
@@ -315,24 +364,26 @@ class ForwardKernel final : public RnnKernel<T> {
                                 width);
     }
     for (size_t i = 0; i < settings_.states(); ++i) {
-      const T* from = this->PreState(run, i, number);
+      const Wide* from = this->PreState(run, i, number);
       for (int64_t j = 0; j < batch_; ++j)
         std::copy_n(from + steps.Index(j) * size, size, this->State(run, i) + j * size);
     }
+    const WideAndStored<T> state = RoundedState(run);
+    state.Store(batch_ * size);
     steps.ForEach(this->is_backward(number), [&](const TimeSteps::Step& step) {
-      T* gates = pass.gates + step.first * width;
+      Wide* gates = pass.gates + step.first * width;
       if (settings_.mode == RnnMode::kGru) {
         for (int64_t j = 0; j < step.count; ++j)
-          std::fill_n(gates + j * width + 2 * size, size, T{0});
+          std::fill_n(gates + j * width + 2 * size, size, Wide{0});
       }
-      weights.hidden[0].Multiply(run, this->State(run, 0), step.count, size, true, gates, width);
+      weights.hidden[0].Multiply(run, state.stored, step.count, size, true, gates, width);
       ParallelFor(step.count, this->grain(), [&](int64_t begin, int64_t end) {
         for (int64_t j = begin; j < end; ++j) RunRow(run, steps, pass, step, j);
       });
     });
     for (size_t i = 0; i < settings_.states(); ++i) {
       if (!state_outputs_[i].is_there()) continue;
-      T* to = state_outputs_[i](run) + number * batch_ * size;
+      Wide* to = state_outputs_[i](run) + number * batch_ * size;
       for (int64_t j = 0; j < batch_; ++j)
         std::copy_n(this->State(run, i) + j * size, size, to + steps.Index(j) * size);
     }
@@ -342,13 +393,13 @@ class ForwardKernel final : public RnnKernel<T> {
               const TimeSteps::Step& step, int64_t j) const {
     const int64_t size = settings_.size;
     const int64_t row = step.first + j;
-    T* gates = pass.gates + row * settings_.gates_width();
-    T* hidden = pass.hidden.Row(steps, j, step.time, this->ColumnOf(pass.number));
-    T* state = this->State(run, 0) + j * size;
+    Wide* gates = pass.gates + row * settings_.gates_width();
+    Wide* hidden = pass.hidden.Row(steps, j, step.time, this->ColumnOf(pass.number));
+    const WideAndStored<T> state = RoundedState(run) + j * size;
     if (this->is_lstm()) {
       const int64_t cell_row = SavesGates() ? row : j;
-      T* cell_state = this->State(run, 1) + j * size;
-      T* cell = pass.cells + cell_row * size;
+      Wide* cell_state = this->State(run, 1) + j * size;
+      Wide* cell = pass.cells + cell_row * size;
       this->lstm_functions_.forward(this->Lstm(pass.bias), nullptr,
                                     {.cell_before = cell_state,
                                      .gates = gates,
@@ -357,16 +408,17 @@ class ForwardKernel final : public RnnKernel<T> {
                                     hidden);
       std::copy_n(cell, size, cell_state);
     } else if (settings_.mode == RnnMode::kGru) {
-      this->functions_.gru_forward(this->Gru(pass.bias), state, gates, hidden);
+      this->functions_.gru_forward(this->Gru(pass.bias), state.wide, gates, hidden);
     } else {
       this->functions_.simple_forward(this->Simple(pass.bias), gates, hidden);
     }
-    std::copy_n(hidden, size, state);
+    std::copy_n(hidden, size, state.wide);
+    state.Store(size);
   }
 
   // Returns the hidden states of a layer, as the next one gets them.
-  const T* Dropped(const KernelContext& run, const PaddedSteps& steps, int64_t layer,
-                   const T* hidden) const {
+  const Wide* Dropped(const KernelContext& run, const PaddedSteps& steps, int64_t layer,
+                      const Wide* hidden) const {
     if (!this->drops()) return hidden;
     const int64_t count = steps.rows() * settings_.hidden_width();
     uint8_t* mask = dropout_state_.is_there() ? dropout_state_(run) + layer * count : nullptr;
@@ -374,7 +426,7 @@ class ForwardKernel final : public RnnKernel<T> {
                            static_cast<float>(dropout_.scale())};
     // Each layer has words of its own.
     const int64_t first_word = layer * ((count + 3) / 4 * 4);
-    T* dropped = dropped_rows_(run);
+    Wide* dropped = dropped_rows_(run);
     ParallelFor(count, kDropoutGrain, [&](int64_t begin, int64_t end) {
       DropoutRange(rule, dropout_.scale(), first_word + begin, end - begin, hidden + begin,
                    dropped + begin, mask == nullptr ? nullptr : mask + begin);
@@ -386,8 +438,8 @@ class ForwardKernel final : public RnnKernel<T> {
   void ClearPadding(const KernelContext& run, const PaddedSteps& steps) const {
     if (steps.is_dense()) return;
     const int64_t columns = settings_.hidden_width();
-    T* out = out_(run);
-    steps.ForEachPadding([&](int64_t row) { std::fill_n(out + row * columns, columns, T{0}); });
+    Wide* out = WideOut(run);
+    steps.ForEachPadding([&](int64_t row) { std::fill_n(out + row * columns, columns, Wide{0}); });
     ClearRest(run, reserve_, steps.rows() * reserve_layout_.width());
     if (this->drops())
       ClearRest(run, dropout_state_, steps.rows() * (settings_.layers - 1) * columns);
@@ -407,21 +459,26 @@ class ForwardKernel final : public RnnKernel<T> {
   using RnnKernel<T>::weights_;
   using RnnKernel<T>::dropped_rows_;
   Out<T> out_;
-  Out<T> reserve_;
+  WideWorkspace<T> wide_out_;
+  Workspace<T> rounded_state_;  // of half
+  Out<Wide> reserve_;
   Out<uint8_t> dropout_state_;
-  std::vector<Out<T>> state_outputs_;
-  Workspace<T> gates_rows_;
-  Workspace<T> cells_;
-  std::vector<Workspace<T>> hidden_rows_;
+  std::vector<Out<Wide>> state_outputs_;
+  Workspace<Wide> gates_rows_;
+  Workspace<Wide> cells_;
+  std::vector<Workspace<Wide>> hidden_rows_;
 };
 
 template <typename T>
 class GradKernel final : public RnnKernel<T> {
+  using typename RnnKernel<T>::Wide;
+
  public:
   explicit GradKernel(PrepareContext& context)
       : RnnKernel<T>(context, /*is_gradient=*/true, context.HasOutput("Input@GRAD")),
-        out_(context, "Out"),
-        out_grad_(context, "Out@GRAD"),
+        out_(context, {context, "Out"}, MultiplyCounts(max_rows_, settings_.hidden_width())),
+        out_grad_(context, {context, "Out@GRAD"},
+                  MultiplyCounts(max_rows_, settings_.hidden_width())),
         reserve_(context, "Reserve"),
         dropout_state_(context, "DropoutState"),
         input_grad_(context, "Input@GRAD"),
@@ -429,7 +486,10 @@ class GradKernel final : public RnnKernel<T> {
                         settings_.weight_rows()),
         hidden_product_(context, max_rows_, settings_.size, settings_.weight_rows()),
         gates_rows_(context, max_rows_, settings_.gates_width()),
-        before_pointers_(context, max_rows_),
+        wide_gates_(context, batch_, settings_.gates_width()),
+        before_pointers_(context, kIsHalf<T> ? 0 : max_rows_),
+        before_rows_(context, kIsHalf<T> ? max_rows_ : 0, settings_.size),
+        wide_input_grad_(context, input_grad_.is_there() ? max_rows_ : 0, input_width_),
         input_grad_rows_(context, lengths_.is_there() && input_grad_.is_there() ? max_rows_ : 0,
                          input_width_) {
     // The gradients of a layer's output and of its input.
@@ -447,13 +507,15 @@ class GradKernel final : public RnnKernel<T> {
 
   void Run(const KernelContext& run) override {
     this->TakeFunctions();
+    out_.Load(run);
+    out_grad_.Load(run);
     const PaddedSteps steps = this->Steps(run);
-    HiddenRows<const T> out_grad{out_grad_(run), settings_.hidden_width(), true};
+    HiddenRows<const Wide> out_grad{out_grad_(run), settings_.hidden_width(), true};
     for (int64_t layer = settings_.layers - 1; layer >= 0; --layer) {
       const MatrixRows<T> input =
           layer == 0 ? this->InputRows(run, steps) : LayerInput(run, steps, layer);
       PackInput(run, steps, layer, input);
-      T* input_grad = LayerInputGradient(run, steps, layer);
+      Wide* input_grad = LayerInputGradient(run, steps, layer);
       for (int64_t d = 0; d < settings_.directions; ++d) {
         const int64_t pass = layer * settings_.directions + d;
         RunPass(run, steps, pass, Hidden(run, steps, layer), out_grad);
@@ -473,34 +535,38 @@ class GradKernel final : public RnnKernel<T> {
     return layer == 0 ? input_width_ : settings_.hidden_width();
   }
 
-  const T* Reserve(const KernelContext& run, const PaddedSteps& steps,
-                   int64_t numbers_before) const {
+  const Wide* Reserve(const KernelContext& run, const PaddedSteps& steps,
+                      int64_t numbers_before) const {
     return reserve_(run) + steps.rows() * numbers_before;
   }
-  HiddenRows<const T> Hidden(const KernelContext& run, const PaddedSteps& steps,
-                             int64_t layer) const {
+  HiddenRows<const Wide> Hidden(const KernelContext& run, const PaddedSteps& steps,
+                                int64_t layer) const {
     const int64_t columns = settings_.hidden_width();
     if (layer + 1 == settings_.layers) return {out_(run), columns, true};
     return {Reserve(run, steps, reserve_layout_.Hidden(layer)), columns, false};
   }
   // Returns where the gradient of a layer's input goes, in batch order; nullptr if it isn't wanted.
-  T* LayerInputGradient(const KernelContext& run, const PaddedSteps& steps, int64_t layer) const {
+  Wide* LayerInputGradient(const KernelContext& run, const PaddedSteps& steps,
+                           int64_t layer) const {
     if (layer > 0) {
       const auto at = static_cast<size_t>(layer) % hidden_grad_rows_.size();
       return hidden_grad_rows_[at](run);
     }
     if (!input_grad_.is_there()) return nullptr;
-    return steps.is_dense() ? input_grad_(run) : input_grad_rows_(run);
+    return steps.is_dense() ? WideInputGradient(run).wide : input_grad_rows_(run);
+  }
+  WideAndStored<T> WideInputGradient(const KernelContext& run) const {
+    return wide_input_grad_(run, input_grad_(run));
   }
   const uint8_t* Mask(const KernelContext& run, const PaddedSteps& steps, int64_t layer) const {
     return dropout_state_(run) + layer * steps.rows() * settings_.hidden_width();
   }
 
   // Writes the hidden states of a layer, or gradients of them, without what was dropped.
-  void Drop(const KernelContext& run, const PaddedSteps& steps, int64_t layer, const T* from,
-            T* to) const {
+  void Drop(const KernelContext& run, const PaddedSteps& steps, int64_t layer, const Wide* from,
+            Wide* to) const {
     const uint8_t* mask = Mask(run, steps, layer);
-    const auto scale = static_cast<T>(dropout_.scale());
+    const auto scale = static_cast<Wide>(dropout_.scale());
     ParallelFor(steps.rows() * settings_.hidden_width(), kDropoutGrain,
                 [=](int64_t begin, int64_t end) {
                   MaskedScaleRange(mask + begin, from + begin, scale, end - begin, to + begin);
@@ -509,16 +575,16 @@ class GradKernel final : public RnnKernel<T> {
   // Returns what a layer after the first has read.
   MatrixRows<T> LayerInput(const KernelContext& run, const PaddedSteps& steps,
                            int64_t layer) const {
-    const T* hidden = Hidden(run, steps, layer - 1).data;
+    const Wide* hidden = Hidden(run, steps, layer - 1).data;
     if (this->drops() && WantsWeights(layer)) {
-      T* dropped = dropped_rows_(run);
+      Wide* dropped = dropped_rows_(run);
       Drop(run, steps, layer - 1, hidden, dropped);
       hidden = dropped;
     }
-    return {.first = hidden, .stride = settings_.hidden_width()};
+    return this->LayerInputOf(run, hidden, steps.rows());
   }
   void DropGradient(const KernelContext& run, const PaddedSteps& steps, int64_t layer,
-                    T* gradient) const {
+                    Wide* gradient) const {
     if (this->drops()) Drop(run, steps, layer, gradient, gradient);
   }
 
@@ -542,7 +608,7 @@ class GradKernel final : public RnnKernel<T> {
 
   // Writes the gradients of all gates of a pass, and those of its initial states.
   void RunPass(const KernelContext& run, const PaddedSteps& steps, int64_t pass,
-               const HiddenRows<const T>& hidden, const HiddenRows<const T>& out_grad) const {
+               const HiddenRows<const Wide>& hidden, const HiddenRows<const Wide>& out_grad) const {
     const int64_t size = settings_.size;
     for (size_t i = 0; i < settings_.states(); ++i) LoadStateGradient(run, steps, pass, i);
     T* gates = gates_rows_(run);
@@ -558,7 +624,7 @@ class GradKernel final : public RnnKernel<T> {
     });
     for (size_t i = 0; i < settings_.states(); ++i) {
       if (!pre_state_grads_[i].is_there()) continue;
-      T* to = pre_state_grads_[i](run) + pass * batch_ * size;
+      Wide* to = pre_state_grads_[i](run) + pass * batch_ * size;
       for (int64_t j = 0; j < batch_; ++j)
         std::copy_n(this->State(run, i) + j * size, size, to + steps.Index(j) * size);
     }
@@ -567,19 +633,35 @@ class GradKernel final : public RnnKernel<T> {
   void LoadStateGradient(const KernelContext& run, const PaddedSteps& steps, int64_t pass,
                          size_t i) const {
     const int64_t size = settings_.size;
-    T* to = this->State(run, i);
+    Wide* to = this->State(run, i);
     if (!state_grads_[i].is_there()) {
-      std::fill_n(to, batch_ * size, T{0});
+      std::fill_n(to, batch_ * size, Wide{0});
       return;
     }
-    const T* from = state_grads_[i](run) + pass * batch_ * size;
+    const Wide* from = state_grads_[i](run) + pass * batch_ * size;
     for (int64_t j = 0; j < batch_; ++j)
       std::copy_n(from + steps.Index(j) * size, size, to + j * size);
   }
 
+  // Keeps the hidden state before a row for the gradient of weights; it stays where it is.
+  void KeepBefore(const KernelContext& run, int64_t row, const Wide* before) const {
+    if constexpr (kIsHalf<T>) {
+      RoundRow(before, settings_.size, before_rows_(run) + row * settings_.size);
+    } else {
+      before_pointers_(run)[row] = before;
+    }
+  }
+  MatrixRows<T> BeforeRows(const KernelContext& run) const {
+    if constexpr (kIsHalf<T>) {
+      return {.first = before_rows_(run), .stride = settings_.size};
+    } else {
+      return {.each = before_pointers_(run)};
+    }
+  }
+
   void RunRow(const KernelContext& run, const PaddedSteps& steps, int64_t pass,
-              const TimeSteps::Step& step, int64_t j, const HiddenRows<const T>& hidden,
-              const HiddenRows<const T>& out_grad) const {
+              const TimeSteps::Step& step, int64_t j, const HiddenRows<const Wide>& hidden,
+              const HiddenRows<const Wide>& out_grad) const {
     const int64_t size = settings_.size;
     const int64_t width = settings_.gates_width();
     const int64_t column = this->ColumnOf(pass);
@@ -587,39 +669,42 @@ class GradKernel final : public RnnKernel<T> {
     const int64_t time_before = step.time + (this->is_backward(pass) ? 1 : -1);
     const bool is_first = !steps.HasRow(j, time_before);
     const int64_t state = steps.Index(j) * size;
-    const T* before =
+    const Wide* before =
         is_first ? this->PreState(run, 0, pass) + state : hidden.Row(steps, j, time_before, column);
-    before_pointers_(run)[row] = before;
-    const T* d_hidden = out_grad.Row(steps, j, step.time, column);
-    T* next = this->State(run, 0) + j * size;
-    T* d_gates = gates_rows_(run) + row * settings_.gates_width();
+    KeepBefore(run, row, before);
+    const Wide* d_hidden = out_grad.Row(steps, j, step.time, column);
+    Wide* next = this->State(run, 0) + j * size;
+    const WideAndStored<T> of_gates =
+        wide_gates_(run, gates_rows_(run) + step.first * width) + j * width;
+    Wide* d_gates = of_gates.wide;
+    const Wide* gates = settings_.mode == RnnMode::kSimple
+                            ? nullptr
+                            : Reserve(run, steps, reserve_layout_.Gates(pass)) + row * width;
     if (settings_.mode == RnnMode::kSimple) {
       this->functions_.simple_backward(this->Simple(nullptr),
                                        hidden.Row(steps, j, step.time, column),
                                        {.hidden = d_hidden, .next = next, .gates = d_gates});
-      return;
-    }
-    const T* gates = Reserve(run, steps, reserve_layout_.Gates(pass)) + row * width;
-    if (settings_.mode == RnnMode::kGru) {
+    } else if (settings_.mode == RnnMode::kGru) {
       this->functions_.gru_backward(this->Gru(nullptr), before, gates,
                                     {.hidden = d_hidden, .next = next, .gates = d_gates});
-      return;
+    } else {
+      const Wide* cells = Reserve(run, steps, reserve_layout_.Cell(pass));
+      this->lstm_functions_.backward(
+          this->Lstm(nullptr),
+          LstmStep<const Wide>{
+              .cell_before = is_first ? this->PreState(run, 1, pass) + state
+                                      : cells + steps.Row(j, time_before) * size,
+              .gates = gates,
+              .cell = cells + row * size,
+              .activated_cell =
+                  Reserve(run, steps, reserve_layout_.ActivatedCell(pass)) + row * size},
+          LstmStepGradient<Wide>{.hidden = d_hidden,
+                                 .cell = nullptr,
+                                 .next_hidden = next,
+                                 .next_cell = this->State(run, 1) + j * size,
+                                 .gates = d_gates});
     }
-    const T* cells = Reserve(run, steps, reserve_layout_.Cell(pass));
-    this->lstm_functions_.backward(
-        this->Lstm(nullptr),
-        LstmStep<const T>{
-            .cell_before = is_first ? this->PreState(run, 1, pass) + state
-                                    : cells + steps.Row(j, time_before) * size,
-            .gates = gates,
-            .cell = cells + row * size,
-            .activated_cell =
-                Reserve(run, steps, reserve_layout_.ActivatedCell(pass)) + row * size},
-        LstmStepGradient<T>{.hidden = d_hidden,
-                            .cell = nullptr,
-                            .next_hidden = next,
-                            .next_cell = this->State(run, 1) + j * size,
-                            .gates = d_gates});
+    of_gates.Store(width);
   }
 
   // Writes the gradients of the weights and biases of the pass whose gates have run.
@@ -640,8 +725,7 @@ class GradKernel final : public RnnKernel<T> {
       }
     }
     if (Wants(settings_.hidden_weight(pass))) {
-      const T** before = before_pointers_(run);
-      hidden_product_.Pack(run, {.each = before}, rows);
+      hidden_product_.Pack(run, BeforeRows(run), rows);
       hidden_product_.Multiply(run, {.first = gates, .stride = settings_.gates_width()},
                                settings_.weight_rows(), rows,
                                WeightGradient(run, settings_.hidden_weight(pass)));
@@ -654,7 +738,7 @@ class GradKernel final : public RnnKernel<T> {
 
   // Adds to the gradient of a layer's input what comes through a pass.
   void MultiplyWeights(const KernelContext& run, const PaddedSteps& steps, int64_t pass,
-                       T* input_grad) const {
+                       Wide* input_grad) const {
     const T* gates = gates_rows_(run);
     const std::vector<RnnGatePart> parts = settings_.input_parts();
     const int64_t width = InputWidth(pass / settings_.directions);
@@ -668,14 +752,15 @@ class GradKernel final : public RnnKernel<T> {
 
   // Writes Input@GRAD from rows in batch order.
   void WriteInputGradient(const KernelContext& run, const PaddedSteps& steps) const {
-    if (!input_grad_.is_there() || steps.is_dense()) return;
-    const int64_t width = input_width_;
-    const T* from = input_grad_rows_(run);
+    if (!input_grad_.is_there()) return;
     T* to = input_grad_(run);
+    if (steps.is_dense()) return RoundAll(WideInputGradient(run).wide, input_grad_.count(run), to);
+    const int64_t width = input_width_;
+    const Wide* from = input_grad_rows_(run);
     steps.ForEachRow([&](int64_t row, int64_t padded_row) {
-      std::copy_n(from + row * width, width, to + padded_row * width);
+      RoundRow(from + row * width, width, to + padded_row * width);
     });
-    steps.ForEachPadding([&](int64_t row) { std::fill_n(to + row * width, width, T{0}); });
+    steps.ForEachPadding([&](int64_t row) { std::fill_n(to + row * width, width, T{}); });
   }
 
   using RnnKernel<T>::settings_;
@@ -688,20 +773,24 @@ class GradKernel final : public RnnKernel<T> {
   using RnnKernel<T>::lengths_;
   using RnnKernel<T>::weight_inputs_;
   using RnnKernel<T>::dropped_rows_;
-  In<T> out_;
-  In<T> out_grad_;
-  In<T> reserve_;
+  WideInput<T> out_;
+  WideInput<T> out_grad_;
+  In<Wide> reserve_;
   In<uint8_t> dropout_state_;
   Out<T> input_grad_;
   RowsProduct<T> input_products_;
   RowsProduct<T> hidden_product_;
-  std::vector<In<T>> state_grads_;
-  std::vector<Out<T>> pre_state_grads_;
+  std::vector<In<Wide>> state_grads_;
+  std::vector<Out<Wide>> pre_state_grads_;
   std::vector<Out<T>> weight_grads_;
   Workspace<T> gates_rows_;
+  WideWorkspace<T> wide_gates_;  // of a step
+  // The hidden states before all rows: where they are or, of half, copies.
   Workspace<const T*> before_pointers_;
-  Workspace<T> input_grad_rows_;
-  std::vector<Workspace<T>> hidden_grad_rows_;
+  Workspace<T> before_rows_;
+  WideWorkspace<T> wide_input_grad_;
+  Workspace<Wide> input_grad_rows_;
+  std::vector<Workspace<Wide>> hidden_grad_rows_;
 };
 
 std::vector<AttrDef> Attributes() {
@@ -749,9 +838,11 @@ void AddGrad(OpRegistry& registry, OpDef* forward) {
   };
   def.flop = GradFlop(Flop, {"Input@GRAD", "WeightList@GRAD"});
   registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double>("rnn_grad", []<typename T>(PrepareContext& context) {
+  const auto prepare = []<typename T>(PrepareContext& context) {
     return std::make_unique<GradKernel<T>>(context);
-  });
+  };
+  registry.AddCpuKernels<float, double>("rnn_grad", prepare);
+  registry.AddNativeKernel<BFloat16>("rnn_grad", prepare);
 }
 
 }  // namespace
@@ -801,9 +892,11 @@ void RegisterRnn(OpRegistry& registry) {
   def.flop = Flop;
   AddGrad(registry, &def);
   registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double>("rnn", []<typename T>(PrepareContext& context) {
+  const auto prepare = []<typename T>(PrepareContext& context) {
     return std::make_unique<ForwardKernel<T>>(context);
-  });
+  };
+  registry.AddCpuKernels<float, double>("rnn", prepare);
+  registry.AddNativeKernel<BFloat16>("rnn", prepare);
 }
 
 }  // namespace skiff

@@ -40,20 +40,21 @@ class RecurrentWeight {
          }});
   }
 
-  // c = a * weight, or c += a * weight, for `rows` rows of a, which may be a_stride apart.
-  void Multiply(const KernelContext& run, const MatrixRows<T>& a, int64_t rows, bool add, T* c,
-                int64_t c_stride) const {
-    product_.Multiply(a, rows, static_cast<const T*>(run.derived(packed_)), add, c, c_stride);
+  // c = a * weight, or c += a * weight, for `rows` rows of a, which may be a_stride apart. Of half,
+  // they must be a stride apart.
+  void Multiply(const KernelContext& run, const MatrixRows<T>& a, int64_t rows, bool add,
+                WideType<T>* c, int64_t c_stride) const {
+    const void* packed = run.derived(packed_);
+    if constexpr (kIsHalf<T>) {
+      const Bf16Result<float> result = {.c = c, .stride = c_stride, .beta = add ? 1.0f : 0.0f};
+      product_.Multiply({.first = a.first, .stride = a.stride}, rows, packed, nullptr, result);
+    } else {
+      product_.Multiply(a, rows, static_cast<const T*>(packed), add, c, c_stride);
+    }
   }
   void Multiply(const KernelContext& run, const T* a, int64_t rows, int64_t a_stride, bool add,
                 WideType<T>* c, int64_t c_stride) const {
-    if constexpr (kIsHalf<T>) {
-      const Bf16Result<float> result = {.c = c, .stride = c_stride, .beta = add ? 1.0f : 0.0f};
-      product_.Multiply({.first = a, .stride = a_stride}, rows, run.derived(packed_), nullptr,
-                        result);
-    } else {
-      Multiply(run, {.first = a, .stride = a_stride}, rows, add, c, c_stride);
-    }
+    Multiply(run, {.first = a, .stride = a_stride}, rows, add, c, c_stride);
   }
 
  private:

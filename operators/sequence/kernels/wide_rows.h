@@ -12,6 +12,8 @@
 
 namespace skiff {
 
+constexpr int64_t kCopyGrain = 1 << 15;  // the numbers that are worth a thread
+
 // Copies numbers, of half rounded. `to` may be `from`.
 template <typename T>
 void RoundRow(const WideType<T>* from, int64_t count, T* to) {
@@ -29,6 +31,18 @@ void WidenRow(const T* from, int64_t count, WideType<T>* to) {
   } else if (from != to) {
     std::copy_n(from, count, to);
   }
+}
+
+// Copies numbers on several threads, of half rounded or widened.
+template <typename T>
+void RoundAll(const WideType<T>* from, int64_t count, T* to) {
+  ParallelFor(count, kCopyGrain,
+              [=](int64_t begin, int64_t end) { RoundRow(from + begin, end - begin, to + begin); });
+}
+template <typename T>
+void WidenAll(const T* from, int64_t count, WideType<T>* to) {
+  ParallelFor(count, kCopyGrain,
+              [=](int64_t begin, int64_t end) { WidenRow(from + begin, end - begin, to + begin); });
 }
 
 // An array, as it is computed and as it is stored.
@@ -72,12 +86,9 @@ class WideInput {
   bool is_there() const { return input_.is_there(); }
   // Reads the input, at the begin of a run.
   void Load(const KernelContext& run) const {
-    if (!kIsHalf<T> || !is_there()) return;
-    constexpr int64_t kGrain = 1 << 15;
-    ParallelFor(input_.count(run), kGrain,
-                [from = input_(run), to = wide_(run)](int64_t begin, int64_t end) {
-                  WidenRow(from + begin, end - begin, to + begin);
-                });
+    if constexpr (kIsHalf<T>) {
+      if (is_there()) WidenAll(input_(run), input_.count(run), wide_(run));
+    }
   }
   // Returns the numbers; nullptr if the op lacks the input.
   const WideType<T>* operator()(const KernelContext& run) const {

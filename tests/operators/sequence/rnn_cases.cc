@@ -151,6 +151,7 @@ OpCase RnnCase(const std::string& name, const Rnn& rnn) {
   OpCase op_case;
   op_case.name = name;
   op_case.type = "rnn";
+  op_case.bfloat16_tolerance = kRecurrentBFloat16;
   op_case.inputs = InputsOf(rnn);
   op_case.attrs = {{"mode", rnn.mode},
                    {"num_layers", static_cast<int32_t>(rnn.layers)},
@@ -167,10 +168,11 @@ OpCase RnnCase(const std::string& name, const Rnn& rnn) {
   return op_case;
 }
 
-void CheckClose(const Array& found, const Array& expected, const std::string& name) {
+void CheckClose(const Array& found, const Array& expected, double tolerance,
+                const std::string& name) {
   for (size_t i = 0; i < expected.values.size(); ++i) {
-    SKIFF_ENFORCE(std::abs(found.values[i] - expected.values[i]) <= 1e-5, kInvalidArgument, name,
-                  "[", i, "] = ", found.values[i], ", expected ", expected.values[i]);
+    SKIFF_ENFORCE(std::abs(found.values[i] - expected.values[i]) <= tolerance, kInvalidArgument,
+                  name, "[", i, "] = ", found.values[i], ", expected ", expected.values[i]);
   }
 }
 
@@ -181,8 +183,10 @@ OpCase DropoutCase(const std::string& name, const Rnn& rnn) {
   op_case.check = [rnn](const Arrays& inputs, const Arrays& outputs) {
     const std::vector<double>& mask = outputs.at("DropoutState")[0].values;
     const Arrays expected = RnnReference(rnn, inputs, mask);
-    CheckClose(outputs.at("Out")[0], expected.at("Out")[0], "Out");
-    CheckClose(outputs.at("State")[0], expected.at("State")[0], "State");
+    const Array& out = outputs.at("Out")[0];
+    const double tolerance = out.dtype == DType::kBFloat16 ? kRecurrentBFloat16 : 1e-5;
+    CheckClose(out, expected.at("Out")[0], tolerance, "Out");
+    CheckClose(outputs.at("State")[0], expected.at("State")[0], tolerance, "State");
     double kept = 0;
     for (const double value : mask) kept += value;
     const auto count = static_cast<double>(mask.size());
