@@ -139,9 +139,11 @@ class RepeatedInputGrad {
   // Requests memory for float32 copies of half.
   RepeatedInputGrad(const Sizes& sizes, PrepareContext& context) {
     if (!kIsHalf<T> || !(sizes.repeats_rows || sizes.repeats_columns)) return;
-    const int64_t bytes = ByteCount(MultiplyCounts(sizes.m, sizes.n), DType::kFloat32);
-    wide_ = context.RequestWorkspace(bytes);
-    sums_ = context.RequestWorkspace(bytes);
+    const auto floats = [&](int64_t rows, int64_t columns) {
+      return context.RequestWorkspace(ByteCount(MultiplyCounts(rows, columns), DType::kFloat32));
+    };
+    wide_ = floats(sizes.m, sizes.n);
+    sums_ = floats(sizes.repeats_rows ? 1 : sizes.m, sizes.repeats_columns ? 1 : sizes.n);
   }
 
   void Run(const KernelContext& context, const Sizes& sizes, const T* dout, WideType<T> factor,
@@ -149,6 +151,11 @@ class RepeatedInputGrad {
     const AxisReduction reduction({sizes.m, sizes.n}, {sizes.repeats_rows, sizes.repeats_columns});
     // Sums before it scales, which takes fewer multiplications.
     if constexpr (kIsHalf<T>) {
+      // Sums of nothing, for which there is no room.
+      if (sizes.m * sizes.n == 0) {
+        std::fill_n(out, reduction.output_count(), T());
+        return;
+      }
       auto* wide = static_cast<float*>(context.workspace(wide_));
       auto* sums = static_cast<float*>(context.workspace(sums_));
       HalfArraysOf(kDTypeOf<T>).to_floats(&dout->bits, sizes.m * sizes.n, wide);
