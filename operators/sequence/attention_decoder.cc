@@ -384,7 +384,7 @@ class GradKernel final : public DecoderKernel<T> {
       steps.FromLongestFirst<T>(next_(run), sizes_.hidden, args_.of_h0(run));
     }
     steps_.End(run, steps, args_.hidden.shape(run)[0]);
-    if (args_.of_keys.is_there()) of_keys.Store(args_.of_keys.count(run));
+    if (args_.of_keys.is_there()) RoundAll(of_keys.wide, args_.of_keys.count(run), of_keys.stored);
     WriteWeightGradients(run, before);
     if (args_.of_encoded.is_there()) WriteEncodedGradient(run);
   }
@@ -518,7 +518,7 @@ class GradKernel final : public DecoderKernel<T> {
                                 {.first = weights + this->first_weights_(run)[i], .stride = tokens},
                                 tokens, rows, to.wide + sources[i].begin * sizes_.width);
     }
-    to.Store(args_.of_encoded.count(run));
+    RoundAll(to.wide, args_.of_encoded.count(run), to.stored);
   }
 
   using DecoderKernel<T>::sizes_;

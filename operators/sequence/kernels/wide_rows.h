@@ -18,7 +18,7 @@ constexpr int64_t kCopyGrain = 1 << 15;  // the numbers that are worth a thread
 template <typename T>
 void RoundRow(const WideType<T>* from, int64_t count, T* to) {
   if constexpr (kIsHalf<T>) {
-    HalfArraysOf(kDTypeOf<T>).from_floats(from, count, &to->bits);
+    if (count > 0) HalfArraysOf(kDTypeOf<T>).from_floats(from, count, &to->bits);
   } else if (from != to) {
     std::copy_n(from, count, to);
   }
@@ -27,7 +27,7 @@ void RoundRow(const WideType<T>* from, int64_t count, T* to) {
 template <typename T>
 void WidenRow(const T* from, int64_t count, WideType<T>* to) {
   if constexpr (kIsHalf<T>) {
-    HalfArraysOf(kDTypeOf<T>).to_floats(&from->bits, count, to);
+    if (count > 0) HalfArraysOf(kDTypeOf<T>).to_floats(&from->bits, count, to);
   } else if (from != to) {
     std::copy_n(from, count, to);
   }
