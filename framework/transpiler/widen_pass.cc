@@ -52,7 +52,7 @@ class Widening {
       if (instruction.kind == InstructionKind::kLoop) {
         WidenSums(std::move(instruction));
       } else if (NeedsWidening(instruction)) {
-        Widen(std::move(instruction));
+        WidenHere(std::move(instruction));
       } else {
         rewritten_.push_back(std::move(instruction));
       }
@@ -92,39 +92,50 @@ class Widening {
            registry_.FindKernel(Widened(context), forced) != nullptr;
   }
 
-  void Widen(Instruction instruction) {
+  // Appends the instruction in float32, between casts, to `instructions` of the plan. add(value)
+  // adds a float32 value for a half one, and is_used(value) tells whether anything reads what is
+  // made.
+  template <typename Add, typename IsUsed>
+  void Widen(Plan* plan, Instruction instruction, const Add& add, const IsUsed& is_used,
+             std::vector<Instruction>* instructions) {
     const Instruction origin = instruction;
+    const auto cast = [&](ValueId from, ValueId to) {
+      instructions->push_back(CastBetween(registry_, plan, origin, from, to));
+      ++casts_;
+    };
     // An op may read a value twice.
     std::map<ValueId, ValueId> wide;
     for (size_t i = 0; i < instruction.inputs.size(); ++i) {
       ValueId& input = instruction.inputs[i];
-      if (!IsHalfValue(plan_, input) || !instruction.reads_data[i]) continue;
+      if (!IsHalfValue(*plan, input) || !instruction.reads_data[i]) continue;
       const auto [found, is_new] = wide.try_emplace(input);
       if (is_new) {
-        found->second = AddWide(&plan_, input);
-        Cast(origin, input, found->second);
+        found->second = add(input);
+        cast(input, found->second);
       }
       input = found->second;
     }
     std::vector<std::pair<ValueId, ValueId>> rounded;
     for (ValueId& output : instruction.outputs) {
-      if (!IsHalfValue(plan_, output)) continue;
-      const ValueId made = AddWide(&plan_, output);
-      if (IsUsed(output)) rounded.emplace_back(made, output);
+      if (!IsHalfValue(*plan, output)) continue;
+      const ValueId made = add(output);
+      if (is_used(output)) rounded.emplace_back(made, output);
       output = made;
     }
-    rewritten_.push_back(std::move(instruction));
-    for (const auto& [from, to] : rounded) Cast(origin, from, to);
+    instructions->push_back(std::move(instruction));
+    for (const auto& [from, to] : rounded) cast(from, to);
     ++widened_;
   }
 
-  bool IsUsed(ValueId value) const {
-    return !readers_[value].empty() || plan_[value].storage != Storage::kArena;
+  void WidenHere(Instruction instruction) {
+    const auto add = [this](ValueId half) { return AddWide(&plan_, half); };
+    const auto is_used = [this](ValueId value) { return IsUsed(plan_, readers_, value); };
+    Widen(&plan_, std::move(instruction), add, is_used, &rewritten_);
   }
 
-  void Cast(const Instruction& origin, ValueId from, ValueId to) {
-    rewritten_.push_back(CastBetween(registry_, &plan_, origin, from, to));
-    ++casts_;
+  static bool IsUsed(const Plan& plan, const ValueTable<std::vector<size_t>>& readers,
+                     ValueId value) {
+    return !readers[value].empty() || plan[value].storage != Storage::kArena;
   }
 
   void WidenSums(Instruction instruction) {
@@ -145,13 +156,18 @@ class Widening {
     if (loop != nullptr) instruction.loop = std::move(loop);
     const Instruction origin = instruction;
     rewritten_.push_back(std::move(instruction));
-    for (const auto& [from, to] : rounded) Cast(origin, from, to);
+    for (const auto& [from, to] : rounded) {
+      rewritten_.push_back(CastBetween(registry_, &plan_, origin, from, to));
+      ++casts_;
+    }
   }
 
-  // Has the body fetch the value in float32: what a cast makes half, or a cast of it.
+  // Has the body fetch the value in float32: what a cast makes half, or a kernel for half that
+  // rounds what it computes in float32; else a cast of it.
   void WidenFetch(size_t fetch, Loop* loop) {
     Plan& body = loop->body;
     const ValueId half = loop->fetches[fetch].value;
+    WidenWriter(half, loop);
     const auto rounding = std::ranges::find_if(body.instructions, [&](const Instruction& writer) {
       return writer.kind == InstructionKind::kOp && writer.def->type == kCast &&
              writer.outputs[0] == half && body[writer.inputs[0]].meta.dtype == DType::kFloat32;
@@ -168,12 +184,45 @@ class Widening {
     }
     const ValueId wide = AppendCast(&body, half);
     fetch_instead(wide);
+    AddToLine(half, wide, loop);
+  }
+
+  // Widens the op of the body that makes the value, if it has a kernel for half with the bits of
+  // the float32 kernel. Others round in their own way.
+  void WidenWriter(ValueId half, Loop* loop) {
+    Plan& body = loop->body;
+    const auto writer = std::ranges::find_if(body.instructions, [&](const Instruction& made_by) {
+      return std::ranges::count(made_by.outputs, half) > 0;
+    });
+    if (writer == body.instructions.end() || !HasExactKernel(body, *writer)) return;
+    const auto add = [&](ValueId value) {
+      const ValueId wide = AddWide(&body, value);
+      AddToLine(value, wide, loop);
+      return wide;
+    };
+    const auto readers = AllReaders(body);
+    const auto is_used = [&](ValueId value) { return IsUsed(body, readers, value); };
+    std::vector<Instruction> widened;
+    Widen(&body, *writer, add, is_used, &widened);
+    const auto after = body.instructions.erase(writer);
+    body.instructions.insert(after, widened.begin(), widened.end());
+  }
+
+  bool HasExactKernel(const Plan& plan, const Instruction& instruction) const {
+    if (instruction.kind != InstructionKind::kOp || instruction.sets_rows) return false;
+    const PrepareContext context = ContextOf(plan, instruction);
+    if (!registry_.CanRunWidened(context)) return false;
+    const KernelDef* kernel = registry_.FindKernel(context);
+    return kernel != nullptr && kernel->name != kNativeHalfKernel;
+  }
+
+  // Has the line tell the rows of a value that the body has got. The two have the same ids.
+  void AddToLine(ValueId half, ValueId wide, Loop* loop) const {
     if (loop->line == nullptr) return;
-    // Tells the rows of the body's values, which have the same ids there.
     auto line = std::make_shared<Plan>(*loop->line);
     const ValueId same = AppendCast(line.get(), half);
-    SKIFF_ENFORCE(same == wide, kInvalidArgument, "a loop whose body has ", body.values.size(),
-                  " values and whose line has ", line->values.size());
+    SKIFF_ENFORCE(same == wide, kInvalidArgument, "a loop whose body has ",
+                  loop->body.values.size(), " values and whose line has ", line->values.size());
     loop->line = std::move(line);
   }
 
