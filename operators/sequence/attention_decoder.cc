@@ -212,9 +212,9 @@ class DecoderKernel : public Kernel {
   std::optional<RecurrentWeight<T>> query_weight_;
   std::optional<RecurrentWeight<T>> context_weight_;  // if the attention comes before the step
   DecoderInputs<T> in_;
-  WideInput<T> encoded_;
-  WideInput<T> keys_;
-  WideInput<T> score_weight_;
+  WidenedInput<T> encoded_;
+  WidenedInput<T> keys_;
+  WidenedInput<T> score_weight_;
   AttentionFunctions<Wide> functions_ = {};
   Workspace<int64_t> first_weights_;
 };
@@ -303,7 +303,7 @@ class ForwardKernel final : public DecoderKernel<T> {
   using DecoderKernel<T>::sizes_;
   RecurrentRows<T> rows_;
   Steps steps_;
-  WideInput<T> query_bias_;
+  WidenedInput<T> query_bias_;
   Out<T> hidden_;
   Out<T> context_;
   Out<Wide> weights_;

@@ -773,8 +773,8 @@ class GradKernel final : public RnnKernel<T> {
   using RnnKernel<T>::lengths_;
   using RnnKernel<T>::weight_inputs_;
   using RnnKernel<T>::dropped_rows_;
-  WideInput<T> out_;
-  WideInput<T> out_grad_;
+  WidenedInput<T> out_;
+  WidenedInput<T> out_grad_;
   In<Wide> reserve_;
   In<uint8_t> dropout_state_;
   Out<T> input_grad_;

@@ -64,7 +64,7 @@ class GruForwardSteps {
   GruWeights<T> weights_;
   GruCell<Wide> cell_ = {};
   GruFunctions<T> functions_ = {};
-  WideInput<T> bias_;
+  WidenedInput<T> bias_;
   StepNumbers<T> reset_;
   Out<T> batch_hidden_;
 };

@@ -59,7 +59,7 @@ class LstmParameters {
   // Whether the bias isn't just that of Bias. Then there are no peepholes.
   bool has_full_bias() const { return !bias_.is_there() || layer.forget_bias != 0; }
 
-  WideInput<T> bias_;
+  WidenedInput<T> bias_;
   Workspace<Wide> full_bias_;
 };
 
@@ -276,7 +276,7 @@ class LstmBackwardSteps {
 
     int64_t size;
     int64_t width;
-    WideInput<T> projected;
+    WidenedInput<T> projected;
     In<T> batch_hidden;
     Out<T> weight_grad;
     RowsProduct<T> product;

@@ -77,10 +77,10 @@ class WideWorkspace {
 
 // An input as WideType<T>.
 template <typename T>
-class WideInput {
+class WidenedInput {
  public:
   // The input has at most `count` numbers. The op may lack it.
-  WideInput(PrepareContext& context, const In<T>& input, int64_t count)
+  WidenedInput(PrepareContext& context, const In<T>& input, int64_t count)
       : input_(input), wide_(context, kIsHalf<T> && input.is_there() ? count : 0) {}
 
   bool is_there() const { return input_.is_there(); }
