@@ -21,6 +21,9 @@ void Restore(const Block& before, Block* block) {
     }
   }
   block->RemoveVars(added);
+  for (const auto& var : before.vars()) {
+    if (block->FindLocalVar(var->name) == nullptr) block->CreateVar(*var);
+  }
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 namespace skiff {
 
 // Its destructor gives the program back the ops and variables that it had at construction, unless
-// Stay was called. Blocks that the program has got since stay, and so do the addresses of its
-// variables. The program must outlive it.
+// Stay was called. Blocks that the program has got since stay, and so do the addresses of variables
+// that are still there. The program must outlive it.
 class RestoredProgram {
  public:
   explicit RestoredProgram(Program* program);
