@@ -34,7 +34,7 @@
 #include "operators/sequence/kernels/rnn_layers.h"
 #include "operators/sequence/kernels/row_sums.h"
 #include "operators/sequence/kernels/rows_product.h"
-#include "operators/sequence/kernels/wide_rows.h"
+#include "operators/sequence/kernels/wide_and_stored.h"
 #include "operators/sequence/kernels/workspace.h"
 
 namespace skiff {

@@ -389,13 +389,11 @@ void PrintFigures(const Figures& figures) {
     std::printf("on %s: %.2f GFLOP a step, %.1f GFLOP/s\n", FLAGS_place.c_str(),
                 figures.flop * 1e-9, figures.flops() * 1e-9);
   } else if (figures.batches == 1) {
-    std::printf(
-        "%.2f GFLOP a step, %.1f GFLOP/s, %.1f%% of the measured FMA peak of %.0f GFLOP/s\n",
-        figures.flop * 1e-9, figures.flops() * 1e-9, 100 * figures.peak_share(),
-        figures.peaks.float32 * 1e-9);
-    if (figures.peaks.bfloat16 > 0) {
-      std::printf("peak of products of bfloat16: %.0f GFLOP/s\n", figures.peaks.bfloat16 * 1e-9);
-    }
+    const bool in_bfloat16 = figures.peaks.bfloat16 > 0;
+    const double peak = in_bfloat16 ? figures.peaks.bfloat16 : figures.peaks.float32;
+    std::printf("%.2f GFLOP a step, %.1f GFLOP/s, %.1f%% of the measured %s peak of %.0f GFLOP/s\n",
+                figures.flop * 1e-9, figures.flops() * 1e-9, 100 * figures.flops() / peak,
+                in_bfloat16 ? "bfloat16" : "FMA", peak * 1e-9);
   } else {
     std::printf("%zu batches, %.2f ms a step on average\n", figures.batches, figures.mean_step_ms);
   }
@@ -450,7 +448,8 @@ nlohmann::json JsonOf(const Figures& figures) {
           {"samples_per_s", figures.samples_per_s()},
           {"flop_per_step", of_one_batch(figures.flop)},
           {"fma_peak_flops", has_peak ? nlohmann::json(figures.peaks.float32) : nlohmann::json()},
-          {"bf16_peak_flops", figures.peaks.bfloat16},
+          {"bf16_peak_flops",
+           figures.peaks.bfloat16 > 0 ? nlohmann::json(figures.peaks.bfloat16) : nlohmann::json()},
           {"fma_peak_share", has_peak ? of_one_batch(figures.peak_share()) : nlohmann::json()},
           {"max_live_bytes", plan.max_live_bytes},
           {"planned_bytes", plan.planned_bytes},

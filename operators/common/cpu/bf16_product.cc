@@ -17,17 +17,8 @@
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
-
-#if defined(__x86_64__)
-// GCC 12 and 13 take the undefined registers in their own header for mistakes.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-#include <immintrin.h>
-#endif
-
 #include "hwy/base.h"
+#include "operators/common/cpu/x86_intrinsics.h"
 
 namespace skiff {
 namespace {

@@ -10,10 +10,12 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <type_traits>
 #include <utility>
 
 #include "framework/base/error.h"
+#include "framework/base/str_cat.h"
 #include "framework/op/registry.h"
 #include "operators/common/cpu/bf16_gemm.h"
 #include "operators/common/cpu/gemm_plan.h"
@@ -365,6 +367,16 @@ bool IsOneProduct(const GemmSpec& spec) {
   return simple.batch.empty() && simple.m > 0 && simple.n > 0 && simple.k > 0;
 }
 
+namespace {
+
+std::string Describe(const GemmSpec& spec) {
+  return StrCat("m = ", spec.m, ", n = ", spec.n, ", k = ", spec.k,
+                spec.trans_a ? ", A transposed" : "", spec.trans_b ? ", B transposed" : "", ", ",
+                BatchCount(spec.batch), " products");
+}
+
+}  // namespace
+
 template <typename T>
 class Gemm<T>::Product {
  public:
@@ -398,9 +410,8 @@ class Gemm<T>::Product {
     const PlannedGemm product(SimplifyGemm(spec));
     SKIFF_ENFORCE(
         product.is_empty() || !product.has_terms() || (packed_ && packed_->Takes(product)),
-        kFailedPrecondition, "gemm: prepared for m = ", spec_.m, ", n = ", spec_.n,
-        ", k = ", spec_.k, packed_ ? "" : " and no other sizes", ", runs with m = ", spec.m,
-        ", n = ", spec.n, ", k = ", spec.k);
+        kFailedPrecondition, "gemm: prepared for ", Describe(spec_),
+        packed_ ? "" : " and no other sizes", ", runs with ", Describe(spec));
     RunPlanned(context, product, a, b, c, bias);
   }
 

@@ -140,7 +140,9 @@ bool IsOnednnReference(const dnnl::primitive_desc_base& descriptor) {
 
 bool IsOnednnNativeBf16(const dnnl::primitive_desc_base& descriptor) {
   const std::string_view name = descriptor.impl_info_str();
-  return name.find("avx512_core_bf16") != std::string_view::npos;
+  // oneDNN 3 names those that multiply tiles avx512_core_amx.
+  return name.find("avx512_core_bf16") != std::string_view::npos ||
+         name.find("avx512_core_amx") != std::string_view::npos;
 }
 
 bool IsOnednnProduct(const dnnl::primitive_desc_base& descriptor) {

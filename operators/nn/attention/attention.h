@@ -147,9 +147,14 @@ struct TileRange {
   int64_t end = 0;
 };
 
-// Returns the bytes of scratch memory that the functions below need, in either direction.
+// Returns whether the functions below exist for BFloat16: whether Highway was compiled for a target
+// with AVX-512. Else they throw Error (kUnimplemented).
+bool HasBFloat16Attention();
+
+// Returns the bytes of scratch memory that the functions below need: AttendGradient and AttendTile,
+// or AttendTile alone. For BFloat16, the former keeps float32 sums of all keys.
 template <typename T>
-int64_t AttentionScratchBytes(const AttentionSizes& sizes);
+int64_t AttentionScratchBytes(const AttentionSizes& sizes, bool for_gradient);
 
 // Computes the outputs of one tile of queries. `scratch` is 64-byte aligned.
 template <typename T>

@@ -4,17 +4,9 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
+#include "operators/common/cpu/x86_intrinsics.h"
 #include "operators/nn/attention/attention.h"
 #include "operators/nn/attention/attention_tiles.h"
-
-#if defined(__x86_64__)
-// GCC 12 and 13 take the undefined registers in their own header for mistakes.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-#include <immintrin.h>
-#endif
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/nn/attention/attention_bfloat16.cc"
@@ -35,7 +27,7 @@ namespace {
 // The scratch memory of a tile of queries and a tile of keys.
 struct PairScratch {
   // Without memory, only counts.
-  explicit PairScratch(const AttentionSizes& sizes, void* memory = nullptr)
+  PairScratch(const AttentionSizes& sizes, bool for_gradient, void* memory = nullptr)
       : next_(static_cast<char*>(memory)) {
     const int64_t padded = PaddedNumbers(sizes.width);
     const int64_t matrix = padded / 2 * kTile;  // pairs
@@ -46,8 +38,9 @@ struct PairScratch {
       Take(kTile * kTile / 2, buffer);
     for (float** buffer : {&scores, &gradients}) Take(kTile * kTile, buffer);
     Take(padded * kTile, &query_sums);
+    const int64_t summed_keys = for_gradient ? RoundUp(sizes.keys, kTile) : 0;
     for (float** buffer : {&key_sums, &value_sums})
-      Take(MultiplyCounts(padded, RoundUp(sizes.keys, kTile)), buffer);
+      Take(MultiplyCounts(padded, summed_keys), buffer);
     for (float** buffer : {&key_bias, &row_max, &row_sum, &row_factor}) Take(kTile, buffer);
     Take(kTile * kTile, &words);
   }
@@ -70,7 +63,7 @@ struct PairScratch {
   float* scores = nullptr;
   float* gradients = nullptr;
   float* query_sums = nullptr;
-  float* key_sums = nullptr;  // of all keys, as value_sums
+  float* key_sums = nullptr;  // of all keys, as value_sums; in backward alone
   float* value_sums = nullptr;
   float* key_bias = nullptr;
   float* row_max = nullptr;
@@ -117,7 +110,13 @@ void StoreRounded(const float* sums, const float* factors, float factor, int64_t
     for (int64_t i = 0; i < width; i += kVectorNumbers, sums += kVectorNumbers) {
       const Vector low = hn::Mul(hn::Load(Floats(), sums), scale);
       const Vector high = hn::Mul(hn::Load(Floats(), sums + kVectorPairs), scale);
-      _mm512_mask_storeu_epi16(row + i, FirstNumbers(width - i), Rounded(low, high));
+      const __m512i numbers = Rounded(low, high);
+      // A store with a mask is many times slower.
+      if (width - i >= kVectorNumbers) {
+        _mm512_storeu_si512(row + i, numbers);
+      } else {
+        _mm512_mask_storeu_epi16(row + i, FirstNumbers(width - i), numbers);
+      }
     }
   }
 }
@@ -204,7 +203,7 @@ void SoftmaxPairs(const WeightDropout& dropout, const float* key_bias, int64_t k
 void ForwardPairs(const AttentionSizes& sizes, const HeadArguments<BFloat16>& head,
                   const HeadOutputs<BFloat16>& outputs, int64_t query_tile, RowsAhead* ahead,
                   void* memory) {
-  const PairScratch scratch(sizes, memory);
+  const PairScratch scratch(sizes, /*for_gradient=*/false, memory);
   const int64_t padded = PaddedNumbers(sizes.width);
   TileExtent tile = ExtentOf(sizes, head.known_keys, query_tile, 0);
   CopyPairColumns(head.query, tile.query, tile.queries, sizes.width, scratch.query_columns);
@@ -350,7 +349,7 @@ void AddPairGradients(const AttentionSizes& sizes, const HeadGradients<BFloat16>
 void BackwardPairs(const AttentionSizes& sizes, const HeadArguments<BFloat16>& head,
                    const HeadGradients<BFloat16>& gradients, TileRange queries, TileRange keys,
                    RowsAhead* ahead, void* memory) {
-  const PairScratch scratch(sizes, memory);
+  const PairScratch scratch(sizes, /*for_gradient=*/true, memory);
   const int64_t padded = PaddedNumbers(sizes.width);
   const int64_t first_key = keys.begin * kTile;
   const int64_t key_count = std::min(sizes.keys, keys.end * kTile) - first_key;
@@ -398,13 +397,14 @@ HWY_POP_ATTRIBUTES
 #if HWY_ONCE
 namespace skiff {
 
-// Not by HWY_DYNAMIC_DISPATCH: Highway may be limited to lesser targets, and then these functions
-// aren't called, or ought to run nevertheless.
+// Not by HWY_DYNAMIC_DISPATCH: KernelDef::needs says when these functions may be called.
 #if HWY_ARCH_X86 && (HWY_TARGETS & HWY_AVX3)
 
+bool HasBFloat16Attention() { return true; }
+
 template <>
-int64_t AttentionScratchBytes<BFloat16>(const AttentionSizes& sizes) {
-  return N_AVX3::PairScratch(sizes).bytes();
+int64_t AttentionScratchBytes<BFloat16>(const AttentionSizes& sizes, bool for_gradient) {
+  return N_AVX3::PairScratch(sizes, for_gradient).bytes();
 }
 
 template <>
@@ -423,18 +423,33 @@ void AttendGradient(const AttentionSizes& sizes, const HeadArguments<BFloat16>& 
 
 #else
 
+namespace {
+
+[[noreturn]] void ThrowNotCompiled() {
+  Throw(ErrorCode::kUnimplemented,
+        "attention of bfloat16: expected Highway to be compiled for a target with AVX-512");
+}
+
+}  // namespace
+
+bool HasBFloat16Attention() { return false; }
+
 template <>
-int64_t AttentionScratchBytes<BFloat16>(const AttentionSizes&) {
-  Throw(ErrorCode::kUnimplemented, "attention of bfloat16: compiled without its products");
+int64_t AttentionScratchBytes<BFloat16>(const AttentionSizes&, bool) {
+  ThrowNotCompiled();
 }
 
 template <>
 void AttendTile(const AttentionSizes&, const HeadArguments<BFloat16>&, const HeadOutputs<BFloat16>&,
-                int64_t, RowsAhead*, void*) {}
+                int64_t, RowsAhead*, void*) {
+  ThrowNotCompiled();
+}
 
 template <>
 void AttendGradient(const AttentionSizes&, const HeadArguments<BFloat16>&,
-                    const HeadGradients<BFloat16>&, TileRange, TileRange, RowsAhead*, void*) {}
+                    const HeadGradients<BFloat16>&, TileRange, TileRange, RowsAhead*, void*) {
+  ThrowNotCompiled();
+}
 
 #endif
 

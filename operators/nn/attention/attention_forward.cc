@@ -153,7 +153,7 @@ HWY_EXPORT(ForwardFloat);
 HWY_EXPORT(ForwardDouble);
 
 template <typename T>
-int64_t AttentionScratchBytes(const AttentionSizes& sizes) {
+int64_t AttentionScratchBytes(const AttentionSizes& sizes, bool /*for_gradient*/) {
   return AttentionScratch<T>::Bytes(sizes);
 }
 
@@ -171,8 +171,8 @@ void AttendTile(const AttentionSizes& sizes, const HeadArguments<double>& head,
   HWY_DYNAMIC_DISPATCH(ForwardDouble)(sizes, head, outputs, query_tile, ahead, scratch);
 }
 
-template int64_t AttentionScratchBytes<float>(const AttentionSizes&);
-template int64_t AttentionScratchBytes<double>(const AttentionSizes&);
+template int64_t AttentionScratchBytes<float>(const AttentionSizes&, bool);
+template int64_t AttentionScratchBytes<double>(const AttentionSizes&, bool);
 
 }  // namespace skiff
 #endif  // HWY_ONCE

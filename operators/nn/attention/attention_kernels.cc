@@ -27,7 +27,7 @@ constexpr int64_t kBackwardAtATime = 4;
 template <typename T>
 class AttentionCall {
  public:
-  AttentionCall(PrepareContext& context)
+  AttentionCall(PrepareContext& context, bool for_gradient)
       : sizes_(ParseAttention(context)),
         query_(InputPlaces(context, sizes_, AttentionPart::kQuery)),
         key_(InputPlaces(context, sizes_, AttentionPart::kKey)),
@@ -37,7 +37,7 @@ class AttentionCall {
         op_(context.op().type),
         scale_(static_cast<WideType<T>>(context.Attr<float>("scale"))),
         dropout_(DropoutSettingsOf(context)),
-        scratch_bytes_(RoundUp(AttentionScratchBytes<T>(sizes_), 64)) {}
+        scratch_bytes_(RoundUp(AttentionScratchBytes<T>(sizes_, for_gradient), 64)) {}
 
   const AttentionSizes& sizes() const { return sizes_; }
   // Takes the sequences of the run, no more than those that it was prepared for.
@@ -132,7 +132,7 @@ class AttentionCall {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareAttention(PrepareContext& context) {
-  AttentionCall<T> call(context);
+  AttentionCall<T> call(context, /*for_gradient=*/false);
   call.RequestScratch(context, call.query_tasks());
   const Out<T> out(context, "Out");
   const Out<WideType<T>> row_max(context, "RowMax");
@@ -183,7 +183,7 @@ template <typename T>
 class AttentionGradKernel final : public Kernel {
  public:
   explicit AttentionGradKernel(PrepareContext& context)
-      : call_(context), arguments_(context, call_.sizes()) {
+      : call_(context, /*for_gradient=*/true), arguments_(context, call_.sizes()) {
     const AttentionSizes& sizes = call_.sizes();
     call_.RequestScratch(context,
                          call_.head_count() * std::max(sizes.query_tiles(), sizes.key_tiles()));
@@ -304,8 +304,9 @@ void AddAttentionKernels(OpRegistry& registry) {
     return PrepareAttentionGrad<T>(context);
   };
   registry.AddCpuKernels<float, double>("multihead_attention", prepare);
-  registry.AddNativeKernel<BFloat16>("multihead_attention", prepare);
   registry.AddCpuKernels<float, double>("multihead_attention_grad", prepare_grad);
+  if (!HasBFloat16Attention()) return;
+  registry.AddNativeKernel<BFloat16>("multihead_attention", prepare);
   registry.AddNativeKernel<BFloat16>("multihead_attention_grad", prepare_grad);
 }
 

@@ -5,7 +5,7 @@
 
 namespace skiff {
 
-// Adds the kernels of both ops, in float32 and float64.
+// Adds the kernels of both ops, in float32 and float64, and those for bfloat16 if there are any.
 void AddAttentionKernels(OpRegistry& registry);
 
 }  // namespace skiff

@@ -12,7 +12,7 @@
 #include "operators/sequence/kernels/recurrent_weight.h"
 #include "operators/sequence/kernels/rows_product.h"
 #include "operators/sequence/kernels/time_steps.h"
-#include "operators/sequence/kernels/wide_rows.h"
+#include "operators/sequence/kernels/wide_and_stored.h"
 #include "operators/sequence/kernels/workspace.h"
 
 namespace skiff {

@@ -8,7 +8,7 @@
 
 #include "framework/op/kernel.h"
 #include "operators/sequence/kernels/sequence_rows.h"
-#include "operators/sequence/kernels/wide_rows.h"
+#include "operators/sequence/kernels/wide_and_stored.h"
 
 namespace skiff {
 
