@@ -63,10 +63,10 @@ FeedMetas MetasOf(const FeedList& feeds) {
 // A misspelt op type or candidate would otherwise force nothing, without any notice.
 void CheckForcedKernels(const OpRegistry& registry, const KernelNames& kernels) {
   for (const auto& [type, name] : kernels) {
-    std::vector<std::string> names;
-    for (const KernelDef& kernel : registry.Kernels(type)) names.push_back(kernel.name);
-    if (registry.Get(type).precision != Precision::kNone) names.emplace_back(kWidened);
-    SKIFF_ENFORCE(std::ranges::count(names, name) > 0, kNotFound, "option kernels: op \"", type,
+    std::set<std::string> names;
+    for (const KernelDef& kernel : registry.Kernels(type)) names.insert(kernel.name);
+    if (registry.Get(type).precision != Precision::kNone) names.emplace(kWidened);
+    SKIFF_ENFORCE(names.contains(name), kNotFound, "option kernels: op \"", type,
                   "\" has no kernel \"", name, "\"; there are: ", Join(names, ", "));
   }
 }

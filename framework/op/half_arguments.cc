@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "framework/base/error.h"
@@ -134,6 +135,15 @@ bool HasDTypesOfHalfKernel(const OpContext& context) {
   ForEachInput(context, check);
   ForEachOutput(context, check);
   return has;
+}
+
+std::string NamedDType(const OpDef& def, const Op& op) {
+  for (const AttrDef& attr : def.attrs) {
+    if (!attr.names_dtype) continue;
+    const int32_t otherwise = attr.default_value ? std::get<int32_t>(*attr.default_value) : -1;
+    if (op.Attr<int32_t>(attr.name, otherwise) >= 0) return std::string(attr.name);
+  }
+  return {};
 }
 
 OpContext Widened(const OpContext& context) {

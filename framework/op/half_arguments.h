@@ -6,6 +6,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "framework/op/op_context.h"
 
@@ -26,6 +27,10 @@ std::optional<DType> HalfOfArguments(const OpContext& context);
 // Returns whether the floats that the op reads and writes are half, but float32 in the slots that
 // keep it: a kernel for half takes these dtypes and no others. True if IsWidened is false.
 bool HasDTypesOfHalfKernel(const OpContext& context);
+
+// Returns the attribute by which the op, or a default, names a dtype (AttrDef::names_dtype); empty
+// if none does.
+std::string NamedDType(const OpDef& def, const Op& op);
 
 // Returns the context with float32 in place of half everywhere.
 OpContext Widened(const OpContext& context);

@@ -11,6 +11,7 @@
 #include "framework/ir/op_role.h"
 #include "framework/ir/restored_program.h"
 #include "framework/op/block_rule.h"
+#include "framework/op/half_arguments.h"
 #include "framework/op/op_context.h"
 #include "framework/op/var_meta.h"
 #include "framework/precision/precision_choice.h"
@@ -124,7 +125,7 @@ class HalfRewrite {
       const FloatVariable& variable = choice_.variables()[input.variable];
       // The dtype of what is only measured doesn't matter, but to an op that makes floats of it.
       const bool decides_by_input = op.mode == Mode::kUntouched && !op.outputs.empty() &&
-                                    op.op->Attr<int32_t>("dtype", -1) < 0;
+                                    (op.def == nullptr || NamedDType(*op.def, *op.op).empty());
       const bool measures = input.slot != nullptr && input.slot->shape_only && !decides_by_input;
       const bool wants_half = choice_.IsHalfIn(op, input);
       if (measures || wants_half == variable.is_half) continue;

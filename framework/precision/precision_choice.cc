@@ -45,15 +45,6 @@ bool MakesConstants(const FloatOp& op) {
   });
 }
 
-// Returns the attribute that names a dtype, "" if there is none.
-std::string NamedDType(const FloatOp& op) {
-  if (op.def == nullptr) return {};
-  for (const AttrDef& attr : op.def->attrs) {
-    if (attr.names_dtype && op.op->Attr<int32_t>(attr.name, -1) >= 0) return std::string(attr.name);
-  }
-  return {};
-}
-
 // Whether something reads the variable before an op writes it: what a caller feeds, or the scope
 // holds. An array is empty at first.
 bool IsReadBeforeWritten(const FloatVariable& variable) {
@@ -339,7 +330,7 @@ void PrecisionChoice::Settle() {
   for (FloatVariable& variable : variables_) variable.is_half = is_half[variable.group];
   for (FloatOp& op : ops_) {
     if (!HasRule(op) || op.inputs.empty()) continue;
-    op.mode = op.is_kept || !NamedDType(op).empty() ? Mode::kFloat32 : Mode::kHalf;
+    op.mode = op.is_kept || !NamedDType(*op.def, *op.op).empty() ? Mode::kFloat32 : Mode::kHalf;
   }
   for (bool has_changed = true; has_changed;) {
     has_changed = false;
@@ -392,7 +383,7 @@ HalfReport::Float32Op PrecisionChoice::WhyFloat32(const FloatOp& op) const {
   using enum Float32Reason;
   const std::string& type = op.op->type;
   if (op.is_kept) return {.type = type, .reason = kKept, .name = {}};
-  if (std::string named = NamedDType(op); !named.empty()) {
+  if (std::string named = NamedDType(*op.def, *op.op); !named.empty()) {
     return {.type = type, .reason = kNamed, .name = std::move(named)};
   }
   const bool follows = PrecisionOf(op) == Precision::kFollow || ArrayWrittenBy(op) != nullptr;

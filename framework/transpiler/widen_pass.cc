@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -72,8 +73,9 @@ class Widening {
     };
     if (std::ranges::any_of(instruction.outputs, is_made)) return false;
     const PrepareContext context = ContextOf(plan_, instruction);
-    if (!HalfOfArguments(context)) return false;
-    const bool is_forced = IsForced(instruction, context);
+    const std::optional<DType> half = HalfOfArguments(context);
+    if (!half) return false;
+    const bool is_forced = IsForced(instruction, *half);
     if (!is_forced && registry_.FindKernel(context) != nullptr) return false;
     if (registry_.CanRunWidened(context)) return true;
     // Of a device's plan: the pass placement moves the op to the CPU.
@@ -84,12 +86,17 @@ class Widening {
     return registry_.CanRunWidened(host_context);
   }
 
-  // Whether the user forces "widened", or a kernel that only takes the op widened.
-  bool IsForced(const Instruction& instruction, const OpContext& context) const {
+  // Whether the user forces "widened", or a kernel that there is for float32, but not for half.
+  // Whether it takes the shapes, a later pass may still decide: layouts count.
+  bool IsForced(const Instruction& instruction, DType half) const {
     const std::string_view forced = context_.ForcedKernel(instruction.op->type);
     if (forced.empty() || forced == kWidened) return forced == kWidened;
-    return registry_.FindKernel(context, forced) == nullptr &&
-           registry_.FindKernel(Widened(context), forced) != nullptr;
+    const auto has_kernel = [&](DType dtype) {
+      return std::ranges::any_of(registry_.Kernels(instruction.op->type), [&](const auto& kernel) {
+        return kernel.name == forced && kernel.dtype == dtype;
+      });
+    };
+    return has_kernel(DType::kFloat32) && !has_kernel(half);
   }
 
   // Appends the instruction in float32, between casts, to `instructions` of the plan. add(value)

@@ -16,7 +16,7 @@ void CheckInputLike(const OpContext& context, std::string_view slot, const Shape
 // Throws Error if the known dims of input `slot` rule out that it has one element. An absent input
 // passes.
 void CheckOneElement(const OpContext& context, std::string_view slot);
-// The same for an input that has, besides, one of these dtypes.
+// The same; throws Error for an input of another dtype, too.
 void CheckOneElement(const OpContext& context, std::string_view slot,
                      std::initializer_list<DType> dtypes);
 

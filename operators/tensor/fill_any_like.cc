@@ -32,7 +32,8 @@ void RegisterFillAnyLike(OpRegistry& registry) {
       {.name = "dtype",
        .type = AttrType::kInt,
        .default_value = int32_t{-1},
-       .doc = "The element type of Out, as Fluid's enumerator; -1: that of X."}};
+       .doc = "The element type of Out, as Fluid's enumerator; -1: that of X.",
+       .names_dtype = true}};
   def.infer = InferFillAnyLike;
   // Out has the dtype of the attribute, or that of X, whose data the op doesn't read.
   def.precision = Precision::kNone;

@@ -59,14 +59,21 @@ TEST(WidenPass, LeavesOneCopyForAllReaders) {
 
 // Whatever kernels there are for half on this processor.
 TEST(WidenPass, RunsTheFloat32KernelThatIsForced) {
-  const auto product =
-      InHalf([](const Variable& x) { return layers::MatMul(x, x, {.transpose_y = true}); });
-  const auto casts = [&](const std::string& kernel) {
-    return BoundNetwork(product, {.trains = false, .kernels = {{"matmul_v2", kernel}}})
+  const auto casts = [](const std::function<Variable(const Variable&)>& network,
+                        const std::string& type, const std::string& kernel) {
+    return BoundNetwork(InHalf(network), {.trains = false, .kernels = {{type, kernel}}})
         .Count("cast");
   };
-  EXPECT_EQ(casts("plain"), casts("widened"));
-  EXPECT_GE(casts("plain"), 4) << "two of the program, and two around the product";
+  const auto product = [](const Variable& x) {
+    return layers::MatMul(x, x, {.transpose_y = true});
+  };
+  EXPECT_EQ(casts(product, "matmul_v2", "plain"), casts(product, "matmul_v2", "widened"));
+  EXPECT_GE(casts(product, "matmul_v2", "plain"), 4) << "two of the program, two of the product";
+  // A kernel that takes no plain layout, which images have when the pass runs.
+  const auto convolution = [](const Variable& x) {
+    return layers::Conv2d(x, {.filters = 2, .kernel = 3, .bias_attr = std::nullopt});
+  };
+  EXPECT_EQ(casts(convolution, "conv2d", "winograd"), casts(convolution, "conv2d", "widened"));
 }
 
 TEST(WidenPass, DoesNothingToAPlanWithoutHalf) {

@@ -12,7 +12,7 @@
 namespace skiff::harness {
 
 // The tolerance of recurrent layers in bfloat16: eight roundings. States and gradients of gates are
-// rounded before a step multiplies them, and what that changes feeds back over the steps. The cases
+// rounded before a step multiplies them, and each rounding changes all later steps. The cases
 // differ by at most 0.029 where many cells make gradients grow from step to step, by half of that
 // elsewhere.
 constexpr double kRecurrentBFloat16 = 0x1p-5;
