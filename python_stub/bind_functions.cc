@@ -153,6 +153,12 @@ void BindFunctions(py::module_& module) {
                                           "Averages of parameters, to evaluate and save with.")
       .def("variables", &optimizer::ParameterAverage::variables,
            "Returns the names of the variables that take part, in ascending order.");
+  py::class_<HalfReport>(module, "HalfReport",
+                         "What a rewriting to half has done. str() says it in one line.")
+      .def("__str__", &HalfReport::Text)
+      .def("details", &HalfReport::Details,
+           "Returns that line, then a line for each operator and parameter in float32, and for each "
+           "cast, that says why it is there.");
   TupleClasses()["ParameterGradient"] =
       NamedTupleClass(module, "ParameterGradient", {"parameter", "gradient"});
   TupleClasses()["Minimized"] = NamedTupleClass(module, "Minimized", {"trained", "left", "half"});
@@ -200,7 +206,7 @@ PythonObject* ToPython(const optimizer::Minimized& minimized) {
     trained.append(TupleClasses().at("ParameterGradient")(
         VariableObject({root, pair.parameter->name}), VariableObject({root, pair.gradient->name})));
   }
-  const py::object half = minimized.half ? py::cast(minimized.half->Text()) : py::none();
+  const py::object half = minimized.half ? py::cast(*minimized.half) : py::none();
   return TupleClasses().at("Minimized")(trained, minimized.left, half).release().ptr();
 }
 

@@ -140,6 +140,9 @@ class Initializer: ...
 class Regularizer: ...
 class GradientClip: ...
 
+class HalfReport:
+    def details(self) -> str: ...
+
 class ParameterGradient(NamedTuple):
     parameter: Variable
     gradient: Variable
@@ -147,7 +150,7 @@ class ParameterGradient(NamedTuple):
 class Minimized(NamedTuple):
     trained: list[ParameterGradient]
     left: list[str]
-    half: str | None
+    half: HalfReport | None
 
 class Optimizer:
     # generated: Optimizer

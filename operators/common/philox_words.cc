@@ -1,6 +1,7 @@
 #include "operators/common/philox_words.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/common/philox_words.cc"
@@ -16,20 +17,26 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET != HWY_SCALAR
 
-// As many consecutive blocks as a vector has lanes.
-template <class D>
+// As many consecutive blocks as kVectors vectors have lanes.
+template <int kVectors, class D>
 HWY_INLINE void WriteBlocks(D d, const RandomKey& key, uint64_t first_block, uint32_t* words) {
-  constexpr size_t kMaxLanes = hn::MaxLanes(D());
   const size_t lanes = hn::Lanes(d);
-  // The position has 64 bits: a carry into its upper word may happen between two lanes.
-  HWY_ALIGN uint32_t high[kMaxLanes];
-  for (size_t lane = 0; lane < lanes; ++lane) {
-    high[lane] = static_cast<uint32_t>((first_block + lane) >> 32);
+  const auto first = hn::Set(d, static_cast<uint32_t>(first_block));
+  const auto first_high = hn::Set(d, static_cast<uint32_t>(first_block >> 32));
+  hn::Vec<D> low[kVectors], high[kVectors], drawn[4 * kVectors];
+#pragma GCC unroll 2
+  for (size_t v = 0; v < kVectors; ++v) {
+    low[v] = hn::Add(first, hn::Iota(d, static_cast<uint32_t>(v * lanes)));
+    // The position has 64 bits: a carry into its upper word may happen between two lanes.
+    const auto carries = hn::VecFromMask(d, hn::Lt(low[v], first));  // all bits: -1
+    high[v] = hn::Sub(first_high, carries);
   }
-  hn::Vec<D> drawn[4];
-  PhiloxBlocks(d, key, hn::Add(hn::Set(d, static_cast<uint32_t>(first_block)), hn::Iota(d, 0)),
-               hn::Load(d, high), drawn);
-  hn::StoreInterleaved4(drawn[0], drawn[1], drawn[2], drawn[3], d, words);
+  PhiloxBlocks<kVectors>(d, key, low, high, drawn);
+#pragma GCC unroll 2
+  for (size_t v = 0; v < kVectors; ++v) {
+    const auto* of = drawn + 4 * v;
+    hn::StoreInterleaved4(of[0], of[1], of[2], of[3], d, words + 4 * v * lanes);
+  }
 }
 
 #endif
@@ -39,9 +46,12 @@ void Words(const RandomKey& key, uint64_t first_block, int64_t blocks, uint32_t*
 #if HWY_TARGET != HWY_SCALAR
   const hn::ScalableTag<uint32_t> d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  for (; done + lanes <= blocks; done += lanes) {
-    WriteBlocks(d, key, first_block + static_cast<uint64_t>(done), words + 4 * done);
-  }
+  const auto write = [&](auto vectors) HWY_ATTR {
+    for (; done + vectors() * lanes <= blocks; done += vectors() * lanes)
+      WriteBlocks<vectors()>(d, key, first_block + static_cast<uint64_t>(done), words + 4 * done);
+  };
+  write(std::integral_constant<int, kPhiloxVectors>());
+  write(std::integral_constant<int, 1>());
 #endif
   const Philox philox(key);
   for (; done < blocks; ++done) {

@@ -275,9 +275,16 @@ class Half(unittest.TestCase):
                 if expected is None:
                     self.assertIsNone(minimized[0].half)
                 else:
-                    self.assertRegex(minimized[0].half, expected)
+                    self.assertRegex(str(minimized[0].half), expected)
         with self.assertRaisesRegex(skiff.NotFoundError, 'keep_float32 has "nothing"'):
             programs(skiff.PrecisionOptions(dtype="bfloat16", keep_float32=["nothing"]))
+
+    def test_reports_why(self):
+        minimized = []
+        programs(skiff.PrecisionOptions(dtype="bfloat16", keep_float32=["mul"]), minimized)
+        text, *reasons = minimized[0].half.details().splitlines()
+        self.assertEqual(text, str(minimized[0].half))
+        self.assertIn("float32: mul, since keep_float32 has it", "\n".join(reasons))
 
     def test_scales_the_loss(self):
         for scaling, scale, is_dynamic in ((None, 65536, True), (skiff.LossScaling(initial=256), 256, True),

@@ -27,54 +27,77 @@ struct PhiloxState {
   V c3;
 };
 
-// D has lanes of uint64. Only the lower halves of lanes count, here and in the result.
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE PhiloxState<V> PhiloxRounds(D d, const RandomKey& key, V low, V high) {
-  const hn::Repartition<uint32_t, D> d32;
+// The ten rounds of kChains vectors, which take turns: that hides the latency of multiplications.
+// V has lanes of uint64, of which only the lower halves count, here and in the result.
+template <int kChains, class V>
+HWY_INLINE void PhiloxRounds(const RandomKey& key, PhiloxState<V>* chains) {
+  const hn::DFromV<V> d;
+  const hn::Repartition<uint32_t, decltype(d)> d32;
   const auto multiply = [&](auto a, auto b) HWY_ATTR {
     return hn::MulEven(hn::BitCast(d32, a), hn::BitCast(d32, b));
   };
-  PhiloxState<V> s = {low, high, hn::Set(d, key.op_id & 0xFFFFFFFFu),
-                      hn::Set(d, key.step & 0xFFFFFFFFu)};
   const auto m0 = hn::Set(d, uint64_t{0xD2511F53u});
   const auto m1 = hn::Set(d, uint64_t{0xCD9E8D57u});
   uint32_t k0 = static_cast<uint32_t>(key.seed);
   uint32_t k1 = static_cast<uint32_t>(key.seed >> 32);
   for (int round = 0; round < 10; ++round) {
-    const auto p0 = multiply(s.c0, m0);
-    const auto p1 = multiply(s.c2, m1);
-    s = {hn::Xor(hn::Xor(hn::ShiftRight<32>(p1), s.c1), hn::Set(d, uint64_t{k0})), p1,
-         hn::Xor(hn::Xor(hn::ShiftRight<32>(p0), s.c3), hn::Set(d, uint64_t{k1})), p0};
+    const auto key0 = hn::Set(d, uint64_t{k0});
+    const auto key1 = hn::Set(d, uint64_t{k1});
+#pragma GCC unroll 8
+    for (int i = 0; i < kChains; ++i) {
+      PhiloxState<V>& s = chains[i];
+      const auto p0 = multiply(s.c0, m0);
+      const auto p1 = multiply(s.c2, m1);
+      s = {hn::Xor(hn::Xor(hn::ShiftRight<32>(p1), s.c1), key0), p1,
+           hn::Xor(hn::Xor(hn::ShiftRight<32>(p0), s.c3), key1), p0};
+    }
     k0 += 0x9E3779B9u;
     k1 += 0xBB67AE85u;
   }
-  return s;
 }
 
 #endif
 
-// Sets words[w] to word w of the blocks whose positions have these low and high words, a block a
-// lane. D has lanes of uint32.
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE void PhiloxBlocks(D d, const RandomKey& key, V low, V high, V* words) {
+// The vectors of blocks that PhiloxBlocks draws in the least time for each of them.
+inline constexpr int kPhiloxVectors = 2;
+
+// Sets words[4 * v + w] to word w of the blocks whose positions have the low words low[v] and the
+// high words high[v], a block a lane, for kVectors vectors. D has lanes of uint32.
+template <int kVectors, class D, class V = hn::Vec<D>>
+HWY_INLINE void PhiloxBlocks(D d, const RandomKey& key, const V* low, const V* high, V* words) {
 #if HWY_TARGET == HWY_SCALAR
-  const uint64_t position = uint64_t{hn::GetLane(high)} << 32 | hn::GetLane(low);
-  const Philox::Block block = Philox(key).At(position);
-  for (size_t i = 0; i < block.size(); ++i) words[i] = hn::Set(d, block[i]);
+  for (int v = 0; v < kVectors; ++v) {
+    const uint64_t position = uint64_t{hn::GetLane(high[v])} << 32 | hn::GetLane(low[v]);
+    const Philox::Block block = Philox(key).At(position);
+    for (size_t i = 0; i < block.size(); ++i) words[4 * v + i] = hn::Set(d, block[i]);
+  }
 #else
   // Blocks at even and at odd lanes apart, each word in the lower half of a 64-bit lane: that is
   // where multiplications read their factors, so what is left in upper halves does no harm.
   const hn::Repartition<uint64_t, D> d64;
-  const auto even = PhiloxRounds(d64, key, hn::BitCast(d64, low), hn::BitCast(d64, high));
-  const auto odd = PhiloxRounds(d64, key, hn::ShiftRight<32>(hn::BitCast(d64, low)),
-                                hn::ShiftRight<32>(hn::BitCast(d64, high)));
+  using Wide = hn::Vec<decltype(d64)>;
+  const auto c2 = hn::Set(d64, key.op_id & 0xFFFFFFFFu);
+  const auto c3 = hn::Set(d64, key.step & 0xFFFFFFFFu);
+  PhiloxState<Wide> s[2 * kVectors];
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) {
+    s[2 * v] = {hn::BitCast(d64, low[v]), hn::BitCast(d64, high[v]), c2, c3};
+    s[2 * v + 1] = {hn::ShiftRight<32>(hn::BitCast(d64, low[v])),
+                    hn::ShiftRight<32>(hn::BitCast(d64, high[v])), c2, c3};
+  }
+  PhiloxRounds<2 * kVectors>(key, s);
   const auto join = [&](auto lower, auto upper) HWY_ATTR {
     return hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(upper)), hn::BitCast(d, lower));
   };
-  words[0] = join(even.c0, odd.c0);
-  words[1] = join(even.c1, odd.c1);
-  words[2] = join(even.c2, odd.c2);
-  words[3] = join(even.c3, odd.c3);
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) {
+    const auto& even = s[2 * v];
+    const auto& odd = s[2 * v + 1];
+    words[4 * v] = join(even.c0, odd.c0);
+    words[4 * v + 1] = join(even.c1, odd.c1);
+    words[4 * v + 2] = join(even.c2, odd.c2);
+    words[4 * v + 3] = join(even.c3, odd.c3);
+  }
 #endif
 }
 

@@ -124,7 +124,8 @@ void StoreRounded(const float* sums, const float* factors, float factor, int64_t
 // The scores of a tile but for a bias of one row for all queries, which goes to key_bias: its
 // readers add it. Returns it, or nullptr if there is none.
 const float* ScorePairs(const AttentionSizes& sizes, const HeadArguments<BFloat16>& head,
-                        const TileExtent& tile, const PairScratch& scratch, RowsAhead* ahead) {
+                        const TileExtent& tile, const LeftPairs<false>& keys,
+                        const PairScratch& scratch, RowsAhead* ahead) {
   const bool has_bias = head.bias.data != nullptr;
   const bool has_matrix = has_bias && head.bias.stride != 0;
   if (has_matrix) {
@@ -134,8 +135,7 @@ const float* ScorePairs(const AttentionSizes& sizes, const HeadArguments<BFloat1
                rows + q * kTile);
     CopyColumns<float>({rows, kTile}, 0, tile.queries, tile.keys, 1.0f, scratch.scores);
   }
-  MultiplyPairs(LeftPairs<false>{scratch.keys, PaddedNumbers(sizes.width) / 2},
-                scratch.query_columns, kTile, tile.keys, tile.queries, PairsOf(sizes.width),
+  MultiplyPairs(keys, scratch.query_columns, kTile, tile.keys, tile.queries, PairsOf(sizes.width),
                 {.data = scratch.scores, .stride = kTile, .factor = head.scale, .add = has_matrix},
                 ahead);
   HideUnseen(sizes, tile, scratch.scores);
@@ -212,9 +212,9 @@ void ForwardPairs(const AttentionSizes& sizes, const HeadArguments<BFloat16>& he
   for (int64_t k = 0; k < sizes.key_tiles(); ++k) {
     tile = ExtentOf(sizes, head.known_keys, query_tile, k);
     if (tile.keys == 0) break;
-    CopyPairs(head.key, tile.key, tile.keys, sizes.width, scratch.keys);
+    const auto keys = LeftRowsOfPairs(head.key, tile.key, tile.keys, sizes.width, scratch.keys);
     CopyRowPairs(head.value, tile.key, tile.keys, sizes.width, scratch.value_row_pairs);
-    const float* key_bias = ScorePairs(sizes, head, tile, scratch, ahead);
+    const float* key_bias = ScorePairs(sizes, head, tile, keys, scratch, ahead);
     DrawWords(head.dropout, sizes, tile, scratch.words);
     for (int64_t q = 0; q < tile.queries; q += kQueryGroup)
       SoftmaxPairs(head.dropout, key_bias, tile.keys, q, scratch);
@@ -255,10 +255,11 @@ void LoadQueries(const AttentionSizes& sizes, const HeadArguments<BFloat16>& hea
   std::fill_n(scratch.row_max, kTile, 0.0f);
   std::fill_n(scratch.row_sum, kTile, 1.0f);
   std::fill_n(scratch.row_factor, kTile, 0.0f);
+  std::copy_n(gradients.row_max + tile.query, tile.queries, scratch.row_max);
+  for (int64_t q = 0; q < tile.queries; ++q)
+    scratch.row_sum[q] = 1 / gradients.row_sum[tile.query + q];
   for (int64_t q = 0; q < tile.queries; ++q) {
     const int64_t query = tile.query + q;
-    scratch.row_max[q] = gradients.row_max[query];
-    scratch.row_sum[q] = 1 / gradients.row_sum[query];
     const BFloat16* out = gradients.out.data + query * gradients.out.stride;
     const BFloat16* gradient = gradients.out_gradient.data + query * gradients.out_gradient.stride;
     __m512 sum = _mm512_setzero_ps();
@@ -364,14 +365,15 @@ void BackwardPairs(const AttentionSizes& sizes, const HeadArguments<BFloat16>& h
     for (int64_t key = keys.begin; key < keys.end; ++key) {
       tile = ExtentOf(sizes, head.known_keys, query, key);
       if (tile.keys == 0) break;
-      CopyPairs(head.key, tile.key, tile.keys, sizes.width, scratch.keys);
-      CopyPairs(head.value, tile.key, tile.keys, sizes.width, scratch.values);
+      const auto key_factor =
+          LeftRowsOfPairs(head.key, tile.key, tile.keys, sizes.width, scratch.keys);
+      const auto values =
+          LeftRowsOfPairs(head.value, tile.key, tile.keys, sizes.width, scratch.values);
       if (gradients.query.data != nullptr)
         CopyRowPairs(head.key, tile.key, tile.keys, sizes.width, scratch.key_row_pairs);
-      const float* key_bias = ScorePairs(sizes, head, tile, scratch, ahead);
-      MultiplyPairs(LeftPairs<false>{scratch.values, padded / 2}, scratch.out_columns, kTile,
-                    tile.keys, tile.queries, PairsOf(sizes.width),
-                    {.data = scratch.gradients, .stride = kTile}, ahead);
+      const float* key_bias = ScorePairs(sizes, head, tile, key_factor, scratch, ahead);
+      MultiplyPairs(values, scratch.out_columns, kTile, tile.keys, tile.queries,
+                    PairsOf(sizes.width), {.data = scratch.gradients, .stride = kTile}, ahead);
       DrawWords(head.dropout, sizes, tile, scratch.words);
       SoftmaxGradPairs(head.dropout, key_bias, tile, scratch);
       AddPairGradients(sizes, gradients, tile, first_key, scratch, ahead);

@@ -21,9 +21,11 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using Words = hn::CappedTag<uint32_t, 16>;
 
-// The words of a stream, four for each lane at a time. Lanes begin at different words.
+// The words of a stream, kCount for each lane at a time. Lanes begin at different words.
 class LaneWords {
  public:
+  static constexpr int64_t kCount = 4 * kPhiloxVectors;
+
   // Lane i begins at word first + i * step.
   LaneWords(const RandomKey& key, uint64_t first, uint64_t step) : key_(key) {
     const Words d;
@@ -42,17 +44,17 @@ class LaneWords {
     high_ = hn::Load(d, high);
     shift_ = hn::Load(d, shift);
     is_aligned_ = any == 0;
-    if (!is_aligned_) Draw(drawn_ + 4);
+    if (!is_aligned_) Draw<1>(drawn_ + kCount);
   }
 
-  // Writes the next words: `count` of them, at most four, a vector each, kTile apart.
+  // Writes the next words: `count` of them, at most kCount, a vector each, kTile apart.
   void Next(int64_t count, uint32_t* to) {
     const Words d;
     if (is_aligned_) {
-      Draw(drawn_);
+      Draw<kPhiloxVectors>(drawn_);
     } else {
-      std::copy(drawn_ + 4, drawn_ + 8, drawn_);
-      Draw(drawn_ + 4);
+      std::copy(drawn_ + kCount, drawn_ + kCount + 4, drawn_);
+      Draw<kPhiloxVectors>(drawn_ + 4);
     }
     for (int64_t i = 0; i < count; ++i, to += kTile) {
       auto word = drawn_[i];
@@ -63,19 +65,27 @@ class LaneWords {
   }
 
  private:
+  // The next kBlocks blocks.
+  template <int kBlocks>
   void Draw(hn::Vec<Words>* to) {
     const Words d;
-    PhiloxBlocks(d, key_, low_, high_, to);
-    low_ = hn::Add(low_, hn::Set(d, 1));
-    const auto carries = hn::Eq(low_, hn::Zero(d));
-    high_ = hn::IfThenElse(carries, hn::Add(high_, hn::Set(d, 1)), high_);
+    hn::Vec<Words> low[kBlocks], high[kBlocks];
+    for (int i = 0; i < kBlocks; ++i) {
+      low[i] = low_;
+      high[i] = high_;
+      low_ = hn::Add(low_, hn::Set(d, 1));
+      const auto carries = hn::Eq(low_, hn::Zero(d));
+      high_ = hn::IfThenElse(carries, hn::Add(high_, hn::Set(d, 1)), high_);
+    }
+    PhiloxBlocks<kBlocks>(d, key_, low, high, to);
   }
 
   RandomKey key_;
   hn::Vec<Words> low_;
   hn::Vec<Words> high_;
   hn::Vec<Words> shift_;
-  hn::Vec<Words> drawn_[8];
+  // From the lanes' first block on, whose words before their own are passed over.
+  hn::Vec<Words> drawn_[kCount + 4];
   bool is_aligned_;
 };
 
@@ -88,8 +98,8 @@ inline void DrawWords(const WeightDropout& dropout, const AttentionSizes& sizes,
     const auto query = static_cast<uint64_t>(tile.query + q);
     LaneWords lanes(dropout.key,
                     dropout.first_word + query * keys + static_cast<uint64_t>(tile.key), keys);
-    for (int64_t k = 0; k < tile.keys; k += 4)
-      lanes.Next(std::min<int64_t>(4, tile.keys - k), words + k * kTile + q);
+    for (int64_t k = 0; k < tile.keys; k += LaneWords::kCount)
+      lanes.Next(std::min(LaneWords::kCount, tile.keys - k), words + k * kTile + q);
   }
 }
 

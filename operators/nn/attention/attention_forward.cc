@@ -73,16 +73,6 @@ void SoftmaxLanes(const WeightDropout& dropout, const T* key_bias, int64_t keys,
   for (int v = 0; v < kVectors; ++v) hn::Store(sum[v], d, scratch.row_sum + q + v * kLanesOf<T>);
 }
 
-template <typename T>
-void ScaleRows(int64_t count, int64_t padded, const T* factors, T* rows) {
-  const TagOf<T> d;
-  for (int64_t row = 0; row < count; ++row, rows += padded) {
-    const auto factor = hn::Set(d, factors[row]);
-    for (int64_t i = 0; i < padded; i += kLanesOf<T>)
-      hn::Store(hn::Mul(hn::Load(d, rows + i), factor), d, rows + i);
-  }
-}
-
 // Divides the sums of a tile of queries by those of its weights.
 template <typename T>
 void StoreOutputs(const AttentionSizes& sizes, const HeadArguments<T>& head, const TileExtent& tile,
@@ -92,8 +82,10 @@ void StoreOutputs(const AttentionSizes& sizes, const HeadArguments<T>& head, con
     // Without keys the sums over them are empty: 0, not 0 / 0.
     scratch.row_factor[q] = head.known_keys == 0 ? T{0} : scale / scratch.row_sum[q];
   }
-  ScaleRows(tile.queries, PaddedWidth(sizes), scratch.row_factor, scratch.query_sums);
-  StoreRows(scratch.query_sums, T{1}, false, tile.queries, sizes.width, tile.query, outputs.out);
+  if (head.known_keys == 0)
+    std::fill_n(scratch.query_sums, tile.queries * PaddedWidth(sizes), T{0});
+  StoreRows(scratch.query_sums, T{1}, scratch.row_factor, false, tile.queries, sizes.width,
+            tile.query, outputs.out);
   if (outputs.row_max != nullptr)
     std::copy_n(scratch.row_max, tile.queries, outputs.row_max + tile.query);
   if (outputs.row_sum != nullptr)
@@ -110,12 +102,11 @@ void ForwardImpl(const AttentionSizes& sizes, const HeadArguments<T>& head,
   CopyColumns(head.query, tile.query, tile.queries, sizes.width, head.scale, scratch.query_columns);
   std::fill_n(scratch.row_max, kTile, -std::numeric_limits<T>::infinity());
   std::fill_n(scratch.row_sum, kTile, T{0});
-  std::fill_n(scratch.query_sums, tile.queries * padded, T{0});
   for (int64_t k = 0; k < sizes.key_tiles(); ++k) {
     tile = ExtentOf(sizes, head.known_keys, query_tile, k);
     if (tile.keys == 0) break;
-    const auto keys = RowsFrom(head.key, tile.key, tile.keys, sizes.width, scratch.key_rows);
-    CopyRows(head.value, tile.key, tile.keys, sizes.width, scratch.value_rows);
+    const auto keys = LeftRows(head.key, tile.key, tile.keys, sizes.width, scratch.key_rows);
+    const auto values = RightRows(head.value, tile.key, tile.keys, sizes.width, scratch.value_rows);
     ScoreTile(sizes, head, tile, keys, scratch, ahead);
     DrawWords(head.dropout, sizes, tile, scratch.words);
     int64_t q = 0;
@@ -123,9 +114,12 @@ void ForwardImpl(const AttentionSizes& sizes, const HeadArguments<T>& head,
       SoftmaxLanes<4>(head.dropout, KeyBias(head, tile), tile.keys, q, scratch);
     for (; q < tile.queries; q += kLanesOf<T>)
       SoftmaxLanes<1>(head.dropout, KeyBias(head, tile), tile.keys, q, scratch);
-    if (k > 0) ScaleRows(tile.queries, padded, scratch.row_factor, scratch.query_sums);
-    Multiply(Columns(scratch.scores), scratch.value_rows, padded, tile.queries, padded, tile.keys,
-             k > 0, scratch.query_sums, padded, ahead);
+    Multiply(Columns(scratch.scores), values, tile.queries, padded, tile.keys,
+             ProductSums<T>{.data = scratch.query_sums,
+                            .stride = padded,
+                            .add = k > 0,
+                            .row_factors = scratch.row_factor},
+             ahead);
   }
   StoreOutputs(sizes, head, tile, scratch, outputs);
 }

@@ -17,17 +17,25 @@ HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace {
 
+// A tile of queries, and of Out@GRAD, as right factors.
+template <typename T>
+struct QueryRows {
+  RightFactor<T> query;
+  RightFactor<T> out;
+};
+
 // Loads what the gradients of a tile of queries need besides keys and values.
 template <typename T>
-void LoadQueries(const AttentionSizes& sizes, const HeadArguments<T>& head,
-                 const HeadGradients<T>& gradients, const TileExtent& tile,
-                 const AttentionScratch<T>& scratch) {
+QueryRows<T> LoadQueries(const AttentionSizes& sizes, const HeadArguments<T>& head,
+                         const HeadGradients<T>& gradients, const TileExtent& tile,
+                         const AttentionScratch<T>& scratch) {
   const TagOf<T> d;
   CopyColumns(head.query, tile.query, tile.queries, sizes.width, head.scale, scratch.query_columns);
-  CopyRows(head.query, tile.query, tile.queries, sizes.width, scratch.query_rows);
   CopyColumns(gradients.out_gradient, tile.query, tile.queries, sizes.width, T{1},
               scratch.out_columns);
-  CopyRows(gradients.out_gradient, tile.query, tile.queries, sizes.width, scratch.out_rows);
+  const QueryRows<T> rows = {
+      RightRows(head.query, tile.query, tile.queries, sizes.width, scratch.query_rows),
+      RightRows(gradients.out_gradient, tile.query, tile.queries, sizes.width, scratch.out_rows)};
   std::fill_n(scratch.row_max, kTile, T{0});
   std::fill_n(scratch.row_sum, kTile, T{1});
   std::fill_n(scratch.row_factor, kTile, T{0});
@@ -36,12 +44,13 @@ void LoadQueries(const AttentionSizes& sizes, const HeadArguments<T>& head,
     scratch.row_max[q] = gradients.row_max[query];
     scratch.row_sum[q] = 1 / gradients.row_sum[query];
     const T* out = gradients.out.data + query * gradients.out.stride;
-    const T* gradient = scratch.out_rows + q * PaddedWidth(sizes);
+    const T* gradient = rows.out.data + q * rows.out.stride;
     auto sum = hn::Zero(d);
     for (int64_t i = 0; i < sizes.width; i += kLanesOf<T>)
-      sum = hn::MulAdd(LoadStart(out + i, sizes.width - i), hn::Load(d, gradient + i), sum);
+      sum = hn::MulAdd(LoadStart(out + i, sizes.width - i), hn::LoadU(d, gradient + i), sum);
     scratch.row_factor[q] = hn::GetLane(hn::SumOfLanes(d, sum));
   }
+  return rows;
 }
 
 // Makes of scores the weights that Out was summed with, and of the gradients of these the gradients
@@ -76,20 +85,21 @@ void SoftmaxGradLanes(const WeightDropout& dropout, const T* key_bias, int64_t k
 template <typename T>
 void AddGradients(const AttentionSizes& sizes, const HeadArguments<T>& head,
                   const HeadGradients<T>& gradients, const TileExtent& tile,
-                  const AttentionScratch<T>& scratch, RowsAhead* ahead) {
-  const int64_t padded = PaddedWidth(sizes);
+                  const QueryRows<T>& rows, const AttentionScratch<T>& scratch, RowsAhead* ahead) {
   const bool has_more_queries = tile.query / kTile > sizes.FirstQueryTile(tile.key);
-  const auto add_of_keys = [&](const T* weights, const T* rows, T factor, const HeadRows<T>& to) {
+  const auto add_of_keys = [&](const T* weights, const RightFactor<T>& of_queries, T factor,
+                               const HeadRows<T>& to) {
     if (to.data == nullptr) return;
-    Multiply(Rows(weights, kTile), rows, padded, tile.keys, padded, tile.queries, false,
-             scratch.key_sums, padded, ahead);
-    StoreRows(scratch.key_sums, factor, has_more_queries, tile.keys, sizes.width, tile.key, to);
+    MultiplyInto(Rows(weights, kTile), of_queries, tile.queries, factor, has_more_queries, tile.key,
+                 tile.keys, sizes.width, to, scratch.sums, ahead);
   };
-  add_of_keys(scratch.scores, scratch.out_rows, T{1}, gradients.value);
-  add_of_keys(scratch.gradients, scratch.query_rows, head.scale, gradients.key);
+  add_of_keys(scratch.scores, rows.out, T{1}, gradients.value);
+  add_of_keys(scratch.gradients, rows.query, head.scale, gradients.key);
   if (gradients.query.data == nullptr) return;
-  Multiply(Columns(scratch.gradients), scratch.key_rows, padded, tile.queries, padded, tile.keys,
-           tile.key > 0, scratch.query_sums, padded, ahead);
+  MultiplyInto(Columns(scratch.gradients),
+               RightRows(head.key, tile.key, tile.keys, sizes.width, scratch.key_rows), tile.keys,
+               head.scale, tile.key > 0, tile.query, tile.queries, sizes.width, gradients.query,
+               scratch.sums, ahead);
 }
 
 template <typename T>
@@ -117,29 +127,26 @@ void BackwardImpl(const AttentionSizes& sizes, const HeadArguments<T>& head,
                   const HeadGradients<T>& gradients, TileRange queries, TileRange keys,
                   RowsAhead* ahead, void* memory) {
   const AttentionScratch<T> scratch(sizes, memory);
-  const int64_t padded = PaddedWidth(sizes);
   ClearUnseen(sizes, head, gradients, queries, keys);
   for (int64_t query = queries.begin; query < queries.end; ++query) {
     TileExtent tile = ExtentOf(sizes, head.known_keys, query, keys.begin);
     if (tile.keys == 0) continue;
-    LoadQueries(sizes, head, gradients, tile, scratch);
+    const auto rows = LoadQueries(sizes, head, gradients, tile, scratch);
     for (int64_t key = keys.begin; key < keys.end; ++key) {
       tile = ExtentOf(sizes, head.known_keys, query, key);
       if (tile.keys == 0) break;
-      CopyRows(head.key, tile.key, tile.keys, sizes.width, scratch.key_rows);
-      ScoreTile(sizes, head, tile, Rows(scratch.key_rows, padded), scratch, ahead);
+      const auto key_factor =
+          LeftRows(head.key, tile.key, tile.keys, sizes.width, scratch.key_rows);
+      ScoreTile(sizes, head, tile, key_factor, scratch, ahead);
       const auto values =
-          RowsFrom(head.value, tile.key, tile.keys, sizes.width, scratch.value_rows);
-      Multiply(values, scratch.out_columns, kTile, tile.keys, tile.queries, sizes.width, false,
-               scratch.gradients, kTile, ahead);
+          LeftRows(head.value, tile.key, tile.keys, sizes.width, scratch.value_rows);
+      Multiply(values, RightFactor<T>{scratch.out_columns, kTile}, tile.keys, tile.queries,
+               sizes.width, ProductSums<T>{.data = scratch.gradients, .stride = kTile}, ahead);
       DrawWords(head.dropout, sizes, tile, scratch.words);
       for (int64_t q = 0; q < tile.queries; q += kLanesOf<T>)
         SoftmaxGradLanes(head.dropout, KeyBias(head, tile), tile.keys, q, scratch);
-      AddGradients(sizes, head, gradients, tile, scratch, ahead);
+      AddGradients(sizes, head, gradients, tile, rows, scratch, ahead);
     }
-    if (gradients.query.data != nullptr)
-      StoreRows(scratch.query_sums, head.scale, false, tile.queries, sizes.width, tile.query,
-                gradients.query);
   }
 }
 

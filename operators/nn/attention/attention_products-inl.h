@@ -33,6 +33,17 @@ constexpr int64_t kProductRows = kLanesOf<T> * sizeof(T) == 64 ? 8 : 4;
 
 // ---- copies
 
+// The first elements, at most `count`, and zeros.
+template <typename T>
+HWY_INLINE hn::Vec<TagOf<T>> LoadStart(const T* from, int64_t count) {
+  const TagOf<T> d;
+  if (count >= kLanesOf<T>) return hn::LoadU(d, from);
+  HWY_ALIGN T lanes[kLanesOf<T>] = {};
+  for (int64_t i = 0; i < count; ++i) lanes[i] = from[i];
+  return hn::Load(d, lanes);
+}
+
+// Rows of PaddedWidth(width) elements.
 template <typename T>
 void CopyRows(const HeadRows<const T>& from, int64_t first, int64_t count, int64_t width, T* to) {
   const int64_t padded = RoundUp(width, kPadding);
@@ -41,15 +52,6 @@ void CopyRows(const HeadRows<const T>& from, int64_t first, int64_t count, int64
                 static_cast<size_t>(width) * sizeof(T));
     std::fill(to + width, to + padded, T{0});
   }
-}
-
-template <typename T>
-hn::Vec<TagOf<T>> LoadStart(const T* from, int64_t count) {
-  const TagOf<T> d;
-  if (count >= kLanesOf<T>) return hn::LoadU(d, from);
-  HWY_ALIGN T lanes[kLanesOf<T>] = {};
-  for (int64_t i = 0; i < count; ++i) lanes[i] = from[i];
-  return hn::Load(d, lanes);
 }
 
 // Transposes a square of a vector's lanes, of which `rows` and `columns` are there.
@@ -96,20 +98,22 @@ void CopyColumns(const HeadRows<const T>& from, int64_t first, int64_t count, in
   }
 }
 
-// to = factor * from, or to += factor * from, for `count` rows.
+// to = factor * row_factors[r] * from, or to += that, for `count` rows r. Without row_factors,
+// nullptr, these are 1.
 template <typename T>
-void StoreRows(const T* from, T factor, bool add, int64_t count, int64_t width, int64_t first,
-               const HeadRows<T>& to) {
+void StoreRows(const T* from, T factor, const T* row_factors, bool add, int64_t count,
+               int64_t width, int64_t first, const HeadRows<T>& to) {
   const TagOf<T> d;
-  const auto factors = hn::Set(d, factor);
   for (int64_t row = 0; row < count; ++row, from += RoundUp(width, kPadding)) {
     T* line = to.data + (first + row) * to.stride;
+    const T scale = row_factors == nullptr ? factor : factor * row_factors[row];
+    const auto scales = hn::Set(d, scale);
     int64_t i = 0;
     for (; i + kLanesOf<T> <= width; i += kLanesOf<T>) {
-      const auto product = hn::Mul(hn::Load(d, from + i), factors);
+      const auto product = hn::Mul(hn::Load(d, from + i), scales);
       hn::StoreU(add ? hn::Add(hn::LoadU(d, line + i), product) : product, d, line + i);
     }
-    for (; i < width; ++i) line[i] = add ? line[i] + from[i] * factor : from[i] * factor;
+    for (; i < width; ++i) line[i] = add ? line[i] + from[i] * scale : from[i] * scale;
   }
 }
 
@@ -125,11 +129,18 @@ struct LeftFactor {
   LeftFactor From(int64_t row) const { return {data + row * stride, stride}; }
 };
 
-// c = a · b, or c += a · b, for kProductRows rows and kVectors vectors of columns. Each element is
-// summed from zero, whatever it is then added to.
+// A matrix whose rows are whole vectors.
+template <typename T>
+struct RightFactor {
+  const T* data;
+  int64_t stride;  // of rows
+};
+
+// A block of a product: kProductRows rows and kVectors vectors of columns. Each element is summed
+// from zero, whatever it is then added to.
 template <int kVectors, bool kByColumns, typename T>
 void MultiplyBlock(const LeftFactor<kByColumns, T>& a, const T* b, int64_t b_stride, int64_t depth,
-                   bool add, T* c, int64_t c_stride) {
+                   const ProductSums<T>& to) {
   const TagOf<T> d;
   constexpr int64_t kRows = kProductRows<T>;
   const T* left = a.data;
@@ -143,7 +154,7 @@ void MultiplyBlock(const LeftFactor<kByColumns, T>& a, const T* b, int64_t b_str
   for (int64_t p = 0; p < depth; ++p, left += kByColumns ? kTile : 1, b += b_stride) {
     hn::Vec<TagOf<T>> column[kVectors];
 #pragma GCC unroll 2
-    for (int j = 0; j < kVectors; ++j) column[j] = hn::Load(d, b + j * kLanesOf<T>);
+    for (int j = 0; j < kVectors; ++j) column[j] = hn::LoadU(d, b + j * kLanesOf<T>);
 #pragma GCC unroll 8
     for (int64_t r = 0; r < kRows; ++r) {
       const auto value = hn::Set(d, left[r * row_step]);
@@ -151,29 +162,36 @@ void MultiplyBlock(const LeftFactor<kByColumns, T>& a, const T* b, int64_t b_str
       for (int j = 0; j < kVectors; ++j) sums[r][j] = hn::MulAdd(value, column[j], sums[r][j]);
     }
   }
+  const auto factor = hn::Set(d, to.factor);
 #pragma GCC unroll 8
-  for (int64_t r = 0; r < kRows; ++r, c += c_stride) {
+  for (int64_t r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
     for (int j = 0; j < kVectors; ++j) {
-      T* to = c + j * kLanesOf<T>;
-      hn::Store(add ? hn::Add(hn::Load(d, to), sums[r][j]) : sums[r][j], d, to);
+      T* c = to.data + r * to.stride + j * kLanesOf<T>;
+      auto sum = hn::Mul(sums[r][j], factor);
+      if (to.add) {
+        auto before = hn::LoadU(d, c);
+        if (to.row_factors != nullptr) before = hn::Mul(before, hn::Set(d, to.row_factors[r]));
+        sum = hn::Add(before, sum);
+      }
+      hn::StoreU(sum, d, c);
     }
   }
 }
 
-// The product of a left factor and a matrix. Writes whole blocks: rows and columns beyond `rows`
-// and `columns` get values of no meaning. b and c have rows of whole vectors.
+// The product of a left factor and a matrix with `depth` rows. Writes whole blocks: rows and
+// columns beyond `rows` and `columns` get values of no meaning.
 template <bool kByColumns, typename T>
-void Multiply(const LeftFactor<kByColumns, T>& a, const T* b, int64_t b_stride, int64_t rows,
-              int64_t columns, int64_t depth, bool add, T* c, int64_t c_stride, RowsAhead* ahead) {
-  for (int64_t row = 0; row < rows; row += kProductRows<T>, c += kProductRows<T> * c_stride) {
+void Multiply(const LeftFactor<kByColumns, T>& a, const RightFactor<T>& b, int64_t rows,
+              int64_t columns, int64_t depth, const ProductSums<T>& to, RowsAhead* ahead) {
+  for (int64_t row = 0; row < rows; row += kProductRows<T>) {
     int64_t column = 0;
     for (; columns - column > kLanesOf<T>; column += 2 * kLanesOf<T>) {
       ahead->Fetch();
-      MultiplyBlock<2>(a.From(row), b + column, b_stride, depth, add, c + column, c_stride);
+      MultiplyBlock<2>(a.From(row), b.data + column, b.stride, depth, to.From(row, column));
     }
     if (column < columns)
-      MultiplyBlock<1>(a.From(row), b + column, b_stride, depth, add, c + column, c_stride);
+      MultiplyBlock<1>(a.From(row), b.data + column, b.stride, depth, to.From(row, column));
   }
 }
 
@@ -188,11 +206,36 @@ LeftFactor<false, T> Rows(const T* data, int64_t stride) {
 
 // `count` rows as a left factor: where they are, if they make whole blocks, else as a copy.
 template <typename T>
-LeftFactor<false, T> RowsFrom(const HeadRows<const T>& from, int64_t first, int64_t count,
+LeftFactor<false, T> LeftRows(const HeadRows<const T>& from, int64_t first, int64_t count,
                               int64_t width, T* copy) {
   if (count % kProductRows<T> == 0) return {from.data + first * from.stride, from.stride};
   CopyRows(from, first, count, width, copy);
   return {copy, RoundUp(width, kPadding)};
+}
+
+// `count` rows as a right factor: where they are, if they make whole vectors, else as a copy.
+template <typename T>
+RightFactor<T> RightRows(const HeadRows<const T>& from, int64_t first, int64_t count, int64_t width,
+                         T* copy) {
+  if (width % kPadding == 0) return {from.data + first * from.stride, from.stride};
+  CopyRows(from, first, count, width, copy);
+  return {copy, RoundUp(width, kPadding)};
+}
+
+// Sets `count` rows, from row `first` on, to factor * a · b, or adds that to them. `sums` is
+// scratch memory for so many padded rows.
+template <bool kByColumns, typename T>
+void MultiplyInto(const LeftFactor<kByColumns, T>& a, const RightFactor<T>& b, int64_t depth,
+                  T factor, bool add, int64_t first, int64_t count, int64_t width,
+                  const HeadRows<T>& to, T* sums, RowsAhead* ahead) {
+  const int64_t padded = RoundUp(width, kPadding);
+  if (count % kProductRows<T> == 0 && width == padded) {
+    T* data = to.data + first * to.stride;
+    const ProductSums<T> rows = {.data = data, .stride = to.stride, .factor = factor, .add = add};
+    return Multiply(a, b, count, width, depth, rows, ahead);
+  }
+  Multiply(a, b, count, padded, depth, ProductSums<T>{.data = sums, .stride = padded}, ahead);
+  StoreRows<T>(sums, factor, nullptr, add, count, width, first, to);
 }
 
 }  // namespace skiff::HWY_NAMESPACE

@@ -42,8 +42,8 @@ void ScoreTile(const AttentionSizes& sizes, const HeadArguments<T>& head, const 
     const HeadRows<const T> bias{head.bias.data + tile.key, head.bias.stride};
     CopyColumns(bias, tile.query, tile.queries, tile.keys, T{1}, scratch.scores);
   }
-  Multiply(keys, scratch.query_columns, kTile, tile.keys, tile.queries, sizes.width, has_matrix,
-           scratch.scores, kTile, ahead);
+  Multiply(keys, RightFactor<T>{scratch.query_columns, kTile}, tile.keys, tile.queries, sizes.width,
+           ProductSums<T>{.data = scratch.scores, .stride = kTile, .add = has_matrix}, ahead);
   HideUnseen(sizes, tile, scratch.scores);
 }
 

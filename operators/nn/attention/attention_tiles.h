@@ -25,7 +25,7 @@ struct AttentionScratch {
     T* next = static_cast<T*>(memory);
     const int64_t matrix = PaddedWidth(sizes) * kTile;
     for (T** buffer : {&query_columns, &query_rows, &key_rows, &value_rows, &out_columns, &out_rows,
-                       &query_sums, &key_sums}) {
+                       &query_sums, &sums}) {
       *buffer = next;
       next += matrix;
     }
@@ -53,14 +53,32 @@ struct AttentionScratch {
   T* value_rows;
   T* out_columns;  // of Out@GRAD, as out_rows
   T* out_rows;
-  T* query_sums;  // rows: of Out in forward, of the queries' gradients in backward
-  T* key_sums;    // rows: what a tile adds to the gradients of keys, then of values
+  T* query_sums;  // rows: of Out in forward
+  T* sums;        // rows: what a tile adds to a gradient
   T* scores;      // a tile, later of weights
   T* gradients;   // a tile, of the scores
   T* row_max;
   T* row_sum;     // in backward 1 / sum
   T* row_factor;  // what earlier sums are multiplied by; in backward sum(Out · Out@GRAD)
   uint32_t* words;
+};
+
+// What becomes of the sums of a product of tiles: to = factor * sum or, if `add`,
+// to = row_factors[r] * to + factor * sum in row r.
+template <typename T>
+struct ProductSums {
+  T* data;
+  int64_t stride;
+  T factor = 1;
+  bool add = false;
+  const T* row_factors = nullptr;  // nullptr: 1
+
+  ProductSums From(int64_t row, int64_t column) const {
+    ProductSums rest = *this;
+    rest.data += row * stride + column;
+    if (row_factors != nullptr) rest.row_factors += row;
+    return rest;
+  }
 };
 
 // A tile's place among all queries and keys.

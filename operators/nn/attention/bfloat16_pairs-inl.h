@@ -9,6 +9,7 @@
 // the functions need UsesAvx512Bf16().
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 #include "framework/base/element_count.h"
 #include "hwy/highway.h"
@@ -141,26 +142,21 @@ struct LeftPairs {
   LeftPairs From(int64_t row) const { return {data + row * stride, stride}; }
 };
 
-// What becomes of sums: to = factor * sum, or to = row_factors[r] * to + factor * sum.
-struct PairSums {
-  float* data;
-  int64_t stride;
-  float factor = 1;
-  bool add = false;
-  const float* row_factors = nullptr;  // nullptr: 1
-
-  PairSums From(int64_t row, int64_t column) const {
-    PairSums rest = *this;
-    rest.data += row * stride + column;
-    if (row_factors != nullptr) rest.row_factors += row;
-    return rest;
-  }
-};
+// `count` rows as a left factor: where they are, if they are whole pairs and make whole blocks,
+// else as a copy.
+inline LeftPairs<false> LeftRowsOfPairs(const NumberRows& from, int64_t first, int64_t count,
+                                        int64_t width, Pair* copy) {
+  const BFloat16* rows = from.data + first * from.stride;
+  if (width % 2 == 0 && from.stride % 2 == 0 && count % kPairProductRows == 0)
+    return {reinterpret_cast<const Pair*>(rows), from.stride / 2};
+  CopyPairs(from, first, count, width, copy);
+  return {copy, PaddedNumbers(width) / 2};
+}
 
 // kPairProductRows rows and 32 columns.
 template <bool kByColumns>
 void MultiplyPairBlock(const LeftPairs<kByColumns>& a, const Pair* b, int64_t b_stride,
-                       int64_t depth, const PairSums& to) {
+                       int64_t depth, const ProductSums<float>& to) {
   constexpr int64_t kRows = kPairProductRows;
   const Pair* left = a.data;
   const int64_t row_step = kByColumns ? 1 : a.stride;
@@ -172,7 +168,9 @@ void MultiplyPairBlock(const LeftPairs<kByColumns>& a, const Pair* b, int64_t b_
     const auto second = (__m512bh)_mm512_load_si512(b + kVectorPairs);
 #pragma GCC unroll 16
     for (int64_t r = 0; r < kRows; ++r) {
-      const auto value = (__m512bh)_mm512_set1_epi32(static_cast<int32_t>(left[r * row_step]));
+      int32_t pair;  // which may be two numbers of a tensor
+      std::memcpy(&pair, left + r * row_step, sizeof(pair));
+      const auto value = (__m512bh)_mm512_set1_epi32(pair);
       sums[r][0] = _mm512_dpbf16_ps(sums[r][0], value, first);
       sums[r][1] = _mm512_dpbf16_ps(sums[r][1], value, second);
     }
@@ -195,7 +193,7 @@ void MultiplyPairBlock(const LeftPairs<kByColumns>& a, const Pair* b, int64_t b_
 // and columns beyond `rows` and `columns` get values of no meaning.
 template <bool kByColumns>
 void MultiplyPairs(const LeftPairs<kByColumns>& a, const Pair* b, int64_t b_stride, int64_t rows,
-                   int64_t columns, int64_t depth, const PairSums& to, RowsAhead* ahead) {
+                   int64_t columns, int64_t depth, const ProductSums<float>& to, RowsAhead* ahead) {
   for (int64_t row = 0; row < rows; row += kPairProductRows) {
     for (int64_t column = 0; column < columns; column += kVectorNumbers) {
       ahead->Fetch();
