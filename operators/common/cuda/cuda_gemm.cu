@@ -22,7 +22,7 @@ struct Scratch {
 
 constexpr Scratch kMaxScratch = {.product = kMaxCudaProductWorkspace, .parts = kMaxSumPartBytes};
 
-CudaProductShape ShapeOf(const GemmSpec& spec) {
+CudaProductShape ShapeOf(const GemmSpec& spec, MathMode math) {
   return {.transpose_a = spec.trans_a,
           .transpose_b = spec.trans_b,
           .m = spec.m,
@@ -31,7 +31,8 @@ CudaProductShape ShapeOf(const GemmSpec& spec) {
           .lda = spec.lda,
           .ldb = spec.ldb,
           .ldc = spec.ldc,
-          .adds_bias = spec.adds_bias};
+          .adds_bias = spec.adds_bias,
+          .math = math};
 }
 
 void SetBatch(const GemmBatchDim& dim, CudaProductShape* shape) {
@@ -70,11 +71,11 @@ template <typename T>
 class CudaGemm<T>::Plan {
  public:
   // `limit`: of the scratch memory.
-  Plan(const GemmSpec& spec, const Scratch& limit)
+  Plan(const GemmSpec& spec, MathMode math, const Scratch& limit)
       : alpha_(static_cast<Wide>(spec.alpha)), beta_(static_cast<Wide>(spec.beta)) {
     PlannedGemm planned(SimplifyGemm(spec));
     if (planned.is_empty()) return;
-    CudaProductShape shape = ShapeOf(planned.spec);
+    CudaProductShape shape = ShapeOf(planned.spec, math);
     if (!planned.has_terms()) {
       // A sum of nothing.
       shape.k = 0;
@@ -95,15 +96,13 @@ class CudaGemm<T>::Plan {
         return;
       }
     }
-    const bool is_dense = IsDense(planned);
+    const bool adds_in_scratch = kIsHalf<T> && !planned.summed.empty();
+    if (adds_in_scratch) PlanWideElements(planned);
     if (!planned.kept.empty()) SetBatch(TakeLargestDim(&planned.kept), &shape);
-    if constexpr (kIsHalf<T>) {
-      if (!planned.summed.empty()) {
-        SKIFF_ENFORCE(is_dense, kUnimplemented, "gemm: sums of ", kDTypeOf<T>,
-                      " over a batch into a matrix with gaps, expected none");
-        PlanWideSums(planned, shape, limit.product);
-        return;
-      }
+    if (adds_in_scratch) {
+      wide_sums_.emplace(planned, CudaProduct<T, Wide>(shape, limit.product));
+      scratch_ = {wide_sums_->product.workspace_bytes(), wide_elements_ * kWideBytes};
+      return;
     }
     sequence_.emplace(planned, CudaProduct<T>(shape, limit.product));
     scratch_.product = sequence_->product.workspace_bytes();
@@ -179,12 +178,11 @@ class CudaGemm<T>::Plan {
     parts_ = Parts{dim, elements, count, products, last_products};
   }
 
-  // Of half: C is added up in float32, in scratch memory, before it is rounded.
-  void PlanWideSums(const PlannedGemm& planned, const CudaProductShape& shape,
-                    int64_t product_limit) {
-    wide_sums_.emplace(planned, CudaProduct<T, Wide>(shape, product_limit));
-    wide_elements_ = planned.kept_count * shape.m * shape.n;
-    scratch_ = {wide_sums_->product.workspace_bytes(), wide_elements_ * kWideBytes};
+  // C of half is added up in float32, in scratch memory, before it is rounded.
+  void PlanWideElements(const PlannedGemm& planned) {
+    SKIFF_ENFORCE(IsDense(planned), kUnimplemented, "gemm: sums of ", kDTypeOf<T>,
+                  " over a batch into a C with gaps, expected none");
+    wide_elements_ = planned.kept_count * planned.spec.m * planned.spec.n;
   }
 
   void RunParts(cudaStream_t stream, const T* a, const T* b, T* c, void* of_product,
@@ -211,8 +209,8 @@ class CudaGemm<T>::Plan {
 };
 
 template <typename T>
-CudaGemm<T>::CudaGemm(const GemmSpec& spec, PrepareContext& context) {
-  auto plan = std::make_shared<const Plan>(spec, kMaxScratch);
+CudaGemm<T>::CudaGemm(const GemmSpec& spec, PrepareContext& context) : math_(context.math()) {
+  auto plan = std::make_shared<const Plan>(spec, math_, kMaxScratch);
   product_bytes_ = plan->scratch().product;
   part_bytes_ = plan->scratch().parts;
   if (product_bytes_ > 0) product_workspace_ = context.RequestWorkspace(product_bytes_);
@@ -238,7 +236,7 @@ const typename CudaGemm<T>::Plan& CudaGemm<T>::PlanOf(const GemmSpec& spec) {
     plans_.splice(plans_.begin(), plans_, found);
   } else {
     const Scratch limit = {.product = product_bytes_, .parts = part_bytes_};
-    auto plan = std::make_shared<const Plan>(spec, limit);
+    auto plan = std::make_shared<const Plan>(spec, math_, limit);
     SKIFF_ENFORCE(plan->scratch().parts <= part_bytes_, kFailedPrecondition,
                   "gemm: a product needs ", plan->scratch().parts, " bytes, expected at most the ",
                   part_bytes_, " of the prepared one, which is larger");

@@ -37,6 +37,7 @@ class CudaGemm {
 
   const Plan& PlanOf(const GemmSpec& spec);
 
+  MathMode math_;  // PrepareContext::math
   // Scratch memory: bytes, and -1 or the index of a workspace.
   int64_t product_bytes_ = 0;
   int64_t part_bytes_ = 0;

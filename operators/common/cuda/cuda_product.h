@@ -4,14 +4,15 @@
 // The same product has the same bits in each run: no algorithm adds up in an order that varies.
 // Which one cuBLAS chooses depends on the sizes and on the workspace that it may have, and for
 // matrices that aren't aligned it is another one; so do the bits. Half (bfloat16 and float16) is
-// added up in float32, and each element rounded once; tensor cores that round factors of float32 to
-// TF32 are not used.
+// added up in float32, and each element rounded once. Factors of float32 are rounded to TF32, for
+// tensor cores, only if the shape says so.
 #pragma once
 
 #include <compare>
 #include <cstdint>
 #include <memory>
 
+#include "framework/op/math_mode.h"
 #include "operators/common/half.h"
 
 struct CUstream_st;  // a cudaStream_t points to one
@@ -40,6 +41,7 @@ struct CudaProductShape {
   int64_t stride_c = 0;
   // Adds a vector of n numbers to each row of C, after all else. Of one product, not of a batch.
   bool adds_bias = false;
+  MathMode math = MathMode::kFull;  // of float32, by cuBLAS; the kernel of our own ignores it
 
   friend auto operator<=>(const CudaProductShape&, const CudaProductShape&) = default;
 };

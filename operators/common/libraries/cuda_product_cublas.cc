@@ -218,9 +218,7 @@ class LtProduct final : public CublasProduct {
  private:
   void Describe() {
     const bool is_double = dtypes_.factors == DType::kFloat64;
-    // CUBLAS_COMPUTE_32F rounds no factor to TF32.
-    Check(library_.create_product(product_.address(),
-                                  is_double ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+    Check(library_.create_product(product_.address(), ComputeType(),
                                   is_double ? CUDA_R_64F : CUDA_R_32F),
           "cublasLtMatmulDescCreate");
     const auto set_operation = [&](cublasLtMatmulDescAttributes_t attribute, bool transposes) {
@@ -244,6 +242,12 @@ class LtProduct final : public CublasProduct {
     DescribeMatrix(of_factors, shape_.transpose_b ? n : k, shape_.transpose_b ? k : n, shape_.ldb,
                    shape_.stride_b, &b_);
     DescribeMatrix(TypeOf(dtypes_.result), m, n, shape_.ldc, shape_.stride_c, &c_);
+  }
+
+  cublasComputeType_t ComputeType() const {
+    if (dtypes_.factors == DType::kFloat64) return CUBLAS_COMPUTE_64F;
+    const bool rounds = dtypes_.factors == DType::kFloat32 && shape_.math == MathMode::kTf32;
+    return rounds ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   }
 
   void SetBias(const void* bias) const {
