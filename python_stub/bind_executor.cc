@@ -140,9 +140,10 @@ py::list Run(PythonCompiledProgram& self, const py::object& feed, const py::iter
 
 CompileOptions OptionsOf(const std::string& passes, const std::optional<MemoryOptions>& memory,
                          const KernelNames& kernels, const std::string& tuned_kernels, bool graphs,
-                         size_t plan_cache_capacity) {
+                         const std::string& math, size_t plan_cache_capacity) {
   CompileOptions options;
   options.graphs = graphs;
+  options.math = MathModeFromName(math);
   if (memory) options.memory = *memory;
   options.passes = ParsePasses(passes);
   options.kernels = kernels;
@@ -305,14 +306,14 @@ void BindTheExecutor(py::module_& module) {
           [](const std::shared_ptr<PythonExecutor>& self, const Program& program,
              const std::string& passes, const std::optional<MemoryOptions>& memory,
              const KernelNames& kernels, const std::string& tuned_kernels, bool graphs,
-             size_t plan_cache_capacity) {
-            return Compile(
-                self, program,
-                OptionsOf(passes, memory, kernels, tuned_kernels, graphs, plan_cache_capacity));
+             const std::string& math, size_t plan_cache_capacity) {
+            return Compile(self, program,
+                           OptionsOf(passes, memory, kernels, tuned_kernels, graphs, math,
+                                     plan_cache_capacity));
           },
           py::arg("program"), py::kw_only(), py::arg("passes") = "", py::arg("memory") = py::none(),
           py::arg("kernels") = KernelNames(), py::arg("tuned_kernels") = "",
-          py::arg("graphs") = true, py::arg("plan_cache_capacity") = 32,
+          py::arg("graphs") = true, py::arg("math") = "full", py::arg("plan_cache_capacity") = 32,
           "Compiles a snapshot of the program.\n\n"
           "Keyword arguments:\n"
           "  passes: \"+fuse_optimizer,-layout\" runs the first as well and leaves out the second\n"
@@ -320,6 +321,8 @@ void BindTheExecutor(py::module_& module) {
           "  kernels: from op types to the names of their kernels\n"
           "  tuned_kernels: a file that keeps which kernels were measured to be the fastest\n"
           "  graphs: on a device, launch stretches of instructions as graphs\n"
+          "  math: on a device, \"tf32\" lets products and convolutions of float32 round their\n"
+          "    factors to TF32, which is faster; \"full\" doesn't\n"
           "  plan_cache_capacity: how many plans, one for each signature of a run, are kept")
       .def(
           "run",

@@ -531,6 +531,7 @@ struct CompiledProgram::State {
             .statistics = preparation,
             .counts = request.counts,
             .rows_vary = request.rows_vary,
+            .math = options.math,
             .trains = trains,
             .poison_dead_memory = options.memory.poison_dead_memory,
             .graphs = options.graphs};

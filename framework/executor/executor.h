@@ -79,6 +79,10 @@ struct CompileOptions {
   // plans with ragged feeds. The results are the same bits. A run throws an Error (kIo,
   // kFailedPrecondition) if a kernel does what no graph can, such as waiting for the device.
   bool graphs = true;
+  // On a device: how products and convolutions of float32 compute. MathMode::kTf32 lets cuBLASLt
+  // and cuDNN round factors to TF32, which is faster; the results then differ in the fourth digit.
+  // Kernels of our own, and recurrent ops, ignore it, as the CPU does.
+  MathMode math = MathMode::kFull;
   // How often a `while` may run its block. Once more is an Error (kOutOfRange), since its condition
   // may never become false.
   int64_t max_loop_iterations = 10'000'000;

@@ -204,6 +204,7 @@ class LoopKernel final : public Kernel, public TimedBody {
         rows_(std::move(rows)),
         registry_(selection.registry),
         scope_(selection.scope),
+        math_(selection.math),
         trains_(selection.trains),
         poisons_(selection.poisons && body_.place.is_cpu()),
         link_(body_.place.is_cpu() ? nullptr : selection.link),
@@ -684,6 +685,7 @@ class LoopKernel final : public Kernel, public TimedBody {
     const KernelSelection selection{.registry = registry_,
                                     .forced = same,
                                     .rows_vary = true,
+                                    .math = math_,
                                     .link = link_,
                                     .scope = scope_,
                                     .trains = trains_,
@@ -911,6 +913,7 @@ class LoopKernel final : public Kernel, public TimedBody {
   const std::unique_ptr<LoopRows> rows_;  // if rows vary
   const OpRegistry& registry_;
   Scope* scope_;
+  const MathMode math_;
   const bool trains_;
   const bool poisons_;
   DeviceLink* const link_;  // nullptr if the body runs on the CPU

@@ -51,6 +51,7 @@ class KernelPreparation {
     PreparedKernel prepared;
     PrepareContext context = ContextOf(plan_, *instruction);
     context.set_rows_vary(selection_.rows_vary);
+    context.set_math(selection_.math);
     if (selection_.is_body) context.set_constant_inputs(constant_.Of(*instruction));
     prepared.def = &Choose(*instruction, context);
     // prepare() makes the requests for workspaces and forms that the next lines read.
@@ -77,9 +78,9 @@ class KernelPreparation {
     if (forced != selection_.forced.end()) {
       const KernelDef* kernel = registry.FindKernel(context, forced->second);
       // A kernel may be forced on an op type, though it doesn't take the shapes of each such op.
-      return kernel != nullptr ? *kernel : KernelByRule(registry, context);
+      return kernel != nullptr ? *kernel : KernelByRule(registry, context, selection_.math);
     }
-    if (selection_.tuner == nullptr) return KernelByRule(registry, context);
+    if (selection_.tuner == nullptr) return KernelByRule(registry, context, selection_.math);
     return selection_.tuner->Choose({.context = context, .is_constant = constant_.Of(instruction)});
   }
 

@@ -39,6 +39,7 @@ struct KernelSelection {
   const KernelNames& forced;     // PassContext::forced_kernels
   KernelTuner* tuner = nullptr;  // nullptr: KernelByRule
   bool rows_vary = false;        // PrepareContext::rows_vary
+  MathMode math = MathMode::kFull;
   // Returns whether the rows of a value differ from run to run, for the bodies of loops. Empty: no.
   std::function<bool(ValueId)> varies = {};
   DeviceLink* link = nullptr;  // of a plan on a device; must outlive the kernels

@@ -45,6 +45,7 @@ class PreparedPlan {
     // Whether runs with other rows are to compute the same bits in a plan for a capacity and in one
     // for their very counts. Must be true with `counts`.
     bool rows_vary = false;
+    MathMode math = MathMode::kFull;  // CompileOptions::math
     bool trains = false;              // whether a run advances the step counter
     bool poison_dead_memory = false;  // MemoryOptions::poison_dead_memory
     bool graphs = false;              // CompileOptions::graphs
@@ -196,6 +197,7 @@ class PreparedPlan {
   std::shared_ptr<const Program> program_;
   const OpRegistry& registry_;
   Scope& scope_;
+  const MathMode math_;
   const bool trains_;
   const bool poisons_;
   const bool makes_graphs_;

@@ -16,6 +16,7 @@
 #include "framework/base/error.h"
 #include "framework/base/static_text.h"
 #include "framework/op/data_fault.h"
+#include "framework/op/math_mode.h"
 #include "framework/op/op_context.h"
 #include "framework/tensor/device_context.h"
 #include "framework/tensor/philox.h"
@@ -119,6 +120,10 @@ class PrepareContext : public OpContext {
   bool rows_vary() const { return rows_vary_; }
   void set_rows_vary(bool rows_vary) { rows_vary_ = rows_vary; }
 
+  // How products and convolutions of float32 compute on a device.
+  MathMode math() const { return math_; }
+  void set_math(MathMode math) { math_ = math; }
+
   // Returns whether the op runs in a loop whose iterations all find the same data in the input, so
   // that a derived form of it is made only once for all of them.
   bool IsConstant(int input) const {
@@ -146,6 +151,7 @@ class PrepareContext : public OpContext {
 
  private:
   bool rows_vary_ = false;
+  MathMode math_ = MathMode::kFull;
   std::vector<bool> constant_inputs_;
   std::vector<int64_t> workspace_bytes_;
   std::vector<DerivedForm> derived_forms_;

@@ -33,10 +33,11 @@ bool Pays(const KernelDef& kernel, const OpContext& context) {
 }  // namespace
 
 // Only the factory knows what it requests, so it has to run. The kernel that it makes is dropped.
-int64_t ScratchBytes(const KernelDef& kernel, const OpContext& context) {
+int64_t ScratchBytes(const KernelDef& kernel, const OpContext& context, MathMode math) {
   PrepareContext prepare(context.op(), context.def(),
                          {context.inputs().begin(), context.inputs().end()},
                          {context.outputs().begin(), context.outputs().end()}, context.place());
+  prepare.set_math(math);
   kernel.prepare(prepare);
   int64_t bytes = 0;
   for (const int64_t workspace : prepare.workspace_bytes()) bytes += workspace;
@@ -54,7 +55,7 @@ int64_t ModestScratchBytes(const OpContext& context) {
                             context.place());
 }
 
-const KernelDef& KernelByRule(const OpRegistry& registry, const OpContext& context) {
+const KernelDef& KernelByRule(const OpRegistry& registry, const OpContext& context, MathMode math) {
   const KernelDef& first = registry.SelectKernel(context);
   std::vector<const KernelDef*> others = registry.AcceptingKernels(context);
   std::erase_if(others,
@@ -62,13 +63,13 @@ const KernelDef& KernelByRule(const OpRegistry& registry, const OpContext& conte
   // Most ops have one kernel besides the reference. For those nothing is prepared in vain.
   if (others.empty()) return first;
   const int64_t modest = ModestScratchBytes(context);
-  if (ScratchBytes(first, context) <= modest) return first;
+  if (ScratchBytes(first, context, math) <= modest) return first;
   // Stable, so that of equals the one registered first stays first.
   std::ranges::stable_sort(others, std::greater(), [&](const KernelDef* kernel) {
     return std::pair(Pays(*kernel, context), kernel->priority);
   });
   for (const KernelDef* kernel : others) {
-    if (ScratchBytes(*kernel, context) <= modest) return *kernel;
+    if (ScratchBytes(*kernel, context, math) <= modest) return *kernel;
   }
   return first;
 }

@@ -13,13 +13,15 @@
 #include <cstdint>
 
 #include "framework/base/place.h"
+#include "framework/op/math_mode.h"
 #include "framework/op/registry.h"
 
 namespace skiff {
 
 // Prepares a kernel and returns the bytes of its workspaces and derived forms. Throws what the
-// kernel's factory throws.
-int64_t ScratchBytes(const KernelDef& kernel, const OpContext& context);
+// kernel's factory throws. `math`: PrepareContext::math.
+int64_t ScratchBytes(const KernelDef& kernel, const OpContext& context,
+                     MathMode math = MathMode::kFull);
 
 // Returns the scratch memory that is modest for an op whose inputs and outputs have so many bytes:
 // 4 MiB more than twice these bytes on the CPU, than five times on a device.
@@ -32,6 +34,7 @@ int64_t ModestScratchBytes(const OpContext& context);
 // scratch memory runs; if none has, the first one that pays. A reference runs only if it is the
 // first one that pays. Prepares kernels only if there is a choice. Throws what
 // OpRegistry::SelectKernel and ScratchBytes throw.
-const KernelDef& KernelByRule(const OpRegistry& registry, const OpContext& context);
+const KernelDef& KernelByRule(const OpRegistry& registry, const OpContext& context,
+                              MathMode math = MathMode::kFull);
 
 }  // namespace skiff

@@ -101,6 +101,10 @@ DEFINE_string(
     "+fuse_optimizer (one op updates all parameters of a kind, with clipping and weight "
     "decay in it) and +flatten_parameters (parameters, optimizer states and gradients are "
     "in flat buffers) run passes that don't run by default.");
+DEFINE_string(math, "full",
+              "On a device: how products and convolutions of float32 compute. full: in float32. "
+              "tf32: NVIDIA's libraries may round factors to TF32, ten bits after the point, which "
+              "is faster. On the CPU it changes nothing. A resumed training keeps it.");
 DEFINE_bool(graphs, true,
             "On a device: launch stretches of a step as graphs, which costs the host less. Not for "
             "ragged batches. The results are the same.");
@@ -138,19 +142,29 @@ namespace {
 
 // Flags that decide what a training computes, so a resumed one must have the same values. Threads,
 // passes and recomputation aren't among them: they change no result, or only its rounding.
-constexpr const char* kFixedFlags[] = {"batch_size",      "clip_norm",
-                                       "epochs",          "exclude_from_decay",
-                                       "gradient_merge",  "keep_float32",
-                                       "learning_rate",   "loss_scale",
-                                       "optimizer",       "optimizer_options",
-                                       "precision",       "precision_level",
-                                       "schedule",        "seed",
-                                       "skip_non_finite", "warmup",
+constexpr const char* kFixedFlags[] = {"batch_size",
+                                       "clip_norm",
+                                       "epochs",
+                                       "exclude_from_decay",
+                                       "gradient_merge",
+                                       "keep_float32",
+                                       "learning_rate",
+                                       "loss_scale",
+                                       "math",
+                                       "optimizer",
+                                       "optimizer_options",
+                                       "precision",
+                                       "precision_level",
+                                       "schedule",
+                                       "seed",
+                                       "skip_non_finite",
+                                       "warmup",
                                        "weight_decay"};
 
 // Those among them that earlier versions didn't have, with the values that reproduce these.
 const std::map<std::string, std::string> kEarlierSettings = {{"keep_float32", ""},
                                                              {"loss_scale", "auto"},
+                                                             {"math", "full"},
                                                              {"precision", "float32"},
                                                              {"precision_level", "parameters"}};
 
@@ -370,7 +384,8 @@ training::TrainerOptions OptionsOfTrainer(const TrainingTask& task, const Traina
           .compile = {.memory = MemoryFromFlags(),
                       .passes = ParsePasses(FLAGS_passes),
                       .tuner = TunerFromFlags(),
-                      .graphs = FLAGS_graphs}};
+                      .graphs = FLAGS_graphs,
+                      .math = MathModeFromName(FLAGS_math)}};
 }
 
 // Validates the newest checkpoint and prints the result.

@@ -5,6 +5,7 @@
 #include "operators/common/cuda/cuda_fold.cuh"
 #include "operators/common/cuda/cuda_for_each.cuh"
 #include "operators/common/cuda/cuda_gemm.h"
+#include "operators/common/cuda/cuda_product_kernels.h"
 
 namespace skiff {
 namespace {
@@ -32,13 +33,14 @@ template <typename T>
 struct ScaledBroadcast {
   __device__ void operator()(int64_t i) const {
     const CudaDivision at = Divide(i, columns);
-    out[i] = factor * input[at.quotient * row_stride + at.rest * column_stride];
+    const T value = input[at.quotient * row_stride + at.rest * column_stride];
+    out[i] = static_cast<T>(factor * static_cast<WideType<T>>(value));
   }
 
   const T* input;
   int64_t row_stride;
   int64_t column_stride;
-  T factor;
+  WideType<T> factor;
   int64_t columns;
   T* out;
 };
@@ -50,15 +52,15 @@ struct ScaledSum {
   static __device__ Carry Identity() { return 0; }
   static __device__ Carry Join(Carry a, Carry b) { return a + b; }
   __device__ void Add(int64_t place, int64_t, int64_t, Carry* carry) const {
-    *carry += static_cast<double>(dout[place]);
+    *carry += static_cast<double>(static_cast<WideType<T>>(dout[place]));
   }
   __device__ void Finish(int64_t output, Carry sum) const {
-    out[output] = static_cast<T>(static_cast<double>(factor) * sum);
+    out[output] = static_cast<T>(static_cast<WideType<T>>(static_cast<double>(factor) * sum));
   }
 
   const T* dout;
   T* out;
-  T factor;
+  WideType<T> factor;
 };
 
 // At least one of the two is repeated.
@@ -70,8 +72,8 @@ CudaFoldView RepeatedBy(const Sizes& sizes) {
 }
 
 template <typename T>
-void Scale(const KernelContext& run, const Sizes& sizes, bool broadcasts, const T* input, T factor,
-           T* out) {
+void Scale(const KernelContext& run, const Sizes& sizes, bool broadcasts, const T* input,
+           WideType<T> factor, T* out) {
   const int64_t columns = broadcasts && sizes.repeats_columns ? 1 : sizes.n;
   ForEachOnDevice(
       run, "addmm", sizes.m * sizes.n,
@@ -81,14 +83,13 @@ void Scale(const KernelContext& run, const Sizes& sizes, bool broadcasts, const 
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareAddmm(PrepareContext& context) {
-  const T beta = static_cast<T>(context.Attr<float>("Beta"));
-  // The broadcast Input is scaled into Out first, and the product is added to it. With Beta = 0,
-  // the product overwrites Out, so NaN in Input or in Out doesn't matter.
-  const auto product_of = [beta, alpha = static_cast<double>(context.Attr<float>("Alpha"))](
-                              const Sizes& sizes) {
-    return GemmSpec{
-        .m = sizes.m, .n = sizes.n, .k = sizes.k, .alpha = alpha, .beta = beta == 0 ? 0.0 : 1.0};
-  };
+  const auto beta = static_cast<double>(context.Attr<float>("Beta"));
+  // Input is copied to Out first, broadcast, and the product scales it, so that half is rounded
+  // once. With Beta = 0, the product overwrites Out: NaN in Input or in Out doesn't matter.
+  const auto product_of =
+      [beta, alpha = static_cast<double>(context.Attr<float>("Alpha"))](const Sizes& sizes) {
+        return GemmSpec{.m = sizes.m, .n = sizes.n, .k = sizes.k, .alpha = alpha, .beta = beta};
+      };
   CudaGemm<T> gemm(product_of(Sizes(context)), context);
   const In<T> input(context, "Input");
   const In<T> x(context, "X");
@@ -97,7 +98,8 @@ std::unique_ptr<Kernel> PrepareAddmm(PrepareContext& context) {
   return MakeRowsKernel([=](const KernelContext& run) mutable {
     const Sizes sizes(input.shape(run), x.shape(run), y.shape(run));
     T* out = output(run);
-    if (beta != 0) Scale(run, sizes, true, input(run), beta, out);
+    // In place, it is there, and isn't broadcast.
+    if (beta != 0 && input(run) != out) Scale<T>(run, sizes, true, input(run), 1, out);
     gemm.Run(run, product_of(sizes), x(run), y(run), out);
   });
 }
@@ -106,7 +108,7 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareAddmmGrad(PrepareContext& context) {
   const Sizes prepared(context);
   const double alpha = static_cast<double>(context.Attr<float>("Alpha"));
-  const T beta = static_cast<T>(context.Attr<float>("Beta"));
+  const WideType<T> beta = context.Attr<float>("Beta");
   const In<T> x(context, "X");
   const In<T> y(context, "Y");
   const In<T> gradient(context, "Out@GRAD");
@@ -135,7 +137,7 @@ std::unique_ptr<Kernel> PrepareAddmmGrad(PrepareContext& context) {
     if (!dinput.is_there()) return;
     T* out = dinput(run);
     if (!sizes.repeats_rows && !sizes.repeats_columns) {
-      Scale(run, sizes, false, dout, beta, out);
+      Scale<T>(run, sizes, false, dout, beta, out);
     } else {
       fold.Run(run, "addmm_grad", RepeatedBy(sizes), {dout, out, beta});
     }
@@ -145,10 +147,10 @@ std::unique_ptr<Kernel> PrepareAddmmGrad(PrepareContext& context) {
 }  // namespace
 
 void RegisterAddmmCuda(OpRegistry& registry) {
-  AddCudaKernels<float, double>(registry, "addmm", [=]<typename T>(PrepareContext& context) {
+  AddCudaProductKernels(registry, "addmm", [=]<typename T>(PrepareContext& context) {
     return PrepareAddmm<T>(context);
   });
-  AddCudaKernels<float, double>(registry, "addmm_grad", [=]<typename T>(PrepareContext& context) {
+  AddCudaProductKernels(registry, "addmm_grad", [=]<typename T>(PrepareContext& context) {
     return PrepareAddmmGrad<T>(context);
   });
 }

@@ -4,8 +4,7 @@
 namespace skiff {
 
 void RegisterBmmCuda(OpRegistry& registry) {
-  AddCudaMatrixProductKernels<float>(registry, "bmm", BmmProduct);
-  AddCudaMatrixProductKernels<double>(registry, "bmm", BmmProduct);
+  AddCudaMatrixProductKernels(registry, "bmm", BmmProduct);
 }
 
 }  // namespace skiff

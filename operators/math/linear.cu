@@ -2,8 +2,8 @@
 #include <memory>
 
 #include "framework/op/registry.h"
-#include "operators/common/cuda/cuda_for_each.cuh"
 #include "operators/common/cuda/cuda_gemm.h"
+#include "operators/common/cuda/cuda_product_kernels.h"
 #include "operators/math/kernels/matrix_product.h"
 
 namespace skiff {
@@ -25,7 +25,7 @@ std::unique_ptr<Kernel> PrepareLinear(PrepareContext& context) {
 }  // namespace
 
 void RegisterLinearCuda(OpRegistry& registry) {
-  AddCudaKernels<float, double>(registry, "linear", [=]<typename T>(PrepareContext& context) {
+  AddCudaProductKernels(registry, "linear", [=]<typename T>(PrepareContext& context) {
     return PrepareLinear<T>(context);
   });
 }

@@ -4,8 +4,7 @@
 namespace skiff {
 
 void RegisterMatmulCuda(OpRegistry& registry) {
-  AddCudaMatrixProductKernels<float>(registry, "matmul", MatmulProduct);
-  AddCudaMatrixProductKernels<double>(registry, "matmul", MatmulProduct);
+  AddCudaMatrixProductKernels(registry, "matmul", MatmulProduct);
 }
 
 }  // namespace skiff

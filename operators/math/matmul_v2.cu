@@ -4,8 +4,7 @@
 namespace skiff {
 
 void RegisterMatmulV2Cuda(OpRegistry& registry) {
-  AddCudaMatrixProductKernels<float>(registry, "matmul_v2", MatmulV2Product);
-  AddCudaMatrixProductKernels<double>(registry, "matmul_v2", MatmulV2Product);
+  AddCudaMatrixProductKernels(registry, "matmul_v2", MatmulV2Product);
 }
 
 }  // namespace skiff

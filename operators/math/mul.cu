@@ -4,8 +4,7 @@
 namespace skiff {
 
 void RegisterMulCuda(OpRegistry& registry) {
-  AddCudaMatrixProductKernels<float>(registry, "mul", MulProduct);
-  AddCudaMatrixProductKernels<double>(registry, "mul", MulProduct);
+  AddCudaMatrixProductKernels(registry, "mul", MulProduct);
 }
 
 }  // namespace skiff

@@ -105,13 +105,13 @@ void AddConvolutionKernels(OpRegistry& registry, std::string_view type,
   candidate.dtype = kDTypeOf<T>;
   candidate.prepare = [=](PrepareContext& context) {
     const auto pass = is_transposed ? ConvolutionPass::kBackwardData : ConvolutionPass::kForward;
-    return PrepareCudaConvolution<T>(context, make(parse(context), pass));
+    return PrepareCudaConvolution<T>(context, make(InMathOf(context, parse(context)), pass));
   };
   registry.AddKernel(type, candidate);
   candidate.prepare = [=](PrepareContext& context) {
-    return PrepareCudaConvolutionGrad<T>(
-        context, is_transposed,
-        [make, conv = parse(context)](ConvolutionPass pass) { return make(conv, pass); });
+    return PrepareCudaConvolutionGrad<T>(context, is_transposed,
+                                         [make, conv = InMathOf(context, parse(context))](
+                                             ConvolutionPass pass) { return make(conv, pass); });
   };
   registry.AddKernel(StrCat(type, "_grad"), candidate);
 }
@@ -154,6 +154,7 @@ std::optional<CudnnConvolutionSpec> CudnnSpecOf(const VolumeConvolution& conv,
   const size_t first = is_image ? 1 : 0;
   spec.axes = is_image ? 2 : 3;
   spec.groups = static_cast<int32_t>(conv.groups);
+  spec.math = conv.math;
   const auto set_dims = [first](int64_t outer, int64_t inner, const VolumeExtents& size,
                                 std::array<int32_t, 5>* dims) {
     (*dims)[0] = static_cast<int32_t>(outer);
@@ -244,8 +245,10 @@ bool CudnnSupports(const VolumeConvolution& conv, ConvolutionPass pass) {
 
 std::unique_ptr<CudaConvolutionPass<float>> MakeCudnnPass(const VolumeConvolution& conv,
                                                           ConvolutionPass pass) {
-  const std::optional<CudnnConvolutionSpec> spec = CudnnSpecOf(conv, pass);
+  std::optional<CudnnConvolutionSpec> spec = CudnnSpecOf(conv, pass);
   SKIFF_ENFORCE(spec, kUnimplemented, "convolution: not one that cuDNN takes");
+  // Who chose the kernel asked for full float32, which the library may have alone.
+  if (!CudnnConvolution::Supports(*spec)) spec->math = MathMode::kFull;
   // One matrix product for each image, if that isn't almost a vector. In ResNet-50, whose images
   // have 49 points and more, this and Winograd's algorithm for 3x3 filters take conv2d from 17.6 to
   // 13.0 ms of a step of batch 64 on an H100, and conv2d_grad from 64.7 to 49.0.

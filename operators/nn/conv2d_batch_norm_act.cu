@@ -172,7 +172,7 @@ void AddKernel(OpRegistry& registry, KernelDef candidate,
   candidate.place = PlaceKind::kCuda;
   candidate.dtype = kDTypeOf<T>;
   candidate.prepare = [make](PrepareContext& context) {
-    const VolumeConvolution conv = Parse(context);
+    const VolumeConvolution conv = InMathOf(context, Parse(context));
     return PrepareConv2dBatchNormAct<T>(context, conv, make(conv, ConvolutionPass::kForward));
   };
   registry.AddKernel("conv2d_batch_norm_act", std::move(candidate));

@@ -429,6 +429,7 @@ std::unique_ptr<Kernel> PrepareLate(const KernelFactory& prepare, PrepareContext
                         {context.inputs().begin(), context.inputs().end()},
                         {context.outputs().begin(), context.outputs().end()}, Place::Cpu());
   on_cpu.set_rows_vary(context.rows_vary());
+  on_cpu.set_math(context.math());
   std::shared_ptr<Kernel> kernel = prepare(on_cpu);
   for (const int64_t bytes : on_cpu.workspace_bytes()) context.RequestWorkspace(bytes);
   for (const DerivedForm& form : on_cpu.derived_forms()) {

@@ -258,14 +258,18 @@ class GradientChecker {
       CheckByItself(op, values32, expected32, DType::kFloat32,
                     std::max(Tolerances::kFloat32Gradient, case_.float32_tolerance));
       Insert(&values32, InDTypesOf(op, values32, expected32));
-      if (!options_.place.is_cpu() || !HasNativeKernel(registry_, op.type)) continue;
-      const NamedTensors half = KeepFloat32(registry_.Get(op.type), op,
-                                            Recast(values32, DType::kFloat32, DType::kBFloat16));
-      const NamedTensors wide =
-          Recast(Recast(half, DType::kBFloat16, DType::kFloat64), DType::kFloat32, DType::kFloat64);
-      CheckByItself(op, half, RunOp(registry_, op, wide), DType::kBFloat16,
-                    std::max(Tolerances::kNativeBFloat16, case_.bfloat16_tolerance));
+      for (const DType half : NativeHalves(registry_, op.type, options_.place)) {
+        CheckInHalf(op, values32, half);
+      }
     }
+  }
+
+  void CheckInHalf(const Op& op, const NamedTensors& values32, DType half) {
+    const NamedTensors values =
+        KeepFloat32(registry_.Get(op.type), op, Recast(values32, DType::kFloat32, half));
+    const NamedTensors wide =
+        Recast(Recast(values, half, DType::kFloat64), DType::kFloat32, DType::kFloat64);
+    CheckByItself(op, values, RunOp(registry_, op, wide), half, NativeTolerance(case_, half));
   }
 
   // Compares all outputs, including those that only another gradient op reads.

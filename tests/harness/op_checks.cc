@@ -328,9 +328,10 @@ class OpChecker {
   }
 
   // Also compares outputs that have no reference (masks, random numbers, saved statistics) with
-  // those of the CPU.
+  // those of the CPU; not those of half, for which it may have no kernel.
   void CheckOnDevice(const Variant& variant) {
     const NamedTensors outputs = CheckVariant(variant);
+    if (IsHalf(check_.dtype)) return;
     const std::string where = Where(variant);
     Guarded(where + " on the CPU", [&] {
       PreparedOp on_cpu(check_.registry, check_.op, check_.inputs);
@@ -685,11 +686,20 @@ NamedTensors KeepFloat32(const OpDef& def, const Op& op, NamedTensors inputs) {
   return inputs;
 }
 
-bool HasNativeKernel(const OpRegistry& registry, const std::string& type) {
-  const auto is_native = [](const KernelDef& kernel) {
-    return kernel.name == kNativeHalfKernel && kernel.needs <= UsedInstructionSet();
-  };
-  return registry.Find(type) != nullptr && std::ranges::any_of(registry.Kernels(type), is_native);
+std::vector<DType> NativeHalves(const OpRegistry& registry, const std::string& type, Place place) {
+  std::vector<DType> halves;
+  if (registry.Find(type) == nullptr) return halves;
+  for (const KernelDef& kernel : registry.Kernels(type)) {
+    if (kernel.name != kNativeHalfKernel || kernel.place != place.kind) continue;
+    if (kernel.needs <= UsedInstructionSet()) halves.push_back(kernel.dtype);
+  }
+  return halves;
+}
+
+double NativeTolerance(const OpCase& op_case, DType half) {
+  return half == DType::kBFloat16
+             ? std::max(Tolerances::kNativeBFloat16, op_case.bfloat16_tolerance)
+             : Tolerances::kNativeFloat16;
 }
 
 bool KeepsFloat32(const std::vector<SlotDef>& slots, const Slots& arguments,

@@ -3,10 +3,12 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "framework/op/registry.h"
 #include "tests/harness/array_tensor.h"
 #include "tests/harness/case_report.h"
+#include "tests/harness/op_case.h"
 
 namespace skiff::harness {
 
@@ -45,8 +47,12 @@ void CheckOpEverywhere(const OpCheck& check, const RunnerOptions& options, CaseR
 // Returns the inputs of an op, with float32 in place of half where the op keeps float32.
 NamedTensors KeepFloat32(const OpDef& def, const Op& op, NamedTensors inputs);
 
-// Returns whether ops of the type have a kernel kNativeHalfKernel that runs on this processor.
-bool HasNativeKernel(const OpRegistry& registry, const std::string& type);
+// Returns the two-byte dtypes for which ops of the type have a kernel kNativeHalfKernel on the
+// place, one that this processor has the instructions for.
+std::vector<DType> NativeHalves(const OpRegistry& registry, const std::string& type, Place place);
+
+// Returns the tolerance of a case in one of them.
+double NativeTolerance(const OpCase& op_case, DType half);
 
 // Returns whether one of the slots that keep float32 has the variable.
 bool KeepsFloat32(const std::vector<SlotDef>& slots, const Slots& arguments,

@@ -132,6 +132,7 @@ PreparedOp::PreparedOp(const OpRegistry& registry, const Op& op, const NamedTens
   PrepareContext prepare(op, def_, {context.inputs().begin(), context.inputs().end()},
                          {context.outputs().begin(), context.outputs().end()}, settings.place);
   prepare.set_rows_vary(settings.rows_vary);
+  prepare.set_math(settings.math);
   kernel_ = kernel.prepare(prepare);
   SKIFF_ENFORCE(kernel_ != nullptr, kFailedPrecondition, op.type, ": the factory of candidate \"",
                 candidate_, "\" returned no kernel");

@@ -32,6 +32,7 @@ struct OpSettings {
   VariablePairs in_place;
   // Whether later runs may have fewer rows.
   bool rows_vary = false;
+  MathMode math = MathMode::kFull;
 };
 
 // Returns one meta per variable of InputOrder, with the given layouts. Throws Error for a variable

@@ -14,8 +14,10 @@ struct Tolerances {
   // Against the float64 reference.
   static constexpr double kFloat32 = 1e-5;
   static constexpr double kFloat64 = 1e-12;
-  // One rounding to bfloat16, and the sums in float32 before it: of kernels kNativeHalfKernel.
+  // Half a unit in the last place of a number in half, and the sums in float32 before it is
+  // rounded: of kernels kNativeHalfKernel.
   static constexpr double kNativeBFloat16 = 0x1.02p-8;
+  static constexpr double kNativeFloat16 = 0x1.1p-11;
   // Float32 gradients against float64 ones. Wider than kFloat32, since a gradient is a chain of
   // ops.
   static constexpr double kFloat32Gradient = 3e-5;

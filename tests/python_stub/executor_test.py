@@ -182,6 +182,10 @@ class Runs(unittest.TestCase):
         numpy.testing.assert_array_equal(step.run({"x": self.x}, [self.y])[0], [[12], [44]])
         with self.assertRaises(TypeError):
             self.executor.compile(self.main, graphs="no")
+        step = self.executor.compile(self.main, math="tf32")  # which the CPU ignores
+        numpy.testing.assert_array_equal(step.run({"x": self.x}, [self.y])[0], [[12], [44]])
+        with self.assertRaisesRegex(skiff.InvalidArgumentError, 'math "half": expected full or tf32'):
+            self.executor.compile(self.main, math="half")
         with self.assertRaises(skiff.NotFoundError):
             self.executor.compile(self.main, passes="+nothing")
         with self.assertRaises(skiff.Error):

@@ -60,6 +60,9 @@ DEFINE_string(decoder, "attention_decoder",
               "how seq2seq_gru_bahdanau and seq2seq_lstm_luong run their decoder: "
               "attention_decoder, one op, or dynamic_rnn, a loop of layers");
 DEFINE_string(place, "cpu", "where to run: cpu or cuda");
+DEFINE_string(math, "full",
+              "on a device, how products and convolutions of float32 compute: full, or tf32, which "
+              "rounds their factors; ignored on the CPU");
 DEFINE_bool(graphs, true,
             "on a device, launch stretches of instructions as graphs; not with ragged feeds, and "
             "ignored on the CPU");
@@ -117,6 +120,7 @@ CompileOptions OptionsFromFlags() {
   options.passes = PassesFromFlags();
   options.memory = MemoryFromFlags();
   options.graphs = FLAGS_graphs;
+  options.math = MathModeFromName(FLAGS_math);
   if (!FLAGS_tune_kernels.empty()) {
     options.tuner = std::make_shared<KernelTuner>(
         DefaultOpRegistry(),
@@ -427,6 +431,7 @@ nlohmann::json JsonOf(const Figures& figures) {
   const bool has_peak = figures.peaks.float32 > 0;
   return {{"model", figures.name},
           {"place", FLAGS_place},
+          {"math", FLAGS_math},
           {"inference", !Trains()},
           {"batch_size", FLAGS_batch_size},
           {"length", FLAGS_length},

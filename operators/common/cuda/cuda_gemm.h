@@ -18,11 +18,13 @@ namespace skiff {
 // many there are depends on the sizes and, for a product that is smaller than the prepared one, on
 // the scratch memory of that one; so do the bits.
 //
-// T is float or double. May be copied. One thread at a time.
+// T is float, double, BFloat16 or Float16. All sums of half are float32, those over a batch
+// included, and each element is rounded once. May be copied. One thread at a time.
 template <typename T>
 class CudaGemm {
  public:
-  // Requests scratch memory from `context`. Throws Error for an invalid spec.
+  // Requests scratch memory from `context`. Throws Error for an invalid spec, and (kUnimplemented)
+  // for sums of half over a batch into a C with gaps.
   CudaGemm(const GemmSpec& spec, PrepareContext& context);
 
   // Computes the product that it was made for, or one of which no size is larger. c must overlap
@@ -35,6 +37,7 @@ class CudaGemm {
 
   const Plan& PlanOf(const GemmSpec& spec);
 
+  MathMode math_;  // PrepareContext::math
   // Scratch memory: bytes, and -1 or the index of a workspace.
   int64_t product_bytes_ = 0;
   int64_t part_bytes_ = 0;
@@ -45,5 +48,7 @@ class CudaGemm {
 
 extern template class CudaGemm<float>;
 extern template class CudaGemm<double>;
+extern template class CudaGemm<BFloat16>;
+extern template class CudaGemm<Float16>;
 
 }  // namespace skiff

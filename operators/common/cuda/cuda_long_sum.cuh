@@ -14,10 +14,12 @@
 
 namespace skiff {
 
-// T is float or double. May be copied.
+// T is that of CudaProduct. The parts of half are float32. May be copied.
 template <typename T>
 class CudaLongSum {
  public:
+  using Wide = WideType<T>;
+
   // The rows of C must be contiguous, the shape no batch, and the cut one of its k. Throws Error
   // for sizes that don't fit. Whether a bias is added is up to Run.
   CudaLongSum(CudaProductShape shape, const LongSumCut& cut,
@@ -41,11 +43,11 @@ class CudaLongSum {
     const int64_t bytes = products_.workspace_bytes();
     return rest_ ? std::max(bytes, rest_->workspace_bytes()) : bytes;
   }
-  int64_t part_bytes() const { return parts_ * elements_ * static_cast<int64_t>(sizeof(T)); }
+  int64_t part_bytes() const { return parts_ * elements_ * static_cast<int64_t>(sizeof(Wide)); }
 
   // C = alpha · op(A) · op(B) + beta · C, and a bias that isn't nullptr.
-  void Run(cudaStream_t stream, const T* a, const T* b, T* c, void* of_product, T* of_parts,
-           T alpha = 1, T beta = 0, const T* bias = nullptr) const {
+  void Run(cudaStream_t stream, const T* a, const T* b, T* c, void* of_product, Wide* of_parts,
+           Wide alpha = 1, Wide beta = 0, const T* bias = nullptr) const {
     products_.Run(stream, a, b, of_parts, of_product, alpha);
     if (rest_) {
       rest_->Run(stream, a + rest_a_, b + rest_b_, of_parts + first_parts_ * elements_, of_product,
@@ -70,8 +72,8 @@ class CudaLongSum {
   int64_t columns_;      // of C
   int64_t parts_;        // with that of the rest
   int64_t first_parts_;  // without it
-  CudaProduct<T> products_;
-  std::optional<CudaProduct<T>> rest_;
+  CudaProduct<T, Wide> products_;
+  std::optional<CudaProduct<T, Wide>> rest_;
   int64_t rest_a_ = 0;  // where its terms begin
   int64_t rest_b_ = 0;
 };

@@ -7,6 +7,7 @@
 
 #include "operators/common/cuda/cuda_division.h"
 #include "operators/common/cuda/cuda_launch.h"
+#include "operators/common/half.h"
 
 namespace skiff {
 
@@ -18,23 +19,28 @@ struct RowBias {
 };
 
 template <typename T>
-__global__ void AddParts(const T* parts, int64_t count, int64_t elements, T beta, RowBias<T> bias,
-                         T* c) {
+__global__ void AddParts(const WideType<T>* parts, int64_t count, int64_t elements,
+                         WideType<T> beta, RowBias<T> bias, T* c) {
+  using Wide = WideType<T>;
   const int64_t stride = int64_t{gridDim.x} * blockDim.x;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < elements; i += stride) {
     // With beta = 0, NaN in C doesn't matter.
-    T sum = beta == T(0) ? T(0) : beta * c[i];
+    Wide sum = beta == Wide(0) ? Wide(0) : beta * static_cast<Wide>(c[i]);
     for (int64_t part = 0; part < count; ++part) sum += parts[part * elements + i];
-    if (bias.values != nullptr) sum += bias.values[Divide(i, bias.columns).rest];
-    c[i] = sum;
+    if (bias.values != nullptr) {
+      sum += static_cast<Wide>(bias.values[Divide(i, bias.columns).rest]);
+    }
+    c[i] = static_cast<T>(sum);
   }
 }
 
 // Adds `count` parts, one after the other, of `elements` elements each: c = beta · c + their sum +
-// bias. There are elements. `what` names the work in an Error.
+// bias. The parts of half are float32, and only what becomes of c is rounded. There are elements.
+// `what` names the work in an Error.
 template <typename T>
-void AddPartsOnDevice(cudaStream_t stream, const char* what, const T* parts, int64_t count,
-                      int64_t elements, T beta, T* c, const RowBias<T>& bias = {}) {
+void AddPartsOnDevice(cudaStream_t stream, const char* what, const WideType<T>* parts,
+                      int64_t count, int64_t elements, WideType<T> beta, T* c,
+                      const RowBias<T>& bias = {}) {
   AddParts<T><<<CudaBlocksOfThreads(elements), kCudaThreads, 0, stream>>>(parts, count, elements,
                                                                           beta, bias, c);
   CheckLaunch(what);

@@ -30,39 +30,48 @@ bool IsEmpty(const CudaProductShape& shape) {
 
 }  // namespace
 
-template <typename T>
-CudaProduct<T>::CudaProduct(CudaProductShape shape, int64_t max_workspace_bytes)
+template <typename T, typename Result>
+CudaProduct<T, Result>::CudaProduct(CudaProductShape shape, int64_t max_workspace_bytes)
     : shape_(Checked(shape)) {
   // A sum of nothing is left to the plain kernel: cuBLAS knows no matrices without rows.
   if (IsEmpty(shape_) || shape_.k == 0) return;
-  cublas_ = MakeCublasProduct(shape_, kDTypeOf<T>, max_workspace_bytes);
+  constexpr CudaProductDTypes kDTypes{.factors = kDTypeOf<T>, .result = kDTypeOf<Result>};
+  cublas_ = MakeCublasProduct(shape_, kDTypes, max_workspace_bytes);
   if (cublas_ != nullptr || !shape_.adds_bias) return;
   CudaProductShape without_bias = shape_;
   without_bias.adds_bias = false;
-  cublas_ = MakeCublasProduct(without_bias, kDTypeOf<T>, max_workspace_bytes);
-  adds_bias_after_ = cublas_ != nullptr;
+  cublas_ = MakeCublasProduct(without_bias, kDTypes, max_workspace_bytes);
+  begins_with_bias_ = cublas_ != nullptr;
 }
 
-template <typename T>
-int64_t CudaProduct<T>::workspace_bytes() const {
+template <typename T, typename Result>
+int64_t CudaProduct<T, Result>::workspace_bytes() const {
   return cublas_ == nullptr ? 0 : cublas_->workspace_bytes();
 }
 
-template <typename T>
-void CudaProduct<T>::Run(CUstream_st* stream, const T* a, const T* b, T* c, void* workspace,
-                         T alpha, T beta, const T* bias) const {
+template <typename T, typename Result>
+void CudaProduct<T, Result>::Run(CUstream_st* stream, const T* a, const T* b, Result* c,
+                                 void* workspace, Factor alpha, Factor beta,
+                                 const Result* bias) const {
   if (IsEmpty(shape_)) return;
   SKIFF_ENFORCE(shape_.adds_bias == (bias != nullptr), kFailedPrecondition,
                 "product of matrices: made ", shape_.adds_bias ? "with" : "without",
                 " a bias, runs ", bias != nullptr ? "with" : "without", " one");
-  if (cublas_ == nullptr || !cublas_->Run(stream, a, b, c, workspace, &alpha, &beta, bias)) {
-    RunPlainProduct(shape_, stream, a, b, c, alpha, beta, bias);
-  } else if (adds_bias_after_) {
-    AddBiasToRows(shape_, stream, bias, c);
+  SKIFF_ENFORCE(bias == nullptr || beta == 0, kFailedPrecondition,
+                "product of matrices: a bias and beta = ", beta, ", expected 0");
+  if (cublas_ != nullptr) {
+    const Factor of_c = begins_with_bias_ ? 1 : beta;
+    if (begins_with_bias_) SetRows(shape_, stream, bias, c);
+    if (cublas_->Run(stream, a, b, c, workspace, &alpha, &of_c, bias)) return;
   }
+  RunPlainProduct(shape_, stream, a, b, c, alpha, beta, bias);
 }
 
 template class CudaProduct<float>;
 template class CudaProduct<double>;
+template class CudaProduct<BFloat16>;
+template class CudaProduct<Float16>;
+template class CudaProduct<BFloat16, float>;
+template class CudaProduct<Float16, float>;
 
 }  // namespace skiff

@@ -3,13 +3,17 @@
 //
 // The same product has the same bits in each run: no algorithm adds up in an order that varies.
 // Which one cuBLAS chooses depends on the sizes and on the workspace that it may have, and for
-// matrices that aren't aligned it is another one; so do the bits. All sums are of T; tensor cores
-// that round factors to TF32 are not used.
+// matrices that aren't aligned it is another one; so do the bits. Half (bfloat16 and float16) is
+// added up in float32, and each element rounded once. Factors of float32 are rounded to TF32, for
+// tensor cores, only if the shape says so.
 #pragma once
 
 #include <compare>
 #include <cstdint>
 #include <memory>
+
+#include "framework/op/math_mode.h"
+#include "operators/common/half.h"
 
 struct CUstream_st;  // a cudaStream_t points to one
 
@@ -37,15 +41,19 @@ struct CudaProductShape {
   int64_t stride_c = 0;
   // Adds a vector of n numbers to each row of C, after all else. Of one product, not of a batch.
   bool adds_bias = false;
+  MathMode math = MathMode::kFull;  // of float32, by cuBLAS; the kernel of our own ignores it
 
   friend auto operator<=>(const CudaProductShape&, const CudaProductShape&) = default;
 };
 
 // C = alpha · op(A) · op(B) + beta · C, and a bias if the shape says so, with its algorithm chosen.
-// T is float or double. May be copied; one thread at a time may run any of the copies.
-template <typename T>
+// T, the type of A and B, is float, double, BFloat16 or Float16; Result, that of C and the bias, is
+// T or, for half, float. May be copied; one thread at a time may run any of the copies.
+template <typename T, typename Result = T>
 class CudaProduct {
  public:
+  using Factor = WideType<T>;  // of alpha and beta
+
   // Chooses for the current device. Throws Error for sizes that don't fit.
   explicit CudaProduct(CudaProductShape shape,
                        int64_t max_workspace_bytes = kMaxCudaProductWorkspace);
@@ -56,18 +64,23 @@ class CudaProduct {
   bool is_by_cublas() const { return cublas_ != nullptr; }
 
   // Gives the product to the stream. C must overlap neither A nor B. With beta = 0 it is
-  // overwritten, whatever it contains. Does nothing if C is empty. The bias is read if there is one
-  // to add.
-  void Run(CUstream_st* stream, const T* a, const T* b, T* c, void* workspace, T alpha = 1,
-           T beta = 0, const T* bias = nullptr) const;
+  // overwritten, whatever it contains, and with a bias, beta must be 0. Does nothing if C is empty.
+  // The bias is read if there is one to add.
+  void Run(CUstream_st* stream, const T* a, const T* b, Result* c, void* workspace,
+           Factor alpha = 1, Factor beta = 0, const Result* bias = nullptr) const;
 
  private:
   CudaProductShape shape_;
   std::shared_ptr<const CublasProduct> cublas_;  // nullptr: the plain kernel runs
-  bool adds_bias_after_ = false;                 // since cuBLAS doesn't, for this product
+  // cuBLAS has no algorithm that adds the bias, but adds the product to rows that are the bias.
+  bool begins_with_bias_ = false;
 };
 
 extern template class CudaProduct<float>;
 extern template class CudaProduct<double>;
+extern template class CudaProduct<BFloat16>;
+extern template class CudaProduct<Float16>;
+extern template class CudaProduct<BFloat16, float>;
+extern template class CudaProduct<Float16, float>;
 
 }  // namespace skiff

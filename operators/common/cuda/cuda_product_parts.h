@@ -11,8 +11,15 @@ struct CUstream_st;  // a cudaStream_t points to one
 
 namespace skiff {
 
-// A product by cuBLAS. Nothing in it is empty. The factors alpha and beta are of its dtype, in host
-// memory.
+struct CudaProductDTypes {
+  DType factors = DType::kFloat32;  // A and B
+  DType result = DType::kFloat32;   // C and the bias: that of the factors, or float32 for half
+
+  friend bool operator==(const CudaProductDTypes&, const CudaProductDTypes&) = default;
+};
+
+// A product by cuBLAS. Nothing in it is empty. The numbers alpha and beta are CudaProduct::Factor,
+// in host memory.
 class CublasProduct {
  public:
   virtual ~CublasProduct() = default;
@@ -25,25 +32,17 @@ class CublasProduct {
 
 // Returns nullptr where cuBLAS is missing, and says so once, and where it can't compute the
 // product.
-std::shared_ptr<const CublasProduct> MakeCublasProduct(const CudaProductShape& shape, DType dtype,
+std::shared_ptr<const CublasProduct> MakeCublasProduct(const CudaProductShape& shape,
+                                                       const CudaProductDTypes& dtypes,
                                                        int64_t max_workspace_bytes);
 
 // Gives a product to the stream, as a kernel of our own. Needs no workspace. C isn't empty. `bias`
-// is nullptr if none is added.
-template <typename T>
+// is nullptr if none is added. The types are those of CudaProduct.
+template <typename T, typename Result>
 void RunPlainProduct(const CudaProductShape& shape, CUstream_st* stream, const T* a, const T* b,
-                     T* c, T alpha, T beta, const T* bias);
-// Gives the addition of the bias alone to the stream.
-template <typename T>
-void AddBiasToRows(const CudaProductShape& shape, CUstream_st* stream, const T* bias, T* c);
-
-extern template void RunPlainProduct<float>(const CudaProductShape&, CUstream_st*, const float*,
-                                            const float*, float*, float, float, const float*);
-extern template void RunPlainProduct<double>(const CudaProductShape&, CUstream_st*, const double*,
-                                             const double*, double*, double, double, const double*);
-extern template void AddBiasToRows<float>(const CudaProductShape&, CUstream_st*, const float*,
-                                          float*);
-extern template void AddBiasToRows<double>(const CudaProductShape&, CUstream_st*, const double*,
-                                           double*);
+                     Result* c, WideType<T> alpha, WideType<T> beta, const Result* bias);
+// Gives to the stream what sets each row of C to the bias.
+template <typename Result>
+void SetRows(const CudaProductShape& shape, CUstream_st* stream, const Result* bias, Result* c);
 
 }  // namespace skiff

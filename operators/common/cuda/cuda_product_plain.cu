@@ -2,7 +2,8 @@
 //
 // A block computes a tile of C, each of its threads a square of it in registers. The factors' parts
 // of kDepth terms go through shared memory; the next parts are loaded while the threads add up the
-// present ones. Each element of C is one sum in the order of its terms, whatever the sizes.
+// present ones. Each element of C is one sum in the order of its terms, whatever the sizes. Half is
+// widened on its way to shared memory.
 #include "operators/common/cuda/cuda_chunks.cuh"
 #include "operators/common/cuda/cuda_division.h"
 #include "operators/common/cuda/cuda_launch.h"
@@ -32,11 +33,11 @@ struct Factor {
   bool is_across_first;  // neighbours in memory differ in `across`
 };
 
-template <typename T>
+template <typename T, typename Result>
 struct Product {
   Factor<T> a;
   Factor<T> b;
-  T* c;
+  Result* c;
   int64_t c_stride;
   int64_t c_row;
   int64_t m;
@@ -45,9 +46,9 @@ struct Product {
   int64_t tile_rows;
   int64_t tile_columns;
   int64_t tiles;  // of all matrices of the batch
-  T alpha;
-  T beta;
-  const T* bias;  // nullptr: none is added
+  WideType<T> alpha;
+  WideType<T> beta;
+  const Result* bias;  // nullptr: none is added
 };
 
 // The part of a factor that one thread loads: the elements (across, term) of positions thread,
@@ -78,13 +79,15 @@ class TileLoader {
     }
   }
 
-  __device__ void Store(int64_t first, T (*tile)[kTileStride]) const {
+  __device__ void Store(int64_t first, WideType<T> (*tile)[kTileStride]) const {
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
       const int at = threadIdx.x + i * kCudaThreads;
       const int across = Across(at);
       const int term = Term(at);
-      if (across < across_count_ && first + term < terms_) tile[term][across] = values_[i];
+      if (across < across_count_ && first + term < terms_) {
+        tile[term][across] = static_cast<WideType<T>>(values_[i]);
+      }
     }
   }
 
@@ -112,10 +115,11 @@ __device__ void LoadSquareSide(const T* from, T* values) {
   }
 }
 
-template <typename T>
-__global__ void __launch_bounds__(kCudaThreads) MultiplyTiles(Product<T> product) {
-  alignas(16) __shared__ T a_tile[kDepth][kTileStride];
-  alignas(16) __shared__ T b_tile[kDepth][kTileStride];
+template <typename T, typename Result>
+__global__ void __launch_bounds__(kCudaThreads) MultiplyTiles(Product<T, Result> product) {
+  using Wide = WideType<T>;
+  alignas(16) __shared__ Wide a_tile[kDepth][kTileStride];
+  alignas(16) __shared__ Wide b_tile[kDepth][kTileStride];
   const int row_in_tile = threadIdx.x / kThreadsPerSide * kSquare;
   const int column_in_tile = threadIdx.x % kThreadsPerSide * kSquare;
   for (int64_t tile = blockIdx.x; tile < product.tiles; tile += gridDim.x) {
@@ -128,7 +132,7 @@ __global__ void __launch_bounds__(kCudaThreads) MultiplyTiles(Product<T> product
     const int64_t column = first_column + column_in_tile;
     // Threads beside C only load.
     const bool computes = row < product.m && column < product.n;
-    T sums[kSquare][kSquare] = {};
+    Wide sums[kSquare][kSquare] = {};
     a.Load(0);
     b.Load(0);
     for (int64_t first = 0; first < product.k; first += kDepth) {
@@ -140,8 +144,8 @@ __global__ void __launch_bounds__(kCudaThreads) MultiplyTiles(Product<T> product
       b.Load(first + kDepth);
       if (!computes) continue;
       const auto add_term = [&](int term) {
-        T of_a[kSquare];
-        T of_b[kSquare];
+        Wide of_a[kSquare];
+        Wide of_b[kSquare];
         LoadSquareSide(&a_tile[term][row_in_tile], of_a);
         LoadSquareSide(&b_tile[term][column_in_tile], of_b);
 #pragma unroll
@@ -158,31 +162,31 @@ __global__ void __launch_bounds__(kCudaThreads) MultiplyTiles(Product<T> product
       }
     }
     if (!computes) continue;
-    T* c = product.c + batch * product.c_stride + row * product.c_row + column;
+    Result* c = product.c + batch * product.c_stride + row * product.c_row + column;
 #pragma unroll
     for (int i = 0; i < kSquare; ++i) {
       if (row + i >= product.m) break;
 #pragma unroll
       for (int j = 0; j < kSquare; ++j) {
         if (column + j >= product.n) break;
-        T* to = c + i * product.c_row + j;
-        T value = product.alpha * sums[i][j];
+        Result* to = c + i * product.c_row + j;
+        Wide value = product.alpha * sums[i][j];
         // With beta = 0, NaN in C doesn't matter.
-        if (product.beta != T(0)) value += product.beta * *to;
-        if (product.bias != nullptr) value += product.bias[column + j];
-        *to = value;
+        if (product.beta != Wide(0)) value += product.beta * static_cast<Wide>(*to);
+        if (product.bias != nullptr) value += static_cast<Wide>(product.bias[column + j]);
+        *to = static_cast<Result>(value);
       }
     }
   }
 }
 
-template <typename T>
-__global__ void AddToRows(const T* bias, int64_t columns, int64_t elements, int64_t row_distance,
-                          T* c) {
+template <typename Result>
+__global__ void CopyToRows(const Result* bias, int64_t columns, int64_t elements,
+                           int64_t row_distance, Result* c) {
   const int64_t stride = int64_t{gridDim.x} * blockDim.x;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < elements; i += stride) {
     const CudaDivision at = Divide(i, columns);
-    c[at.quotient * row_distance + at.rest] += bias[at.rest];
+    c[at.quotient * row_distance + at.rest] = bias[at.rest];
   }
 }
 
@@ -190,10 +194,10 @@ int64_t TilesOf(int64_t count) { return (count + kTile - 1) / kTile; }
 
 }  // namespace
 
-template <typename T>
+template <typename T, typename Result>
 void RunPlainProduct(const CudaProductShape& shape, CUstream_st* stream, const T* a, const T* b,
-                     T* c, T alpha, T beta, const T* bias) {
-  Product<T> product{};
+                     Result* c, WideType<T> alpha, WideType<T> beta, const Result* bias) {
+  Product<T, Result> product{};
   product.a = {a, shape.stride_a, shape.transpose_a ? 1 : shape.lda,
                shape.transpose_a ? shape.lda : 1, shape.transpose_a};
   product.b = {b, shape.stride_b, shape.transpose_b ? shape.ldb : 1,
@@ -210,23 +214,33 @@ void RunPlainProduct(const CudaProductShape& shape, CUstream_st* stream, const T
   product.alpha = alpha;
   product.beta = beta;
   product.bias = bias;
-  MultiplyTiles<T><<<CudaBlocks(product.tiles), kCudaThreads, 0, stream>>>(product);
+  MultiplyTiles<T, Result><<<CudaBlocks(product.tiles), kCudaThreads, 0, stream>>>(product);
   CheckLaunch("product of matrices");
 }
 
-template <typename T>
-void AddBiasToRows(const CudaProductShape& shape, CUstream_st* stream, const T* bias, T* c) {
+template <typename Result>
+void SetRows(const CudaProductShape& shape, CUstream_st* stream, const Result* bias, Result* c) {
   const int64_t elements = shape.m * shape.n;
-  AddToRows<T><<<CudaBlocksOfThreads(elements), kCudaThreads, 0, stream>>>(bias, shape.n, elements,
-                                                                           shape.ldc, c);
+  CopyToRows<Result><<<CudaBlocksOfThreads(elements), kCudaThreads, 0, stream>>>(
+      bias, shape.n, elements, shape.ldc, c);
   CheckLaunch("bias of a product of matrices");
 }
 
-template void RunPlainProduct<float>(const CudaProductShape&, CUstream_st*, const float*,
-                                     const float*, float*, float, float, const float*);
-template void RunPlainProduct<double>(const CudaProductShape&, CUstream_st*, const double*,
-                                      const double*, double*, double, double, const double*);
-template void AddBiasToRows<float>(const CudaProductShape&, CUstream_st*, const float*, float*);
-template void AddBiasToRows<double>(const CudaProductShape&, CUstream_st*, const double*, double*);
+#define SKIFF_PRODUCT(T, Result)                                                            \
+  template void RunPlainProduct<T, Result>(const CudaProductShape&, CUstream_st*, const T*, \
+                                           const T*, Result*, WideType<T>, WideType<T>,     \
+                                           const Result*)
+SKIFF_PRODUCT(float, float);
+SKIFF_PRODUCT(double, double);
+SKIFF_PRODUCT(BFloat16, BFloat16);
+SKIFF_PRODUCT(Float16, Float16);
+SKIFF_PRODUCT(BFloat16, float);
+SKIFF_PRODUCT(Float16, float);
+#undef SKIFF_PRODUCT
+
+template void SetRows<float>(const CudaProductShape&, CUstream_st*, const float*, float*);
+template void SetRows<double>(const CudaProductShape&, CUstream_st*, const double*, double*);
+template void SetRows<BFloat16>(const CudaProductShape&, CUstream_st*, const BFloat16*, BFloat16*);
+template void SetRows<Float16>(const CudaProductShape&, CUstream_st*, const Float16*, Float16*);
 
 }  // namespace skiff

@@ -120,10 +120,10 @@ struct Question {
   friend bool operator==(const Question&, const Question&) = default;
 
   CudaProductShape shape;
-  DType dtype = DType::kFloat32;
+  CudaProductDTypes dtypes;
   int device = 0;
   uint64_t max_workspace_bytes = 0;
-  uint32_t alignment = 0;  // of the matrices, in bytes
+  uint32_t alignment = 0;  // of the matrices, in bytes, but at least that of their elements
 };
 
 // Returns ask(), or what it returned for the same question not long ago: a plan that is made again,
@@ -148,16 +148,32 @@ std::optional<ChosenAlgorithm> AnswerTo(const Question& question, const Ask& ask
   return answers.front().second;
 }
 
+cudaDataType_t TypeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return CUDA_R_32F;
+    case DType::kFloat64:
+      return CUDA_R_64F;
+    case DType::kBFloat16:
+      return CUDA_R_16BF;
+    case DType::kFloat16:
+      return CUDA_R_16F;
+    default:
+      Throw(ErrorCode::kInvalidArgument, "product of matrices: ", dtype, ", expected a float");
+  }
+}
+
 bool IsAligned(const void* address) {
   return reinterpret_cast<uintptr_t>(address) % kPackBytes == 0;
 }
 
 class LtProduct final : public CublasProduct {
  public:
-  LtProduct(const CudaProductShape& shape, DType dtype, int64_t max_workspace_bytes)
+  LtProduct(const CudaProductShape& shape, const CudaProductDTypes& dtypes,
+            int64_t max_workspace_bytes)
       : library_(*Library()),
         shape_(shape),
-        dtype_(dtype),
+        dtypes_(dtypes),
         max_bytes_(static_cast<uint64_t>(std::max<int64_t>(max_workspace_bytes - kUnusedBytes, 0))),
         product_(library_.destroy_product),
         a_(library_.destroy_layout),
@@ -201,11 +217,9 @@ class LtProduct final : public CublasProduct {
 
  private:
   void Describe() {
-    const bool is_float = dtype_ == DType::kFloat32;
-    const cudaDataType_t type = is_float ? CUDA_R_32F : CUDA_R_64F;
-    // CUBLAS_COMPUTE_32F rounds no factor to TF32.
-    Check(library_.create_product(product_.address(),
-                                  is_float ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_64F, type),
+    const bool is_double = dtypes_.factors == DType::kFloat64;
+    Check(library_.create_product(product_.address(), ComputeType(),
+                                  is_double ? CUDA_R_64F : CUDA_R_32F),
           "cublasLtMatmulDescCreate");
     const auto set_operation = [&](cublasLtMatmulDescAttributes_t attribute, bool transposes) {
       const cublasOperation_t operation = transposes ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -222,11 +236,18 @@ class LtProduct final : public CublasProduct {
             "cublasLtMatmulDescSetAttribute");
     }
     const auto [m, n, k] = std::tuple(shape_.m, shape_.n, shape_.k);
-    DescribeMatrix(type, shape_.transpose_a ? k : m, shape_.transpose_a ? m : k, shape_.lda,
+    const cudaDataType_t of_factors = TypeOf(dtypes_.factors);
+    DescribeMatrix(of_factors, shape_.transpose_a ? k : m, shape_.transpose_a ? m : k, shape_.lda,
                    shape_.stride_a, &a_);
-    DescribeMatrix(type, shape_.transpose_b ? n : k, shape_.transpose_b ? k : n, shape_.ldb,
+    DescribeMatrix(of_factors, shape_.transpose_b ? n : k, shape_.transpose_b ? k : n, shape_.ldb,
                    shape_.stride_b, &b_);
-    DescribeMatrix(type, m, n, shape_.ldc, shape_.stride_c, &c_);
+    DescribeMatrix(TypeOf(dtypes_.result), m, n, shape_.ldc, shape_.stride_c, &c_);
+  }
+
+  cublasComputeType_t ComputeType() const {
+    if (dtypes_.factors == DType::kFloat64) return CUBLAS_COMPUTE_64F;
+    const bool rounds = dtypes_.factors == DType::kFloat32 && shape_.math == MathMode::kTf32;
+    return rounds ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   }
 
   void SetBias(const void* bias) const {
@@ -255,7 +276,8 @@ class LtProduct final : public CublasProduct {
   // it is chosen when the first does. It gets along with the workspace of the other algorithm.
   const std::optional<ChosenAlgorithm>& Unaligned() const {
     std::call_once(unaligned_once_, [this] {
-      unaligned_ = Choose(static_cast<uint32_t>(SizeOf(dtype_)), aligned_->workspace_bytes);
+      unaligned_ =
+          Choose(static_cast<uint32_t>(SizeOf(dtypes_.factors)), aligned_->workspace_bytes);
     });
     return unaligned_;
   }
@@ -263,13 +285,16 @@ class LtProduct final : public CublasProduct {
   // Returns the algorithm for matrices that begin at multiples of `alignment` bytes, if there is
   // one.
   std::optional<ChosenAlgorithm> Choose(uint32_t alignment, uint64_t max_workspace_bytes) const {
-    const Question question{shape_, dtype_, device_, max_workspace_bytes, alignment};
+    const Question question{shape_, dtypes_, device_, max_workspace_bytes, alignment};
     return AnswerTo(question, [&] { return Ask(question); });
   }
 
   std::optional<ChosenAlgorithm> Ask(const Question& question) const {
+    // A float32 C of half begins at a multiple of four bytes.
+    const uint32_t of_result =
+        std::max(question.alignment, static_cast<uint32_t>(SizeOf(dtypes_.result)));
     // Nobody reads there yet. The library may look at the alignment.
-    if (shape_.adds_bias) SetBias(reinterpret_cast<const void*>(uintptr_t{question.alignment}));
+    if (shape_.adds_bias) SetBias(reinterpret_cast<const void*>(uintptr_t{of_result}));
     Owned<cublasLtMatmulPreference_t> preference(library_.destroy_preference);
     Check(library_.create_preference(preference.address()), "cublasLtMatmulPreferenceCreate");
     const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
@@ -278,15 +303,15 @@ class LtProduct final : public CublasProduct {
     };
     set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, question.max_workspace_bytes);
     // Parts of a sum are written side by side and added by a second kernel. In place, they would be
-    // added in the order in which they are done.
-    set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-        static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE |
-                              CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE));
-    for (const auto attribute :
-         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
-      set(attribute, question.alignment);
-    }
+    // added in the order in which they are done; in C's type, those of half would be rounded
+    // before.
+    uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    if (!IsHalf(dtypes_.result)) reductions |= CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+    set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions);
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, question.alignment);
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, question.alignment);
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, of_result);
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, of_result);
     cublasLtMatmulHeuristicResult_t result{};
     int count = 0;
     const cublasStatus_t status =
@@ -300,7 +325,7 @@ class LtProduct final : public CublasProduct {
 
   const CublasFunctions& library_;
   CudaProductShape shape_;
-  DType dtype_;
+  CudaProductDTypes dtypes_;
   uint64_t max_bytes_;  // of the workspace
   int device_ = 0;
   cublasLtHandle_t handle_ = nullptr;
@@ -315,11 +340,12 @@ class LtProduct final : public CublasProduct {
 
 }  // namespace
 
-std::shared_ptr<const CublasProduct> MakeCublasProduct(const CudaProductShape& shape, DType dtype,
+std::shared_ptr<const CublasProduct> MakeCublasProduct(const CudaProductShape& shape,
+                                                       const CudaProductDTypes& dtypes,
                                                        int64_t max_workspace_bytes) {
   // A batch count is an int32.
   if (Library() == nullptr || shape.batches > std::numeric_limits<int32_t>::max()) return nullptr;
-  auto product = std::make_shared<LtProduct>(shape, dtype, max_workspace_bytes);
+  auto product = std::make_shared<LtProduct>(shape, dtypes, max_workspace_bytes);
   return product->has_algorithm() ? product : nullptr;
 }
 

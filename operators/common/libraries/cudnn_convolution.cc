@@ -180,7 +180,8 @@ class Descriptors {
           "cudnnSetConvolutionNdDescriptor");
     Check(library.set_groups(convolution_.get(), spec.groups), "cudnnSetConvolutionGroupCount");
     // The default would allow TF32.
-    Check(library.set_math(convolution_.get(), cudnn::kFusedSums), "cudnnSetConvolutionMathType");
+    const int math = spec.math == MathMode::kTf32 ? cudnn::kTensorCores : cudnn::kFusedSums;
+    Check(library.set_math(convolution_.get(), math), "cudnnSetConvolutionMathType");
   }
 
   Pointer convolution() const { return convolution_.get(); }
@@ -263,7 +264,7 @@ size_t ModestWorkspaceBytes(const CudnnConvolutionSpec& spec) {
 // in ResNet-20, 0.7 to 2 times as long.
 bool PrefersWinograd(const CudnnConvolutionSpec& spec) {
   constexpr int32_t kFewestChannels = 64;
-  if (spec.axes != 2 || spec.groups != 1) return false;
+  if (spec.axes != 2 || spec.groups != 1 || spec.math != MathMode::kFull) return false;
   for (size_t axis = 0; axis < 2; ++axis) {
     if (spec.filter[2 + axis] != 3 || spec.stride[axis] != 1 || spec.dilation[axis] != 1)
       return false;
@@ -299,8 +300,8 @@ std::optional<Choice> Choose(const CudnnConvolutionSpec& spec, Handle& handle) {
   std::optional<Choice> least;
   for (const Algorithm& algorithm : algorithms) {
     if (algorithm.status != kSuccess || algorithm.determinism != cudnn::kDeterministic) continue;
-    if (algorithm.math == cudnn::kTensorCores || algorithm.math == cudnn::kRoundToTensorCores)
-      continue;
+    if (algorithm.math == cudnn::kRoundToTensorCores) continue;
+    if (algorithm.math == cudnn::kTensorCores && spec.math == MathMode::kFull) continue;
     Choice choice{.algorithm = algorithm.algorithm};
     const int of_size = functions.workspace_bytes(
         handle.pointer, descriptors.first(), descriptors.second(), descriptors.convolution(),

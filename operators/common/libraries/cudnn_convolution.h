@@ -2,13 +2,15 @@
 // without it as well, on kernels of our own, after a warning.
 //
 // The same convolution has the same bits in each run: no algorithm adds up in an order that varies.
-// Numbers are float32, and no factor is rounded to TF32.
+// Numbers are float32, and factors are rounded to TF32 only in MathMode::kTf32.
 #pragma once
 
 #include <array>
 #include <compare>
 #include <cstdint>
 #include <memory>
+
+#include "framework/op/math_mode.h"
 
 struct CUstream_st;  // a cudaStream_t points to one
 
@@ -30,6 +32,7 @@ struct CudnnConvolutionSpec {
   std::array<int32_t, 3> stride{};
   std::array<int32_t, 3> dilation{};
   int32_t groups = 1;
+  MathMode math = MathMode::kFull;
 
   friend auto operator<=>(const CudnnConvolutionSpec&, const CudnnConvolutionSpec&) = default;
 };

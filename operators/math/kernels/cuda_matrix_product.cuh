@@ -1,7 +1,6 @@
 // CUDA kernels of the ops that are one MatrixProduct, and of their gradients.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -9,6 +8,7 @@
 #include "framework/base/str_cat.h"
 #include "framework/op/registry.h"
 #include "operators/common/cuda/cuda_gemm.h"
+#include "operators/common/cuda/cuda_product_kernels.h"
 #include "operators/math/kernels/matrix_product.h"
 
 namespace skiff {
@@ -53,16 +53,16 @@ std::unique_ptr<Kernel> PrepareCudaMatrixProductGrad(PrepareContext& context,
   });
 }
 
-template <typename T>
-void AddCudaMatrixProductKernels(
+inline void AddCudaMatrixProductKernels(
     OpRegistry& registry, std::string_view type,
-    const std::function<MatrixProductOfShapes(const OpContext&)>& product_of) {
-  registry.AddCudaKernel(type, kDTypeOf<T>, [product_of](PrepareContext& context) {
+    MatrixProductOfShapes (*product_of)(const OpContext& context)) {
+  AddCudaProductKernels(registry, type, [product_of]<typename T>(PrepareContext& context) {
     return PrepareCudaMatrixProduct<T>(context, product_of(context));
   });
-  registry.AddCudaKernel(StrCat(type, "_grad"), kDTypeOf<T>, [product_of](PrepareContext& context) {
-    return PrepareCudaMatrixProductGrad<T>(context, product_of(context));
-  });
+  AddCudaProductKernels(registry, StrCat(type, "_grad"),
+                        [product_of]<typename T>(PrepareContext& context) {
+                          return PrepareCudaMatrixProductGrad<T>(context, product_of(context));
+                        });
 }
 
 }  // namespace skiff

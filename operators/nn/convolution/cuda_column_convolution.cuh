@@ -281,6 +281,7 @@ class CudaColumnConvolution final : public CudaConvolutionPass<T> {
         break;
       }
     }
+    shape.math = conv_.math;
     return CudaGroupedProduct<T>(shape, groups, batch);
   }
 

@@ -38,6 +38,12 @@ class CudaConvolutionPass {
 
 // Returns whether the kernels' 32-bit counts suffice for the convolution.
 bool CudaCountsConvolution(const VolumeConvolution& conv);
+// Returns the convolution as the kernel computes it: in the mode of the context.
+inline VolumeConvolution InMathOf(const PrepareContext& context, VolumeConvolution conv) {
+  conv.math = context.math();
+  return conv;
+}
+
 // Returns a pass, by direct loops or matrix products.
 template <typename T>
 std::unique_ptr<CudaConvolutionPass<T>> MakeCudaConvolutionPass(const VolumeConvolution& conv,

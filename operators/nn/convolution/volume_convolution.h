@@ -17,6 +17,7 @@ struct VolumeConvolution {
   int64_t groups = 1;
   VolumeWindow window;
   ChannelOrder order = ChannelOrder::kFirst;
+  MathMode math = MathMode::kFull;  // on a device (PrepareContext::math)
 
   int64_t group_inputs() const { return input.channels / groups; }
   int64_t group_outputs() const { return output.channels / groups; }

@@ -105,6 +105,7 @@ TEST_F(CommandLine, NamesTheFlagTheValueAndWhatIsExpected) {
       {"--model_average=median", "model_average \"median\": expected none, window or ema"},
       {"--model_average=window --average_window=2", "average_window = 2, expected one in [0, 1]"},
       {"--model_average=ema --ema_decay=1", "ema_decay = 1, expected one in [0, 1)"},
+      {"--math=half", "math \"half\": expected full or tf32"},
       {"--precision=half", "precision \"half\": expected float32, bfloat16 or float16"},
       {"--precision_level=O2", "precision_level \"O2\": expected parameters or casts"},
       {"--precision=float16 --loss_scale=some",
@@ -203,6 +204,7 @@ TEST_F(CommandLine, NamesWhatAForeignCheckpointWasMadeWith) {
          "was made with batch_size = 32, but now it is 16" + advice);
   expect("mlp", flags + " --precision=bfloat16",
          "was made with precision = float32, but now it is bfloat16" + advice);
+  expect("mlp", flags + " --math=tf32", "was made with math = full, but now it is tf32" + advice);
   // Another network: the message names the flag, not the variables.
   expect("mlp", flags + " --hidden_units=8",
          "was made with hidden_units = 16, but now it is 8" + advice);

@@ -9,10 +9,13 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <random>
+#include <type_traits>
 #include <vector>
 
 #include "framework/base/error.h"
@@ -20,6 +23,7 @@
 #include "memory/cuda_device.h"
 #include "memory/device.h"
 #include "operators/common/cuda/cuda_product.h"
+#include "operators/common/half.h"
 #include "tests/harness/emulated_cuda.h"
 
 namespace skiff {
@@ -36,13 +40,37 @@ int64_t SpanOf(int64_t rows, int64_t row_distance, int64_t columns, int64_t batc
   return (batches - 1) * stride + (rows - 1) * row_distance + columns;
 }
 
+template <typename T>
+double NumberOf(T value) {
+  return static_cast<double>(static_cast<WideType<T>>(value));
+}
+
+template <typename T>
+T Rounded(double number) {
+  return static_cast<T>(static_cast<WideType<T>>(number));
+}
+
+template <typename T>
+bool HaveSameBits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+}
+
+// The largest error of one rounding to T, relative to the number.
+template <typename T>
+double RoundingOf() {
+  if constexpr (std::is_same_v<T, BFloat16>) return 0x1p-8;
+  if constexpr (std::is_same_v<T, Float16>) return 0x1p-11;
+  return std::numeric_limits<WideType<T>>::epsilon() / 2;
+}
+
 // A block of the device's memory whose values begin `offset` elements after an aligned address and
 // end kGuards elements before its end.
 template <typename T>
 class OnDevice {
  public:
   OnDevice(const std::vector<T>& values, int64_t offset) : offset_(offset) {
-    std::vector<T> padded(static_cast<size_t>(offset + kGuards) + values.size(), kGuard);
+    std::vector<T> padded(static_cast<size_t>(offset + kGuards) + values.size(), Guard());
     std::copy(values.begin(), values.end(), padded.begin() + offset);
     block_ = Tensor({static_cast<int64_t>(padded.size())}, kDTypeOf<T>, Place::Cuda());
     CopyTensor(Tensor::FromValues<T>(block_.shape(), padded), &block_);
@@ -53,7 +81,7 @@ class OnDevice {
     const std::vector<T> all = CopyToCpu(block_).ToVector<T>();
     const auto begin = all.begin() + offset_;
     const auto end = all.end() - kGuards;
-    const auto is_guard = [](T value) { return value == kGuard; };
+    const auto is_guard = [](T value) { return NumberOf(value) == NumberOf(Guard()); };
     EXPECT_TRUE(std::all_of(all.begin(), begin, is_guard) && std::all_of(end, all.end(), is_guard))
         << "a write beside a block";
     return {begin, end};
@@ -61,7 +89,7 @@ class OnDevice {
 
  private:
   static constexpr int64_t kGuards = 64;
-  static constexpr T kGuard = 77;
+  static T Guard() { return Rounded<T>(77); }
 
   int64_t offset_;
   Tensor block_;
@@ -83,13 +111,25 @@ template <typename T>
 std::vector<T> Drawn(int64_t count, std::mt19937* random) {
   std::uniform_real_distribution<double> numbers(-1, 1);
   std::vector<T> values(static_cast<size_t>(count));
-  for (T& value : values) value = static_cast<T>(numbers(*random));
+  for (T& value : values) value = Rounded<T>(numbers(*random));
   return values;
 }
 
-template <typename T>
+// The types of a product: of A and B, and of C and the bias.
+template <typename Of, typename Into = Of>
+struct Types {
+  using T = Of;
+  using Result = Into;
+  using Product = CudaProduct<T, Result>;
+};
+
+template <typename TypesOfProduct>
 class CudaProductTest : public testing::Test {
  protected:
+  using T = typename TypesOfProduct::T;
+  using Result = typename TypesOfProduct::Result;
+  using Factor = WideType<T>;
+
   void SetUp() override {
     if (!HasCudaDevice()) GTEST_SKIP() << "no device";
     stream_ = DeviceOf(Place::Cuda()).MakeStream();
@@ -98,7 +138,7 @@ class CudaProductTest : public testing::Test {
   // Multiplies on the device and on the host, with each matrix `offset` elements after an aligned
   // address. Nothing but C may change, nor may memory beside the workspace. Without beta, C holds
   // NaN before. `shape` has all distances.
-  void ExpectProduct(const CudaProductShape& shape, T alpha, T beta, int64_t offset) {
+  void ExpectProduct(const CudaProductShape& shape, double alpha, double beta, int64_t offset) {
     std::mt19937 random(static_cast<uint32_t>(shape.k * 100 + shape.m));
     const int64_t a_rows = shape.transpose_a ? shape.k : shape.m;
     const int64_t a_columns = shape.transpose_a ? shape.m : shape.k;
@@ -108,45 +148,49 @@ class CudaProductTest : public testing::Test {
         Drawn<T>(SpanOf(a_rows, shape.lda, a_columns, shape.batches, shape.stride_a), &random);
     const auto b =
         Drawn<T>(SpanOf(b_rows, shape.ldb, b_columns, shape.batches, shape.stride_b), &random);
-    auto c = Drawn<T>(SpanOf(shape.m, shape.ldc, shape.n, shape.batches, shape.stride_c), &random);
+    auto c =
+        Drawn<Result>(SpanOf(shape.m, shape.ldc, shape.n, shape.batches, shape.stride_c), &random);
     if (beta == 0) {
       ForEachOfC(shape, [&](int64_t, int64_t, int64_t, size_t at) {
-        c[at] = std::numeric_limits<T>::quiet_NaN();
+        c[at] = Rounded<Result>(std::numeric_limits<double>::quiet_NaN());
       });
     }
     OnDevice<T> device_a(a, offset);
     OnDevice<T> device_b(b, offset);
-    OnDevice<T> device_c(c, offset);
-    const auto bias = Drawn<T>(shape.adds_bias ? shape.n : 0, &random);
-    OnDevice<T> device_bias(bias, offset);
-    const CudaProduct<T> product(shape);
+    OnDevice<Result> device_c(c, offset);
+    const auto bias = Drawn<Result>(shape.adds_bias ? shape.n : 0, &random);
+    OnDevice<Result> device_bias(bias, offset);
+    const CudaProduct<T, Result> product(shape);
     // As a plan aligns them.
     OnDevice<uint8_t> workspace(std::vector<uint8_t>(product.workspace_bytes()), 64);
     product.Run(static_cast<cudaStream_t>(stream_->handle()), device_a.data(), device_b.data(),
-                device_c.data(), workspace.data(), alpha, beta,
-                shape.adds_bias ? device_bias.data() : nullptr);
+                device_c.data(), workspace.data(), static_cast<Factor>(alpha),
+                static_cast<Factor>(beta), shape.adds_bias ? device_bias.data() : nullptr);
     stream_->Wait();
     workspace.Values();
-    EXPECT_EQ(device_a.Values(), a);
-    EXPECT_EQ(device_b.Values(), b);
-    EXPECT_EQ(device_bias.Values(), bias);
-    std::vector<double> expected(c.begin(), c.end());
+    EXPECT_TRUE(HaveSameBits(device_a.Values(), a));
+    EXPECT_TRUE(HaveSameBits(device_b.Values(), b));
+    EXPECT_TRUE(HaveSameBits(device_bias.Values(), bias));
+    std::vector<double> expected;
+    for (const Result value : c) expected.push_back(NumberOf(value));
     ForEachOfC(shape, [&](int64_t batch, int64_t i, int64_t j, size_t at) {
       double sum = 0;
       for (int64_t p = 0; p < shape.k; ++p) {
         const int64_t at_a = shape.transpose_a ? p * shape.lda + i : i * shape.lda + p;
         const int64_t at_b = shape.transpose_b ? j * shape.ldb + p : p * shape.ldb + j;
-        sum += static_cast<double>(a[static_cast<size_t>(batch * shape.stride_a + at_a)]) *
-               static_cast<double>(b[static_cast<size_t>(batch * shape.stride_b + at_b)]);
+        sum += NumberOf(a[static_cast<size_t>(batch * shape.stride_a + at_a)]) *
+               NumberOf(b[static_cast<size_t>(batch * shape.stride_b + at_b)]);
       }
-      expected[at] = static_cast<double>(alpha) * sum +
-                     (beta == 0 ? 0 : static_cast<double>(beta) * expected[at]) +
-                     (shape.adds_bias ? static_cast<double>(bias[static_cast<size_t>(j)]) : 0);
+      expected[at] = alpha * sum + (beta == 0 ? 0 : beta * expected[at]) +
+                     (shape.adds_bias ? NumberOf(bias[static_cast<size_t>(j)]) : 0);
     });
-    const std::vector<T> found = device_c.Values();
-    const double bound = 4 * static_cast<double>(shape.k + 2) * std::numeric_limits<T>::epsilon();
+    const std::vector<Result> found = device_c.Values();
+    // Of the sum, and of what becomes of it.
+    const double of_sum =
+        4 * static_cast<double>(shape.k + 2) * std::numeric_limits<Factor>::epsilon();
     for (size_t i = 0; i < found.size(); ++i) {
-      ASSERT_NEAR(static_cast<double>(found[i]), expected[i], bound)
+      const double bound = of_sum + std::abs(expected[i]) * RoundingOf<Result>();
+      ASSERT_NEAR(NumberOf(found[i]), expected[i], bound)
           << "element " << i << ", m " << shape.m << ", n " << shape.n << ", k " << shape.k
           << ", transposes " << shape.transpose_a << shape.transpose_b << ", offset " << offset;
     }
@@ -155,8 +199,9 @@ class CudaProductTest : public testing::Test {
   std::unique_ptr<DeviceStream> stream_;
 };
 
-using Types = testing::Types<float, double>;
-TYPED_TEST_SUITE(CudaProductTest, Types);
+using Products = testing::Types<Types<float>, Types<double>, Types<BFloat16>, Types<Float16>,
+                                Types<BFloat16, float>, Types<Float16, float>>;
+TYPED_TEST_SUITE(CudaProductTest, Products);
 
 // Rows with gaps, of one matrix.
 TYPED_TEST(CudaProductTest, IsRightForEachTransposition) {
@@ -180,8 +225,8 @@ TYPED_TEST(CudaProductTest, IsRightForEachTransposition) {
 TYPED_TEST(CudaProductTest, ScalesAndAdds) {
   for (const int64_t k : kDepths) {
     const CudaProductShape shape{.m = 4, .n = 3, .k = k, .lda = k + 1, .ldb = 3, .ldc = 3};
-    this->ExpectProduct(shape, TypeParam(0.5), TypeParam(-2), 0);
-    this->ExpectProduct(shape, TypeParam(1), TypeParam(1), 1);
+    this->ExpectProduct(shape, 0.5, -2, 0);
+    this->ExpectProduct(shape, 1, 1, 1);
   }
 }
 
@@ -192,7 +237,7 @@ TYPED_TEST(CudaProductTest, AddsABias) {
         .m = 9, .n = 13, .k = k, .lda = k + 3, .ldb = 13, .ldc = 13 + 3, .adds_bias = true};
     for (const int64_t offset : {0, 1}) {
       this->ExpectProduct(shape, 1, 0, offset);
-      this->ExpectProduct(shape, TypeParam(0.5), TypeParam(-2), offset);
+      this->ExpectProduct(shape, 0.5, 0, offset);
     }
     shape.ldc = 13;
     this->ExpectProduct(shape, 1, 0, 0);
@@ -201,7 +246,15 @@ TYPED_TEST(CudaProductTest, AddsABias) {
 
 TYPED_TEST(CudaProductTest, RefusesABiasForABatch) {
   const CudaProductShape shape{.m = 2, .n = 2, .k = 2, .batches = 2, .adds_bias = true};
-  EXPECT_THROW(CudaProduct<TypeParam>{shape}, Error);
+  EXPECT_THROW(typename TypeParam::Product{shape}, Error);
+}
+
+// Half would be rounded twice.
+TYPED_TEST(CudaProductTest, RefusesABiasBesideBeta) {
+  using Result = typename TypeParam::Result;
+  const typename TypeParam::Product product({.m = 2, .n = 2, .k = 2, .adds_bias = true});
+  const Result bias[2] = {};
+  EXPECT_THROW(product.Run(nullptr, nullptr, nullptr, nullptr, nullptr, 1, 1, bias), Error);
 }
 
 // All products of the second batch read one B.
@@ -228,10 +281,10 @@ TYPED_TEST(CudaProductTest, IsByTheLibraryWhereThereIsOne) {
   if (!harness::IsCudaEmulated()) GTEST_SKIP() << "whether there is a library isn't known";
   const bool has_libraries = harness::EmulationHasLibraries();
   const CudaProductShape with_workspace{.m = 9, .n = 13, .k = 7, .lda = 7, .ldb = 13, .ldc = 13};
-  EXPECT_EQ(CudaProduct<TypeParam>(with_workspace).is_by_cublas(), has_libraries);
-  EXPECT_EQ(CudaProduct<TypeParam>(with_workspace).workspace_bytes() > 0, has_libraries);
+  EXPECT_EQ(typename TypeParam::Product(with_workspace).is_by_cublas(), has_libraries);
+  EXPECT_EQ(typename TypeParam::Product(with_workspace).workspace_bytes() > 0, has_libraries);
   const CudaProductShape unsupported{.m = 9, .n = 13, .k = 6, .lda = 6, .ldb = 13, .ldc = 13};
-  EXPECT_FALSE(CudaProduct<TypeParam>(unsupported).is_by_cublas());
+  EXPECT_FALSE(typename TypeParam::Product(unsupported).is_by_cublas());
 }
 
 }  // namespace

@@ -26,10 +26,12 @@ CudnnConvolutionSpec ConvolutionOf(CudnnPass pass, int32_t batch, int32_t channe
 
 // Returns how many of 55 batches, which meet all of the stand-in's answers, have an algorithm with
 // so many bytes of workspace; -1 bytes: the library has none for the batch.
-std::map<int64_t, int> WorkspacesOf(CudnnPass pass, int32_t channels) {
+std::map<int64_t, int> WorkspacesOf(CudnnPass pass, int32_t channels,
+                                    MathMode math = MathMode::kFull) {
   std::map<int64_t, int> counts;
   for (int32_t batch = 1; batch <= 55; ++batch) {
-    const CudnnConvolutionSpec spec = ConvolutionOf(pass, batch, channels);
+    CudnnConvolutionSpec spec = ConvolutionOf(pass, batch, channels);
+    spec.math = math;
     ++counts[CudnnConvolution::Supports(spec) ? CudnnConvolution::Make(spec)->workspace_bytes()
                                               : -1];
   }
@@ -46,6 +48,17 @@ TEST(CudnnConvolution, TakesTheFirstAlgorithmThatAddsInAFixedOrder) {
     EXPECT_GT(counts.at(0), 10);
     EXPECT_GT(counts.at(776 + kRoom), 10);
     EXPECT_EQ(counts.at(-1), 8) << "two of eleven, but for those with a large workspace";
+  }
+}
+
+// The stand-in has one for every second size, without a workspace, and puts it before others.
+TEST(CudnnConvolution, TakesTensorCoresInTf32) {
+  for (const CudnnPass pass :
+       {CudnnPass::kForward, CudnnPass::kBackwardData, CudnnPass::kBackwardFilter}) {
+    const std::map<int64_t, int> full = WorkspacesOf(pass, 2);
+    const std::map<int64_t, int> rounded = WorkspacesOf(pass, 2, MathMode::kTf32);
+    EXPECT_GT(rounded.at(0), full.at(0) + 5);
+    EXPECT_GT(rounded.at(776 + kRoom), 5) << "those that convert to other types mustn't run";
   }
 }
 

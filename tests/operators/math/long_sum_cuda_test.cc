@@ -4,6 +4,7 @@
 
 #ifdef WITH_CUDA
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -53,12 +54,13 @@ std::vector<double> OutputOf(PreparedOp* prepared) {
   return ToArray(prepared->Outputs().begin()->second).values;
 }
 
-// Returns the op's output on a place.
-std::vector<double> OutputOf(const OpCase& op_case, DType dtype, Place place) {
+// Returns the op's output on a place. `given`: what the inputs are rounded to before.
+std::vector<double> OutputOf(const OpCase& op_case, DType dtype, Place place, DType given) {
   OpRegistry registry;
   RegisterMathOps(registry);
   const Op op = MakeOp(op_case);
-  const NamedTensors inputs = MakeInputs(op_case, dtype);
+  NamedTensors inputs = MakeInputs(op_case, given);
+  for (auto& [name, tensor] : inputs) tensor = Cast(tensor, dtype);
   PreparedOp prepared(registry, op, inputs, {.place = place});
   prepared.Load(inputs, 0xFF);
   return OutputOf(&prepared);
@@ -68,16 +70,22 @@ void ExpectNear(const std::vector<double>& found, const std::vector<double>& exp
                 const std::string& what) {
   ASSERT_EQ(found.size(), expected.size()) << what;
   // Of 4100 products of numbers up to 1.
-  const double tolerance = dtype == DType::kFloat32 ? 1e-4 : 1e-11;
+  const double of_sum = dtype == DType::kFloat64 ? 1e-11 : 1e-4;
+  // Half is rounded once, not part by part.
+  const double rounding = dtype == DType::kBFloat16  ? 0x1p-8
+                          : dtype == DType::kFloat16 ? 0x1p-11
+                                                     : 0;
   for (size_t i = 0; i < found.size(); ++i) {
-    ASSERT_NEAR(found[i], expected[i], tolerance) << what << ", element " << i;
+    ASSERT_NEAR(found[i], expected[i], of_sum + rounding * std::abs(expected[i]))
+        << what << ", element " << i << ", " << dtype;
   }
 }
 
 void ExpectThatOfTheCpu(const OpCase& op_case, const std::string& what) {
-  const std::vector<double> expected = OutputOf(op_case, DType::kFloat64, Place::Cpu());
-  for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
-    ExpectNear(OutputOf(op_case, dtype, Place::Cuda()), expected, dtype, what);
+  for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kBFloat16, DType::kFloat16}) {
+    const std::vector<double> expected =
+        OutputOf(op_case, DType::kFloat64, Place::Cpu(), IsHalf(dtype) ? dtype : DType::kFloat64);
+    ExpectNear(OutputOf(op_case, dtype, Place::Cuda(), dtype), expected, dtype, what);
   }
 }
 
@@ -134,8 +142,9 @@ TEST(LongSumOnCuda, HasFewerTermsInLaterRuns) {
          {of_rows(3000, 6), of_rows(1100, 3), of_rows(700, 1), of_rows(4096, 8)}) {
       ASSERT_EQ(PartsOf(sum), sum.parts) << sum.x;
       prepared.LoadFewerRows(MakeInputs(Matmul(sum), dtype), 0xFF);
-      ExpectNear(OutputOf(&prepared), OutputOf(Matmul(sum), DType::kFloat64, Place::Cpu()), dtype,
-                 StrCat(sum.x[0], " rows"));
+      const std::vector<double> expected =
+          OutputOf(Matmul(sum), DType::kFloat64, Place::Cpu(), DType::kFloat64);
+      ExpectNear(OutputOf(&prepared), expected, dtype, StrCat(sum.x[0], " rows"));
     }
   }
 }

@@ -2,11 +2,13 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
 #include <type_traits>
 
+#include "operators/common/half.h"
 #include "tools/cuda/emulation/libraries/cublas_lt_stand_in.h"
 #include "tools/cuda/emulation/libraries/live_objects.h"
 
@@ -181,13 +183,33 @@ struct Sizes {
   bool transposes_a;
   bool transposes_b;
   int64_t k;
-  const void* bias;  // of the rows of D; nullptr: none is added
+  const void* bias;     // of the rows of D; nullptr: none is added
+  bool rounds_to_tf32;  // the factors
 };
 
-bool IsOneOf(cudaDataType_t type, const Product& product) {
-  const bool is_float = type == CUDA_R_32F && product.compute == CUBLAS_COMPUTE_32F;
-  const bool is_double = type == CUDA_R_64F && product.compute == CUBLAS_COMPUTE_64F;
-  return (is_float || is_double) && product.scale == type;
+// Products that the library has, of those that it documents for column-major matrices.
+struct Types {
+  cublasComputeType_t compute;
+  cudaDataType_t scale;
+  cudaDataType_t factors;  // A and B
+  cudaDataType_t result;   // C, D and the bias
+
+  friend bool operator==(const Types&, const Types&) = default;
+};
+
+constexpr Types kSupported[] = {
+    {CUBLAS_COMPUTE_64F, CUDA_R_64F, CUDA_R_64F, CUDA_R_64F},
+    {CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_32F, CUDA_R_32F},
+    {CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_16BF, CUDA_R_16BF},
+    {CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_16BF, CUDA_R_32F},
+    {CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_16F, CUDA_R_16F},
+    {CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_16F, CUDA_R_32F},
+    {CUBLAS_COMPUTE_32F_FAST_TF32, CUDA_R_32F, CUDA_R_32F, CUDA_R_32F},
+};
+
+// Of the types above.
+uint32_t BytesOf(cudaDataType_t type) {
+  return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2;
 }
 
 bool Is(cublasOperation_t operation) {
@@ -226,10 +248,17 @@ cublasStatus_t SizesOf(const void* product, const void* a, const void* b, const 
                     (sizes->transposes_b ? sizes->b.columns : sizes->b.rows) == sizes->k &&
                     sizes->a.batches == sizes->c.batches && sizes->b.batches == sizes->c.batches;
   if (!fits || !IsSame(sizes->c, *found_d)) return CUBLAS_STATUS_INVALID_VALUE;
-  for (const Layout& layout : {sizes->a, sizes->b, sizes->c}) {
-    if (!IsOneOf(layout.type, *found)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  const Types types{found->compute, found->scale, sizes->a.type, sizes->c.type};
+  if (sizes->a.type != sizes->b.type || std::ranges::count(kSupported, types) == 0) {
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   }
+  sizes->rounds_to_tf32 = found->compute == CUBLAS_COMPUTE_32F_FAST_TF32;
   return CUBLAS_STATUS_SUCCESS;
+}
+
+// Whether matrices may begin at multiples of so many bytes, which is a power of 2.
+bool IsAlignment(uint32_t bytes, cudaDataType_t type) {
+  return std::has_single_bit(bytes) && bytes >= BytesOf(type);
 }
 
 // What cublasLtMatmulAlgo_t holds.
@@ -254,6 +283,7 @@ uint64_t ProblemOf(const Sizes& sizes) {
   add(sizes.transposes_a);
   add(sizes.transposes_b);
   add(sizes.bias != nullptr);
+  add(sizes.rounds_to_tf32);
   return hash;
 }
 
@@ -271,9 +301,14 @@ cublasStatus_t Choose(cublasLtHandle_t handle, cublasLtMatmulDesc_t product,
   Sizes sizes;
   const cublasStatus_t status = SizesOf(product, a, b, c, d, &sizes);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
-  // Sums in place are added in the order in which they are done, which Skiff mustn't allow.
-  if ((wishes->reductions & CUBLASLT_REDUCTION_SCHEME_INPLACE) != 0) {
-    return CUBLAS_STATUS_INVALID_VALUE;
+  // Sums in place are added in the order in which they are done, which Skiff mustn't allow, and
+  // parts in half are rounded.
+  uint32_t forbidden = CUBLASLT_REDUCTION_SCHEME_INPLACE;
+  if (BytesOf(sizes.c.type) == 2) forbidden |= CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+  if ((wishes->reductions & forbidden) != 0) return CUBLAS_STATUS_INVALID_VALUE;
+  const cudaDataType_t types[] = {sizes.a.type, sizes.b.type, sizes.c.type, sizes.c.type};
+  for (int i = 0; i < 4; ++i) {
+    if (!IsAlignment(wishes->alignments[i], types[i])) return CUBLAS_STATUS_INVALID_VALUE;
   }
   *count = 0;
   const uint32_t alignment = *std::ranges::min_element(wishes->alignments);
@@ -298,9 +333,25 @@ __global__ void Overwrite(unsigned char* workspace, int64_t bytes) {
   }
 }
 
-// D = alpha · op(A) · op(B) + beta · C + bias. C isn't read if beta is 0.
+// As tensor cores see a factor: with ten bits after the point.
+__device__ float RoundedToTf32(float value) {
+  return std::bit_cast<float>((std::bit_cast<uint32_t>(value) + 0x1000u) & ~0x1fffu);
+}
+
 template <typename T>
-__global__ void Multiply(Sizes sizes, T alpha, const T* a, const T* b, T beta, const T* c, T* d) {
+__device__ double FactorOf(T value, bool rounds_to_tf32) {
+  const auto wide = static_cast<WideType<T>>(value);
+  if constexpr (std::is_same_v<T, float>) {
+    if (rounds_to_tf32) return static_cast<double>(RoundedToTf32(wide));
+  }
+  return static_cast<double>(wide);
+}
+
+// D = alpha · op(A) · op(B) + beta · C + bias. C isn't read if beta is 0.
+template <typename T, typename Result>
+__global__ void Multiply(Sizes sizes, WideType<T> alpha, const T* a, const T* b, WideType<T> beta,
+                         const Result* c, Result* d) {
+  using Wide = WideType<Result>;
   const int64_t matrix = sizes.c.rows * sizes.c.columns;
   const int64_t count = matrix * sizes.c.batches;
   for (int64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {
@@ -315,17 +366,23 @@ __global__ void Multiply(Sizes sizes, T alpha, const T* a, const T* b, T beta, c
     const int64_t right_step = sizes.transposes_b ? sizes.b.distance : 1;
     double sum = 0;
     for (int64_t p = 0; p < sizes.k; ++p) {
-      sum += static_cast<double>(left[p * left_step]) * static_cast<double>(right[p * right_step]);
+      sum += FactorOf(left[p * left_step], sizes.rounds_to_tf32) *
+             FactorOf(right[p * right_step], sizes.rounds_to_tf32);
     }
     const int64_t at = batch * sizes.c.stride + column * sizes.c.distance + row;
     sum *= static_cast<double>(alpha);
-    if (beta != 0) sum += static_cast<double>(beta) * static_cast<double>(c[at]);
-    if (sizes.bias != nullptr) sum += static_cast<double>(static_cast<const T*>(sizes.bias)[row]);
-    d[at] = static_cast<T>(sum);
+    if (beta != 0) {
+      sum += static_cast<double>(beta) * static_cast<double>(static_cast<Wide>(c[at]));
+    }
+    if (sizes.bias != nullptr) {
+      const Result bias = static_cast<const Result*>(sizes.bias)[row];
+      sum += static_cast<double>(static_cast<Wide>(bias));
+    }
+    d[at] = static_cast<Result>(static_cast<Wide>(sum));
   }
 }
 
-template <typename T>
+template <typename T, typename Result>
 cublasStatus_t Launch(const Sizes& sizes, const void* alpha, const void* a, const void* b,
                       const void* beta, const void* c, void* d, cudaStream_t stream) {
   constexpr int64_t kThreads = 128;
@@ -333,9 +390,10 @@ cublasStatus_t Launch(const Sizes& sizes, const void* alpha, const void* a, cons
   const int64_t count = sizes.c.rows * sizes.c.columns * sizes.c.batches;
   const auto blocks =
       static_cast<unsigned>(std::min((count + kThreads - 1) / kThreads, kMostBlocks));
-  Multiply<T><<<blocks, kThreads, 0, stream>>>(
-      sizes, *static_cast<const T*>(alpha), static_cast<const T*>(a), static_cast<const T*>(b),
-      *static_cast<const T*>(beta), static_cast<const T*>(c), static_cast<T*>(d));
+  using Factor = WideType<T>;
+  Multiply<T, Result><<<blocks, kThreads, 0, stream>>>(
+      sizes, *static_cast<const Factor*>(alpha), static_cast<const T*>(a), static_cast<const T*>(b),
+      *static_cast<const Factor*>(beta), static_cast<const Result*>(c), static_cast<Result*>(d));
   return cudaGetLastError() == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
@@ -374,8 +432,21 @@ cublasStatus_t Multiply(cublasLtHandle_t handle, cublasLtMatmulDesc_t product, c
     Overwrite<<<1, 128, 0, stream>>>(static_cast<unsigned char*>(workspace),
                                      static_cast<int64_t>(chosen.workspace_bytes));
   }
-  return sizes.c.type == CUDA_R_32F ? Launch<float>(sizes, alpha, a, b, beta, c, d, stream)
-                                    : Launch<double>(sizes, alpha, a, b, beta, c, d, stream);
+  const auto launch = [&]<typename T, typename Result>() {
+    return Launch<T, Result>(sizes, alpha, a, b, beta, c, d, stream);
+  };
+  const bool is_wide = sizes.c.type == CUDA_R_32F;
+  switch (sizes.a.type) {
+    case CUDA_R_64F:
+      return launch.operator()<double, double>();
+    case CUDA_R_32F:
+      return launch.operator()<float, float>();
+    case CUDA_R_16BF:
+      return is_wide ? launch.operator()<BFloat16, float>()
+                     : launch.operator()<BFloat16, BFloat16>();
+    default:
+      return is_wide ? launch.operator()<Float16, float>() : launch.operator()<Float16, Float16>();
+  }
 }
 
 // The address of a function that has the type of the library's.

@@ -1,13 +1,20 @@
-// A stand-in for cuBLASLt: products of float32 and float64 in column-major matrices, with a bias
-// (CUBLASLT_EPILOGUE_BIAS) or without.
+// A stand-in for cuBLASLt: products in column-major matrices, with a bias (CUBLASLT_EPILOGUE_BIAS)
+// or without, of the types that the library documents and Skiff uses:
+//
+//   sums                          alpha, beta   A, B       C, D, bias
+//   CUBLAS_COMPUTE_64F            float64       float64    float64
+//   CUBLAS_COMPUTE_32F            float32       float32    float32
+//   CUBLAS_COMPUTE_32F            float32       half       the same half, or float32
+//   CUBLAS_COMPUTE_32F_FAST_TF32  float32       float32    float32; A and B are rounded
 //
 // It refuses (CUBLAS_STATUS_INVALID_VALUE) handles and descriptors that aren't alive; sizes,
 // batches and types that don't fit each other; a leading dimension below the rows; an algorithm
 // that wasn't chosen for this very product; a workspace that is smaller than it asked for, or not
 // at a multiple of 256 bytes; matrices, and a bias, at addresses that aren't multiples of the
 // alignment that the preference named; a null bias; a null algorithm; attributes that Skiff doesn't
-// set; and preferences that allow sums in place, whose order varies. CUBLAS_STATUS_NOT_SUPPORTED:
-// other types and epilogues, and sums in TF32.
+// set; alignments that are no power of 2 or less than an element; and preferences that allow sums
+// in place, whose order varies, or of parts in half. CUBLAS_STATUS_NOT_SUPPORTED: other types and
+// epilogues.
 //
 // What it offers depends on k, so that products of a few sizes meet all of it. k % 11 == 6: nothing
 // (CUBLAS_STATUS_NOT_SUPPORTED). k % 13 == 4: nothing with a bias. k % 7 == 5: nothing for matrices

@@ -194,6 +194,7 @@ struct Sizes {
   Triple padding;
   Triple stride;
   Triple dilation;
+  int math;
 };
 
 __host__ __device__ int64_t Count(const Triple& extents) {
@@ -251,7 +252,7 @@ int SizesOf(const Operands& descriptors, Pointer convolution, Sizes* sizes) {
   const auto found = LiveObjects<Convolution>::Get(convolution);
   if (!input || !filter || !output || !found || found->axes == 0) return kBadParam;
   // cuDNN would take another one, and round factors to TF32.
-  if (found->math != kFusedSums) return kBadParam;
+  if (found->math != kFusedSums && found->math != kTensorCores) return kBadParam;
   for (const int dims : {input->dims, filter->dims, output->dims}) {
     if (dims != found->axes + 2) return kBadParam;
   }
@@ -267,7 +268,8 @@ int SizesOf(const Operands& descriptors, Pointer convolution, Sizes* sizes) {
             .output = along(&output->sizes[2], 1),
             .padding = along(found->padding.data(), 0),
             .stride = along(found->stride.data(), 1),
-            .dilation = along(found->dilation.data(), 1)};
+            .dilation = along(found->dilation.data(), 1),
+            .math = found->math};
   const auto is_output = [sizes](int64_t Triple::*axis) {
     return IsOutput(sizes->output.*axis, sizes->input.*axis, sizes->filter.*axis,
                     sizes->padding.*axis, sizes->stride.*axis, sizes->dilation.*axis);
@@ -390,10 +392,11 @@ std::optional<Algorithm> OfferOf(Pass pass, const Sizes& sizes, int number) {
   return found == offers.end() ? std::nullopt : std::optional(*found);
 }
 
-bool MayRun(const Algorithm& algorithm) {
+bool MayRun(const Algorithm& algorithm, int math) {
   constexpr size_t kMostBytes = size_t{512} << 20;
   return algorithm.determinism == kDeterministic && algorithm.memory <= kMostBytes &&
-         algorithm.math != kTensorCores && algorithm.math != kRoundToTensorCores;
+         (algorithm.math != kTensorCores || math == kTensorCores) &&
+         algorithm.math != kRoundToTensorCores;
 }
 
 template <Pass kPass>
@@ -623,7 +626,8 @@ int RunPass(Pointer handle, const void* alpha, Pointer first_descriptor, const v
   if (status != kSuccess) return status;
   const std::optional<Algorithm> algorithm = OfferOf(kPass, sizes, number);
   if (!algorithm || algorithm->status != kSuccess) return kNotSupported;
-  if (!MayRun(*algorithm) || !IsWorkspace(*algorithm, workspace, bytes)) return kBadParam;
+  if (!MayRun(*algorithm, sizes.math) || !IsWorkspace(*algorithm, workspace, bytes))
+    return kBadParam;
   return Launch({.pass = kPass,
                  .sizes = sizes,
                  .first = static_cast<const float*>(first),

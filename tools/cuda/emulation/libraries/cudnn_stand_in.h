@@ -5,12 +5,13 @@
 // It refuses what cuDNN's documentation doesn't allow: handles and descriptors that are null,
 // destroyed, never set or of another kind; sizes that don't fit each other; algorithms that it
 // didn't offer for these sizes; a workspace that is smaller than it said. It also refuses what
-// cuDNN takes and Skiff mustn't ask for: a math type other than CUDNN_FMA_MATH; a run before
-// cudnnSetStream; a workspace that isn't at a multiple of 256 bytes; a run of an algorithm that
-// isn't deterministic, uses tensor cores or takes more than 512 MiB. All of these are
-// CUDNN_STATUS_BAD_PARAM, but for algorithms that weren't offered. CUDNN_STATUS_NOT_SUPPORTED are
-// those, and what cuDNN has and the stand-in hasn't: other types, layouts, strides of tensors and
-// numbers of axes, and CUDNN_CONVOLUTION.
+// cuDNN takes and Skiff mustn't ask for: a math type other than CUDNN_FMA_MATH and
+// CUDNN_TENSOR_OP_MATH; a run before cudnnSetStream; a workspace that isn't at a multiple of 256
+// bytes; a run of an algorithm that isn't deterministic, takes more than 512 MiB, or uses tensor
+// cores, unless the math type is CUDNN_TENSOR_OP_MATH and it doesn't convert to other types. All of
+// these are CUDNN_STATUS_BAD_PARAM, but for algorithms that weren't offered.
+// CUDNN_STATUS_NOT_SUPPORTED are those, and what cuDNN has and the stand-in hasn't: other types,
+// layouts, strides of tensors and numbers of axes, and CUDNN_CONVOLUTION.
 //
 // The algorithms that it offers depend on the sizes alone, so that convolutions of several sizes
 // meet all answers.
