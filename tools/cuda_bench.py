@@ -16,7 +16,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 # The flags of model_bench by which a model is trained, where its defaults aren't usual.
 MODELS = {"mlp": [], "lenet": [], "resnet20": [], "resnet50": [], "vgg16": [],
-          "ernie_mini": ["--optimizer=adam", "--passes=+fuse_optimizer"],
+          "ernie_mini": ["--optimizer=adam"],
           "text_cnn": ["--optimizer=plain_adam"], "text_gru": ["--optimizer=plain_adam"],
           "text_lstm": ["--optimizer=plain_adam"],
           "char_lstm": [], "char_gru": [], "lstm_512": [], "gru_512": [],

@@ -27,6 +27,13 @@ PlannedBuffer BlockWrittenBy(const Instruction& instruction) {
 
 }  // namespace
 
+std::string RecomputationText(const Recomputed& recomputed) {
+  if (recomputed.instructions == 0) return {};
+  return StrCat(recomputed.instructions, " ops are computed again, which saves ",
+                MebibytesText(recomputed.saved_bytes), " for about ",
+                FormatFixed(100 * recomputed.cost_share, 1), " % of a step");
+}
+
 std::string MebibytesText(int64_t bytes) {
   return FormatFixed(static_cast<double>(bytes) / (1 << 20), 2) + " MiB";
 }
@@ -47,6 +54,7 @@ MemoryReport ReportMemory(const Plan& plan) {
   MemoryReport report{.max_live_bytes = plan.max_live_bytes,
                       .planned_bytes = plan.planned_bytes,
                       .unshared_bytes = plan.unshared_bytes,
+                      .recomputed = plan.recomputed,
                       .live_bytes = LiveBytes(plan)};
   if (!report.live_bytes.empty()) {
     report.peak = static_cast<size_t>(std::ranges::max_element(report.live_bytes) -

@@ -28,6 +28,7 @@ struct MemoryReport {
   int64_t max_live_bytes = 0;
   int64_t planned_bytes = 0;
   int64_t unshared_bytes = 0;
+  Recomputed recomputed;
   size_t peak = 0;                    // the first instruction with the most live bytes
   std::vector<int64_t> live_bytes;    // by instruction
   std::vector<std::string> op_names;  // by instruction
@@ -47,6 +48,10 @@ struct LoopMemory {
 
 // Returns a report on the plan. Offsets are -1 until storage is planned.
 MemoryReport ReportMemory(const Plan& plan);
+
+// Returns a text such as "37 ops are computed again, which saves 12.50 MiB for about 1.2 % of a
+// step", or "" if nothing is computed again.
+std::string RecomputationText(const Recomputed& recomputed);
 
 // Returns a text such as "12.50 MiB".
 std::string MebibytesText(int64_t bytes);

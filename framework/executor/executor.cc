@@ -84,8 +84,10 @@ void CheckMemoryOptions(const Program& program, const MemoryOptions& memory) {
   const int64_t alignment = memory.flat_alignment_bytes;
   SKIFF_ENFORCE(alignment > 0 && (alignment & (alignment - 1)) == 0, kInvalidArgument,
                 "option memory.flat_alignment_bytes = ", alignment, ": expected a power of two");
-  SKIFF_ENFORCE(memory.recompute == Recompute::kNothing || memory.policy != ReusePolicy::kNone,
-                kInvalidArgument, "option memory.recompute = ", RecomputeName(memory.recompute),
+  const bool saves_on_request =
+      memory.recompute != Recompute::kNothing && memory.recompute != Recompute::kAlmostFree;
+  SKIFF_ENFORCE(!saves_on_request || memory.policy != ReusePolicy::kNone, kInvalidArgument,
+                "option memory.recompute = ", RecomputeName(memory.recompute),
                 " with memory.policy = none: nothing would be saved, expected another policy");
   for (const std::string& name : memory.skip) {
     SKIFF_ENFORCE(program.root()->FindVar(name) != nullptr, kNotFound,
@@ -733,7 +735,11 @@ CompiledProgram Executor::Compile(const Program& program, const CompileOptions& 
   for (const auto& op : program.root()->ops()) {
     state->positions.emplace(op->id, state->positions.size());
   }
-  state->reports = RunProgramPasses(*registry_, state->program.get(), state->options.passes);
+  PipelineOptions passes = options.passes;
+  // A device is done with one parameter's update before the host has launched the next. On the CPU,
+  // merged updates would gain little, and gradients would live longer.
+  if (!place_.is_cpu()) passes.also.emplace_back("fuse_optimizer");
+  state->reports = RunProgramPasses(*registry_, state->program.get(), passes);
 // A pass must keep a sound program sound. Programs that had findings before aren't held against it.
 #ifndef NDEBUG
   if (VerifyProgram(*registry_, program).empty()) CheckProgram(*registry_, *state->program);

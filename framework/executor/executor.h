@@ -60,7 +60,7 @@ struct CompileOptions {
   MemoryOptions memory;
   // Which passes run, by name: {.passes = {.skip = {"layout"}, .also = {"fuse_optimizer"}}}. Each
   // pass's header (framework/transpiler) says what it does; docs/training.md explains those of
-  // optimizers, which run only when asked for.
+  // optimizers, which run only when asked for, but for fuse_optimizer, which runs on a device.
   PipelineOptions passes;
   // From op type to the name of the kernel candidate to take where it accepts the shapes, or
   // "widened": bfloat16 and float16 then run by the float32 kernel (docs/precision.md). Compile
@@ -100,6 +100,7 @@ struct PlanStatistics {
   int64_t derived_bytes = 0;      // other forms of parameters, owned by the plan
   int64_t persistable_bytes = 0;  // of the scope, as far as the plan uses it
   int64_t rollback_bytes = 0;     // copies of persistables, for when an op fails
+  Recomputed recomputed;          // bodies of loops have their own (MemoryReport::loops)
   int64_t instructions = 0;
   int64_t layout_copies = 0;
   int64_t transfers = 0;  // copies between places

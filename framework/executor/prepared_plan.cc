@@ -665,6 +665,7 @@ PlanStatistics PreparedPlan::statistics() {
   statistics.planned_bytes = plan_.planned_bytes;
   statistics.unshared_bytes = plan_.unshared_bytes;
   statistics.host_planned_bytes = plan_.host_planned_bytes;
+  statistics.recomputed = plan_.recomputed;
   statistics.graphs = graphs_ ? graphs_->count() : 0;
   statistics.issue_seconds = issue_seconds_;
   for (const Step& step : steps_) {

@@ -128,6 +128,13 @@ struct ContiguousValues {
   int64_t alignment_bytes = 64;
 };
 
+// What the pass recompute has a plan compute again in its backward pass.
+struct Recomputed {
+  int64_t instructions = 0;  // that run again
+  int64_t saved_bytes = 0;   // of the most live bytes, as the pass knows them: without workspaces
+  double cost_share = 0;     // of the cost of all other instructions, by estimate
+};
+
 struct Plan {
   Place place;  // of the program; on a device, some instructions may run on the CPU all the same
   ValueTable<PlanValue> values;
@@ -143,6 +150,7 @@ struct Plan {
   int64_t max_live_bytes = 0;      // the lower bound for the arena
   int64_t unshared_bytes = 0;      // of an arena with a buffer for each value
   int64_t host_planned_bytes = 0;  // of a plan on a device: of its other arena, on the CPU
+  Recomputed recomputed;           // for reports
   // By lowering and passes. All other ops are the program's.
   std::vector<std::shared_ptr<const Op>> made_ops;
 

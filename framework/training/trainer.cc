@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "framework/analysis/memory_report.h"
 #include "framework/analysis/ops_on_host.h"
 #include "framework/analysis/widened_ops.h"
 #include "framework/base/error.h"
@@ -546,8 +547,8 @@ TrainingResult Trainer::RunUnderLock() {
   return result;
 }
 
-void Trainer::ReportLackOfKernels(const Plan& plan) {
-  if (std::exchange(has_reported_lack_, true)) return;
+void Trainer::ReportPlan(const Plan& plan) {
+  if (std::exchange(has_reported_plan_, true)) return;
   // Each such op moves its arguments from the device and its results back.
   const std::string on_host = TextOfCounts(OpsOnHost(plan));
   if (!on_host.empty()) {
@@ -559,6 +560,8 @@ void Trainer::ReportLackOfKernels(const Plan& plan) {
     *out_ << "in float32, between casts, for want of kernels that take half: " << widened
           << std::endl;
   }
+  const std::string again = RecomputationText(plan.recomputed);
+  if (!again.empty()) *out_ << "memory: " << again << std::endl;
 }
 
 // Full batches and the last one are two kinds; ragged ones are more.
@@ -670,7 +673,7 @@ bool Trainer::TrainEpoch(const std::function<bool()>& stop) {
 
 void Trainer::TrainBatch(const Batch& batch) {
   const BoundProgram& step = training_->Step(batch.feeds);
-  ReportLackOfKernels(step.plan());
+  ReportPlan(step.plan());
   // Compile has put it after the metrics.
   progress_.learning_rate = NumberIn(step.fetch(fetches_.size()), "learning_rate");
   const double loss = AddMetrics(step, batch.samples, &progress_.sums);

@@ -205,8 +205,9 @@ class Trainer {
   // Saves the weights as they are now, with the files beside them.
   void SaveModel(const std::string& directory) const;
   void Report(const TrainingRecord& record) const;
-  // Tells, after the first step, of ops for which kernels lack: on the device, and in half.
-  void ReportLackOfKernels(const Plan& plan);
+  // Tells, after the first step, of ops for which kernels lack, on the device and in half, and of
+  // those that are computed again.
+  void ReportPlan(const Plan& plan);
   void ReportPlans() const;
   void Save();
   void ReportNotRemoved(const SavedCheckpoint& saved);
@@ -230,7 +231,7 @@ class Trainer {
   Progress progress_;
   double earlier_seconds_ = 0;  // of training, before the last resume
   bool is_continuation_ = false;
-  bool has_reported_lack_ = false;
+  bool has_reported_plan_ = false;
   // Of the output directory: from Resume to the end of Run.
   std::unique_ptr<FileLock> lock_;
 };

@@ -9,8 +9,9 @@
 namespace skiff {
 namespace {
 
-constexpr std::array<std::pair<Recompute, std::string_view>, 5> kRecomputeNames = {
+constexpr std::array<std::pair<Recompute, std::string_view>, 6> kRecomputeNames = {
     {{Recompute::kNothing, "nothing"},
+     {Recompute::kAlmostFree, "almost_free"},
      {Recompute::kCheapOps, "cheap_ops"},
      {Recompute::kCheckpoints, "checkpoints"},
      {Recompute::kBudget, "budget"},

@@ -14,13 +14,16 @@ namespace skiff {
 // What the backward pass recomputes instead of keeping it from the forward pass on.
 enum class Recompute {
   kNothing,
+  // What kCheapOps does, as far as it takes at most 2 % of a step by estimate. Nothing on a device,
+  // and nothing with ReusePolicy::kNone.
+  kAlmostFree,
   kCheapOps,     // what takes a pass over memory: activations, normalizations, element-wise ops
   kCheckpoints,  // everything between the checkpoints that the user names
   kBudget,       // the least work that makes the arena fit into a budget
   kLeastMemory,  // whatever makes the arena smallest
 };
 
-// Returns "nothing", "cheap_ops", "checkpoints", "budget" or "least_memory".
+// Returns "nothing", "almost_free", "cheap_ops", "checkpoints", "budget" or "least_memory".
 std::string_view RecomputeName(Recompute recompute);
 // Returns the choice of that name. Throws an Error (kInvalidArgument) that lists the names if there
 // is none.
@@ -30,7 +33,7 @@ struct MemoryOptions {
   ReusePolicy policy = ReusePolicy::kArena;
   // Variables whose values share storage with no others.
   std::vector<std::string> skip;
-  Recompute recompute = Recompute::kNothing;
+  Recompute recompute = Recompute::kAlmostFree;
   std::vector<std::string> checkpoints;  // variables of the forward pass; for kCheckpoints
   int64_t budget_bytes = 0;              // of the arena; for kBudget
   // Tensors in flat buffers (flatten_parameters) begin at multiples of this, a power of two. 4

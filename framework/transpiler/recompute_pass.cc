@@ -7,6 +7,8 @@
 #include "framework/transpiler/recompute_pass.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -27,10 +29,46 @@
 namespace skiff {
 namespace {
 
-// FLOP that today's processors do in the time in which memory delivers a byte: 5 to 20.
-constexpr double kFlopPerByte = 10;
+// Of kAlmostFree: the most that all of it may cost, as a share of a step, and how large a share of
+// the live bytes it must save for a share of a step.
+constexpr double kMostShare = 0.02;
+constexpr double kSavingForCost = 5;
 // Values below this share of what the forward pass hands to the backward pass are kept.
 constexpr double kSmallShare = 1e-3;
+
+// Returns the FLOP of a product that a processor does in the time in which memory delivers a byte:
+// 5 to 20 in float32, and twice as many in half, where a kernel takes it as it is.
+double FlopPerByte(DType dtype) { return IsHalf(dtype) ? 20 : 10; }
+
+bool IsProduct(const Instruction& instruction) {
+  return instruction.kind == InstructionKind::kOp && instruction.def->flop != nullptr;
+}
+
+// Returns the time of an instruction, estimated as the bytes that memory delivers meanwhile.
+double InstructionCost(const Plan& plan, const Instruction& instruction) {
+  if (instruction.kind == InstructionKind::kLoop) {
+    const Loop& loop = *instruction.loop;
+    double cost = 0;
+    for (const Instruction& of_body : loop.body.instructions)
+      cost += InstructionCost(loop.body, of_body);
+    return cost * static_cast<double>(std::max<int64_t>(loop.iterations, 1));
+  }
+  // A view is expected to share storage, so it moves no bytes.
+  if (IsLoopBoundary(instruction) || !ViewPairs(plan, instruction).empty()) return 0;
+  double cost = 0;
+  DType dtype = DType::kFloat32;
+  for (size_t j = 0; j < instruction.inputs.size(); ++j) {
+    const ValueId input = instruction.inputs[j];
+    if (input && instruction.reads_data[j]) cost += static_cast<double>(StorageBytes(plan[input]));
+  }
+  for (const ValueId output : instruction.outputs) {
+    if (!output) continue;
+    cost += static_cast<double>(StorageBytes(plan[output]));
+    dtype = plan[output].meta.dtype;
+  }
+  if (!IsProduct(instruction)) return cost;
+  return cost + instruction.def->flop(ContextOf(plan, instruction)) / FlopPerByte(dtype);
+}
 
 // A way to recompute.
 struct Cutting {
@@ -66,8 +104,13 @@ class Recomputation {
       // read from here on has to live at the same time as gradients.
       if ((plan.instructions[i].op->role() & kRoleBackward) != 0) backward_ = i;
     }
+    if (!has_backward()) return;
     FindScopeWrites();
     FindHeld();
+    kept_live_bytes_ = MostLiveBytesWithReuse(context, plan);
+    for (const Instruction& instruction : plan.instructions) {
+      cost_of_step_ += InstructionCost(plan, instruction);
+    }
   }
 
   bool has_backward() const { return backward_ < plan_.instructions.size(); }
@@ -129,22 +172,42 @@ class Recomputation {
 
   int64_t held_bytes() const { return all_held_bytes_; }
 
+  double cost_of_step() const { return cost_of_step_; }
+  int64_t kept_live_bytes() const { return kept_live_bytes_; }
+
   // Returns the plan of a cutting, or none if a cutting that was tried before runs the same
   // instructions again.
   std::optional<Outcome> Try(const Cutting& cutting) {
-    // Placing an instruction may show that it can't run again (its inputs in the scope have changed
-    // by then). Its outputs must then be kept, which changes what else runs again. fixed_ only
-    // grows, so this ends.
-    fixed_.clear();
-    Reruns reruns;
-    do {
-      fixed_grew_ = false;
-      reruns = FindReruns(cutting);
-    } while (fixed_grew_);
+    const Reruns reruns = RerunsOf(cutting);
     if (!tried_.insert(reruns).second) return std::nullopt;
     Outcome outcome = Rewrite(cutting, reruns);
     outcome.max_live_bytes = MostLiveBytesWithReuse(context_, outcome.plan);
     return outcome;
+  }
+
+  // Returns the cutting with as many more values kept as it takes to cost no more than that: first
+  // those that save the fewest bytes for their cost.
+  Cutting Thinned(const Cutting& cutting, double most_cost) {
+    std::vector<ValueId> dropped = RerunsOf(cutting).dropped;
+    const auto saving_for_cost = [&](ValueId value) {
+      return static_cast<double>(StorageBytes(ValueOf(value))) /
+             std::max(InstructionCost(plan_, At(uses_.WriterOf(value))), 1.0);
+    };
+    std::ranges::stable_sort(dropped, std::less(), saving_for_cost);
+    const auto keeping = [&](size_t count) {
+      Cutting thinned = cutting;
+      thinned.kept.insert(dropped.begin(), dropped.begin() + static_cast<std::ptrdiff_t>(count));
+      return thinned;
+    };
+    // The more is kept, the less it costs.
+    size_t too_few = 0;
+    size_t enough = dropped.size();
+    if (CostOf(keeping(0)) <= most_cost) return cutting;
+    while (enough - too_few > 1) {
+      const size_t middle = (too_few + enough) / 2;
+      (CostOf(keeping(middle)) <= most_cost ? enough : too_few) = middle;
+    }
+    return keeping(enough);
   }
 
  private:
@@ -167,26 +230,6 @@ class Recomputation {
         scope_writes_[ValueOf(output).name].insert(i);
       }
     }
-  }
-
-  static bool IsProduct(const Instruction& instruction) {
-    return instruction.kind == InstructionKind::kOp && instruction.def->flop != nullptr;
-  }
-
-  static double CostOf(const Plan& plan, const Instruction& instruction) {
-    // A view is expected to share storage, so it moves no bytes.
-    if (!ViewPairs(plan, instruction).empty()) return 0;
-    double bytes = 0;
-    const auto bytes_of = [&](ValueId value) {
-      return !value ? 0.0 : static_cast<double>(StorageBytes(plan[value]));
-    };
-    for (size_t j = 0; j < instruction.inputs.size(); ++j) {
-      if (instruction.reads_data[j]) bytes += bytes_of(instruction.inputs[j]);
-    }
-    for (ValueId output : instruction.outputs) bytes += bytes_of(output);
-    const double flop =
-        IsProduct(instruction) ? instruction.def->flop(ContextOf(plan, instruction)) : 0;
-    return kFlopPerByte * bytes + flop;
   }
 
   // Sums up, by instruction of the forward pass, the bytes that it hands to the backward pass.
@@ -224,6 +267,21 @@ class Recomputation {
   }
 
   // ---- one cutting
+
+  double CostOf(const Cutting& cutting) { return Rewrite(cutting, RerunsOf(cutting)).cost; }
+
+  Reruns RerunsOf(const Cutting& cutting) {
+    // Placing an instruction may show that it can't run again (its inputs in the scope have changed
+    // by then). Its outputs must then be kept, which changes what else runs again. fixed_ only
+    // grows, so this ends.
+    fixed_.clear();
+    Reruns reruns;
+    do {
+      fixed_grew_ = false;
+      reruns = FindReruns(cutting);
+    } while (fixed_grew_);
+    return reruns;
+  }
 
   static size_t SegmentOf(const Cutting& cutting, size_t i) {
     return static_cast<size_t>(std::ranges::upper_bound(cutting.cuts, i) - cutting.cuts.begin());
@@ -351,7 +409,7 @@ class Recomputation {
       for (auto it = begin; it != end; ++it) {
         rewritten.push_back(RunAgain(cutting, it->second, &plan, &again));
         ++outcome.added;
-        outcome.cost += CostOf(plan, rewritten.back());
+        outcome.cost += InstructionCost(plan, rewritten.back());
       }
       Instruction& instruction = plan.instructions[i];
       if (i >= backward_) Redirect(again, &instruction);
@@ -430,6 +488,8 @@ class Recomputation {
   size_t boundary_ = kNobody;        // between the halves of a loop's body
   std::vector<int64_t> held_bytes_;  // by instruction of the forward pass
   int64_t all_held_bytes_ = 0;
+  int64_t kept_live_bytes_ = 0;  // at most, if nothing is computed again
+  double cost_of_step_ = 1;      // in that case
   std::set<Reruns> tried_;
   // Instructions that turned out to be unable to run again.
   std::set<size_t> fixed_;
@@ -453,27 +513,42 @@ std::vector<Cutting> Cuttings(const Recomputation& recomputation, bool cheap_onl
   return cuttings;
 }
 
-// Of the outcomes that meet the budget, the cheapest is best; if none does, the smallest. Of
-// equals, the first that was tried stays.
-bool IsBetter(const Outcome& a, const Outcome& b, int64_t budget) {
-  const bool a_fits = a.max_live_bytes <= budget;
-  const bool b_fits = b.max_live_bytes <= budget;
-  if (a_fits != b_fits) return a_fits;
-  if (a_fits) return a.cost < b.cost;
-  return std::pair(a.max_live_bytes, a.cost) < std::pair(b.max_live_bytes, b.cost);
-}
+// Of the outcomes that meet the budget, the cheapest is best; if none does, the smallest, where
+// `bytes_for_cost` weighs cost against bytes. Of equals, the first that was tried stays.
+struct Goal {
+  int64_t budget = -1;  // no plan meets it
+  double bytes_for_cost = 0;
+
+  bool IsBetter(const Outcome& a, const Outcome& b) const {
+    const bool a_fits = a.max_live_bytes <= budget;
+    const bool b_fits = b.max_live_bytes <= budget;
+    if (a_fits != b_fits) return a_fits;
+    if (a_fits) return a.cost < b.cost;
+    const auto weighed = [&](const Outcome& outcome) {
+      return static_cast<double>(outcome.max_live_bytes) + bytes_for_cost * outcome.cost;
+    };
+    return std::pair(weighed(a), a.cost) < std::pair(weighed(b), b.cost);
+  }
+};
 
 Outcome BestOf(Recomputation* recomputation, const MemoryOptions& options) {
-  // No plan meets a budget of -1, so the smallest wins.
-  const int64_t budget = options.recompute == Recompute::kBudget ? options.budget_bytes : -1;
+  Goal goal;
   std::vector<Cutting> cuttings = Cuttings(*recomputation, true);
-  if (options.recompute != Recompute::kCheapOps) {
+  if (options.recompute == Recompute::kAlmostFree) {
+    const double step = recomputation->cost_of_step();
+    for (Cutting& cutting : cuttings) {
+      cutting = recomputation->Thinned(cutting, kMostShare * step);
+    }
+    goal.bytes_for_cost =
+        kSavingForCost * static_cast<double>(recomputation->kept_live_bytes()) / step;
+  } else if (options.recompute != Recompute::kCheapOps) {
     std::ranges::move(Cuttings(*recomputation, false), std::back_inserter(cuttings));
   }
+  if (options.recompute == Recompute::kBudget) goal.budget = options.budget_bytes;
   std::optional<Outcome> best;
   for (const Cutting& cutting : cuttings) {
     std::optional<Outcome> outcome = recomputation->Try(cutting);
-    if (outcome && (!best || IsBetter(*outcome, *best, budget))) best = std::move(outcome);
+    if (outcome && (!best || goal.IsBetter(*outcome, *best))) best = std::move(outcome);
   }
   return *std::move(best);
 }
@@ -483,6 +558,11 @@ Outcome BestOf(Recomputation* recomputation, const MemoryOptions& options) {
 PassReport RecomputePass::Apply(const PassContext& context, Plan* plan) const {
   const MemoryOptions& options = context.memory;
   if (options.recompute == Recompute::kNothing) {
+    return {.pass = {}, .changes = 0, .summary = "not asked for"};
+  }
+  // Without reuse, nothing would be saved. On a device, nobody has measured what it costs.
+  if (options.recompute == Recompute::kAlmostFree &&
+      (options.policy == ReusePolicy::kNone || !plan->place.is_cpu())) {
     return {.pass = {}, .changes = 0, .summary = "not asked for"};
   }
   Recomputation recomputation(context, *plan);
@@ -496,6 +576,11 @@ PassReport RecomputePass::Apply(const PassContext& context, Plan* plan) const {
     outcome = BestOf(&recomputation, options);
   }
   *plan = std::move(outcome.plan);
+  if (outcome.added > 0) {
+    plan->recomputed = {.instructions = outcome.added,
+                        .saved_bytes = recomputation.kept_live_bytes() - outcome.max_live_bytes,
+                        .cost_share = outcome.cost / recomputation.cost_of_step()};
+  }
   return {.pass = {},
           .changes = outcome.added,
           .summary = StrCat(outcome.added, " instructions run again, ", outcome.max_live_bytes,

@@ -26,6 +26,7 @@
 #include <string_view>
 #include <vector>
 
+#include "framework/analysis/memory_report.h"
 #include "framework/analysis/ops_on_host.h"
 #include "framework/command_line/argument_text.h"
 #include "framework/command_line/command_line.h"
@@ -417,6 +418,11 @@ void PrintFigures(const Figures& figures) {
       static_cast<double>(figures.last_value), figures.weights_hash.c_str());
 }
 
+void PrintRecomputed(const Recomputed& recomputed) {
+  const std::string again = RecomputationText(recomputed);
+  if (!again.empty()) std::printf("%s\n", again.c_str());
+}
+
 void PrintOpsOnHost(const std::map<std::string, int64_t>& counts) {
   std::vector<std::string> types;
   for (const auto& [type, count] : counts) types.push_back(StrCat(count, " ", type));
@@ -470,6 +476,9 @@ nlohmann::json JsonOf(const Figures& figures) {
           {"peak_rss_mb", figures.peak_rss_mb},
           {"model_rss_mb", figures.model_rss_mb()},
           {"instructions", plan.instructions},
+          {"recompute", FLAGS_recompute},
+          {"recomputed_instructions", plan.recomputed.instructions},
+          {"recomputed_cost_share", plan.recomputed.cost_share},
           {"ops_on_host", nlohmann::json(figures.ops_on_host)},
           {"layout_copies", plan.layout_copies},
           {"first_value", figures.first_value},
@@ -510,6 +519,7 @@ int Main() {
   if (FLAGS_clients > 0) TimeClients(workload, compiled, &figures);
 
   PrintFigures(figures);
+  PrintRecomputed(figures.plan.recomputed);
   if (FLAGS_clients > 0) PrintClients(figures);
   PrintOpsOnHost(figures.ops_on_host);
   if (options.tuner != nullptr) PrintTuning(*options.tuner);

@@ -9,8 +9,8 @@
 DEFINE_string(
     passes, "",
     "comma-separated changes to the passes that run: -layout leaves a pass out, +fuse_optimizer "
-    "runs one that doesn't run by default (fuse_optimizer, flatten_parameters, merge_optimizer); "
-    "none leaves all out");
+    "runs one that doesn't run by default (flatten_parameters, merge_optimizer, and on the CPU "
+    "fuse_optimizer); none leaves all out");
 DEFINE_int32(pass_limit, -1,
              "run only this many program passes and this many plan passes, the first ones, to find "
              "the one that breaks something; -1: all");
@@ -19,9 +19,11 @@ DEFINE_string(dump_passes, "",
 DEFINE_string(
     policy, "arena",
     "how values share memory: none, equal, best_fit, grow (whole buffers), arena (offsets)");
-DEFINE_string(recompute, "nothing",
-              "activations to compute again in the backward pass, to save memory: nothing, "
-              "cheap_ops, checkpoints, budget, least_memory");
+DEFINE_string(
+    recompute, "almost_free",
+    "activations to compute again in the backward pass, to save memory: nothing, "
+    "almost_free (what takes at most 2 % of a step, by estimate), cheap_ops, checkpoints, "
+    "budget, least_memory");
 DEFINE_string(checkpoints, "",
               "with --recompute=checkpoints: the variables of the forward pass to keep, separated "
               "by commas");

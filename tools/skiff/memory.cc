@@ -58,8 +58,12 @@ struct PolicyFigures {
 std::vector<ReusePolicy> Policies() {
   if (FLAGS_policy != "all") return {ParseReusePolicy(FLAGS_policy)};
   std::vector<ReusePolicy> policies(std::begin(kReusePolicies), std::end(kReusePolicies));
-  // Without reuse, recomputation saves nothing, so the policy `none` is left out.
-  if (ParseRecompute(FLAGS_recompute) != Recompute::kNothing) policies.erase(policies.begin());
+  // Without reuse, recomputation saves nothing, so the policy `none` is left out if any is asked
+  // for.
+  const Recompute recompute = ParseRecompute(FLAGS_recompute);
+  if (recompute != Recompute::kNothing && recompute != Recompute::kAlmostFree) {
+    policies.erase(policies.begin());
+  }
   return policies;
 }
 
@@ -107,6 +111,9 @@ void PrintTable(const std::vector<PolicyFigures>& all) {
                 static_cast<double>(figures.reserved_bytes) / kMegabyte, figures.ratio(),
                 100 * Saving(figures));
   }
+  const std::string again = RecomputationText(all.back().statistics.recomputed);
+  if (!again.empty())
+    std::printf("policy %s: %s\n", ReusePolicyName(all.back().policy).data(), again.c_str());
 }
 
 std::vector<PlannedBuffer> TopBlocks(const MemoryReport& report) {
@@ -148,6 +155,12 @@ void PrintLoops(const MemoryReport& report, const std::string& indent) {
   }
 }
 
+nlohmann::ordered_json RecomputedJson(const Recomputed& recomputed) {
+  return {{"instructions", recomputed.instructions},
+          {"saved_bytes", recomputed.saved_bytes},
+          {"cost_share", recomputed.cost_share}};
+}
+
 nlohmann::ordered_json LoopsJson(const MemoryReport& report) {
   nlohmann::ordered_json loops = nlohmann::ordered_json::array();
   for (const LoopMemory& loop : report.loops) {
@@ -180,6 +193,7 @@ nlohmann::ordered_json Json(const std::vector<PolicyFigures>& all) {
                         {"planned_bytes", figures.statistics.planned_bytes},
                         {"reserved_bytes", figures.reserved_bytes},
                         {"unshared_bytes", figures.statistics.unshared_bytes},
+                        {"recomputed", RecomputedJson(figures.statistics.recomputed)},
                         {"ratio", figures.ratio()},
                         {"saving", Saving(figures)},
                         {"live_bytes", figures.report.live_bytes},

@@ -121,6 +121,23 @@ class OnDevice : public ::testing::Test {
   const Tensor matrix_ = Tensor::FromValues<float>({2, 2}, {1, 2, 3, 4});
 };
 
+TEST_F(OnDevice, UpdatesAreFusedByDefault) {
+  const auto passes = [](Executor* executor, const PipelineOptions& options) {
+    std::vector<std::string> names;
+    const auto program = ParseProgramText(kTraining);
+    for (const PassReport& report : executor->Compile(*program, {.passes = options}).reports()) {
+      names.push_back(report.pass);
+    }
+    return names;
+  };
+  const auto on_device = MakeExecutor();
+  EXPECT_THAT(passes(on_device.get(), {}),
+              ElementsAre("fuse_optimizer", "merge_optimizer", "early_update"));
+  EXPECT_THAT(passes(on_device.get(), {.skip = {"fuse_optimizer"}}), ElementsAre("early_update"));
+  Executor on_cpu(Place::Cpu(), nullptr, &tiny_ops_);
+  EXPECT_THAT(passes(&on_cpu, {}), ElementsAre("early_update"));
+}
+
 TEST_F(OnDevice, VariablesFollowTheProgramAndFetchesComeToTheCpu) {
   const auto executor = MakeExecutor();
   executor->scope().Set("w", matrix_);

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "framework/base/error.h"
+#include "framework/builder/nn.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"
 #include "framework/io/file.h"
@@ -31,6 +32,7 @@ using models::BuildClassifier;
 using models::ClassifierProgram;
 using models::ImageTraining;
 using models::Mlp;
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -80,6 +82,38 @@ TEST_F(TrainerTest, LowersTheLossAndWritesItsFiles) {
                            "training_log.jsonl", "learning_curve.svg"}) {
     EXPECT_TRUE(std::filesystem::exists(options.output_dir + "/" + file)) << file;
   }
+}
+
+// The outputs of gelu, once, as the products take most of the time and those outputs most of the
+// memory.
+TEST_F(TrainerTest, SaysWhatItComputesAgain) {
+  constexpr int64_t kWidth = 512;
+  ImageTraining images(kWidth, 16, kWidth);
+  const ClassifierProgram program = BuildClassifier(
+      images.train_images,
+      [](const Variable& image, int64_t classes) {
+        Variable hidden = image;
+        for (int layer = 0; layer < 3; ++layer)
+          hidden = layers::Fc(hidden, kWidth, {.act = "gelu"});
+        return layers::Fc(hidden, classes);
+      },
+      {.total_steps = 2}, 5);
+  TrainerOptions options = Options("almost_free");
+  options.epochs = 2;
+  const auto train = [&] {
+    out_.str("");
+    return Trainer(&program, &images.train, &images.validation, options, &out_).Run().weights_hash;
+  };
+  const std::string weights = train();
+  const std::string printed = out_.str();
+  const std::string said = " ops are computed again, which saves ";
+  EXPECT_THAT(printed, ContainsRegex("\nmemory: [0-9]+" + said +
+                                     "[0-9.]+ MiB for about [0-9.]+ % of a step\n"));
+  EXPECT_EQ(printed.find(said), printed.rfind(said)) << "once";
+  options.output_dir = directory_ / "nothing";
+  options.compile.memory.recompute = Recompute::kNothing;
+  EXPECT_EQ(train(), weights);
+  EXPECT_THAT(out_.str(), Not(HasSubstr(said)));
 }
 
 // At once, not when the first epoch has been trained.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "framework/analysis/memory_report.h"
 #include "framework/analysis/verify_plan.h"
 #include "framework/base/error.h"
 #include "framework/executor/executor.h"
@@ -68,12 +69,25 @@ void RegisterShift(OpRegistry& registry) {
                      }});
 }
 
+// tiny_product: a tiny_scale that takes `factor` FLOP.
+void RegisterProduct(OpRegistry& registry) {
+  OpDef product = registry.Get("tiny_scale");
+  product.type = "tiny_product";
+  product.elementwise = false;
+  product.flop = [](const OpContext& context) {
+    return static_cast<double>(context.Attr<float>("factor"));
+  };
+  registry.Add(product);
+  registry.AddKernel("tiny_product", registry.Kernels("tiny_scale")[0]);
+}
+
 class RecomputePassTest : public ::testing::Test {
  protected:
   RecomputePassTest() {
     tiny::RegisterTinyOps(registry_);
     RegisterCount(registry_);
     RegisterShift(registry_);
+    RegisterProduct(registry_);
     OpDef effect = registry_.Get("tiny_copy");
     effect.type = "tiny_effect";
     effect.has_side_effect = true;
@@ -134,9 +148,67 @@ constexpr const char* kChain = R"(
   {Out: ["g"]} = tiny_add(X: ["f"], Y: ["a"]) {op_role = 1}
 )";
 
-TEST_F(RecomputePassTest, DoesNothingUnlessAsked) {
+TEST_F(RecomputePassTest, KeepsByDefaultWhatIsNotAlmostFree) {
   BoundProgram bound = Bind(kChain, {"g"}, {});
   EXPECT_EQ(bound.statistics().instructions, 7);
+  EXPECT_EQ(bound.statistics().recomputed.instructions, 0);
+  EXPECT_EQ(RecomputationText(bound.statistics().recomputed), "");
+}
+
+// The cheap ops of a, c and e; `flop` is that of each of the products between them. The backward
+// pass reads f, e, d, c, b and a, in this order.
+std::string ProductsOf(int flop) {
+  const std::string product = StrCat(" {factor = ", flop, ".0}\n");
+  return "{Out: [\"a\"]} = tiny_scale(X: [\"x\"]) {factor = 2.0}\n"
+         "{Out: [\"b\"]} = tiny_product(X: [\"a\"])" +
+         product +
+         "{Out: [\"c\"]} = tiny_scale(X: [\"b\"]) {factor = 0.5}\n"
+         "{Out: [\"d\"]} = tiny_product(X: [\"c\"])" +
+         product +
+         "{Out: [\"e\"]} = tiny_scale(X: [\"d\"]) {factor = 0.5}\n"
+         "{Out: [\"f\"]} = tiny_product(X: [\"e\"])" +
+         product + R"(
+  {Out: ["g"]} = tiny_add(X: ["f"], Y: ["e"]) {op_role = 1}
+  {Out: ["h"]} = tiny_add(X: ["g"], Y: ["d"]) {op_role = 1}
+  {Out: ["i"]} = tiny_add(X: ["h"], Y: ["c"]) {op_role = 1}
+  {Out: ["j"]} = tiny_add(X: ["i"], Y: ["b"]) {op_role = 1}
+  {Out: ["j"]} = tiny_add(X: ["j"], Y: ["a"]) {op_role = 1}
+)";
+}
+
+// A value has 16 bytes, so a scale moves 32. 10 FLOP count as a byte: 100,000 of each product make
+// a step of 30,000 and a few hundred.
+TEST_F(RecomputePassTest, ComputesAgainByDefaultWhatIsAlmostFree) {
+  const std::string ops = ProductsOf(100'000);
+  BoundProgram kept = Bind(ops, {"j"}, {.recompute = Recompute::kNothing});
+  EXPECT_EQ(kept.statistics().instructions, 11);
+  BoundProgram bound = Bind(ops, {"j"}, {});
+  EXPECT_EQ(Computed(bound, "a"), 2);
+  EXPECT_EQ(Computed(bound, "c"), 2);
+  EXPECT_EQ(Count(bound, "tiny_product"), 3);
+  const PlanStatistics statistics = bound.statistics();
+  EXPECT_EQ(statistics.recomputed.instructions, 2);
+  EXPECT_EQ(statistics.recomputed.saved_bytes,
+            kept.statistics().max_live_bytes - statistics.max_live_bytes);
+  EXPECT_GT(statistics.recomputed.saved_bytes, 0);
+  EXPECT_NEAR(statistics.recomputed.cost_share, 2 * 32.0 / 30'500, 1e-4);
+  EXPECT_EQ(RecomputationText(statistics.recomputed),
+            "2 ops are computed again, which saves 0.00 MiB for about 0.2 % of a step");
+  EXPECT_EQ(Values(std::move(bound)), Values(std::move(kept)));
+}
+
+// One of the scales costs 1.5 % of a step of about 2,130 bytes, both 3 %.
+TEST_F(RecomputePassTest, KeepsByDefaultWhatWouldExceedTwoPercent) {
+  const BoundProgram bound = Bind(ProductsOf(5'700), {"j"}, {});
+  EXPECT_EQ(Computed(bound, "a") + Computed(bound, "c"), 3);
+  const BoundProgram asked = Bind(ProductsOf(5'700), {"j"}, {.recompute = Recompute::kCheapOps});
+  EXPECT_EQ(Computed(asked, "a") + Computed(asked, "c"), 4);
+  EXPECT_GT(asked.statistics().recomputed.cost_share, 0.02);
+}
+
+TEST_F(RecomputePassTest, DoesNothingByDefaultWhereNothingSharesMemory) {
+  const BoundProgram bound = Bind(ProductsOf(100'000), {"j"}, {.policy = ReusePolicy::kNone});
+  EXPECT_EQ(bound.statistics().instructions, 11);
 }
 
 // b is kept, a isn't.
@@ -181,7 +253,7 @@ TEST_F(RecomputePassTest, RefusesOptionsThatSayNothing) {
   expect({.recompute = Recompute::kCheckpoints},
          "option memory.recompute = checkpoints: expected names in memory.checkpoints");
   expect({.checkpoints = {"b"}},
-         "option memory.checkpoints: expected memory.recompute = checkpoints, found nothing");
+         "option memory.checkpoints: expected memory.recompute = checkpoints, found almost_free");
   expect({.recompute = Recompute::kBudget},
          "option memory.budget_bytes = 0: expected a positive budget");
   expect({.policy = ReusePolicy::kNone, .recompute = Recompute::kCheapOps},

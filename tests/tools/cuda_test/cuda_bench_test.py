@@ -239,8 +239,7 @@ with open(FLAGS""")
             "mlp", "lenet", "resnet20", "resnet50", "vgg16", "ernie_mini", "text_cnn", "text_gru",
             "text_lstm", "char_lstm", "char_gru", "lstm_512", "gru_512", "seq2seq_gru_bahdanau",
             "seq2seq_lstm_luong"])
-        self.assertEqual(calls["ernie_mini"],
-                         ["--optimizer=adam", "--passes=+fuse_optimizer", "--nographs"])
+        self.assertEqual(calls["ernie_mini"], ["--optimizer=adam", "--nographs"])
         self.assertEqual(calls["seq2seq_lstm_luong"], ["--optimizer=plain_adam", "--nographs"])
         self.assertEqual(calls["text_cnn"], ["--optimizer=plain_adam", "--nographs"])
         self.assertEqual(calls["mlp"], ["--nographs"])

@@ -65,13 +65,15 @@ class MemoryCommand(unittest.TestCase):
         result = run("--model=lenet", "--batch_size=4", "--top=2")
         self.assertEqual(result.returncode, 0, result.stderr)
         lines = result.stdout.splitlines()
-        self.assertRegex(lines[0], r"^lenet, batch 4, training, recompute nothing, \w+: \d+ instructions, ")
+        self.assertRegex(lines[0], r"^lenet, batch 4, training, recompute almost_free, \w+: \d+ instructions, ")
         self.assertEqual([line.split()[0] for line in lines[2:7]], POLICIES)
         self.assertRegex(lines[8], r"^largest of the \d+ live at the peak, instruction \d+ \(\w+.*\), policy arena:$")
         self.assertEqual(len(lines), 12)
 
     def test_recomputes(self):
-        plain = self.figures("--model=resnet20", "--batch_size=2", "--policy=arena")["policies"][0]
+        plain = self.figures("--model=resnet20", "--batch_size=2", "--policy=arena",
+                             "--recompute=nothing")["policies"][0]
+        self.assertEqual(plain["recomputed"], {"instructions": 0, "saved_bytes": 0, "cost_share": 0.0})
         least = self.figures("--model=resnet20", "--batch_size=2", "--policy=arena",
                              "--recompute=least_memory")["policies"][0]
         self.assertLess(least["planned_bytes"], 0.8 * plain["planned_bytes"])
@@ -88,6 +90,19 @@ class MemoryCommand(unittest.TestCase):
         self.assertIsNotNone(message, refused.stderr)
         self.assertLessEqual(int(message[1]), least["planned_bytes"])
 
+    def test_recomputes_by_default_what_is_almost_free(self):
+        by_default, kept = (self.figures("--model=resnet50", "--batch_size=1", "--policy=arena", *arguments)
+                            for arguments in ([], ["--recompute=nothing"]))
+        row = by_default["policies"][0]
+        self.assertEqual(by_default["recompute"], "almost_free")
+        self.assertLess(row["planned_bytes"], 0.9 * kept["policies"][0]["planned_bytes"])
+        recomputed = row["recomputed"]
+        self.assertGreater(recomputed["instructions"], 0)
+        self.assertLessEqual(recomputed["cost_share"], 0.02)
+        result = run("--model=resnet50", "--batch_size=1")
+        self.assertRegex(result.stdout, r"\npolicy arena: %d ops are computed again, which saves [\d.]+ MiB "
+                                        r"for about [\d.]+ %% of a step\n" % recomputed["instructions"])
+
     def test_draws_the_arena(self):
         with tempfile.TemporaryDirectory() as folder:
             result = run("--model=lenet", "--batch_size=4", "--svg=arena.svg", BUILD_WORKING_DIRECTORY=folder)
@@ -101,7 +116,7 @@ class MemoryCommand(unittest.TestCase):
                 (["--model=none"], 'model "none": expected one of '),
                 (["--policy=best"], 'reuse policy "best": expected one of none, equal, best_fit, grow, arena'),
                 (["--precision=half"], 'precision "half": expected float32, bfloat16 or float16'),
-                (["--recompute=all"], 'recompute "all": expected one of nothing, cheap_ops, checkpoints, '),
+                (["--recompute=all"], 'recompute "all": expected one of nothing, almost_free, cheap_ops, '),
                 (["--batch_size=0"], "--batch_size=0 --top=10: expected a positive batch")):
             with self.subTest(arguments):
                 result = run(*arguments)
