@@ -135,4 +135,3 @@ void RegisterBiasGelu(OpRegistry& registry) {
 }
 
 }  // namespace skiff
-#endif  // HWY_ONCE

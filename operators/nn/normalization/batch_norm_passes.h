@@ -280,7 +280,6 @@ struct NormColumnLoops {
                    const NormLines<float>& lines, const float* offset,
                    const float* factor) = nullptr;
 };
-using NormImages = std::variant<NormImagesOf<float>, NormImagesOf<Float16>, NormImagesOf<BFloat16>>;
 
 // In what follows, T is float or half. Returns loops for channels first, plain or blocked by 8 or
 // 16: one pass over memory for each reduction.
