@@ -258,13 +258,13 @@ class GradientChecker {
       CheckByItself(op, values32, expected32, DType::kFloat32,
                     std::max(Tolerances::kFloat32Gradient, case_.float32_tolerance));
       Insert(&values32, InDTypesOf(op, values32, expected32));
-      if (!options_.place.is_cpu() || !HasNativeKernel(registry_, op.type)) continue;
+      if (!RunsInBFloat16(registry_, op.type, options_.place)) continue;
       const NamedTensors half = KeepFloat32(registry_.Get(op.type), op,
                                             Recast(values32, DType::kFloat32, DType::kBFloat16));
       const NamedTensors wide =
           Recast(Recast(half, DType::kBFloat16, DType::kFloat64), DType::kFloat32, DType::kFloat64);
       CheckByItself(op, half, RunOp(registry_, op, wide), DType::kBFloat16,
-                    std::max(Tolerances::kNativeBFloat16, case_.bfloat16_tolerance));
+                    BFloat16Tolerance(case_));
     }
   }
 
@@ -375,6 +375,11 @@ std::vector<std::string> GradientVariables(const OpCase& op_case) {
     for (size_t i = 0; i < it->second.size(); ++i) variables.push_back(VariableName(slot, i));
   }
   return variables;
+}
+
+double BFloat16Tolerance(const OpCase& op_case) {
+  return std::max(Tolerances::kNativeBFloat16 + op_case.float32_tolerance,
+                  op_case.bfloat16_tolerance);
 }
 
 void CheckGradients(const OpRegistry& registry, const OpCase& op_case, const RunnerOptions& options,

@@ -33,10 +33,13 @@ struct ForwardRun {
 ForwardRun RunForward(const OpRegistry& registry, const OpCase& op_case, const Op& forward,
                       const NamedTensors& inputs);
 
+// Returns the tolerance of runs of the case in bfloat16, and of its gradient ops.
+double BFloat16Tolerance(const OpCase& op_case);
+
 // Checks in float64 the gradients of sum(weights * outputs) against central differences, each
 // gradient alone against all together, and shapes and dtypes. Then checks every gradient op by
-// itself with CheckOpEverywhere, in float64 and, if the case runs in float32, in float32 against
-// float64.
+// itself with CheckOpEverywhere, in float64 and, if the case runs in float32, in float32 and
+// bfloat16 (RunsInBFloat16) against float64.
 void CheckGradients(const OpRegistry& registry, const OpCase& op_case, const RunnerOptions& options,
                     CaseReport* report);
 

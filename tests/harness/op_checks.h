@@ -45,8 +45,9 @@ void CheckOpEverywhere(const OpCheck& check, const RunnerOptions& options, CaseR
 // Returns the inputs of an op, with float32 in place of half where the op keeps float32.
 NamedTensors KeepFloat32(const OpDef& def, const Op& op, NamedTensors inputs);
 
-// Returns whether ops of the type have a kernel kNativeHalfKernel that runs on this processor.
-bool HasNativeKernel(const OpRegistry& registry, const std::string& type);
+// Returns whether cases of the op in float32 run in bfloat16, too: on this processor, if it has a
+// kernel kNativeHalfKernel; on a device, if it has any.
+bool RunsInBFloat16(const OpRegistry& registry, const std::string& type, Place place);
 
 // Returns whether one of the slots that keep float32 has the variable.
 bool KeepsFloat32(const std::vector<SlotDef>& slots, const Slots& arguments,

@@ -162,10 +162,9 @@ CaseReport RunCase(const OpRegistry& registry, const OpCase& op_case,
     }
   };
   for (const DType dtype : op_case.dtypes) check(dtype, ToleranceOf(op_case, dtype));
-  const bool runs_natively = options.place.is_cpu() && HasDType(op_case, DType::kFloat32) &&
-                             HasNativeKernel(registry, op_case.type);
-  if (runs_natively) {
-    check(DType::kBFloat16, std::max(Tolerances::kNativeBFloat16, op_case.bfloat16_tolerance));
+  if (HasDType(op_case, DType::kFloat32) && !HasDType(op_case, DType::kBFloat16) &&
+      RunsInBFloat16(registry, op_case.type, options.place)) {
+    check(DType::kBFloat16, BFloat16Tolerance(op_case));
   }
   if (!op_case.gradients.empty()) CheckGradients(registry, op_case, options, &report);
   return report;
