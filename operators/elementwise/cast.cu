@@ -16,9 +16,9 @@ namespace {
 template <typename To, typename From>
 __device__ To Convert(From value) {
   if constexpr (kIsHalf<From>) {
-    return Convert<To>(static_cast<float>(value));
+    return Convert<To>(Widened(value));
   } else if constexpr (kIsHalf<To>) {
-    return To(static_cast<float>(value));
+    return Rounded<To>(static_cast<float>(value));
   } else if constexpr (std::is_same_v<To, bool>) {
     return value != From{0};
   } else if constexpr (std::is_floating_point_v<From>) {
@@ -34,23 +34,18 @@ __device__ void StoreAs(const CudaVector<From, kSize>& values, int count, bool i
   CudaVector<To, kSize> converted;
 #pragma unroll
   for (int j = 0; j < kSize; ++j) converted.values[j] = Convert<To>(values.values[j]);
-  To* to = static_cast<To*>(out) + i;
-  // More than one store of 16 bytes where Out has wider elements than X.
-  constexpr int kStored = kVectorSize<To> < kSize ? kVectorSize<To> : kSize;
-#pragma unroll
-  for (int j = 0; j < kSize; j += kStored) {
-    CudaVector<To, kStored> stored;
-#pragma unroll
-    for (int k = 0; k < kStored; ++k) stored.values[k] = converted.values[j + k];
-    const int left = count - j;
-    if (left > 0) StoreVector(stored, left < kStored ? left : kStored, is_whole, to + j);
-  }
+  StoreVector(converted, count, is_whole, static_cast<To*>(out) + i);
 }
+
+// At most four: eight halves would become eight floats, whose two stores a warp would spread over
+// twice the memory.
+template <typename From>
+inline constexpr int kCastSize = kVectorSize<From> < 4 ? kVectorSize<From> : 4;
 
 template <typename From>
 __global__ void __launch_bounds__(kCudaThreads)
     Cast(const From* x, void* out, DType dtype, int64_t count, bool is_aligned) {
-  constexpr int kSize = kVectorSize<From>;
+  constexpr int kSize = kCastSize<From>;
   ForEachVector<kSize>(count, is_aligned, [&](int64_t i, int length, bool is_whole) {
     const CudaVector<From, kSize> values = LoadVector<kSize>(x + i, length, is_whole);
     switch (dtype) {
@@ -98,7 +93,7 @@ void AddCastKernel(OpRegistry& registry, DType dtype = kDTypeOf<From>) {
           Tensor& to = out.tensor(run);
           const int64_t count = from.element_count();
           if (count == 0) return;
-          const CudaGrid grid = GridOfVectors(run, count, sizeof(From));
+          const CudaGrid grid = GridOf(run, (count + kCastSize<From> - 1) / kCastSize<From>);
           Cast<From><<<grid.blocks, kCudaThreads, 0, static_cast<cudaStream_t>(grid.stream)>>>(
               static_cast<const From*>(from.raw_data()), to.raw_data(), to.dtype(), count,
               IsAlignedTo(from.raw_data(), 16) && IsAlignedTo(to.raw_data(), 16));

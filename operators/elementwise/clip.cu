@@ -78,19 +78,21 @@ void ThrowClipFault(const DataFault& fault) { ThrowBadBounds(MinOf(fault), MaxOf
 
 template <typename T>
 const char* LaunchClip(const CudaUnaryLaunch& launch) {
-  const Bounds<T> bounds(launch);
+  using Wide = WideType<T>;
+  const Bounds<Wide> bounds(launch);
   if (bounds.given_min != nullptr || bounds.given_max != nullptr) {
-    CheckBounds<T><<<1, 1, 0, static_cast<cudaStream_t>(launch.grid.stream)>>>(
+    CheckBounds<Wide><<<1, 1, 0, static_cast<cudaStream_t>(launch.grid.stream)>>>(
         bounds, /*keeps_zero=*/false, launch.fault);
   } else if (!(bounds.min <= bounds.max)) {
     ThrowBadBounds(bounds.min, bounds.max);
   }
-  return cuda_unary::LaunchApply<T>(launch, Clip<T>{bounds});
+  return cuda_unary::LaunchApply<T>(launch, Clip<Wide>{bounds});
 }
 
 template <typename T>
 const char* LaunchClipGrad(const CudaUnaryLaunch& launch) {
-  return cuda_unary::LaunchApplyGradient<T>(launch, ClipGrad<T>{Bounds<T>(launch)});
+  using Wide = WideType<T>;
+  return cuda_unary::LaunchApplyGradient<T>(launch, ClipGrad<Wide>{Bounds<Wide>(launch)});
 }
 
 // Marks all slots as unused but the first one of each row.
@@ -181,6 +183,8 @@ void RegisterClipCuda(OpRegistry& registry) {
       .throw_fault = ThrowClipFault};
   AddCudaUnaryKernel(registry, facts, DType::kFloat32, LaunchClip<float>);
   AddCudaUnaryKernel(registry, facts, DType::kFloat64, LaunchClip<double>);
+  AddCudaUnaryKernel(registry, facts, DType::kBFloat16, LaunchClip<BFloat16>);
+  AddCudaUnaryKernel(registry, facts, DType::kFloat16, LaunchClip<Float16>);
   registry.AddSelectedRowsKernels<float, double>(
       "clip",
       [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
@@ -189,6 +193,8 @@ void RegisterClipCuda(OpRegistry& registry) {
       PlaceKind::kCuda);
   AddCudaUnaryGradKernel(registry, facts, DType::kFloat32, LaunchClipGrad<float>);
   AddCudaUnaryGradKernel(registry, facts, DType::kFloat64, LaunchClipGrad<double>);
+  AddCudaUnaryGradKernel(registry, facts, DType::kBFloat16, LaunchClipGrad<BFloat16>);
+  AddCudaUnaryGradKernel(registry, facts, DType::kFloat16, LaunchClipGrad<Float16>);
 }
 
 }  // namespace skiff

@@ -41,10 +41,10 @@ std::unique_ptr<Kernel> PreparePreluGrad(PrepareContext& context) {
 }  // namespace
 
 void RegisterPreluCuda(OpRegistry& registry) {
-  AddCudaKernels<float, double>(registry, "prelu", [=]<typename T>(PrepareContext& context) {
+  AddCudaFloatKernels(registry, "prelu", [=]<typename T>(PrepareContext& context) {
     return PreparePrelu<T>(context);
   });
-  AddCudaKernels<float, double>(registry, "prelu_grad", [=]<typename T>(PrepareContext& context) {
+  AddCudaFloatKernels(registry, "prelu_grad", [=]<typename T>(PrepareContext& context) {
     return PreparePreluGrad<T>(context);
   });
 }

@@ -23,9 +23,10 @@ struct Scale {
 template <typename T>
 const char* LaunchScale(const CudaUnaryLaunch& launch) {
   const auto& [factor, bias, bias_after_scale] = launch.numbers;
+  using Wide = WideType<T>;
   return cuda_unary::LaunchApply<T>(
-      launch, Scale<T>{FromFloat<T>(factor), FromFloat<T>(bias), bias_after_scale == 0,
-                       static_cast<const T*>(launch.tensors[0])});
+      launch, Scale<Wide>{FromFloat<Wide>(factor), FromFloat<Wide>(bias), bias_after_scale == 0,
+                          static_cast<const Wide*>(launch.tensors[0])});
 }
 
 }  // namespace
@@ -38,6 +39,8 @@ void RegisterScaleCuda(OpRegistry& registry) {
                              .tensors = {"ScaleTensor"}};
   AddCudaUnaryKernel(registry, facts, DType::kFloat32, LaunchScale<float>);
   AddCudaUnaryKernel(registry, facts, DType::kFloat64, LaunchScale<double>);
+  AddCudaUnaryKernel(registry, facts, DType::kBFloat16, LaunchScale<BFloat16>);
+  AddCudaUnaryKernel(registry, facts, DType::kFloat16, LaunchScale<Float16>);
   AddCudaUnaryKernel(registry, facts, DType::kInt32, LaunchScale<int32_t>);
   AddCudaUnaryKernel(registry, facts, DType::kInt64, LaunchScale<int64_t>);
   AddCudaValuesKernels(registry, "scale");

@@ -11,6 +11,8 @@ namespace {
 void RegisterSignCuda(OpRegistry& registry) {
   AddCudaUnaryForward<SignFormula, float>(registry);
   AddCudaUnaryForward<SignFormula, double>(registry);
+  AddCudaUnaryForward<SignFormula, BFloat16>(registry);
+  AddCudaUnaryForward<SignFormula, Float16>(registry);
 }
 
 }  // namespace skiff

@@ -1,4 +1,4 @@
-// CUDA kernels of where and where_grad. Elements are words of 1, 4 or 8 bytes.
+// CUDA kernels of where and where_grad. Elements are words of 1, 2, 4 or 8 bytes.
 #include <cstdint>
 
 #include "framework/op/registry.h"
@@ -97,9 +97,13 @@ std::unique_ptr<Kernel> PrepareWhereGrad(PrepareContext& context) {
 void RegisterWhereCuda(OpRegistry& registry) {
   registry.AddCudaKernel("where", DType::kBool, PrepareWhere<uint8_t>);
   registry.AddCudaKernel("where", DType::kInt32, PrepareWhere<uint32_t>);
+  registry.AddCudaKernel("where", DType::kFloat16, PrepareWhere<uint16_t>);
+  registry.AddCudaKernel("where", DType::kBFloat16, PrepareWhere<uint16_t>);
   registry.AddCudaKernel("where", DType::kFloat32, PrepareWhere<uint32_t>);
   registry.AddCudaKernel("where", DType::kInt64, PrepareWhere<uint64_t>);
   registry.AddCudaKernel("where", DType::kFloat64, PrepareWhere<uint64_t>);
+  registry.AddCudaKernel("where_grad", DType::kFloat16, PrepareWhereGrad<uint16_t>);
+  registry.AddCudaKernel("where_grad", DType::kBFloat16, PrepareWhereGrad<uint16_t>);
   registry.AddCudaKernel("where_grad", DType::kFloat32, PrepareWhereGrad<uint32_t>);
   registry.AddCudaKernel("where_grad", DType::kFloat64, PrepareWhereGrad<uint64_t>);
 }

@@ -17,31 +17,34 @@
 namespace skiff {
 namespace {
 
-// As many inputs as one launch adds. Of more inputs, a workspace has the sum so far.
+// As many inputs as one launch adds. Of more inputs, a workspace has the sum so far, which isn't
+// rounded to half.
 constexpr int kMaxTerms = 32;
 
 template <typename T>
 struct Terms {
   const T* data[kMaxTerms];
   int count;
+  const WideType<T>* so_far;  // nullptr: these are the first
 };
 
 // Each thread reads a vector of all terms before it writes, so the output may be one of them.
-template <bool kIsWide, typename T>
+template <bool kIsWide, typename T, typename To>
 __global__ void __launch_bounds__(kCudaThreads)
-    AddTerms(Terms<T> terms, T* out, int64_t count, bool is_aligned) {
+    AddTerms(Terms<T> terms, To* out, int64_t count, bool is_aligned) {
   constexpr int kSize = kVectorSize<T>;
   ForEachVector<kSize>(count, is_aligned, [&](int64_t i, int length, bool is_whole) {
-    CudaVector<T, kSize> sum = LoadVector<kSize>(terms.data[0] + i, length, is_whole);
-    for (int k = 1; k < terms.count; ++k) {
-      const CudaVector<T, kSize> term = LoadVector<kSize>(terms.data[k] + i, length, is_whole);
+    auto sum = terms.so_far == nullptr ? LoadWide<kSize>(terms.data[0] + i, length, is_whole)
+                                       : LoadWide<kSize>(terms.so_far + i, length, is_whole);
+    for (int k = terms.so_far == nullptr ? 1 : 0; k < terms.count; ++k) {
+      const auto term = LoadWide<kSize>(terms.data[k] + i, length, is_whole);
 #pragma unroll
       for (int j = 0; j < kSize; ++j) {
         sum.values[j] = WrappingAdd(sum.values[j], term.values[j]);
         if constexpr (kIsWide) sum.values[j] = NearestFloat32(sum.values[j]);
       }
     }
-    StoreVector(sum, length, is_whole, out + i);
+    StoreRounded(sum, length, is_whole, out + i);
   });
 }
 
@@ -53,7 +56,7 @@ class SumKernel final : public Kernel {
       : inputs_(std::move(inputs)), out_(context, "Out"), is_wide_(IsWideFloat32(context)) {
     if (inputs_.size() <= kMaxTerms) return;
     const int64_t count = context.Output("Out").shape.element_count();
-    so_far_ = context.RequestWorkspace(count * static_cast<int64_t>(sizeof(T)));
+    so_far_ = context.RequestWorkspace(count * static_cast<int64_t>(sizeof(WideType<T>)));
   }
 
   bool TakesFewerRows() const override { return true; }
@@ -66,28 +69,39 @@ class SumKernel final : public Kernel {
     size_t added = 0;
     while (added < inputs_.size()) {
       Terms<T> terms{};
-      if (added > 0) terms.data[terms.count++] = static_cast<const T*>(run.workspace(so_far_));
+      auto* const so_far =
+          so_far_ < 0 ? nullptr : static_cast<WideType<T>*>(run.workspace(so_far_));
+      if (added > 0) terms.so_far = so_far;
       while (added < inputs_.size() && terms.count < kMaxTerms) {
         terms.data[terms.count++] = run.input(inputs_[added++]).template data<T>();
       }
-      T* to = added == inputs_.size() ? out.data<T>() : static_cast<T*>(run.workspace(so_far_));
-      const bool is_aligned =
-          IsAlignedTo(to, 16) && std::all_of(terms.data, terms.data + terms.count,
-                                             [](const T* term) { return IsAlignedTo(term, 16); });
-      const auto stream = static_cast<cudaStream_t>(grid.stream);
-      if constexpr (std::is_same_v<T, double>) {
-        if (is_wide_) {
-          AddTerms<true><<<grid.blocks, kCudaThreads, 0, stream>>>(terms, to, count, is_aligned);
-          continue;
-        }
+      const bool is_aligned = IsAlignedTo(so_far, 16) && IsAlignedTo(out.raw_data(), 16) &&
+                              std::all_of(terms.data, terms.data + terms.count,
+                                          [](const T* term) { return IsAlignedTo(term, 16); });
+      if (added == inputs_.size()) {
+        Launch(grid, terms, out.data<T>(), count, is_aligned);
+      } else {
+        Launch(grid, terms, so_far, count, is_aligned);
       }
-      AddTerms<false><<<grid.blocks, kCudaThreads, 0, stream>>>(terms, to, count, is_aligned);
     }
     const char* failure = LaunchFailure();
     SKIFF_ENFORCE(failure == nullptr, kIo, "sum: launch failed: ", failure);
   }
 
  private:
+  template <typename To>
+  void Launch(const CudaGrid& grid, const Terms<T>& terms, To* to, int64_t count,
+              bool is_aligned) const {
+    const auto stream = static_cast<cudaStream_t>(grid.stream);
+    if constexpr (std::is_same_v<T, double>) {
+      if (is_wide_) {
+        AddTerms<true><<<grid.blocks, kCudaThreads, 0, stream>>>(terms, to, count, is_aligned);
+        return;
+      }
+    }
+    AddTerms<false><<<grid.blocks, kCudaThreads, 0, stream>>>(terms, to, count, is_aligned);
+  }
+
   std::vector<int> inputs_;
   Out<> out_;
   bool is_wide_;
@@ -148,7 +162,7 @@ std::unique_ptr<Kernel> PrepareSumOfRows(PrepareContext& context) {
 }  // namespace
 
 void RegisterSumCuda(OpRegistry& registry) {
-  AddCudaKernels<float, double, int32_t, int64_t>(
+  AddCudaKernels<float, double, BFloat16, Float16, int32_t, int64_t>(
       registry, "sum", [=]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
         return std::make_unique<SumKernel<T>>(context, InputsThat(context, false));
       });

@@ -4,13 +4,12 @@
 namespace skiff {
 
 void RegisterBatchNormCuda(OpRegistry& registry) {
-  AddCudaKernels<float, double>(registry, "batch_norm", [=]<typename T>(PrepareContext& context) {
+  AddCudaFloatKernels(registry, "batch_norm", [=]<typename T>(PrepareContext& context) {
     return PrepareCudaBatchNorm<T>(context);
   });
-  AddCudaKernels<float, double>(registry, "batch_norm_grad",
-                                [=]<typename T>(PrepareContext& context) {
-                                  return PrepareCudaBatchNormGrad<T, CudaNormMask::kNone>(context);
-                                });
+  AddCudaFloatKernels(registry, "batch_norm_grad", [=]<typename T>(PrepareContext& context) {
+    return PrepareCudaBatchNormGrad<T, CudaNormMask::kNone>(context);
+  });
 }
 
 }  // namespace skiff

@@ -4,16 +4,15 @@
 namespace skiff {
 
 void RegisterBatchNormActCuda(OpRegistry& registry) {
-  AddCudaKernels<float, double>(
-      registry, "batch_norm_act",
-      [=]<typename T>(PrepareContext& context) { return PrepareCudaBatchNorm<T>(context); });
-  AddCudaKernels<float, double>(
-      registry, "batch_norm_act_grad", [=]<typename T>(PrepareContext& context) {
-        if (context.HasInput("Y")) {
-          return PrepareCudaBatchNormGrad<T, CudaNormMask::kOutput>(context);
-        }
-        return PrepareCudaBatchNormGrad<T, CudaNormMask::kInput>(context);
-      });
+  AddCudaFloatKernels(registry, "batch_norm_act", [=]<typename T>(PrepareContext& context) {
+    return PrepareCudaBatchNorm<T>(context);
+  });
+  AddCudaFloatKernels(registry, "batch_norm_act_grad", [=]<typename T>(PrepareContext& context) {
+    if (context.HasInput("Y")) {
+      return PrepareCudaBatchNormGrad<T, CudaNormMask::kOutput>(context);
+    }
+    return PrepareCudaBatchNormGrad<T, CudaNormMask::kInput>(context);
+  });
 }
 
 }  // namespace skiff

@@ -25,20 +25,21 @@ struct SavedStatistics {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareBatchNormReplay(PrepareContext& context) {
+  using Wide = WideType<T>;
   const CudaChannels channels(context, context.Input("X").shape);
   return MakeKernel([type = context.op().type, channels,
                      unchanged = !UsesGlobalStatistics(context) && channels.count() <= 1,
                      rectifies = context.Attr<std::string>("act_type") == "relu",
                      x = In<T>(context, "X"), z = In<T>(context, "Z"),
-                     scale = In<T>(context, "Scale"), bias = In<T>(context, "Bias"),
-                     mean = In<T>(context, "SavedMean"), inverse = In<T>(context, "SavedVariance"),
-                     y = Out<T>(context, "Y"),
+                     scale = In<Wide>(context, "Scale"), bias = In<Wide>(context, "Bias"),
+                     mean = In<Wide>(context, "SavedMean"),
+                     inverse = In<Wide>(context, "SavedVariance"), y = Out<T>(context, "Y"),
                      memory = RequestChannelWorkspace<T>(
-                         context, channels, ChannelLines<T>::kCount)](const KernelContext& run) {
-    const ChannelLines<T> lines(run.workspace(memory), channels.channels);
+                         context, channels, ChannelLines<Wide>::kCount)](const KernelContext& run) {
+    const ChannelLines<Wide> lines(run.workspace(memory), channels.channels);
     ForEachOnDevice(
         run, type.c_str(), channels.channels,
-        SavedStatistics<T>{lines, scale(run), bias(run), mean(run), inverse(run), unchanged});
+        SavedStatistics<Wide>{lines, scale(run), bias(run), mean(run), inverse(run), unchanged});
     Normalize(run, type, channels, lines, x(run), z(run), rectifies, y(run));
   });
 }
@@ -46,9 +47,9 @@ std::unique_ptr<Kernel> PrepareBatchNormReplay(PrepareContext& context) {
 }  // namespace
 
 void RegisterBatchNormReplayCuda(OpRegistry& registry) {
-  AddCudaKernels<float, double>(
-      registry, "batch_norm_replay",
-      [=]<typename T>(PrepareContext& context) { return PrepareBatchNormReplay<T>(context); });
+  AddCudaFloatKernels(registry, "batch_norm_replay", [=]<typename T>(PrepareContext& context) {
+    return PrepareBatchNormReplay<T>(context);
+  });
 }
 
 }  // namespace skiff

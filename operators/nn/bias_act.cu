@@ -12,13 +12,13 @@ template <typename T>
 struct AddBiasAndRectify {
   template <int kCount>
   __device__ void Do(int64_t i) const {
-    CudaValues<T, kCount> values = LoadValues<kCount>(x + i, is_aligned);
+    auto values = LoadValues<kCount>(x + i, is_aligned);
     const int64_t c = channels.ChannelOf(i);
 #pragma unroll
     for (int k = 0; k < kCount; ++k) {
-      values.at[k] += bias[channels.is_last ? c + k : c];
+      values.at[k] += Widened(bias[channels.is_last ? c + k : c]);
       // The comparison keeps NaN.
-      if (values.at[k] < T{0}) values.at[k] = 0;
+      if (values.at[k] < 0) values.at[k] = 0;
     }
     StoreValues(values, is_aligned, out + i);
   }
@@ -37,12 +37,12 @@ struct BiasActGradient {
   static __device__ Carry Identity() { return 0; }
   static __device__ Carry Join(Carry a, Carry b) { return a + b; }
   __device__ void Add(int64_t place, int64_t, int64_t, Carry* carry) const {
-    const T gradient = out[place] > T{0} ? dout[place] : T{0};
-    if (dx != nullptr) dx[place] = gradient;
+    const WideType<T> gradient = Widened(out[place]) > 0 ? Widened(dout[place]) : 0;
+    if (dx != nullptr) dx[place] = Rounded<T>(gradient);
     *carry += static_cast<double>(gradient);
   }
   __device__ void Finish(int64_t channel, Carry sum) const {
-    if (dbias != nullptr) dbias[channel] = static_cast<T>(sum);
+    if (dbias != nullptr) dbias[channel] = Rounded<T>(static_cast<WideType<T>>(sum));
   }
 
   const T* out;
@@ -88,12 +88,12 @@ std::unique_ptr<Kernel> PrepareBiasActGrad(PrepareContext& context) {
 }  // namespace
 
 void RegisterBiasActCuda(OpRegistry& registry) {
-  AddCudaKernels<float, double>(registry, "bias_act", [=]<typename T>(PrepareContext& context) {
+  AddCudaFloatKernels(registry, "bias_act", [=]<typename T>(PrepareContext& context) {
     return PrepareBiasAct<T>(context);
   });
-  AddCudaKernels<float, double>(
-      registry, "bias_act_grad",
-      [=]<typename T>(PrepareContext& context) { return PrepareBiasActGrad<T>(context); });
+  AddCudaFloatKernels(registry, "bias_act_grad", [=]<typename T>(PrepareContext& context) {
+    return PrepareBiasActGrad<T>(context);
+  });
 }
 
 }  // namespace skiff

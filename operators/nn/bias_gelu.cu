@@ -16,10 +16,9 @@ template <typename T>
 struct BiasGelu {
   template <int kCount>
   __device__ void Do(int64_t i) const {
-    CudaValues<T, kCount> values = LoadValues<kCount>(x + i, is_aligned);
+    auto values = LoadValues<kCount>(x + i, is_aligned);
     // A pack is within a row.
-    const CudaValues<T, kCount> biases =
-        LoadValues<kCount>(bias + Divide(i, size).rest, is_aligned);
+    const auto biases = LoadValues<kCount>(bias + Divide(i, size).rest, is_aligned);
 #pragma unroll
     for (int k = 0; k < kCount; ++k) {
       values.at[k] = Gelu(values.at[k] + biases.at[k], approximate);
@@ -42,12 +41,13 @@ struct BiasGeluGradient {
   static __device__ Carry Identity() { return 0; }
   static __device__ Carry Join(Carry a, Carry b) { return a + b; }
   __device__ void Add(int64_t place, int64_t column, int64_t, Carry* carry) const {
-    const T gradient = dout[place] * GeluSlope(x[place] + bias[column], approximate);
-    if (dx != nullptr) dx[place] = gradient;
+    const WideType<T> slope = GeluSlope(Widened(x[place]) + Widened(bias[column]), approximate);
+    const WideType<T> gradient = Widened(dout[place]) * slope;
+    if (dx != nullptr) dx[place] = Rounded<T>(gradient);
     *carry += static_cast<double>(gradient);
   }
   __device__ void Finish(int64_t column, Carry sum) const {
-    if (dbias != nullptr) dbias[column] = static_cast<T>(sum);
+    if (dbias != nullptr) dbias[column] = Rounded<T>(static_cast<WideType<T>>(sum));
   }
 
   const T* x;
@@ -93,12 +93,12 @@ std::unique_ptr<Kernel> PrepareBiasGeluGrad(PrepareContext& context) {
 }  // namespace
 
 void RegisterBiasGeluCuda(OpRegistry& registry) {
-  AddCudaKernels<float, double>(registry, "bias_gelu", [=]<typename T>(PrepareContext& context) {
+  AddCudaFloatKernels(registry, "bias_gelu", [=]<typename T>(PrepareContext& context) {
     return PrepareBiasGelu<T>(context);
   });
-  AddCudaKernels<float, double>(
-      registry, "bias_gelu_grad",
-      [=]<typename T>(PrepareContext& context) { return PrepareBiasGeluGrad<T>(context); });
+  AddCudaFloatKernels(registry, "bias_gelu_grad", [=]<typename T>(PrepareContext& context) {
+    return PrepareBiasGeluGrad<T>(context);
+  });
 }
 
 }  // namespace skiff

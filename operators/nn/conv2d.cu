@@ -9,6 +9,7 @@
 #include "memory/cuda_device.h"
 #include "operators/common/cuda/cuda_bytes.h"
 #include "operators/common/cuda/cuda_launch.h"
+#include "operators/common/half.h"
 #include "operators/common/libraries/cudnn_convolution.h"
 #include "operators/nn/convolution/cuda_column_convolution.cuh"
 #include "operators/nn/convolution/cuda_direct_convolution.cuh"
@@ -121,8 +122,8 @@ void AddConvolutionKernels(OpRegistry& registry, std::string_view type,
 // Returns the numbers of a convolution for cuDNN, or nothing if it can't take them: channels last,
 // or paddings that differ before and after. For filters that our direct loops take, the library is
 // slow.
-std::optional<CudnnConvolutionSpec> CudnnSpecOf(const VolumeConvolution& conv,
-                                                ConvolutionPass pass) {
+std::optional<CudnnConvolutionSpec> CudnnSpecOf(const VolumeConvolution& conv, ConvolutionPass pass,
+                                                DType dtype) {
   const int64_t filter_elements = conv.filter_elements();
   if (conv.input.count() == 0 || conv.output.count() == 0 || filter_elements == 0) return {};
   if (conv.order != ChannelOrder::kFirst || ConvolvesDirectly(conv)) return {};
@@ -137,6 +138,7 @@ std::optional<CudnnConvolutionSpec> CudnnSpecOf(const VolumeConvolution& conv,
     if (padded > kMaxCudaElements) return {};
   }
   CudnnConvolutionSpec spec;
+  spec.dtype = dtype;
   switch (pass) {
     case ConvolutionPass::kForward:
       spec.pass = CudnnPass::kForward;
@@ -174,13 +176,14 @@ std::optional<CudnnConvolutionSpec> CudnnSpecOf(const VolumeConvolution& conv,
   return spec;
 }
 
-class CudnnConvolutionPass final : public CudaConvolutionPass<float> {
+template <typename T>
+class CudnnConvolutionPass final : public CudaConvolutionPass<T> {
  public:
   explicit CudnnConvolutionPass(const CudnnConvolutionSpec& spec)
       : convolution_(CudnnConvolution::Make(spec)) {}
   int64_t workspace_bytes() const override { return convolution_->workspace_bytes(); }
-  void Run(const KernelContext& run, const float* first, const float* second, float* result,
-           void* workspace, bool adds) const override {
+  void Run(const KernelContext& run, const T* first, const T* second, T* result, void* workspace,
+           bool adds) const override {
     convolution_->Run(StreamOf(run), first, second, result, workspace, adds);
   }
 
@@ -188,6 +191,8 @@ class CudnnConvolutionPass final : public CudaConvolutionPass<float> {
   std::unique_ptr<CudnnConvolution> convolution_;
 };
 
+// Those of half add in another order than the float32 kernel.
+template <typename T>
 void AddCudnnKernels(OpRegistry& registry, std::string_view type,
                      const ParseConvolutionFunction& parse, bool is_transposed) {
   const auto accepts = [parse, is_transposed](const OpContext& context) {
@@ -195,14 +200,16 @@ void AddCudnnKernels(OpRegistry& registry, std::string_view type,
     const VolumeConvolution conv = parse(context);
     const auto forward = is_transposed ? ConvolutionPass::kBackwardData : ConvolutionPass::kForward;
     const auto back = is_transposed ? ConvolutionPass::kForward : ConvolutionPass::kBackwardData;
-    if (context.def().FindInput("Output@GRAD") == nullptr) return CudnnSupports(conv, forward);
-    return (!context.HasOutput("Input@GRAD") || CudnnSupports(conv, back)) &&
-           (!context.HasOutput("Filter@GRAD") ||
-            CudnnSupports(conv, ConvolutionPass::kBackwardFilter));
+    const auto supports = [&conv](ConvolutionPass pass) {
+      return CudnnSupports(conv, pass, kDTypeOf<T>);
+    };
+    if (context.def().FindInput("Output@GRAD") == nullptr) return supports(forward);
+    return (!context.HasOutput("Input@GRAD") || supports(back)) &&
+           (!context.HasOutput("Filter@GRAD") || supports(ConvolutionPass::kBackwardFilter));
   };
-  AddConvolutionKernels<float>(registry, type, parse, is_transposed,
-                               {.name = "cudnn", .accepts = accepts, .priority = 10},
-                               MakeCudnnPass);
+  const StaticText name = kIsHalf<T> ? kNativeHalfKernel : StaticText("cudnn");
+  AddConvolutionKernels<T>(registry, type, parse, is_transposed,
+                           {.name = name, .accepts = accepts, .priority = 10}, MakeCudnnPass<T>);
 }
 
 // ---- all candidates
@@ -216,7 +223,10 @@ void AddAllKernels(OpRegistry& registry, std::string_view type,
                                MakeCudaConvolutionPass<float>);
   AddConvolutionKernels<double>(registry, type, parse, is_transposed, candidate,
                                 MakeCudaConvolutionPass<double>);
-  if (HasCudaDevice()) AddCudnnKernels(registry, type, parse, is_transposed);
+  if (!HasCudaDevice()) return;
+  AddCudnnKernels<float>(registry, type, parse, is_transposed);
+  AddCudnnKernels<BFloat16>(registry, type, parse, is_transposed);
+  AddCudnnKernels<Float16>(registry, type, parse, is_transposed);
 }
 
 }  // namespace
@@ -238,14 +248,15 @@ bool CudaCountsConvolution(const VolumeConvolution& conv) {
          in.channels * conv.window.taps() <= kMaxCudaElements;
 }
 
-bool CudnnSupports(const VolumeConvolution& conv, ConvolutionPass pass) {
-  const std::optional<CudnnConvolutionSpec> spec = CudnnSpecOf(conv, pass);
+bool CudnnSupports(const VolumeConvolution& conv, ConvolutionPass pass, DType dtype) {
+  const std::optional<CudnnConvolutionSpec> spec = CudnnSpecOf(conv, pass, dtype);
   return spec && CudnnConvolution::Supports(*spec);
 }
 
-std::unique_ptr<CudaConvolutionPass<float>> MakeCudnnPass(const VolumeConvolution& conv,
-                                                          ConvolutionPass pass) {
-  std::optional<CudnnConvolutionSpec> spec = CudnnSpecOf(conv, pass);
+template <typename T>
+std::unique_ptr<CudaConvolutionPass<T>> MakeCudnnPass(const VolumeConvolution& conv,
+                                                      ConvolutionPass pass) {
+  std::optional<CudnnConvolutionSpec> spec = CudnnSpecOf(conv, pass, kDTypeOf<T>);
   SKIFF_ENFORCE(spec, kUnimplemented, "convolution: not one that cuDNN takes");
   // Who chose the kernel asked for full float32, which the library may have alone.
   if (!CudnnConvolution::Supports(*spec)) spec->math = MathMode::kFull;
@@ -253,13 +264,18 @@ std::unique_ptr<CudaConvolutionPass<float>> MakeCudnnPass(const VolumeConvolutio
   // have 49 points and more, this and Winograd's algorithm for 3x3 filters take conv2d from 17.6 to
   // 13.0 ms of a step of batch 64 on an H100, and conv2d_grad from 64.7 to 49.0.
   constexpr int64_t kFewestPoints = 49;
-  if (pass != ConvolutionPass::kBackwardFilter && conv.groups == 1 &&
-      conv.output.points() >= kFewestPoints && CudaColumnConvolution<float>::IsOwnColumns(conv)) {
-    auto products = std::make_unique<CudaColumnConvolution<float>>(conv, pass);
-    if (products->is_by_cublas()) return products;
+  if constexpr (!kIsHalf<T>) {
+    if (pass != ConvolutionPass::kBackwardFilter && conv.groups == 1 &&
+        conv.output.points() >= kFewestPoints && CudaColumnConvolution<T>::IsOwnColumns(conv)) {
+      auto products = std::make_unique<CudaColumnConvolution<T>>(conv, pass);
+      if (products->is_by_cublas()) return products;
+    }
   }
-  return std::make_unique<CudnnConvolutionPass>(*spec);
+  return std::make_unique<CudnnConvolutionPass<T>>(*spec);
 }
+
+template std::unique_ptr<CudaConvolutionPass<float>> MakeCudnnPass(const VolumeConvolution&,
+                                                                   ConvolutionPass);
 
 template <typename T>
 std::unique_ptr<CudaConvolutionPass<T>> MakeCudaConvolutionPass(const VolumeConvolution& conv,

@@ -190,7 +190,8 @@ void RegisterConv2dBatchNormActCuda(OpRegistry& registry) {
   const auto accepts = [](const OpContext& context) {
     return AllPlain(context) && CudnnSupports(Parse(context), ConvolutionPass::kForward);
   };
-  AddKernel<float>(registry, {.name = "cudnn", .accepts = accepts, .priority = 10}, MakeCudnnPass);
+  AddKernel<float>(registry, {.name = "cudnn", .accepts = accepts, .priority = 10},
+                   MakeCudnnPass<float>);
 }
 
 }  // namespace skiff

@@ -25,10 +25,11 @@ template <typename T>
 struct DifferentiateRows {
   template <class Group>
   __device__ void operator()(const Group& group, const CudaLine& line) const {
-    norm.Differentiate(group, line, x, dy,
-                       [&]<int kCount>(int64_t at, const CudaValues<T, kCount>& gradients) {
-                         StoreValues(gradients, norm.is_aligned, dx + at);
-                       });
+    norm.Differentiate(
+        group, line, x, dy,
+        [&]<int kCount>(int64_t at, const CudaValues<WideType<T>, kCount>& gradients) {
+          StoreValues(gradients, norm.is_aligned, dx + at);
+        });
   }
 
   CudaLayerNormGrad<T> norm;
@@ -42,11 +43,12 @@ std::unique_ptr<Kernel> PrepareLayerNorm(PrepareContext& context) {
   const int64_t axis = context.IntAttr("begin_norm_axis");
   const double epsilon = context.Attr<float>("epsilon");
   const In<T> x(context, "X");
-  const In<T> scale(context, "Scale");
-  const In<T> bias(context, "Bias");
+  using Wide = WideType<T>;
+  const In<Wide> scale(context, "Scale");
+  const In<Wide> bias(context, "Bias");
   const Out<T> y(context, "Y");
-  const Out<T> mean(context, "Mean");
-  const Out<T> variance(context, "Variance");
+  const Out<Wide> mean(context, "Mean");
+  const Out<Wide> variance(context, "Variance");
   return MakeRowsKernel([=](const KernelContext& run) {
     const NormRows rows(x.shape(run), axis);
     const CudaLayerNorm<T> norm{
@@ -66,17 +68,18 @@ std::unique_ptr<Kernel> PrepareLayerNormGrad(PrepareContext& context) {
   const int64_t axis = context.IntAttr("begin_norm_axis");
   const double epsilon = context.Attr<float>("epsilon");
   const In<T> x(context, "X");
-  const In<T> scale(context, "Scale");
-  const In<T> mean(context, "Mean");
-  const In<T> variance(context, "Variance");
+  using Wide = WideType<T>;
+  const In<Wide> scale(context, "Scale");
+  const In<Wide> mean(context, "Mean");
+  const In<Wide> variance(context, "Variance");
   const In<T> y_gradient(context, "Y@GRAD");
   const Out<T> x_gradient(context, "X@GRAD");
-  const Out<T> scale_gradient(context, "Scale@GRAD");
-  const Out<T> bias_gradient(context, "Bias@GRAD");
+  const Out<Wide> scale_gradient(context, "Scale@GRAD");
+  const Out<Wide> bias_gradient(context, "Bias@GRAD");
   const CudaFold<CudaLayerNormParameters<T>> parameters(context,
                                                         context.Input("X").shape.element_count());
   const int slopes_memory = context.RequestWorkspace(
-      NormRows(context.Input("X").shape, axis).count() * static_cast<int64_t>(sizeof(T)));
+      NormRows(context.Input("X").shape, axis).count() * static_cast<int64_t>(sizeof(Wide)));
   return MakeRowsKernel([=](const KernelContext& run) {
     const NormRows rows(x.shape(run), axis);
     const T* dy = y_gradient(run);
@@ -89,7 +92,7 @@ std::unique_ptr<Kernel> PrepareLayerNormGrad(PrepareContext& context) {
                                     .is_aligned = ArePacksAligned(x(run), dy, scale(run), dx)};
     // Before X@GRAD, which may take the place of Y@GRAD.
     if (scale_gradient.is_there() || bias_gradient.is_there()) {
-      T* slopes = static_cast<T*>(run.workspace(slopes_memory));
+      Wide* slopes = static_cast<Wide*>(run.workspace(slopes_memory));
       ForEachOnDevice(run, "layer_norm_grad", rows.count(),
                       CudaLayerNormSlopes<T>{norm, x(run), slopes});
       parameters.Run(run, "layer_norm_grad", CudaFoldView(rows.count(), rows.size),
@@ -109,12 +112,12 @@ std::unique_ptr<Kernel> PrepareLayerNormGrad(PrepareContext& context) {
 }  // namespace
 
 void RegisterLayerNormCuda(OpRegistry& registry) {
-  AddCudaKernels<float, double>(registry, "layer_norm", [=]<typename T>(PrepareContext& context) {
+  AddCudaFloatKernels(registry, "layer_norm", [=]<typename T>(PrepareContext& context) {
     return PrepareLayerNorm<T>(context);
   });
-  AddCudaKernels<float, double>(
-      registry, "layer_norm_grad",
-      [=]<typename T>(PrepareContext& context) { return PrepareLayerNormGrad<T>(context); });
+  AddCudaFloatKernels(registry, "layer_norm_grad", [=]<typename T>(PrepareContext& context) {
+    return PrepareLayerNormGrad<T>(context);
+  });
 }
 
 }  // namespace skiff

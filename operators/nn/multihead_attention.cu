@@ -4,6 +4,8 @@
 // Value@GRAD) of a head. It goes through the other tiles in order, so nothing is summed across
 // blocks. Scores are computed once in each of the three kernels: that is two products more than if
 // one kernel computed all gradients, which then would have to add to memory in turn.
+//
+// T is what is stored. Scores, weights and sums of half are float.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -40,7 +42,7 @@ struct AllHeads {
 template <typename T>
 struct Dropout {
   uint32_t threshold = 0;  // 0: nothing
-  T scale = 1;             // of what is kept
+  WideType<T> scale = 1;   // of what is kept
   RandomKey key;
   const int64_t* stored_key = nullptr;
 };
@@ -52,7 +54,7 @@ struct Attention {
   int keys = 0;
   int width = 0;
   bool causal = false;
-  T scale = 1;
+  WideType<T> scale = 1;
   AllHeads<const T> query;
   AllHeads<const T> key;
   AllHeads<const T> value;
@@ -65,17 +67,17 @@ struct Attention {
 };
 
 // By head and query.
-template <typename T>
+template <typename Wide>
 struct Statistics {
-  T* max = nullptr;
-  T* sum = nullptr;
+  Wide* max = nullptr;
+  Wide* sum = nullptr;
 };
 
 template <typename T>
 struct Outputs {
   AllHeads<T> out;
-  Statistics<T> statistics;        // each may be absent
-  int64_t* dropout_key = nullptr;  // may be absent
+  Statistics<WideType<T>> statistics;  // each may be absent
+  int64_t* dropout_key = nullptr;      // may be absent
   uint64_t* fault = nullptr;
   int64_t sequences = 0;
   int64_t tasks = 0;
@@ -84,9 +86,9 @@ struct Outputs {
 template <typename T>
 struct MultiheadAttentionGradients {
   AllHeads<const T> out_gradient;
-  Statistics<const T> statistics;
-  const T* means = nullptr;  // by head and query: the sum of dOut * Out
-  AllHeads<T> query;         // to compute, as the next ones
+  Statistics<const WideType<T>> statistics;
+  const WideType<T>* means = nullptr;  // by head and query: the sum of dOut * Out
+  AllHeads<T> query;                   // to compute, as the next ones
   AllHeads<T> key;
   AllHeads<T> value;
 };
@@ -95,6 +97,8 @@ struct MultiheadAttentionGradients {
 template <typename T>
 class Head {
  public:
+  using Wide = WideType<T>;
+
   // `index`: of all sequences' heads.
   __device__ Head(const Attention<T>& attention, int64_t index)
       : attention_(attention),
@@ -139,9 +143,10 @@ class Head {
   }
 
   // Of a product of a query and a key that it sees.
-  __device__ T Score(T product, int query, int key) const {
-    const T score = product * attention_.scale;
-    return bias_ == nullptr ? score : score + bias_[int64_t{query} * attention_.bias_row + key];
+  __device__ Wide Score(Wide product, int query, int key) const {
+    const Wide score = product * attention_.scale;
+    if (bias_ == nullptr) return score;
+    return score + Widened(bias_[int64_t{query} * attention_.bias_row + key]);
   }
 
   __device__ bool drops() const { return attention_.dropout.threshold != 0; }
@@ -255,9 +260,10 @@ __device__ void Begin(const Attention<T>& attention, const Outputs<T>& outputs) 
 template <typename T, int kColumns>
 __global__ void __launch_bounds__(kCudaThreads, kBlocksPerProcessor<kColumns>)
     Attend(Attention<T> attention, Outputs<T> outputs) {
-  using Tile = AttentionTile<T, kColumns>;
+  using Wide = WideType<T>;
+  using Tile = AttentionTile<Wide, kColumns>;
   alignas(16) __shared__ typename Tile::Weights weights;
-  alignas(16) __shared__ T stage[Tile::kStage];
+  alignas(16) __shared__ Wide stage[Tile::kStage];
   if (blockIdx.x == 0) Begin(attention, outputs);
   const int64_t task = blockIdx.x;
   if (task >= outputs.tasks) return;
@@ -271,13 +277,13 @@ __global__ void __launch_bounds__(kCudaThreads, kBlocksPerProcessor<kColumns>)
   // A warp has the rows of two neighbouring threads of a column of the square.
   const int first_row_of_warp = threadIdx.x / kCudaWarp * kCudaWarp / Tile::kSide * Tile::kSquare;
   const bool warp_has_rows = first_row_of_warp < query_count;
-  RunningSoftmax<T, kColumns> softmax;
+  RunningSoftmax<Wide, kColumns> softmax;
   typename Tile::Sums sums = {};
   for (int first_key = 0; first_key < visible; first_key += Tile::kTile) {
     const int key_count = TileCount(visible, first_key, Tile::kTile);
     typename Tile::Scores scores;
-    MultiplyRows<T, kColumns>(query_rows, query_count, head.Rows(attention.key, first_key),
-                              key_count, attention.width, stage, scores);
+    MultiplyRows<Wide, kColumns>(query_rows, query_count, head.Rows(attention.key, first_key),
+                                 key_count, attention.width, stage, scores);
     if (warp_has_rows) {
       const int first_of_thread = first_key + Tile::OtherRow();
 #pragma unroll
@@ -287,7 +293,8 @@ __global__ void __launch_bounds__(kCudaThreads, kBlocksPerProcessor<kColumns>)
 #pragma unroll
         for (int j = 0; j < Tile::kSquare; ++j) {
           const int of_key = first_of_thread + j;
-          scores[i][j] = of_key < seen ? head.Score(scores[i][j], query, of_key) : -Infinity<T>();
+          scores[i][j] =
+              of_key < seen ? head.Score(scores[i][j], query, of_key) : -Infinity<Wide>();
         }
       }
       softmax.Add(scores, sums);
@@ -296,28 +303,28 @@ __global__ void __launch_bounds__(kCudaThreads, kBlocksPerProcessor<kColumns>)
         for (int i = 0; i < Tile::kSquare; ++i) {
           head.template ForEachDropped<Tile::kSquare>(first_query + Tile::OwnRow() + i,
                                                       first_of_thread,
-                                                      [&](int j) { scores[i][j] = T(0); });
+                                                      [&](int j) { scores[i][j] = Wide(0); });
         }
       }
-      StoreWeights<T, kColumns>(scores, weights);
+      StoreWeights<Wide, kColumns>(scores, weights);
     }
-    AddWeightedRows<T, kColumns>(weights, query_count, head.Rows(attention.value, first_key),
-                                 key_count, attention.width, stage, sums);
+    AddWeightedRows<Wide, kColumns>(weights, query_count, head.Rows(attention.value, first_key),
+                                    key_count, attention.width, stage, sums);
   }
   if (!warp_has_rows) return;
-  T factors[Tile::kSquare];
+  Wide factors[Tile::kSquare];
 #pragma unroll
   for (int i = 0; i < Tile::kSquare; ++i) {
-    const T sum = softmax.Sum(i);
+    const Wide sum = softmax.Sum(i);
     // Without keys the sums over them are empty: 0, not 0 / 0.
-    factors[i] = visible == 0 ? T(0) : attention.dropout.scale / sum;
+    factors[i] = visible == 0 ? Wide(0) : attention.dropout.scale / sum;
     const int row = Tile::OwnRow() + i;
     if (threadIdx.x % Tile::kSide > 0 || row >= query_count) continue;
     const int64_t at = head.first_query() + first_query + row;
     if (outputs.statistics.max != nullptr) outputs.statistics.max[at] = softmax.max(i);
     if (outputs.statistics.sum != nullptr) outputs.statistics.sum[at] = sum;
   }
-  StoreSums<T, kColumns>(
+  StoreSums<Wide, kColumns>(
       sums, [&](int i) { return factors[i]; }, query_count, attention.width,
       head.Rows(outputs.out, first_query));
 }
@@ -325,7 +332,7 @@ __global__ void __launch_bounds__(kCudaThreads, kBlocksPerProcessor<kColumns>)
 // means[head][query] = the sum of out * out_gradient. A warp a row.
 template <typename T>
 __global__ void MeanGradients(Attention<T> attention, AllHeads<const T> out,
-                              AllHeads<const T> out_gradient, int64_t count, T* means) {
+                              AllHeads<const T> out_gradient, int64_t count, WideType<T>* means) {
   const int64_t warps = int64_t{gridDim.x} * (kCudaThreads / kCudaWarp);
   const int lane = threadIdx.x % kCudaWarp;
   for (int64_t row = int64_t{blockIdx.x} * (kCudaThreads / kCudaWarp) + threadIdx.x / kCudaWarp;
@@ -334,8 +341,10 @@ __global__ void MeanGradients(Attention<T> attention, AllHeads<const T> out,
     const int query = static_cast<int>(row % attention.queries);
     const T* of_out = head.Rows(out, query).data;
     const T* of_gradient = head.Rows(out_gradient, query).data;
-    T sum = 0;
-    for (int i = lane; i < attention.width; i += kCudaWarp) sum += of_out[i] * of_gradient[i];
+    WideType<T> sum = 0;
+    for (int i = lane; i < attention.width; i += kCudaWarp) {
+      sum += Widened(of_out[i]) * Widened(of_gradient[i]);
+    }
     sum = CombineWarp(sum, JoinBySum{});
     if (lane == 0) means[row] = sum;
   }
@@ -344,13 +353,14 @@ __global__ void MeanGradients(Attention<T> attention, AllHeads<const T> out,
 // What the gradient needs to know of a query.
 template <typename T>
 struct QueryStatistics {
-  T max = 0;
-  T inverse_sum = 0;
-  T mean = 0;
+  using Wide = WideType<T>;
+  Wide max = 0;
+  Wide inverse_sum = 0;
+  Wide mean = 0;
 
   __device__ QueryStatistics(const MultiheadAttentionGradients<T>& gradients, int64_t at)
       : max(gradients.statistics.max[at]),
-        inverse_sum(T(1) / gradients.statistics.sum[at]),
+        inverse_sum(Wide(1) / gradients.statistics.sum[at]),
         mean(gradients.means[at]) {}
 };
 
@@ -358,20 +368,23 @@ struct QueryStatistics {
 // dOut with values the gradients of scores. An element is not 0 only if the query sees the key.
 template <typename T>
 __device__ void WeighGradient(const Head<T>& head, const QueryStatistics<T>& statistics, int query,
-                              int key, bool is_dropped, T kept_scale, T* product, T* gradient) {
-  const T weight =
+                              int key, bool is_dropped, WideType<T> kept_scale,
+                              WideType<T>* product, WideType<T>* gradient) {
+  using Wide = WideType<T>;
+  const Wide weight =
       std::exp(head.Score(*product, query, key) - statistics.max) * statistics.inverse_sum;
-  *product = is_dropped ? T(0) : weight * kept_scale;
-  const T of_weight = is_dropped ? T(0) : *gradient * kept_scale;
+  *product = is_dropped ? Wide(0) : weight * kept_scale;
+  const Wide of_weight = is_dropped ? Wide(0) : *gradient * kept_scale;
   *gradient = weight * (of_weight - statistics.mean);
 }
 
 template <typename T, int kColumns>
 __global__ void __launch_bounds__(kCudaThreads, kBlocksPerProcessor<kColumns>)
     QueryGradient(Attention<T> attention, MultiheadAttentionGradients<T> gradients) {
-  using Tile = AttentionTile<T, kColumns>;
+  using Wide = WideType<T>;
+  using Tile = AttentionTile<Wide, kColumns>;
   alignas(16) __shared__ typename Tile::Weights weights;
-  alignas(16) __shared__ T stage[Tile::kStage];
+  alignas(16) __shared__ Wide stage[Tile::kStage];
   const int64_t task = blockIdx.x;
   const int tiles = (attention.queries + Tile::kTile - 1) / Tile::kTile;
   const Head<T> head(attention, task / tiles);
@@ -386,10 +399,10 @@ __global__ void __launch_bounds__(kCudaThreads, kBlocksPerProcessor<kColumns>)
     const auto key_rows = head.Rows(attention.key, first_key);
     typename Tile::Scores scores;
     typename Tile::Scores of_scores;
-    MultiplyRows<T, kColumns>(query_rows, query_count, key_rows, key_count, attention.width, stage,
-                              scores);
-    MultiplyRows<T, kColumns>(gradient_rows, query_count, head.Rows(attention.value, first_key),
-                              key_count, attention.width, stage, of_scores);
+    MultiplyRows<Wide, kColumns>(query_rows, query_count, key_rows, key_count, attention.width,
+                                 stage, scores);
+    MultiplyRows<Wide, kColumns>(gradient_rows, query_count, head.Rows(attention.value, first_key),
+                                 key_count, attention.width, stage, of_scores);
     const int first_of_thread = first_key + Tile::OtherRow();
     if (Tile::OwnRow() < query_count && first_of_thread < visible) {
 #pragma unroll
@@ -409,16 +422,16 @@ __global__ void __launch_bounds__(kCudaThreads, kBlocksPerProcessor<kColumns>)
             WeighGradient(head, statistics, query, first_of_thread + j, is_dropped[j],
                           attention.dropout.scale, &scores[i][j], &of_scores[i][j]);
           } else {
-            of_scores[i][j] = T(0);
+            of_scores[i][j] = Wide(0);
           }
         }
       }
-      StoreWeights<T, kColumns>(of_scores, weights);
+      StoreWeights<Wide, kColumns>(of_scores, weights);
     }
-    AddWeightedRows<T, kColumns>(weights, query_count, key_rows, key_count, attention.width, stage,
-                                 sums);
+    AddWeightedRows<Wide, kColumns>(weights, query_count, key_rows, key_count, attention.width,
+                                    stage, sums);
   }
-  StoreSums<T, kColumns>(
+  StoreSums<Wide, kColumns>(
       sums, [&](int) { return attention.scale; }, query_count, attention.width,
       head.Rows(gradients.query, first_query));
 }
@@ -426,9 +439,10 @@ __global__ void __launch_bounds__(kCudaThreads, kBlocksPerProcessor<kColumns>)
 template <typename T, int kColumns>
 __global__ void __launch_bounds__(kCudaThreads, kBlocksPerProcessor<kColumns>)
     KeyGradients(Attention<T> attention, MultiheadAttentionGradients<T> gradients) {
-  using Tile = AttentionTile<T, kColumns>;
+  using Wide = WideType<T>;
+  using Tile = AttentionTile<Wide, kColumns>;
   alignas(16) __shared__ typename Tile::Weights weights;
-  alignas(16) __shared__ T stage[Tile::kStage];
+  alignas(16) __shared__ Wide stage[Tile::kStage];
   const int64_t task = blockIdx.x;
   const int tiles = (attention.keys + Tile::kTile - 1) / Tile::kTile;
   const Head<T> head(attention, task / tiles);
@@ -449,10 +463,10 @@ __global__ void __launch_bounds__(kCudaThreads, kBlocksPerProcessor<kColumns>)
     const auto gradient_rows = head.Rows(gradients.out_gradient, first_query);
     typename Tile::Scores scores;
     typename Tile::Scores of_scores;
-    MultiplyRows<T, kColumns>(key_rows, key_count, query_rows, query_count, attention.width, stage,
-                              scores);
-    MultiplyRows<T, kColumns>(value_rows, key_count, gradient_rows, query_count, attention.width,
-                              stage, of_scores);
+    MultiplyRows<Wide, kColumns>(key_rows, key_count, query_rows, query_count, attention.width,
+                                 stage, scores);
+    MultiplyRows<Wide, kColumns>(value_rows, key_count, gradient_rows, query_count, attention.width,
+                                 stage, of_scores);
     const int first_of_thread = first_key + Tile::OwnRow();
     const bool has_scores = Tile::OwnRow() < key_count && Tile::OtherRow() < query_count;
     if (has_scores) {
@@ -473,29 +487,29 @@ __global__ void __launch_bounds__(kCudaThreads, kBlocksPerProcessor<kColumns>)
             WeighGradient(head, statistics, query, first_of_thread + i, is_dropped[i],
                           attention.dropout.scale, &scores[i][j], &of_scores[i][j]);
           } else {
-            scores[i][j] = of_scores[i][j] = T(0);
+            scores[i][j] = of_scores[i][j] = Wide(0);
           }
         }
       }
-      StoreWeights<T, kColumns>(scores, weights);
+      StoreWeights<Wide, kColumns>(scores, weights);
     }
     if (gradients.value.data != nullptr) {
-      AddWeightedRows<T, kColumns>(weights, key_count, gradient_rows, query_count, attention.width,
-                                   stage, value_sums);
+      AddWeightedRows<Wide, kColumns>(weights, key_count, gradient_rows, query_count,
+                                      attention.width, stage, value_sums);
     }
     if (gradients.key.data == nullptr) continue;
     __syncthreads();
-    if (has_scores) StoreWeights<T, kColumns>(of_scores, weights);
-    AddWeightedRows<T, kColumns>(weights, key_count, query_rows, query_count, attention.width,
-                                 stage, key_sums);
+    if (has_scores) StoreWeights<Wide, kColumns>(of_scores, weights);
+    AddWeightedRows<Wide, kColumns>(weights, key_count, query_rows, query_count, attention.width,
+                                    stage, key_sums);
   }
   if (gradients.value.data != nullptr) {
-    StoreSums<T, kColumns>(
-        value_sums, [](int) { return T(1); }, key_count, attention.width,
+    StoreSums<Wide, kColumns>(
+        value_sums, [](int) { return Wide(1); }, key_count, attention.width,
         head.Rows(gradients.value, first_key));
   }
   if (gradients.key.data != nullptr) {
-    StoreSums<T, kColumns>(
+    StoreSums<Wide, kColumns>(
         key_sums, [&](int) { return attention.scale; }, key_count, attention.width,
         head.Rows(gradients.key, first_key));
   }
@@ -520,7 +534,7 @@ class AttentionCall {
         value_(InputPlaces(context, sizes_, AttentionPart::kValue)),
         bias_(context),
         key_lengths_(context, "KeyLengths"),
-        scale_(static_cast<T>(context.Attr<float>("scale"))),
+        scale_(static_cast<WideType<T>>(context.Attr<float>("scale"))),
         dropout_(DropoutSettingsOf(context)) {}
 
   const AttentionSizes& sizes() const { return sizes_; }
@@ -553,7 +567,7 @@ class AttentionCall {
     attention.key_lengths = key_lengths_(run);
     if (dropout_.draws()) {
       attention.dropout.threshold = dropout_.threshold();
-      attention.dropout.scale = static_cast<T>(dropout_.scale());
+      attention.dropout.scale = static_cast<WideType<T>>(dropout_.scale());
     }
     return attention;
   }
@@ -569,13 +583,13 @@ class AttentionCall {
   HeadPlaces value_;
   BiasPlaces bias_;
   In<int64_t> key_lengths_;
-  T scale_;
+  WideType<T> scale_;
   DropoutSettings dropout_;
 };
 
 template <typename T, int kColumns>
 int64_t TilesOf(int64_t rows) {
-  constexpr int kTile = AttentionTile<T, kColumns>::kTile;
+  constexpr int kTile = AttentionTile<WideType<T>, kColumns>::kTile;
   return (rows + kTile - 1) / kTile;
 }
 
@@ -619,8 +633,8 @@ class AttentionKernel final : public Kernel {
   AttentionCall<T> call_;
   std::string op_;
   Out<T> out_;
-  Out<T> row_max_;
-  Out<T> row_sum_;
+  Out<WideType<T>> row_max_;
+  Out<WideType<T>> row_sum_;
   Out<int64_t> dropout_key_;
 };
 
@@ -631,7 +645,7 @@ class AttentionGradKernel final : public Kernel {
       : call_(context),
         arguments_(context, call_.sizes()),
         means_(context.RequestWorkspace(call_.head_count() * call_.sizes().queries *
-                                        static_cast<int64_t>(sizeof(T)))) {}
+                                        static_cast<int64_t>(sizeof(WideType<T>)))) {}
 
   bool TakesFewerRows() const override { return true; }
 
@@ -654,7 +668,7 @@ class AttentionGradKernel final : public Kernel {
     gradients.value = heads(arguments_.value);
     const int64_t rows = call_.head_count() * sizes.queries;
     if (rows > 0) {
-      auto* const means = static_cast<T*>(run.workspace(means_));
+      auto* const means = static_cast<WideType<T>*>(run.workspace(means_));
       MeanGradients<T><<<CudaBlocksOfThreads(rows * kCudaWarp), kCudaThreads, 0, StreamOf(run)>>>(
           attention, HeadsOf<const T>(out, arguments_.out(run)), gradients.out_gradient, rows,
           means);
@@ -693,7 +707,7 @@ bool Accepts(const OpContext& context) {
 template <typename T, template <typename, int> class KernelOf>
 std::unique_ptr<Kernel> PrepareMultiheadAttention(PrepareContext& context) {
   // Tiles of narrow heads leave registers for more blocks side by side.
-  if constexpr (sizeof(T) == 4) {
+  if constexpr (sizeof(WideType<T>) == 4) {
     if (ParseAttention(context).width <= 64) return std::make_unique<KernelOf<T, 64>>(context);
   }
   return std::make_unique<KernelOf<T, kMaxWidth>>(context);
@@ -712,6 +726,8 @@ void RegisterKernels(OpRegistry& registry) {
 void RegisterMultiheadAttentionCuda(OpRegistry& registry) {
   RegisterKernels<float>(registry);
   RegisterKernels<double>(registry);
+  RegisterKernels<BFloat16>(registry);
+  RegisterKernels<Float16>(registry);
 }
 
 }  // namespace skiff

@@ -14,6 +14,7 @@
 #include "framework/op/arguments.h"
 #include "operators/common/cuda/cuda_combine.cuh"
 #include "operators/common/cuda/cuda_launch.h"
+#include "operators/common/cuda/cuda_vectors.cuh"
 #include "operators/nn/kernels/cuda_volume.cuh"
 #include "operators/nn/pooling/cuda_pooling.h"
 
@@ -80,7 +81,7 @@ struct Windows {
   }
 };
 
-// The result of a window, from the elements that it has taken.
+// The result of a window, from the elements that it has taken. Those of half are floats.
 template <typename T, bool kIsMax>
 struct Pooled;
 
@@ -117,18 +118,18 @@ __global__ void PoolWindows(Windows windows, CudaVolume in, CudaVolume out, cons
     const Span spans[3] = {windows.At(0, at.place[0]), windows.At(1, at.place[1]),
                            windows.At(2, at.place[2])};
     const T* channel = input + in.Channel(at.n, at.c);
-    Pooled<T, kIsMax> pooled;
+    Pooled<WideType<T>, kIsMax> pooled;
     bool is_empty = true;
     for (int z = spans[0].begin; z < spans[0].end; ++z) {
       for (int y = spans[1].begin; y < spans[1].end; ++y) {
         const T* row = channel + z * in.step(0) + y * in.step(1);
         for (int x = spans[2].begin; x < spans[2].end; ++x) {
-          pooled.Take(row[x * in.step(2)]);
+          pooled.Take(Widened(row[x * in.step(2)]));
           is_empty = false;
         }
       }
     }
-    output[i] = pooled.Result(is_empty ? 0 : 1, windows.Divisor(spans));
+    output[i] = Rounded<T>(pooled.Result(is_empty ? 0 : 1, windows.Divisor(spans)));
   }
 }
 
@@ -148,20 +149,20 @@ __global__ void PoolLargeWindows(Windows windows, CudaVolume in, CudaVolume out,
     const auto height = static_cast<uint32_t>(spans[1].end - spans[1].begin);
     const auto width = static_cast<uint32_t>(spans[2].end - spans[2].begin);
     const uint32_t elements = depth * height * width;
-    Pooled<T, kIsMax> pooled;
+    Pooled<WideType<T>, kIsMax> pooled;
     for (uint32_t j = lane; j < elements; j += kCudaWarp) {
       const uint32_t row = j / width;
-      pooled.Take(channel[row / height * in.step(0) + row % height * in.step(1) +
-                          (j - row * width) * in.step(2)]);
+      pooled.Take(Widened(channel[row / height * in.step(0) + row % height * in.step(1) +
+                                  (j - row * width) * in.step(2)]));
     }
     pooled.JoinWarp();
-    if (lane == 0) output[i] = pooled.Result(elements, windows.Divisor(spans));
+    if (lane == 0) output[i] = Rounded<T>(pooled.Result(elements, windows.Divisor(spans)));
   }
 }
 
 // Returns whether no element of the window before (z, y, x), in row-major order, is a maximum.
 template <typename T>
-__device__ bool IsFirstMaximum(const CudaVolume& in, const T* channel, T best,
+__device__ bool IsFirstMaximum(const CudaVolume& in, const T* channel, WideType<T> best,
                                const Span (&spans)[3], const int (&place)[3]) {
   for (int z = spans[0].begin; z <= place[0]; ++z) {
     const int last_row = z == place[0] ? place[1] : spans[1].end - 1;
@@ -169,7 +170,7 @@ __device__ bool IsFirstMaximum(const CudaVolume& in, const T* channel, T best,
       const T* row = channel + z * in.step(0) + y * in.step(1);
       const int end = z == place[0] && y == place[1] ? place[2] : spans[2].end;
       for (int x = spans[2].begin; x < end; ++x) {
-        if (IsMaximum(row[x * in.step(2)], best)) return false;
+        if (IsMaximum(Widened(row[x * in.step(2)]), best)) return false;
       }
     }
   }
@@ -190,27 +191,29 @@ __global__ void PoolGrad(Windows windows, CudaVolume in, CudaVolume out, const T
     const Span height = windows.Covering(1, place[1]);
     const Span width = windows.Covering(2, place[2]);
     const uint32_t to = out.Channel(at.n, at.c);
-    T value = 0;
-    if constexpr (kIsMax) value = input[i];
-    T sum = 0;
+    WideType<T> value = 0;
+    if constexpr (kIsMax) value = Widened(input[i]);
+    WideType<T> sum = 0;
     for (int z = depth.begin; z < depth.end; ++z) {
       for (int y = height.begin; y < height.end; ++y) {
         for (int x = width.begin; x < width.end; ++x) {
           const uint32_t o = to + z * out.step(0) + y * out.step(1) + x * out.step(2);
           if constexpr (kIsMax) {
-            const T best = output[o];
+            const WideType<T> best = Widened(output[o]);
             if (!IsMaximum(value, best)) continue;
             const Span spans[3] = {windows.At(0, z), windows.At(1, y), windows.At(2, x)};
             const T* channel = input + in.Channel(at.n, at.c);
-            if (IsFirstMaximum(in, channel, best, spans, place)) sum += output_gradient[o];
+            if (IsFirstMaximum(in, channel, best, spans, place)) {
+              sum += Widened(output_gradient[o]);
+            }
           } else {
             const Span spans[3] = {windows.At(0, z), windows.At(1, y), windows.At(2, x)};
-            sum += output_gradient[o] / static_cast<T>(windows.Divisor(spans));
+            sum += Widened(output_gradient[o]) / static_cast<WideType<T>>(windows.Divisor(spans));
           }
         }
       }
     }
-    input_gradient[i] = sum;
+    input_gradient[i] = Rounded<T>(sum);
   }
 }
 
@@ -334,6 +337,8 @@ void AddCudaPooling(OpRegistry& registry, std::string_view type,
                     const std::function<CudaPooling(const OpContext&)>& parse) {
   AddPoolingKernels<float>(registry, type, parse);
   AddPoolingKernels<double>(registry, type, parse);
+  AddPoolingKernels<BFloat16>(registry, type, parse);
+  AddPoolingKernels<Float16>(registry, type, parse);
 }
 
 void RegisterPool2dCuda(OpRegistry& registry) { AddCudaPooling(registry, "pool2d", ParsePool2d); }

@@ -15,7 +15,7 @@ struct Dropout {
   T* out;         // may be `x`
   uint8_t* mask;  // nullptr: nobody reads it
   int64_t count;
-  T scale;
+  WideType<T> scale;
   uint32_t threshold;
   bool draws;
   bool keeps;  // unless it draws: whether it keeps all or drops all
@@ -37,30 +37,31 @@ struct DropoutKey {
   }
 };
 
-// A thread takes the four elements of a block of words.
+// A thread takes the elements of whole blocks, of four words each.
+template <typename T>
+inline constexpr int kDropoutSize = kVectorSize<T> < 4 ? 4 : kVectorSize<T>;
+
 template <typename T>
 __global__ void __launch_bounds__(kCudaThreads) Drop(Dropout<T> of, DropoutKey key) {
-  constexpr int kLoaded = kVectorSize<T>;
+  constexpr int kSize = kDropoutSize<T>;
   const DevicePhilox philox = key.Philox();
-  ForEachVector<4>(of.count, of.is_aligned, [&](int64_t i, int length, bool is_whole) {
-    DevicePhilox::Block block{};
-    if (of.draws) block = philox.At(static_cast<uint64_t>(i / 4));
-    CudaVector<uint8_t, 4> mask;
+  ForEachVector<kSize>(of.count, of.is_aligned, [&](int64_t i, int length, bool is_whole) {
+    CudaVector<uint8_t, kSize> mask;
 #pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      mask.values[j] = of.draws ? block.words[j] >= of.threshold : of.keeps;
-    }
+    for (int j = 0; j < kSize; j += 4) {
+      DevicePhilox::Block block{};
+      if (of.draws) block = philox.At(static_cast<uint64_t>((i + j) / 4));
 #pragma unroll
-    for (int j = 0; j < 4; j += kLoaded) {
-      const int loaded = length - j < kLoaded ? length - j : kLoaded;
-      if (loaded <= 0) break;
-      CudaVector<T, kLoaded> values = LoadVector<kLoaded>(of.x + i + j, loaded, is_whole);
-#pragma unroll
-      for (int k = 0; k < kLoaded; ++k) {
-        values.values[k] = mask.values[j + k] != 0 ? values.values[k] * of.scale : T{0};
+      for (int k = 0; k < 4; ++k) {
+        mask.values[j + k] = of.draws ? block.words[k] >= of.threshold : of.keeps;
       }
-      StoreVector(values, loaded, is_whole, of.out + i + j);
     }
+    auto values = LoadWide<kSize>(of.x + i, length, is_whole);
+#pragma unroll
+    for (int j = 0; j < kSize; ++j) {
+      values.values[j] = mask.values[j] != 0 ? values.values[j] * of.scale : WideType<T>{0};
+    }
+    StoreRounded(values, length, is_whole, of.out + i);
     if (of.mask != nullptr) StoreVector(mask, length, is_whole, of.mask + i);
   });
 }
@@ -68,20 +69,20 @@ __global__ void __launch_bounds__(kCudaThreads) Drop(Dropout<T> of, DropoutKey k
 // `mask`: nullptr keeps all.
 template <typename T>
 __global__ void __launch_bounds__(kCudaThreads)
-    MaskedScale(const uint8_t* mask, const T* dout, T scale, T* dx, int64_t count,
+    MaskedScale(const uint8_t* mask, const T* dout, WideType<T> scale, T* dx, int64_t count,
                 bool is_aligned) {
   constexpr int kSize = kVectorSize<T>;
   ForEachVector<kSize>(count, is_aligned, [&](int64_t i, int length, bool is_whole) {
-    CudaVector<T, kSize> values = LoadVector<kSize>(dout + i, length, is_whole);
+    auto values = LoadWide<kSize>(dout + i, length, is_whole);
     CudaVector<uint8_t, kSize> kept;
 #pragma unroll
     for (int j = 0; j < kSize; ++j) kept.values[j] = 1;
     if (mask != nullptr) kept = LoadVector<kSize>(mask + i, length, is_whole);
 #pragma unroll
     for (int j = 0; j < kSize; ++j) {
-      values.values[j] = kept.values[j] != 0 ? values.values[j] * scale : T{0};
+      values.values[j] = kept.values[j] != 0 ? values.values[j] * scale : WideType<T>{0};
     }
-    StoreVector(values, length, is_whole, dx + i);
+    StoreRounded(values, length, is_whole, dx + i);
   });
 }
 
@@ -94,18 +95,19 @@ std::unique_ptr<Kernel> PrepareDropout(PrepareContext& context) {
                   .out = out(run),
                   .mask = mask(run),
                   .count = x.count(run),
-                  .scale = static_cast<T>(settings.scale()),
+                  .scale = static_cast<WideType<T>>(settings.scale()),
                   .threshold = settings.threshold(),
                   .draws = settings.draws(),
                   .keeps = !settings.drops_all()};
     if (of.count == 0) return;
-    of.is_aligned = IsAlignedTo(of.x, 16) && IsAlignedTo(of.out, 16) && IsAlignedTo(of.mask, 4);
+    of.is_aligned =
+        IsAlignedTo(of.x, 16) && IsAlignedTo(of.out, 16) && IsAlignedTo(of.mask, kDropoutSize<T>);
     DropoutKey key{.key = settings.KeyOf(run)};
     if (seed.is_there()) {
       key.seed = seed(run);
       key.seed_is_int32 = seed.tensor(run).dtype() == DType::kInt32;
     }
-    const CudaGrid grid = GridOf(run, (of.count + 3) / 4);
+    const CudaGrid grid = GridOf(run, (of.count + kDropoutSize<T> - 1) / kDropoutSize<T>);
     Drop<T><<<grid.blocks, kCudaThreads, 0, StreamOf(run)>>>(of, key);
     CheckLaunch("dropout");
   });
@@ -115,7 +117,7 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareDropoutGrad(PrepareContext& context) {
   const DropoutSettings settings = DropoutSettingsOf(context);
   const In<uint8_t> mask = settings.is_test ? In<uint8_t>() : In<uint8_t>(context, "Mask");
-  return MakeRowsKernel([mask, scale = static_cast<T>(settings.scale()),
+  return MakeRowsKernel([mask, scale = static_cast<WideType<T>>(settings.scale()),
                          from = In<T>(context, "Out@GRAD"),
                          to = Out<T>(context, "X@GRAD")](const KernelContext& run) {
     if (!to.is_there()) return;
@@ -125,7 +127,8 @@ std::unique_ptr<Kernel> PrepareDropoutGrad(PrepareContext& context) {
     const CudaGrid grid = GridOfVectors(run, count, sizeof(T));
     MaskedScale<T><<<grid.blocks, kCudaThreads, 0, StreamOf(run)>>>(
         kept, from(run), scale, to(run), count,
-        IsAlignedTo(kept, 4) && IsAlignedTo(from(run), 16) && IsAlignedTo(to(run), 16));
+        IsAlignedTo(kept, kVectorSize<T>) && IsAlignedTo(from(run), 16) &&
+            IsAlignedTo(to(run), 16));
     CheckLaunch("dropout_grad");
   });
 }
@@ -133,10 +136,11 @@ std::unique_ptr<Kernel> PrepareDropoutGrad(PrepareContext& context) {
 }  // namespace
 
 void RegisterDropoutCuda(OpRegistry& registry) {
-  AddCudaRandomKernel<float>(registry, "dropout", PrepareDropout<float>);
-  AddCudaRandomKernel<double>(registry, "dropout", PrepareDropout<double>);
-  AddCudaRandomKernel<float>(registry, "dropout_grad", PrepareDropoutGrad<float>);
-  AddCudaRandomKernel<double>(registry, "dropout_grad", PrepareDropoutGrad<double>);
+  const auto add = [&]<typename... Ts>() {
+    (AddCudaRandomKernel<Ts>(registry, "dropout", PrepareDropout<Ts>), ...);
+    (AddCudaRandomKernel<Ts>(registry, "dropout_grad", PrepareDropoutGrad<Ts>), ...);
+  };
+  add.template operator()<float, double, BFloat16, Float16>();
 }
 
 }  // namespace skiff

@@ -545,6 +545,8 @@ template <typename Add>
 void ForEachSumType(const Add& add) {
   add.template operator()<float>(DType::kFloat32);
   add.template operator()<double>(DType::kFloat64);
+  add.template operator()<BFloat16>(DType::kBFloat16);
+  add.template operator()<Float16>(DType::kFloat16);
   add.template operator()<uint32_t>(DType::kInt32);
   add.template operator()<uint64_t>(DType::kInt64);
 }
@@ -553,11 +555,12 @@ void ForEachSumType(const Add& add) {
 
 void RegisterIndexedRowsCuda(OpRegistry& registry) {
   for (const StaticText type : {StaticText("lookup_table"), StaticText("lookup_table_v2")}) {
-    registry.AddCudaKernel(type, DType::kFloat32, PrepareLookup);
-    registry.AddCudaKernel(type, DType::kFloat64, PrepareLookup);
-    registry.AddCudaKernel(StrCat(type, "_grad"), DType::kFloat32, PrepareLookupGrad<float>);
-    registry.AddCudaKernel(StrCat(type, "_grad"), DType::kFloat64, PrepareLookupGrad<double>);
-    registry.AddSelectedRowsKernels<float, double>(
+    const auto add = [&]<typename... Ts>() {
+      (registry.AddCudaKernel(type, kDTypeOf<Ts>, PrepareLookup), ...);
+      (registry.AddCudaKernel(StrCat(type, "_grad"), kDTypeOf<Ts>, PrepareLookupGrad<Ts>), ...);
+    };
+    add.template operator()<float, double, BFloat16, Float16>();
+    registry.AddSelectedRowsKernels<float, double, BFloat16, Float16>(
         StrCat(type, "_grad"),
         [=]<typename>(PrepareContext& context) { return PrepareSparseLookupGrad(context); },
         PlaceKind::kCuda);

@@ -258,7 +258,7 @@ class GradientChecker {
       CheckByItself(op, values32, expected32, DType::kFloat32,
                     std::max(Tolerances::kFloat32Gradient, case_.float32_tolerance));
       Insert(&values32, InDTypesOf(op, values32, expected32));
-      for (const DType half : NativeHalves(registry_, op.type, options_.place)) {
+      for (const DType half : CheckedHalves(registry_, op.type, options_.place)) {
         CheckInHalf(op, values32, half);
       }
     }

@@ -35,8 +35,8 @@ ForwardRun RunForward(const OpRegistry& registry, const OpCase& op_case, const O
 
 // Checks in float64 the gradients of sum(weights * outputs) against central differences, each
 // gradient alone against all together, and shapes and dtypes. Then checks every gradient op by
-// itself with CheckOpEverywhere, in float64 and, if the case runs in float32, in float32 against
-// float64.
+// itself with CheckOpEverywhere, in float64 and, if the case runs in float32, in float32 and
+// half (CheckedHalves) against float64.
 void CheckGradients(const OpRegistry& registry, const OpCase& op_case, const RunnerOptions& options,
                     CaseReport* report);
 

@@ -331,6 +331,7 @@ class OpChecker {
   // those of the CPU; not those of half, for which it may have no kernel.
   void CheckOnDevice(const Variant& variant) {
     const NamedTensors outputs = CheckVariant(variant);
+    // The CPU may have no kernel for half. ops_in_half_test compares half with the rounded float32.
     if (IsHalf(check_.dtype)) return;
     const std::string where = Where(variant);
     Guarded(where + " on the CPU", [&] {
@@ -686,20 +687,26 @@ NamedTensors KeepFloat32(const OpDef& def, const Op& op, NamedTensors inputs) {
   return inputs;
 }
 
-std::vector<DType> NativeHalves(const OpRegistry& registry, const std::string& type, Place place) {
+std::vector<DType> CheckedHalves(const OpRegistry& registry, const std::string& type, Place place) {
+  const OpDef* def = registry.Find(type);
   std::vector<DType> halves;
-  if (registry.Find(type) == nullptr) return halves;
+  if (def == nullptr || def->precision == Precision::kNone) return halves;
   for (const KernelDef& kernel : registry.Kernels(type)) {
-    if (kernel.name != kNativeHalfKernel || kernel.place != place.kind) continue;
-    if (kernel.needs <= UsedInstructionSet()) halves.push_back(kernel.dtype);
+    if (kernel.place != place.kind || !IsHalf(kernel.dtype)) continue;
+    if (kernel.needs > UsedInstructionSet()) continue;
+    const bool is_native = kernel.name == kNativeHalfKernel;
+    const bool stores_half = !place.is_cpu() && kernel.dtype == DType::kBFloat16;
+    if ((is_native || stores_half) && !std::ranges::count(halves, kernel.dtype)) {
+      halves.push_back(kernel.dtype);
+    }
   }
   return halves;
 }
 
 double NativeTolerance(const OpCase& op_case, DType half) {
-  return half == DType::kBFloat16
-             ? std::max(Tolerances::kNativeBFloat16, op_case.bfloat16_tolerance)
-             : Tolerances::kNativeFloat16;
+  if (half == DType::kFloat16) return Tolerances::kNativeFloat16 + op_case.float32_tolerance;
+  return std::max(Tolerances::kNativeBFloat16 + op_case.float32_tolerance,
+                  op_case.bfloat16_tolerance);
 }
 
 bool KeepsFloat32(const std::vector<SlotDef>& slots, const Slots& arguments,

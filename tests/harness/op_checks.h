@@ -47,9 +47,10 @@ void CheckOpEverywhere(const OpCheck& check, const RunnerOptions& options, CaseR
 // Returns the inputs of an op, with float32 in place of half where the op keeps float32.
 NamedTensors KeepFloat32(const OpDef& def, const Op& op, NamedTensors inputs);
 
-// Returns the two-byte dtypes for which ops of the type have a kernel kNativeHalfKernel on the
-// place, one that this processor has the instructions for.
-std::vector<DType> NativeHalves(const OpRegistry& registry, const std::string& type, Place place);
+// Returns the two-byte dtypes in which cases of the op in float32 run, too: those for which it has
+// a kernel kNativeHalfKernel on the place, one that this processor has the instructions for; on a
+// device, bfloat16 if it has any kernel for that. (ops_in_half_test runs the others.)
+std::vector<DType> CheckedHalves(const OpRegistry& registry, const std::string& type, Place place);
 
 // Returns the tolerance of a case in one of them.
 double NativeTolerance(const OpCase& op_case, DType half);

@@ -3,8 +3,8 @@
 // For each dtype of the case, checks the reference (or the case's own check), every kernel
 // candidate, layout, instruction set and number of threads, in place, default attributes, and
 // unknown dims (see op_checks.h); then the gradients (see gradient_check.h). A case in float32 also
-// runs in bfloat16 and float16 where the op has a kernel kNativeHalfKernel for them here. All that
-// again for each input that may give an attribute which the case sets (SlotDef::attribute).
+// runs in half if the op has a kernel for that (CheckedHalves). All that again for each input that
+// may give an attribute which the case sets (SlotDef::attribute).
 #pragma once
 
 #include "tests/harness/case_report.h"

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "operators/common/cuda/cuda_launch.h"
+#include "operators/common/cuda/cuda_vectors.cuh"
 #include "operators/common/half.h"
 
 namespace skiff {
@@ -111,11 +112,11 @@ __device__ inline float FloatOfHalf(uint16_t bits, bool is_float16) {
   Float16 float16;
   BFloat16 bfloat16;
   float16.bits = bfloat16.bits = bits;
-  return is_float16 ? static_cast<float>(float16) : static_cast<float>(bfloat16);
+  return is_float16 ? Widened(float16) : Widened(bfloat16);
 }
 
 __device__ inline uint16_t HalfOfFloat(float value, bool is_float16) {
-  return is_float16 ? Float16(value).bits : BFloat16(value).bits;
+  return is_float16 ? Rounded<Float16>(value).bits : Rounded<BFloat16>(value).bits;
 }
 
 // LoadPack for float16 or bfloat16; returns floats.

@@ -10,6 +10,7 @@
 #include "operators/common/cuda/cuda_chunks.cuh"
 #include "operators/common/cuda/cuda_division.h"
 #include "operators/common/cuda/cuda_launch.h"
+#include "operators/common/cuda/cuda_vectors.cuh"
 
 namespace skiff {
 
@@ -19,36 +20,23 @@ struct CudaValues {
   T at[kCount];
 };
 
-// Loads kCount elements: at once if they are a pack of 16 bytes at a multiple of 16 bytes.
+// Load and store kCount elements, half as float. is_aligned: at a multiple of kCount elements of an
+// array that begins at a multiple of 16 bytes.
 template <int kCount, typename T>
-__device__ CudaValues<T, kCount> LoadValues(const T* from, bool is_aligned) {
-  CudaValues<T, kCount> values;
-  if constexpr (kCount == kPackSize<T> && kCount > 1) {
-    if (is_aligned) {
-      const Pack<T> pack = LoadPack<true>(from, kCount);
+__device__ CudaValues<WideType<T>, kCount> LoadValues(const T* from, bool is_aligned) {
+  CudaValues<WideType<T>, kCount> values;
+  const auto loaded = LoadWide<kCount>(from, kCount, is_aligned);
 #pragma unroll
-      for (int k = 0; k < kCount; ++k) values.at[k] = pack.values[k];
-      return values;
-    }
-  }
-#pragma unroll
-  for (int k = 0; k < kCount; ++k) values.at[k] = from[k];
+  for (int k = 0; k < kCount; ++k) values.at[k] = loaded.values[k];
   return values;
 }
 
 template <int kCount, typename T>
-__device__ void StoreValues(const CudaValues<T, kCount>& values, bool is_aligned, T* to) {
-  if constexpr (kCount == kPackSize<T> && kCount > 1) {
-    if (is_aligned) {
-      Pack<T> pack;
+__device__ void StoreValues(const CudaValues<WideType<T>, kCount>& values, bool is_aligned, T* to) {
+  CudaVector<WideType<T>, kCount> stored;
 #pragma unroll
-      for (int k = 0; k < kCount; ++k) pack.values[k] = values.at[k];
-      StoreWhole(pack, to);
-      return;
-    }
-  }
-#pragma unroll
-  for (int k = 0; k < kCount; ++k) to[k] = values.at[k];
+  for (int k = 0; k < kCount; ++k) stored.values[k] = values.at[k];
+  StoreRounded(stored, kCount, is_aligned, to);
 }
 
 template <class Body>
@@ -111,6 +99,12 @@ void AddCudaKernels(OpRegistry& registry, std::string_view type, Prepare prepare
        type, kDTypeOf<Ts>,
        [prepare](PrepareContext& context) { return prepare.template operator()<Ts>(context); }),
    ...);
+}
+
+// The same for all dtypes of floats.
+template <typename Prepare>
+void AddCudaFloatKernels(OpRegistry& registry, std::string_view type, Prepare prepare) {
+  AddCudaKernels<float, double, BFloat16, Float16>(registry, type, prepare);
 }
 
 }  // namespace skiff

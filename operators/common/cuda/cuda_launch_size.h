@@ -25,8 +25,8 @@ constexpr int CudaBlocksOfThreads(int64_t count, int64_t most = kMaxCudaBlocks) 
 }
 
 // Returns how many neighbouring elements of this many bytes a thread takes at once: 16 bytes of
-// them, and at most 4.
-constexpr int VectorSize(int64_t bytes) { return bytes < 4 ? 4 : static_cast<int>(16 / bytes); }
+// them, but only 4 bytes.
+constexpr int VectorSize(int64_t bytes) { return bytes == 1 ? 4 : static_cast<int>(16 / bytes); }
 
 struct CudaGrid {
   int blocks = 0;

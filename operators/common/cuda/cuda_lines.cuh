@@ -58,6 +58,11 @@ struct CudaBlock {
   __device__ void Sync() const { __syncthreads(); }
 };
 
+// As many elements as a lane takes at once. Half as many bytes of half: so a lane has the same
+// elements as in float, and sums have the same bits.
+template <typename T>
+inline constexpr int kLinePack = kPackSize<WideType<T>>;
+
 // Element j of a line is at start + j * stride. If is_packed, the stride is 1, and packs never
 // cross the line's end.
 struct CudaLine {
@@ -73,7 +78,7 @@ struct CudaLine {
   template <typename T, class Group, class Body>
   __device__ void ForEach(const Group& group, const Body& body) const {
     if (is_packed) {
-      constexpr int kCount = kPackSize<T>;
+      constexpr int kCount = kLinePack<T>;
       for (int64_t j = group.lane * kCount; j < length; j += group.size * kCount) {
         body.template operator()<kCount>(j, start + j);
       }
@@ -140,11 +145,11 @@ void ForEachLineOnDevice(const KernelContext& run, const char* what, const AxisE
   CudaLines lines{.extents = extents, .count = extents.lines(), .is_packed = false, .lanes = 1};
   if (lines.count == 0) return;
   const bool is_row = extents.inner == 1;
-  lines.is_packed = is_row && extents.length % kPackSize<T> == 0;
+  lines.is_packed = is_row && extents.length % kLinePack<T> == 0;
   if (is_row && (extents.length > kLong || (extents.length > kLongOfFew && lines.count <= kFew))) {
     CallForLines<true><<<CudaBlocks(lines.count), kCudaThreads, 0, StreamOf(run)>>>(lines, work);
   } else {
-    const int64_t steps = lines.is_packed ? extents.length / kPackSize<T> : extents.length;
+    const int64_t steps = lines.is_packed ? extents.length / kLinePack<T> : extents.length;
     while (is_row && lines.lanes < std::min<int64_t>(steps, kCudaWarp)) lines.lanes *= 2;
     const int64_t in_block = kCudaThreads / lines.lanes;
     const int64_t blocks = (lines.count + in_block - 1) / in_block;

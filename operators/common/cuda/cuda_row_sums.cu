@@ -2,6 +2,7 @@
 
 #include "operators/common/cuda/cuda_launch.h"
 #include "operators/common/cuda/cuda_row_sums.h"
+#include "operators/common/cuda/cuda_vectors.cuh"
 #include "operators/common/cuda/cuda_words.cuh"
 
 namespace skiff {
@@ -57,7 +58,8 @@ struct Column {
 // earlier chunk, and of one that begins here and goes on in the next. kAdds: sums are added to what
 // `out` has.
 template <typename T, bool kAdds>
-__global__ void AddChunks(AddedRows added, const T* values, T* out, T* heads, T* tails) {
+__global__ void AddChunks(AddedRows added, const T* values, T* out, WideType<T>* heads,
+                          WideType<T>* tails) {
   const SortedRows& sorted = added.sorted;
   const int64_t stride = int64_t{gridDim.x} * blockDim.x;
   const int64_t units = added.chunks * added.columns;
@@ -70,7 +72,7 @@ __global__ void AddChunks(AddedRows added, const T* values, T* out, T* heads, T*
     uint32_t row = sorted.length;  // whose sum `sum` is
     int64_t first_of_row = begin;
     bool is_head = false;
-    T sum = 0;
+    WideType<T> sum = 0;
     const auto finish = [&](bool goes_on) {
       if (row >= sorted.length) return;
       if (is_head) {
@@ -79,22 +81,22 @@ __global__ void AddChunks(AddedRows added, const T* values, T* out, T* heads, T*
         tails[i] = sum;
       } else {
         T* const to = out + added.OffsetOfSum(first_of_row, row, column.outer, column.inner);
-        *to = kAdds ? *to + sum : sum;
+        *to = Rounded<T>(kAdds ? Widened(*to) + sum : sum);
       }
     };
     // Several loads at a time: a row has too few columns to hide their latency otherwise.
     constexpr int kLoads = 4;
     for (int64_t first = begin; first < end; first += kLoads) {
       uint32_t rows[kLoads];
-      T loaded[kLoads];
+      WideType<T> loaded[kLoads];
 #pragma unroll
       for (int j = 0; j < kLoads; ++j) {
         const int64_t at = first + j;
         rows[j] = at < end ? sorted.rows[at] : sorted.length;
         loaded[j] = rows[j] < sorted.length
-                        ? values[added.Offset(column.outer, sorted.count, sorted.positions[at],
-                                              column.inner)]
-                        : T(0);
+                        ? Widened(values[added.Offset(column.outer, sorted.count,
+                                                      sorted.positions[at], column.inner)])
+                        : WideType<T>(0);
       }
 #pragma unroll
       for (int j = 0; j < kLoads; ++j) {
@@ -116,7 +118,8 @@ __global__ void AddChunks(AddedRows added, const T* values, T* out, T* heads, T*
 
 // Adds up the parts of each row that begins in a chunk and goes on in the next.
 template <typename T, bool kAdds>
-__global__ void JoinChunks(AddedRows added, T* out, const T* heads, const T* tails) {
+__global__ void JoinChunks(AddedRows added, T* out, const WideType<T>* heads,
+                           const WideType<T>* tails) {
   const SortedRows& sorted = added.sorted;
   const int64_t stride = int64_t{gridDim.x} * blockDim.x;
   const int64_t units = (added.chunks - 1) * added.columns;
@@ -134,7 +137,7 @@ __global__ void JoinChunks(AddedRows added, T* out, const T* heads, const T* tai
       const int64_t middle = (last + other) / 2;
       (sorted.rows[middle] == row ? last : other) = middle;
     }
-    T sum = tails[i];
+    WideType<T> sum = tails[i];
     const int64_t last_chunk = last / kChunk;
 #pragma unroll 8
     for (int64_t chunk = column.chunk + 1; chunk <= last_chunk; ++chunk) {
@@ -143,7 +146,7 @@ __global__ void JoinChunks(AddedRows added, T* out, const T* heads, const T* tai
     int64_t first = end - 1;
     while (first > begin && sorted.rows[first - 1] == row) --first;
     T* const to = out + added.OffsetOfSum(first, row, column.outer, column.inner);
-    *to = kAdds ? *to + sum : sum;
+    *to = Rounded<T>(kAdds ? Widened(*to) + sum : sum);
   }
 }
 
@@ -151,9 +154,9 @@ int64_t ChunksOf(int64_t count) { return (count + kChunk - 1) / kChunk; }
 
 template <typename T, bool kAdds>
 void LaunchAddUp(const KernelContext& run, const AddedRows& added, const T* values, T* out,
-                 T* partials) {
-  T* const heads = partials;
-  T* const tails = heads + added.chunks * added.columns;
+                 WideType<T>* partials) {
+  WideType<T>* const heads = partials;
+  WideType<T>* const tails = heads + added.chunks * added.columns;
   AddChunks<T, kAdds>
       <<<CudaBlocksOfThreads(added.chunks * added.columns), kCudaThreads, 0, StreamOf(run)>>>(
           added, values, out, heads, tails);
@@ -169,7 +172,8 @@ void LaunchAddUp(const KernelContext& run, const AddedRows& added, const T* valu
 template <typename T>
 CudaRowSums<T>::CudaRowSums(PrepareContext& context, int64_t capacity, int64_t columns)
     : sort_(context, capacity),
-      partials_(context.RequestWorkspace(2 * ChunksOf(capacity) * columns * int64_t{sizeof(T)})) {}
+      partials_(context.RequestWorkspace(2 * ChunksOf(capacity) * columns *
+                                         int64_t{sizeof(WideType<T>)})) {}
 
 template <typename T>
 void CudaRowSums<T>::AddSorted(const KernelContext& run, const SortedRows& sorted, int64_t width,
@@ -207,7 +211,7 @@ void CudaRowSums<T>::AddUp(const KernelContext& run, const SortedRows& sorted,
                         .targets = targets};
   const T* const from = static_cast<const T*>(values);
   T* const to = static_cast<T*>(out);
-  T* const partials = static_cast<T*>(run.workspace(partials_));
+  auto* const partials = static_cast<WideType<T>*>(run.workspace(partials_));
   if (adds) {
     LaunchAddUp<T, true>(run, added, from, to, partials);
   } else {
@@ -217,6 +221,8 @@ void CudaRowSums<T>::AddUp(const KernelContext& run, const SortedRows& sorted,
 
 template class CudaRowSums<float>;
 template class CudaRowSums<double>;
+template class CudaRowSums<BFloat16>;
+template class CudaRowSums<Float16>;
 template class CudaRowSums<uint32_t>;
 template class CudaRowSums<uint64_t>;
 

@@ -12,11 +12,12 @@
 #include "framework/op/kernel.h"
 #include "operators/common/axis_extents.h"
 #include "operators/common/cuda/cuda_row_sort.h"
+#include "operators/common/half.h"
 
 namespace skiff {
 
-// The sums of rows, with the room that they need. T is float, double, uint32_t or uint64_t. The
-// kernels are compiled once, in cuda_row_sums.cu.
+// The sums of rows, with the room that they need. T is float, double, half, uint32_t or uint64_t.
+// Sums of half are float, rounded once. The kernels are compiled once, in cuda_row_sums.cu.
 template <typename T>
 class CudaRowSums {
  public:
@@ -63,6 +64,8 @@ class CudaRowSums {
 
 extern template class CudaRowSums<float>;
 extern template class CudaRowSums<double>;
+extern template class CudaRowSums<BFloat16>;
+extern template class CudaRowSums<Float16>;
 extern template class CudaRowSums<uint32_t>;
 extern template class CudaRowSums<uint64_t>;
 

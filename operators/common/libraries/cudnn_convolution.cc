@@ -158,6 +158,11 @@ class Descriptor {
   int (*destroy_)(Pointer);
 };
 
+int TypeOf(DType dtype) {
+  if (dtype == DType::kBFloat16) return cudnn::kBFloat16;
+  return dtype == DType::kFloat16 ? cudnn::kFloat16 : cudnn::kFloat;
+}
+
 // Throws Error if the library refuses the numbers.
 class Descriptors {
  public:
@@ -169,18 +174,19 @@ class Descriptors {
         convolution_(TheLibrary()->create_convolution, TheLibrary()->destroy_convolution) {
     const Library& library = *TheLibrary();
     const int dims = spec.axes + 2;
-    SetTensor(spec.input, dims, input_);
-    SetTensor(spec.output, dims, output_);
-    Check(library.set_filter(filter_.get(), cudnn::kFloat, cudnn::kChannelsFirst, dims,
-                             spec.filter.data()),
+    const int type = TypeOf(spec.dtype);
+    SetTensor(type, spec.input, dims, input_);
+    SetTensor(type, spec.output, dims, output_);
+    Check(library.set_filter(filter_.get(), type, cudnn::kChannelsFirst, dims, spec.filter.data()),
           "cudnnSetFilterNdDescriptor");
     Check(library.set_convolution(convolution_.get(), spec.axes, spec.padding.data(),
                                   spec.stride.data(), spec.dilation.data(),
                                   cudnn::kCrossCorrelation, cudnn::kFloat),
           "cudnnSetConvolutionNdDescriptor");
     Check(library.set_groups(convolution_.get(), spec.groups), "cudnnSetConvolutionGroupCount");
-    // The default would allow TF32.
-    const int math = spec.math == MathMode::kTf32 ? cudnn::kTensorCores : cudnn::kFusedSums;
+    // For float32, the default would allow TF32.
+    const bool on_tensor_cores = IsHalf(spec.dtype) || spec.math == MathMode::kTf32;
+    const int math = on_tensor_cores ? cudnn::kTensorCores : cudnn::kFusedSums;
     Check(library.set_math(convolution_.get(), math), "cudnnSetConvolutionMathType");
   }
 
@@ -210,7 +216,7 @@ class Descriptors {
   }
 
  private:
-  static void SetTensor(const std::array<int32_t, 5>& sizes, int dims,
+  static void SetTensor(int type, const std::array<int32_t, 5>& sizes, int dims,
                         const Descriptor& descriptor) {
     std::array<int, 5> strides{};
     int64_t stride = 1;
@@ -218,8 +224,7 @@ class Descriptors {
       strides[static_cast<size_t>(i)] = static_cast<int>(stride);
       stride *= sizes[static_cast<size_t>(i)];
     }
-    Check(TheLibrary()->set_tensor(descriptor.get(), cudnn::kFloat, dims, sizes.data(),
-                                   strides.data()),
+    Check(TheLibrary()->set_tensor(descriptor.get(), type, dims, sizes.data(), strides.data()),
           "cudnnSetTensorNdDescriptor");
   }
 
@@ -246,7 +251,7 @@ constexpr size_t kMaxWorkspaceBytes = size_t{512} << 20;
 // library.
 size_t ModestWorkspaceBytes(const CudnnConvolutionSpec& spec) {
   const auto bytes_of = [&spec](const std::array<int32_t, 5>& dims) {
-    int64_t bytes = sizeof(float);
+    int64_t bytes = SizeOf(spec.dtype);
     for (int i = 0; i < spec.axes + 2; ++i) bytes *= dims[static_cast<size_t>(i)];
     return bytes;
   };
@@ -264,12 +269,26 @@ size_t ModestWorkspaceBytes(const CudnnConvolutionSpec& spec) {
 // in ResNet-20, 0.7 to 2 times as long.
 bool PrefersWinograd(const CudnnConvolutionSpec& spec) {
   constexpr int32_t kFewestChannels = 64;
-  if (spec.axes != 2 || spec.groups != 1 || spec.math != MathMode::kFull) return false;
+  if (IsHalf(spec.dtype) || spec.math != MathMode::kFull) return false;
+  if (spec.axes != 2 || spec.groups != 1) return false;
   for (size_t axis = 0; axis < 2; ++axis) {
     if (spec.filter[2 + axis] != 3 || spec.stride[axis] != 1 || spec.dilation[axis] != 1)
       return false;
   }
   return std::min(spec.filter[0], spec.filter[1]) >= kFewestChannels;
+}
+
+// Returns whether results may be those of the algorithm: it adds in a fixed order and rounds no
+// factor but as MathMode says. In half, algorithms that transform (FFT, Winograd's, which have the
+// last numbers) would round what they have transformed.
+bool MayTake(const CudnnConvolutionSpec& spec, const Algorithm& algorithm) {
+  if (algorithm.status != kSuccess || algorithm.determinism != cudnn::kDeterministic) return false;
+  if (algorithm.math == cudnn::kRoundToTensorCores) return false;
+  if (!IsHalf(spec.dtype)) {
+    return algorithm.math != cudnn::kTensorCores || spec.math == MathMode::kTf32;
+  }
+  return algorithm.algorithm <
+         (spec.pass == CudnnPass::kForward ? cudnn::kFftForward : cudnn::kFftBackward);
 }
 
 // Returns the fastest algorithm with a modest workspace; if none has, the one that takes least.
@@ -299,9 +318,7 @@ std::optional<Choice> Choose(const CudnnConvolutionSpec& spec, Handle& handle) {
   const size_t modest = ModestWorkspaceBytes(spec);
   std::optional<Choice> least;
   for (const Algorithm& algorithm : algorithms) {
-    if (algorithm.status != kSuccess || algorithm.determinism != cudnn::kDeterministic) continue;
-    if (algorithm.math == cudnn::kRoundToTensorCores) continue;
-    if (algorithm.math == cudnn::kTensorCores && spec.math == MathMode::kFull) continue;
+    if (!MayTake(spec, algorithm)) continue;
     Choice choice{.algorithm = algorithm.algorithm};
     const int of_size = functions.workspace_bytes(
         handle.pointer, descriptors.first(), descriptors.second(), descriptors.convolution(),
@@ -344,7 +361,7 @@ class LoadedConvolution final : public CudnnConvolution {
            kKernelWorkspaceAlignment;
   }
 
-  void Run(CUstream_st* stream, const float* first, const float* second, float* result,
+  void Run(CUstream_st* stream, const void* first, const void* second, void* result,
            void* workspace, bool adds) const override {
     const Library& library = *TheLibrary();
     const float alpha = 1;

@@ -2,7 +2,8 @@
 // without it as well, on kernels of our own, after a warning.
 //
 // The same convolution has the same bits in each run: no algorithm adds up in an order that varies.
-// Numbers are float32, and factors are rounded to TF32 only in MathMode::kTf32.
+// Numbers are float32, whose factors are rounded to TF32 only in MathMode::kTf32; or half, whose
+// products are added in float32 on tensor cores.
 #pragma once
 
 #include <array>
@@ -10,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "framework/base/dtype.h"
 #include "framework/op/math_mode.h"
 
 struct CUstream_st;  // a cudaStream_t points to one
@@ -22,7 +24,8 @@ enum class CudnnPass { kForward, kBackwardData, kBackwardFilter };
 // more than 2^31 - 1 elements.
 struct CudnnConvolutionSpec {
   CudnnPass pass = CudnnPass::kForward;
-  int axes = 2;  // 3 for volumes
+  DType dtype = DType::kFloat32;  // or half, of all tensors
+  int axes = 2;                   // 3 for volumes
   // Batch, channels and extents; of the filter, output channels, channels of a group and extents.
   std::array<int32_t, 5> input{};
   std::array<int32_t, 5> filter{};
@@ -52,7 +55,7 @@ class CudnnConvolution {
   // Gives the convolution to the stream: from input and filter to output, from the output's
   // gradient and the filter to the input's gradient, or from the output's gradient and the input to
   // the filter's gradient. `adds`: to what the result holds.
-  virtual void Run(CUstream_st* stream, const float* first, const float* second, float* result,
+  virtual void Run(CUstream_st* stream, const void* first, const void* second, void* result,
                    void* workspace, bool adds) const = 0;
 };
 

@@ -14,13 +14,17 @@ namespace skiff::cudnn {
 
 inline constexpr int kSuccess = 0;             // CUDNN_STATUS_SUCCESS
 inline constexpr int kFloat = 0;               // CUDNN_DATA_FLOAT
+inline constexpr int kFloat16 = 2;             // CUDNN_DATA_HALF
+inline constexpr int kBFloat16 = 9;            // CUDNN_DATA_BFLOAT16
 inline constexpr int kChannelsFirst = 0;       // CUDNN_TENSOR_NCHW
 inline constexpr int kCrossCorrelation = 1;    // CUDNN_CROSS_CORRELATION
 inline constexpr int kDeterministic = 1;       // CUDNN_DETERMINISTIC
 inline constexpr int kTensorCores = 1;         // CUDNN_TENSOR_OP_MATH
 inline constexpr int kRoundToTensorCores = 2;  // CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION
 inline constexpr int kFusedSums = 3;           // CUDNN_FMA_MATH
+inline constexpr int kFftForward = 4;          // CUDNN_CONVOLUTION_FWD_ALGO_FFT
 inline constexpr int kWinogradForward = 7;     // CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED
+inline constexpr int kFftBackward = 2;         // CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT, and of FILTER
 inline constexpr int kWinogradBackward = 5;    // the same of BWD_DATA and BWD_FILTER
 
 // cudnnConvolutionFwdAlgoPerf_t, and its likes for the other passes.

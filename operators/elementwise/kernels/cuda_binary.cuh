@@ -1,7 +1,8 @@
 // CUDA kernels of a binary formula (binary_facts.h), which broadcast, and of its gradients, which
 // sum over repeated elements.
 //
-// If neighbouring results come from neighbours, a thread takes vectors of 16 bytes.
+// If neighbouring results come from neighbours, a thread takes vectors of 16 bytes. Of half,
+// formulas get floats.
 #pragma once
 
 #include "operators/common/cuda/cuda_fold_tiles.cuh"
@@ -27,11 +28,11 @@ struct CudaOperand {
 namespace cuda_binary {
 
 template <int kSize, typename T>
-__device__ CudaVector<T, kSize> LoadOperand(const CudaOperand<T>& operand, int64_t offset,
-                                            int count, bool is_whole) {
-  if (operand.step != 0) return LoadVector<kSize>(operand.data + offset, count, is_whole);
-  CudaVector<T, kSize> vector;
-  const T value = operand.data[offset];
+__device__ CudaVector<WideType<T>, kSize> LoadOperand(const CudaOperand<T>& operand, int64_t offset,
+                                                      int count, bool is_whole) {
+  if (operand.step != 0) return LoadWide<kSize>(operand.data + offset, count, is_whole);
+  CudaVector<WideType<T>, kSize> vector;
+  const WideType<T> value = Widened(operand.data[offset]);
 #pragma unroll
   for (int j = 0; j < kSize; ++j) vector.values[j] = value;
   return vector;
@@ -43,14 +44,14 @@ __global__ void __launch_bounds__(kCudaThreads)
   ForEachVector<kSize>(loops.count(), is_aligned, [&](int64_t i, int count, bool is_whole) {
     int64_t offsets[2];
     loops.SetOffsets(i, offsets);
-    const CudaVector<T, kSize> xs = LoadOperand<kSize>(x, offsets[0], count, is_whole);
-    const CudaVector<T, kSize> ys = LoadOperand<kSize>(y, offsets[1], count, is_whole);
-    CudaVector<Out, kSize> results;
+    const auto xs = LoadOperand<kSize>(x, offsets[0], count, is_whole);
+    const auto ys = LoadOperand<kSize>(y, offsets[1], count, is_whole);
+    CudaVector<WideType<Out>, kSize> results;
 #pragma unroll
     for (int j = 0; j < kSize; ++j) {
       results.values[j] = Formula().Value(xs.values[j], ys.values[j]);
     }
-    StoreVector(results, count, is_whole, out + i);
+    StoreRounded(results, count, is_whole, out + i);
   });
 }
 
@@ -91,19 +92,19 @@ __global__ void __launch_bounds__(kCudaThreads)
   ForEachVector<kSize>(loops.count(), is_aligned, [&](int64_t i, int count, bool is_whole) {
     int64_t offsets[2];
     loops.SetOffsets(i, offsets);
-    const CudaVector<T, kSize> douts = LoadVector<kSize>(of.dout + i, count, is_whole);
-    CudaVector<T, kSize> xs = douts;
-    CudaVector<T, kSize> ys = douts;
-    CudaVector<T, kSize> outs = douts;
+    const auto douts = LoadWide<kSize>(of.dout + i, count, is_whole);
+    auto xs = douts;
+    auto ys = douts;
+    auto outs = douts;
     if constexpr (kGradients<Formula>.reads_x) {
       xs = LoadOperand<kSize>(of.x, offsets[0], count, is_whole);
     }
     if constexpr (kGradients<Formula>.reads_y) {
       ys = LoadOperand<kSize>(of.y, offsets[1], count, is_whole);
     }
-    if (of.out != nullptr) outs = LoadVector<kSize>(of.out + i, count, is_whole);
-    CudaVector<T, kSize> dxs;
-    CudaVector<T, kSize> dys;
+    if (of.out != nullptr) outs = LoadWide<kSize>(of.out + i, count, is_whole);
+    CudaVector<WideType<T>, kSize> dxs;
+    CudaVector<WideType<T>, kSize> dys;
 #pragma unroll
     for (int j = 0; j < kSize; ++j) {
       dxs.values[j] =
@@ -111,8 +112,8 @@ __global__ void __launch_bounds__(kCudaThreads)
       dys.values[j] =
           GradientAt<Formula, false>(xs.values[j], ys.values[j], outs.values[j], douts.values[j]);
     }
-    if (of.dx != nullptr) StoreVector(dxs, count, is_whole, of.dx + i);
-    if (of.dy != nullptr) StoreVector(dys, count, is_whole, of.dy + i);
+    if (of.dx != nullptr) StoreRounded(dxs, count, is_whole, of.dx + i);
+    if (of.dy != nullptr) StoreRounded(dys, count, is_whole, of.dy + i);
   });
 }
 
@@ -129,16 +130,16 @@ struct GradientSum {
     if constexpr (kOwn.reads_x || kOwn.reads_y) {
       if (needs_offsets) loops.SetOffsets(i, offsets);
     }
-    const T dout = of.dout[i];
-    T x = dout;
-    T y = dout;
-    if constexpr (kOwn.reads_x) x = of.x.data[offsets[0]];
-    if constexpr (kOwn.reads_y) y = of.y.data[offsets[1]];
+    const WideType<T> dout = Widened(of.dout[i]);
+    WideType<T> x = dout;
+    WideType<T> y = dout;
+    if constexpr (kOwn.reads_x) x = Widened(of.x.data[offsets[0]]);
+    if constexpr (kOwn.reads_y) y = Widened(of.y.data[offsets[1]]);
     *carry += static_cast<double>(
-        GradientAt<Formula, kIsX>(x, y, of.out == nullptr ? dout : of.out[i], dout));
+        GradientAt<Formula, kIsX>(x, y, of.out == nullptr ? dout : Widened(of.out[i]), dout));
   }
   __device__ void Finish(int64_t element, Carry sum) const {
-    gradient[element] = static_cast<T>(sum);
+    gradient[element] = Rounded<T>(static_cast<WideType<T>>(sum));
   }
 
   Gradients<T> of;
@@ -272,6 +273,8 @@ template <class Formula>
 void AddCudaBinary(OpRegistry& registry) {
   AddCudaFloatBinary<Formula, float>(registry);
   AddCudaFloatBinary<Formula, double>(registry);
+  AddCudaFloatBinary<Formula, BFloat16>(registry);
+  AddCudaFloatBinary<Formula, Float16>(registry);
   AddCudaIntegerBinary<Formula, int32_t>(registry);
   AddCudaIntegerBinary<Formula, int64_t>(registry);
   if constexpr (Formula::kFacts.takes_selected_rows) {

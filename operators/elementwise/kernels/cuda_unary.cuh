@@ -1,5 +1,6 @@
 // CUDA kernels of unary ops: those of a formula (unary_facts.h), and of a functor that a .cu file
 // makes from a launch. A functor has Value(x) and Gradient(saved, dout), where `saved` is X or Out.
+// Of half, it gets floats.
 #pragma once
 
 #include "operators/common/cuda/cuda_vector_loop.cuh"
@@ -16,10 +17,10 @@ __global__ void __launch_bounds__(kCudaThreads)
     Apply(Functor f, const T* x, T* out, int64_t count, bool is_aligned) {
   constexpr int kSize = kVectorSize<T>;
   ForEachVector<kSize>(count, is_aligned, [&](int64_t i, int length, bool is_whole) {
-    CudaVector<T, kSize> vector = LoadVector<kSize>(x + i, length, is_whole);
+    auto vector = LoadWide<kSize>(x + i, length, is_whole);
 #pragma unroll
     for (int j = 0; j < kSize; ++j) vector.values[j] = f.Value(vector.values[j]);
-    StoreVector(vector, length, is_whole, out + i);
+    StoreRounded(vector, length, is_whole, out + i);
   });
 }
 
@@ -28,13 +29,13 @@ __global__ void __launch_bounds__(kCudaThreads)
     ApplyGradient(Functor f, const T* saved, const T* dout, T* dx, int64_t count, bool is_aligned) {
   constexpr int kSize = kVectorSize<T>;
   ForEachVector<kSize>(count, is_aligned, [&](int64_t i, int length, bool is_whole) {
-    const CudaVector<T, kSize> values = LoadVector<kSize>(saved + i, length, is_whole);
-    CudaVector<T, kSize> vector = LoadVector<kSize>(dout + i, length, is_whole);
+    const auto values = LoadWide<kSize>(saved + i, length, is_whole);
+    auto vector = LoadWide<kSize>(dout + i, length, is_whole);
 #pragma unroll
     for (int j = 0; j < kSize; ++j) {
       vector.values[j] = f.Gradient(values.values[j], vector.values[j]);
     }
-    StoreVector(vector, length, is_whole, dx + i);
+    StoreRounded(vector, length, is_whole, dx + i);
   });
 }
 
@@ -79,13 +80,15 @@ void AddCudaUnaryGradient(OpRegistry& registry) {
       });
 }
 
-// Adds all of them, for float32 and float64.
+// Adds all of them, for float32, float64 and, unless the op needs float32, half.
 template <class Formula>
 void AddCudaUnary(OpRegistry& registry) {
-  AddCudaUnaryForward<Formula, float>(registry);
-  AddCudaUnaryForward<Formula, double>(registry);
-  AddCudaUnaryGradient<Formula, float>(registry);
-  AddCudaUnaryGradient<Formula, double>(registry);
+  const auto add = [&registry]<typename... Ts>() {
+    (AddCudaUnaryForward<Formula, Ts>(registry), ...);
+    (AddCudaUnaryGradient<Formula, Ts>(registry), ...);
+  };
+  add.template operator()<float, double>();
+  if constexpr (!Formula::kFacts.needs_float32) add.template operator()<BFloat16, Float16>();
 }
 
 }  // namespace skiff

@@ -8,6 +8,8 @@
 //
 // Elements of shared memory beside the tiles are never written, and nothing that is stored depends
 // on them.
+//
+// T is what is computed with: float for rows of half.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -63,10 +65,10 @@ struct StagedElements {
 };
 
 // scores = own rows times other rows, over `width` columns.
-template <typename T, int kColumns>
-__device__ void MultiplyRows(const TileRows<const T>& own, int own_count,
-                             const TileRows<const T>& other, int other_count, int width, T* stage,
-                             typename AttentionTile<T, kColumns>::Scores& scores) {
+template <typename T, int kColumns, typename Stored>
+__device__ void MultiplyRows(const TileRows<const Stored>& own, int own_count,
+                             const TileRows<const Stored>& other, int other_count, int width,
+                             T* stage, typename AttentionTile<T, kColumns>::Scores& scores) {
   using Tile = AttentionTile<T, kColumns>;
   constexpr int kLoads = Tile::kTile * Tile::kDepth / kCudaThreads;
   T* const own_stage = stage;
@@ -85,10 +87,10 @@ __device__ void MultiplyRows(const TileRows<const T>& own, int own_count,
   };
   const auto load = [&](int first) {
     for_each(first, own_count, [&](int i, int row, int column) {
-      own_next.values[i] = own.data[row * own.stride + first + column];
+      own_next.values[i] = Widened(own.data[row * own.stride + first + column]);
     });
     for_each(first, other_count, [&](int i, int row, int column) {
-      other_next.values[i] = other.data[row * other.stride + first + column];
+      other_next.values[i] = Widened(other.data[row * other.stride + first + column]);
     });
   };
 #pragma unroll
@@ -146,9 +148,9 @@ __device__ void StoreWeights(const typename AttentionTile<T, kColumns>::Scores& 
 }
 
 // sums += weights times other rows.
-template <typename T, int kColumns>
+template <typename T, int kColumns, typename Stored>
 __device__ void AddWeightedRows(const typename AttentionTile<T, kColumns>::Weights& weights,
-                                int own_count, const TileRows<const T>& other, int other_count,
+                                int own_count, const TileRows<const Stored>& other, int other_count,
                                 int width, T* stage,
                                 typename AttentionTile<T, kColumns>::Sums& sums) {
   using Tile = AttentionTile<T, kColumns>;
@@ -165,7 +167,7 @@ __device__ void AddWeightedRows(const typename AttentionTile<T, kColumns>::Weigh
   };
   const auto load = [&](int first) {
     for_each(first, [&](int i, int, int row, int column) {
-      next.values[i] = other.data[(first + row) * other.stride + column];
+      next.values[i] = Widened(other.data[(first + row) * other.stride + column]);
     });
   };
   load(0);
@@ -201,10 +203,10 @@ __device__ void AddWeightedRows(const typename AttentionTile<T, kColumns>::Weigh
 }
 
 // Writes factor_of(i) * sums to the block's own rows.
-template <typename T, int kColumns, class FactorOf>
+template <typename T, int kColumns, class FactorOf, typename Stored>
 __device__ void StoreSums(const typename AttentionTile<T, kColumns>::Sums& sums,
                           const FactorOf& factor_of, int own_count, int width,
-                          const TileRows<T>& to) {
+                          const TileRows<Stored>& to) {
   using Tile = AttentionTile<T, kColumns>;
 #pragma unroll
   for (int i = 0; i < Tile::kSquare; ++i) {
@@ -216,7 +218,9 @@ __device__ void StoreSums(const typename AttentionTile<T, kColumns>::Sums& sums,
 #pragma unroll
       for (int j = 0; j < Tile::kSquare; ++j) {
         const int column = Tile::Column(group) + j;
-        if (column < width) to.data[row * to.stride + column] = factor * sums[i][group][j];
+        if (column < width) {
+          to.data[row * to.stride + column] = Rounded<Stored>(factor * sums[i][group][j]);
+        }
       }
     }
   }

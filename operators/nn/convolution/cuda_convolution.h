@@ -22,7 +22,7 @@ void AddCudaConvolution(OpRegistry& registry, std::string_view type,
 void AddCudaTransposedConvolution(OpRegistry& registry, std::string_view type,
                                   const ParseConvolutionFunction& parse);
 
-// One prepared pass on a device. T is float or double.
+// One prepared pass on a device. T is float, double or half, which only cuDNN takes.
 template <typename T>
 class CudaConvolutionPass {
  public:
@@ -54,12 +54,18 @@ extern template std::unique_ptr<CudaConvolutionPass<float>> MakeCudaConvolutionP
 extern template std::unique_ptr<CudaConvolutionPass<double>> MakeCudaConvolutionPass(
     const VolumeConvolution&, ConvolutionPass);
 
-// Returns whether this machine's cuDNN has the pass and is a good choice for it.
-bool CudnnSupports(const VolumeConvolution& conv, ConvolutionPass pass);
-// Returns the pass by cuDNN or, forward and to the input, for filters of one tap that take the
-// images as they are, by matrix products. Throws Error unless it is supported.
-std::unique_ptr<CudaConvolutionPass<float>> MakeCudnnPass(const VolumeConvolution& conv,
-                                                          ConvolutionPass pass);
+// Returns whether this machine's cuDNN has the pass in float32 or half and is a good choice for it.
+bool CudnnSupports(const VolumeConvolution& conv, ConvolutionPass pass,
+                   DType dtype = DType::kFloat32);
+// Returns the pass by cuDNN or, in float32, forward and to the input, for filters of one tap that
+// take the images as they are, by matrix products. Throws Error unless it is supported. T is float
+// or half.
+template <typename T>
+std::unique_ptr<CudaConvolutionPass<T>> MakeCudnnPass(const VolumeConvolution& conv,
+                                                      ConvolutionPass pass);
+
+extern template std::unique_ptr<CudaConvolutionPass<float>> MakeCudnnPass(const VolumeConvolution&,
+                                                                          ConvolutionPass);
 
 // Channels last: returns how many sums, each over as many images, the filter's gradient has in a
 // part of the batch, where there is memory for `most` of them.

@@ -4,7 +4,7 @@
 // channel's elements, so that they don't cancel; what finishes it computes the statistics. Another
 // launch normalizes. So x is read twice. The gradient is a reduction and a launch over the
 // elements, too. Statistics and sums are float64; the coefficients that elements are multiplied by
-// are T.
+// are T or, for half, float.
 #pragma once
 
 #include <cmath>
@@ -119,7 +119,7 @@ struct MomentsRule {
   static __device__ Carry Identity() { return {0, 0}; }
   static __device__ Carry Join(const Carry& a, const Carry& b) { return a + b; }
   __device__ void Add(int64_t place, int64_t channel, int64_t, Carry* carry) const {
-    const double distance = static_cast<double>(x[place]) - PivotOf(channel);
+    const double distance = static_cast<double>(Widened(x[place])) - PivotOf(channel);
     carry->first += distance;
     carry->second += distance * distance;
   }
@@ -130,43 +130,45 @@ struct MomentsRule {
     statistics.TakeBatch(channel, PivotOf(channel) + shift, (squares > 0 ? squares : 0) / count);
   }
   __device__ double PivotOf(int64_t channel) const {
-    return static_cast<double>(x[channels.FirstOf(channel)]);
+    return static_cast<double>(Widened(x[channels.FirstOf(channel)]));
   }
 
   CudaChannels channels;
   const T* x;
   double count;
-  ChannelStatistics<T> statistics;
+  ChannelStatistics<WideType<T>> statistics;
 };
 
 // Y may be x or z.
 template <typename T>
 struct NormalizeImages {
+  using Wide = WideType<T>;
+
   template <int kCount>
   __device__ void Do(int64_t i) const {
-    CudaValues<T, kCount> values = LoadValues<kCount>(x + i, is_aligned);
+    CudaValues<Wide, kCount> values = LoadValues<kCount>(x + i, is_aligned);
     const int64_t c = channels.ChannelOf(i);
     if (channels.is_last) {
       // Lines begin at multiples of 16 bytes if the channels are whole packs.
-      const CudaValues<T, kCount> mean = LoadValues<kCount>(lines.mean + c, true);
-      const CudaValues<T, kCount> slope = LoadValues<kCount>(lines.slope + c, true);
-      const CudaValues<T, kCount> shift = LoadValues<kCount>(lines.shift + c, true);
+      const CudaValues<Wide, kCount> mean = LoadValues<kCount>(lines.mean + c, true);
+      const CudaValues<Wide, kCount> slope = LoadValues<kCount>(lines.slope + c, true);
+      const CudaValues<Wide, kCount> shift = LoadValues<kCount>(lines.shift + c, true);
 #pragma unroll
       for (int k = 0; k < kCount; ++k) {
         values.at[k] =
-            ChannelLines<T>::Normalized(values.at[k], mean.at[k], slope.at[k], shift.at[k]);
+            ChannelLines<Wide>::Normalized(values.at[k], mean.at[k], slope.at[k], shift.at[k]);
       }
     } else {
-      const T mean = lines.mean[c];
-      const T slope = lines.slope[c];
-      const T shift = lines.shift[c];
+      const Wide mean = lines.mean[c];
+      const Wide slope = lines.slope[c];
+      const Wide shift = lines.shift[c];
 #pragma unroll
       for (int k = 0; k < kCount; ++k) {
-        values.at[k] = ChannelLines<T>::Normalized(values.at[k], mean, slope, shift);
+        values.at[k] = ChannelLines<Wide>::Normalized(values.at[k], mean, slope, shift);
       }
     }
     if (z != nullptr) {
-      const CudaValues<T, kCount> addends = LoadValues<kCount>(z + i, is_aligned);
+      const CudaValues<Wide, kCount> addends = LoadValues<kCount>(z + i, is_aligned);
 #pragma unroll
       for (int k = 0; k < kCount; ++k) values.at[k] += addends.at[k];
     }
@@ -174,14 +176,14 @@ struct NormalizeImages {
 #pragma unroll
       for (int k = 0; k < kCount; ++k) {
         // The comparison keeps NaN.
-        if (values.at[k] < T{0}) values.at[k] = 0;
+        if (values.at[k] < 0) values.at[k] = 0;
       }
     }
     StoreValues(values, is_aligned, y + i);
   }
 
   CudaChannels channels;
-  ChannelLines<T> lines;
+  ChannelLines<Wide> lines;
   const T* x;
   const T* z;  // may be nullptr
   T* y;
@@ -191,7 +193,8 @@ struct NormalizeImages {
 
 template <typename T>
 void Normalize(const KernelContext& run, const std::string& type, const CudaChannels& channels,
-               const ChannelLines<T>& lines, const T* x, const T* z, bool rectifies, T* y) {
+               const ChannelLines<WideType<T>>& lines, const T* x, const T* z, bool rectifies,
+               T* y) {
   ForEachPackOnDevice<T>(
       run, type.c_str(), channels.elements(), channels.period(),
       NormalizeImages<T>{channels, lines, x, z, y, rectifies, ArePacksAligned(x, z, y)});
@@ -202,7 +205,8 @@ bool IsFused(const OpContext& context) { return context.HasAttr("act_type"); }
 
 template <typename T>
 int RequestChannelWorkspace(PrepareContext& context, const CudaChannels& channels, int64_t lines) {
-  return context.RequestWorkspace(lines * channels.channels * static_cast<int64_t>(sizeof(T)));
+  return context.RequestWorkspace(lines * channels.channels *
+                                  static_cast<int64_t>(sizeof(WideType<T>)));
 }
 
 template <typename T>
@@ -215,21 +219,22 @@ std::unique_ptr<Kernel> PrepareCudaBatchNorm(PrepareContext& context) {
   const bool rectifies = IsFused(context);
   const In<T> x(context, "X");
   const In<T> z = rectifies ? In<T>(context, "Z") : In<T>();
-  const In<T> scale(context, "Scale");
-  const In<T> bias(context, "Bias");
-  const In<T> mean(context, "Mean");
-  const In<T> variance(context, "Variance");
-  const In<T> momentum_tensor(context, "MomentumTensor");
+  using Wide = WideType<T>;
+  const In<Wide> scale(context, "Scale");
+  const In<Wide> bias(context, "Bias");
+  const In<Wide> mean(context, "Mean");
+  const In<Wide> variance(context, "Variance");
+  const In<Wide> momentum_tensor(context, "MomentumTensor");
   const Out<T> y(context, "Y");
-  const Out<T> mean_out(context, "MeanOut");
-  const Out<T> variance_out(context, "VarianceOut");
-  const Out<T> saved_mean(context, "SavedMean");
-  const Out<T> saved_variance(context, "SavedVariance");
+  const Out<Wide> mean_out(context, "MeanOut");
+  const Out<Wide> variance_out(context, "VarianceOut");
+  const Out<Wide> saved_mean(context, "SavedMean");
+  const Out<Wide> saved_variance(context, "SavedVariance");
   const CudaFold<MomentsRule<T>> moments(context, channels.elements());
-  const int lines = RequestChannelWorkspace<T>(context, channels, ChannelLines<T>::kCount);
+  const int lines = RequestChannelWorkspace<T>(context, channels, ChannelLines<Wide>::kCount);
   return MakeKernel([=](const KernelContext& run) {
-    const ChannelStatistics<T> statistics{
-        .lines = ChannelLines<T>(run.workspace(lines), channels.channels),
+    const ChannelStatistics<Wide> statistics{
+        .lines = ChannelLines<Wide>(run.workspace(lines), channels.channels),
         .scale = scale(run),
         .bias = bias(run),
         .old_mean = mean(run),
@@ -310,14 +315,16 @@ struct GradientStatistics {
 // The gradient of the output that passes the rectifier.
 template <typename T, CudaNormMask kMask>
 struct OutputGradient {
+  using Wide = WideType<T>;
+
   // Of element i, which has this x.
-  __device__ T At(int64_t i, T x, const ChannelLines<T>& lines, int64_t channel) const {
+  __device__ Wide At(int64_t i, Wide x, const ChannelLines<Wide>& lines, int64_t channel) const {
     if constexpr (kMask == CudaNormMask::kInput) {
-      return lines.Normalized(x, channel) > T{0} ? dy[i] : T{0};
+      return lines.Normalized(x, channel) > 0 ? Widened(dy[i]) : Wide{0};
     } else if constexpr (kMask == CudaNormMask::kOutput) {
-      return output[i] > T{0} ? dy[i] : T{0};
+      return Widened(output[i]) > 0 ? Widened(dy[i]) : Wide{0};
     } else {
-      return dy[i];
+      return Widened(dy[i]);
     }
   }
 
@@ -328,13 +335,14 @@ struct OutputGradient {
 // The sums of g and of g · (x - mean). With kOutput it also writes g to `masked`, which may be dy.
 template <typename T, CudaNormMask kMask>
 struct GradientSumsRule {
+  using Wide = WideType<T>;
   using Carry = ChannelSums;
   static __device__ Carry Identity() { return {0, 0}; }
   static __device__ Carry Join(const Carry& a, const Carry& b) { return a + b; }
   __device__ void Add(int64_t place, int64_t channel, int64_t, Carry* carry) const {
-    const T value = x[place];
-    const T g = gradient.At(place, value, lines.normalize, channel);
-    if constexpr (kMask == CudaNormMask::kOutput) masked[place] = g;
+    const Wide value = Widened(x[place]);
+    const Wide g = gradient.At(place, value, lines.normalize, channel);
+    if constexpr (kMask == CudaNormMask::kOutput) masked[place] = Rounded<T>(g);
     carry->first += static_cast<double>(g);
     carry->second += static_cast<double>(g) * (static_cast<double>(value) -
                                                static_cast<double>(lines.normalize.mean[channel]));
@@ -343,21 +351,21 @@ struct GradientSumsRule {
     // Y was X (plus Z), whatever Scale and Bias: their gradients are 0, and X@GRAD is Y@GRAD.
     const Carry sums = is_unchanged ? Identity() : total;
     const auto inverse = static_cast<double>(lines.inverse[channel]);
-    if (dscale != nullptr) dscale[channel] = static_cast<T>(sums.second * inverse);
-    if (dbias != nullptr) dbias[channel] = static_cast<T>(sums.first);
+    if (dscale != nullptr) dscale[channel] = static_cast<Wide>(sums.second * inverse);
+    if (dbias != nullptr) dbias[channel] = static_cast<Wide>(sums.first);
     // Running statistics don't depend on X.
     const bool corrects = count > 0 && !is_global;
-    lines.offset[channel] = corrects ? static_cast<T>(sums.first / count) : T{0};
+    lines.offset[channel] = corrects ? static_cast<Wide>(sums.first / count) : Wide{0};
     lines.factor[channel] =
-        corrects ? static_cast<T>(inverse * inverse * sums.second / count) : T{0};
+        corrects ? static_cast<Wide>(inverse * inverse * sums.second / count) : Wide{0};
   }
 
   OutputGradient<T, kMask> gradient;
-  GradientLines<T> lines;
+  GradientLines<Wide> lines;
   const T* x;
   T* masked;
-  T* dscale;
-  T* dbias;
+  Wide* dscale;
+  Wide* dbias;
   double count;
   bool is_global;
   bool is_unchanged;
@@ -366,18 +374,20 @@ struct GradientSumsRule {
 // dx may be dy. kMask isn't kOutput.
 template <typename T, CudaNormMask kMask>
 struct DifferentiateImages {
+  using Wide = WideType<T>;
+
   template <int kCount>
   __device__ void Do(int64_t i) const {
-    const CudaValues<T, kCount> values = LoadValues<kCount>(x + i, is_aligned);
-    CudaValues<T, kCount> g = LoadValues<kCount>(dy + i, is_aligned);
+    const CudaValues<Wide, kCount> values = LoadValues<kCount>(x + i, is_aligned);
+    CudaValues<Wide, kCount> g = LoadValues<kCount>(dy + i, is_aligned);
     const int64_t first = channels.ChannelOf(i);
     Coefficients of = CoefficientsOf(first);
 #pragma unroll
     for (int k = 0; k < kCount; ++k) {
       if (k > 0 && channels.is_last) of = CoefficientsOf(first + k);
-      const T value = values.at[k];
+      const Wide value = values.at[k];
       if constexpr (kMask == CudaNormMask::kInput) {
-        if (!(ChannelLines<T>::Normalized(value, of.mean, of.slope, of.shift) > T{0})) g.at[k] = 0;
+        if (!(ChannelLines<Wide>::Normalized(value, of.mean, of.slope, of.shift) > 0)) g.at[k] = 0;
       }
       g.at[k] = of.slope * (g.at[k] - of.offset - (value - of.mean) * of.factor);
     }
@@ -385,20 +395,20 @@ struct DifferentiateImages {
   }
 
   struct Coefficients {
-    T mean;
-    T slope;
-    T shift;  // for kInput
-    T offset;
-    T factor;
+    Wide mean;
+    Wide slope;
+    Wide shift;  // for kInput
+    Wide offset;
+    Wide factor;
   };
   __device__ Coefficients CoefficientsOf(int64_t channel) const {
-    const T shift = kMask == CudaNormMask::kInput ? lines.normalize.shift[channel] : T{0};
+    const Wide shift = kMask == CudaNormMask::kInput ? lines.normalize.shift[channel] : Wide{0};
     return {lines.normalize.mean[channel], lines.normalize.slope[channel], shift,
             lines.offset[channel], lines.factor[channel]};
   }
 
   CudaChannels channels;
-  GradientLines<T> lines;
+  GradientLines<Wide> lines;
   const T* x;
   const T* dy;
   T* dx;
@@ -413,17 +423,18 @@ std::unique_ptr<Kernel> PrepareCudaBatchNormGrad(PrepareContext& context) {
   const bool global = UsesGlobalStatistics(context);
   const In<T> x(context, "X");
   const In<T> y = kMask == CudaNormMask::kOutput ? In<T>(context, "Y") : In<T>();
-  const In<T> scale(context, "Scale");
-  const In<T> bias(context, "Bias");
-  const In<T> mean(context, global ? "MeanOut" : "SavedMean");
-  const In<T> variance(context, global ? "VarianceOut" : "SavedVariance");
+  using Wide = WideType<T>;
+  const In<Wide> scale(context, "Scale");
+  const In<Wide> bias(context, "Bias");
+  const In<Wide> mean(context, global ? "MeanOut" : "SavedMean");
+  const In<Wide> variance(context, global ? "VarianceOut" : "SavedVariance");
   const In<T> y_gradient(context, "Y@GRAD");
   const Out<T> x_gradient(context, "X@GRAD");
-  const Out<T> scale_gradient(context, "Scale@GRAD");
-  const Out<T> bias_gradient(context, "Bias@GRAD");
+  const Out<Wide> scale_gradient(context, "Scale@GRAD");
+  const Out<Wide> bias_gradient(context, "Bias@GRAD");
   const Out<T> z_gradient = kMask != CudaNormMask::kNone ? Out<T>(context, "Z@GRAD") : Out<T>();
   const CudaFold<GradientSumsRule<T, kMask>> sums(context, channels.elements());
-  const int memory = RequestChannelWorkspace<T>(context, channels, GradientLines<T>::kCount);
+  const int memory = RequestChannelWorkspace<T>(context, channels, GradientLines<Wide>::kCount);
   SKIFF_ENFORCE(mean.is_there() && variance.is_there(), kInvalidArgument, context.op().type,
                 ": inputs ", global ? "MeanOut and VarianceOut" : "SavedMean and SavedVariance",
                 " are missing");
@@ -436,19 +447,19 @@ std::unique_ptr<Kernel> PrepareCudaBatchNormGrad(PrepareContext& context) {
                    : -1;
   return MakeKernel([=](const KernelContext& run) {
     const bool unchanged = !global && channels.count() <= 1;
-    const GradientLines<T> lines(run.workspace(memory), channels.channels);
+    const GradientLines<Wide> lines(run.workspace(memory), channels.channels);
     ForEachOnDevice(
         run, type.c_str(), channels.channels,
-        GradientStatistics<T>{.lines = lines,
-                              .scale = scale(run),
-                              // Only kInput, which computes the sign of Y again, needs the shifts.
-                              // For others, the data of Bias may be gone.
-                              .bias = kMask == CudaNormMask::kInput ? bias(run) : nullptr,
-                              .mean = mean(run),
-                              .variance = variance(run),
-                              .epsilon = epsilon,
-                              .is_global = global,
-                              .is_unchanged = unchanged});
+        GradientStatistics<Wide>{.lines = lines,
+                                 .scale = scale(run),
+                                 // Only kInput, which computes the sign of Y again, needs the
+                                 // shifts. For others, the data of Bias may be gone.
+                                 .bias = kMask == CudaNormMask::kInput ? bias(run) : nullptr,
+                                 .mean = mean(run),
+                                 .variance = variance(run),
+                                 .epsilon = epsilon,
+                                 .is_global = global,
+                                 .is_unchanged = unchanged});
     // Where the first pass writes the masked gradient, if it does. X@GRAD serves until the second
     // pass overwrites it, element by element.
     T* masked = nullptr;

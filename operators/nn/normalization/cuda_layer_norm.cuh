@@ -13,24 +13,29 @@
 
 namespace skiff {
 
-// The arguments of layer_norm besides X and Y. All arrays may be nullptr.
+// The arguments of layer_norm besides X and Y, for elements of T. All arrays may be nullptr.
 template <typename T>
 struct CudaLayerNorm {
-  // Normalizes a row, each thread the elements of its share: y may be x. Elements of several passes
-  // come from the cache.
-  template <class Group>
-  __device__ void Normalize(const Group& group, const CudaLine& line, const T* x, T* y) const {
+  using Wide = WideType<T>;
+
+  // Normalizes a row, each thread the elements of its share. load.template operator()<kCount>(j,
+  // at), which is called three times, returns elements [j, j + kCount), whose first is at `at`;
+  // keep(at, elements) is called with them before anything is written to y, which may be where
+  // `load` reads.
+  template <class Group, class Load, class Keep>
+  __device__ void Normalize(const Group& group, const CudaLine& line, const Load& load,
+                            const Keep& keep, T* y) const {
     double sum = 0;
-    line.ForEach<T>(group, [&]<int kCount>(int64_t, int64_t at) {
-      const CudaValues<T, kCount> values = LoadValues<kCount>(x + at, is_aligned);
+    line.ForEach<T>(group, [&]<int kCount>(int64_t j, int64_t at) {
+      const CudaValues<Wide, kCount> values = load.template operator()<kCount>(j, at);
 #pragma unroll
       for (int k = 0; k < kCount; ++k) sum += static_cast<double>(values.at[k]);
     });
     const auto count = static_cast<double>(line.length > 0 ? line.length : 1);
     const double exact_mean = group.Reduce(sum, JoinBySum{}) / count;
     double squares = 0;
-    line.ForEach<T>(group, [&]<int kCount>(int64_t, int64_t at) {
-      const CudaValues<T, kCount> values = LoadValues<kCount>(x + at, is_aligned);
+    line.ForEach<T>(group, [&]<int kCount>(int64_t j, int64_t at) {
+      const CudaValues<Wide, kCount> values = load.template operator()<kCount>(j, at);
 #pragma unroll
       for (int k = 0; k < kCount; ++k) {
         const double distance = static_cast<double>(values.at[k]) - exact_mean;
@@ -38,23 +43,24 @@ struct CudaLayerNorm {
       }
     });
     const double variance = group.Reduce(squares, JoinBySum{}) / count;
-    const T mean = static_cast<T>(exact_mean);
-    const T slope = static_cast<T>(1 / std::sqrt(variance + epsilon));
+    const Wide mean = static_cast<Wide>(exact_mean);
+    const Wide slope = static_cast<Wide>(1 / std::sqrt(variance + epsilon));
     if (group.lane == 0 && line.exists) {
       if (means != nullptr) means[line.index] = mean;
-      if (variances != nullptr) variances[line.index] = static_cast<T>(variance);
+      if (variances != nullptr) variances[line.index] = static_cast<Wide>(variance);
     }
     line.ForEach<T>(group, [&]<int kCount>(int64_t j, int64_t at) {
-      CudaValues<T, kCount> values = LoadValues<kCount>(x + at, is_aligned);
+      CudaValues<Wide, kCount> values = load.template operator()<kCount>(j, at);
+      keep(at, values);
 #pragma unroll
       for (int k = 0; k < kCount; ++k) values.at[k] = (values.at[k] - mean) * slope;
       if (scale != nullptr) {
-        const CudaValues<T, kCount> scales = LoadValues<kCount>(scale + j, is_aligned);
+        const CudaValues<Wide, kCount> scales = LoadValues<kCount>(scale + j, is_aligned);
 #pragma unroll
         for (int k = 0; k < kCount; ++k) values.at[k] *= scales.at[k];
       }
       if (bias != nullptr) {
-        const CudaValues<T, kCount> biases = LoadValues<kCount>(bias + j, is_aligned);
+        const CudaValues<Wide, kCount> biases = LoadValues<kCount>(bias + j, is_aligned);
 #pragma unroll
         for (int k = 0; k < kCount; ++k) values.at[k] += biases.at[k];
       }
@@ -62,11 +68,21 @@ struct CudaLayerNorm {
     });
   }
 
+  // The same of the elements of x, which may be y. Those of several passes come from the cache.
+  template <class Group>
+  __device__ void Normalize(const Group& group, const CudaLine& line, const T* x, T* y) const {
+    const auto load = [&]<int kCount>(int64_t, int64_t at) {
+      return LoadValues<kCount>(x + at, is_aligned);
+    };
+    Normalize(
+        group, line, load, [](int64_t, const auto&) {}, y);
+  }
+
   double epsilon;
-  const T* scale;
-  const T* bias;
-  T* means;
-  T* variances;
+  const Wide* scale;
+  const Wide* bias;
+  Wide* means;
+  Wide* variances;
   bool is_aligned;  // with X and Y
 };
 
@@ -91,25 +107,27 @@ struct CudaRowStatistics {
 // The arguments of layer_norm_grad besides the gradients.
 template <typename T>
 struct CudaLayerNormGrad {
+  using Wide = WideType<T>;
+
   // `from`: the row's elements.
   __device__ CudaRowStatistics StatisticsOf(int64_t row, const T* from) const {
     // A single element is its row's mean: Y doesn't depend on it, and the general formula would
     // leave rounding errors.
     if (size == 1) return {static_cast<double>(means[row]), 0, false};
     const double variance = static_cast<double>(variances[row]) + epsilon;
-    const bool is_extreme = std::is_same_v<T, float> && IsExtremeSquare(variance);
+    const bool is_extreme = std::is_same_v<Wide, float> && IsExtremeSquare(variance);
     // NaN stays.
     if (!is_extreme || std::isnan(variance)) {
       return {static_cast<double>(means[row]),
-              static_cast<double>(static_cast<T>(1 / std::sqrt(variance))), false};
+              static_cast<double>(static_cast<Wide>(1 / std::sqrt(variance))), false};
     }
-    // T may hold no such variance. Each thread that asks computes it again.
+    // Float may hold no such variance. Each thread that asks computes it again.
     const auto count = static_cast<double>(size > 0 ? size : 1);
     double mean = 0;
-    for (int64_t i = 0; i < size; ++i) mean += static_cast<double>(from[i]) / count;
+    for (int64_t i = 0; i < size; ++i) mean += static_cast<double>(Widened(from[i])) / count;
     double squares = 0;
     for (int64_t i = 0; i < size; ++i) {
-      const double distance = static_cast<double>(from[i]) - mean;
+      const double distance = static_cast<double>(Widened(from[i])) - mean;
       squares += distance * distance;
     }
     return {mean, 1 / std::sqrt(squares / count + epsilon), true};
@@ -123,12 +141,12 @@ struct CudaLayerNormGrad {
     const CudaRowStatistics row =
         line.exists ? StatisticsOf(line.index, x + line.start) : CudaRowStatistics{0, 0, false};
     // dx may be x, which no thread writes before all have passed the sums below.
-    const T mean = static_cast<T>(row.mean);
-    const T slope = static_cast<T>(row.slope);
+    const Wide mean = static_cast<Wide>(row.mean);
+    const Wide slope = static_cast<Wide>(row.slope);
     CudaNormSums sums{0, 0};
     line.ForEach<T>(group, [&]<int kCount>(int64_t j, int64_t at) {
-      const CudaValues<T, kCount> values = LoadValues<kCount>(x + at, is_aligned);
-      const CudaValues<T, kCount> g = Scaled<kCount>(dy, j, at);
+      const CudaValues<Wide, kCount> values = LoadValues<kCount>(x + at, is_aligned);
+      const CudaValues<Wide, kCount> g = Scaled<kCount>(dy, j, at);
 #pragma unroll
       for (int k = 0; k < kCount; ++k) {
         sums.sum += static_cast<double>(g.at[k]);
@@ -142,17 +160,17 @@ struct CudaLayerNormGrad {
     const double h = row.slope;
     const double exact_factor = h * h * h * sums.product / count;
     const double exact_offset = h * sums.sum / count;
-    const T factor = static_cast<T>(exact_factor);
-    const T offset = static_cast<T>(exact_offset);
+    const Wide factor = static_cast<Wide>(exact_factor);
+    const Wide offset = static_cast<Wide>(exact_offset);
     line.ForEach<T>(group, [&]<int kCount>(int64_t j, int64_t at) {
-      const CudaValues<T, kCount> values = LoadValues<kCount>(x + at, is_aligned);
-      CudaValues<T, kCount> g = Scaled<kCount>(dy, j, at);
+      const CudaValues<Wide, kCount> values = LoadValues<kCount>(x + at, is_aligned);
+      CudaValues<Wide, kCount> g = Scaled<kCount>(dy, j, at);
 #pragma unroll
       for (int k = 0; k < kCount; ++k) {
         if (row.is_extreme) {
           const double distance = static_cast<double>(values.at[k]) - row.mean;
-          g.at[k] = static_cast<T>(static_cast<double>(g.at[k]) * h - distance * exact_factor -
-                                   exact_offset);
+          g.at[k] = static_cast<Wide>(static_cast<double>(g.at[k]) * h - distance * exact_factor -
+                                      exact_offset);
         } else {
           g.at[k] = g.at[k] * slope - (values.at[k] - mean) * factor - offset;
         }
@@ -162,10 +180,10 @@ struct CudaLayerNormGrad {
   }
 
   template <int kCount>
-  __device__ CudaValues<T, kCount> Scaled(const T* dy, int64_t j, int64_t at) const {
-    CudaValues<T, kCount> g = LoadValues<kCount>(dy + at, is_aligned);
+  __device__ CudaValues<Wide, kCount> Scaled(const T* dy, int64_t j, int64_t at) const {
+    CudaValues<Wide, kCount> g = LoadValues<kCount>(dy + at, is_aligned);
     if (scale != nullptr) {
-      const CudaValues<T, kCount> scales = LoadValues<kCount>(scale + j, is_aligned);
+      const CudaValues<Wide, kCount> scales = LoadValues<kCount>(scale + j, is_aligned);
 #pragma unroll
       for (int k = 0; k < kCount; ++k) g.at[k] *= scales.at[k];
     }
@@ -174,9 +192,9 @@ struct CudaLayerNormGrad {
 
   int64_t size;  // of a row
   double epsilon;
-  const T* scale;  // may be nullptr
-  const T* means;
-  const T* variances;
+  const Wide* scale;  // may be nullptr
+  const Wide* means;
+  const Wide* variances;
   bool is_aligned;  // with all images
 };
 
@@ -184,12 +202,12 @@ struct CudaLayerNormGrad {
 template <typename T>
 struct CudaLayerNormSlopes {
   __device__ void operator()(int64_t row) const {
-    slopes[row] = static_cast<T>(norm.StatisticsOf(row, x + row * norm.size).slope);
+    slopes[row] = static_cast<WideType<T>>(norm.StatisticsOf(row, x + row * norm.size).slope);
   }
 
   CudaLayerNormGrad<T> norm;
   const T* x;
-  T* slopes;
+  WideType<T>* slopes;
 };
 
 // The gradients of Scale and Bias, which may be nullptr: sums over rows.
@@ -199,21 +217,22 @@ struct CudaLayerNormParameters {
   static __device__ Carry Identity() { return {0, 0}; }
   static __device__ Carry Join(const Carry& a, const Carry& b) { return a + b; }
   __device__ void Add(int64_t place, int64_t, int64_t row, Carry* carry) const {
-    const T gradient = dy[place];
+    const WideType<T> gradient = Widened(dy[place]);
+    const WideType<T> value = Widened(x[place]);
     carry->sum += static_cast<double>(gradient);
-    carry->product += static_cast<double>(gradient * ((x[place] - means[row]) * slopes[row]));
+    carry->product += static_cast<double>(gradient * ((value - means[row]) * slopes[row]));
   }
   __device__ void Finish(int64_t column, const Carry& total) const {
-    if (dscale != nullptr) dscale[column] = static_cast<T>(total.product);
-    if (dbias != nullptr) dbias[column] = static_cast<T>(total.sum);
+    if (dscale != nullptr) dscale[column] = static_cast<WideType<T>>(total.product);
+    if (dbias != nullptr) dbias[column] = static_cast<WideType<T>>(total.sum);
   }
 
   const T* x;
   const T* dy;
-  const T* means;
-  const T* slopes;
-  T* dscale;
-  T* dbias;
+  const WideType<T>* means;
+  const WideType<T>* slopes;
+  WideType<T>* dscale;
+  WideType<T>* dbias;
 };
 
 }  // namespace skiff

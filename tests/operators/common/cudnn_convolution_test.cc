@@ -27,11 +27,13 @@ CudnnConvolutionSpec ConvolutionOf(CudnnPass pass, int32_t batch, int32_t channe
 // Returns how many of 55 batches, which meet all of the stand-in's answers, have an algorithm with
 // so many bytes of workspace; -1 bytes: the library has none for the batch.
 std::map<int64_t, int> WorkspacesOf(CudnnPass pass, int32_t channels,
-                                    MathMode math = MathMode::kFull) {
+                                    MathMode math = MathMode::kFull,
+                                    DType dtype = DType::kFloat32) {
   std::map<int64_t, int> counts;
   for (int32_t batch = 1; batch <= 55; ++batch) {
     CudnnConvolutionSpec spec = ConvolutionOf(pass, batch, channels);
     spec.math = math;
+    spec.dtype = dtype;
     ++counts[CudnnConvolution::Supports(spec) ? CudnnConvolution::Make(spec)->workspace_bytes()
                                               : -1];
   }
@@ -67,6 +69,17 @@ TEST(CudnnConvolution, PrefersWinogradsOfManyChannels) {
        {CudnnPass::kForward, CudnnPass::kBackwardData, CudnnPass::kBackwardFilter}) {
     EXPECT_GT(WorkspacesOf(pass, 64).at(520 + kRoom), 10);
     EXPECT_EQ(WorkspacesOf(pass, 63).count(520 + kRoom), 0U);
+  }
+}
+
+// Of half, the stand-in offers one product, behind an FFT and Winograd's.
+TEST(CudnnConvolution, TakesProductsOfHalfOnly) {
+  for (const CudnnPass pass :
+       {CudnnPass::kForward, CudnnPass::kBackwardData, CudnnPass::kBackwardFilter}) {
+    for (const DType half : {DType::kBFloat16, DType::kFloat16}) {
+      const std::map<int64_t, int> expected = {{0, 16}, {776 + kRoom, 29}, {-1, 10}};
+      EXPECT_EQ(WorkspacesOf(pass, 64, half), expected) << "-1: two of eleven";
+    }
   }
 }
 

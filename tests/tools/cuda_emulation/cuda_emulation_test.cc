@@ -194,6 +194,8 @@ TEST_F(CudaEmulation, FindsAddressesThatAreNotTheDevices) {
   EXPECT_FAULT("ReadsNull", "the host's or nobody's");
   EXPECT_FAULT("ReadsFreed", "no memory of the device is allocated there");
   EXPECT_FAULT("ReadsMisaligned", "expected a multiple of 16");
+  EXPECT_FAULT("ReadsMisalignedHalves", "expected a multiple of 16");
+  EXPECT_FAULT("WritesMisalignedHalves", "expected a multiple of 16");
 }
 
 TEST_F(CudaEmulation, RefusesImpossibleShapes) {

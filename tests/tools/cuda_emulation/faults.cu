@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 
+#include "operators/common/cuda/cuda_vectors.cuh"
 #include "tests/tools/cuda_emulation/faults.h"
 
 namespace skiff::cuda_emulation {
@@ -95,6 +96,14 @@ __global__ void Reads(const float* from, float* out) { out[threadIdx.x] = from[t
 
 __global__ void ReadsPacks(const float* from, float* out) {
   out[threadIdx.x] = reinterpret_cast<const float4*>(from)->x;
+}
+
+__global__ void ReadsHalves(const BFloat16* from, float* out) {
+  out[threadIdx.x] = LoadWide<8>(from, 8, /*is_whole=*/true).values[0];
+}
+
+__global__ void WritesHalves(BFloat16* out) {
+  StoreRounded(CudaVector<float, 8>{}, 8, /*is_whole=*/true, out);
 }
 
 __global__ void WritesEachBlock(float* out) { out[threadIdx.x] = static_cast<float>(blockIdx.x); }
@@ -246,6 +255,10 @@ std::string RunFault(const std::string& name, std::vector<float>* out) {
       {"ReadsFreed", [&] { Reads<<<1, kThreads>>>(freed, to); }},
       {"ReadsBehind", [&] { Reads<<<1, kThreads>>>(input.data() + 1, to); }},
       {"ReadsMisaligned", [&] { ReadsPacks<<<1, 1>>>(input.data() + 1, to); }},
+      {"ReadsMisalignedHalves",
+       [&] { ReadsHalves<<<1, 1>>>(reinterpret_cast<BFloat16*>(input.data() + 2), to); }},
+      {"WritesMisalignedHalves",
+       [&] { WritesHalves<<<1, 1>>>(reinterpret_cast<BFloat16*>(to + 2)); }},
       {"HasNoBlocks", [&] { Reads<<<0, kThreads>>>(input.data(), to); }},
       {"HasTooManyThreads", [&] { Reads<<<1, 1025>>>(input.data(), to); }},
   };

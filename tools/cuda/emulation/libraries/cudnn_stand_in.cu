@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "operators/common/half.h"
 #include "operators/common/libraries/cudnn_declarations.h"
 #include "tools/cuda/emulation/libraries/cudnn_stand_in.h"
 #include "tools/cuda/emulation/libraries/live_objects.h"
@@ -25,10 +26,14 @@ constexpr int kNonDeterministic = 0;    // CUDNN_NON_DETERMINISTIC
 constexpr int kDefaultMath = 0;         // CUDNN_DEFAULT_MATH
 
 using cudnn::Algorithm;
+using cudnn::kBFloat16;
 using cudnn::kChannelsFirst;
 using cudnn::kCrossCorrelation;
 using cudnn::kDeterministic;
+using cudnn::kFftBackward;
+using cudnn::kFftForward;
 using cudnn::kFloat;
+using cudnn::kFloat16;
 using cudnn::kFusedSums;
 using cudnn::kRoundToTensorCores;
 using cudnn::kSuccess;
@@ -61,11 +66,13 @@ struct Handle {
 // dims and axes are 0 until they are set.
 
 struct Tensor {
+  int type = kFloat;
   int dims = 0;
   std::array<int, 5> sizes{};
 };
 
 struct Filter {
+  int type = kFloat;
   int dims = 0;
   std::array<int, 5> sizes{};
 };
@@ -105,11 +112,13 @@ bool AllAtLeast(int least, const int* numbers, int count) {
          std::all_of(numbers, numbers + count, [least](int number) { return number >= least; });
 }
 
+bool IsHalfType(int type) { return type == kFloat16 || type == kBFloat16; }
+
 // What tensors and filters have in common.
 int CheckSizes(int type, int dims, const int* sizes) {
   if (dims > kMostDims) return kNotSupported;
   if (dims < 1 || !AllAtLeast(1, sizes, dims)) return kBadParam;
-  if (type != kFloat || dims < 4 || dims > 5) return kNotSupported;
+  if ((type != kFloat && !IsHalfType(type)) || dims < 4 || dims > 5) return kNotSupported;
   constexpr int64_t kMostElements = (int64_t{1} << 31) - 1;
   int64_t elements = 1;
   for (int i = 0; i < dims; ++i) {
@@ -130,6 +139,7 @@ int SetTensor(Pointer tensor, int type, int dims, const int* sizes, const int* s
     stride *= sizes[i];
   }
   return Set<Tensor>(tensor, [&](Tensor* set) {
+    set->type = type;
     set->dims = dims;
     std::copy_n(sizes, dims, set->sizes.begin());
   });
@@ -140,6 +150,7 @@ int SetFilter(Pointer filter, int type, int format, int dims, const int* sizes) 
   if (status != kSuccess) return status;
   if (format != kChannelsFirst) return kNotSupported;
   return Set<Filter>(filter, [&](Filter* set) {
+    set->type = type;
     set->dims = dims;
     std::copy_n(sizes, dims, set->sizes.begin());
   });
@@ -184,6 +195,7 @@ struct Triple {
 
 // As a kernel gets it. An image has a depth of 1.
 struct Sizes {
+  int type;  // of the numbers
   int64_t batch;
   int64_t groups;
   int64_t inputs;   // channels of a group
@@ -251,15 +263,20 @@ int SizesOf(const Operands& descriptors, Pointer convolution, Sizes* sizes) {
   const auto output = LiveObjects<Tensor>::Get(descriptors.output);
   const auto found = LiveObjects<Convolution>::Get(convolution);
   if (!input || !filter || !output || !found || found->axes == 0) return kBadParam;
-  // cuDNN would take another one, and round factors to TF32.
-  if (found->math != kFusedSums && found->math != kTensorCores) return kBadParam;
+  if (filter->type != input->type || output->type != input->type) return kBadParam;
+  // Another one would let cuDNN round factors of float32 to TF32 without being asked; and for half,
+  // kFusedSums would use no tensor cores.
+  const bool may_fuse_sums = !IsHalfType(input->type);
+  if (found->math != kTensorCores && !(may_fuse_sums && found->math == kFusedSums))
+    return kBadParam;
   for (const int dims : {input->dims, filter->dims, output->dims}) {
     if (dims != found->axes + 2) return kBadParam;
   }
   const auto along = [&found](const int* numbers, int64_t missing) {
     return AlongAxes(numbers, found->axes, missing);
   };
-  *sizes = {.batch = input->sizes[0],
+  *sizes = {.type = input->type,
+            .batch = input->sizes[0],
             .groups = found->groups,
             .inputs = filter->sizes[1],
             .outputs = filter->sizes[0] / found->groups,
@@ -350,19 +367,46 @@ int64_t Sum(const Sizes& sizes) {
   return sum;
 }
 
+Algorithm& Offer(int number, size_t bytes, int math, std::vector<Algorithm>* offers) {
+  return offers->emplace_back(Algorithm{.algorithm = number,
+                                        .status = kSuccess,
+                                        .time = static_cast<float>(offers->size() + 1),
+                                        .memory = bytes,
+                                        .determinism = kDeterministic,
+                                        .math = math});
+}
+
+// The first algorithm that transforms.
+int FftOf(Pass pass) { return pass == Pass::kForward ? kFftForward : kFftBackward; }
+
+// Of half: one product of matrices that adds in a fixed order, behind what mustn't run.
+std::vector<Algorithm> OffersOfHalf(Pass pass, const Sizes& sizes) {
+  const int64_t sum = Sum(sizes);
+  constexpr int kUnordered = 0;
+  constexpr int kProduct = 1;
+  std::vector<Algorithm> offers;
+  const auto offer = [&offers](int number, size_t bytes, int math) -> Algorithm& {
+    return Offer(number, bytes, math, &offers);
+  };
+  offer(kUnordered, 0, kTensorCores).determinism = kNonDeterministic;
+  offer(FftOf(pass), 0, kFusedSums);
+  if (HasWinograd(sizes)) {
+    offer(pass == Pass::kForward ? kWinogradForward : kWinogradBackward, 0, kTensorCores);
+  }
+  const size_t bytes = sum % 3 == 0 ? 0 : kModestBytes;
+  offer(kProduct, bytes, sum % 11 == 3 ? kRoundToTensorCores : kTensorCores);
+  return offers;
+}
+
 // The fastest first, as cuDNN would estimate it. Empty: it has no convolution of these sizes.
 std::vector<Algorithm> Offers(Pass pass, const Sizes& sizes) {
   const int64_t sum = Sum(sizes);
   if (sum % 11 == 6) return {};
+  if (IsHalfType(sizes.type)) return OffersOfHalf(pass, sizes);
   const Numbers numbers = NumbersOf(pass);
   std::vector<Algorithm> offers;
   const auto offer = [&offers](int number, size_t bytes, int math) -> Algorithm& {
-    return offers.emplace_back(Algorithm{.algorithm = number,
-                                         .status = kSuccess,
-                                         .time = static_cast<float>(offers.size() + 1),
-                                         .memory = bytes,
-                                         .determinism = kDeterministic,
-                                         .math = math});
+    return Offer(number, bytes, math, &offers);
   };
   offer(numbers.unordered, 0, kFusedSums).determinism = kNonDeterministic;
   offer(numbers.tensor_cores, 0, sum % 2 == 0 ? kTensorCores : kRoundToTensorCores);
@@ -392,11 +436,14 @@ std::optional<Algorithm> OfferOf(Pass pass, const Sizes& sizes, int number) {
   return found == offers.end() ? std::nullopt : std::optional(*found);
 }
 
-bool MayRun(const Algorithm& algorithm, int math) {
+bool MayRun(Pass pass, const Sizes& sizes, const Algorithm& algorithm) {
   constexpr size_t kMostBytes = size_t{512} << 20;
-  return algorithm.determinism == kDeterministic && algorithm.memory <= kMostBytes &&
-         (algorithm.math != kTensorCores || math == kTensorCores) &&
-         algorithm.math != kRoundToTensorCores;
+  if (algorithm.determinism != kDeterministic || algorithm.memory > kMostBytes ||
+      algorithm.math == kRoundToTensorCores) {
+    return false;
+  }
+  if (IsHalfType(sizes.type)) return algorithm.algorithm < FftOf(pass);
+  return algorithm.math != kTensorCores || sizes.math == kTensorCores;
 }
 
 template <Pass kPass>
@@ -471,19 +518,20 @@ __device__ void ForEachPoint(const Triple& extents, const Visit& visit) {
   }
 }
 
-__device__ double Dot(int64_t count, const float* a, int64_t a_step, const float* b,
-                      int64_t b_step) {
+template <typename T>
+__device__ double Dot(int64_t count, const T* a, int64_t a_step, const T* b, int64_t b_step) {
   double sum = 0;
   for (int64_t i = 0; i < count; ++i) {
-    sum += static_cast<double>(a[i * a_step]) * static_cast<double>(b[i * b_step]);
+    sum += static_cast<double>(static_cast<float>(a[i * a_step])) *
+           static_cast<double>(static_cast<float>(b[i * b_step]));
   }
   return sum;
 }
 
 // Each of the next three returns an element of its pass's result.
 
-__device__ double Output(const Sizes& sizes, int64_t element, const float* input,
-                         const float* filter) {
+template <typename T>
+__device__ double Output(const Sizes& sizes, int64_t element, const T* input, const T* filter) {
   const int64_t points = Count(sizes.output);
   const int64_t channels = sizes.groups * sizes.outputs;
   const Triple output = PointAt(sizes.output, element % points);
@@ -501,8 +549,9 @@ __device__ double Output(const Sizes& sizes, int64_t element, const float* input
   return sum;
 }
 
-__device__ double InputGradient(const Sizes& sizes, int64_t element, const float* filter,
-                                const float* gradient) {
+template <typename T>
+__device__ double InputGradient(const Sizes& sizes, int64_t element, const T* filter,
+                                const T* gradient) {
   const int64_t points = Count(sizes.input);
   const int64_t channels = sizes.groups * sizes.inputs;
   const Triple input = PointAt(sizes.input, element % points);
@@ -521,8 +570,9 @@ __device__ double InputGradient(const Sizes& sizes, int64_t element, const float
   return sum;
 }
 
-__device__ double FilterGradient(const Sizes& sizes, int64_t element, const float* input,
-                                 const float* gradient) {
+template <typename T>
+__device__ double FilterGradient(const Sizes& sizes, int64_t element, const T* input,
+                                 const T* gradient) {
   const int64_t taps = Count(sizes.filter);
   const Triple tap = PointAt(sizes.filter, element % taps);
   const int64_t channel = element / taps / sizes.inputs;
@@ -540,8 +590,9 @@ __device__ double FilterGradient(const Sizes& sizes, int64_t element, const floa
   return sum;
 }
 
-__device__ double Element(Pass pass, const Sizes& sizes, int64_t element, const float* first,
-                          const float* second) {
+template <typename T>
+__device__ double Element(Pass pass, const Sizes& sizes, int64_t element, const T* first,
+                          const T* second) {
   switch (pass) {
     case Pass::kForward:
       return Output(sizes, element, first, second);
@@ -556,9 +607,9 @@ __device__ double Element(Pass pass, const Sizes& sizes, int64_t element, const 
 struct Run {
   Pass pass;
   Sizes sizes;
-  const float* first;
-  const float* second;
-  float* result;
+  const void* first;
+  const void* second;
+  void* result;
   int64_t results;
   float alpha;
   float beta;
@@ -568,15 +619,20 @@ struct Run {
 
 // result = alpha · convolution + beta · result. A workspace that shares memory with a tensor is a
 // race of the threads that write the one and read or write the other.
+template <typename T>
 __global__ void Convolve(Run run) {
   const int64_t first = blockIdx.x * blockDim.x + threadIdx.x;
   const int64_t step = gridDim.x * blockDim.x;
   for (int64_t i = first; i < run.words; i += step) run.workspace[i] = ~Word{0};
   for (int64_t i = first; i < run.results; i += step) {
-    double value = Element(run.pass, run.sizes, i, run.first, run.second);
+    double value = Element(run.pass, run.sizes, i, static_cast<const T*>(run.first),
+                           static_cast<const T*>(run.second));
     value *= static_cast<double>(run.alpha);
-    if (run.beta != 0) value += static_cast<double>(run.beta) * static_cast<double>(run.result[i]);
-    run.result[i] = static_cast<float>(value);
+    T& result = static_cast<T*>(run.result)[i];
+    if (run.beta != 0) {
+      value += static_cast<double>(run.beta) * static_cast<double>(static_cast<float>(result));
+    }
+    result = static_cast<T>(static_cast<float>(value));
   }
 }
 
@@ -599,13 +655,24 @@ bool IsWorkspace(const Algorithm& algorithm, const void* workspace, size_t bytes
          bytes >= algorithm.memory;
 }
 
+// Whether numbers of the type may begin there. (More is asked of filters with channels last only.)
+bool IsNumber(int type, const void* at) {
+  return reinterpret_cast<uintptr_t>(at) % (IsHalfType(type) ? 2 : 4) == 0;
+}
+
 int Launch(const Run& run, cudaStream_t stream) {
   constexpr int64_t kThreads = 128;
   // A thread costs more than an element.
   constexpr int64_t kMostBlocks = 32;
   const auto blocks =
       static_cast<unsigned>(std::min((run.results + kThreads - 1) / kThreads, kMostBlocks));
-  Convolve<<<blocks, kThreads, 0, stream>>>(run);
+  if (run.sizes.type == kBFloat16) {
+    Convolve<BFloat16><<<blocks, kThreads, 0, stream>>>(run);
+  } else if (run.sizes.type == kFloat16) {
+    Convolve<Float16><<<blocks, kThreads, 0, stream>>>(run);
+  } else {
+    Convolve<float><<<blocks, kThreads, 0, stream>>>(run);
+  }
   return cudaGetLastError() == cudaSuccess ? kSuccess : kExecutionFailed;
 }
 
@@ -626,13 +693,17 @@ int RunPass(Pointer handle, const void* alpha, Pointer first_descriptor, const v
   if (status != kSuccess) return status;
   const std::optional<Algorithm> algorithm = OfferOf(kPass, sizes, number);
   if (!algorithm || algorithm->status != kSuccess) return kNotSupported;
-  if (!MayRun(*algorithm, sizes.math) || !IsWorkspace(*algorithm, workspace, bytes))
+  if (!MayRun(kPass, sizes, *algorithm) || !IsWorkspace(*algorithm, workspace, bytes)) {
     return kBadParam;
+  }
+  for (const void* numbers : {first, second, static_cast<const void*>(result)}) {
+    if (!IsNumber(sizes.type, numbers)) return kBadParam;
+  }
   return Launch({.pass = kPass,
                  .sizes = sizes,
-                 .first = static_cast<const float*>(first),
-                 .second = static_cast<const float*>(second),
-                 .result = static_cast<float*>(result),
+                 .first = first,
+                 .second = second,
+                 .result = result,
                  .results = ResultsOf(kPass, sizes),
                  .alpha = *static_cast<const float*>(alpha),
                  .beta = *static_cast<const float*>(beta),
