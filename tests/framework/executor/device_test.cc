@@ -124,10 +124,9 @@ class OnDevice : public ::testing::Test {
 TEST_F(OnDevice, UpdatesAreFusedByDefault) {
   const auto passes = [](Executor* executor, const PipelineOptions& options) {
     std::vector<std::string> names;
-    const auto program = ParseProgramText(kTraining);
-    for (const PassReport& report : executor->Compile(*program, {.passes = options}).reports()) {
-      names.push_back(report.pass);
-    }
+    const CompiledProgram compiled =
+        executor->Compile(*ParseProgramText(kTraining), {.passes = options});
+    for (const PassReport& report : compiled.reports()) names.push_back(report.pass);
     return names;
   };
   const auto on_device = MakeExecutor();

@@ -107,7 +107,7 @@ TEST_F(TrainerTest, SaysWhatItComputesAgain) {
   const std::string weights = train();
   const std::string printed = out_.str();
   const std::string said = " ops are computed again, which saves ";
-  EXPECT_THAT(printed, ContainsRegex("\nmemory: [0-9]+" + said +
+  EXPECT_THAT(printed, ContainsRegex("memory: [0-9]+" + said +
                                      "[0-9.]+ MiB for about [0-9.]+ % of a step\n"));
   EXPECT_EQ(printed.find(said), printed.rfind(said)) << "once";
   options.output_dir = directory_ / "nothing";

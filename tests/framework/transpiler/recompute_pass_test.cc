@@ -176,10 +176,10 @@ std::string ProductsOf(int flop) {
 )";
 }
 
-// A value has 16 bytes, so a scale moves 32. 10 FLOP count as a byte: 100,000 of each product make
-// a step of 30,000 and a few hundred.
+// A value has 16 bytes, so a scale moves 32. 6 FLOP count as a byte: 60,000 of each product make a
+// step of 30,000 and a few hundred.
 TEST_F(RecomputePassTest, ComputesAgainByDefaultWhatIsAlmostFree) {
-  const std::string ops = ProductsOf(100'000);
+  const std::string ops = ProductsOf(60'000);
   BoundProgram kept = Bind(ops, {"j"}, {.recompute = Recompute::kNothing});
   EXPECT_EQ(kept.statistics().instructions, 11);
   BoundProgram bound = Bind(ops, {"j"}, {});
@@ -199,15 +199,16 @@ TEST_F(RecomputePassTest, ComputesAgainByDefaultWhatIsAlmostFree) {
 
 // One of the scales costs 1.5 % of a step of about 2,130 bytes, both 3 %.
 TEST_F(RecomputePassTest, KeepsByDefaultWhatWouldExceedTwoPercent) {
-  const BoundProgram bound = Bind(ProductsOf(5'700), {"j"}, {});
+  constexpr int kFlop = 3420;
+  const BoundProgram bound = Bind(ProductsOf(kFlop), {"j"}, {});
   EXPECT_EQ(Computed(bound, "a") + Computed(bound, "c"), 3);
-  const BoundProgram asked = Bind(ProductsOf(5'700), {"j"}, {.recompute = Recompute::kCheapOps});
+  const BoundProgram asked = Bind(ProductsOf(kFlop), {"j"}, {.recompute = Recompute::kCheapOps});
   EXPECT_EQ(Computed(asked, "a") + Computed(asked, "c"), 4);
   EXPECT_GT(asked.statistics().recomputed.cost_share, 0.02);
 }
 
 TEST_F(RecomputePassTest, DoesNothingByDefaultWhereNothingSharesMemory) {
-  const BoundProgram bound = Bind(ProductsOf(100'000), {"j"}, {.policy = ReusePolicy::kNone});
+  const BoundProgram bound = Bind(ProductsOf(60'000), {"j"}, {.policy = ReusePolicy::kNone});
   EXPECT_EQ(bound.statistics().instructions, 11);
 }
 

@@ -91,7 +91,7 @@ class MemoryCommand(unittest.TestCase):
         self.assertLessEqual(int(message[1]), least["planned_bytes"])
 
     def test_recomputes_by_default_what_is_almost_free(self):
-        by_default, kept = (self.figures("--model=resnet50", "--batch_size=1", "--policy=arena", *arguments)
+        by_default, kept = (self.figures("--model=resnet20", "--batch_size=32", "--policy=arena", *arguments)
                             for arguments in ([], ["--recompute=nothing"]))
         row = by_default["policies"][0]
         self.assertEqual(by_default["recompute"], "almost_free")
@@ -99,7 +99,7 @@ class MemoryCommand(unittest.TestCase):
         recomputed = row["recomputed"]
         self.assertGreater(recomputed["instructions"], 0)
         self.assertLessEqual(recomputed["cost_share"], 0.02)
-        result = run("--model=resnet50", "--batch_size=1")
+        result = run("--model=resnet20", "--batch_size=32")
         self.assertRegex(result.stdout, r"\npolicy arena: %d ops are computed again, which saves [\d.]+ MiB "
                                         r"for about [\d.]+ %% of a step\n" % recomputed["instructions"])
 
