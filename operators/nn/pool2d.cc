@@ -253,25 +253,24 @@ class PlainPooling {
   int64_t grain_;
 };
 
-void AddPlain(OpRegistry& registry) {
-  registry.AddCpuKernels<float, double, Float16, BFloat16>(
-      "pool2d", []<typename T>(PrepareContext& context) {
-        return MakeKernel([loops = PlainPooling<T>(ParsePooling(context)), x = In<T>(context, "X"),
-                           out = Out<T>(context, "Out")](const KernelContext& run) {
-          loops.Forward(x(run), out(run));
-        });
-      });
-  registry.AddCpuKernels<float, double, Float16, BFloat16>(
-      "pool2d_grad", []<typename T>(PrepareContext& context) {
-        PlainPooling<T> loops(ParsePooling(context));
-        const ThreadScratch<T> sums(context, loops.planes(), /*rows=*/1, loops.pixels());
-        return MakeKernel([=, loops = std::move(loops), x = In<T>(context, "X"),
-                           out = In<T>(context, "Out"), out_gradient = In<T>(context, "Out@GRAD"),
-                           x_gradient = Out<T>(context, "X@GRAD")](const KernelContext& run) {
-          if (!x_gradient.is_there()) return;
-          loops.Backward(run, sums, x(run), out(run), out_gradient(run), x_gradient(run));
-        });
-      });
+template <typename T>
+std::unique_ptr<Kernel> PreparePlain(PrepareContext& context) {
+  return MakeKernel([loops = PlainPooling<T>(ParsePooling(context)), x = In<T>(context, "X"),
+                     out = Out<T>(context, "Out")](const KernelContext& run) {
+    loops.Forward(x(run), out(run));
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PreparePlainGrad(PrepareContext& context) {
+  PlainPooling<T> loops(ParsePooling(context));
+  const ThreadScratch<T> sums(context, loops.planes(), /*rows=*/1, loops.pixels());
+  return MakeKernel([=, loops = std::move(loops), x = In<T>(context, "X"),
+                     out = In<T>(context, "Out"), out_gradient = In<T>(context, "Out@GRAD"),
+                     x_gradient = Out<T>(context, "X@GRAD")](const KernelContext& run) {
+    if (!x_gradient.is_there()) return;
+    loops.Backward(run, sums, x(run), out(run), out_gradient(run), x_gradient(run));
+  });
 }
 
 // The layout that all images of the op share; nullopt if they differ.
@@ -349,20 +348,6 @@ std::unique_ptr<Kernel> PrepareVectorGrad(PrepareContext& context) {
                    WriteRow(sum, planes.input_size, input_gradient, at);
                  });
   });
-}
-
-template <typename T>
-void AddVector(OpRegistry& registry) {
-  registry.AddKernel("pool2d", {.name = "vector",
-                                .dtype = kDTypeOf<T>,
-                                .prepare = PrepareVector<T>,
-                                .accepts = VectorAccepts,
-                                .priority = 5});
-  registry.AddKernel("pool2d_grad", {.name = "vector",
-                                     .dtype = kDTypeOf<T>,
-                                     .prepare = PrepareVectorGrad<T>,
-                                     .accepts = VectorAccepts,
-                                     .priority = 5});
 }
 
 // ---- "onednn": for windows that oneDNN defines as Fluid does.
@@ -481,16 +466,58 @@ std::unique_ptr<Kernel> PrepareOnednnGrad(PrepareContext& context) {
   });
 }
 
+// Whether half gets the bits of float32. oneDNN adds up the averages of float32 in an order of its
+// own, which shows where windows overlap.
+bool HasBitsOfFloat32(const OpContext& context) {
+  const Pooling pooling = ParsePooling(context);
+  return pooling.is_max || pooling.output.size == Extents{1, 1} || !OnednnAccepts(context);
+}
+
+bool VectorAcceptsHalf(const OpContext& context) {
+  return VectorAccepts(context) && HasBitsOfFloat32(context);
+}
+
+template <typename T>
+void AddHalfKernels(OpRegistry& registry) {
+  const auto add = [&](std::string_view type, KernelFactory plain, KernelFactory vector) {
+    registry.AddKernel(type, {.dtype = kDTypeOf<T>,
+                              .prepare = std::move(plain),
+                              .accepts = [](const OpContext& context) {
+                                return AllPlain(context) && HasBitsOfFloat32(context);
+                              }});
+    registry.AddKernel(type, {.name = "vector",
+                              .dtype = kDTypeOf<T>,
+                              .prepare = std::move(vector),
+                              .accepts = VectorAcceptsHalf,
+                              .priority = 5});
+  };
+  add("pool2d", PreparePlain<T>, PrepareVector<T>);
+  add("pool2d_grad", PreparePlainGrad<T>, PrepareVectorGrad<T>);
+}
+
 }  // namespace
 
 void RegisterPool2d(OpRegistry& registry) {
   OpDef def = Pool2dDef();
   registry.Add(Pool2dGradDef(&def));
   registry.Add(std::move(def));
-  AddPlain(registry);
-  AddVector<float>(registry);
-  AddVector<Float16>(registry);
-  AddVector<BFloat16>(registry);
+  registry.AddCpuKernels<float, double>(
+      "pool2d", []<typename T>(PrepareContext& context) { return PreparePlain<T>(context); });
+  registry.AddCpuKernels<float, double>("pool2d_grad", []<typename T>(PrepareContext& context) {
+    return PreparePlainGrad<T>(context);
+  });
+  AddHalfKernels<Float16>(registry);
+  AddHalfKernels<BFloat16>(registry);
+  registry.AddKernel("pool2d", {.name = "vector",
+                                .dtype = DType::kFloat32,
+                                .prepare = PrepareVector<float>,
+                                .accepts = VectorAccepts,
+                                .priority = 5});
+  registry.AddKernel("pool2d_grad", {.name = "vector",
+                                     .dtype = DType::kFloat32,
+                                     .prepare = PrepareVectorGrad<float>,
+                                     .accepts = VectorAccepts,
+                                     .priority = 5});
   registry.AddKernel("pool2d", {.name = "onednn",
                                 .dtype = DType::kFloat32,
                                 .prepare = PrepareOnednn,

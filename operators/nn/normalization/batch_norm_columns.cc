@@ -20,6 +20,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+namespace {
 
 using FloatTag = hn::CappedTag<float, 16>;
 using OneFloatTag = hn::CappedTag<float, 1>;
@@ -202,6 +203,7 @@ FloatLoops<NormColumnLoops> Loops() {
   return {LoopsOf<float>(), LoopsOf<Float16>(), LoopsOf<BFloat16>()};
 }
 
+}  // namespace
 }  // namespace skiff::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

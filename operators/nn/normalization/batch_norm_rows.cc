@@ -25,6 +25,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+namespace {
 
 // At least 16 elements, the largest block, and at least four vectors: their sums are independent,
 // so an addition needn't wait for the one before.
@@ -290,6 +291,7 @@ FloatLoops<NormRowLoops> Loops() {
   return {LoopsOf<float>(), LoopsOf<Float16>(), LoopsOf<BFloat16>()};
 }
 
+}  // namespace
 }  // namespace skiff::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

@@ -15,6 +15,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+namespace {
 
 // Calls visit(row, column, offset of the output pixel) for every output pixel.
 template <int kBlock, typename Visit>
@@ -156,6 +157,7 @@ FloatLoops<BlockedPoolingLoops> Loops() {
           {PoolForward<BFloat16>, PoolBackward<BFloat16>}};
 }
 
+}  // namespace
 }  // namespace skiff::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
