@@ -8,7 +8,6 @@
 // Gradient: X@GRAD = Out@GRAD * gelu'(X + Bias), Bias@GRAD = its sum over rows. It adds X and Bias
 // again: keeping X takes as much memory as keeping the sum, and the sum is never written.
 #include <memory>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,91 +16,13 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/cpu/wide_rows.h"
+#include "operators/nn/kernels/gelu_rows.h"
 #include "operators/nn/kernels/image_window.h"
 #include "operators/nn/normalization/norm_arguments.h"
 #include "operators/nn/normalization/row_sums.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "operators/nn/bias_gelu.cc"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
-#include "operators/common/cpu/formula-inl.h"
-
-HWY_BEFORE_NAMESPACE();
-namespace skiff::HWY_NAMESPACE {
-namespace {
-
-#include "operators/common/gelu_formula-inl.h"
-
-// Elements [i, i + lanes of d) of a row.
-template <class D>
-HWY_INLINE void GeluStep(D d, bool approximate, const float* x, const float* bias, int64_t i,
-                         float* out) {
-  const Lanes<D> biased(hn::Add(hn::LoadU(d, x + i), hn::LoadU(d, bias + i)));
-  hn::StoreU(Gelu(biased, approximate).v, d, out + i);
-}
-
-void GeluRow(bool approximate, const float* x, const float* bias, int64_t count, float* out) {
-  const hn::ScalableTag<float> d;
-  const hn::CappedTag<float, 1> one;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) GeluStep(d, approximate, x, bias, i, out);
-  for (; i < count; ++i) GeluStep(one, approximate, x, bias, i, out);
-}
-
-template <class D>
-HWY_INLINE void GeluGradStep(D d, bool approximate, const float* x, const float* bias,
-                             const float* dout, int64_t i, float* dx, float* sums) {
-  const Lanes<D> biased(hn::Add(hn::LoadU(d, x + i), hn::LoadU(d, bias + i)));
-  const auto gradient = hn::Mul(hn::LoadU(d, dout + i), GeluSlope(biased, approximate).v);
-  if (dx != nullptr) hn::StoreU(gradient, d, dx + i);
-  hn::StoreU(hn::Add(hn::LoadU(d, sums + i), gradient), d, sums + i);
-}
-
-void GeluGradRow(bool approximate, const float* x, const float* bias, const float* dout,
-                 int64_t count, float* dx, float* sums) {
-  const hn::ScalableTag<float> d;
-  const hn::CappedTag<float, 1> one;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) GeluGradStep(d, approximate, x, bias, dout, i, dx, sums);
-  for (; i < count; ++i) GeluGradStep(one, approximate, x, bias, dout, i, dx, sums);
-}
-
-}  // namespace
-}  // namespace skiff::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
 namespace skiff {
 namespace {
-
-HWY_EXPORT(GeluRow);
-HWY_EXPORT(GeluGradRow);
-
-void RowOf(bool approximate, const float* x, const float* bias, int64_t count, float* out) {
-  HWY_DYNAMIC_DISPATCH(GeluRow)(approximate, x, bias, count, out);
-}
-
-void RowOf(bool approximate, const double* x, const double* bias, int64_t count, double* out) {
-  for (int64_t i = 0; i < count; ++i) out[i] = HWY_NAMESPACE::Gelu(x[i] + bias[i], approximate);
-}
-
-// Adds the gradient to `sums`. dx may be nullptr; it may be x or dout.
-void GradRowOf(bool approximate, const float* x, const float* bias, const float* dout,
-               int64_t count, float* dx, float* sums) {
-  HWY_DYNAMIC_DISPATCH(GeluGradRow)(approximate, x, bias, dout, count, dx, sums);
-}
-
-void GradRowOf(bool approximate, const double* x, const double* bias, const double* dout,
-               int64_t count, double* dx, double* sums) {
-  for (int64_t i = 0; i < count; ++i) {
-    const double gradient = dout[i] * HWY_NAMESPACE::GeluSlope(x[i] + bias[i], approximate);
-    if (dx != nullptr) dx[i] = gradient;
-    sums[i] += gradient;
-  }
-}
 
 // X as a matrix whose rows are the last dim; -1 is unknown.
 struct Matrix {
@@ -123,23 +44,19 @@ void CheckBias(const OpContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  using Wide = WideType<T>;
-  const Matrix prepared(context.Input("X").shape);
   const bool approximate = context.Attr<bool>("approximate");
   const In<T> x(context, "X");
   const WideInput<T> bias(context, "Bias");
   const Out<T> out(context, "Out");
-  const ThreadScratch<T> scratch(context, prepared.rows, /*rows=*/1, prepared.size);
   return MakeRowsKernel([=](const KernelContext& run) {
     const auto [rows, size] = Matrix(x.shape(run));
-    const auto compute = [&, size = size, x = x(run), bias = bias(run), out = out(run)](
-                             int64_t row, const WideRows<T>& wide) {
-      const int64_t at = row * size;
-      Wide* to = PlaceOfRow(out, at, wide[0]);
-      RowOf(approximate, ReadRow(x, at, size, wide[0]), bias, size, to);
-      WriteRow(to, size, out, at);
+    const auto compute = [=, size = size, forward = GeluRowsOf<T>().forward, x = x(run),
+                          bias = bias(run), out = out(run)](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        forward(approximate, x + row * size, bias, size, out + row * size);
+      }
     };
-    scratch.ForEach(run, rows, GrainOf(size), compute);
+    ParallelFor(rows, GrainOf(size), compute);
   });
 }
 
@@ -153,21 +70,20 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const In<T> dout(context, "Out@GRAD");
   const Out<T> dx(context, "X@GRAD");
   const Out<T> dbias(context, "Bias@GRAD");
-  const ThreadScratch<T> scratch(context, prepared.rows, /*rows=*/2, prepared.size);
+  const ThreadScratch<T> no_scratch(context, prepared.rows, /*rows=*/0, prepared.size);
   const int memory =
       context.RequestWorkspace(RowSums(prepared.rows, prepared.size, /*arrays=*/1).bytes<T>());
   return MakeRowsKernel([=](const KernelContext& run) {
     const auto [rows, size] = Matrix(x.shape(run));
     const RowSums sums(rows, size, /*arrays=*/1);
-    const auto add_row = [&, size = size, x = x(run), bias = bias(run), dout = dout(run),
-                          dx = dx(run)](int64_t row, Wide* columns, const WideRows<T>& wide) {
+    const auto add_row = [=, size = size, backward = GeluRowsOf<T>().backward, x = x(run),
+                          bias = bias(run), dout = dout(run),
+                          dx = dx(run)](int64_t row, Wide* columns, const WideRows<T>&) {
       const int64_t at = row * size;
-      Wide* to = PlaceOfRow(dx, at, wide[0]);
-      GradRowOf(approximate, ReadRow(x, at, size, wide[0]), bias, ReadRow(dout, at, size, wide[1]),
-                size, to, columns);
-      WriteRow(to, size, dx, at);
+      backward(approximate, x + at, bias, dout + at, size, dx == nullptr ? nullptr : dx + at,
+               columns);
     };
-    sums.AddRows(run, scratch, run.workspace(memory), add_row);
+    sums.AddRows(run, no_scratch, run.workspace(memory), add_row);
     sums.Write(run.workspace(memory), 0, dbias(run));
   });
 }
@@ -219,4 +135,3 @@ void RegisterBiasGelu(OpRegistry& registry) {
 }
 
 }  // namespace skiff
-#endif  // HWY_ONCE

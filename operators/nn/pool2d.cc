@@ -20,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,7 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/cpu/wide_rows.h"
 #include "operators/common/input_checks.h"
 #include "operators/nn/kernels/scratched_call.h"
 #include "operators/nn/pooling/pooling.h"
@@ -109,9 +111,11 @@ int64_t WindowWork(const Pooling& pooling) {
 }
 
 // Direct loops with any strides. Each plane of a channel is the work of one thread: in the
-// gradient, overlapping windows add to the same pixels.
+// gradient, overlapping windows add to the same pixels. Half gets the bits of float32, rounded.
 template <typename T>
 class PlainPooling {
+  using Wide = WideType<T>;
+
  public:
   explicit PlainPooling(Pooling pooling)
       : pooling_(std::move(pooling)),
@@ -119,45 +123,73 @@ class PlainPooling {
         out_(StridesOf(pooling_.output, pooling_.order)),
         grain_(GrainOf(WindowWork(pooling_))) {}
 
+  int64_t planes() const { return pooling_.input.batch * pooling_.input.channels; }
+  // The pixels of a plane of the input.
+  int64_t pixels() const { return pooling_.input.size[0] * pooling_.input.size[1]; }
+
   void Forward(const T* input, T* output) const {
-    ForEachPlane([&](int64_t in_offset, int64_t out_offset) {
-      ForEachOutput([&](const WindowSpan& row, const WindowSpan& column, int64_t offset) {
-        output[out_offset + offset] = pooling_.is_max ? Maximum(input + in_offset, row, column)
-                                                      : Average(input + in_offset, row, column);
-      });
+    ParallelFor(planes(), grain_, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const T* plane = input + Offset(i, in_);
+        T* pooled = output + Offset(i, out_);
+        ForEachOutput([&](const WindowSpan& row, const WindowSpan& column, int64_t offset) {
+          pooled[offset] = static_cast<T>(pooling_.is_max ? Maximum(plane, row, column)
+                                                          : Average(plane, row, column));
+        });
+      }
     });
   }
 
-  void Backward(const T* input, const T* output, const T* output_gradient,
-                T* input_gradient) const {
-    ForEachPlane([&](int64_t in_offset, int64_t out_offset) {
-      T* plane = input_gradient + in_offset;
-      Clear(plane);
+  // `sums` has a row of pixels() numbers for each thread, for half.
+  void Backward(const KernelContext& run, const ThreadScratch<T>& sums, const T* input,
+                const T* output, const T* output_gradient, T* input_gradient) const {
+    sums.ForEach(run, planes(), grain_, [&](int64_t i, const WideRows<T>& wide) {
+      const T* plane = input + Offset(i, in_);
+      T* gradient = input_gradient + Offset(i, in_);
+      const Gradient gradients{PlaceOfRow(gradient, 0, wide[0]),
+                               kIsHalf<T> ? pooling_.input.size[1] : in_.size[0],
+                               kIsHalf<T> ? 1 : in_.size[1]};
+      ForEachPixel([&](int64_t y, int64_t x) { gradients.At(y, x) = 0; });
       ForEachOutput([&](const WindowSpan& row, const WindowSpan& column, int64_t offset) {
-        const T gradient = output_gradient[out_offset + offset];
+        const int64_t at = Offset(i, out_) + offset;
+        const auto given = static_cast<Wide>(output_gradient[at]);
         if (pooling_.is_max) {
-          GiveToMaximum(input + in_offset, output[out_offset + offset], row, column, gradient,
-                        plane);
+          GiveToMaximum(plane, static_cast<Wide>(output[at]), row, column, given, gradients);
         } else {
-          Spread(row, column, gradient, plane);
+          Spread(row, column, given, gradients);
         }
       });
+      if constexpr (kIsHalf<T>) {
+        ForEachPixel(
+            [&](int64_t y, int64_t x) { gradient[At(y, x)] = static_cast<T>(gradients.At(y, x)); });
+      }
     });
   }
 
  private:
+  // The gradient of a plane of the input.
+  struct Gradient {
+    Wide& At(int64_t row, int64_t column) const {
+      return data[row * row_stride + column * column_stride];
+    }
+    Wide* data;
+    int64_t row_stride;
+    int64_t column_stride;
+  };
+
   int64_t At(int64_t row, int64_t column) const { return row * in_.size[0] + column * in_.size[1]; }
 
-  template <typename Visit>
-  void ForEachPlane(const Visit& visit) const {
+  // Returns where plane i begins.
+  int64_t Offset(int64_t i, const ImageStrides& strides) const {
     const int64_t channels = pooling_.input.channels;
-    ParallelFor(pooling_.input.batch * channels, grain_, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t n = i / channels;
-        const int64_t c = i % channels;
-        visit(n * in_.batch + c * in_.channel, n * out_.batch + c * out_.channel);
-      }
-    });
+    return i / channels * strides.batch + i % channels * strides.channel;
+  }
+
+  template <typename Visit>
+  void ForEachPixel(const Visit& visit) const {
+    for (int64_t y = 0; y < pooling_.input.size[0]; ++y) {
+      for (int64_t x = 0; x < pooling_.input.size[1]; ++x) visit(y, x);
+    }
   }
 
   template <typename Visit>
@@ -170,51 +202,48 @@ class PlainPooling {
     }
   }
 
-  T Maximum(const T* plane, const WindowSpan& row, const WindowSpan& column) const {
+  Wide Maximum(const T* plane, const WindowSpan& row, const WindowSpan& column) const {
     const bool is_empty = row.begin >= row.end || column.begin >= column.end;
     // Fluid's start value. A window with pixels starts at -infinity instead, so that a window of
     // nothing but -infinity gives -infinity.
-    if (is_empty) return std::numeric_limits<T>::lowest();
-    T best = -std::numeric_limits<T>::infinity();
+    if (is_empty) return std::numeric_limits<Wide>::lowest();
+    Wide best = -std::numeric_limits<Wide>::infinity();
     for (int64_t y = row.begin; y < row.end; ++y) {
-      for (int64_t x = column.begin; x < column.end; ++x) best = MaxOrNan(best, plane[At(y, x)]);
+      for (int64_t x = column.begin; x < column.end; ++x) {
+        best = MaxOrNan(best, static_cast<Wide>(plane[At(y, x)]));
+      }
     }
     return best;
   }
 
   // Sums in float64: the window of a global average may have thousands of pixels.
-  T Average(const T* plane, const WindowSpan& row, const WindowSpan& column) const {
+  Wide Average(const T* plane, const WindowSpan& row, const WindowSpan& column) const {
     double sum = 0;
     for (int64_t y = row.begin; y < row.end; ++y) {
-      for (int64_t x = column.begin; x < column.end; ++x) sum += plane[At(y, x)];
+      for (int64_t x = column.begin; x < column.end; ++x) sum += static_cast<Wide>(plane[At(y, x)]);
     }
     const int64_t divisor = pooling_.Divisor(row, column);
-    return divisor == 0 ? T{0} : static_cast<T>(sum / static_cast<double>(divisor));
+    return divisor == 0 ? Wide{0} : static_cast<Wide>(sum / static_cast<double>(divisor));
   }
 
-  void Clear(T* plane) const {
-    for (int64_t y = 0; y < pooling_.input.size[0]; ++y) {
-      for (int64_t x = 0; x < pooling_.input.size[1]; ++x) plane[At(y, x)] = 0;
-    }
-  }
-
-  void GiveToMaximum(const T* plane, T best, const WindowSpan& row, const WindowSpan& column,
-                     T gradient, T* plane_gradient) const {
+  void GiveToMaximum(const T* plane, Wide best, const WindowSpan& row, const WindowSpan& column,
+                     Wide gradient, const Gradient& plane_gradient) const {
     for (int64_t y = row.begin; y < row.end; ++y) {
       for (int64_t x = column.begin; x < column.end; ++x) {
-        if (!IsMaximum(plane[At(y, x)], best)) continue;
-        plane_gradient[At(y, x)] += gradient;
+        if (!IsMaximum(static_cast<Wide>(plane[At(y, x)]), best)) continue;
+        plane_gradient.At(y, x) += gradient;
         return;
       }
     }
   }
 
-  void Spread(const WindowSpan& row, const WindowSpan& column, T gradient,
-              T* plane_gradient) const {
+  void Spread(const WindowSpan& row, const WindowSpan& column, Wide gradient,
+              const Gradient& plane_gradient) const {
     // A window of padding only has a divisor of 0, and no pixel to spread to.
-    const T share = gradient / static_cast<T>(std::max<int64_t>(pooling_.Divisor(row, column), 1));
+    const Wide share =
+        gradient / static_cast<Wide>(std::max<int64_t>(pooling_.Divisor(row, column), 1));
     for (int64_t y = row.begin; y < row.end; ++y) {
-      for (int64_t x = column.begin; x < column.end; ++x) plane_gradient[At(y, x)] += share;
+      for (int64_t x = column.begin; x < column.end; ++x) plane_gradient.At(y, x) += share;
     }
   }
 
@@ -224,20 +253,23 @@ class PlainPooling {
   int64_t grain_;
 };
 
-void AddPlain(OpRegistry& registry) {
-  registry.AddCpuKernels<float, double>("pool2d", []<typename T>(PrepareContext& context) {
-    return MakeKernel([loops = PlainPooling<T>(ParsePooling(context)), x = In<T>(context, "X"),
-                       out = Out<T>(context, "Out")](const KernelContext& run) {
-      loops.Forward(x(run), out(run));
-    });
+template <typename T>
+std::unique_ptr<Kernel> PreparePlain(PrepareContext& context) {
+  return MakeKernel([loops = PlainPooling<T>(ParsePooling(context)), x = In<T>(context, "X"),
+                     out = Out<T>(context, "Out")](const KernelContext& run) {
+    loops.Forward(x(run), out(run));
   });
-  registry.AddCpuKernels<float, double>("pool2d_grad", []<typename T>(PrepareContext& context) {
-    return MakeKernel([loops = PlainPooling<T>(ParsePooling(context)), x = In<T>(context, "X"),
-                       out = In<T>(context, "Out"), out_gradient = In<T>(context, "Out@GRAD"),
-                       x_gradient = Out<T>(context, "X@GRAD")](const KernelContext& run) {
-      if (!x_gradient.is_there()) return;
-      loops.Backward(x(run), out(run), out_gradient(run), x_gradient(run));
-    });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PreparePlainGrad(PrepareContext& context) {
+  PlainPooling<T> loops(ParsePooling(context));
+  const ThreadScratch<T> sums(context, loops.planes(), /*rows=*/1, loops.pixels());
+  return MakeKernel([=, loops = std::move(loops), x = In<T>(context, "X"),
+                     out = In<T>(context, "Out"), out_gradient = In<T>(context, "Out@GRAD"),
+                     x_gradient = Out<T>(context, "X@GRAD")](const KernelContext& run) {
+    if (!x_gradient.is_there()) return;
+    loops.Backward(run, sums, x(run), out(run), out_gradient(run), x_gradient(run));
   });
 }
 
@@ -282,34 +314,39 @@ struct BlockedPlanes {
   int64_t grain;
 };
 
+template <typename T>
 std::unique_ptr<Kernel> PrepareVector(PrepareContext& context) {
-  return MakeKernel([planes = BlockedPlanes(context), x = In<float>(context, "X"),
-                     out = Out<float>(context, "Out")](const KernelContext& run) {
+  return MakeKernel([planes = BlockedPlanes(context), x = In<T>(context, "X"),
+                     out = Out<T>(context, "Out")](const KernelContext& run) {
+    const auto pool = std::get<BlockedPoolingLoops<T>>(BlockedPooling()).forward;
     ParallelFor(planes.count, planes.grain,
                 [&, input = x(run), output = out(run)](int64_t begin, int64_t end) {
                   for (int64_t i = begin; i < end; ++i) {
-                    PoolBlockedPlane(planes.pooling, planes.block, input + i * planes.input_size,
-                                     output + i * planes.output_size);
+                    pool(planes.pooling, planes.block, input + i * planes.input_size,
+                         output + i * planes.output_size);
                   }
                 });
   });
 }
 
+template <typename T>
 std::unique_ptr<Kernel> PrepareVectorGrad(PrepareContext& context) {
-  return MakeKernel([planes = BlockedPlanes(context), x = In<float>(context, "X"),
-                     out = In<float>(context, "Out"), out_gradient = In<float>(context, "Out@GRAD"),
-                     x_gradient = Out<float>(context, "X@GRAD")](const KernelContext& run) {
+  BlockedPlanes planes(context);
+  const ThreadScratch<T> sums(context, planes.count, /*rows=*/1, planes.input_size);
+  return MakeKernel([=, planes = std::move(planes), x = In<T>(context, "X"),
+                     out = In<T>(context, "Out"), out_gradient = In<T>(context, "Out@GRAD"),
+                     x_gradient = Out<T>(context, "X@GRAD")](const KernelContext& run) {
     if (!x_gradient.is_there()) return;
-    ParallelFor(planes.count, planes.grain,
-                [&, input = x(run), output = out(run), output_gradient = out_gradient(run),
-                 input_gradient = x_gradient(run)](int64_t begin, int64_t end) {
-                  for (int64_t i = begin; i < end; ++i) {
-                    PoolGradBlockedPlane(
-                        planes.pooling, planes.block, input + i * planes.input_size,
-                        output + i * planes.output_size, output_gradient + i * planes.output_size,
-                        input_gradient + i * planes.input_size);
-                  }
-                });
+    const auto pool = std::get<BlockedPoolingLoops<T>>(BlockedPooling()).backward;
+    sums.ForEach(run, planes.count, planes.grain,
+                 [&, input = x(run), output = out(run), output_gradient = out_gradient(run),
+                  input_gradient = x_gradient(run)](int64_t i, const WideRows<T>& wide) {
+                   const int64_t at = i * planes.input_size;
+                   float* sum = PlaceOfRow(input_gradient, at, wide[0]);
+                   pool(planes.pooling, planes.block, input + at, output + i * planes.output_size,
+                        output_gradient + i * planes.output_size, sum);
+                   WriteRow(sum, planes.input_size, input_gradient, at);
+                 });
   });
 }
 
@@ -429,21 +466,56 @@ std::unique_ptr<Kernel> PrepareOnednnGrad(PrepareContext& context) {
   });
 }
 
+// Whether half gets the bits of float32. oneDNN adds up the averages of float32 in an order of its
+// own, which shows where windows overlap.
+bool HasBitsOfFloat32(const OpContext& context) {
+  const Pooling pooling = ParsePooling(context);
+  return pooling.is_max || pooling.output.size == Extents{1, 1} || !OnednnAccepts(context);
+}
+
+bool VectorAcceptsHalf(const OpContext& context) {
+  return VectorAccepts(context) && HasBitsOfFloat32(context);
+}
+
+template <typename T>
+void AddHalfKernels(OpRegistry& registry) {
+  const auto add = [&](std::string_view type, KernelFactory plain, KernelFactory vector) {
+    registry.AddKernel(type, {.dtype = kDTypeOf<T>,
+                              .prepare = std::move(plain),
+                              .accepts = [](const OpContext& context) {
+                                return AllPlain(context) && HasBitsOfFloat32(context);
+                              }});
+    registry.AddKernel(type, {.name = "vector",
+                              .dtype = kDTypeOf<T>,
+                              .prepare = std::move(vector),
+                              .accepts = VectorAcceptsHalf,
+                              .priority = 5});
+  };
+  add("pool2d", PreparePlain<T>, PrepareVector<T>);
+  add("pool2d_grad", PreparePlainGrad<T>, PrepareVectorGrad<T>);
+}
+
 }  // namespace
 
 void RegisterPool2d(OpRegistry& registry) {
   OpDef def = Pool2dDef();
   registry.Add(Pool2dGradDef(&def));
   registry.Add(std::move(def));
-  AddPlain(registry);
+  registry.AddCpuKernels<float, double>(
+      "pool2d", []<typename T>(PrepareContext& context) { return PreparePlain<T>(context); });
+  registry.AddCpuKernels<float, double>("pool2d_grad", []<typename T>(PrepareContext& context) {
+    return PreparePlainGrad<T>(context);
+  });
+  AddHalfKernels<Float16>(registry);
+  AddHalfKernels<BFloat16>(registry);
   registry.AddKernel("pool2d", {.name = "vector",
                                 .dtype = DType::kFloat32,
-                                .prepare = PrepareVector,
+                                .prepare = PrepareVector<float>,
                                 .accepts = VectorAccepts,
                                 .priority = 5});
   registry.AddKernel("pool2d_grad", {.name = "vector",
                                      .dtype = DType::kFloat32,
-                                     .prepare = PrepareVectorGrad,
+                                     .prepare = PrepareVectorGrad<float>,
                                      .accepts = VectorAccepts,
                                      .priority = 5});
   registry.AddKernel("pool2d", {.name = "onednn",

@@ -5,18 +5,22 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <tuple>
 
 #include "framework/base/parallel.h"
+#include "operators/common/cpu/float_loops.h"
 #include "operators/nn/normalization/batch_norm_passes.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/nn/normalization/batch_norm_columns.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "operators/common/cpu/half_lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+namespace {
 
 using FloatTag = hn::CappedTag<float, 16>;
 using OneFloatTag = hn::CappedTag<float, 1>;
@@ -31,47 +35,23 @@ struct ColumnSums {
   double* second;
 };
 
-// Calls use(part, the rows in it) for the parts of a span whose rows have at most kPart elements.
-// `use` takes a copy of the part, which stays in registers.
-template <typename Use>
-HWY_INLINE void ForEachPart(const NormImages& images, const NormSpan& of, const Use& use) {
-  NormImages::Scratch scratch;
-  const int64_t most = NormImages::kPart / of.width;
-  for (int64_t row = 0; row < of.rows; row += most) {
-    NormSpan span = of;
-    span.first += row * of.stride;
-    span.rows = std::min(most, of.rows - row);
-    const NormPart part = images.Read(span, &scratch);
-    use(part, span.rows);
-    images.Write(span, part);
-  }
-}
-
-// Calls accumulate(tag, part, offset in the part, column, first, second), which adds to two vectors
-// of sums, for kVectors neighbouring vectors of columns in each row. Adds the results to `sums`.
+// Calls accumulate(tag, offset, column, first, second), which adds to two vectors of sums, for
+// kVectors neighbouring vectors of columns in each row. Adds the results to `sums`.
 template <int64_t kVectors, class D, typename Accumulate>
-HWY_INLINE void SumVectors(D d, const NormImages& images, const NormSpan& of, int64_t column,
-                           const ColumnSums& sums, const Accumulate& accumulate) {
+HWY_INLINE void SumVectors(D d, const NormSpan& of, int64_t column, const ColumnSums& sums,
+                           const Accumulate& accumulate) {
   constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(D()));
   for (int64_t begin = 0; begin < of.rows; begin += kRowsOfSum) {
     const int64_t end = std::min(of.rows, begin + kRowsOfSum);
     hn::Vec<D> first[kVectors];
     hn::Vec<D> second[kVectors];
     for (int64_t k = 0; k < kVectors; ++k) first[k] = second[k] = hn::Zero(d);
-    const auto add = [&](NormPart part, int64_t rows) HWY_ATTR {
-      for (int64_t row = 0; row < rows; ++row) {
-        for (int64_t k = 0; k < kVectors; ++k) {
-          accumulate(d, part, row * part.stride + k * kLanes, column + k * kLanes, first[k],
-                     second[k]);
-        }
+    for (int64_t row = begin; row < end; ++row) {
+      for (int64_t k = 0; k < kVectors; ++k) {
+        const int64_t c = column + k * kLanes;
+        accumulate(d, of.first + row * of.stride + c, c, first[k], second[k]);
       }
-    };
-    ForEachPart(images,
-                {.first = of.first + begin * of.stride + column,
-                 .rows = end - begin,
-                 .stride = of.stride,
-                 .width = kVectors * kLanes},
-                add);
+    }
     for (int64_t k = 0; k < kVectors; ++k) {
       HWY_ALIGN float lanes[2 * kLanes];
       hn::Store(first[k], d, lanes);
@@ -85,30 +65,28 @@ HWY_INLINE void SumVectors(D d, const NormImages& images, const NormSpan& of, in
 }
 
 template <typename Accumulate>
-HWY_INLINE void SumColumns(const NormImages& images, const NormSpan& of, const ColumnSums& sums,
+HWY_INLINE void SumColumns(const NormSpan& of, const ColumnSums& sums,
                            const Accumulate& accumulate) {
   const FloatTag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t c = 0;
   // Four vectors at a time: their sums are independent, and each visit to a row uses more of its
   // cache lines. The tag of one lane takes what doesn't fill a vector, with the same rounding.
-  for (; c + 4 * lanes <= of.width; c += 4 * lanes) {
-    SumVectors<4>(d, images, of, c, sums, accumulate);
-  }
-  for (; c + lanes <= of.width; c += lanes) SumVectors<1>(d, images, of, c, sums, accumulate);
-  for (; c < of.width; ++c) SumVectors<1>(OneFloatTag(), images, of, c, sums, accumulate);
+  for (; c + 4 * lanes <= of.width; c += 4 * lanes) SumVectors<4>(d, of, c, sums, accumulate);
+  for (; c + lanes <= of.width; c += lanes) SumVectors<1>(d, of, c, sums, accumulate);
+  for (; c < of.width; ++c) SumVectors<1>(OneFloatTag(), of, c, sums, accumulate);
 }
 
 // Adds the sums of x - pivot and of its square for each column.
-void ColumnMoments(const NormImages& images, const NormSpan& of, const float* pivot, double* sums,
+template <typename T>
+void ColumnMoments(const T* x, const NormSpan& of, const float* pivot, double* sums,
                    double* squares) {
-  SumColumns(
-      images, of, {sums, squares},
-      [&](auto d, const NormPart& part, int64_t at, int64_t c, auto& sum, auto& square) HWY_ATTR {
-        const auto distance = hn::Sub(hn::LoadU(d, part.x + at), hn::LoadU(d, pivot + c));
-        sum = hn::Add(sum, distance);
-        square = hn::MulAdd(distance, distance, square);
-      });
+  SumColumns(of, {sums, squares},
+             [&](auto d, int64_t at, int64_t c, auto& sum, auto& square) HWY_ATTR {
+               const auto distance = hn::Sub(LoadWide(d, x + at), hn::LoadU(d, pivot + c));
+               sum = hn::Add(sum, distance);
+               square = hn::MulAdd(distance, distance, square);
+             });
 }
 
 // Returns (x - mean) · slope + shift for the columns from c on, given the distance x - mean.
@@ -119,114 +97,127 @@ HWY_INLINE hn::Vec<D> Normalized(D d, hn::Vec<D> distance, const NormLines<float
 }
 
 // Returns dy where the mask lets it through, else 0, for the vector at `at`.
-template <NormMask kMask, class D>
-HWY_INLINE hn::Vec<D> Masked(D d, const NormPart& part, int64_t at, hn::Vec<D> distance,
+template <NormMask kMask, class D, typename T>
+HWY_INLINE hn::Vec<D> Masked(D d, const NormImages<T>& images, int64_t at, hn::Vec<D> distance,
                              const NormLines<float>& lines, int64_t c) {
-  const auto dy = hn::LoadU(d, part.dy + at);
+  const auto dy = LoadWide(d, images.dy + at);
   if constexpr (kMask == NormMask::kNone) return dy;
   const auto output = kMask == NormMask::kInput ? Normalized(d, distance, lines, c)
-                                                : hn::LoadU(d, part.output + at);
+                                                : LoadWide(d, images.output + at);
   return hn::IfThenElseZero(hn::Gt(output, hn::Zero(d)), dy);
 }
 
 // Adds the sums of g and of g · (x - mean) for each column. With kOutput it also writes g.
-template <NormMask kMask>
-void ColumnGradientSumsOf(const NormImages& images, const NormSpan& of,
+template <NormMask kMask, typename T>
+void ColumnGradientSumsOf(const NormImages<T>& given, const NormSpan& of,
                           const NormLines<float>& lines, double* sums, double* products) {
+  const NormImages<T> images = given;  // stays in registers
   SumColumns(
-      images, of, {sums, products},
-      [&](auto d, const NormPart& part, int64_t at, int64_t c, auto& sum, auto& product) HWY_ATTR {
-        const auto distance = hn::Sub(hn::LoadU(d, part.x + at), hn::LoadU(d, lines.mean + c));
-        const auto g = Masked<kMask>(d, part, at, distance, lines, c);
-        if constexpr (kMask == NormMask::kOutput) hn::StoreU(g, d, part.result + at);
+      of, {sums, products}, [&](auto d, int64_t at, int64_t c, auto& sum, auto& product) HWY_ATTR {
+        const auto distance = hn::Sub(LoadWide(d, images.x + at), hn::LoadU(d, lines.mean + c));
+        const auto g = Masked<kMask>(d, images, at, distance, lines, c);
+        if constexpr (kMask == NormMask::kOutput) StoreRounded(g, d, images.result + at);
         sum = hn::Add(sum, g);
         product = hn::MulAdd(g, distance, product);
       });
 }
 
-void ColumnGradientSums(const NormImages& images, NormMask mask, const NormSpan& of,
+template <typename T>
+void ColumnGradientSums(const NormImages<T>& images, NormMask mask, const NormSpan& of,
                         const NormLines<float>& lines, double* sums, double* products) {
   const auto run = [&](auto add) HWY_ATTR { add(images, of, lines, sums, products); };
   switch (mask) {
     case NormMask::kNone:
-      return run(ColumnGradientSumsOf<NormMask::kNone>);
+      return run(ColumnGradientSumsOf<NormMask::kNone, T>);
     case NormMask::kInput:
-      return run(ColumnGradientSumsOf<NormMask::kInput>);
+      return run(ColumnGradientSumsOf<NormMask::kInput, T>);
     case NormMask::kOutput:
-      return run(ColumnGradientSumsOf<NormMask::kOutput>);
+      return run(ColumnGradientSumsOf<NormMask::kOutput, T>);
   }
 }
 
-// Calls visit(tag, part, offset in the part, column) for the vectors of every row.
+// Calls visit(tag, offset, column) for the vectors of every row.
 template <typename Visit>
-HWY_INLINE void ForEachVector(const NormImages& images, const NormSpan& of, const Visit& visit) {
+HWY_INLINE void ForEachVector(const NormSpan& of, const Visit& visit) {
   const FloatTag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  for (int64_t column = 0; column < of.width; column += NormImages::kPart) {
-    const int64_t width = std::min(NormImages::kPart, of.width - column);
-    const auto visit_part = [&](NormPart part, int64_t rows) HWY_ATTR {
-      for (int64_t row = 0; row < rows; ++row) {
-        const int64_t at = row * part.stride;
-        int64_t c = 0;
-        for (; c + lanes <= width; c += lanes) visit(d, part, at + c, column + c);
-        for (; c < width; ++c) visit(OneFloatTag(), part, at + c, column + c);
-      }
-    };
-    ForEachPart(images,
-                {.first = of.first + column, .rows = of.rows, .stride = of.stride, .width = width},
-                visit_part);
+  for (int64_t row = 0; row < of.rows; ++row) {
+    const int64_t at = of.first + row * of.stride;
+    int64_t c = 0;
+    for (; c + lanes <= of.width; c += lanes) visit(d, at + c, c);
+    for (; c < of.width; ++c) visit(OneFloatTag(), at + c, c);
   }
 }
 
-template <bool kAdds, bool kRectifies>
-void NormalizeRowsOf(const NormImages& images, const NormSpan& of, const NormLines<float>& lines) {
-  ForEachVector(images, of, [&](auto d, const NormPart& part, int64_t at, int64_t c) HWY_ATTR {
-    const auto distance = hn::Sub(hn::LoadU(d, part.x + at), hn::LoadU(d, lines.mean + c));
+template <bool kAdds, bool kRectifies, typename T>
+void NormalizeRowsOf(const NormImages<T>& given, const NormSpan& of,
+                     const NormLines<float>& lines) {
+  const NormImages<T> images = given;
+  ForEachVector(of, [&](auto d, int64_t at, int64_t c) HWY_ATTR {
+    const auto distance = hn::Sub(LoadWide(d, images.x + at), hn::LoadU(d, lines.mean + c));
     auto value = Normalized(d, distance, lines, c);
-    if constexpr (kAdds) value = hn::Add(value, hn::LoadU(d, part.z + at));
+    if constexpr (kAdds) value = hn::Add(value, LoadWide(d, images.z + at));
     // Not Max, which on some instruction sets turns NaN into 0.
     if constexpr (kRectifies) value = hn::IfThenZeroElse(hn::Lt(value, hn::Zero(d)), value);
-    hn::StoreU(value, d, part.result + at);
+    StoreRounded(value, d, images.result + at);
   });
 }
 
-void NormalizeRows(const NormImages& images, bool adds, const NormSpan& of,
-                   const NormLines<float>& lines, bool rectify) {
-  const auto run = adds ? (rectify ? NormalizeRowsOf<true, true> : NormalizeRowsOf<true, false>)
-                        : (rectify ? NormalizeRowsOf<false, true> : NormalizeRowsOf<false, false>);
+template <typename T>
+void NormalizeRows(const NormImages<T>& images, bool rectify, const NormSpan& of,
+                   const NormLines<float>& lines) {
+  const auto run =
+      images.z == nullptr
+          ? (rectify ? NormalizeRowsOf<false, true, T> : NormalizeRowsOf<false, false, T>)
+          : (rectify ? NormalizeRowsOf<true, true, T> : NormalizeRowsOf<true, false, T>);
   run(images, of, lines);
 }
 
-template <NormMask kMask>
-void GradientRowsOf(const NormImages& images, const NormSpan& of, const NormLines<float>& lines,
+template <NormMask kMask, typename T>
+void GradientRowsOf(const NormImages<T>& given, const NormSpan& of, const NormLines<float>& lines,
                     const float* offset, const float* factor) {
-  ForEachVector(images, of, [&](auto d, const NormPart& part, int64_t at, int64_t c) HWY_ATTR {
-    const auto distance = hn::Sub(hn::LoadU(d, part.x + at), hn::LoadU(d, lines.mean + c));
-    const auto g = Masked<kMask>(d, part, at, distance, lines, c);
+  const NormImages<T> images = given;
+  ForEachVector(of, [&](auto d, int64_t at, int64_t c) HWY_ATTR {
+    const auto distance = hn::Sub(LoadWide(d, images.x + at), hn::LoadU(d, lines.mean + c));
+    const auto g = Masked<kMask>(d, images, at, distance, lines, c);
     const auto centered = hn::Sub(g, hn::LoadU(d, offset + c));
     const auto change = hn::NegMulAdd(distance, hn::LoadU(d, factor + c), centered);
-    hn::StoreU(hn::Mul(hn::LoadU(d, lines.slope + c), change), d, part.result + at);
+    StoreRounded(hn::Mul(hn::LoadU(d, lines.slope + c), change), d, images.result + at);
   });
 }
 
-void GradientRows(const NormImages& images, NormMask mask, const NormSpan& of,
+template <typename T>
+void GradientRows(const NormImages<T>& images, NormMask mask, const NormSpan& of,
                   const NormLines<float>& lines, const float* offset, const float* factor) {
-  (mask == NormMask::kNone ? GradientRowsOf<NormMask::kNone>
-                           : GradientRowsOf<NormMask::kInput>)(images, of, lines, offset, factor);
+  (mask == NormMask::kNone
+       ? GradientRowsOf<NormMask::kNone, T>
+       : GradientRowsOf<NormMask::kInput, T>)(images, of, lines, offset, factor);
 }
 
+template <typename T>
+NormColumnLoops<T> LoopsOf() {
+  return {ColumnMoments<T>, ColumnGradientSums<T>, NormalizeRows<T>, GradientRows<T>};
+}
+
+FloatLoops<NormColumnLoops> Loops() {
+  return {LoopsOf<float>(), LoopsOf<Float16>(), LoopsOf<BFloat16>()};
+}
+
+}  // namespace
 }  // namespace skiff::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace skiff {
 
-HWY_EXPORT(ColumnMoments);
-HWY_EXPORT(ColumnGradientSums);
-HWY_EXPORT(NormalizeRows);
-HWY_EXPORT(GradientRows);
+HWY_EXPORT(Loops);
 
 namespace {
+
+template <typename T>
+NormColumnLoops<T> LoopsOf() {
+  return std::get<NormColumnLoops<T>>(HWY_DYNAMIC_DISPATCH(Loops)());
+}
 
 // The columns of a tile: four cache lines of a row. An item sums over the rows of one tile.
 constexpr int64_t kTile = 64;
@@ -262,19 +253,19 @@ class ColumnNormLoops final : public PartedNormLoops<T> {
 
   void Normalize(const T* x, const T* z, const NormLines<float>& lines, bool rectify,
                  T* y) const override {
-    const NormImages images(x, z, {}, y);
+    const NormImages<T> images{.x = x, .z = z, .result = y};
+    const auto normalize = LoopsOf<T>().normalize;
     ParallelFor(rows_, GrainOf(columns_), [&](int64_t begin, int64_t end) {
-      HWY_DYNAMIC_DISPATCH(NormalizeRows)
-      (images, z != nullptr, SpanOf(begin, end), lines, rectify);
+      normalize(images, rectify, SpanOf(begin, end), lines);
     });
   }
 
   void Gradient(const T* x, const NormOutputGradient<T>& gradient, const NormLines<float>& lines,
                 const float* offset, const float* factor, T* dx) const override {
-    const NormImages images(x, nullptr, gradient, dx);
+    const NormImages<T> images{.x = x, .dy = gradient.dy, .result = dx};
+    const auto write = LoopsOf<T>().gradient;
     ParallelFor(rows_, GrainOf(columns_), [&](int64_t begin, int64_t end) {
-      HWY_DYNAMIC_DISPATCH(GradientRows)
-      (images, gradient.mask, SpanOf(begin, end), lines, offset, factor);
+      write(images, gradient.mask, SpanOf(begin, end), lines, offset, factor);
     });
   }
 
@@ -289,14 +280,13 @@ class ColumnNormLoops final : public PartedNormLoops<T> {
                    double* squares) const override {
     const T* first = x + item.begin * columns_ + item.block * kTile;
     const int64_t width = Width(item.block);
+    static_assert(kTile <= PartedNormLoops<T>::kMostPivots);
     std::array<float, kTile> pivot;
     const int64_t rows = item.end - item.begin;
     this->FindPivot(first, std::min(rows, kLeastRows), columns_, width, pivot.data());
     std::fill_n(means, width, 0.0);
     std::fill_n(squares, width, 0.0);
-    HWY_DYNAMIC_DISPATCH(ColumnMoments)
-    (NormImages(first, nullptr, {}, nullptr), NormSpan{0, rows, columns_, width}, pivot.data(),
-     means, squares);
+    LoopsOf<T>().moments(first, NormSpan{0, rows, columns_, width}, pivot.data(), means, squares);
     this->CenterMoments(pivot.data(), width, rows, means, squares);
   }
 
@@ -306,11 +296,14 @@ class ColumnNormLoops final : public PartedNormLoops<T> {
     const int64_t column = item.block * kTile;
     const int64_t first = item.begin * columns_ + column;
     const bool writes = gradient.mask == NormMask::kOutput;
-    const NormImages images(x + first, nullptr, GradientFrom(gradient, first),
-                            writes ? masked + first : nullptr);
-    HWY_DYNAMIC_DISPATCH(ColumnGradientSums)
-    (images, gradient.mask, NormSpan{0, item.end - item.begin, columns_, Width(item.block)},
-     LinesFrom(lines, column), sums, products);
+    const NormOutputGradient<T> from = GradientFrom(gradient, first);
+    const NormImages<T> images{.x = x + first,
+                               .dy = from.dy,
+                               .output = from.output,
+                               .result = writes ? masked + first : nullptr};
+    LoopsOf<T>().gradient_sums(images, gradient.mask,
+                               NormSpan{0, item.end - item.begin, columns_, Width(item.block)},
+                               LinesFrom(lines, column), sums, products);
   }
 
   NormGeometry geometry_;

@@ -116,51 +116,6 @@ std::unique_ptr<NormLoops<T>> MakeFastNormLoops(const NormGeometry& geometry) {
   return geometry.is_rows() ? MakeColumnNormLoops<T>(geometry) : MakeVectorNormLoops<T>(geometry);
 }
 
-namespace {
-
-// Returns the same elements in as few rows as there can be.
-NormSpan RunsOf(const NormSpan& span) {
-  if (span.stride != span.width) return span;
-  return {span.first, 1, 0, span.rows * span.width};
-}
-
-}  // namespace
-
-NormPart NormImages::Read(const NormSpan& span, Scratch* scratch) const {
-  if (dtype_ == DType::kFloat32) {
-    const auto at = [&](const void* image) {
-      return image == nullptr ? nullptr : static_cast<const float*>(image) + span.first;
-    };
-    auto* result = static_cast<float*>(result_);
-    return {span.stride, at(x_),      at(z_),
-            at(dy_),     at(output_), result == nullptr ? nullptr : result + span.first};
-  }
-  const auto to_floats = HalfArraysOf(dtype_).to_floats;
-  const NormSpan runs = RunsOf(span);
-  size_t used = 0;
-  const auto widened = [&](const void* image) -> const float* {
-    if (image == nullptr) return nullptr;
-    float* floats = scratch->numbers[used++];
-    const auto* halves = static_cast<const uint16_t*>(image) + span.first;
-    for (int64_t row = 0; row < runs.rows; ++row) {
-      to_floats(halves + row * runs.stride, runs.width, floats + row * runs.width);
-    }
-    return floats;
-  };
-  return {span.width,   widened(x_),      widened(z_),
-          widened(dy_), widened(output_), scratch->numbers[0]};
-}
-
-void NormImages::Write(const NormSpan& span, const NormPart& part) const {
-  if (dtype_ == DType::kFloat32 || result_ == nullptr) return;
-  const auto from_floats = HalfArraysOf(dtype_).from_floats;
-  const NormSpan runs = RunsOf(span);
-  auto* halves = static_cast<uint16_t*>(result_) + runs.first;
-  for (int64_t row = 0; row < runs.rows; ++row) {
-    from_floats(part.result + row * runs.width, runs.width, halves + row * runs.stride);
-  }
-}
-
 // Two float64 sums for each part and channel.
 template <typename T>
 int64_t PartedNormLoops<T>::scratch_bytes() const {
@@ -230,17 +185,12 @@ void PartedNormLoops<T>::GradientSums(const T* x, const NormOutputGradient<T>& g
 template <typename T>
 void PartedNormLoops<T>::FindPivot(const T* x, int64_t values, int64_t stride, int64_t width,
                                    float* pivot) {
-  const NormImages images(x, nullptr, {}, nullptr);
-  NormImages::Scratch scratch;
-  std::array<double, NormImages::kPart> sums;
+  std::array<double, kMostPivots> sums;
   std::fill_n(sums.begin(), width, 0.0);
-  const int64_t most = NormImages::kPart / width;
-  for (int64_t i = 0; i < values; i += most) {
-    const int64_t rows = std::min(most, values - i);
-    const NormPart part = images.Read({i * stride, rows, stride, width}, &scratch);
-    for (int64_t row = 0; row < rows; ++row) {
-      const float* from = part.x + row * part.stride;
-      for (int64_t c = 0; c < width; ++c) sums[static_cast<size_t>(c)] += from[c];
+  for (int64_t i = 0; i < values; ++i) {
+    const T* from = x + i * stride;
+    for (int64_t c = 0; c < width; ++c) {
+      sums[static_cast<size_t>(c)] += static_cast<float>(from[c]);
     }
   }
   for (int64_t c = 0; c < width; ++c) {

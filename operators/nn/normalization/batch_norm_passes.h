@@ -207,6 +207,8 @@ class PartedNormLoops : public NormLoops<T> {
   explicit PartedNormLoops(const NormParts& parts) : parts_(parts) {}
   void SetParts(const NormParts& parts) { parts_ = parts; }
 
+  // The most channels that have their pivots found together.
+  static constexpr int64_t kMostPivots = 64;
   // Sets pivot[c] to the mean of x[i * stride + c], i < values, for `width` channels.
   static void FindPivot(const T* x, int64_t values, int64_t stride, int64_t width, float* pivot);
   // Turns, for `width` channels of `count` values, the sums of distances from a pivot and of their
@@ -239,51 +241,44 @@ struct NormSpan {
   int64_t width = 0;
 };
 
-// The elements of a span, of which rows begin `stride` numbers apart. An image that the pass lacks
-// is nullptr.
-struct NormPart {
-  int64_t stride = 0;
-  const float* x = nullptr;
-  const float* z = nullptr;
-  const float* dy = nullptr;
-  const float* output = nullptr;
-  float* result = nullptr;
+// The images of a pass over numbers of type T. One that the pass lacks is nullptr.
+template <typename T>
+struct NormImages {
+  const T* x = nullptr;
+  const T* z = nullptr;
+  const T* dy = nullptr;
+  const T* output = nullptr;
+  T* result = nullptr;
 };
 
-// The images of a pass over float32 or half. Vector loops see parts of them as float32, so they
-// are compiled once. Images of float32 are read and written where they are.
-class NormImages {
- public:
-  // The most elements of a part: of half, they stay in the first-level cache. A multiple of all
-  // vectors and blocks of channels.
-  static constexpr int64_t kPart = 1024;
-  struct Scratch {
-    alignas(64) float numbers[4][kPart];
-  };
-
-  template <typename T>
-  NormImages(const T* x, const std::type_identity_t<T>* z,
-             const std::type_identity_t<NormOutputGradient<T>>& gradient,
-             std::type_identity_t<T>* result)
-      : dtype_(kDTypeOf<T>),
-        x_(x),
-        z_(z),
-        dy_(gradient.dy),
-        output_(gradient.output),
-        result_(result) {}
-
-  // Returns the part. Its result may have the place of x.
-  NormPart Read(const NormSpan& span, Scratch* scratch) const;
-  // Writes the part's result, if there is one.
-  void Write(const NormSpan& span, const NormPart& part) const;
-
- private:
-  DType dtype_;
-  const void* x_;
-  const void* z_;
-  const void* dy_;
-  const void* output_;
-  void* result_;
+// The vector loops of one instruction set over images of float32 or half. `lines`, `pivot`,
+// `offset` and `factor` are of the first channel that a loop meets. Over rows of `size` elements:
+// of one channel, or of a block of channels, the fastest dim.
+template <typename T>
+struct NormRowLoops {
+  void (*moments)(const T* x, int64_t rows, int64_t row_stride, int64_t size, int64_t block,
+                  const float* pivot, double* sums, double* squares) = nullptr;
+  void (*gradient_sums)(const NormImages<T>& images, NormMask mask, int64_t rows,
+                        int64_t row_stride, int64_t size, int64_t block,
+                        const NormLines<float>& lines, double* sums, double* products) = nullptr;
+  void (*normalize)(const NormImages<T>& images, bool rectify, int64_t start, int64_t size,
+                    int64_t block, const NormLines<float>& lines) = nullptr;
+  void (*gradient)(const NormImages<T>& images, NormMask mask, int64_t start, int64_t size,
+                   int64_t block, const NormLines<float>& lines, const float* offset,
+                   const float* factor) = nullptr;
+};
+// Over spans whose columns are channels.
+template <typename T>
+struct NormColumnLoops {
+  void (*moments)(const T* x, const NormSpan& of, const float* pivot, double* sums,
+                  double* squares) = nullptr;
+  void (*gradient_sums)(const NormImages<T>& images, NormMask mask, const NormSpan& of,
+                        const NormLines<float>& lines, double* sums, double* products) = nullptr;
+  void (*normalize)(const NormImages<T>& images, bool rectify, const NormSpan& of,
+                    const NormLines<float>& lines) = nullptr;
+  void (*gradient)(const NormImages<T>& images, NormMask mask, const NormSpan& of,
+                   const NormLines<float>& lines, const float* offset,
+                   const float* factor) = nullptr;
 };
 
 // In what follows, T is float or half. Returns loops for channels first, plain or blocked by 8 or

@@ -9,8 +9,10 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <tuple>
 
 #include "framework/base/parallel.h"
+#include "operators/common/cpu/float_loops.h"
 #include "operators/nn/normalization/batch_norm_passes.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -18,16 +20,17 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "operators/common/cpu/float_lanes-inl.h"
+#include "operators/common/cpu/half_lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+namespace {
 
 // At least 16 elements, the largest block, and at least four vectors: their sums are independent,
 // so an addition needn't wait for the one before.
 constexpr int64_t kVectors = std::max<int64_t>(4, 16 / kLanes);
 constexpr int64_t kGroup = kVectors * kLanes;
-static_assert(NormImages::kPart % kGroup == 0);
 // The number of groups that float32 sums cover before they are added to float64, which bounds the
 // rounding error of long rows.
 constexpr int64_t kGroupsOfSum = 256;
@@ -68,26 +71,28 @@ struct LinePatterns {
   Pattern shift;
 };
 
-// Returns dy where the mask lets it through, else 0, for the vector at `offset` of a part.
-template <NormMask kMask>
-HWY_INLINE FloatVector Masked(const NormPart& part, int64_t offset, FloatVector distance,
+// Returns dy where the mask lets it through, else 0, for the vector at `offset`.
+template <NormMask kMask, typename T>
+HWY_INLINE FloatVector Masked(const NormImages<T>& images, int64_t offset, FloatVector distance,
                               const LinePatterns& lines, int64_t index) {
   const FloatTag d;
-  const auto dy = hn::LoadU(d, part.dy + offset);
+  const auto dy = LoadWide(d, images.dy + offset);
   if constexpr (kMask == NormMask::kNone) return dy;
   const auto output = kMask == NormMask::kInput ? lines.Normalized(distance, index)
-                                                : hn::LoadU(d, part.output + offset);
+                                                : LoadWide(d, images.output + offset);
   return hn::IfThenElseZero(hn::Gt(output, hn::Zero(d)), dy);
 }
 
 // Does the same for one element.
-template <NormMask kMask>
-HWY_INLINE float MaskedOne(const NormPart& part, int64_t offset, const LinePatterns& lines,
+template <NormMask kMask, typename T>
+HWY_INLINE float MaskedOne(const NormImages<T>& images, int64_t offset, const LinePatterns& lines,
                            size_t index) {
-  if constexpr (kMask == NormMask::kNone) return part.dy[offset];
-  const float output =
-      kMask == NormMask::kInput ? lines.Normalized(part.x[offset], index) : part.output[offset];
-  return output > 0 ? part.dy[offset] : 0.0f;
+  const auto dy = static_cast<float>(images.dy[offset]);
+  if constexpr (kMask == NormMask::kNone) return dy;
+  const float output = kMask == NormMask::kInput
+                           ? lines.Normalized(static_cast<float>(images.x[offset]), index)
+                           : static_cast<float>(images.output[offset]);
+  return output > 0 ? dy : 0.0f;
 }
 
 // Two sums by channel.
@@ -96,28 +101,13 @@ struct Sums {
   double* second;
 };
 
-// Calls use(part, its elements) for the parts of elements [begin, end) of images, in their order.
-// `use` takes a copy of the part, which stays in registers.
-template <typename Use>
-HWY_INLINE void ForEachPart(const NormImages& images, int64_t begin, int64_t end, const Use& use) {
-  NormImages::Scratch scratch;
-  for (int64_t i = begin; i < end; i += NormImages::kPart) {
-    const NormSpan span{.first = i, .width = std::min(NormImages::kPart, end - i)};
-    const NormPart part = images.Read(span, &scratch);
-    use(part, span.width);
-    images.Write(span, part);
-  }
-}
-
-// Sums over a row of `size` elements of images from `start` on. For each vector of whole groups,
-// calls accumulate(part, index of the vector in the group, offset of its elements in the part,
-// first, second) to add to two vectors of sums. For each remaining element, calls
-// accumulate_one(part, index in the group, offset, &first, &second). Adds the sums of all lanes to
-// those of their channels.
+// Sums over a row of `size` elements from `start` on. For each vector of whole groups, calls
+// accumulate(index of the vector in the group, offset of its elements, first, second) to add to two
+// vectors of sums. For each remaining element, calls accumulate_one(index in the group, offset,
+// &first, &second). Adds the sums of all lanes to those of their channels.
 template <typename Accumulate, typename AccumulateOne>
-HWY_INLINE void SumRow(const NormImages& images, int64_t start, int64_t size, int64_t block,
-                       const Sums& sums, const Accumulate& accumulate,
-                       const AccumulateOne& accumulate_one) {
+HWY_INLINE void SumRow(int64_t start, int64_t size, int64_t block, const Sums& sums,
+                       const Accumulate& accumulate, const AccumulateOne& accumulate_one) {
   const FloatTag d;
   const int64_t whole = size / kGroup * kGroup;
   for (int64_t begin = 0; begin < whole; begin += kGroupsOfSum * kGroup) {
@@ -125,13 +115,11 @@ HWY_INLINE void SumRow(const NormImages& images, int64_t start, int64_t size, in
     FloatVector first[kVectors];
     FloatVector second[kVectors];
     for (int64_t k = 0; k < kVectors; ++k) first[k] = second[k] = hn::Zero(d);
-    ForEachPart(images, start + begin, start + end, [&](NormPart part, int64_t count) HWY_ATTR {
-      for (int64_t i = 0; i < count; i += kGroup) {
-        for (int64_t k = 0; k < kVectors; ++k) {
-          accumulate(part, k, i + k * kLanes, first[k], second[k]);
-        }
+    for (int64_t i = begin; i < end; i += kGroup) {
+      for (int64_t k = 0; k < kVectors; ++k) {
+        accumulate(k, start + i + k * kLanes, first[k], second[k]);
       }
-    });
+    }
     alignas(64) float lanes[2 * kGroup];
     for (int64_t k = 0; k < kVectors; ++k) {
       hn::Store(first[k], d, lanes + k * kLanes);
@@ -144,29 +132,27 @@ HWY_INLINE void SumRow(const NormImages& images, int64_t start, int64_t size, in
       }
     }
   }
-  ForEachPart(images, start + whole, start + size, [&](NormPart part, int64_t count) HWY_ATTR {
-    for (int64_t i = 0; i < count; ++i) {
-      accumulate_one(part, i, &sums.first[i % block], &sums.second[i % block]);
-    }
-  });
+  for (int64_t i = 0; whole + i < size; ++i) {
+    accumulate_one(i, start + whole + i, &sums.first[i % block], &sums.second[i % block]);
+  }
 }
 
 // Adds the sums of x - pivot and of its square over `rows` rows.
-void RowMoments(const NormImages& images, int64_t rows, int64_t row_stride, int64_t size,
-                int64_t block, const float* pivot, double* sums, double* squares) {
+template <typename T>
+void RowMoments(const T* x, int64_t rows, int64_t row_stride, int64_t size, int64_t block,
+                const float* pivot, double* sums, double* squares) {
   const FloatTag d;
   const Pattern pivots(pivot, block);
   for (int64_t row = 0; row < rows; ++row) {
     SumRow(
-        images, row * row_stride, size, block, {sums, squares},
-        [&](const NormPart& part, int64_t k, int64_t offset, FloatVector& sum, FloatVector& square)
-            HWY_ATTR {
-              const auto distance = hn::Sub(hn::LoadU(d, part.x + offset), pivots.vector(k));
-              sum = hn::Add(sum, distance);
-              square = hn::MulAdd(distance, distance, square);
-            },
-        [&](const NormPart& part, int64_t i, double* sum, double* square) {
-          const float distance = part.x[i] - pivots.values[static_cast<size_t>(i)];
+        row * row_stride, size, block, {sums, squares},
+        [&](int64_t k, int64_t at, FloatVector& sum, FloatVector& square) HWY_ATTR {
+          const auto distance = hn::Sub(LoadWide(d, x + at), pivots.vector(k));
+          sum = hn::Add(sum, distance);
+          square = hn::MulAdd(distance, distance, square);
+        },
+        [&](int64_t i, int64_t at, double* sum, double* square) {
+          const float distance = static_cast<float>(x[at]) - pivots.values[static_cast<size_t>(i)];
           *sum += distance;
           *square += static_cast<double>(distance) * distance;
         });
@@ -174,35 +160,36 @@ void RowMoments(const NormImages& images, int64_t rows, int64_t row_stride, int6
 }
 
 // Adds the sums of g and of g · (x - mean) over `rows` rows. With kOutput it also writes g.
-template <NormMask kMask>
-void RowGradientSumsOf(const NormImages& images, int64_t rows, int64_t row_stride, int64_t size,
+template <NormMask kMask, typename T>
+void RowGradientSumsOf(const NormImages<T>& given, int64_t rows, int64_t row_stride, int64_t size,
                        int64_t block, const NormLines<float>& lines, double* sums,
                        double* products) {
   const FloatTag d;
+  const NormImages<T> images = given;  // stays in registers
   const LinePatterns patterns(lines, block);
   for (int64_t row = 0; row < rows; ++row) {
     SumRow(
-        images, row * row_stride, size, block, {sums, products},
-        [&](const NormPart& part, int64_t k, int64_t offset, FloatVector& sum, FloatVector& product)
-            HWY_ATTR {
-              const auto distance = hn::Sub(hn::LoadU(d, part.x + offset), patterns.mean.vector(k));
-              const auto g = Masked<kMask>(part, offset, distance, patterns, k);
-              if constexpr (kMask == NormMask::kOutput) hn::StoreU(g, d, part.result + offset);
-              sum = hn::Add(sum, g);
-              product = hn::MulAdd(g, distance, product);
-            },
-        [&](const NormPart& part, int64_t i, double* sum, double* product) {
+        row * row_stride, size, block, {sums, products},
+        [&](int64_t k, int64_t at, FloatVector& sum, FloatVector& product) HWY_ATTR {
+          const auto distance = hn::Sub(LoadWide(d, images.x + at), patterns.mean.vector(k));
+          const auto g = Masked<kMask>(images, at, distance, patterns, k);
+          if constexpr (kMask == NormMask::kOutput) StoreRounded(g, d, images.result + at);
+          sum = hn::Add(sum, g);
+          product = hn::MulAdd(g, distance, product);
+        },
+        [&](int64_t i, int64_t at, double* sum, double* product) {
           const auto index = static_cast<size_t>(i);
-          const float distance = part.x[i] - patterns.mean.values[index];
-          const float g = MaskedOne<kMask>(part, i, patterns, index);
-          if constexpr (kMask == NormMask::kOutput) part.result[i] = g;
+          const float distance = static_cast<float>(images.x[at]) - patterns.mean.values[index];
+          const float g = MaskedOne<kMask>(images, at, patterns, index);
+          if constexpr (kMask == NormMask::kOutput) images.result[at] = static_cast<T>(g);
           *sum += g;
           *product += static_cast<double>(g) * distance;
         });
   }
 }
 
-void RowGradientSums(const NormImages& images, NormMask mask, int64_t rows, int64_t row_stride,
+template <typename T>
+void RowGradientSums(const NormImages<T>& images, NormMask mask, int64_t rows, int64_t row_stride,
                      int64_t size, int64_t block, const NormLines<float>& lines, double* sums,
                      double* products) {
   const auto run = [&](auto of) HWY_ATTR {
@@ -210,109 +197,115 @@ void RowGradientSums(const NormImages& images, NormMask mask, int64_t rows, int6
   };
   switch (mask) {
     case NormMask::kNone:
-      return run(RowGradientSumsOf<NormMask::kNone>);
+      return run(RowGradientSumsOf<NormMask::kNone, T>);
     case NormMask::kInput:
-      return run(RowGradientSumsOf<NormMask::kInput>);
+      return run(RowGradientSumsOf<NormMask::kInput, T>);
     case NormMask::kOutput:
-      return run(RowGradientSumsOf<NormMask::kOutput>);
+      return run(RowGradientSumsOf<NormMask::kOutput, T>);
   }
 }
 
-template <bool kAdds, bool kRectifies>
-HWY_INLINE void NormalizePart(const NormPart& part, int64_t size, const LinePatterns& patterns) {
+template <bool kAdds, bool kRectifies, typename T>
+void NormalizeRowOf(const NormImages<T>& given, int64_t start, int64_t size, int64_t block,
+                    const NormLines<float>& lines) {
   const FloatTag d;
+  const NormImages<T> images = given;
+  const LinePatterns patterns(lines, block);
   const int64_t whole = size / kGroup * kGroup;
   for (int64_t i = 0; i < whole; i += kGroup) {
     for (int64_t k = 0; k < kVectors; ++k) {
-      const int64_t at = i + k * kLanes;
-      const auto distance = hn::Sub(hn::LoadU(d, part.x + at), patterns.mean.vector(k));
+      const int64_t at = start + i + k * kLanes;
+      const auto distance = hn::Sub(LoadWide(d, images.x + at), patterns.mean.vector(k));
       auto value = patterns.Normalized(distance, k);
-      if constexpr (kAdds) value = hn::Add(value, hn::LoadU(d, part.z + at));
+      if constexpr (kAdds) value = hn::Add(value, LoadWide(d, images.z + at));
       // Not Max, which on some instruction sets turns NaN into 0.
       if constexpr (kRectifies) value = hn::IfThenZeroElse(hn::Lt(value, hn::Zero(d)), value);
-      hn::StoreU(value, d, part.result + at);
+      StoreRounded(value, d, images.result + at);
     }
   }
   for (int64_t i = whole; i < size; ++i) {
-    float value = patterns.Normalized(part.x[i], static_cast<size_t>(i - whole));
-    if constexpr (kAdds) value += part.z[i];
-    part.result[i] = kRectifies && value < 0 ? 0.0f : value;
+    const int64_t at = start + i;
+    float value =
+        patterns.Normalized(static_cast<float>(images.x[at]), static_cast<size_t>(i - whole));
+    if constexpr (kAdds) value += static_cast<float>(images.z[at]);
+    images.result[at] = static_cast<T>(kRectifies && value < 0 ? 0.0f : value);
   }
 }
 
-template <bool kAdds, bool kRectifies>
-void NormalizeRowOf(const NormImages& images, int64_t start, int64_t size, int64_t block,
-                    const NormLines<float>& lines) {
-  const LinePatterns patterns(lines, block);
-  ForEachPart(images, start, start + size, [&](NormPart part, int64_t count) HWY_ATTR {
-    NormalizePart<kAdds, kRectifies>(part, count, patterns);
-  });
-}
-
 // Of elements [start, start + size).
-void NormalizeRow(const NormImages& images, bool adds, int64_t start, int64_t size, int64_t block,
-                  const NormLines<float>& lines, bool rectify) {
-  const auto run = adds ? (rectify ? NormalizeRowOf<true, true> : NormalizeRowOf<true, false>)
-                        : (rectify ? NormalizeRowOf<false, true> : NormalizeRowOf<false, false>);
+template <typename T>
+void NormalizeRow(const NormImages<T>& images, bool rectify, int64_t start, int64_t size,
+                  int64_t block, const NormLines<float>& lines) {
+  const auto run =
+      images.z == nullptr
+          ? (rectify ? NormalizeRowOf<false, true, T> : NormalizeRowOf<false, false, T>)
+          : (rectify ? NormalizeRowOf<true, true, T> : NormalizeRowOf<true, false, T>);
   run(images, start, size, block, lines);
 }
 
-template <NormMask kMask>
-HWY_INLINE void GradientPart(const NormPart& part, int64_t size, const LinePatterns& patterns,
-                             const Pattern& offsets, const Pattern& factors) {
-  const FloatTag d;
-  const int64_t whole = size / kGroup * kGroup;
-  for (int64_t i = 0; i < whole; i += kGroup) {
-    for (int64_t k = 0; k < kVectors; ++k) {
-      const int64_t at = i + k * kLanes;
-      const auto distance = hn::Sub(hn::LoadU(d, part.x + at), patterns.mean.vector(k));
-      const auto g = Masked<kMask>(part, at, distance, patterns, k);
-      const auto centered = hn::Sub(g, offsets.vector(k));
-      const auto change = hn::NegMulAdd(distance, factors.vector(k), centered);
-      hn::StoreU(hn::Mul(patterns.slope.vector(k), change), d, part.result + at);
-    }
-  }
-  for (int64_t i = whole; i < size; ++i) {
-    const auto k = static_cast<size_t>(i - whole);
-    const float g = MaskedOne<kMask>(part, i, patterns, k);
-    const float distance = part.x[i] - patterns.mean.values[k];
-    part.result[i] =
-        patterns.slope.values[k] * (g - offsets.values[k] - distance * factors.values[k]);
-  }
-}
-
-template <NormMask kMask>
-void GradientRowOf(const NormImages& images, int64_t start, int64_t size, int64_t block,
+template <NormMask kMask, typename T>
+void GradientRowOf(const NormImages<T>& given, int64_t start, int64_t size, int64_t block,
                    const NormLines<float>& lines, const float* offset, const float* factor) {
+  const FloatTag d;
+  const NormImages<T> images = given;
   const LinePatterns patterns(lines, block);
   const Pattern offsets(offset, block);
   const Pattern factors(factor, block);
-  ForEachPart(images, start, start + size, [&](NormPart part, int64_t count) HWY_ATTR {
-    GradientPart<kMask>(part, count, patterns, offsets, factors);
-  });
+  const int64_t whole = size / kGroup * kGroup;
+  for (int64_t i = 0; i < whole; i += kGroup) {
+    for (int64_t k = 0; k < kVectors; ++k) {
+      const int64_t at = start + i + k * kLanes;
+      const auto distance = hn::Sub(LoadWide(d, images.x + at), patterns.mean.vector(k));
+      const auto g = Masked<kMask>(images, at, distance, patterns, k);
+      const auto centered = hn::Sub(g, offsets.vector(k));
+      const auto change = hn::NegMulAdd(distance, factors.vector(k), centered);
+      StoreRounded(hn::Mul(patterns.slope.vector(k), change), d, images.result + at);
+    }
+  }
+  for (int64_t i = whole; i < size; ++i) {
+    const int64_t at = start + i;
+    const auto k = static_cast<size_t>(i - whole);
+    const float g = MaskedOne<kMask>(images, at, patterns, k);
+    const float distance = static_cast<float>(images.x[at]) - patterns.mean.values[k];
+    images.result[at] = static_cast<T>(patterns.slope.values[k] *
+                                       (g - offsets.values[k] - distance * factors.values[k]));
+  }
 }
 
 // Of elements [start, start + size).
-void GradientRow(const NormImages& images, NormMask mask, int64_t start, int64_t size,
+template <typename T>
+void GradientRow(const NormImages<T>& images, NormMask mask, int64_t start, int64_t size,
                  int64_t block, const NormLines<float>& lines, const float* offset,
                  const float* factor) {
   (mask == NormMask::kNone
-       ? GradientRowOf<NormMask::kNone>
-       : GradientRowOf<NormMask::kInput>)(images, start, size, block, lines, offset, factor);
+       ? GradientRowOf<NormMask::kNone, T>
+       : GradientRowOf<NormMask::kInput, T>)(images, start, size, block, lines, offset, factor);
 }
 
+template <typename T>
+NormRowLoops<T> LoopsOf() {
+  return {RowMoments<T>, RowGradientSums<T>, NormalizeRow<T>, GradientRow<T>};
+}
+
+FloatLoops<NormRowLoops> Loops() {
+  return {LoopsOf<float>(), LoopsOf<Float16>(), LoopsOf<BFloat16>()};
+}
+
+}  // namespace
 }  // namespace skiff::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace skiff {
 
-HWY_EXPORT(RowMoments);
-HWY_EXPORT(RowGradientSums);
-HWY_EXPORT(NormalizeRow);
-HWY_EXPORT(GradientRow);
+HWY_EXPORT(Loops);
 
 namespace {
+
+template <typename T>
+NormRowLoops<T> LoopsOf() {
+  return std::get<NormRowLoops<T>>(HWY_DYNAMIC_DISPATCH(Loops)());
+}
 
 constexpr int64_t kMaxBlock = 16;
 
@@ -345,21 +338,18 @@ class VectorNormLoops final : public PartedNormLoops<T> {
 
   void Normalize(const T* x, const T* z, const NormLines<float>& lines, bool rectify,
                  T* y) const override {
-    const NormImages images(x, z, {}, y);
-    ForEachRow([&](int64_t row, int64_t c) {
-      HWY_DYNAMIC_DISPATCH(NormalizeRow)
-      (images, z != nullptr, row * row_size_, row_size_, geometry_.block, LinesFrom(lines, c),
-       rectify);
+    const NormImages<T> images{.x = x, .z = z, .result = y};
+    ForEachRow([&, normalize = LoopsOf<T>().normalize](int64_t row, int64_t c) {
+      normalize(images, rectify, row * row_size_, row_size_, geometry_.block, LinesFrom(lines, c));
     });
   }
 
   void Gradient(const T* x, const NormOutputGradient<T>& gradient, const NormLines<float>& lines,
                 const float* offset, const float* factor, T* dx) const override {
-    const NormImages images(x, nullptr, gradient, dx);
-    ForEachRow([&](int64_t row, int64_t c) {
-      HWY_DYNAMIC_DISPATCH(GradientRow)
-      (images, gradient.mask, row * row_size_, row_size_, geometry_.block, LinesFrom(lines, c),
-       offset + c, factor + c);
+    const NormImages<T> images{.x = x, .dy = gradient.dy, .result = dx};
+    ForEachRow([&, write = LoopsOf<T>().gradient](int64_t row, int64_t c) {
+      write(images, gradient.mask, row * row_size_, row_size_, geometry_.block, LinesFrom(lines, c),
+            offset + c, factor + c);
     });
   }
 
@@ -389,9 +379,8 @@ class VectorNormLoops final : public PartedNormLoops<T> {
     this->FindPivot(first, std::min<int64_t>(geometry_.pixels, 256), width, width, pivot.data());
     std::fill_n(means, width, 0.0);
     std::fill_n(squares, width, 0.0);
-    HWY_DYNAMIC_DISPATCH(RowMoments)
-    (NormImages(first, nullptr, {}, nullptr), images, image_size_, row_size_, width, pivot.data(),
-     means, squares);
+    LoopsOf<T>().moments(first, images, image_size_, row_size_, width, pivot.data(), means,
+                         squares);
     this->CenterMoments(pivot.data(), width, images * geometry_.pixels, means, squares);
   }
 
@@ -400,11 +389,14 @@ class VectorNormLoops final : public PartedNormLoops<T> {
                         double* products, T* masked) const override {
     const int64_t first = FirstElement(item);
     const bool writes = gradient.mask == NormMask::kOutput;
-    const NormImages images(x + first, nullptr, GradientFrom(gradient, first),
-                            writes ? masked + first : nullptr);
-    HWY_DYNAMIC_DISPATCH(RowGradientSums)
-    (images, gradient.mask, item.end - item.begin, image_size_, row_size_, geometry_.block,
-     LinesFrom(lines, item.block * geometry_.block), sums, products);
+    const NormOutputGradient<T> from = GradientFrom(gradient, first);
+    const NormImages<T> images{.x = x + first,
+                               .dy = from.dy,
+                               .output = from.output,
+                               .result = writes ? masked + first : nullptr};
+    LoopsOf<T>().gradient_sums(images, gradient.mask, item.end - item.begin, image_size_, row_size_,
+                               geometry_.block, LinesFrom(lines, item.block * geometry_.block),
+                               sums, products);
   }
 
   NormGeometry geometry_;

@@ -10,10 +10,12 @@
 #define HWY_TARGET_INCLUDE "operators/nn/pooling/blocked_pooling.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "operators/common/cpu/half_lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+namespace {
 
 // Calls visit(row, column, offset of the output pixel) for every output pixel.
 template <int kBlock, typename Visit>
@@ -27,28 +29,28 @@ void ForEachOutput(const Pooling& pooling, const Visit& visit) {
   }
 }
 
-template <int kBlock>
-void MaxPlane(const Pooling& pooling, const float* input, float* output) {
+template <int kBlock, typename T>
+void MaxPlane(const Pooling& pooling, const T* input, T* output) {
   const hn::CappedTag<float, kBlock> d;
   const int64_t width = pooling.input.size[1];
   ForEachOutput<kBlock>(
       pooling, [&](const WindowSpan& row, const WindowSpan& column, int64_t offset) HWY_ATTR {
         for (size_t lane = 0; lane < kBlock; lane += hn::Lanes(d)) {
-          auto best = hn::LoadU(d, input + (row.begin * width + column.begin) * kBlock + lane);
+          auto best = LoadWide(d, input + (row.begin * width + column.begin) * kBlock + lane);
           for (int64_t y = row.begin; y < row.end; ++y) {
             for (int64_t x = column.begin; x < column.end; ++x) {
-              const auto value = hn::LoadU(d, input + (y * width + x) * kBlock + lane);
+              const auto value = LoadWide(d, input + (y * width + x) * kBlock + lane);
               // MaxOrNan. Whether hn::Max returns NaN depends on the instruction set.
               best = hn::IfThenElse(hn::Or(hn::Gt(best, value), hn::IsNaN(best)), best, value);
             }
           }
-          hn::StoreU(best, d, output + offset + lane);
+          StoreRounded(best, d, output + offset + lane);
         }
       });
 }
 
-template <int kBlock>
-void AveragePlane(const Pooling& pooling, const float* input, float* output) {
+template <int kBlock, typename T>
+void AveragePlane(const Pooling& pooling, const T* input, T* output) {
   const hn::CappedTag<float, kBlock> d;
   const int64_t width = pooling.input.size[1];
   ForEachOutput<kBlock>(
@@ -60,31 +62,31 @@ void AveragePlane(const Pooling& pooling, const float* input, float* output) {
             // Each row is summed first, for accuracy: a global average adds thousands of pixels.
             auto row_sum = hn::Zero(d);
             for (int64_t x = column.begin; x < column.end; ++x)
-              row_sum = hn::Add(row_sum, hn::LoadU(d, input + (y * width + x) * kBlock + lane));
+              row_sum = hn::Add(row_sum, LoadWide(d, input + (y * width + x) * kBlock + lane));
             sum = hn::Add(sum, row_sum);
           }
-          hn::StoreU(hn::Div(sum, divisor), d, output + offset + lane);
+          StoreRounded(hn::Div(sum, divisor), d, output + offset + lane);
         }
       });
 }
 
-template <int kBlock>
-void MaxGradPlane(const Pooling& pooling, const float* input, const float* output,
-                  const float* output_gradient, float* input_gradient) {
+template <int kBlock, typename T>
+void MaxGradPlane(const Pooling& pooling, const T* input, const T* output, const T* output_gradient,
+                  float* input_gradient) {
   const hn::CappedTag<float, kBlock> d;
   const int64_t width = pooling.input.size[1];
   ForEachOutput<kBlock>(
       pooling, [&](const WindowSpan& row, const WindowSpan& column, int64_t offset) HWY_ATTR {
         for (size_t lane = 0; lane < kBlock; lane += hn::Lanes(d)) {
-          const auto best = hn::LoadU(d, output + offset + lane);
-          const auto gradient = hn::LoadU(d, output_gradient + offset + lane);
+          const auto best = LoadWide(d, output + offset + lane);
+          const auto gradient = LoadWide(d, output_gradient + offset + lane);
           // The lanes whose maximum hasn't been found yet. Each lane has its own, and only the
           // first of equal pixels takes the gradient.
           auto pending = hn::Eq(hn::Zero(d), hn::Zero(d));
           for (int64_t y = row.begin; y < row.end; ++y) {
             for (int64_t x = column.begin; x < column.end; ++x) {
               const int64_t pixel = (y * width + x) * kBlock + static_cast<int64_t>(lane);
-              const auto value = hn::LoadU(d, input + pixel);
+              const auto value = LoadWide(d, input + pixel);
               const auto is_maximum = hn::Or(hn::Eq(value, best), hn::IsNaN(value));
               const auto hit = hn::And(pending, is_maximum);
               // Adds instead of writing, since windows may overlap.
@@ -98,15 +100,15 @@ void MaxGradPlane(const Pooling& pooling, const float* input, const float* outpu
       });
 }
 
-template <int kBlock>
-void AverageGradPlane(const Pooling& pooling, const float* output_gradient, float* input_gradient) {
+template <int kBlock, typename T>
+void AverageGradPlane(const Pooling& pooling, const T* output_gradient, float* input_gradient) {
   const hn::CappedTag<float, kBlock> d;
   const int64_t width = pooling.input.size[1];
   ForEachOutput<kBlock>(
       pooling, [&](const WindowSpan& row, const WindowSpan& column, int64_t offset) HWY_ATTR {
         const auto divisor = hn::Set(d, static_cast<float>(pooling.Divisor(row, column)));
         for (size_t lane = 0; lane < kBlock; lane += hn::Lanes(d)) {
-          const auto share = hn::Div(hn::LoadU(d, output_gradient + offset + lane), divisor);
+          const auto share = hn::Div(LoadWide(d, output_gradient + offset + lane), divisor);
           for (int64_t y = row.begin; y < row.end; ++y) {
             for (int64_t x = column.begin; x < column.end; ++x) {
               float* pixel = input_gradient + (y * width + x) * kBlock + lane;
@@ -117,8 +119,8 @@ void AverageGradPlane(const Pooling& pooling, const float* output_gradient, floa
       });
 }
 
-template <int kBlock>
-void Forward(const Pooling& pooling, const float* input, float* output) {
+template <int kBlock, typename T>
+void Forward(const Pooling& pooling, const T* input, T* output) {
   if (pooling.is_max) {
     MaxPlane<kBlock>(pooling, input, output);
   } else {
@@ -126,9 +128,9 @@ void Forward(const Pooling& pooling, const float* input, float* output) {
   }
 }
 
-template <int kBlock>
-void Backward(const Pooling& pooling, const float* input, const float* output,
-              const float* output_gradient, float* input_gradient) {
+template <int kBlock, typename T>
+void Backward(const Pooling& pooling, const T* input, const T* output, const T* output_gradient,
+              float* input_gradient) {
   std::fill_n(input_gradient, pooling.input.size[0] * pooling.input.size[1] * kBlock, 0.0f);
   if (pooling.is_max) {
     MaxGradPlane<kBlock>(pooling, input, output, output_gradient, input_gradient);
@@ -137,35 +139,34 @@ void Backward(const Pooling& pooling, const float* input, const float* output,
   }
 }
 
-void PoolForward(const Pooling& pooling, int64_t block, const float* input, float* output) {
+template <typename T>
+void PoolForward(const Pooling& pooling, int64_t block, const T* input, T* output) {
   block == 8 ? Forward<8>(pooling, input, output) : Forward<16>(pooling, input, output);
 }
 
-void PoolBackward(const Pooling& pooling, int64_t block, const float* input, const float* output,
-                  const float* output_gradient, float* input_gradient) {
+template <typename T>
+void PoolBackward(const Pooling& pooling, int64_t block, const T* input, const T* output,
+                  const T* output_gradient, float* input_gradient) {
   block == 8 ? Backward<8>(pooling, input, output, output_gradient, input_gradient)
              : Backward<16>(pooling, input, output, output_gradient, input_gradient);
 }
 
+FloatLoops<BlockedPoolingLoops> Loops() {
+  return {{PoolForward<float>, PoolBackward<float>},
+          {PoolForward<Float16>, PoolBackward<Float16>},
+          {PoolForward<BFloat16>, PoolBackward<BFloat16>}};
+}
+
+}  // namespace
 }  // namespace skiff::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace skiff {
 
-HWY_EXPORT(PoolForward);
-HWY_EXPORT(PoolBackward);
+HWY_EXPORT(Loops);
 
-void PoolBlockedPlane(const Pooling& pooling, int64_t block, const float* input, float* output) {
-  HWY_DYNAMIC_DISPATCH(PoolForward)(pooling, block, input, output);
-}
-
-void PoolGradBlockedPlane(const Pooling& pooling, int64_t block, const float* input,
-                          const float* output, const float* output_gradient,
-                          float* input_gradient) {
-  HWY_DYNAMIC_DISPATCH(PoolBackward)
-  (pooling, block, input, output, output_gradient, input_gradient);
-}
+FloatLoops<BlockedPoolingLoops> BlockedPooling() { return HWY_DYNAMIC_DISPATCH(Loops)(); }
 
 }  // namespace skiff
 #endif

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "framework/op/op_context.h"
+#include "operators/common/cpu/float_loops.h"
 #include "operators/nn/kernels/image_window.h"
 
 namespace skiff {
@@ -94,11 +95,17 @@ constexpr bool IsMaximum(T value, T best) {
 Pooling ParsePoolingExtents(const OpContext& context);
 Pooling ParsePooling(const OpContext& context);
 
-// Pools one plane [H, W, block] of an image blocked by 8 or 16. No window may be empty.
-void PoolBlockedPlane(const Pooling& pooling, int64_t block, const float* input, float* output);
-// Computes the gradient of a plane of the input. The first maximum of a window (IsMaximum), row by
-// row, takes its gradient. Averages read neither `input` nor `output`.
-void PoolGradBlockedPlane(const Pooling& pooling, int64_t block, const float* input,
-                          const float* output, const float* output_gradient, float* input_gradient);
+// The loops of one instruction set over planes [H, W, block] of images blocked by 8 or 16, of
+// float32 or half. No window may be empty.
+template <typename T>
+struct BlockedPoolingLoops {
+  // Pools one plane.
+  void (*forward)(const Pooling& pooling, int64_t block, const T* input, T* output) = nullptr;
+  // Computes the gradient of a plane of the input. The first maximum of a window (IsMaximum), row
+  // by row, takes its gradient. Averages read neither `input` nor `output`.
+  void (*backward)(const Pooling& pooling, int64_t block, const T* input, const T* output,
+                   const T* output_gradient, float* input_gradient) = nullptr;
+};
+FloatLoops<BlockedPoolingLoops> BlockedPooling();
 
 }  // namespace skiff

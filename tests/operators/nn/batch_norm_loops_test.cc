@@ -145,12 +145,12 @@ TEST(NormLoops, OfHalfHaveTheBitsOfFloat32) {
     SCOPED_TRACE(harness::InstructionSetName(set));
     const harness::InstructionSetLimit limit(set);
     for (const NormGeometry& geometry : {
-             // Rows of pixels and of blocks, with several parts and a rest.
-             NormGeometry{2, 3, 2 * NormImages::kPart + 77, first, 1},
+             // Rows of pixels and of blocks, with whole groups of vectors and a rest.
+             NormGeometry{2, 3, 2125, first, 1},
              NormGeometry{2, 20, 133, first, 16},
              NormGeometry{2, 9, 301, first, 8},
-             // Rows of channels: more channels than a part has, and few.
-             NormGeometry{3, NormImages::kPart + 77, 2, last, 1},
+             // Rows of channels: many channels, and few.
+             NormGeometry{3, 1101, 2, last, 1},
              NormGeometry{300, 83, 1, first, 1},
              NormGeometry{700, 5, 1, first, 1},
          }) {
