@@ -51,7 +51,7 @@ void AddPlainConvolution(OpRegistry& registry, std::string_view type);
 // "onednn": float32, for images that are plain or blocked by 8 or 16. The same in bfloat16 is
 // kNativeHalfKernel, where oneDNN uses the processor's instructions for the convolution.
 void AddOnednnConvolution(OpRegistry& registry, std::string_view type);
-// "winograd": float32, 3x3 of stride 1, for images blocked by the lanes of a vector.
+// "winograd": float32 and bfloat16, 3x3 of stride 1, for images blocked by the lanes of a vector.
 void AddWinogradConvolution(OpRegistry& registry, std::string_view type);
 
 // Adds a kernel to the op `type`, and another one to the gradient op of `type`, if there is a

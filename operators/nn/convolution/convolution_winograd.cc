@@ -1,6 +1,6 @@
-// Convolution by Winograd's minimal filtering: float32, 3x3, stride 1, images blocked by as many
-// channels as a vector has lanes, the filter plain. winograd.h has the formulas, winograd_passes.h
-// how the work is cut; this file connects them to the op.
+// Convolution by Winograd's minimal filtering: float32 or bfloat16, 3x3, stride 1, images blocked
+// by as many channels as a vector has lanes, the filter plain. winograd.h has the formulas,
+// winograd_passes.h how the work is cut; this file connects them to the op.
 //
 // The largest error, as a share of the largest value, is 2e-6 (F(4x4, 3x3)) or 6e-7 (F(2x2, 3x3));
 // docs/convolution.md lists it by shape. The option CompileOptions::kernels {"conv2d", "onednn"}
@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,7 @@ namespace {
 
 // A correlation with its workspace and, if they are worth keeping, its transformed filters as a
 // derived form. If they aren't but there is an epilogue, the form holds the folded filters, plain.
+template <typename T>
 class Correlation {
  public:
   Correlation(PrepareContext& context, const Convolution& conv, bool gradient_of_input)
@@ -43,22 +45,22 @@ class Correlation {
                                      : ByteCount(conv.filter_elements(), DType::kFloat32),
          .refresh = [correlation = correlation_, filter = filter_, epilogue = epilogue_,
                      transforms = keeps_transformed_](const KernelContext& run, void* derived) {
-           std::vector<float> folded;
-           if (epilogue) folded = epilogue->FoldFilters(run);
-           const float* filters = epilogue ? folded.data() : filter(run);
            auto* to = static_cast<float*>(derived);
-           if (transforms) {
-             correlation.TransformAllFilters(filters, to);
-           } else {
+           if (!epilogue) return correlation.TransformAllFilters(filter(run), to);
+           if constexpr (std::is_same_v<T, float>) {
+             const std::vector<float> folded = epilogue->FoldFilters(run);
+             if (transforms) return correlation.TransformAllFilters(folded.data(), to);
              std::ranges::copy(folded, to);
            }
          }});
   }
 
-  void Run(const KernelContext& run, const float* images, float* outputs) const {
+  void Run(const KernelContext& run, const T* images, T* outputs) const {
     const auto* kept = filters_ < 0 ? nullptr : static_cast<const float*>(run.derived(filters_));
-    const float* plain = filter_(run);
-    if (epilogue_ && !keeps_transformed_) plain = kept;
+    const T* plain = filter_(run);
+    if constexpr (std::is_same_v<T, float>) {
+      if (epilogue_ && !keeps_transformed_) plain = kept;
+    }
     PixelEpilogue epilogue;
     if (epilogue_) {
       epilogue = {.shift = static_cast<const float*>(run.derived(shifts_)),
@@ -70,22 +72,24 @@ class Correlation {
   }
 
  private:
-  WinogradCorrelation correlation_;
-  In<float> filter_;
+  WinogradCorrelation<T> correlation_;
+  In<T> filter_;
   int workspace_;
-  std::optional<ConvolutionEpilogue> epilogue_;
+  std::optional<ConvolutionEpilogue> epilogue_;  // of float32
   bool keeps_transformed_ = false;
   int filters_ = -1;  // derived: transformed, or only folded
   int shifts_ = -1;   // derived, of the epilogue
 };
 
+template <typename T>
 std::unique_ptr<Kernel> PrepareForward(PrepareContext& context) {
   return MakeKernel(
-      [input = In<float>(context, "Input"), output = Out<float>(context, "Output"),
-       correlation = Correlation(context, ParseConvolution(context), false)](
+      [input = In<T>(context, "Input"), output = Out<T>(context, "Output"),
+       correlation = Correlation<T>(context, ParseConvolution(context), false)](
           const KernelContext& run) { correlation.Run(run, input(run), output(run)); });
 }
 
+template <typename T>
 class FilterGradient {
  public:
   FilterGradient(PrepareContext& context, const Convolution& conv)
@@ -101,19 +105,20 @@ class FilterGradient {
   }
 
  private:
-  In<float> input_;
-  In<float> output_gradient_;
-  Out<float> filter_gradient_;
-  WinogradFilterGradient gradient_;
+  In<T> input_;
+  In<T> output_gradient_;
+  Out<T> filter_gradient_;
+  WinogradFilterGradient<T> gradient_;
   int workspace_;
 };
 
+template <typename T>
 std::unique_ptr<Kernel> PrepareBackward(PrepareContext& context) {
   const Convolution conv = ParseConvolution(context);
-  const In<float> output_gradient(context, "Output@GRAD");
-  const Out<float> input_gradient(context, "Input@GRAD");
-  std::optional<Correlation> to_input;
-  std::optional<FilterGradient> to_filter;
+  const In<T> output_gradient(context, "Output@GRAD");
+  const Out<T> input_gradient(context, "Input@GRAD");
+  std::optional<Correlation<T>> to_input;
+  std::optional<FilterGradient<T>> to_filter;
   if (input_gradient.is_there()) to_input.emplace(context, conv, true);
   if (context.HasOutput("Filter@GRAD")) to_filter.emplace(context, conv);
   return MakeKernel([=, to_input = std::move(to_input),
@@ -158,12 +163,24 @@ bool Accepts(const OpContext& context) {
   return IsWinogradConvolution(conv) && IsBlockedByLanes(context, conv);
 }
 
+// An epilogue needs folded filters, which only float32 has.
+bool AcceptsBFloat16(const OpContext& context) {
+  return !ConvolutionEpilogue::IsIn(context) && Accepts(context);
+}
+
 }  // namespace
 
 void AddWinogradConvolution(OpRegistry& registry, std::string_view type) {
   AddConvolutionKernels(registry, type,
                         {.name = "winograd", .accepts = Accepts, .pays = Pays, .priority = 20},
-                        PrepareForward, PrepareBackward);
+                        PrepareForward<float>, PrepareBackward<float>);
+  AddConvolutionKernels(registry, type,
+                        {.name = "winograd",
+                         .dtype = DType::kBFloat16,
+                         .accepts = AcceptsBFloat16,
+                         .pays = Pays,
+                         .priority = 20},
+                        PrepareForward<BFloat16>, PrepareBackward<BFloat16>);
 }
 
 }  // namespace skiff

@@ -9,11 +9,13 @@
 // the Accuracy of Winograd Convolution for Deep Neural Networks", on the choice of points).
 //
 // Images are blocked by as many channels as a vector has lanes: [batch][block][row][column][lane].
-// Filters are plain, [outputs, inputs, 3, 3].
+// Filters are plain, [outputs, inputs, 3, 3]. Both may be bfloat16, which the transforms convert:
+// tiles, transformed filters and products are float32.
 #pragma once
 
 #include <cstdint>
 
+#include "operators/common/half.h"
 #include "operators/nn/kernels/image_window.h"
 
 namespace skiff {
@@ -72,29 +74,35 @@ struct Filters {
   bool transposed = false;
 };
 
-// Computes Bᵀ d B of input tiles. Tile `range.begin` becomes tile 0 of the planes.
-void TransformInputTiles(const TileGrid& grid, const BlockedImages& images, const IndexRange& range,
-                         int64_t block, const float* pixels, const TilePlanes& planes);
-// Computes A dY Aᵀ of output gradients, the adjoint of the output transform.
-void TransformGradientTiles(const TileGrid& grid, const BlockedImages& images,
-                            const IndexRange& range, int64_t block, const float* pixels,
-                            const TilePlanes& planes);
-// Computes Aᵀ M A with the epilogue, and writes the pixels of output tiles that are on the image.
-void TransformOutputTiles(const TileGrid& grid, const BlockedImages& images,
-                          const IndexRange& range, int64_t block, const TilePlanes& planes,
-                          const PixelEpilogue& epilogue, float* pixels);
+// The transforms of one instruction set. T is float or BFloat16.
+template <typename T>
+struct WinogradTransforms {
+  // Computes Bᵀ d B of input tiles. Tile `range.begin` becomes tile 0 of the planes.
+  void (*input_tiles)(const TileGrid& grid, const BlockedImages& images, const IndexRange& range,
+                      int64_t block, const T* pixels, const TilePlanes& planes) = nullptr;
+  // Computes A dY Aᵀ of output gradients, the adjoint of the output transform.
+  void (*gradient_tiles)(const TileGrid& grid, const BlockedImages& images, const IndexRange& range,
+                         int64_t block, const T* pixels, const TilePlanes& planes) = nullptr;
+  // Computes Aᵀ M A with the epilogue, and writes the pixels of output tiles that are on the image.
+  void (*output_tiles)(const TileGrid& grid, const BlockedImages& images, const IndexRange& range,
+                       int64_t block, const TilePlanes& planes, const PixelEpilogue& epilogue,
+                       T* pixels) = nullptr;
 
-// Computes G g Gᵀ for the blocks of summed channels in `range`. The first one becomes row 0 of the
-// panel. Channels that pad a block are 0.
-void TransformFilters(int64_t side, const Filters& shape, const float* filters,
-                      const IndexRange& range, int64_t first_block, const FilterPanel& panel);
-// Computes Gᵀ dU G for one block of inputs and one of outputs, where dU is the sum of `sum_count`
-// arrays that are `sum_stride` apart and whose rows are input channels. Writes the filters'
-// gradients in their plain layout.
-void TransformFilterGradients(int64_t side, const Filters& shape, int64_t input_block,
-                              int64_t output_block, const float* sums, int64_t sum_count,
-                              int64_t sum_stride, int64_t plane_stride, int64_t row_stride,
-                              float* gradients);
+  // Computes G g Gᵀ for the blocks of summed channels in `range`. The first one becomes row 0 of
+  // the panel. Channels that pad a block are 0.
+  void (*filters)(int64_t side, const Filters& shape, const T* filters, const IndexRange& range,
+                  int64_t first_block, const FilterPanel& panel) = nullptr;
+  // Computes Gᵀ dU G for one block of inputs and one of outputs, where dU is the sum of `sum_count`
+  // arrays that are `sum_stride` apart and whose rows are input channels. Writes the filters'
+  // gradients in their plain layout.
+  void (*filter_gradients)(int64_t side, const Filters& shape, int64_t input_block,
+                           int64_t output_block, const float* sums, int64_t sum_count,
+                           int64_t sum_stride, int64_t plane_stride, int64_t row_stride,
+                           T* gradients) = nullptr;
+};
+// Returns those of the instruction set in use.
+template <typename T>
+WinogradTransforms<T> TransformsOf();
 
 // products[tile] (+)= sum over channels of tiles[tile, channel] * filters[channel], for `count`
 // tiles and one plane.

@@ -78,8 +78,9 @@ int64_t WinogradTileSide(const Extents& output_size) {
   return multiplications(4) <= multiplications(2) ? 4 : 2;
 }
 
-WinogradCorrelation::WinogradCorrelation(const Convolution& conv, bool gradient_of_input,
-                                         int64_t side, int64_t parts)
+template <typename T>
+WinogradCorrelation<T>::WinogradCorrelation(const Convolution& conv, bool gradient_of_input,
+                                            int64_t side, int64_t parts)
     : lanes_(WinogradLanes()),
       images_{CeilDiv(conv.input.channels, lanes_), conv.input.size},
       outputs_{CeilDiv(conv.output.channels, lanes_), conv.output.size},
@@ -123,30 +124,35 @@ WinogradCorrelation::WinogradCorrelation(const Convolution& conv, bool gradient_
   product_plane_ = PlaneStride(block_tiles_ * 2 * lanes_);
 }
 
-int64_t WinogradCorrelation::PanelOffset(int64_t panel, int64_t summed_blocks) const {
+template <typename T>
+int64_t WinogradCorrelation<T>::PanelOffset(int64_t panel, int64_t summed_blocks) const {
   return panel * summed_blocks * lanes_ * 2 * lanes_;
 }
 
-int64_t WinogradCorrelation::derived_bytes() const {
+template <typename T>
+int64_t WinogradCorrelation<T>::derived_bytes() const {
   return keeps_filters_ ? grid_.planes() * filter_plane_ * 4 : 0;
 }
 
-int64_t WinogradCorrelation::workspace_bytes() const {
+template <typename T>
+int64_t WinogradCorrelation<T>::workspace_bytes() const {
   const int64_t planes = grid_.planes();
   if (keeps_filters_) return parts_ * planes * (image_plane_ + product_plane_) * 4;
   return planes * (image_plane_ + parts_ * (filter_plane_ + product_plane_)) * 4;
 }
 
-void WinogradCorrelation::TransformAllFilters(const float* filters, float* derived) const {
+template <typename T>
+void WinogradCorrelation<T>::TransformAllFilters(const T* filters, float* derived) const {
   ForEachPart(panels(), [&](int64_t panel) {
-    TransformFilters(grid_.side, filters_, filters, {0, summed_}, 2 * panel,
-                     {derived + PanelOffset(panel, summed_), filter_plane_, PanelBlocks(panel)});
+    transforms_.filters(grid_.side, filters_, filters, {0, summed_}, 2 * panel,
+                        {derived + PanelOffset(panel, summed_), filter_plane_, PanelBlocks(panel)});
   });
 }
 
-void WinogradCorrelation::Run(const float* images, const float* filters, const float* derived,
-                              float* workspace, const PixelEpilogue& epilogue,
-                              float* outputs) const {
+template <typename T>
+void WinogradCorrelation<T>::Run(const T* images, const T* filters, const float* derived,
+                                 float* workspace, const PixelEpilogue& epilogue,
+                                 T* outputs) const {
   if (keeps_filters_) {
     ForEachPart(parts_, [&](int64_t part) {
       RunTileBlocks(part, images, derived, workspace, epilogue, outputs);
@@ -161,7 +167,7 @@ void WinogradCorrelation::Run(const float* images, const float* filters, const f
     const IndexRange range = Share(tiles, i % cuts, cuts);
     const TilePlanes target{transformed.data + range.begin * lanes_, transformed.plane_stride,
                             transformed.block_stride};
-    TransformInputTiles(grid_, images_, range, i / cuts, images, target);
+    transforms_.input_tiles(grid_, images_, range, i / cuts, images, target);
   });
   ForEachPart(parts_, [&](int64_t part) {
     RunPanels(part, filters, transformed.data, workspace + grid_.planes() * image_plane_, epilogue,
@@ -169,9 +175,10 @@ void WinogradCorrelation::Run(const float* images, const float* filters, const f
   });
 }
 
-void WinogradCorrelation::RunTileBlocks(int64_t part, const float* images, const float* derived,
-                                        float* workspace, const PixelEpilogue& epilogue,
-                                        float* outputs) const {
+template <typename T>
+void WinogradCorrelation<T>::RunTileBlocks(int64_t part, const T* images, const float* derived,
+                                           float* workspace, const PixelEpilogue& epilogue,
+                                           T* outputs) const {
   const int64_t planes = grid_.planes();
   float* mine = workspace + part * planes * (image_plane_ + product_plane_);
   const TilePlanes tiles{mine, image_plane_, block_tiles_ * lanes_};
@@ -181,7 +188,7 @@ void WinogradCorrelation::RunTileBlocks(int64_t part, const float* images, const
   for (int64_t block = blocks.begin; block < blocks.end; ++block) {
     const IndexRange range{block * block_tiles_, std::min(total, (block + 1) * block_tiles_)};
     for (int64_t c = 0; c < summed_; ++c)
-      TransformInputTiles(grid_, images_, range, c, images, tiles);
+      transforms_.input_tiles(grid_, images_, range, c, images, tiles);
     for (int64_t plane = 0; plane < planes; ++plane) {
       for (int64_t panel = 0; panel < panels(); ++panel) {
         MultiplyTiles(
@@ -196,13 +203,14 @@ void WinogradCorrelation::RunTileBlocks(int64_t part, const float* images, const
       }
     }
     for (int64_t o = 0; o < produced_; ++o)
-      TransformOutputTiles(grid_, outputs_, range, o, products, epilogue, outputs);
+      transforms_.output_tiles(grid_, outputs_, range, o, products, epilogue, outputs);
   }
 }
 
-void WinogradCorrelation::RunPanels(int64_t part, const float* filters, const float* tiles,
-                                    float* workspace, const PixelEpilogue& epilogue,
-                                    float* outputs) const {
+template <typename T>
+void WinogradCorrelation<T>::RunPanels(int64_t part, const T* filters, const float* tiles,
+                                       float* workspace, const PixelEpilogue& epilogue,
+                                       T* outputs) const {
   float* mine = workspace + part * grid_.planes() * (filter_plane_ + product_plane_);
   // If there are fewer panels than parts, the tiles of a panel are cut into ranges. Each then
   // transforms the panel's filters again.
@@ -214,9 +222,10 @@ void WinogradCorrelation::RunPanels(int64_t part, const float* filters, const fl
   }
 }
 
-void WinogradCorrelation::RunPanel(int64_t panel, const IndexRange& tiles, const float* filters,
-                                   const float* transformed, float* workspace,
-                                   const PixelEpilogue& epilogue, float* outputs) const {
+template <typename T>
+void WinogradCorrelation<T>::RunPanel(int64_t panel, const IndexRange& tiles, const T* filters,
+                                      const float* transformed, float* workspace,
+                                      const PixelEpilogue& epilogue, T* outputs) const {
   const int64_t planes = grid_.planes();
   const int64_t blocks = PanelBlocks(panel);
   const FilterPanel chunk{workspace, filter_plane_, blocks};
@@ -224,7 +233,7 @@ void WinogradCorrelation::RunPanel(int64_t panel, const IndexRange& tiles, const
   float* products = workspace + planes * filter_plane_;
   for (int64_t begin = 0; begin < summed_; begin += summed_chunk_) {
     const int64_t end = std::min(summed_, begin + summed_chunk_);
-    TransformFilters(grid_.side, filters_, filters, {begin, end}, 2 * panel, chunk);
+    transforms_.filters(grid_.side, filters_, filters, {begin, end}, 2 * panel, chunk);
     for (int64_t first = tiles.begin; first < tiles.end; first += block_tiles_) {
       const IndexRange range{first, std::min(tiles.end, first + block_tiles_)};
       for (int64_t plane = 0; plane < planes; ++plane) {
@@ -246,13 +255,15 @@ void WinogradCorrelation::RunPanel(int64_t panel, const IndexRange& tiles, const
         // blocks from the first of all.
         const TilePlanes source{products - 2 * panel * product_stride, product_plane_,
                                 product_stride};
-        TransformOutputTiles(grid_, outputs_, range, 2 * panel + j, source, epilogue, outputs);
+        transforms_.output_tiles(grid_, outputs_, range, 2 * panel + j, source, epilogue, outputs);
       }
     }
   }
 }
 
-WinogradFilterGradient::WinogradFilterGradient(const Convolution& conv, int64_t side, int64_t parts)
+template <typename T>
+WinogradFilterGradient<T>::WinogradFilterGradient(const Convolution& conv, int64_t side,
+                                                  int64_t parts)
     : lanes_(WinogradLanes()),
       grid_(GridOf(conv.output.size, conv.input.batch, side, conv.window.pad_begin)),
       images_{CeilDiv(conv.input.channels, lanes_), conv.input.size},
@@ -287,14 +298,16 @@ WinogradFilterGradient::WinogradFilterGradient(const Convolution& conv, int64_t 
   gradient_plane_ = PlaneStride((tiles | 1) * outputs);
 }
 
-int64_t WinogradFilterGradient::workspace_bytes() const {
+template <typename T>
+int64_t WinogradFilterGradient<T>::workspace_bytes() const {
   const int64_t planes = grid_.planes();
   if (by_tile_blocks_) return parts_ * planes * (image_plane_ + gradient_plane_ + sum_plane_) * 4;
   return planes * (image_plane_ + gradient_plane_ + parts_ * sum_plane_) * 4;
 }
 
-void WinogradFilterGradient::Run(const float* images, const float* output_gradients,
-                                 float* workspace, float* filter_gradients) const {
+template <typename T>
+void WinogradFilterGradient<T>::Run(const T* images, const T* output_gradients, float* workspace,
+                                    T* filter_gradients) const {
   if (by_tile_blocks_) {
     RunTileBlocks(images, output_gradients, workspace, filter_gradients);
   } else {
@@ -304,8 +317,9 @@ void WinogradFilterGradient::Run(const float* images, const float* output_gradie
 
 // Each part sums over its tiles for all filters. The sums of the parts are added at the end, in
 // order.
-void WinogradFilterGradient::RunTileBlocks(const float* images, const float* output_gradients,
-                                           float* workspace, float* filter_gradients) const {
+template <typename T>
+void WinogradFilterGradient<T>::RunTileBlocks(const T* images, const T* output_gradients,
+                                              float* workspace, T* filter_gradients) const {
   const int64_t planes = grid_.planes();
   ForEachPart(parts_,
               [&](int64_t part) { SumTileBlocks(part, images, output_gradients, workspace); });
@@ -317,13 +331,14 @@ void WinogradFilterGradient::RunTileBlocks(const float* images, const float* out
     const int64_t row_stride = PanelBlocks(panel) * lanes_;
     const int64_t offset = panel * images_.blocks * lanes_ * 2 * lanes_ +
                            input * lanes_ * row_stride + output % 2 * lanes_;
-    TransformFilterGradients(grid_.side, filters_, input, output, sums + offset, parts_,
-                             planes * sum_plane_, sum_plane_, row_stride, filter_gradients);
+    transforms_.filter_gradients(grid_.side, filters_, input, output, sums + offset, parts_,
+                                 planes * sum_plane_, sum_plane_, row_stride, filter_gradients);
   });
 }
 
-void WinogradFilterGradient::SumTileBlocks(int64_t part, const float* images,
-                                           const float* output_gradients, float* workspace) const {
+template <typename T>
+void WinogradFilterGradient<T>::SumTileBlocks(int64_t part, const T* images,
+                                              const T* output_gradients, float* workspace) const {
   const int64_t planes = grid_.planes();
   float* mine = workspace + part * planes * (image_plane_ + gradient_plane_);
   const TilePlanes tiles{mine, image_plane_, block_tiles_ * lanes_};
@@ -335,9 +350,9 @@ void WinogradFilterGradient::SumTileBlocks(int64_t part, const float* images,
   for (int64_t block = blocks.begin; block < blocks.end; ++block) {
     const IndexRange range{block * block_tiles_, std::min(total, (block + 1) * block_tiles_)};
     for (int64_t c = 0; c < images_.blocks; ++c)
-      TransformInputTiles(grid_, images_, range, c, images, tiles);
+      transforms_.input_tiles(grid_, images_, range, c, images, tiles);
     for (int64_t o = 0; o < outputs_.blocks; ++o)
-      TransformGradientTiles(grid_, outputs_, range, o, output_gradients, gradients);
+      transforms_.gradient_tiles(grid_, outputs_, range, o, output_gradients, gradients);
     for (int64_t plane = 0; plane < planes; ++plane) {
       for (int64_t panel = 0; panel < panels(); ++panel) {
         MultiplyGradients(
@@ -358,8 +373,9 @@ void WinogradFilterGradient::SumTileBlocks(int64_t part, const float* images,
 
 // All tiles are transformed once. Then each item sums over all of them for a few filters, and
 // writes these filters' gradients, so nothing is added across parts.
-void WinogradFilterGradient::RunFilterBlocks(const float* images, const float* output_gradients,
-                                             float* workspace, float* filter_gradients) const {
+template <typename T>
+void WinogradFilterGradient<T>::RunFilterBlocks(const T* images, const T* output_gradients,
+                                                float* workspace, T* filter_gradients) const {
   const int64_t planes = grid_.planes();
   const int64_t total = grid_.count();
   const TilePlanes tiles{workspace, image_plane_, (total | 1) * lanes_};
@@ -367,10 +383,10 @@ void WinogradFilterGradient::RunFilterBlocks(const float* images, const float* o
                              (total | 1) * lanes_};
   ForEachPart(images_.blocks + outputs_.blocks, [&](int64_t i) {
     if (i < images_.blocks) {
-      TransformInputTiles(grid_, images_, {0, total}, i, images, tiles);
+      transforms_.input_tiles(grid_, images_, {0, total}, i, images, tiles);
     } else {
-      TransformGradientTiles(grid_, outputs_, {0, total}, i - images_.blocks, output_gradients,
-                             gradients);
+      transforms_.gradient_tiles(grid_, outputs_, {0, total}, i - images_.blocks, output_gradients,
+                                 gradients);
     }
   });
   float* sums = workspace + planes * (image_plane_ + gradient_plane_);
@@ -386,9 +402,10 @@ void WinogradFilterGradient::RunFilterBlocks(const float* images, const float* o
   });
 }
 
-void WinogradFilterGradient::RunFilterBlock(int64_t panel, const IndexRange& inputs,
-                                            const TilePlanes& tiles, const TilePlanes& gradients,
-                                            float* sums, float* filter_gradients) const {
+template <typename T>
+void WinogradFilterGradient<T>::RunFilterBlock(int64_t panel, const IndexRange& inputs,
+                                               const TilePlanes& tiles, const TilePlanes& gradients,
+                                               float* sums, T* filter_gradients) const {
   const int64_t total = grid_.count();
   const int64_t row_stride = PanelBlocks(panel) * lanes_;
   for (int64_t plane = 0; plane < grid_.planes(); ++plane) {
@@ -409,10 +426,15 @@ void WinogradFilterGradient::RunFilterBlock(int64_t panel, const IndexRange& inp
   for (int64_t input = inputs.begin; input < inputs.end; ++input) {
     for (int64_t j = 0; j < PanelBlocks(panel); ++j) {
       const float* from = sums + (input - inputs.begin) * lanes_ * row_stride + j * lanes_;
-      TransformFilterGradients(grid_.side, filters_, input, 2 * panel + j, from, 1, 0, sum_plane_,
-                               row_stride, filter_gradients);
+      transforms_.filter_gradients(grid_.side, filters_, input, 2 * panel + j, from, 1, 0,
+                                   sum_plane_, row_stride, filter_gradients);
     }
   }
 }
+
+template class WinogradCorrelation<float>;
+template class WinogradCorrelation<BFloat16>;
+template class WinogradFilterGradient<float>;
+template class WinogradFilterGradient<BFloat16>;
 
 }  // namespace skiff

@@ -19,8 +19,12 @@ bool IsWinogradConvolution(const Convolution& conv);
 // Returns the side of a tile, 4 or 2, that takes fewer multiplications for images of this size.
 int64_t WinogradTileSide(const Extents& output_size);
 
+// In what follows, T is the type of images and filters: float or BFloat16, which gets the bits of
+// float32, rounded.
+
 // Correlates images with filters: the convolution itself, or the gradient of its input, where the
 // gradient of the output is the image and the filters are transposed.
+template <typename T>
 class WinogradCorrelation {
  public:
   WinogradCorrelation(const Convolution& conv, bool gradient_of_input, int64_t side, int64_t parts);
@@ -30,10 +34,10 @@ class WinogradCorrelation {
   int64_t derived_bytes() const;
   int64_t workspace_bytes() const;
 
-  void TransformAllFilters(const float* filters, float* derived) const;
+  void TransformAllFilters(const T* filters, float* derived) const;
   // `derived` must be nullptr if derived_bytes() is 0.
-  void Run(const float* images, const float* filters, const float* derived, float* workspace,
-           const PixelEpilogue& epilogue, float* outputs) const;
+  void Run(const T* images, const T* filters, const float* derived, float* workspace,
+           const PixelEpilogue& epilogue, T* outputs) const;
 
  private:
   int64_t panels() const { return (produced_ + 1) / 2; }
@@ -41,14 +45,14 @@ class WinogradCorrelation {
   // Returns an offset in a plane of transformed filters.
   int64_t PanelOffset(int64_t panel, int64_t summed_blocks) const;
 
-  void RunTileBlocks(int64_t part, const float* images, const float* derived, float* workspace,
-                     const PixelEpilogue& epilogue, float* outputs) const;
-  void RunPanels(int64_t part, const float* filters, const float* tiles, float* workspace,
-                 const PixelEpilogue& epilogue, float* outputs) const;
-  void RunPanel(int64_t panel, const IndexRange& tiles, const float* filters,
-                const float* transformed, float* workspace, const PixelEpilogue& epilogue,
-                float* outputs) const;
+  void RunTileBlocks(int64_t part, const T* images, const float* derived, float* workspace,
+                     const PixelEpilogue& epilogue, T* outputs) const;
+  void RunPanels(int64_t part, const T* filters, const float* tiles, float* workspace,
+                 const PixelEpilogue& epilogue, T* outputs) const;
+  void RunPanel(int64_t panel, const IndexRange& tiles, const T* filters, const float* transformed,
+                float* workspace, const PixelEpilogue& epilogue, T* outputs) const;
 
+  WinogradTransforms<T> transforms_ = TransformsOf<T>();
   int64_t lanes_;
   TileGrid grid_;
   BlockedImages images_;
@@ -66,27 +70,28 @@ class WinogradCorrelation {
 };
 
 // Computes the gradient of the filters.
+template <typename T>
 class WinogradFilterGradient {
  public:
   WinogradFilterGradient(const Convolution& conv, int64_t side, int64_t parts);
 
   int64_t workspace_bytes() const;
-  void Run(const float* images, const float* output_gradients, float* workspace,
-           float* filter_gradients) const;
+  void Run(const T* images, const T* output_gradients, float* workspace, T* filter_gradients) const;
 
  private:
   int64_t panels() const { return (outputs_.blocks + 1) / 2; }
   int64_t PanelBlocks(int64_t panel) const { return 2 * panel + 2 <= outputs_.blocks ? 2 : 1; }
 
-  void RunTileBlocks(const float* images, const float* output_gradients, float* workspace,
-                     float* filter_gradients) const;
-  void SumTileBlocks(int64_t part, const float* images, const float* output_gradients,
+  void RunTileBlocks(const T* images, const T* output_gradients, float* workspace,
+                     T* filter_gradients) const;
+  void SumTileBlocks(int64_t part, const T* images, const T* output_gradients,
                      float* workspace) const;
-  void RunFilterBlocks(const float* images, const float* output_gradients, float* workspace,
-                       float* filter_gradients) const;
+  void RunFilterBlocks(const T* images, const T* output_gradients, float* workspace,
+                       T* filter_gradients) const;
   void RunFilterBlock(int64_t panel, const IndexRange& inputs, const TilePlanes& tiles,
-                      const TilePlanes& gradients, float* sums, float* filter_gradients) const;
+                      const TilePlanes& gradients, float* sums, T* filter_gradients) const;
 
+  WinogradTransforms<T> transforms_ = TransformsOf<T>();
   int64_t lanes_;
   TileGrid grid_;
   BlockedImages images_;

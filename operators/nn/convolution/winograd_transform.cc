@@ -6,6 +6,7 @@
 // no transform moves data between lanes.
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
 #include "operators/nn/convolution/winograd.h"
 
@@ -13,6 +14,7 @@
 #define HWY_TARGET_INCLUDE "operators/nn/convolution/winograd_transform.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "operators/common/cpu/half_lanes-inl.h"
 #include "operators/common/cpu/transpose_lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -239,8 +241,9 @@ class TileCursor {
 };
 
 // A block of channels of one image.
+template <typename T>
 struct Plane {
-  const float* pixels;
+  const T* pixels;
   Extents size;
 
   bool HasRow(int64_t y) const { return y >= 0 && y < size[0]; }
@@ -248,22 +251,22 @@ struct Plane {
 };
 
 // Transforms the kPatch x kPatch pixels from (y, x) on; those outside the image are 0.
-template <int kSide, Widening kKind, int kPatch>
-HWY_INLINE void WidenPatch(const Plane& plane, int64_t y, int64_t x, float* to, int64_t stride) {
+template <int kSide, Widening kKind, int kPatch, typename T>
+HWY_INLINE void WidenPatch(const Plane<T>& plane, int64_t y, int64_t x, float* to, int64_t stride) {
   const FloatTag d;
   const int64_t row_stride = plane.size[1] * kLanes;
   const bool inside =
       y >= 0 && x >= 0 && y + kPatch <= plane.size[0] && x + kPatch <= plane.size[1];
   if (inside) {
-    const float* from = plane.pixels + y * row_stride + x * kLanes;
+    const T* from = plane.pixels + y * row_stride + x * kLanes;
     const auto source = [&](int i, int j)
-                            HWY_ATTR { return hn::Load(d, from + i * row_stride + j * kLanes); };
+                            HWY_ATTR { return LoadWide(d, from + i * row_stride + j * kLanes); };
     return WidenTile<kSide, kKind, kPatch>(source, to, stride);
   }
   // At the border, pixels outside the image are read from here, so that the transform needs no
   // masks.
-  HWY_ALIGN static constexpr float kZeros[16] = {};
-  const float* rows[kPatch];
+  HWY_ALIGN static constexpr T kZeros[16] = {};
+  const T* rows[kPatch];
   int64_t column_steps[kPatch];
   for (int i = 0; i < kPatch; ++i) {
     rows[i] = plane.HasRow(y + i) ? plane.pixels + (y + i) * row_stride : nullptr;
@@ -271,14 +274,14 @@ HWY_INLINE void WidenPatch(const Plane& plane, int64_t y, int64_t x, float* to, 
   }
   const auto source = [&](int i, int j) HWY_ATTR {
     const bool present = rows[i] != nullptr && column_steps[j] >= 0;
-    return hn::Load(d, present ? rows[i] + column_steps[j] : kZeros);
+    return LoadWide(d, present ? rows[i] + column_steps[j] : kZeros);
   };
   WidenTile<kSide, kKind, kPatch>(source, to, stride);
 }
 
-template <int kSide, Widening kKind>
+template <int kSide, Widening kKind, typename T>
 void WidenTiles(const TileGrid& grid, const BlockedImages& images, const IndexRange& range,
-                int64_t block, const float* pixels, const TilePlanes& planes) {
+                int64_t block, const T* pixels, const TilePlanes& planes) {
   constexpr int kPatch = kKind == Widening::kInput ? kSide + 2 : kSide;
   // Output gradients aren't padded: their tiles are cut as the output's are.
   const Extents before = kKind == Widening::kInput ? grid.padding : Extents{0, 0};
@@ -286,23 +289,24 @@ void WidenTiles(const TileGrid& grid, const BlockedImages& images, const IndexRa
   TileCursor tile(grid, range.begin);
   for (int64_t t = range.begin; t < range.end; ++t, tile.Next(), to += kLanes) {
     const int64_t plane_index = tile.image() * images.blocks + block;
-    const Plane plane{pixels + plane_index * images.block_pixels() * kLanes, images.size};
+    const Plane<T> plane{pixels + plane_index * images.block_pixels() * kLanes, images.size};
     WidenPatch<kSide, kKind, kPatch>(plane, tile.y() - before[0], tile.x() - before[1], to,
                                      planes.plane_stride);
   }
 }
 
-void TransformInputTilesImpl(const TileGrid& grid, const BlockedImages& images,
-                             const IndexRange& range, int64_t block, const float* pixels,
-                             const TilePlanes& planes) {
+template <typename T>
+void TransformInputTiles(const TileGrid& grid, const BlockedImages& images, const IndexRange& range,
+                         int64_t block, const T* pixels, const TilePlanes& planes) {
   if (grid.side == 4)
     return WidenTiles<4, Widening::kInput>(grid, images, range, block, pixels, planes);
   WidenTiles<2, Widening::kInput>(grid, images, range, block, pixels, planes);
 }
 
-void TransformGradientTilesImpl(const TileGrid& grid, const BlockedImages& images,
-                                const IndexRange& range, int64_t block, const float* pixels,
-                                const TilePlanes& planes) {
+template <typename T>
+void TransformGradientTiles(const TileGrid& grid, const BlockedImages& images,
+                            const IndexRange& range, int64_t block, const T* pixels,
+                            const TilePlanes& planes) {
   if (grid.side == 4)
     return WidenTiles<4, Widening::kGradient>(grid, images, range, block, pixels, planes);
   WidenTiles<2, Widening::kGradient>(grid, images, range, block, pixels, planes);
@@ -321,20 +325,24 @@ HWY_INLINE void NarrowRow(const FloatVector* row, const Emit& emit) {
 }
 
 struct Unchanged {
-  HWY_INLINE FloatVector operator()(FloatVector pixel, const float*) const { return pixel; }
+  template <typename T>
+  HWY_INLINE FloatVector operator()(FloatVector pixel, const T*) const {
+    return pixel;
+  }
 };
 
 // Applies the epilogue to the pixels of a block.
+template <typename T>
 class Finished {
  public:
-  Finished(const PixelEpilogue& epilogue, int64_t block, const float* pixels)
+  Finished(const PixelEpilogue& epilogue, int64_t block, const T* pixels)
       : shift_(hn::LoadU(FloatTag(), epilogue.shift + block * kLanes)),
         addend_(epilogue.addend),
         pixels_(pixels),
         rectifies_(epilogue.rectifies) {}
 
   // Returns the value to be stored at `to`.
-  HWY_INLINE FloatVector operator()(FloatVector pixel, const float* to) const {
+  HWY_INLINE FloatVector operator()(FloatVector pixel, const T* to) const {
     const FloatTag d;
     pixel = hn::Add(pixel, shift_);
     if (addend_ != nullptr) pixel = hn::Add(pixel, hn::Load(d, addend_ + (to - pixels_)));
@@ -344,14 +352,14 @@ class Finished {
  private:
   FloatVector shift_;
   const float* addend_;
-  const float* pixels_;
+  const T* pixels_;
   bool rectifies_;
 };
 
 // Computes Aᵀ M A of one tile, applies `finish`, and writes the pixels that are on the image.
-template <int kSide, typename Finish, int kPair = 0>
+template <int kSide, int kPair = 0, typename Finish, typename T>
 HWY_INLINE void NarrowTile(const float* from, int64_t stride, const Extents& present,
-                           const Finish& finish, float* to, int64_t row_stride) {
+                           const Finish& finish, T* to, int64_t row_stride) {
   if constexpr (kPair < Minimal<kSide>::kOutputPairs) {
     const FloatTag d;
     FloatVector first[kSide + 2];
@@ -367,27 +375,27 @@ HWY_INLINE void NarrowTile(const float* from, int64_t stride, const Extents& pre
     const auto& rows = Minimal<kSide>::kOutputRows[kPair];
     const auto write = [&](int row, const FloatVector* values) HWY_ATTR {
       if (row >= present[0]) return;
-      float* pixels = to + row * row_stride;
+      T* pixels = to + row * row_stride;
       NarrowRow<kSide>(values, [&](int column, FloatVector value) HWY_ATTR {
-        float* pixel = pixels + column * kLanes;
-        if (column < present[1]) hn::Store(finish(value, pixel), d, pixel);
+        T* pixel = pixels + column * kLanes;
+        if (column < present[1]) StoreRounded(finish(value, pixel), d, pixel);
       });
     };
     write(rows[0], first);
     write(rows[1], second);
-    NarrowTile<kSide, Finish, kPair + 1>(from, stride, present, finish, to, row_stride);
+    NarrowTile<kSide, kPair + 1>(from, stride, present, finish, to, row_stride);
   }
 }
 
-template <int kSide, typename Finish>
+template <int kSide, typename Finish, typename T>
 void NarrowTiles(const TileGrid& grid, const BlockedImages& images, const IndexRange& range,
-                 int64_t block, const TilePlanes& planes, const Finish& finish, float* pixels) {
+                 int64_t block, const TilePlanes& planes, const Finish& finish, T* pixels) {
   const int64_t row_stride = images.size[1] * kLanes;
   const float* from = planes.data + block * planes.block_stride;
   TileCursor tile(grid, range.begin);
   for (int64_t t = range.begin; t < range.end; ++t, tile.Next(), from += kLanes) {
     const int64_t plane = tile.image() * images.blocks + block;
-    float* to =
+    T* to =
         pixels + (plane * images.block_pixels() + tile.y() * images.size[1] + tile.x()) * kLanes;
     const Extents present{images.size[0] - tile.y(), images.size[1] - tile.x()};
     // With constant extents, the compiler removes the comparisons from the inlined loop.
@@ -399,31 +407,32 @@ void NarrowTiles(const TileGrid& grid, const BlockedImages& images, const IndexR
   }
 }
 
-void TransformOutputTilesImpl(const TileGrid& grid, const BlockedImages& images,
-                              const IndexRange& range, int64_t block, const TilePlanes& planes,
-                              const PixelEpilogue& epilogue, float* pixels) {
+template <typename T>
+void TransformOutputTiles(const TileGrid& grid, const BlockedImages& images,
+                          const IndexRange& range, int64_t block, const TilePlanes& planes,
+                          const PixelEpilogue& epilogue, T* pixels) {
   const auto narrow = [&](const auto& finish) {
     if (grid.side == 4) return NarrowTiles<4>(grid, images, range, block, planes, finish, pixels);
     NarrowTiles<2>(grid, images, range, block, planes, finish, pixels);
   };
   if (epilogue.shift == nullptr) return narrow(Unchanged());
-  narrow(Finished(epilogue, block, pixels));
+  narrow(Finished<T>(epilogue, block, pixels));
 }
 
 // Loads a block of kLanes outputs x kLanes inputs of the filters as [tap][input][output lane].
 // Filters outside are 0.
-void LoadFilterBlock(const Filters& shape, const float* filters, int64_t output_block,
+template <typename T>
+void LoadFilterBlock(const Filters& shape, const T* filters, int64_t output_block,
                      int64_t input_block, float* taps) {
   const FloatTag d;
   const int64_t outputs = std::min(kLanes, shape.outputs - output_block * kLanes);
   const int64_t inputs = std::min(kLanes, shape.inputs - input_block * kLanes);
-  const float* from =
-      filters + (output_block * kLanes * shape.inputs + input_block * kLanes) * kTaps;
+  const T* from = filters + (output_block * kLanes * shape.inputs + input_block * kLanes) * kTaps;
   int64_t stride = shape.inputs * kTaps;
   // The loads below read whole vectors of whole blocks, which an incomplete block doesn't have.
-  HWY_ALIGN float padded[kFilterBlock];
+  HWY_ALIGN T padded[kFilterBlock];
   if (outputs < kLanes || inputs < kLanes) {
-    std::memset(padded, 0, sizeof(padded));
+    std::fill_n(padded, kFilterBlock, T{});
     for (int64_t o = 0; o < outputs; ++o)
       std::copy_n(from + o * stride, inputs * kTaps, padded + o * kLanes * kTaps);
     from = padded;
@@ -433,7 +442,7 @@ void LoadFilterBlock(const Filters& shape, const float* filters, int64_t output_
   // transposed, which makes vectors of outputs.
   FloatVector rows[kLanes];
   for (int64_t first = 0; first < kLanes * kTaps; first += kLanes) {
-    for (int64_t o = 0; o < kLanes; ++o) rows[o] = hn::LoadU(d, from + o * stride + first);
+    for (int64_t o = 0; o < kLanes; ++o) rows[o] = LoadWide(d, from + o * stride + first);
     TransposeLanes(rows);
     for (int64_t i = 0; i < kLanes; ++i) {
       const int64_t input = (first + i) / kTaps;
@@ -444,16 +453,17 @@ void LoadFilterBlock(const Filters& shape, const float* filters, int64_t output_
 }
 
 // The reverse of LoadFilterBlock. Filters outside are left out.
+template <typename T>
 void StoreFilterBlock(const Filters& shape, const float* taps, int64_t output_block,
-                      int64_t input_block, float* filters) {
+                      int64_t input_block, T* filters) {
   const FloatTag d;
   const int64_t outputs = std::min(kLanes, shape.outputs - output_block * kLanes);
   const int64_t inputs = std::min(kLanes, shape.inputs - input_block * kLanes);
   const bool whole = outputs == kLanes && inputs == kLanes;
-  float* target = filters + (output_block * kLanes * shape.inputs + input_block * kLanes) * kTaps;
+  T* target = filters + (output_block * kLanes * shape.inputs + input_block * kLanes) * kTaps;
   const int64_t target_stride = shape.inputs * kTaps;
-  HWY_ALIGN float padded[kFilterBlock];
-  float* to = whole ? target : padded;
+  HWY_ALIGN T padded[kFilterBlock];
+  T* to = whole ? target : padded;
   const int64_t stride = whole ? target_stride : kLanes * kTaps;
   FloatVector rows[kLanes];
   for (int64_t first = 0; first < kLanes * kTaps; first += kLanes) {
@@ -463,7 +473,7 @@ void StoreFilterBlock(const Filters& shape, const float* taps, int64_t output_bl
       rows[i] = hn::Load(d, taps + (tap * kLanes + input) * kLanes);
     }
     TransposeLanes(rows);
-    for (int64_t o = 0; o < kLanes; ++o) hn::StoreU(rows[o], d, to + o * stride + first);
+    for (int64_t o = 0; o < kLanes; ++o) StoreRounded(rows[o], d, to + o * stride + first);
   }
   if (whole) return;
   for (int64_t o = 0; o < outputs; ++o)
@@ -484,8 +494,8 @@ void TransposeFilterBlock(const float* taps, float* transposed) {
   }
 }
 
-template <int kSide>
-void WidenFilters(const Filters& shape, const float* filters, const IndexRange& range,
+template <int kSide, typename T>
+void WidenFilters(const Filters& shape, const T* filters, const IndexRange& range,
                   int64_t first_block, const FilterPanel& panel) {
   const FloatTag d;
   const int64_t row_stride = panel.blocks * kLanes;
@@ -512,8 +522,9 @@ void WidenFilters(const Filters& shape, const float* filters, const IndexRange& 
   }
 }
 
-void TransformFiltersImpl(int64_t side, const Filters& shape, const float* filters,
-                          const IndexRange& range, int64_t first_block, const FilterPanel& panel) {
+template <typename T>
+void TransformFilters(int64_t side, const Filters& shape, const T* filters, const IndexRange& range,
+                      int64_t first_block, const FilterPanel& panel) {
   if (side == 4) return WidenFilters<4>(shape, filters, range, first_block, panel);
   WidenFilters<2>(shape, filters, range, first_block, panel);
 }
@@ -545,10 +556,10 @@ void NarrowFilter(const float* sums, int64_t sum_count, int64_t sum_stride, int6
   }
 }
 
-template <int kSide>
+template <int kSide, typename T>
 void NarrowFilters(const Filters& shape, int64_t input_block, int64_t output_block,
                    const float* sums, int64_t sum_count, int64_t sum_stride, int64_t plane_stride,
-                   int64_t row_stride, float* gradients) {
+                   int64_t row_stride, T* gradients) {
   HWY_ALIGN float taps[kFilterBlock];
   for (int64_t i = 0; i < kLanes; ++i) {
     NarrowFilter<kSide>(sums + i * row_stride, sum_count, sum_stride, plane_stride,
@@ -557,13 +568,24 @@ void NarrowFilters(const Filters& shape, int64_t input_block, int64_t output_blo
   StoreFilterBlock(shape, taps, output_block, input_block, gradients);
 }
 
-void TransformFilterGradientsImpl(int64_t side, const Filters& shape, int64_t input_block,
-                                  int64_t output_block, const float* sums, int64_t sum_count,
-                                  int64_t sum_stride, int64_t plane_stride, int64_t row_stride,
-                                  float* gradients) {
-  const auto narrow = side == 4 ? NarrowFilters<4> : NarrowFilters<2>;
+template <typename T>
+void TransformFilterGradients(int64_t side, const Filters& shape, int64_t input_block,
+                              int64_t output_block, const float* sums, int64_t sum_count,
+                              int64_t sum_stride, int64_t plane_stride, int64_t row_stride,
+                              T* gradients) {
+  const auto narrow = side == 4 ? NarrowFilters<4, T> : NarrowFilters<2, T>;
   narrow(shape, input_block, output_block, sums, sum_count, sum_stride, plane_stride, row_stride,
          gradients);
+}
+
+template <typename T>
+WinogradTransforms<T> TransformsOf() {
+  return {TransformInputTiles<T>, TransformGradientTiles<T>, TransformOutputTiles<T>,
+          TransformFilters<T>, TransformFilterGradients<T>};
+}
+
+std::tuple<WinogradTransforms<float>, WinogradTransforms<BFloat16>> AllTransforms() {
+  return {TransformsOf<float>(), TransformsOf<BFloat16>()};
 }
 
 int64_t WinogradLanesImpl() { return kLanes; }
@@ -574,46 +596,18 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace skiff {
 
-HWY_EXPORT(TransformInputTilesImpl);
-HWY_EXPORT(TransformGradientTilesImpl);
-HWY_EXPORT(TransformOutputTilesImpl);
-HWY_EXPORT(TransformFiltersImpl);
-HWY_EXPORT(TransformFilterGradientsImpl);
+HWY_EXPORT(AllTransforms);
 HWY_EXPORT(WinogradLanesImpl);
 
 int64_t WinogradLanes() { return HWY_DYNAMIC_DISPATCH(WinogradLanesImpl)(); }
 
-void TransformInputTiles(const TileGrid& grid, const BlockedImages& images, const IndexRange& range,
-                         int64_t block, const float* pixels, const TilePlanes& planes) {
-  HWY_DYNAMIC_DISPATCH(TransformInputTilesImpl)(grid, images, range, block, pixels, planes);
+template <typename T>
+WinogradTransforms<T> TransformsOf() {
+  return std::get<WinogradTransforms<T>>(HWY_DYNAMIC_DISPATCH(AllTransforms)());
 }
 
-void TransformGradientTiles(const TileGrid& grid, const BlockedImages& images,
-                            const IndexRange& range, int64_t block, const float* pixels,
-                            const TilePlanes& planes) {
-  HWY_DYNAMIC_DISPATCH(TransformGradientTilesImpl)(grid, images, range, block, pixels, planes);
-}
-
-void TransformOutputTiles(const TileGrid& grid, const BlockedImages& images,
-                          const IndexRange& range, int64_t block, const TilePlanes& planes,
-                          const PixelEpilogue& epilogue, float* pixels) {
-  HWY_DYNAMIC_DISPATCH(TransformOutputTilesImpl)
-  (grid, images, range, block, planes, epilogue, pixels);
-}
-
-void TransformFilters(int64_t side, const Filters& shape, const float* filters,
-                      const IndexRange& range, int64_t first_block, const FilterPanel& panel) {
-  HWY_DYNAMIC_DISPATCH(TransformFiltersImpl)(side, shape, filters, range, first_block, panel);
-}
-
-void TransformFilterGradients(int64_t side, const Filters& shape, int64_t input_block,
-                              int64_t output_block, const float* sums, int64_t sum_count,
-                              int64_t sum_stride, int64_t plane_stride, int64_t row_stride,
-                              float* gradients) {
-  HWY_DYNAMIC_DISPATCH(TransformFilterGradientsImpl)
-  (side, shape, input_block, output_block, sums, sum_count, sum_stride, plane_stride, row_stride,
-   gradients);
-}
+template WinogradTransforms<float> TransformsOf<float>();
+template WinogradTransforms<BFloat16> TransformsOf<BFloat16>();
 
 }  // namespace skiff
 #endif
