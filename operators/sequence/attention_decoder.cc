@@ -234,9 +234,8 @@ class ForwardKernel final : public DecoderKernel<T> {
         hidden_(context, "Hidden"),
         context_(context, "Context"),
         weights_(context, "AttentionWeights"),
-        gates_(context, Out<Wide>(context, "BatchGate"), sizes_.most.sequences, sizes_.gates),
-        queries_(context, Out<T>(context, "BatchQuery"), sizes_.most.sequences, sizes_.key_width),
-        wide_queries_(context, sizes_.most.sequences, sizes_.key_width),
+        gates_(context, "BatchGate", sizes_.most.sequences, sizes_.gates),
+        queries_(context, "BatchQuery", sizes_.most.sequences, sizes_.key_width),
         states_(context, sizes_.most.sequences, sizes_.hidden),
         wide_states_(context, sizes_.most.sequences, sizes_.hidden),
         contexts_(context, sizes_.most.sequences, sizes_.width),
@@ -267,6 +266,7 @@ class ForwardKernel final : public DecoderKernel<T> {
                   .states = states,
                   .gates = gates,
                   .product = this->context_weight_ ? StateProduct::kAdd : StateProduct::kSet});
+      gates_.Save(run, step);
       if (!this->context_weight_) AttendAll(run, rows, states);
     });
   }
@@ -276,28 +276,28 @@ class ForwardKernel final : public DecoderKernel<T> {
   void AttendAll(const KernelContext& run, const StepOfRows& rows,
                  const WideAndStored<T>& states) const {
     const int64_t key_width = sizes_.key_width;
-    const WideAndStored<T> queries = wide_queries_(run, queries_(run, rows.step));
+    Wide* queries = queries_(run, rows.step);
     if (this->query_weight_) {
       this->query_weight_->Multiply(run, states.stored, rows.step.count, sizes_.hidden, false,
-                                    queries.wide, key_width);
+                                    queries, key_width);
     }
     const Wide* bias = query_bias_(run);
     const WideAndStored<T> contexts = wide_contexts_(run, contexts_(run));
     rows.ForEach(this->AttentionWork(run), [&](int64_t j) {
-      const WideAndStored<T> query = queries + j * key_width;
-      if (!this->query_weight_) std::copy_n(states.wide + j * sizes_.hidden, key_width, query.wide);
-      if (bias != nullptr) AddTo(query.wide, bias, key_width);
-      query.Store(key_width);
+      Wide* query = queries + j * key_width;
+      if (!this->query_weight_) std::copy_n(states.wide + j * sizes_.hidden, key_width, query);
+      if (bias != nullptr) AddTo(query, bias, key_width);
       const AttendedTokens<Wide> seen = this->Seen(run, rows.steps, j);
       Wide* weights = weights_.is_there()
                           ? weights_(run) + this->WeightsOf(run, rows, j, seen.tokens)
                           : step_weights_(run) + this->FirstToken(run, rows.steps, j);
       const WideAndStored<T> context = contexts + j * sizes_.width;
-      this->functions_.forward(seen, query.wide, weights, context.wide);
+      this->functions_.forward(seen, query, weights, context.wide);
       context.Store(sizes_.width);
       if (!context_.is_there()) return;
       std::copy_n(context.stored, sizes_.width, context_(run) + rows.Row(j) * sizes_.width);
     });
+    queries_.Save(run, rows.step);
   }
 
   using DecoderKernel<T>::sizes_;
@@ -307,9 +307,8 @@ class ForwardKernel final : public DecoderKernel<T> {
   Out<T> hidden_;
   Out<T> context_;
   Out<Wide> weights_;
-  StepNumbers<Wide> gates_;
-  StepNumbers<T> queries_;
-  WideWorkspace<T> wide_queries_;
+  SavedNumbers<T> gates_;
+  SavedNumbers<T> queries_;
   Workspace<T> states_;
   WideWorkspace<T> wide_states_;
   Workspace<T> contexts_;
@@ -328,6 +327,8 @@ class GradKernel final : public DecoderKernel<T> {
         rows_(context, layer, /*is_reverse=*/false),
         steps_(context, layer),
         args_(context),
+        gates_(context, args_.batch_gate, sizes_.most.sequences, sizes_.gates),
+        queries_(context, args_.batch_query, sizes_.most.sequences, sizes_.key_width),
         product_(context, sizes_.most.rows, std::max(sizes_.gates, sizes_.key_width),
                  std::max(sizes_.hidden, sizes_.width)),
         encoded_product_(context, args_.of_encoded.is_there() ? sizes_.most.rows : 0, sizes_.width,
@@ -336,7 +337,6 @@ class GradKernel final : public DecoderKernel<T> {
         step_gates_(context, sizes_.most.sequences, sizes_.gates),
         wide_gates_(context, sizes_.most.sequences, sizes_.gates),
         step_contexts_(context, sizes_.most.sequences, sizes_.width),
-        batch_queries_(context, kIsHalf<T> ? sizes_.most.sequences : 0, sizes_.key_width),
         step_queries_(context, sizes_.most.sequences, sizes_.key_width),
         wide_queries_(context, sizes_.most.sequences, sizes_.key_width),
         step_scores_(context, sizes_.tokens),
@@ -371,7 +371,7 @@ class GradKernel final : public DecoderKernel<T> {
       steps_.Run(run, rows,
                  {.before = before,
                   .hidden = args_.of_hidden(run),
-                  .gates = args_.batch_gate(run) + step.first * sizes_.gates,
+                  .gates = gates_(run, step),
                   .next = next_(run),
                   .step_gates = wide_gates_(run, step_gates),
                   .row_gates = all_gates_(run)});
@@ -395,6 +395,7 @@ class GradKernel final : public DecoderKernel<T> {
   void AttendAllBackward(const KernelContext& run, const StepOfRows& rows) const {
     const int64_t key_width = sizes_.key_width;
     const T* context_grad = args_.of_context(run);
+    const Wide* before = queries_(run, rows.step);
     const WideAndStored<T> queries = wide_queries_(run, step_queries_(run));
     Wide* next = next_(run);
     rows.ForEach(this->AttentionWork(run), [&](int64_t j) {
@@ -402,7 +403,7 @@ class GradKernel final : public DecoderKernel<T> {
       Wide* context = step_contexts_(run) + j * sizes_.width;
       if (context_grad != nullptr) AddTo(context, context_grad + row * sizes_.width, sizes_.width);
       const WideAndStored<T> query = queries + j * key_width;
-      this->functions_.backward(this->Seen(run, rows.steps, j), BatchQuery(run, rows, j),
+      this->functions_.backward(this->Seen(run, rows.steps, j), before + j * key_width,
                                 Weights(run, rows, j, args_.weights),
                                 AttentionOf(run, rows, j, context, query.wide));
       query.Store(key_width);
@@ -415,18 +416,6 @@ class GradKernel final : public DecoderKernel<T> {
     if (!this->query_weight_) return;
     this->query_weight_->Multiply(run, queries.stored, rows.step.count, key_width, true, next,
                                   sizes_.hidden);
-  }
-
-  // Returns the query of row j.
-  const Wide* BatchQuery(const KernelContext& run, const StepOfRows& rows, int64_t j) const {
-    const T* query = args_.batch_query(run) + (rows.step.first + j) * sizes_.key_width;
-    if constexpr (kIsHalf<T>) {
-      Wide* wide = batch_queries_(run) + j * sizes_.key_width;
-      WidenRow(query, sizes_.key_width, wide);
-      return wide;
-    } else {
-      return query;
-    }
   }
 
   // Returns the numbers of row j in an input like AttentionWeights, nullptr if it is absent.
@@ -525,6 +514,8 @@ class GradKernel final : public DecoderKernel<T> {
   RecurrentRows<T> rows_;
   Steps steps_;
   DecoderGradients<T> args_;
+  ReadNumbers<T> gates_;    // that the op has saved
+  ReadNumbers<T> queries_;  // the same
   RowsProduct<T> product_;
   RowsProduct<Wide> encoded_product_;
   // Of the rows of a step:
@@ -532,7 +523,6 @@ class GradKernel final : public DecoderKernel<T> {
   Workspace<T> step_gates_;
   WideWorkspace<T> wide_gates_;
   Workspace<Wide> step_contexts_;
-  Workspace<Wide> batch_queries_;  // of half
   Workspace<T> step_queries_;
   WideWorkspace<T> wide_queries_;
   Workspace<Wide> step_scores_;
@@ -647,8 +637,7 @@ void RegisterAttentionDecoder(OpRegistry& registry) {
       {.name = "BatchGate",
        .doc = "[rows, gates]: the activated gates, in batch order.",
        .dispensable = true,
-       .intermediate = true,
-       .keeps_float32 = true},
+       .intermediate = true},
       {.name = "BatchQuery",
        .doc = "[rows, A]: the queries, in batch order.",
        .dispensable = true,
@@ -656,8 +645,7 @@ void RegisterAttentionDecoder(OpRegistry& registry) {
       {.name = "BatchCellPreAct",
        .doc = "[rows, H]: tanh of Cell, in batch order. Of lstm.",
        .dispensable = true,
-       .intermediate = true,
-       .keeps_float32 = true}};
+       .intermediate = true}};
   def.attrs = Attributes();
   def.infer = Infer;
   def.precision = Precision::kLow;

@@ -92,7 +92,7 @@ struct DecoderGradients {
   In<T> hidden;
   In<T> context;
   In<WideType<T>> weights;
-  In<WideType<T>> batch_gate;
+  In<T> batch_gate;
   In<T> batch_query;
   // Gradients.
   In<T> of_hidden;

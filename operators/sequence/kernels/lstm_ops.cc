@@ -89,12 +89,8 @@ std::vector<AttrDef> Attributes(bool has_projection) {
   return attrs;
 }
 
-SlotDef Intermediate(StaticText name, StaticText doc, bool keeps_float32) {
-  return {.name = name,
-          .doc = doc,
-          .dispensable = true,
-          .intermediate = true,
-          .keeps_float32 = keeps_float32};
+SlotDef Intermediate(StaticText name, StaticText doc) {
+  return {.name = name, .doc = doc, .dispensable = true, .intermediate = true};
 }
 
 OpDef Definition(const LstmOp& op) {
@@ -116,19 +112,16 @@ OpDef Definition(const LstmOp& op) {
   }
   def.inputs.push_back(
       {.name = "Bias", .doc = "[1, 4H]; with use_peepholes [1, 7H], then w_i, w_f and w_o."});
-  def.outputs = {
-      {.name = StatesSlot(op.has_projection), .doc = op.states_doc},
-      {.name = "Cell", .doc = "[rows, H], ragged like Input.", .keeps_float32 = true},
-      Intermediate("BatchGate", "[rows, 4H]: c~, i, f and o, in batch order.",
-                   /*keeps_float32=*/true),
-      Intermediate("BatchCellPreAct", "[rows, H]: the cell after cell_activation, in batch order.",
-                   /*keeps_float32=*/true)};
+  def.outputs = {{.name = StatesSlot(op.has_projection), .doc = op.states_doc},
+                 {.name = "Cell", .doc = "[rows, H], ragged like Input.", .keeps_float32 = true},
+                 Intermediate("BatchGate", "[rows, 4H]: c~, i, f and o, in batch order."),
+                 Intermediate("BatchCellPreAct",
+                              "[rows, H]: the cell after cell_activation, in batch order.")};
   if (op.has_projection) {
-    def.outputs.push_back(Intermediate(
-        "BatchHidden", "[rows, H]: the hidden state, in batch order.", /*keeps_float32=*/false));
-    def.outputs.push_back(Intermediate("OrderedP0",
-                                       "[sequences, P]: 0. Programs before Fluid 1.5 have it.",
-                                       /*keeps_float32=*/false));
+    def.outputs.push_back(
+        Intermediate("BatchHidden", "[rows, H]: the hidden state, in batch order."));
+    def.outputs.push_back(
+        Intermediate("OrderedP0", "[sequences, P]: 0. Programs before Fluid 1.5 have it."));
   }
   def.attrs = Attributes(op.has_projection);
   def.infer = Infer;

@@ -74,10 +74,7 @@ class LstmForwardSteps {
   LstmForwardSteps(PrepareContext& context, const Layer& layer)
       : parameters_(context, layer, /*is_gradient=*/false),
         cells_(context, Out<Wide>(context, "Cell"), layer.capacity.rows, layer.cell.size),
-        activated_(context, "BatchCellPreAct"),
-        step_activated_(context,
-                        kIsHalf<T> && !activated_.is_there() ? layer.capacity.sequences : 0,
-                        layer.cell.size),
+        activated_(context, "BatchCellPreAct", layer.capacity.sequences, layer.cell.size),
         hidden_(context, OutputIfAny<T>(context, "BatchHidden"),
                 layer.projection ? layer.capacity.sequences : 0, layer.cell.size),
         ordered_(OutputIfAny<T>(context, "OrderedP0")) {}
@@ -94,6 +91,7 @@ class LstmForwardSteps {
     const int64_t size = cell_.size;
     MultiplyStates(run, parameters_.weight, rows, step, parameters_.layer.state_width(), 4 * size);
     Wide* cells = cells_(run);
+    Wide* activated = activated_(run, rows.step);
     const bool projects = parameters_.layer.projection.has_value();
     T* projected = projects ? hidden_(run, rows.step) : nullptr;
     rows.ForEach(4 * size, [&](int64_t j) {
@@ -103,28 +101,18 @@ class LstmForwardSteps {
                          {.cell_before = before_.Before(rows, j),
                           .gates = step.gates + j * 4 * size,
                           .cell = cells + row * size,
-                          .activated_cell = Activated(run, rows, j, hidden)},
+                          .activated_cell = activated + j * size},
                          hidden);
       if (projects) return;
       const WideAndStored<T> state = step.states + j * size;
       std::copy_n(hidden, size, state.stored);
       WidenRow(state.stored, size, state.wide);
     });
+    activated_.Save(run, rows.step);
     if (projects) Project(run, rows, projected, step);
   }
 
  private:
-  // Returns where the activated cell of a row goes: without an output, for a while to its hidden
-  // state, if that has the type.
-  Wide* Activated(const KernelContext& run, const StepOfRows& rows, int64_t j, T* hidden) const {
-    if (activated_.is_there()) return activated_(run) + (rows.step.first + j) * cell_.size;
-    if constexpr (kIsHalf<T>) {
-      return step_activated_(run) + j * cell_.size;
-    } else {
-      return hidden;
-    }
-  }
-
   void Project(const KernelContext& run, const StepOfRows& rows, const T* hidden,
                const CellStep<T>& step) const {
     const int64_t width = parameters_.layer.state_width();
@@ -146,8 +134,7 @@ class LstmForwardSteps {
   ClippedFunctions<Wide> projection_functions_ = {};
   StateRows<Wide> before_ = {};
   OutputOrWorkspace<Wide> cells_;
-  Out<Wide> activated_;
-  Workspace<Wide> step_activated_;
+  SavedNumbers<T> activated_;
   StepNumbers<T> hidden_;  // that a projection reads
   Out<T> ordered_;
 };
@@ -163,7 +150,8 @@ class LstmBackwardSteps {
   LstmBackwardSteps(PrepareContext& context, const Layer& layer)
       : parameters_(context, layer, /*is_gradient=*/true),
         cells_(context, "Cell"),
-        activated_(context, "BatchCellPreAct"),
+        activated_(context, {context, "BatchCellPreAct"}, layer.capacity.sequences,
+                   layer.cell.size),
         cell_grad_(context, "Cell@GRAD"),
         c0_grad_(context, "C0@GRAD"),
         next_cell_(context, layer.capacity.sequences, layer.cell.size),
@@ -182,7 +170,7 @@ class LstmBackwardSteps {
 
   void Run(const KernelContext& run, const StepOfRows& rows, const CellGradient<T>& of) const {
     const int64_t size = cell_.size;
-    const Wide* activated = activated_(run) + rows.step.first * size;
+    const Wide* activated = activated_(run, rows.step);
     const Wide* cell_grad = cell_grad_(run);
     // Through a projection, all gradients of hidden states come together.
     const Wide* from_later = projection_ ? ProjectBack(run, rows, of) : of.next;
@@ -314,7 +302,7 @@ class LstmBackwardSteps {
   ClippedFunctions<Wide> projection_functions_ = {};
   StateRows<Wide> before_ = {};
   In<Wide> cells_;
-  In<Wide> activated_;
+  ReadNumbers<T> activated_;
   In<Wide> cell_grad_;
   Out<Wide> c0_grad_;
   Workspace<Wide> next_cell_;  // the gradient of the cells from later steps, of the longest first

@@ -26,8 +26,7 @@ class RecurrentKernel final : public Kernel {
         hidden_(context, layer.states()),
         states_(context, layer.capacity.sequences, layer.state_width()),
         wide_states_(context, layer.capacity.sequences, layer.state_width()),
-        gates_(context, Out<WideType<T>>(context, "BatchGate"), layer.capacity.sequences,
-               layer.gates_width()) {}
+        gates_(context, "BatchGate", layer.capacity.sequences, layer.gates_width()) {}
 
   bool TakesFewerRows() const override { return true; }
 
@@ -47,6 +46,7 @@ class RecurrentKernel final : public Kernel {
                   .gates = gates_(run, step),
                   .product = step.time > 0 || rows_.h0.is_there() ? StateProduct::kSet
                                                                   : StateProduct::kNone});
+      gates_.Save(run, step);
     });
   }
 
@@ -56,7 +56,7 @@ class RecurrentKernel final : public Kernel {
   Out<T> hidden_;
   Workspace<T> states_;
   WideWorkspace<T> wide_states_;
-  StepNumbers<WideType<T>> gates_;
+  SavedNumbers<T> gates_;
 };
 
 // The gradients of Weight and Bias, which are sums over all rows: here in the order of the LoD.
@@ -187,9 +187,8 @@ class RecurrentGradKernel final : public Kernel {
         steps_(context, layer),
         sums_(context, layer),
         width_(layer.state_width()),
-        gates_width_(layer.gates_width()),
         hidden_(context, layer.states()),
-        batch_gate_(context, "BatchGate"),
+        gates_(context, {context, "BatchGate"}, layer.capacity.sequences, layer.gates_width()),
         hidden_grad_(context, StrCat(layer.states(), "@GRAD")),
         h0_grad_(context, "H0@GRAD"),
         next_(context, layer.capacity.sequences, width_) {}
@@ -209,7 +208,7 @@ class RecurrentGradKernel final : public Kernel {
       steps_.Run(run, {steps, step},
                  {.before = before,
                   .hidden = hidden_grad_(run),
-                  .gates = batch_gate_(run) + step.first * gates_width_,
+                  .gates = gates_(run, step),
                   .next = next,
                   .step_gates = sums_.StepGates(run, step),
                   .row_gates = sums_.RowGates(run),
@@ -225,9 +224,8 @@ class RecurrentGradKernel final : public Kernel {
   Steps steps_;
   Sums<T, Steps> sums_;
   int64_t width_;
-  int64_t gates_width_;
   In<T> hidden_;
-  In<WideType<T>> batch_gate_;
+  ReadNumbers<T> gates_;
   In<T> hidden_grad_;
   Out<T> h0_grad_;
   Workspace<WideType<T>>

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstdint>
+#include <string_view>
 
 #include "framework/base/parallel.h"
 #include "operators/sequence/kernels/recurrent_arguments.h"
@@ -70,6 +71,65 @@ class StepNumbers {
 
  private:
   OutputOrWorkspace<T> numbers_;
+  int64_t width_;
+};
+
+// Numbers of the rows of a step that an op saves for its gradient, if it has the output for them:
+// rounded, of half, in batch order.
+template <typename T>
+class SavedNumbers {
+  using Wide = WideType<T>;
+
+ public:
+  SavedNumbers(PrepareContext& context, std::string_view slot, int64_t sequences, int64_t width)
+      : saved_(context, slot),
+        wide_(context, kIsHalf<T> || !saved_.is_there() ? sequences : 0, width),
+        width_(width) {}
+
+  // Returns where those of a step are computed.
+  Wide* operator()(const KernelContext& run, const TimeSteps::Step& step) const {
+    if constexpr (!kIsHalf<T>) {
+      if (saved_.is_there()) return saved_(run) + step.first * width_;
+    }
+    return wide_(run);
+  }
+  // Saves those of a step.
+  void Save(const KernelContext& run, const TimeSteps::Step& step) const {
+    if constexpr (kIsHalf<T>) {
+      if (!saved_.is_there()) return;
+      RoundAll(wide_(run), step.count * width_, saved_(run) + step.first * width_);
+    }
+  }
+
+ private:
+  Out<T> saved_;
+  Workspace<Wide> wide_;  // of a step
+  int64_t width_;
+};
+
+// What an op has saved, for its gradient.
+template <typename T>
+class ReadNumbers {
+ public:
+  ReadNumbers(PrepareContext& context, const In<T>& saved, int64_t sequences, int64_t width)
+      : saved_(saved),
+        wide_(context, kIsHalf<T> && saved.is_there() ? sequences : 0, width),
+        width_(width) {}
+
+  // Returns those of a step, until the next one.
+  const WideType<T>* operator()(const KernelContext& run, const TimeSteps::Step& step) const {
+    const T* saved = saved_(run) + step.first * width_;
+    if constexpr (kIsHalf<T>) {
+      WidenAll(saved, step.count * width_, wide_(run));
+      return wide_(run);
+    } else {
+      return saved;
+    }
+  }
+
+ private:
+  In<T> saved_;
+  Workspace<WideType<T>> wide_;  // of a step
   int64_t width_;
 };
 
