@@ -234,11 +234,11 @@ TEST(PrecisionRules, KeepStatisticsAndCellsInFloat32) {
       {"bias_act", {}},
       {"bias_dropout_residual_layer_norm", {"LnScale", "LnBias", "Mean", "Variance"}},
       {"conv2d_batch_norm_act", {"Scale", "Bias", "Mean", "Variance"}},
-      {"gru", {"BatchGate"}},
+      {"gru", {}},
       {"layer_norm", {"Scale", "Bias", "Mean", "Variance"}},
       {"layer_norm_grad", {"Scale", "Bias", "Mean", "Variance", "Scale@GRAD", "Bias@GRAD"}},
       {"linear", {}},
-      {"lstm", {"C0", "Cell", "BatchGate", "BatchCellPreAct"}},
+      {"lstm", {"C0", "Cell"}},
       {"multihead_attention", {"RowMax", "RowSum"}},
   };
   for (const auto& [type, slots] : expected) {
