@@ -23,6 +23,7 @@
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
 #include "framework/plan/loop.h"
+#include "framework/transpiler/fuse_elementwise_pass.h"
 #include "framework/transpiler/memory_reuse_pass.h"
 #include "framework/transpiler/replay.h"
 
@@ -116,7 +117,7 @@ class Recomputation {
     if (!has_backward()) return;
     FindScopeWrites();
     FindHeld();
-    kept_live_bytes_ = MostLiveBytesWithReuse(context, plan);
+    kept_live_bytes_ = MostLiveBytes(plan);
     for (const Instruction& instruction : plan.instructions) {
       cost_of_step_ += InstructionCost(plan, instruction);
     }
@@ -190,8 +191,15 @@ class Recomputation {
     const Reruns reruns = RerunsOf(cutting);
     if (!tried_.insert(reruns).second) return std::nullopt;
     Outcome outcome = Rewrite(cutting, reruns);
-    outcome.max_live_bytes = MostLiveBytesWithReuse(context_, outcome.plan);
+    outcome.max_live_bytes = MostLiveBytes(outcome.plan);
     return outcome;
+  }
+
+  // Returns the most live bytes once fuse_elementwise has run as well, which by default follows:
+  // what fused ops hand to each other may make a peak where there will be none.
+  int64_t MostLiveBytesOfFused(Plan plan) const {
+    FuseElementwisePass().Apply(context_, &plan);
+    return MostLiveBytesWithReuse(context_, std::move(plan));
   }
 
   // Returns the cutting with as many more values kept as it takes to cost no more than that: first
@@ -221,6 +229,12 @@ class Recomputation {
 
  private:
   static constexpr size_t kNobody = PlanUses::kNobody;
+
+  int64_t MostLiveBytes(const Plan& plan) const {
+    return context_.memory.recompute == Recompute::kAlmostFree
+               ? MostLiveBytesOfFused(plan)
+               : MostLiveBytesWithReuse(context_, plan);
+  }
 
   const PlanValue& ValueOf(ValueId value) const { return plan_[value]; }
   const Instruction& At(size_t i) const { return plan_.instructions[i]; }
@@ -584,12 +598,13 @@ PassReport RecomputePass::Apply(const PassContext& context, Plan* plan) const {
   } else {
     outcome = BestOf(&recomputation, options);
   }
-  *plan = std::move(outcome.plan);
   if (outcome.added > 0) {
-    plan->recomputed = {.instructions = outcome.added,
-                        .saved_bytes = recomputation.kept_live_bytes() - outcome.max_live_bytes,
-                        .cost_share = outcome.cost / recomputation.cost_of_step()};
+    outcome.plan.recomputed = {.instructions = outcome.added,
+                               .saved_bytes = recomputation.MostLiveBytesOfFused(*plan) -
+                                              recomputation.MostLiveBytesOfFused(outcome.plan),
+                               .cost_share = outcome.cost / recomputation.cost_of_step()};
   }
+  *plan = std::move(outcome.plan);
   return {.pass = {},
           .changes = outcome.added,
           .summary = StrCat(outcome.added, " instructions run again, ", outcome.max_live_bytes,

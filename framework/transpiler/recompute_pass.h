@@ -21,10 +21,10 @@
 // judges them by its max live bytes. For a budget it takes the cheapest that meets it; if none
 // does, the smallest (the executor then throws). kAlmostFree, the default, keeps values until the
 // others cost at most 2 % of a step, and runs nothing again unless that saves at least 8 times its
-// share of a step, in live bytes; on a device, where nobody has measured it, it does nothing. The
-// cost of an instruction is estimated: the bytes that it moves, and the FLOP of a product, which
-// count as bytes (FlopPerByte). Plan::recomputed tells what came of it. `changes`: instructions
-// added.
+// share of a step, in live bytes, as fuse_elementwise leaves them; on a device, where nobody has
+// measured it, it does nothing. The cost of an instruction is estimated: the bytes that it moves,
+// and the FLOP of a product, which count as bytes (FlopPerByte). Plan::recomputed tells what came
+// of it. `changes`: instructions added.
 #pragma once
 
 #include "framework/transpiler/pass.h"
