@@ -50,9 +50,12 @@ Fusion LossGradient() {
                      .attributes_of = {"dp"}}}};
 }
 
-// Whether the loss with output y is one of classes along the last axis, and the gradient of the
-// logits `dx`, if there is one, is of this very loss.
+// Whether the logits are half, the loss with output y is a float32 one of classes along the last
+// axis, and the gradient of the logits `dx`, if there is one, is of this very loss.
 bool IsLossOfHalf(const Match& match) {
+  const auto dtype_of = [&](const char* name) { return match.plan[match[name]].meta.dtype; };
+  if (!IsHalf(dtype_of("half")) || dtype_of("x") != DType::kFloat32) return false;
+  if (match["dhalf"] && dtype_of("dhalf") != dtype_of("half")) return false;
   const OpContext loss = match.ContextOfMaker("y");
   return IsAlongLastAxis(match, "p") && !loss.Attr<bool>("soft_label") &&
          loss.Attr<bool>("use_softmax") && (!match["dx"] || match.HaveSameAttributes("dx", "y"));

@@ -209,8 +209,8 @@ bool PlanRewrite::IsReadBefore(size_t at, ValueId value, const std::set<size_t>&
 }
 
 // WritesScopeOf and ReadsScopeOf, with what accepted replacements have put there. The replacement
-// of the forward instructions doesn't count: it
-// does in its place what these instructions did in theirs.
+// of the forward instructions doesn't count: it does in its place what these instructions did in
+// theirs.
 bool PlanRewrite::WritesBetween(size_t begin, size_t end, const std::vector<ValueId>& values,
                                 const std::set<size_t>& together) const {
   return WritesScopeOf(plan_, values, begin, end) ||

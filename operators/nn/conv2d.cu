@@ -156,7 +156,7 @@ std::optional<CudnnConvolutionSpec> CudnnSpecOf(const VolumeConvolution& conv, C
   const size_t first = is_image ? 1 : 0;
   spec.axes = is_image ? 2 : 3;
   spec.groups = static_cast<int32_t>(conv.groups);
-  spec.math = conv.math;
+  spec.math = IsHalf(dtype) ? MathMode::kFull : conv.math;
   const auto set_dims = [first](int64_t outer, int64_t inner, const VolumeExtents& size,
                                 std::array<int32_t, 5>* dims) {
     (*dims)[0] = static_cast<int32_t>(outer);
@@ -258,7 +258,8 @@ std::unique_ptr<CudaConvolutionPass<T>> MakeCudnnPass(const VolumeConvolution& c
                                                       ConvolutionPass pass) {
   std::optional<CudnnConvolutionSpec> spec = CudnnSpecOf(conv, pass, kDTypeOf<T>);
   SKIFF_ENFORCE(spec, kUnimplemented, "convolution: not one that cuDNN takes");
-  // Who chose the kernel asked for full float32, which the library may have alone.
+  // A kernel is accepted if the library has the convolution in full float32. It may lack one in
+  // TF32.
   if (!CudnnConvolution::Supports(*spec)) spec->math = MathMode::kFull;
   // One matrix product for each image, if that isn't almost a vector. In ResNet-50, whose images
   // have 49 points and more, this and Winograd's algorithm for 3x3 filters take conv2d from 17.6 to

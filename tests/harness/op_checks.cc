@@ -328,7 +328,7 @@ class OpChecker {
   }
 
   // Also compares outputs that have no reference (masks, random numbers, saved statistics) with
-  // those of the CPU; not those of half, for which it may have no kernel.
+  // those of the CPU.
   void CheckOnDevice(const Variant& variant) {
     const NamedTensors outputs = CheckVariant(variant);
     // The CPU may have no kernel for half. ops_in_half_test compares half with the rounded float32.

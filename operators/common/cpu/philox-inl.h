@@ -58,7 +58,8 @@ HWY_INLINE void PhiloxRounds(const RandomKey& key, PhiloxState<V>* chains) {
 
 #endif
 
-// The vectors of blocks that PhiloxBlocks draws in the least time for each of them.
+// The vectors of blocks that PhiloxBlocks draws together in the least time for each: on a Zen 5,
+// with 512 bits, a word takes 0.31 ns for 1, 0.23 for 2 and 0.30 for 4.
 inline constexpr int kPhiloxVectors = 2;
 
 // Sets words[4 * v + w] to word w of the blocks whose positions have the low words low[v] and the

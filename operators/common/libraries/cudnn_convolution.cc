@@ -279,8 +279,9 @@ bool PrefersWinograd(const CudnnConvolutionSpec& spec) {
 }
 
 // Returns whether results may be those of the algorithm: it adds in a fixed order and rounds no
-// factor but as MathMode says. In half, algorithms that transform (FFT, Winograd's, which have the
-// last numbers) would round what they have transformed.
+// factor but as MathMode says; in TF32, cuDNN may also round what it has transformed. In half,
+// algorithms that transform (FFT, Winograd's, which have the last numbers) would round what they
+// have transformed.
 bool MayTake(const CudnnConvolutionSpec& spec, const Algorithm& algorithm) {
   if (algorithm.status != kSuccess || algorithm.determinism != cudnn::kDeterministic) return false;
   if (algorithm.math == cudnn::kRoundToTensorCores) return false;

@@ -156,7 +156,8 @@ bool HasBFloat16Attention();
 template <typename T>
 int64_t AttentionScratchBytes(const AttentionSizes& sizes, bool for_gradient);
 
-// Computes the outputs of one tile of queries. `scratch` is 64-byte aligned.
+// Computes the outputs of one tile of queries. `scratch` is 64-byte aligned. Outputs, here and
+// below, share no memory with inputs, which are read while outputs are written.
 template <typename T>
 void AttendTile(const AttentionSizes& sizes, const HeadArguments<T>& head,
                 const HeadOutputs<T>& outputs, int64_t query_tile, RowsAhead* ahead, void* scratch);

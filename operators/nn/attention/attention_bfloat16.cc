@@ -102,8 +102,8 @@ void WidenRow(const BFloat16* row, int64_t count, float* to) {
 }
 
 // Rounds factors[r] * sums, or `factor` times each, to `count` rows.
-void StoreRounded(const float* sums, const float* factors, float factor, int64_t count,
-                  int64_t width, int64_t first, const HeadRows<BFloat16>& to) {
+void StoreScaledRows(const float* sums, const float* factors, float factor, int64_t count,
+                     int64_t width, int64_t first, const HeadRows<BFloat16>& to) {
   BFloat16* row = to.data + first * to.stride;
   for (int64_t r = 0; r < count; ++r, row += to.stride) {
     const Vector scale = hn::Set(Floats(), factors != nullptr ? factors[r] : factor);
@@ -232,8 +232,8 @@ void ForwardPairs(const AttentionSizes& sizes, const HeadArguments<BFloat16>& he
     // Without keys the sums over them are empty: 0, not 0 / 0.
     scratch.row_factor[q] = head.known_keys == 0 ? 0 : scale / scratch.row_sum[q];
   }
-  StoreRounded(scratch.query_sums, scratch.row_factor, 1, tile.queries, sizes.width, tile.query,
-               outputs.out);
+  StoreScaledRows(scratch.query_sums, scratch.row_factor, 1, tile.queries, sizes.width, tile.query,
+                  outputs.out);
   if (outputs.row_max != nullptr)
     std::copy_n(scratch.row_max, tile.queries, outputs.row_max + tile.query);
   if (outputs.row_sum != nullptr)
@@ -379,15 +379,15 @@ void BackwardPairs(const AttentionSizes& sizes, const HeadArguments<BFloat16>& h
       AddPairGradients(sizes, gradients, tile, first_key, scratch, ahead);
     }
     if (gradients.query.data != nullptr)
-      StoreRounded(scratch.query_sums, nullptr, head.scale, tile.queries, sizes.width, tile.query,
-                   gradients.query);
+      StoreScaledRows(scratch.query_sums, nullptr, head.scale, tile.queries, sizes.width,
+                      tile.query, gradients.query);
   }
   if (gradients.key.data != nullptr)
-    StoreRounded(scratch.key_sums, nullptr, head.scale, key_count, sizes.width, first_key,
-                 gradients.key);
+    StoreScaledRows(scratch.key_sums, nullptr, head.scale, key_count, sizes.width, first_key,
+                    gradients.key);
   if (gradients.value.data != nullptr)
-    StoreRounded(scratch.value_sums, nullptr, 1, key_count, sizes.width, first_key,
-                 gradients.value);
+    StoreScaledRows(scratch.value_sums, nullptr, 1, key_count, sizes.width, first_key,
+                    gradients.value);
 }
 
 }  // namespace

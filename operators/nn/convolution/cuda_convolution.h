@@ -22,7 +22,7 @@ void AddCudaConvolution(OpRegistry& registry, std::string_view type,
 void AddCudaTransposedConvolution(OpRegistry& registry, std::string_view type,
                                   const ParseConvolutionFunction& parse);
 
-// One prepared pass on a device. T is float, double or half, which only cuDNN takes.
+// One prepared pass on a device. T is float, double or half; only cuDNN has passes of half.
 template <typename T>
 class CudaConvolutionPass {
  public:
@@ -38,6 +38,7 @@ class CudaConvolutionPass {
 
 // Returns whether the kernels' 32-bit counts suffice for the convolution.
 bool CudaCountsConvolution(const VolumeConvolution& conv);
+
 // Returns the convolution as the kernel computes it: in the mode of the context.
 inline VolumeConvolution InMathOf(const PrepareContext& context, VolumeConvolution conv) {
   conv.math = context.math();

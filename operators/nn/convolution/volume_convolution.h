@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "framework/op/math_mode.h"
 #include "framework/op/op_context.h"
 #include "operators/nn/convolution/convolution.h"
 #include "operators/nn/kernels/volume_window.h"

@@ -78,7 +78,7 @@ TEST(CudnnConvolution, TakesProductsOfHalfOnly) {
        {CudnnPass::kForward, CudnnPass::kBackwardData, CudnnPass::kBackwardFilter}) {
     for (const DType half : {DType::kBFloat16, DType::kFloat16}) {
       const std::map<int64_t, int> expected = {{0, 16}, {776 + kRoom, 29}, {-1, 10}};
-      EXPECT_EQ(WorkspacesOf(pass, 64, half), expected) << "-1: two of eleven";
+      EXPECT_EQ(WorkspacesOf(pass, 64, MathMode::kFull, half), expected) << "-1: two of eleven";
     }
   }
 }

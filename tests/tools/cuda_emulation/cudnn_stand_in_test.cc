@@ -110,12 +110,44 @@ TEST(CudnnStandIn, WantsOneTypeOfAllTensors) {
   EXPECT_EQ(StatusOf({.output = cudnn::kFloat}), kBadParam);
 }
 
-TEST(CudnnStandIn, WantsTensorCoresForHalfAndNoneForFloat32) {
-  EXPECT_EQ(StatusOf({.math = cudnn::kFusedSums}), kBadParam);
-  Settings float32{.input = cudnn::kFloat, .filter = cudnn::kFloat, .output = cudnn::kFloat};
-  EXPECT_EQ(StatusOf(float32), kBadParam);
-  float32.math = cudnn::kFusedSums;
-  EXPECT_EQ(StatusOf(float32), cudnn::kSuccess);
+constexpr Settings kFloat32{
+    .input = cudnn::kFloat, .filter = cudnn::kFloat, .output = cudnn::kFloat};
+
+// The default would round factors of float32 without being asked.
+TEST(CudnnStandIn, WantsToBeToldWhetherToUseTensorCores) {
+  constexpr int kDefault = 0;
+  EXPECT_EQ(StatusOf({.math = cudnn::kTensorCores}), cudnn::kSuccess);
+  for (const int math : {kDefault, cudnn::kFusedSums, cudnn::kRoundToTensorCores})
+    EXPECT_EQ(StatusOf({.math = math}), kBadParam) << math;
+  Settings float32 = kFloat32;
+  for (const int math : {cudnn::kTensorCores, cudnn::kFusedSums}) {
+    float32.math = math;
+    EXPECT_EQ(StatusOf(float32), cudnn::kSuccess) << math;
+  }
+  for (const int math : {kDefault, cudnn::kRoundToTensorCores}) {
+    float32.math = math;
+    EXPECT_EQ(StatusOf(float32), kBadParam) << math;
+  }
+}
+
+// It offers such an algorithm all the same.
+TEST(CudnnStandIn, RunsFloat32OnTensorCoresOnlyIfTold) {
+  int refused = 0;
+  for (int batch = 1; batch <= 11; ++batch) {
+    Settings settings = kFloat32;
+    settings.batch = batch;
+    settings.math = cudnn::kFusedSums;
+    const Convolution convolution(settings);
+    std::vector<cudnn::Algorithm> algorithms;
+    if (convolution.Choose(&algorithms) == kNotSupported) continue;
+    alignas(16) float numbers[1];
+    for (const cudnn::Algorithm& algorithm : algorithms) {
+      if (algorithm.math != cudnn::kTensorCores) continue;
+      ++refused;
+      EXPECT_EQ(convolution.Run(algorithm.algorithm, numbers, numbers, numbers), kBadParam);
+    }
+  }
+  EXPECT_GT(refused, 2);
 }
 
 TEST(CudnnStandIn, HasNoSumsInHalf) {
