@@ -547,7 +547,7 @@ TEST(Shrinking, LeavesLittleOfAProgram) {
   MemoryChoice choice = MemoryChoices()[4];
   ASSERT_EQ(choice.name, "arena");
   choice.options.passes.plan_passes.push_back(std::make_shared<PlantedBug>("drop_use", DropUse));
-  constexpr int kShrunk = 3;
+  constexpr int kShrunk = 5;
   int shrunk = 0;
   size_t least = SIZE_MAX;
   size_t of_ops = 0;

@@ -17,7 +17,7 @@ TEST(MathMode, HasNames) {
 }
 
 TEST(MathMode, RefusesOtherNames) {
-  EXPECT_THAT(harness::InvalidArgumentText([] { MathModeFromName("TF32"); }),
+  EXPECT_THAT(InvalidArgumentText([] { MathModeFromName("TF32"); }),
               testing::HasSubstr("math \"TF32\": expected full or tf32"));
 }
 

@@ -18,11 +18,8 @@ namespace {
 using harness::NamedTensors;
 
 NamedTensors Run(const Op& op, const NamedTensors& inputs) {
-  static const OpRegistry& registry = [] {
-    auto* made = new OpRegistry();
-    RegisterLossOps(*made);
-    return *made;
-  }();
+  OpRegistry registry;
+  RegisterLossOps(registry);
   harness::PreparedOp prepared(registry, op, inputs);
   prepared.Load(inputs, 0x7f);
   prepared.Run();
@@ -59,13 +56,14 @@ void ExpectBitsOfFloat32(int64_t classes) {
   replaced.SetInput("Logits", {"wide"}).SetInput("Label", {"label"});
   replaced.SetOutput("Loss", {"y"}).SetOutput("Softmax", {"p"}).SetAttr("ignore_index", kIgnored);
   NamedTensors expected = Run(replaced, inputs);
-  const std::vector<float> found_loss = Run(loss, inputs).at("y").template values<float>();
-  const std::vector<float> expected_loss = expected.at("y").template values<float>();
+  const Tensor found_loss = Run(loss, inputs).at("y");
   for (size_t row = 0; row < kRows; ++row) {
+    const float y = found_loss.values<float>()[row];
+    const float expected_y = expected.at("y").values<float>()[row];
     if (row == 2) {
-      EXPECT_TRUE(std::isnan(found_loss[row]) && std::isnan(expected_loss[row]));
+      EXPECT_TRUE(std::isnan(y) && std::isnan(expected_y));
     } else {
-      EXPECT_EQ(found_loss[row], expected_loss[row]) << row;
+      EXPECT_EQ(y, expected_y) << row;
     }
   }
 
@@ -79,11 +77,13 @@ void ExpectBitsOfFloat32(int64_t classes) {
   replaced_gradient.SetAttr("ignore_index", kIgnored);
   NamedTensors with_softmax = inputs;
   with_softmax.insert(*expected.find("p"));
-  const std::vector<T> found = Run(gradient, inputs).at("dx").template values<T>();
-  const std::vector<float> of_floats =
-      Run(replaced_gradient, with_softmax).at("dx").template values<float>();
+  const Tensor found = Run(gradient, inputs).at("dx");
+  const Tensor of_floats = Run(replaced_gradient, with_softmax).at("dx");
   int wrong = 0;
-  for (size_t i = 0; i < found.size(); ++i) wrong += found[i].bits != T(of_floats[i]).bits;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const bool is_same = found.values<T>()[i].bits == T(of_floats.values<float>()[i]).bits;
+    wrong += is_same ? 0 : 1;
+  }
   EXPECT_EQ(wrong, 0);
 }
 
