@@ -156,9 +156,10 @@ void BindFunctions(py::module_& module) {
   py::class_<HalfReport>(module, "HalfReport",
                          "What a rewriting to half has done. str() says it in one line.")
       .def("__str__", &HalfReport::Text)
-      .def("details", &HalfReport::Details,
-           "Returns that line, then a line for each operator and parameter in float32, and for each "
-           "cast, that says why it is there.");
+      .def(
+          "details", &HalfReport::Details,
+          "Returns that line, then a line for each operator and parameter in float32, and for each "
+          "cast, that says why it is there.");
   TupleClasses()["ParameterGradient"] =
       NamedTupleClass(module, "ParameterGradient", {"parameter", "gradient"});
   TupleClasses()["Minimized"] = NamedTupleClass(module, "Minimized", {"trained", "left", "half"});

@@ -98,7 +98,8 @@ TEST_F(TrainerTest, SaysWhatItComputesAgain) {
         return layers::Fc(hidden, classes);
       },
       {.total_steps = 2}, 5);
-  TrainerOptions options = Options("almost_free");
+  TrainerOptions options = Options("cheap_ops");
+  options.compile.memory.recompute = Recompute::kCheapOps;
   options.epochs = 2;
   const auto train = [&] {
     out_.str("");

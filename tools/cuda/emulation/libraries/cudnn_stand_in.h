@@ -9,10 +9,10 @@
 // CUDNN_TENSOR_OP_MATH or, for float32, CUDNN_FMA_MATH; a run before cudnnSetStream; a workspace
 // that isn't at a multiple of 256 bytes; a run of an algorithm that isn't deterministic, rounds
 // factors or takes more than 512 MiB, uses tensor cores for float32 though the math type is
-// CUDNN_FMA_MATH, or transforms half (FFT, Winograd's). All of these are CUDNN_STATUS_BAD_PARAM, but
-// for algorithms that weren't offered. CUDNN_STATUS_NOT_SUPPORTED are those, and what cuDNN has and
-// the stand-in hasn't: sums in half, other types, layouts, strides of tensors and numbers of axes,
-// and CUDNN_CONVOLUTION.
+// CUDNN_FMA_MATH, or transforms half (FFT, Winograd's). All of these are CUDNN_STATUS_BAD_PARAM,
+// but for algorithms that weren't offered. CUDNN_STATUS_NOT_SUPPORTED are those, and what cuDNN has
+// and the stand-in hasn't: sums in half, other types, layouts, strides of tensors and numbers of
+// axes, and CUDNN_CONVOLUTION.
 //
 // The algorithms that it offers depend on the sizes and the type alone, so that convolutions of
 // several sizes meet all answers. Of float32:
