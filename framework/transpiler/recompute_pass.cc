@@ -37,11 +37,17 @@ constexpr double kSavingForCost = 8;
 // Values below this share of what the forward pass hands to the backward pass are kept.
 constexpr double kSmallShare = 1e-3;
 
-// Returns the FLOP of a product that take as long as a byte of an op that makes a pass over memory.
-// Of ResNet-50 and ERNIE on a Zen 5, by what recomputing cheap ops costs (docs/benchmarks.md): much
-// of what such ops read is still in the caches. In half, where a kernel takes it as it is, twice as
-// many.
+// Returns the FLOP of a product of such factors that take as long as a byte of an op that makes a
+// pass over memory. Of ResNet-50 and ERNIE on a Zen 5, by what recomputing cheap ops costs
+// (docs/benchmarks.md): much of what such ops read is still in the caches. In half, where a kernel
+// takes it as it is, twice as many.
 double FlopPerByte(DType dtype) { return IsHalf(dtype) ? 12 : 6; }
+
+// Returns the bytes that a pass over the value counts as: of half those of float32, as it computes
+// as much for each element.
+double PassBytes(const Value& value) {
+  return static_cast<double>(StorageBytes(value)) * (IsHalf(value.meta.dtype) ? 2 : 1);
+}
 
 bool IsProduct(const Instruction& instruction) {
   return instruction.kind == InstructionKind::kOp && instruction.def->flop != nullptr;
@@ -66,18 +72,19 @@ double InstructionCost(const Plan& plan, const Instruction& instruction) {
     return 0;  // only a run knows it
   }
   double cost = 0;
-  DType dtype = DType::kFloat32;
+  std::optional<DType> dtype;  // of the first input, a factor of a product
   for (size_t j = 0; j < instruction.inputs.size(); ++j) {
     const ValueId input = instruction.inputs[j];
-    if (input && instruction.reads_data[j]) cost += static_cast<double>(StorageBytes(plan[input]));
+    if (!input || !instruction.reads_data[j]) continue;
+    cost += PassBytes(plan[input]);
+    if (!dtype) dtype = plan[input].meta.dtype;
   }
   for (const ValueId output : instruction.outputs) {
-    if (!output) continue;
-    cost += static_cast<double>(StorageBytes(plan[output]));
-    dtype = plan[output].meta.dtype;
+    if (output) cost += PassBytes(plan[output]);
   }
   if (!IsProduct(instruction)) return cost;
-  return cost + instruction.def->flop(ContextOf(plan, instruction)) / FlopPerByte(dtype);
+  const double flop = instruction.def->flop(ContextOf(plan, instruction));
+  return cost + flop / FlopPerByte(dtype.value_or(DType::kFloat32));
 }
 
 // A way to recompute.
