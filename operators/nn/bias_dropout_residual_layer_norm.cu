@@ -241,7 +241,8 @@ std::unique_ptr<Kernel> PrepareBiasDropoutResidualLayerNormGrad(PrepareContext& 
                       .dscale = scale_gradient(run),
                       .dbias = shift_gradient(run)});
     }
-    if (!residual_gradient.is_there() && dx == nullptr && summed == nullptr) return;
+    if (!residual_gradient.is_there() && !x_gradient.is_there() && !bias_gradient.is_there())
+      return;
     ForEachLineOnDevice<T>(run, what, {.outer = rows.count(), .length = rows.size},
                            DifferentiateSums<T>{.norm = norm,
                                                 .scale = static_cast<Wide>(dropout.scale()),

@@ -688,25 +688,19 @@ NamedTensors KeepFloat32(const OpDef& def, const Op& op, NamedTensors inputs) {
 }
 
 std::vector<DType> CheckedHalves(const OpRegistry& registry, const std::string& type, Place place) {
-  const OpDef* def = registry.Find(type);
   std::vector<DType> halves;
-  if (def == nullptr || def->precision == Precision::kNone) return halves;
+  if (registry.Find(type) == nullptr) return halves;
   for (const KernelDef& kernel : registry.Kernels(type)) {
-    if (kernel.place != place.kind || !IsHalf(kernel.dtype)) continue;
-    if (kernel.needs > UsedInstructionSet()) continue;
-    const bool is_native = kernel.name == kNativeHalfKernel;
-    const bool stores_half = !place.is_cpu() && kernel.dtype == DType::kBFloat16;
-    if ((is_native || stores_half) && !std::ranges::count(halves, kernel.dtype)) {
-      halves.push_back(kernel.dtype);
-    }
+    if (kernel.name != kNativeHalfKernel || kernel.place != place.kind) continue;
+    if (kernel.needs <= UsedInstructionSet()) halves.push_back(kernel.dtype);
   }
   return halves;
 }
 
 double NativeTolerance(const OpCase& op_case, DType half) {
-  if (half == DType::kFloat16) return Tolerances::kNativeFloat16 + op_case.float32_tolerance;
-  return std::max(Tolerances::kNativeBFloat16 + op_case.float32_tolerance,
-                  op_case.bfloat16_tolerance);
+  return half == DType::kBFloat16
+             ? std::max(Tolerances::kNativeBFloat16, op_case.bfloat16_tolerance)
+             : Tolerances::kNativeFloat16;
 }
 
 bool KeepsFloat32(const std::vector<SlotDef>& slots, const Slots& arguments,

@@ -48,8 +48,8 @@ void CheckOpEverywhere(const OpCheck& check, const RunnerOptions& options, CaseR
 NamedTensors KeepFloat32(const OpDef& def, const Op& op, NamedTensors inputs);
 
 // Returns the two-byte dtypes in which cases of the op in float32 run, too: those for which it has
-// a kernel kNativeHalfKernel on the place, one that this processor has the instructions for; on a
-// device, bfloat16 if it has any kernel for that. (ops_in_half_test runs the others.)
+// a kernel kNativeHalfKernel on the place, one that this processor has the instructions for. (Other
+// kernels for half have the bits of float32's, rounded: ops_in_half_test.)
 std::vector<DType> CheckedHalves(const OpRegistry& registry, const std::string& type, Place place);
 
 // Returns the tolerance of a case in one of them.

@@ -220,11 +220,11 @@ std::unique_ptr<Program> RoundedLikeHalf(const OpRegistry& registry, const Progr
   return rounded;
 }
 
-KernelNames WidenedInsteadOfNative(const OpRegistry& registry) {
+KernelNames WidenedInsteadOfNative(const OpRegistry& registry, PlaceKind place) {
   KernelNames forced;
   for (const std::string& type : registry.Types()) {
     for (const KernelDef& kernel : registry.Kernels(type)) {
-      if (kernel.name == kNativeHalfKernel) forced[type] = kWidened;
+      if (kernel.name == kNativeHalfKernel && kernel.place == place) forced[type] = kWidened;
     }
   }
   return forced;

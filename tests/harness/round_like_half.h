@@ -26,7 +26,7 @@ std::unique_ptr<Program> RoundedLikeHalf(const OpRegistry& registry, const Progr
 
 // Returns what to force (CompileOptions::kernels) so that every op has the bits of float32, rounded
 // once: no op runs its kernel kNativeHalfKernel.
-KernelNames WidenedInsteadOfNative(const OpRegistry& registry);
+KernelNames WidenedInsteadOfNative(const OpRegistry& registry, PlaceKind place);
 
 // Returns "" if a tensor in half, or of any other dtype, has exactly the numbers of another one,
 // which may have float32 in its place; else what differs. Numbers that aren't any (NaN) are alike.

@@ -71,7 +71,7 @@ PrecisionOptions PrecisionOf(uint64_t seed) {
 // No passes, and no kernels that round in another order.
 CompileOptions Options() {
   CompileOptions options = NoPasses().options;
-  options.kernels = WidenedInsteadOfNative(DefaultOpRegistry());
+  options.kernels = WidenedInsteadOfNative(DefaultOpRegistry(), PlaceKind::kCpu);
   return options;
 }
 
