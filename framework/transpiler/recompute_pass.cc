@@ -45,7 +45,7 @@ double FlopPerByte(DType dtype) { return IsHalf(dtype) ? 12 : 6; }
 
 // Returns the bytes that a pass over the value counts as: of half those of float32, as it computes
 // as much for each element.
-double PassBytes(const Value& value) {
+double PassBytes(const PlanValue& value) {
   return static_cast<double>(StorageBytes(value)) * (IsHalf(value.meta.dtype) ? 2 : 1);
 }
 
