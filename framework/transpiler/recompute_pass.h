@@ -22,8 +22,8 @@
 // does, the smallest (the executor then throws). kAlmostFree, the default, keeps values until the
 // others cost at most 2 % of a step, and runs nothing again unless that saves at least 8 times its
 // share of a step, in live bytes, as fuse_elementwise leaves them; on a device, where nobody has
-// measured it, it does nothing. The cost of an instruction is estimated: the bytes that it moves, of
-// half as many as of float32, and the FLOP of a product, which count as bytes (FlopPerByte).
+// measured it, it does nothing. The cost of an instruction is estimated: the bytes that it moves,
+// of half as many as of float32, and the FLOP of a product, which count as bytes (FlopPerByte).
 // Plan::recomputed tells what came of it. `changes`: instructions added.
 #pragma once
 
