@@ -19,8 +19,8 @@ MOST_SHRINKING = 1.35
 
 def plan(model, batch_size, instruction_set):
     """The figures of a training step, as a processor with no more than this instruction set plans it."""
-    command = [os.path.abspath("tools/skiff/skiff"), "memory", "--json", "--top=0", f"--model={model}",
-               f"--batch_size={batch_size}"]
+    command = [os.path.abspath("tools/skiff/skiff"), "memory", "--json", "--top=0", "--recompute=nothing",
+               f"--model={model}", f"--batch_size={batch_size}"]
     result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False,
                             env={**os.environ, "SKIFF_MAX_ISA": instruction_set})
     if result.returncode != 0:
