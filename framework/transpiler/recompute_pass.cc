@@ -324,18 +324,8 @@ class Recomputation {
     const bool is_copy = instruction.kind == InstructionKind::kCopy;
     if ((!is_one_op && !is_copy) || instruction.sets_rows || fixed_.contains(i)) return false;
     if (cutting.cheap_only && IsProduct(instruction)) return false;
-    // What an update computes, such as weight decay, is fused with what reads it: it takes no
-    // memory.
-    const bool is_of_update =
-        instruction.op != nullptr && (instruction.op->role() & kRoleOptimize) != 0;
-    if (is_of_update) return false;
-    // In half, products take half the time, and what computes much for each element doesn't:
-    // ERNIE's gelus would take 3 % of a step. A replay computes less than the first time.
-    const bool is_half = std::ranges::any_of(instruction.outputs, [&](ValueId output) {
-      return output && IsHalf(ValueOf(output).meta.dtype);
-    });
-    if (context_.memory.recompute == Recompute::kAlmostFree && is_half && is_one_op &&
-        instruction.def->replayed_by.empty()) {
+    if (context_.memory.recompute == Recompute::kAlmostFree && is_one_op &&
+        !IsAlmostFree(instruction)) {
       return false;
     }
     if (is_copy) {
@@ -347,6 +337,18 @@ class Recomputation {
       return !output || ValueOf(output).storage == Storage::kArena ||
              std::ranges::count(state, output) > 0;
     });
+  }
+
+  bool IsAlmostFree(const Instruction& instruction) const {
+    // What an update computes, such as weight decay, is fused with what reads it: it takes no
+    // memory.
+    if ((instruction.op->role() & kRoleOptimize) != 0) return false;
+    // In half, products take half the time, and what computes much for each element doesn't:
+    // ERNIE's gelus would take 3 % of a step. A replay computes less than the first time.
+    const bool is_half = std::ranges::any_of(instruction.outputs, [&](ValueId output) {
+      return output && IsHalf(ValueOf(output).meta.dtype);
+    });
+    return !is_half || !instruction.def->replayed_by.empty();
   }
 
   // Returns the inputs and outputs, alternating, through which an instruction advances running

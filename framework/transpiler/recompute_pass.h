@@ -12,19 +12,20 @@
 // pass computes the rest again, each op right before the first op that reads any of its results: by
 // the kernel that computed it, or by an op that gives the same bits for less (OpDef::replayed_by).
 // Random ops draw the same numbers again, and running statistics move once. The pass keeps the last
-// segment, small values (whose ops run again only if others need them), what updates of parameters
-// read, and what can't be computed again: outputs of ops with side effects, and of ops whose inputs
-// in the scope have been written since.
+// segment, small values (whose ops run again only if others need them), and what can't be computed
+// again: outputs of ops with side effects, and of ops whose inputs in the scope have been written
+// since.
 //
 // PassContext::memory has the options. Named checkpoints cut after the ops that write them.
 // Otherwise the pass tries several ways to cut, with few bytes crossing each cut, on the plan and
 // judges them by its max live bytes. For a budget it takes the cheapest that meets it; if none
 // does, the smallest (the executor then throws). kAlmostFree, the default, keeps values until the
 // others cost at most 2 % of a step, and runs nothing again unless that saves at least 8 times its
-// share of a step, in live bytes, as fuse_elementwise leaves them. In half, only replays run again;
-// on a device, where nobody has measured it, nothing. The cost of an instruction is estimated: the
-// bytes that it moves, of half as many as of float32, and the FLOP of a product, which count as
-// bytes (FlopPerByte). Plan::recomputed tells what came of it. `changes`: instructions added.
+// share of a step, in live bytes, as fuse_elementwise leaves them. It runs nothing again that is
+// part of an update, in half only replays, and on a device, where nobody has measured it, nothing.
+// The cost of an instruction is estimated: the bytes that it moves, of half as many as of float32,
+// and the FLOP of a product, which count as bytes (FlopPerByte). Plan::recomputed tells what came
+// of it. `changes`: instructions added.
 #pragma once
 
 #include "framework/transpiler/pass.h"
