@@ -9,6 +9,8 @@ import re
 import sys
 
 KINDS = {"program": "ProgramPass", "plan": "PlanPass"}
+# By what stands before a pass's name: the places where it runs by default.
+PLACES = {"": ("cpu", "device"), "device:": ("device",), "-": ()}
 
 
 def camel_case(name):
@@ -16,7 +18,7 @@ def camel_case(name):
 
 
 def read_pipelines(path, text, mistakes):
-    """[(kind, name, whether it runs by default)]"""
+    """[(kind, name, where it runs by default: a key of PLACES)]"""
     listed = []
     for number, line in enumerate(text.splitlines(), 1):
         words = line.partition("#")[0].split()
@@ -25,11 +27,14 @@ def read_pipelines(path, text, mistakes):
         if len(words) != 2 or words[0] not in KINDS:
             mistakes.append(f"{path}:{number}: expected `program NAME` or `plan NAME`, found `{line.strip()}`")
             continue
-        name = words[1].lstrip("-")
+        places, name = re.fullmatch(r"(-|device:|)(.*)", words[1]).groups()
         if any(name == other for _, other, _ in listed):
             mistakes.append(f"{path}:{number}: {name} is listed twice")
             continue
-        listed.append((words[0], name, not words[1].startswith("-")))
+        if words[0] == "plan" and places == "device:":
+            mistakes.append(f"{path}:{number}: expected `plan NAME` or `plan -NAME`, found `{line.strip()}`: "
+                            "a plan pass asks the plan for its place")
+        listed.append((words[0], name, places))
     return listed
 
 
@@ -47,7 +52,7 @@ def check_header(pipelines, kind, name, header, text, mistakes):
 
 
 def check(pipelines, text, headers):
-    """([(kind, name, default)], mistakes); `headers` maps paths to texts."""
+    """([(kind, name, key of PLACES)], mistakes); `headers` maps paths to texts."""
     mistakes = []
     listed = read_pipelines(pipelines, text, mistakes)
     paths = {os.path.basename(path)[: -len("_pass.h")]: path for path in sorted(headers)}
@@ -56,7 +61,7 @@ def check(pipelines, text, headers):
         if name not in names:
             mistakes.append(
                 f"{pipelines}: {path} is not listed: expected a line `program {name}` or `plan {name}`, "
-                f"with `-{name}` if it runs only when asked for")
+                f"with `-{name}` if it runs only when asked for, `device:{name}` if by default on a device only")
     for kind, name, _ in listed:
         if name in paths:
             check_header(pipelines, kind, name, paths[name], headers[paths[name]], mistakes)
@@ -75,13 +80,25 @@ def registry(listed):
     out += [f'#include "framework/transpiler/{name}_pass.h"' for name in sorted(n for _, n, _ in listed)]
     out += ["", "namespace skiff {", ""]
     for kind, base in KINDS.items():
-        passes = [(name, default) for k, name, default in listed if k == kind]
+        passes = [(name, PLACES[places]) for k, name, places in listed if k == kind]
         quoted = lambda items: ", ".join(f'"{item}"' for item in items)
+        default_on = lambda place: "{" + quoted(n for n, places in passes if place in places) + "}"
+        if kind == "program":
+            out += [
+                f"const std::vector<std::string>& Default{base}es(PlaceKind place) {{",
+                f"  static const std::vector<std::string> on_cpu{default_on('cpu')};",
+                f"  static const std::vector<std::string> on_device{default_on('device')};",
+                "  return place == PlaceKind::kCpu ? on_cpu : on_device;",
+                "}",
+            ]
+        else:
+            out += [
+                f"const std::vector<std::string>& Default{base}es() {{",
+                f"  static const std::vector<std::string> names{default_on('cpu')};",
+                "  return names;",
+                "}",
+            ]
         out += [
-            f"const std::vector<std::string>& Default{base}es() {{",
-            f"  static const std::vector<std::string> names{{{quoted(n for n, d in passes if d)}}};",
-            "  return names;",
-            "}",
             f"std::vector<std::string> {base}Names() {{ return {{{quoted(n for n, _ in passes)}}}; }}",
             f"std::unique_ptr<{base}> Make{base}(std::string_view name) {{",
         ]

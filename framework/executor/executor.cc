@@ -735,11 +735,7 @@ CompiledProgram Executor::Compile(const Program& program, const CompileOptions& 
   for (const auto& op : program.root()->ops()) {
     state->positions.emplace(op->id, state->positions.size());
   }
-  PipelineOptions passes = options.passes;
-  // A device is done with one parameter's update before the host has launched the next. On the CPU,
-  // merged updates would gain little, and gradients would live longer.
-  if (!place_.is_cpu()) passes.also.emplace_back("fuse_optimizer");
-  state->reports = RunProgramPasses(*registry_, state->program.get(), passes);
+  state->reports = RunProgramPasses(*registry_, place_.kind, state->program.get(), options.passes);
 // A pass must keep a sound program sound. Programs that had findings before aren't held against it.
 #ifndef NDEBUG
   if (VerifyProgram(*registry_, program).empty()) CheckProgram(*registry_, *state->program);

@@ -21,21 +21,21 @@ template <typename Kind>
 using PassList = std::vector<std::shared_ptr<const Kind>>;
 
 // Returns the passes to run: those of `all`, in that order, that are in `defaults`, asked for, or
-// needed by one that is asked for; then `own`.
+// needed by one of these; then `own`.
 template <typename Kind, typename Make>
 PassList<Kind> Select(const std::vector<std::string>& all, const std::vector<std::string>& defaults,
                       const Make& make, const PassList<Kind>& own, const PipelineOptions& options) {
-  std::vector<std::string> asked;
+  std::vector<std::string> wanted;
   for (const std::string& name : all) {
     // A pass that is skipped needs no other one.
-    if (!Contains(options.also, name) || Contains(options.skip, name)) continue;
-    asked.push_back(name);
-    asked.emplace_back(make(name)->needs());
+    if (Contains(options.skip, name)) continue;
+    if (!Contains(defaults, name) && !Contains(options.also, name)) continue;
+    wanted.push_back(name);
+    wanted.emplace_back(make(name)->needs());
   }
   PassList<Kind> passes;
   for (const std::string& name : all) {
-    const bool wanted = Contains(defaults, name) || Contains(asked, name);
-    if (wanted && !Contains(options.skip, name)) passes.push_back(make(name));
+    if (Contains(wanted, name) && !Contains(options.skip, name)) passes.push_back(make(name));
   }
   passes.insert(passes.end(), own.begin(), own.end());
   std::vector<std::string_view> names;
@@ -117,10 +117,10 @@ PipelineOptions ParsePasses(std::string_view text) {
   return options;
 }
 
-std::vector<PassReport> RunProgramPasses(const OpRegistry& registry, Program* program,
-                                         const PipelineOptions& options) {
+std::vector<PassReport> RunProgramPasses(const OpRegistry& registry, PlaceKind place,
+                                         Program* program, const PipelineOptions& options) {
   CheckNames(options);
-  return RunPasses(Select(ProgramPassNames(), DefaultProgramPasses(), MakeProgramPass,
+  return RunPasses(Select(ProgramPassNames(), DefaultProgramPasses(place), MakeProgramPass,
                           options.program_passes, options),
                    registry, program, options.pass_limit, options.program_observer);
 }

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "framework/base/place.h"
 #include "framework/ir/program.h"
 #include "framework/op/registry.h"
 #include "framework/plan/plan.h"
@@ -75,7 +76,7 @@ struct PipelineOptions {
 PipelineOptions ParsePasses(std::string_view text);
 
 // Return the names of the passes that run by default, in order (default_pipelines.txt).
-const std::vector<std::string>& DefaultProgramPasses();
+const std::vector<std::string>& DefaultProgramPasses(PlaceKind place);
 const std::vector<std::string>& DefaultPlanPasses();
 
 // Return the names of all passes, in the order in which they would run.
@@ -87,9 +88,10 @@ std::unique_ptr<PlanPass> MakePlanPass(std::string_view name);
 
 // Run the passes that the options choose and return what each did. Throw an Error (kNotFound) for
 // an unknown name in the options, one (kFailedPrecondition) for an order that breaks a constraint
-// (pass_order.h), and what passes throw. RunPlanPasses marks values first (MarkNamedValues).
-std::vector<PassReport> RunProgramPasses(const OpRegistry& registry, Program* program,
-                                         const PipelineOptions& options = {});
+// (pass_order.h), and what passes throw. `place` is where the program will run. RunPlanPasses marks
+// values first (MarkNamedValues).
+std::vector<PassReport> RunProgramPasses(const OpRegistry& registry, PlaceKind place,
+                                         Program* program, const PipelineOptions& options = {});
 std::vector<PassReport> RunPlanPasses(const PassContext& context, Plan* plan,
                                       const PipelineOptions& options = {});
 

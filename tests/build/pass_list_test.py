@@ -19,10 +19,19 @@ class PassList(unittest.TestCase):
     def test_reads_kinds_names_and_defaults(self):
         listed, mistakes = check(LIST, TEXT, HEADERS)
         self.assertEqual(mistakes, [])
-        self.assertEqual(listed, [("program", "early_update", True), ("plan", "dead_code", False)])
+        self.assertEqual(listed, [("program", "early_update", ""), ("plan", "dead_code", "-")])
+
+    def test_reads_defaults_of_a_device(self):
+        listed, mistakes = check(LIST, TEXT.replace("program ", "program device:"), HEADERS)
+        self.assertEqual(mistakes, [])
+        self.assertEqual(listed[0], ("program", "early_update", "device:"))
+        source = registry(listed)
+        self.assertIn("on_cpu{};", source)
+        self.assertIn('on_device{"early_update"};', source)
+        self.assertIn("a plan pass asks the plan for its place", self.mistake(TEXT.replace("-dead", "device:dead")))
 
     def test_writes_the_default_passes_and_all_passes(self):
-        source = registry([("plan", "dead_code", False), ("plan", "layout", True)])
+        source = registry([("plan", "dead_code", "-"), ("plan", "layout", "")])
         self.assertIn('names{"layout"};', source)
         self.assertIn('PlanPassNames() { return {"dead_code", "layout"}; }', source)
         self.assertIn('if (name == "dead_code") return std::make_unique<DeadCodePass>();', source)

@@ -26,7 +26,7 @@ std::vector<std::string> Joined(std::vector<std::string> a, const std::vector<st
 std::vector<std::string> AllPasses() { return Joined(ProgramPassNames(), PlanPassNames()); }
 
 std::vector<std::string> DefaultPasses() {
-  return Joined(DefaultProgramPasses(), DefaultPlanPasses());
+  return Joined(DefaultProgramPasses(PlaceKind::kCpu), DefaultPlanPasses());
 }
 
 double ToleranceOf(const std::string& pass) {

@@ -39,12 +39,13 @@ class OwnPlanPass final : public PlanPass {
   }
 };
 
-std::vector<std::string> ProgramPassesRun(const PipelineOptions& options) {
+std::vector<std::string> ProgramPassesRun(const PipelineOptions& options,
+                                          PlaceKind place = PlaceKind::kCpu) {
   const OpRegistry registry;
   const auto program = ParseProgramText(
       "program { block 0 {var x float32 [1] var y float32 [1] {Out: [y]} = tiny_copy(X: [x])} }");
   std::vector<std::string> ran;
-  for (const PassReport& report : RunProgramPasses(registry, program.get(), options)) {
+  for (const PassReport& report : RunProgramPasses(registry, place, program.get(), options)) {
     ran.push_back(report.pass);
   }
   return ran;
@@ -75,8 +76,18 @@ TEST(Passes, StateHowFarTheyMoveAResult) {
 }
 
 TEST(Pipeline, RunsTheDefaultsInOrder) {
-  EXPECT_THAT(ProgramPassesRun({}), ElementsAreArray(DefaultProgramPasses()));
+  EXPECT_THAT(ProgramPassesRun({}), ElementsAreArray(DefaultProgramPasses(PlaceKind::kCpu)));
   EXPECT_THAT(PlanPassesRun({}), ElementsAreArray(DefaultPlanPasses()));
+}
+
+TEST(Pipeline, FusesUpdatesByDefaultOnADeviceOnly) {
+  EXPECT_THAT(ProgramPassesRun({}), ElementsAre("early_update"));
+  EXPECT_THAT(ProgramPassesRun({}, PlaceKind::kCuda),
+              ElementsAre("fuse_optimizer", "merge_optimizer", "early_update"));
+  EXPECT_THAT(ProgramPassesRun({.skip = {"fuse_optimizer"}}, PlaceKind::kCuda),
+              ElementsAre("early_update"));
+  EXPECT_THAT(ProgramPassesRun({.skip = DefaultProgramPasses(PlaceKind::kCuda)}, PlaceKind::kCuda),
+              ElementsAre());
 }
 
 TEST(Pipeline, RunsNoPassTwice) {
@@ -97,7 +108,7 @@ TEST(Pipeline, RunsWhatAPassNeeds) {
               ::testing::AllOf(Contains("flatten_parameters"),
                                ::testing::Not(Contains("merge_optimizer"))));
   EXPECT_THAT(ProgramPassesRun({.skip = {"flatten_parameters"}, .also = {"flatten_parameters"}}),
-              ElementsAreArray(DefaultProgramPasses()));
+              ElementsAreArray(DefaultProgramPasses(PlaceKind::kCpu)));
 }
 
 TEST(Pipeline, RefusesUnknownNames) {
@@ -130,7 +141,7 @@ TEST(Pipeline, RunsTheCallersOwnPassesLast) {
   PipelineOptions options;
   options.program_passes = {std::make_shared<OwnProgramPass>()};
   options.plan_passes = {std::make_shared<OwnPlanPass>()};
-  std::vector<std::string> expected = DefaultProgramPasses();
+  std::vector<std::string> expected = DefaultProgramPasses(PlaceKind::kCpu);
   expected.push_back("own");
   EXPECT_THAT(ProgramPassesRun(options), ElementsAreArray(expected));
   expected = DefaultPlanPasses();
@@ -147,7 +158,8 @@ TEST(Pipeline, AppliesTheCallersOwnPasses) {
       "program { block 0 {var x float32 [1] var y float32 [1] {Out: [y]} = tiny_copy(X: [x])} }");
   PipelineOptions options;
   options.program_passes = {std::make_shared<OwnProgramPass>()};
-  const std::vector<PassReport> reports = RunProgramPasses(registry, program.get(), options);
+  const std::vector<PassReport> reports =
+      RunProgramPasses(registry, PlaceKind::kCpu, program.get(), options);
   EXPECT_TRUE(program->root()->ops().empty());
   EXPECT_EQ(reports.back().summary, "the first op removed");
 }
