@@ -34,7 +34,7 @@ struct ScaledBroadcast {
   __device__ void operator()(int64_t i) const {
     const CudaDivision at = Divide(i, columns);
     const T value = input[at.quotient * row_stride + at.rest * column_stride];
-    out[i] = static_cast<T>(factor * static_cast<WideType<T>>(value));
+    out[i] = Rounded<T>(factor * Widened(value));
   }
 
   const T* input;
@@ -52,10 +52,10 @@ struct ScaledSum {
   static __device__ Carry Identity() { return 0; }
   static __device__ Carry Join(Carry a, Carry b) { return a + b; }
   __device__ void Add(int64_t place, int64_t, int64_t, Carry* carry) const {
-    *carry += static_cast<double>(static_cast<WideType<T>>(dout[place]));
+    *carry += static_cast<double>(Widened(dout[place]));
   }
   __device__ void Finish(int64_t output, Carry sum) const {
-    out[output] = static_cast<T>(static_cast<WideType<T>>(static_cast<double>(factor) * sum));
+    out[output] = Rounded<T>(static_cast<WideType<T>>(static_cast<double>(factor) * sum));
   }
 
   const T* dout;

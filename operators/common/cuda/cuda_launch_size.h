@@ -24,8 +24,8 @@ constexpr int CudaBlocksOfThreads(int64_t count, int64_t most = kMaxCudaBlocks) 
   return CudaBlocks((count + kCudaThreads - 1) / kCudaThreads, most);
 }
 
-// Returns how many neighbouring elements of this many bytes a thread takes at once: 16 bytes of
-// them, but only 4 bytes.
+// Returns how many neighbouring elements of `bytes` bytes each a thread takes at once: as many as
+// have 16 bytes, but only 4 elements of one byte.
 constexpr int VectorSize(int64_t bytes) { return bytes == 1 ? 4 : static_cast<int>(16 / bytes); }
 
 struct CudaGrid {

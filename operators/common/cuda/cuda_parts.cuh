@@ -7,6 +7,7 @@
 
 #include "operators/common/cuda/cuda_division.h"
 #include "operators/common/cuda/cuda_launch.h"
+#include "operators/common/cuda/cuda_vectors.cuh"
 #include "operators/common/half.h"
 
 namespace skiff {
@@ -25,12 +26,10 @@ __global__ void AddParts(const WideType<T>* parts, int64_t count, int64_t elemen
   const int64_t stride = int64_t{gridDim.x} * blockDim.x;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < elements; i += stride) {
     // With beta = 0, NaN in C doesn't matter.
-    Wide sum = beta == Wide(0) ? Wide(0) : beta * static_cast<Wide>(c[i]);
+    Wide sum = beta == Wide(0) ? Wide(0) : beta * Widened(c[i]);
     for (int64_t part = 0; part < count; ++part) sum += parts[part * elements + i];
-    if (bias.values != nullptr) {
-      sum += static_cast<Wide>(bias.values[Divide(i, bias.columns).rest]);
-    }
-    c[i] = static_cast<T>(sum);
+    if (bias.values != nullptr) sum += Widened(bias.values[Divide(i, bias.columns).rest]);
+    c[i] = Rounded<T>(sum);
   }
 }
 

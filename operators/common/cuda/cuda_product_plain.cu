@@ -86,7 +86,7 @@ class TileLoader {
       const int across = Across(at);
       const int term = Term(at);
       if (across < across_count_ && first + term < terms_) {
-        tile[term][across] = static_cast<WideType<T>>(values_[i]);
+        tile[term][across] = Widened(values_[i]);
       }
     }
   }
@@ -172,9 +172,9 @@ __global__ void __launch_bounds__(kCudaThreads) MultiplyTiles(Product<T, Result>
         Result* to = c + i * product.c_row + j;
         Wide value = product.alpha * sums[i][j];
         // With beta = 0, NaN in C doesn't matter.
-        if (product.beta != Wide(0)) value += product.beta * static_cast<Wide>(*to);
-        if (product.bias != nullptr) value += static_cast<Wide>(product.bias[column + j]);
-        *to = static_cast<Result>(value);
+        if (product.beta != Wide(0)) value += product.beta * Widened(*to);
+        if (product.bias != nullptr) value += Widened(product.bias[column + j]);
+        *to = Rounded<Result>(value);
       }
     }
   }

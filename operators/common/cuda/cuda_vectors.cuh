@@ -15,7 +15,8 @@
 namespace skiff {
 
 // ---- half in kernels: float, by the device's instructions where it has one, which give the bits
-// of half.h, but for those of NaN
+// of half.h, but for those of NaN. The least architecture of a release, sm_80, has the
+// instructions.
 
 // Returns a number as kernels compute with it.
 template <typename T>
@@ -25,9 +26,11 @@ __device__ WideType<T> Widened(T x) {
     float wide;
     asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(x.bits));
     return wide;
-  }
+  } else
 #endif
-  return static_cast<WideType<T>>(x);
+  {
+    return static_cast<WideType<T>>(x);
+  }
 }
 
 // Rounds a number to T, in which it is stored.
@@ -42,9 +45,11 @@ __device__ T Rounded(WideType<T> x) {
       asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded.bits) : "f"(x));
     }
     return rounded;
-  }
+  } else
 #endif
-  return static_cast<T>(x);
+  {
+    return static_cast<T>(x);
+  }
 }
 
 // ---- vectors

@@ -2,7 +2,6 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
@@ -11,6 +10,7 @@
 #include "operators/common/half.h"
 #include "tools/cuda/emulation/libraries/cublas_lt_stand_in.h"
 #include "tools/cuda/emulation/libraries/live_objects.h"
+#include "tools/cuda/emulation/libraries/tensor_core_factor.cuh"
 
 namespace skiff::cuda_emulation {
 namespace {
@@ -331,20 +331,6 @@ __global__ void Overwrite(unsigned char* workspace, int64_t bytes) {
   for (int64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < bytes; i += gridDim.x * blockDim.x) {
     workspace[i] = 0xFF;
   }
-}
-
-// As tensor cores see a factor: with ten bits after the point.
-__device__ float RoundedToTf32(float value) {
-  return std::bit_cast<float>((std::bit_cast<uint32_t>(value) + 0x1000u) & ~0x1fffu);
-}
-
-template <typename T>
-__device__ double FactorOf(T value, bool rounds_to_tf32) {
-  const auto wide = static_cast<WideType<T>>(value);
-  if constexpr (std::is_same_v<T, float>) {
-    if (rounds_to_tf32) return static_cast<double>(RoundedToTf32(wide));
-  }
-  return static_cast<double>(wide);
 }
 
 // D = alpha · op(A) · op(B) + beta · C + bias. C isn't read if beta is 0.

@@ -12,6 +12,7 @@
 #include "operators/common/libraries/cudnn_declarations.h"
 #include "tools/cuda/emulation/libraries/cudnn_stand_in.h"
 #include "tools/cuda/emulation/libraries/live_objects.h"
+#include "tools/cuda/emulation/libraries/tensor_core_factor.cuh"
 
 namespace skiff::cuda_emulation {
 namespace {
@@ -207,6 +208,7 @@ struct Sizes {
   Triple stride;
   Triple dilation;
   int math;
+  bool rounds_to_tf32 = false;  // factors of float32
 };
 
 __host__ __device__ int64_t Count(const Triple& extents) {
@@ -519,11 +521,12 @@ __device__ void ForEachPoint(const Triple& extents, const Visit& visit) {
 }
 
 template <typename T>
-__device__ double Dot(int64_t count, const T* a, int64_t a_step, const T* b, int64_t b_step) {
+__device__ double Dot(const Sizes& sizes, int64_t count, const T* a, int64_t a_step, const T* b,
+                      int64_t b_step) {
   double sum = 0;
   for (int64_t i = 0; i < count; ++i) {
-    sum += static_cast<double>(static_cast<float>(a[i * a_step])) *
-           static_cast<double>(static_cast<float>(b[i * b_step]));
+    sum += FactorOf(a[i * a_step], sizes.rounds_to_tf32) *
+           FactorOf(b[i * b_step], sizes.rounds_to_tf32);
   }
   return sum;
 }
@@ -543,8 +546,8 @@ __device__ double Output(const Sizes& sizes, int64_t element, const T* input, co
   ForEachPoint(sizes.filter, [&](const Triple& tap) {
     const int64_t from = IndexOf(sizes.input, InputAt(sizes, output, tap));
     if (from < 0) return;
-    sum += Dot(sizes.inputs, input + from, Count(sizes.input), filter + IndexOf(sizes.filter, tap),
-               Count(sizes.filter));
+    sum += Dot(sizes, sizes.inputs, input + from, Count(sizes.input),
+               filter + IndexOf(sizes.filter, tap), Count(sizes.filter));
   });
   return sum;
 }
@@ -564,7 +567,7 @@ __device__ double InputGradient(const Sizes& sizes, int64_t element, const T* fi
   ForEachPoint(sizes.filter, [&](const Triple& tap) {
     const int64_t from = IndexOf(sizes.output, OutputAt(sizes, input, tap));
     if (from < 0) return;
-    sum += Dot(sizes.outputs, gradient + from, Count(sizes.output),
+    sum += Dot(sizes, sizes.outputs, gradient + from, Count(sizes.output),
                filter + IndexOf(sizes.filter, tap), sizes.inputs * Count(sizes.filter));
   });
   return sum;
@@ -583,7 +586,7 @@ __device__ double FilterGradient(const Sizes& sizes, int64_t element, const T* i
   ForEachPoint(sizes.output, [&](const Triple& output) {
     const int64_t from = IndexOf(sizes.input, InputAt(sizes, output, tap));
     if (from < 0) return;
-    sum += Dot(sizes.batch, input + from, sizes.groups * sizes.inputs * Count(sizes.input),
+    sum += Dot(sizes, sizes.batch, input + from, sizes.groups * sizes.inputs * Count(sizes.input),
                gradient + IndexOf(sizes.output, output),
                sizes.groups * sizes.outputs * Count(sizes.output));
   });
@@ -696,6 +699,7 @@ int RunPass(Pointer handle, const void* alpha, Pointer first_descriptor, const v
   if (!MayRun(kPass, sizes, *algorithm) || !IsWorkspace(*algorithm, workspace, bytes)) {
     return kBadParam;
   }
+  sizes.rounds_to_tf32 = algorithm->math == kTensorCores;
   for (const void* numbers : {first, second, static_cast<const void*>(result)}) {
     if (!IsNumber(sizes.type, numbers)) return kBadParam;
   }

@@ -31,7 +31,8 @@
 // For another size in eleven, cudnnGetConvolution…Algorithm_v7 returns NOT_SUPPORTED.
 //
 // A run is one kernel in the handle's stream, which writes all of the workspace and adds in a fixed
-// order, in float64. It reads the result only if beta isn't 0.
+// order, in float64. On tensor cores, factors of float32 are rounded to TF32. It reads the result
+// only if beta isn't 0.
 #pragma once
 
 #include <string_view>
