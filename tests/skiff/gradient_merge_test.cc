@@ -321,8 +321,7 @@ TEST(GradientMerge, HasAsManyOpsForManyParameters) {
     const auto net =
         MakeNet(SpecNamed("clipped_momentum").make,
                 {.gradient_merge = {.steps = kSteps}, .skip_non_finite = true}, layers);
-    Training training(*net,
-                      {.memory = {.recompute = Recompute::kNothing}, .passes = {.also = kFlat}});
+    Training training(*net, {.passes = {.also = kFlat}});
     std::map<std::string, int> counts;
     const Plan plan = training.Bind(Rows(0, kSmall)).plan();
     for (const Instruction& instruction : plan.instructions) {

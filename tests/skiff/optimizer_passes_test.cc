@@ -189,12 +189,9 @@ TEST_P(OptimizerPasses, ChangeNoBitOfAverages) {
   ExpectSameWeights(*Make({}, {}, {.half_layers = 2, .averages = true}));
 }
 
-// Where ops are counted, none runs again.
-const MemoryOptions kRunsOnce = {.recompute = Recompute::kNothing};
-
 // Ops of the optimizer that a run of the flat program does.
 int64_t OptimizerInstructions(const Net& net) {
-  Training training(net, {.memory = kRunsOnce, .passes = {.also = kFusedAndFlat}});
+  Training training(net, {.passes = {.also = kFusedAndFlat}});
   const Plan plan = training.Bind().plan();
   return std::ranges::count_if(plan.instructions, [](const Instruction& instruction) {
     return (instruction.op->role() & kRoleOptimize) != 0;
@@ -226,8 +223,7 @@ int64_t InstructionsOf(const Plan& plan, std::string_view part) {
 // A net after a few steps without passes and with them: the weights are the same.
 struct PlainAndFlat {
   explicit PlainAndFlat(const Net& net)
-      : plain(net, {.memory = kRunsOnce}),
-        flat(net, {.memory = kRunsOnce, .passes = {.also = kFusedAndFlat}}) {
+      : plain(net), flat(net, {.passes = {.also = kFusedAndFlat}}) {
     plain.Steps(3);
     flat.Steps(3);
     EXPECT_EQ(flat.Hash(), plain.Hash());

@@ -73,6 +73,8 @@ TEST(WidenPass, RunsTheFloat32KernelThatIsForced) {
     return layers::Conv2d(x, {.filters = 2, .kernel = 3, .bias_attr = std::nullopt});
   };
   EXPECT_EQ(casts(convolution, "conv2d", "onednn"), casts(convolution, "conv2d", "widened"));
+  // There is a kernel of that name for half, which the pass leaves alone.
+  EXPECT_EQ(casts(convolution, "conv2d", "winograd"), 2) << "those of the program";
 }
 
 TEST(WidenPass, DoesNothingToAPlanWithoutHalf) {
