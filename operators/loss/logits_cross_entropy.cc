@@ -5,7 +5,7 @@
 //
 // Its gradient reads Logits and computes the probabilities again, with the same bits. So nothing as
 // large as Logits is kept from the forward to the backward pass but Logits, which half may hold:
-// all is computed in float32, row by row. The pass fuse_softmax_loss makes it, and it has no like
+// all is computed in float32, tile by tile. The pass fuse_softmax_loss makes it, and it has no like
 // in Fluid.
 //
 // Gradient: dLogits = dLoss * (Softmax - onehot), 0 in rows whose label is ignore_index.
@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "framework/base/error.h"
@@ -28,17 +29,11 @@ namespace {
 
 constexpr int kLastAxis = -1;
 
-// Logits as rows of classes; -1 is unknown.
-struct ClassRows {
-  explicit ClassRows(const Shape& logits)
-      : count(logits.element_count(0, logits.rank() - 1)), classes(logits[logits.rank() - 1]) {}
-
-  // The rows that are worth a thread.
-  int64_t grain() const { return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, classes)); }
-
-  int64_t count;
-  int64_t classes;
-};
+// Logits as tiles of rows of classes.
+SoftmaxTiles TilesOf(const Shape& logits) {
+  const int last = logits.rank() - 1;
+  return {logits.element_count(0, last), logits[last], /*inner=*/1};
+}
 
 // Returns the shape of Loss.
 Shape CheckedLossShape(const OpContext& context) {
@@ -62,11 +57,6 @@ void InferGrad(OpContext& context) {
   context.SetOutputLike("Logits@GRAD", "Logits");
 }
 
-// A row alone.
-SoftmaxTile TileOfRow(int64_t classes) {
-  return {.items = 1, .classes = classes, .item_stride = classes, .class_stride = 1};
-}
-
 // The labels of a run.
 struct RowLabels {
   // Returns the class of a row, or -1 if it doesn't count. Notes a label that is no class.
@@ -84,71 +74,130 @@ struct RowLabels {
   FirstBadIndex* bad;
 };
 
+// The tiles of a run, for the op and its gradient.
+template <typename T>
+class LabeledTiles {
+ public:
+  explicit LabeledTiles(PrepareContext& context)
+      : logits_(context, "Logits"),
+        label_(context, "Label"),
+        ignored_(context.IntAttr("ignore_index")),
+        type_(context.op().type),
+        scratch_(context, PreparedTiles(context).count(), /*rows=*/1,
+                 PreparedTiles(context).tile_size()) {}
+
+  // Calls compute(tile, classes, logits, wide) for each tile with a row that counts, skip(tile) for
+  // the others, on several threads. `classes` has the class of each row, -1 of rows that don't
+  // count: their label is ignored, or their `weight`, of each row of all, is 0; nullptr: no weight
+  // is. `wide` has room for a tile of half, where the logits may be. Then throws Error if a label
+  // is no class.
+  template <typename Compute, typename Skip>
+  void ForEach(const KernelContext& run, const WideType<T>* weight, const Compute& compute,
+               const Skip& skip) const {
+    const Shape& shape = logits_.shape(run);
+    const int64_t classes = shape[shape.rank() - 1];
+    const SoftmaxTiles tiles = TilesOf(shape);
+    FirstBadIndex bad;
+    const RowLabels labels{LabelReader(label_.tensor(run)), classes, ignored_, &bad};
+    const T* logits = logits_(run);
+    scratch_.ForEach(run, tiles.count(), tiles.grain(), [&](int64_t i, const WideRows<T>& wide) {
+      const SoftmaxTile tile = tiles[i];
+      int64_t of[SoftmaxTile::kMaxItems];
+      bool any = false;
+      for (int64_t j = 0; j < tile.items; ++j) {
+        const int64_t row = tile.first_item + j;
+        of[j] = labels.ClassOf(row);
+        if (weight != nullptr && weight[row] == 0) of[j] = -1;
+        any = any || of[j] >= 0;
+      }
+      if (!any) return skip(tile);
+      compute(tile, of, ReadRow(logits, tile.offset, tile.items * tile.classes, wide[0]), wide);
+    });
+    ThrowIfFound(bad, type_, labels.labels, classes, ignored_);
+  }
+
+ private:
+  static SoftmaxTiles PreparedTiles(const PrepareContext& context) {
+    return TilesOf(context.Input("Logits").shape);
+  }
+
+  In<T> logits_;
+  In<> label_;
+  int64_t ignored_;
+  std::string type_;
+  ThreadScratch<T> scratch_;
+};
+
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   using Wide = WideType<T>;
-  const ClassRows prepared(context.Input("Logits").shape);
-  const int64_t ignored = context.IntAttr("ignore_index");
-  const In<T> logits(context, "Logits");
-  const In<> label(context, "Label");
+  const LabeledTiles<T> tiles(context);
   const Out<Wide> loss(context, "Loss");
-  const ThreadScratch<T> scratch(context, prepared.count, /*rows=*/1, prepared.classes);
   return MakeRowsKernel([=](const KernelContext& run) {
-    const ClassRows rows(logits.shape(run));
-    FirstBadIndex bad;
-    const RowLabels labels{LabelReader(label.tensor(run)), rows.classes, ignored, &bad};
-    const SoftmaxTile tile = TileOfRow(rows.classes);
-    const auto compute = [&, logits = logits(run), loss = loss(run)](int64_t row,
-                                                                     const WideRows<T>& wide) {
-      const int64_t of = labels.ClassOf(row);
-      loss[row] = 0;
-      if (of < 0) return;
-      const Wide* x = ReadRow(logits, row * rows.classes, rows.classes, wide[0]);
-      Wide max, sum;
-      TileMax(tile, x, &max);
-      TileExp<Wide>(tile, x, &max, nullptr, &sum);
-      loss[row] = std::log(sum) + (max - x[of]);
-    };
-    scratch.ForEach(run, rows.count, rows.grain(), compute);
-    ThrowIfFound(bad, "logits_cross_entropy", labels.labels, rows.classes, ignored);
+    Wide* all = loss(run);
+    tiles.ForEach(
+        run, nullptr,
+        [all](const SoftmaxTile& tile, const int64_t* of, const Wide* x, const WideRows<T>&) {
+          Wide max[SoftmaxTile::kMaxItems];
+          Wide sum[SoftmaxTile::kMaxItems];
+          TileMax(tile, x, max);
+          TileExp<Wide>(tile, x, max, nullptr, sum);
+          Wide* losses = all + tile.first_item;
+          for (int64_t i = 0; i < tile.items; ++i, x += tile.classes) {
+            losses[i] = of[i] < 0 ? 0 : std::log(sum[i]) + (max[i] - x[of[i]]);
+          }
+        },
+        [all](const SoftmaxTile& tile) {
+          std::fill_n(all + tile.first_item, tile.items, Wide{0});
+        });
   });
+}
+
+// The gradient of a tile from its logits `x`, on which `to` may be. Rows without a class get 0,
+// even where their probabilities are no numbers.
+template <typename Wide>
+void TileGradient(const SoftmaxTile& tile, const int64_t* of, const Wide* x, const Wide* gradient,
+                  Wide* to) {
+  Wide max[SoftmaxTile::kMaxItems];
+  Wide sum[SoftmaxTile::kMaxItems];
+  Wide of_label[SoftmaxTile::kMaxItems];
+  TileMax(tile, x, max);
+  TileExp(tile, x, max, to, sum);
+  for (int64_t i = 0; i < tile.items; ++i) sum[i] = 1 / sum[i];
+  TileScale(tile, to, sum, to);
+  for (int64_t i = 0; i < tile.items; ++i) {
+    if (of[i] >= 0) of_label[i] = gradient[i] * (to[i * tile.classes + of[i]] - 1);
+  }
+  TileScale(tile, to, gradient, to);
+  for (int64_t i = 0; i < tile.items; ++i) {
+    Wide* row = to + i * tile.classes;
+    if (of[i] < 0) {
+      std::fill_n(row, tile.classes, Wide{0});
+    } else {
+      row[of[i]] = of_label[i];
+    }
+  }
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   using Wide = WideType<T>;
-  const ClassRows prepared(context.Input("Logits").shape);
-  const int64_t ignored = context.IntAttr("ignore_index");
-  const In<T> logits(context, "Logits");
-  const In<> label(context, "Label");
-  const In<Wide> gradient(context, "Loss@GRAD");
-  const Out<T> dx(context, "Logits@GRAD");
-  const ThreadScratch<T> scratch(context, prepared.count, /*rows=*/1, prepared.classes);
+  const LabeledTiles<T> tiles(context);
+  const In<Wide> loss_gradient(context, "Loss@GRAD");
+  const Out<T> logits_gradient(context, "Logits@GRAD");
   return MakeRowsKernel([=](const KernelContext& run) {
-    const ClassRows rows(logits.shape(run));
-    FirstBadIndex bad;
-    const RowLabels labels{LabelReader(label.tensor(run)), rows.classes, ignored, &bad};
-    const SoftmaxTile tile = TileOfRow(rows.classes);
-    const auto compute = [&, logits = logits(run), gradient = gradient(run), dx = dx(run)](
-                             int64_t row, const WideRows<T>& wide) {
-      const int64_t of = labels.ClassOf(row);
-      const int64_t at = row * rows.classes;
-      // A gradient of 0 is none, even where the probability is no number.
-      if (of < 0 || gradient[row] == 0) return (void)std::fill_n(dx + at, rows.classes, T{});
-      const Wide* x = ReadRow(logits, at, rows.classes, wide[0]);
-      Wide* to = PlaceOfRow(dx, at, wide[0]);
-      Wide max, sum;
-      TileMax(tile, x, &max);
-      TileExp(tile, x, &max, to, &sum);
-      const Wide factor = 1 / sum;
-      TileScale(tile, to, &factor, to);
-      const Wide of_label = gradient[row] * (to[of] - 1);
-      TileScale(tile, to, &gradient[row], to);
-      to[of] = of_label;
-      WriteRow(to, rows.classes, dx, at);
-    };
-    scratch.ForEach(run, rows.count, rows.grain(), compute);
-    ThrowIfFound(bad, "logits_cross_entropy_grad", labels.labels, rows.classes, ignored);
+    const Wide* gradient = loss_gradient(run);
+    T* dx = logits_gradient(run);
+    tiles.ForEach(
+        run, gradient,
+        [=](const SoftmaxTile& tile, const int64_t* of, const Wide* x, const WideRows<T>& wide) {
+          Wide* to = PlaceOfRow(dx, tile.offset, wide[0]);
+          TileGradient(tile, of, x, gradient + tile.first_item, to);
+          WriteRow(to, tile.items * tile.classes, dx, tile.offset);
+        },
+        [=](const SoftmaxTile& tile) {
+          std::fill_n(dx + tile.offset, tile.items * tile.classes, T{});
+        });
   });
 }
 
