@@ -45,9 +45,9 @@
 //   unless it is one more than that of the instruction before; `block=N` unless that is 0; and
 //   `id=N` unless that is the position. A copy is for the op at its position, or for the nearest
 //   one.
-// - Where the program was made (CreationSite) is left out, as is Plan::recomputed. So are LoDs and
-//   Loop::line: a plan with ragged values, or with an op that sets rows (`sets_rows` after it),
-//   reads back as one that can be compared and not run.
+// - Where the program was made (CreationSite) is left out, as are Plan::recomputed, LoDs and
+//   Loop::line. So a plan with ragged values, or with an op that sets rows (`sets_rows` after the
+//   op), can be compared after it was read back, but not run.
 #pragma once
 
 #include <string>

@@ -18,14 +18,17 @@
 //
 // PassContext::memory has the options. Named checkpoints cut after the ops that write them.
 // Otherwise the pass tries several ways to cut, with few bytes crossing each cut, on the plan and
-// judges them by its max live bytes. For a budget it takes the cheapest that meets it; if none
-// does, the smallest (the executor then throws). kAlmostFree, the default, keeps values until the
-// others cost at most 2 % of a step, and runs nothing again unless that saves at least 8 times its
-// share of a step, in live bytes, as fuse_elementwise leaves them. It runs nothing again that is
-// part of an update, in half only replays, and on a device, where nobody has measured it, nothing.
-// The cost of an instruction is estimated: the bytes that it moves, of half as many as of float32,
-// and the FLOP of a product, which count as bytes (FlopPerByte). Plan::recomputed tells what came
-// of it. `changes`: instructions added.
+// judges them by its max live bytes. For a budget, the pass takes the cheapest way that meets it;
+// if none does, the smallest (the executor then throws).
+//
+// kAlmostFree, the default, keeps values until what runs again costs at most 2 % of a step. The
+// pass lets nothing run again unless that saves, as a share of the live bytes that fuse_elementwise
+// leaves, at least 8 times the share of a step that it costs. Nothing runs again that is part of an
+// update; in half, only replays do; on a device, where nobody has measured it, nothing does.
+//
+// The cost of an instruction is an estimate: the bytes that the instruction moves, of half as many
+// as of float32, and the FLOP of a product, which count as bytes (FlopPerByte). Plan::recomputed
+// tells what came of it. `changes`: instructions added.
 #pragma once
 
 #include "framework/transpiler/pass.h"

@@ -70,7 +70,6 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const In<T> dout(context, "Out@GRAD");
   const Out<T> dx(context, "X@GRAD");
   const Out<T> dbias(context, "Bias@GRAD");
-  const ThreadScratch<T> no_scratch(context, prepared.rows, /*rows=*/0, prepared.size);
   const int memory =
       context.RequestWorkspace(RowSums(prepared.rows, prepared.size, /*arrays=*/1).bytes<T>());
   return MakeRowsKernel([=](const KernelContext& run) {
@@ -78,12 +77,12 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
     const RowSums sums(rows, size, /*arrays=*/1);
     const auto add_row = [=, size = size, backward = GeluRowsOf<T>().backward, x = x(run),
                           bias = bias(run), dout = dout(run),
-                          dx = dx(run)](int64_t row, Wide* columns, const WideRows<T>&) {
+                          dx = dx(run)](int64_t row, Wide* columns) {
       const int64_t at = row * size;
       backward(approximate, x + at, bias, dout + at, size, dx == nullptr ? nullptr : dx + at,
                columns);
     };
-    sums.AddRows(run, no_scratch, run.workspace(memory), add_row);
+    sums.AddRows<T>(run.workspace(memory), add_row);
     sums.Write(run.workspace(memory), 0, dbias(run));
   });
 }

@@ -47,12 +47,12 @@ void CheckOpEverywhere(const OpCheck& check, const RunnerOptions& options, CaseR
 // Returns the inputs of an op, with float32 in place of half where the op keeps float32.
 NamedTensors KeepFloat32(const OpDef& def, const Op& op, NamedTensors inputs);
 
-// Returns the two-byte dtypes in which cases of the op in float32 run, too: those for which it has
-// a kernel kNativeHalfKernel on the place, one that this processor has the instructions for. (Other
+// Returns the two-byte dtypes in which float32 cases of the op run, too: where the op has a kernel
+// kNativeHalfKernel on the place, and this processor has the instructions for the kernel. (Other
 // kernels for half have the bits of float32's, rounded: ops_in_half_test.)
 std::vector<DType> CheckedHalves(const OpRegistry& registry, const std::string& type, Place place);
 
-// Returns the tolerance of a case in one of them.
+// Returns the tolerance of a case in one of these dtypes.
 double NativeTolerance(const OpCase& op_case, DType half);
 
 // Returns whether one of the slots that keep float32 has the variable.

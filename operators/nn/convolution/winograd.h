@@ -92,15 +92,16 @@ struct WinogradTransforms {
   // the panel. Channels that pad a block are 0.
   void (*filters)(int64_t side, const Filters& shape, const T* filters, const IndexRange& range,
                   int64_t first_block, const FilterPanel& panel) = nullptr;
-  // Computes Gᵀ dU G for one block of inputs and one of outputs, where dU is the sum of `sum_count`
-  // arrays that are `sum_stride` apart and whose rows are input channels. Writes the filters'
-  // gradients in their plain layout.
+  // Computes Gᵀ dU G for a block of inputs and a block of outputs. dU is the sum of `sum_count`
+  // arrays, `sum_stride` apart, with a row for each input channel. Writes the gradients of the
+  // filters in the plain layout.
   void (*filter_gradients)(int64_t side, const Filters& shape, int64_t input_block,
                            int64_t output_block, const float* sums, int64_t sum_count,
                            int64_t sum_stride, int64_t plane_stride, int64_t row_stride,
                            T* gradients) = nullptr;
 };
-// Returns those of the instruction set in use.
+
+// Returns the transforms of the instruction set in use.
 template <typename T>
 WinogradTransforms<T> TransformsOf();
 

@@ -42,6 +42,17 @@ class RowSums {
     scratch.ForEach(run, parts_, GrainOf(rows_ / parts_ * size_), add);
   }
 
+  // Calls visit(row, sums) in the same way.
+  template <typename T, typename Visit>
+  void AddRows(void* memory, const Visit& visit) const {
+    ParallelFor(parts_, GrainOf(rows_ / parts_ * size_), [&](int64_t begin, int64_t end) {
+      for (int64_t part = begin; part < end; ++part) {
+        AddPart(memory, part, WideRows<T>(),
+                [&](int64_t row, WideType<T>* sums, const WideRows<T>&) { visit(row, sums); });
+      }
+    });
+  }
+
   // Writes the sums of array k to `out`, unless that is nullptr.
   template <typename T>
   void Write(const void* memory, int64_t k, T* out) const {

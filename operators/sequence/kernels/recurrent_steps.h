@@ -74,8 +74,8 @@ class StepNumbers {
   int64_t width_;
 };
 
-// Numbers of the rows of a step that an op saves for its gradient, if it has the output for them:
-// rounded, of half, in batch order.
+// Numbers of the rows of a step that an op saves for its gradient, if it has the output for them.
+// The output has the rows in batch order, and is of T: of half, the numbers are rounded.
 template <typename T>
 class SavedNumbers {
   using Wide = WideType<T>;
@@ -86,14 +86,15 @@ class SavedNumbers {
         wide_(context, kIsHalf<T> || !saved_.is_there() ? sequences : 0, width),
         width_(width) {}
 
-  // Returns where those of a step are computed.
+  // Returns where the numbers of a step are computed. Of half, every step has the same memory: call
+  // Save before the next step.
   Wide* operator()(const KernelContext& run, const TimeSteps::Step& step) const {
     if constexpr (!kIsHalf<T>) {
       if (saved_.is_there()) return saved_(run) + step.first * width_;
     }
     return wide_(run);
   }
-  // Saves those of a step.
+  // Rounds the numbers of a step to the output. Of other types, they are there already.
   void Save(const KernelContext& run, const TimeSteps::Step& step) const {
     if constexpr (kIsHalf<T>) {
       if (!saved_.is_there()) return;
@@ -107,7 +108,7 @@ class SavedNumbers {
   int64_t width_;
 };
 
-// What an op has saved, for its gradient.
+// What an op has saved by SavedNumbers, for its gradient.
 template <typename T>
 class ReadNumbers {
  public:
@@ -116,8 +117,10 @@ class ReadNumbers {
         wide_(context, kIsHalf<T> && saved.is_there() ? sequences : 0, width),
         width_(width) {}
 
-  // Returns those of a step, until the next one.
+  // Returns the numbers of a step, nullptr if the input is absent. Of half, every step has the same
+  // memory.
   const WideType<T>* operator()(const KernelContext& run, const TimeSteps::Step& step) const {
+    if (!saved_.is_there()) return nullptr;
     const T* saved = saved_(run) + step.first * width_;
     if constexpr (kIsHalf<T>) {
       WidenAll(saved, step.count * width_, wide_(run));
