@@ -28,8 +28,8 @@
 #include <string_view>
 #include <vector>
 
-#include "framework/ir/program.h"
-#include "framework/op/registry.h"
+#include "framework/ir/api/program.h"
+#include "framework/op/api/default_registry.h"
 
 namespace skiff {
 
@@ -43,8 +43,8 @@ struct BackwardOptions {
 };
 
 struct ParameterGradient {
-  Var* parameter = nullptr;
-  Var* gradient = nullptr;
+  ir::Var* parameter = nullptr;
+  ir::Var* gradient = nullptr;
 };
 
 struct BackwardResult {

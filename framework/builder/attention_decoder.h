@@ -25,10 +25,10 @@ struct AttentionDecoderOptions {
   // the state behind that, as LstmUnit does.
   ParamAttr param_attr = {};
   ParamAttr hidden_attr = {};  // of gru, for the state: [size, 3 · size]
-  BiasAttr bias_attr = ParamAttr{};
-  // [size, width of keys]; std::nullopt: the state is the query.
-  std::optional<ParamAttr> query_attr = ParamAttr{};
-  BiasAttr query_bias_attr = ParamAttr{};
+  BiasAttr bias_attr = {};
+  // [size, width of keys]; false: the state is the query.
+  OptionalParamAttr query_attr = {};
+  BiasAttr query_bias_attr = {};
   ParamAttr score_attr = {};  // v, [width of keys, 1]
   std::string name = {};
 };

@@ -7,20 +7,20 @@
 #include <utility>
 #include <vector>
 
-#include "framework/ir/program.h"
+#include "framework/ir/api/program.h"
 
 namespace skiff {
 
 class Initializer {
  public:
   // Makes the op that fills the variable (its output is set to it).
-  using MakeOp = std::function<Op(const Var&)>;
+  using MakeOp = std::function<ir::Op(const ir::Var&)>;
 
   Initializer() = default;  // undefined: the layer's own choice
   explicit Initializer(MakeOp make) : make_(std::move(make)) {}
 
   bool defined() const { return make_ != nullptr; }
-  Op Make(const Var& var) const { return make_(var); }
+  ir::Op Make(const ir::Var& var) const;
 
  private:
   MakeOp make_;

@@ -140,7 +140,7 @@ struct SequenceConvOptions {
   // The first of them, counted from the row itself; undefined: -(context / 2), as in Fluid.
   std::optional<int64_t> start = {};
   ParamAttr param_attr = {};
-  BiasAttr bias_attr = ParamAttr{};
+  BiasAttr bias_attr = {};
   std::string act = {};
   std::string name = {};
 };
@@ -159,7 +159,7 @@ struct DynamicGruOptions {
   bool origin_mode = false;
   Variable initial = {};  // [sequences, size]; undefined: zeros
   ParamAttr param_attr = {};
-  BiasAttr bias_attr = ParamAttr{};
+  BiasAttr bias_attr = {};
   std::string name = {};
 };
 // A gated recurrent unit (Cho et al. 2014) over each sequence of x [rows, 3 · size], which is the
@@ -196,7 +196,7 @@ struct GruUnitOptions {
   std::string gate_act = "sigmoid";
   bool origin_mode = false;  // as in DynamicGruOptions
   ParamAttr param_attr = {};
-  BiasAttr bias_attr = ParamAttr{};
+  BiasAttr bias_attr = {};
   std::string name = {};
 };
 // One step of DynamicGru for each row of x [rows, 3 · size] and of a state [rows, size], which need
@@ -207,7 +207,7 @@ Variable GruUnit(const Variable& x, const Variable& state, const GruUnitOptions&
 struct LstmUnitOptions {
   float forget_bias = 0.0f;
   ParamAttr param_attr = {};
-  BiasAttr bias_attr = ParamAttr{};
+  BiasAttr bias_attr = {};
   std::string name = {};
 };
 // One step of long short-term memory without peepholes, for each row of x [rows, …] and of the

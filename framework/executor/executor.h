@@ -35,20 +35,23 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "framework/ir/program.h"
-#include "framework/op/registry.h"
-#include "framework/plan/plan.h"
+#include "framework/base/place.h"
+#include "framework/ir/api/program.h"
+#include "framework/op/api/default_registry.h"
+#include "framework/op/math_mode.h"
+#include "framework/plan/api/recomputed.h"
+#include "framework/tensor/api/tensor.h"
 #include "framework/tensor/scope.h"
-#include "framework/tensor/tensor.h"
-#include "framework/transpiler/pass.h"
-#include "framework/tuning/kernel_tuner.h"
+#include "framework/transpiler/api/memory_options.h"
+#include "framework/transpiler/api/pass_options.h"
 
 namespace skiff {
+
+class KernelTuner;
 
 // {name, tensor}; the tensors are read during the run, never written. If another thread writes to
 // one meanwhile, the run reads some elements before and some after, but touches no other memory.
@@ -125,9 +128,6 @@ struct InstructionTime {
   double seconds = 0;
 };
 
-class DeviceLink;
-class PreparedPlan;
-
 // A program with its feeds and fetches bound to storage, on a plan of its own. Copies share it.
 // When the scope's storage has moved (a variable was set, loaded or erased), a step throws an Error
 // (kFailedPrecondition) that says so, and the caller binds again. The programs bound by one
@@ -159,7 +159,7 @@ class BoundProgram {
   // failed, kOutOfRange for an i beyond the last fetch, kIo if the device has failed.
   const Tensor& fetch(size_t i) const;
   PlanStatistics statistics() const;
-  const Plan& plan() const;
+  const ir::Plan& plan() const;
 
  private:
   friend class CompiledProgram;
@@ -221,11 +221,17 @@ class Executor {
   // Throws an Error for a place that this build or machine lacks.
   explicit Executor(Place place = Place::Default(), Scope* scope = nullptr,
                     const OpRegistry* registry = nullptr);
+  // The scope keeps its address, and what `other` has compiled works as before. `other` then has
+  // neither a place nor a scope: it can be destroyed and assigned to, and all else throws an Error
+  // (kFailedPrecondition). An assignment destroys the scope that the executor owned, so nothing
+  // that it has compiled may run any more.
+  Executor(Executor&& other) noexcept;
+  Executor& operator=(Executor&& other) noexcept;
   ~Executor();
 
-  Place place() const { return place_; }
-  Scope& scope() { return *scope_; }
-  const Scope& scope() const { return *scope_; }
+  Place place() const;
+  Scope& scope();
+  const Scope& scope() const;
 
   // Throws an Error that lists all structural defects of the program (VerifyProgram, structure
   // only), one for a kernel in the options that doesn't exist, and what passes throw.
@@ -235,12 +241,10 @@ class Executor {
                           const FetchList& fetches = {});
 
  private:
-  Place place_;
-  std::shared_ptr<std::recursive_mutex> mutex_;  // held by who runs a program
-  std::shared_ptr<DeviceLink> link_;             // to the device; nullptr on the CPU
-  std::unique_ptr<Scope> owned_scope_;
-  Scope* scope_;
-  const OpRegistry* registry_;
+  struct State;
+  // Throws the Error if the executor was moved from.
+  State& state() const;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace skiff

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/ir/program.h"
+#include "framework/ir/api/program.h"
 #include "framework/tensor/scope.h"
 
 namespace skiff {

@@ -12,7 +12,7 @@
 
 #include "framework/builder/optimizer/parameter_average.h"
 #include "framework/builder/variable.h"
-#include "framework/precision/half_rewrite.h"
+#include "framework/precision/half_report.h"
 #include "framework/precision/precision_options.h"
 
 namespace skiff::training {

@@ -15,10 +15,10 @@
 #include <string_view>
 #include <vector>
 
-#include "framework/base/dtype.h"
+#include "framework/base/api/dtype.h"
 #include "framework/executor/executor.h"
-#include "framework/tensor/shape.h"
-#include "framework/tensor/tensor.h"
+#include "framework/tensor/api/shape.h"
+#include "framework/tensor/api/tensor.h"
 
 namespace skiff::training {
 

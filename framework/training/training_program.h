@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "framework/builder/optimizer/parameter_average.h"
-#include "framework/ir/program.h"
-#include "framework/precision/half_rewrite.h"
+#include "framework/ir/api/program.h"
+#include "framework/precision/half_report.h"
 #include "framework/training/metric.h"
 
 namespace skiff::training {

@@ -35,9 +35,4 @@ std::string PrintKernelChoices(const KernelChoices& choices);
 // the line, for any other text, and kUnimplemented for another version of the format.
 KernelChoices ParseKernelChoices(std::string_view text, const std::string& source);
 
-// Returns how the machine of `choices` differs from `machine`, such as "cpu is A here, B there",
-// with ", " between; empty if it doesn't.
-std::string MachineDifference(const std::map<std::string, std::string>& machine,
-                              const KernelChoices& choices);
-
 }  // namespace skiff

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "framework/builder/current_block.h"
 #include "framework/builder/layer_call.h"
 #include "framework/builder/math.h"
 #include "framework/builder/program_guard.h"
