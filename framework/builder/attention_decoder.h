@@ -26,7 +26,7 @@ struct AttentionDecoderOptions {
   ParamAttr param_attr = {};
   ParamAttr hidden_attr = {};  // of gru, for the state: [size, 3 · size]
   BiasAttr bias_attr = {};
-  // [size, width of keys]; false: the state is the query.
+  // [size, width of keys]; without it the state is the query.
   OptionalParamAttr query_attr = {};
   BiasAttr query_bias_attr = {};
   ParamAttr score_attr = {};  // v, [width of keys, 1]
