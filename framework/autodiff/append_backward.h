@@ -61,7 +61,8 @@ struct BackwardResult {
 // The op that computes the loss gets the role Loss.
 //
 // Throws Error if the loss isn't a float variable with one element that an op of the root block
-// writes, if it depends on nothing that wants a gradient, if a name in the options doesn't exist,
+// writes, if it depends on nothing that wants a gradient (the Error names the ops on the way, such
+// as arg_max, that let no gradient through), if a name in the options doesn't exist,
 // if an op on the way has no gradient (kUnimplemented), and if a value that a
 // gradient op reads was overwritten. The program is then unchanged.
 BackwardResult AppendBackward(const OpRegistry& registry, Program* program, std::string_view loss,

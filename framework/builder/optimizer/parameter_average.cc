@@ -9,6 +9,7 @@
 #include "framework/base/error.h"
 #include "framework/builder/current_block.h"
 #include "framework/builder/layer_call.h"
+#include "framework/builder/optimizer/averaged.h"
 #include "framework/builder/param_attr.h"
 #include "framework/builder/param_settings.h"
 #include "framework/builder/program_guard.h"
