@@ -35,9 +35,9 @@ namespace skiff {
 
 struct BackwardOptions {
   // The parameters to differentiate with respect to; empty: all that are trainable.
-  std::vector<std::string> parameters;
+  std::vector<std::string> parameters = {};
   // Variables that want no gradient, besides those marked stop_gradient.
-  std::vector<std::string> no_grad;
+  std::vector<std::string> no_grad = {};
   // Whether to throw Error if the loss depends on none of the parameters.
   bool needs_parameter = false;
 };
@@ -49,10 +49,10 @@ struct ParameterGradient {
 
 struct BackwardResult {
   // In order of the parameters' creation. Parameters that don't influence the loss are left out.
-  std::vector<ParameterGradient> parameters;
+  std::vector<ParameterGradient> parameters = {};
   // Maps each forward variable with a gradient to the gradient's name: `x@GRAD`, or `x@GRAD_<n>` if
   // an earlier call took that name.
-  std::map<std::string, std::string> gradients;
+  std::map<std::string, std::string> gradients = {};
 };
 
 // Appends the gradient ops of `loss`, a variable of the root block, to the root block, and creates

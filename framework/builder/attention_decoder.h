@@ -33,11 +33,11 @@ struct AttentionDecoderOptions {
   std::string name = {};
 };
 struct AttentionDecoderStates {
-  Variable hidden;   // [rows, size]
-  Variable context;  // [rows, width of encoded]
-  Variable cell;     // of lstm, [rows, size]; else undefined
+  Variable hidden = {};   // [rows, size]
+  Variable context = {};  // [rows, width of encoded]
+  Variable cell = {};     // of lstm, [rows, size]; else undefined
   // Of each sequence, a number for each of its rows and each token of its sentence.
-  Variable weights;
+  Variable weights = {};
 };
 // The states of a decoder that reads `words`, [rows, …] and ragged. In each step it attends to the
 // tokens of its sentence: `encoded`, [tokens, …], has as many sequences as `words`, and `keys`,

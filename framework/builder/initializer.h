@@ -54,8 +54,8 @@ Initializer TruncatedNormal(const NormalOptions& options = {});
 // isn't positive.
 struct FanOptions {
   bool uniform = true;
-  std::optional<int64_t> fan_in;
-  std::optional<int64_t> fan_out;  // not used by Msra
+  std::optional<int64_t> fan_in = {};
+  std::optional<int64_t> fan_out = {};  // not used by Msra
   int32_t seed = 0;
 };
 // Uniform within ±sqrt(6 / (fan_in + fan_out)), or normal with deviation

@@ -51,13 +51,14 @@ struct MinimizeOptions {
 };
 
 struct Minimized {
-  std::vector<ParameterGradient> trained;  // the parameters and their gradients before clipping
+  // The parameters and their gradients before clipping.
+  std::vector<ParameterGradient> trained = {};
   // Variables that the loss depends on as on parameters, but that aren't marked as such: floats
   // that outlive a run, that no op writes and nobody froze (by stop_gradient, trainable, no_grad or
   // a list of parameters). In the order of the names.
-  std::vector<std::string> left;
+  std::vector<std::string> left = {};
   // What MinimizeOptions::precision has changed; nothing if it is float32.
-  std::optional<HalfReport> half;
+  std::optional<HalfReport> half = {};
 };
 
 class Optimizer {

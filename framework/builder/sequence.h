@@ -47,8 +47,8 @@ struct SequenceAttentionOptions {
   std::string name = {};
 };
 struct AttendedSequences {
-  Variable context;  // [sequences, width of encoded]
-  Variable weights;  // [tokens, 1], with the LoD of encoded
+  Variable context = {};  // [sequences, width of encoded]
+  Variable weights = {};  // [tokens, 1], with the LoD of encoded
 };
 // The mean of the rows of each sequence of `encoded`, [tokens, …], weighted by the softmax of their
 // scores (Bahdanau, Cho, Bengio 2015; Luong, Pham, Manning 2015): row i of `query`, which need not
@@ -68,8 +68,8 @@ AttendedSequences SequenceAttention(const Variable& query, const Variable& keys,
 Variable SequenceConcat(const std::vector<Variable>& xs, Site site = Site::current());
 
 struct PaddedSequences {
-  Variable padded;  // [sequences, length, …]
-  Variable length;  // [sequences], int64: the rows of each that aren't padding
+  Variable padded = {};  // [sequences, length, …]
+  Variable length = {};  // [sequences], int64: the rows of each that aren't padding
 };
 // The sequences of x [rows, …] as a batch of equal lengths: padded_length, or that of the longest
 // one if it is -1. pad_value, one number or a row, stands behind the shorter ones. No gradient
@@ -114,7 +114,7 @@ Variable LoDAppend(const Variable& x, const std::vector<int32_t>& offsets,
                    Site site = Site::current());
 
 struct Im2SequenceOptions {
-  std::vector<int64_t> kernels;  // height and width of a window
+  std::vector<int64_t> kernels = {};  // height and width of a window
   std::vector<int64_t> strides = {1, 1};
   std::vector<int64_t> paddings = {0, 0, 0, 0};  // {top, left, bottom, right}
 };
@@ -182,8 +182,8 @@ struct DynamicLstmOptions {
   std::string name = {};
 };
 struct LstmStates {
-  Variable hidden;  // [rows, size]
-  Variable cell;    // [rows, size]
+  Variable hidden = {};  // [rows, size]
+  Variable cell = {};    // [rows, size]
 };
 // Long short-term memory (Hochreiter and Schmidhuber 1997; with peepholes: Gers et al. 2002) over
 // each sequence of x [rows, 4 · size], which is the input's product with the weights of candidate,

@@ -60,19 +60,19 @@ using FeedList = std::vector<std::pair<std::string, Tensor>>;
 using FetchList = std::vector<std::string>;
 
 struct CompileOptions {
-  MemoryOptions memory;
+  MemoryOptions memory = {};
   // Which passes run, by name: {.passes = {.skip = {"layout"}, .also = {"fuse_optimizer"}}}. Each
   // pass's header (framework/transpiler) says what it does; docs/training.md explains those of
   // optimizers, which run only when asked for, but for fuse_optimizer, which runs on a device.
-  PipelineOptions passes;
+  PipelineOptions passes = {};
   // From op type to the name of the kernel candidate to take where it accepts the shapes, or
   // "widened": bfloat16 and float16 then run by the float32 kernel (docs/precision.md). Compile
   // throws if there is no such op or candidate.
-  KernelNames kernels;
+  KernelNames kernels = {};
   // Chooses the kernels of the ops whose type isn't in `kernels`. Without a tuner the kernel of
   // the highest priority that pays runs (KernelDef). Compile throws for a tuner of another
   // registry.
-  std::shared_ptr<KernelTuner> tuner;
+  std::shared_ptr<KernelTuner> tuner = {};
   // Makes a plan for the very rows of each run with ragged feeds, instead of one for all runs whose
   // rows round up to the same capacity: for comparisons. The results are the same bits, unless the
   // rows decide which kernel runs (KernelDef::pays), as those of a convolution may.
@@ -103,7 +103,7 @@ struct PlanStatistics {
   int64_t derived_bytes = 0;      // other forms of parameters, owned by the plan
   int64_t persistable_bytes = 0;  // of the scope, as far as the plan uses it
   int64_t rollback_bytes = 0;     // copies of persistables, for when an op fails
-  Recomputed recomputed;          // bodies of loops have their own (MemoryReport::loops)
+  Recomputed recomputed = {};     // bodies of loops have their own (MemoryReport::loops)
   int64_t instructions = 0;
   int64_t layout_copies = 0;
   int64_t transfers = 0;  // copies between places
@@ -122,9 +122,9 @@ struct PreparationStatistics {
 };
 
 struct InstructionTime {
-  std::string type;  // Instruction::Name
-  std::string kernel;
-  std::string output;  // the first output's variable
+  std::string type = {};  // Instruction::Name
+  std::string kernel = {};
+  std::string output = {};  // the first output's variable
   double seconds = 0;
 };
 

@@ -73,9 +73,9 @@ struct OptimizationOptions {
 void CheckOptimizationOptions(const OptimizationOptions& options);
 
 struct Optimization {
-  Variable learning_rate;                                // [1]
-  std::unique_ptr<optimizer::ParameterAverage> average;  // nullptr: nothing is averaged
-  std::optional<HalfReport> half;                        // Minimized::half
+  Variable learning_rate = {};                                // [1]
+  std::unique_ptr<optimizer::ParameterAverage> average = {};  // nullptr: nothing is averaged
+  std::optional<HalfReport> half = {};                        // Minimized::half
 };
 
 // Appends the ops that train the parameters of `loss` to the default programs. Throws what

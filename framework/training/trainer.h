@@ -39,8 +39,8 @@
 namespace skiff::training {
 
 struct TrainerOptions {
-  std::string title;                // of the learning curve
-  std::string output_dir;           // made if it doesn't exist
+  std::string title = {};           // of the learning curve
+  std::string output_dir = {};      // made if it doesn't exist
   std::string samples = "samples";  // their name in messages: images, sentences, …
   int64_t epochs = 1;
   int64_t save_every_steps = 0;   // in addition to the end of each epoch
@@ -48,17 +48,17 @@ struct TrainerOptions {
   int64_t stop_after_steps = 0;   // saves and stops there as a signal would; 0: never
   // A saved model or safetensors file whose parameters the training begins with
   // (initial_weights.h). Empty: none.
-  std::string initial_model;
+  std::string initial_model = {};
   std::vector<std::string> new_parameters = {};  // as of TakeWeights
   // Of the saved models, whatever the training computes in.
   PrecisionOptions saved_precision = {};
   // Files that programs need beside the weights, such as a vocabulary: from their names to their
   // contents. They are written into model/.
-  std::map<std::string, std::string> model_files;
+  std::map<std::string, std::string> model_files = {};
   // Settings that must not change between a training and its continuation, by name. The trainer
   // adds "precision" and "precision_level" (program_precision.h) where they aren't there; a
   // checkpoint without them was made in float32.
-  std::map<std::string, std::string> configuration;
+  std::map<std::string, std::string> configuration = {};
   // Settings that later versions have added, by name, with the values that reproduce earlier
   // versions: a checkpoint without such a setting was made with the value here.
   std::map<std::string, std::string> earlier_configuration = {};
@@ -70,17 +70,17 @@ struct TrainerOptions {
   // How both programs are compiled. With a tuner, which must be one of the default registry, all
   // choices are made before the first step, so that every checkpoint holds them; the readers must
   // then know the shapes of their batches.
-  CompileOptions compile;
+  CompileOptions compile = {};
 };
 
 struct TrainingResult {
-  bool finished = false;   // false: asked to stop, and saved
-  int signal = 0;          // the signal that stopped it, or 0
-  Metric decisive_metric;  // decides which epoch is best
-  double best_value = 0;   // in validation; with averaged parameters, if there are any
-  int64_t best_epoch = 0;  // counted from 1; 0: none yet
-  std::vector<TrainingRecord> records;
-  std::string weights_hash;  // of the evaluation program's persistables
+  bool finished = false;        // false: asked to stop, and saved
+  int signal = 0;               // the signal that stopped it, or 0
+  Metric decisive_metric = {};  // decides which epoch is best
+  double best_value = 0;        // in validation; with averaged parameters, if there are any
+  int64_t best_epoch = 0;       // counted from 1; 0: none yet
+  std::vector<TrainingRecord> records = {};
+  std::string weights_hash = {};  // of the evaluation program's persistables
 };
 
 class Trainer {

@@ -13,9 +13,9 @@ struct TrainingRecord {
   double seconds = 0;  // since the training began, breaks left out
   double learning_rate = 0;
   double samples_per_second = 0;
-  MetricValues train;
-  MetricValues validation;
-  MetricValues averaged;  // validation with averaged parameters; empty if nothing is averaged
+  MetricValues train = {};
+  MetricValues validation = {};
+  MetricValues averaged = {};  // validation with averaged parameters; empty if nothing is averaged
   friend bool operator==(const TrainingRecord&, const TrainingRecord&) = default;
 };
 

@@ -18,15 +18,15 @@
 namespace skiff {
 
 struct KernelChoice {
-  std::string kernel;
-  std::map<std::string, double> seconds;  // by candidate that was timed
+  std::string kernel = {};
+  std::map<std::string, double> seconds = {};  // by candidate that was timed
   friend bool operator==(const KernelChoice&, const KernelChoice&) = default;
 };
 
 struct KernelChoices {
   // The machine on which the times hold: the processor and the kernels' libraries, by name.
-  std::map<std::string, std::string> machine;
-  std::map<std::string, KernelChoice> by_key;
+  std::map<std::string, std::string> machine = {};
+  std::map<std::string, KernelChoice> by_key = {};
   friend bool operator==(const KernelChoices&, const KernelChoices&) = default;
 };
 

@@ -43,19 +43,19 @@ struct KernelTunerOptions {
   // The file that keeps choices from process to process; made if it doesn't exist. Empty: none.
   // Rewritten atomically after each op that was timed, with the choices that other processes have
   // added.
-  std::string cache_file;
+  std::string cache_file = {};
   // Called with a line for each warning, and for each op that was timed. May be empty.
-  std::function<void(const std::string&)> warn;
-  std::function<void(const std::string&)> log;
-  internal::KernelTimer timer;  // empty: TimeKernels
+  std::function<void(const std::string&)> warn = {};
+  std::function<void(const std::string&)> log = {};
+  internal::KernelTimer timer = {};  // empty: TimeKernels
 };
 
 // A tuner's decision about one key.
 struct TunedKernel {
-  std::string op;         // for people: type, shapes and layouts of the inputs
-  std::string rule;       // the candidate that the rule takes
-  KernelChoice choice;    // the one that the tuner takes
-  bool is_timed = false;  // by this tuner; false: remembered
+  std::string op = {};       // for people: type, shapes and layouts of the inputs
+  std::string rule = {};     // the candidate that the rule takes
+  KernelChoice choice = {};  // the one that the tuner takes
+  bool is_timed = false;     // by this tuner; false: remembered
 };
 
 class KernelTuner {

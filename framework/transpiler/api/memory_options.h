@@ -31,10 +31,10 @@ Recompute ParseRecompute(std::string_view name);
 struct MemoryOptions {
   ReusePolicy policy = ReusePolicy::kArena;
   // Variables whose values share storage with no others.
-  std::vector<std::string> skip;
+  std::vector<std::string> skip = {};
   Recompute recompute = Recompute::kAlmostFree;
-  std::vector<std::string> checkpoints;  // variables of the forward pass; for kCheckpoints
-  int64_t budget_bytes = 0;              // of the arena; for kBudget
+  std::vector<std::string> checkpoints = {};  // variables of the forward pass; for kCheckpoints
+  int64_t budget_bytes = 0;                   // of the arena; for kBudget
   // Tensors in flat buffers (flatten_parameters) begin at multiples of this, a power of two. 4
   // packs float32 tensors without gaps.
   int64_t flat_alignment_bytes = 64;
