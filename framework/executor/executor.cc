@@ -27,6 +27,7 @@
 #include "framework/ir/op_role.h"
 #include "framework/op/declared_types.h"
 #include "framework/transpiler/pass.h"
+#include "framework/tuning/kernel_tuner.h"
 
 namespace skiff {
 namespace {

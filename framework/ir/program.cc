@@ -288,6 +288,10 @@ Program& Program::operator=(Program&& other) noexcept {
 
 Program::~Program() = default;
 
+size_t Program::block_count() const { return blocks_.size(); }
+
+Block* Program::root() const { return blocks_.front().get(); }
+
 Block* Program::block(int32_t index) const {
   SKIFF_ENFORCE(index >= 0 && static_cast<size_t>(index) < blocks_.size(), kOutOfRange, "no block ",
                 index, ": the program has ", blocks_.size());

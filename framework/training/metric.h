@@ -27,7 +27,7 @@ class MetricValues {
   explicit MetricValues(std::vector<std::pair<std::string, double>> entries)
       : entries_(std::move(entries)) {}
 
-  void Add(std::string name, double value) { entries_.emplace_back(std::move(name), value); }
+  void Add(std::string name, double value);
   // Throws an Error (kNotFound) if there is no such metric.
   double at(std::string_view name) const;
   bool contains(std::string_view name) const;

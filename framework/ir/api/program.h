@@ -34,10 +34,10 @@ class Program {
   Program& operator=(Program&& other) noexcept;
   ~Program();
 
-  size_t block_count() const { return blocks_.size(); }
+  size_t block_count() const;
   // Throws Error if there is no such block.
   ir::Block* block(int32_t index) const;
-  ir::Block* root() const { return blocks_.front().get(); }
+  ir::Block* root() const;
   // Appends an empty block. `parent` must exist, or be -1 for a block without a parent.
   ir::Block* AppendBlock(int32_t parent);
 

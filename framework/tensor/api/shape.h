@@ -28,7 +28,7 @@ class Shape {
   // in [-rank, rank).
   int64_t dim(int axis) const;
   std::span<const int64_t> dims() const { return {dims_.data(), static_cast<size_t>(rank_)}; }
-  std::vector<int64_t> ToVector() const { return {dims().begin(), dims().end()}; }
+  std::vector<int64_t> ToVector() const;
   auto begin() const { return dims_.begin(); }
   auto end() const { return dims_.begin() + rank_; }
 
