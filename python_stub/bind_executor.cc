@@ -14,6 +14,7 @@
 #include "framework/base/str_cat.h"
 #include "framework/tensor/replaced_values.h"
 #include "framework/training/average.h"
+#include "framework/transpiler/pass.h"
 #include "framework/tuning/kernel_tuner.h"
 #include "python_stub/binding.h"
 #include "python_stub/running.h"

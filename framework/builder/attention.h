@@ -29,7 +29,7 @@ struct AttentionOptions {
   bool packed = false;
   // Of all projections, so neither may be shared or have a name.
   ParamAttr param_attr = {};
-  BiasAttr bias_attr = ParamAttr{};
+  BiasAttr bias_attr = {};
   std::string name = {};
 };
 // Multi-head attention (Vaswani et al. 2017): the projections of queries [N, Lq, …], keys and

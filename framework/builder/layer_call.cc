@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "framework/builder/call_site.h"
+#include "framework/builder/current_block.h"
+#include "framework/builder/param_settings.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/warning.h"
 #include "framework/ir/op_role.h"

@@ -15,6 +15,8 @@
 
 namespace skiff {
 
+namespace internal {
+
 class LayerCall {
  public:
   // `name`: of this layer; empty: <type>_<n>. Appends to the default programs of the moment.
@@ -68,6 +70,9 @@ class LayerCall {
   std::source_location site_;
   std::string name_;
 };
+
+}  // namespace internal
+using internal::LayerCall;
 
 // Returns a persistable variable of both programs that isn't a parameter (counters, accumulators,
 // learning rates), filled with `value` by the startup program, or by what `first` makes. One that

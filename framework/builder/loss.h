@@ -30,8 +30,8 @@ Variable SoftmaxWithCrossEntropy(const Variable& logits, const Variable& label,
                                  const SoftmaxWithCrossEntropyOptions& options = {},
                                  Site site = Site::current());
 struct SoftmaxLoss {
-  Variable loss;
-  Variable softmax;
+  Variable loss = {};
+  Variable softmax = {};
 };
 // The same, with the probabilities.
 SoftmaxLoss SoftmaxWithCrossEntropyAndSoftmax(const Variable& logits, const Variable& label,

@@ -153,8 +153,8 @@ struct ArgsortOptions {
   bool descending = false;
 };
 struct ArgsortResult {
-  Variable values;
-  Variable indices;  // where they were in x, int64
+  Variable values = {};
+  Variable indices = {};  // where they were in x, int64
 };
 // x sorted along an axis.
 ArgsortResult Argsort(const Variable& x, const ArgsortOptions& options = {},

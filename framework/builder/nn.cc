@@ -165,10 +165,10 @@ Variable MovingStatistic(const LayerCall& call, const std::string& name, const V
 
 // Appends a normalisation, with a scale and a shift of `extent` values if they are asked for.
 Variable Normalize(const LayerCall& call, Op op, const Variable& x, int64_t extent,
-                   const std::optional<ParamAttr>& scale, const BiasAttr& shift,
+                   const OptionalParamAttr& scale, const BiasAttr& shift,
                    const std::vector<std::string>& statistics) {
   op.SetInput("X", {call.Use(x)});
-  const auto add_parameter = [&](const char* slot, const std::optional<ParamAttr>& attr,
+  const auto add_parameter = [&](const char* slot, const OptionalParamAttr& attr,
                                  const char* suffix, double start) {
     if (!attr.has_value()) return;
     const Variable parameter =

@@ -24,7 +24,7 @@ namespace skiff::layers {
 struct FcOptions {
   int64_t num_flatten_dims = 1;  // how many leading dims index the rows
   ParamAttr param_attr = {};
-  BiasAttr bias_attr = ParamAttr{};
+  BiasAttr bias_attr = {};
   std::string act = {};
   std::string name = {};
 };
@@ -59,7 +59,7 @@ struct Conv2dOptions {
   // parameters follow the op.
   bool depthwise = false;
   ParamAttr param_attr = {};
-  BiasAttr bias_attr = ParamAttr{};
+  BiasAttr bias_attr = {};
   std::string act = {};
   std::string data_format = "NCHW";
   std::string name = {};
@@ -114,8 +114,8 @@ Variable BatchNorm(const Variable& x, const BatchNormOptions& options = {},
 struct LayerNormOptions {
   int64_t begin_norm_axis = 1;  // the first of the dims that are normalised together
   float epsilon = 1e-5f;
-  std::optional<ParamAttr> param_attr = ParamAttr{};  // the scale, which starts at 1
-  BiasAttr bias_attr = ParamAttr{};                   // the shift, which starts at 0
+  OptionalParamAttr param_attr = {};  // the scale, which starts at 1
+  BiasAttr bias_attr = {};            // the shift, which starts at 0
   std::string act = {};
   std::string name = {};
 };
@@ -126,8 +126,8 @@ Variable LayerNorm(const Variable& x, const LayerNormOptions& options = {},
 
 struct GroupNormOptions {
   float epsilon = 1e-5f;
-  std::optional<ParamAttr> param_attr = ParamAttr{};  // the scale, which starts at 1
-  BiasAttr bias_attr = ParamAttr{};                   // the shift, which starts at 0
+  OptionalParamAttr param_attr = {};  // the scale, which starts at 1
+  BiasAttr bias_attr = {};            // the shift, which starts at 0
   std::string act = {};
   std::string data_layout = "NCHW";
   std::string name = {};
@@ -139,8 +139,8 @@ Variable GroupNorm(const Variable& x, int64_t groups, const GroupNormOptions& op
 
 struct InstanceNormOptions {
   float epsilon = 1e-5f;
-  std::optional<ParamAttr> param_attr = ParamAttr{};  // the scale, which starts at 1
-  BiasAttr bias_attr = ParamAttr{};                   // the shift, which starts at 0
+  OptionalParamAttr param_attr = {};  // the scale, which starts at 1
+  BiasAttr bias_attr = {};            // the shift, which starts at 0
   std::string name = {};
 };
 // Normalises each channel of each image [N, C, ...]. Throws an Error (kInvalidArgument) if the
@@ -196,7 +196,7 @@ struct Conv2dTransposeOptions {
   int64_t groups = 1;
   bool depthwise = false;  // the op depthwise_conv2d_transpose: as in Conv2dOptions
   ParamAttr param_attr = {};
-  BiasAttr bias_attr = ParamAttr{};
+  BiasAttr bias_attr = {};
   std::string act = {};
   std::string data_format = "NCHW";
   std::string name = {};
@@ -226,7 +226,7 @@ struct Conv3dOptions {
   Extent3d dilation = 1;
   int64_t groups = 1;
   ParamAttr param_attr = {};
-  BiasAttr bias_attr = ParamAttr{};
+  BiasAttr bias_attr = {};
   std::string act = {};
   std::string data_format = "NCDHW";
   std::string name = {};
@@ -243,7 +243,7 @@ struct Conv3dTransposeOptions {
   std::optional<Extent3d> output_size = {};  // where a stride leaves a choice
   int64_t groups = 1;
   ParamAttr param_attr = {};
-  BiasAttr bias_attr = ParamAttr{};
+  BiasAttr bias_attr = {};
   std::string act = {};
   std::string data_format = "NCDHW";
   std::string name = {};

@@ -35,13 +35,14 @@ struct RecurrentOptions {
   std::string name = {};
 };
 struct RnnStates {
-  Variable out;     // [time, batch, directions * hidden_size]: the last layer's states of each row
-  Variable hidden;  // [layers * directions, batch, hidden_size]: all layers' states at the end
+  // [time, batch, directions * hidden_size]: the last layer's states of each row.
+  Variable out = {};
+  Variable hidden = {};  // [layers * directions, batch, hidden_size]: all layers' states at the end
 };
 struct LstmLayerStates {
-  Variable out;
-  Variable hidden;
-  Variable cell;  // like hidden
+  Variable out = {};
+  Variable hidden = {};
+  Variable cell = {};  // like hidden
 };
 
 // Long short-term memory (Hochreiter and Schmidhuber 1997), gated recurrent units (Cho et al. 2014;
@@ -74,8 +75,8 @@ struct DynamicLstmpOptions {
   std::string name = {};
 };
 struct LstmpStates {
-  Variable projection;  // [rows, proj_size]
-  Variable cell;        // [rows, size]
+  Variable projection = {};  // [rows, proj_size]
+  Variable cell = {};        // [rows, size]
 };
 // Long short-term memory with a recurrent projection (Sak et al. 2014) over each sequence of a
 // ragged x [rows, 4 · size], which is the input's product with the weights of candidate, input

@@ -93,9 +93,9 @@ std::vector<Variable> SplitSections(const Variable& x, const std::vector<int64_t
                                     int64_t axis = -1, Site site = Site::current());
 
 struct SliceOptions {
-  std::vector<int64_t> axes;
-  std::vector<int64_t> starts;              // negative from the end
-  std::vector<int64_t> ends;                // exclusive; beyond the extent means the end
+  std::vector<int64_t> axes = {};
+  std::vector<int64_t> starts = {};         // negative from the end
+  std::vector<int64_t> ends = {};           // exclusive; beyond the extent means the end
   std::vector<int64_t> decrease_axis = {};  // axes of extent 1 to drop
 };
 // The elements from starts[i] to before ends[i] along axes[i]. Throws an Error (kInvalidArgument)
@@ -103,8 +103,8 @@ struct SliceOptions {
 Variable Slice(const Variable& x, const SliceOptions& options, Site site = Site::current());
 
 struct TopKResult {
-  Variable values;
-  Variable indices;  // int64
+  Variable values = {};
+  Variable indices = {};  // int64
 };
 // The k largest along the last dim, in descending order.
 TopKResult TopK(const Variable& x, int64_t k, Site site = Site::current());
@@ -140,10 +140,10 @@ Variable Stack(const std::vector<Variable>& xs, int64_t axis = 0, Site site = Si
 std::vector<Variable> Unstack(const Variable& x, int64_t axis = 0, Site site = Site::current());
 
 struct StridedSliceOptions {
-  std::vector<int64_t> axes;
-  std::vector<int64_t> starts;   // negative from the end
-  std::vector<int64_t> ends;     // exclusive; -1 with a negative stride means through element 0
-  std::vector<int64_t> strides;  // negative walks down
+  std::vector<int64_t> axes = {};
+  std::vector<int64_t> starts = {};  // negative from the end
+  std::vector<int64_t> ends = {};    // exclusive; -1 with a negative stride means through element 0
+  std::vector<int64_t> strides = {};  // negative walks down
 };
 // Every strides[i]-th element from starts[i] to before ends[i] along axes[i]. Throws an Error
 // (kInvalidArgument) if there is no such axis.
@@ -161,8 +161,8 @@ Variable Pad(const Variable& x, const std::vector<int64_t>& paddings, float valu
              Site site = Site::current());
 
 struct Pad2dOptions {
-  std::vector<int64_t> paddings;  // {top, bottom, left, right}
-  std::string mode = "constant";  // or "reflect", "edge"
+  std::vector<int64_t> paddings = {};  // {top, bottom, left, right}
+  std::string mode = "constant";       // or "reflect", "edge"
   float value = 0.0f;
   std::string data_format = "NCHW";
 };

@@ -3,8 +3,11 @@
 #include "framework/base/error.h"
 #include "framework/builder/math.h"
 #include "framework/builder/tensor.h"
+#include "framework/ir/program.h"
 
 namespace skiff {
+
+using internal::LocatedVariable;
 namespace {
 
 Variable ScaleBy(const LocatedVariable& x, double factor, double bias) {
@@ -13,6 +16,10 @@ Variable ScaleBy(const LocatedVariable& x, double factor, double bias) {
 }
 
 }  // namespace
+
+const std::vector<int64_t>& Variable::dims() const { return var().dims; }
+
+DType Variable::dtype() const { return var().dtype; }
 
 Var& Variable::var() const {
   SKIFF_ENFORCE(defined(), kInvalidArgument, "an undefined Variable was used");

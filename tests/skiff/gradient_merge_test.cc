@@ -12,7 +12,11 @@
 #include <string>
 #include <vector>
 
+#include "framework/builder/step_counter.h"
 #include "framework/ir/op_role.h"
+#include "framework/ir/program.h"
+#include "framework/plan/plan.h"
+#include "framework/tensor/philox.h"
 #include "skiff/skiff.h"
 #include "tests/harness/temp_directory.h"
 #include "tests/skiff/net_training.h"

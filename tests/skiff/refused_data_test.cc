@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "framework/ir/text.h"
+#include "framework/op/arguments.h"
 #include "skiff/skiff.h"
 
 namespace skiff {

@@ -5,6 +5,9 @@
 #include <numeric>
 #include <optional>
 
+#include "framework/tensor/philox.h"
+#include "framework/tensor/tensor.h"
+
 namespace skiff {
 namespace {
 

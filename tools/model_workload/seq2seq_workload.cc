@@ -4,6 +4,10 @@
 #include <span>
 #include <utility>
 
+#include "framework/base/error.h"
+#include "framework/tensor/philox.h"
+#include "framework/tensor/tensor.h"
+
 namespace skiff {
 namespace {
 

@@ -16,6 +16,7 @@
 #include "framework/builder/math.h"
 #include "framework/builder/metric.h"
 #include "framework/builder/nn.h"
+#include "framework/builder/param_settings.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"
 #include "framework/op/registry.h"

@@ -25,6 +25,8 @@
 #include "framework/ir/op_role.h"
 #include "framework/op/registry.h"
 #include "framework/plan/loop.h"
+#include "framework/transpiler/pass.h"
+#include "framework/transpiler/pass_context.h"
 #include "tests/harness/all_cases.h"
 #include "tests/harness/memory_check.h"
 #include "tests/harness/random_workload.h"

@@ -19,6 +19,7 @@
 #include "framework/builder/tensor.h"
 #include "framework/builder/tensor_array.h"
 #include "framework/executor/executor.h"
+#include "framework/tensor/tensor.h"
 #include "tests/harness/sgd_training.h"
 
 namespace skiff {

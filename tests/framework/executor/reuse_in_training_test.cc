@@ -22,6 +22,7 @@
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
 #include "framework/builder/optimizer/momentum.h"
+#include "framework/builder/step_counter.h"
 #include "framework/builder/tensor.h"
 #include "framework/ir/op_role.h"
 #include "tests/framework/executor/reuse_fixture.h"

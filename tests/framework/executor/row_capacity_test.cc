@@ -22,6 +22,7 @@
 #include "framework/builder/sequence.h"
 #include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
+#include "framework/ir/program.h"
 #include "memory/allocator.h"
 #include "tests/harness/error_text.h"
 #include "tests/harness/ragged_feeds.h"

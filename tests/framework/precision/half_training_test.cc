@@ -27,6 +27,7 @@
 #include "framework/builder/static_rnn.h"
 #include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
+#include "framework/transpiler/pass.h"
 #include "tests/harness/array_tensor.h"
 #include "tests/harness/ragged_feeds.h"
 #include "tests/harness/sgd_training.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "framework/tensor/philox.h"
 #include "skiff/skiff.h"
 
 namespace skiff {
