@@ -1,7 +1,7 @@
 // Functions of one variable, element by element, and softmax. Each output has shape and dtype of x.
 //
-// Defaults are those of PyTorch and PaddlePaddle 2 where these two agree, even if the op has another
-// one, Fluid's: docs/changes.md.
+// Defaults are those of PyTorch and PaddlePaddle 2 where these two agree, even if the op has
+// another one, Fluid's: docs/changes.md.
 //
 // What holds for all functions of skiff::layers: they append ops to the current block
 // (program_guard.h) and return the variables that these write. They throw an Error
