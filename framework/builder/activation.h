@@ -1,5 +1,8 @@
 // Functions of one variable, element by element, and softmax. Each output has shape and dtype of x.
 //
+// Defaults are those of PyTorch and PaddlePaddle 2 where these two agree, even if the op has
+// another one, Fluid's: docs/changes.md.
+//
 // What holds for all functions of skiff::layers: they append ops to the current block
 // (program_guard.h) and return the variables that these write. They throw an Error
 // (kInvalidArgument), which starts with the caller's file and line, if an input is undefined,
@@ -37,13 +40,13 @@ Variable Swish(const Variable& x, Site site = Site::current());
 Variable Tanh(const Variable& x, Site site = Site::current());
 
 // x where x is positive, alpha · x elsewhere.
-Variable LeakyRelu(const Variable& x, float alpha = 0.02f, Site site = Site::current());
+Variable LeakyRelu(const Variable& x, float alpha = 0.01f, Site site = Site::current());
 // x where x is positive, alpha · (exp(x) - 1) elsewhere.
 Variable Elu(const Variable& x, float alpha = 1.0f, Site site = Site::current());
 // x times the normal distribution's integral up to x; `approximate`: by tanh.
 Variable Gelu(const Variable& x, bool approximate = false, Site site = Site::current());
 // slope · x + offset, clipped to [0, 1].
-Variable HardSigmoid(const Variable& x, float slope = 0.2f, float offset = 0.5f,
+Variable HardSigmoid(const Variable& x, float slope = 0.16666667f, float offset = 0.5f,
                      Site site = Site::current());
 // x · (x + offset, clipped to [0, threshold]) / scale. Threshold and scale must be positive.
 Variable HardSwish(const Variable& x, float threshold = 6.0f, float scale = 6.0f,

@@ -1,5 +1,9 @@
 // Losses: one number per sample, unless said otherwise. Reduce them with Mean. What all layers
 // throw: activation.h.
+//
+// Predictions and labels that are compared element by element need one shape: no loss broadcasts.
+// Otherwise it throws an Error (kInvalidArgument) that says both shapes. A hard label is a class
+// for each row, int64 or int32: [N, 1], or [N] as in PyTorch.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +19,8 @@ struct CrossEntropyOptions {
   bool soft_label = false;      // the label is a distribution of the input's shape
   int32_t ignore_index = -100;  // samples of this label count 0
 };
-// -log(x[label]) of probabilities x [N, classes] and int64 labels [N, 1]: [N, 1].
+// -log(x[label]) of probabilities x [..., classes]: [..., 1], or [...] for hard labels of that
+// shape.
 Variable CrossEntropy(const Variable& x, const Variable& label,
                       const CrossEntropyOptions& options = {}, Site site = Site::current());
 
@@ -57,7 +62,7 @@ Variable LogLoss(const Variable& x, const Variable& label, float epsilon = 1e-4f
 
 // With the distance d = |label - x|, element by element: d² / 2 where d <= delta, else
 // delta · (d - delta / 2). Delta must be at least 0.
-Variable HuberLoss(const Variable& x, const Variable& label, float delta,
+Variable HuberLoss(const Variable& x, const Variable& label, float delta = 1.0f,
                    Site site = Site::current());
 
 struct SmoothL1Options {
@@ -78,7 +83,7 @@ Variable KldivLoss(const Variable& x, const Variable& target, const std::string&
 // max(0, margin - label · (left - right)) of scores [N, 1]; the label is 1 where the left one
 // should be above the right one, -1 where below.
 Variable MarginRankLoss(const Variable& label, const Variable& left, const Variable& right,
-                        float margin = 0.1f, Site site = Site::current());
+                        float margin = 0.0f, Site site = Site::current());
 
 struct LabelSmoothOptions {
   Variable prior_dist = {};  // one element a class; none: all classes alike

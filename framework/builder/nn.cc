@@ -25,12 +25,19 @@ int64_t KnownProduct(const LayerCall& call, const Variable& x, int64_t begin) {
   return ElementCount(tail);
 }
 
+// Returns an option that divides the dims of x into leading and trailing ones: how many leading
+// ones there are. Negative values of the option count from the back. There must be some of both.
+int64_t LeadingDims(const LayerCall& call, const Variable& x, const char* option, int64_t value) {
+  const auto rank = static_cast<int64_t>(x.dims().size());
+  const int64_t leading = value < 0 ? value + rank : value;
+  call.Enforce(leading >= 1 && leading < rank, option, " = ", value, " is outside [1, ", rank - 1,
+               "] and [", 1 - rank, ", -1] for X \"", x.name(), "\" of shape ", Shape(x.dims()));
+  return leading;
+}
+
 Variable FcProduct(const LayerCall& call, const Variable& x, int64_t size,
                    const FcOptions& options) {
-  const int64_t rows = options.num_flatten_dims;
-  const auto rank = static_cast<int64_t>(x.dims().size());
-  call.Enforce(rows >= 1 && rows < rank, "num_flatten_dims = ", rows, " is outside [1, ", rank - 1,
-               "] for X \"", x.name(), "\" of shape ", Shape(x.dims()));
+  const int64_t rows = LeadingDims(call, x, "num_flatten_dims", options.num_flatten_dims);
   const Variable weight =
       call.CreateParameter(options.param_attr, "w", {KnownProduct(call, x, rows), size}, x.dtype(),
                            initializer::Xavier());
@@ -134,9 +141,12 @@ Variable Pool(const char* op_type, const Variable& x, const Options& options, co
   const LayerCall call(op_type, "", site);
   call.Enforce(options.type == "max" || options.type == "avg", "type \"", options.type,
                "\", expected max or avg");
+  // One window, or windows that the output's extents decide: the op ignores the stride.
+  const bool has_own_windows = options.global || options.adaptive;
+  const auto stride = options.stride.value_or(has_own_windows ? 1 : options.kernel);
   Op op(op_type);
   op.SetInput("X", {call.Use(x)}).SetAttr("pooling_type", options.type);
-  op.SetAttr("ksize", ValuesOf(options.kernel)).SetAttr("strides", ValuesOf(options.stride));
+  op.SetAttr("ksize", ValuesOf(options.kernel)).SetAttr("strides", ValuesOf(stride));
   op.SetAttr("paddings", ValuesOf(options.padding)).SetAttr("global_pooling", options.global);
   op.SetAttr("ceil_mode", options.ceil_mode).SetAttr("exclusive", options.exclusive);
   op.SetAttr("adaptive", options.adaptive).SetAttr("data_format", options.data_format);
@@ -283,10 +293,7 @@ Variable BatchNorm(const Variable& x, const BatchNormOptions& options, Site site
 Variable LayerNorm(const Variable& x, const LayerNormOptions& options, Site site) {
   const LayerCall call("layer_norm", options.name, site);
   call.Use(x);
-  const int64_t axis = options.begin_norm_axis;
-  const auto rank = static_cast<int64_t>(x.dims().size());
-  call.Enforce(axis >= 1 && axis < rank, "begin_norm_axis = ", axis, " is outside [1, ", rank - 1,
-               "] for X \"", x.name(), "\" of shape ", Shape(x.dims()));
+  const int64_t axis = LeadingDims(call, x, "begin_norm_axis", options.begin_norm_axis);
   Op op("layer_norm");
   op.SetAttr("begin_norm_axis", axis).SetAttr("epsilon", options.epsilon);
   const Variable y = Normalize(call, std::move(op), x, KnownProduct(call, x, axis),

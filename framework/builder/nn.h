@@ -1,5 +1,8 @@
 // Layers with parameters, and layers that are used between them in a network.
 //
+// Their defaults are those of PyTorch and PaddlePaddle 2 where these two agree, even if the op has
+// another one, Fluid's: docs/changes.md.
+//
 // Parameters are made in the root block of the main program and initialised by the startup program.
 // Default initializers are Fluid's: Xavier uniform for weights and transposed filters, 0 for
 // biases, and for filters a normal distribution with deviation sqrt(2 / (points of the kernel ·
@@ -22,15 +25,17 @@
 namespace skiff::layers {
 
 struct FcOptions {
-  int64_t num_flatten_dims = 1;  // how many leading dims index the rows
+  // How many leading dims index the rows; negative from the back: -1 multiplies the last dim alone.
+  int64_t num_flatten_dims = -1;
   ParamAttr param_attr = {};
   BiasAttr bias_attr = {};
   std::string act = {};
   std::string name = {};
 };
-// act(x · W + b): [dims[0, num_flatten_dims)…, size]; W is [Π dims[num_flatten_dims, …), size].
-// Throws an Error (kInvalidArgument) if size < 1, if num_flatten_dims isn't in [1, rank), or if an
-// extent of W is unknown.
+// act(x · W + b): [dims[0, num_flatten_dims)…, size]; W is [Π dims[num_flatten_dims, …), size]. So
+// x [N, T, D] makes [N, T, size], and images [N, C, H, W] need num_flatten_dims = 1 (or Flatten)
+// for [N, size]. Throws an Error (kInvalidArgument) if size < 1, if num_flatten_dims, counted from
+// the front, isn't in [1, rank), or if an extent of W is unknown.
 Variable Fc(const Variable& x, int64_t size, const FcOptions& options = {},
             Site site = Site::current());
 // The same for the sum of the products of several inputs, at least one, each with a W of its own (a
@@ -72,8 +77,8 @@ Variable Conv2d(const Variable& x, const Conv2dOptions& options, Site site = Sit
 
 struct Pool2dOptions {
   Extent2d kernel = 1;
-  std::string type = "max";  // or "avg"
-  Extent2d stride = 1;
+  std::string type = "max";             // or "avg"
+  std::optional<Extent2d> stride = {};  // undefined: the kernel
   Extent2d padding = 0;
   bool global = false;     // the whole image; kernel and padding don't count
   bool ceil_mode = false;  // rounds output extents up
@@ -91,6 +96,8 @@ Variable Pool2d(const Variable& x, const Pool2dOptions& options, Site site = Sit
 struct BatchNormOptions {
   std::string act = {};
   bool is_test = false;  // normalises by the moving statistics
+  // The share of a moving statistic that stays in a step, as in PaddlePaddle; PyTorch's momentum is
+  // 1 minus this.
   float momentum = 0.9f;
   float epsilon = 1e-5f;
   ParamAttr param_attr = {};  // the scale, which starts at 1
@@ -112,15 +119,17 @@ Variable BatchNorm(const Variable& x, const BatchNormOptions& options = {},
                    Site site = Site::current());
 
 struct LayerNormOptions {
-  int64_t begin_norm_axis = 1;  // the first of the dims that are normalised together
+  // The first of the dims that are normalised together; negative from the back: -1 is the last dim
+  // alone.
+  int64_t begin_norm_axis = -1;
   float epsilon = 1e-5f;
   OptionalParamAttr param_attr = {};  // the scale, which starts at 1
   BiasAttr bias_attr = {};            // the shift, which starts at 0
   std::string act = {};
   std::string name = {};
 };
-// Normalises each row. Throws an Error (kInvalidArgument) if begin_norm_axis isn't in [1, rank), or
-// if an extent of a parameter is unknown.
+// Normalises each row. Throws an Error (kInvalidArgument) if begin_norm_axis, counted from the
+// front, isn't in [1, rank), or if an extent of a parameter is unknown.
 Variable LayerNorm(const Variable& x, const LayerNormOptions& options = {},
                    Site site = Site::current());
 
@@ -151,9 +160,9 @@ Variable InstanceNorm(const Variable& x, const InstanceNormOptions& options = {}
 struct DropoutOptions {
   bool is_test = false;
   int32_t seed = 0;  // 0: drawn from the program's seed
-  // "downgrade_in_infer" scales by 1 - p in evaluation, "upscale_in_train" by 1 / (1 - p) in
-  // training.
-  std::string implementation = "downgrade_in_infer";
+  // "upscale_in_train" scales by 1 / (1 - p) in training, "downgrade_in_infer" by 1 - p in
+  // evaluation.
+  std::string implementation = "upscale_in_train";
 };
 // In training, x with each element replaced by 0 with probability p. Throws an Error
 // (kInvalidArgument) if p isn't in [0, 1].
@@ -254,8 +263,8 @@ Variable Conv3dTranspose(const Variable& x, const Conv3dTransposeOptions& option
 
 struct Pool3dOptions {
   Extent3d kernel = 1;
-  std::string type = "max";  // or "avg"
-  Extent3d stride = 1;
+  std::string type = "max";             // or "avg"
+  std::optional<Extent3d> stride = {};  // undefined: the kernel
   Extent3d padding = 0;
   bool global = false;     // the whole volume; kernel and padding don't count
   bool ceil_mode = false;  // rounds output extents up
@@ -269,12 +278,14 @@ Variable Pool3d(const Variable& x, const Pool3dOptions& options, Site site = Sit
 struct ResizeOptions {
   std::optional<Extent2d> size = {};  // of the output; or
   float scale = 0;                    // its pixels for each of x
-  bool align_corners = true;          // the centers of the corner pixels coincide
-  int64_t align_mode = 1;  // bilinear, without align_corners: 0 measures from centers of pixels
+  bool align_corners = false;         // the centers of the corner pixels coincide
+  // Bilinear, without align_corners: 0 measures from the centers of pixels, 1 from their corners.
+  int64_t align_mode = 0;
   std::string data_layout = "NCHW";
 };
-// x [N, C, H, W] resized to [N, C, H', W']. Throws an Error (kInvalidArgument) if both or neither
-// of size and scale are set.
+// x [N, C, H, W] resized to [N, C, H', W']; the docs of the ops have the formulas. By default they
+// sample as torch.nn.Upsample and paddle.nn.Upsample do. Throws an Error (kInvalidArgument) if both
+// or neither of size and scale are set.
 Variable ResizeBilinear(const Variable& x, const ResizeOptions& options,
                         Site site = Site::current());
 Variable ResizeNearest(const Variable& x, const ResizeOptions& options,

@@ -85,12 +85,12 @@ Variable Unsqueeze(const Variable& x, const std::vector<int64_t>& axes,
 Variable Concat(const std::vector<Variable>& xs, int64_t axis = 0, Site site = Site::current());
 // `count` equal parts along `axis`, negative from the back. Throws an Error (kInvalidArgument) if
 // count < 1 or there is no such axis.
-std::vector<Variable> Split(const Variable& x, int64_t count, int64_t axis = -1,
+std::vector<Variable> Split(const Variable& x, int64_t count, int64_t axis = 0,
                             Site site = Site::current());
 // Parts of these extents. One of them may be -1: the rest of the axis. Throws an Error
 // (kInvalidArgument) if there is none or no such axis.
 std::vector<Variable> SplitSections(const Variable& x, const std::vector<int64_t>& sections,
-                                    int64_t axis = -1, Site site = Site::current());
+                                    int64_t axis = 0, Site site = Site::current());
 
 struct SliceOptions {
   std::vector<int64_t> axes = {};

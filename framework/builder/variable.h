@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <source_location>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,8 +24,9 @@ class Variable {
   ir::Block* block() const { return block_; }
   const std::string& name() const { return name_; }
   // Implicit, so that a Variable can be used where a variable's name is expected, as in lists of
-  // fetches.
+  // fetches and in Scope::Get.
   operator const std::string&() const { return name_; }
+  operator std::string_view() const { return name_; }
 
   // Returns the description in the program. Throws an Error: kInvalidArgument if the variable is
   // undefined, kNotFound if it was removed.

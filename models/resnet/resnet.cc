@@ -125,7 +125,8 @@ Variable ResNet(const Variable& image, const ResNetOptions& options) {
     }
   }
   const NameScope scope("head");
-  return layers::Fc(layers::Pool2d(x, {.type = "avg", .global = true}), options.classes);
+  return layers::Fc(layers::Pool2d(x, {.type = "avg", .global = true}), options.classes,
+                    {.num_flatten_dims = 1});
 }
 
 }  // namespace skiff::models

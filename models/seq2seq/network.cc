@@ -262,7 +262,7 @@ Variable Seq2SeqNetwork::Table(const Variable& ids, int64_t rows, const char* na
 
 Variable Seq2SeqNetwork::Dropped(const Variable& x) const {
   if (options_.dropout == 0) return x;
-  return layers::Dropout(x, options_.dropout, {.implementation = "upscale_in_train"});
+  return layers::Dropout(x, options_.dropout);
 }
 
 }  // namespace skiff::models

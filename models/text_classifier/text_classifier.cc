@@ -75,9 +75,7 @@ Variable TextClassifier(const Variable& ids, const TextClassifierOptions& option
                               .width = options.embedding,
                               .param_attr = {.initializer = EmbeddingInitializer(options)}});
   Variable features = Features(embedded, options);
-  if (options.dropout != 0) {
-    features = layers::Dropout(features, options.dropout, {.implementation = "upscale_in_train"});
-  }
+  if (options.dropout != 0) features = layers::Dropout(features, options.dropout);
   return layers::Fc(features, options.classes);
 }
 

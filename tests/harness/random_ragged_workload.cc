@@ -303,8 +303,8 @@ class RaggedGenerator {
   void AddScatter() {
     if (pooled_.empty()) return AddPool();
     const Variable x = layers::Fc(pooled_.back(), kWords);
-    const Variable updates =
-        layers::Fc(layers::Embedding(columns_, {.rows = kWords, .width = 2}), 1);
+    const Variable updates = layers::Fc(layers::Embedding(columns_, {.rows = kWords, .width = 2}),
+                                        1, {.num_flatten_dims = 1});
     pooled_.push_back(layers::Fc(layers::SequenceScatter(x, columns_, updates), Width()));
   }
 

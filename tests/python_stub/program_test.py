@@ -75,7 +75,7 @@ class Layers(Building):
 
     def test_return_lists_and_named_tuples(self):
         x = layers.data("x", [-1, 4])
-        self.assertEqual([part.shape for part in layers.split(x, 2)], [(-1, 2)] * 2)
+        self.assertEqual([part.shape for part in layers.split(x, 2, axis=1)], [(-1, 2)] * 2)
         values, indices = layers.top_k(x, 2)
         self.assertEqual((values.dtype, indices.dtype), ("float32", "int64"))
         self.assertIsInstance(layers.top_k(x, 1), layers.TopKResult)

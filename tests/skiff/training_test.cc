@@ -33,7 +33,7 @@ void BuildImageNet(Net* net, int64_t filters, float dropout = 0.0f) {
   x = layers::Relu(x + conv(conv(x, "relu"), ""));
   x = layers::Pool2d(x, {.type = "avg", .global = true});
   if (dropout > 0) x = layers::Dropout(x, dropout);
-  const Variable logits = layers::Fc(x, 4);
+  const Variable logits = layers::Fc(x, 4, {.num_flatten_dims = 1});
   net->loss = layers::Mean(layers::SoftmaxWithCrossEntropy(logits, label));
   net->accuracy = layers::Accuracy(layers::Softmax(logits), label);
 }

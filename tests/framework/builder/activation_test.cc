@@ -29,14 +29,14 @@ std::vector<float> Values(Variable (*function)(const Variable& x)) {
 
 TEST(Activation, LeakyReluTakesItsSlope) {
   EXPECT_THAT(Values([](const Variable& x) { return layers::LeakyRelu(x); }),
-              Pointwise(FloatEq(), {-0.04f, 0.0f, 3.0f}));
+              Pointwise(FloatEq(), {-0.02f, 0.0f, 3.0f}));
   EXPECT_THAT(Values([](const Variable& x) { return layers::LeakyRelu(x, 0.5f); }),
               Pointwise(FloatEq(), {-1.0f, 0.0f, 3.0f}));
 }
 
 TEST(Activation, HardSigmoidTakesItsLine) {
   EXPECT_THAT(Values([](const Variable& x) { return layers::HardSigmoid(x); }),
-              Pointwise(FloatEq(), {0.1f, 0.5f, 1.0f}));
+              Pointwise(FloatEq(), {1.0f / 6, 0.5f, 1.0f}));
   EXPECT_THAT(Values([](const Variable& x) { return layers::HardSigmoid(x, 0.125f, 0.375f); }),
               Pointwise(FloatEq(), {0.125f, 0.375f, 0.75f}));
 }

@@ -52,7 +52,7 @@ TEST_F(LayersTest, DataIsAFeedWithoutGradient) {
 TEST_F(LayersTest, ParametersBearFluidsNames) {
   const Variable conv = layers::Conv2d(image_, {.filters = 4, .kernel = 3});
   const Variable normal = layers::BatchNorm(conv);
-  const Variable hidden = layers::Fc(normal, 7);
+  const Variable hidden = layers::Fc(normal, 7, {.num_flatten_dims = 1});
   layers::Fc(hidden, 2);
   EXPECT_THAT(ParameterNames(),
               ElementsAre("conv2d_0.w_0", "conv2d_0.b_0", "batch_norm_0.w_0", "batch_norm_0.b_0",
@@ -72,17 +72,32 @@ TEST_F(LayersTest, ParametersAreInitialisedByTheStartupProgram) {
   EXPECT_EQ(startup_.root()->GetVar("fc_0.w_0")->dims, (std::vector<int64_t>{5, 2}));
 }
 
-TEST_F(LayersTest, FcFlattensAndActivates) {
+TEST_F(LayersTest, FcMultipliesTheLastDimAndActivates) {
   const Variable out = layers::Fc(image_, 10, {.act = "relu"});
-  EXPECT_THAT(out.dims(), ElementsAre(-1, 10));
+  EXPECT_THAT(out.dims(), ElementsAre(-1, 3, 8, 10));
   EXPECT_THAT(OpTypes(), ElementsAre("mul", "elementwise_add", "relu"));
-  const Variable wide = layers::Fc(image_, 10, {.num_flatten_dims = 3});
-  EXPECT_THAT(wide.dims(), ElementsAre(-1, 3, 8, 10));
-  EXPECT_EQ(LastOp().Attr<int32_t>("axis"), 3);
+  EXPECT_EQ(main_.root()->ops()[1]->Attr<int32_t>("axis"), 3);
+  EXPECT_THAT(main_.root()->GetVar("fc_0.w_0")->dims, ElementsAre(8, 10));
+}
+
+TEST_F(LayersTest, FcFlattensTheDimsAfterTheFirstOnes) {
+  const auto weight_dims = [&](int64_t num_flatten_dims) {
+    const ParamAttr attr = {.name = StrCat("w", num_flatten_dims)};
+    layers::Fc(image_, 10, {.num_flatten_dims = num_flatten_dims, .param_attr = attr});
+    return main_.root()->GetVar(attr.name)->dims;
+  };
+  EXPECT_THAT(weight_dims(1), ElementsAre(3 * 8 * 8, 10));
+  EXPECT_THAT(weight_dims(-2), ElementsAre(8 * 8, 10));
+  for (const int64_t none_or_all : {0, 4, -4}) {
+    EXPECT_THAT(ErrorText([&] { weight_dims(none_or_all); }),
+                HasSubstr(StrCat("num_flatten_dims = ", none_or_all,
+                                 " is outside [1, 3] and [-3, -1] for X \"image\" of shape ")));
+  }
 }
 
 TEST_F(LayersTest, FcOfSeveralInputsAddsUpTheirProducts) {
-  const Variable out = layers::Fc({image_, rows_}, 4, {.bias_attr = std::nullopt});
+  const Variable out =
+      layers::Fc({image_, rows_}, 4, {.num_flatten_dims = 1, .bias_attr = std::nullopt});
   EXPECT_THAT(OpTypes(), ElementsAre("mul", "mul", "sum"));
   EXPECT_THAT(ParameterNames(), ElementsAre("fc_0.w_0", "fc_0.w_1"));
   EXPECT_THAT(out.dims(), ElementsAre(-1, 4));
@@ -110,6 +125,18 @@ TEST_F(LayersTest, AFailedCallLeavesNoOpBehind) {
 TEST_F(LayersTest, UnknownActivationIsAnError) {
   EXPECT_THAT(ErrorText([&] { layers::Fc(rows_, 3, {.act = "sigmoit"}); }),
               HasSubstr("unknown op \"sigmoit\"; did you mean \"sigmoid\""));
+}
+
+TEST_F(LayersTest, ActivationsByNameHaveTheDefaultsOfTheirLayers) {
+  const auto attribute = [&](const char* name) { return LastOp().Attr<float>(name); };
+  layers::LeakyRelu(rows_);
+  const float alpha = attribute("alpha");
+  layers::Fc(rows_, 3, {.act = "leaky_relu"});
+  EXPECT_EQ(attribute("alpha"), alpha);
+  layers::HardSigmoid(rows_);
+  const float slope = attribute("slope");
+  layers::Fc(rows_, 3, {.act = "hard_sigmoid"});
+  EXPECT_EQ(attribute("slope"), slope);
 }
 
 TEST_F(LayersTest, OpsRememberTheCallersLine) {
@@ -270,7 +297,7 @@ TEST_F(LayersTest, PoolingWarnsOfWindowsWithoutAPixel) {
   const Variable volume = layers::Data("volume", {-1, 2, 6, 5, 5});
   EXPECT_THAT(
       warnings([&] {
-        layers::Pool3d(volume, {.stride = {2, 1, 1}, .ceil_mode = true});
+        layers::Pool3d(volume, {.stride = layers::Extent3d(2, 1, 1), .ceil_mode = true});
       }),
       ElementsAre(HasSubstr("of 4 windows of 1 along the depth of 6, the last one has no pixel")));
   EXPECT_THAT(warnings([&] {
@@ -295,10 +322,24 @@ TEST_F(LayersTest, AWarningThatThrowsLeavesTheProgram) {
 
 TEST_F(LayersTest, Pool2dInfersShapes) {
   EXPECT_THAT(layers::Pool2d(image_, {.kernel = 2, .stride = 2}).dims(), ElementsAre(-1, 3, 4, 4));
+  EXPECT_THAT(layers::Pool2d(image_, {.kernel = 2, .stride = 1}).dims(), ElementsAre(-1, 3, 7, 7));
   EXPECT_THAT(layers::Pool2d(image_, {.type = "avg", .global = true}).dims(),
               ElementsAre(-1, 3, 1, 1));
+  EXPECT_THAT(layers::Pool2d(image_, {.kernel = 3, .adaptive = true}).dims(),
+              ElementsAre(-1, 3, 3, 3));
   EXPECT_THAT(ErrorText([&] { layers::Pool2d(image_, {.type = "sum"}); }),
               HasSubstr("type \"sum\", expected max or avg"));
+}
+
+TEST_F(LayersTest, PoolingStepsByItsKernelUnlessTold) {
+  EXPECT_THAT(layers::Pool2d(image_, {.kernel = {2, 4}}).dims(), ElementsAre(-1, 3, 4, 2));
+  const Variable volume = layers::Data("volume", {-1, 4, 8, 9, 10});
+  EXPECT_THAT(layers::Pool3d(volume, {.kernel = {2, 3, 5}}).dims(), ElementsAre(-1, 4, 4, 3, 2));
+  // What has other windows than the kernel's has Fluid's attribute.
+  layers::Pool2d(image_, {.kernel = 3, .global = true});
+  EXPECT_THAT(LastOp().Attr<std::vector<int32_t>>("strides"), ElementsAre(1, 1));
+  layers::Pool2d(image_, {.kernel = 3, .adaptive = true});
+  EXPECT_THAT(LastOp().Attr<std::vector<int32_t>>("strides"), ElementsAre(1, 1));
 }
 
 TEST_F(LayersTest, BatchNormUpdatesItsStatisticsInPlace) {
@@ -376,7 +417,7 @@ TEST_F(LayersTest, VolumesHaveThreeExtents) {
       volume, {.filters = 6, .kernel = {1, 2, 3}, .padding = {0, 1, 1}, .groups = 2});
   EXPECT_THAT(y.dims(), ElementsAre(-1, 6, 8, 10, 10));
   EXPECT_THAT(main_.root()->FindVar("conv3d_0.w_0")->dims, ElementsAre(6, 2, 1, 2, 3));
-  EXPECT_THAT(layers::Pool3d(volume, {.kernel = 2, .stride = {1, 2, 3}}).dims(),
+  EXPECT_THAT(layers::Pool3d(volume, {.kernel = 2, .stride = layers::Extent3d(1, 2, 3)}).dims(),
               ElementsAre(-1, 4, 7, 4, 3));
   const Variable last = layers::Data("last", {-1, 8, 9, 10, 4});
   EXPECT_THAT(layers::Conv3d(last, {.filters = 5, .data_format = "NDHWC"}).dims(),
@@ -399,8 +440,16 @@ TEST_F(LayersTest, NormalizationsHaveScalesAndShiftsOfTheirExtent) {
   AppendBackward(DefaultOpRegistry(), &main_, layers::Mean(y).name());
   EXPECT_THAT(OpTypes(), ::testing::Contains("instance_norm_grad"));
   EXPECT_THAT(ErrorText([&] { layers::LayerNorm(image_, {.begin_norm_axis = 4}); }),
-              HasSubstr("begin_norm_axis = 4 is outside [1, 3]"));
+              HasSubstr("begin_norm_axis = 4 is outside [1, 3] and [-3, -1]"));
   EXPECT_THAT(ErrorText([&] { layers::GroupNorm(image_, 2); }), HasSubstr("divisor of the 3"));
+}
+
+TEST_F(LayersTest, LayerNormNormalisesTheLastDimUnlessTold) {
+  layers::LayerNorm(image_);
+  EXPECT_EQ(LastOp().Attr<int32_t>("begin_norm_axis"), 3);
+  EXPECT_THAT(main_.root()->FindVar("layer_norm_0.w_0")->dims, ElementsAre(8));
+  layers::LayerNorm(image_, {.begin_norm_axis = -3});
+  EXPECT_THAT(main_.root()->FindVar("layer_norm_1.w_0")->dims, ElementsAre(3 * 8 * 8));
 }
 
 TEST_F(LayersTest, ImagesAreResizedToASizeOrByAScale) {
@@ -417,6 +466,7 @@ TEST_F(LayersTest, ImagesAreResizedToASizeOrByAScale) {
 TEST_F(LayersTest, DropoutAndEmbedding) {
   EXPECT_THAT(layers::Dropout(rows_, 0.25f).dims(), ElementsAre(-1, 5));
   EXPECT_EQ(LastOp().Attr<float>("dropout_prob"), 0.25f);
+  EXPECT_EQ(LastOp().Attr<std::string>("dropout_implementation"), "upscale_in_train");
   EXPECT_THAT(ErrorText([&] { layers::Dropout(rows_, 1.5f); }), HasSubstr("outside [0, 1]"));
   const Variable ids = layers::Data("ids", {-1, 6}, DType::kInt64);
   const Variable vectors = layers::Embedding(ids, {.rows = 100, .width = 16, .padding_idx = -1});

@@ -53,6 +53,17 @@ TEST_F(VariableTest, OperatorsTakeNumbersOnEitherSide) {
   EXPECT_EQ(Evaluate(-x_), (Values{-1, -2, -4}));
 }
 
+// Where a variable's name is expected.
+TEST_F(VariableTest, NamesItselfInAScope) {
+  Scope scope;
+  scope.Set(x_, Tensor::FromValues<float>({3}, {1, 2, 4}));
+  scope.Assign(x_, Tensor::FromValues<float>({3}, {3, 5, 7}));
+  EXPECT_EQ(scope.Get(x_).ToVector<float>(), (Values{3, 5, 7}));
+  EXPECT_EQ(scope.Find(x_), &scope.Get("x"));
+  scope.Erase(x_);
+  EXPECT_EQ(scope.Find(x_), nullptr);
+}
+
 TEST_F(VariableTest, OperatorsRememberTheirSourceLine) {
   const int32_t line = std::source_location::current().line() + 1;
   const Variable y = x_ * x_ + 1.0;

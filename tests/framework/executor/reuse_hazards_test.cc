@@ -80,7 +80,7 @@ TEST_F(ReuseHazards, EveryVariableOfATrainingStepCanBeFetched) {
   const Variable x = layers::Data("x", {-1, 3, 6, 6});
   Variable y = layers::Conv2d(x, {.filters = 4, .kernel = 3, .padding = 1});
   y = layers::Pool2d(layers::BatchNorm(y, {.act = "relu"}), {.kernel = 2, .stride = 2});
-  y = layers::Fc(layers::Dropout(y, 0.3f), 5);
+  y = layers::Fc(layers::Dropout(y, 0.3f), 5, {.num_flatten_dims = 1});
   const Variable label = layers::Data("label", {-1, 1}, DType::kInt64);
   const Variable loss = layers::Mean(layers::SoftmaxWithCrossEntropy(y, label));
   optimizer::Momentum({.learning_rate = 0.1}).Minimize(loss);

@@ -43,12 +43,12 @@ Variable ConvNorm(const Variable& x, int64_t filters, const std::string& act, in
 }
 
 Variable Head(const Variable& x) {
-  return layers::Fc(layers::Pool2d(x, {.type = "avg", .global = true}), 5);
+  return layers::Fc(layers::Pool2d(x, {.type = "avg", .global = true}), 5, {.num_flatten_dims = 1});
 }
 
 Variable ConvNet(const Variable& image) {
   const Variable x = layers::Conv2d(image, {.filters = 4, .kernel = 3, .act = "relu"});
-  return layers::Fc(layers::Pool2d(x, {.kernel = 2, .stride = 2}), 5);
+  return layers::Fc(layers::Pool2d(x, {.kernel = 2, .stride = 2}), 5, {.num_flatten_dims = 1});
 }
 
 Variable ResidualNet(const Variable& image) {
@@ -64,7 +64,7 @@ Variable SqueezeExcitationNet(const Variable& image) {
   const Variable shortcut = ConvNorm(image, 8, "relu");
   const Variable x = ConvNorm(ConvNorm(shortcut, 8, "relu", 4), 8, "");
   const Variable means = layers::Pool2d(x, {.type = "avg", .global = true});
-  const Variable squeezed = layers::Fc(means, 2, {.act = "relu"});
+  const Variable squeezed = layers::Fc(means, 2, {.num_flatten_dims = 1, .act = "relu"});
   const Variable weights = layers::Fc(squeezed, 8, {.act = "sigmoid"});
   const Variable weighted = layers::ElementwiseMul(x, weights, {.axis = 0});
   return Head(layers::Relu(shortcut + weighted));

@@ -486,7 +486,7 @@ TEST(ParameterAverage, IsEvaluatedWithBatchNormsOfAnyNetwork) {
   const Variable x = layers::Data("x", {-1, 2, 3, 3});
   const Variable depthwise = layers::BatchNorm(
       layers::Conv2d(x, {.filters = 2, .kernel = 2, .groups = 2, .depthwise = true}));
-  const Variable y = layers::BatchNorm(layers::Fc(depthwise, 2),
+  const Variable y = layers::BatchNorm(layers::Fc(depthwise, 2, {.num_flatten_dims = 1}),
                                        {.moving_mean_name = "mean", .moving_variance_name = "var"});
   const auto test = main.CloneForTest();
   optimizer::Sgd({.learning_rate = 0.5f}).Minimize(layers::Mean(layers::Square(y)));

@@ -96,7 +96,7 @@ TEST_F(TrainerTest, SaysWhatItComputesAgain) {
       [](const Variable& image, int64_t classes) {
         Variable hidden = image;
         for (int layer = 0; layer < 3; ++layer)
-          hidden = layers::Fc(hidden, kWidth, {.act = "gelu"});
+          hidden = layers::Fc(hidden, kWidth, {.num_flatten_dims = 1, .act = "gelu"});
         return layers::Fc(hidden, classes);
       },
       {.total_steps = 2}, 5);

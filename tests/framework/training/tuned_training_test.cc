@@ -33,7 +33,7 @@ Variable TwoConvolutions(const Variable& image, int64_t classes) {
       layers::Conv2d(image, {.filters = 16, .kernel = 3, .padding = 1, .act = "relu"});
   const Variable second =
       layers::Conv2d(first, {.filters = 16, .kernel = 3, .padding = 1, .act = "relu"});
-  return layers::Fc(second, classes);
+  return layers::Fc(second, classes, {.num_flatten_dims = 1});
 }
 
 class TunedTrainingTest : public ::testing::Test {

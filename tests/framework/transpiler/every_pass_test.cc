@@ -47,7 +47,8 @@ models::BuildLogits ResidualNet(int64_t filters) {
     x = layers::Pool2d(x, {.kernel = 2, .type = "max", .stride = 2});
     const Variable branch = ConvNorm(ConvNorm(x, filters, "relu"), filters, "");
     x = layers::Relu(x + branch);
-    return layers::Fc(layers::Pool2d(x, {.type = "avg", .global = true}), classes);
+    return layers::Fc(layers::Pool2d(x, {.type = "avg", .global = true}), classes,
+                      {.num_flatten_dims = 1});
   };
 }
 
@@ -107,7 +108,7 @@ models::BuildLogits NormNet(const NormNetSpec& spec) {
     const Variable branch = layers::BatchNorm(conv(x), spec.norm);
     x = layers::Relu(x + branch);
     x = layers::Pool2d(x, {.type = "avg", .global = true, .data_format = spec.norm.data_layout});
-    x = layers::Fc(x, classes);
+    x = layers::Fc(x, classes, {.num_flatten_dims = 1});
     return x.dtype() == image.dtype() ? x : layers::Cast(x, image.dtype());
   };
 }
@@ -137,7 +138,7 @@ models::BuildLogits AttentionNet(const layers::AttentionOptions& options) {
     constexpr int64_t kPixels = 36;
     Variable x = layers::Reshape(image, {0, 0, kPixels});
     x = layers::LayerNorm(x + layers::Attention(x, options), {.begin_norm_axis = 2});
-    return layers::Fc(x, classes);
+    return layers::Fc(x, classes, {.num_flatten_dims = 1});
   };
 }
 
@@ -191,7 +192,8 @@ models::BuildLogits Encoder(bool norm_first) {
         x = norm(layers::Dropout(branch, 0.25f, {.implementation = "upscale_in_train"}) + x);
       }
     }
-    return layers::Fc(layers::Gelu(layers::Fc(norm(x), 7), /*approximate=*/true), classes);
+    return layers::Fc(layers::Gelu(layers::Fc(norm(x), 7), /*approximate=*/true), classes,
+                      {.num_flatten_dims = 1});
   };
 }
 

@@ -267,7 +267,10 @@ TEST(FuseResidualLayerNormPass, LeavesOtherSumsAndNorms) {
     return BoundNetwork(network, Tokens()).Count("bias_dropout_residual_layer_norm");
   };
   // Rows of two dims.
-  EXPECT_EQ(count([](const Variable& x) { return layers::LayerNorm(x + layers::Tanh(x)); }), 0);
+  EXPECT_EQ(count([](const Variable& x) {
+              return layers::LayerNorm(x + layers::Tanh(x), {.begin_norm_axis = 1});
+            }),
+            0);
   // x + x, and a bias without a residual.
   EXPECT_EQ(count([](const Variable& x) { return Norm(x + x); }), 0);
   EXPECT_EQ(
