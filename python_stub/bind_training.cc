@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <csignal>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,10 +18,9 @@
 
 #include "framework/base/error.h"
 #include "framework/base/str_cat.h"
+#include "framework/training/array_reader.h"
 #include "framework/training/program_precision.h"
 #include "framework/training/reader.h"
-#include "framework/training/sample_reader.h"
-#include "framework/training/sample_source.h"
 #include "framework/training/trainer.h"
 #include "python_stub/binding.h"
 
@@ -202,54 +200,20 @@ class IterableReader : public PythonReader {
 
 // ---- batches of arrays
 
-// Row i of each array is sample i.
-class ArraySource : public training::SampleSource {
- public:
-  explicit ArraySource(const py::object& arrays) {
-    for (const auto& [variable, value] : py::dict(arrays)) {
-      std::string name = NameOf(variable);
-      Tensor tensor = DenseTensorOf(value, StrCat("arrays[\"", name, "\"]"));
-      SKIFF_ENFORCE(tensor.shape().rank() > 0, kInvalidArgument, "arrays[\"", name,
-                    "\"] has rank 0, expected rows");
-      SKIFF_ENFORCE(arrays_.empty() || tensor.shape()[0] == size(), kInvalidArgument, "arrays[\"",
-                    name, "\"] has ", tensor.shape()[0], " rows, expected ", size(), " as in \"",
-                    names_.empty() ? "" : names_[0], "\"");
-      names_.push_back(std::move(name));
-      arrays_.push_back(std::move(tensor));
-    }
-    SKIFF_ENFORCE(!arrays_.empty(), kInvalidArgument, "ArrayReader of no arrays");
+FeedList ArraysOf(const py::object& object) {
+  FeedList arrays;
+  for (const auto& [variable, value] : py::dict(object)) {
+    std::string name = NameOf(variable);
+    Tensor array = DenseTensorOf(value, StrCat("arrays[\"", name, "\"]"));
+    arrays.emplace_back(std::move(name), std::move(array));
   }
-
-  int64_t size() const override { return arrays_[0].shape()[0]; }
-
-  std::vector<FeedShape> fields() const override {
-    std::vector<FeedShape> fields;
-    for (size_t i = 0; i < arrays_.size(); ++i) {
-      const Shape row(arrays_[i].shape().dims().subspan(1));
-      fields.push_back({names_[i], row, arrays_[i].dtype()});
-    }
-    return fields;
-  }
-
-  void Read(int64_t sample, int64_t /*epoch*/, int64_t row,
-            std::span<Tensor> fields) const override {
-    for (size_t i = 0; i < arrays_.size(); ++i) {
-      const int64_t bytes = size() == 0 ? 0 : arrays_[i].byte_count() / size();
-      std::memcpy(static_cast<char*>(fields[i].raw_data()) + row * bytes,
-                  static_cast<const char*>(arrays_[i].raw_data()) + sample * bytes,
-                  static_cast<size_t>(bytes));
-    }
-  }
-
- private:
-  std::vector<std::string> names_;
-  std::vector<Tensor> arrays_;
-};
+  return arrays;
+}
 
 class ArrayReader : public PythonReader {
  public:
   ArrayReader(const py::object& arrays, const training::SampleReaderOptions& options)
-      : source_(arrays), reader_(&source_, options) {}
+      : reader_(ArraysOf(arrays), options) {}
 
   ReaderState state() const override { return reader_.state(); }
   int64_t batches_in_epoch() const override { return reader_.batches_in_epoch(); }
@@ -262,8 +226,7 @@ class ArrayReader : public PythonReader {
   bool Read(Batch* batch) override { return reader_.Next(batch); }
   void GoTo(const ReaderState& state) override { reader_.Restore(state); }
 
-  ArraySource source_;
-  training::SampleReader reader_;
+  training::ArrayReader reader_;
 };
 
 // The batches of an epoch, for a loop of one's own.

@@ -58,6 +58,7 @@
 #include "framework/tensor/ragged.h"
 #include "framework/tensor/replaced_values.h"
 #include "framework/tensor/tensor.h"
+#include "framework/training/array_reader.h"
 #include "framework/training/average.h"
 #include "framework/training/metric.h"
 #include "framework/training/optimization.h"
