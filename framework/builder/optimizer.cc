@@ -88,7 +88,7 @@ class RateByParameter {
 
 std::string Accumulator(const Var& weights, std::string_view kind, const std::vector<int64_t>& dims,
                         double value, const std::source_location& site) {
-  const std::string name = DefaultMainProgram().UniqueName(StrCat(weights.name, "_", kind));
+  const std::string name = UniquePersistableName(StrCat(weights.name, "_", kind));
   return CreatePersistable(name, dims, weights.dtype, value, site).name();
 }
 
