@@ -49,6 +49,9 @@ constexpr const char* kConfigurationPrefix = "configuration.";
 constexpr const char* kGivenPrefix = "given.";
 constexpr const char* kReaderPrefix = "reader.";
 
+// Of the state of a callback.
+std::string CallbackPrefix(size_t i) { return StrCat("callback.", i, "."); }
+
 std::string SumName(const Metric& metric) { return metric.name + ".sum"; }
 std::string WeightName(const Metric& metric) { return metric.name + ".weight"; }
 
@@ -253,6 +256,8 @@ void Trainer::CheckOptions() const {
                 "there is no reader of the training's batches");
   SKIFF_ENFORCE(validation_ != nullptr, kInvalidArgument,
                 "there is no reader of the validation's batches");
+  SKIFF_ENFORCE(std::ranges::count(options_.callbacks, nullptr) == 0, kInvalidArgument,
+                "a callback is nullptr");
   for (const Reader* reader : {train_, validation_}) {
     SKIFF_ENFORCE(options_.compile.tuner == nullptr || !reader->batch_shapes().empty(),
                   kInvalidArgument,
@@ -387,13 +392,28 @@ TrainerState Trainer::Load() {
   // and not as the variables that differ because of it.
   Progress restored;
   std::optional<KernelChoices> choices;
-  LoadedCheckpoint loaded = LoadLatestCheckpoint(
-      CheckpointDirectory(), *program_->main, &executor_.scope(),
-      {.check_state = [&](const TrainerState& state) {
-        CheckConfiguration(ExpectedSettings(state), options_.earlier_configuration, state);
-        restored = RestoredProgress(state);
-        choices = SavedChoices(state);
-      }});
+  const std::vector<TrainerState> callbacks = CallbackStates();
+  const auto load = [&] {
+    return LoadLatestCheckpoint(CheckpointDirectory(), *program_->main, &executor_.scope(),
+                                {.check_state = [&](const TrainerState& state) {
+                                  CheckConfiguration(ExpectedSettings(state),
+                                                     options_.earlier_configuration, state);
+                                  restored = RestoredProgress(state);
+                                  choices = SavedChoices(state);
+                                  std::vector<TrainerState> saved;
+                                  for (size_t i = 0; i < options_.callbacks.size(); ++i) {
+                                    saved.push_back(PartOf(state, CallbackPrefix(i)));
+                                  }
+                                  RestoreCallbacks(saved);
+                                }});
+  };
+  LoadedCheckpoint loaded;
+  try {
+    loaded = load();
+  } catch (...) {
+    RestoreCallbacks(callbacks);
+    throw;
+  }
   for (const RefusedCheckpoint& refused : loaded.refused) {
     *out_ << "skipped " << refused.path << ": " << refused.reason << "\n";
   }
@@ -405,6 +425,24 @@ TrainerState Trainer::Load() {
   WarnOfUnknownContents(loaded.state);
   ContinueWith(std::move(choices));
   return std::move(loaded.state);
+}
+
+std::vector<TrainerState> Trainer::CallbackStates() const {
+  std::vector<TrainerState> states;
+  for (const auto& callback : options_.callbacks) states.push_back(callback->State());
+  return states;
+}
+
+void Trainer::RestoreCallbacks(const std::vector<TrainerState>& states) const {
+  for (size_t i = 0; i < states.size(); ++i) {
+    // A callback without a state, or one that the checkpoint's training didn't have.
+    if (states[i].empty()) continue;
+    try {
+      options_.callbacks[i]->Restore(states[i]);
+    } catch (const Error& error) {
+      throw error.WithContext(StrCat("callback ", i));
+    }
+  }
 }
 
 std::map<std::string, std::string> Trainer::ExpectedSettings(const TrainerState& state) const {
@@ -512,9 +550,10 @@ TrainingResult Trainer::RunUnderLock() {
   // Drops the lines of epochs that this run will train again.
   TrainingLog log(LogPath(), progress_.epoch);
   for (const std::string& message : log.warnings()) *out_ << "warning: " << message << "\n";
+  control_.emplace(*program_, &executor_.scope());
   const StopRequest request;
   const auto stop = [&] {
-    return request.signal() != 0 ||
+    return request.signal() != 0 || control_->is_stopped() ||
            (options_.stop_after_steps > 0 && progress_.step >= options_.stop_after_steps);
   };
   if (program_->half) {
@@ -584,18 +623,18 @@ bool Trainer::StoppedEarly() const {
   return options_.early_stop_epochs > 0 && EpochsWithoutGain() >= options_.early_stop_epochs;
 }
 
-double Trainer::AddMetrics(const BoundProgram& step, int64_t samples,
-                           std::vector<WeightedSum>* sums) const {
-  double loss = 0;
+MetricValues Trainer::AddMetrics(const BoundProgram& step, int64_t samples,
+                                 std::vector<WeightedSum>* sums) const {
+  MetricValues values;
   for (size_t i = 0; i < metrics_.size(); ++i) {
     const auto [place, weight_place] = places_[i];
     const double value = NumberIn(step.fetch(place), metrics_[i].name);
     const double weight = weight_place ? NumberIn(step.fetch(*weight_place), metrics_[i].name)
                                        : static_cast<double>(samples);
     (*sums)[i].Add(value, weight);
-    if (i == 0) loss = value;
+    values.Add(metrics_[i].name, value);
   }
-  return loss;
+  return values;
 }
 
 MetricValues Trainer::Means(const std::vector<WeightedSum>& sums) const {
@@ -676,7 +715,8 @@ void Trainer::TrainBatch(const Batch& batch) {
   ReportPlan(step.plan());
   // Compile has put it after the metrics.
   progress_.learning_rate = NumberIn(step.fetch(fetches_.size()), "learning_rate");
-  const double loss = AddMetrics(step, batch.samples, &progress_.sums);
+  const MetricValues values = AddMetrics(step, batch.samples, &progress_.sums);
+  const double loss = values.at("loss");
   // Before the counters advance and before anything is saved: the last checkpoint is then from
   // before the loss diverged.
   SKIFF_ENFORCE(std::isfinite(loss), kFailedPrecondition, "the loss is ", loss, " at step ",
@@ -687,13 +727,31 @@ void Trainer::TrainBatch(const Batch& batch) {
   ++progress_.batch;
   // The state after this batch, though the reader may have read ahead.
   progress_.reader = train_->state();
+  const StepReport report = {.epoch = progress_.epoch + 1,
+                             .batch = progress_.batch,
+                             .step = progress_.step,
+                             .samples = batch.samples,
+                             .learning_rate = progress_.learning_rate,
+                             .metrics = values};
+  for (const auto& callback : options_.callbacks) callback->OnStep(report, &*control_);
+}
+
+void Trainer::ReportToCallbacks(const MetricValues& metrics, bool is_averaged) {
+  const EvaluationReport report = {.epoch = progress_.epoch + 1,
+                                   .step = progress_.step,
+                                   .metrics = metrics,
+                                   .is_averaged = is_averaged};
+  for (const auto& callback : options_.callbacks) callback->OnEvaluation(report, &*control_);
 }
 
 void Trainer::EndEpoch(TrainingLog* log) {
   CheckDirectory();
   const double start = SteadySeconds();
   const MetricValues validation = Evaluate();
+  ReportToCallbacks(validation, /*is_averaged=*/false);
   const MetricValues averaged = EvaluateAveraged();
+  // By now the scope holds the parameters themselves again.
+  if (!averaged.empty()) ReportToCallbacks(averaged, /*is_averaged=*/true);
   // Evaluation counts as training time, but not for samples_per_second.
   progress_.seconds += SteadySeconds() - start;
   const TrainingRecord record = {
@@ -713,6 +771,7 @@ void Trainer::EndEpoch(TrainingLog* log) {
   const MetricValues& deciding = averaged.empty() ? validation : averaged;
   const std::string& name = decisive_metric().name;
   KeepIfBest(record.epoch, deciding.contains(name) ? deciding.at(name) : NAN);
+  for (const auto& callback : options_.callbacks) callback->OnEpoch(record, &*control_);
   ++progress_.epoch;
   progress_.batch = 0;
   // Empty means the start of the next epoch, whatever the reader's state looks like.
@@ -793,6 +852,10 @@ TrainerState Trainer::SavedState() const {
     state[WeightName(metrics_[i])] = FormatShortest(progress_.sums[i].weight);
   }
   for (const auto& [name, value] : progress_.reader) state[kReaderPrefix + name] = value;
+  const std::vector<TrainerState> callbacks = CallbackStates();
+  for (size_t i = 0; i < callbacks.size(); ++i) {
+    for (const auto& [name, value] : callbacks[i]) state[CallbackPrefix(i) + name] = value;
+  }
   if (options_.compile.tuner != nullptr) {
     state[kKernelChoices] = PrintKernelChoices(options_.compile.tuner->choices());
   }

@@ -15,8 +15,8 @@
 //   .lock                held while a training writes there (framework/io/file_lock.h)
 //
 // A resumed training gives, bit for bit, what it would have given without the break: the checkpoint
-// holds parameters, optimizer states, step counters, the state of the reader and, if a tuner chose
-// kernels, its choices. One thread uses a Trainer.
+// holds parameters, optimizer states, step counters, the states of the reader and of the callbacks
+// and, if a tuner chose kernels, its choices. One thread uses a Trainer.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +35,7 @@
 #include "framework/tensor/replaced_values.h"
 #include "framework/training/average.h"
 #include "framework/training/bound_feeds.h"
+#include "framework/training/callback.h"
 #include "framework/training/file_setting.h"
 #include "framework/training/metric.h"
 #include "framework/training/reader.h"
@@ -70,6 +71,8 @@ struct TrainerOptions {
   // Settings that name files, by name: their forms and contents must not change. Checkpoints keep
   // the values, too, for whoever looks into them.
   std::map<std::string, FileSetting> file_settings = {};
+  // Are called in this order. Their states are known by their places in it.
+  std::vector<std::shared_ptr<Callback>> callbacks = {};
   bool is_terminal = false;        // of `out`
   Place place = Place::Default();  // where both programs run
   // How both programs are compiled. With a tuner, which must be one of the default registry, all
@@ -124,8 +127,8 @@ class Trainer {
   // Throws an Error (kFailedPrecondition) if another trainer runs in the output directory, if that
   // holds checkpoints, a model or lines of a log and this doesn't continue that training, or if the
   // loss isn't a finite number; (kDataLoss) if somebody removes or replaces the output directory
-  // meanwhile, or if at the end something that was written isn't there; and what executor, reader
-  // and files throw.
+  // meanwhile, or if at the end something that was written isn't there; and what executor, reader,
+  // callbacks and files throw.
   TrainingResult Run();
 
   // Returns the means of the metrics over the validation reader's epoch 0.
@@ -185,21 +188,25 @@ class Trainer {
   void CheckWritten() const;
   // Loads the newest checkpoint and returns its state.
   TrainerState Load();
+  std::vector<TrainerState> CallbackStates() const;
+  void RestoreCallbacks(const std::vector<TrainerState>& states) const;
   // Returns the settings that a state must have.
   std::map<std::string, std::string> ExpectedSettings(const TrainerState& state) const;
   void WarnOfUnknownContents(const TrainerState& state) const;
   void ContinueWith(std::optional<KernelChoices> choices);
   // Makes the plans of all batches.
   void PreparePlans();
-  // Adds the step's values to the sums of the metrics; returns its loss.
-  double AddMetrics(const BoundProgram& step, int64_t samples,
-                    std::vector<WeightedSum>* sums) const;
+  // Adds the step's values to the sums of the metrics. Returns the values, of which the loss is the
+  // first.
+  MetricValues AddMetrics(const BoundProgram& step, int64_t samples,
+                          std::vector<WeightedSum>* sums) const;
   MetricValues Means(const std::vector<WeightedSum>& sums) const;
   std::string MeansText(const MetricValues& values) const;
   void GoToProgress();
   // Trains to the end of the epoch. Returns false if it was stopped before.
   bool TrainEpoch(const std::function<bool()>& stop);
   void TrainBatch(const Batch& batch);
+  void ReportToCallbacks(const MetricValues& metrics, bool is_averaged);
   void EndEpoch(TrainingLog* log);
   void KeepIfBest(int64_t epoch, double value);
   // Saves the weights as they are now, with the files beside them.
@@ -232,6 +239,7 @@ class Trainer {
   double earlier_seconds_ = 0;  // of training, before the last resume
   bool is_continuation_ = false;
   bool has_reported_plan_ = false;
+  std::optional<TrainingControl> control_;  // during Run
   // Of the output directory: from Resume to the end of Run.
   std::unique_ptr<FileLock> lock_;
 };
