@@ -14,6 +14,7 @@
 #include "framework/builder/data.h"
 #include "framework/builder/dynamic_rnn.h"
 #include "framework/builder/gradient_clip.h"
+#include "framework/builder/gradients.h"
 #include "framework/builder/initializer.h"
 #include "framework/builder/learning_rate.h"
 #include "framework/builder/loss.h"

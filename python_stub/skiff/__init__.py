@@ -22,7 +22,7 @@ from ._skiff import (
     Metric, Minimized, Op, Optimizer, ParamAttr, ParameterAverage, ParameterGradient, PassReport, PlanStatistics,
     PrecisionOptions, Program, Reader, Regularizer, SavedCheckpoint, Scope, Tensor, Trainer, TrainingResult, Var,
     Variable, averaged, clip_by_global_norm, clip_by_norm, clip_by_value, default_main_program,
-    default_startup_program, l1_decay, l2_decay, load_inference_model, load_latest_checkpoint, name_scope,
+    default_startup_program, gradients, l1_decay, l2_decay, load_inference_model, load_latest_checkpoint, name_scope,
     plan_pass_names, program_guard, program_pass_names, read_npz, read_safetensors, read_safetensors_metadata,
     save_checkpoint, save_inference_model, weights_hash, write_npz, write_safetensors)
 from .errors import (
