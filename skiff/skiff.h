@@ -69,6 +69,7 @@
 #include "framework/training/reduce_on_plateau.h"
 #include "framework/training/sample_reader.h"
 #include "framework/training/sequence_reader.h"
+#include "framework/training/streaming_metric.h"
 #include "framework/training/trainer.h"
 #include "framework/training/training_program.h"
 #include "framework/tuning/kernel_tuner.h"

@@ -270,22 +270,34 @@ void Trainer::ListMetrics() {
   metrics_ = {{.name = "loss", .variable = program_->loss, .weight = program_->loss_weight}};
   metrics_.insert(metrics_.end(), program_->metrics.begin(), program_->metrics.end());
   // Two metrics may share a variable, a weight for example, which is then fetched once.
-  const auto place_of = [&](const std::string& variable) {
-    const auto found = std::ranges::find(fetches_, variable);
-    if (found == fetches_.end()) {
-      fetches_.push_back(variable);
-      return fetches_.size() - 1;
-    }
-    return static_cast<size_t>(found - fetches_.begin());
+  const auto place_in = [&](FetchList* fetches, const std::string& variable) {
+    const auto found = std::ranges::find(*fetches, variable);
+    const auto place = static_cast<size_t>(found - fetches->begin());
+    if (found == fetches->end()) fetches->push_back(variable);
+    return place;
   };
+  const auto place_of = [&](const std::string& variable) { return place_in(&fetches_, variable); };
   std::vector<std::string> names;
   for (const Metric& metric : metrics_) {
     SKIFF_ENFORCE(std::ranges::count(names, metric.name) == 0, kInvalidArgument,
                   "there are two metrics \"", metric.name, "\"");
     names.push_back(metric.name);
-    MetricPlace place{.value = place_of(metric.variable), .weight = {}};
+    MetricPlace& place = places_.emplace_back();
+    if (metric.streaming != nullptr) {
+      SKIFF_ENFORCE(metric.variable.empty() && metric.weight.empty() && !metric.streamed.empty(),
+                    kInvalidArgument, "the metric \"", metric.name,
+                    "\" is a streaming one: expected variables to stream, and neither a variable "
+                    "nor a weight");
+      continue;
+    }
+    place.value = place_of(metric.variable);
     if (!metric.weight.empty()) place.weight = place_of(metric.weight);
-    places_.push_back(place);
+  }
+  evaluation_fetches_ = fetches_;
+  for (size_t i = 0; i < metrics_.size(); ++i) {
+    for (const std::string& variable : metrics_[i].streamed) {
+      places_[i].streamed.push_back(place_in(&evaluation_fetches_, variable));
+    }
   }
   decisive_ =
       static_cast<size_t>(std::ranges::find(names, program_->decisive_metric) - names.begin());
@@ -303,6 +315,11 @@ void Trainer::CheckPrograms() const {
     CheckParameters(*program_->model, "model", /*may_take_masters=*/true, main);
   }
   for (const Metric& metric : metrics_) {
+    for (const std::string& variable : metric.streamed) {
+      SKIFF_ENFORCE(test.root()->FindVar(variable) != nullptr, kNotFound, "the metric \"",
+                    metric.name, "\" \"", variable, "\": the test program has no such variable");
+    }
+    if (metric.streaming != nullptr) continue;
     CheckMetric(main, "the main program", metric);
     CheckMetric(test, "the test program", metric);
   }
@@ -328,7 +345,7 @@ void Trainer::Compile(std::shared_ptr<KernelTuner> tuner) {
   FetchList of_training = fetches_;
   of_training.push_back(program_->learning_rate);
   training_.emplace(executor_.Compile(*program_->main, options), of_training);
-  evaluation_.emplace(executor_.Compile(*program_->test, options), fetches_);
+  evaluation_.emplace(executor_.Compile(*program_->test, options), evaluation_fetches_);
 }
 
 std::string Trainer::CheckpointDirectory() const {
@@ -627,9 +644,10 @@ MetricValues Trainer::AddMetrics(const BoundProgram& step, int64_t samples,
                                  std::vector<WeightedSum>* sums) const {
   MetricValues values;
   for (size_t i = 0; i < metrics_.size(); ++i) {
-    const auto [place, weight_place] = places_[i];
-    const double value = NumberIn(step.fetch(place), metrics_[i].name);
-    const double weight = weight_place ? NumberIn(step.fetch(*weight_place), metrics_[i].name)
+    if (metrics_[i].streaming != nullptr) continue;
+    const MetricPlace& place = places_[i];
+    const double value = NumberIn(step.fetch(place.value), metrics_[i].name);
+    const double weight = place.weight ? NumberIn(step.fetch(*place.weight), metrics_[i].name)
                                        : static_cast<double>(samples);
     (*sums)[i].Add(value, weight);
     values.Add(metrics_[i].name, value);
@@ -660,11 +678,35 @@ MetricValues Trainer::Evaluate() {
   // the same way.
   validation_->StartEpoch(0);
   std::vector<WeightedSum> sums(metrics_.size());
+  for (const Metric& metric : metrics_) {
+    if (metric.streaming != nullptr) metric.streaming->Reset();
+  }
   Batch batch;
   while (validation_->Next(&batch)) {
-    AddMetrics(evaluation_->Step(batch.feeds), batch.samples, &sums);
+    const BoundProgram& step = evaluation_->Step(batch.feeds);
+    AddMetrics(step, batch.samples, &sums);
+    Stream(step);
   }
-  return Means(sums);
+  MetricValues values;
+  const MetricValues means = Means(sums);
+  for (const Metric& metric : metrics_) {
+    if (metric.streaming != nullptr) values.Add(metric.name, metric.streaming->Value());
+    if (means.contains(metric.name)) values.Add(metric.name, means.at(metric.name));
+  }
+  return values;
+}
+
+void Trainer::Stream(const BoundProgram& step) const {
+  for (size_t i = 0; i < metrics_.size(); ++i) {
+    if (metrics_[i].streaming == nullptr) continue;
+    std::vector<Tensor> values;
+    for (const size_t place : places_[i].streamed) values.push_back(step.fetch(place));
+    try {
+      metrics_[i].streaming->Add(values);
+    } catch (const Error& error) {
+      throw error.WithContext(StrCat("the metric \"", metrics_[i].name, "\""));
+    }
+  }
 }
 
 std::unique_ptr<ReplacedValues> Trainer::ApplyAverages() {

@@ -159,8 +159,9 @@ class Trainer {
 
   // Where a metric is among the fetches.
   struct MetricPlace {
-    size_t value;
+    size_t value = 0;
     std::optional<size_t> weight;
+    std::vector<size_t> streamed;  // then nothing else
   };
 
   void TakeInitialWeights();
@@ -200,6 +201,8 @@ class Trainer {
   // first.
   MetricValues AddMetrics(const BoundProgram& step, int64_t samples,
                           std::vector<WeightedSum>* sums) const;
+  // Gives the values of an evaluation's batch to the streaming metrics.
+  void Stream(const BoundProgram& step) const;
   MetricValues Means(const std::vector<WeightedSum>& sums) const;
   std::string MeansText(const MetricValues& values) const;
   void GoToProgress();
@@ -228,8 +231,9 @@ class Trainer {
   std::ostream* out_;
   std::vector<Metric> metrics_;  // the loss, then the program's
   std::vector<MetricPlace> places_;
-  FetchList fetches_;    // of the metrics; a training step fetches the learning rate as well
-  size_t decisive_ = 0;  // among metrics_
+  FetchList fetches_;  // of the metrics; a training step fetches the learning rate as well
+  FetchList evaluation_fetches_;  // these, and those of streaming metrics
+  size_t decisive_ = 0;           // among metrics_
   Executor executor_;
   std::optional<BoundFeeds> training_;
   std::optional<BoundFeeds> evaluation_;
