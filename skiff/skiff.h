@@ -1,6 +1,7 @@
 // The public C++ API of Skiff: one header for those who build and train models.
 #pragma once
 
+#include "framework/analysis/model_summary.h"
 #include "framework/autodiff/append_backward.h"
 #include "framework/base/dtype.h"
 #include "framework/base/error.h"
