@@ -247,6 +247,39 @@ class Training(unittest.TestCase):
         self.assertEqual(trainer.run().weights_hash, self.trainer(folder="2", epochs=2).run().weights_hash)
 
 
+class GradientsByHand(unittest.TestCase):
+    def test_are_variables_that_update_parameters(self):
+        main, startup = skiff.Program(), skiff.Program()
+        with skiff.program_guard(main, startup):
+            x = layers.data("x", [-1, 4])
+            w = layers.create_parameter([4, 1])
+            y = layers.matmul(x, w)
+            loss = layers.mean(layers.detach(y) * y)
+            of_w, of_x = skiff.gradients(loss, [w, x])
+            sgd = skiff.optimizer.Sgd(learning_rate=0.5)
+            for pairs in ([w], [(w,)], [(w, 1)]):
+                with self.assertRaisesRegex(TypeError, "a list of pairs of Variables"):
+                    sgd.apply_gradients(pairs)
+            sgd.apply_gradients([(w, of_w * 2.0)])
+        executor = skiff.Executor()
+        executor.run(startup)
+        before = executor.scope[w.name]
+        values, found_w, found_x = executor.run(main, {"x": ROWS["x"]}, [y, of_w, of_x])
+        numpy.testing.assert_allclose(found_w, ROWS["x"].T @ values / 10, rtol=1e-5)
+        numpy.testing.assert_allclose(found_x, values @ before.T / 10, rtol=1e-5)
+        numpy.testing.assert_allclose(executor.scope[w.name], before - found_w, rtol=1e-5)
+
+    def test_programs_are_summarized(self):
+        summary = programs()["main"].summary(batch_size=2)
+        layer = summary.layers[0]
+        self.assertEqual((layer.name, layer.ops, layer.output, layer.parameters, layer.flop),
+                         ("fc_0", ["mul", "elementwise_add"], (2, 3), 15, 2 * 2 * 4 * 3))
+        self.assertEqual((summary.parameters, summary.trainable_parameters, summary.parameter_bytes), (15, 15, 60))
+        self.assertIn("fc_0", str(summary))
+        self.assertIsNone(programs()["main"].summary().flop)
+        self.assertEqual(programs()["main"].summary(feeds={"x": [3, 4]}).layers[0].output, (3, 3))
+
+
 class Recorder:
     """A callback that notes what it hears, and does something at a step."""
 
