@@ -66,7 +66,6 @@ std::vector<Variable> Gradients(const Variable& loss, const std::vector<Variable
   std::vector<Variable> gradients;
   for (const Variable& x : xs) gradients.emplace_back(root, result.gradients.at(x.name()));
   if (scale) Unscale(*scaling, *scale, &gradients, site);
-  for (const Variable& gradient : gradients) gradient.StopGradient();
   main.Stay();
   startup.Stay();
   return gradients;

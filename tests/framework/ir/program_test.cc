@@ -405,7 +405,8 @@ program {
   }
 })");
   std::vector<std::string> types;
-  for (const auto& op : program->CloneForTest()->root()->ops()) {
+  const auto test = program->CloneForTest();
+  for (const auto& op : test->root()->ops()) {
     types.push_back(StrCat(op->type, " ", op->Output("Out")[0]));
   }
   EXPECT_EQ(types,
