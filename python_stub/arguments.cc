@@ -331,6 +331,21 @@ void Arguments::Read(size_t i, std::vector<Variable>* value) const {
   }
 }
 
+void Arguments::Read(size_t i, std::vector<std::pair<Variable, Variable>>* value) const {
+  if (!Has(i)) return;
+  constexpr const char* kExpected = "a list of pairs of Variables";
+  if (!IsList(values_[i])) Refuse(i, kExpected);
+  value->clear();
+  for (const py::handle element : py::reinterpret_borrow<py::iterable>(values_[i])) {
+    if (!py::isinstance<py::tuple>(element) || py::len(element) != 2) Refuse(i, kExpected);
+    const auto pair = py::reinterpret_borrow<py::tuple>(element);
+    for (const py::handle one : pair) {
+      if (!py::isinstance<Variable>(one)) Refuse(i, kExpected);
+    }
+    value->emplace_back(pair[0].cast<const Variable&>(), pair[1].cast<const Variable&>());
+  }
+}
+
 void Arguments::Read(size_t i, std::map<std::string, double>* value) const {
   if (!Has(i)) return;
   if (!PyDict_Check(values_[i])) Refuse(i, "a dict of numbers");

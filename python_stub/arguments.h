@@ -106,6 +106,7 @@ class Arguments {
   void Read(size_t i, std::vector<double>* value) const;
   void Read(size_t i, std::vector<std::string>* value) const;
   void Read(size_t i, std::vector<Variable>* value) const;
+  void Read(size_t i, std::vector<std::pair<Variable, Variable>>* value) const;
   void Read(size_t i, std::map<std::string, double>* value) const;
   void Read(size_t i, std::function<bool(const std::string&)>* value) const;
   void Read(size_t i, std::function<float(const std::string&)>* value) const;

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "framework/analysis/model_summary.h"
 #include "framework/base/error.h"
 #include "framework/base/str_cat.h"
 #include "framework/builder/program_guard.h"
@@ -290,7 +291,29 @@ void BindDescriptions(py::module_& module) {
 
 // ---- programs
 
+void BindSummary(py::module_& module) {
+  py::class_<LayerSummary>(module, "LayerSummary",
+                           "A layer of a model. flop is None if a shape isn't known.")
+      .def_readonly("name", &LayerSummary::name)
+      .def_readonly("ops", &LayerSummary::ops)
+      .def_property_readonly(
+          "output",
+          [](const LayerSummary& self) { return py::tuple(py::cast(self.output.ToVector())); })
+      .def_readonly("parameters", &LayerSummary::parameters)
+      .def_readonly("trainable_parameters", &LayerSummary::trainable_parameters)
+      .def_readonly("flop", &LayerSummary::flop);
+  py::class_<ModelSummary>(module, "ModelSummary",
+                           "The layers of a model and their sums. str() is a table.")
+      .def_readonly("layers", &ModelSummary::layers)
+      .def_readonly("parameters", &ModelSummary::parameters)
+      .def_readonly("trainable_parameters", &ModelSummary::trainable_parameters)
+      .def_readonly("parameter_bytes", &ModelSummary::parameter_bytes)
+      .def_readonly("flop", &ModelSummary::flop)
+      .def("__str__", &ModelSummary::Text);
+}
+
 void BindProgram(py::module_& module) {
+  BindSummary(module);
   py::class_<Program>(module, "Program",
                       "Blocks of op descriptors over variable descriptors. str() is its text.")
       .def(py::init<>())
@@ -330,6 +353,20 @@ void BindProgram(py::module_& module) {
           py::arg("bytes"), "Returns the program of such bytes. Raises DataLossError.")
       .def_static("from_text", &ParseProgramText, py::arg("text"),
                   "Returns the program of a text such as str(program).")
+      .def(
+          "summary",
+          [](const Program& self, int64_t batch_size, const py::dict& feeds) {
+            SummaryOptions options = {.batch_size = batch_size};
+            for (const auto& [variable, shape] : feeds) {
+              const auto dims = shape.cast<std::vector<int64_t>>();
+              options.feeds.emplace(NameOf(variable), Shape(std::span<const int64_t>(dims)));
+            }
+            return Summarize(self, options);
+          },
+          py::kw_only(), py::arg("batch_size") = 0, py::arg("feeds") = py::dict(),
+          "Returns the layers of the forward pass with outputs, parameters and FLOP; str() is a "
+          "table. batch_size takes the place of an unknown first dim of the feeds, and feeds, "
+          "from names to shapes, that of the declared shapes.")
       .def("dot", &PrintDot, "Returns a graph for Graphviz.")
       .def("__str__", &PrintProgram)
       .def(py::self == py::self);

@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <csignal>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,12 +18,15 @@
 
 #include "framework/base/error.h"
 #include "framework/base/str_cat.h"
+#include "framework/training/array_reader.h"
+#include "framework/training/callback.h"
 #include "framework/training/program_precision.h"
 #include "framework/training/reader.h"
-#include "framework/training/sample_reader.h"
-#include "framework/training/sample_source.h"
+#include "framework/training/reduce_on_plateau.h"
+#include "framework/training/streaming_metric.h"
 #include "framework/training/trainer.h"
 #include "python_stub/binding.h"
+#include "python_stub/scope_lock.h"
 
 namespace skiff::python {
 namespace {
@@ -202,54 +204,20 @@ class IterableReader : public PythonReader {
 
 // ---- batches of arrays
 
-// Row i of each array is sample i.
-class ArraySource : public training::SampleSource {
- public:
-  explicit ArraySource(const py::object& arrays) {
-    for (const auto& [variable, value] : py::dict(arrays)) {
-      std::string name = NameOf(variable);
-      Tensor tensor = DenseTensorOf(value, StrCat("arrays[\"", name, "\"]"));
-      SKIFF_ENFORCE(tensor.shape().rank() > 0, kInvalidArgument, "arrays[\"", name,
-                    "\"] has rank 0, expected rows");
-      SKIFF_ENFORCE(arrays_.empty() || tensor.shape()[0] == size(), kInvalidArgument, "arrays[\"",
-                    name, "\"] has ", tensor.shape()[0], " rows, expected ", size(), " as in \"",
-                    names_.empty() ? "" : names_[0], "\"");
-      names_.push_back(std::move(name));
-      arrays_.push_back(std::move(tensor));
-    }
-    SKIFF_ENFORCE(!arrays_.empty(), kInvalidArgument, "ArrayReader of no arrays");
+FeedList ArraysOf(const py::object& object) {
+  FeedList arrays;
+  for (const auto& [variable, value] : py::dict(object)) {
+    std::string name = NameOf(variable);
+    Tensor array = DenseTensorOf(value, StrCat("arrays[\"", name, "\"]"));
+    arrays.emplace_back(std::move(name), std::move(array));
   }
-
-  int64_t size() const override { return arrays_[0].shape()[0]; }
-
-  std::vector<FeedShape> fields() const override {
-    std::vector<FeedShape> fields;
-    for (size_t i = 0; i < arrays_.size(); ++i) {
-      const Shape row(arrays_[i].shape().dims().subspan(1));
-      fields.push_back({names_[i], row, arrays_[i].dtype()});
-    }
-    return fields;
-  }
-
-  void Read(int64_t sample, int64_t /*epoch*/, int64_t row,
-            std::span<Tensor> fields) const override {
-    for (size_t i = 0; i < arrays_.size(); ++i) {
-      const int64_t bytes = size() == 0 ? 0 : arrays_[i].byte_count() / size();
-      std::memcpy(static_cast<char*>(fields[i].raw_data()) + row * bytes,
-                  static_cast<const char*>(arrays_[i].raw_data()) + sample * bytes,
-                  static_cast<size_t>(bytes));
-    }
-  }
-
- private:
-  std::vector<std::string> names_;
-  std::vector<Tensor> arrays_;
-};
+  return arrays;
+}
 
 class ArrayReader : public PythonReader {
  public:
   ArrayReader(const py::object& arrays, const training::SampleReaderOptions& options)
-      : source_(arrays), reader_(&source_, options) {}
+      : reader_(ArraysOf(arrays), options) {}
 
   ReaderState state() const override { return reader_.state(); }
   int64_t batches_in_epoch() const override { return reader_.batches_in_epoch(); }
@@ -262,8 +230,7 @@ class ArrayReader : public PythonReader {
   bool Read(Batch* batch) override { return reader_.Next(batch); }
   void GoTo(const ReaderState& state) override { reader_.Restore(state); }
 
-  ArraySource source_;
-  training::SampleReader reader_;
+  training::ArrayReader reader_;
 };
 
 // The batches of an epoch, for a loop of one's own.
@@ -319,6 +286,82 @@ void BindReaders(py::module_& module) {
       .def(py::init<py::function, int64_t>(), py::arg("make_epoch"), py::arg("batches_in_epoch"));
 }
 
+// ---- metrics of whole evaluations
+
+std::vector<Tensor> TensorsOf(const py::args& values) {
+  std::vector<Tensor> tensors;
+  for (size_t i = 0; i < values.size(); ++i) {
+    tensors.push_back(DenseTensorOf(values[i], StrCat("values[", i, "]")));
+  }
+  return tensors;
+}
+
+void BindMetrics(py::module_& module) {
+  using training::ClassScore;
+  using training::ConfusionMatrix;
+  using training::StreamingMetric;
+  py::class_<StreamingMetric, std::shared_ptr<StreamingMetric>>(
+      module, "StreamingMetric", "A metric of all batches together that is no mean over them.")
+      .def("reset", &StreamingMetric::Reset, "Forgets all batches.")
+      .def(
+          "add", [](StreamingMetric& self, const py::args& values) { self.Add(TensorsOf(values)); },
+          "Takes the values of one batch. Raises an Error for what it can't count, and takes "
+          "nothing "
+          "of the batch then.")
+      .def_property_readonly("value", &StreamingMetric::Value,
+                             "The metric of all batches; NaN if it isn't defined for them.");
+  py::class_<training::TopKAccuracy, StreamingMetric, std::shared_ptr<training::TopKAccuracy>>(
+      module, "TopKAccuracy",
+      "The share of samples whose label [N] is among the k best of their scores [N, classes]. "
+      "Takes scores and labels.")
+      .def(py::init<int64_t>(), py::arg("k"));
+  py::class_<ConfusionMatrix, StreamingMetric, std::shared_ptr<ConfusionMatrix>>(
+      module, "ConfusionMatrix",
+      "How often a sample of one class was taken for one of another. Takes predictions, scores [N, "
+      "classes] or classes [N], and labels [N]. `value` is one of accuracy, macro_precision, "
+      "macro_recall and macro_f1.")
+      .def(py::init([](int64_t classes, const std::string& value) {
+             const std::map<std::string, ClassScore> scores = {
+                 {"accuracy", ClassScore::kAccuracy},
+                 {"macro_precision", ClassScore::kMacroPrecision},
+                 {"macro_recall", ClassScore::kMacroRecall},
+                 {"macro_f1", ClassScore::kMacroF1}};
+             const auto found = scores.find(value);
+             SKIFF_ENFORCE(found != scores.end(), kInvalidArgument, "value = \"", value,
+                           "\", expected one of accuracy, macro_precision, macro_recall, macro_f1");
+             return std::make_shared<ConfusionMatrix>(classes, found->second);
+           }),
+           py::arg("classes"), py::kw_only(), py::arg("value") = "macro_f1")
+      .def_property_readonly("counts",
+                             [](const ConfusionMatrix& self) {
+                               py::list rows;
+                               for (int64_t label = 0; label < self.classes(); ++label) {
+                                 py::list row;
+                                 for (int64_t c = 0; c < self.classes(); ++c) {
+                                   row.append(self.Count(label, c));
+                                 }
+                                 rows.append(row);
+                               }
+                               return rows;
+                             })
+      .def_property_readonly("accuracy", &ConfusionMatrix::Accuracy)
+      .def("precision", &ConfusionMatrix::Precision, py::arg("of_class"))
+      .def("recall", &ConfusionMatrix::Recall, py::arg("of_class"))
+      .def("f1", &ConfusionMatrix::F1, py::arg("of_class"))
+      .def("__str__", &ConfusionMatrix::Text);
+  py::class_<training::Auc, StreamingMetric, std::shared_ptr<training::Auc>>(
+      module, "Auc",
+      "The area under the receiver operating characteristic: exact, or with scores in [0, 1] that "
+      "are counted in bins. Takes scores of class 1, [N], or of both classes, [N, 2], and labels "
+      "[N], 0 or 1.")
+      .def(py::init<int64_t>(), py::kw_only(), py::arg("bins") = 0);
+  py::class_<training::Perplexity, StreamingMetric, std::shared_ptr<training::Perplexity>>(
+      module, "Perplexity",
+      "e to the mean cross-entropy of a token. Takes the mean loss of a batch and its number of "
+      "tokens.")
+      .def(py::init<>());
+}
+
 // ---- the trainer
 
 py::dict ValuesObject(const MetricValues& values) {
@@ -337,6 +380,172 @@ py::object RecordObject(const training::TrainingRecord& record) {
   object["train"] = ValuesObject(record.train);
   object["validation"] = ValuesObject(record.validation);
   return object;
+}
+
+// ---- callbacks
+
+// What a callback of Python gets. It ends with the call.
+class PythonControl {
+ public:
+  explicit PythonControl(training::TrainingControl* control) : control_(control) {}
+
+  training::TrainingControl& control() const {
+    SKIFF_ENFORCE(control_ != nullptr, kFailedPrecondition,
+                  "the callback that this belonged to is over");
+    return *control_;
+  }
+  void End() { control_ = nullptr; }
+
+ private:
+  training::TrainingControl* control_;
+};
+
+// The scope of a running training.
+struct TrainingScope {
+  std::shared_ptr<PythonControl> control;
+  Scope& scope() const { return control->control().scope(); }
+};
+
+// Calls those methods of an object that it has. What they raise comes out of Trainer.run.
+class PythonCallback final : public training::Callback {
+ public:
+  explicit PythonCallback(py::object object) : object_(std::move(object)) {}
+
+  void OnStep(const training::StepReport& report, training::TrainingControl* control) override {
+    Call(
+        "on_step", [&] { return py::cast(report); }, control);
+  }
+  void OnEvaluation(const training::EvaluationReport& report,
+                    training::TrainingControl* control) override {
+    Call(
+        "on_evaluation", [&] { return py::cast(report); }, control);
+  }
+  void OnEpoch(const training::TrainingRecord& record,
+               training::TrainingControl* control) override {
+    Call(
+        "on_epoch", [&] { return RecordObject(record); }, control);
+  }
+  std::map<std::string, std::string> State() const override {
+    const py::gil_scoped_acquire gil;
+    if (!py::hasattr(object_, "state")) return {};
+    return object_.attr("state")().cast<std::map<std::string, std::string>>();
+  }
+  void Restore(const std::map<std::string, std::string>& state) override {
+    const py::gil_scoped_acquire gil;
+    object_.attr("restore")(state);
+  }
+
+ private:
+  template <class MakeReport>
+  void Call(const char* method, const MakeReport& make_report, training::TrainingControl* control) {
+    const py::gil_scoped_acquire gil;
+    if (!py::hasattr(object_, method)) return;
+    const auto given = std::make_shared<PythonControl>(control);
+    const struct Ending {
+      PythonControl& control;
+      ~Ending() { control.End(); }
+    } ending{*given};
+    object_.attr(method)(make_report(), given);
+  }
+
+  py::object object_;
+};
+
+std::vector<std::shared_ptr<training::Callback>> CallbacksOf(const py::iterable& objects) {
+  std::vector<std::shared_ptr<training::Callback>> callbacks;
+  for (const py::handle object : objects) {
+    if (py::isinstance<training::ReduceOnPlateau>(object)) {
+      callbacks.push_back(object.cast<std::shared_ptr<training::ReduceOnPlateau>>());
+    } else {
+      callbacks.push_back(
+          std::make_shared<PythonCallback>(py::reinterpret_borrow<py::object>(object)));
+    }
+  }
+  return callbacks;
+}
+
+void BindCallbacks(py::module_& module) {
+  using training::EvaluationReport;
+  using training::StepReport;
+  py::class_<StepReport>(module, "StepReport", "A step of a training, counted from 1.")
+      .def_readonly("epoch", &StepReport::epoch)
+      .def_readonly("batch", &StepReport::batch, "Of the epoch.")
+      .def_readonly("step", &StepReport::step, "Of the training.")
+      .def_readonly("samples", &StepReport::samples)
+      .def_readonly("learning_rate", &StepReport::learning_rate)
+      .def_property_readonly(
+          "metrics", [](const StepReport& self) { return ValuesObject(self.metrics); },
+          "The loss and the metrics of this batch, by name.");
+  py::class_<EvaluationReport>(module, "EvaluationReport", "An evaluation of an epoch.")
+      .def_readonly("epoch", &EvaluationReport::epoch)
+      .def_readonly("step", &EvaluationReport::step)
+      .def_property_readonly(
+          "metrics", [](const EvaluationReport& self) { return ValuesObject(self.metrics); })
+      .def_readonly("is_averaged", &EvaluationReport::is_averaged);
+  py::class_<TrainingScope>(module, "TrainingScope",
+                            "The variables of a running training, during a callback.")
+      .def(
+          "__getitem__",
+          [](const TrainingScope& self, const std::string& name) {
+            return ArrayOf(CopyToCpu(self.scope().Get(name)));
+          },
+          py::arg("name"), "Returns a copy of a value as an array. Raises NotFoundError.")
+      .def(
+          "__setitem__",
+          [](const TrainingScope& self, const std::string& name, const py::object& value) {
+            const Tensor tensor = TensorOf(value, StrCat("scope[\"", name, "\"]")).tensor;
+            self.scope().Assign(name, CopyToCpu(tensor));
+          },
+          py::arg("name"), py::arg("value"))
+      .def("__contains__",
+           [](const TrainingScope& self, const std::string& name) {
+             return self.scope().Find(name) != nullptr;
+           })
+      .def("keys", [](const TrainingScope& self) { return self.scope().Names(); });
+  py::class_<PythonControl, std::shared_ptr<PythonControl>>(
+      module, "TrainingControl", "A running training, as a callback may change it.")
+      .def(
+          "stop", [](const PythonControl& self) { self.control().Stop(); },
+          "Has the training save a checkpoint and end before its next step.")
+      .def(
+          "set_learning_rate",
+          [](const PythonControl& self, double rate) { self.control().SetLearningRate(rate); },
+          py::arg("rate"), "Gives a rate of learning_rate.constant another value.")
+      .def_property_readonly("scope", [](const std::shared_ptr<PythonControl>& self) {
+        return TrainingScope{.control = self};
+      });
+  py::class_<training::ReduceOnPlateau, std::shared_ptr<training::ReduceOnPlateau>>(
+      module, "ReduceOnPlateau",
+      "A callback that lowers the learning rate when a metric of the validation stops getting "
+      "better, as PyTorch's ReduceLROnPlateau.")
+      .def(py::init([](const std::string& metric, bool larger_is_better, double factor,
+                       int64_t patience, double threshold, bool is_relative, int64_t cooldown,
+                       double min_rate, double epsilon, const py::object& variable) {
+             return std::make_shared<training::ReduceOnPlateau>(
+                 training::PlateauOptions{.metric = metric,
+                                          .larger_is_better = larger_is_better,
+                                          .factor = factor,
+                                          .patience = patience,
+                                          .threshold = threshold,
+                                          .is_relative = is_relative,
+                                          .cooldown = cooldown,
+                                          .min_rate = min_rate,
+                                          .epsilon = epsilon,
+                                          .variable = NameOf(variable)});
+           }),
+           py::kw_only(), py::arg("metric") = "loss", py::arg("larger_is_better") = false,
+           py::arg("factor") = 0.1, py::arg("patience") = 10, py::arg("threshold") = 1e-4,
+           py::arg("is_relative") = true, py::arg("cooldown") = 0, py::arg("min_rate") = 0.0,
+           py::arg("epsilon") = 1e-8, py::arg("variable") = "")
+      .def(
+          "add",
+          [](training::ReduceOnPlateau& self, double value, SharedScope& scope) {
+            const ScopeLock lock(scope);
+            return self.Add(value, &scope.scope);
+          },
+          py::arg("value"), py::arg("scope"),
+          "In a loop of one's own: takes the next value of the metric. Returns whether it lowered "
+          "the rate `variable` in the scope.");
 }
 
 // A trainer with what it refers to.
@@ -423,7 +632,7 @@ std::unique_ptr<PythonTrainer> MakeTrainer(
     const std::vector<Metric>& metrics, const std::string& decisive_metric,
     const std::string& title, int64_t save_every_steps, int64_t early_stop_epochs,
     const std::string& initial_model, const std::map<std::string, std::string>& configuration,
-    const std::string& passes, const Program* model) {
+    const std::string& passes, const Program* model, const py::iterable& callbacks) {
   SKIFF_ENFORCE(model != nullptr || training::PrecisionOf(main).half_parameters == 0,
                 kInvalidArgument,
                 "the main program has parameters in half and there is no model: expected, as "
@@ -448,6 +657,7 @@ std::unique_ptr<PythonTrainer> MakeTrainer(
                                .early_stop_epochs = early_stop_epochs,
                                .initial_model = initial_model,
                                .configuration = configuration,
+                               .callbacks = CallbacksOf(callbacks),
                                .compile = {.passes = ParsePasses(passes)}});
 }
 
@@ -455,16 +665,24 @@ void BindTrainer(py::module_& module) {
   py::class_<Metric>(module, "Metric",
                      "A number that a program computes in each step, and whose means a training "
                      "reports for each epoch.")
-      .def(py::init([](const std::string& name, const py::object& variable,
-                       const std::string& weight, bool percent, bool larger_is_better) {
-             return Metric{.name = name,
-                           .variable = NameOf(variable),
-                           .weight = weight,
-                           .percent = percent,
-                           .larger_is_better = larger_is_better};
-           }),
-           py::arg("name"), py::arg("variable"), py::kw_only(), py::arg("weight") = "",
-           py::arg("percent") = false, py::arg("larger_is_better") = false);
+      .def(
+          py::init([](const std::string& name, const py::object& variable,
+                      const std::string& weight, bool percent, bool larger_is_better,
+                      std::shared_ptr<training::StreamingMetric> streaming,
+                      const py::iterable& streamed) {
+            return Metric{.name = name,
+                          .variable = NameOf(variable),
+                          .weight = weight,
+                          .percent = percent,
+                          .larger_is_better = larger_is_better,
+                          .streaming = std::move(streaming),
+                          .streamed = NamesOf(streamed)};
+          }),
+          py::arg("name"), py::arg("variable") = "", py::kw_only(), py::arg("weight") = "",
+          py::arg("percent") = false, py::arg("larger_is_better") = false,
+          py::arg("streaming") = nullptr, py::arg("streamed") = py::tuple(),
+          "streaming, a StreamingMetric of the variables `streamed` of the test program, takes the "
+          "place of the variable: it is reported of evaluations only.");
   const py::object result_class = NamedTupleClass(
       module, "TrainingResult",
       {"finished", "signal", "best_value", "best_epoch", "records", "weights_hash"});
@@ -480,14 +698,17 @@ void BindTrainer(py::module_& module) {
            py::arg("title") = "", py::arg("save_every_steps") = 0, py::arg("early_stop_epochs") = 0,
            py::arg("initial_model") = "",
            py::arg("configuration") = std::map<std::string, std::string>(), py::arg("passes") = "",
-           py::arg("model") = py::none(),
+           py::arg("model") = py::none(), py::arg("callbacks") = py::tuple(),
            "Runs the startup program. learning_rate is the variable of the optimizer's rate; "
            "model_inputs and model_outputs are those of the inference model that the training "
            "saves: of the program `model`, or of the test program. A training with parameters in "
            "half needs `model`. Raises an Error for what would show only after an epoch: an "
            "argument that "
            "isn't there, variables that a program lacks or that nothing gives a value, and a "
-           "model that can't be saved.")
+           "model that can't be saved. callbacks are objects, of whose methods those are called "
+           "that are there: on_step(report, control), on_evaluation(report, control), "
+           "on_epoch(record, control), and state() and restore(state), dicts of texts that "
+           "checkpoints hold. What they raise comes out of run() unchanged.")
       .def("resume", &PythonTrainer::Resume,
            "Continues from the newest checkpoint of the output directory.")
       .def(
@@ -503,6 +724,8 @@ void BindTrainer(py::module_& module) {
 
 void BindTraining(py::module_& module) {
   BindReaders(module);
+  BindMetrics(module);
+  BindCallbacks(module);
   BindTrainer(module);
 }
 

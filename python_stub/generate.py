@@ -33,9 +33,9 @@ MODULES = {
     "skiff": "",
 }
 # Of the namespace skiff, only these are for users.
-TOP_LEVEL = {"ClipByValue", "ClipByNorm", "ClipByGlobalNorm", "L1Decay", "L2Decay"}
+TOP_LEVEL = {"Gradients", "ClipByValue", "ClipByNorm", "ClipByGlobalNorm", "L1Decay", "L2Decay"}
 # Classes whose methods are bound: all that are listed.
-METHODS = {("Optimizer", "Minimize")}
+METHODS = {("Optimizer", "Minimize"), ("Optimizer", "ApplyGradients")}
 # Structs that Python sees as classes. Other structs of options are keyword arguments of their function.
 STRUCT_CLASSES = {
     "ParamAttr",
@@ -69,6 +69,7 @@ _TYPES = {
     "Extent3d": ("int | Sequence[int]", False),
     "std::vector<std::string>": ("Sequence[str | Variable]", False),
     "std::vector<Variable>": ("Sequence[Variable]", False),
+    "std::vector<std::pair<Variable, Variable>>": ("Sequence[tuple[Variable, Variable]]", False),
     "std::vector<int32_t>": ("Sequence[int]", False),
     "std::vector<int64_t>": ("Sequence[int]", False),
     "std::vector<float>": ("Sequence[float]", False),

@@ -1,6 +1,7 @@
 // The public C++ API of Skiff: one header for those who build and train models.
 #pragma once
 
+#include "framework/analysis/model_summary.h"
 #include "framework/autodiff/append_backward.h"
 #include "framework/base/api/dtype.h"
 #include "framework/base/api/error.h"
@@ -14,6 +15,7 @@
 #include "framework/builder/data.h"
 #include "framework/builder/dynamic_rnn.h"
 #include "framework/builder/gradient_clip.h"
+#include "framework/builder/gradients.h"
 #include "framework/builder/initializer.h"
 #include "framework/builder/learning_rate.h"
 #include "framework/builder/loss.h"
@@ -58,13 +60,17 @@
 #include "framework/tensor/api/tensor.h"
 #include "framework/tensor/ragged.h"
 #include "framework/tensor/replaced_values.h"
+#include "framework/training/array_reader.h"
 #include "framework/training/average.h"
+#include "framework/training/callback.h"
 #include "framework/training/metric.h"
 #include "framework/training/optimization.h"
 #include "framework/training/prefetching_reader.h"
 #include "framework/training/reader.h"
+#include "framework/training/reduce_on_plateau.h"
 #include "framework/training/sample_reader.h"
 #include "framework/training/sequence_reader.h"
+#include "framework/training/streaming_metric.h"
 #include "framework/training/trainer.h"
 #include "framework/training/training_program.h"
 #include "framework/tuning/kernel_tuner.h"

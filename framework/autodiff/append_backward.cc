@@ -29,6 +29,25 @@ NameSet ParameterNames(const Block& root, const BackwardOptions& options) {
   return NameSet(options.parameters.begin(), options.parameters.end());
 }
 
+NameSet InputNames(const Block& root, const BackwardOptions& options) {
+  for (const std::string& name : options.inputs) {
+    const Var* var = root.FindLocalVar(name);
+    SKIFF_ENFORCE(var != nullptr, kNotFound, "append_backward: the inputs name \"", name,
+                  "\", which is no variable of the root block");
+    SKIFF_ENFORCE(IsFloat(var->dtype) && var->kind == VarKind::kLoDTensor, kInvalidArgument,
+                  "append_backward: the input \"", name, "\" is a ", VarKindName(var->kind), " of ",
+                  var->dtype, ", expected a tensor of floats");
+    const auto writers = std::ranges::count_if(root.ops(), [&](const std::unique_ptr<Op>& op) {
+      return (op->role() & kRoleOptimize) == 0 && std::ranges::count(op->OutputNames(), name) > 0;
+    });
+    SKIFF_ENFORCE(writers <= 1, kInvalidArgument, "append_backward: ", writers,
+                  " ops write the input \"", name,
+                  "\", expected one at most: which of its values "
+                  "is meant?");
+  }
+  return NameSet(options.inputs.begin(), options.inputs.end());
+}
+
 NameSet NoGradNames(const Program& program, const BackwardOptions& options) {
   for (const std::string& name : options.no_grad) {
     bool found = false;
@@ -108,11 +127,16 @@ BackwardResult AppendBackward(const OpRegistry& registry, Program* program, std:
   Block* root = program->root();
   const Var& loss_var = CheckedLoss(*root, loss);
   const NameSet parameters = ParameterNames(*root, options);
+  const NameSet inputs = InputNames(*root, options);
   const NameSet no_grad = NoGradNames(*program, options);
+  const auto is_input = [&](const Var& var) {
+    return inputs.contains(var.name) && root->FindLocalVar(var.name) == &var;
+  };
   const auto excluded = [&](const Var& var) {
-    return var.stop_gradient || no_grad.contains(var.name);
+    return !is_input(var) && (var.stop_gradient || no_grad.contains(var.name));
   };
   const auto trained = [&](const Var& var) {
+    if (!inputs.empty()) return is_input(var);
     return var.trainable && (parameters.empty() || parameters.contains(var.name));
   };
   // A feed wants a gradient if nothing excludes it. A parameter must, in addition, be one that is
@@ -120,11 +144,12 @@ BackwardResult AppendBackward(const OpRegistry& registry, Program* program, std:
   const auto leaf_wants = [&](const Var& var) {
     // An array is empty until an op writes it.
     if (var.kind == VarKind::kLoDTensorArray) return false;
+    if (!inputs.empty()) return is_input(var);
     return !excluded(var) && (!var.is_parameter || trained(var));
   };
 
   BackwardNames names(program);
-  BlockBackward backward(registry, &names, *root, leaf_wants, excluded);
+  BlockBackward backward(registry, &names, *root, leaf_wants, excluded, is_input);
   const int64_t writer = backward.LastWriter(loss_var.name);
   SKIFF_ENFORCE(writer >= 0, kInvalidArgument, "append_backward: no op of the root block writes ",
                 "the loss \"", loss, "\"");
@@ -148,6 +173,11 @@ BackwardResult AppendBackward(const OpRegistry& registry, Program* program, std:
   SKIFF_ENFORCE(has_parameter || !options.needs_parameter, kInvalidArgument,
                 "append_backward: the loss \"", loss, "\" depends on no trainable parameter",
                 or_ops_without_gradient(""));
+  for (const std::string& name : options.inputs) {
+    SKIFF_ENFORCE(names.gradients().contains(name), kInvalidArgument,
+                  "append_backward: the loss \"", loss, "\" does not depend on the input \"", name,
+                  "\"");
+  }
 
   // Up to here nothing has been appended yet, so an Error leaves the program as it was.
   loss_op->SetAttr(kOpRoleAttr, loss_op->role() | kRoleLoss);

@@ -74,12 +74,13 @@ std::string BackwardNames::Contribution(const std::string& variable) {
 }
 
 BlockBackward::BlockBackward(const OpRegistry& registry, BackwardNames* names, const Block& forward,
-                             Filter leaf_wants, Filter excluded)
+                             Filter leaf_wants, Filter excluded, Filter wanted_anyway)
     : registry_(registry),
       names_(names),
       forward_(forward),
       leaf_wants_(std::move(leaf_wants)),
       excluded_(std::move(excluded)),
+      wanted_anyway_(std::move(wanted_anyway)),
       definitions_(FindDefinitions(registry, forward)) {
   // In program order, so that wants_ always says what the latest definition wants.
   wanted_.resize(forward_.ops().size());
@@ -111,7 +112,7 @@ void BlockBackward::RecordForwardOp(size_t position) {
     const bool wanted_before = IsArray(*var) && WantsGradient(*var);
     if (any_wanted && !given && !CanHaveGradient(*var)) ends_.emplace(position, var);
     const bool wants = any_wanted && CanHaveGradient(*var) && !excluded_(*var);
-    wants_[var] = given ? leaf_wants_(*var) : wants || wanted_before;
+    wants_[var] = given ? leaf_wants_(*var) : wants || wanted_before || wanted_anyway_(*var);
   }
 }
 
@@ -131,7 +132,8 @@ void BlockBackward::RecordOpWithBlocks(size_t position) {
     const bool computed_from_wanted = any_wanted && CanHaveGradient(var) && !excluded_(var);
     const bool had_value = definitions_.Before(position, &var) != nullptr;
     wants_[&var] =
-        given ? leaf_wants_(var) : computed_from_wanted || (had_value && WantsGradient(var));
+        given ? leaf_wants_(var)
+              : computed_from_wanted || (had_value && WantsGradient(var)) || wanted_anyway_(var);
   }
 }
 

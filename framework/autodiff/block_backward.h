@@ -49,9 +49,11 @@ class BlockBackward {
 
   // `leaf_wants(x)` returns whether x wants a gradient if no op of the block writes it before it is
   // read. `excluded(x)` returns whether x wants no gradient although an op computes it from a
-  // variable that does. All arguments must outlive this object.
-  BlockBackward(const OpRegistry& registry, BackwardNames* names, const Block& forward,
-                Filter leaf_wants, Filter excluded);
+  // variable that does; `wanted_anyway(x)`, whether x wants one although an op computes it from
+  // none that does. All arguments must outlive this object.
+  BlockBackward(
+      const OpRegistry& registry, BackwardNames* names, const Block& forward, Filter leaf_wants,
+      Filter excluded, Filter wanted_anyway = [](const Var&) { return false; });
   ~BlockBackward();
 
   // Returns whether the value of `x` at the end of the block wants a gradient.
@@ -135,6 +137,7 @@ class BlockBackward {
   const Block& forward_;
   Filter leaf_wants_;
   Filter excluded_;
+  Filter wanted_anyway_;
 
   const BlockDefinitions definitions_;  // of the forward block, before gradients were appended
   std::vector<NameSet> wanted_;         // by forward op: the inputs that want a gradient

@@ -259,6 +259,20 @@ Variable CreatePersistable(const std::string& name, const std::vector<int64_t>& 
   return {root, name};
 }
 
+std::string UniquePersistableName(std::string_view prefix) {
+  std::string name;
+  do {
+    name = DefaultMainProgram().UniqueName(prefix);
+  } while (DefaultStartupProgram().root()->FindLocalVar(name) != nullptr);
+  return name;
+}
+
+std::string OwnPersistableName(std::string_view name) {
+  const bool is_free = DefaultMainProgram().root()->FindLocalVar(name) == nullptr &&
+                       DefaultStartupProgram().root()->FindLocalVar(name) == nullptr;
+  return is_free ? std::string(name) : UniquePersistableName(name);
+}
+
 Op CastOp(const Var& x, const Var& out) {
   Op op("cast");
   op.SetInput("X", {x.name}).SetOutput("Out", {out.name});

@@ -83,6 +83,12 @@ Variable CreatePersistable(const std::string& name, const std::vector<int64_t>& 
 Variable CreatePersistable(const std::string& name, const std::vector<int64_t>& dims, DType dtype,
                            const Initializer& first, const std::source_location& site);
 
+// Return a name for a persistable that the default main program is to have for itself: no variable
+// of it has the name, and none of the startup program, which other main programs may share. The
+// first returns <prefix>_<n>; the second returns `name` itself if it is free.
+std::string UniquePersistableName(std::string_view prefix);
+std::string OwnPersistableName(std::string_view name);
+
 // Returns the op cast, which writes x to `out` in the dtype of `out`.
 Op CastOp(const Var& x, const Var& out);
 

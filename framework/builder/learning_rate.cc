@@ -19,11 +19,18 @@
 #include "framework/ir/op_role.h"
 
 namespace skiff {
+namespace {
+
+bool IsStepCounter(const std::string& name) {
+  return name == kStepCounter || name.starts_with(StrCat(kStepCounter, "_"));
+}
+
+}  // namespace
 
 size_t FindStepAdvance(const Block& root) {
   const auto& ops = root.ops();
   const auto found = std::ranges::find_if(ops, [](const std::unique_ptr<Op>& op) {
-    return op->Output("Out").size() == 1 && op->Output("Out")[0] == kStepCounter;
+    return op->Output("Out").size() == 1 && IsStepCounter(op->Output("Out")[0]);
   });
   return static_cast<size_t>(found - ops.begin());
 }
@@ -52,11 +59,13 @@ struct Schedule {
 // int64 [1]: the number of earlier steps. Several schedules of a program share one counter, which
 // is advanced before the first of them reads it.
 Variable StepCounter(const Schedule& schedule) {
+  Block* root = DefaultMainProgram().root();
+  const size_t advance = FindStepAdvance(*root);
+  if (advance < root->ops().size()) return {root, root->ops()[advance]->Output("Out")[0]};
   // -1, since the counter is incremented before it is read: the first step reads 0, as in Fluid.
-  const Variable counter = CreatePersistable(kStepCounter, {1}, DType::kInt64, -1.0, schedule.site);
-  const Block& root = *DefaultMainProgram().root();
-  if (FindStepAdvance(root) == root.ops().size()) Increment(counter, 1.0f, schedule.site);
-  return counter;
+  const Variable counter =
+      CreatePersistable(OwnPersistableName(kStepCounter), {1}, DType::kInt64, -1.0, schedule.site);
+  return Increment(counter, 1.0f, schedule.site);
 }
 
 Variable Number(const Schedule& schedule, double value) {
@@ -97,6 +106,22 @@ Variable Reached(const Schedule& schedule, int64_t boundary) {
   return layers::Cast(reached, DType::kFloat32, schedule.site);
 }
 
+// `before` where the float32 `reached` is 0, `after` where it is 1: one of the terms is 0, so the
+// sum is exactly the other.
+Variable Choice(const Schedule& schedule, const Variable& reached, const Variable& before,
+                const Variable& after) {
+  const Variable is_before = Linear(schedule, reached, -1.0, 1.0);
+  return ElementwiseAdd(ElementwiseMul(before, is_before, {}, schedule.site),
+                        ElementwiseMul(after, reached, {}, schedule.site), {}, schedule.site);
+}
+
+// From `start` at share 0 to `end` at share 1, along half a cosine.
+Variable HalfCosine(const Schedule& schedule, const Variable& share, double start, double end) {
+  const double half = 0.5 * (start - end);
+  const Variable cosine = Cos(Linear(schedule, share, std::numbers::pi, 0.0), schedule.site);
+  return Linear(schedule, cosine, half, half + end);
+}
+
 Variable AsVariable(const LearningRate& rate, const Site& site) {
   return rate.is_constant() ? Constant(rate.value(), DType::kFloat32, site) : rate.variable();
 }
@@ -116,8 +141,7 @@ Variable Decayed(const Schedule& schedule, float start, const Variable& exponent
 Variable Constant(double value, DType dtype, Site site) {
   const LayerCall call("learning_rate", "learning_rate", site);
   call.Enforce(value >= 0.0, "the learning rate is ", value, ", expected none below 0");
-  const std::string name = DefaultMainProgram().UniqueName("learning_rate");
-  return CreatePersistable(name, {1}, dtype, value, site);
+  return CreatePersistable(UniquePersistableName("learning_rate"), {1}, dtype, value, site);
 }
 
 Variable Piecewise(const std::vector<int64_t>& boundaries, const std::vector<float>& values,
@@ -192,6 +216,68 @@ Variable Cosine(const CosineOptions& options, Site site) {
   return Finished(Linear(schedule, Cos(angle, site), half, half));
 }
 
+Variable CosineRestarts(const CosineRestartsOptions& options, Site site) {
+  const Schedule schedule("cosine_restarts", site);
+  schedule.Positive(options.first_steps, "first_steps");
+  schedule.Positive(options.factor, "factor");
+  // float64, which holds each whole number below 2^53: a restart is at exactly its step.
+  const auto number = [&](double value) { return FillConstant({1}, DType::kFloat64, value, site); };
+  const Variable step = layers::Cast(StepCounter(schedule), DType::kFloat64, site);
+  const auto first = static_cast<double>(options.first_steps);
+  Variable begin;   // of the cycle
+  Variable length;  // of the cycle
+  if (options.factor == 1) {
+    const Variable cycle = Floor(ElementwiseDiv(step, number(first), {}, site), site);
+    begin = ElementwiseMul(cycle, number(first), {}, site);
+    length = number(first);
+  } else {
+    // Cycle n begins at first · (factor^n - 1) / (factor - 1). The logarithm tells n; it rounds, so
+    // it only has to tell n or n + 1, and the begin of the latter decides.
+    const auto factor = static_cast<double>(options.factor);
+    const auto begin_of = [&](const Variable& power) {
+      const Variable cycles = ElementwiseDiv(ElementwiseSub(power, number(1.0), {}, site),
+                                             number(factor - 1.0), {}, site);
+      return ElementwiseMul(cycles, number(first), {}, site);
+    };
+    const Variable reached = ElementwiseAdd(
+        ElementwiseMul(step, number((factor - 1.0) / first), {}, site), number(1.0), {}, site);
+    const Variable exact =
+        ElementwiseMul(Log(reached, site), number(1.0 / std::log(factor)), {}, site);
+    const Variable nearest = Floor(Linear(schedule, exact, 1.0, 0.5), site);
+    const Variable power = Round(ElementwisePow(number(factor), nearest, {}, site), site);
+    const Variable is_later = LessThan(step, begin_of(power), site);
+    const Variable earlier = ElementwiseDiv(power, number(factor), {}, site);
+    const Variable chosen = Where(is_later, earlier, power, site);
+    begin = begin_of(chosen);
+    length = ElementwiseMul(chosen, number(first), {}, site);
+  }
+  const Variable share = ElementwiseDiv(ElementwiseSub(step, begin, {}, site), length, {}, site);
+  return Finished(
+      HalfCosine(schedule, layers::Cast(share, DType::kFloat32, site), options.start, options.end));
+}
+
+Variable OneCycle(const OneCycleOptions& options, Site site) {
+  const Schedule schedule("one_cycle", site);
+  const double last = static_cast<double>(options.total_steps) - 1.0;
+  const double peak =
+      static_cast<double>(options.rising_share) * static_cast<double>(options.total_steps) - 1.0;
+  schedule.call.Enforce(options.start_divisor > 0.0f && options.end_divisor > 0.0f,
+                        "start_divisor = ", options.start_divisor,
+                        ", end_divisor = ", options.end_divisor, ", expected positive numbers");
+  schedule.call.Enforce(0.0 < peak && peak < last, "the peak is in step ", peak,
+                        ", rising_share · total_steps - 1, expected one between 0 and the last, ",
+                        last);
+  const float start = options.peak / options.start_divisor;
+  const Variable step = StepAsFloat(schedule);
+  const Variable rising =
+      HalfCosine(schedule, Linear(schedule, step, 1.0 / peak, 0.0), start, options.peak);
+  const Variable share = Linear(schedule, step, 1.0 / (last - peak), -peak / (last - peak));
+  const Variable falling = HalfCosine(schedule, Clip(share, 0.0f, 1.0f, site), options.peak,
+                                      start / options.end_divisor);
+  const Variable is_past = Reached(schedule, static_cast<int64_t>(std::floor(peak)) + 1);
+  return Finished(Choice(schedule, is_past, rising, falling));
+}
+
 Variable LinearWarmup(const LearningRate& after, const WarmupOptions& options, Site site) {
   const Schedule schedule("linear_lr_warmup", site);
   schedule.Positive(options.warmup_steps, "warmup_steps");
@@ -199,10 +285,7 @@ Variable LinearWarmup(const LearningRate& after, const WarmupOptions& options, S
   const Variable share = Divide(schedule, StepAsFloat(schedule), options.warmup_steps);
   const Variable rising =
       Linear(schedule, share, static_cast<double>(options.end) - options.start, options.start);
-  // One of the factors is 0 and the other 1, so the sum is exactly one of the two terms.
-  const Variable first = ElementwiseMul(rising, Linear(schedule, reached, -1.0, 1.0), {}, site);
-  const Variable second = ElementwiseMul(AsVariable(after, site), reached, {}, site);
-  return Finished(ElementwiseAdd(first, second, {}, site));
+  return Finished(Choice(schedule, reached, rising, AsVariable(after, site)));
 }
 
 Variable Noam(const NoamOptions& options, Site site) {

@@ -2,9 +2,10 @@
 //
 // A schedule reads the step counter @LR_DECAY_COUNTER@, an int64 persistable that counts the runs
 // of the training program, 0 in the first, or its rounds where gradients are merged
-// (update_gate.h). All its ops have the role LRSched, so a program cloned
-// for evaluation has none of them and leaves the counter alone. There is no control flow: a choice
-// is a sum of terms weighted by comparisons, exactly 0 or 1.
+// (update_gate.h). A second main program of the same startup program has a counter of its own,
+// @LR_DECAY_COUNTER@_<n>. All ops of a schedule have the role LRSched, so a program cloned for
+// evaluation has none of them and leaves the counter alone. There is no control flow: a choice is a
+// sum of terms weighted by comparisons, exactly 0 or 1.
 //
 //   auto rate = learning_rate::Cosine({.start = 0.1f, .steps_per_epoch = 100, .epochs = 90});
 //   optimizer::Momentum({.learning_rate = rate, .momentum = 0.9f}).Minimize(loss);
@@ -42,9 +43,11 @@ namespace learning_rate {
 using Site = std::source_location;
 
 // Schedules return a float32 variable [1]. They throw an Error (kInvalidArgument) if a number of
-// steps or epochs, model_width or a factor of decay (gamma, decay_rate) isn't positive.
+// steps or epochs, model_width, a factor of decay (gamma, decay_rate), a factor of lengths or a
+// divisor isn't positive.
 
-// Returns a persistable learning_rate_<n>, which the startup program sets. Throws an Error
+// Returns a persistable learning_rate_<n>, which the startup program sets. It keeps its value until
+// somebody assigns another one to it in the scope (training::SetLearningRate). Throws an Error
 // (kInvalidArgument) if the value is negative.
 Variable Constant(double value, DType dtype = DType::kFloat32, Site site = Site::current());
 
@@ -87,6 +90,29 @@ struct CosineOptions {
 };
 // start / 2 · (cos(π · ⌊step / steps_per_epoch⌋ / epochs) + 1)
 Variable Cosine(const CosineOptions& options, Site site = Site::current());
+
+struct CosineRestartsOptions {
+  float start = 0.1f;
+  float end = 0.0f;
+  int64_t first_steps = 1;  // of the first cycle; T_0
+  int64_t factor = 1;       // by which each cycle is longer than the one before it; T_mult
+};
+// end + (start - end) / 2 · (cos(π · t / T) + 1), in step t = 0, 1, … of a cycle of T steps. Each
+// cycle begins with `start` again (Loshchilov and Hutter 2017).
+Variable CosineRestarts(const CosineRestartsOptions& options, Site site = Site::current());
+
+struct OneCycleOptions {
+  float peak = 0.1f;
+  int64_t total_steps = 2;
+  float rising_share = 0.3f;     // of the steps, in (0, 1)
+  float start_divisor = 25.0f;   // start = peak / start_divisor
+  float end_divisor = 10000.0f;  // end = start / end_divisor
+};
+// Rises from `start` to `peak` in step p = rising_share · total_steps - 1, then falls to `end` in
+// step total_steps - 1 and stays there, each time along half a cosine (Smith and Topin 2018; the
+// numbers of PyTorch's OneCycleLR). Throws an Error (kInvalidArgument) if p isn't between 0 and
+// total_steps - 1.
+Variable OneCycle(const OneCycleOptions& options, Site site = Site::current());
 
 struct WarmupOptions {
   int64_t warmup_steps = 1;

@@ -30,9 +30,17 @@
 #include "framework/ir/used_names.h"
 #include "framework/op/registry.h"
 #include "framework/precision/half_rewrite.h"
+#include "framework/tensor/shape.h"
 
 namespace skiff::optimizer {
 namespace {
+
+// So that the updates don't depend on the order in which layers made the parameters.
+void SortByName(std::vector<ParameterGradient>* pairs) {
+  std::ranges::sort(*pairs, {}, [](const ParameterGradient& pair) -> const std::string& {
+    return pair.parameter->name;
+  });
+}
 
 std::vector<ParameterGradient> AppendGradients(Program* program, const Variable& loss,
                                                const MinimizeOptions& options,
@@ -45,11 +53,7 @@ std::vector<ParameterGradient> AppendGradients(Program* program, const Variable&
   } catch (const Error& error) {
     throw error.WithContext(SiteText(site));
   }
-  // By name, so that the updates don't depend on the order in which layers made the parameters.
-  std::sort(result.parameters.begin(), result.parameters.end(),
-            [](const ParameterGradient& a, const ParameterGradient& b) {
-              return a.parameter->name < b.parameter->name;
-            });
+  SortByName(&result.parameters);
   return std::move(result.parameters);
 }
 
@@ -92,7 +96,7 @@ class RateByParameter {
 
 std::string Accumulator(const Var& weights, std::string_view kind, const std::vector<int64_t>& dims,
                         double value, const std::source_location& site) {
-  const std::string name = DefaultMainProgram().UniqueName(StrCat(weights.name, "_", kind));
+  const std::string name = UniquePersistableName(StrCat(weights.name, "_", kind));
   return CreatePersistable(name, dims, weights.dtype, value, site).name();
 }
 
@@ -157,6 +161,20 @@ std::unique_ptr<Program> WithoutUpdates(const Program& program) {
   return copy;
 }
 
+// Refuses parameters that an op updates already. Two optimizers that update one parameter are
+// almost certainly a mistake: the second one would work with the gradient of a value that no longer
+// exists.
+void CheckFirst(const LayerCall& call, const std::string& optimizer,
+                const std::map<std::string, std::string>& updates,
+                const std::vector<ParameterGradient>& pairs) {
+  for (const ParameterGradient& pair : pairs) {
+    const auto update = updates.find(pair.parameter->name);
+    if (update == updates.end()) continue;
+    call.Fail(StrCat("parameter \"", update->first, "\" is updated by \"", update->second,
+                     "\" already, and \"", optimizer, "\" would be its second optimizer"));
+  }
+}
+
 // AppendGradients to the default main program, of parameters that no op of it updates.
 std::vector<ParameterGradient> AppendFirstGradients(const LayerCall& call,
                                                     const std::string& optimizer,
@@ -164,16 +182,9 @@ std::vector<ParameterGradient> AppendFirstGradients(const LayerCall& call,
                                                     const MinimizeOptions& options,
                                                     const std::source_location& site) {
   Program& main = DefaultMainProgram();
-  // Two optimizers that update one parameter are almost certainly a mistake: the second one would
-  // work with the gradient of a value that no longer exists.
   const std::map<std::string, std::string> updates = UpdatesOf(main);
   const auto check = [&](const std::vector<ParameterGradient>& pairs) {
-    for (const ParameterGradient& pair : pairs) {
-      const auto update = updates.find(pair.parameter->name);
-      if (update == updates.end()) continue;
-      call.Fail(StrCat("parameter \"", update->first, "\" is updated by \"", update->second,
-                       "\" already, and \"", optimizer, "\" would be its second optimizer"));
-    }
+    CheckFirst(call, optimizer, updates, pairs);
   };
   // AppendBackward refuses gradient ops that read a parameter after an update of it. So to find out
   // which parameters this optimizer would update, the gradients are appended to a copy without
@@ -195,17 +206,6 @@ std::vector<ParameterGradient> AppendFirstGradients(const LayerCall& call,
   }
   check(pairs);
   return pairs;
-}
-
-std::optional<HalfReport> RewriteFor(const Variable& loss, const PrecisionOptions& precision,
-                                     const std::source_location& site) {
-  if (precision.dtype == DType::kFloat32) return std::nullopt;
-  try {
-    return RewriteToHalf(DefaultOpRegistry(), precision, {loss.name()}, &DefaultMainProgram(),
-                         &DefaultStartupProgram());
-  } catch (const Error& error) {
-    throw error.WithContext(SiteText(site));
-  }
 }
 
 // The variables of Minimized::left.
@@ -242,13 +242,6 @@ void WarnOfLeft(const Minimized& minimized, const std::source_location& site) {
               std::ssize(left) > kShown ? ", …" : "", "; they aren't marked as parameters"));
 }
 
-// The loss scaling of a program in this precision, if it has any.
-std::optional<LossScaling> ScalingOf(const PrecisionOptions& precision) {
-  if (precision.loss_scaling) return precision.loss_scaling;
-  return precision.dtype == DType::kFloat16 ? std::optional<LossScaling>(std::in_place)
-                                            : std::nullopt;
-}
-
 // Which runs update.
 struct Gate {
   std::optional<MergeRound> round;
@@ -256,9 +249,10 @@ struct Gate {
   Variable skip;          // a bool: whether a run leaves all as it is; undefined: none does
 };
 
-// `scale`: by which the gradients are multiplied; nullptr: none.
-Gate AppendGate(const MinimizeOptions& options, const LossScale* scale,
-                std::vector<NamedGradient>* gradients, const std::source_location& site) {
+// `scale`: by which the gradients are multiplied, as `scaling` says; nullptr: none.
+Gate AppendGate(const ApplyGradientsOptions& options, const std::optional<LossScaling>& scaling,
+                const LossScale* scale, std::vector<NamedGradient>* gradients,
+                const std::source_location& site) {
   Gate gate;
   if (options.gradient_merge.steps != 1) {
     gate.round = AppendGradientMerge(options.gradient_merge, gradients, site);
@@ -268,7 +262,7 @@ Gate AppendGate(const MinimizeOptions& options, const LossScale* scale,
   gate.squared_norm = SquaredGlobalNorm(*gradients, site);
   const Variable broken = AppendNonFiniteCheck(gate.squared_norm, gate.skip, site);
   if (scale != nullptr) {
-    AppendScaleUpdate(*ScalingOf(options.precision), *scale, broken, gate.skip, site);
+    AppendScaleUpdate(*scaling, *scale, broken, gate.skip, site);
   }
   gate.skip = gate.skip.defined() ? layers::LogicalOr(gate.skip, broken, site) : broken;
   return gate;
@@ -295,10 +289,11 @@ Minimized Optimizer::Minimize(const Variable& loss, const MinimizeOptions& optio
   call.Use(loss);
   call.Enforce(&CurrentBlock() == DefaultMainProgram().root(),
                "a sub-block is open; minimize in the root block");
-  const std::optional<HalfReport> half = RewriteFor(loss, options.precision, site);
+  const std::optional<HalfReport> half = RewriteDefaultPrograms(loss, options.precision, site);
   std::optional<LossScale> scale;
   Variable differentiated = loss;
-  if (const std::optional<LossScaling> scaling = ScalingOf(options.precision)) {
+  const std::optional<LossScaling> scaling = ScalingOf(options.precision);
+  if (scaling) {
     {
       const OpRoleGuard role(kRoleOptimize);
       scale = AppendLossScale(*scaling, site);
@@ -309,7 +304,9 @@ Minimized Optimizer::Minimize(const Variable& loss, const MinimizeOptions& optio
   std::vector<ParameterGradient> pairs =
       AppendFirstGradients(call, op_, differentiated, options, site);
   CheckWanted(call, options.parameters, pairs);
-  AppendUpdates(pairs, options, scale ? &*scale : nullptr, site);
+  AppendUpdates(
+      pairs, {.gradient_merge = options.gradient_merge, .skip_non_finite = options.skip_non_finite},
+      scaling, scale ? &*scale : nullptr, site);
   Minimized minimized{.trained = std::move(pairs),
                       .left = LeftUntrained(DefaultMainProgram(), loss, options),
                       .half = half};
@@ -321,8 +318,43 @@ Minimized Optimizer::Minimize(const Variable& loss, const MinimizeOptions& optio
 
 std::optional<Op> Optimizer::Finish(const Op& /*update*/) const { return std::nullopt; }
 
+void Optimizer::ApplyGradients(const std::vector<std::pair<Variable, Variable>>& pairs,
+                               const ApplyGradientsOptions& options,
+                               std::source_location site) const {
+  RestoredProgram main(&DefaultMainProgram());
+  RestoredProgram startup(&DefaultStartupProgram());
+  const LayerCall call("apply_gradients", "apply_gradients", site);
+  const Block* root = DefaultMainProgram().root();
+  call.Enforce(&CurrentBlock() == root, "a sub-block is open; apply gradients in the root block");
+  call.Enforce(!pairs.empty(), "there are no pairs of a parameter and a gradient");
+  std::vector<ParameterGradient> applied;
+  for (const auto& [parameter, gradient] : pairs) {
+    Var* var = root->FindLocalVar(call.Use(parameter));
+    Var* by = root->FindLocalVar(call.Use(gradient));
+    call.Enforce(var->is_parameter, "\"", var->name, "\" is no parameter");
+    const bool has_dtype =
+        by->dtype == var->dtype || (IsHalf(var->dtype) && by->dtype == DType::kFloat32);
+    call.Enforce(by->dims == var->dims && has_dtype, "the gradient \"", by->name,
+                 "\" of parameter \"", var->name, "\" is ", by->dtype, " ", Shape(by->dims),
+                 ", expected ", var->dtype, " ", Shape(var->dims));
+    const bool is_new = std::ranges::none_of(
+        applied, [&](const ParameterGradient& pair) { return pair.parameter == var; });
+    call.Enforce(is_new, "parameter \"", var->name, "\" is there twice");
+    applied.push_back({var, by});
+  }
+  CheckFirst(call, op_, UpdatesOf(DefaultMainProgram()), applied);
+  SortByName(&applied);
+  ApplyGradientsOptions gated = options;
+  // Gradients that were divided by a loss scale may be infinite.
+  if (root->FindLocalVar(kLossScale) != nullptr) gated.skip_non_finite = true;
+  AppendUpdates(applied, gated, {}, nullptr, site);
+  main.Stay();
+  startup.Stay();
+}
+
 void Optimizer::AppendUpdates(const std::vector<ParameterGradient>& pairs,
-                              const MinimizeOptions& options, const LossScale* scale,
+                              const ApplyGradientsOptions& options,
+                              const std::optional<LossScaling>& scaling, const LossScale* scale,
                               const std::source_location& site) const {
   Block* root = DefaultMainProgram().root();
   const OpRoleGuard role(kRoleOptimize);
@@ -338,7 +370,7 @@ void Optimizer::AppendUpdates(const std::vector<ParameterGradient>& pairs,
     AppendWidening(clip_, regularization_, options.skip_non_finite || scale != nullptr, &gradients,
                    site);
   }
-  const Gate gate = AppendGate(options, scale, &gradients, site);
+  const Gate gate = AppendGate(options, scaling, scale, &gradients, site);
   AppendClip(clip_, &gradients, site, gate.squared_norm,
              scale == nullptr ? Variable() : scale->inverse);
   AppendRegularization(regularization_, &gradients, site);

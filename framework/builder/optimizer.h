@@ -50,6 +50,12 @@ struct MinimizeOptions {
   PrecisionOptions precision = {};
 };
 
+// As in MinimizeOptions.
+struct ApplyGradientsOptions {
+  GradientMerge gradient_merge = {};
+  bool skip_non_finite = false;
+};
+
 struct Minimized {
   // The parameters and their gradients before clipping.
   std::vector<ParameterGradient> trained = {};
@@ -75,6 +81,19 @@ class Optimizer {
   // differentiating sub-blocks leaves.
   Minimized Minimize(const Variable& loss, const MinimizeOptions& options = {},
                      std::source_location site = std::source_location::current()) const;
+
+  // Appends updates of parameters by gradients that other ops compute, from those of
+  // skiff::Gradients for example: `pairs` of a parameter and its gradient, both in the root block
+  // of the default main program. Clips, regularizes, merges and updates as Minimize does. A
+  // gradient has the shape and the dtype of its parameter, or is float32 for a parameter in half;
+  // it may be selected rows. If the program has a loss scale (GradientsOptions::precision),
+  // skip_non_finite holds. Throws an Error (kInvalidArgument) if there are no pairs, if one isn't
+  // as said, if a parameter is there twice or is updated by an op of the program already, and as
+  // Minimize for parameters in half, clips and schedules. The programs are then as they were
+  // before.
+  void ApplyGradients(const std::vector<std::pair<Variable, Variable>>& pairs,
+                      const ApplyGradientsOptions& options = {},
+                      std::source_location site = std::source_location::current()) const;
 
  protected:
   // `op`: the type of the update op. `options` has what every optimizer's have: learning_rate,
@@ -119,8 +138,11 @@ class Optimizer {
   static bool HasAnyPart(const std::string& name, const std::vector<std::string>& parts);
 
  private:
-  void AppendUpdates(const std::vector<ParameterGradient>& pairs, const MinimizeOptions& options,
-                     const internal::LossScale* scale, const std::source_location& site) const;
+  // `scaling`: of the gradients, by `scale`; both or neither.
+  void AppendUpdates(const std::vector<ParameterGradient>& pairs,
+                     const ApplyGradientsOptions& options,
+                     const std::optional<LossScaling>& scaling, const internal::LossScale* scale,
+                     const std::source_location& site) const;
 
   std::string op_;
   std::source_location site_;

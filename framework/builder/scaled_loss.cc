@@ -6,10 +6,13 @@
 
 #include "framework/base/error.h"
 #include "framework/builder/activation.h"
+#include "framework/builder/call_site.h"
 #include "framework/builder/layer_call.h"
 #include "framework/builder/math.h"
+#include "framework/builder/program_guard.h"
 #include "framework/builder/warning.h"
 #include "framework/ir/op_role.h"
+#include "framework/op/registry.h"
 
 namespace skiff {
 namespace {
@@ -31,6 +34,24 @@ void CheckFactor(const LayerCall& call, const char* option, float value, bool is
 }
 
 }  // namespace
+
+std::optional<HalfReport> RewriteDefaultPrograms(const Variable& loss,
+                                                 const PrecisionOptions& precision,
+                                                 const Site& site) {
+  if (precision.dtype == DType::kFloat32) return std::nullopt;
+  try {
+    return RewriteToHalf(DefaultOpRegistry(), precision, {loss.name()}, &DefaultMainProgram(),
+                         &DefaultStartupProgram());
+  } catch (const Error& error) {
+    throw error.WithContext(SiteText(site));
+  }
+}
+
+std::optional<LossScaling> ScalingOf(const PrecisionOptions& precision) {
+  if (precision.loss_scaling) return precision.loss_scaling;
+  return precision.dtype == DType::kFloat16 ? std::optional<LossScaling>(std::in_place)
+                                            : std::nullopt;
+}
 
 LossScale AppendLossScale(const LossScaling& scaling, const Site& site) {
   const LayerCall call("minimize", "minimize", site);

@@ -1,12 +1,24 @@
-// Loss scaling as ops: what an optimizer does around the gradients of a program in float16.
+// Programs in half: what precedes their gradients, and loss scaling as ops.
 #pragma once
 
+#include <optional>
 #include <source_location>
 
 #include "framework/builder/variable.h"
+#include "framework/precision/half_rewrite.h"
 #include "framework/precision/loss_scaling.h"
+#include "framework/precision/precision_options.h"
 
 namespace skiff {
+
+// Has the default programs compute in this precision (RewriteToHalf), but for the loss. Does
+// nothing for float32.
+std::optional<HalfReport> RewriteDefaultPrograms(const Variable& loss,
+                                                 const PrecisionOptions& precision,
+                                                 const std::source_location& site);
+
+// Returns the loss scaling of a program in this precision, if it has any.
+std::optional<LossScaling> ScalingOf(const PrecisionOptions& precision);
 
 namespace internal {
 

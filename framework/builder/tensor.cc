@@ -185,6 +185,8 @@ Variable Assign(const Variable& x, Site site) {
   return call.AppendFor(std::move(op));
 }
 
+Variable Detach(const Variable& x, Site site) { return WithoutGradient(Assign(x, site)); }
+
 Variable SelectedRowsToDense(const Variable& x, Site site) {
   const LayerCall call("selected_rows_to_dense", "", site);
   Op op("selected_rows_to_dense");

@@ -55,6 +55,9 @@ Variable ZerosLike(const Variable& x, Site site = Site::current());
 Variable OnesLike(const Variable& x, Site site = Site::current());
 // A copy of x.
 Variable Assign(const Variable& x, Site site = Site::current());
+// The values of x, through which no gradient flows. x itself stays as it is, so other readers of it
+// pass gradients on. In a run it shares the memory of x.
+Variable Detach(const Variable& x, Site site = Site::current());
 // x in another dtype.
 Variable Cast(const Variable& x, DType dtype, Site site = Site::current());
 // The dense tensor that selected rows (a sparse gradient) represent. An op of Skiff's own.

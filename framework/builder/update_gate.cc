@@ -31,9 +31,10 @@ void Assign(const Variable& persistable, Op op, const Site& site) {
 // counter advances in each run.
 constexpr const char* kRunsPerStepAttr = "runs_per_step";
 
-// Returns the variables that are computed from the step counter, parameters excepted.
-std::set<std::string> ScheduledVariables(const Block& root) {
-  std::set<std::string> scheduled = {kStepCounter};
+// Returns the variables that are computed from the step counter, which op `advance` advances,
+// parameters excepted.
+std::set<std::string> ScheduledVariables(const Block& root, size_t advance) {
+  std::set<std::string> scheduled = {root.ops()[advance]->Output("Out")[0]};
   const auto is_scheduled = [&](const std::string& name) { return scheduled.contains(name); };
   for (const auto& op : root.ops()) {
     const bool is_update = !op->Input("LearningRate").empty();
@@ -57,7 +58,7 @@ Variable MergedGradient(const GradientMerge& merge, const MergeRound& round,
                         const NamedGradient& entry, const Site& site) {
   const LayerCall call("minimize", "minimize", site);
   const Var& parameter = *entry.parameter;
-  const std::string name = StrCat(parameter.name, "@GRAD@GradientMerge");
+  const std::string name = OwnPersistableName(StrCat(parameter.name, "@GRAD@GradientMerge"));
   const Variable sum = CreatePersistable(name, parameter.dims, entry.weights->dtype, 0.0, site);
   if (entry.gradient.var().kind != VarKind::kSelectedRows) {
     call.Append(MergeOp("gradient_merge", merge, round, sum, entry.gradient));
@@ -92,8 +93,8 @@ MergeRound AppendGradientMerge(const GradientMerge& merge, std::vector<NamedGrad
   round.begin = root.ops().size();
   // Counts up from 0, not down from `steps`: so a checkpoint says how many gradients the sums hold,
   // whatever length the rounds have in the program that continues from it.
-  const Variable done = CreatePersistable(DefaultMainProgram().UniqueName("@GRADIENT_MERGE_STEP@"),
-                                          {1}, DType::kInt64, 0.0, site);
+  const Variable done = CreatePersistable(UniquePersistableName("@GRADIENT_MERGE_STEP@"), {1},
+                                          DType::kInt64, 0.0, site);
   round.count = layers::ElementwiseAdd(done, number(1), {}, site);
   // Not Equal: a program with shorter rounds may continue a checkpoint in the middle of a longer
   // one.
@@ -113,7 +114,7 @@ bool HasToSlowSchedules(const LearningRate& rate, const GradientMerge& merge, co
   const Block& root = *DefaultMainProgram().root();
   const size_t advance = FindStepAdvance(root);
   if (rate.is_constant() || advance == root.ops().size()) return false;
-  const std::set<std::string> scheduled = ScheduledVariables(root);
+  const std::set<std::string> scheduled = ScheduledVariables(root, advance);
   if (!scheduled.contains(rate.variable().name())) return false;
   const int64_t found = root.ops()[advance]->Attr<int64_t>(kRunsPerStepAttr, 1);
   if (found == merge.steps) return false;
@@ -124,7 +125,7 @@ bool HasToSlowSchedules(const LearningRate& rate, const GradientMerge& merge, co
   LayerCall("minimize", "minimize", site)
       .Enforce(found == 1 && !is_shared, "gradient_merge.steps = ", merge.steps, ", expected ",
                found, ": the learning rate \"", rate.variable().name(),
-               "\" goes by the step counter \"", kStepCounter,
+               "\" goes by the step counter \"", root.ops()[advance]->Output("Out")[0],
                "\", as that of an optimizer before does");
   return true;
 }
@@ -134,7 +135,7 @@ void AdvanceSchedulesByRound(const GradientMerge& merge, const MergeRound& round
   Block* root = DefaultMainProgram().root();
   const size_t increment = FindStepAdvance(*root);
   const size_t made = root->ops().size();
-  const Variable counter(root, kStepCounter);
+  const Variable counter(root, root->ops()[increment]->Output("Out")[0]);
   // In the first run of a round, not the last: the rate that the update uses must be that of the
   // whole round.
   const Variable is_first =

@@ -128,25 +128,6 @@ void AddFeedsAndFetches(const std::vector<std::string>& feeds,
   }
 }
 
-// Fluid's savers remove the marks of parameters. Without them, a model couldn't be trained on. So
-// what ops read and none writes is a parameter: running statistics have a writer.
-void RestoreParameterMarks(const Program& program) {
-  std::vector<Var*> parameters;
-  for (size_t i = 0; i < program.block_count(); ++i) {
-    for (const auto& var : program.block(static_cast<int32_t>(i))->vars()) {
-      if (var->is_parameter) return;
-      const bool may_be_one =
-          var->persistable && var->kind == VarKind::kLoDTensor && IsFloat(var->dtype);
-      if (may_be_one) parameters.push_back(var.get());
-    }
-  }
-  const std::set<std::string> read = NamesRead(program);
-  const std::set<std::string> written = NamesWritten(program);
-  for (Var* var : parameters) {
-    var->is_parameter = read.contains(var->name) && !written.contains(var->name);
-  }
-}
-
 const std::vector<std::string>& ColumnArguments(const Op& op) {
   return op.type == "feed" ? op.Output("Out") : op.Input("X");
 }
@@ -289,6 +270,24 @@ void CheckFileNames(const InferenceModelFiles& files, std::vector<std::string> v
 }
 
 }  // namespace
+
+// Running statistics have a writer.
+void RestoreParameterMarks(const Program& program) {
+  std::vector<Var*> parameters;
+  for (size_t i = 0; i < program.block_count(); ++i) {
+    for (const auto& var : program.block(static_cast<int32_t>(i))->vars()) {
+      if (var->is_parameter) return;
+      const bool may_be_one =
+          var->persistable && var->kind == VarKind::kLoDTensor && IsFloat(var->dtype);
+      if (may_be_one) parameters.push_back(var.get());
+    }
+  }
+  const std::set<std::string> read = NamesRead(program);
+  const std::set<std::string> written = NamesWritten(program);
+  for (Var* var : parameters) {
+    var->is_parameter = read.contains(var->name) && !written.contains(var->name);
+  }
+}
 
 std::unique_ptr<Program> MakeInferenceProgram(const Program& program,
                                               const std::vector<std::string>& feeds,

@@ -190,6 +190,30 @@ bool IsForTraining(const Op& op) {
   return (op.role() & (kRoleBackward | kRoleOptimize | kRoleLRSched)) != 0;
 }
 
+// Returns the ops of the root block that are for training, and those that need what only these
+// compute in a run, such as a gradient.
+std::unordered_set<const Op*> OpsForTraining(const Program& program) {
+  std::unordered_set<const Op*> found;
+  NameSet kept;
+  NameSet gone;
+  for (const auto& op : program.root()->ops()) {
+    const RootAccess access = AccessOf(program, *op);
+    const bool is_dropped =
+        IsForTraining(*op) || std::any_of(access.reads.begin(), access.reads.end(),
+                                          [&](const std::string& x) { return gone.contains(x); });
+    if (is_dropped) found.insert(op.get());
+    for (const std::string& name : access.writes) {
+      const Var* var = program.root()->FindLocalVar(name);
+      const bool outlives_the_run = var != nullptr && var->persistable;
+      if (is_dropped && !outlives_the_run && !kept.contains(name)) gone.insert(name);
+      if (is_dropped) continue;
+      kept.insert(name);
+      gone.erase(name);
+    }
+  }
+  return found;
+}
+
 void SetIsTest(const Program& program, const std::vector<std::string>& ops_with_is_test) {
   const NameSet types(ops_with_is_test.begin(), ops_with_is_test.end());
   for (size_t i = 0; i < program.block_count(); ++i) {
@@ -220,7 +244,10 @@ std::unique_ptr<Program> Program::Clone() const {
 std::unique_ptr<Program> Program::CloneForTest(
     const std::vector<std::string>& ops_with_is_test) const {
   CheckSubBlocks(*this);
-  const OpFilter keep_op = [](const Op& op) { return !IsForTraining(op); };
+  const std::unordered_set<const Op*> dropped = OpsForTraining(*this);
+  const OpFilter keep_op = [&](const Op& op) {
+    return !IsForTraining(op) && !dropped.contains(&op);
+  };
   auto copy = std::make_unique<Program>();
   CopyBlocks(*this, ReferencedBlocks(*this, keep_op), keep_op, copy.get());
   CopySettingsTo(copy.get());

@@ -159,7 +159,12 @@ std::string RenderLearningCurve(std::string_view title,
                                 const std::vector<TrainingRecord>& records) {
   std::vector<std::string> metrics;
   if (!records.empty()) {
-    for (const auto& entry : records.front().train.entries()) metrics.push_back(entry.first);
+    // A metric of whole evaluations has no values in training.
+    for (const MetricValues& values : {records.front().train, records.front().validation}) {
+      for (const auto& [name, value] : values.entries()) {
+        if (std::ranges::count(metrics, name) == 0) metrics.push_back(name);
+      }
+    }
   }
   std::vector<CurvePanel> panels;
   for (const std::string& metric : metrics) {
@@ -172,13 +177,13 @@ std::string RenderLearningCurve(std::string_view title,
       }
       return result;
     };
-    panels.push_back({.title = metric,
-                      .x_label = "epoch",
-                      .curves = {curve("training", &TrainingRecord::train),
-                                 curve("validation", &TrainingRecord::validation)}});
-    const Curve averaged = curve("averaged", &TrainingRecord::averaged);
-    // No empty curve in the legend if nothing is averaged.
-    if (!averaged.points.empty()) panels.back().curves.push_back(averaged);
+    panels.push_back({.title = metric, .x_label = "epoch", .curves = {}});
+    for (const Curve& made : {curve("training", &TrainingRecord::train),
+                              curve("validation", &TrainingRecord::validation),
+                              curve("averaged", &TrainingRecord::averaged)}) {
+      // No empty curve in the legend.
+      if (!made.points.empty()) panels.back().curves.push_back(made);
+    }
   }
   return RenderCurves(title, panels);
 }

@@ -1,11 +1,15 @@
-// Numbers that a program computes in each step, and whose means a training reports for each epoch.
+// Numbers that a program computes in each step, and whose means a training reports for each epoch;
+// and numbers that are made of what a whole evaluation computes.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "framework/training/streaming_metric.h"
 
 namespace skiff::training {
 
@@ -18,6 +22,11 @@ struct Metric {
   std::string weight = {};
   bool percent = false;  // printed as a percentage
   bool larger_is_better = false;
+  // In place of `variable` and `weight`: what is made of the values that these variables of the
+  // test program have in all batches of an evaluation. No such metric is reported of the training's
+  // own batches. nullptr: none.
+  std::shared_ptr<StreamingMetric> streaming = nullptr;
+  std::vector<std::string> streamed = {};
 };
 
 // Values of metrics by name, in the order of the metrics.

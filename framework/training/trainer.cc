@@ -58,6 +58,9 @@ constexpr const char* kConfigurationPrefix = "configuration.";
 constexpr const char* kGivenPrefix = "given.";
 constexpr const char* kReaderPrefix = "reader.";
 
+// Of the state of a callback.
+std::string CallbackPrefix(size_t i) { return StrCat("callback.", i, "."); }
+
 std::string SumName(const Metric& metric) { return metric.name + ".sum"; }
 std::string WeightName(const Metric& metric) { return metric.name + ".weight"; }
 
@@ -235,8 +238,9 @@ class Trainer::Implementation {
 
   // Where a metric is among the fetches.
   struct MetricPlace {
-    size_t value;
+    size_t value = 0;
     std::optional<size_t> weight;
+    std::vector<size_t> streamed;  // then nothing else
   };
 
   void TakeInitialWeights();
@@ -264,21 +268,27 @@ class Trainer::Implementation {
   void CheckWritten() const;
   // Loads the newest checkpoint and returns its state.
   TrainerState Load();
+  std::vector<TrainerState> CallbackStates() const;
+  void RestoreCallbacks(const std::vector<TrainerState>& states) const;
   // Returns the settings that a state must have.
   std::map<std::string, std::string> ExpectedSettings(const TrainerState& state) const;
   void WarnOfUnknownContents(const TrainerState& state) const;
   void ContinueWith(std::optional<KernelChoices> choices);
   // Makes the plans of all batches.
   void PreparePlans();
-  // Adds the step's values to the sums of the metrics; returns its loss.
-  double AddMetrics(const BoundProgram& step, int64_t samples,
-                    std::vector<WeightedSum>* sums) const;
+  // Adds the step's values to the sums of the metrics. Returns the values, of which the loss is the
+  // first.
+  MetricValues AddMetrics(const BoundProgram& step, int64_t samples,
+                          std::vector<WeightedSum>* sums) const;
+  // Gives the values of an evaluation's batch to the streaming metrics.
+  void Stream(const BoundProgram& step) const;
   MetricValues Means(const std::vector<WeightedSum>& sums) const;
   std::string MeansText(const MetricValues& values) const;
   void GoToProgress();
   // Trains to the end of the epoch. Returns false if it was stopped before.
   bool TrainEpoch(const std::function<bool()>& stop);
   void TrainBatch(const Batch& batch);
+  void ReportToCallbacks(const MetricValues& metrics, bool is_averaged);
   void EndEpoch(TrainingLog* log);
   void KeepIfBest(int64_t epoch, double value);
   // Saves the weights as they are now, with the files beside them.
@@ -300,8 +310,9 @@ class Trainer::Implementation {
   std::ostream* out_;
   std::vector<Metric> metrics_;  // the loss, then the program's
   std::vector<MetricPlace> places_;
-  FetchList fetches_;    // of the metrics; a training step fetches the learning rate as well
-  size_t decisive_ = 0;  // among metrics_
+  FetchList fetches_;  // of the metrics; a training step fetches the learning rate as well
+  FetchList evaluation_fetches_;  // these, and those of streaming metrics
+  size_t decisive_ = 0;           // among metrics_
   Executor executor_;
   std::optional<BoundFeeds> training_;
   std::optional<BoundFeeds> evaluation_;
@@ -311,6 +322,7 @@ class Trainer::Implementation {
   double earlier_seconds_ = 0;  // of training, before the last resume
   bool is_continuation_ = false;
   bool has_reported_plan_ = false;
+  std::optional<TrainingControl> control_;  // during Run
   // Of the output directory: from Resume to the end of Run.
   std::unique_ptr<FileLock> lock_;
 };
@@ -391,6 +403,8 @@ void Trainer::Implementation::CheckOptions() const {
                 "there is no reader of the training's batches");
   SKIFF_ENFORCE(validation_ != nullptr, kInvalidArgument,
                 "there is no reader of the validation's batches");
+  SKIFF_ENFORCE(std::ranges::count(options_.callbacks, nullptr) == 0, kInvalidArgument,
+                "a callback is nullptr");
   for (const Reader* reader : {train_, validation_}) {
     SKIFF_ENFORCE(options_.compile.tuner == nullptr || !reader->batch_shapes().empty(),
                   kInvalidArgument,
@@ -403,22 +417,34 @@ void Trainer::Implementation::ListMetrics() {
   metrics_ = {{.name = "loss", .variable = program_->loss, .weight = program_->loss_weight}};
   metrics_.insert(metrics_.end(), program_->metrics.begin(), program_->metrics.end());
   // Two metrics may share a variable, a weight for example, which is then fetched once.
-  const auto place_of = [&](const std::string& variable) {
-    const auto found = std::ranges::find(fetches_, variable);
-    if (found == fetches_.end()) {
-      fetches_.push_back(variable);
-      return fetches_.size() - 1;
-    }
-    return static_cast<size_t>(found - fetches_.begin());
+  const auto place_in = [&](FetchList* fetches, const std::string& variable) {
+    const auto found = std::ranges::find(*fetches, variable);
+    const auto place = static_cast<size_t>(found - fetches->begin());
+    if (found == fetches->end()) fetches->push_back(variable);
+    return place;
   };
+  const auto place_of = [&](const std::string& variable) { return place_in(&fetches_, variable); };
   std::vector<std::string> names;
   for (const Metric& metric : metrics_) {
     SKIFF_ENFORCE(std::ranges::count(names, metric.name) == 0, kInvalidArgument,
                   "there are two metrics \"", metric.name, "\"");
     names.push_back(metric.name);
-    MetricPlace place{.value = place_of(metric.variable), .weight = {}};
+    MetricPlace& place = places_.emplace_back();
+    if (metric.streaming != nullptr) {
+      SKIFF_ENFORCE(metric.variable.empty() && metric.weight.empty() && !metric.streamed.empty(),
+                    kInvalidArgument, "the metric \"", metric.name,
+                    "\" is a streaming one: expected variables to stream, and neither a variable "
+                    "nor a weight");
+      continue;
+    }
+    place.value = place_of(metric.variable);
     if (!metric.weight.empty()) place.weight = place_of(metric.weight);
-    places_.push_back(place);
+  }
+  evaluation_fetches_ = fetches_;
+  for (size_t i = 0; i < metrics_.size(); ++i) {
+    for (const std::string& variable : metrics_[i].streamed) {
+      places_[i].streamed.push_back(place_in(&evaluation_fetches_, variable));
+    }
   }
   decisive_ =
       static_cast<size_t>(std::ranges::find(names, program_->decisive_metric) - names.begin());
@@ -436,6 +462,11 @@ void Trainer::Implementation::CheckPrograms() const {
     CheckParameters(*program_->model, "model", /*may_take_masters=*/true, main);
   }
   for (const Metric& metric : metrics_) {
+    for (const std::string& variable : metric.streamed) {
+      SKIFF_ENFORCE(test.root()->FindVar(variable) != nullptr, kNotFound, "the metric \"",
+                    metric.name, "\" \"", variable, "\": the test program has no such variable");
+    }
+    if (metric.streaming != nullptr) continue;
     CheckMetric(main, "the main program", metric);
     CheckMetric(test, "the test program", metric);
   }
@@ -461,7 +492,7 @@ void Trainer::Implementation::Compile(std::shared_ptr<KernelTuner> tuner) {
   FetchList of_training = fetches_;
   of_training.push_back(program_->learning_rate);
   training_.emplace(executor_.Compile(*program_->main, options), of_training);
-  evaluation_.emplace(executor_.Compile(*program_->test, options), fetches_);
+  evaluation_.emplace(executor_.Compile(*program_->test, options), evaluation_fetches_);
 }
 
 std::string Trainer::Implementation::CheckpointDirectory() const {
@@ -529,13 +560,28 @@ TrainerState Trainer::Implementation::Load() {
   // and not as the variables that differ because of it.
   Progress restored;
   std::optional<KernelChoices> choices;
-  LoadedCheckpoint loaded = LoadLatestCheckpoint(
-      CheckpointDirectory(), *program_->main, &executor_.scope(),
-      {.check_state = [&](const TrainerState& state) {
-        CheckConfiguration(ExpectedSettings(state), options_.earlier_configuration, state);
-        restored = RestoredProgress(state);
-        choices = SavedChoices(state);
-      }});
+  const std::vector<TrainerState> callbacks = CallbackStates();
+  const auto load = [&] {
+    return LoadLatestCheckpoint(CheckpointDirectory(), *program_->main, &executor_.scope(),
+                                {.check_state = [&](const TrainerState& state) {
+                                  CheckConfiguration(ExpectedSettings(state),
+                                                     options_.earlier_configuration, state);
+                                  restored = RestoredProgress(state);
+                                  choices = SavedChoices(state);
+                                  std::vector<TrainerState> saved;
+                                  for (size_t i = 0; i < options_.callbacks.size(); ++i) {
+                                    saved.push_back(PartOf(state, CallbackPrefix(i)));
+                                  }
+                                  RestoreCallbacks(saved);
+                                }});
+  };
+  LoadedCheckpoint loaded;
+  try {
+    loaded = load();
+  } catch (...) {
+    RestoreCallbacks(callbacks);
+    throw;
+  }
   for (const RefusedCheckpoint& refused : loaded.refused) {
     *out_ << "skipped " << refused.path << ": " << refused.reason << "\n";
   }
@@ -547,6 +593,24 @@ TrainerState Trainer::Implementation::Load() {
   WarnOfUnknownContents(loaded.state);
   ContinueWith(std::move(choices));
   return std::move(loaded.state);
+}
+
+std::vector<TrainerState> Trainer::Implementation::CallbackStates() const {
+  std::vector<TrainerState> states;
+  for (const auto& callback : options_.callbacks) states.push_back(callback->State());
+  return states;
+}
+
+void Trainer::Implementation::RestoreCallbacks(const std::vector<TrainerState>& states) const {
+  for (size_t i = 0; i < states.size(); ++i) {
+    // A callback without a state, or one that the checkpoint's training didn't have.
+    if (states[i].empty()) continue;
+    try {
+      options_.callbacks[i]->Restore(states[i]);
+    } catch (const Error& error) {
+      throw error.WithContext(StrCat("callback ", i));
+    }
+  }
 }
 
 std::map<std::string, std::string> Trainer::Implementation::ExpectedSettings(
@@ -655,9 +719,10 @@ TrainingResult Trainer::Implementation::RunUnderLock() {
   // Drops the lines of epochs that this run will train again.
   TrainingLog log(LogPath(), progress_.epoch);
   for (const std::string& message : log.warnings()) *out_ << "warning: " << message << "\n";
+  control_.emplace(*program_, &executor_.scope());
   const StopRequest request;
   const auto stop = [&] {
-    return request.signal() != 0 ||
+    return request.signal() != 0 || control_->is_stopped() ||
            (options_.stop_after_steps > 0 && progress_.step >= options_.stop_after_steps);
   };
   if (program_->half) {
@@ -729,18 +794,19 @@ bool Trainer::Implementation::StoppedEarly() const {
   return options_.early_stop_epochs > 0 && EpochsWithoutGain() >= options_.early_stop_epochs;
 }
 
-double Trainer::Implementation::AddMetrics(const BoundProgram& step, int64_t samples,
-                                           std::vector<WeightedSum>* sums) const {
-  double loss = 0;
+MetricValues Trainer::Implementation::AddMetrics(const BoundProgram& step, int64_t samples,
+                                                 std::vector<WeightedSum>* sums) const {
+  MetricValues values;
   for (size_t i = 0; i < metrics_.size(); ++i) {
-    const auto [place, weight_place] = places_[i];
-    const double value = NumberIn(step.fetch(place), metrics_[i].name);
-    const double weight = weight_place ? NumberIn(step.fetch(*weight_place), metrics_[i].name)
+    if (metrics_[i].streaming != nullptr) continue;
+    const MetricPlace& place = places_[i];
+    const double value = NumberIn(step.fetch(place.value), metrics_[i].name);
+    const double weight = place.weight ? NumberIn(step.fetch(*place.weight), metrics_[i].name)
                                        : static_cast<double>(samples);
     (*sums)[i].Add(value, weight);
-    if (i == 0) loss = value;
+    values.Add(metrics_[i].name, value);
   }
-  return loss;
+  return values;
 }
 
 MetricValues Trainer::Implementation::Means(const std::vector<WeightedSum>& sums) const {
@@ -766,11 +832,35 @@ MetricValues Trainer::Implementation::Evaluate() {
   // the same way.
   validation_->StartEpoch(0);
   std::vector<WeightedSum> sums(metrics_.size());
+  for (const Metric& metric : metrics_) {
+    if (metric.streaming != nullptr) metric.streaming->Reset();
+  }
   Batch batch;
   while (validation_->Next(&batch)) {
-    AddMetrics(evaluation_->Step(batch.feeds), batch.samples, &sums);
+    const BoundProgram& step = evaluation_->Step(batch.feeds);
+    AddMetrics(step, batch.samples, &sums);
+    Stream(step);
   }
-  return Means(sums);
+  MetricValues values;
+  const MetricValues means = Means(sums);
+  for (const Metric& metric : metrics_) {
+    if (metric.streaming != nullptr) values.Add(metric.name, metric.streaming->Value());
+    if (means.contains(metric.name)) values.Add(metric.name, means.at(metric.name));
+  }
+  return values;
+}
+
+void Trainer::Implementation::Stream(const BoundProgram& step) const {
+  for (size_t i = 0; i < metrics_.size(); ++i) {
+    if (metrics_[i].streaming == nullptr) continue;
+    std::vector<Tensor> values;
+    for (const size_t place : places_[i].streamed) values.push_back(step.fetch(place));
+    try {
+      metrics_[i].streaming->Add(values);
+    } catch (const Error& error) {
+      throw error.WithContext(StrCat("the metric \"", metrics_[i].name, "\""));
+    }
+  }
 }
 
 std::unique_ptr<ReplacedValues> Trainer::Implementation::ApplyAverages() {
@@ -821,7 +911,8 @@ void Trainer::Implementation::TrainBatch(const Batch& batch) {
   ReportPlan(step.plan());
   // Compile has put it after the metrics.
   progress_.learning_rate = NumberIn(step.fetch(fetches_.size()), "learning_rate");
-  const double loss = AddMetrics(step, batch.samples, &progress_.sums);
+  const MetricValues values = AddMetrics(step, batch.samples, &progress_.sums);
+  const double loss = values.at("loss");
   // Before the counters advance and before anything is saved: the last checkpoint is then from
   // before the loss diverged.
   SKIFF_ENFORCE(std::isfinite(loss), kFailedPrecondition, "the loss is ", loss, " at step ",
@@ -832,13 +923,31 @@ void Trainer::Implementation::TrainBatch(const Batch& batch) {
   ++progress_.batch;
   // The state after this batch, though the reader may have read ahead.
   progress_.reader = train_->state();
+  const StepReport report = {.epoch = progress_.epoch + 1,
+                             .batch = progress_.batch,
+                             .step = progress_.step,
+                             .samples = batch.samples,
+                             .learning_rate = progress_.learning_rate,
+                             .metrics = values};
+  for (const auto& callback : options_.callbacks) callback->OnStep(report, &*control_);
+}
+
+void Trainer::Implementation::ReportToCallbacks(const MetricValues& metrics, bool is_averaged) {
+  const EvaluationReport report = {.epoch = progress_.epoch + 1,
+                                   .step = progress_.step,
+                                   .metrics = metrics,
+                                   .is_averaged = is_averaged};
+  for (const auto& callback : options_.callbacks) callback->OnEvaluation(report, &*control_);
 }
 
 void Trainer::Implementation::EndEpoch(TrainingLog* log) {
   CheckDirectory();
   const double start = SteadySeconds();
   const MetricValues validation = Evaluate();
+  ReportToCallbacks(validation, /*is_averaged=*/false);
   const MetricValues averaged = EvaluateAveraged();
+  // By now the scope holds the parameters themselves again.
+  if (!averaged.empty()) ReportToCallbacks(averaged, /*is_averaged=*/true);
   // Evaluation counts as training time, but not for samples_per_second.
   progress_.seconds += SteadySeconds() - start;
   const TrainingRecord record = {
@@ -858,6 +967,7 @@ void Trainer::Implementation::EndEpoch(TrainingLog* log) {
   const MetricValues& deciding = averaged.empty() ? validation : averaged;
   const std::string& name = decisive_metric().name;
   KeepIfBest(record.epoch, deciding.contains(name) ? deciding.at(name) : NAN);
+  for (const auto& callback : options_.callbacks) callback->OnEpoch(record, &*control_);
   ++progress_.epoch;
   progress_.batch = 0;
   // Empty means the start of the next epoch, whatever the reader's state looks like.
@@ -938,6 +1048,10 @@ TrainerState Trainer::Implementation::SavedState() const {
     state[WeightName(metrics_[i])] = FormatShortest(progress_.sums[i].weight);
   }
   for (const auto& [name, value] : progress_.reader) state[kReaderPrefix + name] = value;
+  const std::vector<TrainerState> callbacks = CallbackStates();
+  for (size_t i = 0; i < callbacks.size(); ++i) {
+    for (const auto& [name, value] : callbacks[i]) state[CallbackPrefix(i) + name] = value;
+  }
   if (options_.compile.tuner != nullptr) {
     state[kKernelChoices] = PrintKernelChoices(options_.compile.tuner->choices());
   }

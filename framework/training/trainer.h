@@ -15,8 +15,8 @@
 //   .lock                held while a training writes there (framework/io/file_lock.h)
 //
 // A resumed training gives, bit for bit, what it would have given without the break: the checkpoint
-// holds parameters, optimizer states, step counters, the state of the reader and, if a tuner chose
-// kernels, its choices. One thread uses a Trainer.
+// holds parameters, optimizer states, step counters, the states of the reader and of the callbacks
+// and, if a tuner chose kernels, its choices. One thread uses a Trainer.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +30,7 @@
 #include "framework/executor/executor.h"
 #include "framework/precision/precision_options.h"
 #include "framework/tensor/replaced_values.h"
+#include "framework/training/callback.h"
 #include "framework/training/file_setting.h"
 #include "framework/training/metric.h"
 #include "framework/training/reader.h"
@@ -65,6 +66,8 @@ struct TrainerOptions {
   // Settings that name files, by name: their forms and contents must not change. Checkpoints keep
   // the values, too, for whoever looks into them.
   std::map<std::string, FileSetting> file_settings = {};
+  // Are called in this order. Their states are known by their places in it.
+  std::vector<std::shared_ptr<Callback>> callbacks = {};
   bool is_terminal = false;        // of `out`
   Place place = Place::Default();  // where both programs run
   // How both programs are compiled. With a tuner, which must be one of the default registry, all
@@ -120,8 +123,8 @@ class Trainer {
   // Throws an Error (kFailedPrecondition) if another trainer runs in the output directory, if that
   // holds checkpoints, a model or lines of a log and this doesn't continue that training, or if the
   // loss isn't a finite number; (kDataLoss) if somebody removes or replaces the output directory
-  // meanwhile, or if at the end something that was written isn't there; and what executor, reader
-  // and files throw.
+  // meanwhile, or if at the end something that was written isn't there; and what executor, reader,
+  // callbacks and files throw.
   TrainingResult Run();
 
   // Returns the means of the metrics over the validation reader's epoch 0.

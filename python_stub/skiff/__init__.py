@@ -17,14 +17,16 @@
 """
 from . import errors
 from ._skiff import (
-    ArrayReader, Block, BoundProgram, CompiledProgram, Epoch, Executor, GradientClip, GradientMerge, HalfReport,
-    InferenceModel, Initializer, InstructionTime, IterableReader, LoadedCheckpoint, LossScaling, MemoryOptions,
-    Metric, Minimized, Op, Optimizer, ParamAttr, ParameterAverage, ParameterGradient, PassReport, PlanStatistics,
-    PrecisionOptions, Program, Reader, Regularizer, SavedCheckpoint, Scope, Tensor, Trainer, TrainingResult, Var,
-    Variable, averaged, clip_by_global_norm, clip_by_norm, clip_by_value, default_main_program,
-    default_startup_program, l1_decay, l2_decay, load_inference_model, load_latest_checkpoint, name_scope,
-    plan_pass_names, program_guard, program_pass_names, read_npz, read_safetensors, read_safetensors_metadata,
-    save_checkpoint, save_inference_model, weights_hash, write_npz, write_safetensors)
+    ArrayReader, Auc, Block, BoundProgram, CompiledProgram, ConfusionMatrix, Epoch, EvaluationReport, Executor,
+    GradientClip, GradientMerge, HalfReport, InferenceModel, Initializer, InstructionTime, IterableReader,
+    LayerSummary, LoadedCheckpoint, LossScaling, MemoryOptions, Metric, Minimized, ModelSummary, Op, Optimizer,
+    ParamAttr, ParameterAverage, ParameterGradient, PassReport, Perplexity, PlanStatistics, PrecisionOptions,
+    Program, Reader, ReduceOnPlateau, Regularizer, SavedCheckpoint, Scope, StepReport, StreamingMetric, Tensor,
+    TopKAccuracy, Trainer, TrainingControl, TrainingResult, TrainingScope, Var, Variable, averaged,
+    clip_by_global_norm, clip_by_norm, clip_by_value, default_main_program, default_startup_program, gradients,
+    l1_decay, l2_decay, load_inference_model, load_latest_checkpoint, name_scope, plan_pass_names, program_guard,
+    program_pass_names, read_npz, read_safetensors, read_safetensors_metadata, save_checkpoint,
+    save_inference_model, weights_hash, write_npz, write_safetensors)
 from .errors import (
     AlreadyExistsError, DataLossError, Error, FailedPreconditionError, InvalidArgumentError, IoError, NotFoundError,
     OutOfRangeError, ResourceExhaustedError, UnimplementedError)

@@ -247,6 +247,162 @@ class Training(unittest.TestCase):
         self.assertEqual(trainer.run().weights_hash, self.trainer(folder="2", epochs=2).run().weights_hash)
 
 
+class GradientsByHand(unittest.TestCase):
+    def test_are_variables_that_update_parameters(self):
+        main, startup = skiff.Program(), skiff.Program()
+        with skiff.program_guard(main, startup):
+            x = layers.data("x", [-1, 4])
+            w = layers.create_parameter([4, 1])
+            y = layers.matmul(x, w)
+            loss = layers.mean(layers.detach(y) * y)
+            of_w, of_x = skiff.gradients(loss, [w, x])
+            sgd = skiff.optimizer.Sgd(learning_rate=0.5)
+            for pairs in ([w], [(w,)], [(w, 1)]):
+                with self.assertRaisesRegex(TypeError, "a list of pairs of Variables"):
+                    sgd.apply_gradients(pairs)
+            sgd.apply_gradients([(w, of_w * 2.0)])
+        executor = skiff.Executor()
+        executor.run(startup)
+        before = executor.scope[w.name]
+        values, found_w, found_x = executor.run(main, {"x": ROWS["x"]}, [y, of_w, of_x])
+        numpy.testing.assert_allclose(found_w, ROWS["x"].T @ values / 10, rtol=1e-5)
+        numpy.testing.assert_allclose(found_x, values @ before.T / 10, rtol=1e-5)
+        numpy.testing.assert_allclose(executor.scope[w.name], before - found_w, rtol=1e-5)
+
+    def test_programs_are_summarized(self):
+        summary = programs()["main"].summary(batch_size=2)
+        layer = summary.layers[0]
+        self.assertEqual((layer.name, layer.ops, layer.output, layer.parameters, layer.flop),
+                         ("fc_0", ["mul", "elementwise_add"], (2, 3), 15, 2 * 2 * 4 * 3))
+        self.assertEqual((summary.parameters, summary.trainable_parameters, summary.parameter_bytes), (15, 15, 60))
+        self.assertIn("fc_0", str(summary))
+        self.assertIsNone(programs()["main"].summary().flop)
+        self.assertEqual(programs()["main"].summary(feeds={"x": [3, 4]}).layers[0].output, (3, 3))
+
+
+class Recorder:
+    """A callback that notes what it hears, and does something at a step."""
+
+    def __init__(self, at=0, act=None):
+        self.steps, self.evaluations, self.epochs, self.at, self.act = [], [], [], at, act
+
+    def on_step(self, report, control):
+        self.steps.append((report.epoch, report.batch, report.step, report.samples, sorted(report.metrics)))
+        self.control = control
+        if self.act and report.step == self.at:
+            self.act(control)
+
+    def on_evaluation(self, report, control):
+        self.evaluations.append(report.metrics)
+
+    def on_epoch(self, record, control):
+        self.epochs.append(record)
+
+    def state(self):
+        return {"steps": str(len(self.steps))}
+
+    def restore(self, state):
+        self.steps = [None] * int(state["steps"])
+
+
+class Callbacks(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = os.path.join(folder.name, "run")
+
+    def trainer(self, *callbacks, folder="", **options):
+        return skiff.Trainer(**dict(programs(), **options.pop("programs", {})), train=array_reader(shuffle=True),
+                             validation=array_reader(), output_dir=self.folder + folder, callbacks=callbacks, **options)
+
+    def test_hear_of_steps_evaluations_and_epochs(self):
+        recorder = Recorder()
+        result = self.trainer(recorder, object(), epochs=2).run()
+        metrics = ["accuracy", "loss"]
+        self.assertEqual(recorder.steps[2:4], [(1, 3, 3, 2, metrics), (2, 1, 4, 4, metrics)])
+        self.assertEqual(recorder.epochs, result.records)
+        self.assertEqual(recorder.evaluations, [record["validation"] for record in result.records])
+        with self.assertRaisesRegex(skiff.FailedPreconditionError, "is over"):
+            recorder.control.stop()
+
+    def test_stop_and_resume_with_their_states(self):
+        whole = self.trainer(epochs=2, folder="2").run().weights_hash
+        self.assertFalse(self.trainer(Recorder(4, lambda control: control.stop()), epochs=2).run().finished)
+        recorder = Recorder()
+        trainer = self.trainer(recorder, epochs=2)
+        trainer.resume()
+        self.assertEqual(trainer.run().weights_hash, whole)
+        self.assertEqual(recorder.steps[:4], [None] * 4)
+        self.assertEqual(len(recorder.steps), 6)
+
+    def test_change_scope_and_rate(self):
+        def act(control):
+            self.assertIn("fc_0.w_0", control.scope)
+            control.scope["fc_0.w_0"] = numpy.zeros((4, 3), "float32")
+            numpy.testing.assert_array_equal(control.scope["fc_0.w_0"], 0)
+            control.set_learning_rate(0)
+        result = self.trainer(Recorder(3, act), epochs=2).run()
+        self.assertEqual(result.records[1]["learning_rate"], 0)
+
+    def test_raise_out_of_run(self):
+        def act(_):
+            raise ZeroDivisionError("in the callback")
+        with self.assertRaisesRegex(ZeroDivisionError, "in the callback"):
+            self.trainer(Recorder(5, act), epochs=2).run()
+        trainer = self.trainer(epochs=2)
+        trainer.resume()
+        self.assertEqual(trainer.run().weights_hash, self.trainer(epochs=2, folder="2").run().weights_hash)
+
+    def test_reduce_the_rate_on_a_plateau(self):
+        plateau = skiff.ReduceOnPlateau(factor=0.5, patience=0, threshold=1e6)
+        rates = [record["learning_rate"] for record in self.trainer(plateau, epochs=3).run().records]
+        self.assertEqual([rate / rates[0] for rate in rates], [1, 1, 0.5])
+        scope = skiff.Scope()
+        scope["rate"] = numpy.float32([1])
+        plateau = skiff.ReduceOnPlateau(factor=0.25, patience=0, variable="rate")
+        self.assertEqual([plateau.add(value, scope) for value in (1, 2, 0.5)], [False, True, False])
+        self.assertEqual(scope["rate"], 0.25)
+
+
+class StreamingMetrics(unittest.TestCase):
+    def test_are_those_of_numpy(self):
+        random = numpy.random.default_rng(0)
+        scores, labels = random.random((50, 3)), random.integers(0, 3, (50, 1))
+        matrix, top, auc = skiff.ConfusionMatrix(3), skiff.TopKAccuracy(2), skiff.Auc()
+        for begin in range(0, 50, 20):
+            batch = scores[begin:begin + 20], labels[begin:begin + 20]
+            matrix.add(*batch)
+            top.add(*batch)
+            auc.add(batch[0][:, 0], (batch[1] == 0).astype("int64"))
+        counts = [[int(((labels[:, 0] == i) & (scores.argmax(1) == k)).sum()) for k in range(3)] for i in range(3)]
+        self.assertEqual(matrix.counts, counts)
+        self.assertEqual(matrix.precision(1), counts[1][1] / sum(row[1] for row in counts))
+        self.assertEqual(matrix.recall(1), counts[1][1] / sum(counts[1]))
+        self.assertAlmostEqual(matrix.value, sum(matrix.f1(i) for i in range(3)) / 3)
+        self.assertEqual(top.value, (numpy.argsort(scores)[:, 1:] == labels).any(1).mean())
+        ones, zeros = scores[labels[:, 0] == 0, 0], scores[labels[:, 0] != 0, 0]
+        self.assertAlmostEqual(auc.value, (ones[:, None] > zeros).mean())
+        perplexity = skiff.Perplexity()
+        perplexity.add(numpy.float32(2), numpy.int64([3]))
+        self.assertAlmostEqual(perplexity.value, numpy.exp(2))
+        with self.assertRaises(skiff.OutOfRangeError):
+            matrix.add(scores[:1], [[3]])
+        with self.assertRaisesRegex(skiff.InvalidArgumentError, "expected one of accuracy"):
+            skiff.ConfusionMatrix(3, value="typo")
+
+    def test_stand_in_the_records_of_a_trainer(self):
+        with tempfile.TemporaryDirectory() as folder:
+            arguments = programs()
+            scores, = arguments["model_outputs"]
+            arguments["metrics"].append(skiff.Metric("f1", streaming=skiff.ConfusionMatrix(3), larger_is_better=True,
+                                                     streamed=[scores, "label"]))
+            arguments["decisive_metric"] = "f1"
+            result = skiff.Trainer(**arguments, train=array_reader(), validation=array_reader(),
+                                   output_dir=os.path.join(folder, "run")).run()
+            self.assertEqual(result.best_value, result.records[0]["validation"]["f1"])
+            self.assertNotIn("f1", result.records[0]["train"])
+
+
 class Half(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

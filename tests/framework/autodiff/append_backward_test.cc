@@ -236,6 +236,26 @@ TEST(AppendBackward, DifferentiatesByTheListedParametersOnly) {
   EXPECT_THAT(GradientOps(*program->root()), HasSubstr("X@GRAD=u@GRAD, Y@GRAD=@EMPTY@"));
 }
 
+// Whatever marks they have, and whatever computes them.
+TEST(AppendBackward, DifferentiatesByTheListedInputsOnly) {
+  const auto program = Parse(kNetVars, kNetOps);
+  EXPECT_THAT(ErrorText([&] { Backward(program.get(), {.inputs = {"typo"}}); }),
+              HasSubstr("\"typo\", which is no variable of the root block"));
+  EXPECT_TRUE(Backward(program.get(), {.inputs = {"x", "h"}}).parameters.empty());
+  EXPECT_EQ(GradientOps(*program->root()),
+            "fill_constant() -> Out=loss@GRAD\n"
+            "mean_grad(X=r, Out@GRAD=loss@GRAD) -> X@GRAD=r@GRAD\n"
+            "relu_grad(Out=r, Out@GRAD=r@GRAD) -> X@GRAD=h@GRAD\n"
+            "mul_grad(X=x, Y=w, Out@GRAD=h@GRAD) -> X@GRAD=x@GRAD, Y@GRAD=@EMPTY@\n");
+  const auto of_hidden = Parse(kNetVars, kNetOps);
+  Backward(of_hidden.get(), {.inputs = {"h"}});
+  EXPECT_THAT(GradientOps(*of_hidden->root()), Not(HasSubstr("mul_grad")));
+  const auto of_parameter = Parse(kNetVars, kNetOps);
+  const BackwardResult result = Backward(of_parameter.get(), {.inputs = {"w"}});
+  ASSERT_EQ(result.parameters.size(), 1u);
+  EXPECT_EQ(result.parameters[0].gradient->name, "w@GRAD");
+}
+
 TEST(AppendBackward, FillsZerosForAnUnusedOutput) {
   const auto program = Parse(R"(
       param w float32 [4, 6] persistable

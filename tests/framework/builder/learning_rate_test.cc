@@ -109,6 +109,80 @@ TEST_F(LearningRateTest, CosineFallsByEpoch) {
   });
 }
 
+// The rate of CosineRestarts, from counting the cycles.
+double RateWithRestarts(const learning_rate::CosineRestartsOptions& options, int64_t step) {
+  int64_t begin = 0;
+  int64_t length = options.first_steps;
+  while (step >= begin + length) {
+    begin += length;
+    length *= options.factor;
+  }
+  const double share = static_cast<double>(step - begin) / static_cast<double>(length);
+  return options.end +
+         0.5 * (options.start - options.end) * (1.0 + std::cos(std::numbers::pi * share));
+}
+
+TEST_F(LearningRateTest, CosineRestartsInCyclesOfOneLength) {
+  const learning_rate::CosineRestartsOptions options{.start = 0.1f, .end = 0.02f, .first_steps = 7};
+  const Variable rate = learning_rate::CosineRestarts(options);
+  ExpectRates(rate, 30, [&](int step) { return RateWithRestarts(options, step); });
+}
+
+TEST_F(LearningRateTest, CosineRestartsInCyclesThatGrow) {
+  for (const int64_t factor : {2, 3}) {
+    for (const int64_t first : {1, 5}) {
+      Program main, startup;
+      const ProgramGuard guard(&main, &startup);
+      const learning_rate::CosineRestartsOptions options{
+          .start = 1.0f, .first_steps = first, .factor = factor};
+      const Variable rate = learning_rate::CosineRestarts(options);
+      Executor exe(Place::Cpu());
+      exe.Run(startup);
+      CompiledProgram program = exe.Compile(main);
+      for (int step = 0; step < 200; ++step) {
+        EXPECT_NEAR(program.Run({}, {rate})[0].Item<float>(), RateWithRestarts(options, step), 2e-6)
+            << "step " << step << " of cycles from " << first << " by " << factor;
+      }
+    }
+  }
+}
+
+// Where the logarithm of the number of steps is no longer exact.
+TEST_F(LearningRateTest, CosineRestartsExactlyAfterManySteps) {
+  const learning_rate::CosineRestartsOptions options{
+      .start = 1.0f, .end = 0.25f, .first_steps = 10, .factor = 2};
+  const Variable rate = learning_rate::CosineRestarts(options);
+  Executor exe(Place::Cpu());
+  exe.Run(startup_);
+  CompiledProgram program = exe.Compile(main_);
+  for (int cycle = 20; cycle < 40; ++cycle) {
+    const int64_t begin = 10 * ((int64_t{1} << cycle) - 1);
+    // The counter advances before it is read.
+    exe.scope().Assign(kStepCounter, Tensor::FromValues<int64_t>({1}, {begin - 2}));
+    EXPECT_NEAR(program.Run({}, {rate})[0].Item<float>(), 0.25, 1e-6) << "before cycle " << cycle;
+    EXPECT_EQ(program.Run({}, {rate})[0].Item<float>(), 1.0f) << "cycle " << cycle;
+  }
+}
+
+TEST_F(LearningRateTest, OneCycleRisesOnceAndFalls) {
+  const Variable rate = learning_rate::OneCycle({.peak = 0.8f,
+                                                 .total_steps = 25,
+                                                 .rising_share = 0.3f,
+                                                 .start_divisor = 10.0f,
+                                                 .end_divisor = 100.0f});
+  const auto between = [](double start, double end, double share) {
+    return end + 0.5 * (start - end) * (1.0 + std::cos(std::numbers::pi * share));
+  };
+  ExpectRates(rate, 28, [&](int step) {
+    const double peak = 0.3 * 25 - 1;
+    if (step <= peak) return between(0.08, 0.8, step / peak);
+    return between(0.8, 0.0008, std::min(1.0, (step - peak) / (24 - peak)));
+  });
+  EXPECT_THAT(InvalidArgumentText([] { learning_rate::OneCycle({.total_steps = 3}); }),
+              HasSubstr(": the peak is in step -0.1, rising_share · total_steps - 1, expected one "
+                        "between 0 and the last, 2"));
+}
+
 TEST_F(LearningRateTest, WarmupHandsOverToTheNextRate) {
   const Variable after = learning_rate::Piecewise({6}, {0.5f, 0.25f});
   const Variable rate =
@@ -141,6 +215,31 @@ TEST_F(LearningRateTest, SchedulesShareOneCounter) {
   EXPECT_EQ(increments, 1);
   EXPECT_TRUE(main_.root()->GetVar(kStepCounter)->persistable);
   EXPECT_EQ(main_.root()->GetVar(kStepCounter)->dtype, DType::kInt64);
+}
+
+// Programs that train in turn have a startup program and a scope in common. Each counts its own
+// runs and has a rate of its own.
+TEST_F(LearningRateTest, ProgramsOfOneStartupProgramShareNeitherRateNorCounter) {
+  const Variable constant = learning_rate::Constant(0.5);
+  const Variable steps = learning_rate::Piecewise({2}, {1.0f, 2.0f});
+  Program other;
+  const ProgramGuard guard(&other, &startup_);
+  const Variable other_constant = learning_rate::Constant(0.125);
+  const Variable other_steps = learning_rate::Piecewise({1}, {3.0f, 4.0f});
+  Executor exe(Place::Cpu());
+  exe.Run(startup_);
+  CompiledProgram first = exe.Compile(main_);
+  CompiledProgram second = exe.Compile(other);
+  std::vector<float> rates;
+  std::vector<float> other_rates;
+  for (int i = 0; i < 3; ++i) {
+    rates.push_back(first.Run({}, {steps})[0].Item<float>());
+    other_rates.push_back(second.Run({}, {other_steps})[0].Item<float>());
+  }
+  EXPECT_EQ(rates, (std::vector<float>{1.0f, 1.0f, 2.0f}));
+  EXPECT_EQ(other_rates, (std::vector<float>{3.0f, 4.0f, 4.0f}));
+  EXPECT_EQ(exe.scope().Get(constant.name()).Item<float>(), 0.5f);
+  EXPECT_EQ(exe.scope().Get(other_constant.name()).Item<float>(), 0.125f);
 }
 
 TEST_F(LearningRateTest, ScheduleOpsHaveTheirRole) {

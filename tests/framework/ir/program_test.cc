@@ -381,6 +381,38 @@ program seed=3 {
   EXPECT_EQ(PrintProgram(*test), PrintProgram(*expected));
 }
 
+// Whatever a run computes from what training ops alone compute; but a variable that other ops
+// write, or that outlives the run, is there without them.
+TEST(CloneForTest, DropsWhatNeedsTrainingOps) {
+  const auto program = ParseProgramText(R"(
+program {
+  block 0 {
+    var x float32 [2]
+    var h float32 [2]
+    var g float32 [2]
+    var twice float32 [2]
+    var norm float32 [1]
+    param w float32 [2] persistable
+    var y float32 [2]
+    {Out: [h]} = square(X: [x])
+    {Out: [g]} = square_grad(X: [h]) {op_role = 1}
+    {Out: [twice]} = scale(X: [g])
+    {Out: [norm]} = norm(X: [twice])
+    {ParamOut: [w], Other: [h]} = sgd(Param: [w], Grad: [g]) {op_role = 2}
+    {Out: [y]} = elementwise_mul(X: [h], Y: [w])
+    {Out: [g]} = square(X: [y])
+    {Out: [norm]} = norm(X: [g])
+  }
+})");
+  std::vector<std::string> types;
+  const auto test = program->CloneForTest();
+  for (const auto& op : test->root()->ops()) {
+    types.push_back(StrCat(op->type, " ", op->Output("Out")[0]));
+  }
+  EXPECT_EQ(types,
+            (std::vector<std::string>{"square h", "elementwise_mul y", "square g", "norm norm"}));
+}
+
 TEST(CloneForTest, KeepsOpIds) {
   const auto program = ParseProgramText(kTraining);
   const auto test = program->CloneForTest();

@@ -367,6 +367,58 @@ TEST_F(TrainerTest, StopsEarlyInTheSameEpochWhenResumed) {
   EXPECT_EQ(resume(), 5u);
 }
 
+// Metrics of a whole evaluation stand beside the means, and may decide which epoch is best. The
+// training's own batches don't fetch what they are made of.
+TEST_F(TrainerTest, EvaluatesMetricsThatAreNoMeans) {
+  const std::vector<std::string> streamed = {program_.probabilities, program_.label};
+  const auto confusion =
+      std::make_shared<ConfusionMatrix>(images_.train_images.classes, ClassScore::kAccuracy);
+  program_.metrics.push_back({.name = "confusion",
+                              .larger_is_better = true,
+                              .streaming = confusion,
+                              .streamed = streamed});
+  program_.metrics.push_back({.name = "perplexity",
+                              .streaming = std::make_shared<Perplexity>(),
+                              .streamed = {program_.loss, "rows"}});
+  program_.decisive_metric = "confusion";
+  {
+    Var rows{.name = "rows"};
+    rows.dims = {1};
+    program_.test->root()->CreateVar(std::move(rows));
+    Op op("fill_constant");
+    op.SetOutput("Out", {"rows"}).SetAttr("shape", std::vector<int64_t>{1});
+    op.SetAttr("value", 1.0f).SetAttr("dtype", static_cast<int32_t>(DType::kFloat32));
+    program_.test->root()->AppendOp(std::move(op));
+  }
+  TrainerOptions options = Options("run");
+  options.stop_after_steps = 25;
+  Make(options).Run();
+  options.stop_after_steps = 0;
+  Trainer trainer = Make(options);
+  trainer.Resume();
+  const TrainingResult result = trainer.Run();
+  ASSERT_EQ(result.records.size(), 4u);
+  double best = 0;
+  for (const TrainingRecord& record : result.records) {
+    EXPECT_FALSE(record.train.contains("confusion"));
+    EXPECT_NEAR(record.validation.at("confusion"), record.validation.at("accuracy"), 1e-7);
+    EXPECT_GT(record.validation.at("perplexity"), 1);
+    best = std::max(best, record.validation.at("confusion"));
+  }
+  EXPECT_EQ(result.best_value, best);
+  EXPECT_EQ(trainer.Evaluate(), result.records[3].validation);
+
+  program_.metrics.back().streamed = {program_.loss};
+  EXPECT_THAT(ErrorOf([&] { Make(Options("other")).Evaluate(); }).what(),
+              HasSubstr("the metric \"perplexity\": Perplexity gets 1 tensors, expected 2"));
+  program_.metrics.back().streamed = {"nothing"};
+  EXPECT_THAT(ErrorOf([&] { Make(Options("other")); }).what(),
+              HasSubstr("\"perplexity\" \"nothing\": the test program has no such variable"));
+  program_.metrics.back().streamed = {};
+  EXPECT_THAT(ErrorOf([&] { Make(Options("other")); }).what(),
+              HasSubstr("\"perplexity\" is a streaming one: expected variables to stream"));
+}
+
 TEST_F(TrainerTest, RefusesToResumeWithAnotherConfiguration) {
   TrainerOptions options = Options("run");
   options.stop_after_steps = 3;

@@ -166,6 +166,22 @@ TEST(LearningCurve, DrawsAveragedValuesWhereThereAreSome) {
   EXPECT_THAT(svg, HasSubstr(">averaged<"));
 }
 
+TEST(LearningCurve, DrawsMetricsThatOnlyTheValidationHas) {
+  TrainingRecord record = RecordOfEpoch(1);
+  const std::string without = RenderLearningCurve("t", {record});
+  EXPECT_EQ(without.find(">f1<"), std::string::npos);
+  record.validation.Add("f1", 0.5);
+  const std::string svg = RenderLearningCurve("t", {record});
+  EXPECT_NE(svg.find(">f1<"), std::string::npos);
+  const auto curves = [](const std::string& text, const std::string& name) {
+    size_t count = 0;
+    for (size_t at = 0; (at = text.find(name, at)) != std::string::npos; ++at) ++count;
+    return count;
+  };
+  EXPECT_EQ(curves(svg, ">training<"), curves(without, ">training<"));
+  EXPECT_EQ(curves(svg, ">validation<"), curves(without, ">validation<") + 1);
+}
+
 TEST(LearningCurve, IsWellFormedWhateverTheNumbers) {
   ExpectWellFormed(RenderLearningCurve("none <yet> & \"so\"", {}));
   ExpectWellFormed(RenderLearningCurve("one", {RecordOfEpoch(1)}));

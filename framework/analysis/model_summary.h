@@ -1,0 +1,58 @@
+// A summary of a model: its layers with their outputs, parameters and FLOP.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/ir/api/program.h"
+#include "framework/op/api/default_registry.h"
+#include "framework/tensor/api/shape.h"
+
+namespace skiff {
+
+// A layer: ops of the root block, one after the other, whose outputs have names of one layer.
+struct LayerSummary {
+  std::string name = {};              // "fc_0", with the name scope before it if there is one
+  std::vector<std::string> ops = {};  // their types, in order
+  Shape output = {};                  // of the last one's first output; -1: unknown until a run
+  // Elements of the parameters that the layer reads, in sub-blocks, too, and no layer before it
+  // does; and of those that are trained.
+  int64_t parameters = 0;
+  int64_t trainable_parameters = 0;
+  // Of the products of matrices and convolutions (OpDef::flop: a multiply-add counts 2) in one run.
+  // 0 without any; unset if their shapes aren't known.
+  std::optional<double> flop = 0.0;
+};
+
+struct ModelSummary {
+  std::vector<LayerSummary> layers = {};
+  int64_t parameters = 0;
+  int64_t trainable_parameters = 0;
+  int64_t parameter_bytes = 0;
+  std::optional<double> flop = 0.0;  // unset if that of a layer is
+
+  // Returns a table with a line for each layer, and the sums.
+  std::string Text() const;
+};
+
+struct SummaryOptions {
+  // Takes the place of the first dim of each feed that has none declared. 0: it stays unknown.
+  int64_t batch_size = 0;
+  // Shapes of feeds, by name, in place of those declared.
+  std::map<std::string, Shape> feeds = {};
+};
+
+// Summarizes the forward ops of the program, so a training program like its clone for evaluation.
+// Parameters are the variables marked as such: running statistics are none, nor are states of an
+// optimizer. FLOP inside of sub-blocks (loops) aren't counted. Throws an Error: kInvalidArgument if
+// batch_size is negative; kNotFound for a shape of what is no feed; and, with a batch size or
+// shapes of feeds, what the shape rules of ops throw.
+//
+//   std::cout << Summarize(main, {.batch_size = 1}).Text();
+ModelSummary Summarize(const Program& program, const SummaryOptions& options = {},
+                       const OpRegistry& registry = DefaultOpRegistry());
+
+}  // namespace skiff
