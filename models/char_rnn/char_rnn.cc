@@ -65,7 +65,7 @@ class Network {
   Variables Step(const Variable& from_input, const Variables& before, size_t layer) const {
     const Variable from_state = layers::Fc(
         before[0], gates() * options_.hidden,
-        {.param_attr = {.name = StrCat("layer_", layer, ".state.w")}, .bias_attr = std::nullopt});
+        {.param_attr = {.name = StrCat("layer_", layer, ".state.w")}, .bias_attr = false});
     return IsLstm(options_) ? LstmStep(from_input + from_state, before[1])
                             : GruStep(from_input, from_state, before[0]);
   }

@@ -32,7 +32,7 @@ Variable ConvNormRelu(const Variable& x, int64_t filters) {
                                         .kernel = 3,
                                         .padding = 1,
                                         .param_attr = ForRectifiedUnits(),
-                                        .bias_attr = std::nullopt});
+                                        .bias_attr = false});
   return layers::BatchNorm(y, {.act = "relu"});
 }
 

@@ -243,7 +243,7 @@ class RaggedGenerator {
     const LayerCall call = Call("sequence_softmax");
     Op op("sequence_softmax");
     // A bias would have no gradient but rounding errors: a softmax doesn't change with it.
-    op.SetInput("X", {call.Use(layers::Fc(x, 1, {.bias_attr = std::nullopt}))});
+    op.SetInput("X", {call.Use(layers::Fc(x, 1, {.bias_attr = false}))});
     AddRows(layers::ElementwiseMul(x, call.AppendFor(std::move(op)), {.axis = 0}), group);
   }
 

@@ -19,7 +19,7 @@ Variable Words(const Variable& ids, const std::string& name) {
 }
 
 Variable Product(const Variable& x, int64_t size, const std::string& name) {
-  return layers::Fc(x, size, {.param_attr = {.name = name}, .bias_attr = std::nullopt});
+  return layers::Fc(x, size, {.param_attr = {.name = name}, .bias_attr = false});
 }
 
 Variable Encode(const Variable& ids, bool is_lstm) {

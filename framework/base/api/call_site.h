@@ -6,8 +6,8 @@ namespace skiff::internal {
 // As std::source_location, without the name of the function, which would be in the program for each
 // call.
 struct CallSite {
-  const char* file;
-  int line;
+  const char* file = "";
+  int line = 0;
 
   // As a default argument, returns the place of the call.
   static constexpr CallSite Current(const char* file = __builtin_FILE(),

@@ -34,7 +34,7 @@ class AttentionTest : public BuilderTest {
 };
 
 TEST_F(AttentionTest, IsWrittenInOpsOfFluid) {
-  const Variable y = layers::Attention(tokens_, {.heads = 3, .bias_attr = std::nullopt});
+  const Variable y = layers::Attention(tokens_, {.heads = 3, .bias_attr = false});
   EXPECT_THAT(y.dims(), ElementsAre(-1, 7, 12));
   EXPECT_THAT(OpTypes(),
               ElementsAre("mul", "mul", "mul", "reshape2", "transpose2", "scale", "reshape2",
@@ -51,8 +51,7 @@ TEST_F(AttentionTest, NamesItsProjections) {
 }
 
 TEST_F(AttentionTest, PacksTheProjectionsOfOneInput) {
-  layers::Attention(tokens_,
-                    {.heads = 3, .packed = true, .bias_attr = std::nullopt, .name = "layer_0"});
+  layers::Attention(tokens_, {.heads = 3, .packed = true, .bias_attr = false, .name = "layer_0"});
   EXPECT_THAT(ParameterNames(), ElementsAre("layer_0_qkv_fc.w_0", "layer_0_output_fc.w_0"));
   EXPECT_THAT(main_.root()->FindVar("layer_0_qkv_fc.w_0")->dims, ElementsAre(12, 36));
   EXPECT_THAT(OpTypes(), Contains("split"));

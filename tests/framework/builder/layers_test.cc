@@ -95,9 +95,18 @@ TEST_F(LayersTest, FcFlattensTheDimsAfterTheFirstOnes) {
   }
 }
 
+TEST_F(LayersTest, BiasAttrSaysWhetherThereIsABias) {
+  layers::Fc(rows_, 4, {.bias_attr = {}, .name = "default"});
+  layers::Fc(rows_, 4, {.bias_attr = true, .name = "yes"});
+  layers::Fc(rows_, 4, {.bias_attr = ParamAttr{.name = "own"}, .name = "named"});
+  layers::Fc(rows_, 4, {.bias_attr = false, .name = "no"});
+  layers::Fc(rows_, 4, {.bias_attr = std::nullopt, .name = "none"});
+  EXPECT_THAT(ParameterNames(), ElementsAre("default.w_0", "default.b_0", "yes.w_0", "yes.b_0",
+                                            "named.w_0", "own", "no.w_0", "none.w_0"));
+}
+
 TEST_F(LayersTest, FcOfSeveralInputsAddsUpTheirProducts) {
-  const Variable out =
-      layers::Fc({image_, rows_}, 4, {.num_flatten_dims = 1, .bias_attr = std::nullopt});
+  const Variable out = layers::Fc({image_, rows_}, 4, {.num_flatten_dims = 1, .bias_attr = false});
   EXPECT_THAT(OpTypes(), ElementsAre("mul", "mul", "sum"));
   EXPECT_THAT(ParameterNames(), ElementsAre("fc_0.w_0", "fc_0.w_1"));
   EXPECT_THAT(out.dims(), ElementsAre(-1, 4));
@@ -147,8 +156,8 @@ TEST_F(LayersTest, OpsRememberTheCallersLine) {
 }
 
 TEST_F(LayersTest, NamedParametersAreShared) {
-  layers::Fc(rows_, 4, {.param_attr = {.name = "shared"}, .bias_attr = std::nullopt});
-  layers::Fc(rows_, 4, {.param_attr = {.name = "shared"}, .bias_attr = std::nullopt});
+  layers::Fc(rows_, 4, {.param_attr = {.name = "shared"}, .bias_attr = false});
+  layers::Fc(rows_, 4, {.param_attr = {.name = "shared"}, .bias_attr = false});
   EXPECT_THAT(ParameterNames(), ElementsAre("shared"));
   EXPECT_EQ(startup_.root()->ops().size(), 1u);
   EXPECT_THAT(ErrorText([&] { layers::Fc(rows_, 5, {.param_attr = {.name = "shared"}}); }),
@@ -176,9 +185,8 @@ TEST_F(LayersTest, EveryLayerTakesSharedParameters) {
   layers::Embedding(ids, embedding);
   layers::Embedding(ids, embedding);
   const Variable filter = layers::CreateParameter({4, 3, 3, 3});
-  layers::Conv2d(
-      image_,
-      {.filters = 4, .kernel = 3, .param_attr = {.shared = filter}, .bias_attr = std::nullopt});
+  layers::Conv2d(image_,
+                 {.filters = 4, .kernel = 3, .param_attr = {.shared = filter}, .bias_attr = false});
   const auto of_channels = [&](bool trainable) {
     return layers::CreateParameter({3}, DType::kFloat32, {.trainable = trainable});
   };
@@ -268,7 +276,7 @@ TEST_F(LayersTest, Conv2dMayBeDepthwise) {
   EXPECT_THAT(OpTypes(), ElementsAre("depthwise_conv2d", "elementwise_add"));
   EXPECT_THAT(ParameterNames(), ElementsAre("depthwise_conv2d_0.w_0", "depthwise_conv2d_0.b_0"));
   EXPECT_THAT(main_.root()->FindVar("depthwise_conv2d_0.w_0")->dims, ElementsAre(6, 1, 3, 3));
-  layers::Conv2d(image_, {.filters = 6, .groups = 3, .bias_attr = std::nullopt});
+  layers::Conv2d(image_, {.filters = 6, .groups = 3, .bias_attr = false});
   EXPECT_EQ(LastOp().type, "conv2d");
   EXPECT_THAT(
       ErrorText([&] { layers::Conv2d(wide, {.filters = 6, .groups = 3, .depthwise = true}); }),
@@ -381,7 +389,7 @@ TEST_F(LayersTest, TransposedConvolutionsMakeImagesLarger) {
                                                           .kernel = 3,
                                                           .stride = 2,
                                                           .output_size = layers::Extent2d(18, 17),
-                                                          .bias_attr = std::nullopt});
+                                                          .bias_attr = false});
   EXPECT_THAT(sized.dims(), ElementsAre(-1, 2, 18, 17));
   EXPECT_THAT(ParameterNames(), ElementsAre("conv2d_transpose_0.w_0", "conv2d_transpose_0.b_0",
                                             "conv2d_transpose_1.w_0"));
@@ -395,7 +403,7 @@ TEST_F(LayersTest, TransposedConvolutionsMayBeDepthwiseOrOfVolumes) {
                                                .stride = 2,
                                                .groups = 3,
                                                .depthwise = true,
-                                               .bias_attr = std::nullopt})
+                                               .bias_attr = false})
                   .dims(),
               ElementsAre(-1, 6, 17, 17));
   EXPECT_EQ(LastOp().type, "depthwise_conv2d_transpose");
@@ -403,11 +411,10 @@ TEST_F(LayersTest, TransposedConvolutionsMayBeDepthwiseOrOfVolumes) {
       ErrorText([&] { layers::Conv2dTranspose(image_, {.filters = 6, .depthwise = true}); }),
       HasSubstr("groups = 1, expected a group for each of the 3 channels"));
   const Variable volume = layers::Data("volume", {-1, 4, 8, 9, 10});
-  EXPECT_THAT(
-      layers::Conv3dTranspose(
-          volume, {.filters = 6, .kernel = {1, 2, 3}, .stride = 2, .bias_attr = std::nullopt})
-          .dims(),
-      ElementsAre(-1, 6, 15, 18, 21));
+  EXPECT_THAT(layers::Conv3dTranspose(
+                  volume, {.filters = 6, .kernel = {1, 2, 3}, .stride = 2, .bias_attr = false})
+                  .dims(),
+              ElementsAre(-1, 6, 15, 18, 21));
   EXPECT_EQ(LastOp().type, "conv3d_transpose");
 }
 
@@ -430,8 +437,8 @@ TEST_F(LayersTest, VolumesHaveThreeExtents) {
 
 TEST_F(LayersTest, NormalizationsHaveScalesAndShiftsOfTheirExtent) {
   layers::LayerNorm(image_, {.begin_norm_axis = 2});
-  layers::GroupNorm(image_, 3, {.bias_attr = std::nullopt});
-  const Variable y = layers::InstanceNorm(image_, {.param_attr = std::nullopt});
+  layers::GroupNorm(image_, 3, {.bias_attr = false});
+  const Variable y = layers::InstanceNorm(image_, {.param_attr = false});
   EXPECT_THAT(y.dims(), ElementsAre(-1, 3, 8, 8));
   EXPECT_THAT(ParameterNames(), ElementsAre("layer_norm_0.w_0", "layer_norm_0.b_0",
                                             "group_norm_0.w_0", "instance_norm_0.b_0"));

@@ -71,7 +71,7 @@ TEST(PublicApi, EvaluatesWithMovingStatistics) {
   ProgramGuard guard(&main, &startup);
   auto image = layers::Data("image", {-1, 1, 28, 28});
   auto label = layers::Data("label", {-1, 1}, DType::kInt64);
-  auto hidden = layers::Conv2d(image, {.filters = 4, .kernel = 3, .bias_attr = std::nullopt});
+  auto hidden = layers::Conv2d(image, {.filters = 4, .kernel = 3, .bias_attr = false});
   auto normal = layers::BatchNorm(hidden, {.act = "relu"});
   auto logits = layers::Fc(layers::Flatten(layers::Dropout(normal, 0.2f)), 2);
   auto loss = layers::Mean(layers::SoftmaxWithCrossEntropy(logits, label));
@@ -98,7 +98,7 @@ TEST(PublicApi, AStepThatABadLabelEndsLeavesNoTrace) {
   auto image = layers::Data("image", {-1, 1, 28, 28});
   auto label = layers::Data("label", {-1, 1}, DType::kInt64);
   auto rate = learning_rate::Cosine({.start = 0.01f, .steps_per_epoch = 2, .epochs = 10});
-  auto hidden = layers::Conv2d(image, {.filters = 4, .kernel = 3, .bias_attr = std::nullopt});
+  auto hidden = layers::Conv2d(image, {.filters = 4, .kernel = 3, .bias_attr = false});
   auto normal = layers::BatchNorm(hidden, {.act = "relu"});
   auto logits = layers::Fc(layers::Flatten(layers::Dropout(normal, 0.2f)), 2);
   auto loss = layers::Mean(layers::SoftmaxWithCrossEntropy(logits, label));

@@ -77,6 +77,38 @@ TEST_F(ExecutorTest, RunsOpsInOrderAndUpdatesPersistables) {
   EXPECT_EQ(program.Run({{"x", x_}}, {"loss"})[0].Item<float>(), 60);
 }
 
+TEST_F(ExecutorTest, MovesWithItsScopeAndWhatItHasCompiled) {
+  CompiledProgram program = Compile(kTraining);
+  BoundProgram bound = program.Bind({{"x", x_}}, {"loss"});
+  const Scope* scope = &executor_->scope();
+
+  Executor moved = std::move(*executor_);
+  EXPECT_EQ(&moved.scope(), scope);
+  bound.Step();
+  EXPECT_EQ(bound.fetch(0).Item<float>(), 180);
+  EXPECT_EQ(moved.Compile(*ParseProgramText(kTraining)).Run({{"x", x_}}, {"loss"})[0].Item<float>(),
+            60);
+  EXPECT_THAT(moved.scope().Get("w").ToVector<float>(), ElementsAre(-1, -3, -5));
+
+  const Program empty;
+  for (const auto& use :
+       std::vector<std::function<void()>>{[&] { executor_->place(); }, [&] { executor_->scope(); },
+                                          [&] { executor_->Run(empty); }}) {
+    EXPECT_THAT(ErrorText(use), HasSubstr("the executor was moved"));
+  }
+  *executor_ = std::move(moved);
+  EXPECT_EQ(&executor_->scope(), scope);
+  EXPECT_EQ(program.Run({{"x", x_}}, {"loss"})[0].Item<float>(), -60);
+}
+
+TEST_F(ExecutorTest, OutlivesAProgramThatWasMoved) {
+  Program main = std::move(*ParseProgramText(kTraining));
+  CompiledProgram program = executor_->Compile(main);
+  const Program other = std::move(main);
+  EXPECT_EQ(program.Run({{"x", x_}}, {"loss"})[0].Item<float>(), 180);
+  EXPECT_EQ(executor_->Compile(other).Run({{"x", x_}}, {"loss"})[0].Item<float>(), 60);
+}
+
 TEST_F(ExecutorTest, TakesAnIntForAFloat) {
   std::string text = kTraining;
   text.replace(text.find("factor = 2.0"), 12, "factor = 2");

@@ -36,8 +36,7 @@ Tensor Mask(const std::vector<bool>& rows) {
 }
 
 Variable Layer(const Variable& x, const std::string& name) {
-  return layers::Tanh(
-      layers::Fc(x, kWidth, {.param_attr = {.name = name}, .bias_attr = std::nullopt}));
+  return layers::Tanh(layers::Fc(x, kWidth, {.param_attr = {.name = name}, .bias_attr = false}));
 }
 
 // Each row by the layer that the mask chooses.

@@ -423,7 +423,7 @@ TEST_F(ReuseHazards, GradientsOfSeveralReadersAddUp) {
 // #14774: a set of names wasn't taken for one of variables, so nothing was left out.
 TEST_F(ReuseHazards, WhatIsNamedToBeSkippedSharesWithNothing) {
   const Variable x = layers::Data("x", {-1, 16});
-  const Variable a = layers::Fc(x, 16, {.bias_attr = std::nullopt});
+  const Variable a = layers::Fc(x, 16, {.bias_attr = false});
   const Variable b = layers::Tanh(a);
   const Variable c = layers::Reshape(b, {-1, 4, 4});
   const Variable loss = layers::Mean(layers::Fc(c, 16, {.act = "sigmoid"}));

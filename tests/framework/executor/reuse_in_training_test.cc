@@ -37,8 +37,7 @@ using ::testing::Each;
 
 Variable ConvNorm(const Variable& x, int64_t filters, const std::string& act, int32_t groups = 1) {
   const Variable y = layers::Conv2d(
-      x,
-      {.filters = filters, .kernel = 3, .padding = 1, .groups = groups, .bias_attr = std::nullopt});
+      x, {.filters = filters, .kernel = 3, .padding = 1, .groups = groups, .bias_attr = false});
   return layers::BatchNorm(y, {.act = act});
 }
 

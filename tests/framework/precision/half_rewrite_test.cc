@@ -66,8 +66,8 @@ TEST_F(HalfRewriteTest, ResidualNetwork) {
   const Variable image = layers::Data("image", {-1, 3, 8, 8});
   const Variable label = layers::Data("label", {-1, 1}, DType::kInt64);
   const auto norm = [](const Variable& x, int64_t filters) {
-    return layers::BatchNorm(layers::Conv2d(
-        x, {.filters = filters, .kernel = 3, .padding = 1, .bias_attr = std::nullopt}));
+    return layers::BatchNorm(
+        layers::Conv2d(x, {.filters = filters, .kernel = 3, .padding = 1, .bias_attr = false}));
   };
   const Variable first = layers::Relu(norm(image, 4));
   const Variable second = layers::Relu(norm(first, 4) + first);

@@ -336,8 +336,8 @@ TEST(SumsOverIterations, AreRoundedOnce) {
     layers::StaticRnn rnn;
     const Variable all = layers::Data("xs", {kIterations, 1, kWidth});
     rnn.Body([&] {
-      rnn.StepOutput(layers::Fc(rnn.StepInput(all), 1,
-                                {.param_attr = {.name = "w"}, .bias_attr = std::nullopt}));
+      rnn.StepOutput(
+          layers::Fc(rnn.StepInput(all), 1, {.param_attr = {.name = "w"}, .bias_attr = false}));
     });
     const Variable loss = layers::ReduceSum(rnn.Outputs()[0]);
     const LossScaling unscaled{.initial = 1, .is_dynamic = false};

@@ -109,7 +109,7 @@ TEST_F(PrecisionChoiceTest, RoundsConstantsButNoData) {
 }
 
 TEST_F(PrecisionChoiceTest, LeavesAFeedThatAnOpOverwrites) {
-  layers::Relu(layers::Fc(x_, 8, {.bias_attr = std::nullopt}));
+  layers::Relu(layers::Fc(x_, 8, {.bias_attr = false}));
   Op overwrite("mul");
   const std::string weights = ParameterNames()[0];
   overwrite.SetInput("X", {"x"}).SetInput("Y", {weights}).SetOutput("Out", {"x"});

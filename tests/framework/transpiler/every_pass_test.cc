@@ -36,7 +36,7 @@ using ::testing::IsEmpty;
 
 Variable ConvNorm(const Variable& x, int64_t filters, const std::string& act) {
   const Variable y =
-      layers::Conv2d(x, {.filters = filters, .kernel = 3, .padding = 1, .bias_attr = std::nullopt});
+      layers::Conv2d(x, {.filters = filters, .kernel = 3, .padding = 1, .bias_attr = false});
   return layers::BatchNorm(y, {.act = act});
 }
 
@@ -100,7 +100,7 @@ models::BuildLogits NormNet(const NormNetSpec& spec) {
       return layers::Conv2d(y, {.filters = 9,
                                 .kernel = 3,
                                 .padding = 1,
-                                .bias_attr = std::nullopt,
+                                .bias_attr = false,
                                 .data_format = spec.norm.data_layout});
     };
     x = layers::Relu(layers::BatchNorm(conv(x), spec.norm));
@@ -170,7 +170,7 @@ INSTANTIATE_TEST_SUITE_P(Projections, EveryPassOnAttention,
                                            AttentionNetSpec{.name = "packed",
                                                             .options = {.packed = true}},
                                            AttentionNetSpec{.name = "without_biases",
-                                                            .options = {.bias_attr = std::nullopt},
+                                                            .options = {.bias_attr = false},
                                                             .optimizer = "adam"}),
                          [](const auto& info) { return info.param.name; });
 

@@ -173,8 +173,7 @@ TEST(FuseBiasActPass, LeavesGeluOfImagesAndOfOtherSums) {
              }),
              0, 0);
   ExpectGelu(BoundNetwork([](const Variable& x) {
-               const Variable y =
-                   layers::Fc(x, 5, {.num_flatten_dims = 1, .bias_attr = std::nullopt});
+               const Variable y = layers::Fc(x, 5, {.num_flatten_dims = 1, .bias_attr = false});
                return layers::Gelu(y + y);
              }),
              0, 0);
