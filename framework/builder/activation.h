@@ -22,9 +22,12 @@ using Site = std::source_location;
 Variable Abs(const Variable& x, Site site = Site::current());
 Variable Ceil(const Variable& x, Site site = Site::current());
 Variable Cos(const Variable& x, Site site = Site::current());
+Variable Erf(const Variable& x, Site site = Site::current());
 Variable Exp(const Variable& x, Site site = Site::current());
+Variable Expm1(const Variable& x, Site site = Site::current());
 Variable Floor(const Variable& x, Site site = Site::current());
 Variable Log(const Variable& x, Site site = Site::current());
+Variable Log1p(const Variable& x, Site site = Site::current());
 Variable Reciprocal(const Variable& x, Site site = Site::current());
 Variable Relu(const Variable& x, Site site = Site::current());
 Variable Relu6(const Variable& x, Site site = Site::current());
@@ -66,6 +69,11 @@ Variable Selu(const Variable& x, const SeluOptions& options = {}, Site site = Si
 // log(1 + exp(beta · x)) / beta; x itself where beta · x is above the threshold.
 Variable Softplus(const Variable& x, float beta = 1.0f, float threshold = 20.0f,
                   Site site = Site::current());
+// log(sigmoid(x)), which stays finite where the sigmoid is 0.
+Variable LogSigmoid(const Variable& x, Site site = Site::current());
+// The first half of x along `axis` (negative from the back), times the sigmoid of the second half
+// (Dauphin et al. 2017). The extent of the axis must be known and even.
+Variable Glu(const Variable& x, int64_t axis = -1, Site site = Site::current());
 // Softmax along `axis`, negative from the back.
 Variable Softmax(const Variable& x, int64_t axis = -1, Site site = Site::current());
 

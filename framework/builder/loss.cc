@@ -4,6 +4,7 @@
 
 #include "framework/builder/layer_call.h"
 #include "framework/builder/math.h"
+#include "framework/builder/tensor.h"
 #include "framework/tensor/dims_agree.h"
 #include "framework/tensor/shape.h"
 
@@ -66,6 +67,26 @@ Variable SigmoidCrossEntropyWithLogits(const Variable& x, const Variable& label,
   op.SetInput("X", {call.Use(x)}).SetInput("Label", {call.Use(label)});
   SetIfDefined(call, "pos_weight", options.pos_weight, &op);
   op.SetAttr("normalize", options.normalize).SetAttr("ignore_index", options.ignore_index);
+  return call.AppendFor(std::move(op));
+}
+
+Variable BinaryCrossEntropyWithLogits(const Variable& x, const Variable& label,
+                                      const BinaryCrossEntropyWithLogitsOptions& options,
+                                      Site site) {
+  const Variable loss = SigmoidCrossEntropyWithLogits(x, label, {}, site);
+  if (!options.pos_weight.defined()) return loss;
+  // The rest, (pos_weight - 1) · label · log(1 + exp(-x)). So nothing cancels for a weight above 1.
+  const Variable of_ones = SigmoidCrossEntropyWithLogits(x, OnesLike(label, site), {}, site);
+  const Variable factor =
+      ElementwiseMul(label, Scale(options.pos_weight, {.bias = -1.0f}, site), {}, site);
+  return ElementwiseAdd(loss, ElementwiseMul(factor, of_ones, {}, site), {}, site);
+}
+
+Variable BinaryCrossEntropy(const Variable& x, const Variable& label, Site site) {
+  const LayerCall call("bce_loss", "", site);
+  CheckSameDims(call, x, label);
+  Op op("bce_loss");
+  op.SetInput("X", {call.Use(x)}).SetInput("Label", {call.Use(label)});
   return call.AppendFor(std::move(op));
 }
 

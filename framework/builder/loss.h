@@ -49,13 +49,30 @@ Variable SquareErrorCost(const Variable& x, const Variable& label, Site site = S
 struct SigmoidCrossEntropyWithLogitsOptions {
   int32_t ignore_index = -100;  // elements of this label count 0
   bool normalize = false;       // divides by the number of elements that aren't ignored
-  Variable pos_weight = {};     // factors of log(1 + exp(-|x|)), of x's shape; none: 1
+  // Factors of log(1 + exp(-|x|)), of x's shape; none: 1. Not those of
+  // BinaryCrossEntropyWithLogits.
+  Variable pos_weight = {};
 };
 // max(x, 0) - x · label + log(1 + exp(-|x|)), the cross-entropy of sigmoid(x), element by element;
 // labels are 0, 1 or between.
 Variable SigmoidCrossEntropyWithLogits(const Variable& x, const Variable& label,
                                        const SigmoidCrossEntropyWithLogitsOptions& options = {},
                                        Site site = Site::current());
+struct BinaryCrossEntropyWithLogitsOptions {
+  // Factors of the loss where the label is 1, broadcast to x: [C] for x [N, C]; none: 1.
+  Variable pos_weight = {};
+};
+// -(pos_weight · label · log(sigmoid(x)) + (1 - label) · log(1 - sigmoid(x))), element by element,
+// for labels between 0 and 1 of the shape of x. It is exact for large x, too: nothing overflows.
+// Source: PyTorch's binary_cross_entropy_with_logits.
+Variable BinaryCrossEntropyWithLogits(const Variable& x, const Variable& label,
+                                      const BinaryCrossEntropyWithLogitsOptions& options = {},
+                                      Site site = Site::current());
+// -(label · log(x) + (1 - label) · log(1 - x)) of probabilities x, element by element, for labels
+// between 0 and 1 of the shape of x. Each logarithm is at least -100, so that x may be 0 and 1; the
+// loss of another x is NaN. Source: PyTorch's binary_cross_entropy. Where there are logits,
+// BinaryCrossEntropyWithLogits is more exact.
+Variable BinaryCrossEntropy(const Variable& x, const Variable& label, Site site = Site::current());
 // The cross-entropy of probabilities x [N, 1]; epsilon keeps the logarithms finite.
 Variable LogLoss(const Variable& x, const Variable& label, float epsilon = 1e-4f,
                  Site site = Site::current());

@@ -62,6 +62,47 @@ TEST(SigmoidCrossEntropyWithLogits, TakesItsOptions) {
               Pointwise(FloatEq(), {2 * negative, 0.5f + 4 * (other - 0.5f)}));
 }
 
+TEST(BinaryCrossEntropyWithLogits, WeighsTheLabel1) {
+  const float first = std::log1p(std::exp(-0.25f));  // of x = 0.25, where the label is 1
+  const float other = 0.5f + std::log1p(std::exp(-0.5f));
+  EXPECT_THAT(Values([](const Variable& x, const Variable& y, const Variable&) {
+                return layers::BinaryCrossEntropyWithLogits(x, y);
+              }),
+              Pointwise(FloatEq(), {first, other}));
+  EXPECT_THAT(Values([](const Variable& x, const Variable& y, const Variable& w) {
+                return layers::BinaryCrossEntropyWithLogits(x, y, {.pos_weight = w});
+              }),
+              Pointwise(FloatEq(), {2 * first, other}));
+}
+
+TEST(BinaryCrossEntropyWithLogits, BroadcastsTheWeightOfEachClass) {
+  // Columns of x, y and w become classes. Logits far from 0 lose nothing.
+  const auto row = [](const Variable& v) { return layers::Reshape(v, {1, 2}); };
+  const float first = std::log1p(std::exp(-0.25f));
+  EXPECT_THAT(Values([&](const Variable& x, const Variable& y, const Variable& w) {
+                return layers::BinaryCrossEntropyWithLogits(
+                    row(x), row(y), {.pos_weight = layers::Reshape(w, {2})});
+              }),
+              Pointwise(FloatEq(), {2 * first, 0.5f + std::log1p(std::exp(-0.5f))}));
+  EXPECT_THAT(Values([&](const Variable& x, const Variable& y, const Variable& w) {
+                return layers::BinaryCrossEntropyWithLogits(
+                    -400.0 * x, y, {.pos_weight = layers::Reshape(w, {2, 1})});
+              }),
+              Pointwise(FloatEq(), {200.0f, 0.0f}));
+}
+
+TEST(BinaryCrossEntropy, IsThatOfProbabilitiesOfAnyShape) {
+  EXPECT_THAT(Values([](const Variable& x, const Variable& y, const Variable&) {
+                return layers::BinaryCrossEntropy(layers::Reshape(x, {1, 2, 1}),
+                                                  layers::Reshape(y, {1, 2, 1}));
+              }),
+              Pointwise(FloatEq(), {-std::log(0.25f), -std::log(0.5f)}));
+  EXPECT_THAT(Values([](const Variable&, const Variable& y, const Variable&) {
+                return layers::BinaryCrossEntropy(1 - y, y);
+              }),
+              Pointwise(FloatEq(), {100.0f, 100.0f}));
+}
+
 TEST(LogLoss, TakesItsEpsilon) {
   EXPECT_THAT(Values([](const Variable& x, const Variable& y, const Variable&) {
                 return layers::LogLoss(x, y, 0.25f);

@@ -9,6 +9,7 @@
 #include "framework/base/error.h"
 #include "framework/builder/data.h"
 #include "framework/builder/program_guard.h"
+#include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
 #include "framework/ir/program.h"
 #include "tests/harness/error_text.h"
@@ -62,6 +63,25 @@ TEST_F(VariableTest, NamesItselfInAScope) {
   EXPECT_EQ(scope.Find(x_), &scope.Get("x"));
   scope.Erase(x_);
   EXPECT_EQ(scope.Find(x_), nullptr);
+}
+
+TEST_F(VariableTest, OperatorsCompareElementByElement) {
+  const auto holds = [&](const Variable& condition) {
+    return Evaluate(layers::Cast(condition, DType::kFloat32));
+  };
+  const Variable y = 4 - x_;  // 3, 2, 0
+  EXPECT_EQ(holds(x_ < y), (Values{1, 0, 0}));
+  EXPECT_EQ(holds(x_ <= y), (Values{1, 1, 0}));
+  EXPECT_EQ(holds(x_ > y), (Values{0, 0, 1}));
+  EXPECT_EQ(holds(x_ >= y), (Values{0, 1, 1}));
+  EXPECT_EQ(holds(x_ < 2), (Values{1, 0, 0}));
+  EXPECT_EQ(holds(x_ <= 2), (Values{1, 1, 0}));
+  EXPECT_EQ(holds(x_ > 2), (Values{0, 0, 1}));
+  EXPECT_EQ(holds(x_ >= 2), (Values{0, 1, 1}));
+  EXPECT_EQ(holds(2 < x_), (Values{0, 0, 1}));
+  EXPECT_EQ(holds(2 <= x_), (Values{0, 1, 1}));
+  EXPECT_EQ(holds(2 > x_), (Values{1, 0, 0}));
+  EXPECT_EQ(holds(2 >= x_), (Values{1, 1, 0}));
 }
 
 TEST_F(VariableTest, OperatorsRememberTheirSourceLine) {
