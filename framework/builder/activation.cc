@@ -84,9 +84,9 @@ Variable Softplus(const Variable& x, float beta, float threshold, Site site) {
 Variable LogSigmoid(const Variable& x, Site site) {
   // log(sigmoid(x)) = -log(1 + exp(-x)), which softplus computes without a threshold, too.
   constexpr float kNoThreshold = std::numeric_limits<float>::infinity();
-  const LocatedVariable located(x, site);
+  const internal::LocatedVariable located(x, site);
   const Variable softplus = Softplus(-located, 1.0f, kNoThreshold, site);
-  return -LocatedVariable(softplus, site);
+  return -internal::LocatedVariable(softplus, site);
 }
 
 Variable Glu(const Variable& x, int64_t axis, Site site) {

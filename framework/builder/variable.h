@@ -75,17 +75,17 @@ Variable operator-(const internal::LocatedVariable& x);
 // less_than and its like, element by element: bools, with broadcasting. A number is taken in the
 // dtype of x. There is no ==, which would seem to ask whether two handles are of one variable:
 // layers::Equal compares elements.
-Variable operator<(const LocatedVariable& x, const LocatedVariable& y);
-Variable operator<=(const LocatedVariable& x, const LocatedVariable& y);
-Variable operator>(const LocatedVariable& x, const LocatedVariable& y);
-Variable operator>=(const LocatedVariable& x, const LocatedVariable& y);
-Variable operator<(const LocatedVariable& x, double number);
-Variable operator<=(const LocatedVariable& x, double number);
-Variable operator>(const LocatedVariable& x, double number);
-Variable operator>=(const LocatedVariable& x, double number);
-Variable operator<(double number, const LocatedVariable& x);
-Variable operator<=(double number, const LocatedVariable& x);
-Variable operator>(double number, const LocatedVariable& x);
-Variable operator>=(double number, const LocatedVariable& x);
+Variable operator<(const internal::LocatedVariable& x, const internal::LocatedVariable& y);
+Variable operator<=(const internal::LocatedVariable& x, const internal::LocatedVariable& y);
+Variable operator>(const internal::LocatedVariable& x, const internal::LocatedVariable& y);
+Variable operator>=(const internal::LocatedVariable& x, const internal::LocatedVariable& y);
+Variable operator<(const internal::LocatedVariable& x, double number);
+Variable operator<=(const internal::LocatedVariable& x, double number);
+Variable operator>(const internal::LocatedVariable& x, double number);
+Variable operator>=(const internal::LocatedVariable& x, double number);
+Variable operator<(double number, const internal::LocatedVariable& x);
+Variable operator<=(double number, const internal::LocatedVariable& x);
+Variable operator>(double number, const internal::LocatedVariable& x);
+Variable operator>=(double number, const internal::LocatedVariable& x);
 
 }  // namespace skiff
