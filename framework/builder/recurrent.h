@@ -48,8 +48,8 @@ struct LstmLayerStates {
 // Long short-term memory (Hochreiter and Schmidhuber 1997), gated recurrent units (Cho et al. 2014;
 // the reset gate multiplies the product with the state) and simple recurrent cells (Elman 1990)
 // over x [time, batch, width], as in PyTorch's and PaddlePaddle's layers of these names. The
-// parameters of layer k are <name>.weight_ih_l<k> [gates · hidden_size, width], weight_hh_l<k>,
-// bias_ih_l<k> and bias_hh_l<k>, those of the other direction have the suffix _reverse.
+// parameters of layer k are <name>.weight_ih_l<k>_0 [gates · hidden_size, width], weight_hh_l<k>_0,
+// bias_ih_l<k>_0 and bias_hh_l<k>_0; those of the other direction have _reverse before the _0.
 LstmLayerStates Lstm(const Variable& x, const RecurrentOptions& options,
                      Site site = Site::current());
 RnnStates Gru(const Variable& x, const RecurrentOptions& options, Site site = Site::current());

@@ -14,7 +14,7 @@
 
 namespace skiff {
 
-// The parts of a program. skiff/op.h has their definitions.
+// The parts of a program. skiff/pass.h has their definitions.
 namespace ir {
 class Block;
 class Op;
