@@ -68,7 +68,7 @@ Variable GaussianRandomLike(const Variable& x, const initializer::NormalOptions&
 // A copy of x.
 Variable Assign(const Variable& x, Site site = Site::current());
 // The values of x, through which no gradient flows. x itself stays as it is, so other readers of it
-// pass gradients on. In a run it shares the memory of x.
+// pass gradients on. A run shares the memory of x where it can.
 Variable Detach(const Variable& x, Site site = Site::current());
 // x in another dtype.
 Variable Cast(const Variable& x, DType dtype, Site site = Site::current());
