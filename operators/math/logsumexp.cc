@@ -85,15 +85,19 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
     int64_t& size = most[run_index++ % 2];
     if (!is_last) size = std::max(size, part.outer * part.inner);
   });
-  std::array<int, 2> workspaces = {-1, -1};
-  for (size_t i = 0; i < 2; ++i) {
-    if (most[i] > 0) {
-      workspaces[i] = context.RequestWorkspace(most[i] * static_cast<int64_t>(sizeof(T)));
-    }
-  }
+  // Between the runs of a tensor without elements there may be any number of results.
+  if (context.Input("X").shape.element_count() == 0) most = {0, 0};
+  const auto request = [&](int64_t count) {
+    return context.RequestWorkspace(count * static_cast<int64_t>(sizeof(T)));
+  };
+  const std::array<int, 2> workspaces = {request(most[0]), request(most[1])};
   const In<T> x(context, "X");
   const Out<T> out(context, "Out");
   return MakeRowsKernel([=](const KernelContext& run) {
+    if (x.count(run) == 0) {
+      std::fill_n(out(run), out.count(run), -kInfinity<T>);
+      return;
+    }
     const T* from = x(run);
     size_t index = 0;
     ForEachRun(x.shape(run), axes, [&](const ReducedRun& part, bool is_last) {

@@ -30,6 +30,7 @@ void AddLogsumexpCases(CaseList& cases) {
   }
   cases.back().accepted_wrong_inputs = {AnyRankOfOne("Out@GRAD")};
   cases.push_back(LogsumexpCase("no_elements_for_an_output", Uniform({3, 0}, 2), {.dim = {1}}));
+  cases.push_back(LogsumexpCase("no_elements_between", Uniform({0, 3, 4}, 2), {.dim = {0, 2}}));
   // The exponentials alone would be infinite or 0.
   cases.push_back(LogsumexpCase("large", Uniform({4, 9}, 3, 990, 1000), {.dim = {1}}));
   cases.push_back(LogsumexpCase("far_below_0", Uniform({4, 9}, 4, -1000, -990), {.dim = {0}}));
