@@ -49,6 +49,7 @@
 #include "framework/builder/sequence.h"
 #include "framework/builder/static_rnn.h"
 #include "framework/builder/tensor.h"
+#include "framework/builder/transformer_decoder.h"
 #include "framework/builder/transformer_encoder.h"
 #include "framework/builder/variable.h"
 #include "framework/executor/executor.h"

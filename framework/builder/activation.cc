@@ -37,6 +37,7 @@ Variable Round(const Variable& x, Site site) { return Unary("round", x, site); }
 Variable Rsqrt(const Variable& x, Site site) { return Unary("rsqrt", x, site); }
 Variable Sigmoid(const Variable& x, Site site) { return Unary("sigmoid", x, site); }
 Variable Sign(const Variable& x, Site site) { return Unary("sign", x, site); }
+Variable Silu(const Variable& x, Site site) { return Swish(x, site); }
 Variable Sin(const Variable& x, Site site) { return Unary("sin", x, site); }
 Variable Softsign(const Variable& x, Site site) { return Unary("softsign", x, site); }
 Variable Sqrt(const Variable& x, Site site) { return Unary("sqrt", x, site); }

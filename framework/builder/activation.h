@@ -35,6 +35,8 @@ Variable Round(const Variable& x, Site site = Site::current());
 Variable Rsqrt(const Variable& x, Site site = Site::current());
 Variable Sigmoid(const Variable& x, Site site = Site::current());
 Variable Sign(const Variable& x, Site site = Site::current());
+// x / (1 + exp(-x)): another name of Swish.
+Variable Silu(const Variable& x, Site site = Site::current());
 Variable Sin(const Variable& x, Site site = Site::current());
 Variable Softsign(const Variable& x, Site site = Site::current());
 Variable Sqrt(const Variable& x, Site site = Site::current());

@@ -157,6 +157,21 @@ struct InstanceNormOptions {
 Variable InstanceNorm(const Variable& x, const InstanceNormOptions& options = {},
                       Site site = Site::current());
 
+struct RmsNormOptions {
+  // The first of the dims that are normalised together; negative from the back.
+  int64_t begin_norm_axis = -1;
+  float epsilon = 1e-6f;
+  OptionalParamAttr param_attr = {};  // the scale, which starts at 1
+  std::string act = {};
+  std::string name = {};
+};
+// Divides each row by the root of the mean of its squares, x / sqrt(mean(x²) + epsilon) · scale
+// (Zhang & Sennrich 2019): a LayerNorm without mean and shift, as Llama has it. Throws an Error
+// (kInvalidArgument) if begin_norm_axis, counted from the front, isn't in [1, rank), or if an
+// extent of the scale is unknown.
+Variable RmsNorm(const Variable& x, const RmsNormOptions& options = {},
+                 Site site = Site::current());
+
 struct DropoutOptions {
   bool is_test = false;
   int32_t seed = 0;  // 0: drawn from the program's seed
@@ -290,5 +305,53 @@ Variable ResizeBilinear(const Variable& x, const ResizeOptions& options,
                         Site site = Site::current());
 Variable ResizeNearest(const Variable& x, const ResizeOptions& options,
                        Site site = Site::current());
+
+struct Conv1dOptions {
+  int64_t filters = 0;  // output channels; must be set
+  int64_t kernel = 1;
+  int64_t stride = 1;
+  int64_t padding = 0;  // on both sides
+  int64_t dilation = 1;
+  int64_t groups = 1;
+  ParamAttr param_attr = {};
+  BiasAttr bias_attr = ParamAttr{};
+  std::string act = {};
+  std::string name = {};
+};
+// The convolution of sequences x [N, C, L]: [N, filters, L']; the filter is
+// [filters, C / groups, kernel]. It runs as Conv2d of images of height 1. Throws as Conv2d does.
+Variable Conv1d(const Variable& x, const Conv1dOptions& options, Site site = Site::current());
+
+struct Conv1dTransposeOptions {
+  int64_t filters = 0;  // output channels; must be set
+  int64_t kernel = 1;
+  int64_t stride = 1;
+  int64_t padding = 0;  // cut off the output on both sides
+  int64_t dilation = 1;
+  std::optional<int64_t> output_size = {};  // where a stride leaves a choice
+  int64_t groups = 1;
+  ParamAttr param_attr = {};
+  BiasAttr bias_attr = ParamAttr{};
+  std::string act = {};
+  std::string name = {};
+};
+// x [N, C, L] to [N, filters, L'], L' = (L - 1) · stride - 2 · padding + dilation · (kernel - 1) +
+// 1 or output_size; the filter is [C, filters / groups, kernel]. Throws as Conv2d does.
+Variable Conv1dTranspose(const Variable& x, const Conv1dTransposeOptions& options,
+                         Site site = Site::current());
+
+struct Pool1dOptions {
+  int64_t kernel = 1;
+  std::string type = "max";            // or "avg"
+  std::optional<int64_t> stride = {};  // undefined: the kernel
+  int64_t padding = 0;
+  bool global = false;     // the whole sequence; kernel and padding don't count
+  bool ceil_mode = false;  // rounds output extents up
+  bool exclusive = true;   // padding doesn't count in an average
+  bool adaptive = false;   // kernel is the output's extent
+};
+// The maximum or the average of each window of sequences x [N, C, L]: [N, C, L']; otherwise as
+// Pool2d.
+Variable Pool1d(const Variable& x, const Pool1dOptions& options, Site site = Site::current());
 
 }  // namespace skiff::layers

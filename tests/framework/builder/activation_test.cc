@@ -49,6 +49,8 @@ TEST(Activation, FunctionsOfXAloneAppendTheirOp) {
               Pointwise(FloatEq(), {0.0f, 0.0f, 1.0f}));
   EXPECT_THAT(Values([](const Variable& x) { return layers::Round(layers::Swish(x)); }),
               Pointwise(FloatEq(), {0.0f, 0.0f, 3.0f}));
+  EXPECT_THAT(Values([](const Variable& x) { return layers::Silu(x); }),
+              Pointwise(FloatEq(), {-2 / (1 + std::exp(2.0f)), 0.0f, 3 / (1 + std::exp(-3.0f))}));
   EXPECT_THAT(Values([](const Variable& x) { return layers::Relu6(x * 3.0); }),
               Pointwise(FloatEq(), {0.0f, 0.0f, 6.0f}));
   EXPECT_THAT(Values([](const Variable& x) { return layers::Softsign(x); }),

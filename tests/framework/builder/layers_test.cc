@@ -19,6 +19,7 @@
 #include "framework/builder/param_settings.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"
+#include "framework/executor/executor.h"
 #include "framework/op/registry.h"
 #include "tests/framework/builder/builder_fixture.h"
 #include "tests/framework/builder/warnings.h"
@@ -457,6 +458,76 @@ TEST_F(LayersTest, LayerNormNormalisesTheLastDimUnlessTold) {
   EXPECT_THAT(main_.root()->FindVar("layer_norm_0.w_0")->dims, ElementsAre(8));
   layers::LayerNorm(image_, {.begin_norm_axis = -3});
   EXPECT_THAT(main_.root()->FindVar("layer_norm_1.w_0")->dims, ElementsAre(3 * 8 * 8));
+}
+
+TEST_F(LayersTest, RmsNormHasAScaleOfTheLastDim) {
+  const Variable y = layers::RmsNorm(image_);
+  EXPECT_THAT(y.dims(), ElementsAre(-1, 3, 8, 8));
+  layers::RmsNorm(image_, {.begin_norm_axis = 2});
+  layers::RmsNorm(image_, {.param_attr = false});
+  EXPECT_THAT(ParameterNames(), ElementsAre("rms_norm_0.w_0", "rms_norm_1.w_0"));
+  EXPECT_THAT(main_.root()->FindVar("rms_norm_0.w_0")->dims, ElementsAre(8));
+  EXPECT_THAT(main_.root()->FindVar("rms_norm_1.w_0")->dims, ElementsAre(64));
+  AppendBackward(DefaultOpRegistry(), &main_, layers::Mean(y).name());
+  EXPECT_THAT(OpTypes(), ::testing::Contains("rms_norm_grad"));
+  for (const int64_t axis : {0, 4, -4}) {
+    EXPECT_THAT(ErrorText([&] { layers::RmsNorm(image_, {.begin_norm_axis = axis}); }),
+                HasSubstr(StrCat("begin_norm_axis = ", axis, " is outside [1, 3] and [-3, -1]")));
+  }
+}
+
+// They run as images of height 1, of which a kernel of height 1 sees the same numbers.
+TEST_F(LayersTest, SequencesHaveConvolutionsAndPools) {
+  const Variable sequence = layers::Data("sequence", {-1, 4, 10});
+  const Variable y = layers::Conv1d(
+      sequence, {.filters = 6, .kernel = 3, .padding = 1, .groups = 2, .act = "relu"});
+  EXPECT_THAT(y.dims(), ElementsAre(-1, 6, 10));
+  EXPECT_THAT(main_.root()->FindVar("conv1d_0.w_0")->dims, ElementsAre(6, 2, 3));
+  EXPECT_THAT(
+      layers::Conv1d(sequence, {.filters = 2, .kernel = 3, .stride = 2, .dilation = 2}).dims(),
+      ElementsAre(-1, 2, 3));
+  EXPECT_THAT(
+      layers::Conv1dTranspose(sequence, {.filters = 6, .kernel = 4, .stride = 2, .padding = 1})
+          .dims(),
+      ElementsAre(-1, 6, 20));
+  EXPECT_THAT(main_.root()->FindVar("conv1d_transpose_0.w_0")->dims, ElementsAre(4, 6, 4));
+  EXPECT_THAT(
+      layers::Conv1dTranspose(sequence, {.filters = 1, .kernel = 3, .stride = 2, .output_size = 22})
+          .dims(),
+      ElementsAre(-1, 1, 22));
+  EXPECT_THAT(layers::Pool1d(sequence, {.kernel = 2}).dims(), ElementsAre(-1, 4, 5));
+  EXPECT_THAT(layers::Pool1d(sequence, {.kernel = 3, .type = "avg", .stride = 1}).dims(),
+              ElementsAre(-1, 4, 8));
+  EXPECT_THAT(layers::Pool1d(sequence, {.global = true}).dims(), ElementsAre(-1, 4, 1));
+  EXPECT_THAT(ErrorText([&] { layers::Conv1d(image_, {.filters = 2}); }),
+              AllOf(HasSubstr("conv1d: "), HasSubstr("expected 3 dims")));
+  EXPECT_THAT(ErrorText([&] { layers::Pool1d(image_, {}); }), HasSubstr("expected 3 dims"));
+}
+
+TEST_F(LayersTest, ConvolutionsOfSequencesAddUpTheirWindows) {
+  const Variable sequence = layers::Data("sequence", {1, 1, 4});
+  const Variable y = layers::Conv1d(
+      sequence,
+      {.filters = 1,
+       .kernel = 3,
+       .padding = 1,
+       .param_attr = {.initializer = initializer::FromArray(std::vector<float>{1, 10, 100})},
+       .bias_attr = ParamAttr{.initializer = initializer::Constant(0.5)}});
+  const Variable up = layers::Conv1dTranspose(
+      sequence, {.filters = 1,
+                 .kernel = 2,
+                 .stride = 2,
+                 .param_attr = {.initializer = initializer::FromArray(std::vector<float>{1, 10})},
+                 .bias_attr = std::nullopt});
+  const Variable pooled = layers::Pool1d(sequence, {.kernel = 2});
+  Executor executor;
+  executor.Run(startup_);
+  const auto results =
+      executor.Run(main_, {{"sequence", Tensor::FromValues<float>({1, 1, 4}, {1, 2, 3, 4})}},
+                   {y.name(), up.name(), pooled.name()});
+  EXPECT_THAT(results[0].ToVector<float>(), ElementsAre(210.5, 321.5, 432.5, 43.5));
+  EXPECT_THAT(results[1].ToVector<float>(), ElementsAre(1, 10, 2, 20, 3, 30, 4, 40));
+  EXPECT_THAT(results[2].ToVector<float>(), ElementsAre(2, 4));
 }
 
 TEST_F(LayersTest, ImagesAreResizedToASizeOrByAScale) {
