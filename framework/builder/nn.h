@@ -314,7 +314,7 @@ struct Conv1dOptions {
   int64_t dilation = 1;
   int64_t groups = 1;
   ParamAttr param_attr = {};
-  BiasAttr bias_attr = ParamAttr{};
+  BiasAttr bias_attr = {};
   std::string act = {};
   std::string name = {};
 };
@@ -331,7 +331,7 @@ struct Conv1dTransposeOptions {
   std::optional<int64_t> output_size = {};  // where a stride leaves a choice
   int64_t groups = 1;
   ParamAttr param_attr = {};
-  BiasAttr bias_attr = ParamAttr{};
+  BiasAttr bias_attr = {};
   std::string act = {};
   std::string name = {};
 };
