@@ -204,7 +204,7 @@ struct Pad2dOptions {
 // A border around each image of x [N, C, H, W].
 Variable Pad2d(const Variable& x, const Pad2dOptions& options, Site site = Site::current());
 struct Pad1dOptions {
-  std::vector<int64_t> paddings;  // {left, right}
+  std::vector<int64_t> paddings = {};  // {left, right}
   std::string mode = "constant";  // or "reflect", "edge"
   float value = 0.0f;
 };

@@ -57,13 +57,10 @@ void SaveInferenceModel(const std::string& directory, const std::vector<std::str
                         const std::vector<std::string>& fetches, const Program& program,
                         const Scope& scope, const SaveInferenceModelOptions& options = {});
 
-// Fluid's savers remove the marks of parameters. If no variable of the program has one, marks the
-// float persistables that ops read and none writes.
-void RestoreParameterMarks(const Program& program);
-
 struct InferenceModel {
-  // As in the file, with feed and fetch ops, and with marks of parameters (RestoreParameterMarks),
-  // so that it can be trained.
+  // As in the file, with feed and fetch ops. In a file without a mark of a parameter, as Fluid
+  // saves it, the float persistables that ops read and none writes become parameters, so that it
+  // can be trained.
   std::unique_ptr<Program> program = {};
   std::vector<std::string> feed_names = {};
   std::vector<std::string> fetch_names = {};
