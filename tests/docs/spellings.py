@@ -14,9 +14,6 @@ A mistake ends the program with the line of the page.
 import re
 import sys
 
-# Spelled in the page, but not there yet.
-TO_COME = {"Conv1d", "RmsNorm", "Silu", "TransformerDecoder"}
-
 _QUALIFIED = re.compile(r"\b((?:layers|optimizer|learning_rate|initializer|training)::(\w+))")
 _ROW = re.compile(r"^\| `(\w+)` \| (.*?) \| (.*?) ?\|$")
 _HEAD = re.compile(r"^\| `torch\.[\w.]+` \| Skiff \|")
@@ -53,10 +50,6 @@ def code(text):
     return re.findall(r"`([^`]+)`", text)
 
 
-def is_to_come(text):
-    return any(name in TO_COME for _, name in _QUALIFIED.findall(text))
-
-
 def check_words(number, span, known, fields):
     """Names and options of code that isn't built, unless it is an argument of PyTorch's, such as affine=True."""
     if re.match(r"\w+=\S", span):
@@ -72,11 +65,8 @@ def check_words(number, span, known, fields):
 def tests(page, headers):
     """The lines of the .inc file."""
     names, fields = declared(headers)
-    there = TO_COME & names
-    if there:
-        raise ValueError(f"{', '.join(sorted(there))}: no longer to come; take it out of TO_COME")
     table = list(rows(page))
-    known = names | TO_COME | {name for _, name, _, _ in table}
+    known = names | {name for _, name, _, _ in table}
     lines = []
     for number, name, skiff, differences in table:
         spans = code(skiff)
@@ -84,12 +74,11 @@ def tests(page, headers):
         if not skiff.strip():
             raise ValueError(f"line {number}: {name} has no spelling, expected code or \"missing\"")
         for i, span in enumerate(built):
-            if not is_to_come(span):
-                lines += [f"// Line {number}.", f"TEST_F(ComingFromPyTorch, Builds{name}{i or ''}) {{",
-                          f"  Expect({span});", "}", ""]
+            lines += [f"// Line {number}.", f"TEST_F(ComingFromPyTorch, Builds{name}{i or ''}) {{",
+                      f"  Expect({span});", "}", ""]
         for span in code(differences) + [span for span in spans if span not in built]:
             check_words(number, span, known, fields)
-    for qualified in sorted({match[0] for match in _QUALIFIED.findall(page) if match[1] not in TO_COME}):
+    for qualified in sorted({match[0] for match in _QUALIFIED.findall(page)}):
         space, _, name = qualified.partition("::")
         lines.append(f"namespace has_{space}_{name} {{ using {qualified}; }}")
     return lines
