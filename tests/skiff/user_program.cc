@@ -28,8 +28,8 @@ void Train(training::Reader& reader) {
   Variable hidden = layers::Conv2d(
       image, {.filters = 32, .kernel = 3, .param_attr = {.name = "w"}, .bias_attr = false});
   hidden = layers::Relu(layers::LayerNorm(hidden, {.param_attr = false}) * 0.5f + hidden);
-  const Variable loss =
-      layers::Mean(layers::SoftmaxWithCrossEntropy(layers::Fc(hidden, 10), label));
+  const Variable loss = layers::Mean(
+      layers::SoftmaxWithCrossEntropy(layers::Fc(hidden, 10, {.num_flatten_dims = 1}), label));
   optimizer::AdamW({.learning_rate = 1e-3, .clip = ClipByGlobalNorm(1.0f)}).Minimize(loss);
 
   Executor executor;
