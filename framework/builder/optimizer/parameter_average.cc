@@ -83,6 +83,8 @@ std::map<std::string, UpdateOf> UpdatesByParameter(const Program& program) {
 
 }  // namespace
 
+ParameterAverage::~ParameterAverage() = default;
+
 ParameterAverage::ParameterAverage(const std::string& type, const AveragedVariables& chosen,
                                    const std::source_location& site)
     : type_(type) {
