@@ -3,9 +3,9 @@
 
 #include "framework/op/arguments.h"
 #include "framework/op/registry.h"
+#include "operators/common/cuda/cuda_bytes.h"
 #include "operators/common/cuda/cuda_for_each.cuh"
 #include "operators/common/cuda/cuda_words.cuh"
-#include "operators/common/memory_mover.h"
 #include "operators/nn/attention/cache_rows.h"
 
 namespace skiff {
@@ -31,7 +31,7 @@ std::unique_ptr<Kernel> PrepareWriteToCache(PrepareContext& context) {
   return MakeRowsKernel([rows = CacheRows(context), cache = In<>(context, "Cache"),
                          x = In<>(context, "X"), positions = In<int64_t>(context, "Positions"),
                          out = Out<>(context, "Out")](const KernelContext& run) {
-    MemoryMoverOf(run).CopyBytes(run, cache(run), out(run), cache.tensor(run).byte_count());
+    CopyOnDevice(run, cache(run), out(run), cache.tensor(run).byte_count());
     const int64_t bytes = x.tensor(run).byte_count();
     if (bytes == 0) return;
     const int64_t word_bytes = WordBytes({rows.row_bytes, AddressOf(x(run)), AddressOf(out(run))});
