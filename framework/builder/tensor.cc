@@ -343,7 +343,8 @@ Variable Gather(const Variable& x, const Variable& index, int64_t axis, Site sit
 Variable TakeAlongAxis(const Variable& x, const Variable& index, int64_t axis, Site site) {
   const LayerCall call("take_along_axis", "", site);
   Op op("take_along_axis");
-  op.SetInput("Input", {call.Use(x)}).SetInput("Index", {call.Use(index)}).SetAttr("Axis", axis);
+  op.SetInput("Input", {call.Use(x)}).SetInput("Index", {call.Use(index)});
+  op.SetAttr("Axis", FromTheFront(call, x, axis));
   return call.AppendFor(std::move(op), "Result");
 }
 
@@ -352,7 +353,8 @@ Variable PutAlongAxis(const Variable& x, const Variable& index, const Variable& 
   const LayerCall call("put_along_axis", "", site);
   Op op("put_along_axis");
   op.SetInput("Input", {call.Use(x)}).SetInput("Index", {call.Use(index)});
-  op.SetInput("Value", {call.Use(value)}).SetAttr("Axis", axis).SetAttr("Reduce", reduce);
+  op.SetInput("Value", {call.Use(value)}).SetAttr("Axis", FromTheFront(call, x, axis));
+  op.SetAttr("Reduce", reduce);
   return call.AppendFor(std::move(op), "Result");
 }
 Variable PutAlongAxis(const Variable& x, const Variable& index, double value, int64_t axis,

@@ -147,7 +147,8 @@ Variable ScatterNdAdd(const Variable& x, const Variable& index, const Variable& 
 // the back) at the index there: out[i, j] = x[i, index[i, j]] for axis 1, as torch.gather and
 // paddle.take_along_axis. `index`, int32 or int64, has the rank of x and is nowhere longer than x
 // but along the axis; the result has its shape. To pick one value of each row, give it [N, 1]. A
-// run throws an Error (kOutOfRange) for an index outside the axis.
+// run throws an Error (kOutOfRange) for an index outside the axis. Throws an Error
+// (kInvalidArgument) if there is no such axis.
 Variable TakeAlongAxis(const Variable& x, const Variable& index, int64_t axis,
                        Site site = Site::current());
 // x with the values [of the shape of index] put to the elements that TakeAlongAxis would take:

@@ -8,7 +8,7 @@
 //
 // Gradients, with p the element that position i names:
 // - assign: Input@GRAD = Result@GRAD, 0 at each p; Value@GRAD[i] = Result@GRAD[p] of the last
-//   position that names p, else 0. (Fluid gives each of them that of the last.)
+//   position that names p, else 0.
 // - add: Input@GRAD = Result@GRAD; Value@GRAD[i] = Result@GRAD[p].
 // - mul: Input@GRAD = Result@GRAD * the product of the values of the element; Value@GRAD[i] =
 //   Result@GRAD[p] * Input[p] * the product of the other values of p. Nothing is divided, so zeros
@@ -186,7 +186,7 @@ void RegisterPutAlongAxis(OpRegistry& registry) {
   def.attrs = {{.name = "Axis",
                 .type = AttrType::kInt,
                 .default_value = {},
-                .doc = "The axis that is indexed, negative from the back."},
+                .doc = "The axis that is indexed, not negative."},
                ChoiceAttr("Reduce", "assign", {"assign", "add", "mul", "multiply"},
                           "What becomes of an element and its values."),
                {.name = "Include_self",

@@ -66,7 +66,7 @@ void RegisterTakeAlongAxis(OpRegistry& registry) {
   def.attrs = {{.name = "Axis",
                 .type = AttrType::kInt,
                 .default_value = {},
-                .doc = "The axis that is indexed, negative from the back."}};
+                .doc = "The axis that is indexed, not negative."}};
   def.infer = [](OpContext& context) {
     CheckIndexAlongAxis(context, "Input");
     // For its LoD.

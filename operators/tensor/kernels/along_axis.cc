@@ -5,7 +5,12 @@
 namespace skiff {
 
 int AxisOfIndex(const OpContext& context, std::string_view slot) {
-  return AxisIndex(context, context.Input(slot).shape, context.IntAttr("Axis"));
+  const int64_t axis = context.IntAttr("Axis");
+  const Shape& tensor = context.Input(slot).shape;
+  // PaddlePaddle's kernels take a negative axis for another one.
+  SKIFF_ENFORCE(axis >= 0, kOutOfRange, context.op().type, ": Axis = ", axis, ", expected [0, ",
+                tensor.rank(), ") for ", slot, " of shape ", tensor);
+  return AxisIndex(context, tensor, axis);
 }
 
 void CheckIndexAlongAxis(const OpContext& context, std::string_view slot) {

@@ -16,7 +16,8 @@
 
 namespace skiff {
 
-// Returns the attribute Axis as an index of the dims of `slot`; 0 for a scalar.
+// Returns the attribute Axis as an index of the dims of `slot`; 0 for a scalar. Throws Error if it
+// is negative or too large.
 int AxisOfIndex(const OpContext& context, std::string_view slot);
 // Throws Error unless Index is int32 or int64 and fits the tensor in `slot`.
 void CheckIndexAlongAxis(const OpContext& context, std::string_view slot);
