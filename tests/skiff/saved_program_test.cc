@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "framework/io/file.h"
+#include "framework/ir/program.h"
 #include "skiff/skiff.h"
 
 namespace skiff {
